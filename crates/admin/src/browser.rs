@@ -40,7 +40,7 @@ fn serve() -> TestServer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         tokio::task::LocalSet::new().block_on(&runtime, async {
             let settings = AccessSettings { host: "", origin: None, key: "" };
-            let access = AccessConfig { hosts: &[], origins: &[], asks_key: false, settings: &settings };
+            let access = AccessConfig { hosts: &[], origins: &[], requires_key: false, settings: &settings };
             let connections = Connections::new(ConnectionLimits::without_keys());
             let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let listener = Listener::bind(here, &access, &connections).await.expect("a port");

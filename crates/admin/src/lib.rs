@@ -84,7 +84,7 @@ impl Admin {
                 let message = "missing or wrong admin key; send it as `Authorization: Bearer KEY`, or as the password of any user";
                 return AdminResponse::text(StatusCode::UNAUTHORIZED, message);
             }
-            tap.shows_key();
+            tap.mark_authenticated();
         }
         let endpoint = match head.uri.path() {
             "/style.css" => return AdminResponse::of(StatusCode::OK, CSS, page::style()),
@@ -118,7 +118,7 @@ impl Handler for Admin {
         self.respond(&head, &tap).await.into_response()
     }
 
-    fn refusal(&self, _: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
+    fn error_body(&self, _: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
         AdminResponse::refusal(status, message.to_owned()).body.into()
     }
 }

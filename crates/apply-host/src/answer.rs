@@ -1,12 +1,11 @@
-//! From what an edit came to, to the answer in the form that was asked for.
+//! Builds the response from the result of a merge.
 //!
-//! It refuses to decide anything: whether there is a text was settled before. Invariant: the text of an answer is the merged
-//! file, or the original and a header that says so.
+//! Invariant: the text of a response is the merged file, or the original with a header that says so.
 
-use crate::ask::{Ask, Form};
 use crate::config::OnRefuse;
+use crate::merge_result::{MergeResult, MergedBy};
 use crate::reply::Reply;
-use crate::settled::{By, Settled};
+use crate::request::{ApplyRequest, ResponseFormat};
 use crate::work::{Work, tagged_text};
 use bytes::Bytes;
 use http::StatusCode;
@@ -17,7 +16,7 @@ use tokrate_apply::{Checks, Edit, How, Merged, Refused};
 use tokrate_core::{Channel, FinishReason};
 use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape};
 
-/// What tells one answer from another: a number, and when it was given (seconds since 1970).
+/// Number and time of a response (seconds since 1970), for its id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stamp {
     /// Number of the request.
@@ -26,14 +25,14 @@ pub struct Stamp {
     pub seconds: u64,
 }
 
-/// Header that says who merged, or that nobody did.
+/// Header: `deterministic`, `model` or `refused`.
 pub(crate) const APPLY: &str = "x-tokrate-apply";
-/// Header that says why nobody did.
+/// Header: the code of a refusal.
 const CODE: &str = "x-tokrate-apply-code";
-/// Text of one event of a stream, at most.
+/// Most text in one event of a stream (bytes).
 const DELTA_BYTES: usize = 16 * 1024;
 
-/// The structured answer, in both spellings.
+/// The structured response, with camel-case and snake-case names.
 #[derive(Serialize)]
 struct Structured<'a> {
     apply: &'static str,
@@ -56,25 +55,29 @@ struct Counts {
 }
 
 /// The answer to a request.
-pub(crate) fn answer(ask: &Ask, settled: &Settled, stamp: Stamp, mut work: Work) -> Reply {
+pub(crate) fn answer(request: &ApplyRequest, settled: &MergeResult, stamp: Stamp, mut work: Work) -> Reply {
     let (text, word) = match settled {
-        Settled::Merged { merged, .. } => (merged.text.as_str(), settled.word()),
-        Settled::Refused { .. } if ask.on_refuse == OnRefuse::Original => (ask.edit.original.as_str(), settled.word()),
-        Settled::Refused { refused, fallback } => return refusal(refused, fallback.as_deref()),
+        MergeResult::Merged { merged, .. } => (merged.text.as_str(), settled.word()),
+        MergeResult::Refused { .. } if request.on_refuse == OnRefuse::Original => {
+            (request.edit.original.as_str(), settled.word())
+        }
+        MergeResult::Refused { refused, fallback } => return refusal(refused, fallback.as_deref()),
     };
-    let reply = match ask.form {
-        Form::Chat { tagged } => whole(ask, &tagged_text(text, tagged), stamp, &mut work),
-        Form::Stream { tagged, usage } => streamed(ask, &tagged_text(text, tagged), usage.then_some(&mut work), stamp),
-        Form::Structured => structured(settled, text, &mut work),
+    let reply = match request.form {
+        ResponseFormat::Chat { tagged } => whole(request, &tagged_text(text, tagged), stamp, &mut work),
+        ResponseFormat::Stream { tagged, usage } => {
+            streamed(request, &tagged_text(text, tagged), usage.then_some(&mut work), stamp)
+        }
+        ResponseFormat::Structured => structured(settled, text, &mut work),
     };
     let reply = reply.with(APPLY, word);
     match settled {
-        Settled::Merged { .. } => reply,
-        Settled::Refused { refused, .. } => reply.with(CODE, refused.code.name()),
+        MergeResult::Merged { .. } => reply,
+        MergeResult::Refused { refused, .. } => reply.with(CODE, refused.code.name()),
     }
 }
 
-/// The error that a refused edit is answered with.
+/// The error response to a refused edit.
 fn refusal(refused: &Refused, fallback: Option<&str>) -> Reply {
     let Refused { code, message, candidates, hint } = refused;
     let mut error = json!({
@@ -92,12 +95,12 @@ fn refusal(refused: &Refused, fallback: Option<&str>) -> Reply {
     reply.with(APPLY, "refused").with(CODE, code.name())
 }
 
-fn encoder(ask: &Ask, shape: Shape, stamp: Stamp) -> Encoder {
+fn encoder(request: &ApplyRequest, shape: Shape, stamp: Stamp) -> Encoder {
     let id = format!("chatcmpl-apply-{:x}-{}", stamp.seconds, stamp.number);
-    Encoder::new(Dialect::OpenAiChat, shape, &id, &ask.model, stamp.seconds)
+    Encoder::new(Dialect::OpenAiChat, shape, &id, &request.model, stamp.seconds)
 }
 
-fn whole(ask: &Ask, text: &str, stamp: Stamp, work: &mut Work) -> Reply {
+fn whole(request: &ApplyRequest, text: &str, stamp: Stamp, work: &mut Work) -> Reply {
     let answer = Answer {
         reasoning: "",
         answer: text,
@@ -106,11 +109,11 @@ fn whole(ask: &Ask, text: &str, stamp: Stamp, work: &mut Work) -> Reply {
         usage: Some(work.usage(text)),
         timings: None,
     };
-    Reply::json(StatusCode::OK, encoder(ask, Shape::Whole, stamp).encode_whole(&answer))
+    Reply::json(StatusCode::OK, encoder(request, Shape::Whole, stamp).encode_whole(&answer))
 }
 
-fn streamed(ask: &Ask, text: &str, work: Option<&mut Work>, stamp: Stamp) -> Reply {
-    let mut encoder = encoder(ask, Shape::Stream, stamp);
+fn streamed(request: &ApplyRequest, text: &str, work: Option<&mut Work>, stamp: Stamp) -> Reply {
+    let mut encoder = encoder(request, Shape::Stream, stamp);
     let mut frames: Vec<Bytes> = Vec::with_capacity(text.len() / DELTA_BYTES + 2);
     let mut frame = Vec::new();
     encoder.encode_event(&Piece::Role, &mut frame);
@@ -132,15 +135,15 @@ fn streamed(ask: &Ask, text: &str, work: Option<&mut Work>, stamp: Stamp) -> Rep
     Reply::events(frames)
 }
 
-fn structured(settled: &Settled, text: &str, work: &mut Work) -> Reply {
+fn structured(settled: &MergeResult, text: &str, work: &mut Work) -> Reply {
     let counts = work.usage(text);
     let (prompt_tokens, completion_tokens) = (counts.input.unwrap_or(0), counts.output.unwrap_or(0));
     let (merged, refused): (Option<&Merged>, Option<&Refused>) = match settled {
-        Settled::Merged { merged, .. } => (Some(merged), None),
-        Settled::Refused { refused, .. } => (None, Some(refused)),
+        MergeResult::Merged { merged, .. } => (Some(merged), None),
+        MergeResult::Refused { refused, .. } => (None, Some(refused)),
     };
-    let by_engine = matches!(settled, Settled::Merged { by: By::Deterministic, .. });
-    // Written once for both spellings.
+    let by_engine = matches!(settled, MergeResult::Merged { by: MergedBy::Deterministic, .. });
+    // Escaped once for both names.
     let escaped = to_raw_value(text).expect("a string is always JSON");
     let body = Structured {
         apply: settled.word(),
@@ -148,7 +151,7 @@ fn structured(settled: &Settled, text: &str, work: &mut Work) -> Reply {
         merged_code: &escaped,
         udiff: work.diff(text),
         edits: merged.map_or(&[], |merged| &merged.edits),
-        // How the engine found the places says nothing of a model's text.
+        // `how` describes the engine's merge, not a model's text.
         how: merged.filter(|_| by_engine).map(|merged| merged.how),
         checks: merged.map(|merged| merged.checks),
         refused,

@@ -1,17 +1,17 @@
-//! How the engine is served.
+//! Settings of the apply server.
 
 use crate::fallback::FallbackConfig;
 use std::net::SocketAddr;
 use tokrate_core::Span;
 use tokrate_net::server::ApiKey;
 
-/// What is answered when an edit is refused.
+/// Response to a refused edit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum OnRefuse {
     /// An error with status 422.
     #[default]
     Error,
-    /// The file as it was, and headers that say so.
+    /// The original file, with headers that say so.
     Original,
 }
 
@@ -38,30 +38,30 @@ impl OnRefuse {
 pub struct HostConfig {
     /// Where to listen; port 0 takes any free one.
     pub address: SocketAddr,
-    /// Names under which it may be asked, beside the address that it listens on and `localhost`.
+    /// Allowed host names besides its address and `localhost`.
     pub hosts: Vec<String>,
-    /// Key to demand; elsewhere than on loopback there must be one.
+    /// Required key; mandatory unless it listens on loopback.
     pub api_key: Option<ApiKey>,
-    /// What is answered to a refused edit unless the request says something else.
+    /// Default response to a refused edit.
     pub on_refuse: OnRefuse,
     /// Largest body of a request.
     pub max_body_bytes: usize,
-    /// Bodies of all open requests together; beyond it requests are turned away.
-    pub held_bytes_most: usize,
-    /// Time for a request's body to come in.
+    /// Most bytes of all request bodies together; beyond it requests are rejected.
+    pub max_buffered_bytes: usize,
+    /// Time to receive a request's body.
     pub body_timeout: Span,
     /// Threads that merge.
     pub threads: usize,
-    /// Time for open requests after the end was asked for.
+    /// Time for open requests at shutdown.
     pub drain: Span,
-    /// Leave syntax trees alone.
+    /// Do not use syntax trees.
     pub without_tree: bool,
     /// A model that is asked when the engine refuses.
     pub fallback: Option<FallbackConfig>,
 }
 
 impl HostConfig {
-    /// The usual settings at an address.
+    /// Default settings at an address.
     pub fn new(address: SocketAddr) -> HostConfig {
         let max_body_bytes = 32 << 20;
         HostConfig {
@@ -70,7 +70,7 @@ impl HostConfig {
             api_key: None,
             on_refuse: OnRefuse::default(),
             max_body_bytes,
-            held_bytes_most: 8 * max_body_bytes,
+            max_buffered_bytes: 8 * max_body_bytes,
             body_timeout: Span::from_secs(60),
             threads: std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2)),
             drain: Span::from_secs(10),

@@ -1,7 +1,4 @@
-//! Unified diffs, as `patch` and git read them.
-//!
-//! It refuses to know why something changed. Invariant: applying the diff to the old text gives the new one, final newlines
-//! included.
+//! Unified diffs, as `patch` and git read them. Invariant: applying the diff to the old text gives the new one, final newlines included.
 
 use imara_diff::{Algorithm, Diff, Hunk, InternedInput};
 use std::fmt::Write;
@@ -20,7 +17,7 @@ pub fn unified_diff(old: &str, new: &str, old_name: &str, new_name: &str) -> Str
     if hunks.is_empty() {
         return out;
     }
-    // A string takes everything.
+    // Writing to a string cannot fail.
     let _ = writeln!(out, "--- {old_name}\n+++ {new_name}");
     let old_count = u32::try_from(input.before.len()).unwrap_or(u32::MAX);
     let line = |token| input.interner[token];

@@ -1,6 +1,6 @@
-//! Why the engine cannot be served.
+//! Errors of starting the apply server.
 
-/// Reasons for which there is no server, or no model to fall back to. Messages fit behind "failed to".
+/// Messages fit behind "failed to".
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyHostError {
     /// No listening socket, or an endpoint that cannot be used.

@@ -1,10 +1,9 @@
-//! A model that is asked when the engine refuses: an OpenAI-compatible endpoint and what is said to it.
+//! Asks a model at an OpenAI-compatible endpoint when the engine refuses an edit. The engine checks the answer.
 //!
-//! It refuses to judge the answer; the engine does. Invariant: what comes back is the text of one whole answer, or a sentence
-//! that says why there is none.
+//! Invariant: the result is the text of one complete answer, or a sentence that says why there is none.
 
 use crate::error::ApplyHostError;
-use crate::settled::{Edit, Settled, worth_asking};
+use crate::merge_result::{Edit, MergeResult, model_may_help};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -14,36 +13,36 @@ use tokrate_core::{ChatRequest, Message, Role, Span};
 use tokrate_net::{Client, ClientConfig, Clock, Limits, Outgoing, Route, Secrets, Target};
 use tokrate_wire::{Dialect, encode_request};
 
-/// Where edits are sent, below the endpoint's base.
+/// Path below the endpoint's base URL.
 const PATH: &str = "/chat/completions";
-/// More of an answer is not read.
-const BODY_BYTES_MOST: u64 = 256 << 20;
-/// Models whose names begin like this were trained on the tags and want nothing else.
-const TRAINED: [&str; 4] = ["auto", "morph-", "relace-", "apply"];
+/// Largest response body.
+const MAX_BODY_BYTES: u64 = 256 << 20;
+/// Name prefixes of models that were trained on the tags and need no system prompt.
+const TAG_TRAINED_MODELS: [&str; 4] = ["auto", "morph-", "relace-", "apply"];
 const OPEN: &str = "<updated-code>";
 const CLOSE: &str = "</updated-code>";
-/// What other models are told.
+/// System prompt for other models.
 const TASK: &str = "You merge an edit into a file. The file stands in <code>, the edit in <update>. The edit shows changed \
 lines and some of their neighbours; comments with dots, such as `... existing code ...`, stand for lines of the file that stay \
 as they are. Carry out the edit and nothing else: every other line, blank line, comment and indentation stays exactly as it is. \
 Answer with the whole file between <updated-code> and </updated-code>, without a fence and without a word around it.";
 
-/// Which model is asked, and how it is reached.
+/// Settings of the fallback model.
 #[derive(Clone, Debug)]
 pub struct FallbackConfig {
     /// The endpoint's base, such as `https://api.example.com/v1`.
     pub target: Target,
     /// The model's name there.
     pub model: String,
-    /// Headers of every request; the key is one.
+    /// Headers of every request, including the key.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// How to connect.
     pub client: ClientConfig,
-    /// Time for an answer.
-    pub patience: Span,
+    /// Timeout of a request.
+    pub timeout: Span,
 }
 
-/// A model that can be asked: its address is known.
+/// A fallback model with its resolved address.
 #[derive(Clone, Debug)]
 pub struct Fallback {
     config: FallbackConfig,
@@ -52,7 +51,7 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// Resolves the endpoint's name. Blocks; to be called outside a runtime.
+    /// Resolves the endpoint's name. Blocks; call it outside a runtime.
     ///
     /// # Errors
     /// When the name has no address, or TLS cannot be set up.
@@ -67,8 +66,8 @@ impl Fallback {
         Ok(Client::new(self.config.client.clone(), self.route.clone(), self.clock)?)
     }
 
-    /// Asks over connections that are kept.
-    pub(crate) async fn ask(&self, client: &Client, edit: &Edit) -> Result<String, String> {
+    /// Asks the model, with pooled connections.
+    pub(crate) async fn request_merge(&self, client: &Client, edit: &Edit) -> Result<String, String> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.extend(self.config.headers.iter().cloned());
@@ -78,59 +77,60 @@ impl Fallback {
             headers,
             body: Bytes::from(request(&self.config.model, edit)),
         };
-        // A model that answers in one piece is silent until it has written everything.
-        let patience = self.config.patience;
-        let limits = Limits { idle: patience, total: patience, max_body_bytes: BODY_BYTES_MOST };
+        // An unstreamed answer arrives only after it is complete, so that both timeouts are the same.
+        let timeout = self.config.timeout;
+        let limits = Limits { idle: timeout, total: timeout, max_body_bytes: MAX_BODY_BYTES };
         let secrets = Secrets::of(&outgoing.headers);
         let answer = client.whole(outgoing, limits).await;
-        let answer = answer.map_err(|failure| format!("{} gave no answer: {}", self.named(), failure.detail))?;
+        let answer = answer.map_err(|failure| format!("{} gave no answer: {}", self.describe(), failure.detail))?;
         // Some servers echo the key.
-        text(answer.head.status, &answer.body).map_err(|why| format!("{} {}", self.named(), secrets.redacted(why)))
+        text(answer.head.status, &answer.body)
+            .map_err(|reason| format!("{} {}", self.describe(), secrets.redacted(reason)))
     }
 
-    /// Asks over a connection of its own.
-    fn ask_blocking(&self, edit: &Edit) -> Result<String, String> {
+    /// Asks the model on a new connection.
+    fn request_merge_blocking(&self, edit: &Edit) -> Result<String, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("no runtime could be started: {error}"))?;
         LocalSet::new().block_on(&runtime, async {
             let client = self.client().map_err(|error| format!("failed to {error}"))?;
-            self.ask(&client, edit).await
+            self.request_merge(&client, edit).await
         })
     }
 
-    /// Lets the engine merge, and asks the model if it refuses and a model could help. Blocks; to be called outside a runtime.
-    pub fn settle_blocking(&self, original: &[u8], update: &[u8], options: &Options) -> Settled {
-        let refused = match Settled::by_engine(original, update, options) {
-            Settled::Refused { refused, .. } if worth_asking(refused.code) => refused,
+    /// Merges with the engine, and asks the model if the engine refuses and a model may help. Blocks; call it outside a runtime.
+    pub fn settle_blocking(&self, original: &[u8], update: &[u8], options: &Options) -> MergeResult {
+        let refused = match MergeResult::by_engine(original, update, options) {
+            MergeResult::Refused { refused, .. } if model_may_help(refused.code) => refused,
             settled => return settled,
         };
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| "the texts are not UTF-8".to_owned());
-        let said = text(original).and_then(|original| {
+        let model_answer = text(original).and_then(|original| {
             let edit = Edit { original, update: text(update)?, options: options.clone() };
-            self.ask_blocking(&edit)
+            self.request_merge_blocking(&edit)
         });
-        Settled::by_model(refused, said, original, update, options)
+        MergeResult::by_model(refused, model_answer, original, update, options)
     }
 
-    fn named(&self) -> String {
+    fn describe(&self) -> String {
         format!("the model {} at {}", self.config.model, self.config.target)
     }
 }
 
-/// The text of an answer, out of its wrapping.
+/// The text of an answer, without tags or fence.
 fn text(status: StatusCode, body: &[u8]) -> Result<String, String> {
     if status != StatusCode::OK {
         let shown: String = String::from_utf8_lossy(body).chars().take(200).collect();
         return Err(format!("answered with status {}: {shown}", status.as_u16()));
     }
     let body: serde_json::Value =
-        serde_json::from_slice(body).map_err(|error| format!("answered with something else than JSON: {error}"))?;
+        serde_json::from_slice(body).map_err(|error| format!("answered with invalid JSON: {error}"))?;
     let choice = &body["choices"][0];
     if choice["finish_reason"] == "length" {
-        return Err("ended its answer at a limit of tokens".to_owned());
+        return Err("stopped at a token limit".to_owned());
     }
     match choice["message"]["content"].as_str() {
-        Some(text) if !text.trim().is_empty() => Ok(unwrapped(text).to_owned()),
+        Some(text) if !text.trim().is_empty() => Ok(unwrap_text(text).to_owned()),
         _ => Err("answered without a text".to_owned()),
     }
 }
@@ -141,7 +141,7 @@ fn request(model: &str, edit: &Edit) -> Vec<u8> {
     let instruction = instruction.map_or_else(String::new, |text| format!("<instruction>{text}</instruction>\n"));
     let content = format!("{instruction}<code>{}</code>\n<update>{}</update>", edit.original, edit.update);
     let mut messages = vec![Message::text(Role::User, content)];
-    if !TRAINED.iter().any(|name| model.starts_with(name)) {
+    if !TAG_TRAINED_MODELS.iter().any(|name| model.starts_with(name)) {
         messages.insert(0, Message::text(Role::System, TASK));
     }
     encode_request(
@@ -150,12 +150,12 @@ fn request(model: &str, edit: &Edit) -> Vec<u8> {
     )
 }
 
-/// A text out of the tags, or else out of a fence, that it may stand in.
-fn unwrapped(text: &str) -> &str {
+/// Removes tags, or else a code fence, around a text.
+fn unwrap_text(text: &str) -> &str {
     if let (Some(start), Some(end)) = (text.find(OPEN), text.rfind(CLOSE)) {
         let start = start + OPEN.len();
         if start <= end {
-            // The line ends beside the tags belong to them.
+            // The line breaks next to the tags belong to them.
             let inside = &text[start..end];
             return inside.strip_prefix("\r\n").or_else(|| inside.strip_prefix('\n')).unwrap_or(inside);
         }
@@ -183,15 +183,15 @@ mod tests {
             ("</updated-code><updated-code>", "</updated-code><updated-code>"),
             ("x ``` y", "x ``` y"),
         ] {
-            assert_eq!(unwrapped(answer), text, "{answer}");
+            assert_eq!(unwrap_text(answer), text, "{answer}");
         }
     }
 
     #[test]
     fn only_whole_answers_count() {
-        let heard = |status, body: &str| text(StatusCode::from_u16(status).expect("a status"), body.as_bytes());
+        let parsed = |status, body: &str| text(StatusCode::from_u16(status).expect("a status"), body.as_bytes());
         let answer = r#"{"choices":[{"message":{"content":"a\n"},"finish_reason":"stop"}]}"#;
-        assert_eq!(heard(200, answer), Ok("a\n".to_owned()));
+        assert_eq!(parsed(200, answer), Ok("a\n".to_owned()));
         for (status, body) in [
             (500, "broken"),
             (200, "<html>"),
@@ -199,7 +199,7 @@ mod tests {
             (200, r#"{"choices":[{"message":{"content":" "},"finish_reason":"stop"}]}"#),
             (200, r#"{"choices":[{"message":{"content":"a"},"finish_reason":"length"}]}"#),
         ] {
-            assert!(heard(status, body).is_err(), "{body}");
+            assert!(parsed(status, body).is_err(), "{body}");
         }
     }
 

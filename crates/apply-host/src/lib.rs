@@ -1,26 +1,25 @@
-//! The merge engine behind HTTP: OpenAI's chat completions, and the structured routes of services that merge edits; and the
-//! messages of the Model Context Protocol ([`mcp`]).
+//! The merge engine behind HTTP: OpenAI chat completions and the structured routes of merge services; and the messages of the Model
+//! Context Protocol ([`mcp`]).
 //!
-//! It refuses to know files and the command line. A request becomes an answer in [`Service`], which knows no sockets;
-//! [`run`] puts it behind a server.
+//! [`Service`] turns a request into a response without sockets; [`run`] puts it behind a server.
 //!
-//! Architecture Invariant: an answer with a status of success holds a whole file, and says in a header whether it was merged
-//! or is the original; nothing is left unsaid when an edit was refused.
+//! Architecture Invariant: a success response holds a whole file, and a header says whether it was merged or is the original; a refused
+//! edit is always reported.
 
 mod answer;
-mod ask;
-mod beside;
 mod config;
 mod diff;
 mod error;
 mod fallback;
 pub mod mcp;
-mod memory;
+mod merge_result;
+mod offload;
 mod pages;
 mod reply;
+mod request;
 mod server;
 mod service;
-mod settled;
+mod text_cache;
 mod work;
 
 pub use answer::Stamp;
@@ -28,7 +27,7 @@ pub use config::{HostConfig, OnRefuse};
 pub use diff::unified_diff;
 pub use error::ApplyHostError;
 pub use fallback::{Fallback, FallbackConfig};
+pub use merge_result::{Edit, MergeResult, MergedBy};
 pub use reply::Reply;
 pub use server::{Summary, run};
 pub use service::{MODELS, Service};
-pub use settled::{By, Edit, Settled};

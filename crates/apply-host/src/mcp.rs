@@ -7,33 +7,33 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Versions that are spoken, oldest first.
+/// Supported protocol versions, oldest first.
 const VERSIONS: [&str; 3] = ["2024-11-05", "2025-03-26", "2025-06-18"];
 
-/// Cancelled requests that are remembered: more than a client has open at once, and a bound for one that cancels what it
-/// never asked for, or what was answered meanwhile.
-const CANCELLED_MOST: usize = 256;
-/// Longest id that is remembered (bytes); those of clients are numbers or have the length of a UUID.
-const ID_BYTES_MOST: usize = 1024;
+/// Most cancelled requests remembered: more than a client has open, and a bound for clients that cancel requests which do not
+/// exist or were answered.
+const MAX_CANCELLED: usize = 256;
+/// Longest request id remembered (bytes); usual ones are numbers or UUIDs.
+const MAX_ID_BYTES: usize = 1024;
 
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 const METHOD_NOT_FOUND: i32 = -32601;
 const INVALID_PARAMS: i32 = -32602;
 
-/// A line as it came.
+/// A received line.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Incoming {
     /// JSON.
     Message(Value),
-    /// Something else, and what is wrong with it.
+    /// Invalid JSON, and the error.
     Broken(String),
-    /// More than is read.
+    /// Longer than the limit.
     TooLong,
 }
 
 impl Incoming {
-    /// Reads a line.
+    /// Parses a line.
     pub fn read(line: &[u8]) -> Incoming {
         match serde_json::from_slice(line) {
             Ok(message) => Incoming::Message(message),
@@ -42,36 +42,36 @@ impl Incoming {
     }
 }
 
-/// What a server of the protocol lets a model do.
+/// A tool offered to a model.
 pub trait Tool {
-    /// The name by which it is called.
+    /// Its name.
     fn name(&self) -> &str;
-    /// What a model is told of it.
+    /// Its description for the model.
     fn description(&self) -> Value;
-    /// Carries a call out; `cancelled` is asked before anything is changed.
+    /// Runs a call; it checks `cancelled` before it changes anything.
     ///
     /// # Errors
-    /// When the arguments are not those of the tool.
-    fn call(&self, arguments: &Value, cancelled: &dyn Fn() -> bool) -> Result<Called, String>;
+    /// When the arguments are invalid.
+    fn call(&self, arguments: &Value, cancelled: &dyn Fn() -> bool) -> Result<ToolResult, String>;
 }
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Called {
+pub struct ToolResult {
     /// What was done, or why nothing was.
     pub text: String,
-    /// Who merged, or that nobody did.
+    /// `deterministic`, `model` or `refused`.
     pub word: &'static str,
     /// Whether nothing was changed.
     pub is_error: bool,
 }
 
-/// Requests that the client wants no more, the oldest first.
+/// Cancelled requests, oldest first.
 #[derive(Debug, Default)]
 pub struct Cancelled(Mutex<VecDeque<String>>);
 
 impl Cancelled {
-    /// Remembers what a message cancels.
+    /// Records the cancellation in a message, if any.
     pub fn watch(&self, message: &Incoming) {
         let Incoming::Message(message) = message else { return };
         let each = message.as_array().map_or(std::slice::from_ref(message), Vec::as_slice);
@@ -83,8 +83,8 @@ impl Cancelled {
         }
     }
 
-    /// Whether a request is among them.
-    pub fn holds(&self, id: &Value) -> bool {
+    /// Whether a request was cancelled.
+    pub fn contains(&self, id: &Value) -> bool {
         self.ids().contains(&id.to_string())
     }
 
@@ -95,10 +95,10 @@ impl Cancelled {
 
     fn remember(&self, id: String) {
         let mut ids = self.ids();
-        if id.len() > ID_BYTES_MOST || ids.contains(&id) {
+        if id.len() > MAX_ID_BYTES || ids.contains(&id) {
             return;
         }
-        if ids.len() == CANCELLED_MOST {
+        if ids.len() == MAX_CANCELLED {
             ids.pop_front();
         }
         ids.push_back(id);
@@ -111,11 +111,11 @@ impl Cancelled {
     }
 
     fn ids(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.0.lock().expect("nobody panics while it holds this")
+        self.0.lock().expect("no code panics while it holds the lock")
     }
 }
 
-/// Answers messages.
+/// An MCP server.
 pub struct Server<T> {
     tool: T,
     cancelled: Arc<Cancelled>,
@@ -138,15 +138,15 @@ impl<T: Tool> Server<T> {
                 Some(failure(&Value::Null, INVALID_REQUEST, "the batch is empty"))
             }
             Incoming::Message(Value::Array(batch)) => {
-                let answers: Vec<Value> = batch.iter().filter_map(|message| self.one(message)).collect();
+                let answers: Vec<Value> = batch.iter().filter_map(|message| self.handle_message(message)).collect();
                 (!answers.is_empty()).then_some(Value::Array(answers))
             }
-            Incoming::Message(message) => self.one(message),
+            Incoming::Message(message) => self.handle_message(message),
         };
         answer.map(|answer| answer.to_string())
     }
 
-    fn one(&mut self, message: &Value) -> Option<Value> {
+    fn handle_message(&mut self, message: &Value) -> Option<Value> {
         let Some(object) = message.as_object().filter(|object| object.get("jsonrpc") == Some(&"2.0".into())) else {
             let what = "a message is an object with \"jsonrpc\": \"2.0\"";
             return Some(failure(&Value::Null, INVALID_REQUEST, what));
@@ -165,7 +165,7 @@ impl<T: Tool> Server<T> {
             _ => return None,
         };
         let result = self.result(id, method, object.get("params").unwrap_or(&Value::Null));
-        let cancelled = self.cancelled.holds(id);
+        let cancelled = self.cancelled.contains(id);
         self.cancelled.forget(id);
         if cancelled {
             return None;
@@ -191,8 +191,8 @@ impl<T: Tool> Server<T> {
         if name != self.tool.name() {
             return Err(Failure(INVALID_PARAMS, format!("there is no tool `{name}`; there is {}", self.tool.name())));
         }
-        let called = self.tool.call(&params["arguments"], &|| self.cancelled.holds(id));
-        let Called { text, word, is_error } = called.map_err(|what| Failure(INVALID_PARAMS, what))?;
+        let called = self.tool.call(&params["arguments"], &|| self.cancelled.contains(id));
+        let ToolResult { text, word, is_error } = called.map_err(|what| Failure(INVALID_PARAMS, what))?;
         Ok(json!({
             "content": [{"type": "text", "text": text}],
             "isError": is_error,
@@ -201,7 +201,7 @@ impl<T: Tool> Server<T> {
     }
 }
 
-/// The handshake: the client's version if it is spoken here, else the latest.
+/// The handshake: the client's version if supported, else the latest.
 fn initialized(params: &Value) -> Value {
     let asked = params["protocolVersion"].as_str().unwrap_or_default();
     let version = VERSIONS.into_iter().find(|version| *version == asked).unwrap_or(VERSIONS[VERSIONS.len() - 1]);
@@ -236,8 +236,8 @@ mod tests {
             json!({"name": "nothing"})
         }
 
-        fn call(&self, _: &Value, _: &dyn Fn() -> bool) -> Result<Called, String> {
-            Ok(Called { text: String::new(), word: "deterministic", is_error: false })
+        fn call(&self, _: &Value, _: &dyn Fn() -> bool) -> Result<ToolResult, String> {
+            Ok(ToolResult { text: String::new(), word: "deterministic", is_error: false })
         }
     }
 
@@ -260,8 +260,8 @@ mod tests {
         }
         cancel(json!("x".repeat(1 << 20)));
         cancel(json!({"a": 1}));
-        assert_eq!(cancelled.count(), CANCELLED_MOST);
-        assert!(cancelled.holds(&json!(9_999)) && !cancelled.holds(&json!(0)));
+        assert_eq!(cancelled.count(), MAX_CANCELLED);
+        assert!(cancelled.contains(&json!(9_999)) && !cancelled.contains(&json!(0)));
     }
 
     #[test]

@@ -1,6 +1,4 @@
-//! An answer, before anything of it is sent.
-//!
-//! It refuses to know sockets. Invariant: an answer's body is known whole; that it comes in pieces is for the client's sake.
+//! A response before it is sent. Invariant: its body is complete; it is split only for streaming clients.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -23,22 +21,22 @@ pub struct Reply {
     pub body: Vec<Bytes>,
 }
 
-/// Why a request is turned away: the status of the answer, and what is said.
+/// An error response: status and message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Denied(pub StatusCode, pub String);
+pub(crate) struct ErrorResponse(pub StatusCode, pub String);
 
-impl Denied {
-    pub fn bad_request(message: impl Into<String>) -> Denied {
-        Denied(StatusCode::BAD_REQUEST, message.into())
+impl ErrorResponse {
+    pub fn bad_request(message: impl Into<String>) -> ErrorResponse {
+        ErrorResponse(StatusCode::BAD_REQUEST, message.into())
     }
 
-    pub fn not_found(message: impl Into<String>) -> Denied {
-        Denied(StatusCode::NOT_FOUND, message.into())
+    pub fn not_found(message: impl Into<String>) -> ErrorResponse {
+        ErrorResponse(StatusCode::NOT_FOUND, message.into())
     }
 }
 
-impl From<Denied> for Reply {
-    fn from(Denied(status, message): Denied) -> Reply {
+impl From<ErrorResponse> for Reply {
+    fn from(ErrorResponse(status, message): ErrorResponse) -> Reply {
         let reply = Reply::error(status, &message);
         if status == StatusCode::SERVICE_UNAVAILABLE { reply.with("retry-after", "1") } else { reply }
     }
@@ -60,7 +58,7 @@ impl Reply {
         Reply { status: StatusCode::OK, headers, body }
     }
 
-    /// An error in OpenAI's shape.
+    /// An error in OpenAI's format.
     pub(crate) fn error(status: StatusCode, message: &str) -> Reply {
         Reply::json(status, encode_refusal(Dialect::OpenAiChat, status.as_u16(), message))
     }

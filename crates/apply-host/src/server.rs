@@ -1,17 +1,16 @@
-//! The service behind a server: reads bodies, hands them to threads that merge, asks a model where one is to be asked.
+//! The service behind a server: reads bodies, passes them to merge threads, asks the fallback model.
 //!
-//! It refuses to know what is in a body. Invariant: the thread that owns the sockets never merges; bodies that are held are
-//! bounded in size each and together, and so is the time in which they come.
+//! Invariant: the thread of the sockets never merges; request bodies are bounded in size, in total and in time.
 
 use crate::answer::Stamp;
-use crate::beside::Job;
 use crate::config::HostConfig;
 use crate::error::ApplyHostError;
 use crate::fallback::Fallback;
-use crate::memory::Memory;
-use crate::reply::{Denied, Pieces, Reply};
-use crate::service::{Came, Service, Step};
-use crate::work::Aids;
+use crate::offload::Job;
+use crate::reply::{ErrorResponse, Pieces, Reply};
+use crate::service::{RequestOutcome, Service, Step};
+use crate::text_cache::TextCache;
+use crate::work::Resources;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
@@ -24,18 +23,18 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::task::{LocalSet, spawn_blocking};
 use tokrate_net::server::{
-    AccessConfig, AccessSettings, BodyError, ByteBudget, ConnectionLimits, ConnectionTap, Connections, Handler,
-    HeldBody, Listener, RequestBody, hold_body, shown_keys,
+    AccessConfig, AccessSettings, BodyError, BufferedBody, ByteBudget, ConnectionLimits, ConnectionTap, Connections,
+    Handler, Listener, RequestBody, buffer_body, presented_keys,
 };
 use tokrate_net::{Client, Clock};
 
 const SETTINGS: AccessSettings = AccessSettings {
     host: "--allow-host",
     origin: None,
-    key: "ask for one with --serve-key-env, --serve-key-file or --serve-key-cmd",
+    key: "require one with --serve-key-env, --serve-key-file or --serve-key-cmd",
 };
 
-/// What a server did until its end.
+/// Counts over the life of a server.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
     /// Edits that the engine merged.
@@ -46,11 +45,11 @@ pub struct Summary {
     pub refused: BTreeMap<&'static str, u64>,
 }
 
-/// Serves on the caller's thread until `shutdown` completes and open requests have ended or had their time. `ready` is told
-/// the address.
+/// Serves on the caller's thread until `shutdown` completes and open requests have ended or the drain time is over. `ready`
+/// gets the address.
 ///
 /// # Errors
-/// When the address cannot be had, the model's endpoint cannot be used, or there is no runtime.
+/// When the address or the model's endpoint cannot be used, or the runtime cannot be started.
 pub fn run(
     config: HostConfig,
     ready: impl FnOnce(SocketAddr),
@@ -63,11 +62,11 @@ pub fn run(
         .build()
         .map_err(ApplyHostError::Runtime)?;
     LocalSet::new().block_on(&runtime, async {
-        let asks_key = config.api_key.is_some();
-        let access = AccessConfig { hosts: &config.hosts, origins: &[], asks_key, settings: &SETTINGS };
+        let requires_key = config.api_key.is_some();
+        let access = AccessConfig { hosts: &config.hosts, origins: &[], requires_key, settings: &SETTINGS };
         let mut limits = ConnectionLimits::without_keys();
-        if asks_key {
-            limits = ConnectionLimits::with_keys(limits.all);
+        if requires_key {
+            limits = ConnectionLimits::with_keys(limits.total);
         }
         let listener = Listener::bind(config.address, &access, &Connections::new(limits)).await?;
         let model = match fallback {
@@ -75,42 +74,42 @@ pub fn run(
             None => None,
         };
         let service =
-            Service { on_refuse: config.on_refuse, without_tree: config.without_tree, asks_model: model.is_some() };
+            Service { on_refuse: config.on_refuse, without_tree: config.without_tree, has_fallback: model.is_some() };
         let (clock, drain) = (Clock::monotonic(), config.drain);
         ready(listener.address());
-        let gate = Rc::new(Gate {
-            bodies: ByteBudget::new(config.held_bytes_most),
+        let server = Rc::new(ApplyServer {
+            bodies: ByteBudget::new(config.max_buffered_bytes),
             config,
             service,
             model,
             clock,
             number: Cell::new(0),
-            memory: Arc::default(),
+            cache: Arc::default(),
             merging: Rc::default(),
             summary: RefCell::default(),
         });
-        listener.serve(Rc::clone(&gate), clock, shutdown, drain).await;
-        Ok(gate.summary.borrow().clone())
+        listener.serve(Rc::clone(&server), clock, shutdown, drain).await;
+        Ok(server.summary.borrow().clone())
     })
 }
 
-/// Lets requests in.
-struct Gate {
+/// The HTTP handler.
+struct ApplyServer {
     config: HostConfig,
     service: Service,
     model: Option<(Client, Fallback)>,
     clock: Clock,
     /// Requests so far.
     number: Cell<u64>,
-    /// What the bodies of all open requests may hold.
+    /// Memory budget of all request bodies.
     bodies: Arc<ByteBudget>,
-    memory: Arc<Memory>,
+    cache: Arc<TextCache>,
     /// Held by each request that is being merged.
     merging: Rc<()>,
     summary: RefCell<Summary>,
 }
 
-impl Handler for Gate {
+impl Handler for ApplyServer {
     type Body = Pieces;
 
     async fn handle(self: Rc<Self>, request: Request<RequestBody>, tap: Rc<ConnectionTap>) -> Response<Pieces> {
@@ -118,78 +117,78 @@ impl Handler for Gate {
         self.answer(head, body, &tap).await.unwrap_or_else(Reply::from).into_response()
     }
 
-    fn refusal(&self, _: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
+    fn error_body(&self, _: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
         Reply::error(status, message).whole()
     }
 }
 
-impl Gate {
+impl ApplyServer {
     /// With a key configured, nothing but `/health` answers without it.
-    fn check_key(&self, head: &Parts, tap: &ConnectionTap) -> Result<(), Denied> {
+    fn check_key(&self, head: &Parts, tap: &ConnectionTap) -> Result<(), ErrorResponse> {
         let Some(key) = self.config.api_key.as_ref().filter(|_| head.uri.path() != "/health") else { return Ok(()) };
-        if !shown_keys(&head.headers).any(|shown| key.is(shown)) {
-            let message = "show the server's key as `Authorization: Bearer KEY` or `x-api-key: KEY`";
-            return Err(Denied(StatusCode::UNAUTHORIZED, message.to_owned()));
+        if !presented_keys(&head.headers).any(|shown| key.matches(shown)) {
+            let message = "send the server's key as `Authorization: Bearer KEY` or `x-api-key: KEY`";
+            return Err(ErrorResponse(StatusCode::UNAUTHORIZED, message.to_owned()));
         }
-        tap.shows_key();
+        tap.mark_authenticated();
         Ok(())
     }
 
-    async fn answer(&self, head: Parts, body: RequestBody, tap: &ConnectionTap) -> Result<Reply, Denied> {
+    async fn answer(&self, head: Parts, body: RequestBody, tap: &ConnectionTap) -> Result<Reply, ErrorResponse> {
         self.check_key(&head, tap)?;
-        let most = self.config.max_body_bytes;
+        let limit = self.config.max_body_bytes;
         let too_large = || {
-            let message = format!("the body has more than {most} bytes; the server's --max-body-bytes allows more");
-            Denied(StatusCode::PAYLOAD_TOO_LARGE, message)
+            let message = format!("the body has more than {limit} bytes; the server's --max-body-bytes allows more");
+            ErrorResponse(StatusCode::PAYLOAD_TOO_LARGE, message)
         };
         let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-        if length.is_some_and(|length| length > most) {
+        if length.is_some_and(|length| length > limit) {
             return Err(too_large());
         }
-        let reading = hold_body(body, most, &self.bodies);
+        let reading = buffer_body(body, limit, &self.bodies);
         let body = match tokio::time::timeout(self.config.body_timeout.as_duration(), reading).await {
             Ok(Ok(body)) => body,
             Ok(Err(BodyError::TooLarge)) => return Err(too_large()),
-            Ok(Err(BodyError::Broken)) => return Err(Denied::bad_request("the body broke off")),
-            Ok(Err(BodyError::NoRoom)) => {
+            Ok(Err(BodyError::Broken)) => return Err(ErrorResponse::bad_request("the body is incomplete")),
+            Ok(Err(BodyError::OverBudget)) => {
                 let message = "too many large requests are open; try again".to_owned();
-                return Err(Denied(StatusCode::SERVICE_UNAVAILABLE, message));
+                return Err(ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, message));
             }
             Ok(Err(BodyError::TooSlow)) => {
-                return Err(Denied(StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned()));
+                return Err(ErrorResponse(StatusCode::REQUEST_TIMEOUT, "the body arrived too slowly".to_owned()));
             }
             Err(_) => {
-                let message = format!("the body did not come within {}", self.config.body_timeout);
-                return Err(Denied(StatusCode::REQUEST_TIMEOUT, message));
+                let message = format!("the body did not arrive within {}", self.config.body_timeout);
+                return Err(ErrorResponse(StatusCode::REQUEST_TIMEOUT, message));
             }
         };
-        let HeldBody { bytes: body, share: _share } = body;
-        let (reply, came) = match self.begin(head, body).await? {
-            Step::Answered(reply, came) => (reply, came),
+        let BufferedBody { bytes: body, share: _share } = body;
+        let (reply, outcome) = match self.begin(head, body).await? {
+            Step::Answered(reply, outcome) => (reply, outcome),
             Step::Refused(pending) => {
                 let (client, fallback) = self.model.as_ref().expect("only a service that has a model asks it");
-                let said = fallback.ask(client, pending.edit()).await;
-                on_pool(move || pending.end(said)).await?
+                let model_answer = fallback.request_merge(client, pending.edit()).await;
+                on_pool(move || pending.end(model_answer)).await?
             }
         };
-        if let Some(came) = came {
-            self.summary.borrow_mut().add(came);
+        if let Some(outcome) = outcome {
+            self.summary.borrow_mut().add(outcome);
         }
         Ok(reply)
     }
 
-    async fn begin(&self, head: Parts, body: Bytes) -> Result<Step, Denied> {
+    async fn begin(&self, head: Parts, body: Bytes) -> Result<Step, ErrorResponse> {
         let (service, stamp) = (self.service, self.stamp());
         let merging = Rc::clone(&self.merging);
-        // Among many requests each has one thread: all are busy anyway, and none is to wait for another.
+        // Under load each request has one thread: no thread is free to help.
         let has_spare = Rc::strong_count(&merging) <= self.config.threads;
-        let (memory, pool) = (Arc::clone(&self.memory), Handle::current());
+        let (cache, pool) = (Arc::clone(&self.cache), Handle::current());
         let begin = move || {
-            let hands = |job: Job| match has_spare {
+            let spawner = |job: Job| match has_spare {
                 true => drop(pool.spawn_blocking(job)),
                 false => drop(job),
             };
-            service.begin(&head, &body, stamp, Aids { memory: &memory, hands: &hands })
+            service.begin(&head, &body, stamp, Resources { cache: &cache, spawner: &spawner })
         };
         let step = on_pool(begin).await;
         drop(merging);
@@ -203,19 +202,19 @@ impl Gate {
 }
 
 impl Summary {
-    fn add(&mut self, came: Came) {
-        match came {
-            Came::Merged => self.merged += 1,
-            Came::ByModel => self.merged_by_model += 1,
-            Came::Refused(code) => *self.refused.entry(code.name()).or_insert(0) += 1,
+    fn add(&mut self, outcome: RequestOutcome) {
+        match outcome {
+            RequestOutcome::Merged => self.merged += 1,
+            RequestOutcome::ByModel => self.merged_by_model += 1,
+            RequestOutcome::Refused(code) => *self.refused.entry(code.name()).or_insert(0) += 1,
         }
     }
 }
 
-/// Runs work on a thread that merges.
-async fn on_pool<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Denied> {
+/// Runs work on a merge thread.
+async fn on_pool<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorResponse> {
     spawn_blocking(work).await.map_err(|_| {
-        let message = "the engine broke down over this request; this is a bug, please report it";
-        Denied(StatusCode::INTERNAL_SERVER_ERROR, message.to_owned())
+        let message = "the engine panicked on this request; this is a bug, please report it";
+        ErrorResponse(StatusCode::INTERNAL_SERVER_ERROR, message.to_owned())
     })
 }

@@ -1,52 +1,51 @@
-//! From a request to its answer, without sockets, clocks and threads: what a server runs, and what another part of the house
-//! can run beside it.
+//! From a request to its response, without sockets, clocks and threads; other parts of tokrate can call it directly.
 //!
-//! It refuses to wait. Invariant: the same request gives the same answer, but for its stamp.
+//! Invariant: the same request gives the same response, except for its stamp.
 
 use crate::answer::{Stamp, answer};
-use crate::ask::Ask;
 use crate::config::OnRefuse;
-use crate::pages::{EDITS, not_with_this_method, page};
+use crate::merge_result::{Edit, MergeResult, MergedBy, model_may_help};
+use crate::pages::{EDITS, method_not_allowed, page};
 use crate::reply::Reply;
-use crate::settled::{By, Edit, Settled, worth_asking};
-use crate::work::{Aids, Work};
+use crate::request::ApplyRequest;
+use crate::work::{Resources, Work};
 use http::Method;
 use http::request::Parts;
 use std::sync::Arc;
 use tokrate_apply::{Code, Refused};
 
-pub use crate::ask::MODELS;
+pub use crate::request::MODELS;
 
 /// Answers requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Service {
-    /// What is answered to a refused edit unless the request says something else.
+    /// Default response to a refused edit.
     pub on_refuse: OnRefuse,
-    /// Leave syntax trees alone.
+    /// Do not use syntax trees.
     pub without_tree: bool,
-    /// Whether there is a model to ask when the engine refuses.
-    pub asks_model: bool,
+    /// Whether a fallback model is configured.
+    pub has_fallback: bool,
 }
 
-/// How far a request came without waiting.
+/// Result of a request as far as it needs no waiting.
 pub(crate) enum Step {
-    /// To its answer, and what an edit came to if it was one.
-    Answered(Reply, Option<Came>),
-    /// To a refusal which a model might help.
+    /// The response, and the outcome if it was an edit.
+    Answered(Reply, Option<RequestOutcome>),
+    /// A refusal that a model may resolve.
     Refused(Box<Pending>),
 }
 
-/// What an edit came to, for counting.
+/// Outcome of an edit, for counting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Came {
+pub(crate) enum RequestOutcome {
     Merged,
     ByModel,
     Refused(Code),
 }
 
-/// A refused edit while a model is asked.
+/// A refused edit that waits for the fallback model.
 pub(crate) struct Pending {
-    ask: Arc<Ask>,
+    request: Arc<ApplyRequest>,
     work: Work,
     refused: Refused,
     stamp: Stamp,
@@ -55,64 +54,65 @@ pub(crate) struct Pending {
 impl Service {
     /// Answers a request. A model is never asked.
     pub fn answer(&self, head: &Parts, body: &[u8], stamp: Stamp) -> Reply {
-        // On this thread alone: what is offered to others is never begun there.
-        let aids = Aids { memory: &Arc::default(), hands: &drop };
-        match (Service { asks_model: false, ..*self }).begin(head, body, stamp, aids) {
+        // Single-threaded: offered work is never started elsewhere.
+        let resources = Resources { cache: &Arc::default(), spawner: &drop };
+        match (Service { has_fallback: false, ..*self }).begin(head, body, stamp, resources) {
             Step::Answered(reply, _) => reply,
             Step::Refused(pending) => pending.end(Err("no model was asked".to_owned())).0,
         }
     }
 
-    pub(crate) fn begin(&self, head: &Parts, body: &[u8], stamp: Stamp, aids: Aids<'_>) -> Step {
+    pub(crate) fn begin(&self, head: &Parts, body: &[u8], stamp: Stamp, resources: Resources<'_>) -> Step {
         let path = head.uri.path();
         let Some((_, is_chat)) = EDITS.iter().find(|(edits, _)| *edits == path) else {
             return Step::Answered(page(&head.method, path), None);
         };
         if head.method != Method::POST {
-            return Step::Answered(not_with_this_method(path, "POST"), None);
+            return Step::Answered(method_not_allowed(path, "POST"), None);
         }
-        let read = if *is_chat { Ask::chat } else { Ask::structured };
-        let mut ask = match read(head, body, self.on_refuse) {
-            Ok(ask) => ask,
-            Err(denied) => return Step::Answered(denied.into(), None),
+        let read = if *is_chat { ApplyRequest::chat } else { ApplyRequest::structured };
+        let mut request = match read(head, body, self.on_refuse) {
+            Ok(request) => request,
+            Err(error_response) => return Step::Answered(error_response.into(), None),
         };
-        ask.edit.options.without_tree = self.without_tree;
-        let ask = Arc::new(ask);
-        let mut work = Work::new(&ask, aids.memory);
-        let Edit { original, update, options } = &ask.edit;
-        let mut ahead = |merged: &str| work.tree(merged, aids.hands);
-        match Settled::by_engine_beside(original.as_bytes(), update.as_bytes(), options, &mut ahead) {
-            Settled::Refused { refused, .. } if self.asks_model && worth_asking(refused.code) => {
-                Step::Refused(Box::new(Pending { work: Work::new(&ask, aids.memory), ask, refused, stamp }))
+        request.edit.options.without_tree = self.without_tree;
+        let request = Arc::new(request);
+        let mut work = Work::new(&request, resources.cache);
+        let Edit { original, update, options } = &request.edit;
+        let mut ahead = |merged: &str| work.tree(merged, resources.spawner);
+        match MergeResult::by_engine_with_tree(original.as_bytes(), update.as_bytes(), options, &mut ahead) {
+            MergeResult::Refused { refused, .. } if self.has_fallback && model_may_help(refused.code) => {
+                Step::Refused(Box::new(Pending { work: Work::new(&request, resources.cache), request, refused, stamp }))
             }
             settled => {
-                work.settled(matches!(settled, Settled::Merged { .. }));
-                Step::Answered(answer(&ask, &settled, stamp, work), Some(Came::of(&settled)))
+                work.settled(matches!(settled, MergeResult::Merged { .. }));
+                Step::Answered(answer(&request, &settled, stamp, work), Some(RequestOutcome::of(&settled)))
             }
         }
     }
 }
 
-impl Came {
-    fn of(settled: &Settled) -> Came {
+impl RequestOutcome {
+    fn of(settled: &MergeResult) -> RequestOutcome {
         match settled {
-            Settled::Merged { by: By::Deterministic, .. } => Came::Merged,
-            Settled::Merged { by: By::Model, .. } => Came::ByModel,
-            Settled::Refused { refused, .. } => Came::Refused(refused.code),
+            MergeResult::Merged { by: MergedBy::Deterministic, .. } => RequestOutcome::Merged,
+            MergeResult::Merged { by: MergedBy::Model, .. } => RequestOutcome::ByModel,
+            MergeResult::Refused { refused, .. } => RequestOutcome::Refused(refused.code),
         }
     }
 }
 
 impl Pending {
-    /// What a model would have to merge.
+    /// The edit to merge.
     pub fn edit(&self) -> &Edit {
-        &self.ask.edit
+        &self.request.edit
     }
 
-    /// The answer, given what the model said or why it said nothing.
-    pub fn end(self, said: Result<String, String>) -> (Reply, Option<Came>) {
-        let Edit { original, update, options } = &self.ask.edit;
-        let settled = Settled::by_model(self.refused, said, original.as_bytes(), update.as_bytes(), options);
-        (answer(&self.ask, &settled, self.stamp, self.work), Some(Came::of(&settled)))
+    /// The response, given the text of the model or why there is none.
+    pub fn end(self, model_answer: Result<String, String>) -> (Reply, Option<RequestOutcome>) {
+        let Edit { original, update, options } = &self.request.edit;
+        let settled =
+            MergeResult::by_model(self.refused, model_answer, original.as_bytes(), update.as_bytes(), options);
+        (answer(&self.request, &settled, self.stamp, self.work), Some(RequestOutcome::of(&settled)))
     }
 }

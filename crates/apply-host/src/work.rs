@@ -1,94 +1,94 @@
-//! What an answer needs beside the merged text, worked out while the engine checks it: token counts and the diff.
+//! Token counts and diff of a response, computed on another thread while the engine checks the merge.
 //!
-//! It refuses to decide anything, and to begin before it is known what the text is: most refused edits cost no more than their
-//! refusal. Invariant: what was worked out ahead is what would have been worked out afterwards.
+//! It starts only once the merged text is known, so that refused edits cost nothing extra. Invariant: the precomputed results equal those
+//! computed afterwards.
 
-use crate::ask::{Ask, Form};
-use crate::beside::{Beside, Hands};
 use crate::diff::unified_diff;
-use crate::memory::Memory;
+use crate::offload::{Offloaded, Spawner};
+use crate::request::{ApplyRequest, ResponseFormat};
+use crate::text_cache::TextCache;
 use std::sync::Arc;
 use tokrate_apply::Parsed;
 use tokrate_core::Usage;
 
-/// Work for a shorter file is done sooner than handed over (bytes).
-const HANDED_LEAST: usize = 4 << 10;
+/// Shorter files are processed faster than offloaded (bytes).
+const MIN_OFFLOAD_BYTES: usize = 4 << 10;
 
-/// The memory of a server, and threads that may have time.
+/// Cache and spare threads of a server.
 #[derive(Clone, Copy)]
-pub(crate) struct Aids<'a> {
-    pub memory: &'a Arc<Memory>,
-    pub hands: Hands<'a>,
+pub(crate) struct Resources<'a> {
+    pub cache: &'a Arc<TextCache>,
+    pub spawner: Spawner<'a>,
 }
 
-/// What is worked out for one request.
+/// Work for one request.
 pub(crate) struct Work {
-    ask: Arc<Ask>,
-    memory: Arc<Memory>,
-    ahead: Option<Beside<Ready>>,
-    ready: Ready,
+    request: Arc<ApplyRequest>,
+    cache: Arc<TextCache>,
+    ahead: Option<Offloaded<Precomputed>>,
+    ready: Precomputed,
 }
 
-/// What is worked out so far. The output is counted into the memory.
+/// Precomputed results. Output counts go into the cache.
 #[derive(Default)]
-struct Ready {
+struct Precomputed {
     input: Option<u64>,
     diff: Option<String>,
 }
 
 impl Work {
-    pub(crate) fn new(ask: &Arc<Ask>, memory: &Arc<Memory>) -> Work {
-        Work { ask: Arc::clone(ask), memory: Arc::clone(memory), ahead: None, ready: Ready::default() }
+    pub(crate) fn new(request: &Arc<ApplyRequest>, cache: &Arc<TextCache>) -> Work {
+        Work { request: Arc::clone(request), cache: Arc::clone(cache), ahead: None, ready: Precomputed::default() }
     }
 
-    /// The tree of the original. Meanwhile another thread may get the answer ready.
-    pub(crate) fn tree(&mut self, merged: &str, hands: Hands<'_>) -> Option<Arc<Parsed>> {
-        let (ask, memory) = (&self.ask, &self.memory);
-        if ask.edit.original.len() >= HANDED_LEAST {
-            let (ask, memory, merged) = (Arc::clone(ask), Arc::clone(memory), merged.to_owned());
-            self.ahead = Some(Beside::offer(hands, move || Ready::of(&ask, &memory, &merged)));
+    /// The syntax tree of the original. Meanwhile another thread may precompute results.
+    pub(crate) fn tree(&mut self, merged: &str, spawner: Spawner<'_>) -> Option<Arc<Parsed>> {
+        let (request, cache) = (&self.request, &self.cache);
+        if request.edit.original.len() >= MIN_OFFLOAD_BYTES {
+            let (request, cache, merged) = (Arc::clone(request), Arc::clone(cache), merged.to_owned());
+            self.ahead = Some(Offloaded::offer(spawner, move || Precomputed::of(&request, &cache, &merged)));
         }
-        memory.parsed(&ask.edit.original, &ask.edit.options)
+        cache.parsed(&request.edit.original, &request.edit.options)
     }
 
-    /// Takes what was got ready for the engine's text, if the answer is that.
+    /// Takes the precomputed results if the engine's text is the response.
     pub(crate) fn settled(&mut self, is_merged: bool) {
         let ahead = self.ahead.take().filter(|_| is_merged);
-        self.ready = ahead.and_then(Beside::get).unwrap_or_default();
+        self.ready = ahead.and_then(Offloaded::get).unwrap_or_default();
     }
 
-    /// Token counts of the request and of a text that is its answer.
+    /// Token counts of the request and of the text of its response.
     pub(crate) fn usage(&self, text: &str) -> Usage {
-        let input = self.ready.input.unwrap_or_else(|| prompt_tokens(&self.ask, &self.memory));
-        Usage { input: Some(input), output: Some(self.memory.tokens(text)), ..Usage::default() }
+        let input = self.ready.input.unwrap_or_else(|| prompt_tokens(&self.request, &self.cache));
+        Usage { input: Some(input), output: Some(self.cache.tokens(text)), ..Usage::default() }
     }
 
-    /// The diff to the answer's text.
+    /// The diff to the text of the response.
     pub(crate) fn diff(&mut self, text: &str) -> String {
-        self.ready.diff.take().unwrap_or_else(|| diff(&self.ask, text))
+        self.ready.diff.take().unwrap_or_else(|| diff(&self.request, text))
     }
 }
 
-impl Ready {
-    fn of(ask: &Ask, memory: &Memory, merged: &str) -> Ready {
-        let input = ask.form.has_usage().then(|| {
-            memory.tokens(&tagged_text(merged, ask.form.is_tagged()));
-            prompt_tokens(ask, memory)
+impl Precomputed {
+    fn of(request: &ApplyRequest, cache: &TextCache, merged: &str) -> Precomputed {
+        let input = request.form.has_usage().then(|| {
+            cache.tokens(&tagged_text(merged, request.form.is_tagged()));
+            prompt_tokens(request, cache)
         });
-        Ready { input, diff: (ask.form == Form::Structured).then(|| diff(ask, merged)) }
+        Precomputed { input, diff: (request.form == ResponseFormat::Structured).then(|| diff(request, merged)) }
     }
 }
 
-fn prompt_tokens(ask: &Ask, memory: &Memory) -> u64 {
-    ask.prompt().map(|text| memory.tokens(text)).sum()
+fn prompt_tokens(request: &ApplyRequest, cache: &TextCache) -> u64 {
+    request.prompt().map(|text| cache.tokens(text)).sum()
 }
 
-fn diff(ask: &Ask, text: &str) -> String {
-    let name = ask.edit.options.path.as_deref().unwrap_or("file");
-    unified_diff(&ask.edit.original, text, &format!("a/{name}"), &format!("b/{name}"))
+fn diff(request: &ApplyRequest, text: &str) -> String {
+    let name = request.edit.options.path.as_deref().unwrap_or("file");
+    unified_diff(&request.edit.original, text, &format!("a/{name}"), &format!("b/{name}"))
 }
 
-/// A text, in tags if they are wanted.
+/// A text, in tags if requested.
 pub(crate) fn tagged_text(text: &str, tagged: bool) -> std::borrow::Cow<'_, str> {
     match tagged {
         true => format!("<updated-code>{text}</updated-code>").into(),

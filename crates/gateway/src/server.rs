@@ -44,12 +44,12 @@ const ADMIN_ACCESS: AccessSettings =
 /// Limits of client connections, shared by both listeners.
 fn connection_limits(config: &Config) -> ConnectionLimits {
     let usual = ConnectionLimits::without_keys();
-    let all = config.limits.connections.unwrap_or(usual.all / 2).max(1);
+    let all = config.limits.connections.unwrap_or(usual.total / 2).max(1);
     if config.keys.is_empty() {
-        return ConnectionLimits { all, unknown: all, by_peer: all };
+        return ConnectionLimits { total: all, unauthenticated: all, per_peer: all };
     }
     let limits = ConnectionLimits::with_keys(all);
-    ConnectionLimits { by_peer: config.limits.connections_by_peer.unwrap_or(limits.by_peer), ..limits }
+    ConnectionLimits { per_peer: config.limits.connections_by_peer.unwrap_or(limits.per_peer), ..limits }
 }
 
 /// A running gateway, which serves from threads of its own. Dropping it stops it.
@@ -91,10 +91,10 @@ impl Gateway {
         let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
         let (address, sockets, admin) = binder.block_on(async {
             let connections = Connections::new(connection_limits(&config));
-            let access = |asks_key, settings| AccessConfig {
+            let access = |requires_key, settings| AccessConfig {
                 hosts: &config.hosts,
                 origins: &config.origins,
-                asks_key,
+                requires_key,
                 settings,
             };
             let client_access = access(!config.keys.is_empty(), &CLIENT_ACCESS);
@@ -151,7 +151,7 @@ impl RunningGateway {
 
     /// The newest error of the log, once.
     pub fn take_log_error(&self) -> Option<String> {
-        self.shared.log.as_ref().and_then(Log::new_trouble)
+        self.shared.log.as_ref().and_then(Log::take_failure)
     }
 
     /// Lanes whose breaker has opened since the last call of this, each with the cause.
@@ -184,9 +184,9 @@ impl RunningGateway {
         self.join();
         let log = self.shared.log.as_ref()?;
         match log.counts().waiting {
-            0 => log.new_trouble(),
+            0 => log.take_failure(),
             rows => {
-                let why = log.trouble().unwrap_or_else(|| "the disk is too slow".to_owned());
+                let why = log.failure().unwrap_or_else(|| "the disk is too slow".to_owned());
                 Some(format!("{rows} rows could not be written in time: {why}"))
             }
         }

@@ -1,9 +1,9 @@
-//! Bodies of answers: what the engine says, spelled in the dialect and cut into frames.
+//! Response bodies: what the engine emits, encoded in the dialect and cut into frames.
 //!
-//! It refuses to know time: emissions come when they are due. Invariant: everything due at one wake of an answer goes into
-//! one frame, up to [`FRAME_BYTES`], and every frame is marked for the truth log before it is handed out.
+//! Invariant: everything that is due when an answer wakes goes into one frame, up to [`FRAME_BYTES`], and every frame is marked for the
+//! truth log before it is handed out.
 
-use crate::driver::Ticket;
+use crate::driver::AnswerHandle;
 use crate::truth::{AnswerEnd, Kinds, WriteTruth};
 use bytes::Bytes;
 use http_body::{Body, Frame};
@@ -17,66 +17,66 @@ use tokrate_net::server::ConnectionTap;
 use tokrate_sim::{Emission, Emitted, Outcome, Timings};
 use tokrate_wire::{Answer, Dialect, Encoder, Framing, Piece, Shape};
 
-/// A frame that has reached this size takes nothing more.
+/// A frame of this size takes no further emission.
 const FRAME_BYTES: usize = 64 * 1024;
-/// What is written in place of an event, for each framing.
+/// Malformed events for the fault of that name, by framing.
 const MALFORMED_EVENT: &[u8] = b"data: {\"id\":\"broken\",\"choices\":[{\"index\":0,\"delta\":{\"content\": \"\n\n";
 const MALFORMED_LINE: &[u8] = b"{\"model\":\"broken\",\"message\":{\"content\": \"\n";
 const MALFORMED_ELEMENT: &[u8] = b",\n{\"candidates\": broken}";
 
-/// The body of any answer of the host.
+/// Body of any response of the host.
 pub(crate) enum AnswerBody {
     /// Known from the start.
     Plain(Option<Bytes>),
-    /// A whole answer of the engine.
-    Whole(Option<Whole>),
+    /// An unstreamed answer of the engine.
+    FullBody(Option<FullBody>),
     /// A streamed answer of the engine.
     Stream(Box<Stream>),
-    /// Breaks the connection.
+    /// Aborts the connection.
     Broken,
 }
 
-/// A whole answer whose write is logged.
-pub(crate) struct Whole {
+/// An unstreamed answer whose write is logged.
+pub(crate) struct FullBody {
     pub bytes: Bytes,
     pub write: WriteTruth,
-    pub ticket: Ticket,
+    pub handle: AnswerHandle,
     pub tap: Rc<ConnectionTap>,
 }
 
 /// A streamed answer.
 pub(crate) struct Stream {
-    ticket: Ticket,
+    handle: AnswerHandle,
     tap: Rc<ConnectionTap>,
-    scribe: Scribe,
+    writer: DialectWriter,
     scratch: Rc<Scratch>,
     sequence: u32,
     outcome: Option<Outcome>,
-    /// What the dialect holds back until a later event.
-    held: Kinds,
+    /// Kinds of emissions that the dialect merges into a later event.
+    held_kinds: Kinds,
 }
 
-/// Spells what an engine says.
-pub(crate) struct Scribe {
+/// Encodes emissions in a dialect.
+pub(crate) struct DialectWriter {
     pub encoder: Encoder,
-    /// Written for an event that is broken.
+    /// Written for a malformed event.
     pub malformed: &'static [u8],
-    /// Whether the engine's times are written.
+    /// Whether server timings are written.
     pub timings: bool,
 }
 
-impl Scribe {
+impl DialectWriter {
     /// For a dialect and shape; `timings` where the dialect or the engine sends them.
-    pub fn new(dialect: Dialect, shape: Shape, encoder: Encoder, timings: bool) -> Scribe {
+    pub fn new(dialect: Dialect, shape: Shape, encoder: Encoder, timings: bool) -> DialectWriter {
         let malformed = match dialect.framing(shape) {
             Some(Framing::Lines) => MALFORMED_LINE,
             Some(Framing::Array) => MALFORMED_ELEMENT,
             Some(Framing::Sse) | None => MALFORMED_EVENT,
         };
-        Scribe { encoder, malformed, timings }
+        DialectWriter { encoder, malformed, timings }
     }
 
-    /// Appends what an emission is in the dialect, which may be nothing.
+    /// Appends an emission in the dialect, possibly nothing.
     fn write(&mut self, what: Emitted, bytes: &mut Vec<u8>, text: &mut String) {
         let piece = match what {
             Emitted::Role => Piece::Role,
@@ -111,7 +111,7 @@ impl Body for AnswerBody {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         match self.get_mut() {
             AnswerBody::Plain(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            AnswerBody::Whole(whole) => Poll::Ready(whole.take().map(|whole| Ok(Frame::data(whole.hand_out())))),
+            AnswerBody::FullBody(whole) => Poll::Ready(whole.take().map(|whole| Ok(Frame::data(whole.dispatch())))),
             AnswerBody::Stream(stream) => stream.poll_frame(context),
             AnswerBody::Broken => Poll::Ready(Some(Err(broken()))),
         }
@@ -120,7 +120,7 @@ impl Body for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match self {
             AnswerBody::Plain(bytes) => bytes.is_none(),
-            AnswerBody::Whole(whole) => whole.is_none(),
+            AnswerBody::FullBody(whole) => whole.is_none(),
             AnswerBody::Stream(stream) => stream.outcome == Some(Outcome::Complete),
             AnswerBody::Broken => false,
         }
@@ -129,24 +129,24 @@ impl Body for AnswerBody {
     fn size_hint(&self) -> http_body::SizeHint {
         match self {
             AnswerBody::Plain(Some(bytes)) => http_body::SizeHint::with_exact(bytes.len() as u64),
-            AnswerBody::Whole(Some(whole)) => http_body::SizeHint::with_exact(whole.bytes.len() as u64),
+            AnswerBody::FullBody(Some(whole)) => http_body::SizeHint::with_exact(whole.bytes.len() as u64),
             _ => http_body::SizeHint::default(),
         }
     }
 }
 
-impl Whole {
-    fn hand_out(self) -> Bytes {
-        let answer = self.ticket.frame(self.write);
+impl FullBody {
+    fn dispatch(self) -> Bytes {
+        let answer = self.handle.frame(self.write);
         self.tap.mark(answer, u64::from(self.write.sequence));
-        self.ticket.end(AnswerEnd::Complete);
+        self.handle.end(AnswerEnd::Complete);
         self.bytes
     }
 }
 
 impl Stream {
-    pub fn new(ticket: Ticket, tap: Rc<ConnectionTap>, scribe: Scribe, scratch: Rc<Scratch>) -> Stream {
-        Stream { ticket, tap, scribe, scratch, sequence: 0, outcome: None, held: Kinds::default() }
+    pub fn new(handle: AnswerHandle, tap: Rc<ConnectionTap>, writer: DialectWriter, scratch: Rc<Scratch>) -> Stream {
+        Stream { handle, tap, writer, scratch, sequence: 0, outcome: None, held_kinds: Kinds::default() }
     }
 
     fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
@@ -162,59 +162,59 @@ impl Stream {
             kinds: Kinds::default(),
             bytes: 0,
         };
-        // What a dialect has no bytes for makes no frame.
+        // Emissions without bytes in the dialect make no frame.
         while bytes.is_empty() {
             match self.outcome {
                 Some(Outcome::Complete) => {
-                    self.ticket.end(AnswerEnd::Complete);
+                    self.handle.end(AnswerEnd::Complete);
                     return Poll::Ready(None);
                 }
                 Some(Outcome::Disconnected) => return self.poll_break(context),
-                None if self.ticket.is_waiting(context) => return Poll::Pending,
-                None => self.gather(&mut write, &mut bytes, &mut text),
+                None if self.handle.is_waiting(context) => return Poll::Pending,
+                None => self.fill(&mut write, &mut bytes, &mut text),
             }
         }
         if self.outcome == Some(Outcome::Complete) {
-            self.ticket.end(AnswerEnd::Complete);
+            self.handle.end(AnswerEnd::Complete);
         }
         write.bytes = bytes.len() as u32;
         self.sequence += 1;
-        let answer = self.ticket.frame(write);
+        let answer = self.handle.frame(write);
         self.tap.mark(answer, u64::from(write.sequence));
         Poll::Ready(Some(Ok(Frame::data(Bytes::copy_from_slice(&bytes)))))
     }
 
-    /// Spells what is there, up to the size of a frame.
-    fn gather(&mut self, write: &mut WriteTruth, bytes: &mut Vec<u8>, text: &mut String) {
-        let Stream { ticket, scribe, outcome, held, .. } = self;
-        ticket.take(|emission| {
+    /// Encodes pending emissions, up to the size of a frame.
+    fn fill(&mut self, write: &mut WriteTruth, bytes: &mut Vec<u8>, text: &mut String) {
+        let Stream { handle, writer, outcome, held_kinds, .. } = self;
+        handle.take(|emission| {
             if let Emitted::End(end) = emission.what {
                 *outcome = Some(end);
                 return false;
             }
             let before = bytes.len();
-            scribe.write(emission.what, bytes, text);
-            let kind = kind_of(emission.what, scribe.timings);
+            writer.write(emission.what, bytes, text);
+            let kind = kind_of(emission.what, writer.timings);
             if bytes.len() == before {
-                *held = held.with(kind);
+                *held_kinds = held_kinds.with(kind);
             } else {
-                tally(write, emission, kind.with(std::mem::take(held)));
+                tally(write, emission, kind.with(std::mem::take(held_kinds)));
             }
             bytes.len() < FRAME_BYTES
         });
     }
 
-    /// Breaks the connection once everything before is on its way: an error of the body discards what is buffered.
+    /// Aborts the connection after all earlier frames were written: an error of the body discards what is buffered.
     fn poll_break(&self, context: &Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        if self.ticket.is_writing(context) {
+        if self.handle.is_writing(context) {
             return Poll::Pending;
         }
-        self.ticket.end(AnswerEnd::Disconnected);
+        self.handle.end(AnswerEnd::Disconnected);
         Poll::Ready(Some(Err(broken())))
     }
 }
 
-/// A whole answer while it is collected.
+/// An unstreamed answer while it is collected.
 #[derive(Default)]
 pub(crate) struct Collected {
     reasoning: String,
@@ -223,15 +223,15 @@ pub(crate) struct Collected {
     usage: Option<Usage>,
     timings: Option<ServerTimings>,
     malformed: bool,
-    /// The error that took the answer's place.
+    /// The error that replaced the answer.
     pub failed: Option<&'static str>,
-    /// How it ended, once it has.
+    /// How it ended, if it has.
     pub outcome: Option<Outcome>,
     tally: Option<WriteTruth>,
 }
 
 impl Collected {
-    /// Takes one emission.
+    /// Adds an emission.
     pub fn add(&mut self, emission: &Emission) {
         let tally = self.tally.get_or_insert(WriteTruth {
             sequence: 0,
@@ -242,7 +242,7 @@ impl Collected {
             kinds: Kinds::default(),
             bytes: 0,
         });
-        tally_whole(tally, emission);
+        tally_full(tally, emission);
         match emission.what {
             Emitted::Text { channel: Channel::Reasoning, words } => words.push_to(&mut self.reasoning),
             Emitted::Text { words, .. } => words.push_to(&mut self.answer),
@@ -257,7 +257,7 @@ impl Collected {
     }
 
     /// The answer's body and its write.
-    pub fn finish(self, scribe: &Scribe) -> (Bytes, Option<WriteTruth>) {
+    pub fn finish(self, writer: &DialectWriter) -> (Bytes, Option<WriteTruth>) {
         let finish = self.finish.unwrap_or(FinishReason::Stop);
         let answer = Answer {
             reasoning: &self.reasoning,
@@ -265,9 +265,9 @@ impl Collected {
             tools: &[],
             finish,
             usage: self.usage,
-            timings: self.timings.filter(|_| scribe.timings),
+            timings: self.timings.filter(|_| writer.timings),
         };
-        let mut bytes = scribe.encoder.encode_whole(&answer);
+        let mut bytes = writer.encoder.encode_whole(&answer);
         if self.malformed {
             bytes.truncate(bytes.len() / 2);
         }
@@ -285,9 +285,9 @@ fn tally(write: &mut WriteTruth, emission: &Emission, kinds: Kinds) {
     }
 }
 
-/// A whole answer is due when its last part is.
-fn tally_whole(write: &mut WriteTruth, emission: &Emission) {
-    // Which times are written is for the scribe to say; here they are nothing of their own.
+/// An unstreamed answer is due when its last part is.
+fn tally_full(write: &mut WriteTruth, emission: &Emission) {
+    // Timings are part of the document here, not an event of their own.
     tally(write, emission, kind_of(emission.what, false));
     write.due_at = emission.due;
 }
@@ -307,7 +307,7 @@ fn kind_of(what: Emitted, timings: bool) -> Kinds {
     }
 }
 
-/// The engine's times as a server tells them.
+/// Engine timings as a server reports them.
 fn reported(timings: Timings) -> ServerTimings {
     ServerTimings {
         queue: Some(timings.queue),
@@ -321,5 +321,5 @@ fn reported(timings: Timings) -> ServerTimings {
 }
 
 fn broken() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionAborted, "a fault breaks the connection")
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was aborted by a fault")
 }

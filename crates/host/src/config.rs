@@ -1,6 +1,4 @@
-//! What a host is told to do, as plain values.
-//!
-//! It refuses to know flags, files and the environment. Invariant: a key is never printed.
+//! Settings of a host. Invariant: a key is never printed.
 
 use crate::metrics::MetricNames;
 use crate::truth::TruthLog;
@@ -18,71 +16,71 @@ pub struct HostConfig {
     pub law: Law,
     /// The engine's faults. A request can replace them with headers `x-tokrate-fault: stall@5`.
     pub faults: Faults,
-    /// Seed of everything that is drawn.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Model name that answers carry.
+    /// Model name in answers.
     pub model: String,
     /// Whether requests for another model are answered with 404; else any name is taken.
     pub only_model: bool,
-    /// Key to demand.
+    /// Required key, if any.
     pub api_key: Option<ApiKey>,
-    /// Where the truth log goes.
+    /// Destination of the truth log.
     pub truth: TruthLog,
-    /// Requests open at once; one more is answered with 503. Connections have no limit but that of open files.
-    pub requests_most: usize,
+    /// Most open requests; further ones get 503. Connections are limited only by open files.
+    pub max_requests: usize,
     /// Largest request body, in bytes; a larger one is answered with 413.
-    pub request_bytes_most: usize,
-    /// Names under which it may be asked, beside the addresses that it listens on and `localhost`.
+    pub max_request_bytes: usize,
+    /// Allowed host names besides its addresses and `localhost`.
     pub hosts: Vec<String>,
-    /// How long open requests may go on when the host is stopped.
+    /// How long open requests may continue at shutdown.
     pub drain: Span,
 }
 
 /// Settings of a host with several virtual providers.
 #[derive(Clone, Debug)]
 pub struct FleetConfig {
-    /// Where all providers answer, each to the models that begin with its name and a slash; port 0 takes any free one.
+    /// Address of all providers, each for models that begin with its name and a slash; port 0 takes any free one.
     pub address: Option<SocketAddr>,
     /// The providers. Their names differ.
     pub providers: Vec<Provider>,
-    /// Seed of everything that is drawn; each provider has its own seed from it.
+    /// Seed of all randomness; each provider derives its own.
     pub seed: u64,
-    /// Where the truth log of all of them goes.
+    /// Destination of the truth log of all providers.
     pub truth: TruthLog,
-    /// Requests open at once, over all providers; one more is answered with 503.
-    pub requests_most: usize,
+    /// Most open requests over all providers; further ones get 503.
+    pub max_requests: usize,
     /// Largest request body, in bytes; a larger one is answered with 413.
-    pub request_bytes_most: usize,
-    /// Names under which it may be asked, beside the addresses that it listens on and `localhost`.
+    pub max_request_bytes: usize,
+    /// Allowed host names besides its addresses and `localhost`.
     pub hosts: Vec<String>,
-    /// How long open requests may go on when the host is stopped.
+    /// How long open requests may continue at shutdown.
     pub drain: Span,
 }
 
 /// One virtual provider.
 #[derive(Clone, Debug)]
 pub struct Provider {
-    /// Its character. Faults can be replaced by a request with headers `x-tokrate-fault: stall@5`.
+    /// Its persona. Faults can be replaced by a request with headers `x-tokrate-fault: stall@5`.
     pub persona: Persona,
     /// A port of its own; port 0 takes any free one.
     pub address: Option<SocketAddr>,
-    /// Model name that its answers carry.
+    /// Model name in its answers.
     pub model: String,
     /// Whether requests for another model are answered with 404; else any name is taken.
     pub only_model: bool,
-    /// Key to demand.
+    /// Required key, if any.
     pub api_key: Option<ApiKey>,
-    /// Which engine it poses as.
-    pub guise: Guise,
-    /// Whose names its metrics have at `/metrics`.
+    /// The engine that it emulates.
+    pub emulated_engine: EmulatedEngine,
+    /// Naming scheme of its metrics at `/metrics`.
     pub metrics: MetricNames,
 }
 
-/// Which engine a provider poses as: what it says of itself, and whether it sends its times along in dialects that leave
-/// this to the engine.
+/// The engine that a provider emulates: its self-description, and whether it sends timings in dialects that leave this to the
+/// engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Guise {
-    /// None but this one.
+pub enum EmulatedEngine {
+    /// No other engine.
     #[default]
     Tokrate,
     /// vLLM.
@@ -97,39 +95,45 @@ pub enum Guise {
     Ollama,
 }
 
-impl Guise {
+impl EmulatedEngine {
     /// All of them.
-    pub const ALL: [Guise; 6] =
-        [Guise::Tokrate, Guise::Vllm, Guise::Sglang, Guise::Tgi, Guise::LlamaCpp, Guise::Ollama];
+    pub const ALL: [EmulatedEngine; 6] = [
+        EmulatedEngine::Tokrate,
+        EmulatedEngine::Vllm,
+        EmulatedEngine::Sglang,
+        EmulatedEngine::Tgi,
+        EmulatedEngine::LlamaCpp,
+        EmulatedEngine::Ollama,
+    ];
 
     /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
-            Guise::Tokrate => "tokrate",
-            Guise::Vllm => "vllm",
-            Guise::Sglang => "sglang",
-            Guise::Tgi => "tgi",
-            Guise::LlamaCpp => "llama-cpp",
-            Guise::Ollama => "ollama",
+            EmulatedEngine::Tokrate => "tokrate",
+            EmulatedEngine::Vllm => "vllm",
+            EmulatedEngine::Sglang => "sglang",
+            EmulatedEngine::Tgi => "tgi",
+            EmulatedEngine::LlamaCpp => "llama-cpp",
+            EmulatedEngine::Ollama => "ollama",
         }
     }
 
-    /// The names of metrics that the engine has.
+    /// Naming scheme of the metrics of the engine.
     pub fn metrics(self) -> MetricNames {
         match self {
-            Guise::Tokrate | Guise::Vllm => MetricNames::Vllm,
-            Guise::Sglang => MetricNames::Sglang,
-            Guise::Tgi => MetricNames::Tgi,
-            Guise::LlamaCpp => MetricNames::LlamaCpp,
-            Guise::Ollama => MetricNames::Off,
+            EmulatedEngine::Tokrate | EmulatedEngine::Vllm => MetricNames::Vllm,
+            EmulatedEngine::Sglang => MetricNames::Sglang,
+            EmulatedEngine::Tgi => MetricNames::Tgi,
+            EmulatedEngine::LlamaCpp => MetricNames::LlamaCpp,
+            EmulatedEngine::Ollama => MetricNames::Off,
         }
     }
 
-    /// Who owns its models, as its list of models says.
+    /// `owned_by` in its list of models.
     pub(crate) fn owner(self) -> &'static str {
         match self {
-            Guise::LlamaCpp => "llamacpp",
-            Guise::Ollama => "library",
+            EmulatedEngine::LlamaCpp => "llamacpp",
+            EmulatedEngine::Ollama => "library",
             other => other.name(),
         }
     }
@@ -147,8 +151,8 @@ impl Default for HostConfig {
             only_model: false,
             api_key: None,
             truth: TruthLog::Off,
-            requests_most: 20_000,
-            request_bytes_most: 32 << 20,
+            max_requests: 20_000,
+            max_request_bytes: 32 << 20,
             hosts: Vec::new(),
             drain: Span::from_secs(1),
         }
@@ -172,7 +176,7 @@ impl From<HostConfig> for FleetConfig {
             model: config.model,
             only_model: config.only_model,
             api_key: config.api_key,
-            guise: Guise::default(),
+            emulated_engine: EmulatedEngine::default(),
             metrics: MetricNames::default(),
         };
         FleetConfig {
@@ -180,8 +184,8 @@ impl From<HostConfig> for FleetConfig {
             providers: vec![provider],
             seed: config.seed,
             truth: config.truth,
-            requests_most: config.requests_most,
-            request_bytes_most: config.request_bytes_most,
+            max_requests: config.max_requests,
+            max_request_bytes: config.max_request_bytes,
             hosts: config.hosts,
             drain: config.drain,
         }

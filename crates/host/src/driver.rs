@@ -1,8 +1,8 @@
-//! Drives the engine: sleeps until it has something to say, and hands it to the answers.
+//! Drives the engine: sleeps until it has something due, and passes emissions to the answers.
 //!
-//! It refuses to know HTTP. Invariant: a wake costs work for what is due, not for all that is open.
+//! Invariant: a wake-up costs work for what is due, not for all open requests.
 
-use crate::metrics::{Meter, Pulse};
+use crate::metrics::{Meter, RequestProgress};
 use crate::truth::log::Log;
 use crate::truth::{AnswerEnd, RequestTruth, WriteTruth};
 use std::cell::{Cell, RefCell};
@@ -17,24 +17,24 @@ use tokrate_net::{Clock, Pacer};
 use tokrate_sim::{Allowance, Emission, Emitted, Engine, Refusal, RequestId, SimRequest, Stats};
 use tokrate_wire::Dialect;
 
-/// The engine with those who wait for it.
+/// An engine and its open answers.
 pub(crate) struct Driver {
     persona: Arc<str>,
     clock: Clock,
     engine: RefCell<Engine>,
     /// Answers that the engine has not ended.
     answers: RefCell<HashMap<RequestId, Rc<Answer>>>,
-    /// For what is due; kept for its allocation.
+    /// Scratch buffer for due emissions.
     due: RefCell<Vec<Emission>>,
-    /// What the driving task sleeps for.
+    /// When the driving task wakes up.
     sleeps_until: Cell<Option<Tick>>,
-    earlier: Notify,
+    wake_signal: Notify,
     log: Rc<RefCell<Log>>,
-    /// Counts what is emitted, if anybody may ask.
+    /// Metrics of what is emitted, if they are exposed.
     meter: Option<RefCell<Meter>>,
 }
 
-/// A request as it came in.
+/// A received request.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub id: Option<String>,
@@ -53,34 +53,34 @@ impl Driver {
             answers: RefCell::default(),
             due: RefCell::default(),
             sleeps_until: Cell::new(None),
-            earlier: Notify::new(),
+            wake_signal: Notify::new(),
             log,
             meter: metered.then(RefCell::default),
         }
     }
 
-    /// Wakes up for the engine for as long as it is polled.
+    /// Runs the engine while polled.
     pub async fn drive(&self, pacer: Pacer) {
         loop {
             let wake_at = self.engine.borrow().wake_at();
             self.sleeps_until.set(wake_at);
             match wake_at {
-                None => self.earlier.notified().await,
+                None => self.wake_signal.notified().await,
                 Some(wake_at) => tokio::select! {
                     biased;
                     _ = pacer.sleep_until(wake_at) => {}
-                    () = self.earlier.notified() => {}
+                    () = self.wake_signal.notified() => {}
                 },
             }
-            self.hand_out(self.clock.now());
+            self.dispatch(self.clock.now());
         }
     }
 
-    /// Hands a request to the engine.
+    /// Submits a request to the engine.
     ///
     /// # Errors
     /// The engine's refusal.
-    pub fn submit(self: Rc<Self>, incoming: Incoming) -> Result<Ticket, Refusal> {
+    pub fn submit(self: Rc<Self>, incoming: Incoming) -> Result<AnswerHandle, Refusal> {
         let now = self.clock.now();
         let mut truth = RequestTruth {
             request: self.log.borrow_mut().next_request(),
@@ -106,24 +106,24 @@ impl Driver {
                 return Err(refusal);
             }
         };
-        let poses = self.engine.borrow().claims_other_model(id);
+        let names_other_model = self.engine.borrow().claims_other_model(id);
         self.log.borrow_mut().request(&truth);
         let answer = Rc::new(Answer {
             driver: Rc::clone(&self),
             id,
-            poses,
+            names_other_model,
             submitted_at: now,
-            pulse: Cell::default(),
-            inbox: RefCell::default(),
+            progress: Cell::default(),
+            pending: RefCell::default(),
             reader: Cell::new(None),
             truth: RefCell::new(truth),
-            unwritten: RefCell::default(),
+            pending_writes: RefCell::default(),
             wake_after_write: Cell::new(false),
         });
         self.answers.borrow_mut().insert(id, Rc::clone(&answer));
-        self.hand_out(now);
+        self.dispatch(now);
         self.wake_earlier();
-        Ok(Ticket { answer })
+        Ok(AnswerHandle { answer })
     }
 
     /// Requests that the engine has not ended.
@@ -161,13 +161,13 @@ impl Driver {
         if answer.is_some() {
             let now = self.clock.now();
             self.engine.borrow_mut().cancel(now, id);
-            self.hand_out(now);
+            self.dispatch(now);
             self.wake_earlier();
         }
     }
 
     /// Gives everything due to its answer. What belongs to an answer that is gone is forgotten.
-    fn hand_out(&self, now: Tick) {
+    fn dispatch(&self, now: Tick) {
         let mut due = self.due.take();
         self.engine.borrow_mut().poll(now, &mut due);
         let mut answers = self.answers.borrow_mut();
@@ -175,11 +175,11 @@ impl Driver {
         for emission in due.drain(..) {
             let Some(answer) = answers.get(&emission.request) else { continue };
             if let Some(meter) = &self.meter {
-                let mut pulse = answer.pulse.get();
-                meter.borrow_mut().on(&emission, answer.submitted_at, &mut pulse);
-                answer.pulse.set(pulse);
+                let mut progress = answer.progress.get();
+                meter.borrow_mut().on(&emission, answer.submitted_at, &mut progress);
+                answer.progress.set(progress);
             }
-            answer.inbox.borrow_mut().push_back(emission);
+            answer.pending.borrow_mut().push_back(emission);
             answer.wake();
             if matches!(emission.what, Emitted::End(_)) {
                 ended.extend(answers.remove(&emission.request));
@@ -189,29 +189,29 @@ impl Driver {
         self.due.replace(due);
     }
 
-    /// Lets the driving task sleep anew if the engine wants to be woken earlier than it is going to be.
+    /// Wakes the driving task if the engine has something due before its timer.
     fn wake_earlier(&self) {
         let wake_at = self.engine.borrow().wake_at();
         if wake_at.is_some_and(|wake_at| self.sleeps_until.get().is_none_or(|sleeps_until| wake_at < sleeps_until)) {
-            self.earlier.notify_one();
+            self.wake_signal.notify_one();
         }
     }
 }
 
-/// What the engine has said to one request and the connection has not yet taken.
+/// Emissions for one request that the connection has not taken yet.
 pub(crate) struct Answer {
     driver: Rc<Driver>,
     id: RequestId,
-    /// Whether it names another model.
-    poses: bool,
+    /// Whether it names another model than requested (a fault).
+    names_other_model: bool,
     submitted_at: Tick,
-    pulse: Cell<Pulse>,
-    inbox: RefCell<VecDeque<Emission>>,
+    progress: Cell<RequestProgress>,
+    pending: RefCell<VecDeque<Emission>>,
     reader: Cell<Option<Waker>>,
     truth: RefCell<RequestTruth>,
-    /// Frames that the connection has and the socket has not.
-    unwritten: RefCell<VecDeque<WriteTruth>>,
-    /// Whether the reader waits for a write as well.
+    /// Frames handed to the connection but not yet to the socket.
+    pending_writes: RefCell<VecDeque<WriteTruth>>,
+    /// Whether the reader also waits for a write.
     wake_after_write: Cell<bool>,
 }
 
@@ -225,12 +225,12 @@ impl Answer {
 
 impl WriteSink for Answer {
     fn written(&self, mark: u64, at: Tick) {
-        let mut unwritten = self.unwritten.borrow_mut();
-        while let Some(write) = unwritten.pop_front_if(|write| u64::from(write.sequence) <= mark) {
+        let mut pending_writes = self.pending_writes.borrow_mut();
+        while let Some(write) = pending_writes.pop_front_if(|write| u64::from(write.sequence) <= mark) {
             let write = WriteTruth { written_at: at, ..write };
             self.driver.log.borrow_mut().write(&mut self.truth.borrow_mut(), write);
         }
-        drop(unwritten);
+        drop(pending_writes);
         if self.wake_after_write.take() {
             self.wake();
         }
@@ -245,35 +245,35 @@ impl Drop for Answer {
     }
 }
 
-/// The right to one answer. Dropping it before the end cancels the request.
-pub(crate) struct Ticket {
+/// Handle of one answer. Dropping it before the end cancels the request.
+pub(crate) struct AnswerHandle {
     answer: Rc<Answer>,
 }
 
-impl Ticket {
+impl AnswerHandle {
     /// Number of the request, over all providers.
     pub fn number(&self) -> u64 {
         self.answer.truth.borrow().request
     }
 
     /// Whether the answer names another model.
-    pub fn poses(&self) -> bool {
-        self.answer.poses
+    pub fn names_other_model(&self) -> bool {
+        self.answer.names_other_model
     }
 
-    /// Takes what the engine has said by now, in order, as long as `take` returns true.
+    /// Takes pending emissions in order, as long as `take` returns true.
     pub fn take(&self, mut take: impl FnMut(&Emission) -> bool) {
-        let mut inbox = self.answer.inbox.borrow_mut();
-        while let Some(emission) = inbox.pop_front() {
+        let mut pending = self.answer.pending.borrow_mut();
+        while let Some(emission) = pending.pop_front() {
             if !take(&emission) {
                 return;
             }
         }
     }
 
-    /// Whether nothing is there to take. The context's task is then woken when something is.
+    /// Whether nothing is pending; the context's task is then woken by the next emission.
     pub fn is_waiting(&self, context: &Context<'_>) -> bool {
-        let is_waiting = self.answer.inbox.borrow().is_empty();
+        let is_waiting = self.answer.pending.borrow().is_empty();
         if is_waiting {
             self.answer.reader.set(Some(context.waker().clone()));
         }
@@ -283,7 +283,7 @@ impl Ticket {
     /// Whether frames that the connection was given are not yet handed to the socket. The context's task is then woken
     /// after the next write.
     pub fn is_writing(&self, context: &Context<'_>) -> bool {
-        let is_writing = !self.answer.unwritten.borrow().is_empty();
+        let is_writing = !self.answer.pending_writes.borrow().is_empty();
         if is_writing {
             self.answer.reader.set(Some(context.waker().clone()));
             self.answer.wake_after_write.set(true);
@@ -291,19 +291,19 @@ impl Ticket {
         is_writing
     }
 
-    /// A frame is about to be given to the connection; its write will be told to the returned sink under its sequence.
+    /// Registers a frame about to be handed to the connection; its write is reported to the returned sink under its sequence.
     pub fn frame(&self, write: WriteTruth) -> Rc<Answer> {
-        self.answer.unwritten.borrow_mut().push_back(write);
+        self.answer.pending_writes.borrow_mut().push_back(write);
         Rc::clone(&self.answer)
     }
 
-    /// Says how the answer ends.
+    /// Records how the answer ends.
     pub fn end(&self, end: AnswerEnd) {
         self.answer.truth.borrow_mut().end = Some(end);
     }
 }
 
-impl Drop for Ticket {
+impl Drop for AnswerHandle {
     fn drop(&mut self) {
         self.answer.driver.cancel(self.answer.id);
     }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-/// Reasons for which there is no host. Messages fit behind "failed to".
+/// Errors of starting a host. Messages fit behind "failed to".
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// A law or a fault that makes no sense.
+    /// An invalid law or fault.
     #[error(transparent)]
     Law(#[from] tokrate_sim::LawError),
-    /// A persona that makes no sense.
+    /// An invalid persona.
     #[error("make the provider `{name}`: {source}")]
     Persona {
         /// Its name.
@@ -17,9 +17,9 @@ pub enum HostError {
         source: tokrate_sim::LawError,
     },
     /// Two providers of one name.
-    #[error("tell the providers apart: two of them are called `{0}`; rename one")]
+    #[error("start the providers: two of them are called `{0}`; rename one")]
     SameName(String),
-    /// A provider that nobody can reach.
+    /// A provider without an address.
     #[error("reach the provider `{0}`: it has no address, and neither has the host; give one of them an address")]
     Unreachable(String),
     /// No listening socket.
@@ -38,5 +38,5 @@ pub enum HostError {
     },
     /// The thread ended before it listened.
     #[error("start the engine: its thread ended at once; this is a bug, please report it")]
-    Gone,
+    ThreadExited,
 }

@@ -1,9 +1,7 @@
 //! Simulated engines behind a real HTTP server that speaks every dialect, with a truth log of every write.
 //!
-//! It refuses to know measurement: it says what was written when, not what a client made of it.
-//!
-//! Architecture Invariant: one thread owns engines, sockets and log; a write is logged with the tick at which its bytes
-//! were handed to the socket, and nothing that reads the log can delay an engine.
+//! Architecture Invariant: one thread owns engines, sockets and log; a write is logged with the tick at which its bytes were handed to
+//! the socket, and reading the log cannot delay an engine.
 
 mod body;
 mod config;
@@ -15,7 +13,7 @@ mod routes;
 mod server;
 mod truth;
 
-pub use config::{ApiKey, FleetConfig, Guise, HostConfig, Provider};
+pub use config::{ApiKey, EmulatedEngine, FleetConfig, HostConfig, Provider};
 pub use error::HostError;
 pub use metrics::MetricNames;
 pub use server::{Addresses, Host, RunningHost, Summary};

@@ -1,20 +1,18 @@
-//! What an engine says of itself at `/metrics`: counters and histograms of what it emitted, under the names of the engine
-//! that it poses as.
+//! Metrics of an engine at `/metrics`: counters and histograms of what it emitted, named as by the engine that it emulates.
 //!
-//! It refuses to know clients: every time runs between ticks of the engine. Invariant: a token is counted once, when it is
-//! due.
+//! All times are between ticks of the engine. Invariant: a token is counted once, when it is due.
 
 mod page;
 
 use tokrate_core::{FinishReason, Span, Tick};
 use tokrate_sim::{Emission, Emitted, Stats, Timings};
 
-pub(crate) use page::{Shown, page};
+pub(crate) use page::{ProviderMetrics, page};
 
-/// Whose names the metrics have.
+/// Naming scheme of metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MetricNames {
-    /// There are no metrics.
+    /// No metrics.
     Off,
     /// vLLM's.
     #[default]
@@ -44,14 +42,14 @@ impl MetricNames {
     }
 }
 
-/// Everything that an engine counts.
+/// Metrics of one engine.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
-    /// Requests that came to their end, by why.
+    /// Finished requests by reason.
     finished: [u64; 5],
     input_tokens: u64,
     output_tokens: u64,
-    /// Chunks of text that were made, which is how often a decoder ran.
+    /// Text chunks, that is, decode steps.
     chunks: u64,
     prefill_seconds: f64,
     decode_seconds: f64,
@@ -68,18 +66,18 @@ pub(crate) struct Meter {
     output_lengths: Histogram,
 }
 
-/// What the meter keeps of one request that goes on.
+/// Progress of one open request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pulse {
+pub(crate) struct RequestProgress {
     latest_text: Option<Tick>,
     tokens: u32,
 }
 
-/// How many values are at most as large as each bound.
+/// A Prometheus histogram.
 #[derive(Clone, Debug)]
 struct Histogram {
     bounds: &'static [f64],
-    /// Values in each bucket alone; the last one is for what is above all bounds.
+    /// Counts per bucket, not cumulative; the last one is +Inf.
     counts: Vec<u64>,
     sum: f64,
 }
@@ -93,14 +91,14 @@ const REASONS: [FinishReason; 5] = [
 ];
 
 #[rustfmt::skip]
-const TO_FIRST: &[f64] = &[
+const TTFT_BUCKETS: &[f64] = &[
     0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0, 160.0,
 ];
-const BETWEEN: &[f64] =
+const GAP_BUCKETS: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 10.0, 20.0];
-const WHOLE: &[f64] =
+const DURATION_BUCKETS: &[f64] =
     &[0.05, 0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0, 240.0];
-const LENGTHS: &[f64] = &[
+const LENGTH_BUCKETS: &[f64] = &[
     1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0, 5_000.0, 10_000.0, 20_000.0, 50_000.0,
     100_000.0,
 ];
@@ -114,30 +112,30 @@ impl Default for Meter {
             chunks: 0,
             prefill_seconds: 0.0,
             decode_seconds: 0.0,
-            ttft: Histogram::new(TO_FIRST),
-            itl: Histogram::new(BETWEEN),
-            tpot: Histogram::new(BETWEEN),
-            e2e: Histogram::new(WHOLE),
-            queue: Histogram::new(WHOLE),
-            inference: Histogram::new(WHOLE),
-            prefill: Histogram::new(WHOLE),
-            decode: Histogram::new(WHOLE),
-            input_lengths: Histogram::new(LENGTHS),
-            output_lengths: Histogram::new(LENGTHS),
+            ttft: Histogram::new(TTFT_BUCKETS),
+            itl: Histogram::new(GAP_BUCKETS),
+            tpot: Histogram::new(GAP_BUCKETS),
+            e2e: Histogram::new(DURATION_BUCKETS),
+            queue: Histogram::new(DURATION_BUCKETS),
+            inference: Histogram::new(DURATION_BUCKETS),
+            prefill: Histogram::new(DURATION_BUCKETS),
+            decode: Histogram::new(DURATION_BUCKETS),
+            input_lengths: Histogram::new(LENGTH_BUCKETS),
+            output_lengths: Histogram::new(LENGTH_BUCKETS),
         }
     }
 }
 
 impl Meter {
     /// Takes one emission of a request that was submitted at `submitted_at`.
-    pub fn on(&mut self, emission: &Emission, submitted_at: Tick, pulse: &mut Pulse) {
+    pub fn on(&mut self, emission: &Emission, submitted_at: Tick, progress: &mut RequestProgress) {
         match emission.what {
             Emitted::Text { words, .. } => {
-                match pulse.latest_text.replace(emission.due) {
+                match progress.latest_text.replace(emission.due) {
                     None => self.ttft.add(emission.due.since(submitted_at)),
                     Some(before) => self.itl.add(emission.due.since(before)),
                 }
-                pulse.tokens += words.count();
+                progress.tokens += words.count();
                 self.output_tokens += u64::from(words.count());
                 self.chunks += 1;
             }
@@ -145,15 +143,15 @@ impl Meter {
                 self.finished[REASONS.iter().position(|known| *known == reason).unwrap_or(REASONS.len() - 1)] += 1;
                 self.e2e.add(emission.due.since(submitted_at));
             }
-            Emitted::Timings(timings) => self.close(timings, *pulse),
+            Emitted::Timings(timings) => self.close(timings, *progress),
             _ => {}
         }
     }
 
-    fn close(&mut self, timings: Timings, pulse: Pulse) {
+    fn close(&mut self, timings: Timings, progress: RequestProgress) {
         self.input_tokens += u64::from(timings.input_tokens);
-        // What was made and not sent.
-        self.output_tokens += u64::from(timings.output_tokens.saturating_sub(pulse.tokens));
+        // Tokens generated but not sent.
+        self.output_tokens += u64::from(timings.output_tokens.saturating_sub(progress.tokens));
         self.prefill_seconds += timings.prefill.as_secs_f64();
         self.decode_seconds += timings.decode.as_secs_f64();
         self.queue.add(timings.queue);

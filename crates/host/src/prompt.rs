@@ -1,6 +1,6 @@
-//! Counting prompts without holding up the streams that are being written meanwhile.
+//! Counts prompt tokens without delaying open streams.
 //!
-//! It refuses to know dialects. Invariant: the engine's thread itself counts at most [`INLINE_BYTES_MOST`] per request.
+//! Invariant: the engine thread itself counts at most [`MAX_INLINE_BYTES`] per request.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,16 +8,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use tokrate_core::Message;
 use tokrate_tokens::{Encoding, count};
 
-/// A larger prompt is counted by another thread.
-const INLINE_BYTES_MOST: usize = 2 * 1024;
-/// Prompts whose counts are remembered.
-const REMEMBERED_MOST: usize = 4096;
+/// Larger prompts are counted on another thread (bytes).
+const MAX_INLINE_BYTES: usize = 2 * 1024;
+/// Most prompts whose counts are cached.
+const MAX_CACHED_PROMPTS: usize = 4096;
 
-/// Counts the tokens of prompts and remembers those it has counted.
+/// Counts the tokens of prompts, with a cache.
 #[derive(Debug, Default)]
 pub(crate) struct PromptCounter {
     /// Counts by the hash of the contents.
-    remembered: RefCell<HashMap<u64, u32>>,
+    cache: RefCell<HashMap<u64, u32>>,
 }
 
 impl PromptCounter {
@@ -26,21 +26,21 @@ impl PromptCounter {
         let mut hasher = DefaultHasher::new();
         messages.iter().flat_map(Message::texts).for_each(|text| text.hash(&mut hasher));
         let hash = hasher.finish();
-        if let Some(&tokens) = self.remembered.borrow().get(&hash) {
+        if let Some(&tokens) = self.cache.borrow().get(&hash) {
             return tokens;
         }
         let bytes: usize = messages.iter().flat_map(Message::texts).map(str::len).sum();
-        let tokens = if bytes <= INLINE_BYTES_MOST {
+        let tokens = if bytes <= MAX_INLINE_BYTES {
             count_all(&messages)
         } else {
             let counted = tokio::task::spawn_blocking(move || count_all(&messages)).await;
             counted.expect("counting does not panic and the runtime outlives its requests")
         };
-        let mut remembered = self.remembered.borrow_mut();
-        if remembered.len() >= REMEMBERED_MOST {
-            remembered.clear();
+        let mut cache = self.cache.borrow_mut();
+        if cache.len() >= MAX_CACHED_PROMPTS {
+            cache.clear();
         }
-        remembered.insert(hash, tokens);
+        cache.insert(hash, tokens);
         tokens
     }
 }

@@ -1,6 +1,4 @@
-//! What is answered to which request: which provider, which page, in which dialect.
-//!
-//! It refuses to know time and sockets. Invariant: what is refused is refused in the dialect of its path.
+//! Routes requests: provider, page, dialect. Invariant: an error has the format of the dialect of its path.
 
 mod answer;
 mod pages;
@@ -19,18 +17,18 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_net::Clock;
-use tokrate_net::server::{ByteBudget, ConnectionTap, Handler, RequestBody, shown_keys};
+use tokrate_net::server::{ByteBudget, ConnectionTap, Handler, RequestBody, presented_keys};
 use tokrate_sim::Stats;
 use tokrate_wire::{Dialect, Routed, encode_refusal};
 
 const REQUEST_ID: &str = "x-request-id";
 
 /// What all ports of a host share.
-pub(crate) struct House {
-    pub providers: Vec<Served>,
-    pub requests_most: usize,
-    pub request_bytes_most: usize,
-    /// What all bodies may hold.
+pub(crate) struct Shared {
+    pub providers: Vec<ServedProvider>,
+    pub max_requests: usize,
+    pub max_request_bytes: usize,
+    /// Memory budget of all request bodies.
     pub bodies: Arc<ByteBudget>,
     pub clock: Clock,
     pub log: Rc<RefCell<Log>>,
@@ -39,28 +37,28 @@ pub(crate) struct House {
 }
 
 /// A provider with its engine.
-pub(crate) struct Served {
+pub(crate) struct ServedProvider {
     pub provider: Provider,
     pub driver: Rc<Driver>,
 }
 
 /// Answers the requests of all connections of one port.
 pub(crate) struct Routes {
-    pub house: Rc<House>,
-    /// The place of the only provider here; `None` where all of them answer.
-    pub own: Option<usize>,
+    pub shared: Rc<Shared>,
+    /// Index of the only provider of this port; `None` if it serves all of them.
+    pub provider_index: Option<usize>,
 }
 
-/// An answer with an error status: the status and what is said about it.
-struct Refused(StatusCode, String);
+/// An error response: status and message.
+struct ErrorResponse(StatusCode, String);
 
-impl House {
+impl Shared {
     /// Requests that no engine has ended.
     pub fn open(&self) -> usize {
         self.providers.iter().map(|served| served.driver.open()).sum()
     }
 
-    /// What the engines hold and have done, all together.
+    /// Sum of the statistics of all engines.
     pub fn stats(&self) -> Stats {
         self.providers.iter().map(|served| served.driver.stats()).sum()
     }
@@ -72,21 +70,21 @@ impl House {
     }
 }
 
-impl Served {
-    /// The model's name where all providers answer.
+impl ServedProvider {
+    /// The model's name on the shared port.
     fn full_name(&self) -> String {
         format!("{}/{}", self.provider.persona.name, self.provider.model)
     }
 
-    fn check_key(&self, head: &Parts) -> Result<(), Refused> {
+    fn check_key(&self, head: &Parts) -> Result<(), ErrorResponse> {
         let Some(key) = &self.provider.api_key else { return Ok(()) };
-        let mut shown = shown_keys(&head.headers).chain(key_of_query(head)).peekable();
+        let mut shown = presented_keys(&head.headers).chain(key_of_query(head)).peekable();
         if shown.peek().is_none() {
-            return Err(Refused(StatusCode::UNAUTHORIZED, "the API key is missing".to_owned()));
+            return Err(ErrorResponse(StatusCode::UNAUTHORIZED, "the API key is missing".to_owned()));
         }
-        match shown.any(|shown| key.is(shown)) {
+        match shown.any(|shown| key.matches(shown)) {
             true => Ok(()),
-            false => Err(Refused(StatusCode::UNAUTHORIZED, "the API key is wrong".to_owned())),
+            false => Err(ErrorResponse(StatusCode::UNAUTHORIZED, "the API key is wrong".to_owned())),
         }
     }
 }
@@ -100,13 +98,13 @@ impl Handler for Routes {
         let mut response = match Dialect::of_path(target) {
             Some(routed) => {
                 let dialect = routed.dialect;
-                self.ask(routed, request, tap)
+                self.call(routed, request, tap)
                     .await
-                    .unwrap_or_else(|Refused(status, message)| refuse(dialect, status, &message))
+                    .unwrap_or_else(|ErrorResponse(status, message)| error_response(dialect, status, &message))
             }
             None => self
                 .page(&request.into_parts().0)
-                .unwrap_or_else(|Refused(status, message)| refuse(Dialect::OpenAiChat, status, &message)),
+                .unwrap_or_else(|ErrorResponse(status, message)| error_response(Dialect::OpenAiChat, status, &message)),
         };
         if let Some(id) = id {
             response.headers_mut().insert(REQUEST_ID, id);
@@ -114,7 +112,7 @@ impl Handler for Routes {
         response
     }
 
-    fn refusal(&self, head: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
+    fn error_body(&self, head: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
         let target = head.uri().path_and_query().map_or("", |target| target.as_str());
         let dialect = Dialect::of_path(target).map_or(Dialect::OpenAiChat, |routed| routed.dialect);
         encode_refusal(dialect, status.as_u16(), message)
@@ -122,40 +120,43 @@ impl Handler for Routes {
 }
 
 impl Routes {
-    async fn ask(
+    async fn call(
         &self,
         routed: Routed,
         request: Request<RequestBody>,
         tap: Rc<ConnectionTap>,
-    ) -> Result<Response<AnswerBody>, Refused> {
+    ) -> Result<Response<AnswerBody>, ErrorResponse> {
         let (head, body) = request.into_parts();
-        // Where only one provider answers, its key comes before everything else.
-        if let Some(own) = self.own {
-            self.house.providers[own].check_key(&head)?;
+        // On the port of one provider, its key is checked first.
+        if let Some(index) = self.provider_index {
+            self.shared.providers[index].check_key(&head)?;
         }
         if head.method != Method::POST {
             let path = head.uri.path();
-            return Err(Refused(StatusCode::METHOD_NOT_ALLOWED, format!("{path} is not asked with this method")));
+            return Err(ErrorResponse(
+                StatusCode::METHOD_NOT_ALLOWED,
+                format!("this method is not allowed for {path}"),
+            ));
         }
         self.answer(routed, &head, body, tap).await
     }
 
-    /// The providers that answer at this port.
-    fn served(&self) -> &[Served] {
-        match self.own {
-            Some(own) => std::slice::from_ref(&self.house.providers[own]),
-            None => &self.house.providers,
+    /// The providers of this port.
+    fn served(&self) -> &[ServedProvider] {
+        match self.provider_index {
+            Some(index) => std::slice::from_ref(&self.shared.providers[index]),
+            None => &self.shared.providers,
         }
     }
 }
 
-/// The key that the query shows: `?key=…`, Google's.
+/// The key in the query, as Google has it: `?key=…`.
 fn key_of_query(head: &Parts) -> Option<&[u8]> {
     let pairs = head.uri.query()?.split('&');
     pairs.filter_map(|pair| pair.strip_prefix("key=")).map(str::as_bytes).next()
 }
 
-fn refuse(dialect: Dialect, status: StatusCode, message: &str) -> Response<AnswerBody> {
+fn error_response(dialect: Dialect, status: StatusCode, message: &str) -> Response<AnswerBody> {
     let body = encode_refusal(dialect, status.as_u16(), message);
     let mut response = with_type("application/json", AnswerBody::Plain(Some(Bytes::from(body))));
     *response.status_mut() = status;

@@ -1,7 +1,7 @@
-//! A host's life: start, questions, end.
+//! The life of a host: start, calls from other threads, end.
 //!
-//! It refuses to know routes. Invariant: everything of a host lives on one thread, however many providers and ports it has;
-//! others reach it through questions that this thread answers between two events.
+//! Invariant: everything of a host lives on one thread, however many providers and ports it has; other threads send it closures, which it
+//! runs between two events.
 
 use crate::body::Scratch;
 use crate::config::{FleetConfig, Provider};
@@ -9,7 +9,7 @@ use crate::driver::Driver;
 use crate::error::HostError;
 use crate::metrics::MetricNames;
 use crate::prompt::PromptCounter;
-use crate::routes::{House, Routes, Served};
+use crate::routes::{Routes, ServedProvider, Shared};
 use crate::truth::Truth;
 use crate::truth::log::Log;
 use std::cell::RefCell;
@@ -27,17 +27,17 @@ use tokrate_net::server::{AccessConfig, AccessSettings, ByteBudget, ConnectionLi
 use tokrate_net::{Clock, Pacer, thread_cpu_time};
 use tokrate_sim::{Engine, Stats};
 
-/// Bodies that are read at once: so many of the largest (a count).
-const BODIES_MOST: usize = 16;
+/// The memory budget allows so many bodies of the largest size.
+const MAX_CONCURRENT_BODIES: usize = 16;
 
 const SETTINGS: AccessSettings = AccessSettings {
     host: "--allow-host",
     origin: None,
-    key: "ask for one with --key-env (of personas, `key_env` for each)",
+    key: "require one with --key-env (of personas, `key_env` for each)",
 };
 
-/// A question to the host's thread.
-type Question = Box<dyn FnOnce(&House) + Send>;
+/// A closure to run on the host's thread.
+type HostCall = Box<dyn FnOnce(&Shared) + Send>;
 
 /// Starts hosts.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ pub struct Host;
 #[derive(Debug)]
 pub struct RunningHost {
     addresses: Addresses,
-    questions: Option<UnboundedSender<Question>>,
+    calls: Option<UnboundedSender<HostCall>>,
     thread: Option<JoinHandle<Summary>>,
 }
 
@@ -56,7 +56,7 @@ pub struct RunningHost {
 pub struct Addresses {
     /// The port of all providers, if there is one.
     pub main: Option<SocketAddr>,
-    /// The own port of each provider that has one, by the provider's place in the configuration.
+    /// The own port of each provider that has one, in the order of the configuration.
     pub own: Vec<Option<SocketAddr>>,
 }
 
@@ -71,18 +71,18 @@ impl Addresses {
     }
 }
 
-/// What is left of a host that has ended.
+/// Summary of a host that has ended.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// What the engines did, all together.
+    /// Sum of the statistics of all engines.
     pub stats: Stats,
     /// Lateness of writes: handed to the socket minus due, in nanoseconds.
     pub lateness: Sketch,
-    /// Rows of the truth log that were not kept.
+    /// Dropped rows of the truth log.
     pub rows_dropped: u64,
     /// CPU time that the host's thread used since the host began to listen.
     pub cpu: Span,
-    /// Why the truth log's file could not be written to its end, if so.
+    /// The error that ended the writing of the truth log, if any.
     pub log_error: Option<String>,
 }
 
@@ -90,29 +90,29 @@ impl Host {
     /// Starts a host in a thread of its own; it listens when this returns.
     ///
     /// # Errors
-    /// When a persona makes no sense, an address or the log's file cannot be had, or there is no thread.
+    /// When a persona is invalid, an address or the log's file is unavailable, or no thread can be started.
     pub fn start(config: impl Into<FleetConfig>) -> Result<RunningHost, HostError> {
         let prepared = Prepared::new(config.into())?;
-        let (questions, asked) = unbounded_channel();
+        let (calls, pending_calls) = unbounded_channel();
         let (started, listening) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("tokrate-host".to_owned())
             .spawn(move || {
-                let told = started.clone();
+                let startup = started.clone();
                 let ready = move |addresses: &Addresses| drop(started.send(Ok(addresses.clone())));
-                prepared.run(ready, asked, std::future::pending()).unwrap_or_else(|error| {
-                    // Nobody listens to this any more only if the start has succeeded before.
-                    drop(told.send(Err(error)));
+                prepared.run(ready, pending_calls, std::future::pending()).unwrap_or_else(|error| {
+                    // The receiver is gone only if the start has succeeded before.
+                    drop(startup.send(Err(error)));
                     Summary::default()
                 })
             })
             .map_err(HostError::Thread)?;
-        let addresses = listening.recv().map_err(|_| HostError::Gone)??;
-        Ok(RunningHost { addresses, questions: Some(questions), thread: Some(thread) })
+        let addresses = listening.recv().map_err(|_| HostError::ThreadExited)??;
+        Ok(RunningHost { addresses, calls: Some(calls), thread: Some(thread) })
     }
 
-    /// Runs a host on the caller's thread until `shutdown` completes and open requests have ended or had their time.
-    /// `ready` is told the addresses.
+    /// Runs a host on the caller's thread until `shutdown` completes and open requests have ended or the drain time is over.
+    /// `ready` gets the addresses.
     ///
     /// # Errors
     /// As for [`Host::start`].
@@ -121,8 +121,8 @@ impl Host {
         ready: impl FnOnce(&Addresses),
         shutdown: impl Future<Output = ()>,
     ) -> Result<Summary, HostError> {
-        let (_questions, asked) = unbounded_channel();
-        Prepared::new(config.into())?.run(ready, asked, shutdown)
+        let (_questions, pending_calls) = unbounded_channel();
+        Prepared::new(config.into())?.run(ready, pending_calls, shutdown)
     }
 }
 
@@ -139,35 +139,35 @@ impl RunningHost {
 
     /// The truth log so far, if it is kept in memory; else an empty one. Copies no writes of requests that have ended.
     pub fn truth(&self) -> Truth {
-        self.ask(House::truth)
+        self.on_thread(Shared::truth)
     }
 
     /// Lateness of writes so far: handed to the socket minus due, in nanoseconds.
     pub fn lateness(&self) -> Sketch {
-        self.ask(|house| house.log.borrow().lateness.clone())
+        self.on_thread(|shared| shared.log.borrow().lateness.clone())
     }
 
-    /// What the engines hold and have done, all together.
+    /// Sum of the statistics of all engines.
     pub fn stats(&self) -> Stats {
-        self.ask(House::stats)
+        self.on_thread(Shared::stats)
     }
 
-    /// Stops listening, lets open requests go on for the time that the configuration allows, and waits for the end.
+    /// Stops listening, drains open requests for the configured time, and waits for the end.
     pub fn stop(mut self) -> Summary {
         self.join()
     }
 
-    fn ask<T: Default + Send + 'static>(&self, question: impl FnOnce(&House) -> T + Send + 'static) -> T {
+    fn on_thread<T: Default + Send + 'static>(&self, call: impl FnOnce(&Shared) -> T + Send + 'static) -> T {
         let (answered, answer) = mpsc::channel();
-        let question: Question = Box::new(move |house| drop(answered.send(question(house))));
-        let Some(Ok(())) = self.questions.as_ref().map(|questions| questions.send(question)) else {
+        let call: HostCall = Box::new(move |shared| drop(answered.send(call(shared))));
+        let Some(Ok(())) = self.calls.as_ref().map(|calls| calls.send(call)) else {
             return T::default();
         };
         answer.recv().unwrap_or_default()
     }
 
     fn join(&mut self) -> Summary {
-        self.questions = None;
+        self.calls = None;
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }
@@ -178,7 +178,7 @@ impl Drop for RunningHost {
     }
 }
 
-/// A host that has everything but its sockets.
+/// A host without its sockets.
 struct Prepared {
     config: FleetConfig,
     clock: Clock,
@@ -202,7 +202,7 @@ impl Prepared {
         let seeds = Rng::root(config.seed);
         let alone = config.providers.len() == 1;
         let engine = |provider: &Provider| {
-            // The only provider of a host has the host's own seed.
+            // A single provider uses the host's own seed.
             let seed = if alone { config.seed } else { seeds.child(&provider.persona.name).next_u64() };
             Engine::with_persona(provider.persona.clone(), seed, clock.now()).map_err(|source| match alone {
                 true => HostError::Law(source),
@@ -217,17 +217,17 @@ impl Prepared {
     fn run(
         self,
         ready: impl FnOnce(&Addresses),
-        asked: UnboundedReceiver<Question>,
+        pending_calls: UnboundedReceiver<HostCall>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Summary, HostError> {
         let runtime = runtime().map_err(HostError::Thread)?;
-        LocalSet::new().block_on(&runtime, self.serve(ready, asked, shutdown))
+        LocalSet::new().block_on(&runtime, self.serve(ready, pending_calls, shutdown))
     }
 
     async fn serve(
         self,
         ready: impl FnOnce(&Addresses),
-        asked: UnboundedReceiver<Question>,
+        pending_calls: UnboundedReceiver<HostCall>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Summary, HostError> {
         let Prepared { config, clock, engines, log } = self;
@@ -241,76 +241,76 @@ impl Prepared {
             let (driver, pacer) = (Rc::new(driver), Pacer::new(clock).map_err(HostError::Thread)?);
             let driven = Rc::clone(&driver);
             driving.spawn_local(async move { driven.drive(pacer).await });
-            providers.push(Served { provider, driver });
+            providers.push(ServedProvider { provider, driver });
         }
         ready(&addresses);
         let cpu_before = thread_cpu_time();
-        let house = Rc::new(House {
+        let shared = Rc::new(Shared {
             providers,
-            requests_most: config.requests_most,
-            request_bytes_most: config.request_bytes_most,
+            max_requests: config.max_requests,
+            max_request_bytes: config.max_request_bytes,
             clock,
             log: Rc::clone(&log),
-            bodies: ByteBudget::new(config.request_bytes_most.saturating_mul(BODIES_MOST)),
+            bodies: ByteBudget::new(config.max_request_bytes.saturating_mul(MAX_CONCURRENT_BODIES)),
             prompts: PromptCounter::default(),
             scratch: Rc::new(Scratch::default()),
         });
         let (closing, closed) = watch::channel(false);
         let mut serving = JoinSet::new();
-        for (own, listener) in listeners {
-            let (routes, mut closed) = (Rc::new(Routes { house: Rc::clone(&house), own }), closed.clone());
-            // An error means that the sender is gone, which ends the host as well.
+        for (provider_index, listener) in listeners {
+            let (routes, mut closed) = (Rc::new(Routes { shared: Rc::clone(&shared), provider_index }), closed.clone());
+            // An error means that the sender was dropped, which ends the host as well.
             let end = async move { drop(closed.wait_for(|closed| *closed).await) };
             serving.spawn_local(listener.with_rx_timestamps().serve(routes, clock, end, drain));
         }
         tokio::select! {
-            () = answer_questions(&house, asked) => {}
+            () = run_calls(&shared, pending_calls) => {}
             () = shutdown => {}
         }
         closing.send_replace(true);
         while serving.join_next().await.is_some() {}
         driving.shutdown().await;
-        let (stats, cpu) = (house.stats(), thread_cpu_time() - cpu_before);
-        house.providers.iter().for_each(|served| served.driver.abandon());
-        drop(house);
+        let (stats, cpu) = (shared.stats(), thread_cpu_time() - cpu_before);
+        shared.providers.iter().for_each(|served| served.driver.abandon());
+        drop(shared);
         let Some(log) = Rc::into_inner(log) else { return Ok(Summary { stats, cpu, ..Summary::default() }) };
         let (lateness, rows_dropped, error) = log.into_inner().close();
         Ok(Summary { stats, lateness, rows_dropped, cpu, log_error: error.map(|error| error.to_string()) })
     }
 }
 
-/// All ports, each with the place of its only provider; none for the main one.
+/// All ports, each with the index of its only provider; `None` for the main one.
 async fn listen(config: &FleetConfig) -> Result<(Addresses, Vec<(Option<usize>, Listener)>), HostError> {
     let mut addresses = Addresses::default();
     let mut listeners = Vec::new();
     let connections = Connections::new(ConnectionLimits::without_keys());
-    let access = |asks_key| AccessConfig { hosts: &config.hosts, origins: &[], asks_key, settings: &SETTINGS };
+    let access = |requires_key| AccessConfig { hosts: &config.hosts, origins: &[], requires_key, settings: &SETTINGS };
     if let Some(address) = config.address {
-        // Whoever has no key of its own can be asked by everyone here.
+        // A provider without a key is open to everyone on this port.
         let access = access(config.providers.iter().all(|provider| provider.api_key.is_some()));
         let listener = Listener::bind(address, &access, &connections).await?;
         addresses.main = Some(listener.address());
         listeners.push((None, listener));
     }
-    for (place, provider) in config.providers.iter().enumerate() {
+    for (index, provider) in config.providers.iter().enumerate() {
         let listener = match provider.address {
             Some(address) => Some(Listener::bind(address, &access(provider.api_key.is_some()), &connections).await?),
             None => None,
         };
         addresses.own.push(listener.as_ref().map(Listener::address));
-        listeners.extend(listener.map(|listener| (Some(place), listener)));
+        listeners.extend(listener.map(|listener| (Some(index), listener)));
     }
     Ok((addresses, listeners))
 }
 
-/// Answers until nobody can ask any more.
-async fn answer_questions(house: &House, mut asked: UnboundedReceiver<Question>) {
-    while let Some(question) = asked.recv().await {
-        question(house);
+/// Runs calls until all senders are gone.
+async fn run_calls(shared: &Shared, mut pending_calls: UnboundedReceiver<HostCall>) {
+    while let Some(call) = pending_calls.recv().await {
+        call(shared);
     }
 }
 
 fn runtime() -> std::io::Result<Runtime> {
-    // One more thread, for prompts that take long to count.
+    // One more thread, for counting long prompts.
     Builder::new_current_thread().enable_all().max_blocking_threads(1).build()
 }

@@ -1,6 +1,6 @@
 //! The truth log: what was received and written, with ticks of the machine's monotonic clock.
 //!
-//! It refuses to know clients. Invariant: writes of a request are in order, and each byte of its body is in one of them.
+//! Invariant: writes of a request are in order, and each byte of its body is in exactly one of them.
 
 pub(crate) mod log;
 
@@ -14,13 +14,13 @@ use tokrate_wire::Dialect;
 /// Where the truth log goes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum TruthLog {
-    /// Nowhere; only the lateness of writes is kept.
+    /// Off; only the lateness of writes is kept.
     #[default]
     Off,
-    /// Into memory, to be read with [`RunningHost::truth`](crate::RunningHost::truth). Holds four million writes; what
-    /// comes after that is counted and not kept.
+    /// Into memory, to be read with [`RunningHost::truth`](crate::RunningHost::truth). Holds four million writes; later
+    /// ones are counted and dropped.
     Memory,
-    /// Into a file, one [`TruthRow`] as JSON per line. Rows that the disk is too slow for are counted and not kept.
+    /// Into a file, one [`TruthRow`] as JSON per line. If the disk is too slow, rows are counted and dropped.
     File(PathBuf),
 }
 
@@ -55,7 +55,7 @@ pub struct RequestTruth {
     pub request: u64,
     /// Name of the provider's persona.
     pub persona: Arc<str>,
-    /// The dialect that it came in.
+    /// Its dialect.
     pub dialect: Dialect,
     /// Its `x-request-id`.
     pub id: Option<String>,
@@ -86,9 +86,9 @@ pub struct WriteTruth {
     pub written_at: Tick,
     /// Output tokens in it.
     pub tokens: u32,
-    /// What the engine said one by one that is in it.
+    /// Emissions in it.
     pub events: u32,
-    /// What is in it; what a dialect holds back until a later event counts where it is written.
+    /// Their kinds; what a dialect merges into a later event counts where it is written.
     pub kinds: Kinds,
     /// Bytes of the body, without the framing of HTTP.
     pub bytes: u32,
@@ -156,7 +156,7 @@ impl<'de> Deserialize<'de> for Kinds {
         text.split('+').filter(|name| !name.is_empty()).try_fold(Kinds::default(), |kinds, name| {
             match Kinds::NAMES.iter().position(|known| *known == name) {
                 Some(bit) => Ok(kinds.with(Kinds(1 << bit))),
-                None => Err(serde::de::Error::custom(format!("`{name}` is no kind of emission"))),
+                None => Err(serde::de::Error::custom(format!("`{name}` is not a kind of emission"))),
             }
         })
     }
@@ -227,9 +227,9 @@ pub enum TruthRow {
         /// How.
         end: AnswerEnd,
     },
-    /// The last line of a log that lacks rows.
+    /// The last line of a log with dropped rows.
     Dropped {
-        /// How many it lacks.
+        /// How many.
         rows: u64,
     },
 }

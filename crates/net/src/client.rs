@@ -1,15 +1,15 @@
-//! The HTTP client: one target, own pool, one request at a time on each HTTP/1.1 connection and many on one of HTTP/2.
+//! The HTTP client: one target, its own pool, one request at a time on an HTTP/1.1 connection, many on an HTTP/2 connection.
 //!
-//! It refuses to follow redirects, to decompress, to retry, and to queue: an exchange that finds no free connection opens
-//! one. Invariant: a piece of a body carries the stamp of the read that completed it (exactly over HTTP/1.1; over HTTP/2 the
-//! stamp can be that of a later read of the same wake-up of the connection, never that of an earlier one).
+//! It does not follow redirects, decompress, retry or queue: an exchange that finds no free connection opens one. Invariant: a piece
+//! of a body carries the timestamp of the read that completed it (exactly over HTTP/1.1; over HTTP/2 it can be that of a later read in
+//! the same poll of the connection, never of an earlier one).
 
 mod failure;
 mod http1;
 mod http2;
 mod receive;
+mod timeouts;
 mod upload;
-mod watch;
 mod whole;
 
 #[cfg(test)]
@@ -22,21 +22,21 @@ use crate::error::NetError;
 use crate::exchange::{ConnectionUse, Exchange, ExchangeFailure, Limits, Outgoing, Sink};
 use crate::route::Route;
 use crate::target::Target;
-use http1::{Http1Pool, Sending};
+use http1::{Http1Pool, RequestWriter};
 use http2::Http2Pool;
 use receive::Receiver;
 use std::borrow::{self, Cow};
 use std::cell::Cell;
+use timeouts::ExchangeWatch;
 use tokio::io::DuplexStream;
 use tokrate_core::FailureKind;
 use upload::Upload;
-use watch::Watch;
 
 pub use whole::Answer;
 
 pub(crate) use http2::LocalExecutor;
 
-/// Largest read: 64 events of 300 bytes fit in one, and 500 connections stay small.
+/// Read buffer: holds 200 events of 300 bytes. One buffer serves all HTTP/1.1 connections of a client.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Sends requests to one target. Belongs to one current-thread runtime with a `LocalSet`.
@@ -51,9 +51,9 @@ struct Dialer {
     config: ClientConfig,
     connector: Connector,
     clock: Clock,
-    /// What requests name as their host.
+    /// Value of the `Host` header.
     authority: String,
-    dns_told: Cell<bool>,
+    dns_reported: Cell<bool>,
 }
 
 impl Client {
@@ -62,10 +62,10 @@ impl Client {
     /// # Errors
     /// When target, proxy and HTTP version do not go together.
     pub fn new(config: ClientConfig, route: Route, clock: Clock) -> Result<Client, NetError> {
-        Client::dialling(config, route, clock, Dial::tcp())
+        Client::with_dial(config, route, clock, Dial::tcp())
     }
 
-    /// A client whose connections are handed out by `dial`, in memory: for tests of what is built on it.
+    /// A client over in-memory connections from `dial`, for tests of code built on it.
     ///
     /// # Errors
     /// When TLS cannot be set up for an https target.
@@ -76,21 +76,21 @@ impl Client {
         dial: impl Fn() -> DuplexStream + 'static,
     ) -> Result<Client, NetError> {
         let route = Route::unresolved(target, &config)?;
-        Client::dialling(config, route, clock, Dial::memory(move |_| std::future::ready(Ok(dial()))))
+        Client::with_dial(config, route, clock, Dial::memory(move |_| std::future::ready(Ok(dial()))))
     }
 
-    /// A client whose connections are opened as `dial` has it.
+    /// A client that opens its connections with `dial`.
     ///
     /// # Errors
     /// When target, proxy and HTTP version do not go together.
-    pub fn dialling(config: ClientConfig, route: Route, clock: Clock, dial: Dial) -> Result<Client, NetError> {
+    pub fn with_dial(config: ClientConfig, route: Route, clock: Clock, dial: Dial) -> Result<Client, NetError> {
         let connector = Connector::new(&config, route, clock, dial)?;
         let authority = connector.route().target.authority();
-        let dialer = Dialer { config, connector, clock, authority, dns_told: Cell::new(false) };
+        let dialer = Dialer { config, connector, clock, authority, dns_reported: Cell::new(false) };
         Ok(Client { dialer, http1: Http1Pool::default(), http2: Http2Pool::default() })
     }
 
-    /// Sends a request and hands its answer to `sink` as it comes. Dropping the future closes the connection (over HTTP/2,
+    /// Sends a request and passes the answer to `sink` as it arrives. Dropping the future closes the connection (over HTTP/2,
     /// resets the stream).
     pub async fn exchange(
         &self,
@@ -99,7 +99,7 @@ impl Client {
         sink: &mut impl Sink,
     ) -> Exchange {
         let clock = self.dialer.clock;
-        let watch = Watch::new(clock, limits);
+        let watch = ExchangeWatch::new(clock, limits);
         sink.begin(&watch.sent_mark());
         let mut used = ConnectionUse::default();
         let outcome = tokio::select! {
@@ -107,8 +107,8 @@ impl Client {
             outcome = self.attempt(outgoing.borrow(), limits.max_body_bytes, sink, &watch, &mut used) => outcome,
             failure = watch.expiry() => Err(failure),
         };
-        // An exchange that was given up before its head came may still have been sent.
-        watch.tell_sent(sink);
+        // A request may have been sent although the exchange ended before the head of the answer.
+        watch.report_sent(sink);
         let (bytes_in, bytes_out) = watch.bytes();
         Exchange { ended_at: clock.now(), outcome, connection: used, bytes_in, bytes_out }
     }
@@ -118,38 +118,38 @@ impl Client {
         outgoing: &Outgoing,
         max_body_bytes: u64,
         sink: &mut impl Sink,
-        watch: &Watch,
+        watch: &ExchangeWatch,
         used: &mut ConnectionUse,
     ) -> Result<(), ExchangeFailure> {
         let dialer = &self.dialer;
         let proxied = dialer.connector.absolute_form();
         match dialer.config.http {
             HttpVersion::Http1 => {
-                let request = Sending::new(outgoing, &dialer.address(outgoing)?, dialer, watch.sent_mark());
+                let request = RequestWriter::new(outgoing, &dialer.address(outgoing)?, dialer, watch.sent_mark());
                 let mut connection = self.http1.take(dialer, used).await?;
                 let stamps = connection.stamps();
-                watch.follow(&stamps);
+                watch.track(&stamps);
                 let mut receiver = Receiver::new(sink, watch, &stamps, max_body_bytes, proxied);
-                let keep = connection.carry(&self.http1, request, &mut receiver).await?;
+                let keep = connection.exchange(&self.http1, request, &mut receiver).await?;
                 if keep && dialer.config.reuse {
                     self.http1.give_back(connection);
                 }
                 Ok(())
             }
-            // In a box: what one version needs is not to make the other's exchanges larger.
+            // Boxed, so that the HTTP/2 state does not enlarge the future of HTTP/1.1 exchanges.
             HttpVersion::Http2 => {
                 Box::pin(async {
                     let address = dialer.address(outgoing)?;
                     let request = http::Request::builder().method(outgoing.method.clone()).uri(&*address).body(());
                     let (mut parts, ()) = request.map_err(|_| no_path(&address))?.into_parts();
                     parts.headers = outgoing.headers.clone();
-                    mark_keys(&mut parts.headers);
+                    mark_sensitive(&mut parts.headers);
                     let stream = self.http2.take(dialer, used).await?;
                     let stamps = stream.stamps();
-                    watch.follow(&stamps);
+                    watch.track(&stamps);
                     let mut receiver = Receiver::new(sink, watch, &stamps, max_body_bytes, proxied);
                     let upload = Upload::new(outgoing.body.clone(), &stamps, watch.sent_mark());
-                    stream.carry(http::Request::from_parts(parts, upload), &mut receiver).await
+                    stream.exchange(http::Request::from_parts(parts, upload), &mut receiver).await
                 })
                 .await
             }
@@ -164,7 +164,7 @@ impl Dialer {
         greet: impl AsyncFnOnce(Opened) -> Result<T, ExchangeFailure>,
     ) -> Result<T, ExchangeFailure> {
         let limit = self.config.connect_timeout;
-        // Also of a connection that cannot be opened: what fails was not a kept one.
+        // Set before opening: a failed attempt was a new connection as well.
         used.new = true;
         let opened = async {
             let opened = self.connector.open().await?;
@@ -175,17 +175,17 @@ impl Dialer {
             let detail = format!("no connection to {} within {limit}", self.connector.route().target.authority());
             ExchangeFailure { kind: FailureKind::ConnectTimeout, detail }
         })??;
-        if !self.dns_told.replace(true) {
+        if !self.dns_reported.replace(true) {
             used.dns = self.connector.route().resolved_in();
         }
         Ok(greeted)
     }
 
-    /// What a request is addressed to: a path, or a whole URL.
+    /// The request target: a path, or an absolute URL for proxies and HTTP/2.
     fn address<'a>(&self, outgoing: &'a Outgoing) -> Result<Cow<'a, str>, ExchangeFailure> {
-        // What would end the request's first line, or be cut off it.
-        let is_foreign = |byte: u8| byte <= b' ' || byte == 0x7f || byte == b'#';
-        if !outgoing.path.starts_with('/') || outgoing.path.bytes().any(is_foreign) {
+        // These bytes would end the request line, or start a fragment.
+        let is_forbidden = |byte: u8| byte <= b' ' || byte == 0x7f || byte == b'#';
+        if !outgoing.path.starts_with('/') || outgoing.path.bytes().any(is_forbidden) {
             return Err(no_path(&outgoing.path));
         }
         let scheme = if self.connector.route().target.is_tls() { "https" } else { "http" };
@@ -196,8 +196,8 @@ impl Dialer {
     }
 }
 
-/// Keeps keys out of HTTP/2's tables of headers.
-fn mark_keys(headers: &mut http::HeaderMap) {
+/// Marks keys as sensitive, so that HPACK does not index them.
+fn mark_sensitive(headers: &mut http::HeaderMap) {
     for name in ["authorization", "api-key", "x-api-key", "x-goog-api-key"] {
         if let Some(value) = headers.get_mut(name) {
             value.set_sensitive(true);
@@ -206,7 +206,7 @@ fn mark_keys(headers: &mut http::HeaderMap) {
 }
 
 fn no_path(address: &str) -> ExchangeFailure {
-    unsendable(format!("`{address}` is no path of a URL"))
+    unsendable(format!("`{address}` is not a URL path"))
 }
 
 fn unsendable(detail: String) -> ExchangeFailure {

@@ -1,13 +1,11 @@
-//! The monotonic clock, wall time for people, and CPU time of the caller.
-//!
-//! It refuses to know what is timed. Invariant: ticks of all processes of one machine are comparable.
+//! The monotonic clock, wall time and thread CPU time. Invariant: ticks of all processes on one machine are comparable.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use tokio::time::Instant;
 use tokrate_core::{Span, Tick, rfc3339};
 
-/// A source of ticks: CLOCK_MONOTONIC, hands moved by a test, or the time of a runtime. A value, handed on from `main`.
+/// A source of ticks: CLOCK_MONOTONIC, a clock that a test advances, or a runtime's time. Created in `main` and passed by value.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Source);
 
@@ -18,7 +16,7 @@ enum Source {
     Runtime(&'static RuntimeTime),
 }
 
-/// Time as a runtime has it.
+/// The time of a tokio runtime.
 #[derive(Debug)]
 struct RuntimeTime {
     origin: Instant,
@@ -29,11 +27,11 @@ struct RuntimeTime {
 
 /// Sets the wall time of a clock made by [`Clock::of_runtime`].
 #[derive(Clone, Copy, Debug)]
-pub struct WallHands(&'static RuntimeTime);
+pub struct WallClockControl(&'static RuntimeTime);
 
-/// Moves a clock made by [`Clock::manual`].
+/// Advances a clock made by [`Clock::manual`].
 #[derive(Clone, Copy, Debug)]
-pub struct Hands(&'static AtomicU64);
+pub struct ManualClock(&'static AtomicU64);
 
 impl Clock {
     /// The machine's monotonic clock.
@@ -41,24 +39,22 @@ impl Clock {
         Clock(Source::Monotonic)
     }
 
-    /// A clock that stands until its hands are moved. Each one keeps 8 bytes for the rest of the process, so that a clock
-    /// stays a value that can be copied; it is meant for tests.
-    pub fn manual(start: Tick) -> (Clock, Hands) {
-        let hands: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(start.as_nanos())));
-        (Clock(Source::Manual(hands)), Hands(hands))
+    /// A clock that stands still until it is advanced, for tests. Each leaks 8 bytes, so that [`Clock`] can be `Copy`.
+    pub fn manual(start: Tick) -> (Clock, ManualClock) {
+        let manual_clock: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(start.as_nanos())));
+        (Clock(Source::Manual(manual_clock)), ManualClock(manual_clock))
     }
 
-    /// A clock that goes as the caller's runtime does: where that one's time is paused, it jumps from timer to timer. It shows
-    /// `start` and `wall_nanos` (since 1970) now. For simulations; as [`Clock::manual`], each one keeps a few bytes for the rest
-    /// of the process.
-    pub fn of_runtime(start: Tick, wall_nanos: u64) -> (Clock, WallHands) {
+    /// A clock that follows the caller's runtime: under paused time it jumps from timer to timer. It starts at `start` and
+    /// `wall_nanos` (since 1970). For simulations; like [`Clock::manual`], each leaks a few bytes.
+    pub fn of_runtime(start: Tick, wall_nanos: u64) -> (Clock, WallClockControl) {
         let wall_nanos = AtomicI64::new(i64::try_from(wall_nanos).unwrap_or(i64::MAX));
         let time: &'static RuntimeTime = Box::leak(Box::new(RuntimeTime { origin: Instant::now(), start, wall_nanos }));
-        (Clock(Source::Runtime(time)), WallHands(time))
+        (Clock(Source::Runtime(time)), WallClockControl(time))
     }
 
-    /// Whether ticks pass by themselves, as the machine's do.
-    pub(crate) fn runs(self) -> bool {
+    /// Whether this is the machine's own clock.
+    pub(crate) fn is_monotonic(self) -> bool {
         matches!(self.0, Source::Monotonic)
     }
 
@@ -67,7 +63,7 @@ impl Clock {
     pub fn now(self) -> Tick {
         match self.0 {
             Source::Monotonic => Tick::from_nanos(nanos(ClockId::Monotonic)),
-            Source::Manual(hands) => Tick::from_nanos(hands.load(Ordering::Relaxed)),
+            Source::Manual(manual_clock) => Tick::from_nanos(manual_clock.load(Ordering::Relaxed)),
             Source::Runtime(time) => time.start + time.elapsed(),
         }
     }
@@ -94,8 +90,8 @@ impl Clock {
     }
 }
 
-impl Hands {
-    /// Moves the clock on; its new time.
+impl ManualClock {
+    /// Advances the clock and returns its new time.
     pub fn advance(self, span: Span) -> Tick {
         Tick::from_nanos(self.0.fetch_add(span.as_nanos(), Ordering::Relaxed)) + span
     }
@@ -108,8 +104,8 @@ impl RuntimeTime {
     }
 }
 
-impl WallHands {
-    /// Moves the wall time forth, or back, by so many seconds; ticks go on as they were.
+impl WallClockControl {
+    /// Shifts the wall time by `seconds`; ticks are not affected.
     pub fn jump(self, seconds: i64) {
         self.0.wall_nanos.fetch_add(seconds.saturating_mul(1_000_000_000), Ordering::Relaxed);
     }

@@ -1,6 +1,4 @@
-//! How a client connects.
-//!
-//! It refuses to read the environment: values of variables are handed in.
+//! Settings of a client.
 
 use crate::error::NetError;
 use crate::proxy::{Proxy, ProxySettings};
@@ -37,13 +35,13 @@ pub struct ClientConfig {
     pub connect_timeout: Span,
     /// Whether connections are kept for later requests.
     pub reuse: bool,
-    /// Whether reads over TCP are stamped by the kernel as the bytes come, and not when they are read. Linux only.
+    /// Whether TCP reads use kernel receive timestamps instead of the time of the read. Linux only.
     pub rx_timestamps: bool,
-    /// PEM file with further certificate authorities, or with the certificate that a server shows.
+    /// PEM file with additional certificate authorities, or with the server's own certificate.
     pub ca_file: Option<PathBuf>,
-    /// Whether any certificate of a server will do: for tests. That of a proxy is checked all the same.
+    /// Skips verification of the server's certificate, for tests. A proxy's certificate is always verified.
     pub insecure: bool,
-    /// Unix socket at which every target is reached, whatever its host and port; no name is looked up then, and no proxy asked.
+    /// Unix socket for every target, whatever its host and port; then neither DNS nor a proxy is used.
     pub unix_socket: Option<PathBuf>,
     /// Proxies.
     pub proxy: Option<ProxySettings>,
@@ -72,7 +70,7 @@ impl ClientConfig {
 
     /// Host and port of the proxy through which this target is reached, if any can be used.
     pub fn proxy_place(&self, target: &Target) -> Option<String> {
-        self.proxy_of(target).ok().flatten().map(|proxy| proxy.place())
+        self.proxy_of(target).ok().flatten().map(|proxy| proxy.authority())
     }
 
     /// The proxy through which this target is reached, if any.

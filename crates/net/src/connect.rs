@@ -1,7 +1,6 @@
-//! Opening connections: TCP, a Unix socket or memory, a proxy's tunnel, TLS, each timed.
+//! Opens connections: TCP, a Unix socket or memory, a proxy's tunnel, TLS; each step is timed.
 //!
-//! It refuses to know HTTP beyond a proxy's CONNECT. Invariant: one call keeps at most one connection and retries nothing but
-//! the further addresses of the same name.
+//! Invariant: one call keeps at most one connection and retries nothing but further addresses of the same name.
 
 mod socks5;
 mod tunnel;
@@ -18,7 +17,7 @@ use crate::target::Target;
 use crate::tls::handshake_failure;
 use crate::transport::{MemoryStream, Socket, Transport};
 use rustls::pki_types::ServerName;
-use socks5::Refused;
+use socks5::TunnelError;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -27,7 +26,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokrate_core::FailureKind;
 
-/// How connections to targets are opened: over sockets, or by the caller, in memory.
+/// How connections are opened: over sockets, or in memory by the caller.
 #[derive(Clone, Default)]
 pub struct Dial(Option<Rc<MemoryDial>>);
 
@@ -40,7 +39,7 @@ impl Dial {
         Dial(None)
     }
 
-    /// By `open`, which hands out one end of a connection in memory or says why there is none; no address is looked up for it.
+    /// With `open`, which returns one end of an in-memory connection or an error; no address is resolved.
     pub fn memory<F, S>(open: impl Fn(&Target) -> F + 'static) -> Dial
     where
         F: Future<Output = io::Result<S>> + 'static,
@@ -53,15 +52,15 @@ impl Dial {
     }
 }
 
-/// An open connection with what is known of it.
+/// An open connection and its timings.
 pub(crate) struct Opened {
     pub transport: Transport,
     pub stamps: Rc<Stamps>,
     pub used: ConnectionUse,
 }
 
-/// TLS with one peer.
-type Encryption = (TlsConnector, ServerName<'static>);
+/// TLS connector and server name for one peer.
+type TlsPeer = (TlsConnector, ServerName<'static>);
 
 /// Opens connections along one route.
 pub(crate) struct Connector {
@@ -69,25 +68,25 @@ pub(crate) struct Connector {
     clock: Clock,
     http: HttpVersion,
     rx_timestamps: bool,
-    tls: Option<Encryption>,
-    proxy_tls: Option<Encryption>,
+    tls: Option<TlsPeer>,
+    proxy_tls: Option<TlsPeer>,
     dial: Dial,
 }
 
 impl Connector {
     pub fn new(config: &ClientConfig, route: Route, clock: Clock, dial: Dial) -> Result<Connector, NetError> {
-        let reason = "its host cannot be a name in a certificate";
+        let reason = "its host is not a valid TLS server name";
         let tls = match &route.tls {
             None => None,
             Some(tls) => Some(
-                encryption(tls, route.target.host())
+                tls_peer(tls, route.target.host())
                     .ok_or_else(|| NetError::Url { url: route.target.to_string(), reason })?,
             ),
         };
         let proxy_tls = match (&route.proxy_tls, &route.proxy) {
             (Some(tls), Some(proxy)) => Some(
-                encryption(tls, &proxy.host)
-                    .ok_or_else(|| NetError::Url { url: format!("https://{}", proxy.place()), reason })?,
+                tls_peer(tls, &proxy.host)
+                    .ok_or_else(|| NetError::Url { url: format!("https://{}", proxy.authority()), reason })?,
             ),
             _ => None,
         };
@@ -99,29 +98,29 @@ impl Connector {
         Ok(connector)
     }
 
-    /// Opens one. The caller bounds the time.
+    /// Opens a connection. The caller applies the timeout.
     pub async fn open(&self) -> Result<Opened, ExchangeFailure> {
         let started_at = self.clock.now();
         let (mut transport, stamps) = match &self.route.proxy {
-            None => self.open_first().await?,
-            Some(proxy) => self.open_through(proxy).await?,
+            None => self.open_transport().await?,
+            Some(proxy) => self.open_tunnel(proxy).await?,
         };
         let connected_at = self.clock.now();
         let mut used = ConnectionUse { new: true, connect: connected_at - started_at, ..ConnectionUse::default() };
         if let Some(tls) = &self.tls {
-            transport = encrypted(transport, tls, self.http).await?;
+            transport = tls_connect(transport, tls, self.http).await?;
             used.tls = self.clock.now() - connected_at;
         }
-        stamps.is_opened();
+        stamps.reset_first_byte();
         Ok(Opened { transport, stamps, used })
     }
 
-    /// Whether requests carry the whole URL, as plain HTTP through a proxy of HTTP wants it.
+    /// Whether requests use the absolute form: plain HTTP through an HTTP proxy.
     pub fn absolute_form(&self) -> bool {
         self.route.proxy.as_ref().is_some_and(|proxy| proxy.kind.is_http()) && self.tls.is_none()
     }
 
-    /// The proxy's own header on plain HTTP requests.
+    /// Value of `Proxy-Authorization` for requests in absolute form.
     pub fn proxy_authorization(&self) -> Option<&http::HeaderValue> {
         self.route.proxy.as_ref().filter(|_| self.absolute_form()).and_then(|proxy| proxy.authorization.as_ref())
     }
@@ -130,8 +129,8 @@ impl Connector {
         &self.route
     }
 
-    /// To the target, or to the proxy in front of it.
-    async fn open_first(&self) -> Result<(Transport, Rc<Stamps>), ExchangeFailure> {
+    /// Connects to the target, or to the proxy in front of it.
+    async fn open_transport(&self) -> Result<(Transport, Rc<Stamps>), ExchangeFailure> {
         let socket = match (&self.dial.0, &self.route.unix_socket) {
             (Some(dial), _) => Socket::Memory(dial(&self.route.target).await.map_err(|error| {
                 let detail = format!("connect to {}: {error}", self.route.target.authority());
@@ -148,35 +147,38 @@ impl Connector {
         Ok((Transport::Plain(stream), stamps))
     }
 
-    /// To the target, through a proxy.
-    async fn open_through(&self, proxy: &Proxy) -> Result<(Transport, Rc<Stamps>), ExchangeFailure> {
+    /// Connects to the target through a proxy.
+    async fn open_tunnel(&self, proxy: &Proxy) -> Result<(Transport, Rc<Stamps>), ExchangeFailure> {
         let failed = |detail: String| ExchangeFailure { kind: FailureKind::Proxy, detail };
         let Some(destinations) = tunnel::destinations(&self.route, proxy) else { return self.open_proxy(proxy).await };
         let place = self.route.target.host_and_port();
-        let mut unreached = format!("no address of {place} is known");
+        let mut last_failure = format!("no address of {place} is known");
         for to in &destinations {
             let (mut transport, stamps) = self.open_proxy(proxy).await?;
             match tunnel::open(&mut transport, &self.route, proxy, to).await {
                 Ok(()) => return Ok((transport, stamps)),
-                Err(Refused::Destination(why)) => {
-                    unreached = format!("the proxy {} did not reach {place}: {why}", proxy.place());
+                Err(TunnelError::Destination(reason)) => {
+                    last_failure = format!("the proxy {} did not reach {place}: {reason}", proxy.authority());
                 }
-                Err(Refused::Proxy(why)) => {
-                    return Err(failed(format!("the proxy {} gave no tunnel to {place}: {why}", proxy.place())));
+                Err(TunnelError::Proxy(reason)) => {
+                    return Err(failed(format!(
+                        "the proxy {} opened no tunnel to {place}: {reason}",
+                        proxy.authority()
+                    )));
                 }
             }
         }
-        Err(failed(unreached))
+        Err(failed(last_failure))
     }
 
-    /// To the proxy.
+    /// Connects to the proxy.
     async fn open_proxy(&self, proxy: &Proxy) -> Result<(Transport, Rc<Stamps>), ExchangeFailure> {
-        let (transport, stamps) = self.open_first().await?;
+        let (transport, stamps) = self.open_transport().await?;
         let Some(tls) = &self.proxy_tls else { return Ok((transport, stamps)) };
-        match encrypted(transport, tls, HttpVersion::Http1).await {
+        match tls_connect(transport, tls, HttpVersion::Http1).await {
             Ok(transport) => Ok((transport, stamps)),
             Err(failure) => {
-                let detail = format!("TLS with the proxy {}: {}", proxy.place(), failure.detail);
+                let detail = format!("TLS with the proxy {}: {}", proxy.authority(), failure.detail);
                 Err(ExchangeFailure { kind: FailureKind::Proxy, detail })
             }
         }
@@ -186,35 +188,35 @@ impl Connector {
         let is_proxied = self.route.proxy.is_some();
         let (kind, whom) = if is_proxied { (FailureKind::Proxy, "the proxy ") } else { (FailureKind::Connect, "") };
         let mut last = None;
-        for address in &self.route.addresses().first {
+        for address in &self.route.addresses().peer {
             match TcpStream::connect(address).await {
                 Ok(stream) => {
-                    // Small requests must leave at once; without it the worst is 40 ms of delay.
+                    // Nagle together with delayed acknowledgements would hold small requests back by up to 40 ms.
                     let _ = stream.set_nodelay(true);
                     return Ok(TcpSocket::new(stream, self.rx_timestamps));
                 }
-                Err(error) => last = Some(format!("connect to {whom}{address}: {}", said(&error))),
+                Err(error) => last = Some(format!("connect to {whom}{address}: {}", describe(&error))),
             }
         }
         Err(ExchangeFailure { kind, detail: last.unwrap_or_else(|| "no address to connect to".to_owned()) })
     }
 }
 
-/// What an error of the system says; of one that is this machine's own, that it is.
-fn said(error: &std::io::Error) -> String {
+/// The error text, with a hint if the error is a limit of this machine.
+fn describe(error: &std::io::Error) -> String {
     let ours = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
     if ours.contains(&error.raw_os_error()) {
-        return format!("{error}: a limit of this machine and no fault of the server; raise it (`ulimit -n`)");
+        return format!("{error}: a limit of this machine, not a failure of the server; raise it (`ulimit -n`)");
     }
     error.to_string()
 }
 
-fn encryption(tls: &Arc<rustls::ClientConfig>, host: &str) -> Option<Encryption> {
+fn tls_peer(tls: &Arc<rustls::ClientConfig>, host: &str) -> Option<TlsPeer> {
     Some((TlsConnector::from(Arc::clone(tls)), ServerName::try_from(host.to_owned()).ok()?))
 }
 
-/// The same connection with TLS on it.
-async fn encrypted(below: Transport, tls: &Encryption, http: HttpVersion) -> Result<Transport, ExchangeFailure> {
+/// Performs the TLS handshake over a connection.
+async fn tls_connect(below: Transport, tls: &TlsPeer, http: HttpVersion) -> Result<Transport, ExchangeFailure> {
     let (connector, name) = tls;
     let stream = connector.connect(name.clone(), below).await.map_err(|error| handshake_failure(&error, http))?;
     if stream.get_ref().1.alpn_protocol() != Some(b"h2") && http == HttpVersion::Http2 {
@@ -232,9 +234,13 @@ mod tests {
     #[test]
     fn too_many_open_files_are_no_fault_of_the_server() {
         let error = std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
-        assert!(said(&error).contains("no fault of the server; raise it (`ulimit -n`)"), "{}", said(&error));
+        assert!(
+            describe(&error).contains("not a failure of the server; raise it (`ulimit -n`)"),
+            "{}",
+            describe(&error)
+        );
         let refused = std::io::Error::from_raw_os_error(rustix::io::Errno::CONNREFUSED.raw_os_error());
-        assert!(!said(&refused).contains("ulimit"));
+        assert!(!describe(&refused).contains("ulimit"));
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Why an endpoint cannot be used at all. What happens to single requests is an [`ExchangeFailure`](crate::ExchangeFailure).
+//! Errors that make an endpoint unusable. Failures of single requests are [`ExchangeFailure`](crate::ExchangeFailure)s.
 
 use std::path::PathBuf;
 
-/// Reasons for which nothing can be sent. Messages fit behind "failed to".
+/// Setup errors. Messages fit behind "failed to".
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
-    /// A URL that is none, or not of the kind needed.
+    /// An invalid URL.
     #[error("read the URL `{url}`: {reason}; write for example http://127.0.0.1:8000/v1")]
     Url {
         /// As given, without credentials.
@@ -14,7 +14,7 @@ pub enum NetError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A host name without address.
+    /// A host name that does not resolve.
     #[error("find the address of {host}: {reason}; check the host name in the URL and the machine's resolver")]
     Dns {
         /// The name.
@@ -22,9 +22,9 @@ pub enum NetError {
         /// What the resolver says.
         reason: String,
     },
-    /// A file of certificate authorities that cannot be used.
+    /// An unusable file of certificate authorities.
     #[error("read certificate authorities from {}: {reason}", path.display())]
-    Authorities {
+    CaFile {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
@@ -36,18 +36,18 @@ pub enum NetError {
     /// A server's certificate or key that cannot be read.
     #[error("read the server's certificate and key: {0}; both must be PEM")]
     Certificate(String),
-    /// HTTP/2 without TLS through a proxy, which no proxy passes on.
+    /// HTTP/2 without TLS through a proxy, which proxies do not forward.
     #[error("reach an http:// server over HTTP/2 through an HTTP proxy; use HTTP/1.1 or name the host in NO_PROXY")]
     ProxiedHttp2,
-    /// A proxy that cannot be used.
+    /// An unusable proxy setting.
     #[error("read the proxy in {variable}: {reason}")]
     Proxy {
         /// The environment variable that names it.
         variable: &'static str,
-        /// What is wrong with it, without who asks.
+        /// What is wrong with it, without credentials.
         reason: String,
     },
-    /// A Unix socket that cannot be there.
+    /// An unusable Unix socket.
     #[error("find the Unix socket {}: {reason}; check that the server runs and that --unix-socket names its socket", path.display())]
     UnixSocket {
         /// Its path.
@@ -55,18 +55,20 @@ pub enum NetError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Others could ask.
-    #[error("listen on {address} without a key: whoever reaches it could ask; {remedy}, or listen on 127.0.0.1")]
-    Open {
+    /// A listener outside loopback without a key.
+    #[error(
+        "listen on {address} without a key: anyone who can reach it could use it; {remedy}, or listen on 127.0.0.1"
+    )]
+    Unprotected {
         /// Where.
         address: std::net::SocketAddr,
-        /// What makes it ask for a key.
+        /// The setting that requires a key.
         remedy: &'static str,
     },
-    /// Nothing random to be had.
+    /// The system gives no random bytes.
     #[error("draw a random key: the operating system gives no randomness")]
     Randomness,
-    /// No listening socket.
+    /// The listening socket could not be opened.
     #[error("listen on {address}: {source}; choose another address")]
     Listen {
         /// Where.

@@ -1,7 +1,6 @@
-//! One request and its answer, as the client's caller sees them.
+//! One request and its answer as the client's caller sees them.
 //!
-//! It refuses to know dialects: bodies are bytes. Invariant: an answer with an error status is an answer; a failure is what
-//! kept the exchange from ending as HTTP wants it.
+//! Invariant: an answer with an error status is an answer; a failure means that the exchange did not end as HTTP requires.
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -10,7 +9,7 @@ use std::fmt;
 use std::rc::Rc;
 use tokrate_core::{FailureKind, Span, Tick};
 
-/// A request to be sent. Printing it shows no header value: one of them is a key.
+/// A request to send. `Debug` shows no header values, since one of them is a key.
 #[derive(Clone)]
 pub struct Outgoing {
     /// Method.
@@ -30,14 +29,14 @@ impl fmt::Debug for Outgoing {
     }
 }
 
-/// When to give up on an exchange; [`Span::MAX`] for who bounds its time in another way.
+/// Timeouts and limits of an exchange; [`Span::MAX`] turns a timeout off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Time without any byte read or written.
+    /// Longest time without a byte read or written.
     pub idle: Span,
-    /// Time for everything.
+    /// Longest time in all.
     pub total: Span,
-    /// Largest body that is read.
+    /// Largest body.
     pub max_body_bytes: u64,
 }
 
@@ -48,26 +47,24 @@ pub struct Head {
     pub status: StatusCode,
     /// Headers.
     pub headers: HeaderMap,
-    /// Version that was spoken.
+    /// HTTP version.
     pub version: http::Version,
 }
 
-/// Filled with the tick at which a request's last byte had been handed to the socket.
+/// Set to the tick at which a request's last byte was handed to the socket.
 pub type Departure = Rc<Cell<Option<Tick>>>;
 
-/// Hears of an exchange as it happens.
+/// Receives the events of an exchange as they happen.
 pub trait Sink {
-    /// The exchange begins; `departure` will say when the request was sent, also if the exchange is given up before an answer
-    /// comes.
+    /// The exchange begins; `departure` is set when the request is sent, even if the exchange is abandoned before an answer.
     fn begin(&mut self, _departure: &Departure) {}
-    /// The request's last byte was handed to the socket at `at`. Told at most once, before the head.
+    /// The request's last byte was handed to the socket at `at`. Called at most once, before `head`.
     fn sent(&mut self, at: Tick);
     /// The answer's head was read at `at`.
     fn head(&mut self, at: Tick, head: &Head);
     /// A piece of the answer's body; the read that completed it returned at `at`.
     fn body(&mut self, at: Tick, bytes: &[u8]);
-    /// Whether nothing more is to be read before the next poll of the exchange: for who hands on what it hears, and may only
-    /// hold so much of it.
+    /// Whether reading pauses until the next poll of the exchange: backpressure for sinks with a bounded buffer.
     fn is_full(&self) -> bool {
         false
     }
@@ -78,31 +75,31 @@ pub trait Sink {
 pub struct Exchange {
     /// When.
     pub ended_at: Tick,
-    /// Whether the answer came to its end.
+    /// Whether the answer was complete.
     pub outcome: Result<(), ExchangeFailure>,
     /// The connection it used.
     pub connection: ConnectionUse,
-    /// Bytes read from the socket meanwhile. Over HTTP/2 those of the other streams of the connection are counted as well.
+    /// Bytes read from the socket meanwhile. Over HTTP/2 the bytes of other streams on the connection are included.
     pub bytes_in: u64,
-    /// Bytes written to the socket meanwhile, likewise.
+    /// Bytes written to the socket meanwhile; likewise.
     pub bytes_out: u64,
 }
 
-/// Why an answer did not come to its end.
+/// Why an exchange failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExchangeFailure {
     /// The kind, for counting.
     pub kind: FailureKind,
-    /// What happened, for people. Never holds header values.
+    /// What happened, for the user. Never contains header values.
     pub detail: String,
 }
 
-/// What a request's connection cost.
+/// Connection setup of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ConnectionUse {
     /// Whether it was opened for this request.
     pub new: bool,
-    /// Resolution of the name; told with the first connection of a client, zero after that.
+    /// DNS resolution; reported with the first connection of a client, zero after that.
     pub dns: Span,
     /// Opening TCP (and a proxy's tunnel).
     pub connect: Span,

@@ -1,7 +1,6 @@
-//! How late the runtime of a client is: the drift of a 1 ms timer.
+//! Measures timer lag: how late a 1 ms timer of the runtime fires.
 //!
-//! It refuses to judge. Invariant: every tick that was due is accounted for, those that were overslept as well: a stall of
-//! 5 ms counts as five late ticks.
+//! Invariant: every tick that was due is counted, missed ones as well: a stall of 5 ms counts as five late ticks.
 
 use crate::pacer::Pacer;
 use std::cell::RefCell;

@@ -1,6 +1,6 @@
-//! Clock, pacer, stamping transport, HTTP client and server: the only crate that opens sockets.
+//! Clock, pacer, timestamping transport, HTTP client and server: the only crate that opens sockets.
 //!
-//! It refuses to know dialects, numbers and plans: bytes with stamps go up, requests come down.
+//! Bodies are bytes here; dialects and statistics are built on top.
 //!
 //! Architecture Invariant: every byte that is measured passes [`Stamps`] below TLS; nothing is retried, redirected or
 //! decompressed.
@@ -26,7 +26,7 @@ mod tls;
 mod transport;
 
 pub use client::{Answer, Client};
-pub use clock::{Clock, Hands, WallHands, thread_cpu_time};
+pub use clock::{Clock, ManualClock, WallClockControl, thread_cpu_time};
 pub use config::{ClientConfig, HttpVersion};
 pub use connect::Dial;
 pub use error::NetError;

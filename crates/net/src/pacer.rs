@@ -1,7 +1,6 @@
 //! A timer with sub-millisecond precision for one runtime: a heap of deadlines over one `timerfd`.
 //!
-//! It refuses to know what is paced. Invariant: a sleeper is woken at or after its tick, never before, and dropping a
-//! sleep leaves nothing behind.
+//! Invariant: a sleeper is woken at or after its deadline, never before, and dropping a sleep removes it.
 
 use crate::clock::Clock;
 use std::cell::RefCell;
@@ -38,7 +37,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Sleepers {
-    /// By deadline; the second part of the key tells sleepers of one tick apart.
+    /// By deadline; the id distinguishes sleepers with the same deadline.
     waiting: BTreeMap<(Tick, u64), Waker>,
     next_id: u64,
     /// What the timer is set to.
@@ -50,10 +49,10 @@ impl Pacer {
     /// ends with the last clone of the pacer.
     ///
     /// # Errors
-    /// When no timer can be had from the operating system, or the clock does not run by itself.
+    /// When the operating system has no timer left, or the clock is not the monotonic one.
     pub fn new(clock: Clock) -> io::Result<Pacer> {
-        if !clock.runs() {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "a clock that is moved by hand wakes nobody"));
+        if !clock.is_monotonic() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "only the monotonic clock can be paced"));
         }
         let shared = Rc::new(Shared { clock, sleepers: RefCell::default(), timer: timer::Timer::new()? });
         let watched = Rc::clone(&shared);
@@ -163,8 +162,7 @@ mod descriptor {
     impl Timer {
         pub(super) fn new() -> io::Result<Timer> {
             let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-            // Deprecated because it trusts `AsRawFd`; an `OwnedFd` that the `AsyncFd` owns keeps that trust, and the way that
-            // is not deprecated is an `unsafe` one.
+            // Deprecated because it relies on `AsRawFd`, which an owned descriptor satisfies; the replacement is `unsafe`.
             #[expect(deprecated, reason = "sound for an owned descriptor")]
             let fd = AsyncFd::with_interest(fd, Interest::READABLE)?;
             Ok(Timer { fd })
@@ -198,7 +196,7 @@ mod descriptor {
 
 #[cfg(any(test, not(target_os = "linux")))]
 mod thread {
-    //! A thread that sleeps short of the deadline and waits actively for the rest: for systems whose pollers know no timers.
+    //! A thread that sleeps until shortly before the deadline and spins for the rest, for systems without `timerfd`.
 
     use crate::clock::Clock;
     use std::io;
@@ -207,8 +205,8 @@ mod thread {
     use std::task::{Context, Poll, Waker};
     use tokrate_core::{Span, Tick};
 
-    /// How long before a deadline the thread stops to sleep: what sleeps overrun by, as a rule.
-    const ACTIVE: Span = Span::from_micros(200);
+    /// How long before a deadline the thread spins instead of sleeping: the usual overrun of a sleep.
+    const SPIN_TIME: Span = Span::from_micros(200);
 
     #[derive(Debug)]
     pub(super) struct Timer {
@@ -217,16 +215,16 @@ mod thread {
 
     #[derive(Debug, Default)]
     struct Shared {
-        order: Mutex<Order>,
+        order: Mutex<TimerState>,
         changed: Condvar,
         fired: AtomicBool,
     }
 
     #[derive(Debug, Default)]
-    struct Order {
+    struct TimerState {
         deadline: Option<Tick>,
         waker: Option<Waker>,
-        over: bool,
+        is_stopped: bool,
     }
 
     impl Timer {
@@ -254,19 +252,19 @@ mod thread {
 
     impl Drop for Timer {
         fn drop(&mut self) {
-            self.shared.lock().over = true;
+            self.shared.lock().is_stopped = true;
             self.shared.changed.notify_one();
         }
     }
 
     impl Shared {
-        fn lock(&self) -> std::sync::MutexGuard<'_, Order> {
+        fn lock(&self) -> std::sync::MutexGuard<'_, TimerState> {
             self.order.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
         fn run(&self, clock: Clock) {
             let mut order = self.lock();
-            while !order.over {
+            while !order.is_stopped {
                 let now = clock.now();
                 order = match order.deadline {
                     None => self.changed.wait(order).unwrap_or_else(PoisonError::into_inner),
@@ -278,8 +276,8 @@ mod thread {
                         }
                         order
                     }
-                    Some(deadline) if deadline - now > ACTIVE => {
-                        let rest = (deadline - now).as_duration() - ACTIVE.as_duration();
+                    Some(deadline) if deadline - now > SPIN_TIME => {
+                        let rest = (deadline - now).as_duration() - SPIN_TIME.as_duration();
                         self.changed.wait_timeout(order, rest).unwrap_or_else(PoisonError::into_inner).0
                     }
                     Some(_) => {
@@ -344,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_moved_by_hand_has_no_pacer() {
+    fn a_manual_clock_cannot_be_paced() {
         on_local_runtime(async {
             assert!(Pacer::new(Clock::manual(Tick::ZERO).0).is_err());
         });

@@ -1,6 +1,6 @@
-//! Proxies as the environment names them, and which of them a target is reached through.
+//! Proxy settings from the values of HTTP_PROXY and its siblings, and which proxy a target uses.
 //!
-//! It refuses to read the environment: values of variables are handed in. Invariant: who asks a proxy is never printed.
+//! It does not read the environment. Invariant: credentials are never printed.
 
 use crate::error::NetError;
 use crate::target::Target;
@@ -8,36 +8,36 @@ use hyper_util::client::proxy::matcher::Matcher;
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest user, password or name that SOCKS5 can say (bytes).
-const SOCKS_TEXT_MOST: usize = 255;
+/// Longest user, password or host name in SOCKS5: their lengths are one byte.
+const MAX_SOCKS_STRING_BYTES: usize = 255;
 
-/// Proxies as the environment names them. What is wrong with one is told when a target would go through it.
+/// Proxies as the environment names them. An invalid one is an error only when a target would use it.
 #[derive(Clone, Debug)]
 pub struct ProxySettings {
-    http: Option<Arc<Result<Proxy, Refused>>>,
-    https: Option<Arc<Result<Proxy, Refused>>>,
-    /// Intercepts what NO_PROXY does not name.
+    http: Option<Arc<Result<Proxy, InvalidProxy>>>,
+    https: Option<Arc<Result<Proxy, InvalidProxy>>>,
+    /// Matches what NO_PROXY does not exclude.
     rest: Arc<Matcher>,
 }
 
 /// A proxy that cannot be used.
 #[derive(Clone, Debug)]
-struct Refused {
+struct InvalidProxy {
     variable: &'static str,
     reason: String,
 }
 
-/// What is spoken with a proxy.
+/// Protocol of a proxy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ProxyKind {
-    /// HTTP, in the clear.
+    /// Plain HTTP.
     Http,
     /// HTTP over TLS.
     Https,
-    /// SOCKS5 with addresses.
+    /// SOCKS5 with addresses, resolved here.
     Socks5,
-    /// SOCKS5 with names, which the proxy looks up.
-    Socks5Names,
+    /// SOCKS5 with names, resolved by the proxy.
+    Socks5h,
 }
 
 /// The proxy for a target.
@@ -49,20 +49,20 @@ pub(crate) struct Proxy {
     pub port: u16,
     /// Value of `Proxy-Authorization`, marked sensitive.
     pub authorization: Option<http::HeaderValue>,
-    /// Who asks a SOCKS proxy.
-    pub login: Option<Login>,
+    /// Credentials for a SOCKS proxy.
+    pub credentials: Option<Credentials>,
 }
 
 /// User and password for SOCKS5.
 #[derive(Clone)]
-pub(crate) struct Login {
+pub(crate) struct Credentials {
     pub user: String,
     pub password: String,
 }
 
-impl fmt::Debug for Login {
+impl fmt::Debug for Credentials {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Login(***)")
+        formatter.write_str("Credentials(***)")
     }
 }
 
@@ -71,7 +71,7 @@ impl ProxyKind {
         ("http", ProxyKind::Http, 80),
         ("https", ProxyKind::Https, 443),
         ("socks5", ProxyKind::Socks5, 1080),
-        ("socks5h", ProxyKind::Socks5Names, 1080),
+        ("socks5h", ProxyKind::Socks5h, 1080),
     ];
 
     pub fn is_http(self) -> bool {
@@ -81,28 +81,29 @@ impl ProxyKind {
 
 impl Proxy {
     /// Host and port.
-    pub fn place(&self) -> String {
+    pub fn authority(&self) -> String {
         let Proxy { host, port, .. } = self;
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
     }
 
-    fn read(url: &str) -> Result<Proxy, String> {
-        // As everywhere, a proxy without a scheme is one of HTTP.
+    fn parse(url: &str) -> Result<Proxy, String> {
+        // By convention a proxy without a scheme is an HTTP proxy.
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
         let scheme = scheme.to_ascii_lowercase();
-        let Some((_, kind, usual)) = ProxyKind::ALL.into_iter().find(|(name, ..)| *name == scheme) else {
+        let Some((_, kind, default_port)) = ProxyKind::ALL.into_iter().find(|(name, ..)| *name == scheme) else {
             let known = ProxyKind::ALL.map(|(name, ..)| format!("{name}://")).join(", ");
-            // What stands before `://` may be no scheme but a password of an address that lacks one.
+            // What precedes `://` may be part of a password in a URL without a scheme.
             let is_plain = scheme.chars().all(|sign| sign.is_ascii_alphanumeric());
             let what = if is_plain { format!("`{scheme}://`") } else { "it".to_owned() };
-            return Err(format!("{what} is none of the kinds that are supported: {known}"));
+            return Err(format!("{what} is not a supported kind of proxy: {known}"));
         };
-        let wrong = || "it is no URL (signs like @, / and # in a password are written as %40, %2F and %23)".to_owned();
+        let wrong =
+            || "it is not a URL (characters like @, / and # in a password are written as %40, %2F and %23)".to_owned();
         let matcher = Matcher::builder().all(format!("{scheme}://{rest}")).build();
         let found = matcher.intercept(&http::Uri::from_static("http://any.invalid/")).ok_or_else(wrong)?;
         let host = found.uri().host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
         let authority = found.uri().authority().ok_or_else(wrong)?;
-        // A password that holds one of these signs would otherwise be cut there, and its user taken for the host.
+        // A password with one of these characters would be cut there, and the user taken for the host.
         let is_no_port = authority.port_u16().is_none() && authority.as_str().len() > host.len();
         if is_no_port || rest.split_once(['/', '?', '#']).is_some_and(|(_, after)| after.contains('@')) {
             return Err(wrong());
@@ -111,13 +112,15 @@ impl Proxy {
             value.set_sensitive(true);
             value
         });
-        let login = found.raw_auth().map(|(user, password)| Login { user: user.into(), password: password.into() });
-        let is_long = |text: &str| text.len() > SOCKS_TEXT_MOST;
-        if login.as_ref().is_some_and(|login| is_long(&login.user) || is_long(&login.password)) {
-            return Err(format!("its user or its password has more than {SOCKS_TEXT_MOST} bytes"));
+        let credentials =
+            found.raw_auth().map(|(user, password)| Credentials { user: user.into(), password: password.into() });
+        let is_long = |text: &str| text.len() > MAX_SOCKS_STRING_BYTES;
+        if credentials.as_ref().is_some_and(|credentials| is_long(&credentials.user) || is_long(&credentials.password))
+        {
+            return Err(format!("its user or its password has more than {MAX_SOCKS_STRING_BYTES} bytes"));
         }
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Proxy { kind, host, port: found.uri().port_u16().unwrap_or(usual), authorization, login })
+        Ok(Proxy { kind, host, port: found.uri().port_u16().unwrap_or(default_port), authorization, credentials })
     }
 }
 
@@ -127,11 +130,11 @@ impl ProxySettings {
         http: Option<&str>,
         https: Option<&str>,
         all: Option<&str>,
-        none_for: Option<&str>,
+        no_proxy: Option<&str>,
     ) -> Option<ProxySettings> {
         let read = |variable: &'static str, value: Option<&str>| {
             let value = value.filter(|value| !value.is_empty())?;
-            Some(Arc::new(Proxy::read(value).map_err(|reason| Refused { variable, reason })))
+            Some(Arc::new(Proxy::parse(value).map_err(|reason| InvalidProxy { variable, reason })))
         };
         let all = read("ALL_PROXY", all);
         let http = read("HTTP_PROXY", http).or_else(|| all.clone());
@@ -139,7 +142,7 @@ impl ProxySettings {
         if http.is_none() && https.is_none() {
             return None;
         }
-        let rest = Matcher::builder().all("http://any.invalid").no(none_for.unwrap_or_default().to_owned()).build();
+        let rest = Matcher::builder().all("http://any.invalid").no(no_proxy.unwrap_or_default().to_owned()).build();
         Some(ProxySettings { http, https, rest: Arc::new(rest) })
     }
 
@@ -151,9 +154,9 @@ impl ProxySettings {
             return Ok(None);
         }
         match &**named {
-            Err(Refused { variable, reason }) => Err(NetError::Proxy { variable, reason: reason.clone() }),
-            Ok(proxy) if !proxy.kind.is_http() && target.host().len() > SOCKS_TEXT_MOST => {
-                let reason = "SOCKS5 has no room for so long a name";
+            Err(InvalidProxy { variable, reason }) => Err(NetError::Proxy { variable, reason: reason.clone() }),
+            Ok(proxy) if !proxy.kind.is_http() && target.host().len() > MAX_SOCKS_STRING_BYTES => {
+                let reason = "SOCKS5 takes host names of up to 255 bytes";
                 Err(NetError::Url { url: target.to_string(), reason })
             }
             Ok(proxy) => Ok(Some(proxy.clone())),
@@ -173,7 +176,7 @@ mod tests {
     fn the_scheme_chooses_the_proxy_and_no_proxy_wins() {
         let (http, https) = (Some("http://p:3128"), Some("http://user:pass@s:3129"));
         let settings = ProxySettings::from_values(http, https, None, Some("localhost,.in")).expect("proxies are named");
-        let place = |url| of(&settings, url).expect("it can be used").map(|proxy| proxy.place());
+        let place = |url| of(&settings, url).expect("it can be used").map(|proxy| proxy.authority());
         assert_eq!(place("http://h/v1").as_deref(), Some("p:3128"));
         assert_eq!(place("https://h/v1").as_deref(), Some("s:3129"));
         assert_eq!(place("http://localhost:1/v1"), None);
@@ -191,15 +194,15 @@ mod tests {
             ("http://p", ProxyKind::Http, "p:80"),
             ("https://p", ProxyKind::Https, "p:443"),
             ("SOCKS5://[::1]", ProxyKind::Socks5, "[::1]:1080"),
-            ("socks5h://u%40x:geheim%2F@p:9050", ProxyKind::Socks5Names, "p:9050"),
+            ("socks5h://u%40x:geheim%2F@p:9050", ProxyKind::Socks5h, "p:9050"),
         ] {
             let settings = ProxySettings::from_values(None, None, Some(url), None).expect("it is named");
             let proxy = of(&settings, "https://h/v1").expect("it can be used").expect("it is meant");
-            assert_eq!((proxy.kind, proxy.place().as_str()), (kind, place));
+            assert_eq!((proxy.kind, proxy.authority().as_str()), (kind, place));
             let shown = format!("{settings:?} {proxy:?}");
             assert!(!shown.contains("geheim") && !shown.contains("u@x"), "{shown}");
-            if let Some(login) = proxy.login {
-                assert_eq!((login.user.as_str(), login.password.as_str()), ("u@x", "geheim/"));
+            if let Some(credentials) = proxy.credentials {
+                assert_eq!((credentials.user.as_str(), credentials.password.as_str()), ("u@x", "geheim/"));
             }
         }
     }
@@ -210,12 +213,12 @@ mod tests {
         for (url, said) in [
             (
                 "socks4://u:geheim@p",
-                "`socks4://` is none of the kinds that are supported: http://, https://, socks5://, socks5h://",
+                "`socks4://` is not a supported kind of proxy: http://, https://, socks5://, socks5h://",
             ),
-            ("socks://p:1080/", "`socks://` is none"),
-            ("u:geheim://p", "it is none of the kinds"),
-            ("socks5://u:geheim/@p", "it is no URL"),
-            ("http://", "it is no URL"),
+            ("socks://p:1080/", "`socks://` is not a supported"),
+            ("u:geheim://p", "it is not a supported kind"),
+            ("socks5://u:geheim/@p", "it is not a URL"),
+            ("http://", "it is not a URL"),
             (long.as_str(), "more than 255 bytes"),
         ] {
             let settings = ProxySettings::from_values(Some("http://p"), None, Some(url), Some("b.in")).expect("named");

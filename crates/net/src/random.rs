@@ -1,10 +1,8 @@
-//! Randomness for keys, from the generator that TLS draws its own from.
-//!
-//! It is not for simulations: those draw from a seed (`tokrate_core::Rng`).
+//! Random bytes for keys, from the generator of the TLS library. Simulations use the seeded `tokrate_core::Rng` instead.
 
 use crate::error::NetError;
 
-/// Random bytes that nobody can guess.
+/// Unpredictable random bytes.
 ///
 /// # Errors
 /// When the operating system gives none.

@@ -1,7 +1,7 @@
-//! Where a target's connections go: its addresses, found once for a run, or those of the proxy in front of it.
+//! Where connections to a target go: its addresses, or those of its proxy.
 //!
-//! It refuses to open connections. Invariant: a name is resolved beside what is measured, so that its resolution never enters a
-//! TTFT: once for a run, and again from time to time by who serves for days.
+//! Invariant: names are resolved outside of what is measured, so that DNS never enters a TTFT: once for a run, and periodically by
+//! long-running servers.
 
 use crate::clock::Clock;
 use crate::config::{ClientConfig, HttpVersion};
@@ -18,29 +18,29 @@ use tokrate_core::Span;
 #[derive(Clone, Debug)]
 pub struct Route {
     pub(crate) target: Target,
-    /// Shared by all clones, so that new connections go where the name leads now.
+    /// Shared by all clones, so that new connections use the latest resolution.
     addresses: Arc<RwLock<Arc<Addresses>>>,
     /// Where connections go instead of to an address.
     pub(crate) unix_socket: Option<PathBuf>,
     pub(crate) proxy: Option<Proxy>,
-    /// Loaded once for a run: reading the machine's authorities takes milliseconds.
+    /// Loaded once: reading the system's certificate authorities takes milliseconds.
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
-    /// For a proxy that is itself reached over TLS.
+    /// For an https proxy.
     pub(crate) proxy_tls: Option<Arc<rustls::ClientConfig>>,
     resolved_in: Span,
 }
 
-/// Where connections go.
+/// Addresses to connect to.
 #[derive(PartialEq, Eq, Debug, Default)]
 pub(crate) struct Addresses {
     /// The target's, or those of the proxy in front of it.
-    pub first: Vec<SocketAddr>,
-    /// The target's, for a proxy that is told an address.
-    pub beyond: Vec<SocketAddr>,
+    pub peer: Vec<SocketAddr>,
+    /// The target's, for a SOCKS5 proxy that takes addresses.
+    pub behind_proxy: Vec<SocketAddr>,
 }
 
 impl Route {
-    /// Resolves the target, or its proxy, and loads certificate authorities for https. Blocks; to be called outside a
+    /// Resolves the target, or its proxy, and loads certificate authorities for https. Blocks; call it outside a
     /// runtime.
     ///
     /// # Errors
@@ -52,8 +52,8 @@ impl Route {
         }
     }
 
-    /// The same for who can wait: a name that has no address is told beside a route that has none until
-    /// [`Route::refresh_blocking`] finds one.
+    /// The same for callers that can wait: if the name does not resolve, returns a route without addresses and the error;
+    /// [`Route::refresh_blocking`] tries again.
     ///
     /// # Errors
     /// When the proxy is of a kind that is not supported, or TLS cannot be set up.
@@ -68,7 +68,7 @@ impl Route {
                 .map_err(|reason| NetError::UnixSocket { path: path.clone(), reason: reason.to_string() })?;
         }
         if route.proxy.as_ref().is_some_and(|proxy| proxy.kind == ProxyKind::Https) {
-            // A proxy is no endpoint: it speaks HTTP/1.1, and who is reached through it is not to be anybody's guess.
+            // A proxy speaks HTTP/1.1, and its certificate is verified even if the target's is not.
             let config = ClientConfig { http: HttpVersion::Http1, insecure: false, ..config.clone() };
             route.proxy_tls = Some(Arc::new(crate::tls::client_config(&config)?));
         }
@@ -82,31 +82,30 @@ impl Route {
         Ok((route, unresolved))
     }
 
-    /// Whether there is something to connect to.
+    /// Whether there is an address or a socket to connect to.
     pub fn has_address(&self) -> bool {
-        self.unix_socket.is_some() || !self.addresses().first.is_empty()
+        self.unix_socket.is_some() || !self.addresses().peer.is_empty()
     }
 
-    /// Resolves the name again; connections that are opened from now on, by all clones, go where it leads. Blocks.
+    /// Resolves the name again, for new connections of all clones. Blocks.
     ///
     /// # Errors
-    /// When the name has no address now; the old ones then stay.
+    /// When the name does not resolve; the old addresses are kept.
     pub fn refresh_blocking(&self) -> Result<(), NetError> {
         if self.unix_socket.is_some() {
             return Ok(());
         }
-        let found = look_up(&self.target, self.proxy.as_ref())?;
+        let found = resolve(&self.target, self.proxy.as_ref())?;
         *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(found);
         Ok(())
     }
 
-    /// Where connections go now.
+    /// The current addresses.
     pub(crate) fn addresses(&self) -> Arc<Addresses> {
         Arc::clone(&self.addresses.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A route without addresses: for connections that are handed out by the caller, or until [`Route::refresh_blocking`]
-    /// finds one.
+    /// A route without addresses: for in-memory connections, or until [`Route::refresh_blocking`] succeeds.
     ///
     /// # Errors
     /// When the proxy is of a kind that is not supported, or TLS cannot be set up.
@@ -129,12 +128,12 @@ impl Route {
     }
 }
 
-/// The addresses of a target's name, or of the proxy's in front of it, and the target's then where the proxy wants it.
-fn look_up(target: &Target, proxy: Option<&Proxy>) -> Result<Addresses, NetError> {
+/// Resolves the target, or its proxy; for a SOCKS5 proxy that takes addresses, both.
+fn resolve(target: &Target, proxy: Option<&Proxy>) -> Result<Addresses, NetError> {
     let own = || addresses_of(target.host(), &target.host_and_port());
-    let Some(proxy) = proxy else { return Ok(Addresses { first: own()?, beyond: Vec::new() }) };
-    let beyond = if proxy.kind == ProxyKind::Socks5 { own()? } else { Vec::new() };
-    Ok(Addresses { first: addresses_of(&proxy.host, &proxy.place())?, beyond })
+    let Some(proxy) = proxy else { return Ok(Addresses { peer: own()?, behind_proxy: Vec::new() }) };
+    let behind_proxy = if proxy.kind == ProxyKind::Socks5 { own()? } else { Vec::new() };
+    Ok(Addresses { peer: addresses_of(&proxy.host, &proxy.authority())?, behind_proxy })
 }
 
 fn addresses_of(host: &str, host_and_port: &str) -> Result<Vec<SocketAddr>, NetError> {
@@ -147,12 +146,12 @@ fn addresses_of(host: &str, host_and_port: &str) -> Result<Vec<SocketAddr>, NetE
     }
 }
 
-/// Whether something can listen there: a run that is to go to nobody is not begun.
+/// Checks that the path is a socket, before a run begins.
 fn check_unix_socket(path: &Path) -> std::io::Result<()> {
     std::os::unix::net::SocketAddr::from_pathname(path)?;
     match std::fs::metadata(path)?.file_type().is_socket() {
         true => Ok(()),
-        false => Err(std::io::Error::other("it is no socket")),
+        false => Err(std::io::Error::other("it is not a socket")),
     }
 }
 
@@ -169,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_name_without_an_address_is_an_error_to_who_cannot_wait() {
-        // A label of 64 letters is no name, so that nobody is asked for it.
+        // A label of 64 letters is invalid, so that no DNS query is sent.
         let target = Target::parse(&format!("http://{}.invalid:1/v1", "a".repeat(64))).expect("a URL");
         let (config, clock) = (ClientConfig::default(), Clock::monotonic());
         assert!(matches!(Route::resolve_blocking(&target, &config, clock), Err(NetError::Dns { .. })));
@@ -185,9 +184,9 @@ mod tests {
             Route::resolve_blocking(&target, &ClientConfig::default(), Clock::monotonic()).expect("it is known");
         let (clone, found) = (route.clone(), route.addresses());
         *route.addresses.write().expect("no panic holds it") = Arc::default();
-        assert!(clone.addresses().first.is_empty());
+        assert!(clone.addresses().peer.is_empty());
         route.refresh_blocking().expect("it is known still");
         assert_eq!(clone.addresses(), found);
-        assert!(found.first.iter().all(|address| address.port() == 8000 && address.ip().is_loopback()));
+        assert!(found.peer.iter().all(|address| address.port() == 8000 && address.ip().is_loopback()));
     }
 }

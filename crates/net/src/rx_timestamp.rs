@@ -1,8 +1,7 @@
 //! A TCP socket whose reads carry the kernel's receive timestamp (`SO_TIMESTAMPNS`).
 //!
-//! A client whose cores are busy wakes up late; the kernel notes when the bytes came all the same. Where it tells nothing (other
-//! systems than Linux, bytes that came before it was asked to) the read has no timestamp. Invariant: the bytes are those that a
-//! plain read would have returned.
+//! A busy client wakes up late; the kernel still notes when the bytes arrived. Without support (not Linux, or bytes that arrived
+//! before it was enabled) a read has no timestamp. Invariant: the bytes are those that a plain read would have returned.
 
 use nix::errno::Errno;
 #[cfg(target_os = "linux")]
@@ -16,7 +15,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A transport that may know when the bytes of its last read came.
+/// A transport that may know when the bytes of its last read arrived.
 pub(crate) trait RxTimestamp {
     /// When the last byte of the last read reached this machine: wall time, nanoseconds since 1970.
     fn rx_timestamp(&self) -> Option<u64>;
@@ -26,15 +25,15 @@ pub(crate) trait RxTimestamp {
 #[derive(Debug)]
 pub struct TcpSocket {
     stream: TcpStream,
-    /// Room for the kernel's message; `None` where timestamps are not asked for.
+    /// Buffer for the kernel's control message; `None` without timestamps.
     control: Option<Box<[u8]>>,
     timestamp: Option<u64>,
 }
 
 impl TcpSocket {
-    /// One with timestamps, if they are wanted and the system has them.
+    /// Wraps a stream, with timestamps if wanted and supported.
     pub(crate) fn new(stream: TcpStream, rx_timestamps: bool) -> TcpSocket {
-        let has_timestamps = rx_timestamps && asked(&stream);
+        let has_timestamps = rx_timestamps && enable_timestamps(&stream);
         let control = has_timestamps.then(|| nix::cmsg_space!(TimeSpec).into_boxed_slice());
         TcpSocket { stream, control, timestamp: None }
     }
@@ -53,8 +52,8 @@ impl TcpSocket {
             let read = self.stream.try_io(Interest::READABLE, || {
                 let (count, timestamp) = receive(fd, room, control)?;
                 received = Some((count, timestamp));
-                // As tokio's own reads do: less than there was room for means that the socket is empty, so that the next read
-                // need not ask the kernel before there is news.
+                // As in tokio's own reads: a short read means that the socket is empty, so that the next read waits for readiness
+                // without a system call.
                 if count > 0 && count < size { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             });
             match (received, read) {
@@ -70,18 +69,18 @@ impl TcpSocket {
     }
 }
 
-/// Asks the kernel for timestamps; whether it gives any.
+/// Enables kernel timestamps; whether they are supported.
 #[cfg(target_os = "linux")]
-fn asked(stream: &TcpStream) -> bool {
+fn enable_timestamps(stream: &TcpStream) -> bool {
     setsockopt(stream, ReceiveTimestampns, &true).is_ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn asked(_stream: &TcpStream) -> bool {
+fn enable_timestamps(_stream: &TcpStream) -> bool {
     false
 }
 
-/// Reads what there is; its size, and when the last byte of it came.
+/// Reads what is available; returns its size and the time at which its last byte arrived.
 fn receive(fd: i32, room: &mut [u8], control: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
     let mut slices = [IoSliceMut::new(room)];
     loop {
@@ -120,7 +119,7 @@ impl AsyncRead for TcpSocket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // Without room there is nothing to tell an empty read from the peer's end by.
+        // With an empty buffer, a read of zero bytes does not mean the end of the stream.
         if self.control.is_none() || buffer.remaining() == 0 {
             return Pin::new(&mut self.stream).poll_read(context, buffer);
         }

@@ -1,46 +1,45 @@
-//! What of a request may never be shown, taken out of what a server says.
+//! Masks the secrets of a request in what a server returns. Secrets are the values of headers that are marked sensitive.
 //!
-//! It refuses to know where keys come from: headers that are marked sensitive hold them. Invariant: nothing that went through
-//! holds one as it is written plainly, in JSON (`\u002d`, `\/`, also JSON within JSON) or in a URL (`%2D`); and no message ends
-//! with the beginning of one, where long messages are cut.
+//! Invariant: output contains no secret, whether plain, in JSON escapes (`\u002d`, `\/`, also JSON within JSON) or percent-encoded
+//! (`%2D`); and no message ends with the beginning of one, where long messages are cut.
 
 mod base64;
+mod escapes;
 mod redactor;
-mod spelling;
 
 pub use redactor::Redactor;
 
+use escapes::SecretPattern;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use spelling::Needle;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// A shorter beginning of a key tells nothing.
-const PART_LEAST: usize = 3;
-/// Shorter values are no keys, and replacing them would garble messages (bytes).
-const VALUE_LEAST: usize = 6;
-/// In the body of an answer only longer keys are looked for (bytes): `ollama` or `not-needed`, which stand for a key where none
-/// is needed, are words of answers too. Keys of hosted providers have 32 and more.
-const BODY_LEAST: usize = 16;
-/// Schemes that stand before a key in a header's value, and are no secret.
+/// Shorter beginnings of a key at a cut are not masked: they reveal nothing.
+const MIN_CUT_BYTES: usize = 3;
+/// Shorter values are not treated as secrets: masking them would garble messages (bytes).
+const MIN_SECRET_BYTES: usize = 6;
+/// Shorter keys are not masked in bodies (bytes): placeholders such as `ollama` or `not-needed` occur in answers. Keys of hosted
+/// providers have 32 bytes and more.
+const MIN_BODY_SECRET_BYTES: usize = 16;
+/// Schemes before a key in a header value, which are not secret.
 const SCHEMES: [&str; 6] = ["bearer", "basic", "token", "key", "apikey", "api-key"];
-/// Names of headers whose values are keys, besides those that hold one of [`KEY_WORDS`].
+/// Headers whose values are keys, besides those with one of [`KEY_WORDS`] in their name.
 const KEY_HEADERS: [&str; 2] = ["cookie", "proxy-authorization"];
 const KEY_WORDS: [&str; 4] = ["auth", "key", "token", "secret"];
-/// What stands in the place of a key.
+/// Replaces a secret.
 pub(crate) const MASK: &[u8] = b"***";
 
-/// Values that may never be shown. They print as `***`. A copy costs nothing.
+/// Values that must not be shown. They print as `***`. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Secrets(Arc<Kept>);
+pub struct Secrets(Arc<Patterns>);
 
 #[derive(Default)]
-struct Kept {
-    /// The longest first, so that none is taken for one that it holds.
-    all: Vec<Needle>,
-    /// Those that are looked for in bodies.
-    in_bodies: Vec<Needle>,
+struct Patterns {
+    /// Longest first, so that a secret is matched before one that it contains.
+    all: Vec<SecretPattern>,
+    /// Those that are masked in bodies.
+    in_bodies: Vec<SecretPattern>,
 }
 
 impl Secrets {
@@ -49,36 +48,36 @@ impl Secrets {
         let (mut all, mut in_bodies) = (Vec::new(), Vec::new());
         for (name, value) in headers.iter().filter(|(_, value)| value.is_sensitive()) {
             for secret in secrets_in(value.as_bytes()) {
-                if secret.len() >= BODY_LEAST && is_key_header(name) {
+                if secret.len() >= MIN_BODY_SECRET_BYTES && is_key_header(name) {
                     in_bodies.push(secret.clone());
                 }
-                if secret.len() >= VALUE_LEAST {
+                if secret.len() >= MIN_SECRET_BYTES {
                     all.push(secret);
                 }
             }
         }
-        Secrets(Arc::new(Kept { all: needles(all), in_bodies: needles(in_bodies) }))
+        Secrets(Arc::new(Patterns { all: patterns(all), in_bodies: patterns(in_bodies) }))
     }
 
-    /// The text with `***` for each of them, and for the beginning of one at its end.
+    /// Masks all secrets in a text, and the beginning of one at its end.
     pub fn redacted(&self, text: String) -> String {
-        let text = match spelling::masked(text.as_bytes(), &self.0.all) {
-            // Whole characters were taken out and put in.
+        let text = match escapes::mask_all(text.as_bytes(), &self.0.all) {
+            // Whole characters were replaced by whole characters.
             Some(masked) => String::from_utf8_lossy(&masked).into_owned(),
             None => text,
         };
         let whole = text.trim_end_matches('…');
-        match spelling::beginning(whole.as_bytes(), &self.0.all, PART_LEAST) {
+        match escapes::cut_match(whole.as_bytes(), &self.0.all, MIN_CUT_BYTES) {
             Some(at) => format!("{}***…", &whole[..at]),
             None => text,
         }
     }
 
-    /// A header's value with `***` for each of them.
+    /// Masks all secrets in a header value.
     pub fn redacted_header<'v>(&self, value: &'v HeaderValue) -> Cow<'v, HeaderValue> {
-        match spelling::masked(value.as_bytes(), &self.0.all) {
+        match escapes::mask_all(value.as_bytes(), &self.0.all) {
             Some(masked) => {
-                // What was a value before is one without some of its bytes.
+                // A valid value stays valid with `***` in it.
                 Cow::Owned(HeaderValue::from_bytes(&masked).unwrap_or_else(|_| HeaderValue::from_static("***")))
             }
             None => Cow::Borrowed(value),
@@ -86,14 +85,14 @@ impl Secrets {
     }
 }
 
-/// The longest first, each once.
-fn needles(mut secrets: Vec<Vec<u8>>) -> Vec<Needle> {
+/// Longest first, without duplicates.
+fn patterns(mut secrets: Vec<Vec<u8>>) -> Vec<SecretPattern> {
     secrets.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
     secrets.dedup();
-    secrets.into_iter().map(Needle::new).collect()
+    secrets.into_iter().map(SecretPattern::new).collect()
 }
 
-/// What of a header's value is secret.
+/// The secret parts of a header value.
 fn secrets_in(value: &[u8]) -> Vec<Vec<u8>> {
     let value = value.trim_ascii();
     let Some(space) = value.iter().position(|&byte| byte == b' ') else { return vec![value.to_vec()] };
@@ -103,7 +102,7 @@ fn secrets_in(value: &[u8]) -> Vec<Vec<u8>> {
     }
     let mut secrets = vec![rest.to_vec()];
     if scheme.eq_ignore_ascii_case(b"basic")
-        && let Some(pair) = base64::decoded(rest)
+        && let Some(pair) = base64::decode(rest)
         && let Some(colon) = pair.iter().position(|&byte| byte == b':')
     {
         secrets.push(pair[colon + 1..].to_vec());
@@ -111,8 +110,8 @@ fn secrets_in(value: &[u8]) -> Vec<Vec<u8>> {
     secrets
 }
 
-/// Whether what stands in a header of that name is a key. Others may hold anything that a user configured, such as the
-/// address of a site, which answers may well mention.
+/// Whether a header of that name holds a key. Other sensitive headers may hold anything that a user configured, such as the
+/// URL of a site, which answers may mention.
 fn is_key_header(name: &HeaderName) -> bool {
     let name = name.as_str();
     KEY_HEADERS.contains(&name) || KEY_WORDS.iter().any(|word| name.contains(word))

@@ -1,8 +1,7 @@
-//! The one place that stamps time: a transport that notes when the bytes of each read came and when each write was handed over.
+//! The only place that takes timestamps: a transport that records when the bytes of each read arrived and when each write was handed over.
 //!
-//! It does not look at the bytes. The stamp of a read is the kernel's receive timestamp of its last byte where there is one, else the
-//! time at which the read returned; below TLS and before anything is decoded. Invariant: stamps of reads never go back, and none is
-//! later than the return of its read.
+//! A read's timestamp is the kernel's receive timestamp of its last byte if there is one, else the time at which the read returned;
+//! taken below TLS and before any decoding. Invariant: read timestamps never go back, and none is later than the return of its read.
 
 use crate::clock::Clock;
 use crate::exchange::Departure;
@@ -15,11 +14,11 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokrate_core::{Span, Tick};
 
-/// Wall time that moved by more than this against the monotonic clock from one read to the next (ns) was set; a thread that loses
-/// its core between the two clocks is late by less as a rule.
-const WALL_JUMP: u64 = 20_000_000;
+/// If wall and monotonic time drift apart by more than this between two reads (ns), the wall clock was set. Being preempted between
+/// reading the two clocks usually costs less.
+const MAX_WALL_DRIFT_NANOS: u64 = 20_000_000;
 
-/// When the transport of one connection last moved bytes.
+/// Timestamps and counters of one connection.
 #[derive(Debug, Default)]
 pub struct Stamps {
     read_at: Cell<Tick>,
@@ -34,7 +33,7 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// When the last byte of the last read came.
+    /// When the last byte of the last read arrived.
     pub fn read_at(&self) -> Tick {
         self.read_at.get()
     }
@@ -59,29 +58,29 @@ impl Stamps {
         self.first_byte.get()
     }
 
-    /// What was read so far was said while the connection was opened, by a proxy or by TLS, and not by the server.
-    pub(crate) fn is_opened(&self) {
+    /// Forgets the first byte: what was read so far belongs to the proxy or the TLS handshake.
+    pub(crate) fn reset_first_byte(&self) {
         self.first_byte.set(None);
     }
 
-    /// Fills `departure` when the next write has taken everything that it was offered: to be called when the bytes in
-    /// question lie in the buffer that is written next.
-    pub(crate) fn expect_departure(&self, departure: Departure) {
+    /// Sets `departure` at the next write that takes everything it was offered. Call it when the bytes in question are in the
+    /// buffer that is written next.
+    pub(crate) fn mark_next_write(&self, departure: Departure) {
         self.departures.borrow_mut().push(departure);
     }
 
     /// Wakes the caller when the next bytes are read.
-    pub(crate) fn wake_at_read(&self, context: &Context<'_>) {
+    pub(crate) fn wake_on_read(&self, context: &Context<'_>) {
         *self.reader.borrow_mut() = Some(context.waker().clone());
     }
 
-    /// When bytes came that the kernel stamped with `rx_timestamp`, by the monotonic clock. `wall_now` was read right before `now`.
+    /// Converts a kernel timestamp to the monotonic clock. `wall_now` was read right before `now`.
     fn arrival(&self, rx_timestamp: u64, wall_now: u64, now: Tick) -> Tick {
         let offset = wall_now.wrapping_sub(now.as_nanos());
         let before = self.wall_offset.replace(Some(offset)).unwrap_or(offset);
         let moved = (offset.wrapping_sub(before) as i64).unsigned_abs();
         let waited = Span::from_nanos(wall_now.saturating_sub(rx_timestamp));
-        if moved > WALL_JUMP { now } else { (now - waited).max(self.read_at.get()) }
+        if moved > MAX_WALL_DRIFT_NANOS { now } else { (now - waited).max(self.read_at.get()) }
     }
 
     fn read(&self, at: Tick, bytes: &[u8]) {
@@ -106,7 +105,7 @@ impl Stamps {
     }
 }
 
-/// Hears of writes that took everything they were offered.
+/// Observes writes that took everything they were offered.
 pub(crate) trait WriteWatch {
     /// Everything that was offered up to now was handed to the socket by a call that began at `at`.
     fn written(&self, at: Tick);
@@ -116,8 +115,8 @@ impl WriteWatch for () {
     fn written(&self, _at: Tick) {}
 }
 
-/// What a transport does to the one below it without looking at it: the rest of [`AsyncWrite`] beside the writes.
-macro_rules! goes_through {
+/// Forwards the methods of [`AsyncWrite`] other than the writes to `inner`.
+macro_rules! forward_remaining_writes {
     () => {
         fn is_write_vectored(&self) -> bool {
             self.inner.is_write_vectored()
@@ -132,7 +131,7 @@ macro_rules! goes_through {
         }
     };
 }
-pub(crate) use goes_through;
+pub(crate) use forward_remaining_writes;
 
 /// A transport whose reads and writes are stamped.
 #[derive(Debug)]
@@ -148,12 +147,12 @@ impl<T, W> Stamped<T, W> {
         Stamped { inner, clock, stamps: Rc::default(), watch }
     }
 
-    /// The transport below: what is done to it directly is not stamped.
+    /// The inner transport; direct use of it is not timestamped.
     pub(crate) fn inner_mut(&mut self) -> &mut T {
         &mut self.inner
     }
 
-    /// The stamps, which live on when the transport is handed on.
+    /// The timestamps, which outlive the transport.
     pub(crate) fn stamps(&self) -> Rc<Stamps> {
         Rc::clone(&self.stamps)
     }
@@ -169,7 +168,7 @@ impl<T: AsyncRead + RxTimestamp + Unpin, W: Unpin> AsyncRead for Stamped<T, W> {
         let result = Pin::new(&mut self.inner).poll_read(context, buffer);
         let bytes = &buffer.filled()[before..];
         if !bytes.is_empty() {
-            let timestamp = self.inner.rx_timestamp().filter(|_| self.clock.runs());
+            let timestamp = self.inner.rx_timestamp().filter(|_| self.clock.is_monotonic());
             let timestamp = timestamp.map(|timestamp| (timestamp, self.clock.wall_nanos()));
             let now = self.clock.now();
             let at = timestamp.map_or(now, |(timestamp, wall_now)| self.stamps.arrival(timestamp, wall_now, now));
@@ -188,8 +187,8 @@ impl<T: Unpin, W: WriteWatch + Unpin> Stamped<T, W> {
         let handed_at = self.clock.now();
         let result = write(Pin::new(&mut self.inner));
         if let Poll::Ready(Ok(count)) = &result {
-            // The tick before the call: what the kernel does within it, waking the receiver included, is the server's
-            // time and must not be lost from a TTFT.
+            // The time before the call: what the kernel does in it, such as waking the receiver, counts as the server's time and
+            // must be part of a TTFT.
             self.stamps.wrote(handed_at, *count, *count == offered);
             if *count == offered {
                 self.watch.written(handed_at);
@@ -213,7 +212,7 @@ impl<T: AsyncWrite + Unpin, W: WriteWatch + Unpin> AsyncWrite for Stamped<T, W> 
         self.write_with(offered, |inner| inner.poll_write_vectored(context, slices))
     }
 
-    goes_through!();
+    forward_remaining_writes!();
 }
 
 #[cfg(test)]
@@ -234,7 +233,7 @@ mod tests {
         assert_eq!(stamps.arrival(OFFSET + 97 * MS, OFFSET + 100 * MS, at(100)), at(97));
         stamps.read(at(97), b"x");
         assert_eq!(stamps.arrival(OFFSET + 90 * MS, OFFSET + 110 * MS, at(110)), at(97));
-        // A stamp of the future, and a thread that lost its core between the two clocks.
+        // A timestamp in the future, and a thread preempted between the two clocks.
         assert_eq!(stamps.arrival(OFFSET + 130 * MS, OFFSET + 120 * MS, at(120)), at(120));
         assert_eq!(stamps.arrival(OFFSET + 119 * MS, OFFSET + 120 * MS, at(125)), at(124));
     }

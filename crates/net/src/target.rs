@@ -1,6 +1,4 @@
-//! Base URLs of endpoints.
-//!
-//! It refuses to know dialects. Invariant: a target never holds credentials, so printing it is safe.
+//! Base URLs of endpoints. Invariant: a target never holds credentials, so that printing it is safe.
 
 use crate::error::NetError;
 use std::fmt;
@@ -20,11 +18,11 @@ impl Target {
     /// Reads `http://host[:port][/path]` or the same with `https`.
     ///
     /// # Errors
-    /// Says what is wrong. Credentials are refused: they belong into a header, by reference.
+    /// Says what is wrong. Credentials are refused: they belong in a header, by reference.
     pub fn parse(url: &str) -> Result<Target, NetError> {
         let shown = without_credentials(url);
         let wrong = |reason| NetError::Url { url: shown.clone(), reason };
-        let uri: http::Uri = url.trim().parse().map_err(|_| wrong("it is no URL"))?;
+        let uri: http::Uri = url.trim().parse().map_err(|_| wrong("it is not a URL"))?;
         let tls = match uri.scheme_str() {
             Some("http") => false,
             Some("https") => true,
@@ -39,11 +37,11 @@ impl Target {
         if uri.query().is_some() {
             return Err(wrong("a base URL has no query"));
         }
-        // `Authority` takes a port that is no number for none at all.
+        // `Authority` treats an invalid port as absent.
         if authority.port_u16() == Some(0)
             || authority.port_u16().is_none() && authority.as_str().rsplit(']').next().unwrap_or("").contains(':')
         {
-            return Err(wrong("its port is no number between 1 and 65535"));
+            return Err(wrong("its port is not a number between 1 and 65535"));
         }
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
         Ok(Target { tls, host, port, path: uri.path().trim_end_matches('/').to_owned() })
@@ -59,7 +57,7 @@ impl Target {
         &self.host
     }
 
-    /// Port, the scheme's own if the URL names none.
+    /// Port; the scheme's default if the URL names none.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -80,11 +78,11 @@ impl Target {
         format!("{}{path}", self.path)
     }
 
-    /// Host and port as the `Host` header and a proxy want them.
+    /// Host and port as in a `Host` header: without the default port.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        let own = if self.tls { 443 } else { 80 };
-        if self.port == own { host } else { format!("{host}:{}", self.port) }
+        let default_port = if self.tls { 443 } else { 80 };
+        if self.port == default_port { host } else { format!("{host}:{}", self.port) }
     }
 
     /// Host and port, always both.

@@ -1,7 +1,6 @@
-//! TLS on both sides, over aws-lc-rs alone.
+//! TLS for client and server, with aws-lc-rs as the only provider.
 //!
-//! It refuses to know HTTP but for the name of the protocol that is offered. Invariant: the provider is handed to each
-//! configuration, so that no process-wide default can be the wrong one.
+//! Invariant: the provider is passed to each configuration, so that no process-wide default is used.
 
 mod verify;
 
@@ -17,10 +16,10 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 use tokrate_core::FailureKind;
-use verify::{Trusts, Verifier};
+use verify::{Trust, Verifier};
 
-/// Longest file of certificates that is read (bytes): what systems bring has 0.3 MiB.
-const AUTHORITIES_BYTES_MOST: u64 = 16 << 20;
+/// Largest CA file (bytes); the bundles of Linux distributions have about 0.3 MiB.
+const MAX_CA_FILE_BYTES: u64 = 16 << 20;
 
 /// Certificate and key of a server.
 #[derive(Clone)]
@@ -46,39 +45,38 @@ impl ServerTls {
     }
 }
 
-/// What a client needs for TLS. The authorities are those of the machine, or Mozilla's where it has none, and those of
-/// the given file.
+/// TLS configuration of a client. Trusted are the system's authorities (Mozilla's if there are none) and those of the CA file.
 ///
-/// Sessions are never resumed: every connection opened in a run costs the same handshake.
+/// Sessions are never resumed, so that every connection of a run costs the same handshake.
 pub(crate) fn client_config(config: &ClientConfig) -> Result<rustls::ClientConfig, NetError> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
-    let named = match &config.ca_file {
+    let pinned = match &config.ca_file {
         None => Vec::new(),
         Some(path) => {
-            add_authorities(&mut roots, path).map_err(|reason| NetError::Authorities { path: path.clone(), reason })?
+            add_authorities(&mut roots, path).map_err(|reason| NetError::CaFile { path: path.clone(), reason })?
         }
     };
-    let trusts = if config.insecure { Trusts::Anybody } else { Trusts::Named(named) };
+    let trust = if config.insecure { Trust::Any } else { Trust::Pinned(pinned) };
     let mut tls = rustls::ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Verifier::new(roots, trusts, provider())?))
+        .with_custom_certificate_verifier(Arc::new(Verifier::new(roots, trust, provider())?))
         .with_no_client_auth();
     tls.resumption = rustls::client::Resumption::disabled();
-    // One protocol is offered, so that a run never mixes two.
+    // Only one protocol is offered, so that a run never mixes versions.
     tls.alpn_protocols = vec![config.http.name().as_bytes().to_vec()];
     Ok(tls)
 }
 
-/// What went wrong in a handshake, in words that help.
+/// Explains a failed handshake.
 pub(crate) fn handshake_failure(error: &io::Error, http: HttpVersion) -> ExchangeFailure {
     let detail = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidMessage(_)) => "the server does not speak TLS on this port; use http://".to_owned(),
-        Some(rustls::Error::InvalidCertificate(reason)) => certificate_fault(reason),
+        Some(rustls::Error::InvalidCertificate(reason)) => certificate_error(reason),
         Some(
             rustls::Error::NoApplicationProtocol
             | rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol),
@@ -94,13 +92,13 @@ pub(crate) fn handshake_failure(error: &io::Error, http: HttpVersion) -> Exchang
     ExchangeFailure { kind: FailureKind::Tls, detail }
 }
 
-/// The TLS error within an error, if there is one: an encrypted connection can break at any time.
+/// The TLS error inside an I/O error, if any.
 pub(crate) fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let io = error.downcast_ref::<io::Error>()?;
     io.get_ref()?.downcast_ref::<rustls::Error>()
 }
 
-fn certificate_fault(reason: &CertificateError) -> String {
+fn certificate_error(reason: &CertificateError) -> String {
     match reason {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             format!("the server's certificate has expired: {reason}; have the server show a new one")
@@ -122,10 +120,10 @@ fn certificate_fault(reason: &CertificateError) -> String {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             format!("the server's certificate is for another name: {reason}; ask by a name that it holds")
         }
-        other if verify::is_authority(other) => "the server's certificate is signed by itself, or an authority's own, and \
+        other if verify::is_ca_certificate(other) => "the server's certificate is signed by itself, or an authority's own, and \
              not known here; name a file with exactly this certificate in --ca-file (ca_file in the settings)"
             .to_owned(),
-        other => format!("the server's certificate is not good: {other}; look at it with `openssl s_client`"),
+        other => format!("the server's certificate is invalid: {other}; look at it with `openssl s_client`"),
     }
 }
 
@@ -136,17 +134,17 @@ const PEM: &str = "it must be a PEM file, which begins with -----BEGIN CERTIFICA
 fn add_authorities(roots: &mut rustls::RootCertStore, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let mut pem = Vec::new();
     let file = std::fs::File::open(path).map_err(|error| format!("{error}; check the path"))?;
-    file.take(AUTHORITIES_BYTES_MOST + 1).read_to_end(&mut pem).map_err(|error| error.to_string())?;
-    if pem.len() as u64 > AUTHORITIES_BYTES_MOST {
-        return Err(format!("it has more than {AUTHORITIES_BYTES_MOST} bytes"));
+    file.take(MAX_CA_FILE_BYTES + 1).read_to_end(&mut pem).map_err(|error| error.to_string())?;
+    if pem.len() as u64 > MAX_CA_FILE_BYTES {
+        return Err(format!("it has more than {MAX_CA_FILE_BYTES} bytes"));
     }
-    let named = CertificateDer::pem_slice_iter(&pem)
+    let pinned = CertificateDer::pem_slice_iter(&pem)
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| format!("{error}; {PEM}"))?;
-    for certificate in &named {
+    for certificate in &pinned {
         roots.add(certificate.clone()).map_err(|error| error.to_string())?;
     }
-    if named.is_empty() { Err(format!("it holds no certificate; {PEM}")) } else { Ok(named) }
+    if pinned.is_empty() { Err(format!("it holds no certificate; {PEM}")) } else { Ok(pinned) }
 }
 
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {

@@ -1,6 +1,6 @@
-//! The byte streams below HTTP: TCP, a Unix socket or memory; plain, encrypted, or encrypted within what a proxy encrypts.
+//! The byte streams below HTTP: TCP, Unix socket or memory; plain, TLS, or TLS within the TLS of a proxy.
 //!
-//! It refuses to open anything. Invariant: stamps are taken between the socket and TLS.
+//! Invariant: timestamps are taken between the socket and TLS.
 
 use crate::rx_timestamp::{RxTimestamp, TcpSocket};
 use crate::stamped::Stamped;
@@ -14,12 +14,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio_rustls::client::TlsStream;
 
-/// A byte stream that stands in for a socket; what it does at the end of its peer is its own.
+/// An in-memory byte stream in place of a socket.
 pub trait MemoryStream: AsyncRead + AsyncWrite + Unpin + fmt::Debug {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + fmt::Debug> MemoryStream for T {}
 
-/// What bytes go through at the lowest level.
+/// The lowest-level stream.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpSocket),
@@ -27,35 +27,35 @@ pub(crate) enum Socket {
     Memory(Box<dyn MemoryStream>),
 }
 
-/// A stamped socket, encrypted or not.
+/// A timestamped socket, with or without TLS.
 #[derive(Debug)]
 pub(crate) enum Transport {
     Plain(Stamped<Socket>),
     Tls(Box<TlsStream<Transport>>),
 }
 
-/// Whether an idle connection has anything to say.
+/// State of an idle connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Quiet {
-    /// It is open, and nothing came.
-    Yes,
-    /// It is closed, or something came that nobody asked for.
-    No,
-    /// Something came that may be TLS's own.
+pub(crate) enum IdleState {
+    /// Open, with no unread data.
+    Open,
+    /// Closed, or with unsolicited data.
+    Unusable,
+    /// Unread data that may belong to TLS (session tickets).
     Unread,
 }
 
 impl Socket {
-    /// Looks into the kernel, whatever the runtime has seen of it.
-    fn quiet(&mut self, context: &mut Context<'_>) -> Quiet {
+    /// Peeks at the socket, independent of the readiness known to the runtime.
+    fn idle_state(&mut self, context: &mut Context<'_>) -> IdleState {
         match self {
-            Socket::Tcp(socket) => quiet_in_kernel(socket.stream()),
-            Socket::Unix(stream) => quiet_in_kernel(stream),
+            Socket::Tcp(socket) => peek_socket(socket.stream()),
+            Socket::Unix(stream) => peek_socket(stream),
             Socket::Memory(stream) => {
-                if is_silent(stream, context) {
-                    Quiet::Yes
+                if is_read_pending(stream, context) {
+                    IdleState::Open
                 } else {
-                    Quiet::No
+                    IdleState::Unusable
                 }
             }
         }
@@ -71,52 +71,52 @@ impl RxTimestamp for Socket {
     }
 }
 
-fn quiet_in_kernel(socket: &impl AsFd) -> Quiet {
+fn peek_socket(socket: &impl AsFd) -> IdleState {
     match rustix::net::recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-        Err(rustix::io::Errno::AGAIN) => Quiet::Yes,
-        Ok((_, 1)) => Quiet::Unread,
-        Ok(_) | Err(_) => Quiet::No,
+        Err(rustix::io::Errno::AGAIN) => IdleState::Open,
+        Ok((_, 1)) => IdleState::Unread,
+        Ok(_) | Err(_) => IdleState::Unusable,
     }
 }
 
 impl Transport {
-    /// Whether an idle connection is still as it was left.
-    pub fn quiet(&mut self, context: &mut Context<'_>) -> Quiet {
-        match self.quiet_below(context) {
-            // In the clear whatever came is the server's, and unasked for.
-            Quiet::Unread if matches!(self, Transport::Plain(_)) => Quiet::No,
-            quiet => quiet,
+    /// Whether an idle connection can be reused.
+    pub fn idle_state(&mut self, context: &mut Context<'_>) -> IdleState {
+        match self.raw_idle_state(context) {
+            // Without TLS any data is an unsolicited response.
+            IdleState::Unread if matches!(self, Transport::Plain(_)) => IdleState::Unusable,
+            idle_state => idle_state,
         }
     }
 
-    fn quiet_below(&mut self, context: &mut Context<'_>) -> Quiet {
+    fn raw_idle_state(&mut self, context: &mut Context<'_>) -> IdleState {
         match self {
-            Transport::Plain(stream) => stream.inner_mut().quiet(context),
+            Transport::Plain(stream) => stream.inner_mut().idle_state(context),
             Transport::Tls(stream) => {
                 let (below, session) = stream.get_mut();
-                match below.quiet_below(context) {
-                    // It has text that was read with the last answer, or has been told of the end.
-                    Quiet::Yes if !session.wants_read() => Quiet::No,
-                    quiet => quiet,
+                match below.raw_idle_state(context) {
+                    // TLS holds decrypted data, or a close_notify was received.
+                    IdleState::Open if !session.wants_read() => IdleState::Unusable,
+                    idle_state => idle_state,
                 }
             }
         }
     }
 
-    /// Whether there is nothing to be read of an idle connection, and no end, as far as the runtime has seen.
-    pub fn is_silent(&mut self, context: &mut Context<'_>) -> bool {
-        is_silent(self, context)
+    /// Whether a read of an idle connection is pending: neither data nor end of stream.
+    pub fn is_read_pending(&mut self, context: &mut Context<'_>) -> bool {
+        is_read_pending(self, context)
     }
 
-    /// Whether the peer has closed an idle connection, for sure. Asks the kernel only if the runtime has seen something.
+    /// Whether the peer has certainly closed an idle connection. Calls the kernel only if the runtime reports readiness.
     pub fn is_closed(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
-        let has_stirred = match self.socket() {
+        let is_readable = match self.socket() {
             Socket::Tcp(socket) => socket.stream().poll_read_ready(&mut context).is_ready(),
             Socket::Unix(stream) => stream.poll_read_ready(&mut context).is_ready(),
             Socket::Memory(_) => true,
         };
-        has_stirred && self.quiet(&mut context) == Quiet::No
+        is_readable && self.idle_state(&mut context) == IdleState::Unusable
     }
 
     fn socket(&mut self) -> &mut Socket {
@@ -127,7 +127,7 @@ impl Transport {
     }
 }
 
-fn is_silent(stream: &mut (impl AsyncRead + Unpin), context: &mut Context<'_>) -> bool {
+fn is_read_pending(stream: &mut (impl AsyncRead + Unpin), context: &mut Context<'_>) -> bool {
     Pin::new(stream).poll_read(context, &mut ReadBuf::new(&mut [0; 1])).is_pending()
 }
 

@@ -1,6 +1,6 @@
-//! What comes back of one request, before it is decoded: when, with which head, and the body of a refusal.
+//! The undecoded answer to one request: timestamps, head, and the body of an error response.
 //!
-//! It does not decode. Invariant: every byte of the body goes through the redactor before anybody else sees it.
+//! Invariant: every byte of the body passes the redactor before anything else sees it.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -9,18 +9,18 @@ use tokrate_meter::{Ending, Failure, MAX_TEXT_BYTES, Timing};
 use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor};
 use tokrate_wire::{Refusal, refusal};
 
-/// Largest part of the body of an error response that is kept, to be understood and handed on.
-pub const REFUSAL_BYTES_MOST: usize = 64 * 1024;
-/// Longest failure message that is kept (bytes): `wire` cuts what a server says at 500, and a status may stand before it.
-const MESSAGE_BYTES_MOST: usize = 600;
+/// Most bytes kept of the body of an error response.
+pub const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
+/// Longest failure message (bytes): `wire` cuts server messages at 500, and a status may precede them.
+const MAX_MESSAGE_BYTES: usize = 600;
 
-/// The answer to one request as far as it has come.
+/// The answer to one request so far.
 #[derive(Debug, Default)]
 pub struct Answer {
     head: Option<Head>,
-    /// Of the request as sent last.
+    /// Of the last time that the request was sent.
     departure: Option<Departure>,
-    /// When it had been sent for the first time, if it was sent again.
+    /// When it was first sent, if it was resent.
     first_sent_at: Option<Tick>,
     stale_connections: u32,
     first_byte_at: Option<Tick>,
@@ -30,29 +30,29 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// One of which nothing has come; `redactor` takes out what may never be shown.
+    /// An empty answer; `redactor` masks secrets.
     pub fn new(redactor: Redactor) -> Answer {
         Answer { redactor, ..Answer::default() }
     }
 
-    /// The request begins to be sent.
+    /// Sending begins.
     pub fn begin(&mut self, departure: &Departure) {
         self.departure = Some(Rc::clone(departure));
     }
 
-    /// The request is to be sent again: its connection had been closed before.
+    /// The request is resent: its connection had been closed before.
     pub fn begin_again(&mut self) {
         self.first_sent_at = self.sent_at();
         self.departure = None;
         self.stale_connections += 1;
     }
 
-    /// Takes the head.
+    /// Sets the head.
     pub fn set_head(&mut self, head: Head) {
         self.head = Some(head);
     }
 
-    /// Takes bytes of the body; given back is what is to be decoded: nothing of an error response, which is kept.
+    /// Takes bytes of the body and returns what is to be decoded: nothing of an error response, whose body is kept.
     pub fn push<'b>(&mut self, at: Tick, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         if bytes.is_empty() {
             return Cow::Borrowed(bytes);
@@ -60,25 +60,25 @@ impl Answer {
         self.first_byte_at.get_or_insert(at);
         self.last_byte_at = Some(at);
         let clean = self.redactor.push(bytes);
-        self.keep_refusal(clean)
+        self.keep_error_body(clean)
     }
 
-    /// The body has ended: what the redactor held back is to be decoded as well. To be called once.
+    /// The body has ended: returns what the redactor held back. Call it once.
     pub fn end(&mut self) -> Vec<u8> {
         let held = self.redactor.end();
-        self.keep_refusal(Cow::Owned(held)).into_owned()
+        self.keep_error_body(Cow::Owned(held)).into_owned()
     }
 
-    fn keep_refusal<'b>(&mut self, clean: Cow<'b, [u8]>) -> Cow<'b, [u8]> {
+    fn keep_error_body<'b>(&mut self, clean: Cow<'b, [u8]>) -> Cow<'b, [u8]> {
         if self.is_good() {
             return clean;
         }
-        let room = REFUSAL_BYTES_MOST - self.refusal_body.len();
+        let room = MAX_ERROR_BODY_BYTES - self.refusal_body.len();
         self.refusal_body.extend_from_slice(&clean[..room.min(clean.len())]);
         Cow::Borrowed(&[])
     }
 
-    /// The head, once it has come.
+    /// The head, once received.
     pub fn head(&self) -> Option<&Head> {
         self.head.as_ref()
     }
@@ -103,22 +103,22 @@ impl Answer {
         self.departure.as_ref().and_then(|departure| departure.get())
     }
 
-    /// When the first byte of the body came.
+    /// When the first byte of the body arrived.
     pub fn first_byte_at(&self) -> Option<Tick> {
         self.first_byte_at
     }
 
-    /// When the last byte of the body so far came.
+    /// When the latest byte of the body arrived.
     pub fn last_byte_at(&self) -> Option<Tick> {
         self.last_byte_at
     }
 
-    /// The body of an error response, its first [`REFUSAL_BYTES_MOST`] bytes.
+    /// The body of an error response, its first [`MAX_ERROR_BODY_BYTES`] bytes.
     pub fn refusal_body(&self) -> &[u8] {
         &self.refusal_body
     }
 
-    /// What takes secrets out of what came.
+    /// The redactor.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
@@ -138,7 +138,7 @@ impl Answer {
         }
     }
 
-    /// What an error response says; `None` of a good one, or before its head.
+    /// Parses an error response; `None` for a success, or before its head.
     pub fn refusal(&self) -> Option<Refusal> {
         let head = self.head.as_ref().filter(|head| !head.status.is_success())?;
         let headers = head.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
@@ -146,7 +146,7 @@ impl Answer {
         Some(refusal(head.status.as_u16(), &headers, &self.refusal_body))
     }
 
-    /// How an exchange ended as the meter wants to know it.
+    /// How an exchange ended, in the meter's terms.
     pub fn ending(&self, outcome: Result<(), ExchangeFailure>) -> Ending {
         match (self.refusal(), outcome) {
             (Some(Refusal { kind, message, retry_after, .. }), _) => Ending::Failed { kind, message, retry_after },
@@ -157,13 +157,13 @@ impl Answer {
         }
     }
 
-    /// Takes secrets out of words of the server, and bounds them: here they become ours, of a log, a message, a page. Transports and
-    /// proxies have their say without passing through [`Answer::push`].
+    /// Masks secrets in texts of the server and bounds their length, before they enter logs, messages and pages. Messages of
+    /// transports and proxies do not pass through [`Answer::push`].
     pub fn clean(&self, failure: Option<&mut Failure>, model: &mut Option<String>) {
         let secrets = self.redactor.secrets();
         if let Some(failure) = failure {
             let message = std::mem::take(&mut failure.message);
-            failure.message = one_line(&secrets.redacted(message), MESSAGE_BYTES_MOST);
+            failure.message = one_line(&secrets.redacted(message), MAX_MESSAGE_BYTES);
         }
         *model = model.take().map(|model| one_line(&secrets.redacted(model), MAX_TEXT_BYTES));
     }
@@ -219,8 +219,8 @@ mod tests {
         assert!(answer.push(at(1), body).is_empty() && answer.end().is_empty());
         let Ending::Failed { message, .. } = answer.ending(Ok(())) else { panic!("402 is a failure") };
         assert!(message.starts_with("pay") && !message.contains("secret"), "{message}");
-        answer.push(at(2), &vec![b'x'; 2 * REFUSAL_BYTES_MOST]);
-        assert_eq!(answer.refusal_body().len(), REFUSAL_BYTES_MOST);
+        answer.push(at(2), &vec![b'x'; 2 * MAX_ERROR_BODY_BYTES]);
+        assert_eq!(answer.refusal_body().len(), MAX_ERROR_BODY_BYTES);
     }
 
     #[test]
@@ -243,11 +243,7 @@ mod tests {
         let mut failure = Failure { kind: FailureKind::Closed, message, retry_after: None };
         let mut model = Some("sk-a-long-enough-secret".to_owned());
         answer.clean(Some(&mut failure), &mut model);
-        assert!(
-            failure.message.len() <= MESSAGE_BYTES_MOST && !failure.message.contains(['\n']),
-            "{}",
-            failure.message
-        );
+        assert!(failure.message.len() <= MAX_MESSAGE_BYTES && !failure.message.contains(['\n']), "{}", failure.message);
         assert!(!failure.message.contains("secret") && !model.expect("a model").contains("secret"));
     }
 }

@@ -1,31 +1,30 @@
-//! Sending a request, and sending it again when its kept connection turns out to have been closed.
+//! Sends a request, and resends it if its pooled connection turns out to have been closed.
 
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_net::{Client, Exchange, Limits, Outgoing, Sink};
 
-/// A kept connection that its server had closed before breaks this soon after a request was sent: the reset needs one round trip. One
-/// that breaks later was open, so the server may have worked on the request and may bill it.
+/// A pooled connection that the server had already closed fails within this time after a request was sent: the reset needs one round
+/// trip. One that fails later was open, so that the server may have processed and billed the request.
 pub const STALE_WITHIN: Span = Span::from_millis(50);
-/// More kept connections than this are not tried for one request: as many as a pool of a busy client holds after its server was
-/// started anew.
-const STALE_CONNECTIONS_MOST: u32 = 64;
+/// Most stale connections tried for one request: about the pool of a busy client after its server was restarted.
+const MAX_STALE_CONNECTIONS: u32 = 64;
 
-/// Who takes the answer of a request that may be sent again.
+/// Receives the answer to a request that may be resent.
 pub trait Recipient: Sink {
-    /// When the last byte of the request as sent last had been handed to the socket, if it was.
+    /// When the last byte of the latest attempt was handed to the socket, if it was.
     fn last_sent_at(&self) -> Option<Tick>;
-    /// Whether the head of an answer has come.
+    /// Whether a head was received.
     fn has_head(&self) -> bool;
-    /// The request went into a connection that was closed before, and is sent again.
+    /// The request went into a closed connection and is resent.
     fn sent_into_closed_connection(&mut self);
 }
 
-/// Sends a request and hands its answer to `recipient`. A request that went into a kept connection which its server had closed is
-/// sent again on another; one whose connection broke later than [`STALE_WITHIN`], or after a head, failed.
+/// Sends a request and passes its answer to `recipient`. A request that went into a pooled connection which its server had closed is
+/// resent on another; if the connection failed later than [`STALE_WITHIN`], or after a head, the request failed.
 pub async fn deliver(client: &Client, outgoing: &Outgoing, limits: Limits, recipient: &mut impl Recipient) -> Exchange {
-    for _ in 0..STALE_CONNECTIONS_MOST {
+    for _ in 0..MAX_STALE_CONNECTIONS {
         let exchange = client.exchange(outgoing, limits, recipient).await;
-        if !was_closed_before(&exchange, recipient) {
+        if !was_stale(&exchange, recipient) {
             return exchange;
         }
         recipient.sent_into_closed_connection();
@@ -33,10 +32,10 @@ pub async fn deliver(client: &Client, outgoing: &Outgoing, limits: Limits, recip
     client.exchange(outgoing, limits, recipient).await
 }
 
-fn was_closed_before(exchange: &Exchange, recipient: &impl Recipient) -> bool {
-    let broke = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Closed);
+fn was_stale(exchange: &Exchange, recipient: &impl Recipient) -> bool {
+    let closed = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Closed);
     let soon = recipient.last_sent_at().is_none_or(|sent_at| exchange.ended_at - sent_at <= STALE_WITHIN);
-    broke && soon && !exchange.connection.new && !recipient.has_head()
+    closed && soon && !exchange.connection.new && !recipient.has_head()
 }
 
 #[cfg(test)]

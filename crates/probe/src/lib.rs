@@ -1,10 +1,10 @@
-//! One request carried out, and what came of it: the same for every part that asks a model.
+//! Sends one request and records what came of it; shared by all parts that call a model.
 //!
-//! It does not decode answers and does not decide when a request is sent: bench, gateway and race do. Invariant: a request reaches
-//! a server that read it once; sent again is only what went into a connection that its server had closed before.
+//! Scheduling and decoding are left to bench, gateway and race. Invariant: a request is processed by a server at most once; it is resent
+//! only if its pooled connection had been closed before.
 
 mod answer;
 mod deliver;
 
-pub use answer::{Answer, REFUSAL_BYTES_MOST};
+pub use answer::{Answer, MAX_ERROR_BODY_BYTES};
 pub use deliver::{Recipient, STALE_WITHIN, deliver};

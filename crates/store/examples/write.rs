@@ -1,6 +1,6 @@
 //! What writing a row costs its caller: `cargo run --release -p tokrate-store --example write`.
 //!
-//! It refuses to know a gateway. Two threads write rows, as fast as they can and then at a gateway's pace; printed are the
+//! Two threads write rows, as fast as they can and then at a gateway's pace; printed are the
 //! time of a call as the caller sees it, rows lost, what a row takes on the disk, and how long reading it takes.
 
 #![allow(clippy::print_stdout, reason = "examples print what they measure")]

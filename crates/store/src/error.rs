@@ -1,6 +1,4 @@
-//! Why the log's database cannot be used, with the file and what to do.
-//!
-//! It refuses to know who asks. Invariant: every message fits behind "failed to" and names the file.
+//! Why the log database cannot be used. Invariant: every message fits behind "failed to" and names the file.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +17,7 @@ pub enum StoreError {
     Open {
         /// The file.
         path: PathBuf,
-        /// The words of the system or of SQLite.
+        /// Message of the system or of SQLite.
         message: String,
     },
     /// The file is not a SQLite database.
@@ -36,7 +34,7 @@ pub enum StoreError {
     },
     /// A newer version of tokrate wrote the file.
     #[error(
-        "open the log {}: its form is version {found} and this tokrate knows versions up to {known}; use the tokrate that wrote it",
+        "open the log {}: its schema is version {found} and this tokrate supports versions up to {known}; use the tokrate that wrote it",
         .path.display()
     )]
     Newer {
@@ -53,13 +51,13 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// There is no room left, on the disk or up to the limit that was set.
+    /// The disk is full, or the configured size limit is reached.
     #[error("write the log {}: there is no room left; free some, or keep rows for a shorter time", .path.display())]
     Full {
         /// The file.
         path: PathBuf,
     },
-    /// The disk refuses, for another reason than being full as a whole.
+    /// An I/O error other than a full disk.
     #[error(
         "use the log {}: {message}; check that the disk is sound and has room, and the limits on the size of files",
         .path.display()
@@ -67,10 +65,10 @@ pub enum StoreError {
     Disk {
         /// The file.
         path: PathBuf,
-        /// The words of SQLite.
+        /// Message of SQLite.
         message: String,
     },
-    /// What stands in the file contradicts itself.
+    /// The database is corrupt.
     #[error(
         "use the log {}: it is damaged ({message}) and is left as it is; stop what writes it, move it away together with its -wal and \
          -shm (a new one is begun), and read what is left of it with the .recover of sqlite3",
@@ -79,12 +77,12 @@ pub enum StoreError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// The words of SQLite.
+        /// Message of SQLite.
         message: String,
     },
-    /// Something else has moved, removed or replaced the file or what belongs to it while it was written.
+    /// The file, its -wal or its -shm was moved, removed or replaced while it was open.
     #[error(
-        "write the log {}: {what} while it was written; up to {gone} rows went with it, and later ones go to the file that is \
+        "write the log {}: {what} while it was written; up to {lost_rows} rows went with it, and later ones go to the file that is \
          there now; stop what writes the log before you touch its files (docs/throughput-log.md)",
         .path.display()
     )]
@@ -94,10 +92,10 @@ pub enum StoreError {
         /// What happened to what.
         what: &'static str,
         /// Rows that were committed to it and may be gone.
-        gone: u64,
+        lost_rows: u64,
     },
-    /// A row holds what no version of tokrate writes.
-    #[error("read the log {}: row {row} holds {value:?} as {column}, which is no such thing", .path.display())]
+    /// A column has a value that no version of tokrate writes.
+    #[error("read the log {}: row {row} has the invalid value {value:?} in column {column}", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -108,18 +106,18 @@ pub enum StoreError {
         /// What it holds.
         value: String,
     },
-    /// Anything else that SQLite says.
+    /// Any other error of SQLite.
     #[error("use the log {}: {message}", .path.display())]
     Sql {
         /// The file.
         path: PathBuf,
-        /// The words of SQLite.
+        /// Message of SQLite.
         message: String,
     },
 }
 
 impl StoreError {
-    /// What SQLite says, sorted by what one can do about it.
+    /// Classifies an error of SQLite by what the user can do.
     pub(crate) fn of(path: &Path, error: &rusqlite::Error) -> StoreError {
         use rusqlite::ErrorCode;
         let path = path.to_owned();
@@ -136,7 +134,7 @@ impl StoreError {
         }
     }
 
-    /// True when another process holds the database, which passes.
+    /// Whether another process has locked the database; a transient error.
     pub fn is_locked(&self) -> bool {
         matches!(self, StoreError::Locked { .. })
     }

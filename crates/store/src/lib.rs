@@ -1,11 +1,8 @@
-//! The throughput log's database: one trait, SQLite behind it, one writer thread in front of it.
+//! The throughput log's database: a `Store` trait, its SQLite implementation, and a writer thread.
 //!
-//! It refuses to know gateways, sockets and how a row is shown.
+//! Architecture Invariant: writing a row never blocks and never fails its caller; rows that could not be kept are counted.
 //!
-//! Architecture Invariant: writing a row never blocks and never fails its caller; what could not be kept is counted.
-//!
-//! [`Log`] is what a gateway holds; [`Sqlite`] is what reads and writes the file; [`Query`] says which rows, [`Summary`]
-//! what a group of them comes to.
+//! [`Log`] is the writing side; [`Sqlite`] reads and writes the file; [`Query`] selects rows, [`Summary`] aggregates a group of them.
 
 #![forbid(unsafe_code)]
 
@@ -20,14 +17,14 @@ mod summary;
 mod watched;
 
 pub use error::StoreError;
-pub use log::{BatchCounts, BatchRules, Batches, Log, LogConfig, LogCounts, LogDriver, LogFile, News};
+pub use log::{BatchCounts, BatchRules, Batches, Log, LogConfig, LogCounts, LogDriver, LogFile, WriterEvent};
 pub use query::{Order, Query};
 pub use schema::SCHEMA_VERSION;
 pub use sqlite::Sqlite;
 pub use summary::{Grouping, Mixture, Summary};
 pub use tokrate_meter::Attempt;
 
-/// Where the rows of a throughput log are kept.
+/// Storage of a throughput log.
 pub trait Store: Send {
     /// Adds rows, all or none of them.
     ///
@@ -35,21 +32,20 @@ pub trait Store: Send {
     /// When the rows cannot be kept; none of them is then.
     fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError>;
 
-    /// The rows that a query asks for, in its order.
+    /// The rows that match a query, in its order.
     ///
     /// # Errors
     /// When the store cannot be read, or a row in it is damaged.
     fn attempts(&self, query: &Query) -> Result<Vec<Attempt>, StoreError>;
 
-    /// What the rows of a query come to, group by group, in the order of lane and hour. Percentiles are exact. The
-    /// query's order and limit choose which rows are counted.
+    /// Aggregates the rows of a query by group, ordered by lane and hour. Percentiles are exact. The query's order and limit
+    /// choose which rows are counted.
     ///
     /// # Errors
     /// When the store cannot be read, or a row in it is damaged.
     fn summarise(&self, query: &Query, by: Grouping) -> Result<Vec<Summary>, StoreError>;
 
-    /// Removes rows that were begun before a wall time (ms since 1970), the oldest first and at most `most` of them; says
-    /// how many.
+    /// Removes up to `most` rows that began before a wall time (ms since 1970), oldest first; returns how many.
     ///
     /// # Errors
     /// When the store cannot be written.

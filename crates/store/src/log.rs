@@ -1,13 +1,12 @@
-//! What a gateway holds of the log: a queue into one writer thread.
+//! The log as a gateway uses it: a bounded queue into one writer thread.
 //!
-//! It refuses to know databases. Invariant: [`Log::write`] never blocks and never fails; each row is written once, or counted
-//! as lost.
+//! Invariant: [`Log::write`] never blocks and never fails; each row is written once, or counted as lost.
 
 mod batches;
 mod clock;
 mod writer;
 
-pub use batches::{BatchCounts, BatchRules, Batches, LogFile, News};
+pub use batches::{BatchCounts, BatchRules, Batches, LogFile, WriterEvent};
 
 use crate::{Sqlite, StoreError};
 use std::collections::VecDeque;
@@ -20,49 +19,49 @@ use std::time::SystemTime;
 use tokrate_core::{Span, Tick};
 use tokrate_meter::Attempt;
 
-/// How a log is kept.
+/// Settings of a log.
 #[derive(Clone)]
 pub struct LogConfig {
     /// The database file.
     pub path: PathBuf,
-    /// So many rows go into one transaction at most.
+    /// Most rows of one transaction.
     pub batch_rows: usize,
-    /// So long a row waits for others at most.
+    /// Longest time that a row waits for a batch to fill.
     pub batch_every: Span,
-    /// So many rows wait for the writer at most; further ones are lost.
+    /// Capacity of the queue; further rows are lost.
     pub queue_rows: usize,
-    /// So many rows wait in the writer for a database that cannot be written; then the queue fills.
-    pub held_rows: usize,
-    /// So long the writer waits before it tries again to write to such a database.
+    /// Most rows buffered in the writer while the database cannot be written; then the queue fills.
+    pub max_held_rows: usize,
+    /// Delay before a failed write is retried.
     pub retry_every: Span,
     /// Rows older than this are removed; `None` keeps them.
     pub retention: Option<Span>,
-    /// So long a wall clock that jumped ahead must have kept to its new time before rows are removed by it.
-    pub clock_settles: Span,
-    /// The largest size of the file; `None` for any.
-    pub most_bytes: Option<u64>,
-    /// How long the end of the last handle waits for the rows that are still to be written.
-    pub farewell: Span,
-    /// The wall clock that retention goes by (ms since 1970).
+    /// How long a wall clock that jumped ahead must be stable before it is used to remove rows.
+    pub clock_settle_time: Span,
+    /// Largest size of the file; `None` for no limit.
+    pub max_bytes: Option<u64>,
+    /// How long dropping the last handle waits for queued rows.
+    pub close_timeout: Span,
+    /// Wall clock for retention (ms since 1970).
     pub wall_clock: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
 /// A handle of the log; clones write to the same. The log ends when the last one is dropped.
 #[derive(Clone)]
 pub struct Log {
-    door: Arc<Door>,
+    queue: Arc<Queue>,
 }
 
 /// The writer of a log made by [`Log::driven`].
 #[doc(hidden)]
 pub struct LogDriver<F>(writer::Writer<F>);
 
-/// What became of the rows.
+/// Row counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogCounts {
-    /// Rows committed to the file that stands at the path. Goes down if that turns out to have been moved, removed or replaced.
+    /// Rows committed to the file at the path. Decreases if the file turns out to have been moved, removed or replaced.
     pub written: u64,
-    /// Rows that could not be kept, or that may have gone with a file that was moved, removed or replaced.
+    /// Rows that could not be kept, or may be lost with a file that was moved, removed or replaced.
     pub lost: u64,
     /// Rows that wait to be written.
     pub waiting: u64,
@@ -70,60 +69,60 @@ pub struct LogCounts {
     pub pruned: u64,
 }
 
-/// The caller's end of the queue. Dropping it ends the writer.
-struct Door {
+/// The sending side of the queue. Dropping it ends the writer.
+struct Queue {
     sender: Option<SyncSender<Message>>,
     shared: Arc<Shared>,
     path: PathBuf,
     batch_rows: u64,
-    farewell: Span,
+    close_timeout: Span,
     /// The writer's thread, to be woken.
     writer: Option<Thread>,
     thread: Option<JoinHandle<()>>,
-    /// Breaks off when the writer has ended.
+    /// Disconnects when the writer has ended.
     ended: Mutex<Receiver<()>>,
 }
 
 enum Message {
     Row(Box<Attempt>),
-    /// Wakes a writer that has nothing to do.
-    Nudge,
+    /// Wakes an idle writer.
+    Wake,
 }
 
-/// What both ends see.
+/// State shared with the writer.
 #[derive(Default)]
 struct Shared {
     written: AtomicU64,
     /// Lost because the queue was full.
-    turned_away: AtomicU64,
+    rejected: AtomicU64,
     /// Lost when the log ended, or with a file that was displaced.
-    gone: AtomicU64,
+    lost_rows: AtomicU64,
     waiting: AtomicU64,
     pruned: AtomicU64,
     closing: AtomicBool,
-    /// A flush was asked for since the writer looked.
-    wanted: AtomicBool,
-    /// Those who wait for everything to be written.
+    /// A flush was requested since the writer last checked.
+    flush_requested: AtomicBool,
+    /// Pending calls of `flush`.
     flushes: Mutex<Vec<SyncSender<()>>>,
-    trouble: Mutex<Trouble>,
+    failure: Mutex<Failures>,
 }
 
-/// So many messages wait to be said; further ones are only kept as the newest.
-const UNSAID: usize = 16;
+/// Most errors queued for [`Log::take_failure`]; further ones are only kept as the latest.
+const MAX_UNREPORTED: usize = 16;
 
-/// What went wrong.
+/// Errors of the writer.
 #[derive(Default)]
-struct Trouble {
-    /// The newest error.
+struct Failures {
+    /// The latest error.
     message: Option<String>,
-    /// Whether it still stands.
-    stands: bool,
-    /// What is still to be said, the oldest first.
-    unsaid: VecDeque<String>,
+    /// Whether it is still failing.
+    is_current: bool,
+    /// Errors not yet taken, oldest first.
+    unreported: VecDeque<String>,
 }
 
 impl LogConfig {
-    /// A log in this file, with the usual sizes: batches of 512 rows or 200 ms, 8,192 rows in the queue and as many held,
+    /// A log in this file, with default sizes: batches of 512 rows or 200 ms, 8,192 rows in the queue and as many buffered,
     /// rows kept for ever.
     pub fn new(path: impl Into<PathBuf>) -> LogConfig {
         LogConfig {
@@ -131,12 +130,12 @@ impl LogConfig {
             batch_rows: 512,
             batch_every: Span::from_millis(200),
             queue_rows: 8_192,
-            held_rows: 8_192,
+            max_held_rows: 8_192,
             retry_every: Span::from_millis(500),
             retention: None,
-            clock_settles: Span::from_secs(3_600),
-            most_bytes: None,
-            farewell: Span::from_secs(2),
+            clock_settle_time: Span::from_secs(3_600),
+            max_bytes: None,
+            close_timeout: Span::from_secs(2),
             wall_clock: Arc::new(wall_clock),
         }
     }
@@ -146,7 +145,7 @@ impl LogConfig {
             batch_rows: self.batch_rows,
             retry_every: self.retry_every,
             retention: self.retention,
-            clock_settles: self.clock_settles,
+            clock_settle_time: self.clock_settle_time,
         }
     }
 }
@@ -161,7 +160,7 @@ impl Log {
         let shared = Arc::new(Shared::default());
         let (sender, receiver) = sync_channel(config.queue_rows.max(1));
         let (alive, ended) = sync_channel(1);
-        let (path, farewell) = (config.path.clone(), config.farewell);
+        let (path, close_timeout) = (config.path.clone(), config.close_timeout);
         let batch_rows = config.batch_rows.max(1) as u64;
         let writer = writer::Writer::open(config, receiver, Arc::clone(&shared))?;
         let run = move || {
@@ -172,56 +171,56 @@ impl Log {
             StoreError::Open { path: path.clone(), message: format!("no thread for its writer: {error}") }
         })?;
         let writer = Some(thread.thread().clone());
-        let door = Door {
+        let queue = Queue {
             sender: Some(sender),
             shared,
             path,
             batch_rows,
-            farewell,
+            close_timeout,
             writer,
             thread: Some(thread),
             ended: Mutex::new(ended),
         };
-        Ok(Log { door: Arc::new(door) })
+        Ok(Log { queue: Arc::new(queue) })
     }
 
-    /// A log whose writer has no thread: it writes to `file` when the caller has it do so, by the caller's idea of time. For
-    /// simulations; nothing of it can be read by queries.
+    /// A log without a thread: it writes to `file` when the caller steps it, with the caller's clock. For simulations; it cannot be
+    /// queried.
     #[doc(hidden)]
     pub fn driven<F: LogFile>(
         config: LogConfig,
         file: F,
-        steady: impl Fn() -> Tick + Send + 'static,
+        monotonic: impl Fn() -> Tick + Send + 'static,
     ) -> (Log, LogDriver<F>) {
         let shared = Arc::new(Shared::default());
         let (sender, receiver) = sync_channel(config.queue_rows.max(1));
         let (path, batch_rows) = (config.path.clone(), config.batch_rows.max(1) as u64);
-        // As if its writer had ended: nobody waits for it.
+        // As if the writer had ended, so that dropping the log does not wait.
         let (_, ended) = sync_channel(1);
-        let door = Door {
+        let queue = Queue {
             sender: Some(sender),
             shared: Arc::clone(&shared),
             path,
             batch_rows,
-            farewell: config.farewell,
+            close_timeout: config.close_timeout,
             writer: None,
             thread: None,
             ended: Mutex::new(ended),
         };
-        let writer = writer::Writer::over(file, config, receiver, shared, Box::new(steady));
-        (Log { door: Arc::new(door) }, LogDriver(writer))
+        let writer = writer::Writer::over(file, config, receiver, shared, Box::new(monotonic));
+        (Log { queue: Arc::new(queue) }, LogDriver(writer))
     }
 
-    /// Hands a row to the writer. Never blocks; a row for which there is no room is counted in [`Log::lost`].
+    /// Queues a row. Never blocks; if the queue is full, the row is counted in [`Log::lost`].
     pub fn write(&self, attempt: Attempt) {
-        let Some(sender) = &self.door.sender else { return };
-        let shared = &self.door.shared;
+        let Some(sender) = &self.queue.sender else { return };
+        let shared = &self.queue.shared;
         let waiting = shared.waiting.fetch_add(1, Ordering::Relaxed) + 1;
         if sender.try_send(Message::Row(Box::new(attempt))).is_err() {
             shared.waiting.fetch_sub(1, Ordering::Relaxed);
-            shared.turned_away.fetch_add(1, Ordering::Relaxed);
-        } else if waiting == self.door.batch_rows {
-            self.door.wake();
+            shared.rejected.fetch_add(1, Ordering::Relaxed);
+        } else if waiting == self.queue.batch_rows {
+            self.queue.wake();
         }
     }
 
@@ -232,44 +231,43 @@ impl Log {
 
     /// What became of the rows so far.
     pub fn counts(&self) -> LogCounts {
-        let shared = &self.door.shared;
+        let shared = &self.queue.shared;
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         LogCounts {
             written: of(&shared.written),
-            lost: of(&shared.turned_away) + of(&shared.gone),
+            lost: of(&shared.rejected) + of(&shared.lost_rows),
             waiting: of(&shared.waiting),
             pruned: of(&shared.pruned),
         }
     }
 
-    /// The newest error, whether it still stands or not.
-    pub fn trouble(&self) -> Option<String> {
-        lock(&self.door.shared.trouble).message.clone()
+    /// The latest error, resolved or not.
+    pub fn failure(&self) -> Option<String> {
+        lock(&self.queue.shared.failure).message.clone()
     }
 
-    /// True while rows reach the database.
-    pub fn is_well(&self) -> bool {
-        !lock(&self.door.shared.trouble).stands
+    /// Whether rows reach the database.
+    pub fn is_healthy(&self) -> bool {
+        !lock(&self.queue.shared.failure).is_current
     }
 
-    /// The oldest error that was not asked for before; each time that writing begins to fail, or fails otherwise, makes one. For
-    /// who says it on standard error.
-    pub fn new_trouble(&self) -> Option<String> {
-        lock(&self.door.shared.trouble).unsaid.pop_front()
+    /// Takes the oldest error not taken before, for reporting. There is one each time that writing starts to fail or fails differently.
+    pub fn take_failure(&self) -> Option<String> {
+        lock(&self.queue.shared.failure).unreported.pop_front()
     }
 
-    /// Waits until every row that was handed in before is written, at most for so long; says whether it is.
-    pub fn flush(&self, most: Span) -> bool {
-        let Some(sender) = &self.door.sender else { return false };
+    /// Waits until every queued row is written, at most `timeout`; returns whether it is.
+    pub fn flush(&self, timeout: Span) -> bool {
+        let Some(sender) = &self.queue.sender else { return false };
         let (done, wait) = sync_channel(1);
-        lock(&self.door.shared.flushes).push(done);
-        self.door.shared.wanted.store(true, Ordering::Release);
-        // A full queue means that the writer does not sleep.
-        if let Err(TrySendError::Disconnected(_)) = sender.try_send(Message::Nudge) {
+        lock(&self.queue.shared.flushes).push(done);
+        self.queue.shared.flush_requested.store(true, Ordering::Release);
+        // A full queue means that the writer is awake.
+        if let Err(TrySendError::Disconnected(_)) = sender.try_send(Message::Wake) {
             return false;
         }
-        self.door.wake();
-        wait.recv_timeout(most.as_duration()).is_ok()
+        self.queue.wake();
+        wait.recv_timeout(timeout.as_duration()).is_ok()
     }
 
     /// Opens the database for queries, which never wait for the writer.
@@ -277,28 +275,28 @@ impl Log {
     /// # Errors
     /// As [`Sqlite::open_reader`].
     pub fn reader(&self) -> Result<Sqlite, StoreError> {
-        Sqlite::open_reader(&self.door.path)
+        Sqlite::open_reader(&self.queue.path)
     }
 
     /// The database file.
     pub fn path(&self) -> &Path {
-        &self.door.path
+        &self.queue.path
     }
 }
 
-impl Door {
+impl Queue {
     fn wake(&self) {
         self.writer.iter().for_each(Thread::unpark);
     }
 }
 
 impl<F: LogFile> LogDriver<F> {
-    /// Does what the writer's thread does when it wakes: takes rows, writes what is due, looks after the file.
-    pub fn turn(&mut self) {
-        self.0.turn();
+    /// One step of the writer: takes rows, writes what is due, checks the file.
+    pub fn step(&mut self) {
+        self.0.step();
     }
 
-    /// Rows that were taken and are not written yet.
+    /// Rows taken but not yet written.
     pub fn held(&self) -> usize {
         self.0.batches().held()
     }
@@ -308,19 +306,19 @@ impl<F: LogFile> LogDriver<F> {
         self.0.batches().file()
     }
 
-    /// The end of the log: what could not be written is lost.
+    /// Ends the log; rows not written are lost.
     pub fn end(&mut self) {
         self.0.end();
     }
 }
 
-impl Drop for Door {
+impl Drop for Queue {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Release);
         drop(self.sender.take());
         self.wake();
-        let ended = lock(&self.ended).recv_timeout(self.farewell.as_duration());
-        // A writer that hangs in a dead file system is left to itself.
+        let ended = lock(&self.ended).recv_timeout(self.close_timeout.as_duration());
+        // A writer that hangs in a dead file system is not joined.
         if let (Err(RecvTimeoutError::Disconnected), Some(thread)) = (ended, self.thread.take()) {
             let _ = thread.join();
         }
@@ -328,36 +326,36 @@ impl Drop for Door {
 }
 
 impl Shared {
-    /// Notes an error.
+    /// Records an error of writing.
     fn fail(&self, message: String) {
-        let mut trouble = lock(&self.trouble);
-        if !trouble.stands || trouble.message.as_deref() != Some(&message) {
-            trouble.note(message);
+        let mut failure = lock(&self.failure);
+        if !failure.is_current || failure.message.as_deref() != Some(&message) {
+            failure.note(message);
         }
-        trouble.stands = true;
+        failure.is_current = true;
     }
 
-    /// Notes what went wrong while writing goes on.
-    fn happened(&self, message: String) {
-        lock(&self.trouble).note(message);
+    /// Records an error that does not stop writing.
+    fn notice(&self, message: String) {
+        lock(&self.failure).note(message);
     }
 
-    /// Notes that writing works.
+    /// Records that writing works.
     fn recover(&self) {
-        lock(&self.trouble).stands = false;
+        lock(&self.failure).is_current = false;
     }
 }
 
-impl Trouble {
+impl Failures {
     fn note(&mut self, message: String) {
-        if self.unsaid.len() < UNSAID {
-            self.unsaid.push_back(message.clone());
+        if self.unreported.len() < MAX_UNREPORTED {
+            self.unreported.push_back(message.clone());
         }
         self.message = Some(message);
     }
 }
 
-/// What a panic left behind is still whole: each lock is held for one assignment.
+/// Ignores poisoning: no critical section can leave the data inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,13 +1,11 @@
-//! Which rows are asked for.
-//!
-//! It refuses to know what becomes of them. Invariant: no text of a query becomes SQL; it is bound.
+//! Which rows are selected. Invariant: no text of a query becomes SQL; it is bound.
 
-use crate::row::whole;
+use crate::row::to_i64;
 use rusqlite::types::Value;
 use tokrate_core::FailureKind;
 use tokrate_meter::AttemptEnd;
 
-/// Which rows are asked for; what is absent does not matter.
+/// A filter on rows; absent fields match everything.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Query {
     /// Begun at this wall time or later (ms since 1970).
@@ -45,12 +43,12 @@ pub enum Order {
 }
 
 impl Query {
-    /// What follows `FROM attempts`, and the values to be bound. Rows are put in order if it is `ordered` or if there is a
-    /// limit, which the order then chooses by: going through the index of times costs a look-up for each row.
+    /// The SQL after `FROM attempts`, and the values to bind. Sorted only if `ordered` or limited: going through the index on time
+    /// costs a look-up per row.
     pub(crate) fn tail(&self, ordered: bool) -> (String, Vec<Value>) {
         let text = |text: &Option<String>| text.clone().map(Value::Text);
         let name = |name: &'static str| Value::Text(name.to_owned());
-        let time = |time: Option<u64>| time.map(|time| Value::Integer(whole(time)));
+        let time = |time: Option<u64>| time.map(|time| Value::Integer(to_i64(time)));
         let conditions = [
             ("call = ?", text(&self.call)),
             ("lane = ?", text(&self.lane)),
@@ -78,7 +76,7 @@ impl Query {
         }
         if let Some(limit) = self.limit {
             sql.push_str(" LIMIT ?");
-            values.push(Value::Integer(whole(limit)));
+            values.push(Value::Integer(to_i64(limit)));
         }
         (sql, values)
     }

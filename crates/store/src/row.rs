@@ -1,7 +1,7 @@
-//! A row between memory and the table.
+//! Converts rows between memory and the table.
 //!
-//! It refuses to know queries. Invariant: what was written is what is read, but for counts above 2^63 - 1, which are kept as
-//! that, and speeds and costs that are no numbers, which are absent.
+//! Invariant: what was written is what is read, except that counts above 2^63 - 1 are clamped and speeds and costs that are not finite
+//! become NULL.
 
 use crate::StoreError;
 use rusqlite::types::{Value, ValueRef};
@@ -60,8 +60,8 @@ pub(crate) const COLUMNS: [&str; 44] = [
 
 /// The statement that adds a row.
 pub(crate) fn insert_sql() -> String {
-    let places = vec!["?"; COLUMNS.len()].join(", ");
-    format!("INSERT INTO attempts ({}) VALUES ({places})", COLUMNS.join(", "))
+    let placeholders = vec!["?"; COLUMNS.len()].join(", ");
+    format!("INSERT INTO attempts ({}) VALUES ({placeholders})", COLUMNS.join(", "))
 }
 
 /// Adds one row.
@@ -73,7 +73,7 @@ pub(crate) fn insert(statement: &mut Statement<'_>, row: &Attempt) -> rusqlite::
         row.role.name(),
         row.end.name(),
         row.won,
-        whole(row.started_unix_ms),
+        to_i64(row.started_unix_ms),
         row.key,
         row.alias,
         row.lane,
@@ -85,43 +85,43 @@ pub(crate) fn insert(statement: &mut Statement<'_>, row: &Attempt) -> rusqlite::
         row.stream,
         row.in_flight,
         row.connection_new,
-        whole(row.request_bytes),
+        to_i64(row.request_bytes),
         row.output_limit,
         row.version,
         row.status,
         row.finish.map(FinishReason::name),
         row.failure.map(FailureKind::name),
-        row.wait_ns.map(whole),
-        row.ttfb_ns.map(whole),
-        row.ttft_ns.map(whole),
-        whole(row.total_ns),
-        row.overhead_ns.map(whole),
+        row.wait_ns.map(to_i64),
+        row.ttfb_ns.map(to_i64),
+        row.ttft_ns.map(to_i64),
+        to_i64(row.total_ns),
+        row.overhead_ns.map(to_i64),
         row.output_speed.filter(|speed| speed.is_finite()),
-        whole(row.text_events),
-        whole(row.chunks),
-        row.gap_p50_ns.map(whole),
-        row.gap_p99_ns.map(whole),
-        row.gap_max_ns.map(whole),
+        to_i64(row.text_events),
+        to_i64(row.chunks),
+        row.gap_p50_ns.map(to_i64),
+        row.gap_p99_ns.map(to_i64),
+        row.gap_max_ns.map(to_i64),
         gaps,
-        row.input_tokens_std.map(whole),
-        whole(row.output_tokens_std),
-        row.input_tokens.map(whole),
-        row.output_tokens.map(whole),
-        row.reasoning_tokens.map(whole),
-        row.cached_tokens.map(whole),
-        row.cache_write_tokens.map(whole),
+        row.input_tokens_std.map(to_i64),
+        to_i64(row.output_tokens_std),
+        row.input_tokens.map(to_i64),
+        row.output_tokens.map(to_i64),
+        row.reasoning_tokens.map(to_i64),
+        row.cached_tokens.map(to_i64),
+        row.cache_write_tokens.map(to_i64),
         row.cost_usd.filter(|cost| cost.is_finite()),
         row.cost_basis.name(),
     ])?;
     Ok(())
 }
 
-/// SQLite's integers have a sign.
-pub(crate) fn whole(count: u64) -> i64 {
+/// SQLite integers are signed: clamps larger counts.
+pub(crate) fn to_i64(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Reads columns of one row by turns; a column that holds something else than it should is an error with its name.
+/// Reads the columns of a row in order; an invalid value is an error that names the column.
 pub(crate) struct Reader<'r> {
     row: &'r Row<'r>,
     /// The columns from the second on; the first is `id`.
@@ -143,66 +143,66 @@ impl<'r> Reader<'r> {
             attempt: self.count()?,
             role: self.named(&AttemptRole::ALL, AttemptRole::name)?,
             end: self.named(&AttemptEnd::ALL, AttemptEnd::name)?,
-            won: self.truth()?,
+            won: self.boolean()?,
             started_unix_ms: self.count()?,
-            key: self.maybe_text()?,
+            key: self.opt_text()?,
             alias: self.text()?,
             lane: self.text()?,
             provider: self.text()?,
             model: self.text()?,
-            model_answered: self.maybe_text()?,
+            model_answered: self.opt_text()?,
             dialect_in: self.text()?,
             dialect_out: self.text()?,
-            stream: self.truth()?,
+            stream: self.boolean()?,
             in_flight: self.count()?,
-            connection_new: self.truth()?,
+            connection_new: self.boolean()?,
             request_bytes: self.count()?,
-            output_limit: self.maybe_count()?,
+            output_limit: self.opt_count()?,
             version: self.text()?,
-            status: self.maybe_count()?,
-            finish: self.maybe_named(&FINISH_REASONS, FinishReason::name)?,
-            failure: self.maybe_named(&FailureKind::ALL, FailureKind::name)?,
-            wait_ns: self.maybe_count()?,
-            ttfb_ns: self.maybe_count()?,
-            ttft_ns: self.maybe_count()?,
+            status: self.opt_count()?,
+            finish: self.opt_named(&FINISH_REASONS, FinishReason::name)?,
+            failure: self.opt_named(&FailureKind::ALL, FailureKind::name)?,
+            wait_ns: self.opt_count()?,
+            ttfb_ns: self.opt_count()?,
+            ttft_ns: self.opt_count()?,
             total_ns: self.count()?,
-            overhead_ns: self.maybe_count()?,
-            output_speed: self.maybe_number()?,
+            overhead_ns: self.opt_count()?,
+            output_speed: self.opt_real()?,
             text_events: self.count()?,
             chunks: self.count()?,
-            gap_p50_ns: self.maybe_count()?,
-            gap_p99_ns: self.maybe_count()?,
-            gap_max_ns: self.maybe_count()?,
+            gap_p50_ns: self.opt_count()?,
+            gap_p99_ns: self.opt_count()?,
+            gap_max_ns: self.opt_count()?,
             gaps: self.gaps()?,
-            input_tokens_std: self.maybe_count()?,
+            input_tokens_std: self.opt_count()?,
             output_tokens_std: self.count()?,
-            input_tokens: self.maybe_count()?,
-            output_tokens: self.maybe_count()?,
-            reasoning_tokens: self.maybe_count()?,
-            cached_tokens: self.maybe_count()?,
-            cache_write_tokens: self.maybe_count()?,
-            cost_usd: self.maybe_number()?,
+            input_tokens: self.opt_count()?,
+            output_tokens: self.opt_count()?,
+            reasoning_tokens: self.opt_count()?,
+            cached_tokens: self.opt_count()?,
+            cache_write_tokens: self.opt_count()?,
+            cost_usd: self.opt_real()?,
             cost_basis: self.named(&CostBasis::ALL, CostBasis::name)?,
         })
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub fn text(&mut self) -> Result<String, StoreError> {
         self.str().map(str::to_owned)
     }
 
-    /// A text.
-    pub fn maybe_text(&mut self) -> Result<Option<String>, StoreError> {
-        self.maybe_str().map(|text| text.map(str::to_owned))
+    /// An optional text.
+    pub fn opt_text(&mut self) -> Result<Option<String>, StoreError> {
+        self.opt_str().map(|text| text.map(str::to_owned))
     }
 
-    /// A text that must be there, as it lies in the row.
+    /// A required text, borrowed from the row.
     pub fn str(&mut self) -> Result<&'r str, StoreError> {
-        self.maybe_str()?.ok_or_else(|| self.damaged())
+        self.opt_str()?.ok_or_else(|| self.damaged())
     }
 
-    /// A text, as it lies in the row.
-    pub fn maybe_str(&mut self) -> Result<Option<&'r str>, StoreError> {
+    /// An optional text, borrowed from the row.
+    pub fn opt_str(&mut self) -> Result<Option<&'r str>, StoreError> {
         match self.take()? {
             ValueRef::Null => Ok(None),
             ValueRef::Text(bytes) => std::str::from_utf8(bytes).map(Some).map_err(|_| self.damaged()),
@@ -210,13 +210,13 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// A count that must be there.
+    /// A required count.
     pub fn count<N: TryFrom<i64>>(&mut self) -> Result<N, StoreError> {
-        self.maybe_count()?.ok_or_else(|| self.damaged())
+        self.opt_count()?.ok_or_else(|| self.damaged())
     }
 
-    /// A count.
-    pub fn maybe_count<N: TryFrom<i64>>(&mut self) -> Result<Option<N>, StoreError> {
+    /// An optional count.
+    pub fn opt_count<N: TryFrom<i64>>(&mut self) -> Result<Option<N>, StoreError> {
         match self.take()? {
             ValueRef::Null => Ok(None),
             ValueRef::Integer(value) => N::try_from(value).map(Some).map_err(|_| self.damaged()),
@@ -224,8 +224,8 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// A number with a fraction.
-    pub fn maybe_number(&mut self) -> Result<Option<f64>, StoreError> {
+    /// An optional real number.
+    pub fn opt_real(&mut self) -> Result<Option<f64>, StoreError> {
         match self.take()? {
             ValueRef::Null => Ok(None),
             ValueRef::Real(value) => Ok(Some(value)),
@@ -234,7 +234,7 @@ impl<'r> Reader<'r> {
     }
 
     /// 0 or 1.
-    pub fn truth(&mut self) -> Result<bool, StoreError> {
+    pub fn boolean(&mut self) -> Result<bool, StoreError> {
         match self.count::<i64>()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -242,13 +242,13 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// One of some names that must be there.
+    /// A required enum value.
     pub fn named<T: Copy>(&mut self, all: &[T], name: fn(T) -> &'static str) -> Result<T, StoreError> {
-        self.maybe_named(all, name)?.ok_or_else(|| self.damaged())
+        self.opt_named(all, name)?.ok_or_else(|| self.damaged())
     }
 
-    /// One of some names.
-    pub fn maybe_named<T: Copy>(&mut self, all: &[T], name: fn(T) -> &'static str) -> Result<Option<T>, StoreError> {
+    /// An optional enum value.
+    pub fn opt_named<T: Copy>(&mut self, all: &[T], name: fn(T) -> &'static str) -> Result<Option<T>, StoreError> {
         match self.take()? {
             ValueRef::Null => Ok(None),
             ValueRef::Text(found) => {
@@ -269,7 +269,7 @@ impl<'r> Reader<'r> {
         self.row.get_ref(self.next).map_err(|error| StoreError::of(self.path, &error))
     }
 
-    /// About the column that was taken last.
+    /// An error for the column read last.
     fn damaged(&self) -> StoreError {
         let value = match self.row.get::<_, Value>(self.next) {
             Ok(Value::Null) => "nothing".to_owned(),

@@ -1,7 +1,4 @@
-//! The form of the database, version by version.
-//!
-//! It refuses to know what rows mean. Invariant: a migration that was released is never changed; a newer form than the last
-//! is refused.
+//! The database schema and its migrations. Invariant: a released migration is never changed; a newer schema is rejected.
 
 /// SQLite's `application_id` of a log: "tkrt".
 pub(crate) const APPLICATION_ID: i32 = 0x746b_7274;
@@ -9,10 +6,10 @@ pub(crate) const APPLICATION_ID: i32 = 0x746b_7274;
 /// The newest version; SQLite's `user_version` holds that of a file.
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
-/// What leads from each version to the next, beginning with nothing.
+/// Migrations from each version to the next, starting with an empty file.
 pub(crate) const MIGRATIONS: [&str; 1] = [VERSION_1];
 
-/// Times are whole nanoseconds, money is USD, speeds are tokens per second, truth is 0 or 1, absent is NULL.
+/// Times are whole nanoseconds, money is USD, speeds are tokens per second, booleans are 0 or 1, absent is NULL.
 const VERSION_1: &str = "
 CREATE TABLE attempts (
     id INTEGER PRIMARY KEY,

@@ -1,7 +1,7 @@
 //! The log in one SQLite file.
 //!
-//! It refuses to know threads and batches. Invariant: a file that is not a log of a known version is refused before anything
-//! is written to it; rows of one `append` are in it all or not at all.
+//! Invariant: a file that is not a log of a supported version is rejected before anything is written to it; the rows of one `append` are
+//! committed together or not at all.
 
 use crate::row::{COLUMNS, Reader, insert, insert_sql};
 use crate::schema::{APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION};
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use tokrate_core::Span;
 use tokrate_meter::Attempt;
 
-/// How long a lock of another process is waited for, unless it is said otherwise.
-const PATIENCE: Span = Span::from_secs(5);
-/// The write-ahead log is cut to this size when its pages have gone into the file (bytes).
-const WAL_BYTES: u32 = 16 << 20;
-/// So many free pages are given back to the disk after a step of pruning.
+/// Default busy timeout: how long to wait for a lock of another process.
+const LOCK_TIMEOUT: Span = Span::from_secs(5);
+/// The WAL is truncated to this size after a checkpoint (bytes).
+const MAX_WAL_BYTES: u32 = 16 << 20;
+/// Free pages returned to the file system after each step of pruning.
 const VACUUM_PAGES: u32 = 512;
 
 /// A log in a SQLite file.
@@ -29,34 +29,33 @@ pub struct Sqlite {
 
 /// Where committed rows are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Settled {
-    /// In the database; the `-wal` may go.
-    All,
-    /// Some are in the `-wal` only, or it cannot be said.
-    NotAll,
+pub(crate) enum CheckpointState {
+    /// All are in the database; the `-wal` is not needed.
+    Complete,
+    /// Some are only in the `-wal`, or it is unknown.
+    Incomplete,
 }
 
 impl Sqlite {
-    /// Opens a log for writing; creates the file if there is none, and brings an older form up to date.
+    /// Opens a log for writing; creates the file if there is none, and migrates an older schema.
     ///
     /// # Errors
-    /// When the file is something else, is of a newer form, or cannot be used; it is then left as it was.
+    /// When the file is not a log, has a newer schema, or cannot be used; it is then left unchanged.
     pub fn open(path: &Path) -> Result<Sqlite, StoreError> {
-        Sqlite::open_patient(path, PATIENCE)
+        Sqlite::open_with_timeout(path, LOCK_TIMEOUT)
     }
 
-    /// The same, waiting so long for a lock of another process, now and later.
-    pub(crate) fn open_patient(path: &Path, patience: Span) -> Result<Sqlite, StoreError> {
-        refuse_other_places(path)?;
+    /// The same with another busy timeout.
+    pub(crate) fn open_with_timeout(path: &Path, lock_timeout: Span) -> Result<Sqlite, StoreError> {
+        check_path(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let mut store = Sqlite::connect(path, flags, patience)?;
+        let mut store = Sqlite::connect(path, flags, lock_timeout)?;
         let version = store.version()?;
         store.prepare(version).map_err(|error| StoreError::of(path, &error))?;
         Ok(store)
     }
 
-    /// Opens a log for reading only; it never waits for the one who writes. A file of an older form is brought up to date
-    /// first.
+    /// Opens a log read-only; it never waits for the writer. An older schema is migrated first.
     ///
     /// # Errors
     /// When there is no such file, or it is no log of a known form.
@@ -64,8 +63,8 @@ impl Sqlite {
         if !path.exists() {
             return Err(StoreError::Missing { path: path.to_owned() });
         }
-        refuse_other_places(path)?;
-        let reader = || Sqlite::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, PATIENCE);
+        check_path(path)?;
+        let reader = || Sqlite::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, LOCK_TIMEOUT);
         let store = reader()?;
         if store.version()? == SCHEMA_VERSION {
             return Ok(store);
@@ -80,7 +79,7 @@ impl Sqlite {
         &self.path
     }
 
-    /// The version of the file's form.
+    /// The schema version of the file.
     ///
     /// # Errors
     /// When it is newer than this program knows, or the file is no log.
@@ -102,21 +101,21 @@ impl Sqlite {
         }
     }
 
-    /// Limits the file to about so many bytes; rows that do not fit are refused as on a full disk.
+    /// Limits the size of the file; rows that do not fit fail as on a full disk.
     ///
     /// # Errors
     /// When SQLite refuses the limit.
-    pub fn limit(&mut self, most_bytes: u64) -> Result<(), StoreError> {
+    pub fn limit(&mut self, max_bytes: u64) -> Result<(), StoreError> {
         let set = || -> rusqlite::Result<()> {
             let page: i64 = self.connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-            let pages = (most_bytes / page.unsigned_abs().max(1)).clamp(1, 0xffff_fffe);
-            // Setting it answers with the limit that holds now, which may be larger than asked for: the file's size.
+            let pages = (max_bytes / page.unsigned_abs().max(1)).clamp(1, 0xffff_fffe);
+            // The pragma returns the effective limit, which is at least the current size of the file.
             self.connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
         };
         set().map_err(|error| self.error(&error))
     }
 
-    /// Runs SQLite's own check of the file; `None` if it is sound, else what is wrong.
+    /// Runs SQLite's integrity check; `None` if the file is sound.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -150,18 +149,18 @@ impl Sqlite {
         self.connection.last_insert_rowid()
     }
 
-    /// Whether every committed row is in the database itself; looks without waiting and changes nothing.
-    pub(crate) fn settled(&self) -> Settled {
+    /// Whether all committed rows are in the database itself. Neither waits nor checkpoints.
+    pub(crate) fn checkpoint_state(&self) -> CheckpointState {
         let pages = self
             .connection
             .query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
         match pages {
-            Ok((in_wal, carried_over)) if in_wal == carried_over => Settled::All,
-            _ => Settled::NotAll,
+            Ok((in_wal, checkpointed)) if in_wal == checkpointed => CheckpointState::Complete,
+            _ => CheckpointState::Incomplete,
         }
     }
 
-    /// Carries all rows of the `-wal` over into the database and empties it.
+    /// Checkpoints the `-wal` completely and truncates it.
     ///
     /// # Errors
     /// When another process still reads from it, or the disk refuses.
@@ -173,18 +172,18 @@ impl Sqlite {
         }
     }
 
-    /// From now on, closing it carries nothing over from the `-wal` and removes nothing.
+    /// Disables the checkpoint at close, which would also remove the `-wal`.
     pub(crate) fn abandon(&self) {
         let setting = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         // It only fails for a connection that is closed.
         let _ = self.connection.set_db_config(setting, true);
     }
 
-    fn connect(path: &Path, flags: OpenFlags, patience: Span) -> Result<Sqlite, StoreError> {
+    fn connect(path: &Path, flags: OpenFlags, lock_timeout: Span) -> Result<Sqlite, StoreError> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = || -> rusqlite::Result<Connection> {
             let connection = Connection::open_with_flags(path, flags)?;
-            connection.busy_timeout(patience.as_duration())?;
+            connection.busy_timeout(lock_timeout.as_duration())?;
             connection.set_prepared_statement_cache_capacity(16);
             Ok(connection)
         };
@@ -192,7 +191,7 @@ impl Sqlite {
         Ok(Sqlite { connection, path: path.to_owned() })
     }
 
-    /// Settings of a writer, and the migrations that are missing.
+    /// Applies the settings of a writer and pending migrations.
     fn prepare(&mut self, version: u32) -> rusqlite::Result<()> {
         let connection = &mut self.connection;
         if version == 0 {
@@ -202,12 +201,12 @@ impl Sqlite {
         }
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
-        connection.pragma_update_and_check(None, "journal_size_limit", WAL_BYTES, |_| Ok(()))?;
+        connection.pragma_update_and_check(None, "journal_size_limit", MAX_WAL_BYTES, |_| Ok(()))?;
         if version == SCHEMA_VERSION {
             return Ok(());
         }
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Another process may have been faster.
+        // Another process may have migrated meanwhile.
         let version: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
         for migration in MIGRATIONS.iter().skip(version as usize) {
             transaction.execute_batch(migration)?;
@@ -251,7 +250,7 @@ impl Store for Sqlite {
     fn prune(&mut self, before_unix_ms: u64, most: u64) -> Result<u64, StoreError> {
         let sql = "DELETE FROM attempts WHERE id IN \
                    (SELECT id FROM attempts WHERE started_unix_ms < ? ORDER BY started_unix_ms LIMIT ?)";
-        let bound = [before_unix_ms, most].map(crate::row::whole);
+        let bound = [before_unix_ms, most].map(crate::row::to_i64);
         let prune = || -> rusqlite::Result<usize> {
             let removed = self.connection.prepare_cached(sql)?.execute(bound)?;
             if removed > 0 {
@@ -302,7 +301,7 @@ impl Sqlite {
         names.into_iter().map(attempts).collect()
     }
 
-    /// Hands the columns of each row that a query asks for to `each`, in the query's order.
+    /// Passes the columns of each matching row to `each`, in the query's order.
     pub(crate) fn visit(
         &self,
         columns: &'static [&'static str],
@@ -338,13 +337,13 @@ impl Sqlite {
     }
 }
 
-/// Says what SQLite would only call "unable to open". The file is looked at and not opened: on POSIX, closing a file drops every
-/// lock that the process holds on it, those of SQLite's other connections too. What is in it SQLite says itself, at the first read.
-fn refuse_other_places(path: &Path) -> Result<(), StoreError> {
+/// Explains what SQLite would only call "unable to open". Uses `stat` and does not open the file: on POSIX, closing a file drops
+/// all locks that the process holds on it, including those of other SQLite connections.
+fn check_path(path: &Path) -> Result<(), StoreError> {
     let refuse = |message: &str| Err(StoreError::Open { path: path.to_owned(), message: message.to_owned() });
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => refuse("it is a folder"),
-        Ok(found) if !found.is_file() => refuse("it is no ordinary file"),
+        Ok(found) if !found.is_file() => refuse("it is not a regular file"),
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

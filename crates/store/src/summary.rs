@@ -1,7 +1,7 @@
-//! What a group of rows comes to: counts, exact percentiles, tokens, money, and what was mixed.
+//! Aggregates a group of rows: counts, exact percentiles, tokens, cost, and the conditions that were mixed.
 //!
-//! It refuses to know how it is shown. Invariant: every row of the query is in exactly one group; a percentile is the nearest
-//! rank of the values themselves; what differs between the rows of a group stands in its [`Mixture`].
+//! Invariant: every row of the query is in exactly one group; a percentile is the nearest rank of the values themselves; conditions that
+//! differ within a group are listed in its [`Mixture`].
 
 use crate::{Query, Sqlite, StoreError};
 use serde_json::{Value, json};
@@ -149,10 +149,10 @@ pub(crate) fn summarise(store: &Sqlite, query: &Query, by: Grouping) -> Result<V
 impl Group {
     fn take(&mut self, lane: &str, mut row: crate::row::Reader<'_>) -> Result<(), StoreError> {
         let end = row.named(&AttemptEnd::ALL, AttemptEnd::name)?;
-        let failure = row.maybe_named(&FailureKind::ALL, FailureKind::name)?;
-        let ttft: Option<u64> = row.maybe_count()?;
-        let speed = row.maybe_number()?;
-        let (reported, counted): (Option<u64>, Option<u64>) = (row.maybe_count()?, row.maybe_count()?);
+        let failure = row.opt_named(&FailureKind::ALL, FailureKind::name)?;
+        let ttft: Option<u64> = row.opt_count()?;
+        let speed = row.opt_real()?;
+        let (reported, counted): (Option<u64>, Option<u64>) = (row.opt_count()?, row.opt_count()?);
         self.attempts += 1;
         *self.ends.entry(end).or_default() += 1;
         if end == AttemptEnd::Failed {
@@ -163,9 +163,9 @@ impl Group {
         self.ttft_ns.extend(ttft);
         self.tpot_ms.extend(speed.filter(|speed| *speed > 0.0).map(|speed| 1e3 / speed));
         self.input_tokens += reported.or(counted).unwrap_or(0);
-        self.output_tokens += row.maybe_count::<u64>()?.unwrap_or(0);
+        self.output_tokens += row.opt_count::<u64>()?.unwrap_or(0);
         self.output_tokens_std += row.count::<u64>()?;
-        let cost = row.maybe_number()?;
+        let cost = row.opt_real()?;
         let basis = row.named(&CostBasis::ALL, CostBasis::name)?;
         self.cost_usd += cost.unwrap_or(0.0);
         self.cost_unknown += u64::from(cost.is_none() && basis != CostBasis::Free);
@@ -245,9 +245,9 @@ impl Summary {
 impl Mixture {
     fn take(&mut self, lane: &str, mut row: crate::row::Reader<'_>) -> Result<(), StoreError> {
         let model = row.str()?;
-        let answered = row.maybe_str()?.filter(|answered| *answered != model);
+        let answered = row.opt_str()?.filter(|answered| *answered != model);
         let (client, other) = (row.str()?, row.str()?);
-        self.stream.insert(row.truth()?);
+        self.stream.insert(row.boolean()?);
         let in_flight: u32 = row.count()?;
         let (least, most) = self.in_flight.unwrap_or((in_flight, in_flight));
         self.in_flight = Some((least.min(in_flight), most.max(in_flight)));

@@ -26,7 +26,7 @@ const STAMP: Stamp = Stamp { number: 1, seconds: 1 };
 /// Panics if a property does not hold.
 pub fn run(input: &[u8]) {
     let Some((&[kind, cut, fine], body)) = input.split_first_chunk::<3>() else { return };
-    let service = Service { on_refuse: OnRefuse::default(), without_tree: kind & 0x40 != 0, asks_model: false };
+    let service = Service { on_refuse: OnRefuse::default(), without_tree: kind & 0x40 != 0, has_fallback: false };
     if kind & 0x80 != 0 {
         let text = text(body);
         let cut = text.floor_char_boundary(usize::from(cut) << 4 | usize::from(fine) & 15);

@@ -44,7 +44,7 @@ impl Body for Echoed {
 impl Handler for Echo {
     type Body = Echoed;
 
-    fn refusal(&self, _: &Request<RequestBody>, _: http::StatusCode, message: &str) -> Vec<u8> {
+    fn error_body(&self, _: &Request<RequestBody>, _: http::StatusCode, message: &str) -> Vec<u8> {
         message.as_bytes().to_vec()
     }
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokrate_apply_host::mcp::{Called, Cancelled, Incoming, Server, Tool};
+use tokrate_apply_host::mcp::{Cancelled, Incoming, Server, Tool, ToolResult};
 
 /// Cancelled requests that may be remembered, whatever comes.
 const CANCELLED_MOST: usize = 256;
@@ -20,9 +20,9 @@ impl Tool for Repeats {
         json!({"name": "edit_file"})
     }
 
-    fn call(&self, arguments: &Value, cancelled: &dyn Fn() -> bool) -> Result<Called, String> {
+    fn call(&self, arguments: &Value, cancelled: &dyn Fn() -> bool) -> Result<ToolResult, String> {
         let path = arguments["path"].as_str().ok_or("`path` is missing")?;
-        Ok(Called { text: path.to_owned(), word: "deterministic", is_error: cancelled() })
+        Ok(ToolResult { text: path.to_owned(), word: "deterministic", is_error: cancelled() })
     }
 }
 
@@ -34,7 +34,7 @@ pub fn run(input: &[u8]) {
         let incoming = Incoming::read(line);
         cancelled.watch(&incoming);
         assert!(cancelled.count() <= CANCELLED_MOST);
-        let before: Vec<Value> = requests(&incoming).filter(|id| cancelled.holds(id)).collect();
+        let before: Vec<Value> = requests(&incoming).filter(|id| cancelled.contains(id)).collect();
         let answer = server.answer(&incoming);
         if let Some(answer) = &answer {
             assert!(!answer.contains('\n'), "an answer is a line");

@@ -1,6 +1,6 @@
 //! The server over loopback: limits, the end, many at once.
 //!
-//! It refuses to know what is in answers; the service's own tests do. Invariant: nothing is waited for without a bound.
+//! The content of answers is tested with the service. Invariant: nothing is waited for without a bound.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -111,7 +111,7 @@ fn a_body_that_does_not_come_is_not_waited_for() {
 
 #[test]
 fn memory_for_open_requests_is_bounded() {
-    let server = Running::start(|config| config.held_bytes_most = 1000);
+    let server = Running::start(|config| config.max_buffered_bytes = 1000);
     let mut waiting = server.connect();
     waiting
         .write_all(b"POST /v1/code/apply HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\nexpect: 100-continue\r\ncontent-length: 900\r\n\r\n")

@@ -1,6 +1,6 @@
 //! Requests and their answers, without sockets.
 //!
-//! It refuses to know how edits are located: every edit here names one place, or plainly two or none.
+//! How edits are located is tested with the engine: every edit here names one place, or plainly two or none.
 
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
@@ -32,13 +32,13 @@ fn post(target: &str, body: &Value) -> Reply {
     Service::default().answer(&head(Method::POST, target), body.to_string().as_bytes(), STAMP)
 }
 
-fn chat(update: &str, further: &Value) -> Reply {
-    chat_at("/v1/chat/completions", update, further)
+fn chat(update: &str, extra: &Value) -> Reply {
+    chat_at("/v1/chat/completions", update, extra)
 }
 
-fn chat_at(target: &str, update: &str, further: &Value) -> Reply {
+fn chat_at(target: &str, update: &str, extra: &Value) -> Reply {
     let mut body = json!({"model": "morph-v3-fast", "messages": [{"role": "user", "content": content(update)}]});
-    for (name, value) in further.as_object().into_iter().flatten() {
+    for (name, value) in extra.as_object().into_iter().flatten() {
         body[name] = value.clone();
     }
     post(target, &body)
@@ -176,9 +176,9 @@ fn the_original_is_given_only_on_request_and_never_silently() {
         let body = json!({"model": "auto", "messages": [{"role": "user", "content": content(&ambiguous())}]});
         Service::default().answer(&head, body.to_string().as_bytes(), STAMP)
     };
-    let usual = Service { on_refuse: OnRefuse::Original, ..Service::default() };
+    let default = Service { on_refuse: OnRefuse::Original, ..Service::default() };
     let body_of = json!({"model": "auto", "messages": [{"role": "user", "content": content(&ambiguous())}]});
-    let by_default = usual.answer(&head(Method::POST, "/v1/chat/completions"), body_of.to_string().as_bytes(), STAMP);
+    let by_default = default.answer(&head(Method::POST, "/v1/chat/completions"), body_of.to_string().as_bytes(), STAMP);
     for reply in [
         chat(&ambiguous(), &json!({"on_refuse": "original"})),
         chat_at("/v1/chat/completions?on_refuse=original", &ambiguous(), &json!({})),

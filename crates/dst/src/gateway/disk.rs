@@ -64,7 +64,7 @@ impl Disk {
             let count = gone.len() as u64;
             kept.moved.extend(gone);
             kept.failures += 1;
-            return Err(StoreError::Displaced { path, what: "it was moved", gone: count });
+            return Err(StoreError::Displaced { path, what: "it was moved", lost_rows: count });
         }
         let active =
             |outage: &&DiskOutage| outage.from <= now && now < outage.until && outage.fault != DiskFault::Moved;

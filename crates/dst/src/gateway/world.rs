@@ -20,7 +20,7 @@ use tokrate_core::{Rng, Span, Tick};
 use tokrate_gateway::Spending;
 use tokrate_gateway::simulation::{HeldResources, SimulatedGateway, Totals};
 use tokrate_net::server::{Accept, Incoming};
-use tokrate_net::{Clock, Dial, Target, WallHands};
+use tokrate_net::{Clock, Dial, Target, WallClockControl};
 use tokrate_store::{Log, LogConfig, LogCounts, LogDriver};
 
 /// Interval of the log writer, as in its thread when rows wait.
@@ -65,7 +65,7 @@ pub struct GatewayHistory {
 pub(super) struct World {
     pub scenario: GatewayScenario,
     pub clock: Clock,
-    pub wall: WallHands,
+    pub wall: WallClockControl,
     pub served: RefCell<Vec<ServedRequest>>,
     pub outcomes: RefCell<Vec<Outcome>>,
     /// Accept queue of each gateway thread.
@@ -204,7 +204,7 @@ fn open_log(scenario: &GatewayScenario, clock: Clock, kept: &Rc<RefCell<StoredRo
     let disk = Disk { clock, outages: scenario.disk.clone(), kept: Rc::clone(kept) };
     let config = LogConfig {
         queue_rows: scenario.queue_rows,
-        held_rows: scenario.queue_rows,
+        max_held_rows: scenario.queue_rows,
         batch_rows: 4,
         wall_clock: Arc::new(move || clock.wall_nanos() / 1_000_000),
         ..LogConfig::new("/simulated/log.db")
@@ -216,14 +216,14 @@ fn open_log(scenario: &GatewayScenario, clock: Clock, kept: &Rc<RefCell<StoredRo
 async fn write_log(driver: Driver) {
     loop {
         tokio::time::sleep(LOG_INTERVAL.as_duration()).await;
-        driver.borrow_mut().turn();
+        driver.borrow_mut().step();
     }
 }
 
 /// Closes the log: writes are retried for a while, then the remaining rows are lost.
 async fn close_log(log: &Log, driver: &Driver) -> LogCounts {
     for _ in 0..CLOSE_ATTEMPTS {
-        driver.borrow_mut().turn();
+        driver.borrow_mut().step();
         if log.counts().waiting == 0 {
             break;
         }

@@ -23,7 +23,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::{Span, Tick};
-use tokrate_net::server::{BodyError, ConnectionTap, Handler, HeldBody, RequestBody, hold_body};
+use tokrate_net::server::{BodyError, BufferedBody, ConnectionTap, Handler, RequestBody, buffer_body};
 use tokrate_route::Mode;
 use tokrate_wire::{Dialect, Glance, Routed, Shape, encode_refusal};
 
@@ -57,11 +57,11 @@ impl Handler for Ingress {
         }
     }
 
-    fn send_limit(&self) -> Option<Span> {
+    fn write_timeout(&self) -> Option<Span> {
         Some(self.worker.plan().limits.send)
     }
 
-    fn refusal(&self, head: &http::Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
+    fn error_body(&self, head: &http::Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
         let path = head.uri().path_and_query().map_or("/", |path| path.as_str());
         let dialect = error_dialect(&Route::of(head.method(), path), head.headers());
         self.refused(status, message);
@@ -90,7 +90,7 @@ impl Ingress {
         // Limits on calls are checked before any of the body is held.
         let key = credentials.admit_call(&self.worker.shared)?;
         let mut open = OpenCall::begin(&self.worker.shared, plan.limits.calls)?;
-        let HeldBody { bytes: body, share } = self.read_request(&plan, &head.headers, body).await?;
+        let BufferedBody { bytes: body, share } = self.read_request(&plan, &head.headers, body).await?;
         open.hold(share);
         let received = ReceivedRequest { credentials, key, routed, head, body, at: tap.read_at() };
         let (account, mode) = self.account(plan, received, open)?;
@@ -104,7 +104,7 @@ impl Ingress {
         plan: &Plan,
         headers: &HeaderMap,
         body: RequestBody,
-    ) -> Result<HeldBody, ErrorResponse> {
+    ) -> Result<BufferedBody, ErrorResponse> {
         let limit = plan.limits.request_bytes;
         let too_large = || {
             let message =
@@ -115,7 +115,7 @@ impl Ingress {
         if length.is_some_and(|length| length > limit) {
             return Err(too_large());
         }
-        let reading = hold_body(body, limit, &self.worker.shared.bodies);
+        let reading = buffer_body(body, limit, &self.worker.shared.bodies);
         match tokio::time::timeout(plan.limits.body.as_duration(), reading).await {
             Ok(Ok(body)) => Ok(body),
             Ok(Err(BodyError::TooLarge)) => Err(too_large()),
@@ -123,7 +123,7 @@ impl Ingress {
             Ok(Err(BodyError::TooSlow)) => {
                 Err(ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, "the request body arrived too slowly"))
             }
-            Ok(Err(BodyError::NoRoom)) => Err(ErrorResponse::bodies_full()),
+            Ok(Err(BodyError::OverBudget)) => Err(ErrorResponse::bodies_full()),
             Err(_) => {
                 let message = format!("the request body did not arrive within {}", plan.limits.body);
                 Err(ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, message))
@@ -213,7 +213,7 @@ pub(crate) fn admit(plan: &Plan, route: Route, head: &Parts, tap: &ConnectionTap
     }
     let credentials = Credentials::of(plan, head)?;
     if credentials.is_authenticated() {
-        tap.shows_key();
+        tap.mark_authenticated();
     }
     match route {
         Route::Generate(routed) => Ok(Admission::Call(credentials, Some(routed))),

@@ -108,8 +108,8 @@ impl Snapshot {
         let log = shared.log.as_ref().map(|log| LogStatus {
             path: log.path().display().to_string(),
             counts: log.counts(),
-            error: log.trouble(),
-            is_healthy: log.is_well(),
+            error: log.failure(),
+            is_healthy: log.is_healthy(),
         });
         Snapshot {
             now_unix_ms: shared.clock.wall_nanos() / 1_000_000,

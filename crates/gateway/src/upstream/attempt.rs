@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 use tokrate_core::{EventBatch, FailureKind, Oddity, Span, Tick};
 use tokrate_meter::{AttemptRole, Ending, LiveNumbers};
 use tokrate_net::{Client, ConnectionUse, Exchange, Limits, Outgoing};
-use tokrate_probe::{REFUSAL_BYTES_MOST, deliver};
+use tokrate_probe::{MAX_ERROR_BODY_BYTES, deliver};
 use tokrate_route::AttemptFailure;
 use tokrate_wire::Dialect;
 
@@ -204,7 +204,7 @@ impl Attempt {
 
     /// Whether a refusal is complete and can be passed on. Half of an error document cannot be parsed by any client.
     pub fn has_whole_refusal(&self) -> bool {
-        self.is_complete && self.body.borrow().answer.refusal_body().len() < REFUSAL_BYTES_MOST
+        self.is_complete && self.body.borrow().answer.refusal_body().len() < MAX_ERROR_BODY_BYTES
     }
 
     /// The failure, to be remembered with the lane.

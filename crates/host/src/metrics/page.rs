@@ -1,6 +1,6 @@
-//! The page of metrics in Prometheus' text format.
+//! The metrics page in Prometheus' text format.
 //!
-//! It refuses to count. Invariant: every name stands once, with the series of all providers that have it below.
+//! Invariant: every name appears once, with the series of all its providers below.
 //!
 //! Names: vLLM `vllm/v1/metrics/loggers.py`, SGLang `python/sglang/srt/metrics/collector.py`, TGI
 //! `docs/source/reference/metrics.md`, llama.cpp `tools/server/README.md`, as of November 2026. Format:
@@ -11,7 +11,7 @@ use std::fmt::Write;
 use tokrate_core::FinishReason;
 
 /// One provider on a page.
-pub(crate) struct Shown<'a> {
+pub(crate) struct ProviderMetrics<'a> {
     pub names: MetricNames,
     /// What its series are labelled with; engines that name no model still do where several share a page.
     pub model: &'a str,
@@ -22,8 +22,8 @@ pub(crate) struct Shown<'a> {
 /// Where a metric's values come from.
 #[derive(Clone, Copy)]
 enum Source {
-    Gauge(fn(&Shown<'_>) -> f64),
-    Counter(fn(&Shown<'_>) -> f64),
+    Gauge(fn(&ProviderMetrics<'_>) -> f64),
+    Counter(fn(&ProviderMetrics<'_>) -> f64),
     /// A counter with a series for every reason to finish.
     Finished,
     Histogram(fn(&Meter) -> &Histogram),
@@ -116,7 +116,7 @@ const INPUT_LENGTHS: Source = Source::Histogram(|meter| &meter.input_lengths);
 const OUTPUT_LENGTHS: Source = Source::Histogram(|meter| &meter.output_lengths);
 
 /// The page of these providers.
-pub(crate) fn page(providers: &[Shown<'_>]) -> String {
+pub(crate) fn page(providers: &[ProviderMetrics<'_>]) -> String {
     let mut text = String::new();
     for names in MetricNames::ALL {
         let rows = match names {
@@ -126,7 +126,7 @@ pub(crate) fn page(providers: &[Shown<'_>]) -> String {
             MetricNames::Tgi => TGI,
             MetricNames::LlamaCpp => LLAMA_CPP,
         };
-        let shown: Vec<(String, &Shown<'_>)> = providers
+        let shown: Vec<(String, &ProviderMetrics<'_>)> = providers
             .iter()
             .filter(|provider| provider.names == names)
             .map(|provider| (labels_of(provider, providers.len() > 1), provider))
@@ -140,7 +140,7 @@ pub(crate) fn page(providers: &[Shown<'_>]) -> String {
 }
 
 /// The labels that every series of a provider has.
-fn labels_of(provider: &Shown<'_>, shared: bool) -> String {
+fn labels_of(provider: &ProviderMetrics<'_>, shared: bool) -> String {
     let model = provider.model.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     match provider.names {
         MetricNames::Vllm => format!("engine=\"0\",model_name=\"{model}\""),
@@ -150,7 +150,11 @@ fn labels_of(provider: &Shown<'_>, shared: bool) -> String {
     }
 }
 
-fn write_metric((name, help, source): Row, shown: &[(String, &Shown<'_>)], text: &mut String) -> std::fmt::Result {
+fn write_metric(
+    (name, help, source): Row,
+    shown: &[(String, &ProviderMetrics<'_>)],
+    text: &mut String,
+) -> std::fmt::Result {
     let kind = match source {
         Source::Gauge(_) => "gauge",
         Source::Counter(_) | Source::Finished => "counter",

@@ -26,7 +26,7 @@ fn played(faults: &Faults) -> (Meter, Stats) {
     };
     let ids: Vec<_> = (0..3).map(|_| engine.submit(Tick::ZERO, request.clone()).expect("taken")).collect();
     engine.cancel(Tick::ZERO, ids[2]);
-    let (mut meter, mut pulses) = (Meter::default(), vec![Pulse::default(); 3]);
+    let (mut meter, mut pulses) = (Meter::default(), vec![RequestProgress::default(); 3]);
     let mut due = Vec::new();
     while let Some(at) = engine.wake_at() {
         engine.poll(at, &mut due);
@@ -39,7 +39,7 @@ fn played(faults: &Faults) -> (Meter, Stats) {
 
 fn shown(names: MetricNames) -> String {
     let (meter, stats) = played(&Faults::default());
-    page(&[Shown { names, model: "a \"model\"", meter: &meter, stats }])
+    page(&[ProviderMetrics { names, model: "a \"model\"", meter: &meter, stats }])
 }
 
 /// The value of a line that begins so.
@@ -75,7 +75,7 @@ fn hidden_tokens_are_counted_as_made() {
     let mut faults = Faults::default();
     faults.set("hidden_reasoning").expect("a fault");
     let (meter, stats) = played(&faults);
-    let page = page(&[Shown { names: MetricNames::LlamaCpp, model: "m", meter: &meter, stats }]);
+    let page = page(&[ProviderMetrics { names: MetricNames::LlamaCpp, model: "m", meter: &meter, stats }]);
     assert_eq!(value(&page, "llamacpp:tokens_predicted_total "), 10.0);
     assert!((value(&page, "llamacpp:tokens_predicted_seconds_total ") - 0.016).abs() < 1e-12);
     assert_eq!(value(&page, "llamacpp:n_decode_total "), 6.0);
@@ -99,7 +99,7 @@ fn every_family_has_a_page_of_its_own_names() {
 #[test]
 fn providers_share_a_name_and_keep_their_series_apart() {
     let (meter, stats) = played(&Faults::default());
-    let provider = |model| Shown { names: MetricNames::Tgi, model, meter: &meter, stats };
+    let provider = |model| ProviderMetrics { names: MetricNames::Tgi, model, meter: &meter, stats };
     let page = page(&[provider("fast/m"), provider("slow/m")]);
     assert_eq!(page.matches("# TYPE tgi_queue_size gauge").count(), 1);
     assert!(page.contains("tgi_request_success{model_name=\"slow/m\"} 2\n"), "{page}");

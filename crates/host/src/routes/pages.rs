@@ -1,23 +1,21 @@
-//! Pages that need no engine: health, lists of models, what an engine says of itself, metrics.
-//!
-//! It refuses to know requests to models. Invariant: a page is built from the configuration and the counts alone.
+//! Pages that need no engine: health, model lists, version, metrics. Invariant: a page depends only on configuration and counters.
 
-use super::{Refused, Routes, Served, with_type};
+use super::{ErrorResponse, Routes, ServedProvider, with_type};
 use crate::body::AnswerBody;
-use crate::config::Guise;
-use crate::metrics::{MetricNames, Shown, page};
+use crate::config::EmulatedEngine;
+use crate::metrics::{MetricNames, ProviderMetrics, page};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
-/// What the engines that this one poses as say when they are asked for their version.
+/// Version reported in place of that of the emulated engine.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Prometheus' text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 impl Routes {
-    pub(super) fn page(&self, head: &Parts) -> Result<Response<AnswerBody>, Refused> {
+    pub(super) fn page(&self, head: &Parts) -> Result<Response<AnswerBody>, ErrorResponse> {
         let path = head.uri.path();
         if path == "/health" || path == "/v1/health" {
             return Ok(as_json(&json!({"status": "ok"})));
@@ -27,44 +25,47 @@ impl Routes {
             "/v1beta/models" => Routes::gemini_models,
             "/api/tags" => Routes::ollama_models,
             "/version" => |_: &Routes| json!({"version": VERSION}),
-            // By these two pages clients tell which engine it is: they are there only where one poses as that engine.
-            "/api/version" if self.poses_as(Guise::Ollama) => |_: &Routes| json!({"version": VERSION}),
-            "/props" if self.poses_as(Guise::LlamaCpp) => Routes::props,
+            // Clients detect the engine by these two pages, so that only the emulated engine has them.
+            "/api/version" if self.emulates(EmulatedEngine::Ollama) => |_: &Routes| json!({"version": VERSION}),
+            "/props" if self.emulates(EmulatedEngine::LlamaCpp) => Routes::props,
             "/metrics" => return self.metrics(),
             path => {
                 let message = format!(
                     "there is no {path}; try POST /v1/chat/completions or another dialect's path, GET /v1/models or \
                      GET /metrics"
                 );
-                return Err(Refused(StatusCode::NOT_FOUND, message));
+                return Err(ErrorResponse(StatusCode::NOT_FOUND, message));
             }
         };
-        if let Some(own) = self.own {
-            self.house.providers[own].check_key(head)?;
+        if let Some(index) = self.provider_index {
+            self.shared.providers[index].check_key(head)?;
         }
         if head.method != Method::GET {
-            return Err(Refused(StatusCode::METHOD_NOT_ALLOWED, format!("{path} is not asked with this method")));
+            return Err(ErrorResponse(
+                StatusCode::METHOD_NOT_ALLOWED,
+                format!("this method is not allowed for {path}"),
+            ));
         }
         Ok(as_json(&page(self)))
     }
 
-    fn poses_as(&self, guise: Guise) -> bool {
-        self.served().iter().any(|served| served.provider.guise == guise)
+    fn emulates(&self, emulated_engine: EmulatedEngine) -> bool {
+        self.served().iter().any(|served| served.provider.emulated_engine == emulated_engine)
     }
 
-    /// What a model is called at this port.
-    fn name_of(&self, served: &Served) -> String {
-        if self.own.is_some() { served.provider.model.clone() } else { served.full_name() }
+    /// Name of a model on this port.
+    fn name_of(&self, served: &ServedProvider) -> String {
+        if self.provider_index.is_some() { served.provider.model.clone() } else { served.full_name() }
     }
 
     fn openai_models(&self) -> Value {
-        let model = |served: &Served| {
+        let model = |served: &ServedProvider| {
             let price = served.provider.persona.price;
             let mut model = json!({
                 "id": self.name_of(served),
                 "object": "model",
                 "created": 0,
-                "owned_by": served.provider.guise.owner(),
+                "owned_by": served.provider.emulated_engine.owner(),
             });
             if price.input > 0.0 || price.output > 0.0 {
                 // US dollars per token as text, the way OpenRouter lists them.
@@ -77,7 +78,7 @@ impl Routes {
     }
 
     fn gemini_models(&self) -> Value {
-        let model = |served: &Served| {
+        let model = |served: &ServedProvider| {
             let name = self.name_of(served);
             json!({
                 "name": format!("models/{name}"),
@@ -90,7 +91,7 @@ impl Routes {
     }
 
     fn ollama_models(&self) -> Value {
-        let model = |served: &Served| {
+        let model = |served: &ServedProvider| {
             let name = self.name_of(served);
             json!({"name": name, "model": name, "modified_at": "1970-01-01T00:00:00Z", "size": 0, "digest": ""})
         };
@@ -98,7 +99,7 @@ impl Routes {
     }
 
     fn props(&self) -> Value {
-        let posing = self.served().iter().find(|served| served.provider.guise == Guise::LlamaCpp);
+        let posing = self.served().iter().find(|served| served.provider.emulated_engine == EmulatedEngine::LlamaCpp);
         let first = posing.map(|served| &served.provider);
         json!({
             "default_generation_settings": {"n_ctx": 0, "params": {}},
@@ -108,7 +109,7 @@ impl Routes {
         })
     }
 
-    fn metrics(&self) -> Result<Response<AnswerBody>, Refused> {
+    fn metrics(&self) -> Result<Response<AnswerBody>, ErrorResponse> {
         let metered: Vec<_> = self
             .served()
             .iter()
@@ -117,11 +118,11 @@ impl Routes {
             .collect();
         if metered.is_empty() {
             let message = "there are no metrics here; the persona's `metrics` are off".to_owned();
-            return Err(Refused(StatusCode::NOT_FOUND, message));
+            return Err(ErrorResponse(StatusCode::NOT_FOUND, message));
         }
-        let shown: Vec<Shown<'_>> = metered
+        let shown: Vec<ProviderMetrics<'_>> = metered
             .iter()
-            .map(|(served, model, meter)| Shown {
+            .map(|(served, model, meter)| ProviderMetrics {
                 names: served.provider.metrics,
                 model,
                 meter,

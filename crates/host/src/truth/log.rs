@@ -1,6 +1,4 @@
-//! Where rows of the truth log go while the host runs.
-//!
-//! It refuses to wait: a row that finds no room is counted and dropped. Invariant: what was dropped is told.
+//! Writes the truth log while the host runs, without waiting: a row that finds the queue full is dropped and counted.
 
 use super::{AnswerEnd, RequestTruth, Truth, TruthLog, TruthRow, WriteTruth};
 use crate::error::HostError;
@@ -12,15 +10,15 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 use tokrate_core::Sketch;
 
-/// Writes that a log in memory holds, about 160 MB.
-const MEMORY_WRITES_MOST: usize = 4_000_000;
-/// Rows that wait for the disk.
-const FILE_ROWS_WAITING_MOST: usize = 1 << 16;
+/// Most writes of a log in memory, about 160 MB.
+const MAX_MEMORY_WRITES: usize = 4_000_000;
+/// Capacity of the queue to the disk.
+const MAX_QUEUED_ROWS: usize = 1 << 16;
 
 /// Takes rows and keeps the lateness of writes.
 #[derive(Debug)]
 pub(crate) struct Log {
-    place: Place,
+    destination: Destination,
     /// Written minus due, in nanoseconds.
     pub lateness: Sketch,
     pub dropped: u64,
@@ -28,8 +26,8 @@ pub(crate) struct Log {
 }
 
 #[derive(Debug)]
-enum Place {
-    Nowhere,
+enum Destination {
+    Off,
     Memory { finished: Vec<Arc<RequestTruth>>, writes: usize },
     File { rows: SyncSender<TruthRow>, writer: JoinHandle<std::io::Result<()>> },
 }
@@ -40,15 +38,15 @@ impl Log {
     /// # Errors
     /// When the file cannot be created or there is no thread to write it.
     pub fn open(log: &TruthLog) -> Result<Log, HostError> {
-        let place = match log {
-            TruthLog::Off => Place::Nowhere,
-            TruthLog::Memory => Place::Memory { finished: Vec::new(), writes: 0 },
+        let destination = match log {
+            TruthLog::Off => Destination::Off,
+            TruthLog::Memory => Destination::Memory { finished: Vec::new(), writes: 0 },
             TruthLog::File(path) => open_file(path)?,
         };
-        Ok(Log { place, lateness: Sketch::new(), dropped: 0, requests: 0 })
+        Ok(Log { destination, lateness: Sketch::new(), dropped: 0, requests: 0 })
     }
 
-    /// The number of the request that comes now.
+    /// The number of the next request.
     pub fn next_request(&mut self) -> u64 {
         self.requests += 1;
         self.requests - 1
@@ -56,7 +54,7 @@ impl Log {
 
     /// A request was handed to the engine.
     pub fn request(&mut self, truth: &RequestTruth) {
-        if matches!(self.place, Place::File { .. }) {
+        if matches!(self.destination, Destination::File { .. }) {
             self.send(TruthRow::Request {
                 request: truth.request,
                 persona: truth.persona.to_string(),
@@ -74,14 +72,14 @@ impl Log {
     /// A frame was handed to the socket. In memory it is kept in `truth`.
     pub fn write(&mut self, truth: &mut RequestTruth, write: WriteTruth) {
         self.lateness.record((write.written_at - write.due_at).as_nanos());
-        match &mut self.place {
-            Place::Nowhere => {}
-            Place::Memory { writes, .. } if *writes < MEMORY_WRITES_MOST => {
+        match &mut self.destination {
+            Destination::Off => {}
+            Destination::Memory { writes, .. } if *writes < MAX_MEMORY_WRITES => {
                 *writes += 1;
                 truth.writes.push(write);
             }
-            Place::Memory { .. } => self.dropped += 1,
-            Place::File { .. } => self.send(TruthRow::Write {
+            Destination::Memory { .. } => self.dropped += 1,
+            Destination::File { .. } => self.send(TruthRow::Write {
                 request: truth.request,
                 sequence: write.sequence,
                 due_ns: write.due_at.as_nanos(),
@@ -96,10 +94,10 @@ impl Log {
 
     /// An answer ended.
     pub fn end(&mut self, truth: RequestTruth) {
-        match &mut self.place {
-            Place::Nowhere => {}
-            Place::Memory { finished, .. } => finished.push(Arc::new(truth)),
-            Place::File { .. } => {
+        match &mut self.destination {
+            Destination::Off => {}
+            Destination::Memory { finished, .. } => finished.push(Arc::new(truth)),
+            Destination::File { .. } => {
                 let end = truth.end.unwrap_or(AnswerEnd::Cancelled);
                 self.send(TruthRow::End { request: truth.request, end });
             }
@@ -108,29 +106,29 @@ impl Log {
 
     /// The log so far; `open` adds the requests that have not ended.
     pub fn snapshot(&self, open: impl Iterator<Item = RequestTruth>) -> Truth {
-        let Place::Memory { finished, .. } = &self.place else { return Truth::default() };
+        let Destination::Memory { finished, .. } = &self.destination else { return Truth::default() };
         let requests = finished.iter().cloned().chain(open.map(Arc::new)).collect();
         Truth::new(requests, self.dropped)
     }
 
-    /// Closes the log; waits until its file is written. Tells what the disk said if that failed.
+    /// Closes the log; waits until its file is written. Returns the error if that failed.
     pub fn close(self) -> (Sketch, u64, Option<std::io::Error>) {
-        let error = match self.place {
-            Place::Nowhere | Place::Memory { .. } => None,
-            Place::File { rows, writer } => {
+        let error = match self.destination {
+            Destination::Off | Destination::Memory { .. } => None,
+            Destination::File { rows, writer } => {
                 if self.dropped > 0 {
                     // The writer may be behind; this row is worth waiting for. It fails only if the writer has ended.
                     let _ = rows.send(TruthRow::Dropped { rows: self.dropped });
                 }
                 drop(rows);
-                writer.join().unwrap_or_else(|_| Err(std::io::Error::other("the writer broke down"))).err()
+                writer.join().unwrap_or_else(|_| Err(std::io::Error::other("the writer panicked"))).err()
             }
         };
         (self.lateness, self.dropped, error)
     }
 
     fn send(&mut self, row: TruthRow) {
-        if let Place::File { rows, .. } = &self.place
+        if let Destination::File { rows, .. } = &self.destination
             && rows.try_send(row).is_err()
         {
             self.dropped += 1;
@@ -138,14 +136,14 @@ impl Log {
     }
 }
 
-fn open_file(path: &Path) -> Result<Place, HostError> {
+fn open_file(path: &Path) -> Result<Destination, HostError> {
     let file = File::create(path).map_err(|source| HostError::TruthLog { path: path.to_owned(), source })?;
-    let (rows, waiting) = sync_channel(FILE_ROWS_WAITING_MOST);
+    let (rows, waiting) = sync_channel(MAX_QUEUED_ROWS);
     let writer = std::thread::Builder::new()
         .name("truth-log".to_owned())
         .spawn(move || write_rows(file, &waiting))
         .map_err(HostError::Thread)?;
-    Ok(Place::File { rows, writer })
+    Ok(Destination::File { rows, writer })
 }
 
 /// Writes rows until the log is closed; flushes whenever none waits.

@@ -1,6 +1,6 @@
 //! A client over a bare socket: it sends bytes, reads an answer byte by byte and decodes it.
 //!
-//! It refuses to wait for anything but bytes. Invariant: the chunks of an answer are those that were on the wire.
+//! Invariant: the chunks of an answer are those that were on the wire.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

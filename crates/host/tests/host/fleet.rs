@@ -5,7 +5,7 @@ use crate::loopback::law;
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokrate_core::{FailureKind, Span, What};
-use tokrate_host::{ApiKey, FleetConfig, Guise, Host, MetricNames, Provider, RunningHost, TruthLog};
+use tokrate_host::{ApiKey, EmulatedEngine, FleetConfig, Host, MetricNames, Provider, RunningHost, TruthLog};
 use tokrate_sim::{Law, Limits, Persona, Price};
 use tokrate_wire::refusal;
 
@@ -20,7 +20,7 @@ fn provider(name: &str) -> Provider {
         model: "m".to_owned(),
         only_model: false,
         api_key: None,
-        guise: Guise::default(),
+        emulated_engine: EmulatedEngine::default(),
         metrics: MetricNames::default(),
     }
 }
@@ -95,7 +95,7 @@ fn a_model_name_begins_with_its_provider_on_the_main_port_and_not_on_its_own() {
 fn every_list_of_models_has_all_of_them() {
     let mut dear = provider("dear");
     dear.persona.price = Price { input: 0.5, output: 15.0 };
-    dear.guise = Guise::Vllm;
+    dear.emulated_engine = EmulatedEngine::Vllm;
     dear.address = Some(anywhere());
     let host = fleet(vec![provider("free"), dear]);
     let list = json(&get(host.address(), "/v1/models"));
@@ -117,9 +117,13 @@ fn every_list_of_models_has_all_of_them() {
 
 #[test]
 fn an_engine_is_told_by_its_page_only_where_one_poses_as_it() {
-    let posing = |name: &str, guise| Provider { address: Some(anywhere()), guise, ..provider(name) };
-    let host =
-        fleet(vec![posing("plain", Guise::Tokrate), posing("llama", Guise::LlamaCpp), posing("ollama", Guise::Ollama)]);
+    let posing =
+        |name: &str, emulated_engine| Provider { address: Some(anywhere()), emulated_engine, ..provider(name) };
+    let host = fleet(vec![
+        posing("plain", EmulatedEngine::Tokrate),
+        posing("llama", EmulatedEngine::LlamaCpp),
+        posing("ollama", EmulatedEngine::Ollama),
+    ]);
     let status = |place, path| get(own(&host, place), path).status;
     assert_eq!([0, 1, 2].map(|place| status(place, "/props")), [404, 200, 404]);
     assert_eq!([0, 1, 2].map(|place| status(place, "/api/version")), [404, 404, 200]);
@@ -221,7 +225,7 @@ fn metrics_tell_what_the_truth_log_tells() {
 #[test]
 fn a_guise_decides_who_sends_its_times() {
     let mut llama = provider("llama");
-    llama.guise = Guise::LlamaCpp;
+    llama.emulated_engine = EmulatedEngine::LlamaCpp;
     let host = fleet(vec![provider("plain"), llama]);
     let times = |model: &str| {
         let answer = ask(host.address(), &chat(model, "", 10));
@@ -262,7 +266,7 @@ fn what_keeps_a_fleet_from_starting_is_named() {
         Host::start(config).expect_err("refused").to_string()
     };
     let twice = said(Some(anywhere()), vec![provider("a"), provider("a")]);
-    assert_eq!(twice, "tell the providers apart: two of them are called `a`; rename one");
+    assert_eq!(twice, "start the providers: two of them are called `a`; rename one");
     assert!(said(None, vec![provider("a")]).starts_with("reach the provider `a`: it has no address"));
     let mut broken = provider("b");
     broken.persona.law.slots = 0;

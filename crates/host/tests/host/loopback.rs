@@ -242,7 +242,7 @@ fn what_cannot_be_answered_is_refused_as_json() {
     let host = start(HostConfig {
         api_key: Some(ApiKey::new("secret".to_owned())),
         only_model: true,
-        request_bytes_most: 10_000,
+        max_request_bytes: 10_000,
         ..config()
     });
     let key = "Authorization: Bearer secret\r\n";
@@ -274,7 +274,7 @@ fn what_cannot_be_answered_is_refused_as_json() {
 
 #[test]
 fn more_requests_than_allowed_are_refused() {
-    let host = start(HostConfig { requests_most: 1, ..config() });
+    let host = start(HostConfig { max_requests: 1, ..config() });
     let mut first = send(host.address(), &chat("", 100_000));
     assert!(first.read(&mut [0; 16]).expect("open") > 0);
     assert_eq!(ask(host.address(), &chat("", 1)).status, 503);

@@ -1,6 +1,4 @@
-//! What kind of failure it is that an exchange did not come to its end.
-//!
-//! It refuses to guess beyond what is known. Invariant: no header value gets into a detail.
+//! Classifies why an exchange failed. Invariant: no header value appears in a detail.
 
 use crate::exchange::ExchangeFailure;
 use crate::stamped::Stamps;
@@ -12,16 +10,16 @@ use tokrate_core::FailureKind;
 /// First byte of a TLS alert and of a TLS handshake message.
 const TLS_FIRST_BYTES: [u8; 2] = [0x15, 0x16];
 
-/// How far the exchange had come.
+/// How far the exchange had got when it failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// An HTTP/2 connection waits for its server's settings.
-    Greeting,
-    /// Not one byte of an answer was read.
-    Silence,
-    /// Some byte was read, but no whole head.
+    /// Waiting for the server's SETTINGS frame of a new HTTP/2 connection.
+    Settings,
+    /// No byte of the answer was read yet.
+    AwaitingResponse,
+    /// Part of the head was read.
     Head,
-    /// The head was read.
+    /// The head was read; the body was not complete.
     Body,
 }
 
@@ -30,7 +28,7 @@ pub(super) fn failure_of(error: &hyper::Error, stage: Stage, stamps: &Stamps) ->
     let mut detail = format!("{what} ({error}");
     for cause in causes(error).skip(1) {
         let text = cause.to_string();
-        // Wrappers repeat what they wrap.
+        // Some errors already include the message of their source.
         if !detail.ends_with(&text) {
             detail.push_str(": ");
             detail.push_str(&text);
@@ -42,61 +40,63 @@ pub(super) fn failure_of(error: &hyper::Error, stage: Stage, stamps: &Stamps) ->
 
 fn classify(error: &hyper::Error, stage: Stage, stamps: &Stamps) -> (FailureKind, &'static str) {
     if causes(error).any(|cause| tls_error(cause).is_some()) {
-        return (FailureKind::Tls, "the encrypted connection broke");
+        return (FailureKind::Tls, "the TLS connection broke");
     }
-    if stage == Stage::Greeting {
+    if stage == Stage::Settings {
         let what = match stamps.first_byte() {
-            None => return (FailureKind::Closed, "the server closed the connection without a greeting"),
+            None => return (FailureKind::Closed, "the server closed the connection before its HTTP/2 settings"),
             Some(b'H') => "the server does not speak HTTP/2; use HTTP/1.1",
             Some(first) if TLS_FIRST_BYTES.contains(&first) => {
                 return (FailureKind::Tls, "the server speaks TLS on this port; use https://");
             }
-            Some(_) => "the server's greeting is not HTTP/2 as it should be",
+            Some(_) => "what the server sends is not valid HTTP/2",
         };
         return (FailureKind::Protocol, what);
     }
-    broke(stage)
+    connection_lost(stage)
 }
 
-/// What it is that a connection ended before its answer did.
-fn broke(stage: Stage) -> (FailureKind, &'static str) {
+/// The failure of a connection that ended before its answer, by stage.
+fn connection_lost(stage: Stage) -> (FailureKind, &'static str) {
     match stage {
-        Stage::Silence | Stage::Greeting => (FailureKind::Closed, "the server closed the connection without an answer"),
-        Stage::Head => (FailureKind::Protocol, "the connection ended in the head of the answer"),
-        Stage::Body => (FailureKind::Truncated, "the answer broke off"),
+        Stage::AwaitingResponse | Stage::Settings => {
+            (FailureKind::Closed, "the server closed the connection without an answer")
+        }
+        Stage::Head => (FailureKind::Protocol, "the connection ended within the answer's head"),
+        Stage::Body => (FailureKind::Truncated, "the answer was cut off"),
     }
 }
 
-/// The server closed the connection, or it broke, before the answer's end.
+/// The connection was closed or failed before the end of the answer.
 pub(super) fn closed(error: Option<&io::Error>, stage: Stage) -> ExchangeFailure {
     let (kind, what) = match error.and_then(|error| tls_error(error)) {
-        Some(_) => (FailureKind::Tls, "the encrypted connection broke"),
-        None => broke(stage),
+        Some(_) => (FailureKind::Tls, "the TLS connection broke"),
+        None => connection_lost(stage),
     };
     let detail = error.map_or_else(|| what.to_owned(), |error| format!("{what} ({error})"));
     ExchangeFailure { kind, detail }
 }
 
-/// What came is no head of HTTP/1.1.
-pub(super) fn not_http(said: &str, stamps: &Stamps) -> ExchangeFailure {
+/// What was read is not an HTTP/1.1 head.
+pub(super) fn not_http(reason: &str, stamps: &Stamps) -> ExchangeFailure {
     let (kind, what) = match stamps.first_byte() {
         Some(first) if TLS_FIRST_BYTES.contains(&first) => {
             (FailureKind::Tls, "the server speaks TLS on this port; use https://")
         }
-        _ => (FailureKind::Protocol, "the answer is not HTTP as it should be"),
+        _ => (FailureKind::Protocol, "the answer is not valid HTTP"),
     };
-    ExchangeFailure { kind, detail: format!("{what} ({said})") }
+    ExchangeFailure { kind, detail: format!("{what} ({reason})") }
 }
 
-/// A head has no end.
-pub(super) fn head_too_large(most: usize) -> ExchangeFailure {
-    let detail = format!("the answer's head is larger than {most} bytes");
+/// The head exceeds its limit.
+pub(super) fn head_too_large(limit: usize) -> ExchangeFailure {
+    let detail = format!("the answer's head is larger than {limit} bytes");
     ExchangeFailure { kind: FailureKind::Protocol, detail }
 }
 
-/// The framing of a body makes no sense.
-pub(super) fn garbled() -> ExchangeFailure {
-    let detail = "the body's framing is not HTTP as it should be (a chunk has no size, or no end)".to_owned();
+/// The framing of a body is invalid.
+pub(super) fn invalid_framing() -> ExchangeFailure {
+    let detail = "the body's framing is not valid HTTP (a chunk without a size or an end)".to_owned();
     ExchangeFailure { kind: FailureKind::Protocol, detail }
 }
 

@@ -1,21 +1,20 @@
-//! HTTP/1.1: one exchange at a time on a connection, idle connections kept, the latest used taken first.
+//! HTTP/1.1 client connections: one exchange at a time, an idle pool in LIFO order without a size limit.
 //!
-//! It refuses to limit how many there are. Invariant: a connection is driven by the exchange that uses it, so that a piece of
-//! a body costs no switch between tasks; what one read brought is handed over before the next one, with that read's stamp, and
-//! a connection holds no buffer of its own while it waits.
+//! Invariant: a connection is polled by the exchange that uses it, so that a piece of a body costs no task switch; each read is
+//! passed on with its timestamp before the next one, and an idle connection holds no buffer.
 
 mod head;
-mod sending;
+mod request_writer;
 
 use super::failure::{self, Stage};
 use super::receive::Receiver;
 use super::{Dialer, READ_BUFFER_BYTES};
 use crate::connect::Opened;
 use crate::exchange::{ConnectionUse, ExchangeFailure, Sink};
-use crate::http1::HEAD_BYTES_MOST;
-use crate::http1::framing::{Framing, State};
+use crate::http1::MAX_HEAD_BYTES;
+use crate::http1::framing::{BodyState, Framing};
 use crate::stamped::Stamps;
-use crate::transport::{Quiet, Transport};
+use crate::transport::{IdleState, Transport};
 use http::{Method, StatusCode};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -26,18 +25,18 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
-pub(super) use sending::Sending;
+pub(super) use request_writer::RequestWriter;
 
 #[cfg(test)]
 mod tests;
 
-/// With more idle connections than this, each one that comes back has the oldest looked at.
-const IDLE_UNWATCHED_MOST: usize = 8;
+/// With more idle connections than this, each release checks whether the oldest was closed.
+const MAX_UNCHECKED_IDLE: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Http1Pool {
     idle: RefCell<VecDeque<Http1>>,
-    /// What a read is made into; handed on before the next one, whoever makes it.
+    /// Read buffer shared by all connections; its content is consumed before the next read.
     scratch: RefCell<Vec<u8>>,
 }
 
@@ -47,22 +46,22 @@ pub(super) struct Http1 {
 }
 
 impl Http1Pool {
-    /// An idle connection that is still open, or a new one.
+    /// An open idle connection, or a new one.
     pub(super) async fn take(&self, dialer: &Dialer, used: &mut ConnectionUse) -> Result<Http1, ExchangeFailure> {
         loop {
             let Some(mut connection) = self.idle.borrow_mut().pop_back() else { break };
-            match poll_fn(|context| Poll::Ready(connection.transport.quiet(context))).await {
-                Quiet::Yes => return Ok(connection),
-                Quiet::No => continue,
-                Quiet::Unread => {}
+            match poll_fn(|context| Poll::Ready(connection.transport.idle_state(context))).await {
+                IdleState::Open => return Ok(connection),
+                IdleState::Unusable => continue,
+                IdleState::Unread => {}
             }
-            // What lies in the kernel may be TLS's own: after this the runtime has seen it, and it can be read.
+            // The unread bytes may be a TLS record (session tickets): let the runtime see them, then try to read.
             tokio::task::yield_now().await;
-            if poll_fn(|context| Poll::Ready(connection.transport.is_silent(context))).await {
+            if poll_fn(|context| Poll::Ready(connection.transport.is_read_pending(context))).await {
                 return Ok(connection);
             }
         }
-        // In a box: opening is rare, and takes more room than all the rest.
+        // Boxed: opening is rare and its future is larger than the rest.
         let opened = Box::pin(dialer.open(used, async |opened: Opened| Ok(opened))).await?;
         let Opened { transport, stamps, .. } = opened;
         Ok(Http1 { transport, stamps })
@@ -71,8 +70,8 @@ impl Http1Pool {
     pub(super) fn give_back(&self, connection: Http1) {
         let mut idle = self.idle.borrow_mut();
         idle.push_back(connection);
-        // Those that servers have closed meanwhile would otherwise hold their descriptors for ever.
-        if idle.len() > IDLE_UNWATCHED_MOST
+        // Connections that servers have closed would otherwise keep their descriptors for ever.
+        if idle.len() > MAX_UNCHECKED_IDLE
             && let Some(oldest) = idle.front_mut()
             && oldest.transport.is_closed()
         {
@@ -81,24 +80,24 @@ impl Http1Pool {
     }
 }
 
-/// One exchange on its connection.
-struct Carrying<'a, 'b, S> {
+/// An exchange in progress on its connection.
+struct Exchanging<'a, 'b, S> {
     connection: &'a mut Http1,
     receiver: &'a mut Receiver<'b, S>,
     method: Method,
-    sending: Option<Sending>,
-    /// Why the request could not be sent whole; the server may have answered all the same.
-    unsent: Option<io::Error>,
-    stage: Reading,
-    /// Of interim heads so far.
+    request: Option<RequestWriter>,
+    /// Why sending the request failed; the server may still have answered.
+    send_error: Option<io::Error>,
+    stage: ReadState,
+    /// Size of the interim (1xx) heads so far.
     interim_bytes: usize,
 }
 
-/// What is read next.
-enum Reading {
-    /// A head, of which so much came in earlier reads.
+/// What is read next on the connection.
+enum ReadState {
+    /// A head, with what earlier reads brought of it.
     Head(Vec<u8>),
-    /// A body, and whether the connection can be used again after it.
+    /// A body, and whether the connection is reusable after it.
     Body(Framing, bool),
 }
 
@@ -107,28 +106,28 @@ impl Http1 {
         Rc::clone(&self.stamps)
     }
 
-    /// Sends a request and receives its answer. Tells whether the connection can be used again.
-    pub(super) async fn carry(
+    /// Sends a request and receives its answer. Returns whether the connection is reusable.
+    pub(super) async fn exchange(
         &mut self,
         pool: &Http1Pool,
-        request: Sending,
+        request: RequestWriter,
         receiver: &mut Receiver<'_, impl Sink>,
     ) -> Result<bool, ExchangeFailure> {
-        let mut carrying = Carrying {
+        let mut exchanging = Exchanging {
             connection: self,
             receiver,
             method: request.method().clone(),
-            sending: Some(request),
-            unsent: None,
-            stage: Reading::Head(Vec::new()),
+            request: Some(request),
+            send_error: None,
+            stage: ReadState::Head(Vec::new()),
             interim_bytes: 0,
         };
         poll_fn(|context| {
-            carrying.send(context);
-            // Lent for the time of this poll.
+            exchanging.send(context);
+            // Borrowed for this poll.
             let mut scratch = pool.scratch.take();
             scratch.resize(READ_BUFFER_BYTES, 0);
-            let polled = carrying.receive(&mut scratch, context);
+            let polled = exchanging.receive(&mut scratch, context);
             pool.scratch.replace(scratch);
             polled
         })
@@ -136,15 +135,15 @@ impl Http1 {
     }
 }
 
-impl<S: Sink> Carrying<'_, '_, S> {
+impl<S: Sink> Exchanging<'_, '_, S> {
     fn send(&mut self, context: &mut Context<'_>) {
-        let Some(sending) = &mut self.sending else { return };
+        let Some(request) = &mut self.request else { return };
         let Http1 { transport, stamps } = &mut *self.connection;
-        match sending.poll(transport, stamps, context) {
+        match request.poll(transport, stamps, context) {
             Poll::Pending => {}
             Poll::Ready(sent) => {
-                self.unsent = sent.err();
-                self.sending = None;
+                self.send_error = sent.err();
+                self.request = None;
             }
         }
     }
@@ -152,7 +151,7 @@ impl<S: Sink> Carrying<'_, '_, S> {
     fn receive(&mut self, scratch: &mut [u8], context: &mut Context<'_>) -> Poll<Result<bool, ExchangeFailure>> {
         loop {
             if self.receiver.is_full() {
-                // Somebody has to take what was heard; then it goes on.
+                // Backpressure: yield until the sink was drained.
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -170,15 +169,15 @@ impl<S: Sink> Carrying<'_, '_, S> {
         }
     }
 
-    /// Takes what a read brought; tells whether the connection can be used again if that was the answer's end.
+    /// Handles a read; at the end of the answer, returns whether the connection is reusable.
     fn take(&mut self, bytes: &mut [u8]) -> Result<Option<bool>, ExchangeFailure> {
         match &mut self.stage {
-            Reading::Body(..) => self.take_body(bytes),
-            Reading::Head(partial) if partial.is_empty() => match self.take_heads(bytes)? {
+            ReadState::Body(..) => self.take_body(bytes),
+            ReadState::Head(partial) if partial.is_empty() => match self.take_heads(bytes)? {
                 Some(used) => self.take_body(&mut bytes[used..]),
                 None => Ok(None),
             },
-            Reading::Head(partial) => {
+            ReadState::Head(partial) => {
                 partial.extend_from_slice(bytes);
                 let mut whole = std::mem::take(partial);
                 match self.take_heads(&whole)? {
@@ -189,66 +188,66 @@ impl<S: Sink> Carrying<'_, '_, S> {
         }
     }
 
-    /// Takes the answer's head and the interim ones before it; tells how many bytes they took. What is not whole is kept.
+    /// Parses the head of the answer and interim heads before it; returns their length. An incomplete head is kept.
     fn take_heads(&mut self, bytes: &[u8]) -> Result<Option<usize>, ExchangeFailure> {
         let mut used = 0;
         loop {
             let rest = &bytes[used..];
-            let read = head::read(rest, &self.method);
+            let read = head::parse(rest, &self.method);
             let Some(read) = read.map_err(|error| failure::not_http(&error.0, &self.connection.stamps))? else {
-                if self.interim_bytes + rest.len() > HEAD_BYTES_MOST {
-                    return Err(failure::head_too_large(HEAD_BYTES_MOST));
+                if self.interim_bytes + rest.len() > MAX_HEAD_BYTES {
+                    return Err(failure::head_too_large(MAX_HEAD_BYTES));
                 }
-                self.stage = Reading::Head(rest.to_vec());
+                self.stage = ReadState::Head(rest.to_vec());
                 return Ok(None);
             };
             used += read.length;
             if read.head.status == StatusCode::SWITCHING_PROTOCOLS {
                 return Err(failure::not_http(
-                    "it changes to a protocol that nobody asked for",
+                    "it switches to a protocol that was not requested",
                     &self.connection.stamps,
                 ));
             }
             if read.head.status.is_informational() {
-                // They take the time of whoever reads them, and no limit but this one ends them.
+                // Interim responses count as activity, so that only this limit ends an endless series.
                 self.interim_bytes += read.length;
-                if self.interim_bytes > HEAD_BYTES_MOST {
-                    return Err(failure::head_too_large(HEAD_BYTES_MOST));
+                if self.interim_bytes > MAX_HEAD_BYTES {
+                    return Err(failure::head_too_large(MAX_HEAD_BYTES));
                 }
                 continue;
             }
             self.receiver.head(&read.head)?;
-            self.stage = Reading::Body(read.framing, read.keep);
+            self.stage = ReadState::Body(read.framing, read.keep);
             return Ok(Some(used));
         }
     }
 
     fn take_body(&mut self, bytes: &mut [u8]) -> Result<Option<bool>, ExchangeFailure> {
-        let Reading::Body(framing, keep) = &mut self.stage else { return Ok(None) };
+        let ReadState::Body(framing, keep) = &mut self.stage else { return Ok(None) };
         if bytes.is_empty() && !framing.is_empty() {
             return Ok(None);
         }
-        let taken = framing.take(bytes);
-        if taken.body > 0 {
-            self.receiver.body(&bytes[..taken.body])?;
+        let decoded = framing.decode(bytes);
+        if decoded.body > 0 {
+            self.receiver.body(&bytes[..decoded.body])?;
         }
-        match taken.state {
-            State::Open => Ok(None),
-            State::Garbled => Err(failure::garbled()),
-            // Bytes that nobody asked for spoil a connection, and so does a request that is not whole.
-            State::Ended => {
-                Ok(Some(*keep && taken.used == bytes.len() && self.sending.is_none() && self.unsent.is_none()))
-            }
+        match decoded.state {
+            BodyState::Open => Ok(None),
+            BodyState::Invalid => Err(failure::invalid_framing()),
+            // Surplus bytes or an incompletely sent request make the connection unusable.
+            BodyState::Ended => Ok(Some(
+                *keep && decoded.consumed == bytes.len() && self.request.is_none() && self.send_error.is_none(),
+            )),
         }
     }
 
-    /// The server has closed the connection, or it broke.
+    /// The connection was closed or failed.
     fn closed(&mut self, error: Option<io::Error>) -> Result<bool, ExchangeFailure> {
         let stage = match &self.stage {
-            Reading::Body(framing, _) if framing.may_end_by_close() && error.is_none() => return Ok(false),
-            Reading::Body(..) => Stage::Body,
-            Reading::Head(_) => self.receiver.stage(),
+            ReadState::Body(framing, _) if framing.may_end_by_close() && error.is_none() => return Ok(false),
+            ReadState::Body(..) => Stage::Body,
+            ReadState::Head(_) => self.receiver.stage(),
         };
-        Err(failure::closed(error.or(self.unsent.take()).as_ref(), stage))
+        Err(failure::closed(error.or(self.send_error.take()).as_ref(), stage))
     }
 }

@@ -1,8 +1,7 @@
-//! HTTP/2: several connections, each with a bounded number of streams, so that no request waits for another.
+//! HTTP/2 client connections: several, each with a bounded number of streams, so that no request waits for another.
 //!
-//! It refuses to measure its own flow control: windows are larger than any answer, and a connection takes no more streams
-//! than its server allows and [`STREAMS_PER_CONNECTION`]. Invariant: an exchange waits only for a connection that is being
-//! opened and has room for it.
+//! Flow-control windows are larger than any answer, so that the client never limits a server. Invariant: an exchange waits only for a
+//! connection that is being opened and has room for it.
 
 use super::failure::{Stage, failure_of};
 use super::receive::Receiver;
@@ -21,9 +20,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::sync::Notify;
 
-/// Streams on one connection before another is opened: half of what servers allow as a rule.
+/// Streams on one connection before another is opened: half of the 100 that most servers allow.
 const STREAMS_PER_CONNECTION: usize = 50;
-/// Flow-control windows, so large that the client never holds a server back.
+/// Flow-control windows large enough that the client never limits a server.
 const STREAM_WINDOW_BYTES: u32 = 8 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 256 << 20;
 
@@ -40,33 +39,33 @@ struct Http2 {
     sender: SendRequest<Upload>,
     stamps: Rc<Stamps>,
     streams: Cell<usize>,
-    /// What the server allows at present.
-    allowed: Rc<Cell<usize>>,
+    /// The server's current SETTINGS_MAX_CONCURRENT_STREAMS.
+    max_streams: Rc<Cell<usize>>,
 }
 
-/// Room for one stream on a connection, given back when dropped.
+/// One stream on a connection, released when dropped.
 pub(super) struct Stream(Rc<Http2>);
 
 impl Http2Pool {
-    /// Room on an open connection, or on a new one.
+    /// A stream on an open connection, or on a new one.
     pub(super) async fn take(&self, dialer: &Dialer, used: &mut ConnectionUse) -> Result<Stream, ExchangeFailure> {
         if !dialer.config.reuse {
             return Ok(Stream::on(&Rc::new(open(dialer, used).await?)));
         }
         loop {
-            if let Some(stream) = self.room() {
+            if let Some(stream) = self.free_stream() {
                 return Ok(stream);
             }
-            // Who opens a connection takes a stream of it; the others are for those who wait.
+            // The opener takes one stream of its connection; the others are for waiting exchanges.
             if self.waiting.get() >= self.opening.get() * (STREAMS_PER_CONNECTION - 1) {
-                let _opening = Count::up(&self.opening);
-                // Those who wait look again in any case, also when this one is given up.
-                let _news = Announce(&self.opened);
+                let _opening = CountGuard::up(&self.opening);
+                // Waiting exchanges check again even if this one fails or is dropped.
+                let _notify = NotifyOnDrop(&self.opened);
                 let connection = Rc::new(open(dialer, used).await?);
                 self.open.borrow_mut().push(Rc::clone(&connection));
                 return Ok(Stream::on(&connection));
             }
-            let _waiting = Count::up(&self.waiting);
+            let _waiting = CountGuard::up(&self.waiting);
             self.opened.notified().await;
         }
     }
@@ -77,7 +76,7 @@ impl Http2Pool {
         self.open.borrow().iter().map(|connection| connection.streams.get()).sum()
     }
 
-    fn room(&self) -> Option<Stream> {
+    fn free_stream(&self) -> Option<Stream> {
         let mut open = self.open.borrow_mut();
         open.retain(|connection| !connection.sender.is_closed());
         open.iter().find(|connection| connection.has_room()).map(Stream::on)
@@ -86,7 +85,7 @@ impl Http2Pool {
 
 impl Http2 {
     fn has_room(&self) -> bool {
-        self.streams.get() < self.allowed.get().min(STREAMS_PER_CONNECTION)
+        self.streams.get() < self.max_streams.get().min(STREAMS_PER_CONNECTION)
     }
 }
 
@@ -101,7 +100,7 @@ impl Stream {
     }
 
     /// Sends a request and receives its answer.
-    pub(super) async fn carry(
+    pub(super) async fn exchange(
         &self,
         request: http::Request<Upload>,
         receiver: &mut Receiver<'_, impl Sink>,
@@ -126,45 +125,45 @@ impl Drop for Stream {
     }
 }
 
-/// Opens a connection and waits for the server's settings, without which the number of streams is a guess.
+/// Opens a connection and waits for the server's SETTINGS, which limit the number of streams.
 async fn open(dialer: &Dialer, used: &mut ConnectionUse) -> Result<Http2, ExchangeFailure> {
     dialer
         .open(used, async |opened: Opened| {
             let stamps = opened.stamps;
-            let failed = |error: hyper::Error, stamps: &Stamps| failure_of(&error, Stage::Greeting, stamps);
+            let failed = |error: hyper::Error, stamps: &Stamps| failure_of(&error, Stage::Settings, stamps);
             let (sender, connection) = Builder::new(LocalExecutor)
                 .initial_stream_window_size(STREAM_WINDOW_BYTES)
                 .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
                 .max_frame_size(READ_BUFFER_BYTES as u32)
-                // Until the settings came, none: that is how their coming is noticed.
+                // Zero until SETTINGS arrive, which is how their arrival is noticed.
                 .initial_max_send_streams(0)
                 .handshake(TokioIo::new(opened.transport))
                 .await
                 .map_err(|error| failed(error, &stamps))?;
-            let mut driver = Driver { connection: Box::pin(connection), allowed: Rc::default() };
-            let allowed = Rc::clone(&driver.allowed);
-            // The settings are taken by a task of the library, which tells nobody: each read is an occasion to look.
+            let mut driver = Driver { connection: Box::pin(connection), max_streams: Rc::default() };
+            let max_streams = Rc::clone(&driver.max_streams);
+            // hyper applies SETTINGS without notice: check after each read.
             poll_fn(|context| match Pin::new(&mut driver).poll(context) {
                 Poll::Ready(Err(error)) => Poll::Ready(Err(failed(error, &stamps))),
                 Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
-                Poll::Pending if allowed.get() > 0 => Poll::Ready(Ok(())),
+                Poll::Pending if max_streams.get() > 0 => Poll::Ready(Ok(())),
                 Poll::Pending => {
-                    stamps.wake_at_read(context);
+                    stamps.wake_on_read(context);
                     Poll::Pending
                 }
             })
             .await?;
-            // Its end is told to every stream on it.
+            // Streams see the end of the connection themselves.
             tokio::task::spawn_local(driver);
-            Ok(Http2 { sender, stamps, streams: Cell::new(0), allowed })
+            Ok(Http2 { sender, stamps, streams: Cell::new(0), max_streams })
         })
         .await
 }
 
-/// Drives a connection and publishes how many streams its server allows.
+/// Polls a connection and publishes how many streams its server allows.
 struct Driver {
     connection: Pin<Box<Connection<TokioIo<Transport>, Upload, LocalExecutor>>>,
-    allowed: Rc<Cell<usize>>,
+    max_streams: Rc<Cell<usize>>,
 }
 
 impl Future for Driver {
@@ -172,31 +171,31 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<hyper::Result<()>> {
         let polled = self.connection.as_mut().poll(context);
-        self.allowed.set(self.connection.current_max_send_streams());
+        self.max_streams.set(self.connection.current_max_send_streams());
         polled
     }
 }
 
-/// Counts something as long as it lives.
-struct Count<'a>(&'a Cell<usize>);
+/// Increments a counter until dropped.
+struct CountGuard<'a>(&'a Cell<usize>);
 
-impl<'a> Count<'a> {
-    fn up(cell: &'a Cell<usize>) -> Count<'a> {
+impl<'a> CountGuard<'a> {
+    fn up(cell: &'a Cell<usize>) -> CountGuard<'a> {
         cell.set(cell.get() + 1);
-        Count(cell)
+        CountGuard(cell)
     }
 }
 
-impl Drop for Count<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
 }
 
-/// Wakes all who wait when dropped.
-struct Announce<'a>(&'a Notify);
+/// Notifies all waiters when dropped.
+struct NotifyOnDrop<'a>(&'a Notify);
 
-impl Drop for Announce<'_> {
+impl Drop for NotifyOnDrop<'_> {
     fn drop(&mut self) {
         self.0.notify_waiters();
     }

@@ -1,9 +1,7 @@
-//! Hands what comes to the sink, with its stamps.
-//!
-//! It refuses to know HTTP versions. Invariant: the sink hears of `sent` before the head, of the head before the body.
+//! Passes what is received to the sink with its timestamps. Invariant: the sink gets `sent` before the head, the head before the body.
 
 use super::failure::{Stage, failure_of};
-use super::watch::Watch;
+use super::timeouts::ExchangeWatch;
 use crate::exchange::{ExchangeFailure, Head, Sink};
 use crate::stamped::Stamps;
 use bytes::Bytes;
@@ -14,7 +12,7 @@ use tokrate_core::FailureKind;
 
 pub(super) struct Receiver<'a, S> {
     sink: &'a mut S,
-    watch: &'a Watch,
+    watch: &'a ExchangeWatch,
     stamps: &'a Stamps,
     /// Bytes that had been read from the connection before this exchange.
     read_before: u64,
@@ -26,7 +24,7 @@ pub(super) struct Receiver<'a, S> {
 impl<'a, S: Sink> Receiver<'a, S> {
     pub(super) fn new(
         sink: &'a mut S,
-        watch: &'a Watch,
+        watch: &'a ExchangeWatch,
         stamps: &'a Stamps,
         max_body_bytes: u64,
         proxied: bool,
@@ -35,28 +33,28 @@ impl<'a, S: Sink> Receiver<'a, S> {
         Receiver { sink, watch, stamps, read_before, room: max_body_bytes, max_body_bytes, proxied }
     }
 
-    /// How far an answer without a head has come.
+    /// The stage of an answer whose head is incomplete.
     pub(super) fn stage(&self) -> Stage {
-        if self.stamps.read_bytes() == self.read_before { Stage::Silence } else { Stage::Head }
+        if self.stamps.read_bytes() == self.read_before { Stage::AwaitingResponse } else { Stage::Head }
     }
 
-    /// Whether the sink wants no more before what it has was taken.
+    /// Whether the sink's buffer is full.
     pub(super) fn is_full(&self) -> bool {
         self.sink.is_full()
     }
 
-    /// Takes the head.
+    /// Passes on the head.
     pub(super) fn head(&mut self, head: &Head) -> Result<(), ExchangeFailure> {
-        self.watch.tell_sent(self.sink);
+        self.watch.report_sent(self.sink);
         if self.proxied && head.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
-            let detail = "the proxy asks for a user and a password; write them into its URL".to_owned();
+            let detail = "the proxy requires a user and a password; write them into its URL".to_owned();
             return Err(ExchangeFailure { kind: FailureKind::Proxy, detail });
         }
         self.sink.head(self.stamps.read_at(), head);
         Ok(())
     }
 
-    /// Takes a piece of the body.
+    /// Passes on a piece of the body.
     pub(super) fn body(&mut self, bytes: &[u8]) -> Result<(), ExchangeFailure> {
         let Some(room) = self.room.checked_sub(bytes.len() as u64) else {
             let detail = format!("the answer is larger than {} bytes", self.max_body_bytes);
@@ -67,19 +65,19 @@ impl<'a, S: Sink> Receiver<'a, S> {
         Ok(())
     }
 
-    /// Takes the head of a response of the HTTP library.
+    /// Passes on the head of hyper's response.
     pub(super) fn begin(
         &mut self,
         response: hyper::Result<http::Response<Incoming>>,
     ) -> Result<Incoming, ExchangeFailure> {
-        self.watch.tell_sent(self.sink);
+        self.watch.report_sent(self.sink);
         let stage = self.stage();
         let (parts, body) = response.map_err(|error| failure_of(&error, stage, self.stamps))?.into_parts();
         self.head(&Head { status: parts.status, headers: parts.headers, version: parts.version })?;
         Ok(body)
     }
 
-    /// Takes a frame of its body.
+    /// Passes on a frame of its body.
     pub(super) fn take(&mut self, frame: hyper::Result<Frame<Bytes>>) -> Result<(), ExchangeFailure> {
         let frame = frame.map_err(|error| failure_of(&error, Stage::Body, self.stamps))?;
         frame.data_ref().map_or(Ok(()), |bytes| self.body(bytes))

@@ -3,7 +3,7 @@
 //! Nothing here sleeps: peers act between two polls of the exchange, and clocks are moved by hand.
 
 use super::*;
-use crate::clock::Hands;
+use crate::clock::ManualClock;
 use crate::exchange::Head;
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -33,7 +33,7 @@ async fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 /// A client whose connections end here.
 struct Bench {
     client: Client,
-    hands: Hands,
+    manual_clock: ManualClock,
     peers: Rc<RefCell<Vec<DuplexStream>>>,
 }
 
@@ -43,7 +43,7 @@ impl Bench {
     }
 
     fn with(config: ClientConfig, url: &str, buffer_bytes: usize) -> Bench {
-        let (clock, hands) = Clock::manual(Tick::from_nanos(1_000));
+        let (clock, manual_clock) = Clock::manual(Tick::from_nanos(1_000));
         let peers = Rc::new(RefCell::new(Vec::new()));
         let dialled = Rc::clone(&peers);
         let client = Client::over_memory(config, &Target::parse(url).expect("a URL"), clock, move || {
@@ -51,7 +51,7 @@ impl Bench {
             dialled.borrow_mut().push(there);
             here
         });
-        Bench { client: client.expect("a client"), hands, peers }
+        Bench { client: client.expect("a client"), manual_clock, peers }
     }
 
     fn plain() -> Bench {
@@ -68,15 +68,15 @@ impl Bench {
     }
 
     /// One exchange against a peer that answers with `answer` and then closes.
-    async fn answered_with(&self, answer: &[u8]) -> (Exchange, Heard) {
-        let (heard, mut sink) = Heard::pair();
+    async fn answered_with(&self, answer: &[u8]) -> (Exchange, RecordingSink) {
+        let (received, mut sink) = RecordingSink::pair();
         let mut exchange = pin!(self.client.exchange(outgoing(b"{}"), limits(), &mut sink));
         assert!(poll_once(exchange.as_mut()).await.is_pending());
         let mut peer = self.peer();
         peer.write_all(answer).await.expect("the client listens");
         peer.shutdown().await.expect("the client listens");
         let exchange = exchange.await;
-        (exchange, heard)
+        (exchange, received)
     }
 }
 
@@ -92,7 +92,7 @@ fn limits() -> Limits {
 
 /// What a sink heard; clones hear the same.
 #[derive(Clone, Default)]
-struct Heard(Rc<RefCell<Log>>);
+struct RecordingSink(Rc<RefCell<Log>>);
 
 #[derive(Default)]
 struct Log {
@@ -102,10 +102,10 @@ struct Log {
     body: Vec<(Tick, u8)>,
 }
 
-impl Heard {
-    fn pair() -> (Heard, Heard) {
-        let heard = Heard::default();
-        (heard.clone(), heard)
+impl RecordingSink {
+    fn pair() -> (RecordingSink, RecordingSink) {
+        let received = RecordingSink::default();
+        (received.clone(), received)
     }
 
     fn sent(&self) -> Option<Tick> {
@@ -125,7 +125,7 @@ impl Heard {
     }
 }
 
-impl Sink for Heard {
+impl Sink for RecordingSink {
     fn sent(&mut self, at: Tick) {
         let mut log = self.0.borrow_mut();
         assert!(log.sent.is_none() && log.head.is_none(), "told once, before the head");
@@ -162,7 +162,7 @@ fn each_byte_carries_the_stamp_of_the_read_that_brought_it_wherever_the_answer_i
                 let second = second.min(ANSWER.len());
                 let cuts = [0, first, second, ANSWER.len()];
                 let bench = Bench::plain();
-                let (heard, mut sink) = Heard::pair();
+                let (received, mut sink) = RecordingSink::pair();
                 let mut exchange = pin!(bench.client.exchange(outgoing(b"{}"), limits(), &mut sink));
                 assert!(poll_once(exchange.as_mut()).await.is_pending());
                 let mut peer = bench.peer();
@@ -170,7 +170,7 @@ fn each_byte_carries_the_stamp_of_the_read_that_brought_it_wherever_the_answer_i
                 let mut outcome = Poll::Pending;
                 for cut in cuts.windows(2).filter(|cut| cut[0] < cut[1]) {
                     peer.write_all(&ANSWER[cut[0]..cut[1]]).await.expect("the client listens");
-                    let now = bench.hands.advance(MS);
+                    let now = bench.manual_clock.advance(MS);
                     read_at.extend(std::iter::repeat_n(now, cut[1] - cut[0]));
                     assert!(outcome.is_pending());
                     outcome = poll_once(exchange.as_mut()).await;
@@ -178,10 +178,14 @@ fn each_byte_carries_the_stamp_of_the_read_that_brought_it_wherever_the_answer_i
                 let Poll::Ready(ended) = outcome else { panic!("it ended with the last byte") };
                 assert_eq!(ended.outcome, Ok(()));
                 let expected: Vec<Tick> = offsets.iter().map(|&offset| read_at[offset]).collect();
-                let stamps: Vec<Tick> = heard.body().iter().map(|&(at, _)| at).collect();
-                assert_eq!((heard.text().as_str(), stamps), ("hello world!", expected), "cut at {first} and {second}");
+                let stamps: Vec<Tick> = received.body().iter().map(|&(at, _)| at).collect();
+                assert_eq!(
+                    (received.text().as_str(), stamps),
+                    ("hello world!", expected),
+                    "cut at {first} and {second}"
+                );
                 let head_end = ANSWER.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 3;
-                assert_eq!(heard.head(), Some((read_at[head_end], 200)));
+                assert_eq!(received.head(), Some((read_at[head_end], 200)));
             }
         }
     });
@@ -191,7 +195,7 @@ fn each_byte_carries_the_stamp_of_the_read_that_brought_it_wherever_the_answer_i
 fn a_request_is_sent_when_the_write_of_its_last_byte_returned() {
     on_paused_runtime(async {
         let bench = Bench::new("http://h/v1", 256);
-        let (heard, mut sink) = Heard::pair();
+        let (received, mut sink) = RecordingSink::pair();
         let body: &[u8] = &[b'x'; 50_000];
         let mut exchange = pin!(bench.client.exchange(outgoing(body), limits(), &mut sink));
         assert!(poll_once(exchange.as_mut()).await.is_pending());
@@ -202,18 +206,18 @@ fn a_request_is_sent_when_the_write_of_its_last_byte_returned() {
             let count = peer.read(&mut buffer).await.expect("the client writes");
             taken.extend_from_slice(&buffer[..count]);
             let all = taken.iter().filter(|&&byte| byte == b'x').count() + 256 > body.len();
-            let now = bench.hands.advance(MS);
+            let now = bench.manual_clock.advance(MS);
             if !all || written_at == Tick::ZERO {
                 written_at = now;
             }
             assert!(poll_once(exchange.as_mut()).await.is_pending());
         }
-        bench.hands.advance(MS);
+        bench.manual_clock.advance(MS);
         peer.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.expect("the client listens");
         let ended = exchange.await;
         assert_eq!(ended.outcome, Ok(()));
-        let sent = heard.sent().expect("it was sent");
-        assert!(sent < heard.head().expect("an answer").0, "{sent:?}");
+        let sent = received.sent().expect("it was sent");
+        assert!(sent < received.head().expect("an answer").0, "{sent:?}");
         assert!(sent > Tick::from_nanos(1_000) + MS, "the first write was not the last");
         assert_eq!(ended.bytes_in, 38);
         assert_eq!(ended.bytes_out, taken.len() as u64);
@@ -224,13 +228,13 @@ fn a_request_is_sent_when_the_write_of_its_last_byte_returned() {
 fn a_request_given_up_while_it_waited_has_been_sent() {
     on_paused_runtime(async {
         let bench = Bench::plain();
-        let (heard, mut sink) = Heard::pair();
+        let (received, mut sink) = RecordingSink::pair();
         let mut exchange = pin!(bench.client.exchange(outgoing(b"{}"), limits(), &mut sink));
         assert!(poll_once(exchange.as_mut()).await.is_pending());
-        bench.hands.advance(Span::from_secs(31));
+        bench.manual_clock.advance(Span::from_secs(31));
         let ended = exchange.await;
         assert_eq!(ended.outcome.map_err(|failure| failure.kind), Err(FailureKind::Stalled));
-        assert_eq!(heard.sent(), Some(Tick::from_nanos(1_000)));
+        assert_eq!(received.sent(), Some(Tick::from_nanos(1_000)));
     });
 }
 
@@ -238,21 +242,21 @@ fn a_request_given_up_while_it_waited_has_been_sent() {
 fn every_byte_that_came_after_the_last_one_puts_a_stall_off() {
     on_paused_runtime(async {
         let bench = Bench::plain();
-        let (heard, mut sink) = Heard::pair();
+        let (received, mut sink) = RecordingSink::pair();
         let mut exchange = pin!(bench.client.exchange(outgoing(b"{}"), limits(), &mut sink));
         assert!(poll_once(exchange.as_mut()).await.is_pending());
         let mut peer = bench.peer();
         peer.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.expect("the client listens");
         for _ in 0..9 {
-            bench.hands.advance(Span::from_secs(29));
+            bench.manual_clock.advance(Span::from_secs(29));
             tokio::time::advance(Span::from_secs(29).as_duration()).await;
             peer.write_all(b"x").await.expect("the client listens");
             assert!(poll_once(exchange.as_mut()).await.is_pending());
         }
-        bench.hands.advance(Span::from_secs(40));
+        bench.manual_clock.advance(Span::from_secs(40));
         let ended = exchange.await;
         assert_eq!(ended.outcome.map_err(|failure| failure.kind), Err(FailureKind::TimedOut), "300 s are over");
-        assert_eq!(heard.text(), "xxxxxxxxx");
+        assert_eq!(received.text(), "xxxxxxxxx");
     });
 }
 
@@ -260,7 +264,7 @@ fn every_byte_that_came_after_the_last_one_puts_a_stall_off() {
 fn a_handshake_that_is_never_answered_times_out() {
     on_paused_runtime(async {
         let bench = Bench::new("https://h/v1", 64 * 1024);
-        let ended = bench.client.exchange(outgoing(b"{}"), limits(), &mut Heard::pair().1).await;
+        let ended = bench.client.exchange(outgoing(b"{}"), limits(), &mut RecordingSink::pair().1).await;
         assert_eq!(ended.outcome.map_err(|failure| failure.kind), Err(FailureKind::ConnectTimeout));
     });
 }
@@ -299,12 +303,12 @@ fn broken_answers_fail_with_their_kind_and_keep_what_came_before() {
     on_paused_runtime(async {
         for (name, answer, kind, text) in cases {
             let bench = Bench::new("http://h/v1", 512 * 1024);
-            let (ended, heard) = bench.answered_with(answer.as_bytes()).await;
+            let (ended, received) = bench.answered_with(answer.as_bytes()).await;
             let failure = ended.outcome.expect_err(name);
             assert_eq!(failure.kind, kind, "{name}: {}", failure.detail);
             assert!(!failure.detail.contains("sk-secret"));
-            assert!(heard.text().starts_with(text), "{name}: {}", heard.text());
-            assert!(heard.sent().is_some(), "{name}: the request had left");
+            assert!(received.text().starts_with(text), "{name}: {}", received.text());
+            assert!(received.sent().is_some(), "{name}: the request had left");
         }
     });
 }
@@ -314,7 +318,7 @@ fn an_answer_over_the_limit_is_refused_and_one_at_the_limit_is_not() {
     on_paused_runtime(async {
         for (limit, kind) in [(11, Some(FailureKind::TooLarge)), (12, None)] {
             let bench = Bench::plain();
-            let (_, mut sink) = Heard::pair();
+            let (_, mut sink) = RecordingSink::pair();
             let limits = Limits { max_body_bytes: limit, ..limits() };
             let mut exchange = pin!(bench.client.exchange(outgoing(b"{}"), limits, &mut sink));
             assert!(poll_once(exchange.as_mut()).await.is_pending());
@@ -331,16 +335,16 @@ fn an_error_status_is_an_answer_and_a_redirect_is_not_followed() {
         for status in [302, 401, 429, 503] {
             let answer = format!("HTTP/1.1 {status} X\r\nlocation: http://h/other\r\ncontent-length: 2\r\n\r\n{{}}");
             let bench = Bench::plain();
-            let (ended, heard) = bench.answered_with(answer.as_bytes()).await;
+            let (ended, received) = bench.answered_with(answer.as_bytes()).await;
             assert_eq!(ended.outcome, Ok(()));
-            assert_eq!((heard.head().map(|(_, status)| status), heard.text().as_str()), (Some(status), "{}"));
+            assert_eq!((received.head().map(|(_, status)| status), received.text().as_str()), (Some(status), "{}"));
         }
     });
 }
 
 /// Carries out one exchange over the connection that ends in `peer`, or a new one.
 async fn whole_exchange(bench: &Bench, peer: &mut Option<DuplexStream>, answer: &[u8]) -> Exchange {
-    let (_, mut sink) = Heard::pair();
+    let (_, mut sink) = RecordingSink::pair();
     let mut exchange = pin!(bench.client.exchange(outgoing(b"{}"), limits(), &mut sink));
     // Once to look at the sockets, once to send.
     for _ in 0..2 {
@@ -399,7 +403,7 @@ fn a_connection_that_its_peer_has_closed_or_spoiled_is_not_used_again() {
 fn an_exchange_that_is_dropped_closes_its_connection() {
     on_paused_runtime(async {
         let bench = Bench::plain();
-        let (_, mut sink) = Heard::pair();
+        let (_, mut sink) = RecordingSink::pair();
         {
             let mut exchange = pin!(bench.client.exchange(outgoing(b"{}"), limits(), &mut sink));
             assert!(poll_once(exchange.as_mut()).await.is_pending());
@@ -414,7 +418,7 @@ fn an_exchange_that_is_dropped_closes_its_connection() {
 fn a_large_answer_through_a_small_buffer_loses_no_byte() {
     on_paused_runtime(async {
         let bench = Bench::new("http://h/v1", 100);
-        let (heard, mut sink) = Heard::pair();
+        let (received, mut sink) = RecordingSink::pair();
         let body: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
         let exchange = bench.client.exchange(outgoing(b"{}"), limits(), &mut sink);
         let (peers, sent) = (Rc::clone(&bench.peers), body.clone());
@@ -434,7 +438,7 @@ fn a_large_answer_through_a_small_buffer_loses_no_byte() {
         };
         let (ended, ()) = tokio::join!(biased; exchange, serve);
         assert_eq!(ended.outcome, Ok(()));
-        assert!(heard.body().iter().map(|&(_, byte)| byte).eq(body));
+        assert!(received.body().iter().map(|&(_, byte)| byte).eq(body));
     });
 }
 

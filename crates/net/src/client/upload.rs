@@ -1,6 +1,4 @@
-//! A request's body that knows when it has left.
-//!
-//! It refuses to know connections. Invariant: the mark is filled by the write that takes the body's last byte.
+//! A request body for hyper that records when it was sent. Invariant: the departure is set by the write that takes the body's last byte.
 
 use crate::exchange::Departure;
 use crate::stamped::Stamps;
@@ -11,11 +9,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// Largest piece that is handed to the connection at once. HTTP/2 takes a piece when its window has room for some of it;
-/// with pieces of one frame each, the last one is taken when it goes out next.
+/// Largest piece: one HTTP/2 frame. hyper takes a piece when its window has room for any of it; with pieces of one frame, the
+/// last one is taken right before it is written.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// The bytes that are left to be handed out.
+/// The remaining bytes.
 pub(super) struct Upload {
     left: Bytes,
     stamps: Rc<Stamps>,
@@ -27,14 +25,14 @@ impl Upload {
     pub(super) fn new(bytes: Bytes, stamps: &Rc<Stamps>, sent: Departure) -> Upload {
         let upload = Upload { left: bytes, stamps: Rc::clone(stamps), sent };
         if upload.left.is_empty() {
-            // The head is all there is: the next write takes it.
-            upload.expect_departure();
+            // There is only a head, which the next write takes.
+            upload.mark_next_write();
         }
         upload
     }
 
-    fn expect_departure(&self) {
-        self.stamps.expect_departure(Rc::clone(&self.sent));
+    fn mark_next_write(&self) {
+        self.stamps.mark_next_write(Rc::clone(&self.sent));
     }
 }
 
@@ -52,7 +50,7 @@ impl Body for Upload {
         let piece = self.left.len().min(PIECE_BYTES);
         let piece = self.left.split_to(piece);
         if self.left.is_empty() {
-            self.expect_departure();
+            self.mark_next_write();
         }
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }

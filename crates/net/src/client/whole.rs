@@ -1,6 +1,4 @@
-//! Answers that are wanted whole: small ones, such as a list of models or a page of metrics.
-//!
-//! It refuses to measure. Invariant: what is returned came to its end within its limits.
+//! Small answers read whole, such as a list of models or a metrics page. Invariant: what is returned is complete and within its limits.
 
 use super::Client;
 use crate::clock::Clock;
@@ -41,10 +39,10 @@ impl Sink for Collected {
 }
 
 impl Client {
-    /// Asks for `path` with GET. An error status is an answer too.
+    /// Sends a GET for `path`. An error status is an answer too.
     ///
     /// # Errors
-    /// When no answer came to its end within the limits.
+    /// When the exchange fails or exceeds its limits.
     pub async fn get(&self, path: &str, headers: HeaderMap, limits: Limits) -> Result<Answer, ExchangeFailure> {
         self.whole(Outgoing { method: Method::GET, path: path.to_owned(), headers, body: Bytes::new() }, limits).await
     }
@@ -52,7 +50,7 @@ impl Client {
     /// Sends a request and waits for its whole answer. An error status is an answer too.
     ///
     /// # Errors
-    /// When no answer came to its end within the limits.
+    /// When the exchange fails or exceeds its limits.
     pub async fn whole(&self, outgoing: Outgoing, limits: Limits) -> Result<Answer, ExchangeFailure> {
         let mut collected = Collected::default();
         self.exchange(outgoing, limits, &mut collected).await.outcome?;
@@ -63,7 +61,7 @@ impl Client {
         Ok(Answer { head, body: collected.body })
     }
 
-    /// [`Client::get`] over HTTP/1.1 on a connection of its own. Blocks; to be called outside a runtime.
+    /// [`Client::get`] over HTTP/1.1 on a connection of its own. Blocks; call it outside a runtime.
     ///
     /// # Errors
     /// As [`Client::get`]; also when the target cannot be reached at all.

@@ -1,22 +1,20 @@
-//! Getting through a proxy to the target: CONNECT of HTTP, or SOCKS5.
-//!
-//! It refuses to open connections. Invariant: what is read from the stream afterwards is the target's.
+//! Opens a tunnel through a proxy: HTTP CONNECT or SOCKS5. Invariant: what is read from the stream afterwards is the target's.
 
-use super::socks5::{self, Destination, Refused};
+use super::socks5::{self, Destination, TunnelError};
 use crate::proxy::{Proxy, ProxyKind};
 use crate::route::Route;
 use std::net::IpAddr;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Longest answer of a proxy to CONNECT.
-const ANSWER_MOST: usize = 16 * 1024;
+/// Largest response head to CONNECT; real ones are a few hundred bytes.
+const MAX_CONNECT_RESPONSE_BYTES: usize = 16 * 1024;
 
-/// What a proxy can be asked for, in turn, until one of them is reached; `None` if it is handed the requests themselves.
+/// Destinations to try in order; `None` if requests go to the proxy itself (plain HTTP).
 pub(super) fn destinations(route: &Route, proxy: &Proxy) -> Option<Vec<Destination>> {
     let (host, port) = (route.target.host(), route.target.port());
     Some(match proxy.kind {
         ProxyKind::Http | ProxyKind::Https if route.tls.is_none() => return None,
-        ProxyKind::Socks5 => route.addresses().beyond.iter().copied().map(Destination::Address).collect(),
+        ProxyKind::Socks5 => route.addresses().behind_proxy.iter().copied().map(Destination::Address).collect(),
         _ => vec![match host.parse::<IpAddr>() {
             Ok(ip) => Destination::Address((ip, port).into()),
             Err(_) => Destination::Name(host.to_owned(), port),
@@ -30,10 +28,10 @@ pub(super) async fn open(
     route: &Route,
     proxy: &Proxy,
     to: &Destination,
-) -> Result<(), Refused> {
+) -> Result<(), TunnelError> {
     match proxy.kind {
         ProxyKind::Http | ProxyKind::Https => connect(stream, &route.target.host_and_port(), proxy).await,
-        ProxyKind::Socks5 | ProxyKind::Socks5Names => socks5::ask(stream, to, proxy.login.as_ref()).await,
+        ProxyKind::Socks5 | ProxyKind::Socks5h => socks5::connect(stream, to, proxy.credentials.as_ref()).await,
     }
 }
 
@@ -41,7 +39,7 @@ async fn connect(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     authority: &str,
     proxy: &Proxy,
-) -> Result<(), Refused> {
+) -> Result<(), TunnelError> {
     let mut request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n").into_bytes();
     if let Some(value) = &proxy.authorization {
         request.extend_from_slice(b"Proxy-Authorization: ");
@@ -52,16 +50,16 @@ async fn connect(
     stream.write_all(&request).await?;
     stream.flush().await?;
     let mut answer = Vec::new();
-    // One byte at a time, so that nothing of what follows the answer is swallowed. It is short and read once.
+    // Byte by byte, so that nothing after the head is consumed. It is short and read once per connection.
     while !answer.ends_with(b"\r\n\r\n") {
         answer.push(stream.read_u8().await?);
-        if answer.len() > ANSWER_MOST {
-            return Err(Refused::Proxy("its answer has no end".to_owned()));
+        if answer.len() > MAX_CONNECT_RESPONSE_BYTES {
+            return Err(TunnelError::Proxy("its response head is too long".to_owned()));
         }
     }
     let line = String::from_utf8_lossy(answer.split(|&byte| byte == b'\r').next().unwrap_or_default()).into_owned();
     match line.split(' ').nth(1) {
         Some(status) if status.starts_with('2') => Ok(()),
-        _ => Err(Refused::Proxy(format!("it answers {line}"))),
+        _ => Err(TunnelError::Proxy(format!("it answers {line}"))),
     }
 }

@@ -1,51 +1,50 @@
-//! How the body of an HTTP/1.1 message is marked off (RFC 9112, sections 6 and 7).
+//! Decodes the body framing of HTTP/1.1 messages (RFC 9112, sections 6 and 7).
 //!
-//! It refuses to know sockets and heads. Invariant: any division of the same bytes into reads gives the same body and the same
-//! end; bytes after the end are not touched.
+//! Invariant: however the bytes are split into reads, body and end are the same; bytes after the end are not touched.
 
-/// Longest line of a chunk's size with its extensions, and of all trailers together (bytes).
-const ASIDE_BYTES_MOST: u32 = 16 * 1024;
+/// Most bytes of one chunk-size line's extensions, and of all trailers together: they are read and dropped.
+const MAX_OVERHEAD_BYTES: u32 = 16 * 1024;
 
-/// A body on its way.
+/// The framing of a body, with its decoding state.
 #[derive(Debug)]
 pub(crate) enum Framing {
-    /// So many bytes are to come.
+    /// Remaining bytes of a Content-Length body.
     Length(u64),
-    /// In chunks.
+    /// Chunked transfer coding.
     Chunked(Chunks),
-    /// Until the connection is closed.
+    /// The body ends with the connection.
     UntilClose,
 }
 
-/// What a read brought.
+/// Result of decoding one read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Taken {
-    /// Bytes of the body: they stand at the beginning of what was read.
+pub(crate) struct Decoded {
+    /// Body bytes, moved to the start of the buffer.
     pub body: usize,
-    /// Bytes of what was read that belong to this body, its framing included.
-    pub used: usize,
-    /// Where the body stands now.
-    pub state: State,
+    /// Bytes consumed, framing included.
+    pub consumed: usize,
+    /// State after this read.
+    pub state: BodyState,
 }
 
-/// Where a body stands.
+/// State of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum State {
-    /// More is to come.
+pub(crate) enum BodyState {
+    /// Incomplete.
     Open,
-    /// It is whole.
+    /// Complete.
     Ended,
-    /// What follows the body's bytes is no framing.
-    Garbled,
+    /// The framing is invalid.
+    Invalid,
 }
 
 impl Framing {
-    /// Whether nothing is to come.
+    /// Whether there is no body.
     pub fn is_empty(&self) -> bool {
         matches!(self, Framing::Length(0))
     }
 
-    /// How long the body is, if that was said.
+    /// The length of the body, if known.
     pub fn length(&self) -> Option<u64> {
         match self {
             Framing::Length(length) => Some(*length),
@@ -53,51 +52,51 @@ impl Framing {
         }
     }
 
-    /// Takes what a read brought; the body's bytes are moved to its beginning.
-    pub fn take(&mut self, bytes: &mut [u8]) -> Taken {
+    /// Decodes a read in place: body bytes are moved to the start of `bytes`.
+    pub fn decode(&mut self, bytes: &mut [u8]) -> Decoded {
         match self {
             Framing::Length(left) => {
                 let body = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
                 *left -= body as u64;
-                let state = if *left == 0 { State::Ended } else { State::Open };
-                Taken { body, used: body, state }
+                let state = if *left == 0 { BodyState::Ended } else { BodyState::Open };
+                Decoded { body, consumed: body, state }
             }
-            Framing::Chunked(chunks) => chunks.take(bytes),
-            Framing::UntilClose => Taken { body: bytes.len(), used: bytes.len(), state: State::Open },
+            Framing::Chunked(chunks) => chunks.decode(bytes),
+            Framing::UntilClose => Decoded { body: bytes.len(), consumed: bytes.len(), state: BodyState::Open },
         }
     }
 
-    /// Whether a body may end where its connection does.
+    /// Whether the end of the connection ends the body.
     pub fn may_end_by_close(&self) -> bool {
         matches!(self, Framing::UntilClose)
     }
 }
 
-/// A reader of chunks.
+/// Decoder of chunked bodies.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    at: At,
-    /// Of a size: its value so far. Of data: bytes that are left.
+    position: Position,
+    /// While reading a size: its value so far. In data: remaining bytes.
     left: u64,
-    /// Bytes of the extension or of the trailers so far.
-    aside: u32,
+    /// Bytes of the extensions or trailers so far.
+    overhead_bytes: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum At {
+enum Position {
     /// The first digit of a size.
     Size,
     /// Further digits.
     Digits,
-    /// Blanks after the size.
-    Blanks,
+    /// White space after the size.
+    Whitespace,
     Extension,
     SizeLf,
     Data,
     DataCr,
     DataLf,
-    /// The beginning of a line after the last chunk: a trailer, or the end.
-    Line,
+    /// Start of a line after the last chunk: a trailer, or the end.
+    TrailerStart,
     Trailer,
     TrailerLf,
     EndLf,
@@ -105,71 +104,72 @@ enum At {
 
 impl Chunks {
     pub fn new() -> Chunks {
-        Chunks { at: At::Size, left: 0, aside: 0 }
+        Chunks { position: Position::Size, left: 0, overhead_bytes: 0 }
     }
 
-    fn take(&mut self, bytes: &mut [u8]) -> Taken {
-        let (mut body, mut used) = (0, 0);
-        let mut state = State::Open;
-        while used < bytes.len() && state == State::Open {
-            if self.at == At::Data {
-                let count = usize::try_from(self.left).map_or(bytes.len() - used, |left| left.min(bytes.len() - used));
-                bytes.copy_within(used..used + count, body);
-                (body, used) = (body + count, used + count);
+    fn decode(&mut self, bytes: &mut [u8]) -> Decoded {
+        let (mut body, mut consumed) = (0, 0);
+        let mut state = BodyState::Open;
+        while consumed < bytes.len() && state == BodyState::Open {
+            if self.position == Position::Data {
+                let count =
+                    usize::try_from(self.left).map_or(bytes.len() - consumed, |left| left.min(bytes.len() - consumed));
+                bytes.copy_within(consumed..consumed + count, body);
+                (body, consumed) = (body + count, consumed + count);
                 self.left -= count as u64;
                 if self.left == 0 {
-                    self.at = At::DataCr;
+                    self.position = Position::DataCr;
                 }
                 continue;
             }
-            state = self.step(bytes[used]);
-            used += 1;
+            state = self.step(bytes[consumed]);
+            consumed += 1;
         }
-        Taken { body, used, state }
+        Decoded { body, consumed, state }
     }
 
-    /// Takes a byte that is not the body's.
-    fn step(&mut self, byte: u8) -> State {
-        let next = match (self.at, byte) {
-            (At::Size | At::Digits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => self.digit(byte),
-            (At::Digits | At::Blanks, b' ' | b'\t') => self.counted(At::Blanks),
-            (At::Digits | At::Blanks, b';') => Some(At::Extension),
-            (At::Digits | At::Blanks | At::Extension, b'\r') => Some(At::SizeLf),
-            // A line feed of its own within an extension is how one reader is made to see another line than the next.
-            (At::Extension, b'\n') => None,
-            (At::Extension, _) => self.counted(At::Extension),
-            (At::SizeLf, b'\n') => {
-                self.aside = 0;
-                Some(if self.left == 0 { At::Line } else { At::Data })
+    /// Handles one framing byte.
+    fn step(&mut self, byte: u8) -> BodyState {
+        let next = match (self.position, byte) {
+            (Position::Size | Position::Digits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => self.digit(byte),
+            (Position::Digits | Position::Whitespace, b' ' | b'\t') => self.counted(Position::Whitespace),
+            (Position::Digits | Position::Whitespace, b';') => Some(Position::Extension),
+            (Position::Digits | Position::Whitespace | Position::Extension, b'\r') => Some(Position::SizeLf),
+            // A bare line feed in an extension is a request-smuggling vector: parsers disagree on where the line ends.
+            (Position::Extension, b'\n') => None,
+            (Position::Extension, _) => self.counted(Position::Extension),
+            (Position::SizeLf, b'\n') => {
+                self.overhead_bytes = 0;
+                Some(if self.left == 0 { Position::TrailerStart } else { Position::Data })
             }
-            (At::DataCr, b'\r') => Some(At::DataLf),
-            (At::DataLf, b'\n') => Some(At::Size),
-            (At::Line, b'\r') => Some(At::EndLf),
-            (At::Trailer, b'\r') => Some(At::TrailerLf),
-            (At::Line | At::Trailer, b'\n') => None,
-            (At::Line | At::Trailer, _) => self.counted(At::Trailer),
-            (At::TrailerLf, b'\n') => Some(At::Line),
-            (At::EndLf, b'\n') => return State::Ended,
+            (Position::DataCr, b'\r') => Some(Position::DataLf),
+            (Position::DataLf, b'\n') => Some(Position::Size),
+            (Position::TrailerStart, b'\r') => Some(Position::EndLf),
+            (Position::Trailer, b'\r') => Some(Position::TrailerLf),
+            (Position::TrailerStart | Position::Trailer, b'\n') => None,
+            (Position::TrailerStart | Position::Trailer, _) => self.counted(Position::Trailer),
+            (Position::TrailerLf, b'\n') => Some(Position::TrailerStart),
+            (Position::EndLf, b'\n') => return BodyState::Ended,
             _ => None,
         };
         match next {
             Some(next) => {
-                self.at = next;
-                State::Open
+                self.position = next;
+                BodyState::Open
             }
-            None => State::Garbled,
+            None => BodyState::Invalid,
         }
     }
 
-    fn digit(&mut self, byte: u8) -> Option<At> {
+    fn digit(&mut self, byte: u8) -> Option<Position> {
         let digit = char::from(byte).to_digit(16).map(u64::from)?;
-        let before = if self.at == At::Size { 0 } else { self.left };
+        let before = if self.position == Position::Size { 0 } else { self.left };
         self.left = before.checked_mul(16)?.checked_add(digit)?;
-        Some(At::Digits)
+        Some(Position::Digits)
     }
 
-    fn counted(&mut self, next: At) -> Option<At> {
-        self.aside += 1;
-        (self.aside <= ASIDE_BYTES_MOST).then_some(next)
+    fn counted(&mut self, next: Position) -> Option<Position> {
+        self.overhead_bytes += 1;
+        (self.overhead_bytes <= MAX_OVERHEAD_BYTES).then_some(next)
     }
 }

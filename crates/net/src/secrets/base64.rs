@@ -1,9 +1,7 @@
-//! The inverse of the encoding in which HTTP's `Basic` scheme carries a name and a password.
-//!
-//! It does not encode. Invariant: what is not base64 gives nothing.
+//! Decodes base64, for credentials of HTTP's `Basic` scheme.
 
-/// The bytes that a text in base64 stands for; `None` if it is none.
-pub(super) fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+/// Decodes base64; `None` if it is invalid.
+pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let digits = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(text);
     let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
     let (mut held, mut bits) = (0_u32, 0_u32);
@@ -34,8 +32,8 @@ mod tests {
     #[test]
     fn what_rfc_4648_writes_is_read() {
         for (text, bytes) in [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYg", "foob")] {
-            assert_eq!(decoded(text.as_bytes()).as_deref(), Some(bytes.as_bytes()), "{text}");
+            assert_eq!(decode(text.as_bytes()).as_deref(), Some(bytes.as_bytes()), "{text}");
         }
-        assert_eq!(decoded(b"a key"), None);
+        assert_eq!(decode(b"a key"), None);
     }
 }

@@ -1,27 +1,26 @@
-//! Secrets taken out of the body of an answer while it comes.
+//! Masks secrets in the body of an answer while it streams.
 //!
-//! It does not know what the body is. Invariant: a body without a secret passes byte for byte, and nothing of it is held back
-//! but what may be the beginning of one at the end of a read; a secret is found however the body was cut.
+//! Invariant: a body without a secret passes byte for byte, and nothing of it is held back but what may be the beginning of a secret at
+//! the end of a read; a secret is found however the body is split.
 
-use super::spelling::{beginning, masked};
+use super::escapes::{cut_match, mask_all};
 use super::{MASK, Secrets};
 use bytes::Bytes;
 use std::borrow::Cow;
 
-/// Fewer letters of a key at the end of a body tell nothing: what many keys begin with is known to everybody.
-const LETTERS_LEAST: usize = 8;
+/// Fewer letters of a key at the end of a body reveal nothing: common prefixes of keys are public.
+const MIN_CUT_LETTERS: usize = 8;
 
-/// Takes secrets out of one body.
+/// Masks secrets in one body.
 #[derive(Debug, Default)]
 pub struct Redactor {
     secrets: Secrets,
-    /// What was sent for the answer. A secret that stands in there is no secret to whoever sent it, and taking it out of a
-    /// file that a model was asked to change would spoil the file.
+    /// Body of the request. A secret in it is known to the client, and masking it would corrupt a file that a model edits.
     request: Bytes,
-    /// Whether `request` was looked through: only if the answer holds a secret.
-    has_looked: bool,
+    /// Whether `request` was searched, which happens once the answer contains a secret.
+    request_searched: bool,
     is_known: bool,
-    /// The end of what came, which may be the beginning of a secret.
+    /// End of the last read, which may be the beginning of a secret.
     held: Vec<u8>,
 }
 
@@ -36,16 +35,16 @@ impl Redactor {
         &self.secrets
     }
 
-    /// What of the bytes that came last, and of those held back before, can go on.
+    /// The part of these and the held bytes that can be forwarded, masked.
     #[inline]
     pub fn push<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         if self.secrets.0.in_bodies.is_empty() || self.is_known {
             return Cow::Borrowed(bytes);
         }
-        self.pass(bytes)
+        self.redact(bytes)
     }
 
-    fn pass<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+    fn redact<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         let mut text = match self.held.is_empty() {
             true => Cow::Borrowed(bytes),
             false => {
@@ -54,13 +53,13 @@ impl Redactor {
                 Cow::Owned(held)
             }
         };
-        if let Some(clean) = masked(&text, &self.secrets.0.in_bodies) {
-            if self.knows_already() {
+        if let Some(clean) = mask_all(&text, &self.secrets.0.in_bodies) {
+            if self.is_in_request() {
                 return text;
             }
             text = Cow::Owned(clean);
         }
-        if let Some(at) = beginning(&text, &self.secrets.0.in_bodies, 0) {
+        if let Some(at) = cut_match(&text, &self.secrets.0.in_bodies, 0) {
             self.held.extend_from_slice(&text[at..]);
             match &mut text {
                 Cow::Borrowed(text) => *text = &text[..at],
@@ -70,18 +69,18 @@ impl Redactor {
         text
     }
 
-    /// The body ended: what was held back of it.
+    /// The body ended: what was held back, masked.
     pub fn end(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);
-        match beginning(&held, &self.secrets.0.in_bodies, LETTERS_LEAST) {
-            Some(at) if !self.knows_already() => [&held[..at], MASK].concat(),
+        match cut_match(&held, &self.secrets.0.in_bodies, MIN_CUT_LETTERS) {
+            Some(at) if !self.is_in_request() => [&held[..at], MASK].concat(),
             _ => held,
         }
     }
 
-    fn knows_already(&mut self) -> bool {
-        if !std::mem::replace(&mut self.has_looked, true) {
-            self.is_known = self.secrets.0.in_bodies.iter().any(|needle| needle.find(&self.request).is_some());
+    fn is_in_request(&mut self) -> bool {
+        if !std::mem::replace(&mut self.request_searched, true) {
+            self.is_known = self.secrets.0.in_bodies.iter().any(|pattern| pattern.find(&self.request).is_some());
         }
         self.is_known
     }

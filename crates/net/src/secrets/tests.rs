@@ -1,4 +1,4 @@
-//! Keys that servers echo, in every spelling and cut anywhere.
+//! Secrets that servers echo, in every escape and split anywhere.
 
 use super::*;
 use bytes::Bytes;
@@ -21,7 +21,7 @@ fn bearer() -> Secrets {
     secrets(AUTHORIZATION, &format!("Bearer {KEY}"))
 }
 
-/// Every way in which a letter may be spelt.
+/// Every way in which a letter may be escaped.
 fn spellings(letter: char) -> Vec<String> {
     let code = u32::from(letter);
     let mut ways = vec![
@@ -125,18 +125,18 @@ proptest! {
         after in "[ -~\\\\%su]{0,40}",
         cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..6),
     ) {
-        let spelt: String =
+        let escaped: String =
             KEY.chars().zip(&ways).map(|(letter, way)| way.get(&spellings(letter)).clone()).collect();
-        // A backslash right before would change what the first letter is.
+        // A backslash right before would escape the first letter.
         let before = before.trim_end_matches('\\');
-        let text = format!("{before}{spelt}{after}");
-        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
-        places.extend([0, text.len()]);
-        places.sort_unstable();
-        let pieces: Vec<&[u8]> = places.windows(2).map(|pair| &text.as_bytes()[pair[0]..pair[1]]).collect();
+        let text = format!("{before}{escaped}{after}");
+        let mut candidates: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+        candidates.extend([0, text.len()]);
+        candidates.sort_unstable();
+        let pieces: Vec<&[u8]> = candidates.windows(2).map(|pair| &text.as_bytes()[pair[0]..pair[1]]).collect();
         let out = body(&mut Redactor::new(bearer(), Bytes::new()), &pieces);
         prop_assert!(String::from_utf8_lossy(&out).contains("***"), "{}", text);
-        prop_assert!(spelling::masked(&out, &bearer().0.in_bodies).is_none());
+        prop_assert!(escapes::mask_all(&out, &bearer().0.in_bodies).is_none());
         let redacted = bearer().redacted(text.clone());
         prop_assert!(redacted.starts_with(&format!("{before}***")), "{} of {}", redacted, text);
     }
@@ -148,24 +148,5 @@ proptest! {
         let text = pieces.concat();
         let parts: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
         prop_assert_eq!(body(&mut Redactor::new(bearer(), Bytes::new()), &parts), text);
-    }
-}
-
-#[test]
-fn zz_cost() {
-    let mut key = String::from("sk-proj-");
-    key.push_str(&"aZ09".repeat(12));
-    for (name, event) in [
-        ("plain", "data: {\"id\":\"chatcmpl-123456789\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"gpt-4o-mini-2024-07-18\",\"system_fingerprint\":\"fp_44709d6fcb\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" tasks\"},\"logprobs\":null,\"finish_reason\":null}]}\n\n".to_owned()),
-        ("escaped", "data: {\"id\":\"chatcmpl-123456789\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"gpt-4o-mini-2024-07-18\",\"system_fingerprint\":\"fp_44709d6fcb\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" t\\u00e9s 5 %\"},\"logprobs\":null,\"finish_reason\":null}]}\n\n".to_owned()),
-        ("whole 64 KiB", "the task asks us to skip ".repeat(2621)),
-    ] {
-        let mut redactor = Redactor::new(secrets(AUTHORIZATION, &format!("Bearer {key}")), Bytes::new());
-        let rounds = 20_000_000 / event.len();
-        let start = std::time::Instant::now();
-        for _ in 0..rounds {
-            std::hint::black_box(redactor.push(std::hint::black_box(event.as_bytes())));
-        }
-        println!("COST {name}: {} bytes, {:.1} ns", event.len(), start.elapsed().as_nanos() as f64 / rounds as f64);
     }
 }

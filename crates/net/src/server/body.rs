@@ -1,7 +1,7 @@
-//! A request's body on its way to the handler.
+//! Reads the body of a request for its handler.
 //!
-//! It refuses to read sockets. Invariant: it holds no more than the handler's limits and one read, what it holds is counted
-//! against the budget of all bodies, and it is not read before the handler asks for it.
+//! Invariant: it holds no more than the limit of the handler and one read, what it holds is counted against the budget of all bodies,
+//! and nothing is read before the handler asks for it.
 
 use super::budget::{ByteBudget, ByteShare};
 use bytes::Bytes;
@@ -15,20 +15,20 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-/// What is reserved at most for a body because its length was announced.
-const RESERVED_BYTES: usize = 64 * 1024;
-/// In each of these spans a body brings at least so many bytes, or is given up: a line of 26 kbit/s is quick enough.
-const PACE_SPAN: Duration = Duration::from_secs(5);
-const PACE_BYTES: usize = 16 * 1024;
+/// Most bytes allocated up front on the word of Content-Length.
+const MAX_PREALLOCATED_BYTES: usize = 64 * 1024;
+/// A body that brings fewer bytes than this in any window fails: 26 kbit/s are enough.
+const RATE_WINDOW: Duration = Duration::from_secs(5);
+const MIN_BYTES_PER_WINDOW: usize = 16 * 1024;
 
-/// A request's body as it comes in; see [`read_body`].
+/// An incoming request body; see [`read_body`].
 #[derive(Debug)]
 pub struct RequestBody(Source);
 
 #[derive(Debug)]
 enum Source {
-    Nothing,
-    Http1(Rc<Inbox>),
+    Empty,
+    Http1(Rc<BodyBuffer>),
     Http2(Incoming),
 }
 
@@ -37,17 +37,17 @@ enum Source {
 pub enum BodyError {
     /// It is larger than the limit.
     TooLarge,
-    /// It broke off.
+    /// The connection ended within it, or its framing is invalid.
     Broken,
-    /// It came too slowly.
+    /// It arrived too slowly.
     TooSlow,
-    /// All bodies together hold as much as they may.
-    NoRoom,
+    /// The memory budget of all bodies is used up.
+    OverBudget,
 }
 
-/// A body that came whole, and what it holds of the budget of all bodies, to be kept for as long as its bytes are.
+/// A complete body and its share of the budget; keep the share as long as the bytes.
 #[derive(Debug)]
-pub struct HeldBody {
+pub struct BufferedBody {
     /// The body.
     pub bytes: Bytes,
     /// What it holds of the budget.
@@ -55,117 +55,118 @@ pub struct HeldBody {
 }
 
 impl RequestBody {
-    pub(super) fn nothing() -> RequestBody {
-        RequestBody(Source::Nothing)
+    pub(super) fn empty() -> RequestBody {
+        RequestBody(Source::Empty)
     }
 
-    pub(super) fn http1(inbox: Rc<Inbox>) -> RequestBody {
-        RequestBody(Source::Http1(inbox))
+    pub(super) fn http1(buffer: Rc<BodyBuffer>) -> RequestBody {
+        RequestBody(Source::Http1(buffer))
     }
 
     pub(super) fn http2(incoming: Incoming) -> RequestBody {
-        if incoming.is_end_stream() { RequestBody::nothing() } else { RequestBody(Source::Http2(incoming)) }
+        if incoming.is_end_stream() { RequestBody::empty() } else { RequestBody(Source::Http2(incoming)) }
     }
 
-    /// A body that never comes.
+    /// A body that never arrives.
     #[cfg(test)]
     pub(super) fn some() -> RequestBody {
-        RequestBody::http1(Rc::new(Inbox::new(None)))
+        RequestBody::http1(Rc::new(BodyBuffer::new(None)))
     }
 
-    /// Whether there is a body at all, be it empty.
+    /// Whether there is a body, even an empty one.
     pub(super) fn is_some(&self) -> bool {
-        !matches!(self.0, Source::Nothing)
+        !matches!(self.0, Source::Empty)
     }
 }
 
-/// Reads a request's body whole, up to `limit` bytes. What it hands back holds on to nothing else.
+/// Reads a whole request body of up to `limit` bytes.
 ///
 /// # Errors
-/// When it is larger, breaks off or comes too slowly. One that says that it is larger is not read.
+/// When it is larger, incomplete or too slow. One whose Content-Length is larger is not read.
 pub async fn read_body(body: RequestBody, limit: usize) -> Result<Bytes, BodyError> {
-    Ok(hold_body(body, limit, &ByteBudget::new(usize::MAX)).await?.bytes)
+    Ok(buffer_body(body, limit, &ByteBudget::new(usize::MAX)).await?.bytes)
 }
 
-/// The same, counted against a budget from the first byte on. A body that says that it is larger than what is left of it is not
-/// read; one that does not say is given up when it has outgrown what is left.
+/// The same, counted against a budget from the first byte. A body whose Content-Length exceeds what is left is not read; one
+/// without a length fails once it exceeds what is left.
 ///
 /// # Errors
 /// As for [`read_body`], and when the budget has no room.
-pub async fn hold_body(body: RequestBody, limit: usize, budget: &Arc<ByteBudget>) -> Result<HeldBody, BodyError> {
+pub async fn buffer_body(body: RequestBody, limit: usize, budget: &Arc<ByteBudget>) -> Result<BufferedBody, BodyError> {
     let share = budget.share();
     match body.0 {
-        Source::Nothing => Ok(HeldBody { bytes: Bytes::new(), share }),
-        Source::Http1(inbox) => {
-            let wanting = Wanting(inbox);
-            wanting.0.want(limit, share);
-            paced(poll_fn(|context| wanting.0.poll_whole(context)), || wanting.0.received()).await
+        Source::Empty => Ok(BufferedBody { bytes: Bytes::new(), share }),
+        Source::Http1(buffer) => {
+            let read = BodyRead(buffer);
+            read.0.start(limit, share);
+            with_minimum_rate(poll_fn(|context| read.0.poll_whole(context)), || read.0.received()).await
         }
         Source::Http2(incoming) => {
-            let announced = incoming.size_hint().exact();
-            let frames = RefCell::new(Frames { incoming, growing: Growing::new(Vec::new(), limit, announced, share)? });
+            let content_length = incoming.size_hint().exact();
+            let frames =
+                RefCell::new(Frames { incoming, partial: PartialBody::new(Vec::new(), limit, content_length, share)? });
             let whole = poll_fn(|context| frames.borrow_mut().poll_whole(context));
-            paced(whole, || frames.borrow().growing.bytes.len()).await
+            with_minimum_rate(whole, || frames.borrow().partial.bytes.len()).await
         }
     }
 }
 
-/// A handler that waits for a body; when it no longer does, nothing further is read, and what was is let go.
-struct Wanting(Rc<Inbox>);
+/// A pending read by the handler; when dropped, reading stops and the buffer is freed.
+struct BodyRead(Rc<BodyBuffer>);
 
-impl Drop for Wanting {
+impl Drop for BodyRead {
     fn drop(&mut self) {
-        let mut letters = self.0.0.borrow_mut();
-        letters.growing = None;
-        letters.end.get_or_insert(Err(BodyError::Broken));
+        let mut state = self.0.0.borrow_mut();
+        state.partial = None;
+        state.end.get_or_insert(Err(BodyError::Broken));
     }
 }
 
-/// Waits for a body as long as it comes quickly enough.
-async fn paced(
-    whole: impl Future<Output = Result<HeldBody, BodyError>>,
+/// Waits for a body as long as it keeps the minimum rate.
+async fn with_minimum_rate(
+    whole: impl Future<Output = Result<BufferedBody, BodyError>>,
     received: impl Fn() -> usize,
-) -> Result<HeldBody, BodyError> {
+) -> Result<BufferedBody, BodyError> {
     let mut whole = std::pin::pin!(whole);
     loop {
         let before = received();
-        if let Ok(whole) = tokio::time::timeout(PACE_SPAN, whole.as_mut()).await {
+        if let Ok(whole) = tokio::time::timeout(RATE_WINDOW, whole.as_mut()).await {
             return whole;
         }
-        if received() < before + PACE_BYTES {
+        if received() < before + MIN_BYTES_PER_WINDOW {
             return Err(BodyError::TooSlow);
         }
     }
 }
 
-/// A body as far as it has come.
+/// A body received in part.
 #[derive(Debug)]
-struct Growing {
+struct PartialBody {
     bytes: Vec<u8>,
     limit: usize,
-    announced: Option<usize>,
+    content_length: Option<usize>,
     share: ByteShare,
 }
 
-impl Growing {
-    /// A body of which `bytes` have come. Room for what is announced is made at once, up to a small size; beyond it as bytes come,
-    /// since a length that is only announced costs its client nothing.
+impl PartialBody {
+    /// A body of which `bytes` were received. The announced length is allocated at once up to a small size, beyond it as bytes
+    /// arrive, since announcing a length costs the client nothing.
     fn new(
         mut bytes: Vec<u8>,
         limit: usize,
-        announced: Option<u64>,
+        content_length: Option<u64>,
         mut share: ByteShare,
-    ) -> Result<Growing, BodyError> {
-        let announced = announced.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
-        if announced.unwrap_or(0).max(bytes.len()) > limit {
+    ) -> Result<PartialBody, BodyError> {
+        let content_length = content_length.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        if content_length.unwrap_or(0).max(bytes.len()) > limit {
             return Err(BodyError::TooLarge);
         }
-        let room = announced.map_or(0, |length| length.min(RESERVED_BYTES)).max(bytes.capacity());
-        if !announced.is_none_or(|length| share.has_room_for(length)) || !share.resize(room) {
-            return Err(BodyError::NoRoom);
+        let room = content_length.map_or(0, |length| length.min(MAX_PREALLOCATED_BYTES)).max(bytes.capacity());
+        if !content_length.is_none_or(|length| share.has_room_for(length)) || !share.resize(room) {
+            return Err(BodyError::OverBudget);
         }
         bytes.reserve_exact(room - bytes.len());
-        Ok(Growing { bytes, limit, announced, share })
+        Ok(PartialBody { bytes, limit, content_length, share })
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<(), BodyError> {
@@ -175,13 +176,13 @@ impl Growing {
         }
         if all > self.bytes.capacity() {
             let doubled = self.bytes.capacity().saturating_mul(2);
-            let expected = match self.announced {
+            let expected = match self.content_length {
                 Some(length) => length.min(doubled),
                 None => self.limit.min(doubled),
             };
             let room = expected.max(all);
             if !self.share.resize(room) {
-                return Err(BodyError::NoRoom);
+                return Err(BodyError::OverBudget);
             }
             self.bytes.reserve_exact(room - self.bytes.len());
         }
@@ -190,122 +191,123 @@ impl Growing {
     }
 }
 
-impl From<Growing> for HeldBody {
-    fn from(Growing { bytes, share, .. }: Growing) -> HeldBody {
-        HeldBody { bytes: Bytes::from(bytes), share }
+impl From<PartialBody> for BufferedBody {
+    fn from(PartialBody { bytes, share, .. }: PartialBody) -> BufferedBody {
+        BufferedBody { bytes: Bytes::from(bytes), share }
     }
 }
 
-/// A body of HTTP/2.
+/// An HTTP/2 body.
 struct Frames {
     incoming: Incoming,
-    growing: Growing,
+    partial: PartialBody,
 }
 
 impl Frames {
-    fn poll_whole(&mut self, context: &mut Context<'_>) -> Poll<Result<HeldBody, BodyError>> {
+    fn poll_whole(&mut self, context: &mut Context<'_>) -> Poll<Result<BufferedBody, BodyError>> {
         while let Some(frame) = ready!(Pin::new(&mut self.incoming).poll_frame(context)) {
             let Ok(bytes) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
-            self.growing.push(&bytes)?;
+            self.partial.push(&bytes)?;
         }
-        let empty = Growing { bytes: Vec::new(), limit: 0, announced: None, share: self.growing.share.empty() };
-        Poll::Ready(Ok(std::mem::replace(&mut self.growing, empty).into()))
+        let empty =
+            PartialBody { bytes: Vec::new(), limit: 0, content_length: None, share: self.partial.share.empty() };
+        Poll::Ready(Ok(std::mem::replace(&mut self.partial, empty).into()))
     }
 }
 
-/// What a connection has read of a body, for the handler to take.
+/// What a connection has read of a body, for the handler.
 #[derive(Debug)]
-pub(super) struct Inbox(RefCell<Letters>);
+pub(super) struct BodyBuffer(RefCell<BufferState>);
 
 #[derive(Debug)]
-struct Letters {
-    /// What came with the head, before the handler asked.
+struct BufferState {
+    /// What was read together with the head.
     early: Vec<u8>,
-    /// How long it says that it is.
-    announced: Option<u64>,
-    /// What is read, once the handler wants it.
-    growing: Option<Growing>,
+    /// Value of Content-Length.
+    content_length: Option<u64>,
+    /// What was read since the handler asked.
+    partial: Option<PartialBody>,
     end: Option<Result<(), BodyError>>,
     handler: Option<Waker>,
     connection: Option<Waker>,
 }
 
-impl Inbox {
-    pub fn new(announced: Option<u64>) -> Inbox {
-        let (early, growing, end) = (Vec::new(), None, None);
-        Inbox(RefCell::new(Letters { early, announced, growing, end, handler: None, connection: None }))
+impl BodyBuffer {
+    pub fn new(content_length: Option<u64>) -> BodyBuffer {
+        let (early, partial, end) = (Vec::new(), None, None);
+        BodyBuffer(RefCell::new(BufferState { early, content_length, partial, end, handler: None, connection: None }))
     }
 
-    /// Takes what a read brought.
+    /// Appends what was read.
     pub fn push(&self, bytes: &[u8]) {
-        let mut letters = self.0.borrow_mut();
-        match &mut letters.growing {
-            None => letters.early.extend_from_slice(bytes),
-            Some(growing) => {
-                if let Err(error) = growing.push(bytes) {
-                    letters.fail(error);
+        let mut state = self.0.borrow_mut();
+        match &mut state.partial {
+            None => state.early.extend_from_slice(bytes),
+            Some(partial) => {
+                if let Err(error) = partial.push(bytes) {
+                    state.fail(error);
                 }
             }
         }
-        wake(&mut letters.handler);
+        wake(&mut state.handler);
     }
 
-    /// The body is whole, or will never be.
+    /// The body is complete, or failed.
     pub fn end(&self, end: Result<(), BodyError>) {
-        let mut letters = self.0.borrow_mut();
-        letters.end.get_or_insert(end);
-        wake(&mut letters.handler);
+        let mut state = self.0.borrow_mut();
+        state.end.get_or_insert(end);
+        wake(&mut state.handler);
     }
 
-    /// Whether the body has come to its end.
+    /// Whether the body is complete.
     pub fn is_whole(&self) -> bool {
         self.0.borrow().end == Some(Ok(()))
     }
 
     /// Whether more is to be read. If not, the caller is woken when that changes.
     pub fn wants_more(&self, context: &Context<'_>) -> bool {
-        let mut letters = self.0.borrow_mut();
-        let wants = letters.growing.is_some() && letters.end.is_none();
+        let mut state = self.0.borrow_mut();
+        let wants = state.partial.is_some() && state.end.is_none();
         if !wants {
-            letters.connection = Some(context.waker().clone());
+            state.connection = Some(context.waker().clone());
         }
         wants
     }
 
-    /// Bytes that have come since the handler asked, and before.
+    /// Bytes received so far.
     fn received(&self) -> usize {
-        self.0.borrow().growing.as_ref().map_or(0, |growing| growing.bytes.len())
+        self.0.borrow().partial.as_ref().map_or(0, |partial| partial.bytes.len())
     }
 
     /// The handler asks for the body.
-    fn want(&self, limit: usize, share: ByteShare) {
-        let mut letters = self.0.borrow_mut();
-        let early = std::mem::take(&mut letters.early);
-        let growing = Growing::new(early, limit, letters.announced, share);
-        match growing {
-            Ok(growing) => letters.growing = Some(growing),
-            Err(error) => letters.fail(error),
+    fn start(&self, limit: usize, share: ByteShare) {
+        let mut state = self.0.borrow_mut();
+        let early = std::mem::take(&mut state.early);
+        let partial = PartialBody::new(early, limit, state.content_length, share);
+        match partial {
+            Ok(partial) => state.partial = Some(partial),
+            Err(error) => state.fail(error),
         }
     }
 
-    fn poll_whole(&self, context: &Context<'_>) -> Poll<Result<HeldBody, BodyError>> {
-        let mut letters = self.0.borrow_mut();
-        match letters.end {
+    fn poll_whole(&self, context: &Context<'_>) -> Poll<Result<BufferedBody, BodyError>> {
+        let mut state = self.0.borrow_mut();
+        match state.end {
             Some(Err(error)) => Poll::Ready(Err(error)),
-            Some(Ok(())) => Poll::Ready(letters.growing.take().map(HeldBody::from).ok_or(BodyError::Broken)),
+            Some(Ok(())) => Poll::Ready(state.partial.take().map(BufferedBody::from).ok_or(BodyError::Broken)),
             None => {
-                letters.handler = Some(context.waker().clone());
-                wake(&mut letters.connection);
+                state.handler = Some(context.waker().clone());
+                wake(&mut state.connection);
                 Poll::Pending
             }
         }
     }
 }
 
-impl Letters {
-    /// Nothing more is read, and what was is let go.
+impl BufferState {
+    /// Stops reading and frees the buffer.
     fn fail(&mut self, error: BodyError) {
-        self.growing = None;
+        self.partial = None;
         self.end = Some(Err(error));
     }
 }

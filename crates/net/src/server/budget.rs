@@ -1,20 +1,19 @@
-//! How much memory the bodies of all requests may take together.
+//! Limits the memory that all request bodies take together.
 //!
-//! It does not know bodies. Invariant: what all shares hold together never exceeds the budget, and a share gives back what it
-//! holds when it is dropped, on whichever thread that is.
+//! Invariant: all shares together never exceed the budget, and a share is returned when it is dropped, on any thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Shares beyond this size leave a part of the budget to smaller ones, so that few large bodies do not keep out all others.
+/// Larger shares leave a part of the budget to smaller ones, so that few large bodies cannot block all others.
 const LARGE_BYTES: usize = 1 << 20;
-/// That part: one in so many.
-const KEPT_FOR_SMALL: usize = 4;
+/// That part is 1/4.
+const SMALL_BODY_SHARE: usize = 4;
 
-/// So many bytes for all bodies that are held.
+/// Bytes that all bodies may hold together.
 #[derive(Debug)]
 pub struct ByteBudget {
-    most: usize,
+    limit: usize,
     held: AtomicUsize,
 }
 
@@ -26,9 +25,9 @@ pub struct ByteShare {
 }
 
 impl ByteBudget {
-    /// A budget of so many bytes, none of which is held.
-    pub fn new(most: usize) -> Arc<ByteBudget> {
-        Arc::new(ByteBudget { most, held: AtomicUsize::new(0) })
+    /// A budget of `limit` bytes.
+    pub fn new(limit: usize) -> Arc<ByteBudget> {
+        Arc::new(ByteBudget { limit, held: AtomicUsize::new(0) })
     }
 
     /// Bytes that are held now.
@@ -41,9 +40,9 @@ impl ByteBudget {
         ByteShare { of: Arc::clone(self), bytes: 0 }
     }
 
-    /// What a share of that size may leave of the budget at most.
+    /// The limit that applies to a share of that size.
     fn room_for(&self, bytes: usize) -> usize {
-        self.most - if bytes > LARGE_BYTES { self.most / KEPT_FOR_SMALL } else { 0 }
+        self.limit - if bytes > LARGE_BYTES { self.limit / SMALL_BODY_SHARE } else { 0 }
     }
 }
 
@@ -58,7 +57,7 @@ impl ByteShare {
         self.bytes
     }
 
-    /// Another share, which takes over so many of the bytes that this one holds, or all of them.
+    /// Moves up to `bytes` bytes to a new share.
     pub fn split(&mut self, bytes: usize) -> ByteShare {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
@@ -71,7 +70,7 @@ impl ByteShare {
         self.of.held().checked_add(more).is_some_and(|held| held <= self.of.room_for(bytes))
     }
 
-    /// Holds so many bytes from now on, if the budget has room for them; tells whether it does.
+    /// Changes its size, if the budget has room; returns whether it has.
     #[must_use]
     pub fn resize(&mut self, bytes: usize) -> bool {
         let Some(more) = bytes.checked_sub(self.bytes) else {
@@ -79,8 +78,8 @@ impl ByteShare {
             self.bytes = bytes;
             return true;
         };
-        let most = self.of.room_for(bytes);
-        let grown = |held: usize| held.checked_add(more).filter(|held| *held <= most);
+        let limit = self.of.room_for(bytes);
+        let grown = |held: usize| held.checked_add(more).filter(|held| *held <= limit);
         let has_room = self.of.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_ok();
         if has_room {
             self.bytes = bytes;

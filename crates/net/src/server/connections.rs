@@ -1,7 +1,6 @@
-//! The connections of a process's listeners: how many there may be, over all and by peer, and which goes when another comes.
+//! Limits the connections of a process, in total and per peer, and evicts idle ones for new ones.
 //!
-//! It does not know requests. Invariant: a connection that has a request is never given up for another one; of those that wait
-//! for one, who has shown no key goes before who has, and who has waited longest goes first.
+//! Invariant: a connection with an open request is never evicted; of idle ones, unauthenticated ones go first, and the longest idle first.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,53 +9,53 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokrate_core::Tick;
 
-/// Peers of which it is remembered that they have shown a key.
-const PEERS_MOST: usize = 4096;
-/// When one has to go, so many of those that wait go with it: one in so many, so that not everyone who comes looks at all others.
-const GIVEN_UP_AT_ONCE: usize = 64;
-/// Descriptors that are left to all but connections of clients.
-const DESCRIPTORS_KEPT: u64 = 64;
+/// Most authenticated peers that are remembered.
+const MAX_AUTHENTICATED_PEERS: usize = 4096;
+/// An eviction closes 1/64 of the idle connections at once, so that not every new connection scans all others.
+const EVICTION_SHARE: usize = 64;
+/// File descriptors kept for everything but client connections: upstreams, files, listeners.
+const RESERVED_DESCRIPTORS: u64 = 64;
 
-/// How many connections there may be.
+/// Limits on the number of connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectionLimits {
-    /// Over all.
-    pub all: usize,
-    /// Of these, to those who have shown no key and come from where nobody has.
-    pub unknown: usize,
-    /// Of these, to one peer: an address of IPv4, or a network of 64 bits of IPv6.
-    pub by_peer: usize,
+    /// In total.
+    pub total: usize,
+    /// Of these, unauthenticated ones from peers that never authenticated.
+    pub unauthenticated: usize,
+    /// Of these, per peer: an IPv4 address or an IPv6 /64.
+    pub per_peer: usize,
 }
 
 impl ConnectionLimits {
-    /// As many as there are descriptors for, where nobody has a key to show.
+    /// As many as there are file descriptors, for listeners without keys.
     pub fn without_keys() -> ConnectionLimits {
-        let all = usize::try_from(open_files().saturating_sub(DESCRIPTORS_KEPT)).unwrap_or(usize::MAX).max(1);
-        ConnectionLimits { all, unknown: all, by_peer: all }
+        let total = usize::try_from(open_files().saturating_sub(RESERVED_DESCRIPTORS)).unwrap_or(usize::MAX).max(1);
+        ConnectionLimits { total, unauthenticated: total, per_peer: total }
     }
 
-    /// So many, of which an eighth is kept for those who have shown a key, and no other peer has more than half of the rest.
-    pub fn with_keys(all: usize) -> ConnectionLimits {
-        let unknown = (all - all / 8).max(1);
-        ConnectionLimits { all, unknown, by_peer: (unknown / 2).max(1) }
+    /// An eighth of `total` is reserved for authenticated clients; an unauthenticated peer has at most half of the rest.
+    pub fn with_keys(total: usize) -> ConnectionLimits {
+        let unauthenticated = (total - total / 8).max(1);
+        ConnectionLimits { total, unauthenticated, per_peer: (unauthenticated / 2).max(1) }
     }
 }
 
-/// Descriptors that this process may have open at once.
+/// Limit on open file descriptors of this process (RLIMIT_NOFILE).
 pub fn open_files() -> u64 {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Lets this process have as many descriptors open as it may allow itself: the usual limit of 1,024 is for programs from another
-/// time. What the operating system refuses stays as it was.
+/// Raises the soft limit on open files to the hard limit: the default of 1,024 exists for programs that use `select`. Failure is
+/// ignored.
 pub fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // Some systems say "without limit" and refuse to take it.
+    // Some systems report "unlimited" and then reject that value.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// All connections of a process that serves.
+/// All client connections of a process.
 #[derive(Debug)]
 pub struct Connections {
     limits: ConnectionLimits,
@@ -66,43 +65,43 @@ pub struct Connections {
 #[derive(Debug, Default)]
 struct State {
     open: Vec<Arc<Slot>>,
-    unknown: usize,
-    /// Connections without a key, by peer.
-    by_peer: HashMap<IpAddr, usize>,
-    /// Who has shown a key.
-    shown: HashSet<IpAddr>,
+    unauthenticated: usize,
+    /// Unauthenticated connections per peer.
+    per_peer: HashMap<IpAddr, usize>,
+    /// Peers that have authenticated.
+    authenticated: HashSet<IpAddr>,
 }
 
-/// A connection in the eyes of the others.
+/// Bookkeeping of one connection.
 #[derive(Debug)]
 struct Slot {
     peer: IpAddr,
-    /// [`BUSY`], [`GIVEN_UP`], or since when it waits for a request.
+    /// [`BUSY`], [`EVICTED`], or since when it is idle (ns).
     state: AtomicU64,
-    has_shown_key: AtomicBool,
-    /// Where it stands among the open ones; nowhere once it has been given up.
-    place: AtomicUsize,
-    given_up: Notify,
+    is_authenticated: AtomicBool,
+    /// Its index in `open`, or [`REMOVED`].
+    index: AtomicUsize,
+    evicted: Notify,
 }
 
 const BUSY: u64 = 0;
-const GIVEN_UP: u64 = u64::MAX;
-const NOWHERE: usize = usize::MAX;
+const EVICTED: u64 = u64::MAX;
+const REMOVED: usize = usize::MAX;
 
-/// A connection's place among all; it is free again when this is dropped.
+/// Permission for one connection; released when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionPermit {
     of: Arc<Connections>,
     slot: Arc<Slot>,
 }
 
 impl Connections {
-    /// No connection yet.
+    /// Without connections.
     pub fn new(limits: ConnectionLimits) -> Arc<Connections> {
         Arc::new(Connections { limits, state: Mutex::default() })
     }
 
-    /// Connections that are open now.
+    /// Number of open connections.
     pub fn open(&self) -> usize {
         self.state().open.len()
     }
@@ -111,103 +110,105 @@ impl Connections {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a new connection, for which another one may have to go; `None` if there is none to be had.
-    pub(super) fn take(self: &Arc<Self>, peer: IpAddr, now: Tick) -> Option<Place> {
-        let peer = network_of(peer);
+    /// A permit for a new connection, possibly by evicting idle ones; `None` if the limits are reached.
+    pub(super) fn acquire(self: &Arc<Self>, peer: IpAddr, now: Tick) -> Option<ConnectionPermit> {
+        let peer = peer_key(peer);
         let mut state = self.state();
-        let is_known = state.shown.contains(&peer);
-        if !is_known {
-            let of_peer = state.by_peer.get(&peer).copied().unwrap_or(0);
-            if of_peer >= self.limits.by_peer && !state.give_up(|slot| !slot.is_known() && slot.peer == peer) {
+        let is_authenticated = state.authenticated.contains(&peer);
+        if !is_authenticated {
+            let of_peer = state.per_peer.get(&peer).copied().unwrap_or(0);
+            if of_peer >= self.limits.per_peer && !state.evict(|slot| !slot.is_authenticated() && slot.peer == peer) {
                 return None;
             }
-            if state.unknown >= self.limits.unknown && !state.give_up(|slot| !slot.is_known()) {
+            if state.unauthenticated >= self.limits.unauthenticated && !state.evict(|slot| !slot.is_authenticated()) {
                 return None;
             }
         }
-        if state.open.len() >= self.limits.all && !state.give_up(|slot| !slot.is_known()) && !state.give_up(|_| true) {
+        if state.open.len() >= self.limits.total
+            && !state.evict(|slot| !slot.is_authenticated())
+            && !state.evict(|_| true)
+        {
             return None;
         }
         let slot = Arc::new(Slot {
             peer,
-            state: AtomicU64::new(waiting_since(now)),
-            has_shown_key: AtomicBool::new(false),
-            place: AtomicUsize::new(state.open.len()),
-            given_up: Notify::new(),
+            state: AtomicU64::new(idle_state(now)),
+            is_authenticated: AtomicBool::new(false),
+            index: AtomicUsize::new(state.open.len()),
+            evicted: Notify::new(),
         });
         state.open.push(Arc::clone(&slot));
-        state.count_unknown(peer);
-        Some(Place { of: Arc::clone(self), slot })
+        state.count_unauthenticated(peer);
+        Some(ConnectionPermit { of: Arc::clone(self), slot })
     }
 }
 
 impl State {
-    fn count_unknown(&mut self, peer: IpAddr) {
-        self.unknown += 1;
-        *self.by_peer.entry(peer).or_default() += 1;
+    fn count_unauthenticated(&mut self, peer: IpAddr) {
+        self.unauthenticated += 1;
+        *self.per_peer.entry(peer).or_default() += 1;
     }
 
-    fn forget_unknown(&mut self, peer: IpAddr) {
-        self.unknown -= 1;
-        if let Some(count) = self.by_peer.get_mut(&peer) {
+    fn uncount_unauthenticated(&mut self, peer: IpAddr) {
+        self.unauthenticated -= 1;
+        if let Some(count) = self.per_peer.get_mut(&peer) {
             *count -= 1;
             if *count == 0 {
-                self.by_peer.remove(&peer);
+                self.per_peer.remove(&peer);
             }
         }
     }
 
-    /// Gives up those that have waited longest of them that may go; tells whether there was one.
-    fn give_up(&mut self, may_go: impl Fn(&Slot) -> bool) -> bool {
-        let waiting = self.open.iter().filter(|slot| may_go(slot));
-        let mut waiting: Vec<(u64, &Arc<Slot>)> =
-            waiting.filter_map(|slot| Some((slot.waits_since()?, slot))).collect();
-        let count = waiting.len().div_ceil(GIVEN_UP_AT_ONCE);
+    /// Evicts the longest idle of the matching connections; returns whether there was one.
+    fn evict(&mut self, may_evict: impl Fn(&Slot) -> bool) -> bool {
+        let idle = self.open.iter().filter(|slot| may_evict(slot));
+        let mut idle: Vec<(u64, &Arc<Slot>)> = idle.filter_map(|slot| Some((slot.idle_since()?, slot))).collect();
+        let count = idle.len().div_ceil(EVICTION_SHARE);
         if count == 0 {
             return false;
         }
-        waiting.select_nth_unstable_by_key(count - 1, |(since, _)| *since);
-        // A request may have come in the meantime.
-        let going = waiting.into_iter().take(count).filter(|(since, slot)| slot.change(*since, GIVEN_UP));
-        let going: Vec<Arc<Slot>> = going.map(|(_, slot)| Arc::clone(slot)).collect();
-        for slot in &going {
+        idle.select_nth_unstable_by_key(count - 1, |(since, _)| *since);
+        // A request may have started meanwhile.
+        let evicted = idle.into_iter().take(count).filter(|(since, slot)| slot.change(*since, EVICTED));
+        let evicted: Vec<Arc<Slot>> = evicted.map(|(_, slot)| Arc::clone(slot)).collect();
+        for slot in &evicted {
             self.remove(slot);
-            slot.given_up.notify_one();
+            slot.evicted.notify_one();
         }
-        !going.is_empty()
+        !evicted.is_empty()
     }
 
     fn remove(&mut self, slot: &Slot) {
-        let place = slot.place.swap(NOWHERE, Ordering::Relaxed);
-        if place == NOWHERE {
+        let permit = slot.index.swap(REMOVED, Ordering::Relaxed);
+        if permit == REMOVED {
             return;
         }
-        self.open.swap_remove(place);
-        if let Some(moved) = self.open.get(place) {
-            moved.place.store(place, Ordering::Relaxed);
+        self.open.swap_remove(permit);
+        if let Some(moved) = self.open.get(permit) {
+            moved.index.store(permit, Ordering::Relaxed);
         }
-        if !slot.is_known() {
-            self.forget_unknown(slot.peer);
+        if !slot.is_authenticated() {
+            self.uncount_unauthenticated(slot.peer);
         }
     }
 
-    /// Remembers who has shown a key; when there are too many, those without a connection are forgotten.
+    /// Remembers an authenticated peer; if there are too many, those without a connection are forgotten.
     fn remember(&mut self, peer: IpAddr) {
-        if self.shown.len() >= PEERS_MOST {
+        if self.authenticated.len() >= MAX_AUTHENTICATED_PEERS {
             let open: HashSet<IpAddr> = self.open.iter().map(|slot| slot.peer).collect();
-            self.shown.retain(|known| open.contains(known));
+            self.authenticated.retain(|known| open.contains(known));
         }
-        self.shown.insert(peer);
+        self.authenticated.insert(peer);
     }
 }
 
 impl Slot {
-    fn is_known(&self) -> bool {
-        self.has_shown_key.load(Ordering::Relaxed)
+    fn is_authenticated(&self) -> bool {
+        self.is_authenticated.load(Ordering::Relaxed)
     }
 
-    fn waits_since(&self) -> Option<u64> {
-        Some(self.state.load(Ordering::Acquire)).filter(|state| !matches!(*state, BUSY | GIVEN_UP))
+    fn idle_since(&self) -> Option<u64> {
+        Some(self.state.load(Ordering::Acquire)).filter(|state| !matches!(*state, BUSY | EVICTED))
     }
 
     fn change(&self, from: u64, to: u64) -> bool {
@@ -215,54 +216,55 @@ impl Slot {
     }
 }
 
-impl Place {
-    /// A request begins; tells whether the connection may still have one.
-    pub fn begins(&self) -> bool {
+impl ConnectionPermit {
+    /// A request begins; `false` if the connection was evicted.
+    pub fn start_request(&self) -> bool {
         match self.slot.state.load(Ordering::Acquire) {
             BUSY => true,
-            GIVEN_UP => false,
+            EVICTED => false,
             since => self.slot.change(since, BUSY),
         }
     }
 
-    /// All requests have been answered; the next one is waited for.
-    pub fn waits(&self, now: Tick) {
-        // Of one that has a request nobody else changes anything.
-        self.slot.change(BUSY, waiting_since(now));
+    /// All requests were answered.
+    pub fn mark_idle(&self, now: Tick) {
+        // Only its own connection changes a busy slot.
+        self.slot.change(BUSY, idle_state(now));
     }
 
-    /// A key was shown that is known here.
-    pub fn shows_key(&self) {
-        if self.slot.is_known() {
+    /// A request presented a valid key.
+    pub fn mark_authenticated(&self) {
+        if self.slot.is_authenticated() {
             return;
         }
         let mut state = self.of.state();
-        if self.slot.place.load(Ordering::Relaxed) != NOWHERE && !self.slot.has_shown_key.swap(true, Ordering::Relaxed)
+        if self.slot.index.load(Ordering::Relaxed) != REMOVED
+            && !self.slot.is_authenticated.swap(true, Ordering::Relaxed)
         {
-            state.forget_unknown(self.slot.peer);
+            state.uncount_unauthenticated(self.slot.peer);
             state.remember(self.slot.peer);
         }
     }
 
-    /// What is ready when the connection has to go.
-    pub fn given_up(&self) -> impl Future<Output = ()> + 'static {
+    /// Ready when the connection is evicted.
+    pub fn evicted(&self) -> impl Future<Output = ()> + 'static {
         let slot = Arc::clone(&self.slot);
-        async move { slot.given_up.notified().await }
+        async move { slot.evicted.notified().await }
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.of.state().remove(&self.slot);
     }
 }
 
-fn waiting_since(now: Tick) -> u64 {
-    now.as_nanos().clamp(BUSY + 1, GIVEN_UP - 1)
+fn idle_state(now: Tick) -> u64 {
+    now.as_nanos().clamp(BUSY + 1, EVICTED - 1)
 }
 
-/// What counts as one peer: whoever has one address of IPv6 has its whole network.
-fn network_of(peer: IpAddr) -> IpAddr {
+/// Identity of a peer: an IPv6 host usually controls its whole /64.
+fn peer_key(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
         canonical => canonical,
@@ -280,71 +282,74 @@ mod tests {
         Tick::from_nanos(second * 1_000_000_000)
     }
 
-    fn is_given_up(place: &Place) -> bool {
-        place.slot.state.load(Ordering::Relaxed) == GIVEN_UP
+    fn is_evicted(permit: &ConnectionPermit) -> bool {
+        permit.slot.state.load(Ordering::Relaxed) == EVICTED
     }
 
-    fn connections(all: usize, unknown: usize, by_peer: usize) -> Arc<Connections> {
-        Connections::new(ConnectionLimits { all, unknown, by_peer })
+    fn connections(total: usize, unauthenticated: usize, per_peer: usize) -> Arc<Connections> {
+        Connections::new(ConnectionLimits { total, unauthenticated, per_peer })
     }
 
     #[test]
-    fn whoever_has_waited_longest_goes_when_another_comes() {
+    fn the_longest_idle_connection_is_evicted_for_a_new_one() {
         let connections = connections(3, 3, 3);
-        let places: Vec<Place> = (1..4).filter_map(|second| connections.take(HERE, at(second))).collect();
-        assert!(places[0].begins());
-        places[0].waits(at(9));
-        let _fourth = connections.take(HERE, at(10)).expect("one goes");
-        assert_eq!(places.iter().map(is_given_up).collect::<Vec<_>>(), [false, true, false]);
-        assert!(!places[1].begins(), "it comes too late with a request");
+        let permits: Vec<ConnectionPermit> =
+            (1..4).filter_map(|second| connections.acquire(HERE, at(second))).collect();
+        assert!(permits[0].start_request());
+        permits[0].mark_idle(at(9));
+        let _fourth = connections.acquire(HERE, at(10)).expect("one goes");
+        assert_eq!(permits.iter().map(is_evicted).collect::<Vec<_>>(), [false, true, false]);
+        assert!(!permits[1].start_request(), "it comes too late with a request");
         assert_eq!(connections.open(), 3);
-        drop(places);
-        assert_eq!(connections.open(), 1, "what was given up is counted out once");
+        drop(permits);
+        assert_eq!(connections.open(), 1, "an evicted connection is released once");
     }
 
     #[test]
-    fn who_has_a_request_is_never_given_up() {
+    fn a_connection_with_a_request_is_never_evicted() {
         let connections = connections(2, 2, 2);
-        let places: Vec<Place> = (1..3).filter_map(|second| connections.take(HERE, at(second))).collect();
-        assert!(places.iter().all(Place::begins));
-        assert!(connections.take(HERE, at(3)).is_none());
-        places[1].waits(at(4));
-        assert!(connections.take(HERE, at(5)).is_some());
-        assert!(is_given_up(&places[1]) && !is_given_up(&places[0]));
+        let permits: Vec<ConnectionPermit> =
+            (1..3).filter_map(|second| connections.acquire(HERE, at(second))).collect();
+        assert!(permits.iter().all(ConnectionPermit::start_request));
+        assert!(connections.acquire(HERE, at(3)).is_none());
+        permits[1].mark_idle(at(4));
+        assert!(connections.acquire(HERE, at(5)).is_some());
+        assert!(is_evicted(&permits[1]) && !is_evicted(&permits[0]));
     }
 
     #[test]
-    fn who_has_shown_a_key_stays_when_others_have_to_go_and_its_peer_has_a_reserve() {
+    fn authenticated_connections_are_evicted_last_and_their_peer_has_a_reserve() {
         let connections = connections(4, 3, 3);
-        let known = connections.take(THERE, at(1)).expect("room");
-        known.shows_key();
-        known.shows_key();
-        let others: Vec<Place> = (2..5).filter_map(|second| connections.take(HERE, at(second))).collect();
-        assert!(others.iter().all(Place::begins), "and all of them are busy");
-        assert!(connections.take(HERE, at(6)).is_none(), "it would have to go into the reserve");
+        let known = connections.acquire(THERE, at(1)).expect("room");
+        known.mark_authenticated();
+        known.mark_authenticated();
+        let others: Vec<ConnectionPermit> = (2..5).filter_map(|second| connections.acquire(HERE, at(second))).collect();
+        assert!(others.iter().all(ConnectionPermit::start_request), "and all of them are busy");
+        assert!(connections.acquire(HERE, at(6)).is_none(), "it would have to go into the reserve");
         drop(others);
-        let others: Vec<Place> = (2..5).filter_map(|second| connections.take(HERE, at(second))).collect();
-        let _from_known = connections.take(THERE, at(7)).expect("the oldest of the others goes");
-        assert!(is_given_up(&others[0]) && !is_given_up(&known));
+        let others: Vec<ConnectionPermit> = (2..5).filter_map(|second| connections.acquire(HERE, at(second))).collect();
+        let _from_known = connections.acquire(THERE, at(7)).expect("the oldest of the others goes");
+        assert!(is_evicted(&others[0]) && !is_evicted(&known));
     }
 
     #[test]
-    fn one_peer_without_a_key_has_a_part_and_its_own_go_first() {
+    fn an_unauthenticated_peer_has_a_share_and_evicts_its_own() {
         let connections = connections(8, 6, 2);
-        let other = connections.take(THERE, at(1)).expect("room");
-        let places: Vec<Place> = (2..5).filter_map(|second| connections.take(HERE, at(second))).collect();
-        assert_eq!(places.iter().map(is_given_up).collect::<Vec<_>>(), [true, false, false]);
-        assert!(!is_given_up(&other));
-        assert!(places[1].begins() && places[2].begins());
-        assert!(connections.take(HERE, at(9)).is_none());
-        places[1].shows_key();
-        let more: Vec<Place> = (10..14).filter_map(|second| connections.take(HERE, at(second))).collect();
-        assert_eq!(more.len(), 4, "a proxy that has shown a key has no limit of its own");
+        let other = connections.acquire(THERE, at(1)).expect("room");
+        let permits: Vec<ConnectionPermit> =
+            (2..5).filter_map(|second| connections.acquire(HERE, at(second))).collect();
+        assert_eq!(permits.iter().map(is_evicted).collect::<Vec<_>>(), [true, false, false]);
+        assert!(!is_evicted(&other));
+        assert!(permits[1].start_request() && permits[2].start_request());
+        assert!(connections.acquire(HERE, at(9)).is_none());
+        permits[1].mark_authenticated();
+        let more: Vec<ConnectionPermit> = (10..14).filter_map(|second| connections.acquire(HERE, at(second))).collect();
+        assert_eq!(more.len(), 4, "an authenticated proxy has no limit of its own");
     }
 
     #[test]
-    fn a_network_of_ipv6_is_one_peer() {
-        let network = |text: &str| network_of(text.parse().expect("an address"));
+    fn an_ipv6_64_is_one_peer() {
+        let network = |text: &str| peer_key(text.parse().expect("an address"));
         assert_eq!(network("fd00::1"), network("fd00::ffff:1:2:3"));
         assert_ne!(network("fd00::1"), network("fd00:0:0:1::1"));
         assert_eq!(network("::ffff:10.1.2.3"), THERE);

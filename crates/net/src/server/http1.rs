@@ -1,23 +1,22 @@
-//! HTTP/1.1: one request after the other on a connection.
+//! HTTP/1.1 server connections: one request after the other.
 //!
-//! It refuses to know what is asked and answered. Invariant: a connection holds memory only for what it could not hand on: what
-//! is read goes to the request at once, what an answer has goes out in one write, and while nothing moves there is no buffer.
+//! Invariant: a connection holds memory only for what it could not pass on: reads go to the request at once, pending output goes out in
+//! one write, and an idle connection has no buffer.
 
-mod answer;
-mod outbox;
 mod request;
+mod response;
+mod write_buffer;
 
 #[cfg(test)]
 mod tests;
 
-use super::answered::{Answered, Answering, Served};
-use super::body::{BodyError, Inbox, RequestBody};
+use super::body::{BodyBuffer, BodyError, RequestBody};
+use super::service::{PendingResponse, RequestService, ResponseBody};
 use super::{HEAD_TIMEOUT, Handler, IDLE_TIMEOUT};
-use crate::http1::HEAD_BYTES_MOST;
-use crate::http1::framing::{Framing, State};
-use answer::{Answer, Asked, Gathered};
+use crate::http1::MAX_HEAD_BYTES;
+use crate::http1::framing::{BodyState, Framing};
 use http::{Method, StatusCode, Version};
-use outbox::Outbox;
+use response::{Progress, RequestInfo, ResponseWriter};
 use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
@@ -26,90 +25,91 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 use tokrate_core::Span;
+use write_buffer::WriteBuffer;
 
-/// How long a client that is refused may go on sending what nobody reads. Closing earlier would have the operating system tell
-/// it of a broken connection, which can overtake the answer.
-const LINGER: Span = Span::from_secs(2);
-/// What is read at most at a time, and of requests that were sent before their turn (bytes).
-const READ_BYTES_MOST: usize = 64 * 1024;
+/// How long input of a rejected client is read and dropped. Closing with unread input makes the kernel send a reset, which can
+/// destroy the response before the client has read it.
+const LINGER_TIMEOUT: Span = Span::from_secs(2);
+/// Largest read, and most bytes buffered of pipelined requests.
+const MAX_READ_BYTES: usize = 64 * 1024;
 
 /// One connection.
 pub(super) struct Connection<H: Handler, T> {
     transport: T,
-    served: Served<H>,
-    turn: Turn<H>,
-    /// What came and is not yet understood: the beginning of a head, or requests before their turn.
+    service: RequestService<H>,
+    state: ConnectionState<H>,
+    /// Unparsed input: the beginning of a head, or pipelined requests.
     unread: Vec<u8>,
-    /// How much of it was looked at and is no whole head.
-    seen: usize,
-    unsent: Outbox,
-    /// The body of the request, as long as it is not whole.
+    /// How much of it was scanned without finding the end of a head.
+    scanned: usize,
+    output: WriteBuffer,
+    /// The body of the request until it is complete.
     receiving: Option<Receiving>,
-    asked: Asked,
+    info: RequestInfo,
     keep: bool,
     is_closing: bool,
-    /// Runs while the client is waited for.
+    /// Runs while waiting for the client.
     timer: Option<Pin<Box<Sleep>>>,
     is_timed: bool,
 }
 
-/// What is done now.
-enum Turn<H: Handler> {
-    /// The next head is read.
-    Reading,
-    Handling(Answering<H::Body>),
-    Answering(Answer<Answered<H::Body>>, Gathered),
-    /// All is said; the client is told, and what it still sends is read and dropped if that matters.
-    Leaving {
+/// What the connection is doing.
+enum ConnectionState<H: Handler> {
+    /// Reading the next head.
+    ReadingHead,
+    Handling(PendingResponse<H::Body>),
+    Responding(ResponseWriter<ResponseBody<H::Body>>, Progress),
+    /// The last response was sent; if `lingers`, further input is read and dropped for a while.
+    Closing {
         lingers: bool,
     },
-    Over,
+    Closed,
 }
 
 struct Receiving {
     framing: Framing,
-    inbox: Rc<Inbox>,
-    /// Whether the client waits to be told that its body is wanted.
-    waits: bool,
+    buffer: Rc<BodyBuffer>,
+    /// Whether the client waits for `100 Continue`.
+    expects_continue: bool,
 }
 
 impl Receiving {
-    /// Takes what a read brought; tells how much of it was the body's, and whether that was the end.
+    /// Handles a read; returns how many bytes belonged to the body, and whether it ended.
     fn take(&mut self, bytes: &mut [u8]) -> (usize, bool) {
-        let taken = self.framing.take(bytes);
-        if taken.body > 0 {
-            self.inbox.push(&bytes[..taken.body]);
+        let decoded = self.framing.decode(bytes);
+        if decoded.body > 0 {
+            self.buffer.push(&bytes[..decoded.body]);
         }
-        match taken.state {
-            State::Open => return (taken.used, false),
-            State::Ended => self.inbox.end(Ok(())),
-            State::Garbled => self.inbox.end(Err(BodyError::Broken)),
+        match decoded.state {
+            BodyState::Open => return (decoded.consumed, false),
+            BodyState::Ended => self.buffer.end(Ok(())),
+            BodyState::Invalid => self.buffer.end(Err(BodyError::Broken)),
         }
-        (taken.used, true)
+        (decoded.consumed, true)
     }
 }
 
 thread_local! {
-    /// What reads are made into: lent to the connection that is at work.
+    /// Read buffer, used by the connection that is being polled.
     static READ: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Something that ends a connection without a word.
-struct Gone;
+/// The connection ends without a further response.
+struct Disconnected;
 
 impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
-    /// A connection of which `first` was read already.
-    pub fn new(transport: T, first: Vec<u8>, served: Served<H>) -> Connection<H, T> {
-        let asked = Asked { is_head: false, version: Version::HTTP_11 };
+    /// A connection of which `first` was already read.
+    pub fn new(transport: T, first: Vec<u8>, service: RequestService<H>) -> Connection<H, T> {
+        let info = RequestInfo { is_head: false, version: Version::HTTP_11 };
         Connection {
             transport,
-            served,
-            turn: Turn::Reading,
+            service,
+            state: ConnectionState::ReadingHead,
             unread: first,
-            seen: 0,
-            unsent: Outbox::default(),
+            scanned: 0,
+            output: WriteBuffer::default(),
             receiving: None,
-            asked,
+            info,
             keep: true,
             is_closing: false,
             timer: None,
@@ -117,25 +117,25 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
         }
     }
 
-    /// Takes no further request.
+    /// Accepts no further requests.
     pub fn shut_down(mut self: Pin<&mut Self>) {
         self.is_closing = true;
     }
 
-    fn step(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Gone>> {
-        match &self.turn {
-            Turn::Reading => self.poll_head(context, read),
-            Turn::Handling(_) => self.poll_handler(context, read),
-            Turn::Answering(..) => self.poll_answer(context, read),
-            Turn::Leaving { .. } => self.poll_leave(context, read),
-            Turn::Over => Poll::Ready(Err(Gone)),
+    fn step(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Disconnected>> {
+        match &self.state {
+            ConnectionState::ReadingHead => self.poll_head(context, read),
+            ConnectionState::Handling(_) => self.poll_handler(context, read),
+            ConnectionState::Responding(..) => self.poll_response(context, read),
+            ConnectionState::Closing { .. } => self.poll_close(context, read),
+            ConnectionState::Closed => Poll::Ready(Err(Disconnected)),
         }
     }
 
     /// Reads until a request begins.
-    fn poll_head(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Gone>> {
+    fn poll_head(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Disconnected>> {
         loop {
-            if self.looks_whole() {
+            if self.may_be_complete() {
                 let mut held = std::mem::take(&mut self.unread);
                 if self.begin(&mut held) {
                     return Poll::Ready(Ok(()));
@@ -143,14 +143,14 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
                 self.unread = held;
             }
             if self.is_closing && self.unread.is_empty() {
-                return Poll::Ready(Err(Gone));
+                return Poll::Ready(Err(Disconnected));
             }
             let count = match self.poll_read(context, read) {
                 Poll::Ready(count) => count?,
                 Poll::Pending => {
                     let limit = if self.unread.is_empty() { IDLE_TIMEOUT } else { HEAD_TIMEOUT };
                     ready!(self.poll_timer(limit, context));
-                    return Poll::Ready(Err(Gone));
+                    return Poll::Ready(Err(Disconnected));
                 }
             };
             if self.unread.is_empty() {
@@ -159,94 +159,98 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
                     return Poll::Ready(Ok(()));
                 }
                 self.is_timed = false;
-                self.seen = count;
+                self.scanned = count;
             }
             self.unread.extend_from_slice(&read[..count]);
         }
     }
 
-    /// Whether what is held may be a whole head, as far as that was not asked before.
-    fn looks_whole(&mut self) -> bool {
-        let (seen, all) = (std::mem::replace(&mut self.seen, self.unread.len()), self.unread.len());
-        seen < all && (seen == 0 || all > HEAD_BYTES_MOST || request::may_end(&self.unread, seen))
+    /// Whether the unscanned input may complete a head.
+    fn may_be_complete(&mut self) -> bool {
+        let (scanned, all) = (std::mem::replace(&mut self.scanned, self.unread.len()), self.unread.len());
+        scanned < all && (scanned == 0 || all > MAX_HEAD_BYTES || request::may_end(&self.unread, scanned))
     }
 
-    /// Begins to handle the request at the beginning of `bytes`, if its head is whole.
+    /// Starts to handle the request in `bytes`, if its head is complete.
     fn begin(&mut self, bytes: &mut [u8]) -> bool {
-        let asked = match request::read(bytes) {
-            Ok(Some(asked)) => asked,
-            Ok(None) if bytes.len() <= HEAD_BYTES_MOST => return false,
+        let info = match request::parse(bytes) {
+            Ok(Some(info)) => info,
+            Ok(None) if bytes.len() <= MAX_HEAD_BYTES => return false,
             Ok(None) => return self.refuse(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
             Err(status) => return self.refuse(status),
         };
-        if !self.served.tap.begins() {
-            // It has to go for another one; what asks again on a new connection is answered there.
-            self.turn = Turn::Over;
+        if !self.service.tap.start_request() {
+            // Evicted; the client can retry on a new connection.
+            self.state = ConnectionState::Closed;
             return true;
         }
-        (self.seen, self.is_timed) = (0, false);
-        self.keep = asked.keep;
-        self.asked = Asked { is_head: *asked.request.method() == Method::HEAD, version: asked.request.version() };
-        let mut rest = &mut bytes[asked.length..];
-        let body = if asked.framing.is_empty() {
-            RequestBody::nothing()
+        (self.scanned, self.is_timed) = (0, false);
+        self.keep = info.keep;
+        self.info = RequestInfo { is_head: *info.request.method() == Method::HEAD, version: info.request.version() };
+        let mut rest = &mut bytes[info.length..];
+        let body = if info.framing.is_empty() {
+            RequestBody::empty()
         } else {
-            let announced = asked.framing.length();
-            let inbox = Rc::new(Inbox::new(announced));
-            let mut receiving = Receiving { framing: asked.framing, inbox: Rc::clone(&inbox), waits: asked.waits };
+            let announced = info.framing.length();
+            let buffer = Rc::new(BodyBuffer::new(announced));
+            let mut receiving = Receiving {
+                framing: info.framing,
+                buffer: Rc::clone(&buffer),
+                expects_continue: info.expects_continue,
+            };
             let (used, ended) = receiving.take(rest);
             rest = &mut rest[used..];
             self.receiving = Some(receiving).filter(|_| !ended);
-            self.keep &= !ended || inbox.is_whole();
-            RequestBody::http1(inbox)
+            self.keep &= !ended || buffer.is_whole();
+            RequestBody::http1(buffer)
         };
         self.unread.extend_from_slice(rest);
-        let request = asked.request.map(|()| body);
-        self.turn = Turn::Handling(self.served.answer(request));
+        let request = info.request.map(|()| body);
+        self.state = ConnectionState::Handling(self.service.call(request));
         true
     }
 
-    /// Answers what is no request.
+    /// Responds to an invalid request and closes.
     fn refuse(&mut self, status: StatusCode) -> bool {
-        answer::refuse(status, self.unsent.text());
-        self.turn = Turn::Leaving { lingers: true };
+        response::write_error(status, self.output.buffer());
+        self.state = ConnectionState::Closing { lingers: true };
         self.is_timed = false;
         true
     }
 
-    fn poll_handler(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Gone>> {
+    fn poll_handler(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Disconnected>> {
         loop {
-            let Turn::Handling(handling) = &mut self.turn else { return Poll::Ready(Ok(())) };
+            let ConnectionState::Handling(handling) = &mut self.state else { return Poll::Ready(Ok(())) };
             if let Poll::Ready(response) = Pin::new(handling).poll(context) {
-                // A client that is still sending has to be told before that its connection ends.
+                // A client that is still sending is told with `connection: close`.
                 self.keep &= self.receiving.is_none() && !self.is_closing;
-                let answer = Answer::begin(response, self.asked, &mut self.keep, self.unsent.text());
-                self.turn = Turn::Answering(answer, Gathered::Enough);
+                let writer = ResponseWriter::begin(response, self.info, &mut self.keep, self.output.buffer());
+                self.state = ConnectionState::Responding(writer, Progress::BufferFull);
                 return Poll::Ready(Ok(()));
             }
-            ready!(self.listen(context, read))?;
+            ready!(self.poll_input(context, read))?;
         }
     }
 
-    fn poll_answer(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Gone>> {
+    fn poll_response(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Disconnected>> {
         loop {
-            let Turn::Answering(answer, gathered) = &mut self.turn else { return Poll::Ready(Ok(())) };
-            if matches!(gathered, Gathered::Waiting | Gathered::Enough) {
-                *gathered = answer.gather(&mut self.unsent, context);
+            let ConnectionState::Responding(writer, progress) = &mut self.state else { return Poll::Ready(Ok(())) };
+            if matches!(progress, Progress::Pending | Progress::BufferFull) {
+                *progress = writer.fill(&mut self.output, context);
             }
-            let gathered = *gathered;
+            let progress = *progress;
             match self.poll_write(context) {
                 Poll::Ready(written) => written?,
                 Poll::Pending => {
-                    ready!(self.listen(context, read))?;
+                    ready!(self.poll_input(context, read))?;
                     continue;
                 }
             }
-            match gathered {
-                Gathered::Enough => {}
-                Gathered::Waiting => ready!(self.listen(context, read))?,
-                Gathered::Broken => return Poll::Ready(Err(Gone)),
-                Gathered::Ended => {
+            match progress {
+                Progress::BufferFull => {}
+                Progress::Pending => ready!(self.poll_input(context, read))?,
+                Progress::Failed => return Poll::Ready(Err(Disconnected)),
+                Progress::Complete => {
                     self.end();
                     return Poll::Ready(Ok(()));
                 }
@@ -254,83 +258,82 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
         }
     }
 
-    /// An answer has gone out whole.
+    /// A response was written completely.
     fn end(&mut self) {
         self.is_timed = false;
-        self.turn = if self.keep && self.receiving.is_none() && !self.is_closing {
-            self.served.tap.waits();
-            Turn::Reading
+        self.state = if self.keep && self.receiving.is_none() && !self.is_closing {
+            self.service.tap.mark_idle();
+            ConnectionState::ReadingHead
         } else {
-            Turn::Leaving { lingers: self.receiving.is_some() || !self.unread.is_empty() }
+            ConnectionState::Closing { lingers: self.receiving.is_some() || !self.unread.is_empty() }
         };
     }
 
-    fn poll_leave(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Gone>> {
-        let Turn::Leaving { lingers } = self.turn else { return Poll::Ready(Ok(())) };
-        if self.poll_timer(LINGER, context).is_ready() {
-            return Poll::Ready(Err(Gone));
+    fn poll_close(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Disconnected>> {
+        let ConnectionState::Closing { lingers } = self.state else { return Poll::Ready(Ok(())) };
+        if self.poll_timer(LINGER_TIMEOUT, context).is_ready() {
+            return Poll::Ready(Err(Disconnected));
         }
         ready!(self.poll_write(context))?;
         if ready!(Pin::new(&mut self.transport).poll_shutdown(context)).is_err() || !lingers {
-            return Poll::Ready(Err(Gone));
+            return Poll::Ready(Err(Disconnected));
         }
         loop {
             ready!(self.poll_read(context, read))?;
         }
     }
 
-    /// Reads the request's body as far as it is wanted, else waits for the client to leave. Ready when there is news for who
-    /// waits for the body.
-    fn listen(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Gone>> {
+    /// Reads the request's body if the handler wants it, else watches for a disconnect. Ready when the body made progress.
+    fn poll_input(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Disconnected>> {
         let Some(receiving) = &mut self.receiving else {
-            while self.unread.len() < READ_BYTES_MOST {
+            while self.unread.len() < MAX_READ_BYTES {
                 let count = ready!(self.poll_read(context, read))?;
                 self.unread.extend_from_slice(&read[..count]);
             }
             return Poll::Pending;
         };
-        if !receiving.inbox.wants_more(context) {
+        if !receiving.buffer.wants_more(context) {
             return Poll::Pending;
         }
-        if std::mem::take(&mut receiving.waits) && matches!(self.turn, Turn::Handling(_)) {
-            self.unsent.text().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        if std::mem::take(&mut receiving.expects_continue) && matches!(self.state, ConnectionState::Handling(_)) {
+            self.output.buffer().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
-        if matches!(self.turn, Turn::Handling(_)) && !self.unsent.is_empty() {
+        if matches!(self.state, ConnectionState::Handling(_)) && !self.output.is_empty() {
             ready!(self.poll_write(context))?;
         }
-        let came = ready!(self.poll_read(context, read));
+        let read_result = ready!(self.poll_read(context, read));
         let Some(receiving) = &mut self.receiving else { return Poll::Ready(Ok(())) };
-        let Ok(count) = came else {
-            receiving.inbox.end(Err(BodyError::Broken));
+        let Ok(count) = read_result else {
+            receiving.buffer.end(Err(BodyError::Broken));
             self.receiving = None;
             self.keep = false;
             return Poll::Ready(Ok(()));
         };
         let (used, ended) = receiving.take(&mut read[..count]);
         if ended {
-            self.keep &= receiving.inbox.is_whole();
+            self.keep &= receiving.buffer.is_whole();
             self.receiving = None;
             self.unread.extend_from_slice(&read[used..count]);
         }
         Poll::Ready(Ok(()))
     }
 
-    fn poll_read(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<usize, Gone>> {
+    fn poll_read(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<usize, Disconnected>> {
         let mut buffer = ReadBuf::new(read);
         let result = ready!(Pin::new(&mut self.transport).poll_read(context, &mut buffer));
         let count = buffer.filled().len();
-        Poll::Ready(if result.is_ok() && count > 0 { Ok(count) } else { Err(Gone) })
+        Poll::Ready(if result.is_ok() && count > 0 { Ok(count) } else { Err(Disconnected) })
     }
 
-    /// Writes until the transport has taken everything.
-    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Gone>> {
-        if ready!(self.unsent.poll_write(Pin::new(&mut self.transport), context)).is_err() {
-            return Poll::Ready(Err(Gone));
+    /// Writes until the transport has decoded everything.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Disconnected>> {
+        if ready!(self.output.poll_write(Pin::new(&mut self.transport), context)).is_err() {
+            return Poll::Ready(Err(Disconnected));
         }
-        Pin::new(&mut self.transport).poll_flush(context).map_err(|_: io::Error| Gone)
+        Pin::new(&mut self.transport).poll_flush(context).map_err(|_: io::Error| Disconnected)
     }
 
-    /// Ready when the client has been waited for as long as `limit`.
+    /// Ready after `limit`.
     fn poll_timer(&mut self, limit: Span, context: &mut Context<'_>) -> Poll<()> {
         if !std::mem::replace(&mut self.is_timed, true) {
             let until = Instant::now() + limit.as_duration();
@@ -348,12 +351,12 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Future for Connection<H, T> 
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let mut read = READ.take();
-        read.resize(READ_BYTES_MOST, 0);
+        read.resize(MAX_READ_BYTES, 0);
         let polled = loop {
             match self.step(context, &mut read) {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(Gone)) => {
-                    self.turn = Turn::Over;
+                Poll::Ready(Err(Disconnected)) => {
+                    self.state = ConnectionState::Closed;
                     break Poll::Ready(());
                 }
                 Poll::Pending => break Poll::Pending,

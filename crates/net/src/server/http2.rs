@@ -1,10 +1,9 @@
-//! HTTP/2: what the HTTP library leaves to the server.
+//! What hyper leaves to an HTTP/2 server: idle timeout, eviction, stalled streams.
 //!
-//! It refuses to know frames. Invariant: a client that opens no window for a body that has something for it is known to have
-//! stalled, however well the connection itself moves.
+//! Invariant: a client that opens no flow-control window for a body with pending data counts as stalled, even if the connection moves.
 
-use super::answered::Served;
-use super::{ConnectionTap, HEAD_TIMEOUT, Handler, IDLE_TIMEOUT, RequestBody, until_closing};
+use super::service::RequestService;
+use super::{ConnectionTap, HEAD_TIMEOUT, Handler, IDLE_TIMEOUT, RequestBody, run_until_shutdown};
 use crate::client::LocalExecutor;
 use bytes::Bytes;
 use http::Request;
@@ -23,98 +22,98 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokrate_core::Span;
 
-/// Streams on one connection.
-const STREAMS_MOST: u32 = 256;
+/// Most concurrent streams on one connection.
+const MAX_STREAMS: u32 = 256;
 
-/// Time for what is on its way on a connection that ends.
-const FAREWELL: Span = Span::from_secs(2);
+/// Time for open streams of an evicted connection.
+const DRAIN_TIMEOUT: Span = Span::from_secs(2);
 
-/// Serves a connection to its end, or until a client takes nothing of an answer for as long as the handler allows, or asks nothing.
+/// Serves a connection until it ends, is idle for too long, or its client stalls.
 pub(super) async fn serve<H: Handler>(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    served: Served<H>,
+    served: RequestService<H>,
     closing: &mut watch::Receiver<bool>,
 ) {
-    let (bodies, limit) = (Rc::<Bodies>::default(), served.handler.send_limit());
-    let (held, tap) = (Rc::clone(&bodies), Rc::clone(&served.tap));
+    let (requests, limit) = (Rc::<OpenRequests>::default(), served.handler.write_timeout());
+    let (tracked_requests, tap) = (Rc::clone(&requests), Rc::clone(&served.tap));
     let service = service_fn(move |request: Request<Incoming>| {
-        let open = Open::begin(&held, &served.tap);
-        // In a box of its own: a connection keeps room for it as long as it lives, and a stream outlives it by far.
-        let answer = open.is_some().then(|| served.answer(request.map(RequestBody::http2)));
-        let bodies = Rc::clone(&held);
+        let open = RequestGuard::begin(&tracked_requests, &served.tap);
+        // Boxed separately: the connection would otherwise keep its space for as long as each stream lives.
+        let answer = open.is_some().then(|| served.call(request.map(RequestBody::http2)));
+        let requests = Rc::clone(&tracked_requests);
         async move {
             match (answer, open) {
-                (Some(answer), Some(open)) => Ok(answer.await.map(|body| bodies.watch(body, open))),
-                // The stream is refused; the client asks again on another connection.
+                (Some(answer), Some(open)) => Ok(answer.await.map(|body| requests.watch(body, open))),
+                // The stream is reset; the client retries on another connection.
                 _ => Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
             }
         }
     });
     let mut builder = http2::Builder::new(LocalExecutor);
-    builder.timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MOST).initial_stream_window_size(1 << 20);
+    builder.timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS).initial_stream_window_size(1 << 20);
     let connection = Box::pin(builder.serve_connection(TokioIo::new(stream), service));
-    let given_up = async {
+    let evicted = async {
         tokio::select! {
-            () = tap.given_up() => {}
-            () = bodies.idle() => {}
+            () = tap.evicted() => {}
+            () = requests.idle() => {}
         }
     };
     tokio::select! {
         biased;
-        () = until_closing(connection, given_up, closing, FAREWELL, http2::Connection::graceful_shutdown) => {}
-        () = bodies.stalled(limit) => tap.has_stalled.set(true),
+        () = run_until_shutdown(connection, evicted, closing, DRAIN_TIMEOUT, http2::Connection::graceful_shutdown) => {}
+        () = requests.stalled(limit) => tap.has_stalled.set(true),
     }
 }
 
-/// Since when a body has something that its stream has no room for.
-type Waiting = Cell<Option<Instant>>;
+/// Since when a body has data that its stream has no window for.
+type BlockedSince = Cell<Option<Instant>>;
 
-/// The requests on a connection, and their answers.
+/// Requests on a connection and their response bodies.
 #[derive(Default)]
-struct Bodies {
-    all: RefCell<Vec<Weak<Waiting>>>,
+struct OpenRequests {
+    all: RefCell<Vec<Weak<BlockedSince>>>,
     open: Cell<usize>,
-    /// How many there have been.
+    /// Requests started so far.
     begun: Cell<u64>,
 }
 
-/// A request, as long as it lives.
-struct Open {
-    bodies: Rc<Bodies>,
+/// Counts a request until dropped.
+struct RequestGuard {
+    requests: Rc<OpenRequests>,
     tap: Rc<ConnectionTap>,
 }
 
-impl Open {
-    /// One more; none if the connection has to go for another one.
-    fn begin(bodies: &Rc<Bodies>, tap: &Rc<ConnectionTap>) -> Option<Open> {
-        if !tap.begins() {
+impl RequestGuard {
+    /// Starts a request; `None` if the connection was evicted.
+    fn begin(requests: &Rc<OpenRequests>, tap: &Rc<ConnectionTap>) -> Option<RequestGuard> {
+        if !tap.start_request() {
             return None;
         }
-        bodies.open.set(bodies.open.get() + 1);
-        bodies.begun.set(bodies.begun.get() + 1);
-        Some(Open { bodies: Rc::clone(bodies), tap: Rc::clone(tap) })
+        requests.open.set(requests.open.get() + 1);
+        requests.begun.set(requests.begun.get() + 1);
+        Some(RequestGuard { requests: Rc::clone(requests), tap: Rc::clone(tap) })
     }
 }
 
-impl Drop for Open {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.bodies.open.set(self.bodies.open.get() - 1);
-        if self.bodies.open.get() == 0 {
-            self.tap.waits();
+        self.requests.open.set(self.requests.open.get() - 1);
+        if self.requests.open.get() == 0 {
+            self.tap.mark_idle();
         }
     }
 }
 
-impl Bodies {
-    fn watch<B>(&self, body: B, open: Open) -> Watched<B> {
-        let waiting = Rc::new(Cell::new(Some(Instant::now())));
+impl OpenRequests {
+    fn watch<B>(&self, body: B, open: RequestGuard) -> TrackedBody<B> {
+        let blocked_since = Rc::new(Cell::new(Some(Instant::now())));
         let mut all = self.all.borrow_mut();
         all.retain(|one| one.strong_count() > 0);
-        all.push(Rc::downgrade(&waiting));
-        Watched { body: Box::pin(body), waiting, _open: open }
+        all.push(Rc::downgrade(&blocked_since));
+        TrackedBody { body: Box::pin(body), blocked_since, _open: open }
     }
 
-    /// Ready when nothing was asked for as long as a connection may wait: for its first request as long as for a head.
+    /// Ready after the idle timeout without requests; for the first request the head timeout applies.
     async fn idle(&self) {
         tokio::time::sleep(HEAD_TIMEOUT.as_duration()).await;
         while self.begun.get() > 0 {
@@ -126,7 +125,7 @@ impl Bodies {
         }
     }
 
-    /// Ready when a body has waited for as long as `limit`.
+    /// Ready when a body was blocked for `limit`.
     async fn stalled(&self, limit: Option<Span>) {
         let Some(limit) = limit.map(Span::as_duration) else { return std::future::pending().await };
         loop {
@@ -140,21 +139,21 @@ impl Bodies {
     }
 }
 
-/// A body that notes when it is asked: the HTTP library asks when the stream has room.
-struct Watched<B> {
+/// A body that records when it is polled: hyper polls it when the stream has window.
+struct TrackedBody<B> {
     body: Pin<Box<B>>,
-    waiting: Rc<Waiting>,
-    _open: Open,
+    blocked_since: Rc<BlockedSince>,
+    _open: RequestGuard,
 }
 
-impl<B: Body<Data = Bytes, Error = io::Error>> Body for Watched<B> {
+impl<B: Body<Data = Bytes, Error = io::Error>> Body for TrackedBody<B> {
     type Data = Bytes;
     type Error = io::Error;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let watched = self.get_mut();
-        let polled = watched.body.as_mut().poll_frame(context);
-        watched.waiting.set(polled.is_ready().then(Instant::now));
+        let tracked = self.get_mut();
+        let polled = tracked.body.as_mut().poll_frame(context);
+        tracked.blocked_since.set(polled.is_ready().then(Instant::now));
         polled
     }
 

@@ -1,16 +1,15 @@
-//! Keys that clients show, for listeners that ask for one.
+//! API keys of clients.
 //!
-//! It does not know what a key may do. Invariant: a key is never printed, and the time that a comparison takes says nothing of
-//! where two keys differ.
+//! Invariant: a key is never printed, and comparison time does not depend on where two keys differ.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::fmt;
 
-/// Headers that show a key, beside `Authorization: Bearer`: Anthropic's, Google's, Azure's.
+/// Headers with a key, besides `Authorization: Bearer`: Anthropic's, Google's, Azure's.
 const KEY_HEADERS: [&str; 3] = ["x-api-key", "x-goog-api-key", "api-key"];
 
-/// A key that clients must show. Prints as `***`.
+/// A key that clients must present. Prints as `***`.
 #[derive(Clone)]
 pub struct ApiKey(String);
 
@@ -20,8 +19,8 @@ impl ApiKey {
         ApiKey(key)
     }
 
-    /// Whether these bytes are the key. Takes the same time for every key of a length.
-    pub fn is(&self, shown: &[u8]) -> bool {
+    /// Constant-time comparison.
+    pub fn matches(&self, shown: &[u8]) -> bool {
         let differing = shown.iter().zip(self.0.as_bytes()).fold(0, |bits, (a, b)| bits | (a ^ b));
         shown.len() == self.0.len() && std::hint::black_box(differing) == 0
     }
@@ -33,8 +32,8 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// Every key that the headers show.
-pub fn shown_keys(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+/// All keys in the headers.
+pub fn presented_keys(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     let bearer = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
     let bearer = bearer.map(|value| value.strip_prefix(b"Bearer ").unwrap_or(value));
     bearer.into_iter().chain(KEY_HEADERS.iter().filter_map(|name| Some(headers.get(*name)?.as_bytes())))
@@ -47,9 +46,9 @@ mod tests {
     #[test]
     fn a_key_is_recognised_and_never_printed() {
         let key = ApiKey::new("abc".to_owned());
-        assert!(key.is(b"abc"));
+        assert!(key.matches(b"abc"));
         for wrong in ["abd", "ab", "abcd", ""] {
-            assert!(!key.is(wrong.as_bytes()), "{wrong}");
+            assert!(!key.matches(wrong.as_bytes()), "{wrong}");
         }
         assert_eq!(format!("{key:?}"), "***");
     }

@@ -1,9 +1,9 @@
 //! The server over memory and loopback: marks, stamps, limits, drain.
 
-mod crowds;
+mod load;
 
 use super::*;
-use crate::clock::Hands;
+use crate::clock::ManualClock;
 use http_body::Frame;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -75,12 +75,12 @@ impl Body for QueueBody {
 struct Streaming(Rc<Queue>);
 
 /// As long as a client may take nothing.
-const SEND_LIMIT: Span = Span::from_secs(2);
+const WRITE_TIMEOUT: Span = Span::from_secs(2);
 
 impl Handler for Streaming {
     type Body = QueueBody;
 
-    fn refusal(&self, _: &Request<RequestBody>, _: http::StatusCode, message: &str) -> Vec<u8> {
+    fn error_body(&self, _: &Request<RequestBody>, _: http::StatusCode, message: &str) -> Vec<u8> {
         message.as_bytes().to_vec()
     }
 
@@ -95,46 +95,46 @@ impl Handler for Streaming {
         response
     }
 
-    fn send_limit(&self) -> Option<Span> {
-        Some(SEND_LIMIT)
+    fn write_timeout(&self) -> Option<Span> {
+        Some(WRITE_TIMEOUT)
     }
 }
 
 struct Rig {
     queue: Rc<Queue>,
-    hands: Hands,
+    manual_clock: ManualClock,
     closing: watch::Sender<bool>,
 }
 
 /// A served connection: the rig, its future, its client's end.
 fn rig(buffer_bytes: usize) -> (Rig, impl Future<Output = ()>, DuplexStream) {
-    let (clock, hands) = Clock::manual(Tick::from_nanos(7));
+    let (clock, manual_clock) = Clock::manual(Tick::from_nanos(7));
     let queue = Rc::new(Queue::default());
     let (closing, closed) = watch::channel(false);
     let (here, there) = tokio::io::duplex(buffer_bytes);
     let serving = serve_connection(there, Rc::new(Streaming(Rc::clone(&queue))), clock, closed);
-    (Rig { queue, hands, closing }, serving, here)
+    (Rig { queue, manual_clock, closing }, serving, here)
 }
 
 const REQUEST: &[u8] = b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n\r\n{}";
 
 #[test]
-fn a_mark_is_told_the_tick_of_the_write_that_took_its_bytes() {
+fn a_mark_gets_the_tick_of_the_write_that_took_its_bytes() {
     on_paused_runtime(async {
         let (rig, serving, mut client) = rig(64 * 1024);
         let mut serving = pin!(serving);
         client.write_all(&REQUEST[..REQUEST.len() - 1]).await.expect("served");
         assert!(poll_once(serving.as_mut()).await.is_pending());
-        let read_at = rig.hands.advance(Span::from_millis(1));
+        let read_at = rig.manual_clock.advance(Span::from_millis(1));
         client.write_all(b"}").await.expect("served");
         assert!(poll_once(serving.as_mut()).await.is_pending());
         assert_eq!(rig.queue.received_at.get(), read_at, "the read of the request's last byte");
         rig.queue.push(Some((1, b"one")));
         rig.queue.push(Some((2, b"two")));
-        let first = rig.hands.advance(Span::from_millis(1));
+        let first = rig.manual_clock.advance(Span::from_millis(1));
         assert!(poll_once(serving.as_mut()).await.is_pending());
         rig.queue.push(Some((3, b"three")));
-        let second = rig.hands.advance(Span::from_millis(1));
+        let second = rig.manual_clock.advance(Span::from_millis(1));
         assert!(poll_once(serving.as_mut()).await.is_pending());
         assert_eq!(*rig.queue.written.borrow(), [(1, first), (2, first), (3, second)]);
         let mut text = vec![0; 4096];
@@ -152,13 +152,13 @@ fn a_mark_waits_until_its_last_byte_was_taken() {
         client.write_all(REQUEST).await.expect("served");
         assert!(poll_once(serving.as_mut()).await.is_pending());
         rig.queue.push(Some((1, &[b'x'; 1000])));
-        let mut now = rig.hands.advance(Span::from_millis(1));
+        let mut now = rig.manual_clock.advance(Span::from_millis(1));
         assert!(poll_once(serving.as_mut()).await.is_pending());
         let mut taken = 0;
         let mut buffer = [0; 256];
         while rig.queue.written.borrow().is_empty() {
             taken += client.read(&mut buffer).await.expect("an answer");
-            now = rig.hands.advance(Span::from_millis(1));
+            now = rig.manual_clock.advance(Span::from_millis(1));
             assert!(poll_once(serving.as_mut()).await.is_pending());
         }
         assert_eq!(*rig.queue.written.borrow(), [(1, now)]);
@@ -208,7 +208,7 @@ fn a_client_that_goes_away_ends_its_answer() {
 }
 
 #[test]
-fn a_client_that_takes_nothing_is_given_up_and_one_that_takes_a_byte_in_time_is_not() {
+fn a_client_that_accepts_nothing_times_out_and_a_slow_one_does_not() {
     on_paused_runtime(async {
         let (rig, serving, mut client) = rig(256);
         let mut serving = pin!(serving);
@@ -221,21 +221,21 @@ fn a_client_that_takes_nothing_is_given_up_and_one_that_takes_a_byte_in_time_is_
             tokio::select! {
                 biased;
                 () = serving.as_mut() => panic!("it was given up although it moved"),
-                () = tokio::time::sleep(SEND_LIMIT.as_duration() / 20) => {}
+                () = tokio::time::sleep(WRITE_TIMEOUT.as_duration() / 20) => {}
             }
             client.read_u8().await.expect("an answer");
         }
         let before = tokio::time::Instant::now();
         serving.await;
         let waited = before.elapsed();
-        let limit = SEND_LIMIT.as_duration();
+        let limit = WRITE_TIMEOUT.as_duration();
         assert!(waited >= limit && waited < limit * 2, "{waited:?}");
         assert_eq!(Rc::strong_count(&rig.queue), 1, "handler and body were dropped");
     });
 }
 
 #[test]
-fn a_client_of_http_2_that_opens_no_window_is_given_up_and_a_slow_one_is_not() {
+fn an_http2_client_that_opens_no_window_times_out_and_a_slow_one_does_not() {
     on_paused_runtime(async {
         let (rig, serving, client) = rig(1 << 20);
         let mut serving = pin!(serving);
@@ -257,7 +257,7 @@ fn a_client_of_http_2_that_opens_no_window_is_given_up_and_a_slow_one_is_not() {
             tokio::select! {
                 biased;
                 () = serving.as_mut() => panic!("it was given up although it took something"),
-                () = tokio::time::sleep(SEND_LIMIT.as_duration() / 2) => {}
+                () = tokio::time::sleep(WRITE_TIMEOUT.as_duration() / 2) => {}
             }
             let frame = http_body_util::BodyExt::frame(&mut body);
             tokio::select! {
@@ -265,12 +265,12 @@ fn a_client_of_http_2_that_opens_no_window_is_given_up_and_a_slow_one_is_not() {
                 frame = frame => drop(frame.expect("more").expect("whole")),
             }
         }
-        assert!(before.elapsed() > SEND_LIMIT.as_duration() * 10);
+        assert!(before.elapsed() > WRITE_TIMEOUT.as_duration() * 10);
         let before = tokio::time::Instant::now();
         (0..4).for_each(|number| rig.queue.push(Some((number, &[b'x'; 1000]))));
         serving.await;
         let waited = before.elapsed();
-        let limit = SEND_LIMIT.as_duration();
+        let limit = WRITE_TIMEOUT.as_duration();
         assert!(waited >= limit && waited < limit * 2, "{waited:?}");
         // Its stream is a task of its own, which hears of the end.
         tokio::task::yield_now().await;
@@ -279,7 +279,7 @@ fn a_client_of_http_2_that_opens_no_window_is_given_up_and_a_slow_one_is_not() {
 }
 
 #[test]
-fn a_client_for_whom_nothing_is_ready_may_wait_for_as_long_as_it_takes() {
+fn the_write_timeout_does_not_run_while_there_is_nothing_to_write() {
     on_paused_runtime(async {
         let (rig, serving, mut client) = rig(64 * 1024);
         let mut serving = pin!(serving);
@@ -288,7 +288,7 @@ fn a_client_for_whom_nothing_is_ready_may_wait_for_as_long_as_it_takes() {
         tokio::select! {
             biased;
             () = serving.as_mut() => panic!("there was nothing to take"),
-            () = tokio::time::sleep(SEND_LIMIT.as_duration() * 100) => {}
+            () = tokio::time::sleep(WRITE_TIMEOUT.as_duration() * 100) => {}
         }
         rig.queue.push(Some((2, b"two")));
         rig.queue.push(None);
@@ -320,7 +320,7 @@ fn closing_lets_the_answer_end_and_takes_no_other_request() {
 const SETTINGS: AccessSettings = AccessSettings { host: "--host", origin: None, key: "add --key" };
 
 async fn listen(limits: ConnectionLimits) -> Listener {
-    let access = AccessConfig { hosts: &[], origins: &[], asks_key: false, settings: &SETTINGS };
+    let access = AccessConfig { hosts: &[], origins: &[], requires_key: false, settings: &SETTINGS };
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
     Listener::bind(here, &access, &Connections::new(limits)).await.expect("a free port")
 }

@@ -1,7 +1,6 @@
-//! Which certificates of a server are believed.
+//! Verifies server certificates: WebPKI, plus certificates that the user pinned.
 //!
-//! It refuses to believe anything on its own: WebPKI is asked first, and for every signature. Invariant: name, dates and the
-//! handshake's signatures are checked of every certificate that is believed, unless a user wants none checked.
+//! Invariant: name, dates and handshake signatures are checked for every accepted certificate, unless verification is turned off.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -11,28 +10,28 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use std::sync::Arc;
 
-/// WebPKI, and beside it certificates that a user has named one by one: what `openssl req -x509` makes says that it is an
-/// authority's and is shown by servers all the same, which WebPKI refuses and everybody else takes.
+/// WebPKI, plus pinned certificates. `openssl req -x509` marks certificates as CA certificates; servers present them all the same,
+/// which WebPKI rejects and other TLS stacks accept.
 #[derive(Debug)]
 pub(super) struct Verifier {
     webpki: Arc<WebPkiServerVerifier>,
-    trusts: Trusts,
+    trust: Trust,
 }
 
-/// Who is believed beside those for whom an authority vouches.
+/// What is accepted besides certificates of trusted authorities.
 #[derive(Debug)]
-pub(super) enum Trusts {
-    /// Who shows one of these certificates.
-    Named(Vec<CertificateDer<'static>>),
-    /// Whoever has the key of what is shown.
-    Anybody,
+pub(super) enum Trust {
+    /// Exactly these certificates.
+    Pinned(Vec<CertificateDer<'static>>),
+    /// Any certificate.
+    Any,
 }
 
 impl Verifier {
-    /// Believes what `roots` have signed, and whom `trusts` names.
-    pub fn new(roots: RootCertStore, trusts: Trusts, provider: Arc<CryptoProvider>) -> Result<Verifier, Error> {
+    /// Accepts what `roots` have signed, and what `trust` allows.
+    pub fn new(roots: RootCertStore, trust: Trust, provider: Arc<CryptoProvider>) -> Result<Verifier, Error> {
         let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        Ok(Verifier { webpki: webpki.map_err(|error| Error::General(error.to_string()))?, trusts })
+        Ok(Verifier { webpki: webpki.map_err(|error| Error::General(error.to_string()))?, trust })
     }
 }
 
@@ -45,12 +44,12 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Trusts::Named(named) = &self.trusts else { return Ok(ServerCertVerified::assertion()) };
+        let Trust::Pinned(pinned) = &self.trust else { return Ok(ServerCertVerified::assertion()) };
         let checked = self.webpki.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match checked {
-            // WebPKI looks at the dates before it looks for who has signed and for what, so they are good.
+            // WebPKI checks the dates before issuer and usage, so they are valid here.
             Err(Error::InvalidCertificate(reason))
-                if is_nobodys(&reason) && named.iter().any(|named| named == end_entity) =>
+                if is_untrusted_issuer(&reason) && pinned.iter().any(|pinned| pinned == end_entity) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
@@ -82,13 +81,13 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whether all that is wrong with a certificate is who vouches for it.
-fn is_nobodys(reason: &CertificateError) -> bool {
-    matches!(reason, CertificateError::UnknownIssuer | CertificateError::BadSignature) || is_authority(reason)
+/// Whether only the issuer or usage of a certificate is rejected.
+fn is_untrusted_issuer(reason: &CertificateError) -> bool {
+    matches!(reason, CertificateError::UnknownIssuer | CertificateError::BadSignature) || is_ca_certificate(reason)
 }
 
-/// Whether a server has shown the certificate of an authority as its own.
-pub(super) fn is_authority(reason: &CertificateError) -> bool {
+/// Whether the server presented a CA certificate as its own.
+pub(super) fn is_ca_certificate(reason: &CertificateError) -> bool {
     let CertificateError::Other(other) = reason else { return false };
     matches!(other.0.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
 }

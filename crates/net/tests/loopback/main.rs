@@ -40,7 +40,7 @@ type Whole = MapErr<Full<Bytes>, fn(Infallible) -> std::io::Error>;
 impl Handler for Echo {
     type Body = Whole;
 
-    fn refusal(&self, _: &Request<RequestBody>, _: http::StatusCode, message: &str) -> Vec<u8> {
+    fn error_body(&self, _: &Request<RequestBody>, _: http::StatusCode, message: &str) -> Vec<u8> {
         message.as_bytes().to_vec()
     }
 
@@ -59,7 +59,7 @@ const SETTINGS: AccessSettings = AccessSettings { host: "--host", origin: None, 
 /// Listens on a free port.
 async fn listen(connections: &Arc<Connections>) -> Listener {
     let hosts = ["model.test".to_owned()];
-    let access = AccessConfig { hosts: &hosts, origins: &[], asks_key: false, settings: &SETTINGS };
+    let access = AccessConfig { hosts: &hosts, origins: &[], requires_key: false, settings: &SETTINGS };
     Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), &access, connections).await.unwrap()
 }
 
@@ -78,14 +78,14 @@ async fn serve(tls: Option<ServerTls>) -> SocketAddr {
 }
 
 #[derive(Default)]
-struct Heard {
+struct RecordingSink {
     sent: bool,
     status: u16,
     text: String,
     stamps: Vec<Tick>,
 }
 
-impl Sink for Heard {
+impl Sink for RecordingSink {
     fn sent(&mut self, at: Tick) {
         self.sent = true;
         self.stamps.push(at);
@@ -108,15 +108,15 @@ fn client(config: &ClientConfig, url: &str) -> Client {
     Client::new(config.clone(), route, clock).unwrap()
 }
 
-async fn ask(client: &Client, body: Bytes) -> (Exchange, Heard) {
-    let mut heard = Heard::default();
+async fn ask(client: &Client, body: Bytes) -> (Exchange, RecordingSink) {
+    let mut received = RecordingSink::default();
     let mut headers = http::HeaderMap::new();
     headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
     let outgoing = Outgoing { method: http::Method::POST, path: "/v1/x".to_owned(), headers, body };
     let limits = Limits { idle: Span::from_secs(10), total: Span::from_secs(20), max_body_bytes: 1 << 20 };
-    let exchange = client.exchange(outgoing, limits, &mut heard).await;
-    assert!(heard.stamps.is_sorted(), "sent, head, body");
-    (exchange, heard)
+    let exchange = client.exchange(outgoing, limits, &mut received).await;
+    assert!(received.stamps.is_sorted(), "sent, head, body");
+    (exchange, received)
 }
 
 async fn failure(config: &ClientConfig, url: &str) -> (FailureKind, String) {
@@ -167,11 +167,11 @@ fn both_http_versions_are_spoken_plain_and_encrypted_and_large_requests_get_thro
             for url in urls {
                 let client = client(&config, &url);
                 for (turn, length) in [(0, 0), (1, 2), (2, 1_000_000)] {
-                    let (ended, heard) = ask(&client, Bytes::from(vec![b'x'; length])).await;
+                    let (ended, received) = ask(&client, Bytes::from(vec![b'x'; length])).await;
                     assert_eq!(ended.outcome, Ok(()), "{url}");
                     let version = if http == HttpVersion::Http1 { "HTTP/1.1" } else { "HTTP/2.0" };
-                    assert_eq!(heard.text, format!("{version} /v1/x {length}"));
-                    assert_eq!((heard.status, heard.sent), (200, true), "{url} {length}");
+                    assert_eq!(received.text, format!("{version} /v1/x {length}"));
+                    assert_eq!((received.status, received.sent), (200, true), "{url} {length}");
                     assert_eq!(ended.connection.new, turn == 0);
                     assert_eq!(ended.connection.tls > Span::ZERO, turn == 0 && url.starts_with("https"));
                     assert!(ended.bytes_out >= length as u64);

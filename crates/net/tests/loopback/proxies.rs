@@ -78,16 +78,16 @@ fn a_proxy_is_asked_for_a_tunnel_to_what_is_encrypted_and_handed_whole_urls_of_w
         for http in [HttpVersion::Http1, HttpVersion::Http2] {
             let config = ClientConfig { http, ..through(address, Some(signed.ca_file.clone())) };
             let url = format!("https://localhost:{}", encrypted.port());
-            let (ended, heard) = ask(&client(&config, &url), Bytes::from_static(b"{}")).await;
+            let (ended, received) = ask(&client(&config, &url), Bytes::from_static(b"{}")).await;
             assert_eq!(ended.outcome, Ok(()));
-            assert!(heard.text.ends_with(" /v1/x 2"), "{}", heard.text);
+            assert!(received.text.ends_with(" /v1/x 2"), "{}", received.text);
             let head = heads.borrow_mut().pop().unwrap();
             assert!(head.starts_with(&format!("CONNECT localhost:{} HTTP/1.1\r\n", encrypted.port())), "{head}");
             assert!(head.to_lowercase().contains(CREDENTIALS), "{head}");
         }
         let client = client(&through(address, None), "http://model.test:81/v1");
-        let (ended, heard) = ask(&client, Bytes::new()).await;
-        assert_eq!((ended.outcome, heard.text.as_str()), (Ok(()), "proxied"));
+        let (ended, received) = ask(&client, Bytes::new()).await;
+        assert_eq!((ended.outcome, received.text.as_str()), (Ok(()), "proxied"));
         let head = heads.borrow_mut().pop().unwrap();
         assert!(head.starts_with("POST http://model.test:81/v1/x HTTP/1.1\r\n"), "{head}");
         assert!(head.to_lowercase().contains(CREDENTIALS), "{head}");
@@ -159,17 +159,17 @@ fn a_proxy_over_tls_carries_tls_within_and_is_handed_what_is_not_encrypted() {
             let config = ClientConfig { http, ca_file: Some(signed.ca_file.clone()), ..ClientConfig::default() };
             let client = client(&all_through(&url, config), &format!("https://localhost:{}", encrypted.port()));
             for is_kept in [false, true] {
-                let (ended, heard) = ask(&client, Bytes::from(vec![b'x'; 300_000])).await;
+                let (ended, received) = ask(&client, Bytes::from(vec![b'x'; 300_000])).await;
                 assert_eq!((ended.outcome, ended.connection.new), (Ok(()), !is_kept));
-                assert!(heard.text.ends_with(" /v1/x 300000"), "{}", heard.text);
+                assert!(received.text.ends_with(" /v1/x 300000"), "{}", received.text);
                 assert_eq!(ended.connection.tls > Span::ZERO, !is_kept, "that with the endpoint");
             }
             assert!(heads.borrow_mut().pop().unwrap().starts_with("CONNECT localhost:"));
             assert!(heads.borrow().is_empty(), "one connection");
         }
         let config = ClientConfig { ca_file: Some(signed.ca_file.clone()), ..ClientConfig::default() };
-        let (ended, heard) = ask(&client(&all_through(&url, config), "http://model.test:81/v1"), Bytes::new()).await;
-        assert_eq!((ended.outcome, heard.text.as_str()), (Ok(()), "proxied"));
+        let (ended, received) = ask(&client(&all_through(&url, config), "http://model.test:81/v1"), Bytes::new()).await;
+        assert_eq!((ended.outcome, received.text.as_str()), (Ok(()), "proxied"));
         let head = heads.borrow_mut().pop().unwrap().to_lowercase();
         assert!(
             head.starts_with("post http://model.test:81/v1/x http/1.1\r\n") && head.contains(CREDENTIALS),
@@ -245,9 +245,9 @@ fn a_socks_proxy_is_told_names_or_addresses_and_carries_every_version_plain_and_
                 let config = ClientConfig { http, ca_file: Some(signed.ca_file.clone()), ..ClientConfig::default() };
                 let client = client(&all_through(&format!("socks5h://{who}{proxy}"), config), url);
                 for is_kept in [false, true] {
-                    let (ended, heard) = ask(&client, Bytes::from_static(b"{}")).await;
+                    let (ended, received) = ask(&client, Bytes::from_static(b"{}")).await;
                     assert_eq!((ended.outcome, ended.connection.new), (Ok(()), !is_kept), "{url}");
-                    assert!(heard.text.ends_with(" /v1/x 2"), "{}", heard.text);
+                    assert!(received.text.ends_with(" /v1/x 2"), "{}", received.text);
                 }
                 let to = if url.starts_with("https") {
                     format!("localhost {}", encrypted.port())
@@ -272,8 +272,8 @@ fn a_socks_proxy_that_does_not_let_through_says_why_and_no_password_is_shown() {
     on_local_runtime(async {
         for (login, who, code, said) in [
             (None, "", 5, "did not reach model.test:80: the connection was refused there"),
-            (None, "", 2, "gave no tunnel to model.test:80: its rules do not allow it"),
-            (Some(&b"\x01\x04user\x05other"[..]), "user:sesam@", 0, "does not take the user and the password"),
+            (None, "", 2, "opened no tunnel to model.test:80: its rules do not allow it"),
+            (Some(&b"\x01\x04user\x05other"[..]), "user:sesam@", 0, "rejects the user and the password"),
             (Some(&b"\x01\x04user\x05other"[..]), "", 0, "asks for a user and a password"),
         ] {
             let (proxy, _seen) = socks(login, code).await;

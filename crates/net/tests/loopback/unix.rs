@@ -16,7 +16,7 @@ fn place(name: &str) -> PathBuf {
     path
 }
 
-/// Hands what comes to a socket on to a port of loopback.
+/// Forwards what comes to a socket on to a port of loopback.
 fn hand_on(path: &Path, port: u16) {
     let listener = UnixListener::bind(path).unwrap();
     spawn_local(async move {
@@ -47,9 +47,9 @@ fn a_unix_socket_carries_every_version_plain_and_encrypted_and_no_name_is_looked
                 assert!(!config.uses_proxy(&Target::parse(&url).unwrap()));
                 let client = client(&config, &url);
                 for is_kept in [false, true] {
-                    let (ended, heard) = ask(&client, Bytes::from(vec![b'x'; 300_000])).await;
+                    let (ended, received) = ask(&client, Bytes::from(vec![b'x'; 300_000])).await;
                     assert_eq!((ended.outcome, ended.connection.new), (Ok(()), !is_kept), "{url}");
-                    assert!(heard.text.ends_with(" /v1/x 300000"), "{}", heard.text);
+                    assert!(received.text.ends_with(" /v1/x 300000"), "{}", received.text);
                     assert_eq!(ended.connection.connect > Span::ZERO, !is_kept);
                 }
             }
@@ -63,7 +63,7 @@ fn a_socket_that_cannot_be_there_is_told_before_anything_is_sent() {
     let target = Target::parse("http://localhost/v1").unwrap();
     let long = PathBuf::from(format!("/tmp/{}.sock", "x".repeat(200)));
     for (path, reason) in
-        [(place("none"), "No such file"), (PathBuf::from("/dev/null"), "it is no socket"), (long, "path")]
+        [(place("none"), "No such file"), (PathBuf::from("/dev/null"), "it is not a socket"), (long, "path")]
     {
         let error = Route::resolve_blocking(&target, &at(&path), Clock::monotonic()).unwrap_err().to_string();
         assert!(error.contains(path.to_str().unwrap()) && error.contains(reason), "{error}");

@@ -8,7 +8,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
-use tokrate_net::{ClientConfig, Clock, ConnectionUse, Departure, Hands, Head, Target};
+use tokrate_net::{ClientConfig, Clock, ConnectionUse, Departure, Head, ManualClock, Target};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
 
@@ -49,7 +49,7 @@ impl Recipient for Kept {
 /// A client whose connections end here.
 struct Bench {
     client: Rc<Client>,
-    hands: Hands,
+    hands: ManualClock,
     peers: Rc<RefCell<Vec<DuplexStream>>>,
 }
 

@@ -1,27 +1,26 @@
-//! What a log's writer decides: which rows make a batch, when to try again, what counts as written and what as lost, and which
-//! rows are old enough to be removed.
+//! The writer's decisions: batching, retries, counting of written and lost rows, retention.
 //!
-//! It has no thread, no queue and no clock: whoever drives it hands in rows and times, and the file stands behind a trait.
-//! [`super::writer`] drives it on a thread with SQLite behind; a simulated world can do both itself.
+//! It has no thread, queue or clock: the driver passes rows and times, and the file is a trait. [`super::writer`] drives it on a thread
+//! with SQLite; a simulation can do both itself.
 //!
-//! Invariant: each row that was pushed is held, written or lost, and never two of these; `written` holds only rows that were
-//! committed to the file that still stands.
+//! Invariant: each pushed row is held, written or lost, and never two of these; `written` counts only rows committed to the file that
+//! is still at the path.
 
 use super::clock::ClockGuard;
 use crate::StoreError;
 use tokrate_core::{Span, Tick};
 use tokrate_meter::Attempt;
 
-/// So many old rows are removed at once, so that new ones do not wait.
+/// Most old rows removed in one step, so that new rows do not wait long.
 const PRUNE_ROWS: u64 = 2_000;
-/// How often old rows are looked for.
+/// Interval of removing old rows.
 const PRUNE_EVERY: Span = Span::from_secs(60);
-/// How often a writer with nothing to do looks whether its file is still there; a stat of three files costs microseconds.
+/// Interval of checking that the file was not replaced; a stat of three files costs microseconds.
 const WATCH_EVERY: Span = Span::from_secs(5);
-/// So many messages wait to be taken; older ones are dropped, as a driver takes them after each step.
-const NEWS: usize = 16;
+/// Most pending events; older ones are dropped. A driver takes them after each step.
+const MAX_EVENTS: usize = 16;
 
-/// The file that a writer writes: opened when it is needed, and watched.
+/// The file of a writer: opened on demand, and checked for replacement.
 pub trait LogFile {
     /// Commits rows to the file that stands at the path, all or none of them.
     ///
@@ -49,20 +48,20 @@ pub trait LogFile {
     fn newest_unix_ms(&mut self) -> Result<Option<u64>, StoreError>;
 }
 
-/// What a writer goes by.
+/// Rules of a writer.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchRules {
-    /// So many rows go into one transaction at most.
+    /// Most rows of one transaction.
     pub batch_rows: usize,
-    /// So long the writer waits before it tries again after an error.
+    /// Delay before a retry after an error.
     pub retry_every: Span,
     /// Rows older than this are removed; `None` keeps them.
     pub retention: Option<Span>,
-    /// So long a wall clock that jumped ahead must have kept to its new time before rows are removed by it.
-    pub clock_settles: Span,
+    /// How long a wall clock that jumped ahead must be stable before it is used to remove rows.
+    pub clock_settle_time: Span,
 }
 
-/// What became of the rows that a writer was given.
+/// Row counts of a writer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BatchCounts {
     /// Committed to the file that stands at the path. Goes down when that file turns out to be displaced.
@@ -73,15 +72,15 @@ pub struct BatchCounts {
     pub pruned: u64,
 }
 
-/// What a writer has to say.
+/// An event of a writer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum News {
-    /// Writing fails, and why; it stands until [`News::Works`].
-    Fails(String),
-    /// Something happened that a person should read, while writing goes on.
-    Happened(String),
+pub enum WriterEvent {
+    /// Writing fails with this error, until [`WriterEvent::Working`].
+    Failing(String),
+    /// Something to report while writing continues.
+    Notice(String),
     /// Writing works.
-    Works,
+    Working,
 }
 
 /// The decisions of a writer.
@@ -91,13 +90,13 @@ pub struct Batches<F> {
     rules: BatchRules,
     held: Vec<Attempt>,
     counts: BatchCounts,
-    /// When to try again after an error.
+    /// When to retry after an error.
     retry_at: Option<Tick>,
     prune_at: Tick,
     watch_at: Tick,
-    /// Guards what is removed against a clock that is wrong; `None` until the newest row of the file is known.
+    /// Guards retention against a wrong wall clock; `None` until the newest row of the file is known.
     clock: Option<ClockGuard>,
-    news: Vec<News>,
+    events: Vec<WriterEvent>,
 }
 
 impl<F: LogFile> Batches<F> {
@@ -114,11 +113,11 @@ impl<F: LogFile> Batches<F> {
             prune_at,
             watch_at,
             clock: None,
-            news: Vec::new(),
+            events: Vec::new(),
         }
     }
 
-    /// Takes a row. How many are held is the driver's to bound.
+    /// Takes a row. The driver bounds how many are held.
     pub fn push(&mut self, row: Attempt) {
         self.held.push(row);
     }
@@ -138,8 +137,8 @@ impl<F: LogFile> Batches<F> {
         self.retry_at
     }
 
-    /// When [`Batches::tend`] has something to do.
-    pub fn tend_at(&self) -> Tick {
+    /// When [`Batches::maintain`] has something to do.
+    pub fn maintain_at(&self) -> Tick {
         self.rules.retention.map_or(self.watch_at, |_| self.watch_at.min(self.prune_at))
     }
 
@@ -148,9 +147,9 @@ impl<F: LogFile> Batches<F> {
         self.retry_at = None;
     }
 
-    /// What was not taken yet, in its order.
-    pub fn take_news(&mut self) -> Vec<News> {
-        std::mem::take(&mut self.news)
+    /// Takes the pending events, in order.
+    pub fn take_events(&mut self) -> Vec<WriterEvent> {
+        std::mem::take(&mut self.events)
     }
 
     /// The file.
@@ -158,29 +157,29 @@ impl<F: LogFile> Batches<F> {
         &self.file
     }
 
-    /// Notes an error that the driver met.
+    /// Records an error of the driver.
     pub fn fail(&mut self, now: Tick, error: &StoreError) {
         self.retry_at = Some(now + self.rules.retry_every);
-        self.say(News::Fails(error.to_string()));
+        self.emit(WriterEvent::Failing(error.to_string()));
     }
 
-    /// Writes what is held, batch by batch, unless the time to try again has not come; says whether nothing is left.
+    /// Writes the held rows in batches, unless a retry is not yet due; returns whether all were written.
     pub fn write(&mut self, now: Tick) -> bool {
-        let mut displaced = false;
+        let mut is_displaced = false;
         while !self.held.is_empty() {
             if self.retry_at.is_some_and(|at| now < at) {
                 return false;
             }
             let rows = self.held.len().min(self.rules.batch_rows.max(1));
-            let written = self.learn_newest().and_then(|()| self.file.append(&self.held[..rows]));
+            let written = self.load_newest().and_then(|()| self.file.append(&self.held[..rows]));
             match written {
                 Ok(()) => {
                     self.held.drain(..rows);
                     self.counts.written += rows as u64;
-                    self.works();
+                    self.mark_working();
                 }
-                // The file at the path now is as good as any; if that one goes at once too, something is amiss.
-                Err(error) if self.displaced(&error) && !displaced => displaced = true,
+                // Try once more with the file that is at the path now.
+                Err(error) if self.is_displaced(&error) && !is_displaced => is_displaced = true,
                 Err(error) => {
                     self.fail(now, &error);
                     return false;
@@ -190,12 +189,12 @@ impl<F: LogFile> Batches<F> {
         true
     }
 
-    /// Looks after the file and removes rows that are too old, if it is time. `wall_unix_ms` is the wall clock (ms since 1970).
-    pub fn tend(&mut self, now: Tick, wall_unix_ms: u64) {
+    /// Checks the file and removes old rows, if due. `wall_unix_ms` is the wall clock (ms since 1970).
+    pub fn maintain(&mut self, now: Tick, wall_unix_ms: u64) {
         if now >= self.watch_at {
             self.watch_at = now + WATCH_EVERY;
             if let Err(error) = self.file.watch()
-                && !self.displaced(&error)
+                && !self.is_displaced(&error)
             {
                 self.fail(now, &error);
             }
@@ -207,19 +206,19 @@ impl<F: LogFile> Batches<F> {
         }
     }
 
-    /// Gives up what is held; it is lost.
-    pub fn give_up(&mut self) {
+    /// Discards the held rows and counts them as lost.
+    pub fn discard(&mut self) {
         self.counts.lost += self.held.len() as u64;
         self.held.clear();
     }
 
-    /// Removes a step's worth of rows that are too old.
+    /// Removes old rows, up to one step.
     fn prune(&mut self, now: Tick, wall_unix_ms: u64, retention: Span) {
         self.prune_at = now + PRUNE_EVERY;
-        let step = self.learn_newest().and_then(|()| {
+        let step = self.load_newest().and_then(|()| {
             let Some(clock) = &mut self.clock else { return Ok(0) };
-            if let Some(doubt) = clock.doubt(now, wall_unix_ms) {
-                self.news.extend(doubt.message.map(News::Happened));
+            if let Some(doubt) = clock.check(now, wall_unix_ms) {
+                self.events.extend(doubt.message.map(WriterEvent::Notice));
                 return Ok(0);
             }
             self.file.prune(wall_unix_ms.saturating_sub(retention.as_nanos() / 1_000_000), PRUNE_ROWS)
@@ -231,42 +230,42 @@ impl<F: LogFile> Batches<F> {
                     self.prune_at = now;
                 }
             }
-            Err(error) if self.displaced(&error) => self.prune_at = now,
+            Err(error) if self.is_displaced(&error) => self.prune_at = now,
             Err(error) => self.fail(now, &error),
         }
     }
 
-    /// Asks for the newest row before the first of this writer's own is written: those bear the clock that is to be checked.
-    fn learn_newest(&mut self) -> Result<(), StoreError> {
+    /// Loads the time of the newest row before this writer's first row, which would carry the clock that is to be checked.
+    fn load_newest(&mut self) -> Result<(), StoreError> {
         if let (None, Some(retention)) = (&self.clock, self.rules.retention) {
             let newest = self.file.newest_unix_ms()?;
-            self.clock = Some(ClockGuard::new(newest, retention, self.rules.clock_settles));
+            self.clock = Some(ClockGuard::new(newest, retention, self.rules.clock_settle_time));
         }
         Ok(())
     }
 
     /// If an error says that the file was displaced, counts the rows that went with it.
-    fn displaced(&mut self, error: &StoreError) -> bool {
-        let StoreError::Displaced { gone, .. } = error else { return false };
-        self.counts.written = self.counts.written.saturating_sub(*gone);
-        self.counts.lost += gone;
-        self.say(News::Happened(error.to_string()));
+    fn is_displaced(&mut self, error: &StoreError) -> bool {
+        let StoreError::Displaced { lost_rows, .. } = error else { return false };
+        self.counts.written = self.counts.written.saturating_sub(*lost_rows);
+        self.counts.lost += lost_rows;
+        self.emit(WriterEvent::Notice(error.to_string()));
         true
     }
 
-    fn works(&mut self) {
+    fn mark_working(&mut self) {
         self.retry_at = None;
-        self.say(News::Works);
+        self.emit(WriterEvent::Working);
     }
 
-    fn say(&mut self, news: News) {
-        if self.news.last() == Some(&news) {
+    fn emit(&mut self, events: WriterEvent) {
+        if self.events.last() == Some(&events) {
             return;
         }
-        if self.news.len() == NEWS {
-            self.news.remove(0);
+        if self.events.len() == MAX_EVENTS {
+            self.events.remove(0);
         }
-        self.news.push(news);
+        self.events.push(events);
     }
 }
 

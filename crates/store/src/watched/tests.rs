@@ -33,10 +33,10 @@ fn rows(count: usize) -> Vec<Attempt> {
     vec![Attempt { call: "x".repeat(4_000), started_unix_ms: 1, ..Attempt::default() }; count]
 }
 
-fn gone(done: Result<(), StoreError>) -> Option<u64> {
+fn lost(done: Result<(), StoreError>) -> Option<u64> {
     match done {
         Ok(()) => None,
-        Err(StoreError::Displaced { gone, .. }) => Some(gone),
+        Err(StoreError::Displaced { lost_rows, .. }) => Some(lost_rows),
         Err(error) => panic!("{error}"),
     }
 }
@@ -48,12 +48,12 @@ fn a_wal_that_is_removed_while_the_file_is_closed_is_noticed_when_it_is_opened_a
     file.append(&rows(5)).expect("room");
     // Closed as after an error, with its rows in the `-wal` only.
     file.store.take().expect("it is open").abandon();
-    assert_eq!(gone(file.open()), None, "all is there");
+    assert_eq!(lost(file.open()), None, "all is there");
     file.store.take().expect("it is open").abandon();
     std::fs::remove_file(folder.beside("-wal")).expect("it is there");
     std::fs::remove_file(folder.beside("-shm")).expect("it is there");
-    assert_eq!(gone(file.open()), Some(5));
-    assert_eq!(gone(file.open()), None, "it is said once");
+    assert_eq!(lost(file.open()), Some(5));
+    assert_eq!(lost(file.open()), None, "it is said once");
 }
 
 #[test]
@@ -62,10 +62,10 @@ fn rows_that_were_carried_over_and_grew_too_old_are_not_missed() {
     let mut file = WatchedFile::new(folder.log(), None);
     // More than SQLite leaves in a `-wal`.
     file.append(&rows(1_100)).expect("room");
-    assert_eq!(file.known.as_ref().map(|known| (known.rows, known.unsettled)), Some((1_100, 0)));
+    assert_eq!(file.last_opened.as_ref().map(|last_opened| (last_opened.rows, last_opened.wal_rows)), Some((1_100, 0)));
     assert_eq!(file.prune(2, 2_000).expect("writable"), 1_100);
     file.store = None;
-    assert_eq!(gone(file.open()), None);
+    assert_eq!(lost(file.open()), None);
 }
 
 #[test]
@@ -88,20 +88,20 @@ fn a_wal_beside_its_own_database_is_left_as_it_is_when_the_file_is_let_go_of() {
     let mut file = WatchedFile::new(folder.log(), None);
     file.append(&rows(5)).expect("room");
     std::fs::remove_file(folder.beside("-shm")).expect("it is there");
-    assert_eq!(gone(file.watch()), Some(5));
+    assert_eq!(lost(file.watch()), Some(5));
     assert!(std::fs::metadata(folder.beside("-wal")).expect("it is there").len() > 0);
-    assert_eq!(gone(file.open()), None);
+    assert_eq!(lost(file.open()), None);
     assert_eq!(file.newest_unix_ms().expect("readable"), Some(1), "the rows are there after all");
 }
 
 #[test]
 fn a_file_that_goes_while_it_is_closed_is_missed_if_there_were_rows_in_it() {
-    for (count, lost) in [(0, None), (5, Some(5))] {
-        let folder = Folder::new(&format!("gone-{count}"));
+    for (count, expected) in [(0, None), (5, Some(5))] {
+        let folder = Folder::new(&format!("lost-{count}"));
         let mut file = WatchedFile::new(folder.log(), None);
         file.append(&rows(count)).expect("room");
         file.store = None;
         std::fs::remove_file(folder.log()).expect("it is there");
-        assert_eq!(gone(file.watch()), lost);
+        assert_eq!(lost(file.watch()), expected);
     }
 }

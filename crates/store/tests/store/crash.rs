@@ -32,15 +32,15 @@ const LONG: Duration = Duration::from_secs(60);
 fn write_for_ever(path: PathBuf) {
     let config = LogConfig { batch_rows: 64, batch_every: Span::from_millis(2), ..LogConfig::new(path) };
     let log = Log::open(config).expect("a log");
-    let mut told = 0;
+    let mut published = 0;
     for n in 0.. {
         log.write(row(n));
         let counts = log.counts();
-        if counts.written > told {
-            told = counts.written;
-            writeln!(std::io::stdout(), "\nwritten {told}").expect("a reader");
+        if counts.written > published {
+            published = counts.written;
+            writeln!(std::io::stdout(), "\nwritten {published}").expect("a reader");
         }
-        assert_eq!((counts.lost, log.new_trouble().filter(|said| !said.contains("has locked it"))), (0, None));
+        assert_eq!((counts.lost, log.take_failure().filter(|said| !said.contains("has locked it"))), (0, None));
         if counts.waiting > 400 {
             assert!(log.flush(Span::from(LONG)));
         }

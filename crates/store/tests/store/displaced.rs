@@ -22,7 +22,7 @@ fn open(folder: &Folder) -> Log {
 /// Hands in these rows and waits until they are written.
 fn write(log: &Log, rows: std::ops::Range<u64>) {
     rows.for_each(|n| log.write(row(n)));
-    assert!(log.flush(LONG), "{:?}", log.trouble());
+    assert!(log.flush(LONG), "{:?}", log.failure());
 }
 
 fn beside(folder: &Folder, end: &str) -> std::path::PathBuf {
@@ -43,7 +43,7 @@ fn calls(rows: std::ops::Range<u64>) -> Vec<String> {
 
 /// What was said, with a name for the log that does not depend on where the tests run.
 fn said(folder: &Folder, log: &Log) -> String {
-    let said: Vec<String> = std::iter::from_fn(|| log.new_trouble()).collect();
+    let said: Vec<String> = std::iter::from_fn(|| log.take_failure()).collect();
     said.join("\n").replace(&folder.log().display().to_string(), "LOG")
 }
 
@@ -54,7 +54,7 @@ fn a_wal_that_is_removed_is_said_and_its_rows_are_counted_as_lost() {
     write(&log, 0..10);
     std::fs::remove_file(beside(&folder, "-wal")).expect("it is there");
     write(&log, 10..15);
-    assert_eq!((log.counts().written, log.lost(), log.is_well()), (5, 10, true));
+    assert_eq!((log.counts().written, log.lost(), log.is_healthy()), (5, 10, true));
     assert_eq!(names(&folder.log()), calls(10..15));
     insta::assert_snapshot!(said(&folder, &log), @"write the log LOG: its -wal or -shm was removed or replaced while it was written; up to 10 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
     write(&log, 15..20);
@@ -210,7 +210,7 @@ fn readers_in_the_writers_process_leave_its_locks_alone() {
         passed(again(name, ELSEWHERE, &folder.log(), r#"exec "$@""#));
         assert!(beside(&folder, "-wal").exists(), "another process took it away after {written} rows");
     }
-    assert_eq!((names(&folder.log()), log.trouble()), (calls(0..written), None));
+    assert_eq!((names(&folder.log()), log.failure()), (calls(0..written), None));
 }
 
 #[test]
@@ -247,20 +247,20 @@ fn a_disk_that_is_full_costs_rows_is_said_once_and_passes() {
         return passed(again(name, FULL, &folder.log(), r#"trap "" XFSZ; exec "$@""#));
     };
     let every = Span::from_millis(5);
-    let small = LogConfig { queue_rows: 50, held_rows: 50, batch_rows: 20, ..LogConfig::new(&path) };
+    let small = LogConfig { queue_rows: 50, max_held_rows: 50, batch_rows: 20, ..LogConfig::new(&path) };
     let log = Log::open(LogConfig { retry_every: every, batch_every: every, ..small }).expect("a log");
     write(&log, 0..40);
     most(Some(120_000));
     let mut n = 40;
     // Rows are lost to a queue that is full as well, before the writer has met the full disk.
-    while log.lost() < 500 || log.is_well() {
+    while log.lost() < 500 || log.is_healthy() {
         log.write(row(n));
         n += 1;
         if n % 20 == 0 {
             log.flush(Span::from_millis(2));
         }
     }
-    assert!(!log.is_well());
+    assert!(!log.is_healthy());
     let full = log.counts();
     assert_eq!(full.written + full.lost + full.waiting, n);
     assert!(
@@ -268,9 +268,9 @@ fn a_disk_that_is_full_costs_rows_is_said_once_and_passes() {
         "readers go on, and what was called written is there"
     );
     // Near the limit it may have worked for a moment and failed again.
-    let said: Vec<String> = std::iter::from_fn(|| log.new_trouble()).collect();
+    let said: Vec<String> = std::iter::from_fn(|| log.take_failure()).collect();
     let is_known = |said: &String| {
-        said.contains("check that the disk is sound") || said.contains("came faster than they could be written")
+        said.contains("check that the disk is sound") || said.contains("arrived faster than they could be written")
     };
     assert!(!said.is_empty() && said.iter().all(is_known), "{said:?}");
     let lost = log.lost();
@@ -279,13 +279,13 @@ fn a_disk_that_is_full_costs_rows_is_said_once_and_passes() {
         n += 1;
     }
     log.flush(Span::from_millis(50));
-    assert_eq!(log.new_trouble(), None, "not said again while it lasts");
+    assert_eq!(log.take_failure(), None, "not said again while it lasts");
     let full = log.counts();
     most(None);
     assert!(log.flush(LONG));
     write(&log, n..n + 10);
     let after = log.counts();
-    assert_eq!((after.lost, after.written, after.waiting, log.is_well()), (full.lost, n + 10 - full.lost, 0, true));
+    assert_eq!((after.lost, after.written, after.waiting, log.is_healthy()), (full.lost, n + 10 - full.lost, 0, true));
     drop(log);
     let kept = names(Path::new(&path));
     assert_eq!(kept.len() as u64, after.written, "no row is written twice either");

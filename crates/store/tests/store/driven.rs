@@ -43,8 +43,8 @@ impl LogFile for Memory {
 /// Each look at its clock finds a second more than the last.
 fn driven() -> (Log, LogDriver<Memory>) {
     let seconds = AtomicU64::new(0);
-    let steady = move || Tick::ZERO + Span::from_secs(seconds.fetch_add(1, Ordering::Relaxed));
-    Log::driven(LogConfig::new("LOG"), Memory::default(), steady)
+    let monotonic = move || Tick::ZERO + Span::from_secs(seconds.fetch_add(1, Ordering::Relaxed));
+    Log::driven(LogConfig::new("LOG"), Memory::default(), monotonic)
 }
 
 #[test]
@@ -52,12 +52,12 @@ fn rows_are_written_when_it_is_their_turn_and_what_is_held_at_the_end_is_lost() 
     let (log, mut driver) = driven();
     log.write(row(0));
     assert_eq!((driver.file().calls.borrow().len(), log.counts().waiting), (0, 1));
-    driver.turn();
+    driver.step();
     assert_eq!(*driver.file().calls.borrow(), ["call-0"]);
     driver.file().is_locked.set(true);
     (1..4).for_each(|n| log.write(row(n)));
-    driver.turn();
-    assert_eq!((driver.held(), log.counts().waiting, log.is_well()), (3, 3, false));
+    driver.step();
+    assert_eq!((driver.held(), log.counts().waiting, log.is_healthy()), (3, 3, false));
     log.write(row(4));
     driver.end();
     let counts = log.counts();
@@ -72,13 +72,13 @@ fn trouble_is_said_each_time_it_begins_and_of_what_nobody_hears_the_first_sixtee
         for n in 0..number {
             driver.file().is_locked.set(true);
             log.write(row(n));
-            driver.turn();
-            driver.turn();
+            driver.step();
+            driver.step();
             driver.file().is_locked.set(false);
-            driver.turn();
-            assert!(log.is_well());
+            driver.step();
+            assert!(log.is_healthy());
         }
-        std::iter::from_fn(|| log.new_trouble()).count()
+        std::iter::from_fn(|| log.take_failure()).count()
     };
     assert_eq!([3, 16, 20].map(&mut outages), [3, 16, 16]);
 }

@@ -1,6 +1,6 @@
 //! A folder for one test, empty at its beginning and removed at its end.
 //!
-//! It refuses to know what is put there. Invariant: no two tests share one.
+//! Invariant: no two tests share one.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! Which files are opened, and as what: new ones, older ones, newer ones, others.
 //!
-//! It refuses to know rows. Invariant: a file that is refused is left byte for byte as it was.
+//! Invariant: a rejected file is left byte for byte as it was.
 
 use crate::folder::Folder;
 use crate::rows::{filled, row};
@@ -55,7 +55,7 @@ fn a_newer_form_is_refused_and_left_as_it_was() {
     let other = Connection::open(folder.log()).expect("a log");
     other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     drop(other);
-    insta::assert_snapshot!(refused(&folder), @"open the log LOG: its form is version 2 and this tokrate knows versions up to 1; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&folder), @"open the log LOG: its schema is version 2 and this tokrate supports versions up to 1; use the tokrate that wrote it");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn folders_and_sockets_are_no_logs() {
     assert!(said().iter().all(|said| said.starts_with("open the log LOG: it is a folder")), "{:?}", said());
     std::fs::remove_dir(folder.log()).expect("it is empty");
     let _socket = std::os::unix::net::UnixListener::bind(folder.log()).expect("it can be made");
-    assert!(said().iter().all(|said| said.starts_with("open the log LOG: it is no ordinary file")), "{:?}", said());
+    assert!(said().iter().all(|said| said.starts_with("open the log LOG: it is not a regular file")), "{:?}", said());
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_row_that_no_version_writes_is_named() {
     other.execute("UPDATE attempts SET end = 'vanished' WHERE id = 2", []).expect("writable");
     let store = Sqlite::open_reader(&folder.log()).expect("a log");
     let error = store.attempts(&Query::default()).expect_err("damaged");
-    insta::assert_snapshot!(message(&folder, &error), @r#"read the log LOG: row 2 holds "vanished" as end, which is no such thing"#);
+    insta::assert_snapshot!(message(&folder, &error), @r#"read the log LOG: row 2 has the invalid value "vanished" in column end"#);
 }
 
 /// Closing a file drops every lock of SQLite's that the process holds on it (POSIX): none is opened here, they are looked at only.

@@ -1,6 +1,6 @@
 //! The writer thread: what reaches the file, and what happens when the file cannot be written.
 //!
-//! It refuses to know how rows are stored. Invariant: every row handed in is written, lost and counted, or still waiting.
+//! Invariant: every row passed in is written, lost and counted, or still waiting.
 
 use crate::folder::Folder;
 use crate::rows::row;
@@ -48,12 +48,12 @@ fn rows_of_several_threads_are_written_once_each() {
     assert_eq!((counts.written, counts.lost, counts.waiting), (2_000, 0, 0));
     let rows = log.reader().expect("a log").attempts(&Query::default()).expect("readable");
     assert_eq!(rows, (0..2_000).map(row).collect::<Vec<Attempt>>());
-    assert_eq!((log.trouble(), log.is_well()), (None, true));
+    assert_eq!((log.failure(), log.is_healthy()), (None, true));
 }
 
 #[test]
 fn the_end_of_the_last_handle_writes_what_waits() {
-    let folder = Folder::new("farewell");
+    let folder = Folder::new("close_timeout");
     let log = Log::open(LogConfig { batch_every: LONG, ..config(&folder) }).expect("a new log");
     let other = log.clone();
     (0..700).for_each(|n| log.write(row(n)));
@@ -89,23 +89,23 @@ fn a_locked_database_blocks_nobody_and_loses_nothing_that_fits() {
     let begun = Instant::now();
     (0..1_000).for_each(|n| log.write(row(n)));
     assert!(begun.elapsed() < Duration::from_millis(500), "no write waited for the lock");
-    until("the lock is noticed", || !log.is_well());
+    until("the lock is noticed", || !log.is_healthy());
     assert!(!log.flush(Span::from_millis(1)));
-    let trouble = log.new_trouble().expect("it is new");
-    assert!(trouble.contains("another process has locked it"), "{trouble}");
-    assert_eq!(log.new_trouble(), None, "it is said once");
-    assert_eq!(log.trouble(), Some(trouble), "and kept");
+    let failure = log.take_failure().expect("it is new");
+    assert!(failure.contains("another process has locked it"), "{failure}");
+    assert_eq!(log.take_failure(), None, "it is said once");
+    assert_eq!(log.failure(), Some(failure), "and kept");
     assert_eq!(log.reader().expect("readers go on").attempts(&Query::default()).expect("readable"), []);
     other.execute_batch("ROLLBACK").expect("locked by it");
     assert!(log.flush(LONG));
-    assert_eq!((log.counts().written, log.lost(), log.is_well()), (1_000, 0, true));
+    assert_eq!((log.counts().written, log.lost(), log.is_healthy()), (1_000, 0, true));
     assert_eq!(calls(&folder).len(), 1_000);
 }
 
 #[test]
 fn what_does_not_fit_while_the_database_is_locked_is_counted() {
     let folder = Folder::new("overflow");
-    let small = LogConfig { queue_rows: 20, held_rows: 30, batch_rows: 10, ..config(&folder) };
+    let small = LogConfig { queue_rows: 20, max_held_rows: 30, batch_rows: 10, ..config(&folder) };
     let log = Log::open(small).expect("a new log");
     let other = Connection::open(folder.log()).expect("a log");
     other.execute_batch("BEGIN EXCLUSIVE").expect("free");
@@ -118,7 +118,7 @@ fn what_does_not_fit_while_the_database_is_locked_is_counted() {
     let counts = log.counts();
     assert_eq!((counts.written + counts.lost, counts.waiting), (500, 0));
     assert_eq!(calls(&folder).len() as u64, counts.written);
-    until("the loss is told", || log.trouble().is_some_and(|trouble| trouble.contains("were lost")));
+    until("the loss is published", || log.failure().is_some_and(|failure| failure.contains("were lost")));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_log_that_is_locked_when_it_is_opened_begins_when_it_is_free() {
         .execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; DELETE FROM attempts; COMMIT")
         .expect("free");
     let log = Log::open(config(&folder)).expect("it waits in the background");
-    assert!(!log.is_well());
+    assert!(!log.is_healthy());
     log.write(row(0));
     drop(other);
     assert!(log.flush(LONG));
@@ -144,13 +144,13 @@ fn a_full_disk_costs_rows_and_nothing_else_until_there_is_room() {
     let clock = Arc::new(AtomicU64::new(row(0).started_unix_ms));
     let hands = Arc::clone(&clock);
     let small = LogConfig {
-        most_bytes: Some(200_000),
+        max_bytes: Some(200_000),
         queue_rows: 100,
-        held_rows: 100,
+        max_held_rows: 100,
         retention: Some(Span::from_secs(60)),
         wall_clock: Arc::new(move || hands.load(Ordering::Relaxed)),
         // The clock of this test jumps by hours, and is right.
-        clock_settles: Span::ZERO,
+        clock_settle_time: Span::ZERO,
         ..config(&folder)
     };
     let log = Log::open(small.clone()).expect("a new log");
@@ -161,9 +161,9 @@ fn a_full_disk_costs_rows_and_nothing_else_until_there_is_room() {
             log.flush(Span::from_millis(20));
         }
     }
-    until("the file is full", || !log.is_well());
-    let trouble = log.trouble().expect("it is told");
-    assert!(trouble.contains("there is no room left"), "{trouble}");
+    until("the file is full", || !log.is_healthy());
+    let failure = log.failure().expect("it is published");
+    assert!(failure.contains("there is no room left"), "{failure}");
     let counts = log.counts();
     assert!(counts.lost > 1_000 && counts.written > 100, "{counts:?}");
     assert_eq!(counts.written + counts.lost + counts.waiting, 3_000);
@@ -175,7 +175,7 @@ fn a_full_disk_costs_rows_and_nothing_else_until_there_is_room() {
     until("old rows are removed", || log.counts().pruned >= kept as u64);
     log.write(row(10_000));
     assert!(log.flush(LONG));
-    assert_eq!((calls(&folder), log.is_well()), (vec!["call-10000".to_owned()], true));
+    assert_eq!((calls(&folder), log.is_healthy()), (vec!["call-10000".to_owned()], true));
     assert_eq!(log.reader().expect("a log").damage().expect("readable"), None);
 }
 
@@ -191,20 +191,20 @@ fn a_file_that_vanishes_is_made_anew_and_later_rows_are_kept() {
     log.write(row(1));
     assert!(log.flush(LONG));
     assert_eq!((calls(&folder), log.lost()), (vec!["call-1".to_owned()], 1), "what was removed is counted");
-    assert!(log.new_trouble().expect("it is said").contains("it was moved or removed"));
+    assert!(log.take_failure().expect("it is said").contains("it was moved or removed"));
 }
 
 #[test]
 fn a_file_that_becomes_something_else_is_left_alone_and_told() {
     let folder = Folder::new("replaced");
-    let log = Log::open(LogConfig { farewell: Span::from_millis(50), ..config(&folder) }).expect("a new log");
+    let log = Log::open(LogConfig { close_timeout: Span::from_millis(50), ..config(&folder) }).expect("a new log");
     for name in ["tokrate-log.db-wal", "tokrate-log.db-shm", "tokrate-log.db"] {
         let _ = std::fs::remove_file(folder.log().with_file_name(name));
     }
     std::fs::write(folder.log(), "a letter").expect("writable");
     log.write(row(0));
-    until("it is noticed", || !log.is_well());
-    assert!(log.trouble().expect("told").contains("it is not a SQLite database"));
+    until("it is noticed", || !log.is_healthy());
+    assert!(log.failure().expect("published").contains("it is not a SQLite database"));
     drop(log);
     assert_eq!(std::fs::read_to_string(folder.log()).expect("readable"), "a letter");
 }

@@ -1,6 +1,6 @@
 //! The log's database as a gateway uses it: real files, real locks, a real kill.
 //!
-//! It refuses to know the insides of the crate. Invariant: each test has a folder of its own, and none waits for a time to
+//! Invariant: each test has a folder of its own, and none waits for a time to
 //! pass; where one waits, it is for the writer to say that it is done.
 
 mod crash;

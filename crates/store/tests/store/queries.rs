@@ -1,6 +1,6 @@
 //! Which rows a query finds, and what they come to.
 //!
-//! It refuses to know files. Invariant: expectations are worked out here from the rows, not by the store.
+//! Invariant: expectations are computed here from the rows, not by the store.
 
 use crate::folder::Folder;
 use crate::rows::{filled, row};
@@ -49,8 +49,8 @@ fn a_query_finds_what_it_says_and_nothing_else() {
     let rows = sample();
     let store = filled(&folder, &rows);
     let text = |text: &str| Some(text.to_owned());
-    let check = |query: Query, wanted: &dyn Fn(&Attempt) -> bool| {
-        let expected: Vec<&Attempt> = rows.iter().filter(|row| wanted(row)).collect();
+    let check = |query: Query, flush_requested: &dyn Fn(&Attempt) -> bool| {
+        let expected: Vec<&Attempt> = rows.iter().filter(|row| flush_requested(row)).collect();
         assert!(!expected.is_empty() && expected.len() < rows.len(), "{query:?} tells rows apart");
         let found = store.attempts(&query).expect("readable");
         assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{query:?}");
@@ -140,8 +140,8 @@ fn a_summary_adds_up_tokens_as_reported_else_as_counted() {
     ];
     let all = filled(&folder, &rows).summarise(&Query::default(), Grouping::default()).expect("readable").remove(0);
     assert_eq!((all.input_tokens, all.output_tokens, all.output_tokens_std), (42, 7, 46));
-    let told = all.json();
-    assert_eq!((&told["input_tokens"], &told["attempts"], &told["cost_unknown"]), (&42.into(), &4.into(), &0.into()));
+    let json = all.json();
+    assert_eq!((&json["input_tokens"], &json["attempts"], &json["cost_unknown"]), (&42.into(), &4.into(), &0.into()));
 }
 
 #[test]

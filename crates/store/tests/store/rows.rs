@@ -1,6 +1,6 @@
 //! Rows to write: plain ones, and any at all.
 //!
-//! It refuses to know what is tested with them. Invariant: the property draws every column from all that a row can hold.
+//! Invariant: the property draws every column from all that a row can hold.
 
 use crate::folder::Folder;
 use proptest::prelude::*;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokrate_admin::Admin;
 use tokrate_bench::Stop;
 use tokrate_gateway::{Config, EndpointConfig, Gateway, RunningGateway, check_budgets, unresolved_blocking};
-use tokrate_host::{FleetConfig, Guise, Host, MetricNames, Provider, RunningHost};
+use tokrate_host::{EmulatedEngine, FleetConfig, Host, MetricNames, Provider, RunningHost};
 use tokrate_net::Target;
 use tokrate_wire::Dialect;
 
@@ -144,7 +144,7 @@ pub fn start_locals(resolved: &mut Resolved) -> Result<Vec<RunningHost>> {
                     model: resolved.config.lanes[place].model.clone(),
                     only_model: false,
                     api_key: None,
-                    guise: Guise::default(),
+                    emulated_engine: EmulatedEngine::default(),
                     metrics: MetricNames::default(),
                 };
                 // Of one seed, all of them would write the same.

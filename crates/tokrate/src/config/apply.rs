@@ -47,7 +47,7 @@ pub fn host(flags: &Flags, address: &str) -> Result<HostConfig> {
         api_key: key.map(|key| ApiKey::new(key.reveal().to_owned())),
         on_refuse,
         max_body_bytes,
-        held_bytes_most: usual.held_bytes_most.max(max_body_bytes.saturating_mul(2)),
+        max_buffered_bytes: usual.max_buffered_bytes.max(max_body_bytes.saturating_mul(2)),
         without_tree: flags.no_tree,
         fallback: fallback_config(&flags.fallback)?,
         ..usual
@@ -74,7 +74,7 @@ fn fallback_config(flags: &FallbackFlags) -> Result<Option<FallbackConfig>> {
         headers.push((AUTHORIZATION, value));
     }
     let client = ClientConfig { proxy: Environment::read().proxies(), ..ClientConfig::default() };
-    Ok(Some(FallbackConfig { target, model: model.trim().to_owned(), headers, client, patience: PATIENCE }))
+    Ok(Some(FallbackConfig { target, model: model.trim().to_owned(), headers, client, timeout: PATIENCE }))
 }
 
 fn key_reference(flags: &FallbackFlags) -> Option<KeyReference> {

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
 use tokrate_core::Span;
-use tokrate_host::{ApiKey, Guise, MetricNames, Provider};
+use tokrate_host::{ApiKey, EmulatedEngine, MetricNames, Provider};
 use tokrate_sim::{Background, Change, Curve, Faults, Law, Limits, Persona, Price, Timetable};
 
 /// What a personas file says.
@@ -87,7 +87,7 @@ fn provider(text: &str, row: PersonaRow, fetch: impl Fn(&str) -> Result<ApiKey>)
             Some(fetch(variable.get_ref()).map_err(|error| placed(text, variable.span(), format!("{error:#}")))?)
         }
     };
-    let guise = row.engine.map_or(Guise::default(), |engine| engine.0);
+    let emulated_engine = row.engine.map_or(EmulatedEngine::default(), |engine| engine.0);
     let place = row.name.span();
     let law = match &row.law {
         None => Law::default(),
@@ -117,8 +117,8 @@ fn provider(text: &str, row: PersonaRow, fetch: impl Fn(&str) -> Result<ApiKey>)
         model: row.model.unwrap_or_else(|| "sim".to_owned()),
         only_model: row.only_model.unwrap_or(false),
         api_key,
-        guise,
-        metrics: row.metrics.map_or_else(|| guise.metrics(), |metrics: rows::Named<MetricNames>| metrics.0),
+        emulated_engine,
+        metrics: row.metrics.map_or_else(|| emulated_engine.metrics(), |metrics: rows::Named<MetricNames>| metrics.0),
     })
 }
 

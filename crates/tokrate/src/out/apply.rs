@@ -6,7 +6,7 @@
 use serde::Serialize;
 use std::fmt::Write;
 use tokrate_apply::{Checks, Code, Edit, How, Merged, Refused};
-use tokrate_apply_host::By;
+use tokrate_apply_host::MergedBy;
 
 /// Places that are shown with their text.
 const PLACES_MOST: usize = 6;
@@ -85,7 +85,7 @@ impl Refusal {
 pub enum Told<'a> {
     /// Merged.
     Merged {
-        by: By,
+        by: MergedBy,
         #[serde(skip_serializing_if = "Option::is_none")]
         output: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,8 +105,8 @@ pub enum Told<'a> {
 
 impl<'a> Told<'a> {
     /// Of a merged text; `how` says nothing of one that a model wrote.
-    pub fn merged(merged: &'a Merged, by: By) -> Told<'a> {
-        let how = (by == By::Deterministic).then_some(merged.how);
+    pub fn merged(merged: &'a Merged, by: MergedBy) -> Told<'a> {
+        let how = (by == MergedBy::Deterministic).then_some(merged.how);
         Told::Merged { by, output: None, diff: None, edits: &merged.edits, how, checks: merged.checks }
     }
 

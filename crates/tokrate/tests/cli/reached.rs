@@ -88,9 +88,9 @@ fn a_proxy_that_cannot_be_used_is_refused_where_it_would_be_used_and_shows_no_pa
     for (value, said) in [
         (
             "socks4://user:geheim@127.0.0.1:1080",
-            "failed to read the proxy in ALL_PROXY: `socks4://` is none of the kinds that are supported: http://, https://, socks5://, socks5h://",
+            "failed to read the proxy in ALL_PROXY: `socks4://` is not a supported kind of proxy: http://, https://, socks5://, socks5h://",
         ),
-        ("http://user:ge#heim@127.0.0.1:1080", "failed to read the proxy in ALL_PROXY: it is no URL"),
+        ("http://user:ge#heim@127.0.0.1:1080", "failed to read the proxy in ALL_PROXY: it is not a URL"),
     ] {
         let refused = finish(start(tokrate(&folder, &words).env("ALL_PROXY", value)));
         assert_eq!(refused.code, Some(2), "{refused:?}");

@@ -1,55 +1,59 @@
-//! The head of an HTTP/1.1 answer, and what it says of the body and the connection.
+//! Parses the head of an HTTP/1.1 response: status, headers, body framing, reuse of the connection.
 //!
-//! It refuses to read sockets. Invariant: a head that two readers could understand differently (two lengths, a coding that is
-//! not known) is refused.
+//! Invariant: an ambiguous head (two lengths, a transfer coding in HTTP/1.0) is rejected.
 
 use crate::exchange::Head;
 use crate::http1::framing::{Chunks, Framing};
-use crate::http1::{FIELDS_MOST, fields, keeps_alive, length};
+use crate::http1::{MAX_FIELDS, fields, keeps_alive, length};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, StatusCode, Version};
 
-/// A head that was read whole.
+/// A complete head.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct ParsedHead {
     pub head: Head,
     pub framing: Framing,
-    /// Whether the connection may be used again once the body has ended.
+    /// Whether the connection is reusable after the body.
     pub keep: bool,
-    /// Bytes that it took.
+    /// Its length in bytes.
     pub length: usize,
 }
 
-/// Why a head cannot be used.
+/// Why a head is invalid.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct NotHttp(pub String);
+pub(super) struct InvalidHead(pub String);
 
-/// Reads a head; `None` if it is not whole yet. Interim answers (1xx) are heads too.
-pub(super) fn read(bytes: &[u8], method: &Method) -> Result<Option<Read>, NotHttp> {
-    let mut found = [httparse::EMPTY_HEADER; FIELDS_MOST];
+/// Parses a head; `None` if it is incomplete. Interim responses (1xx) are heads too.
+pub(super) fn parse(bytes: &[u8], method: &Method) -> Result<Option<ParsedHead>, InvalidHead> {
+    let mut found = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut parsed = httparse::Response::new(&mut found);
-    let length = match parsed.parse(bytes).map_err(|error| NotHttp(error.to_string()))? {
+    let length = match parsed.parse(bytes).map_err(|error| InvalidHead(error.to_string()))? {
         httparse::Status::Partial => return Ok(None),
         httparse::Status::Complete(length) => length,
     };
-    let refused = |what: &str| NotHttp(what.to_owned());
+    let refused = |what: &str| InvalidHead(what.to_owned());
     let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or_else(|| refused("no status"))?;
     let version = if parsed.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
-    // One copy for all values.
+    // One copy that all header values share.
     let head = Bytes::copy_from_slice(&bytes[..length]);
     let headers = fields(parsed.headers, bytes, &head).map_err(refused)?;
     let framing = framing_of(&headers, status, version, method)?;
     let keep = keeps_alive(&headers, version) && !framing.may_end_by_close();
-    Ok(Some(Read { head: Head { status, headers, version }, framing, keep, length }))
+    Ok(Some(ParsedHead { head: Head { status, headers, version }, framing, keep, length }))
 }
 
 /// RFC 9112, section 6.3.
-fn framing_of(headers: &HeaderMap, status: StatusCode, version: Version, method: &Method) -> Result<Framing, NotHttp> {
+fn framing_of(
+    headers: &HeaderMap,
+    status: StatusCode,
+    version: Version,
+    method: &Method,
+) -> Result<Framing, InvalidHead> {
     if *method == Method::HEAD || status.is_informational() || matches!(status.as_u16(), 204 | 304) {
         return Ok(Framing::Length(0));
     }
-    let refused = |what: &str| Err(NotHttp(what.to_owned()));
+    let refused = |what: &str| Err(InvalidHead(what.to_owned()));
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter().peekable();
     if codings.peek().is_some() {
         if version == Version::HTTP_10 {
@@ -61,10 +65,10 @@ fn framing_of(headers: &HeaderMap, status: StatusCode, version: Version, method:
     }
     let mut agreed = None;
     let values = headers.get_all(CONTENT_LENGTH).iter();
-    for said in values.flat_map(|value| value.as_bytes().split(|&byte| byte == b',')).map(<[u8]>::trim_ascii) {
-        match length(said) {
-            Some(said) if agreed.is_none_or(|agreed| agreed == said) => agreed = Some(said),
-            _ => return refused("a length that is none, or two of them"),
+    for text in values.flat_map(|value| value.as_bytes().split(|&byte| byte == b',')).map(<[u8]>::trim_ascii) {
+        match length(text) {
+            Some(value) if agreed.is_none_or(|agreed| agreed == value) => agreed = Some(value),
+            _ => return refused("an invalid or ambiguous content-length"),
         }
     }
     Ok(agreed.map_or(Framing::UntilClose, Framing::Length))

@@ -4,7 +4,7 @@ use super::head;
 use crate::clock::Clock;
 use crate::config::ClientConfig;
 use crate::exchange::{Head, Limits, Outgoing, Sink};
-use crate::http1::framing::{Chunks, Framing, State};
+use crate::http1::framing::{BodyState, Chunks, Framing};
 use crate::target::Target;
 use bytes::Bytes;
 use http::Method;
@@ -16,21 +16,21 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokrate_core::{Span, Tick};
 
 /// Reads `bytes` in pieces that end at `cuts`; the body, the bytes used, and how it ended.
-fn framed(mut framing: Framing, bytes: &[u8], cuts: &[usize]) -> (Vec<u8>, usize, State) {
+fn framed(mut framing: Framing, bytes: &[u8], cuts: &[usize]) -> (Vec<u8>, usize, BodyState) {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).chain([bytes.len()]).collect();
     cuts.sort_unstable();
     let (mut body, mut from) = (Vec::new(), 0);
     for cut in cuts {
         let mut piece = bytes[from..cut].to_vec();
-        let taken = framing.take(&mut piece);
+        let taken = framing.decode(&mut piece);
         body.extend_from_slice(&piece[..taken.body]);
-        if taken.state != State::Open {
-            return (body, from + taken.used, taken.state);
+        if taken.state != BodyState::Open {
+            return (body, from + taken.consumed, taken.state);
         }
-        assert_eq!(taken.used, piece.len(), "all of it was this body's");
+        assert_eq!(taken.consumed, piece.len(), "all of it was this body's");
         from = cut;
     }
-    (body, from, State::Open)
+    (body, from, BodyState::Open)
 }
 
 /// A body in chunks, with extensions and trailers here and there.
@@ -60,7 +60,7 @@ proptest! {
         let length = bytes.len();
         bytes.extend_from_slice(&after);
         let ended = framed(Framing::Chunked(Chunks::new()), &bytes, &cuts);
-        prop_assert_eq!(ended, (chunks.concat(), length, State::Ended));
+        prop_assert_eq!(ended, (chunks.concat(), length, BodyState::Ended));
     }
 
     #[test]
@@ -209,17 +209,17 @@ async fn read_by_the_library(answer: &[u8]) -> Seen {
 
 #[test]
 fn a_head_is_read_with_what_it_says_of_its_body() {
-    let read = |text: &str| head::read(text.as_bytes(), &Method::POST).map(|read| read.expect("it is whole"));
-    let kept = read("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nX-A: b\r\n\r\nrest").expect("a head");
+    let parse = |text: &str| head::parse(text.as_bytes(), &Method::POST).map(|parse| parse.expect("it is whole"));
+    let kept = parse("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nX-A: b\r\n\r\nrest").expect("a head");
     assert!(kept.keep && kept.framing.is_empty() && kept.length == 46);
     assert_eq!(kept.head.headers["x-a"], "b");
-    assert!(!read("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: x, Close\r\n\r\n").expect("a head").keep);
-    assert!(!read("HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n").expect("a head").keep);
-    assert!(read("HTTP/1.0 200 OK\r\ncontent-length: 0\r\nconnection: keep-alive\r\n\r\n").expect("a head").keep);
-    assert!(!read("HTTP/1.1 200 OK\r\n\r\n").expect("a head").keep, "its end is the connection's");
-    assert!(head::read(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n", &Method::POST).expect("so far good").is_none());
+    assert!(!parse("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: x, Close\r\n\r\n").expect("a head").keep);
+    assert!(!parse("HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n").expect("a head").keep);
+    assert!(parse("HTTP/1.0 200 OK\r\ncontent-length: 0\r\nconnection: keep-alive\r\n\r\n").expect("a head").keep);
+    assert!(!parse("HTTP/1.1 200 OK\r\n\r\n").expect("a head").keep, "its end is the connection's");
+    assert!(head::parse(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n", &Method::POST).expect("so far good").is_none());
     let long = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n";
-    assert!(head::read(long.as_bytes(), &Method::HEAD).expect("a head").expect("whole").framing.is_empty());
+    assert!(head::parse(long.as_bytes(), &Method::HEAD).expect("a head").expect("whole").framing.is_empty());
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn asides_of_chunks_have_an_end() {
         let mut bytes = endless.as_bytes().to_vec();
         bytes.resize(1 << 20, b' ');
         let (_, used, state) = framed(Framing::Chunked(Chunks::new()), &bytes, &[]);
-        assert_eq!(state, State::Garbled, "{endless}");
+        assert_eq!(state, BodyState::Invalid, "{endless}");
         assert!(used < 20_000, "{endless}: {used}");
     }
 }

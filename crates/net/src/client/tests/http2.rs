@@ -55,7 +55,7 @@ fn whole(text: &'static str) -> Response<Whole> {
 impl Handler for Gated {
     type Body = Whole;
 
-    fn refusal(&self, _: &Request<RequestBody>, _: http::StatusCode, message: &str) -> Vec<u8> {
+    fn error_body(&self, _: &Request<RequestBody>, _: http::StatusCode, message: &str) -> Vec<u8> {
         message.as_bytes().to_vec()
     }
 
@@ -82,24 +82,24 @@ fn client_of(serve: impl Fn(DuplexStream) + 'static) -> (Rc<Client>, Rc<Cell<usi
     (Rc::new(client.expect("a client")), dials)
 }
 
-fn start(client: &Rc<Client>, count: usize) -> JoinSet<(Exchange, Heard)> {
+fn start(client: &Rc<Client>, count: usize) -> JoinSet<(Exchange, RecordingSink)> {
     let mut tasks = JoinSet::new();
     for _ in 0..count {
         let client = Rc::clone(client);
         tasks.spawn_local(async move {
-            let (heard, mut sink) = Heard::pair();
+            let (received, mut sink) = RecordingSink::pair();
             let ended = client.exchange(outgoing(b"{}"), limits(), &mut sink).await;
-            (ended, heard)
+            (ended, received)
         });
     }
     tasks
 }
 
-async fn finish(mut tasks: JoinSet<(Exchange, Heard)>) {
+async fn finish(mut tasks: JoinSet<(Exchange, RecordingSink)>) {
     while let Some(ended) = tasks.join_next().await {
-        let (ended, heard) = ended.expect("no panic");
-        assert_eq!((ended.outcome, heard.text().as_str()), (Ok(()), "answer"));
-        assert!(heard.sent().expect("it was sent") <= heard.head().expect("an answer").0);
+        let (ended, received) = ended.expect("no panic");
+        assert_eq!((ended.outcome, received.text().as_str()), (Ok(()), "answer"));
+        assert!(received.sent().expect("it was sent") <= received.head().expect("an answer").0);
     }
 }
 
@@ -219,11 +219,11 @@ fn a_server_that_speaks_only_http_1_is_told_apart() {
     on_paused_runtime(async {
         let (client, _) = client_of(|mut stream| {
             spawn_local(async move {
-                stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await.expect("heard");
+                stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await.expect("received");
                 let _ = stream.read_to_end(&mut Vec::new()).await;
             });
         });
-        let ended = client.exchange(outgoing(b"{}"), limits(), &mut Heard::pair().1).await;
+        let ended = client.exchange(outgoing(b"{}"), limits(), &mut RecordingSink::pair().1).await;
         let failure = ended.outcome.expect_err("no HTTP/2");
         assert_eq!(failure.kind, FailureKind::Protocol);
         assert!(failure.detail.contains("does not speak HTTP/2"), "{}", failure.detail);

@@ -9,29 +9,29 @@ const SETTINGS: AccessSettings =
 fn access(listens: &str, hosts: &[&str], origins: &[&str]) -> Access {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let (hosts, origins) = (owned(hosts), owned(origins));
-    let config = AccessConfig { hosts: &hosts, origins: &origins, asks_key: true, settings: &SETTINGS };
+    let config = AccessConfig { hosts: &hosts, origins: &origins, requires_key: true, settings: &SETTINGS };
     Access::new(listens.parse().expect("an address"), &config)
 }
 
-fn judged(access: &Access, method: &str, uri: &str, headers: &[(&str, &str)], has_body: bool) -> Verdict {
+fn decided(access: &Access, method: &str, uri: &str, headers: &[(&str, &str)], has_body: bool) -> Decision {
     let mut request = Request::builder().method(method).uri(uri);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let body = if has_body { RequestBody::some() } else { RequestBody::nothing() };
-    access.judge(&request.body(body).expect("a request"))
+    let body = if has_body { RequestBody::some() } else { RequestBody::empty() };
+    access.decide(&request.body(body).expect("a request"))
 }
 
 /// The status of a refusal, or 0.
-fn status(verdict: Verdict) -> u16 {
+fn status(verdict: Decision) -> u16 {
     match verdict {
-        Verdict::Refused(status, _) => status.as_u16(),
+        Decision::Reject(status, _) => status.as_u16(),
         _ => 0,
     }
 }
 
 fn host(access: &Access, host: &str) -> u16 {
-    status(judged(access, "GET", "/", &[("host", host)], false))
+    status(decided(access, "GET", "/", &[("host", host)], false))
 }
 
 #[test]
@@ -77,26 +77,26 @@ fn only_the_addresses_listened_on_localhost_and_configured_names_are_meant() {
 #[test]
 fn a_request_that_names_no_server_or_two_is_refused() {
     let access = access("127.0.0.1:8411", &[], &[]);
-    let judged = |uri, hosts: &[&str]| {
+    let decided = |uri, hosts: &[&str]| {
         let headers: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
-        status(judged(&access, "GET", uri, &headers, false))
+        status(decided(&access, "GET", uri, &headers, false))
     };
-    assert_eq!(judged("/", &[]), 400);
-    assert_eq!(judged("/", &["127.0.0.1", "127.0.0.1"]), 400);
-    assert_eq!(judged("http://localhost/", &[]), 0, "HTTP/2 names it in the target");
-    assert_eq!(judged("http://evil.example/", &["127.0.0.1"]), 421);
-    assert_eq!(judged("http://localhost/", &["evil.example"]), 421);
+    assert_eq!(decided("/", &[]), 400);
+    assert_eq!(decided("/", &["127.0.0.1", "127.0.0.1"]), 400);
+    assert_eq!(decided("http://localhost/", &[]), 0, "HTTP/2 names it in the target");
+    assert_eq!(decided("http://evil.example/", &["127.0.0.1"]), 421);
+    assert_eq!(decided("http://localhost/", &["evil.example"]), 421);
 }
 
 #[test]
 fn a_refusal_says_which_setting_to_add() {
     let access = access("127.0.0.1:8411", &[], &[]);
-    let Verdict::Refused(_, said) = judged(&access, "GET", "/", &[("host", "evil.example")], false) else {
+    let Decision::Reject(_, said) = decided(&access, "GET", "/", &[("host", "evil.example")], false) else {
         panic!("it was answered")
     };
     assert_eq!(
         said,
-        "`evil.example` is no name of this server: ask by an address that it listens on, or add the name with `hosts` under \
+        "`evil.example` is not a name of this server: use an address that it listens on, or add the name with `hosts` under \
          [gateway]"
     );
 }
@@ -106,11 +106,11 @@ fn pages_of_other_sites_are_refused_and_links_are_not() {
     let access = access("127.0.0.1:8411", &[], &["https://app.example"]);
     let from = |method, headers: &[(&str, &str)]| {
         let headers: Vec<_> = [("host", "127.0.0.1:8411")].iter().chain(headers).copied().collect();
-        judged(&access, method, "/", &headers, false)
+        decided(&access, method, "/", &headers, false)
     };
     let own = [("origin", "http://127.0.0.1:8411"), ("sec-fetch-site", "same-origin")];
-    assert_eq!(from("POST", &own), Verdict::Answered);
-    assert_eq!(from("GET", &[("sec-fetch-site", "none"), ("sec-fetch-mode", "navigate")]), Verdict::Answered);
+    assert_eq!(from("POST", &own), Decision::Allow);
+    assert_eq!(from("GET", &[("sec-fetch-site", "none"), ("sec-fetch-mode", "navigate")]), Decision::Allow);
     for origin in
         ["http://127.0.0.1:9000", "http://localhost:8411", "http://evil.example", "null", "file://", "", "http://"]
     {
@@ -119,7 +119,7 @@ fn pages_of_other_sites_are_refused_and_links_are_not() {
     for site in ["cross-site", "same-site", "whatever"] {
         assert_eq!(status(from("POST", &[("sec-fetch-site", site)])), 403, "{site}");
         let link = [("sec-fetch-site", site), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
-        assert_eq!(from("GET", &link), Verdict::Answered, "{site}: a link");
+        assert_eq!(from("GET", &link), Decision::Allow, "{site}: a link");
         assert_eq!(status(from("POST", &link)), 403, "{site}: a form");
         let frame = [("sec-fetch-site", site), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")];
         assert_eq!(status(from("GET", &frame)), 403, "{site}: a frame");
@@ -128,8 +128,8 @@ fn pages_of_other_sites_are_refused_and_links_are_not() {
     assert_eq!(status(from("POST", &[own[0], own[0]])), 403, "two origins");
     let told = HeaderValue::from_static("https://app.example");
     let app = ("origin", "https://app.example");
-    assert_eq!(from("POST", &[app, ("sec-fetch-site", "cross-site")]), Verdict::AnsweredTo(told.clone()));
-    assert_eq!(from("OPTIONS", &[app, ("access-control-request-method", "POST")]), Verdict::Asked(told));
+    assert_eq!(from("POST", &[app, ("sec-fetch-site", "cross-site")]), Decision::AllowOrigin(told.clone()));
+    assert_eq!(from("OPTIONS", &[app, ("access-control-request-method", "POST")]), Decision::Preflight(told));
     assert_eq!(
         status(from("OPTIONS", &[("origin", "http://evil.example"), ("access-control-request-method", "POST")])),
         403
@@ -139,7 +139,7 @@ fn pages_of_other_sites_are_refused_and_links_are_not() {
 #[test]
 fn the_page_of_a_proxy_in_front_is_our_own_at_the_schemes_usual_port() {
     let access = access("127.0.0.1:8411", &["gateway.example"], &[]);
-    let from = |origin, host| status(judged(&access, "GET", "/", &[("host", host), ("origin", origin)], false));
+    let from = |origin, host| status(decided(&access, "GET", "/", &[("host", host), ("origin", origin)], false));
     assert_eq!(from("https://gateway.example", "gateway.example"), 0);
     assert_eq!(from("https://gateway.example", "gateway.example:443"), 0);
     assert_eq!(from("http://gateway.example", "gateway.example:80"), 0);
@@ -153,7 +153,7 @@ fn a_body_is_json_or_refused() {
     let with = |types: &[&str], has_body| {
         let types = types.iter().map(|value| ("content-type", *value));
         let headers: Vec<_> = [("host", "localhost")].into_iter().chain(types).collect();
-        status(judged(&access, "POST", "/", &headers, has_body))
+        status(decided(&access, "POST", "/", &headers, has_body))
     };
     for good in
         ["application/json", "Application/JSON; charset=utf-8", "application/problem+json", "application/a+JSON ;x"]
@@ -189,7 +189,7 @@ proptest! {
             true => request.header("host", "127.0.0.1:8411").header("origin", value),
             false => request.header("host", value),
         };
-        let verdict = access("127.0.0.1:8411", &[], &[]).judge(&request.body(RequestBody::nothing()).expect("a request"));
+        let verdict = access("127.0.0.1:8411", &[], &[]).decide(&request.body(RequestBody::empty()).expect("a request"));
         // What the standard library understands of the same bytes, by another way.
         let text = String::from_utf8(bytes).unwrap_or_default();
         let expected = if is_origin {
@@ -208,6 +208,6 @@ proptest! {
             };
             is_port && (is_loopback || name.eq_ignore_ascii_case("localhost"))
         };
-        prop_assert_eq!(verdict == Verdict::Answered, expected, "{:?}", verdict);
+        prop_assert_eq!(verdict == Decision::Allow, expected, "{:?}", verdict);
     }
 }

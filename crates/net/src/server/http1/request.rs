@@ -1,33 +1,32 @@
-//! The head of a request, and what it says of the body and the connection.
+//! Parses the head of an HTTP/1.1 request: method, target, headers, body framing, keep-alive.
 //!
-//! It refuses to read sockets. Invariant: a head that two readers could understand differently is refused: two lengths, a length
-//! beside a coding, any coding but chunks alone.
+//! Invariant: an ambiguous head is rejected: two lengths, a length besides a transfer coding, any coding but `chunked` alone.
 
 use crate::http1::framing::{Chunks, Framing};
-use crate::http1::{FIELDS_MOST, fields, keeps_alive, length};
+use crate::http1::{MAX_FIELDS, fields, keeps_alive, length};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 
-/// A head that was read whole.
+/// A complete head.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct ParsedRequest {
     pub request: Request<()>,
     pub framing: Framing,
-    /// Whether the client would use the connection again.
+    /// Whether the client keeps the connection alive.
     pub keep: bool,
-    /// Whether the client waits to be told that its body is wanted.
-    pub waits: bool,
-    /// Bytes that it took.
+    /// Whether the client waits for `100 Continue`.
+    pub expects_continue: bool,
+    /// Its length in bytes.
     pub length: usize,
 }
 
-/// Reads a head; `None` if it is not whole yet.
+/// Parses a head; `None` if it is incomplete.
 ///
 /// # Errors
-/// With the status that says what is wrong with it.
-pub(super) fn read(bytes: &[u8]) -> Result<Option<Read>, StatusCode> {
-    let mut found = [httparse::EMPTY_HEADER; FIELDS_MOST];
+/// The status of the error response.
+pub(super) fn parse(bytes: &[u8]) -> Result<Option<ParsedRequest>, StatusCode> {
+    let mut found = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut found);
     let taken = match parsed.parse(bytes) {
         Ok(httparse::Status::Complete(taken)) => taken,
@@ -36,7 +35,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<Read>, StatusCode> {
         Err(_) => return Err(StatusCode::BAD_REQUEST),
     };
     let (Some(method), Some(address)) = (parsed.method, parsed.path) else { return Err(StatusCode::BAD_REQUEST) };
-    // One copy for the address and all values.
+    // One copy that target and header values share.
     let head = Bytes::copy_from_slice(&bytes[..taken]);
     let from = address.as_ptr() as usize - bytes.as_ptr() as usize;
     let mut request = Request::new(());
@@ -46,15 +45,15 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<Read>, StatusCode> {
     *request.version_mut() = if parsed.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
     *request.headers_mut() = fields(parsed.headers, bytes, &head).map_err(|_| StatusCode::BAD_REQUEST)?;
     let framing = framing_of(request.headers(), request.version())?;
-    // After a request for a tunnel, what follows is not HTTP.
+    // What follows a CONNECT is not HTTP.
     let keep = keeps_alive(request.headers(), request.version()) && *request.method() != Method::CONNECT;
     let expected = request.headers().get(EXPECT).map(http::HeaderValue::as_bytes);
-    let waits = request.version() == Version::HTTP_11
+    let expects_continue = request.version() == Version::HTTP_11
         && expected.is_some_and(|expected| expected.eq_ignore_ascii_case(b"100-continue"));
-    Ok(Some(Read { request, framing, keep, waits, length: taken }))
+    Ok(Some(ParsedRequest { request, framing, keep, expects_continue, length: taken }))
 }
 
-/// RFC 9112, section 6.3, of what it leaves open the stricter.
+/// RFC 9112, section 6.3; stricter where it leaves a choice.
 fn framing_of(headers: &HeaderMap, version: Version) -> Result<Framing, StatusCode> {
     let single = |name| {
         let mut values = headers.get_all(name).iter();
@@ -63,7 +62,7 @@ fn framing_of(headers: &HeaderMap, version: Version) -> Result<Framing, StatusCo
     };
     match (single(TRANSFER_ENCODING)?, single(CONTENT_LENGTH)?) {
         (None, None) => Ok(Framing::Length(0)),
-        (None, Some(said)) => length(said).map(Framing::Length).ok_or(StatusCode::BAD_REQUEST),
+        (None, Some(value)) => length(value).map(Framing::Length).ok_or(StatusCode::BAD_REQUEST),
         (Some(coding), None) if version == Version::HTTP_11 && coding.eq_ignore_ascii_case(b"chunked") => {
             Ok(Framing::Chunked(Chunks::new()))
         }
@@ -71,9 +70,9 @@ fn framing_of(headers: &HeaderMap, version: Version) -> Result<Framing, StatusCo
     }
 }
 
-/// Whether a head may end in `bytes`, of which the first `known` were looked at before: it ends with an empty line. A head that
-/// comes byte by byte is not parsed anew with each of them.
-pub(super) fn may_end(bytes: &[u8], known: usize) -> bool {
-    let new = &bytes[known.saturating_sub(3)..];
+/// Whether `bytes` may contain the empty line that ends a head; the first `scanned` were searched before. Saves parsing a head
+/// anew with every byte of a slow client.
+pub(super) fn may_end(bytes: &[u8], scanned: usize) -> bool {
+    let new = &bytes[scanned.saturating_sub(3)..];
     new.windows(2).any(|two| two == b"\n\n") || new.windows(3).any(|three| three == b"\n\r\n")
 }

@@ -24,7 +24,7 @@ fn on_paused_runtime<T>(future: impl Future<Output = T>) -> T {
 /// Answers with what it was asked, in the form that the path names.
 #[derive(Default)]
 struct Echo {
-    heard: RefCell<Vec<String>>,
+    received: RefCell<Vec<String>>,
 }
 
 /// Pieces, and whether their length is told.
@@ -49,7 +49,7 @@ impl Echo {
         let path = head.uri.path().to_owned();
         let asked = format!("{} {path} {:?} {:?}", head.method, head.version, head.headers.get("x"));
         let body = if path == "/deaf" { Ok(Bytes::new()) } else { read_body(body, 64).await };
-        self.heard.borrow_mut().push(format!("{asked} {body:?}"));
+        self.received.borrow_mut().push(format!("{asked} {body:?}"));
         let text = body.unwrap_or_else(|error| Bytes::from(format!("{error:?}")));
         let length = text.len() as u64;
         let mut pieces: VecDeque<_> = text.chunks(3).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
@@ -77,7 +77,7 @@ impl Echo {
 impl Handler for Echo {
     type Body = Said;
 
-    fn refusal(&self, _: &Request<RequestBody>, _: StatusCode, message: &str) -> Vec<u8> {
+    fn error_body(&self, _: &Request<RequestBody>, _: StatusCode, message: &str) -> Vec<u8> {
         message.as_bytes().to_vec()
     }
 
@@ -99,13 +99,13 @@ fn served() -> (Rc<Echo>, DuplexStream) {
 }
 
 /// What comes until nothing more does, and whether the connection was closed after it.
-async fn hear(client: &mut DuplexStream) -> (String, bool) {
-    let mut heard = Vec::new();
+async fn read_response(client: &mut DuplexStream) -> (String, bool) {
+    let mut received = Vec::new();
     loop {
-        match tokio::time::timeout(Duration::from_secs(1), client.read_buf(&mut heard)).await {
+        match tokio::time::timeout(Duration::from_secs(1), client.read_buf(&mut received)).await {
             Ok(Ok(count)) if count > 0 => {}
-            Ok(_) => return (without_date(&heard), true),
-            Err(_) => return (without_date(&heard), false),
+            Ok(_) => return (without_date(&received), true),
+            Err(_) => return (without_date(&received), false),
         }
     }
 }
@@ -120,13 +120,13 @@ fn without_date(bytes: &[u8]) -> String {
 async fn ask(request: &str) -> (Vec<String>, String, bool) {
     let (echo, mut client) = served();
     client.write_all(request.as_bytes()).await.expect("room");
-    let (answer, closed) = hear(&mut client).await;
-    let heard = echo.heard.borrow().clone();
-    (heard, answer, closed)
+    let (answer, closed) = read_response(&mut client).await;
+    let received = echo.received.borrow().clone();
+    (received, answer, closed)
 }
 
 #[test]
-fn an_answer_is_marked_off_as_its_client_can_read_it() {
+fn a_response_is_framed_for_the_version_of_its_client() {
     on_paused_runtime(async {
         for (request, answer, closes) in [
             ("POST /a HTTP/1.1\r\ncontent-length: 4\r\n\r\nabcd", "content-length: 4\r\n\r\nabcd", false),
@@ -152,9 +152,9 @@ fn an_answer_is_marked_off_as_its_client_can_read_it() {
                 false,
             ),
         ] {
-            let (heard, said, closed) = ask(request).await;
+            let (received, said, closed) = ask(request).await;
             assert!(said.starts_with("HTTP/1.1 200 OK\r\n") && said.ends_with(answer), "{request}: {said}");
-            assert_eq!((heard.len(), closed), (1, closes), "{request}");
+            assert_eq!((received.len(), closed), (1, closes), "{request}");
         }
         let (_, said, closed) = ask("GET /none HTTP/1.1\r\n\r\n").await;
         assert_eq!((said.as_str(), closed), ("HTTP/1.1 204 No Content\r\n\r\n", false));
@@ -174,7 +174,7 @@ fn an_answer_that_breaks_has_no_end() {
 }
 
 #[test]
-fn what_can_be_understood_in_two_ways_or_not_at_all_is_refused_and_nobody_is_asked() {
+fn ambiguous_and_invalid_requests_are_rejected_before_the_handler() {
     let long = "x".repeat(70_000);
     let fields = "x: y\r\n".repeat(101);
     on_paused_runtime(async {
@@ -198,9 +198,9 @@ fn what_can_be_understood_in_two_ways_or_not_at_all_is_refused_and_nobody_is_ask
             (&format!("GET /a HTTP/1.1\r\nx: {long}"), "431 Request Header Fields Too Large"),
             (&format!("GET /a HTTP/1.1\r\n{fields}\r\n"), "431 Request Header Fields Too Large"),
         ] {
-            let (heard, said, closed) = ask(request).await;
+            let (received, said, closed) = ask(request).await;
             let refusal = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            assert_eq!((said, closed, heard), (refusal, true, vec![]), "{:.80}", request);
+            assert_eq!((said, closed, received), (refusal, true, vec![]), "{:.80}", request);
         }
     });
 }
@@ -211,15 +211,15 @@ fn a_body_is_read_when_it_is_wanted_and_as_far_as_it_is() {
         let head = "POST /a HTTP/1.1\r\nexpect: 100-Continue\r\ncontent-length:";
         let (echo, mut client) = served();
         client.write_all(format!("{head} 2\r\n\r\n").as_bytes()).await.expect("room");
-        assert_eq!(hear(&mut client).await, ("HTTP/1.1 100 Continue\r\n\r\n".to_owned(), false));
+        assert_eq!(read_response(&mut client).await, ("HTTP/1.1 100 Continue\r\n\r\n".to_owned(), false));
         client.write_all(b"abGET /a HTTP/1.1\r\n\r\n").await.expect("room");
-        let (said, closed) = hear(&mut client).await;
+        let (said, closed) = read_response(&mut client).await;
         assert!(said.contains("\r\n\r\nabHTTP/1.1 200 OK\r\n") && !closed, "{said}");
-        assert_eq!(echo.heard.borrow().len(), 2);
+        assert_eq!(echo.received.borrow().len(), 2);
         // Too large, by its length or by what comes: it is not asked for, or not read to its end.
-        let (heard, said, closed) = ask(&format!("{head} 65\r\n\r\n")).await;
+        let (received, said, closed) = ask(&format!("{head} 65\r\n\r\n")).await;
         assert!(said.ends_with("connection: close\r\n\r\nTooLarge") && !said.contains("Continue") && closed, "{said}");
-        assert_eq!(heard.len(), 1);
+        assert_eq!(received.len(), 1);
         let chunks = "8\r\nabcdefgh\r\n".repeat(9);
         let (_, said, closed) = ask(&format!("POST /a HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{chunks}")).await;
         assert!(said.ends_with("connection: close\r\n\r\nTooLarge") && closed, "{said}");
@@ -232,14 +232,14 @@ fn a_body_is_read_when_it_is_wanted_and_as_far_as_it_is() {
         let (echo, mut client) = served();
         client.write_all(b"POST /a HTTP/1.1\r\ncontent-length: 9\r\n\r\nabc").await.expect("room");
         client.shutdown().await.expect("open");
-        let (said, closed) = hear(&mut client).await;
+        let (said, closed) = read_response(&mut client).await;
         assert!(said.ends_with("connection: close\r\n\r\nBroken") && closed, "{said}");
-        assert!(echo.heard.borrow()[0].ends_with("Err(Broken)"));
+        assert!(echo.received.borrow()[0].ends_with("Err(Broken)"));
     });
 }
 
 #[test]
-fn a_refused_client_that_goes_on_sending_is_heard_out_but_not_for_ever() {
+fn a_rejected_client_that_goes_on_sending_is_drained_for_a_limited_time() {
     on_paused_runtime(async {
         let (_, mut client) = served();
         client.write_all(b"POST /deaf HTTP/1.1\r\ncontent-length: 99999999\r\n\r\n").await.expect("room");
@@ -248,24 +248,24 @@ fn a_refused_client_that_goes_on_sending_is_heard_out_but_not_for_ever() {
         for _ in 0..40 {
             client.write_all(&[b'x'; 1 << 16]).await.expect("it is read");
         }
-        let (said, closed) = hear(&mut client).await;
+        let (said, closed) = read_response(&mut client).await;
         assert!(said.starts_with("HTTP/1.1 200 OK\r\n") && closed);
         while client.write_all(b"x").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        assert!(began.elapsed() < LINGER.as_duration() * 2, "{:?}", began.elapsed());
+        assert!(began.elapsed() < LINGER_TIMEOUT.as_duration() * 2, "{:?}", began.elapsed());
     });
 }
 
 #[test]
-fn a_client_has_its_time_for_a_head_and_more_of_it_between_two() {
+fn head_and_idle_timeouts_close_a_connection() {
     on_paused_runtime(async {
         let (echo, mut client) = served();
         for byte in b"GET /a HTTP/1.1\r\nx: slow\r\n\r\n" {
             client.write_all(&[*byte]).await.expect("open");
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
-        assert!(!hear(&mut client).await.1);
+        assert!(!read_response(&mut client).await.1);
         tokio::time::sleep(IDLE_TIMEOUT.as_duration() - Duration::from_secs(5)).await;
         client.write_all(b"GET /a HTTP/1.1\r\n").await.expect("open");
         let began = tokio::time::Instant::now();
@@ -274,12 +274,12 @@ fn a_client_has_its_time_for_a_head_and_more_of_it_between_two() {
         }
         let took = began.elapsed();
         assert!(took >= HEAD_TIMEOUT.as_duration() && took < HEAD_TIMEOUT.as_duration() * 2, "{took:?}");
-        assert_eq!(echo.heard.borrow().len(), 1);
+        assert_eq!(echo.received.borrow().len(), 1);
         let (_, mut client) = served();
         client.write_all(b"GET /a HTTP/1.1\r\n\r\n").await.expect("open");
-        assert!(!hear(&mut client).await.1);
+        assert!(!read_response(&mut client).await.1);
         tokio::time::sleep(IDLE_TIMEOUT.as_duration()).await;
-        assert!(hear(&mut client).await.1, "nothing more was asked");
+        assert!(read_response(&mut client).await.1, "nothing more was asked");
     });
 }
 
@@ -288,12 +288,12 @@ fn a_connection_that_waits_holds_no_buffer() {
     on_paused_runtime(async {
         let (mut client, there) = tokio::io::duplex(1 << 16);
         let (echo, tap) = (Rc::<Echo>::default(), Rc::default());
-        let mut connection = Connection::new(there, Vec::new(), Served::new(echo, tap, None));
+        let mut connection = Connection::new(there, Vec::new(), RequestService::new(echo, tap, None));
         for _ in 0..3 {
             client.write_all(b"POST /stream HTTP/1.1\r\ncontent-length: 4\r\n\r\nabcd").await.expect("room");
             let polled = std::future::poll_fn(|context| Poll::Ready(Pin::new(&mut connection).poll(context))).await;
             assert!(polled.is_pending());
-            assert!(connection.unread.capacity() == 0 && connection.unsent.is_empty());
+            assert!(connection.unread.capacity() == 0 && connection.output.is_empty());
         }
         assert!(size_of::<Connection<Echo, DuplexStream>>() < 512, "{}", size_of::<Connection<Echo, DuplexStream>>());
     });
@@ -369,7 +369,7 @@ fn is_ambiguous(bytes: &[u8]) -> bool {
         || has("transfer-encoding") > 1
 }
 
-async fn heard_by_the_library(bytes: &[u8]) -> Vec<String> {
+async fn parsed_by_hyper(bytes: &[u8]) -> Vec<String> {
     let (mut here, there) = tokio::io::duplex(1 << 20);
     let echo = Rc::<Echo>::default();
     let handler = Rc::clone(&echo);
@@ -381,14 +381,14 @@ async fn heard_by_the_library(bytes: &[u8]) -> Vec<String> {
     builder.timer(TokioTimer::new());
     tokio::task::spawn_local(builder.serve_connection(TokioIo::new(there), service));
     here.write_all(bytes).await.expect("room");
-    let _ = hear_any(&mut here).await;
-    echo.heard.borrow().clone()
+    let _ = read_responses(&mut here).await;
+    echo.received.borrow().clone()
 }
 
-async fn hear_any(client: &mut DuplexStream) -> Vec<u8> {
-    let mut heard = Vec::new();
-    while let Ok(Ok(1..)) = tokio::time::timeout(Duration::from_secs(1), client.read_buf(&mut heard)).await {}
-    heard
+async fn read_responses(client: &mut DuplexStream) -> Vec<u8> {
+    let mut received = Vec::new();
+    while let Ok(Ok(1..)) = tokio::time::timeout(Duration::from_secs(1), client.read_buf(&mut received)).await {}
+    received
 }
 
 proptest! {
@@ -409,9 +409,9 @@ proptest! {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 from = cut;
             }
-            let _ = hear_any(&mut client).await;
-            let ours = echo.heard.borrow().clone();
-            (ours, heard_by_the_library(&bytes).await)
+            let _ = read_responses(&mut client).await;
+            let ours = echo.received.borrow().clone();
+            (ours, parsed_by_hyper(&bytes).await)
         });
         if is_ambiguous(&bytes) {
             prop_assert!(theirs.starts_with(&ours), "{ours:?} {theirs:?}");
@@ -422,9 +422,9 @@ proptest! {
 
     #[test]
     fn a_head_that_is_whole_may_end_wherever_it_is_cut(bytes in requests(), cut in any::<usize>()) {
-        if let Ok(Some(read)) = request::read(&bytes) {
+        if let Ok(Some(read)) = request::parse(&bytes) {
             let cut = cut % read.length;
-            if let Ok(None) = request::read(&bytes[..cut]) {
+            if let Ok(None) = request::parse(&bytes[..cut]) {
                 prop_assert!(request::may_end(&bytes[..read.length], cut));
             }
         }

@@ -33,9 +33,9 @@ impl Fake {
             Does::IsLocked => Err(StoreError::Locked { path }),
             Does::IsFull => Err(StoreError::Full { path }),
             Does::IsGone => {
-                let gone = self.rows.len() as u64;
+                let lost_rows = self.rows.len() as u64;
                 self.rows.clear();
-                Err(StoreError::Displaced { path, what: "it was moved or removed", gone })
+                Err(StoreError::Displaced { path, what: "it was moved or removed", lost_rows })
             }
         }
     }
@@ -71,7 +71,7 @@ const DAY_MS: u64 = 86_400_000;
 
 fn batches(script: &[Does], retention: Option<Span>) -> Batches<Fake> {
     let file = Fake { script: script.iter().rev().copied().collect(), ..Fake::default() };
-    let rules = BatchRules { batch_rows: 3, retry_every: RETRY, retention, clock_settles: Span::from_secs(3_600) };
+    let rules = BatchRules { batch_rows: 3, retry_every: RETRY, retention, clock_settle_time: Span::from_secs(3_600) };
     Batches::new(file, rules)
 }
 
@@ -91,8 +91,8 @@ fn a_batch_that_fails_is_tried_again_in_its_time_and_not_before() {
     assert!(batches.write(at));
     assert_eq!((batches.counts().written, batches.retry_at()), (5, None));
     assert_eq!(batches.file().rows, ["0", "1", "2", "3", "4"]);
-    let news = batches.take_news();
-    assert!(matches!(&news[..], [News::Works, News::Fails(_), News::Works]), "{news:?}");
+    let events = batches.take_events();
+    assert!(matches!(&events[..], [WriterEvent::Working, WriterEvent::Failing(_), WriterEvent::Working]), "{events:?}");
 }
 
 #[test]
@@ -114,8 +114,10 @@ fn rows_that_went_with_a_displaced_file_are_lost_and_later_ones_are_kept() {
     assert!(batches.write(Tick::ZERO), "without waiting");
     assert_eq!(batches.counts(), BatchCounts { written: 2, lost: 6, pruned: 0 });
     assert_eq!(batches.file().rows, ["6", "7"]);
-    let news = batches.take_news();
-    assert!(matches!(&news[..], [News::Works, News::Happened(said), News::Works] if said.contains("up to 6 rows")));
+    let events = batches.take_events();
+    assert!(
+        matches!(&events[..], [WriterEvent::Working, WriterEvent::Notice(said), WriterEvent::Working] if said.contains("up to 6 rows"))
+    );
 }
 
 #[test]
@@ -132,10 +134,10 @@ fn a_displaced_file_is_noticed_without_any_row() {
     let mut batches = batches(&[Does::Works, Does::Works, Does::IsGone], None);
     push(&mut batches, 0..2);
     assert!(batches.write(Tick::ZERO));
-    batches.tend(Tick::ZERO, NOON);
-    batches.tend(batches.tend_at() - Span::from_nanos(1), NOON);
+    batches.maintain(Tick::ZERO, NOON);
+    batches.maintain(batches.maintain_at() - Span::from_nanos(1), NOON);
     assert_eq!(batches.counts().written, 2, "not looked at yet");
-    batches.tend(batches.tend_at(), NOON);
+    batches.maintain(batches.maintain_at(), NOON);
     assert_eq!(batches.counts(), BatchCounts { written: 0, lost: 2, pruned: 0 });
 }
 
@@ -146,12 +148,12 @@ fn a_clock_that_is_years_ahead_for_a_moment_removes_nothing() {
     let minute = |n: u64| Tick::ZERO + Span::from_secs(60 * n);
     let times = [NOON, NOON + 60_000, NOON + 3_650 * DAY_MS, NOON + 3_650 * DAY_MS + 60_000, NOON + 240_000];
     for (n, wall) in (0..).zip(times) {
-        batches.tend(minute(n), wall);
+        batches.maintain(minute(n), wall);
     }
     let cutoffs = [NOON, NOON + 60_000, NOON + 240_000].map(|wall| wall - 90 * DAY_MS);
     assert_eq!(batches.file().pruned_before, cutoffs);
-    let news = batches.take_news();
-    assert!(matches!(&news[..], [News::Happened(said)] if said.contains("87600.0 hours ahead")), "{news:?}");
+    let events = batches.take_events();
+    assert!(matches!(&events[..], [WriterEvent::Notice(said)] if said.contains("87600.0 hours ahead")), "{events:?}");
 }
 
 #[test]
@@ -162,7 +164,7 @@ fn a_clock_that_was_ahead_from_the_start_is_held_against_the_newest_row() {
     push(&mut batches, 0..1);
     batches.write(Tick::ZERO);
     batches.file.newest_unix_ms = Some(NOON + 3_650 * DAY_MS);
-    batches.tend(Tick::ZERO, NOON + 3_650 * DAY_MS);
+    batches.maintain(Tick::ZERO, NOON + 3_650 * DAY_MS);
     assert!(batches.file().pruned_before.is_empty());
 }
 
@@ -171,13 +173,13 @@ fn old_rows_are_removed_step_by_step_without_a_pause_and_then_looked_for_each_mi
     let mut batches = batches(&[], Some(Span::from_secs(86_400)));
     batches.file.old = 2 * PRUNE_ROWS + 500;
     let after = |batches: &mut Batches<Fake>, at: Tick| {
-        batches.tend(at, NOON);
+        batches.maintain(at, NOON);
         batches.counts().pruned
     };
     assert_eq!(after(&mut batches, Tick::ZERO), PRUNE_ROWS);
-    assert_eq!(batches.tend_at(), Tick::ZERO, "there are more");
+    assert_eq!(batches.maintain_at(), Tick::ZERO, "there are more");
     assert_eq!([(); 3].map(|()| after(&mut batches, Tick::ZERO)), [4_000, 4_500, 4_500]);
-    assert_eq!(batches.tend_at(), Tick::ZERO + WATCH_EVERY);
+    assert_eq!(batches.maintain_at(), Tick::ZERO + WATCH_EVERY);
     batches.file.old = 1;
     let minute = Tick::ZERO + PRUNE_EVERY;
     assert_eq!(after(&mut batches, minute - Span::from_nanos(1)), 4_500);
@@ -190,25 +192,25 @@ fn trouble_while_the_file_is_looked_after_is_said_and_waited_out() {
     // The first step is the look, the second the removal.
     for script in [&[Does::IsFull][..], &[Does::Works, Does::IsFull]] {
         let mut batches = batches(script, day);
-        batches.tend(Tick::ZERO, NOON);
+        batches.maintain(Tick::ZERO, NOON);
         assert_eq!(batches.retry_at(), Some(Tick::ZERO + RETRY), "{script:?}");
-        assert!(matches!(&batches.take_news()[..], [News::Fails(_)]), "{script:?}");
+        assert!(matches!(&batches.take_events()[..], [WriterEvent::Failing(_)]), "{script:?}");
     }
     let mut batches = batches(&[Does::Works, Does::Works, Does::IsGone], day);
     push(&mut batches, 0..2);
     assert!(batches.write(Tick::ZERO));
-    batches.tend(Tick::ZERO, NOON);
+    batches.maintain(Tick::ZERO, NOON);
     assert_eq!(batches.counts(), BatchCounts { written: 0, lost: 2, pruned: 0 });
-    assert_eq!((batches.retry_at(), batches.tend_at()), (None, Tick::ZERO), "the file that is there now is next");
+    assert_eq!((batches.retry_at(), batches.maintain_at()), (None, Tick::ZERO), "the file that is there now is next");
 }
 
 #[test]
 fn of_news_that_nobody_takes_the_newest_are_kept_and_none_twice_in_a_row() {
     let mut batches = batches(&[], None);
-    let happened = |n: usize| News::Happened(n.to_string());
-    (0..NEWS + 4).flat_map(|n| [happened(n), happened(n)]).for_each(|news| batches.say(news));
-    assert_eq!(batches.take_news(), (4..NEWS + 4).map(happened).collect::<Vec<_>>());
-    assert_eq!(batches.take_news(), []);
+    let happened = |n: usize| WriterEvent::Notice(n.to_string());
+    (0..MAX_EVENTS + 4).flat_map(|n| [happened(n), happened(n)]).for_each(|events| batches.emit(events));
+    assert_eq!(batches.take_events(), (4..MAX_EVENTS + 4).map(happened).collect::<Vec<_>>());
+    assert_eq!(batches.take_events(), []);
 }
 
 fn does() -> impl Strategy<Value = Does> {
@@ -228,7 +230,7 @@ proptest! {
             match step {
                 0 => { push(&mut batches, pushed..pushed + rows); pushed += rows; }
                 1 => drop(batches.write(now)),
-                2 => batches.tend(now, NOON + now.as_nanos() / 1_000_000),
+                2 => batches.maintain(now, NOON + now.as_nanos() / 1_000_000),
                 _ => batches.retry_now(),
             }
             let counts = batches.counts();
@@ -237,7 +239,7 @@ proptest! {
             let numbers: Vec<u64> = batches.file().rows.iter().map(|call| call.parse().expect("a number")).collect();
             prop_assert!(numbers.is_sorted());
         }
-        batches.give_up();
+        batches.discard();
         prop_assert_eq!(batches.counts().written + batches.counts().lost, pushed);
     }
 }

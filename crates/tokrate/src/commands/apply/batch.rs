@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::Instant;
 use tokrate_apply::{Language, Options, Refused};
-use tokrate_apply_host::Settled;
+use tokrate_apply_host::MergeResult;
 use window::Window;
 
 /// Lines beyond this length are not read (bytes).
@@ -225,10 +225,10 @@ fn row(line: &Line, merger: &Merger) -> Row {
     let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
     let by = settled.word();
     match settled {
-        Settled::Merged { merged, .. } => {
+        MergeResult::Merged { merged, .. } => {
             Row { id, status: "merged", by, output: Some(merged.text), micros, ..Row::default() }
         }
-        Settled::Refused { refused: Refused { code, message, candidates, hint }, .. } => Row {
+        MergeResult::Refused { refused: Refused { code, message, candidates, hint }, .. } => Row {
             code: Some(code.name()),
             message: Some(message),
             candidates,

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use std::io::{IsTerminal, stdin};
 use std::path::Path;
 use tokrate_apply::{Merged, Options};
-use tokrate_apply_host::{By, Settled, unified_diff};
+use tokrate_apply_host::{MergeResult, MergedBy, unified_diff};
 
 /// Merges.
 pub fn run(flags: &Flags, path: &Path, merger: &Merger) -> Result<Verdict> {
@@ -39,8 +39,8 @@ pub fn run(flags: &Flags, path: &Path, merger: &Merger) -> Result<Verdict> {
         ..Options::default()
     };
     match merger.settle(&original, &update, options) {
-        Settled::Refused { refused: why, fallback } => refused(flags, path, &Refusal::of(why, fallback), &original),
-        Settled::Merged { merged, by } => {
+        MergeResult::Refused { refused: why, fallback } => refused(flags, path, &Refusal::of(why, fallback), &original),
+        MergeResult::Merged { merged, by } => {
             deliver(flags, path, &original, &merged, by)?;
             if merger.fallback.is_some() && !flags.json {
                 anstream::eprintln!("{}: merged ({})", path.display(), by.name());
@@ -50,7 +50,7 @@ pub fn run(flags: &Flags, path: &Path, merger: &Merger) -> Result<Verdict> {
     }
 }
 
-fn deliver(flags: &Flags, path: &Path, original: &[u8], merged: &Merged, by: By) -> Result<()> {
+fn deliver(flags: &Flags, path: &Path, original: &[u8], merged: &Merged, by: MergedBy) -> Result<()> {
     let changed = merged.text.as_bytes() != original;
     if flags.in_place && changed {
         // Looked at again: a model may have had its time.

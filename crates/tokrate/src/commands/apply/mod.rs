@@ -19,7 +19,7 @@ use std::fs::Metadata;
 use std::io::Write;
 use std::path::Path;
 use tokrate_apply::Options;
-use tokrate_apply_host::{Fallback, Settled};
+use tokrate_apply_host::{Fallback, MergeResult};
 
 /// More of a file is not read (bytes): the engine's own limit.
 pub const FILE_BYTES_MOST: u64 = 64 << 20;
@@ -47,10 +47,10 @@ pub struct Merger {
 
 impl Merger {
     /// Merges.
-    pub fn settle(&self, original: &[u8], update: &[u8], options: Options) -> Settled {
+    pub fn settle(&self, original: &[u8], update: &[u8], options: Options) -> MergeResult {
         let options = Options { without_tree: self.without_tree, ..options };
         match &self.fallback {
-            None => Settled::by_engine(original, update, &options),
+            None => MergeResult::by_engine(original, update, &options),
             Some(fallback) => fallback.settle_blocking(original, update, &options),
         }
     }

@@ -17,14 +17,14 @@ use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use tokrate_apply::{Edit, Options, Patch, PatchAction, PatchedFile};
-use tokrate_apply_host::{By, Settled, unified_diff};
+use tokrate_apply_host::{MergeResult, MergedBy, unified_diff};
 
 /// What becomes of one file.
 struct Planned {
     path: String,
     moved_to: Option<String>,
     edits: Vec<Edit>,
-    by: By,
+    by: MergedBy,
     /// The file that is there, with its text.
     old: Option<(Place, Vec<u8>, Metadata)>,
     /// The text that it is to have, and where.
@@ -99,7 +99,7 @@ fn plan(file: &PatchedFile, roots: &Roots, merger: &Merger) -> Result<Result<Pla
         path: file.path.clone(),
         moved_to: None,
         edits: Vec::new(),
-        by: By::Deterministic,
+        by: MergedBy::Deterministic,
         old: None,
         new: None,
     };
@@ -140,16 +140,16 @@ fn merged(
     section: &str,
     original: &[u8],
     merger: &Merger,
-) -> Result<(String, Vec<Edit>, By), Refusal> {
+) -> Result<(String, Vec<Edit>, MergedBy), Refusal> {
     if section.is_empty() {
         let text = String::from_utf8(original.to_vec());
         let text = text.map_err(|_| Refusal::new("not_text", "the file is not UTF-8", "move it without a patch"))?;
-        return Ok((text, Vec::new(), By::Deterministic));
+        return Ok((text, Vec::new(), MergedBy::Deterministic));
     }
     let options = Options { path: Some(file.path.clone()), ..Options::default() };
     match merger.settle(original, section.as_bytes(), options) {
-        Settled::Merged { merged, by } => Ok((merged.text, merged.edits, by)),
-        Settled::Refused { refused, fallback } => Err(Refusal::of(refused, fallback)),
+        MergeResult::Merged { merged, by } => Ok((merged.text, merged.edits, by)),
+        MergeResult::Refused { refused, fallback } => Err(Refusal::of(refused, fallback)),
     }
 }
 

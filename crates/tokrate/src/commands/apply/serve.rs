@@ -12,17 +12,17 @@ pub fn run(config: HostConfig) -> Result<Verdict> {
     let stop = Stop::default();
     interrupt::watch_quietly(stop.clone())?;
     let fallback = config.fallback.as_ref().map(|model| format!("{} at {}", model.model, model.target));
-    let asks_key = config.api_key.is_some();
+    let requires_key = config.api_key.is_some();
     tokrate_net::server::raise_open_files();
-    let ready = move |address: SocketAddr| anstream::print!("{}", opening(address, asks_key, fallback.as_deref()));
+    let ready = move |address: SocketAddr| anstream::print!("{}", opening(address, requires_key, fallback.as_deref()));
     let summary = serve(config, ready, async move { stop.wait().await })?;
     anstream::println!("{}", closing(&summary));
     Ok(Verdict::Good)
 }
 
-fn opening(address: SocketAddr, asks_key: bool, fallback: Option<&str>) -> String {
+fn opening(address: SocketAddr, requires_key: bool, fallback: Option<&str>) -> String {
     let base = format!("http://{address}");
-    let key = if asks_key { " -H 'authorization: Bearer KEY'" } else { "" };
+    let key = if requires_key { " -H 'authorization: Bearer KEY'" } else { "" };
     let fallback = fallback.map_or_else(String::new, |model| format!("what is refused is given to {model}\n"));
     format!(
         "merging edits at {base}/v1 (Ctrl-C ends)\n\

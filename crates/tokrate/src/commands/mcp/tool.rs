@@ -10,8 +10,8 @@ use crate::out::apply::{Refusal, edits_named};
 use serde_json::{Value, json};
 use std::path::Path;
 use tokrate_apply::{Merged, Options};
-use tokrate_apply_host::mcp::{Called, Tool};
-use tokrate_apply_host::{By, Settled};
+use tokrate_apply_host::mcp::{Tool, ToolResult};
+use tokrate_apply_host::{MergeResult, MergedBy};
 
 /// The tool's name.
 const NAME: &str = "edit_file";
@@ -52,11 +52,11 @@ impl Tool for EditFile {
         })
     }
 
-    fn call(&self, arguments: &Value, cancelled: &dyn Fn() -> bool) -> Result<Called, String> {
+    fn call(&self, arguments: &Value, cancelled: &dyn Fn() -> bool) -> Result<ToolResult, String> {
         let arguments = Arguments::read(arguments)?;
         Ok(match self.edit(&arguments, cancelled) {
             Ok(called) => called,
-            Err(why) => Called {
+            Err(why) => ToolResult {
                 text: format!("{}: {why}the file was not changed\n", arguments.path),
                 word: "refused",
                 is_error: true,
@@ -67,7 +67,7 @@ impl Tool for EditFile {
 
 impl EditFile {
     /// Edits, or says in some lines why not.
-    fn edit(&self, arguments: &Arguments<'_>, cancelled: &dyn Fn() -> bool) -> Result<Called, String> {
+    fn edit(&self, arguments: &Arguments<'_>, cancelled: &dyn Fn() -> bool) -> Result<ToolResult, String> {
         let bare = |refusal: Refusal| refusal.text(b"");
         let failed = |error: anyhow::Error| {
             bare(Refusal::new(
@@ -85,15 +85,15 @@ impl EditFile {
             ..Options::default()
         };
         match self.merger.settle(&original, arguments.code_edit.as_bytes(), options) {
-            Settled::Refused { refused, fallback } => Err(Refusal::of(refused, fallback).text(&original)),
-            Settled::Merged { .. } if cancelled() => {
+            MergeResult::Refused { refused, fallback } => Err(Refusal::of(refused, fallback).text(&original)),
+            MergeResult::Merged { .. } if cancelled() => {
                 Err(bare(Refusal::new("cancelled", "the request was cancelled before anything was written", "")))
             }
-            Settled::Merged { merged, by } => {
+            MergeResult::Merged { merged, by } => {
                 if merged.text.as_bytes() != original {
                     replace(place, &original, merged.text.as_bytes()).map_err(failed)?;
                 }
-                Ok(Called {
+                Ok(ToolResult {
                     text: told(&real, arguments.path, &original, &merged, by),
                     word: by.name(),
                     is_error: false,
@@ -104,12 +104,12 @@ impl EditFile {
 }
 
 /// The diff, or that there is none.
-fn told(real: &Path, path: &str, original: &[u8], merged: &Merged, by: By) -> String {
+fn told(real: &Path, path: &str, original: &[u8], merged: &Merged, by: MergedBy) -> String {
     let diff = diff(Path::new(path), original, &merged.text);
     match (diff.is_empty(), by) {
         (true, _) => format!("{}: {}; the file already is as the edit wants it\n", real.display(), edits_named(&[])),
-        (false, By::Deterministic) => diff,
-        (false, By::Model) => format!("{diff}(merged by the fallback model and checked)\n"),
+        (false, MergedBy::Deterministic) => diff,
+        (false, MergedBy::Model) => format!("{diff}(merged by the fallback model and checked)\n"),
     }
 }
 

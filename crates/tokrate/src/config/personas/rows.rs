@@ -5,7 +5,7 @@ use crate::config::quantity;
 use serde::de::{Deserialize, Deserializer, Error};
 use std::net::SocketAddr;
 use tokrate_core::Span;
-use tokrate_host::{Guise, MetricNames};
+use tokrate_host::{EmulatedEngine, MetricNames};
 use tokrate_sim::Faults;
 use toml::Spanned;
 
@@ -27,7 +27,7 @@ pub struct PersonaRow {
     pub model: Option<String>,
     pub only_model: Option<bool>,
     pub key_env: Option<Spanned<String>>,
-    pub engine: Option<Named<Guise>>,
+    pub engine: Option<Named<EmulatedEngine>>,
     pub metrics: Option<Named<MetricNames>>,
     pub time_scale: Option<f64>,
     pub faults: Option<Vec<Fault>>,
@@ -147,10 +147,10 @@ impl<'de> Deserialize<'de> for Fault {
     }
 }
 
-impl<'de> Deserialize<'de> for Named<Guise> {
+impl<'de> Deserialize<'de> for Named<EmulatedEngine> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let names = Guise::ALL.map(Guise::name);
-        named(deserializer, "engine", &names).map(|place| Named(Guise::ALL[place]))
+        let names = EmulatedEngine::ALL.map(EmulatedEngine::name);
+        named(deserializer, "engine", &names).map(|place| Named(EmulatedEngine::ALL[place]))
     }
 }
 

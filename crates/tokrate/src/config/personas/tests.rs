@@ -37,14 +37,17 @@ fn the_example_has_eight_providers_of_different_character() {
     assert!(all.iter().any(|persona| persona.limits != Limits::default()), "limits");
     assert!(all.iter().any(|persona| persona.faults != Faults::default()), "faults");
     assert!(all.iter().all(|persona| persona.price.output > 0.0), "prices");
-    assert!(personas.providers.iter().any(|provider| provider.guise == Guise::LlamaCpp));
+    assert!(personas.providers.iter().any(|provider| provider.emulated_engine == EmulatedEngine::LlamaCpp));
 }
 
 #[test]
 fn a_name_alone_is_a_provider() {
     let provider = only("[[persona]]\nname = \"plain\"\n");
     assert_eq!(provider.persona, Persona { name: "plain".to_owned(), ..Persona::default() });
-    assert_eq!((provider.model.as_str(), provider.address, provider.guise), ("sim", None, Guise::Tokrate));
+    assert_eq!(
+        (provider.model.as_str(), provider.address, provider.emulated_engine),
+        ("sim", None, EmulatedEngine::Tokrate)
+    );
     assert_eq!(provider.metrics, MetricNames::Vllm);
     assert!(provider.api_key.is_none());
 }
@@ -152,7 +155,7 @@ fn every_key_has_its_effect() {
     assert_eq!(provider.persona, expected);
     assert_eq!(provider.address, "127.0.0.1:0".parse().ok());
     assert_eq!((provider.model.as_str(), provider.only_model, provider.api_key.is_some()), ("m", true, true));
-    assert_eq!((provider.guise, provider.metrics), (Guise::LlamaCpp, MetricNames::Tgi));
+    assert_eq!((provider.emulated_engine, provider.metrics), (EmulatedEngine::LlamaCpp, MetricNames::Tgi));
 }
 
 #[test]

@@ -29,16 +29,16 @@ impl Handler for Reading {
     async fn handle(self: Rc<Self>, request: Request<RequestBody>, tap: Rc<ConnectionTap>) -> Response<Said> {
         self.handled.set(self.handled.get() + 1);
         if request.headers().contains_key("x-key") {
-            tap.shows_key();
+            tap.mark_authenticated();
         }
-        let text = match hold_body(request.into_body(), 1 << 20, &self.budget).await {
+        let text = match buffer_body(request.into_body(), 1 << 20, &self.budget).await {
             Ok(held) => format!("{} held {}", held.bytes.len(), self.budget.held()),
             Err(error) => format!("{error:?}"),
         };
         Response::new(Said(Some(Bytes::from(text))))
     }
 
-    fn refusal(&self, _: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
+    fn error_body(&self, _: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
         format!("{status}: {message}").into_bytes()
     }
 }
@@ -73,7 +73,7 @@ fn on_runtime<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// What is said until the end, or until the text that is waited for.
-async fn heard(stream: &mut (impl tokio::io::AsyncRead + Unpin), wanted: &str) -> String {
+async fn received(stream: &mut (impl tokio::io::AsyncRead + Unpin), wanted: &str) -> String {
     let mut bytes = Vec::new();
     loop {
         let count = stream.read_buf(&mut bytes).await.unwrap_or(0);
@@ -87,7 +87,7 @@ async fn heard(stream: &mut (impl tokio::io::AsyncRead + Unpin), wanted: &str) -
 const JSON: &str = "content-type: application/json\r\n";
 
 #[test]
-fn what_the_rules_refuse_never_reaches_the_handler_and_the_client_hears_why() {
+fn a_rejected_request_never_reaches_the_handler_and_the_client_gets_the_reason() {
     on_runtime(async {
         let handler = reading(1 << 20);
         let address = listening(&handler, ConnectionLimits::without_keys()).await;
@@ -101,7 +101,7 @@ fn what_the_rules_refuse_never_reaches_the_handler_and_the_client_hears_why() {
         ] {
             let mut client = TcpStream::connect(address).await.expect("it listens");
             client.write_all(format!("POST / HTTP/1.1\r\n{head}\r\n").as_bytes()).await.expect("it reads");
-            let answer = heard(&mut client, ": ").await;
+            let answer = received(&mut client, ": ").await;
             assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{head}: {answer}");
         }
         assert_eq!(handler.handled.get(), 0);
@@ -109,7 +109,7 @@ fn what_the_rules_refuse_never_reaches_the_handler_and_the_client_hears_why() {
         let good =
             format!("POST / HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: 2\r\nconnection: close\r\n\r\n{{}}");
         client.write_all(good.as_bytes()).await.expect("it reads");
-        let answer = heard(&mut client, "").await;
+        let answer = received(&mut client, "").await;
         assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("2 held"), "{answer}");
     });
 }
@@ -143,14 +143,14 @@ fn the_rules_hold_over_http_2() {
 }
 
 #[test]
-fn idle_clients_make_room_for_one_that_asks_and_those_with_a_key_stay() {
+fn idle_clients_are_evicted_for_new_ones_and_authenticated_ones_stay() {
     on_runtime(async {
         let handler = reading(1 << 20);
-        let address = listening(&handler, ConnectionLimits { all: 8, unknown: 7, by_peer: 7 }).await;
+        let address = listening(&handler, ConnectionLimits { total: 8, unauthenticated: 7, per_peer: 7 }).await;
         let ask = |key: &str| format!("GET / HTTP/1.1\r\nhost: localhost\r\n{key}\r\n");
         let mut known = TcpStream::connect(address).await.expect("it listens");
         known.write_all(ask("x-key: 1\r\n").as_bytes()).await.expect("it reads");
-        heard(&mut known, "0 held").await;
+        received(&mut known, "0 held").await;
         let mut idle = Vec::new();
         for number in 0..40 {
             let mut stream = TcpStream::connect(address).await.expect("it listens");
@@ -162,20 +162,20 @@ fn idle_clients_make_room_for_one_that_asks_and_those_with_a_key_stay() {
         }
         let mut client = TcpStream::connect(address).await.expect("it listens");
         client.write_all(ask("").as_bytes()).await.expect("it reads");
-        let answer = heard(&mut client, "held").await;
+        let answer = received(&mut client, "held").await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         known.write_all(ask("").as_bytes()).await.expect("it is open");
-        let answer = heard(&mut known, "held").await;
+        let answer = received(&mut known, "held").await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        assert_eq!(heard(&mut idle[0], "").await, "", "it was closed without a word");
+        assert_eq!(received(&mut idle[0], "").await, "", "it was closed without a word");
     });
 }
 
 #[test]
-fn a_connection_beyond_all_that_are_busy_is_told_so() {
+fn a_connection_beyond_the_limit_gets_a_503() {
     on_runtime(async {
         let handler = reading(1 << 20);
-        let address = listening(&handler, ConnectionLimits { all: 1, unknown: 1, by_peer: 1 }).await;
+        let address = listening(&handler, ConnectionLimits { total: 1, unauthenticated: 1, per_peer: 1 }).await;
         let mut busy = TcpStream::connect(address).await.expect("it listens");
         let head = format!("POST / HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: 1\r\n\r\n");
         busy.write_all(head.as_bytes()).await.expect("it reads");
@@ -183,15 +183,15 @@ fn a_connection_beyond_all_that_are_busy_is_told_so() {
             tokio::task::yield_now().await;
         }
         let mut more = TcpStream::connect(address).await.expect("the backlog takes it");
-        let answer = heard(&mut more, "").await;
+        let answer = received(&mut more, "").await;
         assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("retry-after: 1"), "{answer}");
         busy.write_all(b"1").await.expect("it is open");
-        assert!(heard(&mut busy, "held").await.starts_with("HTTP/1.1 200"));
+        assert!(received(&mut busy, "held").await.starts_with("HTTP/1.1 200"));
     });
 }
 
 #[test]
-fn a_body_that_trickles_is_given_up_and_one_that_is_merely_slow_is_not() {
+fn a_body_below_the_minimum_rate_fails_and_a_slow_one_does_not() {
     on_paused_runtime(async {
         let handler = reading(1 << 20);
         let head = "POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 100000\r\n\r\n";
@@ -204,7 +204,7 @@ fn a_body_that_trickles_is_given_up_and_one_that_is_merely_slow_is_not() {
                 // A server that has given it up reads no more.
                 let _ = client.write_all(&vec![b' '; every_second]).await;
             }
-            let answer = heard(&mut client, expected).await;
+            let answer = received(&mut client, expected).await;
             assert!(answer.contains(expected), "{every_second}: {answer} after {:?}", began.elapsed());
             assert_eq!(handler.budget.held(), 0);
         }
@@ -212,7 +212,7 @@ fn a_body_that_trickles_is_given_up_and_one_that_is_merely_slow_is_not() {
 }
 
 #[test]
-fn a_body_is_counted_as_it_comes_and_one_beyond_the_budget_is_not_read() {
+fn a_body_is_counted_as_it_arrives_and_one_beyond_the_budget_is_not_read() {
     on_paused_runtime(async {
         let handler = reading(100_000);
         let mut first = connected(&handler);
@@ -223,22 +223,22 @@ fn a_body_is_counted_as_it_comes_and_one_beyond_the_budget_is_not_read() {
         assert!((50_000..=65_536).contains(&held), "{held}");
         let mut second = connected(&handler);
         second.write_all(b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 60000\r\n\r\n").await.expect("room");
-        assert!(heard(&mut second, "NoRoom").await.contains("NoRoom"), "by its head alone");
+        assert!(received(&mut second, "OverBudget").await.contains("OverBudget"), "by its head alone");
         let mut chunked = connected(&handler);
         chunked
             .write_all(b"POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\nEA60\r\n")
             .await
             .expect("room");
         chunked.write_all(&[b' '; 60_000]).await.expect("room");
-        assert!(heard(&mut chunked, "NoRoom").await.contains("NoRoom"), "when it has outgrown what is left");
+        assert!(received(&mut chunked, "OverBudget").await.contains("OverBudget"), "when it has outgrown what is left");
         first.write_all(&[b' '; 10_000]).await.expect("room");
-        assert!(heard(&mut first, "held").await.contains("60000 held"));
+        assert!(received(&mut first, "held").await.contains("60000 held"));
         assert_eq!(handler.budget.held(), 0);
     });
 }
 
 #[test]
-fn a_client_of_http_2_that_asks_nothing_is_closed() {
+fn an_idle_http2_connection_is_closed() {
     on_paused_runtime(async {
         let handler = reading(1 << 20);
         let (mut sender, connection) = hyper::client::conn::http2::handshake::<_, _, Full<Bytes>>(

@@ -1,7 +1,6 @@
-//! Notices when an exchange takes too long, and when its request had left.
+//! Applies the timeouts of an exchange and records when its request was sent.
 //!
-//! It refuses to know HTTP. Invariant: it costs nothing per piece of a body: it looks at the stamps when a limit could be
-//! over, no sooner.
+//! Invariant: it costs nothing per piece of a body: it wakes only when a timeout could have expired.
 
 use crate::clock::Clock;
 use crate::exchange::{Departure, ExchangeFailure, Limits, Sink};
@@ -10,38 +9,38 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tokrate_core::{FailureKind, Span, Tick};
 
-pub(super) struct Watch {
+pub(super) struct ExchangeWatch {
     clock: Clock,
     limits: Limits,
     started_at: Tick,
-    followed: RefCell<Option<Followed>>,
+    baseline: RefCell<Option<Baseline>>,
     sent: Departure,
-    sent_told: Cell<bool>,
+    sent_reported: Cell<bool>,
 }
 
-/// A connection, and how it stood when the exchange began on it.
-struct Followed {
+/// A connection and its counters when the exchange began on it.
+struct Baseline {
     stamps: Rc<Stamps>,
     since: Tick,
     read_before: u64,
     wrote_before: u64,
 }
 
-impl Watch {
-    pub(super) fn new(clock: Clock, limits: Limits) -> Watch {
-        Watch {
+impl ExchangeWatch {
+    pub(super) fn new(clock: Clock, limits: Limits) -> ExchangeWatch {
+        ExchangeWatch {
             clock,
             limits,
             started_at: clock.now(),
-            followed: RefCell::default(),
+            baseline: RefCell::default(),
             sent: Departure::default(),
-            sent_told: Cell::new(false),
+            sent_reported: Cell::new(false),
         }
     }
 
-    /// Watches this connection from now on.
-    pub(super) fn follow(&self, stamps: &Rc<Stamps>) {
-        *self.followed.borrow_mut() = Some(Followed {
+    /// Applies timeouts to this connection from now on.
+    pub(super) fn track(&self, stamps: &Rc<Stamps>) {
+        *self.baseline.borrow_mut() = Some(Baseline {
             stamps: Rc::clone(stamps),
             since: self.clock.now(),
             read_before: stamps.read_bytes(),
@@ -49,15 +48,15 @@ impl Watch {
         });
     }
 
-    /// To be filled when the request's last byte has been handed to the socket.
+    /// Set when the request's last byte was handed to the socket.
     pub(super) fn sent_mark(&self) -> Departure {
         Rc::clone(&self.sent)
     }
 
-    /// Tells the sink when the request had been sent, if it was and the sink has not heard of it.
-    pub(super) fn tell_sent(&self, sink: &mut impl Sink) {
+    /// Reports to the sink when the request was sent, once.
+    pub(super) fn report_sent(&self, sink: &mut impl Sink) {
         if let Some(at) = self.sent.get()
-            && !self.sent_told.replace(true)
+            && !self.sent_reported.replace(true)
         {
             sink.sent(at);
         }
@@ -65,13 +64,13 @@ impl Watch {
 
     /// Bytes read and written since the exchange began on its connection.
     pub(super) fn bytes(&self) -> (u64, u64) {
-        self.followed.borrow().as_ref().map_or((0, 0), |followed| {
-            let stamps = &followed.stamps;
-            (stamps.read_bytes() - followed.read_before, stamps.wrote_bytes() - followed.wrote_before)
+        self.baseline.borrow().as_ref().map_or((0, 0), |baseline| {
+            let stamps = &baseline.stamps;
+            (stamps.read_bytes() - baseline.read_before, stamps.wrote_bytes() - baseline.wrote_before)
         })
     }
 
-    /// Completes when a limit is over.
+    /// Completes when a timeout expires.
     pub(super) async fn expiry(&self) -> ExchangeFailure {
         let Limits { idle, total, .. } = self.limits;
         let over_at = self.started_at + total;
@@ -81,7 +80,7 @@ impl Watch {
                 let detail = format!("the request took longer than {total}");
                 return ExchangeFailure { kind: FailureKind::TimedOut, detail };
             }
-            // While a connection is being opened, the connect limit holds and not this one.
+            // While a connection is being opened, the connect timeout applies instead.
             let stalled_at = self.last_activity().unwrap_or(now) + idle;
             if now >= stalled_at {
                 let detail = format!("no byte came for {idle}");
@@ -89,7 +88,7 @@ impl Watch {
             }
             let next = over_at.min(stalled_at);
             if next == Tick::MAX {
-                // Nothing ever ends it: a timer would be for nothing.
+                // Both timeouts are off.
                 return std::future::pending().await;
             }
             tokio::time::sleep((next - now).max(Span::from_millis(1)).as_duration()).await;
@@ -97,8 +96,8 @@ impl Watch {
     }
 
     fn last_activity(&self) -> Option<Tick> {
-        let followed = self.followed.borrow();
-        let Followed { stamps, since, .. } = followed.as_ref()?;
+        let baseline = self.baseline.borrow();
+        let Baseline { stamps, since, .. } = baseline.as_ref()?;
         Some((*since).max(stamps.read_at()).max(stamps.wrote_at()))
     }
 }

@@ -1,17 +1,17 @@
-//! Work that another thread may do while this one goes on.
+//! Work that another thread may do in parallel.
 //!
-//! It refuses to wait for a thread that has not begun: then the one who needs the result does the work itself. Invariant:
-//! every piece of work is done once at most, and so with no thread to spare all goes as it would on one.
+//! Nobody waits for a thread that has not started: whoever needs the result then does the work itself. Invariant: each piece of work runs at
+//! most once, and without a free thread everything runs as on a single one.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What another thread may run.
+/// A closure for another thread.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
-/// Hands work to another thread, now or later.
-pub(crate) type Hands<'h> = &'h dyn Fn(Job);
+/// Passes a closure to another thread, which may run it later or never.
+pub(crate) type Spawner<'h> = &'h dyn Fn(Job);
 
-/// A piece of work and what came of it. Dropped, it is not begun any more.
-pub(crate) struct Beside<T> {
+/// A piece of work and its result. Once dropped, it is not started any more.
+pub(crate) struct Offloaded<T> {
     shared: Arc<Shared<T>>,
 }
 
@@ -21,60 +21,60 @@ struct Shared<T> {
 }
 
 enum State<T> {
-    Open(Box<dyn FnOnce() -> T + Send>),
+    Pending(Box<dyn FnOnce() -> T + Send>),
     Running,
     Done(T),
-    /// The result is taken, or there will be none.
-    Over,
+    /// The result was taken, or there will be none.
+    Closed,
 }
 
-impl<T: Send + 'static> Beside<T> {
+impl<T: Send + 'static> Offloaded<T> {
     /// Offers work to another thread.
-    pub(crate) fn offer(hands: Hands<'_>, work: impl FnOnce() -> T + Send + 'static) -> Beside<T> {
-        let state = Mutex::new(State::Open(Box::new(work)));
+    pub(crate) fn offer(spawner: Spawner<'_>, work: impl FnOnce() -> T + Send + 'static) -> Offloaded<T> {
+        let state = Mutex::new(State::Pending(Box::new(work)));
         let shared = Arc::new(Shared { state, changed: Condvar::new() });
-        let other = Arc::clone(&shared);
-        hands(Box::new(move || other.run()));
-        Beside { shared }
+        let worker = Arc::clone(&shared);
+        spawner(Box::new(move || worker.run()));
+        Offloaded { shared }
     }
 
-    /// What came of it; it is done here unless another thread has begun. None if that broke down.
+    /// The result; runs the work here unless another thread has started it. `None` if that thread panicked.
     pub(crate) fn get(self) -> Option<T> {
         self.shared.run();
         let mut state = self.shared.lock();
         loop {
-            match std::mem::replace(&mut *state, State::Over) {
+            match std::mem::replace(&mut *state, State::Closed) {
                 State::Done(result) => return Some(result),
                 State::Running => *state = State::Running,
-                State::Open(_) | State::Over => return None,
+                State::Pending(_) | State::Closed => return None,
             }
             state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
-impl<T> Drop for Beside<T> {
+impl<T> Drop for Offloaded<T> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
-        if matches!(*state, State::Open(_)) {
-            *state = State::Over;
+        if matches!(*state, State::Pending(_)) {
+            *state = State::Closed;
         }
     }
 }
 
 impl<T> Shared<T> {
-    /// Does the work, if nobody has begun it.
+    /// Runs the work, unless it was started.
     fn run(&self) {
         let mut state = self.lock();
-        if !matches!(*state, State::Open(_)) {
+        if !matches!(*state, State::Pending(_)) {
             return;
         }
-        let State::Open(work) = std::mem::replace(&mut *state, State::Running) else { return };
+        let State::Pending(work) = std::mem::replace(&mut *state, State::Running) else { return };
         drop(state);
-        let unless_broken = Finish(self);
+        let notify = NotifyOnDrop(self);
         let result = work();
         *self.lock() = State::Done(result);
-        drop(unless_broken);
+        drop(notify);
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -82,14 +82,14 @@ impl<T> Shared<T> {
     }
 }
 
-/// Wakes the one who waits, also when the work has panicked.
-struct Finish<'s, T>(&'s Shared<T>);
+/// Wakes the waiting thread, even if the work panicked.
+struct NotifyOnDrop<'s, T>(&'s Shared<T>);
 
-impl<T> Drop for Finish<'_, T> {
+impl<T> Drop for NotifyOnDrop<'_, T> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         if matches!(*state, State::Running) {
-            *state = State::Over;
+            *state = State::Closed;
         }
         self.0.changed.notify_all();
     }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn without_another_thread_it_is_done_here() {
         let here = std::thread::current().id();
-        assert_eq!(Beside::offer(&drop, || std::thread::current().id()).get(), Some(here));
+        assert_eq!(Offloaded::offer(&drop, || std::thread::current().id()).get(), Some(here));
     }
 
     #[test]
@@ -112,14 +112,14 @@ mod tests {
         let (begun, has_begun) = channel();
         let (go, may_go) = channel();
         let threads = Mutex::new(Vec::<JoinHandle<()>>::new());
-        let hands = |job| threads.lock().expect("no panic").push(spawn(job));
-        let work = Beside::offer(&hands, move || {
-            begun.send(()).expect("heard");
+        let spawner = |job| threads.lock().expect("no panic").push(spawn(job));
+        let work = Offloaded::offer(&spawner, move || {
+            begun.send(()).expect("parsed");
             may_go.recv().expect("told");
             std::thread::current().id()
         });
         has_begun.recv().expect("begun");
-        go.send(()).expect("heard");
+        go.send(()).expect("parsed");
         assert!(work.get().is_some_and(|there| there != std::thread::current().id()));
         threads.into_inner().expect("no panic").into_iter().for_each(|it| it.join().expect("no panic"));
     }
@@ -127,9 +127,9 @@ mod tests {
     #[test]
     fn what_is_dropped_is_not_begun() {
         let jobs = Mutex::new(Vec::<Job>::new());
-        let hands = |job| jobs.lock().expect("no panic").push(job);
-        let not_begun = Beside::offer(&hands, || panic!("it is begun"));
-        drop::<Beside<()>>(not_begun);
+        let spawner = |job| jobs.lock().expect("no panic").push(job);
+        let not_begun = Offloaded::offer(&spawner, || panic!("it is begun"));
+        drop::<Offloaded<()>>(not_begun);
         jobs.lock().expect("no panic").drain(..).for_each(|job| job());
     }
 
@@ -137,9 +137,9 @@ mod tests {
     fn a_panic_leaves_nobody_waiting() {
         let (begun, has_begun) = channel();
         let threads = Mutex::new(Vec::<JoinHandle<()>>::new());
-        let hands = |job| threads.lock().expect("no panic").push(spawn(job));
-        let work = Beside::<()>::offer(&hands, move || {
-            begun.send(()).expect("heard");
+        let spawner = |job| threads.lock().expect("no panic").push(spawn(job));
+        let work = Offloaded::<()>::offer(&spawner, move || {
+            begun.send(()).expect("parsed");
             std::panic::resume_unwind(Box::new("broken"));
         });
         has_begun.recv().expect("begun");

@@ -1,11 +1,10 @@
-//! What a request asks for: read from OpenAI's chat completions, or from the structured body.
+//! Parses requests: OpenAI chat completions or the structured body.
 //!
-//! It refuses to merge. Invariant: what is read names a known model and holds an edit whole; anything else is an answer that
-//! says what is wrong.
+//! Invariant: a parsed request names a known model and holds a complete edit; anything else is an error response.
 
 use crate::config::OnRefuse;
-use crate::reply::Denied;
-use crate::settled::Edit;
+use crate::merge_result::Edit;
+use crate::reply::ErrorResponse;
 use http::request::Parts;
 use serde::Deserialize;
 use tokrate_apply::request::read_chat;
@@ -13,62 +12,62 @@ use tokrate_apply::{Language, Options};
 use tokrate_core::{Message, Role};
 use tokrate_wire::{Dialect, Routed, decode_request};
 
-/// Header that says what to answer to a refused edit.
+/// Header that selects the response to a refused edit.
 const ON_REFUSE: &str = "x-tokrate-on-refuse";
-/// Models whose requests are served, each in the same way.
+/// Accepted model names; all are served alike.
 pub const MODELS: [&str; 5] = ["auto", "apply", "morph-v3-fast", "morph-v3-large", "relace-apply-3"];
 
-/// A request that was understood.
+/// A parsed request.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct ApplyRequest {
     pub edit: Edit,
-    pub form: Form,
+    pub form: ResponseFormat,
     pub model: String,
     pub on_refuse: OnRefuse,
     /// The conversation of a chat, for its token counts.
     pub messages: Vec<Message>,
 }
 
-/// How the answer is to be written.
+/// Format of the response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Form {
+pub(crate) enum ResponseFormat {
     /// A chat completion in one piece.
     Chat {
-        /// The text is wanted in `<updated-code>` tags.
+        /// The text is wrapped in `<updated-code>` tags.
         tagged: bool,
     },
     /// A chat completion in pieces.
     Stream {
-        /// As above.
+        /// The text is wrapped in tags.
         tagged: bool,
-        /// Token counts are wanted.
+        /// Token counts are requested.
         usage: bool,
     },
-    /// The structured answer.
+    /// The structured response.
     Structured,
 }
 
-impl Form {
-    /// Whether the answer says how many tokens there were.
+impl ResponseFormat {
+    /// Whether the response has token counts.
     pub fn has_usage(self) -> bool {
-        !matches!(self, Form::Stream { usage: false, .. })
+        !matches!(self, ResponseFormat::Stream { usage: false, .. })
     }
 
-    /// Whether the text is wanted in tags.
+    /// Whether the text is wrapped in tags.
     pub fn is_tagged(self) -> bool {
-        matches!(self, Form::Chat { tagged: true } | Form::Stream { tagged: true, .. })
+        matches!(self, ResponseFormat::Chat { tagged: true } | ResponseFormat::Stream { tagged: true, .. })
     }
 }
 
-/// Fields beyond OpenAI's that a request may carry.
+/// Fields beyond OpenAI's.
 #[derive(Deserialize, Default, Debug)]
-struct Further {
+struct ExtraFields {
     on_refuse: Option<String>,
     path: Option<String>,
     language: Option<String>,
 }
 
-/// The structured body, in the spellings of the services that have one.
+/// The structured body, with the field names of the services that have one.
 #[derive(Deserialize, Debug)]
 struct Structured {
     #[serde(alias = "initialCode")]
@@ -85,50 +84,50 @@ struct Structured {
     language: Option<String>,
 }
 
-impl Ask {
-    /// Reads a chat completion's request.
-    pub fn chat(head: &Parts, body: &[u8], usual: OnRefuse) -> Result<Ask, Denied> {
+impl ApplyRequest {
+    /// Parses a chat completion request.
+    pub fn chat(head: &Parts, body: &[u8], default: OnRefuse) -> Result<ApplyRequest, ErrorResponse> {
         let routed = Routed { dialect: Dialect::OpenAiChat, model: None, shape: None };
         let request =
-            decode_request(&routed, body).map_err(|error| Denied::bad_request(format!("failed to {error}")))?;
+            decode_request(&routed, body).map_err(|error| ErrorResponse::bad_request(format!("failed to {error}")))?;
         check_model(&request.model)?;
-        let further = Further::read(&request.extra)?;
+        let extra = ExtraFields::read(&request.extra)?;
         let asked = request.messages.iter().rev().find(|message| message.role == Role::User);
         let content: String = asked.into_iter().flat_map(|message| message.texts()).collect();
         if content.trim().is_empty() {
-            return Err(Denied::bad_request(
+            return Err(ErrorResponse::bad_request(
                 "the messages hold no text of a user; write <code>the whole file</code>, then <update>the edit</update>",
             ));
         }
-        let read = read_chat(&content).map_err(|refused| Denied::bad_request(spoken(&refused)))?;
+        let read = read_chat(&content).map_err(|refused| ErrorResponse::bad_request(describe(&refused)))?;
         let tagged = read.tagged_answer;
         let form = match request.stream {
-            true => Form::Stream { tagged, usage: request.include_usage },
-            false => Form::Chat { tagged },
+            true => ResponseFormat::Stream { tagged, usage: request.include_usage },
+            false => ResponseFormat::Chat { tagged },
         };
         let options = Options {
-            path: further.path,
-            language: language(further.language.as_deref())?,
+            path: extra.path,
+            language: language(extra.language.as_deref())?,
             instruction: read.instruction,
             ..Options::default()
         };
-        Ok(Ask {
+        Ok(ApplyRequest {
             edit: Edit { original: read.code, update: read.update, options },
             form,
             model: request.model,
-            on_refuse: on_refuse(head, further.on_refuse.as_deref(), usual)?,
+            on_refuse: on_refuse(head, extra.on_refuse.as_deref(), default)?,
             messages: request.messages,
         })
     }
 
-    /// Reads a structured request.
-    pub fn structured(head: &Parts, body: &[u8], usual: OnRefuse) -> Result<Ask, Denied> {
-        // An array with the fields in order would be read as well.
+    /// Parses a structured request.
+    pub fn structured(head: &Parts, body: &[u8], default: OnRefuse) -> Result<ApplyRequest, ErrorResponse> {
+        // serde would also accept an array with the fields in order.
         if !body.trim_ascii_start().starts_with(b"{") {
-            return Err(Denied::bad_request("failed to read the request: it must be a JSON object"));
+            return Err(ErrorResponse::bad_request("failed to read the request: it must be a JSON object"));
         }
         let read: Structured = serde_json::from_slice(body)
-            .map_err(|error| Denied::bad_request(format!("failed to read the request as JSON: {error}")))?;
+            .map_err(|error| ErrorResponse::bad_request(format!("failed to read the request as JSON: {error}")))?;
         let model = read.model.unwrap_or_else(|| MODELS[0].to_owned());
         check_model(&model)?;
         let options = Options {
@@ -137,63 +136,63 @@ impl Ask {
             instruction: read.instruction,
             ..Options::default()
         };
-        Ok(Ask {
+        Ok(ApplyRequest {
             edit: Edit { original: read.initial_code, update: read.edit_snippet, options },
-            form: Form::Structured,
+            form: ResponseFormat::Structured,
             model,
-            on_refuse: on_refuse(head, read.on_refuse.as_deref(), usual)?,
+            on_refuse: on_refuse(head, read.on_refuse.as_deref(), default)?,
             messages: Vec::new(),
         })
     }
 }
 
-impl Ask {
+impl ApplyRequest {
     /// The texts that the caller sent.
     pub fn prompt(&self) -> impl Iterator<Item = &str> {
         let Edit { original, update, options } = &self.edit;
         let parts = [Some(original.as_str()), Some(update), options.instruction.as_deref()];
-        let parts = if self.form == Form::Structured { parts } else { [None; 3] };
+        let parts = if self.form == ResponseFormat::Structured { parts } else { [None; 3] };
         self.messages.iter().flat_map(Message::texts).chain(parts.into_iter().flatten())
     }
 }
 
-impl Further {
-    fn read(extra: &[(String, String)]) -> Result<Further, Denied> {
-        let text = |name: &str| -> Result<Option<String>, Denied> {
+impl ExtraFields {
+    fn read(extra: &[(String, String)]) -> Result<ExtraFields, ErrorResponse> {
+        let text = |name: &str| -> Result<Option<String>, ErrorResponse> {
             let Some((_, json)) = extra.iter().rev().find(|(other, _)| other == name) else { return Ok(None) };
-            serde_json::from_str(json).map_err(|_| Denied::bad_request(format!("`{name}` must be a string")))
+            serde_json::from_str(json).map_err(|_| ErrorResponse::bad_request(format!("`{name}` must be a string")))
         };
-        Ok(Further { on_refuse: text("on_refuse")?, path: text("path")?, language: text("language")? })
+        Ok(ExtraFields { on_refuse: text("on_refuse")?, path: text("path")?, language: text("language")? })
     }
 }
 
-/// What the request says of refusals: its query, else its header, else its body, else what is usual here.
-fn on_refuse(head: &Parts, body: Option<&str>, usual: OnRefuse) -> Result<OnRefuse, Denied> {
+/// How to respond to a refusal: from the query, else the header, else the body, else the default.
+fn on_refuse(head: &Parts, body: Option<&str>, default: OnRefuse) -> Result<OnRefuse, ErrorResponse> {
     let query = head.uri.query().into_iter().flat_map(|query| query.split('&'));
     let query = query.filter_map(|pair| pair.strip_prefix("on_refuse=")).next();
     let header = head.headers.get(ON_REFUSE).map(|value| value.to_str().unwrap_or("?"));
-    let Some(name) = query.or(header).or(body) else { return Ok(usual) };
-    OnRefuse::from_name(name).ok_or_else(|| Denied::bad_request("`on_refuse` must be `error` or `original`"))
+    let Some(name) = query.or(header).or(body) else { return Ok(default) };
+    OnRefuse::from_name(name).ok_or_else(|| ErrorResponse::bad_request("`on_refuse` must be `error` or `original`"))
 }
 
-fn language(name: Option<&str>) -> Result<Option<Language>, Denied> {
+fn language(name: Option<&str>) -> Result<Option<Language>, ErrorResponse> {
     let Some(name) = name else { return Ok(None) };
     let known = || Language::ALL.map(Language::name).join(", ");
     let language = Language::from_name(name);
-    language.map(Some).ok_or_else(|| Denied::bad_request(format!("`language` must be one of {}", known())))
+    language.map(Some).ok_or_else(|| ErrorResponse::bad_request(format!("`language` must be one of {}", known())))
 }
 
-fn check_model(name: &str) -> Result<(), Denied> {
+fn check_model(name: &str) -> Result<(), ErrorResponse> {
     if MODELS.contains(&name) {
         return Ok(());
     }
-    // A name of any length may come in.
+    // The name may have any length.
     let shown: String = name.chars().take(80).collect();
-    Err(Denied::not_found(format!("there is no model `{shown}` here; the models are {}", MODELS.join(", "))))
+    Err(ErrorResponse::not_found(format!("there is no model `{shown}` here; the models are {}", MODELS.join(", "))))
 }
 
-/// A refusal of a request that is no request, in a sentence.
-fn spoken(refused: &tokrate_apply::Refused) -> String {
+/// A refusal in one sentence.
+fn describe(refused: &tokrate_apply::Refused) -> String {
     match refused.hint.as_str() {
         "" => refused.message.clone(),
         hint => format!("{}; {hint}", refused.message),

@@ -1,17 +1,15 @@
-//! What a client speaks, told from the first bytes that it sends.
-//!
-//! It refuses to understand them. Invariant: every byte that was read is handed on, first and in one piece.
+//! Detects HTTP/1.1 or HTTP/2 from the first bytes of a connection. Invariant: the bytes read are passed on, first and in one piece.
 
-use crate::stamped::goes_through;
+use crate::stamped::forward_remaining_writes;
 use bytes::{Buf, Bytes};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-/// How a client of HTTP/2 begins (RFC 9113, section 3.4).
+/// Connection preface of HTTP/2 clients (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Room for the first read: a request's head and a short body.
+/// Size of the first read: fits a usual head and a short body.
 const FIRST_BYTES: usize = 4096;
 
 /// Versions of HTTP.
@@ -21,15 +19,15 @@ pub(super) enum Version {
     Http2,
 }
 
-/// A transport whose first bytes have been looked at.
+/// A transport that yields already read bytes first.
 #[derive(Debug)]
-pub(super) struct Opened<T> {
+pub(super) struct PrefixedStream<T> {
     first: Bytes,
     inner: T,
 }
 
-/// Reads until it is clear which version is spoken, and hands back what was read; nothing if the client left before.
-pub(super) async fn open<T: AsyncRead + Unpin>(inner: &mut T) -> Option<(Version, Vec<u8>)> {
+/// Reads until the version is clear; returns it with the bytes read, or `None` if the client left.
+pub(super) async fn detect<T: AsyncRead + Unpin>(inner: &mut T) -> Option<(Version, Vec<u8>)> {
     let mut first = Vec::with_capacity(FIRST_BYTES);
     loop {
         if inner.read_buf(&mut first).await.ok()? == 0 {
@@ -45,13 +43,13 @@ pub(super) async fn open<T: AsyncRead + Unpin>(inner: &mut T) -> Option<(Version
     }
 }
 
-impl<T> Opened<T> {
-    pub fn new(first: Vec<u8>, inner: T) -> Opened<T> {
-        Opened { first: Bytes::from(first), inner }
+impl<T> PrefixedStream<T> {
+    pub fn new(first: Vec<u8>, inner: T) -> PrefixedStream<T> {
+        PrefixedStream { first: Bytes::from(first), inner }
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Opened<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for PrefixedStream<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -64,14 +62,14 @@ impl<T: AsyncRead + Unpin> AsyncRead for Opened<T> {
         buffer.put_slice(&self.first[..count]);
         self.first.advance(count);
         if self.first.is_empty() {
-            // The buffer behind it goes, too.
+            // Frees the buffer.
             self.first = Bytes::new();
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Opened<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for PrefixedStream<T> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(context, bytes)
     }
@@ -84,5 +82,5 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Opened<T> {
         Pin::new(&mut self.inner).poll_write_vectored(context, slices)
     }
 
-    goes_through!();
+    forward_remaining_writes!();
 }

@@ -1,10 +1,10 @@
-//! A transport that gives up a peer which takes nothing of what lies ready for it.
+//! A transport that fails writes when the peer accepts nothing for too long.
 //!
-//! It refuses to know what is written. Invariant: a peer that takes a byte within the limit is left alone, however slow it is.
+//! Invariant: a peer that accepts a byte within the limit is kept, however slow it is.
 
 use super::ConnectionTap;
 use crate::rx_timestamp::{RxTimestamp, TcpSocket};
-use crate::stamped::goes_through;
+use crate::stamped::forward_remaining_writes;
 use std::any::Any;
 use std::io;
 use std::pin::Pin;
@@ -14,22 +14,22 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 use tokrate_core::Span;
 
-/// The transport below a connection of the server.
-pub(super) struct Patient<T> {
+/// The transport of a server connection.
+pub(super) struct WriteTimeout<T> {
     inner: T,
     limit: Option<Span>,
-    /// Runs while the peer takes nothing.
+    /// Runs while the peer accepts nothing.
     timer: Option<Pin<Box<Sleep>>>,
     tap: Rc<ConnectionTap>,
 }
 
-impl<T: 'static> Patient<T> {
-    pub fn new(inner: T, limit: Option<Span>, tap: Rc<ConnectionTap>) -> Patient<T> {
-        Patient { inner, limit, timer: None, tap }
+impl<T: 'static> WriteTimeout<T> {
+    pub fn new(inner: T, limit: Option<Span>, tap: Rc<ConnectionTap>) -> WriteTimeout<T> {
+        WriteTimeout { inner, limit, timer: None, tap }
     }
 
-    /// Looks at what came of a write of `offered`: nothing for as long as the limit is an error.
-    fn judge(
+    /// Turns a write of `offered` that was pending for the whole limit into an error.
+    fn check_progress(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
@@ -53,22 +53,22 @@ impl<T: 'static> Patient<T> {
     }
 }
 
-/// Writes what there is room for, and says how much that was. A socket tells of room when a third of its buffer is free, which
-/// a slow peer may need longer for than the limit; any room at all means that it has taken something.
+/// Writes without waiting; returns how many bytes were taken. The kernel reports a socket writable only when a third of its buffer is
+/// free, which can take a slow peer longer than the limit; any free space shows that it made progress.
 fn write_at_once<T: 'static>(inner: &T, bytes: &[u8]) -> usize {
     use rustix::net::{SendFlags, send};
     let Some(socket) = (inner as &dyn Any).downcast_ref::<TcpSocket>() else { return 0 };
-    // An error is found again, and told, by the next write.
+    // The next write returns any error again.
     send(socket.stream(), bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).unwrap_or(0)
 }
 
-impl<T: 'static> RxTimestamp for Patient<T> {
+impl<T: 'static> RxTimestamp for WriteTimeout<T> {
     fn rx_timestamp(&self) -> Option<u64> {
         (&self.inner as &dyn Any).downcast_ref::<TcpSocket>()?.rx_timestamp()
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Patient<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for WriteTimeout<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -78,10 +78,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for Patient<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin + 'static> AsyncWrite for Patient<T> {
+impl<T: AsyncWrite + Unpin + 'static> AsyncWrite for WriteTimeout<T> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(context, bytes);
-        self.judge(context, written, bytes)
+        self.check_progress(context, written, bytes)
     }
 
     fn poll_write_vectored(
@@ -91,8 +91,8 @@ impl<T: AsyncWrite + Unpin + 'static> AsyncWrite for Patient<T> {
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write_vectored(context, slices);
         let first = slices.iter().find(|slice| !slice.is_empty()).map_or(&[][..], |slice| slice);
-        self.judge(context, written, first)
+        self.check_progress(context, written, first)
     }
 
-    goes_through!();
+    forward_remaining_writes!();
 }
