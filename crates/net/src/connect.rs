@@ -11,7 +11,7 @@ use crate::error::NetError;
 use crate::exchange::{ConnectionUse, ExchangeFailure};
 use crate::proxy::Proxy;
 use crate::route::Route;
-use crate::rx_timestamp::TcpSocket;
+use crate::rx_timestamp::{TcpSocket, TimestampGuard};
 use crate::stamped::{Stamped, Stamps};
 use crate::target::Target;
 use crate::tls::handshake_failure;
@@ -67,7 +67,8 @@ pub(crate) struct Connector {
     route: Route,
     clock: Clock,
     http: HttpVersion,
-    rx_timestamps: bool,
+    /// Present where reads are stamped by the kernel.
+    rx_timestamps: Option<TimestampGuard>,
     tls: Option<TlsPeer>,
     proxy_tls: Option<TlsPeer>,
     dial: Dial,
@@ -90,7 +91,7 @@ impl Connector {
             ),
             _ => None,
         };
-        let (http, rx_timestamps) = (config.http, config.rx_timestamps);
+        let (http, rx_timestamps) = (config.http, config.rx_timestamps.then(TimestampGuard::new));
         let connector = Connector { route, clock, http, rx_timestamps, tls, proxy_tls, dial };
         if connector.absolute_form() && config.http == HttpVersion::Http2 {
             return Err(NetError::ProxiedHttp2);
@@ -193,7 +194,7 @@ impl Connector {
                 Ok(stream) => {
                     // Nagle together with delayed acknowledgements would hold small requests back by up to 40 ms.
                     let _ = stream.set_nodelay(true);
-                    return Ok(TcpSocket::new(stream, self.rx_timestamps));
+                    return Ok(TcpSocket::new(stream, self.rx_timestamps.is_some()));
                 }
                 Err(error) => last = Some(format!("connect to {whom}{address}: {}", describe(&error))),
             }

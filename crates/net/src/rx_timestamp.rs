@@ -9,7 +9,7 @@ use nix::sys::socket::{ControlMessageOwned, setsockopt, sockopt::ReceiveTimestam
 use nix::sys::socket::{MsgFlags, recvmsg};
 use nix::sys::time::TimeSpec;
 use std::io::{self, IoSliceMut};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -70,13 +70,28 @@ impl TcpSocket {
 }
 
 /// Enables kernel timestamps; whether they are supported.
+/// Keeps receive timestamps switched on between connections: the kernel starts to take them a little after the first socket has
+/// asked, and stops with the last.
+#[derive(Debug)]
+pub(crate) struct TimestampGuard {
+    _socket: Option<std::net::UdpSocket>,
+}
+
+impl TimestampGuard {
+    /// Switches them on. Without a free descriptor the first reads of each connection have none.
+    pub(crate) fn new() -> TimestampGuard {
+        let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)).ok();
+        TimestampGuard { _socket: socket.filter(enable_timestamps) }
+    }
+}
+
 #[cfg(target_os = "linux")]
-fn enable_timestamps(stream: &TcpStream) -> bool {
-    setsockopt(stream, ReceiveTimestampns, &true).is_ok()
+fn enable_timestamps(socket: &impl AsFd) -> bool {
+    setsockopt(socket, ReceiveTimestampns, &true).is_ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn enable_timestamps(_stream: &TcpStream) -> bool {
+fn enable_timestamps(_socket: &impl AsFd) -> bool {
     false
 }
 
