@@ -1,7 +1,7 @@
 //! How much memory is allocated at once while it is looked at, counted by the allocator itself.
 //!
-//! It refuses to tell who allocated, and to slow down what is not looked at. Invariant: what is measured is the sum of what
-//! was asked for, not what the system lent.
+//! It does not tell who allocated, and slows nothing down that is not measured. Invariant: what is measured is the sum of
+//! what was asked for, not what the system lent.
 
 #![allow(unsafe_code, reason = "an allocator cannot be written without; each call is passed on as it came")]
 

@@ -1,8 +1,8 @@
 //! `cargo xtask release`: the binary as it is handed out. It is built twice: once so that it counts what it does, and, after a
 //! training, with functions laid out and optimised by those counts (profile-guided optimisation).
 //!
-//! It refuses to train on the scenes that `cargo xtask bench` measures. Invariant: merging, measuring, simulating and serving
-//! are all trained, because the compiler makes small what it never saw run.
+//! It does not train on the scenes that `cargo xtask bench` measures. Invariant: merging, measuring, simulating and
+//! serving are all trained, because the compiler makes small what it never saw run.
 
 mod sbom;
 

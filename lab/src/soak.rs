@@ -1,7 +1,8 @@
 //! `cargo xtask soak gateway`: the gateway for an hour behind faults of every kind, with every answer and every row checked.
 //!
-//! It refuses to measure speed: the machine is to be idle most of the time. Invariant: engines, gateway and clients are
-//! processes of their own over loopback; what clients do follows from the seed; anything that breaks the promise fails the run.
+//! It does not measure speed: the machine is to be idle most of the time. Invariant: engines, gateway and clients are
+//! processes of their own over loopback; what clients do follows from the seed; anything that breaks the promise fails
+//! the run.
 
 mod books;
 mod client;

@@ -1,7 +1,6 @@
 //! `cargo xtask sdk`: the published SDKs of OpenAI and Anthropic, for Python and Node, against the gateway of this build.
 //!
-//! It refuses to know what is checked: that is written in `tests/sdk`. Invariant: the versions that run are those that are
-//! pinned there, and nothing is installed twice.
+//! Invariant: the versions that run are those that are pinned there, and nothing is installed twice.
 
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! A file that a model has merged, held against everything that is demanded of a merge of our own, and more.
 //!
-//! It refuses to mend anything. Invariant: outside of the declarations that the update shows, the file keeps its bytes, and
-//! what cannot be checked is not accepted.
+//! It does not mend anything. Invariant: outside of the declarations that the update shows, the file keeps its bytes,
+//! and what cannot be checked is not accepted.
 
 use crate::format;
 use crate::lazy::{is_marker, removed, tells_much};

@@ -1,7 +1,7 @@
 //! What an update can be written in, and the way from each to splices.
 //!
-//! It refuses to take one format for another because the first failed: what begins as one is held to its rules. Invariant:
-//! all edits of an update are located, or none.
+//! It does not take one format for another because the first failed: what begins as one is held to its rules.
+//! Invariant: all edits of an update are located, or none.
 
 mod change;
 mod detect;

@@ -1,6 +1,6 @@
 //! Languages whose syntax is known.
 //!
-//! It refuses to look into a text to tell its language. Invariant: a name names one language, and a path at most one.
+//! It does not look into a text to tell its language. Invariant: a name names one language, and a path at most one.
 
 use serde::Serialize;
 

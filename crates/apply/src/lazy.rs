@@ -1,7 +1,7 @@
 //! Snippets: lines of a file, some of them new, with markers (or nothing) where the rest of the file is.
 //!
-//! It refuses to choose between places. Invariant: an answer is given only when every reading of the snippet that explains
-//! it nearly as well gives the same text.
+//! It does not choose between places. Invariant: an answer is given only when every reading of the snippet that
+//! explains it nearly as well gives the same text.
 
 mod align;
 mod alike;

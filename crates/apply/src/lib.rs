@@ -1,8 +1,8 @@
 //! A model's code edit merged into a file: exactly, or not at all.
 //!
-//! It refuses to guess, to read files and clocks, and to know who asks. An edit that names one place is carried out byte for
-//! byte; one that names none or several is refused with the places in question. Invariant: every line of a merged text is a
-//! line of the original, in order, or one of the update.
+//! It does not guess, and reads no files and clocks. An edit that names one place is carried out byte
+//! for byte; one that names none or several is refused with the places in question. Invariant: every line of a merged
+//! text is a line of the original, in order, or one of the update.
 //!
 //! Architecture Invariant: no other part is known here, and nothing here waits, opens or remembers anything.
 

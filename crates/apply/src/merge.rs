@@ -1,6 +1,6 @@
 //! From an original and an update to the merged text: read, locate, carry out, check.
 //!
-//! It refuses to return what has not been checked. Invariant: the same input gives the same outcome.
+//! It does not return what has not been checked. Invariant: the same input gives the same outcome.
 
 use crate::format;
 use crate::lazy;

@@ -1,7 +1,7 @@
 //! Declarations that an update shows whole, which take the place of those of their names.
 //!
-//! It refuses to place a part of a declaration, or one whose name stands twice. Invariant: the result declares what the file
-//! declared, in the same order and the same places, but for what the update shows.
+//! It does not place a part of a declaration, or one whose name stands twice. Invariant: the result declares what the
+//! file declared, in the same order and the same places, but for what the update shows.
 
 mod claims;
 mod shown;

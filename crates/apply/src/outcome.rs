@@ -1,7 +1,7 @@
 //! What comes of a merge.
 //!
-//! It refuses to be half an answer: there is a whole text or none. Invariant: a refusal says in one sentence what is wrong,
-//! names the lines in question if there are any, and what to add to the update.
+//! It does not be half an answer: there is a whole text or none. Invariant: a refusal says in one sentence what is
+//! wrong, names the lines in question if there are any, and what to add to the update.
 
 use serde::Serialize;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The syntax tree of a file, made beside a merge or before it.
 //!
-//! It refuses to start threads and to remember anything: who calls does. Invariant: a tree counts only for the text and the
-//! language that it was made of, so a merge comes to the same with one, without one and with a wrong one.
+//! It does not start threads or remember anything: who calls does. Invariant: a tree counts only for the text and
+//! the language that it was made of, so a merge comes to the same with one, without one and with a wrong one.
 
 use crate::language::Language;
 use crate::options::Options;

@@ -1,8 +1,7 @@
 //! Names of files and folders that other programs run or take orders from: git's own folder, dot-folders, shell start-up files,
 //! definitions of CI. What a model names may not be one of them unless a person has allowed it.
 //!
-//! It refuses to know what is on the disk: links are resolved by who asks, and both the path as it is written and the one it leads
-//! to are asked about. Invariant: names that any usual file system takes for the same are judged the same.
+//! Invariant: names that any usual file system takes for the same are judged the same.
 
 use std::fmt;
 

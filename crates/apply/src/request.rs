@@ -1,6 +1,6 @@
 //! What a request for a merge says, in the tags that Morph, Relace and kortix use.
 //!
-//! It refuses to unescape: the tags are read from the outside, and what is between them is kept byte for byte. Invariant:
+//! It does not unescape: the tags are read from the outside, and what is between them is kept byte for byte. Invariant:
 //! code and update are parts of the message, or what its own definitions say they stand for.
 
 mod anchors;

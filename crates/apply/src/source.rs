@@ -1,7 +1,7 @@
 //! A file as lines: what kind of line ends it has, and the way back to its bytes.
 //!
-//! It refuses to change anything by itself. Invariant: without splices the bytes come back equal, whatever mixture of line
-//! ends the file has.
+//! It does not change anything by itself. Invariant: without splices the bytes come back equal, whatever mixture of
+//! line ends the file has.
 
 use crate::outcome::{Code, Edit, Refused};
 use crate::splice::Splice;

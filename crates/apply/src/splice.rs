@@ -1,6 +1,6 @@
 //! Changes to a text, as ranges of it and what stands there instead.
 //!
-//! It refuses to know why. Invariant: ordered splices do not overlap and lie inside the text.
+//! Invariant: ordered splices do not overlap and lie inside the text.
 
 use crate::outcome::{Code, Refused, Stage};
 use std::ops::Range;

@@ -1,7 +1,6 @@
 //! Syntax trees: a bounded parse, and what a text declares.
 //!
-//! It refuses to know edits and formats. Invariant: without a grammar, or when the parse is too much work, there is no tree
-//! rather than half of one.
+//! Invariant: without a grammar, or when the parse is too much work, there is no tree rather than half of one.
 
 mod outline;
 mod parse;

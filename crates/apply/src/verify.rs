@@ -1,6 +1,6 @@
 //! Holds a merged text against what it came of.
 //!
-//! It refuses to mend anything. Invariant: what fails a check is refused, and a check that was not made says why.
+//! It does not mend anything. Invariant: what fails a check is refused, and a check that was not made says why.
 
 mod brackets;
 #[cfg(feature = "tree")]

@@ -1,7 +1,7 @@
 //! How far what a client says is from what the server did.
 //!
-//! It refuses to know throughput. Invariant: every error is of one request against the server's own log of that request,
-//! ticks of one clock; the floor is judged by the same log.
+//! Invariant: every error is of one request against the server's own log of that request, ticks of one clock; the floor
+//! is judged by the same log.
 
 use super::client::{Load, Outcome, Row};
 use super::paced::{Pace, Paced, Truth};

@@ -1,6 +1,6 @@
 //! `cargo xtask bench apply`: the merge engine on updates derived from true changes in the history of git repositories.
 //!
-//! It refuses to keep what it read, and to judge by exit code. Invariant: the same repositories, bounds and seed give the
+//! It does not keep what it read or judge by exit code. Invariant: the same repositories, bounds and seed give the
 //! same cases, so two engines can be held against each other.
 
 mod cases;

@@ -1,7 +1,7 @@
 //! A server that writes its answers as fast as the client takes them.
 //!
-//! It refuses to know what is asked: answers are written ahead of time. Invariant: each piece of a script is handed to the
-//! socket by a write of its own, in turn over all connections, so no connection starves another.
+//! Invariant: each piece of a script is handed to the socket by a write of its own, in turn over all connections, so no
+//! connection starves another.
 
 use super::events::Script;
 use super::request::RequestReader;

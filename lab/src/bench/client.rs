@@ -1,7 +1,7 @@
 //! The two clients that are compared: the release binary of tokrate, and the floor.
 //!
-//! It refuses to know servers and bars. Invariant: both are processes of their own, get the same load, and hand back the same
-//! kind of rows with ticks of the same clock.
+//! Invariant: both are processes of their own, get the same load, and hand back the same kind of rows with ticks of the
+//! same clock.
 
 use super::floor::{FloorTask, measure};
 use super::process::{Cost, run};

@@ -1,7 +1,7 @@
 //! Ticks of the bench servers and floors: nanoseconds of the machine's monotonic clock.
 //!
-//! It refuses to know who asks. Invariant: ticks of different processes of one machine are comparable, and are those that
-//! `tokrate bench --jsonl` writes.
+//! Invariant: ticks of different processes of one machine are comparable, and are those that `tokrate bench --jsonl`
+//! writes.
 
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, Itimerspec, TimerfdTimerFlags, Timespec, clock_gettime, timerfd_settime};

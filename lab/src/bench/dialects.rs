@@ -1,6 +1,6 @@
 //! How many events per second are read, decoded and metered in each dialect.
 //!
-//! It refuses to use tokrate's own writers: the answers are spelled here as the providers' servers spell them, with what
+//! It does not use tokrate's own writers: the answers are spelled here as the providers' servers spell them, with what
 //! varies from event to event in the wild (counters, times, token counts). Invariant: a text of n words is n events.
 
 use super::blast::Blast;

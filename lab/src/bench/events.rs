@@ -1,7 +1,7 @@
 //! What the bench servers write: answers in the manner of OpenAI's streams, encoded ahead of time.
 //!
-//! It refuses to know sockets and clocks. Invariant: a text of n words is n o200k tokens, however it is cut into events,
-//! so every count that a client reports can be held against the truth.
+//! Invariant: a text of n words is n o200k tokens, however it is cut into events, so every count that a client reports
+//! can be held against the truth.
 
 use std::ops::Range;
 

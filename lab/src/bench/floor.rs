@@ -1,7 +1,6 @@
 //! The floor: a bare reader that finds line ends, counts `data:` lines and stamps reads. What it needs, every client needs.
 //!
-//! It refuses to know JSON, tokens and failures. Invariant: one thread, one read buffer, no allocation per read; a line is
-//! counted once wherever reads cut it.
+//! Invariant: one thread, one read buffer, no allocation per read; a line is counted once wherever reads cut it.
 
 use super::clock::{now, thread_cpu};
 use super::sockets::{Readiness, Ready, is_transient};

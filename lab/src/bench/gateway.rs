@@ -1,7 +1,7 @@
 //! `cargo xtask bench gateway`: what tokrate's gateway adds, carries and costs, beside peers and beside no gateway at all.
 //!
-//! It refuses to judge by exit code: a missed bar or a peer that cannot be had is told in the table. Invariant: one upstream
-//! serves all doors, in turns within each round, and nothing that was started outlives the run.
+//! It does not judge by exit code: a missed bar or a peer that cannot be had is told in the table. Invariant: one
+//! upstream serves all doors, in turns within each round, and nothing that was started outlives the run.
 
 mod answer;
 mod calls;

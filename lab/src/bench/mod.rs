@@ -1,7 +1,7 @@
 //! `cargo xtask bench [NAME…]`: measures the bars with the release binary, beside a floor in the same run.
 //!
-//! It refuses to judge by exit code: a missed bar is a measurement, told plainly, and not a failed chore. Invariant: floor and
-//! tokrate take turns, at least five rounds, against the same server, each a process of its own.
+//! It does not judge by exit code: a missed bar is a measurement, told plainly, and not a failed chore. Invariant:
+//! floor and tokrate take turns, at least five rounds, against the same server, each a process of its own.
 
 mod accuracy;
 mod apply;

@@ -1,7 +1,7 @@
 //! A program run as a process of its own, with what the kernel says it cost.
 //!
-//! It refuses to know what the program does. Invariant: each run is the only child of a small wrapper process, so the costs
-//! of one run are never mixed with another's.
+//! Invariant: each run is the only child of a small wrapper process, so the costs of one run are never mixed with
+//! another's.
 
 use super::clock::now;
 use anyhow::{Context, Result, bail};

@@ -1,7 +1,6 @@
 //! The requests that the bench servers read.
 //!
-//! It refuses to know JSON: what is asked for does not change what is answered. Invariant: a request is handed out once its
-//! last byte was pushed, however its bytes were cut.
+//! Invariant: a request is handed out once its last byte was pushed, however its bytes were cut.
 
 use anyhow::{Result, bail};
 

@@ -1,7 +1,6 @@
 //! `cargo xtask bench routing`: the tables of docs/routing.md, made anew by the simulated fleets of `dst`.
 //!
-//! It refuses to know policies and fleets: the example of `dst` measures and prints. Invariant: virtual time and kept seeds, so
-//! the same sources give the same tables on every machine.
+//! Invariant: virtual time and kept seeds, so the same sources give the same tables on every machine.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;

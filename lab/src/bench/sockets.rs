@@ -1,6 +1,6 @@
 //! Readiness of the connections of one thread, on epoll.
 //!
-//! It refuses to know what is read and written. Invariant: connections are edge-triggered and never block.
+//! Invariant: connections are edge-triggered and never block.
 
 use anyhow::{Context, Result};
 use rustix::buffer::spare_capacity;

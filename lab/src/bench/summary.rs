@@ -1,6 +1,6 @@
 //! Quantiles of samples and of rounds, and how they are written.
 //!
-//! It refuses to know what was measured. Invariant: a quantile is the nearest rank of the samples themselves.
+//! Invariant: a quantile is the nearest rank of the samples themselves.
 
 /// The nearest-rank quantile of rising samples; `None` without any.
 pub fn nearest_rank<T: Copy>(sorted: &[T], level: f64) -> Option<T> {

@@ -1,7 +1,6 @@
 //! What the bench prints: its conditions and one Markdown table.
 //!
-//! It refuses to know how anything was measured. Invariant: every line shows the bar it is held against and says plainly
-//! whether it was met.
+//! Invariant: every line shows the bar it is held against and says plainly whether it was met.
 
 use super::clock::now;
 use super::process::own_cpu;

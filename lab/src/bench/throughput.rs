@@ -1,6 +1,6 @@
 //! How many events per second are read, decoded and metered, and what that costs.
 //!
-//! It refuses to know accuracy. Invariant: floor and tokrate read the same bytes from the same server, in turn.
+//! Invariant: floor and tokrate read the same bytes from the same server, in turn.
 
 use super::blast::Blast;
 use super::client::{Load, Outcome};

@@ -1,7 +1,7 @@
 //! Bars on a run as a whole: how long one request takes from start to exit, how much memory a crowd costs, and what is left
 //! of streams that were cut.
 //!
-//! It refuses to know accuracy and throughput. Invariant: costs are the kernel's, of the process and nothing else.
+//! Invariant: costs are the kernel's, of the process and nothing else.
 
 use super::blast::Blast;
 use super::client::{Load, Row};

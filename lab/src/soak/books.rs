@@ -1,7 +1,7 @@
 //! Holds the gateway's log against what the engines wrote and what the clients saw.
 //!
-//! It refuses to be generous: nothing may be missing, counted twice or estimated where it was reported. Invariant: every row,
-//! every entry of a ledger and every client is looked at.
+//! It does not be generous: nothing may be missing, counted twice or estimated where it was reported. Invariant: every
+//! row, every entry of a ledger and every client is looked at.
 
 use super::client::{Outcome, Seen};
 use super::fleet::{CHARACTERS, INPUT_PRICE, OUTPUT_PRICE};

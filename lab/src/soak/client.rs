@@ -1,7 +1,7 @@
 //! One client: sends its request, takes the answer in its own manner, and says what it saw.
 //!
-//! It refuses to know lanes. Invariant: an answer that ended in any other way than whole or with one clear error in the
-//! client's dialect is a violation, and so is one that did not end in time.
+//! Invariant: an answer that ended in any other way than whole or with one clear error in the client's dialect is a
+//! violation, and so is one that did not end in time.
 
 use super::house::TOTAL;
 use super::plan::{Errand, Manner, Mistake, Purpose, Spoken};

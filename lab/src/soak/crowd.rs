@@ -1,6 +1,6 @@
 //! All clients: each starts when the plan says, whatever became of those before it.
 //!
-//! It refuses to judge. Invariant: no more clients are at work at once than there are threads; one that had to wait for a
+//! It does not judge. Invariant: no more clients are at work at once than there are threads; one that had to wait for a
 //! thread is counted.
 
 use super::client::{Connections, Seen, carry_out};

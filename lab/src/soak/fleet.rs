@@ -1,7 +1,7 @@
 //! The simulated engines of the soak: processes of their own, each with a character, faults and a ledger.
 //!
-//! It refuses to know who asks them. Invariant: between them they make every fault that the simulator knows, and every
-//! engine's seed follows from the soak's.
+//! Invariant: between them they make every fault that the simulator knows, and every engine's seed follows from the
+//! soak's.
 
 use super::process::{Server, address_after};
 use crate::bench::Guarded;

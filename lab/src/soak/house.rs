@@ -1,6 +1,6 @@
 //! The gateway of the soak: its settings, which change while it runs, and what it says of itself.
 //!
-//! It refuses to know calls. Invariant: every change of settings that is good keeps lanes, aliases and keys that calls use.
+//! Invariant: every change of settings that is good keeps lanes, aliases and keys that calls use.
 
 use super::fleet::{Engine, INPUT_PRICE, OUTPUT_PRICE};
 use super::plan::{Alias, Key};

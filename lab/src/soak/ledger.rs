@@ -1,6 +1,6 @@
 //! What the engines wrote: one entry for each request that they saw, by its name.
 //!
-//! It refuses to know the gateway's log. Invariant: an entry's tokens are those that were handed to the socket.
+//! Invariant: an entry's tokens are those that were handed to the socket.
 
 use super::fleet::Engine;
 use anyhow::{Context, Result, bail};

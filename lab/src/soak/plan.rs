@@ -1,6 +1,6 @@
 //! What clients do, drawn from a seed: when, what they ask, how they read, and what they get wrong.
 //!
-//! It refuses to know what comes of it. Invariant: the errand of a number follows from the seed and that number alone.
+//! Invariant: the errand of a number follows from the seed and that number alone.
 
 use super::house::REQUEST_BYTES_MOST;
 use serde_json::{Value, json};

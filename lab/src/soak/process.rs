@@ -1,6 +1,6 @@
 //! Servers that are started, asked to end, and looked at from outside.
 //!
-//! It refuses to know what they serve. Invariant: what was started ends with the soak, however that ends.
+//! Invariant: what was started ends with the soak, however that ends.
 
 use crate::bench::Guarded;
 use crate::bench::clock::now;

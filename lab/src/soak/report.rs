@@ -1,6 +1,7 @@
 //! What a soak gave, as a table that is printed and kept in docs/soak.md.
 //!
-//! It refuses to measure. Invariant: figures stand with their conditions, and whatever broke the promise stands below them.
+//! It does not measure. Invariant: figures stand with their conditions, and whatever broke the promise stands below
+//! them.
 
 use super::books::{Books, Sums, was_attempted};
 use super::client::{Outcome, Seen};

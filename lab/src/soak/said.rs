@@ -1,6 +1,6 @@
 //! What an answer's body says to a client that speaks its dialect.
 //!
-//! It refuses to judge. Invariant: nothing of a body is passed over: an event that cannot be read is counted.
+//! It does not judge. Invariant: nothing of a body is passed over: an event that cannot be read is counted.
 
 use super::plan::Spoken;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Whether a series goes up.
 //!
-//! It refuses to know what is measured. Invariant: a slope is told with the interval that holds it in 95 of 100 cases, if what
-//! scatters does so minute by minute on its own.
+//! Invariant: a slope is told with the interval that holds it in 95 of 100 cases, if what scatters does so minute by
+//! minute on its own.
 
 /// A straight line through a series.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! Lines and what takes their place, as the smallest changes of the file.
 //!
-//! It refuses to touch a line that stays. Invariant: lines that old and new have in common keep the bytes of the file.
+//! It does not touch a line that stays. Invariant: lines that old and new have in common keep the bytes of the file.
 
 use super::find::{Finder, Place, Shift, core};
 use super::similar::quoted;

@@ -1,6 +1,6 @@
 //! Which format an update begins as, and the wrapping that it comes in.
 //!
-//! It refuses to look for signs of a format further in: a file may well hold a diff, or tell how edits are written.
+//! It does not look for signs of a format further in: a file may well hold a diff, or tell how edits are written.
 //! Invariant: a file that itself begins as a format is edited as a text, unless the update begins with another line.
 
 use super::find::core;

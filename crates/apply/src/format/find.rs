@@ -1,6 +1,6 @@
 //! A block of lines found in a file: at one place, or not at all.
 //!
-//! It refuses to take the first of several places, to fold case and to look at the ends of a block alone. Invariant: what
+//! It does not take the first of several places, fold case or look at the ends of a block alone. Invariant: what
 //! is found fits line by line, but for white space at the ends of lines and one indentation for the whole block, and no
 //! other place fits as well.
 

@@ -1,7 +1,6 @@
 //! A hunk of a diff or patch: lines that stay, go and come.
 //!
-//! It refuses to know where it was read and to believe a line number more than the lines. Invariant: a hunk that is placed
-//! shows all the lines that it takes away.
+//! Invariant: a hunk that is placed shows all the lines that it takes away.
 
 use super::change::{Change, change, filled, nowhere};
 use super::find::{Finder, Wanted, core};

@@ -1,6 +1,6 @@
 //! Paths that an update names, and whether it means the file at hand.
 //!
-//! It refuses to know a file system. Invariant: of several files, only the one that is beyond doubt is chosen.
+//! Invariant: of several files, only the one that is beyond doubt is chosen.
 
 use crate::outcome::{Code, Refused};
 use std::collections::BTreeMap;

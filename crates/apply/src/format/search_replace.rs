@@ -1,6 +1,7 @@
 //! Blocks of search and replacement, as aider, Cline and Roo write them.
 //!
-//! It refuses to guess which line divides a block. Invariant: every block is found in the file as it was before any of them.
+//! It does not guess which line divides a block. Invariant: every block is found in the file as it was before any of
+//! them.
 
 use super::change::{Change, change, filled, nowhere, together, unchanged};
 use super::find::{Finder, Wanted, core};

@@ -1,6 +1,6 @@
 //! What is said of a block that stands nowhere: the place that is most like it, and the first line that differs.
 //!
-//! It refuses to find anything: what is named here is for the reader and is never edited. Invariant: the work is bounded
+//! It does not find anything: what is named here is for the reader and is never edited. Invariant: the work is bounded
 //! by the block, not by how often its lines repeat.
 
 use super::find::{Finder, Wanted, core};

@@ -1,7 +1,7 @@
 //! JSON with an old and a new string, one edit or a list.
 //!
-//! It refuses to choose among several places of a string. Invariant: every old string is found in the file as it was before
-//! any of the edits.
+//! It does not choose among several places of a string. Invariant: every old string is found in the file as it was
+//! before any of the edits.
 
 use super::change::{change, filled, nowhere, splices, together, unchanged};
 use super::find::{Finder, Shift, Wanted};

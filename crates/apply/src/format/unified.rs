@@ -1,7 +1,7 @@
 //! Unified diffs, also those with wrong line numbers or none.
 //!
-//! It refuses to go by a line number where the lines tell. Invariant: of several files in one diff, only the one at hand is
-//! changed.
+//! It does not go by a line number where the lines tell. Invariant: of several files in one diff, only the one at hand
+//! is changed.
 
 use super::change::together;
 use super::find::{Finder, Wanted};

@@ -1,6 +1,6 @@
 //! `*** Begin Patch`, as OpenAI's models write it.
 //!
-//! It refuses to take the first place after a header. Invariant: a block stands once in the whole file, or once in the
+//! It does not take the first place after a header. Invariant: a block stands once in the whole file, or once in the
 //! range that its headers name.
 
 use super::change::{Change, filled, together};

@@ -1,7 +1,7 @@
 //! The best way to lay a snippet along a file: which lines match, which are new, which go, and what each marker stands for.
 //!
-//! It refuses to know texts; lines come as numbers with what a match is worth. Invariant: of all ways that keep the order of
-//! both, the one that is returned has the highest score, and the two returned for a tie differ as far as ties allow.
+//! Invariant: of all ways that keep the order of both, the one that is returned has the highest score, and the two
+//! returned for a tie differ as far as ties allow.
 
 use std::ops::Range;
 

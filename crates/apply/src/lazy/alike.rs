@@ -1,6 +1,6 @@
 //! Lines that look like each other: about the same name at the same indentation, or mostly of the same words.
 //!
-//! It refuses to know a language. Invariant: what is read off a line is read once, however many lines it is held against.
+//! Invariant: what is read off a line is read once, however many lines it is held against.
 
 use super::indent::indent;
 use super::keys::{Key, key};

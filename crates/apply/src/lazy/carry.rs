@@ -1,7 +1,7 @@
 //! From the steps of an alignment to splices.
 //!
-//! It refuses to weigh anything. Invariant: lines that matched keep the bytes of the file; everything else that is new is a
-//! line of the snippet.
+//! It does not weigh anything. Invariant: lines that matched keep the bytes of the file; everything else that is new is
+//! a line of the snippet.
 
 use super::align::Step;
 use super::lines::is_blank;

@@ -1,6 +1,6 @@
 //! Segments that change nothing: whether the brackets and blank lines at their ends leave any doubt.
 //!
-//! It refuses to know a language: indentation is all it reads. Invariant: the walk in the file is bounded.
+//! Invariant: the walk in the file is bounded.
 
 use super::align::{Alignment, Step};
 use super::indent::indent;

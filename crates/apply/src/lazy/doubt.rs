@@ -1,7 +1,7 @@
 //! Ends of segments that do not say how far a change reaches.
 //!
-//! It refuses to look for other alignments. Invariant: the work is bounded whatever the update: what is too much to compare is
-//! not doubted.
+//! It does not look for other alignments. Invariant: the work is bounded whatever the update: what is too much to
+//! compare is not doubted.
 
 use super::align::{Alignment, Step};
 use super::alike::{Looks, Many, are_alike};

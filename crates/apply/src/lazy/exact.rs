@@ -1,6 +1,6 @@
 //! Snippets that the file already has as they are: each segment stands in it line by line, at one place.
 //!
-//! It refuses to weigh. Invariant: what it returns is the one way of the highest score under every weighing, because each
+//! It does not weigh. Invariant: what it returns is the one way of the highest score under every weighing, because each
 //! line is matched, none goes, each marker that is there stands for something, and no other way has all three.
 
 use super::align::{Problem, Step, Token};

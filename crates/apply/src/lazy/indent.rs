@@ -1,6 +1,6 @@
 //! Snippets that stand at another indentation than the file: how far, and the way back.
 //!
-//! It refuses to change a line's words. Invariant: one shift for a whole segment, on which its telling lines agree.
+//! It does not change a line's words. Invariant: one shift for a whole segment, on which its telling lines agree.
 
 use super::lines::{INFORMATIVE, Lines, information, is_blank};
 use std::borrow::Cow;

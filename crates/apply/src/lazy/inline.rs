@@ -1,7 +1,7 @@
 //! Markers inside of a line: `port: /* ... existing ... */,` and `fn f() { // ... existing code ...`.
 //!
-//! It refuses to fill in a part of a line that another one in the file could be meant by. Invariant: what takes the place of
-//! such a line are lines of the file, and markers.
+//! It does not fill in a part of a line that another one in the file could be meant by. Invariant: what takes the place
+//! of such a line are lines of the file, and markers.
 
 use super::markers::{has_dots, lines_with_dots, says_kept};
 use crate::format::quoted;

@@ -1,8 +1,8 @@
 //! Blocks that come between two lines which stand beside each other: a run of lines whose head and tail the file has right
 //! after one another, at one place only.
 //!
-//! It refuses to say what is meant when more than one place, or more than one way to cut the run, fits. Invariant: the work
-//! is bounded by the places of the last line and the reach on each side of it.
+//! It does not say what is meant when more than one place, or more than one way to cut the run, fits. Invariant: the
+//! work is bounded by the places of the last line and the reach on each side of it.
 
 use super::alike::are_alike;
 use super::keys::key;

@@ -1,7 +1,7 @@
 //! Whether an alignment is the only one that makes sense.
 //!
-//! It refuses to improve it. Invariant: what passes has an anchor in every segment that changes something, and every other
-//! reading that explains the snippet nearly as well gives the same text.
+//! It does not improve it. Invariant: what passes has an anchor in every segment that changes something, and every
+//! other reading that explains the snippet nearly as well gives the same text.
 
 use super::align::{Alignment, Problem, Step, Token, align, score_of};
 use super::alike::{Looks, Many, are_alike};

@@ -1,7 +1,7 @@
 //! What a line declares or assigns, by its words alone: `fn foo(` declares foo, `timeout: 30,` assigns timeout.
 //!
-//! It refuses to know a language: one table of words serves all. Invariant: a key is a part of its line; lines without one
-//! have none, so a wrong key costs an anchor and never invents one.
+//! Invariant: a key is a part of its line; lines without one have none, so a wrong key costs an anchor and never
+//! invents one.
 
 /// Words before a name that say nothing of it.
 const MODIFIERS: &[&str] = &[

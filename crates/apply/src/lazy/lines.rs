@@ -1,7 +1,7 @@
 //! The lines of a file and of a snippet as numbers: equal lines have equal numbers, blank ones have none to speak of.
 //!
-//! It refuses to take lines for equal that differ in anything. Invariant: what a match of a line is worth
-//! falls with the number of times that the line stands in the file.
+//! It does not take lines for equal that differ in anything. Invariant: what a match of a line is worth falls with the
+//! number of times that the line stands in the file.
 
 use foldhash::HashMap;
 

@@ -1,7 +1,7 @@
 //! Marker lines: comments that stand for lines of the file.
 //!
-//! It refuses to know the file's language: models often write the comment sign of another one. Invariant: a line is a marker
-//! only if it is a comment (or nothing but dots) and has an ellipsis at an end of its words.
+//! Invariant: a line is a marker only if it is a comment (or nothing but dots) and has an ellipsis at an end of its
+//! words.
 
 use crate::source::line_around;
 use memchr::memchr2_iter;

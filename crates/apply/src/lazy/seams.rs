@@ -1,6 +1,5 @@
 //! Seams: where lines that come meet lines that the update does not show.
 //!
-//! It refuses to know a language: blanks, indentation and the signs of comments and annotations are all it reads.
 //! Invariant: the work on each marker is bounded, and a file of few changes is walked a bounded number of times.
 
 use super::align::{Alignment, Step};

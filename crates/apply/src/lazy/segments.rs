@@ -1,6 +1,6 @@
 //! A snippet laid out for alignment: implied markers at its edges, lines at the file's indentation, what each is worth.
 //!
-//! It refuses to align. Invariant: there is a marker at both ends, so that every line stands between two.
+//! It does not align. Invariant: there is a marker at both ends, so that every line stands between two.
 
 use super::align::{LineToken, Token};
 use super::alike::Looks;

@@ -1,6 +1,6 @@
 //! A snippet as pieces: lines and markers.
 //!
-//! It refuses to know the file beyond whether it holds a marker's text itself. Invariant: the pieces in order are the update.
+//! Invariant: the pieces in order are the update.
 
 use super::lines::is_blank;
 use super::markers::{Marker, marker, removed};

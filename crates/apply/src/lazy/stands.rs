@@ -1,6 +1,6 @@
 //! Whether a text already is as a snippet wants it.
 //!
-//! It refuses to locate anything: a no says nothing. Invariant: after a yes, merging the snippet into the text changes
+//! It does not locate anything: a no says nothing. Invariant: after a yes, merging the snippet into the text changes
 //! nothing, for each part stands once, in order, and each marker has lines to stand for.
 
 use super::lines::is_blank;

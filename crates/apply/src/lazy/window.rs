@@ -1,7 +1,7 @@
 //! Where in a file each segment is looked for.
 //!
-//! It refuses to place anything. Invariant: a window that was narrowed names the lines that it was narrowed by, so that an
-//! alignment that takes none of them for lines of the file can be found out.
+//! It does not place anything. Invariant: a window that was narrowed names the lines that it was narrowed by, so that
+//! an alignment that takes none of them for lines of the file can be found out.
 
 use super::align::{Alignment, Step};
 use super::lines::{INFORMATIVE, Lines, is_blank};

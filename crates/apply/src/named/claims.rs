@@ -1,6 +1,6 @@
 //! Which parts of an update look as if they were made of declarations of the file, by their lines alone.
 //!
-//! It refuses to parse: what it turns down needs no tree. Invariant: a name that stands in more than one line of the file
+//! It does not parse: what it turns down needs no tree. Invariant: a name that stands in more than one line of the file
 //! names nothing.
 
 use crate::lazy::{self, Key, indent, is_blank, is_marker, key, places_of};

@@ -1,6 +1,6 @@
 //! Which lines of the file a part of an update stands for, if the part is made of declarations.
 //!
-//! It refuses to decide whether they are whole: the tree of the result tells. Invariant: the declarations that go are
+//! It does not decide whether they are whole: the tree of the result tells. Invariant: the declarations that go are
 //! neighbours in one scope, and no attribute above them is lost.
 
 use super::claims::{Claim, simple};

@@ -1,7 +1,7 @@
 //! The tree of the result, held against that of the file.
 //!
-//! It refuses to look at words: kinds, names and lines are what is compared. Invariant: what passes changed no declaration
-//! that the update does not show, and lost none inside of those that it shows.
+//! It does not look at words: kinds, names and lines are what is compared. Invariant: what passes changed no
+//! declaration that the update does not show, and lost none inside of those that it shows.
 
 use super::shown::{File, Shown};
 use crate::splice::Splice;

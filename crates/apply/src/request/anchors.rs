@@ -1,6 +1,6 @@
 //! Morph's compaction of large files: a table of definitions, then the file with placeholders for what the table defines.
 //!
-//! It refuses to leave a placeholder in a text that is edited. Invariant: a file that goes through it comes out as it was
+//! It does not leave a placeholder in a text that is edited. Invariant: a file that goes through it comes out as it was
 //! before it was compacted.
 
 use super::EditRequest;

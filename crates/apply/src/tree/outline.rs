@@ -1,7 +1,7 @@
 //! What a text declares: kinds, names and lines, from a table per language.
 //!
-//! It refuses to know what declarations mean. Invariant: declarations come in the order of the text, parents before their
-//! children, and every walk is linear in the tree.
+//! Invariant: declarations come in the order of the text, parents before their children, and every walk is linear in
+//! the tree.
 
 use super::parse::parse;
 use super::rules::{Kind, Name, Rule, is_head, is_wrapper, rules};

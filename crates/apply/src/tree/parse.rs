@@ -1,6 +1,6 @@
 //! A parse with a bounded amount of work.
 //!
-//! It refuses to read a clock. Invariant: the work is linear in the text, whatever the text is; past it there is no tree.
+//! It does not read a clock. Invariant: the work is linear in the text, whatever the text is; past it there is no tree.
 
 use crate::language::Language;
 use crate::source::Source;

@@ -1,6 +1,6 @@
 //! Which nodes of a language's tree declare something, and where the name stands.
 //!
-//! It refuses to walk a tree. Invariant: what is in no table declares nothing.
+//! It does not walk a tree. Invariant: what is in no table declares nothing.
 
 use crate::language::Language;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! Brackets: what was balanced still is. It stands in where no parser decides.
 //!
-//! It refuses to judge languages whose strings it cannot tell, and originals that it finds unbalanced itself. Invariant: one
-//! pass over the original, and of the merged text no more than what its changes can tell in another way.
+//! It does not judge languages whose strings it cannot tell, and originals that it finds unbalanced itself. Invariant:
+//! one pass over the original, and of the merged text no more than what its changes can tell in another way.
 
 use crate::language::Language;
 use crate::outcome::{Check, Code, Refused};

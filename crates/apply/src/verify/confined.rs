@@ -1,7 +1,7 @@
 //! Changes stay inside of declarations that are meant.
 //!
-//! It refuses to know who meant them. Invariant: a line that goes, or a declaration that something comes into, is in a
-//! declaration with a line that is meant.
+//! Invariant: a line that goes, or a declaration that something comes into, is in a declaration with a line that is
+//! meant.
 
 use crate::language::Language;
 use crate::outcome::{Code, Refused};

@@ -1,7 +1,6 @@
 //! Declarations: none stands twice in one scope that did not before.
 //!
-//! It refuses to know what a compiler would allow beyond the names. Invariant: what a language lets stand twice, such as
-//! overloads and what attributes switch on and off, is no finding.
+//! Invariant: what a language lets stand twice, such as overloads and what attributes switch on and off, is no finding.
 
 use super::line_before;
 use crate::language::Language;

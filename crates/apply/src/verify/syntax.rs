@@ -1,6 +1,6 @@
 //! Syntax: the parser finds no error that the original has not.
 //!
-//! It refuses to judge a text whose original it cannot read itself. Invariant: the original is parsed once.
+//! It does not judge a text whose original it cannot read itself. Invariant: the original is parsed once.
 
 use super::{declarations, line_before, spliced};
 use crate::language::Language;

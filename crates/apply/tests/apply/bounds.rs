@@ -1,7 +1,7 @@
 //! How much work an update can ask for: little, or it is refused.
 //!
-//! It refuses to measure speed. Invariant: sizes are such that work which grows with their square would take minutes or hours,
-//! and the bound is far above what linear work takes.
+//! It does not measure speed. Invariant: sizes are such that work which grows with their square would take minutes or
+//! hours, and the bound is far above what linear work takes.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Small cases, each in a folder of its own: `original.*`, `update.txt`, and `expected.*` or `refused.txt`.
 //!
-//! It refuses to compare anything but bytes. Invariant: a refusal's file names its code and then the lines in question, each of
-//! which the refusal must name.
+//! It does not compare anything but bytes. Invariant: a refusal's file names its code and then the lines in question,
+//! each of which the refusal must name.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! What holds for every file and every update, made of few lines so that lines are met again.
 //!
-//! It refuses to know what the right text is. Invariant: nothing panics, nothing comes from elsewhere, and what was merged
-//! stays merged.
+//! Invariant: nothing panics, nothing comes from elsewhere, and what was merged stays merged.
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;

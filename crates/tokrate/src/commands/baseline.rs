@@ -1,6 +1,6 @@
 //! A run held against its baseline.
 //!
-//! It refuses to measure. Invariant: a baseline that is there and cannot be used is an error, never silently none.
+//! It does not measure. Invariant: a baseline that is there and cannot be used is an error, never silently none.
 
 use super::Verdict;
 use super::compare::{held_against, verdict};

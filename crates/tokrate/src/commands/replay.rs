@@ -1,7 +1,7 @@
 //! `tokrate replay`: what another policy would have cost and saved, from the gateway's throughput log.
 //!
-//! It refuses to claim anything where too little was measured. Invariant: each name that clients ask for is replayed by itself,
-//! on the lanes that it was sent to.
+//! It does not claim anything where too little was measured. Invariant: each name that clients ask for is replayed by
+//! itself, on the lanes that it was sent to.
 
 mod logged;
 

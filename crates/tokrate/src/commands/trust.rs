@@ -1,6 +1,6 @@
 //! `tokrate trust`: shows what the settings file of a folder would do, and records that its user trusts it.
 //!
-//! It refuses to run or fetch anything that the file names. Invariant: what was shown is what is trusted, to the byte.
+//! It does not run or fetch anything that the file names. Invariant: what was shown is what is trusted, to the byte.
 
 use super::Verdict;
 use crate::config::file::File;

@@ -1,7 +1,7 @@
 //! What is said about an edit: text for people and models, JSON for programs.
 //!
-//! It refuses to print. Invariant: a refusal always has its code, its sentence, the lines in question with their text, and
-//! what to do.
+//! It does not print. Invariant: a refusal always has its code, its sentence, the lines in question with their text,
+//! and what to do.
 
 use serde::Serialize;
 use std::fmt::Write;

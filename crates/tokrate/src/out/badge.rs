@@ -1,6 +1,6 @@
 //! A badge: one small SVG with the speed and the TTFT of the lowest load.
 //!
-//! It refuses to fetch fonts or run anything. Invariant: the picture is well-formed whatever the numbers are, and says at
+//! It does not fetch fonts or run anything. Invariant: the picture is well-formed whatever the numbers are, and says at
 //! which load they were taken.
 
 use tokrate_meter::{PhaseResult, Record};

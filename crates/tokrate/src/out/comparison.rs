@@ -1,6 +1,6 @@
 //! A comparison as a table, in the terminal and in Markdown.
 //!
-//! It refuses to judge. Invariant: every row says what was seen, how sure it is, and what would have been seen.
+//! It does not judge. Invariant: every row says what was seen, how sure it is, and what would have been seen.
 
 use super::markdown_text::{self, plain};
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! One row for each load level, for spreadsheets and scripts.
 //!
-//! It refuses to round. Invariant: the columns are the same for every run, units stand in their names, and what is missing
-//! is empty, never 0.
+//! It does not round. Invariant: the columns are the same for every run, units stand in their names, and what is
+//! missing is empty, never 0.
 
 use tokrate_meter::run::{Load, SpeedQuantile, missing_figures};
 use tokrate_meter::{Metric, PhaseResult, Record};

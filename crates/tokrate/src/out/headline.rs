@@ -1,6 +1,6 @@
 //! What a run comes to in a few lines: how fast, up to which load, how sure, what limits.
 //!
-//! It refuses to judge anew: every number is in the record. Invariant: a figure that is not there says why.
+//! It does not judge anew: every number is in the record. Invariant: a figure that is not there says why.
 
 use tokrate_bench::report::{capacity_sentences, sign_sentences};
 use tokrate_charts::format::number;

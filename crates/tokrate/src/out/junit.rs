@@ -1,6 +1,6 @@
 //! The verdicts of a run as JUnit XML, which CI systems show beside the tests.
 //!
-//! It refuses to decide: a case fails exactly where the exit code says so. Invariant: the file is well-formed whatever a
+//! It does not decide: a case fails exactly where the exit code says so. Invariant: the file is well-formed whatever a
 //! server answered.
 
 use super::badge::escaped;

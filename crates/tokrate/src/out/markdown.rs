@@ -1,6 +1,6 @@
 //! A result for a pull request: conditions, what to know first, one table for each target.
 //!
-//! It refuses to judge. Invariant: nothing that a server or a user named can break out of its cell.
+//! It does not judge. Invariant: nothing that a server or a user named can break out of its cell.
 
 use super::comparison::{self, Sides};
 use super::markdown_text::{self, plain};

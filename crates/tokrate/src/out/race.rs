@@ -1,7 +1,6 @@
 //! A race in the terminal: lanes side by side while they write, and how they did.
 //!
-//! It refuses to know lanes: names and numbers come in. Invariant: where the output is no terminal, nothing moves and only the
-//! result is written.
+//! Invariant: where the output is no terminal, nothing moves and only the result is written.
 
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! Records and rows read back from their files.
 //!
-//! It refuses to compare. Invariant: what cannot be understood is an error that names the file, the line and the column.
+//! It does not compare. Invariant: what cannot be understood is an error that names the file, the line and the column.
 
 use crate::config::reading::{self, DATA_BYTES_MOST};
 use anyhow::{Context, Result, anyhow, ensure};

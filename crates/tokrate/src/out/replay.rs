@@ -1,7 +1,7 @@
 //! What a replay found, as a table and as JSON.
 //!
-//! It refuses to estimate. Invariant: what was measured and what is estimated are never in one column, and below the limits of
-//! coverage no estimate is shown.
+//! It does not estimate. Invariant: what was measured and what is estimated are never in one column, and below the
+//! limits of coverage no estimate is shown.
 
 use super::log::dollars;
 use crate::config::log::date;

@@ -1,7 +1,7 @@
 //! What a run has measured so far, and the files that hold it: written anew after every phase.
 //!
-//! It refuses to judge. Invariant: every file that was asked for is whole and valid whenever the run ends, or said not to be, and
-//! one that cannot be written takes no other with it; one target gives one record, several give a comparison.
+//! It does not judge. Invariant: every file that was asked for is whole and valid whenever the run ends, or said not to
+//! be, and one that cannot be written takes no other with it; one target gives one record, several give a comparison.
 
 use super::comparison::{self, Sides};
 use super::files::{self, PhaseName, Rows};

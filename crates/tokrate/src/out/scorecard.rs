@@ -1,6 +1,6 @@
 //! A scorecard as a table: a row for each criterion, a column for each target.
 //!
-//! It refuses to add criteria up to one score. Invariant: a place that chance could change is shown as a range.
+//! It does not add criteria up to one score. Invariant: a place that chance could change is shown as a range.
 
 use super::markdown_text::{self, plain};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! What `tokrate targets` prints: a table of presets, and the engines of this machine with the command that measures each.
 //!
-//! It refuses to show a key. Invariant: names that a server gave are shown without control characters, and quoted where a
+//! It does not show a key. Invariant: names that a server gave are shown without control characters, and quoted where a
 //! shell would take them apart.
 
 use comfy_table::{LineStyle, Table, presets};

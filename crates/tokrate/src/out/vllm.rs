@@ -1,11 +1,12 @@
 //! The layout in which `vllm bench serve --save-result` keeps a result, for tools that read it.
 //!
-//! It refuses to invent: a field without a counterpart here is null. Invariant: times are milliseconds over answered
-//! requests outside the warm-up. Where the meaning differs from vLLM's (field names after vLLM 0.31, benchmarks/serve.py):
-//! `itl` is shared among the tokens of a chunk and pooled over tokens, where vLLM takes the time between two chunks;
-//! `ttft` is the first text and not the first chunk; `tpot` starts after the first chunk; token counts are o200k tokens of
-//! the text; throughputs are those of the steady window and not of the whole duration; without streaming `ttft`, `tpot` and `itl`
-//! are null (`tokrate_streamed` is false then), where vLLM has the time of the whole answer.
+//! It does not invent: a field without a counterpart here is null. Invariant: times are milliseconds over answered
+//! requests outside the warm-up. Where the meaning differs from vLLM's (field names after vLLM 0.31,
+//! benchmarks/serve.py): `itl` is shared among the tokens of a chunk and pooled over tokens, where vLLM takes the time
+//! between two chunks; `ttft` is the first text and not the first chunk; `tpot` starts after the first chunk; token
+//! counts are o200k tokens of the text; throughputs are those of the steady window and not of the whole duration;
+//! without streaming `ttft`, `tpot` and `itl` are null (`tokrate_streamed` is false then), where vLLM has the time of
+//! the whole answer.
 
 use serde_json::{Map, Value, json};
 use tokrate_meter::run::Load;

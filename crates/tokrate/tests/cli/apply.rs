@@ -1,7 +1,6 @@
 //! `tokrate apply` with one file: every flag, every exit code, and what is written.
 //!
-//! It refuses to know how edits are located: every edit here names one place, or plainly two. Invariant: what is refused
-//! changes nothing.
+//! Invariant: what is refused changes nothing.
 
 use crate::folder::Folder;
 use crate::tool::{BOUND, Finished, finish, run, tokrate};

@@ -1,6 +1,6 @@
 //! `tokrate apply --batch`: files of cases in, files of results out.
 //!
-//! It refuses to know threads; order and broken lines have their tests beside the code. Invariant: a result for every case.
+//! Invariant: a result for every case.
 
 use crate::apply::{AMBIGUOUS, FILE, GOOD, MERGED, fed};
 use crate::folder::Folder;

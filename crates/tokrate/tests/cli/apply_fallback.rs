@@ -1,7 +1,6 @@
 //! `--fallback`: a model is asked when the engine refuses, and what it says counts only if it holds.
 //!
-//! It refuses to know a real model: what is answered is written here. Invariant: every answer says who merged, and no key
-//! is told to anybody but the model.
+//! Invariant: every answer says who merged, and no key is told to anybody but the model.
 
 use crate::apply::{AMBIGUOUS, FILE, GOOD, MERGED};
 use crate::apply_serve::Served;

@@ -1,6 +1,6 @@
 //! `tokrate apply --patch`: all files or none, and none outside of the root.
 //!
-//! It refuses to know how blocks are located. Invariant: a patch that is refused changes nothing anywhere.
+//! Invariant: a patch that is refused changes nothing anywhere.
 
 use crate::apply::fed;
 use crate::folder::Folder;

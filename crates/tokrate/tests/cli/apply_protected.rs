@@ -1,7 +1,7 @@
 //! What a model names is never `.git`, and nothing else that runs code unless a person has allowed it: by a patch, by an agent's
 //! tool, through links, however it is spelt.
 //!
-//! It refuses to know how names are compared. Invariant: a refusal leaves every file, mode and folder as it was.
+//! Invariant: a refusal leaves every file, mode and folder as it was.
 
 use crate::apply::fed;
 use crate::folder::Folder;

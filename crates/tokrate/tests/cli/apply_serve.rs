@@ -1,7 +1,6 @@
 //! `tokrate apply --serve`: the published SDKs of Morph and OpenAI against it, its flags and its end.
 //!
-//! It refuses to know what is in the SDKs: what they make of the answers is what counts. Invariant: the server listens on
-//! loopback, on a port of its own.
+//! Invariant: the server listens on loopback, on a port of its own.
 
 use crate::apply::{AMBIGUOUS, FILE, GOOD, MERGED};
 use crate::folder::Folder;

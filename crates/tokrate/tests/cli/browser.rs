@@ -1,6 +1,6 @@
 //! The report in a real browser, at the width of a desk and of a phone.
 //!
-//! It refuses to judge taste: it says whether there is something to see and whether it fits. Invariant: the browser runs
+//! It does not judge taste: it says whether there is something to see and whether it fits. Invariant: the browser runs
 //! with a profile of its own and fetches nothing.
 
 use crate::folder::Folder;

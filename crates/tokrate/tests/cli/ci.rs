@@ -1,6 +1,6 @@
 //! What a pipeline relies on: exit codes, one comment for each job, and files that fail alone.
 //!
-//! It refuses to know what is measured. Invariant: no network; `gh` is a script of the test.
+//! Invariant: no network; `gh` is a script of the test.
 
 use crate::folder::Folder;
 use crate::tool::{Finished, finish, start};

@@ -1,6 +1,6 @@
 //! What the binary says to what is typed: help, and a message for everything that is wrong.
 //!
-//! It refuses to know how arguments are read. Invariant: what is wrong starts nothing, writes nothing and ends with 2.
+//! Invariant: what is wrong starts nothing, writes nothing and ends with 2.
 
 use crate::folder::Folder;
 use crate::tool::{finish, run, start, tokrate};

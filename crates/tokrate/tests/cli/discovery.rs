@@ -1,6 +1,5 @@
 //! `tokrate targets`: the list of presets, and what is found on the ports of this machine.
 //!
-//! It refuses to know what else runs on the machine: only ports of the test's own servers are looked at in the answer.
 //! Invariant: whatever listens, the answer comes at once and shows no key.
 
 use crate::folder::Folder;

@@ -1,6 +1,6 @@
 //! An endpoint behind TLS: measured with a certificate that is trusted, named when it is not.
 //!
-//! It refuses to know handshakes. Invariant: the certificate is made for the test and lives as long as it.
+//! Invariant: the certificate is made for the test and lives as long as it.
 
 use crate::scripted::{Server, answer, stream};
 use crate::tool::{Bench, bench, number, run};

@@ -1,6 +1,6 @@
 //! Every fault of the engine: named rightly, counted, kept apart from speed, and told by the exit code.
 //!
-//! It refuses to know how a fault is noticed. Invariant: what was measured before a fault is kept.
+//! Invariant: what was measured before a fault is kept.
 
 use crate::loopback_truth::{engine, quick, url};
 use crate::scripted::{Server, Then, stream};

@@ -1,6 +1,6 @@
 //! `tokrate feel`: the text at the speed that was asked for.
 //!
-//! It refuses to judge a speed by feel. Invariant: nothing is shown faster than asked.
+//! It does not judge a speed by feel. Invariant: nothing is shown faster than asked.
 
 use crate::folder::Folder;
 use crate::tool::{finish, run, start, tokrate};

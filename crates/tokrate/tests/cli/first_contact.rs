@@ -1,7 +1,7 @@
 //! The first minute with an endpoint: what refuses one request is told after one, what is asked for is told before it is asked,
 //! and nothing is waited for in silence.
 //!
-//! It refuses to know how a run is carried out. Invariant: servers count what reaches them.
+//! Invariant: servers count what reaches them.
 
 use crate::folder::Folder;
 use crate::scripted::{Asked, Server, Then, UNTIL_CLOSED, answer, stream};

@@ -1,7 +1,7 @@
 //! The simulated fleet through the built binary: every dialect held against the engine's log, and several providers from one
 //! file.
 //!
-//! It refuses to judge how late a shared machine is. Invariant: what was measured is what the log says was written.
+//! It does not judge how late a shared machine is. Invariant: what was measured is what the log says was written.
 
 use crate::folder::Folder;
 use crate::loopback_truth::{each, engine, hold_all, quick};

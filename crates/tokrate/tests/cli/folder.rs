@@ -1,6 +1,6 @@
 //! A folder of its own for every test.
 //!
-//! It refuses to know what is put there. Invariant: no two tests share one; it stays behind when its test fails.
+//! Invariant: no two tests share one; it stays behind when its test fails.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -1,6 +1,6 @@
 //! Results in the forms that other tools read: each is read back by a reader of that form.
 //!
-//! It refuses to judge the numbers. Invariant: every form tells of the same requests as the record.
+//! It does not judge the numbers. Invariant: every form tells of the same requests as the record.
 
 use crate::folder::Folder;
 use crate::loopback_truth::url;

@@ -1,6 +1,6 @@
 //! Servers that break every rule: each is named rightly, nothing hangs, nothing is lost.
 //!
-//! It refuses to know how bytes are decoded. Invariant: answers depend on the request alone, so that runs repeat.
+//! Invariant: answers depend on the request alone, so that runs repeat.
 
 use crate::folder::Folder;
 use crate::scripted::{

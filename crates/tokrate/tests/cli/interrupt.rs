@@ -1,6 +1,6 @@
 //! Ctrl-C in the middle of a run: everything measured until then is kept, whole and labelled.
 //!
-//! It refuses to know threads. Invariant: the signal is sent when the server has seen a certain request, not after a time.
+//! Invariant: the signal is sent when the server has seen a certain request, not after a time.
 
 use crate::folder::Folder;
 use crate::scripted::{CHUNKED, LAST_CHUNK, Server, Then, chunk, delta, stream};

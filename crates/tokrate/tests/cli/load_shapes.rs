@@ -1,7 +1,7 @@
 //! Every load shape through the binary, held against what the engine saw.
 //!
-//! It refuses to judge how late a shared machine is: due times are exact, sent times only ordered. Invariant: what the engine
-//! logged is the truth.
+//! It does not judge how late a shared machine is: due times are exact, sent times only ordered. Invariant: what the
+//! engine logged is the truth.
 
 use crate::folder::Folder;
 use crate::loopback_truth::{engine, quick, url};

@@ -1,6 +1,6 @@
 //! `tokrate log` on logs made for it: tables, trails, regressions, and what is said when there is nothing.
 //!
-//! It refuses to know a gateway: rows are written here. Invariant: the log is read, never changed.
+//! Invariant: the log is read, never changed.
 
 use crate::folder::Folder;
 use crate::tool::{Finished, run};

@@ -1,7 +1,7 @@
 //! The binary measures an engine that logs the nanosecond of every write; each number is held against that log.
 //!
-//! It refuses to judge how late a shared machine is. Invariant: both sides read the same monotonic clock, so nothing that was
-//! measured may precede what was written.
+//! It does not judge how late a shared machine is. Invariant: both sides read the same monotonic clock, so nothing that
+//! was measured may precede what was written.
 
 use crate::folder::Folder;
 use crate::tool::{self, Bench, bench, finish, number, start, tokrate};

@@ -1,7 +1,7 @@
 //! The built binary from the outside: its numbers against the engine's own log, its verdicts on every fault, its words,
 //! its files and its report in a browser.
 //!
-//! It refuses to know the inside of the binary. Invariant: nothing leaves loopback, nothing waits without a bound.
+//! Invariant: nothing leaves loopback, nothing waits without a bound.
 
 mod apply;
 mod apply_batch;

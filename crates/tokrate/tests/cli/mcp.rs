@@ -1,6 +1,6 @@
 //! `tokrate mcp` driven over pipes, as an agent's client drives it.
 //!
-//! It refuses to know how edits are located. Invariant: every line on standard output is a message of the protocol.
+//! Invariant: every line on standard output is a message of the protocol.
 
 use crate::apply::{AMBIGUOUS, FILE, GOOD, MERGED, fed};
 use crate::folder::Folder;

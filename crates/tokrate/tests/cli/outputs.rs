@@ -1,6 +1,6 @@
 //! What a run leaves behind: table, record, rows, report; and nothing where nothing was asked for.
 //!
-//! It refuses to judge the numbers. Invariant: every output tells of the same requests.
+//! It does not judge the numbers. Invariant: every output tells of the same requests.
 
 use crate::folder::Folder;
 use crate::tool::{Bench, Finished, finish, run, tokrate};

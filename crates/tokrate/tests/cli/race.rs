@@ -1,6 +1,6 @@
 //! `tokrate race` as somebody meets it who has no key and no settings.
 //!
-//! It refuses to compare speeds. Invariant: whoever tries it for the first time sees every lane come to its end.
+//! It does not compare speeds. Invariant: whoever tries it for the first time sees every lane come to its end.
 
 use crate::folder::Folder;
 use crate::scripted::{Server, Then};

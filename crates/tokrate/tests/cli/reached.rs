@@ -1,6 +1,6 @@
 //! An endpoint that no address leads to: at a Unix socket, or behind a proxy.
 //!
-//! It refuses to know what is spoken with a proxy. Invariant: nothing leaves this machine.
+//! Invariant: nothing leaves this machine.
 
 use crate::folder::Folder;
 use crate::scripted::{Server, answer, stream};

@@ -1,7 +1,7 @@
 //! `tokrate replay` on logs made for it, of lanes whose law is known: what is estimated, what is not claimed, and what is said when
 //! it cannot be done.
 //!
-//! It refuses to know a gateway: rows are written here. Invariant: the log is read, never changed.
+//! Invariant: the log is read, never changed.
 
 use crate::folder::Folder;
 use crate::tool::{Finished, run};

@@ -1,6 +1,6 @@
 //! What the binary asks for: prompts of an exact length, unique or with a shared beginning, and the options as typed.
 //!
-//! It refuses to know how prompts are made. Invariant: the same seed asks the same.
+//! Invariant: the same seed asks the same.
 
 use crate::scripted::{Server, Then, answer, stream};
 use crate::tool::bench;

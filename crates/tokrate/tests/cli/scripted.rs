@@ -1,7 +1,6 @@
 //! A server that answers what a test writes to its sockets, byte by byte.
 //!
-//! It refuses to know HTTP beyond the length of a request. Invariant: a request is read to its end before its answer
-//! begins, so that closing sends an end and no reset.
+//! Invariant: a request is read to its end before its answer begins, so that closing sends an end and no reset.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};

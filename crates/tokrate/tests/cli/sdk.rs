@@ -1,6 +1,6 @@
 //! Runs a script of `sdk/`, which talks to the binary through a published client, and reads what the client made of it.
 //!
-//! It refuses to install anything. Invariant: a script that does not end well ends the test with all it said.
+//! It does not install anything. Invariant: a script that does not end well ends the test with all it said.
 
 use crate::tool::finish;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! A key goes into one header and nowhere else, even when the server sends it back.
 //!
-//! It refuses to trust any single output. Invariant: everything that the process printed or wrote is searched.
+//! It does not trust any single output. Invariant: everything that the process printed or wrote is searched.
 
 use crate::folder::Folder;
 use crate::scripted::{Server, Then, answer, delta, event};

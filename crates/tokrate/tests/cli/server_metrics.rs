@@ -1,6 +1,7 @@
 //! What the server counts beside what the client sees: pages of metrics before and after, whatever they hold.
 //!
-//! It refuses to believe either side: the scripted server counts what it really answered. Invariant: no page makes a run fail.
+//! It does not believe either side: the scripted server counts what it really answered. Invariant: no page makes a run
+//! fail.
 
 use crate::folder::Folder;
 use crate::scripted::{Asked, Server, Then, answer, stream};

@@ -1,8 +1,8 @@
 //! Targets by name: which address, path, header and body a name of the catalog comes to, and what is said when it comes to
 //! nothing.
 //!
-//! It refuses to reach a provider: an address of this machine stands for each. Invariant: a key is sent in the one header that
-//! the provider wants it in.
+//! It does not reach a provider: an address of this machine stands for each. Invariant: a key is sent in the one header
+//! that the provider wants it in.
 
 use crate::folder::Folder;
 use crate::scripted::{Server, Then, answer, stream};

@@ -1,6 +1,6 @@
 //! Runs the built binary with a clean environment, and reads what it leaves behind.
 //!
-//! It refuses to wait for ever. Invariant: a process that outlives its bound is killed and fails the test.
+//! It does not wait for ever. Invariant: a process that outlives its bound is killed and fails the test.
 
 use crate::folder::Folder;
 use serde_json::Value;

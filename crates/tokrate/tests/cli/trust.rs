@@ -1,6 +1,6 @@
 //! A `tokrate.toml` that lies in a folder names no address, key, command or file until its user has said that it may.
 //!
-//! It refuses to know how trust is kept. Invariant: what is refused has run nothing, asked nobody and written nothing.
+//! Invariant: what is refused has run nothing, asked nobody and written nothing.
 
 use crate::folder::Folder;
 use crate::tool::{BOUND, Finished, finish, run, start, tokrate};

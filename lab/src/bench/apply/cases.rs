@@ -1,6 +1,6 @@
 //! Cases: a file, an update of it, and what must come of the two.
 //!
-//! It refuses to know any engine. Invariant: cases are numbered in the order in which they are made, which the seed decides.
+//! Invariant: cases are numbered in the order in which they are made, which the seed decides.
 
 use super::chance::Chance;
 use super::change::Change;

@@ -1,6 +1,6 @@
 //! A true change of a file: its lines before and after, and what differs.
 //!
-//! It refuses to know how an update is written. Invariant: outside of its hunks the lines before and after are equal.
+//! Invariant: outside of its hunks the lines before and after are equal.
 
 use super::history::Version;
 use imara_diff::{Algorithm, Diff, InternedInput};

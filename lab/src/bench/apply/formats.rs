@@ -1,7 +1,7 @@
 //! The same change in the other formats that models write: blocks of search and replacement, JSON, diffs, the whole file.
 //!
-//! It refuses to write blocks without any line to search for. Invariant: carried out by the rules of its format, an update
-//! gives the changed file.
+//! It does not write blocks without any line to search for. Invariant: carried out by the rules of its format, an
+//! update gives the changed file.
 
 use super::chance::Chance;
 use super::change::{Change, Hunk};

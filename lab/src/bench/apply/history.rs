@@ -1,7 +1,6 @@
 //! Changes of files from the histories of git repositories.
 //!
-//! It refuses to know what is made of them, and to read a work tree. Invariant: the same repositories, bound and seed give
-//! the same changes in the same order.
+//! Invariant: the same repositories, bound and seed give the same changes in the same order.
 
 use super::chance::Chance;
 use anyhow::{Context, Result, bail};

@@ -1,6 +1,6 @@
 //! Languages of files, as far as a model writing about them needs them: a name and a comment sign.
 //!
-//! It refuses to know any syntax. Invariant: files of unknown endings are no cases.
+//! Invariant: files of unknown endings are no cases.
 
 /// Endings, the language's name, and what begins and ends a comment line.
 const LANGUAGES: &[(&[&str], &str, Leader)] = &[

@@ -1,6 +1,6 @@
 //! One large file: how long a snippet takes to merge into a hundred thousand lines, and what memory it takes.
 //!
-//! It refuses to count what other threads allocate: nothing else runs meanwhile. Invariant: the file and the snippets are
+//! It does not count what other threads allocate: nothing else runs meanwhile. Invariant: the file and the snippets are
 //! the same in every run.
 
 use std::fmt::Write;

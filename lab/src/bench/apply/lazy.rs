@@ -1,6 +1,6 @@
 //! Snippets with markers for the rest of the file, as models write them.
 //!
-//! It refuses to write one that leaves something of the change out. Invariant: without its markers, padding and fences a
+//! It does not write one that leaves something of the change out. Invariant: without its markers, padding and fences a
 //! snippet is lines of the changed file.
 
 use super::chance::Chance;

@@ -1,6 +1,7 @@
 //! Updates that name no place, or several: the only right answer is a refusal.
 //!
-//! It refuses to build one that could be meant in one way. Invariant: a shown place that was doubled fits both copies alike.
+//! It does not build one that could be meant in one way. Invariant: a shown place that was doubled fits both copies
+//! alike.
 
 use super::chance::Chance;
 use super::change::{Change, Hunk};

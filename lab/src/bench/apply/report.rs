@@ -1,7 +1,7 @@
 //! The score as Markdown: by style, format and language, the bars, the times, and single cases in full.
 //!
-//! It refuses to leave anything out: exact, wrong and refused stand together. Invariant: the numbers of a row add up to its
-//! cases.
+//! It does not leave anything out: exact, wrong and refused stand together. Invariant: the numbers of a row add up to
+//! its cases.
 
 use super::cases::{Case, Wanted};
 use super::change::Change;

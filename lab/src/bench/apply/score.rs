@@ -1,6 +1,6 @@
 //! What the engine makes of the cases.
 //!
-//! It refuses to judge by anything but bytes. Invariant: each case is counted once, as exact, wrong or refused.
+//! It does not judge by anything but bytes. Invariant: each case is counted once, as exact, wrong or refused.
 
 use super::cases::{Case, Wanted};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,8 +1,8 @@
 //! The engine behind HTTP, as a client on loopback meets it: one connection, one request after another.
 //!
-//! It refuses to judge the answers, which the other scores do. Invariant: a request's time runs from its first byte written to
-//! its last byte read, token counts included; and what a server may keep of a file is told apart, as one figure is of requests
-//! in which no file comes twice.
+//! It does not judge the answers, which the other scores do. Invariant: a request's time runs from its first byte
+//! written to its last byte read, token counts included; and what a server may keep of a file is told apart, as one
+//! figure is of requests in which no file comes twice.
 
 use super::cases::Case;
 use anyhow::{Context, Result, ensure};

@@ -1,6 +1,6 @@
 //! Which lines of the changed file an update shows and which it hides; whether that describes the change, and names one place.
 //!
-//! It refuses to know the words of markers. Invariant: the pieces in order are the whole changed file.
+//! Invariant: the pieces in order are the whole changed file.
 
 use super::change::Change;
 use std::ops::Range;

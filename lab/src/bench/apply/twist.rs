@@ -1,7 +1,7 @@
 //! The same file in other bytes: line ends, byte order mark, no final newline.
 //!
-//! It refuses to touch the update, which models write with LF. Invariant: a twisted original and truth differ as the plain
-//! ones do.
+//! It does not touch the update, which models write with LF. Invariant: a twisted original and truth differ as the
+//! plain ones do.
 
 use super::change::Change;
 

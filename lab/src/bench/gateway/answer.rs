@@ -1,7 +1,7 @@
 //! Reads HTTP/1.1 answers while their bytes come, and hands on the body without its framing.
 //!
-//! It refuses to know what a body says. Invariant: the body comes out the same however its bytes were cut into reads, and an
-//! answer that broke off is never taken for a whole one.
+//! Invariant: the body comes out the same however its bytes were cut into reads, and an answer that broke off is never
+//! taken for a whole one.
 
 use anyhow::{Context, Result, bail};
 

@@ -1,7 +1,6 @@
 //! Calls and streams as fast as they go: what a gateway adds to a call, how many it carries, and what that costs.
 //!
-//! It refuses to know pacing and memory. Invariant: the doors take turns within each round, each in another order than in the
-//! round before.
+//! Invariant: the doors take turns within each round, each in another order than in the round before.
 
 use super::Theatre;
 use super::door::{Call, Tool};

@@ -1,7 +1,7 @@
 //! The doors through which the upstream is reached: directly, through tokrate, and through each peer that can be had.
 //!
-//! It refuses to know what is measured. Invariant: every gateway is configured for speed (its own logging and accounting off
-//! where it can be), except tokrate, whose throughput log is on.
+//! Invariant: every gateway is configured for speed (its own logging and accounting off where it can be), except
+//! tokrate, whose throughput log is on.
 
 use super::guard::{Guarded, Usage};
 use super::play::Ask;

@@ -1,7 +1,7 @@
 //! Many calls, each connection asking again as soon as it has its answer, for a while.
 //!
-//! It refuses to know what doors lead to. Invariant: what is counted began and ended within the window or, for events, came
-//! within it; every byte of an answer is held against what was sent, where the door passes bytes on.
+//! Invariant: what is counted began and ended within the window or, for events, came within it; every byte of an answer
+//! is held against what was sent, where the door passes bytes on.
 
 use super::answer::AnswerReader;
 use super::door::Door;

@@ -1,7 +1,7 @@
 //! A gateway as a process of its own that cannot outlive the bench, and what it and its workers cost.
 //!
-//! It refuses to know what the program does. Invariant: a program runs in a process group of its own, watched by a small
-//! process that ends the whole group as soon as the bench lets go of it or is gone.
+//! Invariant: a program runs in a process group of its own, watched by a small process that ends the whole group as
+//! soon as the bench lets go of it or is gone.
 
 use crate::bench::clock::now;
 use anyhow::{Context, Result, bail};

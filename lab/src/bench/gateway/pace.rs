@@ -1,7 +1,6 @@
 //! Streams at the pace of a model: what a gateway adds to the first text and to each later one, alone and in a crowd.
 //!
-//! It refuses to know how fast anything could go. Invariant: how late a text is, is its arrival against the tick at which the
-//! upstream began to write it.
+//! Invariant: how late a text is, is its arrival against the tick at which the upstream began to write it.
 
 use super::Theatre;
 use super::calls::late_line;

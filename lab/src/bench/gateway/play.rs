@@ -1,7 +1,7 @@
 //! What the upstream can be asked to do, and how a prompt asks for it.
 //!
-//! It refuses to know sockets and who asks. Invariant: whoever passes a prompt on passes on what it asks for, so one
-//! upstream serves every gateway and nothing has to be said beside the call.
+//! Invariant: whoever passes a prompt on passes on what it asks for, so one upstream serves every gateway and nothing
+//! has to be said beside the call.
 
 use super::answer::AnswerReader;
 use crate::bench::events::{self, Script};

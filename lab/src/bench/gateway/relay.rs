@@ -1,7 +1,7 @@
 //! The least that any gateway can be: a relay that copies bytes both ways and understands none of them.
 //!
-//! It refuses to know HTTP. Invariant: bytes go on in the order in which they came, each read by a write of its own, and a
-//! side that takes nothing is not read for. What it adds and costs, no gateway on the same machine can be below.
+//! Invariant: bytes go on in the order in which they came, each read by a write of its own, and a side that takes
+//! nothing is not read for. What it adds and costs, no gateway on the same machine can be below.
 
 use crate::bench::sockets::{LISTENER, Readiness, Ready, accept, is_transient};
 use anyhow::{Context, Result};

@@ -1,7 +1,7 @@
 //! What the rounds gave, and the table of it.
 //!
-//! It refuses to know how anything was measured. Invariant: a bar is judged by tokrate's median alone, and every line shows
-//! what the floor and the peers gave in the same rounds.
+//! Invariant: a bar is judged by tokrate's median alone, and every line shows what the floor and the peers gave in the
+//! same rounds.
 
 use super::door::Tool;
 use crate::bench::summary::Rounds;

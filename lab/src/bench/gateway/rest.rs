@@ -1,7 +1,7 @@
 //! What a gateway takes while it rests, what an open stream costs it, and how soon the provider learns that a client has gone.
 //!
-//! It refuses to know speed. Invariant: memory is the kernel's account of the gateway's processes; a client's leaving is the
-//! tick before its socket is closed, the upstream's knowing of it the tick at which it read the end.
+//! Invariant: memory is the kernel's account of the gateway's processes; a client's leaving is the tick before its
+//! socket is closed, the upstream's knowing of it the tick at which it read the end.
 
 use super::Theatre;
 use super::door::{Call, Door, Tool};

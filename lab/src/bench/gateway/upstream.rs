@@ -1,7 +1,7 @@
 //! The provider behind every gateway: one server that does what each prompt asks for and keeps what happened.
 //!
-//! It refuses to know gateways and clients. Invariant: what counts as true is when a write was begun and when the end of a
-//! connection was seen, in ticks of the machine's clock; one thread does all of it, so ticks are in order.
+//! Invariant: what counts as true is when a write was begun and when the end of a connection was seen, in ticks of the
+//! machine's clock; one thread does all of it, so ticks are in order.
 
 mod connection;
 

@@ -1,7 +1,6 @@
 //! Streams that are watched event by event, and single calls.
 //!
-//! It refuses to know doors and bars. Invariant: an event is stamped with the tick at which the read that completed its line
-//! returned.
+//! Invariant: an event is stamped with the tick at which the read that completed its line returned.
 
 use super::answer::AnswerReader;
 use super::door::{Call, Door};

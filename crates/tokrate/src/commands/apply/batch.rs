@@ -1,7 +1,7 @@
 //! Cases from lines of JSON, merged on all cores; one result a line, in the order of the cases.
 //!
-//! It refuses to hold the file: lines are read as results are written. Invariant: every line that is not blank has exactly
-//! one result, and a line that is broken costs only itself.
+//! It does not hold the file: lines are read as results are written. Invariant: every line that is not blank has
+//! exactly one result, and a line that is broken costs only itself.
 
 mod window;
 

@@ -1,8 +1,8 @@
 //! Paths that a model names: kept inside of folders, and away from names that other programs take orders from, whatever links lie
 //! on the way.
 //!
-//! It refuses to read files. Invariant: a path that comes out lies, with all links resolved, in one of the roots, and neither as it
-//! is written nor as it is resolved has it a protected name that nobody has allowed.
+//! It does not read files. Invariant: a path that comes out lies, with all links resolved, in one of the roots, and
+//! neither as it is written nor as it is resolved has it a protected name that nobody has allowed.
 
 use super::place::Place;
 use crate::out::apply::Refusal;

@@ -1,8 +1,8 @@
 //! A file by its name in a folder that is held open: it is read and written where it was found, whatever becomes of the path above
 //! it meanwhile.
 //!
-//! It refuses to decide which files may be touched. Invariant: no symbolic link is followed below the folder that a place is
-//! looked for from, and nothing but a regular file is read or written.
+//! It does not decide which files may be touched. Invariant: no symbolic link is followed below the folder that a place
+//! is looked for from, and nothing but a regular file is read or written.
 
 #[cfg(not(unix))]
 mod by_path;

@@ -1,7 +1,7 @@
 //! Files changed whole or not at all: new text goes into a neighbour that is renamed over the old one.
 //!
-//! It refuses to know what is written. Invariant: whenever the process ends, every file is there as it was or as it is to be;
-//! what may be left behind is a hidden neighbour. Mode and owner stay.
+//! Invariant: whenever the process ends, every file is there as it was or as it is to be; what may be left behind is a
+//! hidden neighbour. Mode and owner stay.
 
 use super::FILE_BYTES_MOST;
 use super::place::Place;

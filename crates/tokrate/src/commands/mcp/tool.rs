@@ -1,6 +1,6 @@
 //! The tool `edit_file`: an edit merged into a file of the roots.
 //!
-//! It refuses to know the protocol. Invariant: a file is written whole or not at all, and never when the edit was refused.
+//! Invariant: a file is written whole or not at all, and never when the edit was refused.
 
 use crate::commands::apply::confine::Roots;
 use crate::commands::apply::file::diff;

@@ -1,7 +1,7 @@
 //! Rows of the log in the form that the replay reads, with the prices that they came to.
 //!
-//! It refuses to know policies. Invariant: a call of which the first attempt is not among the rows is left out whole; a price is
-//! only given if the costs of its lane follow it.
+//! Invariant: a call of which the first attempt is not among the rows is left out whole; a price is only given if the
+//! costs of its lane follow it.
 
 use std::collections::BTreeMap;
 use tokrate_core::{FailureKind, Span, Tick};

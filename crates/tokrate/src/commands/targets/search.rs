@@ -1,7 +1,7 @@
 //! Finds engines on this machine: connects to ports of 127.0.0.1 and asks what is there.
 //!
-//! It refuses to look at any other address and to show a key to what it finds. Invariant: a port costs at most a few hundred
-//! milliseconds, whatever listens there, and all ports are asked at once.
+//! It does not look at any other address, and shows no key to what it finds. Invariant: a port costs at most a few
+//! hundred milliseconds, whatever listens there, and all ports are asked at once.
 
 use crate::out::targets::{Answering, Found};
 use anyhow::{Context, Result};

@@ -1,6 +1,6 @@
 //! What comes after the listed levels: resolved from flags.
 //!
-//! It refuses to know results. Invariant: what needs an objective or a level is refused without one.
+//! Invariant: what needs an objective or a level is refused without one.
 
 use crate::flags::bench::{Axis as AxisFlag, Flags, Workload};
 use anyhow::{Result, ensure};

@@ -1,6 +1,6 @@
 //! The files that a bench reads what it sends from: traces and prompts.
 //!
-//! It refuses to know their layouts. Invariant: what cannot be read is named by its file, line and column.
+//! Invariant: what cannot be read is named by its file, line and column.
 
 use crate::config::file::File;
 use crate::config::reading::{self, DATA_BYTES_MOST};

@@ -1,7 +1,7 @@
 //! Settings of the file laid under what was typed, for the flags that are read as if they had been typed.
 //!
-//! It refuses to check values. Invariant: a shape of the load that was typed leaves out that of the file and all that belongs to it,
-//! and two shapes in one file are refused, as on the command line.
+//! It does not check values. Invariant: a shape of the load that was typed leaves out that of the file and all that
+//! belongs to it, and two shapes in one file are refused, as on the command line.
 
 use crate::config::file::{Bench, File};
 use crate::flags::bench::{Axis, Flags, Load, Workload};

@@ -1,7 +1,6 @@
 //! `[gateway.otel]` and the variables that OpenTelemetry's SDKs read: where the metrics are exported to.
 //!
-//! It refuses to know how that is done, and to read the environment by itself. Invariant: no value of a header is shown, in
-//! no error either.
+//! Invariant: no value of a header is shown, in no error either.
 
 use super::Seen;
 use super::rows::OtelRow;

@@ -1,7 +1,7 @@
 //! `[gateway]` of `tokrate.toml` as it is written. Unknown keys are refused, with their place.
 //!
-//! It refuses to know what the values come to. Invariant: every key says here what it means, and what it is if it is left out where
-//! `--check` does not tell; docs/configuration.md is made of that.
+//! Invariant: every key says here what it means, and what it is if it is left out where `--check` does not tell;
+//! docs/configuration.md is made of that.
 
 use super::amounts::{Budget, Dollars, Percentage};
 #[cfg(test)]

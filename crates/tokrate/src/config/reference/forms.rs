@@ -1,6 +1,6 @@
 //! How values of the settings file are written, as the schema of the file tells it: times, addresses, files, names.
 //!
-//! It refuses to know keys. Invariant: names come from where they are understood, so that none is listed that would be refused.
+//! Invariant: names come from where they are understood, so that none is listed that would be refused.
 
 use crate::config::gateway::{HTTP, aliases, lanes, simulated};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

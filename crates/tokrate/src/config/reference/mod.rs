@@ -1,8 +1,7 @@
 //! The reference of `tokrate.toml`, made from the code that reads it: `docs/tokrate.schema.json` for editors and
 //! `docs/configuration.md` for people. It is built with the tests only, which compare both with what lies in `docs`.
 //!
-//! It refuses to know any key by itself: keys, types and meanings are those of the structs that the file is read into, meanings of
-//! `[bench]` those of its flags, defaults what an empty file comes to. Invariant: what is read has a meaning here, or a test fails.
+//! Invariant: what is read has a meaning here, or a test fails.
 
 pub mod forms;
 mod page;

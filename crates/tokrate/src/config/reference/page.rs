@@ -1,7 +1,6 @@
 //! The page for people: a table for each table of the file.
 //!
-//! It refuses to know where the schema comes from. Invariant: every key of the schema stands on the page once, under the table that
-//! it belongs to.
+//! Invariant: every key of the schema stands on the page once, under the table that it belongs to.
 
 use super::{IN_WORDS, properties};
 use crate::config::trust::settings::HARMLESS;

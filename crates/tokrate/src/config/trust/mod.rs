@@ -1,8 +1,8 @@
 //! Whether the settings file of a folder may name addresses, keys, commands and files: only if its user has said so of this very
 //! text at this very place, as direnv asks it.
 //!
-//! It refuses to know what settings mean. Invariant: what was compared is what is read; a file is trusted by its bytes and its
-//! absolute path, and a change of either ends that.
+//! Invariant: what was compared is what is read; a file is trusted by its bytes and its absolute path, and a change of
+//! either ends that.
 
 pub mod settings;
 

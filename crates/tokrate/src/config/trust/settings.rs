@@ -1,8 +1,8 @@
 //! Which settings of a `tokrate.toml` need a person's trust: all but those that can neither send anything anywhere, nor read, run or
 //! write anything.
 //!
-//! It refuses to know whether a file is trusted. Invariant: a key that is not listed as harmless needs trust, so that a new one is
-//! safe before anybody has thought of it.
+//! Invariant: a key that is not listed as harmless needs trust, so that a new one is safe before anybody has thought of
+//! it.
 
 use anyhow::{Context, Result};
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! A call with the trail of its attempts.
 //!
-//! It refuses to read the log. Invariant: every attempt is one line, in the order in which they were begun.
+//! It does not read the log. Invariant: every attempt is one line, in the order in which they were begun.
 
 use super::{date, dollars};
 use tokrate_charts::format::number;

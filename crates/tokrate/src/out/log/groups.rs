@@ -1,6 +1,7 @@
 //! Groups of attempts as a table.
 //!
-//! It refuses to count. Invariant: a percentile of too few samples is marked `~`; what differs within a line stands below.
+//! It does not count. Invariant: a percentile of too few samples is marked `~`; what differs within a line stands
+//! below.
 
 use super::{date, dollars};
 use std::collections::BTreeSet;

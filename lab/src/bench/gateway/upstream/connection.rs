@@ -1,6 +1,6 @@
 //! One connection of the upstream: the calls that come in on it and the answer that goes out.
 //!
-//! It refuses to know the clock's timers and other connections. Invariant: one answer at a time, in the order of the calls.
+//! Invariant: one answer at a time, in the order of the calls.
 
 use super::super::play::{Ask, Manner, Play};
 use crate::bench::clock::now;

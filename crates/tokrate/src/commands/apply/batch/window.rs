@@ -1,7 +1,6 @@
 //! How much work may be open at once: a number of lines and of bytes.
 //!
-//! It refuses to know what the work is. Invariant: one piece is always let in, however heavy it is; beyond that neither bound
-//! is passed.
+//! Invariant: one piece is always let in, however heavy it is; beyond that neither bound is passed.
 
 use std::sync::{Condvar, Mutex};
 

@@ -1,6 +1,6 @@
 //! Where a target's server publishes what it counts.
 //!
-//! It refuses to ask a hosted provider. Invariant: a key goes only to the server that the requests go to.
+//! It does not ask a hosted provider. Invariant: a key goes only to the server that the requests go to.
 
 use crate::config::Value;
 use anyhow::{Result, ensure};

@@ -1,6 +1,6 @@
 //! Which model an endpoint serves, where nobody named one: asked of the endpoint itself.
 //!
-//! It refuses to choose. Invariant: a model is found only where there is exactly one.
+//! It does not choose. Invariant: a model is found only where there is exactly one.
 
 use anyhow::{Context, Result, bail};
 use http::HeaderMap;

@@ -1,7 +1,6 @@
 //! Where a target of the catalog is reached: its endpoint in a dialect, and the base with the user's address and variables.
 //!
-//! It refuses to know keys and headers, and how a target is spelt, which the catalog knows. Invariant: a dialect that is not
-//! spoken there, and a variable that is not set, are errors that say what to do.
+//! Invariant: a dialect that is not spoken there, and a variable that is not set, are errors that say what to do.
 
 use crate::config::environment;
 use anyhow::{Context, Result};
