@@ -29,8 +29,8 @@ const SEED: u64 = 1;
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let words = PolicyWords {
         name: &flags.policy,
-        max_ttft: flags.max_ttft.as_deref(),
-        min_speed: flags.min_speed,
+        max_ttft: flags.ttft_most.as_deref(),
+        min_speed: flags.speed_least,
         usd_per_second: flags.usd_per_second,
     };
     let policy = policy(&words).context("read --policy")?;

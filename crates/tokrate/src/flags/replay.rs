@@ -38,10 +38,10 @@ pub struct Flags {
     pub lanes: Vec<String>,
     /// Of the policy cheapest: the longest mean TTFT that a lane may have, such as 800ms
     #[arg(long, value_name = "TIME")]
-    pub max_ttft: Option<String>,
+    pub ttft_most: Option<String>,
     /// Of the policy cheapest: the least output speed that a lane may have (tok/s)
     #[arg(long, value_name = "SPEED")]
-    pub min_speed: Option<f64>,
+    pub speed_least: Option<f64>,
     /// Of the policy weighted: what a second is worth (USD)
     #[arg(long, value_name = "USD")]
     pub usd_per_second: Option<f64>,

@@ -52,8 +52,8 @@ fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig
     ensure!(share.is_finite() && share >= 0.0, "`extra_share` is a share of calls, such as 0.1");
     let wanted = PolicyWords {
         name: row.objective.as_deref().unwrap_or(OBJECTIVES[0]),
-        max_ttft: row.max_ttft.as_deref(),
-        min_speed: row.min_speed,
+        max_ttft: row.ttft_most.as_deref(),
+        min_speed: row.speed_least,
         usd_per_second: row.usd_per_second,
     };
     let max_attempts = row.attempts.unwrap_or(ATTEMPTS);

@@ -231,9 +231,9 @@ pub struct AliasRow {
     pub attempts: Option<usize>,
     /// Of `cheapest`: the longest mean TTFT that a lane may have [default: any]
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
-    pub max_ttft: Option<String>,
+    pub ttft_most: Option<String>,
     /// Of `cheapest`: the least output speed that a lane may have (tok/s) [default: any]
-    pub min_speed: Option<f64>,
+    pub speed_least: Option<f64>,
     /// Of `weighted`, which needs it: what a second is worth (USD)
     pub usd_per_second: Option<f64>,
     /// Extra attempts as a share of calls [default: 0.1; of `race=N` N - 1]
