@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::prompts::{PromptSource, PromptSpec, Prompts};
 use crate::{BenchError, Stop};
 use http::HeaderMap;
-use load::ClientLoad;
+pub(crate) use load::ClientLoad;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,35 +48,17 @@ impl Calibrator {
         Calibrator { mode, clock, http }
     }
 
-    /// The client's error at the load that these rows put on it; `None` if it is switched off or could not be found. An earlier
-    /// calibration at a similar load is used where the mode allows it.
-    pub fn error_at(
-        &self,
-        rows: &[RequestNumbers],
-        spec: &PhaseSpec,
-        workers: u32,
-        stop: &Stop,
-        calibrating: &mut dyn FnMut(),
-    ) -> Option<ClientError> {
-        let load = self.load(ClientLoad::seen(rows, spec, workers)?);
-        self.earlier(&load).or_else(|| self.now(&load, stop, calibrating))
+    /// The load that these rows put on the client, as it is calibrated: rounded if calibrations are cached. `None` if no stream was
+    /// seen.
+    pub fn load(&self, rows: &[RequestNumbers], spec: &PhaseSpec, workers: u32) -> Option<ClientLoad> {
+        let seen = ClientLoad::seen(rows, spec, workers)?;
+        Some(if self.file().is_some() { seen.rounded() } else { seen })
     }
 
-    /// The same, measured now: a cached calibration may have coincided with other work.
-    pub fn error_now(
-        &self,
-        rows: &[RequestNumbers],
-        spec: &PhaseSpec,
-        workers: u32,
-        stop: &Stop,
-        calibrating: &mut dyn FnMut(),
-    ) -> Option<ClientError> {
-        self.now(&self.load(ClientLoad::seen(rows, spec, workers)?), stop, calibrating)
-    }
-
-    /// The load to calibrate; rounded if calibrations are cached.
-    fn load(&self, seen: ClientLoad) -> ClientLoad {
-        if self.file().is_some() { seen.rounded() } else { seen }
+    /// The client's error at a load; `None` if it is switched off or could not be found. An earlier calibration at a similar load is
+    /// used where the mode allows it.
+    pub fn error(&self, load: &ClientLoad, stop: &Stop, calibrating: &mut dyn FnMut()) -> Option<ClientError> {
+        self.earlier(load).or_else(|| self.now(load, stop, calibrating))
     }
 
     /// The cache file, if calibrations are cached.
@@ -92,7 +74,8 @@ impl Calibrator {
         Some(ClientError { source: ClientErrorSource::Cached, ..error })
     }
 
-    fn now(&self, load: &ClientLoad, stop: &Stop, calibrating: &mut dyn FnMut()) -> Option<ClientError> {
+    /// The same, measured now: a cached calibration may have coincided with other work.
+    pub fn now(&self, load: &ClientLoad, stop: &Stop, calibrating: &mut dyn FnMut()) -> Option<ClientError> {
         if matches!(self.mode, Calibration::Off) {
             return None;
         }

@@ -30,7 +30,7 @@ const MAX_VARIATION: f64 = 2.0;
 
 /// The load on the client that a calibration repeats, with its synchronisation between requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct ClientLoad {
+pub(crate) struct ClientLoad {
     pub concurrency: u32,
     /// Text events per second of one stream.
     pub event_rate: f64,

@@ -5,8 +5,8 @@
 use super::tables::MISSING;
 use tokrate_charts::{Column, Table, format};
 use tokrate_meter::run::{Rounds, by_load, missing_figures};
-use tokrate_meter::{Metric, PhaseResult, PhaseSource};
-use tokrate_stats::{Distribution, Level};
+use tokrate_meter::{Metric, PhaseResult};
+use tokrate_stats::Level;
 
 /// A column of the table.
 enum Figure {
@@ -29,7 +29,7 @@ const FIGURES: [Figure; 9] = [
     Figure::Quantile(Metric::Ttft, Level::P50),
     Figure::Quantile(Metric::Ttft, Level::P95),
     Figure::Quantile(Metric::E2e, Level::P50),
-    Figure::Own("each", "tok/s", |rounds| quantile(rounds, |phase| &phase.tpot, Level::P50, |time| 1e3 / time)),
+    Figure::Own("each", "tok/s", |rounds| quantile(rounds, Metric::Tpot, Level::P50, |time| 1e3 / time)),
     Figure::Own("in all", "tok/s", |rounds| rounds.throughput().map(format::number)),
     Figure::Own("--slo kept", "%", |rounds| rounds.goodput_share().map(|share| format::number(100.0 * share))),
 ];
@@ -45,20 +45,9 @@ impl Figure {
     }
 
     fn cell(&self, rounds: &Rounds<'_>) -> Option<String> {
-        match (self, self.times()) {
-            (Figure::Own(_, _, of), _) => of(rounds),
-            (Figure::Quantile(_, level), Some(times)) => quantile(rounds, times, *level, |time| time),
-            (Figure::Quantile(..), None) => None,
-        }
-    }
-
-    fn times(&self) -> Option<fn(&PhaseResult) -> &Distribution> {
         match self {
-            Figure::Quantile(metric, _) => match metric.row().of_phase {
-                PhaseSource::Times(of, _) => Some(of),
-                _ => None,
-            },
-            Figure::Own(..) => None,
+            Figure::Own(_, _, of) => of(rounds),
+            Figure::Quantile(metric, level) => quantile(rounds, *metric, *level, |time| time),
         }
     }
 }
@@ -94,13 +83,8 @@ fn partial(rounds: &Rounds<'_>) -> Vec<String> {
 }
 
 /// A quantile of all rounds together, marked where they are too few to state it.
-fn quantile(
-    rounds: &Rounds<'_>,
-    of: fn(&PhaseResult) -> &Distribution,
-    level: Level,
-    shown: fn(f64) -> f64,
-) -> Option<String> {
-    let pooled = rounds.distribution(of)?;
+fn quantile(rounds: &Rounds<'_>, metric: Metric, level: Level, shown: fn(f64) -> f64) -> Option<String> {
+    let pooled = rounds.times(metric)?;
     let quantile = pooled.quantile(level);
     let mark = if quantile.stated().is_some() { "" } else { "~" };
     Some(format!("{mark}{}", format::number(shown(quantile.nearest_rank()?))))

@@ -36,20 +36,25 @@ impl TargetRun<'_> {
         history::set_requested_tokens(&mut rows, &prompts, &job.bodies.prompts);
         self.record_spending(&rows);
         let server = page.and_then(|page| self.scraper.as_mut()?.report_since(&page, &rows));
+        let client_load = match &self.host {
+            None if !self.stop.is_set() && self.abort_reason.is_none() => {
+                self.calibrator.load(&rows, spec, job.workers)
+            }
+            _ => None,
+        };
         let client_error = match &self.host {
             Some(host) => {
                 let (truth, lateness) = (host.truth(), host.lateness());
                 Some(ground_truth::compare_with_log(ClientErrorSource::Truth, &rows, &job.id_prefix, &truth, &lateness))
             }
-            None if self.stop.is_set() || self.abort_reason.is_some() => None,
-            None => self.calibrator.error_at(&rows, spec, job.workers, self.stop, calibrating),
+            None => client_load.as_ref().and_then(|load| self.calibrator.error(load, self.stop, calibrating)),
         };
         let conditions = conditions(self.config, &self.endpoint, Some(spec));
         let mut result = self.phase_result(spec, &conditions, &output, client_error, &mut rows);
         // A calibration may coincide with other work on the machine, so a figure is invalid only if two of them agree.
-        let by_calibration = |error: &&ClientError| error.client_limited && error.source != ClientErrorSource::Truth;
-        if let Some(first) = result.client_error.as_ref().filter(by_calibration)
-            && let Some(second) = self.calibrator.error_now(&rows, spec, job.workers, self.stop, calibrating)
+        if let (Some(load), Some(first)) =
+            (&client_load, result.client_error.as_ref().filter(|error| error.client_limited))
+            && let Some(second) = self.calibrator.now(load, self.stop, calibrating)
         {
             let both = second.combined_with(first);
             result = self.phase_result(spec, &conditions, &output, Some(both), &mut rows);
