@@ -481,6 +481,7 @@ impl Call {
         self.account.settle(&entry.attempt, lease, AttemptOutcome { number, end, won, failure, retry_after, overhead });
     }
 
+    #[expect(clippy::disallowed_methods, reason = "tokio's timers count from its own instants")]
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(wake_at) = self.race.wake_at() else { return Poll::Pending };
         let now = || self.account.shared.clock.now();
