@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tokrate_core::Span;
-use tokrate_meter::Attempt;
+use tokrate_record::Attempt;
 use tokrate_store::{Grouping, Log, LogConfig, Query, Store};
 
 fn row(n: u64) -> Attempt {

@@ -20,8 +20,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use tokrate_core::Tick;
 use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
-use tokrate_meter::{Record, Status};
 use tokrate_net::{Clock, Route};
+use tokrate_record::{Record, Status};
 
 pub(super) struct TargetRun<'a> {
     pub(super) config: &'a Config,

@@ -24,9 +24,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
-use tokrate_meter::AttemptEnd;
 use tokrate_net::server::{ConnectionTap, WriteSink};
 use tokrate_net::{Limits, Redactor};
+use tokrate_record::AttemptEnd;
 use tokrate_route::{
     Action, AttemptFailure, Blame, BreakerState, CancelReason, Candidate, ExtraReservation, LaneId, Race, Role, blame,
     extra_usd,

@@ -5,7 +5,8 @@ use crate::config::reading::{self, DATA_BYTES_MOST};
 use crate::flags::claim::Flags;
 use anyhow::{Context, Result, anyhow};
 use std::fmt::Write;
-use tokrate_meter::{Claim, Comparison, Meaning, Record, StatedValue};
+use tokrate_judge::{Claim, Comparison, Meaning, StatedValue};
+use tokrate_record::Record;
 
 /// Explains the claim; with a record, holds it against what was measured.
 pub fn run(flags: &Flags) -> Result<Verdict> {

@@ -8,7 +8,7 @@ use super::trust::{DEFAULT_NAME, Found};
 use anyhow::{Context, Result, anyhow};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
-use tokrate_meter::nearest;
+use tokrate_judge::nearest;
 
 /// The whole file.
 #[derive(Deserialize, Debug, Default)]

@@ -6,7 +6,9 @@ use crate::config::reading::{self, DATA_BYTES_MOST};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde::Deserialize;
 use std::path::Path;
-use tokrate_meter::{Comparison, Record, RequestNumbers};
+use tokrate_judge::Comparison;
+use tokrate_meter::RequestNumbers;
+use tokrate_record::Record;
 
 /// One line of `--jsonl`, as far as it is needed to find its phase.
 #[derive(Deserialize)]

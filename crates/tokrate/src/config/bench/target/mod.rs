@@ -16,8 +16,8 @@ use http::{HeaderName, HeaderValue};
 use std::path::PathBuf;
 use tokrate_bench::{Embedded, Remote, Target};
 use tokrate_catalog::{Auth, Kind, Provider, Quirks, TargetName};
-use tokrate_meter::Price;
 use tokrate_net::HttpVersion;
+use tokrate_record::Price;
 use tokrate_sim::{Faults, Law};
 use tokrate_wire::{Dialect, KeyHeader};
 
