@@ -57,6 +57,19 @@ fn a_wal_that_is_removed_while_the_file_is_closed_is_noticed_when_it_is_opened_a
 }
 
 #[test]
+fn rows_in_a_wal_that_is_removed_while_the_file_is_closed_are_missed_though_older_ones_were_checkpointed() {
+    let folder = Folder::new("closed-behind-others");
+    let mut file = WatchedFile::new(folder.log(), None);
+    // More than SQLite leaves in a `-wal`, so that the database has rows of its own.
+    file.append(&rows(1_100)).expect("room");
+    file.append(&rows(5)).expect("room");
+    file.store.take().expect("it is open").abandon();
+    std::fs::remove_file(folder.beside("-wal")).expect("it is there");
+    std::fs::remove_file(folder.beside("-shm")).expect("it is there");
+    assert_eq!(lost(file.open()), Some(5));
+}
+
+#[test]
 fn rows_that_were_carried_over_and_grew_too_old_are_not_missed() {
     let folder = Folder::new("grown-old");
     let mut file = WatchedFile::new(folder.log(), None);
