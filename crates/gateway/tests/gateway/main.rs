@@ -17,6 +17,7 @@ mod lane_errors;
 mod otel;
 mod refusals;
 mod restored_budgets;
+mod routing;
 mod scripted;
 mod serving;
 mod simulated;
