@@ -146,7 +146,6 @@ const TABLE: &[Row] = &[
             "rustix",
             "tracing",
             "tracing-subscriber",
-            "sha2",
             // Only with the feature `jemalloc`, which is on unless it is left out.
             "tikv-jemallocator",
             // Only with the feature `nvml`.
