@@ -111,7 +111,7 @@ impl Scenario {
                 engine_host: None,
                 base: tokrate_net::Target::parse(url)?,
                 model: "sim".to_owned(),
-                headers: Vec::new(),
+                headers: http::HeaderMap::new(),
                 http: self.http,
                 new_connections: false,
                 ca_file: None,
