@@ -9,7 +9,7 @@ use crate::sqlite::CheckpointState;
 use crate::{Sqlite, Store, StoreError};
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;
-use tokrate_meter::Attempt;
+use tokrate_record::Attempt;
 
 /// Busy timeout of one write; after it the rows are held and the write is retried.
 const LOCK_TIMEOUT: Span = Span::from_millis(100);

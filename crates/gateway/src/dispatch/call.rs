@@ -24,9 +24,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
-use tokrate_meter::AttemptEnd;
 use tokrate_net::server::{ConnectionTap, WriteSink};
 use tokrate_net::{Limits, Redactor};
+use tokrate_record::AttemptEnd;
 use tokrate_route::{
     Action, AttemptFailure, Blame, BreakerState, CancelReason, Candidate, ExtraReservation, LaneId, Race, Role, blame,
     extra_usd,
@@ -476,6 +476,7 @@ impl Call {
         self.account.settle(&entry.attempt, lease, AttemptOutcome { number, end, won, failure, retry_after, overhead });
     }
 
+    #[expect(clippy::disallowed_methods, reason = "tokio's timers count from its own instants")]
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(wake_at) = self.race.wake_at() else { return Poll::Pending };
         let now = || self.account.shared.clock.now();

@@ -16,7 +16,7 @@ use tokrate_gateway::{
     BudgetConfig, Config, CurvePoint, Gateway, GatewayError, KeyConfig, KeyLimits, LogSettings, LoserPolicy, Mode,
     Price, TokenLimits, check_budgets, key_hash,
 };
-use tokrate_meter::{Attempt, CostBasis};
+use tokrate_record::{Attempt, CostBasis};
 use tokrate_wire::Dialect;
 
 const CHAT: &[Dialect] = &[Dialect::OpenAiChat];

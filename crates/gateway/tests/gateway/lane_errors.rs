@@ -6,7 +6,7 @@ use crate::scripted::{Script, Scripted, chat_whole, whole};
 use http::{HeaderMap, HeaderValue};
 use std::net::SocketAddr;
 use tokrate_gateway::{Config, LaneConfig, Mode};
-use tokrate_meter::AttemptEnd;
+use tokrate_record::AttemptEnd;
 use tokrate_wire::Dialect;
 
 const CHAT: &[Dialect] = &[Dialect::OpenAiChat];

@@ -2,6 +2,8 @@
 //!
 //! Tests wait for events and never sleep. Invariant: nothing leaves loopback.
 
+#![allow(clippy::disallowed_methods, reason = "deadlines of tests are in real time")]
+
 mod access;
 mod admin;
 mod billing;

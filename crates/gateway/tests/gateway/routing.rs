@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::time::Instant;
 use tokrate_core::Span;
 use tokrate_gateway::{CurvePoint, LaneConfig, Mode, Policy};
-use tokrate_meter::AttemptEnd;
+use tokrate_record::AttemptEnd;
 use tokrate_wire::Dialect;
 
 const PATH: &str = "/v1/chat/completions";

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 use tokrate_core::FailureKind;
 use tokrate_gateway::Mode;
-use tokrate_meter::{AttemptEnd, AttemptRole, CostBasis};
+use tokrate_record::{AttemptEnd, AttemptRole, CostBasis};
 use tokrate_wire::Dialect;
 
 const CHAT: &[Dialect] = &[Dialect::OpenAiChat];

@@ -4,7 +4,7 @@ use super::*;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::sync_channel;
-use tokrate_meter::Attempt;
+use tokrate_record::Attempt;
 
 /// What each look at the clock adds to it. A try looks twice, so that one falls on the very end of three seconds.
 const STEP: Span = Span::from_millis(500);
