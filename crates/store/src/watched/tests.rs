@@ -70,6 +70,21 @@ fn rows_in_a_wal_that_is_removed_while_the_file_is_closed_are_missed_though_olde
 }
 
 #[test]
+fn a_wal_that_is_begun_when_the_file_is_opened_again_belongs_to_it() {
+    let folder = Folder::new("new-wal");
+    let mut file = WatchedFile::new(folder.log(), None);
+    file.append(&rows(5)).expect("room");
+    // Linked elsewhere, so that the next files cannot have the same inodes.
+    for end in ["-wal", "-shm"] {
+        std::fs::hard_link(folder.beside(end), folder.beside(&format!("{end}-kept"))).expect("it is there");
+    }
+    // As after an error: the last connection that closes checkpoints the `-wal` and removes it.
+    file.store = None;
+    assert_eq!(lost(file.open()), None);
+    assert_eq!(lost(file.watch()), None, "nothing was displaced");
+}
+
+#[test]
 fn rows_that_were_carried_over_and_grew_too_old_are_not_missed() {
     let folder = Folder::new("grown-old");
     let mut file = WatchedFile::new(folder.log(), None);
