@@ -5,7 +5,8 @@
 use super::Verdict;
 use super::compare::{held_against, verdict};
 use crate::config::bench::Demands;
-use crate::out::comparison::{self, Sides};
+use crate::out::comparison::Sides;
+use crate::out::comparison_blocks;
 use crate::out::records::read_records;
 use anyhow::{Result, anyhow, ensure};
 use tokrate_meter::Record;
@@ -61,11 +62,12 @@ impl Baseline {
 }
 
 impl Held {
-    /// For the terminal.
-    pub fn text(&self) -> String {
+    /// For the terminal; with `--wide` the whole table.
+    pub fn text(&self, is_wide: bool) -> String {
         let mut text = self.absent.as_ref().map_or_else(String::new, |absent| format!("{absent}\n"));
         for report in &self.reports {
-            text += &format!("\nAgainst the baseline:\n{}", comparison::text(report, Sides::BeforeAfter));
+            let table = comparison_blocks::shown(report, Sides::BeforeAfter, is_wide);
+            text += &format!("\nAgainst the baseline:\n{table}");
         }
         text
     }

@@ -1,6 +1,6 @@
-//! A comparison as a table, in the terminal and in Markdown.
+//! A comparison as one table with a row for each level and metric: in Markdown, in the report, and in the terminal with `--wide`.
 //!
-//! It does not judge. Invariant: every row says what was seen, how sure it is, and what would have been seen.
+//! Invariant: every row says what was seen, how sure it is, and what would have been seen.
 
 use super::markdown_text::{self, plain};
 use std::collections::BTreeSet;
@@ -26,7 +26,8 @@ impl<'a> Sides<'a> {
         Sides::Targets { a: &against.first, b: &against.target }
     }
 
-    fn heads(self) -> (&'a str, &'a str) {
+    /// The names of both.
+    pub fn heads(self) -> (&'a str, &'a str) {
         match self {
             Sides::BeforeAfter => ("before", "after"),
             Sides::Targets { a, b } => (a, b),
@@ -34,8 +35,8 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// For the terminal.
-pub fn text(report: &CompareReport, sides: Sides<'_>) -> String {
+/// For a wide terminal: the whole table.
+pub fn wide(report: &CompareReport, sides: Sides<'_>) -> String {
     let mut text = String::new();
     for line in differences(report, sides) {
         let _ = writeln!(text, "{line}");
@@ -119,12 +120,15 @@ fn regression_sentence(report: &CompareReport) -> String {
     }
 }
 
-fn differences(report: &CompareReport, sides: Sides<'_>) -> Vec<String> {
+/// Conditions and levels that only one side has.
+pub fn differences(report: &CompareReport, sides: Sides<'_>) -> Vec<String> {
     let named = |name: &str| matches!(sides, Sides::Targets { .. }) && NAMING.contains(&name);
     let unlike = report.unlike.iter().filter(|it| !named(&it.name));
     let unlike = unlike.map(|it| match sides {
-        Sides::BeforeAfter => format!("unlike condition, ignored: {} was {:?}, is {:?}", it.name, it.a, it.b),
-        Sides::Targets { a, b } => format!("unlike condition: {} is {:?} for {a}, {:?} for {b}", it.name, it.a, it.b),
+        Sides::BeforeAfter => format!("different condition, ignored: {} was {:?}, is {:?}", it.name, it.a, it.b),
+        Sides::Targets { a, b } => {
+            format!("different condition: {} is {:?} for {a}, {:?} for {b}", it.name, it.a, it.b)
+        }
     });
     let (a, b) = sides.heads();
     let alone = [(a, &report.only_in_a), (b, &report.only_in_b)];
@@ -180,11 +184,17 @@ fn verdict(row: &CompareRow, sides: Sides<'_>) -> String {
 }
 
 fn value(row: &CompareRow, value: Option<f64>) -> String {
-    let Some(value) = value else { return "-".to_owned() };
-    if row.metric == Metric::FailureShare {
-        return format!("{:.2} %", value * 100.0);
+    let unit = if row.metric == Metric::FailureShare { "%" } else { row.unit.as_str() };
+    if value.is_none() { "-".to_owned() } else { format!("{} {unit}", value_number(row, value)) }
+}
+
+/// A value without its unit; that of a share is per cent.
+pub fn value_number(row: &CompareRow, value: Option<f64>) -> String {
+    match value {
+        None => "-".to_owned(),
+        Some(share) if row.metric == Metric::FailureShare => format!("{:.2}", share * 100.0),
+        Some(value) => tokrate_charts::format::number(value),
     }
-    format!("{} {}", tokrate_charts::format::number(value), row.unit)
 }
 
 fn change(row: &CompareRow) -> String {

@@ -126,8 +126,9 @@ fn validity(phase: &PhaseResult, outputs: &Outputs) -> Case {
     let (failure, skipped) = match (gate, limited) {
         (Some(gate), _) => (Some(gate), None),
         (None, Some(reason)) if outputs.strict => (Some(reason), None),
-        (None, None) if phase.client_error.as_ref().is_none_or(|error| error.moved.is_none()) => {
-            (None, Some("what the client itself adds was not measured".to_owned()))
+        (None, None) if !phase.is_client_error_known() => {
+            let unknown = "what the client itself adds was not measured".to_owned();
+            if outputs.strict { (Some(unknown), None) } else { (None, Some(unknown)) }
         }
         (None, reason) => (None, reason),
     };

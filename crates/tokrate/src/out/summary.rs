@@ -1,18 +1,16 @@
 //! What is printed at the end: warnings first, what the run comes to in a few lines, the levels, the curve.
 
-use super::comparison::{self, Sides};
+use super::comparison::Sides;
 use super::table::wrapped;
-use super::{headline, scorecard, table};
+use super::{comparison_blocks, headline, scorecard, stdout, table};
 use crate::config::bench::Outputs;
 use std::fmt::Write;
 use tokrate_charts::terminal;
 use tokrate_meter::run::missing_figures;
 use tokrate_meter::{AssertionStatus, Comparison, Record, Status};
 
-/// Width of lines when the terminal does not tell its own, and the most that is used of a wide one.
-const WIDTH: usize = 80;
-/// Width that is used of a narrow one at least.
-const WIDTH_LEAST: usize = 40;
+/// Longest line of text: longer ones are hard to read.
+const MAX_WIDTH: usize = 80;
 /// Width of the labels before the lines.
 const LABEL: usize = 10;
 const BOLD: &str = "\u{1b}[1m";
@@ -56,17 +54,17 @@ fn render(text: &mut String, names: &[String], results: &Comparison, outputs: &O
         if records.len() > 1 {
             writeln!(text, "== {name} ==")?;
         }
-        target(text, record, outputs.wide, width())?;
+        target(text, record, outputs.wide, stdout::width(MAX_WIDTH))?;
         if records.len() > 1 {
             writeln!(text)?;
         }
     }
     for against in &results.against_first {
-        let table = comparison::text(&against.report, Sides::of(against));
+        let table = comparison_blocks::shown(&against.report, Sides::of(against), outputs.wide);
         writeln!(text, "{} held against {}:\n{table}", against.target, against.first)?;
     }
     if let Some(card) = &results.scorecard {
-        writeln!(text, "{}", scorecard::text(card))?;
+        writeln!(text, "{}", scorecard::text(card, stdout::width(comparison_blocks::MAX_WIDTH)))?;
     }
     Ok(())
 }
@@ -123,22 +121,13 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
         writeln!(text, "\n{}", terminal::plot(&chart, width, HEIGHT, true))?;
     }
     if !record.assertions.is_empty() {
-        writeln!(text, "\nDemands:")?;
+        writeln!(text, "\nAssertions:")?;
     }
     for outcome in &record.assertions {
         let place = outcome.phase.as_deref().unwrap_or("-");
         writeln!(text, "  {:<18}  {}  ({place}: {})", outcome.status.name(), outcome.assertion, outcome.detail)?;
     }
     Ok(())
-}
-
-/// Columns that may be used.
-fn width() -> usize {
-    #[cfg(unix)]
-    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
-    #[cfg(not(unix))]
-    let columns: Option<usize> = None;
-    columns.filter(|columns| *columns > 0).unwrap_or(WIDTH).clamp(WIDTH_LEAST, WIDTH)
 }
 
 /// The first message of each failure, over all phases.

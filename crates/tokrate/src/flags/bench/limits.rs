@@ -41,7 +41,7 @@ pub struct Limits {
     /// Share of failed requests above which the exit code is 1, such as 5% or 0.05 [default: 1%]
     #[arg(long, allow_negative_numbers = true, value_name = "SHARE", value_parser = share)]
     pub max_failures: Option<f64>,
-    /// Exit with 2 when a figure is not valid by the client's own error
+    /// Exit with 2 when a figure is not valid by the client's own error, or when that error is not known
     #[arg(long)]
     pub strict: bool,
     /// How the client's own error is found: by a run against the embedded engine at the same load, from an earlier one
