@@ -5,12 +5,12 @@
 use super::Verdict;
 use super::compare::{held_against, verdict};
 use crate::config::bench::Demands;
-use crate::out::comparison::Sides;
+use crate::out::comparison::{self, Sides};
 use crate::out::comparison_blocks;
 use crate::out::records::read_records;
 use anyhow::{Result, anyhow, ensure};
 use tokrate_meter::Record;
-use tokrate_meter::compare::{CompareReport, RunSamples};
+use tokrate_meter::compare::{CompareOutcome, CompareReport, RunSamples};
 
 /// The records of a baseline, read before the run.
 pub struct Baseline {
@@ -70,6 +70,13 @@ impl Held {
             text += &format!("\nAgainst the baseline:\n{table}");
         }
         text
+    }
+
+    /// What went wrong, for whoever asked for no table: a line each.
+    pub fn troubles(&self) -> String {
+        let regressions = self.reports.iter().filter(|report| report.outcome != CompareOutcome::NoRegression);
+        let regressions = regressions.map(|report| comparison::sentence(report, Sides::BeforeAfter));
+        self.absent.iter().cloned().chain(regressions).map(|line| format!("tokrate: {line}\n")).collect()
     }
 
     /// What it means for the exit code.

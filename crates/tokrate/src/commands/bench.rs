@@ -52,7 +52,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let all_written = tell(results.finish(&judged, &held.reports), &outputs);
     said?;
     if outputs.quiet {
-        anstream::eprint!("{}", summary::troubles(&names, &judged));
+        anstream::eprint!("{}{}", summary::troubles(&names, &judged), held.troubles());
     }
     if outputs.strict {
         for (name, why) in names.iter().zip(records).filter_map(|(name, record)| Some((name, strict_reason(record)?))) {

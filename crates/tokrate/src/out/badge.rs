@@ -13,11 +13,11 @@ const PADDING: usize = 12;
 /// The whole file; of several targets the first.
 pub fn of(records: &[Record]) -> String {
     let phase = records.first().and_then(|record| record.phases.iter().find(|phase| phase.counts.measured > 0));
-    let (value, colour) = phase.map_or_else(|| ("not measured".to_owned(), "#8a1f1f"), told);
+    let (value, colour) = phase.map_or_else(|| ("not measured".to_owned(), "#8a1f1f"), label);
     svg("tokrate", &value, colour)
 }
 
-fn told(phase: &PhaseResult) -> (String, &'static str) {
+fn label(phase: &PhaseResult) -> (String, &'static str) {
     let speed = phase.output_speed.median.value.or(phase.output_speed.median.descriptive);
     let ttft = phase.ttft.p50.nearest_rank();
     // An answer that was not streamed has neither speed nor TTFT.

@@ -28,34 +28,25 @@ pub fn shown(report: &CompareReport, sides: Sides<'_>, is_wide: bool) -> String 
 
 /// The report for a terminal of this width.
 fn text(report: &CompareReport, sides: Sides<'_>, width: usize) -> String {
-    let mut text = String::new();
-    let mut lines = |line: &str| text.extend(wrapped(line, width).into_iter().map(|line| line + "\n"));
-    for line in differences(report, sides) {
-        lines(&line);
-    }
     let (a, b) = sides.heads();
-    let heads = if a.chars().count().max(b.chars().count()) > MAX_HEAD {
-        lines(&format!("A is {a}, B is {b}."));
-        ["A", "B"]
-    } else {
-        [a, b]
-    };
-    let is_detectable_in_rows = match table_blocks(report, sides, heads, width) {
-        Some((tables, spared)) => {
-            text += &tables;
-            !spared.contains(&DETECTABLE)
+    // Letters take less room than names, and a list needs no columns at all.
+    let is_short = |heads: &[&str; 2]| heads.iter().all(|head| head.chars().count() <= MAX_HEAD);
+    let tables = [[a, b], ["A", "B"]].into_iter().filter(is_short);
+    let tables = tables.into_iter().find_map(|heads| Some((heads, table_blocks(report, sides, heads, width)?)));
+    let named = matches!(sides, Sides::Targets { .. });
+    let (legend, body, is_detectable_in_rows) = match tables {
+        Some((heads, (tables, spared))) => {
+            let legend = (heads != [a, b]).then(|| format!("A is {a}, B is {b}."));
+            (legend, tables, !spared.contains(&DETECTABLE))
         }
-        None => {
-            text += &lists(report, sides, width);
-            true
-        }
+        None => (named.then(|| format!("{a} → {b}")), lists(report, sides, width), true),
     };
-    for note in notes(report, sides, is_detectable_in_rows) {
-        text.extend(wrapped(&note, width).into_iter().map(|line| line + "\n"));
-    }
-    text.push('\n');
-    text.extend(wrapped(&sentence(report, sides), width).into_iter().map(|line| line + "\n"));
-    text
+    let lines = |lines: Vec<String>| -> String {
+        lines.iter().flat_map(|line| wrapped(line, width)).map(|line| line + "\n").collect()
+    };
+    let above: Vec<String> = differences(report, sides).into_iter().chain(legend).collect();
+    let below = lines(notes(report, sides, is_detectable_in_rows));
+    format!("{}{body}{below}\n{}", lines(above), lines(vec![sentence(report, sides)]))
 }
 
 /// The rows of each level, in their order.
@@ -73,12 +64,12 @@ fn levels(report: &CompareReport) -> Vec<(&str, Vec<&CompareRow>)> {
 /// A level and the requests behind it; "at least" where a metric has more than another.
 fn title(level: &str, rows: &[&CompareRow]) -> String {
     let counted = || rows.iter().filter(|row| row.metric.is_time_of_requests() || row.metric == Metric::OutputSpeed);
-    let least = |of: fn(&CompareRow) -> u64| counted().map(|row| of(row)).min();
-    let most = |of: fn(&CompareRow) -> u64| counted().map(|row| of(row)).max();
-    let (n_a, n_b): (fn(&CompareRow) -> u64, fn(&CompareRow) -> u64) = (|row| row.n_a, |row| row.n_b);
-    let Some((a, b)) = least(n_a).zip(least(n_b)) else { return level.to_owned() };
-    let same = Some(a) == most(n_a) && Some(b) == most(n_b);
-    format!("{level} (n = {a} / {b}{})", if same { "" } else { " at least" })
+    let pairs = || counted().map(|row| (row.n_a, row.n_b));
+    let Some((a, b)) = pairs().reduce(|least, next| (least.0.min(next.0), least.1.min(next.1))) else {
+        return level.to_owned();
+    };
+    let is_same = pairs().all(|pair| pair == (a, b));
+    format!("{level} (n = {a} / {b}{})", if is_same { "" } else { " at least" })
 }
 
 /// A table for each level, all with the same columns, and the columns that are left out; `None` where the width is too small for those
@@ -218,7 +209,11 @@ fn unit(row: &CompareRow) -> &'static str {
 
 fn signed(row: &CompareRow, change: f64) -> String {
     let percent = if row.metric == Metric::FailureShare { change * 100.0 } else { (change - 1.0) * 100.0 };
-    format!("{percent:+.1}")
+    if percent.abs() >= 100.0 {
+        return format!("{percent:+.0}");
+    }
+    // Adding 0 takes the sign from a zero.
+    format!("{:+.1}", (percent * 10.0).round() / 10.0 + 0.0)
 }
 
 fn change(row: &CompareRow) -> String {
@@ -238,8 +233,6 @@ mod tests {
     use super::*;
     use tokrate_meter::Record;
     use tokrate_meter::compare::{CompareOptions, RunSamples, compare};
-
-    const WIDTHS: [usize; 3] = [60, 80, 100];
 
     fn shown(sides: Sides<'_>, width: usize) -> String {
         let a = Record::parse(include_str!("testdata/record.json")).expect("a record");
@@ -262,7 +255,7 @@ mod tests {
         let text = shown(Sides::Targets { a: names[0], b: names[1] }, 80);
         let legend = text.split_whitespace().collect::<Vec<&str>>().join(" ");
         assert!(legend.contains(&format!("A is {}, B is {}.", names[0], names[1])), "{text}");
-        for width in WIDTHS {
+        for width in [60, 80, 100] {
             let text = shown(Sides::Targets { a: names[0], b: names[1] }, width);
             let widest = text.lines().map(|line| line.chars().count()).max();
             assert!(widest.is_some_and(|widest| widest <= width), "{widest:?} at {width}\n{text}");

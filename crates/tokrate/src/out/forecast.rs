@@ -1,6 +1,6 @@
-//! What a run will ask for, said before it asks: a line, and the table of `--dry-run`.
+//! The forecast of a run, printed before it starts: a line, and the table of `--dry-run`.
 //!
-//! Invariant: what is not known, bounded or reckoned is said to be so.
+//! Invariant: what is not known, bounded or estimated is marked so.
 
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::Config;
@@ -49,10 +49,10 @@ fn numbers(level: &Level, has_further: bool) -> Vec<String> {
     parts
 }
 
-/// What a number stands on that hangs on an answer which nobody has seen.
+/// What an estimate assumes of answers that nobody has seen yet.
 fn assumption() -> String {
     format!(
-        "reckoned for answers that begin after {} s and come at {:.0} tok/s each; a faster server is asked more",
+        "estimated for answers that begin after {} s and come at {:.0} tok/s each; a faster server is asked more",
         ASSUMED.ttft,
         1.0 / ASSUMED.per_token
     )
@@ -72,7 +72,7 @@ pub fn text(names: &[String], configs: &[Config]) -> String {
     if forecasts.len() > 1 {
         text += &format!("{}\n\n", together(&forecasts));
     }
-    text += "Nothing was sent. Output tokens and dollars are the most that can be used; times that hang on the server's speed are \
+    text += "Nothing was sent. Output tokens and dollars are the most that can be used; times that depend on the server's speed are \
              not known before the first answer (-).\n";
     let levels = || forecasts.iter().flat_map(|forecast| forecast.levels.iter().chain(&forecast.added));
     if levels().any(|level| level.basis != Basis::Exact) {

@@ -150,8 +150,8 @@ fn notes(card: &Scorecard) -> Vec<String> {
         let note = "Speed kept under load takes two concurrencies that all targets were measured at, such as --concurrency 1,10,50.";
         notes.push(note.to_owned());
     }
-    for unlike in &card.unlike {
-        notes.push(format!("Different condition: {} ({}).", unlike.name, unlike.values.join("; ")));
+    for differing in &card.unlike {
+        notes.push(format!("Different condition: {} ({}).", differing.name, differing.values.join("; ")));
     }
     if card.rows.iter().any(|row| row.usd_per_answer.is_some()) {
         notes.push("A completed answer also pays for the warm-up and for those that failed.".to_owned());
@@ -215,4 +215,28 @@ fn money(usd: f64) -> String {
 
 fn ends(measured: &Measured) -> Option<(f64, f64)> {
     measured.low.zip(measured.high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokrate_meter::Record;
+
+    fn card(names: &[&str]) -> Scorecard {
+        let record = Record::parse(include_str!("testdata/record.json")).expect("a record");
+        let named: Vec<(&str, &Record)> = names.iter().map(|name| (*name, &record)).collect();
+        Scorecard::of(&named)
+    }
+
+    #[test]
+    fn a_scorecard_shows_as_many_targets_beside_each_other_as_there_is_room_for() {
+        let three = card(&["vllm/sim", "sglang/sim", "openrouter/meta-llama/llama-3.3-70b-instruct"]);
+        insta::assert_snapshot!("scorecard_60", text(&three, 60));
+        insta::assert_snapshot!("scorecard_100", text(&three, 100));
+        insta::assert_snapshot!("scorecard_80", text(&card(&["vllm/sim", "sglang/sim"]), 80));
+        for width in [60, 80, 100] {
+            let widest = text(&three, width).lines().map(|line| line.chars().count()).max();
+            assert!(widest.is_some_and(|widest| widest <= width), "{widest:?} at {width}");
+        }
+    }
 }

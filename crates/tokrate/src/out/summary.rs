@@ -93,7 +93,9 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
     for (place, warning) in record.warnings.iter().enumerate() {
         writeln!(text, "{}{YELLOW}warning:{RESET} {warning}", if place == 0 { "\n" } else { "" })?;
     }
-    for (place, note) in record.notes.iter().enumerate() {
+    // What a search has found stands in the headline.
+    let found = record.search.as_ref().map(|search| search.sentence.as_str());
+    for (place, note) in record.notes.iter().filter(|note| Some(note.as_str()) != found).enumerate() {
         writeln!(text, "{}note: {note}", if place == 0 { "\n" } else { "" })?;
     }
     for (message, count) in first_messages(record) {
@@ -163,16 +165,16 @@ mod tests {
     }
 
     #[test]
-    fn whoever_wants_no_table_hears_what_went_wrong() {
+    fn without_a_table_what_went_wrong_is_printed() {
         let mut record = Record::parse(include_str!("testdata/record.json")).expect("a record");
         let names = ["sim".to_owned()];
         record.warnings.clear();
-        let told = |record: &Record| troubles(&names, &Comparison::of(vec![record.clone()]));
-        assert_eq!(told(&record), "");
+        let lines = |record: &Record| troubles(&names, &Comparison::of(vec![record.clone()]));
+        assert_eq!(lines(&record), "");
         (record.status, record.reason) = (Status::Failed, Some("401 from the provider".to_owned()));
         record.warnings.push("4 % of the requests failed".to_owned());
         assert_eq!(
-            told(&record),
+            lines(&record),
             "tokrate: sim: failed: 401 from the provider\ntokrate: sim: 4 % of the requests failed\n"
         );
     }

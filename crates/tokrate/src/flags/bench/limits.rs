@@ -1,9 +1,9 @@
-//! Flags of `tokrate bench` that say when to give up. Nothing is resolved or checked here beyond its form.
+//! Flags of `tokrate bench` that say when to stop. Nothing is resolved or checked here beyond its form.
 
 use crate::config::quantity::share;
 use clap::{Args, ValueEnum};
 
-/// When to give up.
+/// When to stop.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
@@ -22,7 +22,7 @@ pub struct Limits {
     /// Begin with the load, without asking an endpoint once before
     #[arg(long)]
     pub no_probe: bool,
-    /// Go on when every request fails, to measure failures themselves [default: a run is given up after 3 refusals of the key or
+    /// Go on when every request fails, to measure failures themselves [default: a run is aborted after 3 refusals of the key or
     /// path in a row, or 20 other failures beside those in flight; 4 of requests that nobody answers]
     #[arg(long)]
     pub keep_going: bool,
