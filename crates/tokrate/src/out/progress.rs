@@ -21,7 +21,7 @@ const COLUMNS: usize = 80;
 const COLUMNS_WITH_BAR: usize = 90;
 /// Columns of the bar.
 const BAR: usize = 12;
-/// A wait that a provider asks for is told without a terminal too, if it is longer than this.
+/// A wait that a provider asks for is printed without a terminal too, if it is longer than this.
 const WAIT_TOLD: Span = Span::from_secs(5);
 
 /// The display of the phase that runs.
