@@ -37,14 +37,14 @@ fn main() -> ExitCode {
     match outcome {
         Ok(verdict) => verdict.exit_code(),
         Err(error) => {
-            anstream::eprintln!("tokrate: failed to {}", told(&error));
+            anstream::eprintln!("tokrate: failed to {}", error_text(&error));
             commands::Verdict::NotMeasured.exit_code()
         }
     }
 }
 
 /// An error with its causes. Many messages hold their cause already; it is not said twice.
-fn told(error: &anyhow::Error) -> String {
+fn error_text(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |text, cause| match cause.to_string() {
         cause if text.is_empty() => cause,
         cause if text.contains(&cause) => text,

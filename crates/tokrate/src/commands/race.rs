@@ -1,4 +1,4 @@
-//! `tokrate race`: several lanes asked the same at once, side by side in the terminal.
+//! `tokrate race`: the same request to several lanes at once, side by side in the terminal.
 
 use super::Verdict;
 use super::gateway::start_locals;
@@ -11,8 +11,8 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 use tokrate_gateway::LaneComparison;
 
-/// Columns of a terminal that does not say how many it has.
-const WIDTH_USUAL: usize = 80;
+/// Columns of a terminal whose width is unknown.
+const DEFAULT_WIDTH: usize = 80;
 /// How often the picture moves.
 const REFRESH: Duration = Duration::from_millis(100);
 
@@ -55,5 +55,5 @@ fn terminal_width() -> usize {
     {
         return usize::from(size.ws_col);
     }
-    WIDTH_USUAL
+    DEFAULT_WIDTH
 }

@@ -1,6 +1,6 @@
 //! `tokrate trust`: shows what the settings file of a folder would do, and records that its user trusts it.
 //!
-//! It does not run or fetch anything that the file names. Invariant: what was shown is what is trusted, to the byte.
+//! Nothing that the file names is run or fetched. Invariant: what was shown is what is trusted, to the byte.
 
 use super::Verdict;
 use crate::config::environment::data_folder;
@@ -21,8 +21,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     if flags.remove {
         let path = place(&flags.file)?;
         let was = TrustStore::open(data_folder().as_deref())?.remove(&path)?;
-        let said = if was { "is trusted no more" } else { "was not trusted" };
-        anstream::println!("{} {said}", path.display());
+        let outcome = if was { "is trusted no more" } else { "was not trusted" };
+        anstream::println!("{} {outcome}", path.display());
         return Ok(Verdict::Good);
     }
     let found = SettingsFile::read(&flags.file)?;

@@ -1,5 +1,5 @@
 //! The personas file of `tokrate sim --personas`: several virtual providers, each a table. Unknown keys are refused, and
-//! whatever is wrong is told with its line and column.
+//! errors name line and column.
 
 mod rows;
 

@@ -94,7 +94,7 @@ impl EditFile {
                     replace(place, &original, merged.text.as_bytes()).map_err(failed)?;
                 }
                 Ok(ToolResult {
-                    text: told(&real, arguments.path, &original, &merged, by),
+                    text: result_text(&real, arguments.path, &original, &merged, by),
                     word: by.name(),
                     is_error: false,
                 })
@@ -104,7 +104,7 @@ impl EditFile {
 }
 
 /// The diff, or that there is none.
-fn told(real: &Path, path: &str, original: &[u8], merged: &Merged, by: MergedBy) -> String {
+fn result_text(real: &Path, path: &str, original: &[u8], merged: &Merged, by: MergedBy) -> String {
     let diff = diff(Path::new(path), original, &merged.text);
     match (diff.is_empty(), by) {
         (true, _) => format!("{}: {}; the file already is as the edit wants it\n", real.display(), edits_named(&[])),

@@ -10,7 +10,7 @@ use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfi
 pub use tokrate_gateway::{format_mode, format_policy};
 use tokrate_targets::KeyReference;
 
-/// Names of what the best lane can be, the usual first.
+/// Names of what the best lane can be, the default first.
 pub(in crate::config) const OBJECTIVES: [&str; 9] = [
     "completion",
     "own-completion",
@@ -22,8 +22,8 @@ pub(in crate::config) const OBJECTIVES: [&str; 9] = [
     "lowest-latency",
     "fixed",
 ];
-/// Attempts of a call at most, if nothing else is said.
-pub(in crate::config) const ATTEMPTS: usize = 3;
+/// Attempts of a call at most by default.
+pub(in crate::config) const DEFAULT_ATTEMPTS: usize = 3;
 
 /// The aliases of a file.
 pub fn aliases(row: &GatewayRow, lanes: &[LaneConfig]) -> Result<Vec<AliasConfig>> {
@@ -56,7 +56,7 @@ fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig
         min_speed: row.speed_least,
         usd_per_second: row.usd_per_second,
     };
-    let max_attempts = row.attempts.unwrap_or(ATTEMPTS);
+    let max_attempts = row.attempts.unwrap_or(DEFAULT_ATTEMPTS);
     ensure!((1..=16).contains(&max_attempts), "`attempts` is a number from 1 to 16");
     Ok(AliasConfig {
         name: name.to_owned(),
@@ -78,7 +78,7 @@ fn span(key: &str, text: &str) -> Result<Span> {
     quantity::span(text).map_err(|error| anyhow!("read `{key}`: {error:#}"))
 }
 
-/// A mode by its name; the usual one without.
+/// A mode by its name; the default one without.
 pub fn mode(name: Option<&str>) -> Result<Mode> {
     let Some(name) = name else { return Ok(Mode::default()) };
     tokrate_gateway::parse_mode(name).with_context(|| format!("`mode` is off, hedge, race or race=N, not `{name}`"))
