@@ -76,7 +76,7 @@ impl BaselineResult {
     /// When the baseline cannot be compared with the run.
     pub fn verdict(self) -> Result<Verdict> {
         match self.failed {
-            // The error says what could not be done to "the two".
+            // The error speaks of "the two" records.
             Some(error) => Err(anyhow!("{}", error.to_string().replacen("the two", "the run and its baseline", 1))),
             None => Ok(self.reports.iter().map(verdict).max().unwrap_or(Verdict::Good)),
         }

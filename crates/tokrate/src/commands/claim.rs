@@ -1,4 +1,4 @@
-//! `tokrate claim`: what a stated speed can mean, and what has to be asked before it means anything.
+//! `tokrate claim`: what a stated speed can mean, and which questions have to be answered before it means anything.
 
 use super::Verdict;
 use crate::flags::claim::Flags;
@@ -68,7 +68,7 @@ fn speed(text: &mut String, stated: &StatedValue) -> std::fmt::Result {
     writeln!(text)
 }
 
-/// What was said, what was not understood, and what is missing.
+/// The conditions that were stated, what was not understood, and what is missing.
 fn conditions(text: &mut String, claim: &Claim) -> std::fmt::Result {
     if !claim.conditions.is_empty() {
         writeln!(text, "Said:")?;

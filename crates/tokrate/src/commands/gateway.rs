@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let mut resolved = resolve(flags)?;
     if flags.check {
-        anstream::print!("{}", check_shown(&resolved.effective));
+        anstream::print!("{}", check_text(&resolved.effective));
         let warnings = check_budgets(&resolved.config)?.into_iter();
         let unresolved = unresolved_blocking(&resolved.config)?.into_iter();
         for warning in warnings.chain(unresolved.map(|lane| format!("{UNRESOLVED}: {lane}"))) {
@@ -42,7 +42,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let gateway = Gateway::start(resolved.config.clone(), Admin::new)?;
     let warnings = check_budgets(&resolved.config)?;
     wait(&stop, &gateway, flags, || {
-        anstream::print!("{}", serving_shown(&resolved, &gateway));
+        anstream::print!("{}", serving_text(&resolved, &gateway));
         warn_of_budgets(&warnings);
         warn(&gateway.unresolved());
     })?;
@@ -82,7 +82,7 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags, serving: impl FnOn
         .build()
         .context("watch over the gateway: no runtime could be started")?;
     runtime.block_on(async {
-        // From here on SIGHUP is heard; before, it would end the process, and whoever reads the next lines may send one.
+        // From here on SIGHUP is caught; before, it would end the process, and a reader of the next lines may send one.
         let mut hangups = Hangups::new()?;
         serving();
         let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -104,7 +104,7 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags, serving: impl FnOn
             match reload(gateway, flags) {
                 Ok((message, config)) => {
                     anstream::println!("{message}");
-                    // The log is the one of the start, whatever the file says now: that was checked.
+                    // The log stays the one of the start, whatever the file names now; it was checked then.
                     warn_of_budgets(&check_budgets(&config).unwrap_or_default());
                     warn(&gateway.unresolved());
                 }
@@ -199,23 +199,23 @@ fn local_endpoints(address: SocketAddr, only_chat: bool) -> Result<Vec<EndpointC
 }
 
 /// The effective configuration, a line a value.
-fn check_shown(shown: &[EffectiveValue]) -> String {
+fn check_text(shown: &[EffectiveValue]) -> String {
     let width = |of: fn(&EffectiveValue) -> usize| shown.iter().map(of).max().unwrap_or(0);
     let key_width = width(|row| row.key.len());
     let mut text = String::new();
     for row in shown {
-        // A string takes everything.
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "{:key_width$}  {}   ({})", row.key, row.value, row.origin);
     }
     text
 }
 
-/// Where the gateway is, and what can be asked of it.
-fn serving_shown(resolved: &Resolved, gateway: &RunningGateway) -> String {
+/// Where the gateway is, and how it is called.
+fn serving_text(resolved: &Resolved, gateway: &RunningGateway) -> String {
     let Config { lanes, aliases, keys, log, otel, .. } = &resolved.config;
     let address = gateway.address();
     let mut text = String::new();
-    // A string takes everything.
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "serving {} lanes at http://{address}/v1 (Ctrl-C ends)", lanes.len());
     if resolved.is_trial {
         let _ = writeln!(

@@ -16,7 +16,7 @@ const DEFAULT_WIDTH: usize = 80;
 /// How often the picture moves.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Asks, shows, and says who won. Exit code 1 if no lane answered.
+/// Sends the request, shows the progress, and prints the result. Exit code 1 if no lane answered.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     ensure!(!flags.prompt.trim().is_empty(), "read the prompt: it is empty");
     ensure!(flags.output_tokens > 0, "read --output-tokens: an answer has at least one");

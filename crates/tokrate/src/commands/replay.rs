@@ -56,10 +56,10 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         .into_iter()
         .map(|(alias, rows)| replay(alias, &rows, &flags.lanes, policy, mode))
         .collect::<Result<Vec<_>>>()?;
-    print(flags, &query, &shown(&policy, mode), &replayed)
+    print(flags, &query, &policy_text(&policy, mode), &replayed)
 }
 
-fn shown(policy: &Policy, mode: Mode) -> String {
+fn policy_text(policy: &Policy, mode: Mode) -> String {
     match mode {
         Mode::Off => format_policy(policy),
         mode => format!("{}, {}", format_policy(policy), format_mode(mode)),

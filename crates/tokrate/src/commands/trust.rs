@@ -29,7 +29,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     // What is not understood would be refused anyway, and could not be shown.
     File::parse(&flags.file, &found.text)?;
     let needing = found.sensitive_settings()?;
-    anstream::print!("{}", shown(&found, &needing));
+    anstream::print!("{}", review_text(&found, &needing));
     if !needing.is_empty() {
         TrustStore::open(data_folder().as_deref())?.add(&found)?;
         anstream::println!("trusted as it is now; after a change it has to be trusted again");
@@ -38,7 +38,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 }
 
 /// What the file would do, a line a setting.
-fn shown(found: &SettingsFile, needing: &[SensitiveSetting]) -> String {
+fn review_text(found: &SettingsFile, needing: &[SensitiveSetting]) -> String {
     let path = found.path().display();
     if needing.is_empty() {
         return format!("{path} names no address, key, command or file: it needs no trust\n");

@@ -1,6 +1,6 @@
 //! Cases from lines of JSON, merged on all cores; one result a line, in the order of the cases.
 //!
-//! It does not hold the file: lines are read as results are written. Invariant: every line that is not blank has
+//! The file is not held in memory: lines are read as results are written. Invariant: every line that is not blank has
 //! exactly one result, and a line that is broken costs only itself.
 
 mod window;
@@ -113,7 +113,7 @@ fn merge_all(input: impl BufRead + Send, output: impl Write, merger: &Merger, th
         }
         drop(done);
         let written = write_all(&results, BufWriter::with_capacity(1 << 16, output), window);
-        // The reader may wait for results that nobody takes any more.
+        // The reader may wait for results that are not read any more.
         window.close();
         let read = reader.join().expect("reading does not panic");
         let counts = written.context("write the results")?;

@@ -24,7 +24,7 @@ use tokrate_targets::reading::{bytes_from, bytes_of};
 /// More of a file is not read (bytes): the engine's own limit.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Does what was asked for; the flags allow one of these.
+/// Runs the mode that was chosen; the flags allow one of them.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     if let Some(address) = &flags.serve {
         return serve::run(config::host(flags, address)?);
@@ -67,7 +67,7 @@ pub fn read_file(path: &Path) -> Result<Result<Vec<u8>, Refusal>> {
     Ok(Ok(bytes_of(path, MAX_FILE_BYTES).with_context(reading)?))
 }
 
-/// The same of a place, and what the system says of the file.
+/// The same of a place, with the file's metadata.
 pub fn read_place(place: &Place) -> Result<Result<(Vec<u8>, Metadata), Refusal>> {
     let read = place.read(MAX_FILE_BYTES).with_context(|| format!("read {}", place.path().display()))?;
     let (bytes, metadata) = read;

@@ -1,6 +1,6 @@
 //! A patch of several files (V4A): all of them are changed, or none.
 //!
-//! It does not touch a file outside of the root. Invariant: nothing is written before every file has merged; what fails
+//! No file outside of the root is touched. Invariant: nothing is written before every file has merged; what fails
 //! while it is written is undone.
 
 use super::confine::Roots;

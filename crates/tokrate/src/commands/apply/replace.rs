@@ -31,7 +31,7 @@ pub enum Step {
     Moved,
 }
 
-/// Who is told of steps; an error ends the work there.
+/// Called after each step; an error ends the work there.
 pub type Watch<'w> = &'w dyn Fn(Step) -> io::Result<()>;
 
 /// A change that is prepared: its text is on the disk, under another name.

@@ -1,6 +1,6 @@
 //! `tokrate mcp`: the merge engine as a server of the Model Context Protocol on standard input and output.
 //!
-//! It does not edit outside of its roots. Invariant: standard output carries messages of the protocol and nothing else;
+//! No file outside of its roots is edited. Invariant: standard output carries messages of the protocol and nothing else;
 //! every request that was not cancelled is answered once.
 
 mod tool;

@@ -22,7 +22,7 @@ pub struct EditFile {
     pub merger: Merger,
 }
 
-/// What a call says.
+/// Arguments of a call.
 struct Arguments<'a> {
     path: &'a str,
     code_edit: &'a str,
@@ -66,7 +66,7 @@ impl Tool for EditFile {
 }
 
 impl EditFile {
-    /// Edits, or says in some lines why not.
+    /// Edits; an error is the reason in a few lines.
     fn edit(&self, arguments: &Arguments<'_>, cancelled: &dyn Fn() -> bool) -> Result<ToolResult, String> {
         let bare = |refusal: Refusal| refusal.text(b"");
         let failed = |error: anyhow::Error| {

@@ -138,7 +138,7 @@ impl Cost {
 }
 
 /// The price that the costs follow, by least squares; none if they follow none, or if prompts and answers always stand in the
-/// same proportion, so that one cannot be told from the other.
+/// same proportion, so that the two prices cannot be separated.
 fn price(costs: &[Cost]) -> LaneConfig {
     let sum = |of: fn(&Cost) -> f64| costs.iter().map(of).sum::<f64>();
     let spent = sum(|cost| cost.usd * cost.usd);

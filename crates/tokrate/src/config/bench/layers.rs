@@ -24,7 +24,7 @@ impl Layers {
         Ok(layers)
     }
 
-    /// Says of an error about a flag that nobody typed which key it came from.
+    /// Adds to an error about a flag that was not typed the key of the file that set it.
     pub fn with_origin(&self, error: anyhow::Error, file: &File) -> anyhow::Error {
         let text = format!("{error:#}");
         let names = |flag: &&&str| {

@@ -14,16 +14,16 @@ use tokrate_core::{RequestsPerSecond, Span};
 const DEFAULT_SWEEP: [u32; 4] = [1, 10, 25, 50];
 /// The same of a provider that is paid by tokens: about a hundred requests instead of four hundred.
 const PAID_SWEEP: [u32; 4] = [1, 2, 4, 8];
-/// Time per level against the embedded engine when nothing else is asked for.
+/// Time per level against the embedded engine by default.
 const EMBEDDED_LEVEL: Span = Span::from_secs(8);
-/// Time of an open loop and of a ramp when nothing else is asked for.
+/// Time of an open loop and of a ramp by default.
 const OPEN_LEVEL: Span = Span::from_secs(30);
 const DEFAULT_IN_FLIGHT_LIMIT: u32 = 4096;
 const DEFAULT_TURNS: u32 = 5;
 /// More requests in flight than any machine that runs this carries.
 const MAX_CONCURRENCY: u32 = 100_000;
 
-/// What holds for every level.
+/// Settings of every level.
 struct Common {
     duration: Option<Span>,
     requests: Option<u64>,
@@ -100,7 +100,7 @@ fn searched(spec: PhaseSpec, flags: &flags::Load) -> PhaseSpec {
     PhaseSpec { extent: Extent::Requests(flags.requests.unwrap_or(1)), ..spec }
 }
 
-/// Refuses what says something about a load that was not asked for.
+/// Refuses options of a load that was not chosen.
 fn check_fits(flags: &flags::Load) -> Result<()> {
     let spaced = flags.rate.is_some() || flags.ramp_rate.is_some() || flags.search == Some(flags::Axis::Rate);
     ensure!(

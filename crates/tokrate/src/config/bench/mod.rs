@@ -29,7 +29,7 @@ use tokrate_bench::{Config, Target};
 const MAX_ROUNDS: u32 = 1000;
 
 /// Resolves flags, environment and settings file.
-/// Several targets give a configuration each; all of them are alike but for what the target itself asks for.
+/// Several targets give a configuration each; they differ only in what depends on the target.
 pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<(Vec<Config>, Outputs)> {
     let layers = layers::Layers::of(flags, file)?;
     resolve_flags(&layers.flags, environment, file).map_err(|error| layers.with_origin(error, file))
@@ -108,12 +108,12 @@ fn config(
     Ok(config)
 }
 
-/// What a request costs somebody: how many are sent where nobody said how many follows from it.
+/// What a request costs; the default number of requests depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cost {
     /// An engine within this process.
     Nothing,
-    /// A server of the user's, as far as can be told.
+    /// Probably a server of the user's: no price is known.
     Time,
     /// A provider that is paid by tokens.
     Money,

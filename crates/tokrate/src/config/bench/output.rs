@@ -40,7 +40,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Every file that is asked for, with what it is called.
+    /// Every file that is written, with its name in messages.
     pub fn files(&self) -> impl Iterator<Item = (&'static str, &std::path::Path)> {
         let all = [
             ("record", &self.json),

@@ -37,12 +37,12 @@ fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig
     let place = |wanted: &String| {
         lanes.iter().position(|lane| lane.name == *wanted).with_context(|| {
             let known: Vec<&str> = lanes.iter().map(|lane| lane.name.as_str()).collect();
-            format!("there is no lane `{wanted}`; there are {}", listed(&known))
+            format!("there is no lane `{wanted}`; there are {}", joined(&known))
         })
     };
     let places = row.lanes.iter().map(place).collect::<Result<Vec<_>>>()?;
     let mode = mode(row.mode.as_deref())?;
-    // Who asks for a race of k wants k - 1 extra attempts in every call.
+    // A race of k lanes makes k - 1 extra attempts in every call.
     let usual_share = match mode {
         Mode::Race { lanes } => lanes.saturating_sub(1) as f64,
         Mode::Off | Mode::Hedge => 0.1,
@@ -121,7 +121,7 @@ pub fn policy(words: &PolicyWords<'_>) -> Result<Policy> {
         "fixed" => Policy::Fixed,
         other => {
             let [first @ .., last] = &OBJECTIVES;
-            bail!("`{other}` is no policy; there are {} and {last}", listed(first))
+            bail!("`{other}` is no policy; there are {} and {last}", joined(first))
         }
     };
     belongs("ttft_most", words.max_ttft.is_some(), "cheapest")?;
@@ -166,6 +166,6 @@ fn hash_of(hex: &str) -> Result<[u8; 32]> {
 
 /// Not inlined: see `names.rs` of meter.
 #[inline(never)]
-fn listed(names: &[&str]) -> String {
+fn joined(names: &[&str]) -> String {
     names.join(", ")
 }

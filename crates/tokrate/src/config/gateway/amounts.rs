@@ -72,7 +72,7 @@ impl TryFrom<f64> for Budget {
 mod tests {
     use crate::config::file::File;
 
-    /// What is said of a value.
+    /// The error of a value.
     fn refused(row: &str, value: &str) -> String {
         let text = format!("[gateway]\n\n[gateway.{row}]\n{value}\n");
         match toml::from_str::<File>(&text) {

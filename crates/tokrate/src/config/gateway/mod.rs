@@ -22,7 +22,7 @@ use tokrate_gateway::{Config, DEFAULT_SEED, LaneConfig, LimitsConfig, LogSetting
 use tokrate_net::{ClientConfig, HttpVersion};
 use tokrate_targets::KeyReference;
 
-/// The origin of what nobody set.
+/// The origin of a value that was not set.
 const DEFAULT: &str = "default";
 const DEFAULT_LISTEN: &str = "127.0.0.1:8411";
 const DEFAULT_ADMIN: &str = "127.0.0.1:8412";

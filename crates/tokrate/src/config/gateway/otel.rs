@@ -23,7 +23,7 @@ const HEADERS_VARIABLE: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 const RESOURCE_VARIABLE: &str = "OTEL_RESOURCE_ATTRIBUTES";
 const NAME_VARIABLE: &str = "OTEL_SERVICE_NAME";
 
-/// The export, if the table or the variable of the endpoint asks for one.
+/// The export, if the table or the variable of the endpoint is set.
 pub fn otel(
     row: Option<&OtelRow>,
     variables: Variables<'_>,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_or_the_variable_of_the_endpoint_asks_for_an_export() {
+    fn the_table_or_the_variable_of_the_endpoint_switches_the_export_on() {
         let variable = |name: &str| (name == ENDPOINT_VARIABLE).then(|| "http://collector:4318".to_owned());
         assert!(otel(Some(&OtelRow::default()), &|_| None, &mut effective()).expect("a table").is_some());
         assert!(otel(None, &variable, &mut effective()).expect("a variable").is_some());

@@ -1,4 +1,4 @@
-//! From the flags of `tokrate log` to what is asked of the log.
+//! From the flags of `tokrate log` to a query of the log.
 
 mod moment;
 
@@ -18,20 +18,20 @@ const DEFAULT_SINCE: &str = "24h";
 /// More calls than anyone reads.
 const MAX_CALLS: usize = 10_000;
 
-/// What is asked of which log.
+/// A query, its log and its output.
 #[derive(Debug)]
 pub struct Config {
     /// The database file.
     pub path: PathBuf,
     /// The rows.
     pub query: Query,
-    /// What becomes of them.
+    /// How they are shown.
     pub view: View,
     /// JSON instead of tables.
     pub json: bool,
 }
 
-/// What becomes of the rows.
+/// How rows are shown.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum View {
     /// Groups with their numbers.

@@ -42,7 +42,7 @@ pub fn page(schema: &Value) -> String {
     }
     text.push_str("\n## What needs no trust\n\nA file with none but these counts in any folder.\n\n");
     for key in HARMLESS {
-        // A string takes everything.
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "- `{}`", key.replace('*', "NAME"));
     }
     text
@@ -57,7 +57,7 @@ fn section(text: &mut String, name: &str, table: &Value, depth: usize) {
             None => return,
         },
     };
-    // A string takes everything.
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "\n{} `[{name}]`\n\n{}.\n", "#".repeat(depth), description(table));
     let needed = |key: &str| {
         let holder = if table["required"].is_array() { table } else { &table["additionalProperties"] };

@@ -14,7 +14,7 @@ fn docs(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
 }
 
-/// Compares a file of `docs` with what the code makes, or writes it if that is asked for.
+/// Compares a file of `docs` with what the code makes, or writes it if `TOKRATE_WRITE_DOCS` is set.
 fn check(name: &str, made: &str) {
     if std::env::var_os("TOKRATE_WRITE_DOCS").is_some() {
         std::fs::write(docs(name), made).expect("docs can be written");

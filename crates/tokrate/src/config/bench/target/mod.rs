@@ -170,7 +170,7 @@ fn embedded() -> Target {
     Target::Embedded(Box::new(Embedded { law, faults: Faults::default() }))
 }
 
-/// A target by its source and model; without a model the endpoint is asked for its only one.
+/// A target by its source and model; without a model the endpoint's only one is looked up.
 fn remote_target(
     source: TargetSource<'_>,
     model: Option<String>,
