@@ -7,7 +7,7 @@ use crate::prompts::PromptSource;
 use crate::schedule::ScheduleMode;
 use std::path::PathBuf;
 use tokrate_core::Span;
-use tokrate_meter::Slo;
+use tokrate_judge::Slo;
 use tokrate_sim::{Faults, Law};
 
 /// Everything that a run depends on.
@@ -85,11 +85,11 @@ pub struct Remote {
     /// Wire dialect.
     pub dialect: tokrate_wire::Dialect,
     /// What it charges for the model, if that is known.
-    pub price: Option<tokrate_meter::Price>,
+    pub price: Option<tokrate_record::Price>,
     /// The server's metrics page, if it is to be read.
     pub server_metrics: Option<ServerMetrics>,
     /// The machine that the engine runs on, if it is this one.
-    pub engine_host: Option<tokrate_meter::EngineHost>,
+    pub engine_host: Option<tokrate_record::EngineHost>,
     /// Base URL; the dialect's path is appended.
     pub base: tokrate_net::Target,
     /// Model as the endpoint knows it.

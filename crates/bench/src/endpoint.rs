@@ -8,8 +8,8 @@ use crate::plan::{Load, PhaseSpec};
 use http::HeaderMap;
 use tokrate_core::Conditions;
 use tokrate_host::RunningHost;
-use tokrate_meter::Price;
 use tokrate_net::{ClientConfig, HttpVersion};
+use tokrate_record::Price;
 use tokrate_tokens::Encoding;
 use tokrate_wire::Dialect;
 

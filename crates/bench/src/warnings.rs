@@ -5,7 +5,7 @@
 use crate::config::Target;
 use crate::prompts::PromptSource;
 use tokrate_charts::format;
-use tokrate_meter::{PhaseResult, Suspicion};
+use tokrate_record::{PhaseResult, Suspicion};
 
 /// A sentence about one level.
 struct LevelSentence {

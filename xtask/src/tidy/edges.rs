@@ -18,7 +18,10 @@ const TABLE: &[Row] = &[
     Row { name: "tokens", internal: &[], external: &[] },
     Row { name: "wire", internal: &["core"], external: &["serde", "serde_json", "memchr"] },
     Row { name: "stats", internal: &["core"], external: &["serde", "schemars"] },
-    Row { name: "meter", internal: &["core", "stats", "tokens"], external: &["serde", "serde_json"] },
+    // schemars with the feature `schema` only, here and in record.
+    Row { name: "meter", internal: &["core", "stats", "tokens"], external: &["serde", "serde_json", "schemars"] },
+    Row { name: "record", internal: &["core", "stats", "meter"], external: &["serde", "serde_json", "schemars"] },
+    Row { name: "judge", internal: &["core", "stats", "meter", "record"], external: &["serde", "serde_json"] },
     Row { name: "charts", internal: &["core"], external: &[] },
     // Its build script reads the rows; the crate itself depends on nothing.
     Row { name: "catalog", internal: &[], external: &["serde", "toml"] },
@@ -94,20 +97,26 @@ const TABLE: &[Row] = &[
         external: &["anyhow", "http", "rustix", "serde_json", "sha2", "tokio", "toml"],
     },
     Row { name: "route", internal: &["core"], external: &[] },
-    Row { name: "store", internal: &["core", "stats", "meter"], external: &["rusqlite", "serde_json", "thiserror"] },
+    Row {
+        name: "store",
+        internal: &["core", "stats", "meter", "record"],
+        external: &["rusqlite", "serde_json", "thiserror"],
+    },
     Row {
         name: "gateway",
-        internal: &["core", "tokens", "wire", "meter", "route", "net", "probe", "store"],
+        internal: &["core", "tokens", "wire", "meter", "record", "route", "net", "probe", "store"],
         external: &["tokio", "bytes", "http", "http-body", "serde", "serde_json", "sha2", "thiserror", "tracing"],
     },
     Row {
         name: "admin",
-        internal: &["core", "meter", "charts", "route", "net", "store", "gateway"],
+        internal: &["core", "record", "charts", "route", "net", "store", "gateway"],
         external: &["tokio", "base64", "bytes", "http", "http-body", "prometheus-client", "serde_json", "sha2"],
     },
     Row {
         name: "bench",
-        internal: &["core", "tokens", "wire", "stats", "meter", "charts", "sim", "net", "probe", "host"],
+        internal: &[
+            "core", "tokens", "wire", "stats", "meter", "record", "judge", "charts", "sim", "net", "probe", "host",
+        ],
         external: &["tokio", "bytes", "http", "serde", "serde_json", "thiserror"],
     },
     Row {
@@ -118,6 +127,8 @@ const TABLE: &[Row] = &[
             "wire",
             "stats",
             "meter",
+            "record",
+            "judge",
             "charts",
             "catalog",
             "apply",
@@ -154,7 +165,9 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "dst",
-        internal: &["core", "tokens", "wire", "stats", "meter", "sim", "net", "route", "store", "bench", "gateway"],
+        internal: &[
+            "core", "tokens", "wire", "stats", "meter", "record", "sim", "net", "route", "store", "bench", "gateway",
+        ],
         external: &["http", "tokio"],
     },
     Row {
@@ -164,6 +177,8 @@ const TABLE: &[Row] = &[
             "tokens",
             "wire",
             "meter",
+            "record",
+            "judge",
             "catalog",
             "apply",
             "net",
@@ -188,7 +203,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "lab",
-        internal: &["apply", "core", "meter", "sim", "store"],
+        internal: &["apply", "core", "record", "sim", "store"],
         external: &["xtask", "serde_json", "anyhow", "rustix", "memchr", "nix", "imara-diff"],
     },
     Row { name: "xtask", internal: &[], external: &["serde_json", "anyhow", "toml"] },

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a seed gives the same scenario on every machine; how the machine copes with it differs.
 
+#![allow(clippy::disallowed_methods, reason = "measures real time")]
+
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

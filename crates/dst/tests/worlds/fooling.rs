@@ -1,7 +1,7 @@
 //! A kept sample of honest and cheating engines. The table of docs/method.md is made by `examples/fooling.rs`.
 
 use tokrate_dst::fooling::{CHEATS, cheating, honest, signs};
-use tokrate_meter::SuspicionKind;
+use tokrate_record::SuspicionKind;
 
 #[test]
 fn honest_engines_raise_no_alarm() {

@@ -8,8 +8,9 @@ use crate::config::bench::Requirements;
 use crate::out::comparison::{self, Sides};
 use crate::out::records::read_records;
 use anyhow::{Result, anyhow, ensure};
-use tokrate_meter::Record;
-use tokrate_meter::compare::{CompareReport, RunSamples};
+use tokrate_judge::compare::CompareReport;
+use tokrate_record::Record;
+use tokrate_record::RunSamples;
 
 /// The records of a baseline, read before the run.
 pub struct Baseline {

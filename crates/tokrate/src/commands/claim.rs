@@ -4,7 +4,8 @@ use super::Verdict;
 use crate::flags::claim::Flags;
 use anyhow::{Context, Result, anyhow};
 use std::fmt::Write;
-use tokrate_meter::{Claim, Comparison, Meaning, Record, StatedValue};
+use tokrate_judge::{Claim, Comparison, Meaning, StatedValue};
+use tokrate_record::Record;
 use tokrate_targets::reading::{self, MAX_DATA_BYTES};
 
 /// Explains the claim; with a record, holds it against what was measured.

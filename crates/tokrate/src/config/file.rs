@@ -6,7 +6,7 @@ use super::{environment, lists};
 use anyhow::{Context, Result, anyhow};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
-use tokrate_meter::nearest;
+use tokrate_judge::nearest;
 use tokrate_targets::reading::{self, MAX_SETTINGS_BYTES};
 use tokrate_targets::trust::{DEFAULT_NAME, SettingsFile};
 

@@ -3,7 +3,7 @@
 //! It does not fetch fonts or run anything. Invariant: the picture is well-formed whatever the numbers are, and says at
 //! which load they were taken.
 
-use tokrate_meter::{PhaseResult, Record};
+use tokrate_record::{PhaseResult, Record};
 
 /// Width of a character at 11 px in the fonts that are named, generously.
 const CHARACTER: usize = 7;

@@ -5,7 +5,9 @@
 use anyhow::{Context, Result, anyhow, ensure};
 use serde::Deserialize;
 use std::path::Path;
-use tokrate_meter::{Comparison, Record, RequestNumbers};
+use tokrate_judge::Comparison;
+use tokrate_meter::RequestNumbers;
+use tokrate_record::Record;
 use tokrate_targets::reading::{self, MAX_DATA_BYTES};
 
 /// One line of `--jsonl`, as far as it is needed to find its phase.

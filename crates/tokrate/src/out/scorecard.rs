@@ -8,8 +8,8 @@ use std::fmt::Write;
 use tokrate_bench::report::ranking;
 use tokrate_charts::format::number;
 use tokrate_charts::{Block, Column, Section, Table};
-use tokrate_meter::curve::Measured;
-use tokrate_meter::scorecard::{RankedMedian, ScoreRow, Scorecard, Share, Tail};
+use tokrate_judge::scorecard::{RankedMedian, ScoreRow, Scorecard, Share, Tail};
+use tokrate_record::curve::Measured;
 
 /// For the terminal.
 pub fn text(card: &Scorecard) -> String {

@@ -6,8 +6,9 @@ use super::{headline, scorecard, table};
 use crate::config::bench::Outputs;
 use std::fmt::Write;
 use tokrate_charts::terminal;
-use tokrate_meter::run::missing_figures;
-use tokrate_meter::{AssertionStatus, Comparison, Record, Status};
+use tokrate_judge::Comparison;
+use tokrate_record::run::missing_figures;
+use tokrate_record::{AssertionStatus, Record, Status};
 
 /// Width of lines when the terminal does not tell its own, and the most that is used of a wide one.
 const WIDTH: usize = 80;

@@ -6,7 +6,7 @@ use crate::flags::bench::{Axis as AxisFlag, Flags, Workload};
 use anyhow::{Result, ensure};
 use tokrate_bench::plan::{Load, PhaseSpec};
 use tokrate_bench::schedule::{Axis, ScheduleMode, Search};
-use tokrate_meter::Slo;
+use tokrate_judge::Slo;
 
 /// Highest load of a search or of the system workload, where `--max-load` names none.
 const DEFAULT_MAX_CONCURRENCY: f64 = 256.0;

@@ -80,7 +80,7 @@ pub fn token_limits(row: &LaneRow) -> TokenLimits {
 fn curve(path: &std::path::Path) -> Result<Vec<CurvePoint>> {
     let text =
         reading::text_of(path, MAX_DATA_BYTES).with_context(|| format!("read its curve from {}", path.display()))?;
-    let record = tokrate_meter::Record::parse(&text)
+    let record = tokrate_record::Record::parse(&text)
         .with_context(|| format!("understand {}; `tokrate bench --json FILE` writes such a record", path.display()))?;
     let points = curve_from_record(&record);
     ensure!(!points.is_empty(), "{} has no load level with times and speeds", path.display());

@@ -13,8 +13,8 @@ use http::{HeaderName, HeaderValue};
 use std::path::PathBuf;
 use tokrate_bench::{Embedded, Remote, Target};
 use tokrate_catalog::{Endpoint as CatalogEndpoint, Kind, Provider, Quirks, TargetName};
-use tokrate_meter::Price;
 use tokrate_net::{ClientConfig, HttpVersion};
+use tokrate_record::Price;
 use tokrate_sim::{Faults, Law};
 use tokrate_targets::{
     HeaderError, KeyReference, ResolvedTarget, TargetSettings, TargetSource, find_only_model, header, parse_dialect,
