@@ -3,7 +3,7 @@
 //! It does not look for signs of a format further in: a file may well hold a diff, or tell how edits are written.
 //! Invariant: a file that itself begins as a format is edited as a text, unless the update begins with another line.
 
-use super::find::core;
+use super::lines::core;
 use super::{Format, path, search_replace, string_replace, unified, v4a};
 use crate::lazy;
 use crate::source::{Source, line_around};
