@@ -208,7 +208,8 @@ fn missing_speeds(phase: &PhaseResult) -> Option<LevelSentence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokrate_meter::{ClientError, Record};
+    use tokrate_meter::ClientError;
+    use tokrate_record::Record;
 
     #[test]
     fn only_a_figure_that_the_first_table_shows_is_a_warning() {
