@@ -6,7 +6,7 @@
 use crate::Config;
 use crate::plan::{Arrivals, Extent, Load, PhaseSpec};
 use crate::schedule::{Schedule, ScheduleMode};
-use tokrate_meter::Price;
+use tokrate_record::Price;
 
 /// Timing of one request without other load.
 #[derive(Clone, Copy, PartialEq, Debug)]

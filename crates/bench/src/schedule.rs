@@ -9,8 +9,8 @@ pub use search::{Axis, Search};
 
 use crate::plan::{Extent, Load, PhaseSpec};
 use tokrate_core::{RequestsPerSecond, Rng};
-use tokrate_meter::curve::{Capacity, CurveResult, FigureStatus, LoadFigure, LoadLevel};
-use tokrate_meter::{PhaseResult, SearchResult};
+use tokrate_record::curve::{Capacity, CurveResult, FigureStatus, LoadFigure, LoadLevel};
+use tokrate_record::{PhaseResult, SearchResult};
 
 /// Levels that the protocol of a system load test runs through first.
 const SYSTEM_LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];

@@ -6,7 +6,8 @@ use crate::config::Target;
 use crate::prompts::PromptSource;
 use crate::report::shows;
 use tokrate_charts::format;
-use tokrate_meter::{FigureValidity, PhaseResult, Suspicion};
+use tokrate_meter::FigureValidity;
+use tokrate_record::{PhaseResult, Suspicion};
 
 /// A sentence about one level.
 struct LevelSentence {

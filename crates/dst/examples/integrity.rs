@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use tokrate_dst::integrity::{CHEATS, cheating, findings, honest};
-use tokrate_meter::SuspicionKind;
+use tokrate_record::SuspicionKind;
 
 /// Runs of each cheat, strength and number of requests.
 const CHEATING: u64 = 50;

@@ -10,7 +10,7 @@ use crate::text_style::TextStyle;
 use crate::world::run;
 use std::collections::BTreeMap;
 use tokrate_core::{Rng, Span};
-use tokrate_meter::SuspicionKind;
+use tokrate_record::SuspicionKind;
 use tokrate_sim::Faults;
 use tokrate_wire::Dialect;
 

@@ -8,8 +8,8 @@ use tokrate_charts::{
     SeriesStyle, TimelineChart, TimelineRow, format,
 };
 use tokrate_core::FailureKind;
-use tokrate_meter::curve::{CurveResult, LoadAxis, LoadFigure, LoadLevel, Measured};
-use tokrate_meter::{PhaseResult, Record};
+use tokrate_record::curve::{CurveResult, LoadAxis, LoadFigure, LoadLevel, Measured};
+use tokrate_record::{PhaseResult, Record};
 
 /// Points of a fitted line.
 const FIT_POINTS: usize = 60;

@@ -4,8 +4,9 @@
 
 use super::tables::MISSING;
 use tokrate_charts::{Column, Table, format};
-use tokrate_meter::run::{Rounds, by_load, missing_figures};
-use tokrate_meter::{FigureValidity, Metric, PhaseResult};
+use tokrate_meter::FigureValidity;
+use tokrate_record::run::{Rounds, by_load, missing_figures};
+use tokrate_record::{Metric, PhaseResult};
 use tokrate_stats::Level;
 
 /// A column of the table.

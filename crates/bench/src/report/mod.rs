@@ -19,9 +19,9 @@ pub use samples::Samples;
 pub use sentences::{capacity_sentences, sign_sentences};
 
 use tokrate_charts::{Block, Figure, Level, Notice, Page, Section, format};
-use tokrate_meter::curve::{FigureStatus, LoadAxis, LoadFigure};
-use tokrate_meter::run::{Rounds, by_load};
-use tokrate_meter::{Metric, PhaseResult, Record, Status};
+use tokrate_record::curve::{FigureStatus, LoadAxis, LoadFigure};
+use tokrate_record::run::{Rounds, by_load};
+use tokrate_record::{Metric, PhaseResult, Record, Status};
 
 const NOT_MEASURED: &str = "not measured";
 

@@ -3,8 +3,8 @@
 //! Invariant: a target without a value has a bar that says so.
 
 use tokrate_charts::{Axis, Bar, BarChart, Block, LineChart, Point, Series, SeriesStyle};
-use tokrate_meter::curve::Measured;
-use tokrate_meter::scorecard::{RankedMedian, ScoreRow, Scorecard};
+use tokrate_judge::scorecard::{RankedMedian, ScoreRow, Scorecard};
+use tokrate_record::curve::Measured;
 
 /// The cost of one is too small a number to read.
 const ANSWERS: f64 = 1_000.0;

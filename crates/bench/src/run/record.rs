@@ -3,7 +3,8 @@
 use super::target::TargetRun;
 use crate::levels::curve_of;
 use crate::warnings;
-use tokrate_meter::{Billed, RequestNumbers, Spending, Status};
+use tokrate_meter::RequestNumbers;
+use tokrate_record::{Billed, Spending, Status};
 
 impl TargetRun<'_> {
     /// Adds the cost of a phase to the record, if it is known.

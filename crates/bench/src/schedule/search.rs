@@ -9,7 +9,7 @@ mod sentence;
 use super::{NextPhase, at_level};
 use crate::plan::{Extent, Load, PhaseSpec};
 use sentence::SearchSentence;
-use tokrate_meter::{Goodput, PhaseResult, SearchLevel, SearchResult, SearchStatus, ShareVerdict, share_interval};
+use tokrate_record::{Goodput, PhaseResult, SearchLevel, SearchResult, SearchStatus, ShareVerdict, share_interval};
 
 /// Smallest factor between two rates.
 const RATE_STEP: f64 = 1.05;

@@ -5,8 +5,8 @@ use crate::plan::{Arrivals, Backoff};
 use proptest::prelude::*;
 use std::sync::OnceLock;
 use tokrate_core::{Conditions, Sketch, Span, Tick};
-use tokrate_meter::run::Throughput;
-use tokrate_meter::{Goodput, PhaseInput, SearchStatus, SloCount, Warmup};
+use tokrate_record::run::Throughput;
+use tokrate_record::{Goodput, PhaseInput, SearchStatus, SloCount, Warmup};
 
 fn closed(concurrency: u32) -> PhaseSpec {
     let load = Load::Closed { concurrency };
@@ -20,7 +20,7 @@ fn empty() -> &'static PhaseResult {
         let input = PhaseInput {
             name: String::new(),
             conditions: &Conditions::default(),
-            load: tokrate_meter::Load::Closed { concurrency: 1 },
+            load: tokrate_record::Load::Closed { concurrency: 1 },
             warmup: Warmup::None,
             started_at: Tick::ZERO,
             ended_at: Tick::ZERO,

@@ -1,7 +1,7 @@
 //! A fixed sample of honest and cheating engines. The table of docs/method.md is made by `examples/integrity.rs`.
 
 use tokrate_dst::integrity::{CHEATS, cheating, findings, honest};
-use tokrate_meter::SuspicionKind;
+use tokrate_record::SuspicionKind;
 
 #[test]
 fn honest_engines_raise_no_alarm() {

@@ -9,8 +9,8 @@ use crate::out::comparison::{self, Sides};
 use crate::out::comparison_blocks;
 use crate::out::records::read_records;
 use anyhow::{Result, anyhow, ensure};
-use tokrate_meter::Record;
-use tokrate_meter::compare::{CompareOutcome, CompareReport, RunSamples};
+use tokrate_judge::compare::{CompareOutcome, CompareReport};
+use tokrate_record::{Record, RunSamples};
 
 /// The records of a baseline, read before the run.
 pub struct Baseline {

@@ -13,8 +13,9 @@ use crate::out::{stdout, summary};
 use anyhow::Result;
 use std::path::Path;
 use tokrate_bench::{Config, Stop, Target};
-use tokrate_meter::{AssertionStatus, Comparison, PhaseResult, Record, Status};
+use tokrate_judge::Comparison;
 use tokrate_net::Clock;
+use tokrate_record::{AssertionStatus, PhaseResult, Record, Status};
 
 /// Runs a bench to its end or to the first Ctrl-C.
 pub fn run(flags: &Flags) -> Result<Verdict> {
@@ -201,8 +202,10 @@ fn unfit(records: &[Record], measured: Verdict) -> Option<String> {
 mod tests {
     use super::*;
     use tokrate_core::{Conditions, Sketch, Span, Tick};
-    use tokrate_meter::run::{ClientBias, Load};
-    use tokrate_meter::{ClientError, ConditionsRow, PhaseInput, Tool, Warmup};
+    use tokrate_meter::ClientBias;
+    use tokrate_meter::ClientError;
+    use tokrate_record::run::Load;
+    use tokrate_record::{ConditionsRow, PhaseInput, Tool, Warmup};
 
     fn record(status: Status, client_limited: bool) -> Record {
         let conditions = Conditions::default();

@@ -8,8 +8,9 @@ use crate::out::records::{is_embedded, read_record, read_rows};
 use crate::out::{comparison_blocks, files};
 use anyhow::{Result, anyhow, ensure};
 use std::path::Path;
-use tokrate_meter::Record;
-use tokrate_meter::compare::{CompareOptions, CompareOutcome, CompareReport, RunSamples, compare};
+use tokrate_judge::compare::{CompareOptions, CompareOutcome, CompareReport, compare};
+use tokrate_record::Record;
+use tokrate_record::RunSamples;
 
 /// Reads both, compares, prints.
 pub fn run(flags: &Flags) -> Result<Verdict> {

@@ -7,9 +7,9 @@ use crate::out::comparison::Sides;
 use crate::out::{comparison_blocks, log, stdout};
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
-use tokrate_meter::Metric;
-use tokrate_meter::compare::{CompareError, CompareOptions};
+use tokrate_judge::compare::{CompareError, CompareOptions};
 use tokrate_net::Clock;
+use tokrate_record::Metric;
 use tokrate_store::{Grouping, Sqlite, Store, StoreError};
 
 /// Reads the log and prints what is asked for.
@@ -64,7 +64,7 @@ fn regressions(config: &Config, store: &Sqlite, split_unix_ms: u64, threshold: f
         threshold,
         ..CompareOptions::default()
     };
-    let report = tokrate_meter::compare::compare(&before, &after, &options).map_err(|error| match error {
+    let report = tokrate_judge::compare::compare(&before, &after, &options).map_err(|error| match error {
         CompareError::NoCommonLevel { a, b } => anyhow!(
             "compare the two windows: no lane has attempts of like conditions in both (kinds of conditions: {} in the earlier, \
              {} in the later); choose a longer --since, or look at both with --by lane,hour",

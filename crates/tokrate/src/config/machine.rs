@@ -3,7 +3,7 @@
 //! It does not fail: what cannot be found is absent. Invariant: nothing is run and nothing is changed to find it.
 
 use std::net::IpAddr;
-use tokrate_meter::{EngineHost, Gpu};
+use tokrate_record::{EngineHost, Gpu};
 
 /// The facts, if `host` is this machine by its name.
 pub fn facts_if_here(host: &str) -> Option<EngineHost> {

@@ -4,7 +4,7 @@
 //! which load they were taken.
 
 use tokrate_bench::report::shows;
-use tokrate_meter::{PhaseResult, Record};
+use tokrate_record::{PhaseResult, Record};
 
 /// Width of a character at 11 px in the fonts that are named, generously.
 const CHARACTER: usize = 7;

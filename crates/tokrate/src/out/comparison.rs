@@ -6,10 +6,10 @@ use super::markdown_text::{self, plain};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use tokrate_charts::{Block, Column, Section, Table};
-use tokrate_meter::ComparisonWithFirst;
-use tokrate_meter::Metric;
-use tokrate_meter::compare::{CompareOutcome, CompareReport, CompareRow, CompareVerdict};
-use tokrate_meter::scorecard::NAMING;
+use tokrate_judge::ComparisonWithFirst;
+use tokrate_judge::compare::{CompareOutcome, CompareReport, CompareRow, CompareVerdict};
+use tokrate_judge::scorecard::NAMING;
+use tokrate_record::Metric;
 
 /// What the two sides of a report are called.
 #[derive(Clone, Copy)]

@@ -8,8 +8,8 @@ use super::stdout;
 use super::table::wrapped;
 use std::fmt::Write;
 use tokrate_charts::{Column, Table};
-use tokrate_meter::Metric;
-use tokrate_meter::compare::{CompareReport, CompareRow, CompareVerdict};
+use tokrate_judge::compare::{CompareReport, CompareRow, CompareVerdict};
+use tokrate_record::Metric;
 use tokrate_stats::Interval;
 
 /// Longest name of a side that may head a column.
@@ -231,8 +231,8 @@ fn size(row: &CompareRow, share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokrate_meter::Record;
-    use tokrate_meter::compare::{CompareOptions, RunSamples, compare};
+    use tokrate_judge::compare::{CompareOptions, compare};
+    use tokrate_record::{Record, RunSamples};
 
     fn shown(sides: Sides<'_>, width: usize) -> String {
         let a = Record::parse(include_str!("testdata/record.json")).expect("a record");

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use tokrate_bench::report::{capacity_sentences, shows, sign_sentences};
 use tokrate_charts::format::number;
-use tokrate_meter::run::{Rounds, SpeedQuantile, by_load};
-use tokrate_meter::{Metric, Record};
+use tokrate_record::run::{Rounds, SpeedQuantile, by_load};
+use tokrate_record::{Metric, Record};
 use tokrate_stats::Quantile;
 
 /// The lines, each with its label. A line that goes on under the same label has an empty one.

@@ -6,8 +6,8 @@
 use super::badge::escaped;
 use crate::config::bench::Outputs;
 use std::fmt::Write;
-use tokrate_meter::compare::{CompareReport, CompareRow, CompareVerdict};
-use tokrate_meter::{AssertionOutcome, AssertionStatus, PhaseResult, Record, Status};
+use tokrate_judge::compare::{CompareReport, CompareRow, CompareVerdict};
+use tokrate_record::{AssertionOutcome, AssertionStatus, PhaseResult, Record, Status};
 
 /// One check of one load level.
 struct Case {

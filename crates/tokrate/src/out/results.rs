@@ -16,9 +16,11 @@ use tokrate_bench::plan::PhaseSpec;
 use tokrate_bench::report::{self, Samples, Subject};
 use tokrate_bench::{Observer, PhasePosition, Progress};
 use tokrate_charts::Section;
-use tokrate_meter::compare::CompareReport;
-use tokrate_meter::run::Load;
-use tokrate_meter::{Comparison, PhaseResult, Record, RequestNumbers};
+use tokrate_judge::Comparison;
+use tokrate_judge::compare::CompareReport;
+use tokrate_meter::RequestNumbers;
+use tokrate_record::run::Load;
+use tokrate_record::{PhaseResult, Record};
 
 /// Shows progress and writes files after every phase.
 pub struct Results<'a> {

@@ -10,8 +10,8 @@ use std::ops::Range;
 use tokrate_bench::report::ranking;
 use tokrate_charts::format::number;
 use tokrate_charts::{Block, Column, Section, Table};
-use tokrate_meter::curve::Measured;
-use tokrate_meter::scorecard::{RankedMedian, ScoreRow, Scorecard, Share, SpeedUnderLoad, Tail};
+use tokrate_judge::scorecard::{RankedMedian, ScoreRow, Scorecard, Share, SpeedUnderLoad, Tail};
+use tokrate_record::curve::Measured;
 
 /// Longest name of a target that may head a column of the terminal's table.
 const MAX_HEAD: usize = 24;
@@ -220,7 +220,7 @@ fn ends(measured: &Measured) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokrate_meter::Record;
+    use tokrate_record::Record;
 
     fn card(names: &[&str]) -> Scorecard {
         let record = Record::parse(include_str!("testdata/record.json")).expect("a record");

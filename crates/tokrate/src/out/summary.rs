@@ -6,8 +6,9 @@ use super::{comparison_blocks, headline, scorecard, stdout, table};
 use crate::config::bench::Outputs;
 use std::fmt::Write;
 use tokrate_charts::terminal;
-use tokrate_meter::run::missing_figures;
-use tokrate_meter::{AssertionStatus, Comparison, Record, Status};
+use tokrate_judge::Comparison;
+use tokrate_record::run::missing_figures;
+use tokrate_record::{AssertionStatus, Record, Status};
 
 /// Longest line of text: longer ones are hard to read.
 const MAX_WIDTH: usize = 80;

@@ -4,7 +4,7 @@ use crate::folder::Folder;
 use crate::tool::{Bench, Finished, bench, bench_arguments, run};
 use tokrate_core::Span;
 use tokrate_host::{Host, HostConfig};
-use tokrate_meter::AssertionStatus;
+use tokrate_record::AssertionStatus;
 use tokrate_sim::{Faults, Law};
 
 fn engine(delay: u64, faults: &[&str]) -> tokrate_host::RunningHost {

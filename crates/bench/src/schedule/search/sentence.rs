@@ -3,7 +3,7 @@
 //! Invariant: every share comes with its counts and interval.
 
 use super::{MAX_LEVEL_SECONDS, Search, needed};
-use tokrate_meter::{PhaseResult, SearchLevel, SearchStatus, ShareVerdict};
+use tokrate_record::{PhaseResult, SearchLevel, SearchStatus, ShareVerdict};
 
 /// A search and its levels.
 pub(super) struct SearchSentence<'a> {
@@ -143,7 +143,7 @@ impl SearchSentence<'_> {
             let of_level = self.results.iter().filter(move |result| result.load_level().load == load);
             of_level.filter_map(|result| result.goodput.as_ref())
         };
-        let sum = |of: fn(&tokrate_meter::Goodput) -> u64| goodputs().map(of).sum::<u64>();
+        let sum = |of: fn(&tokrate_record::Goodput) -> u64| goodputs().map(of).sum::<u64>();
         let (of, failed, refused) =
             (sum(|seen| seen.of), sum(|seen| seen.missed_failed), sum(|seen| seen.missed_rate_limited));
         let slos = goodputs().next()?.slos.iter().enumerate().map(|(place, slo)| {

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 use tokrate_core::{FailureKind, Span, Tick};
-use tokrate_meter::AttemptEnd;
-use tokrate_meter::CostBasis;
+use tokrate_record::AttemptEnd;
+use tokrate_record::CostBasis;
 use tokrate_route::{LaneConfig, LaneId, LoggedAttempt};
 use tokrate_store::Attempt;
 

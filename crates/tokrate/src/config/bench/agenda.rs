@@ -6,7 +6,7 @@ use crate::flags::bench::{Axis as AxisFlag, Flags, Workload};
 use anyhow::{Result, ensure};
 use tokrate_bench::plan::{Load, PhaseSpec};
 use tokrate_bench::schedule::{Axis, ScheduleMode, Search};
-use tokrate_meter::Slo;
+use tokrate_judge::Slo;
 
 const CONCURRENCY_MOST: f64 = 256.0;
 const RATE_MOST: f64 = 100.0;

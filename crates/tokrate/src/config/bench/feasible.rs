@@ -7,8 +7,9 @@ use tokrate_bench::plan::Extent;
 use tokrate_bench::prompts::PromptSource;
 use tokrate_bench::schedule::{Axis, ScheduleMode};
 use tokrate_bench::{Calibration, Config};
-use tokrate_meter::{Assertion, Load, Metric};
+use tokrate_judge::Assertion;
 use tokrate_net::HttpVersion;
+use tokrate_record::{Load, Metric};
 use tokrate_wire::Dialect;
 
 /// Refuses objectives and assertions that no answer of the plan can be held against.

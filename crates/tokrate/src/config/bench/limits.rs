@@ -8,7 +8,7 @@ use crate::flags::bench as flags;
 use anyhow::{Result, bail, ensure};
 use tokrate_bench::{Calibration, Limits, Target};
 use tokrate_core::Span;
-use tokrate_meter::Price;
+use tokrate_record::Price;
 
 const BODY_BYTES_MOST: u64 = 256 * 1024 * 1024;
 

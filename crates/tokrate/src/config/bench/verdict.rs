@@ -5,8 +5,8 @@ use crate::config::verdicts;
 use crate::flags::bench as flags;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
-use tokrate_meter::compare::CompareOptions;
-use tokrate_meter::{Assertion, Slo};
+use tokrate_judge::compare::CompareOptions;
+use tokrate_judge::{Assertion, Slo};
 
 pub(super) fn slos(flags: &flags::Verdict, file: &File) -> Result<Vec<Slo>> {
     let in_file = file.bench.slo.as_deref().unwrap_or_default();
