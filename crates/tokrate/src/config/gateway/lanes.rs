@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::num::NonZeroU64;
 use tokrate_catalog::{Auth, TargetName};
-use tokrate_core::Span;
-use tokrate_gateway::{CurvePoint, EndpointConfig, LaneConfig, LoserPolicy, Price, TokenLimits, curve_from_record};
+use tokrate_core::{Price, Span};
+use tokrate_gateway::{CurvePoint, EndpointConfig, LaneConfig, LoserPolicy, TokenLimits, curve_from_record};
 use tokrate_net::Target;
 use tokrate_wire::Dialect;
 
@@ -56,8 +56,8 @@ fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
 
 /// A price as it is written.
 pub fn price_of(row: PriceRow) -> Price {
-    let [cached, cache_write] = [row.cached, row.cache_write].map(|usd| usd.map(Dollars::usd));
-    Price { input: row.input.usd(), output: row.output.usd(), cached, cache_write }
+    let [cached_input, cache_write] = [row.cached, row.cache_write].map(|usd| usd.map(Dollars::money));
+    Price { input: row.input.money(), output: row.output.money(), cached_input, cache_write }
 }
 
 /// How long prompts and answers can become.
@@ -112,12 +112,7 @@ fn catalogued(target: &str, row: &LaneRow) -> Result<Found> {
         named.row.title,
         row.dialect.as_deref().unwrap_or("")
     );
-    let listed = tokrate_catalog::price(named.row.name, model).map(|price| Price {
-        input: price.input_usd_per_million,
-        output: price.output_usd_per_million,
-        cached: price.cached_input_usd_per_million,
-        cache_write: None,
-    });
+    let listed = tokrate_catalog::price(named.row.name, model).map(|listed| listed.price);
     Ok((row.provider.clone().unwrap_or_else(|| named.row.name.to_owned()), model.to_owned(), endpoints, listed))
 }
 

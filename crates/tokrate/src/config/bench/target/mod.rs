@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use tokrate_bench::{Embedded, Remote, Target};
 use tokrate_catalog::{Auth, Kind, Provider, Quirks, TargetName};
 use tokrate_net::HttpVersion;
-use tokrate_record::Price;
+use tokrate_record::TargetPrice;
 use tokrate_sim::{Faults, Law};
 use tokrate_wire::{Dialect, KeyHeader};
 
@@ -185,7 +185,7 @@ fn embedded() -> Target {
 struct Place {
     row: Option<&'static Provider>,
     dialect: Dialect,
-    price: Option<Price>,
+    price: Option<TargetPrice>,
     base: tokrate_net::Target,
     /// `None` if the endpoint is to be asked.
     model: Option<String>,
@@ -221,14 +221,8 @@ impl Place {
     }
 }
 
-fn recorded(price: &tokrate_catalog::Price) -> Price {
-    Price {
-        input_usd_per_million: price.input_usd_per_million,
-        output_usd_per_million: price.output_usd_per_million,
-        cached_input_usd_per_million: price.cached_input_usd_per_million,
-        source: price.source.to_owned(),
-        date: price.date.to_owned(),
-    }
+fn recorded(listed: &tokrate_catalog::ListedPrice) -> TargetPrice {
+    TargetPrice { price: listed.price, source: listed.source.to_owned(), date: listed.date.to_owned() }
 }
 
 pub(in crate::config) fn dialect_of(name: &str) -> Result<Dialect> {
