@@ -95,7 +95,7 @@ pub struct Remote {
     /// Model as the endpoint knows it.
     pub model: String,
     /// Further request headers. Values of secret headers are marked sensitive and never printed.
-    pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
+    pub headers: http::HeaderMap,
     /// HTTP version.
     pub http: tokrate_net::HttpVersion,
     /// Open a new connection for each request.
@@ -122,7 +122,7 @@ pub struct ServerMetrics {
     /// Whose names the metrics have; `None` recognises them.
     pub family: Option<String>,
     /// Headers to send, those with keys marked sensitive.
-    pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
+    pub headers: http::HeaderMap,
 }
 
 /// What each request asks for.

@@ -64,7 +64,7 @@ impl Endpoint {
             client,
             base: remote.base.clone(),
             model: remote.model.clone(),
-            headers: remote.headers.iter().cloned().collect(),
+            headers: remote.headers.clone(),
             http: remote.http,
             provider: remote.provider.clone().unwrap_or_else(|| remote.base.host().to_owned()),
             dialect: remote.dialect,

@@ -92,6 +92,11 @@ impl ClientError {
         self
     }
 
+    /// The figures that are not valid.
+    pub fn invalid(&self) -> impl Iterator<Item = &FigureValidity> {
+        self.figures.iter().filter(|figure| !figure.valid)
+    }
+
     /// Stores the judged figures, and the reason if any is invalid.
     pub fn judge(&mut self, figures: Vec<FigureValidity>) {
         let reasons: Vec<String> = figures.iter().filter(|figure| !figure.valid).map(FigureValidity::reason).collect();
@@ -124,7 +129,8 @@ impl FigureValidity {
         }
     }
 
-    fn reason(&self) -> String {
+    /// What it is and by how much it could be off.
+    pub fn reason(&self) -> String {
         let with_unit = |value: f64| match self.unit.as_str() {
             "ms" => Span::from_nanos((value * 1e6) as u64).to_string(),
             unit => format!("{} {unit}", format::number(value)),
@@ -145,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_is_disowned_when_it_could_be_off_by_more_than_two_percent() {
+    fn a_figure_is_not_valid_when_it_could_be_off_by_more_than_two_percent() {
         assert_eq!(reason_of(0.0, 2.0), None);
         assert_eq!(reason_of(0.0, 2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
         assert_eq!(reason_of(0.0, -2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));

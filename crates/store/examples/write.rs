@@ -4,6 +4,7 @@
 //! time of a call as the caller sees it, rows lost, what a row takes on the disk, and how long reading it takes.
 
 #![allow(clippy::print_stdout, reason = "examples print what they measure")]
+#![allow(clippy::disallowed_methods, reason = "measures real time")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

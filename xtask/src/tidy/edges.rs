@@ -90,6 +90,12 @@ const TABLE: &[Row] = &[
         external: &["tokio", "bytes", "http", "http-body", "imara-diff", "serde", "serde_json", "thiserror"],
     },
     Row { name: "probe", internal: &["core", "wire", "meter", "net"], external: &["bytes", "http"] },
+    // Its errors are only shown, never branched on: anyhow's chain of causes is all that they need.
+    Row {
+        name: "targets",
+        internal: &["core", "wire", "catalog", "net"],
+        external: &["anyhow", "http", "rustix", "serde_json", "sha2", "tokio", "toml"],
+    },
     Row { name: "route", internal: &["core"], external: &[] },
     Row {
         name: "store",
@@ -128,6 +134,7 @@ const TABLE: &[Row] = &[
             "apply",
             "sim",
             "net",
+            "targets",
             "host",
             "apply-host",
             "bench",
@@ -150,7 +157,6 @@ const TABLE: &[Row] = &[
             "rustix",
             "tracing",
             "tracing-subscriber",
-            "sha2",
             // Only with the feature `jemalloc`, which is on unless it is left out.
             "tikv-jemallocator",
             // Only with the feature `nvml`.

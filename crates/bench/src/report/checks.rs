@@ -67,7 +67,7 @@ pub(super) fn assertions(record: &Record) -> Option<Table> {
     })
 }
 
-/// Signs of fooling, level by level; `None` when there are none.
+/// Findings of the integrity checks, level by level; `None` when there are none.
 pub(super) fn suspicions(phases: &[PhaseResult]) -> Option<Table> {
     let rows: Vec<Vec<String>> = phases
         .iter()

@@ -15,7 +15,7 @@ pub fn ranking(card: &Scorecard) -> Vec<Block> {
     let bars = |title: String, axis, of: fn(&ScoreRow) -> &RankedMedian, more_is_better| {
         Block::chart(&BarChart {
             title,
-            description: "The best first. Bars whose intervals overlap may well stand the other way round: the places below say so."
+            description: "The best first. Bars whose intervals overlap may well stand the other way round: the ranks below say so."
                 .to_owned(),
             axis,
             bars: ranked(card, of, more_is_better),

@@ -98,7 +98,7 @@ pub(super) fn degradation(curve: &CurveResult) -> Table {
     }
 }
 
-/// How well a model of throughput foretells levels that it was not fitted to.
+/// How well a model of throughput predicts levels that it was not fitted to.
 fn model_note(fit: &ModelFit) -> String {
     let error = match fit.held_out_error {
         Some(error) => format!("off by {} at levels left out of its fit", format::percent(error)),

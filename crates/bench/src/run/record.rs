@@ -48,6 +48,7 @@ impl TargetRun<'_> {
         record.warnings.extend(warnings::cautions(&record.phases));
         record.warnings.extend(warnings::unchecked(&self.config.target));
         record.notes = warnings::notes(&record.phases);
+        record.notes.extend(warnings::invalid_details(&record.phases));
         record.notes.extend(warnings::proxied(self.endpoint.client.proxy_place(&self.endpoint.base).as_deref()));
         record.search = self.schedule.found(&record.phases);
         record.notes.extend(self.reasons.iter().cloned());

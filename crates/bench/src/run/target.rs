@@ -137,7 +137,7 @@ impl<'a> TargetRun<'a> {
                     self.probe_timing = seen;
                     return Ok(());
                 }
-                probe::Next::Again(wait) => self.stop.wait_blocking(wait),
+                probe::Next::Again(wait) => self.stop.wait_blocking(wait, self.clock),
                 probe::Next::GiveUp(reason) => {
                     self.abort_reason = Some(reason);
                     self.update_record();

@@ -276,6 +276,11 @@ impl PhaseResult {
         result
     }
 
+    /// Whether the client's own error was measured at this load.
+    pub fn is_client_error_known(&self) -> bool {
+        self.client_error.as_ref().is_some_and(|error| error.moved.is_some())
+    }
+
     /// Whether the numbers may be called a measurement: consistent among themselves, and not set by the client.
     pub fn is_valid(&self) -> bool {
         self.gate.is_empty() && !self.client_error.as_ref().is_some_and(|error| error.client_limited)

@@ -19,7 +19,7 @@ struct PhaseFigures<'a> {
     measured: &'a [&'a RequestNumbers],
 }
 
-/// The client's error with the lag of this phase and the verdict on its figures; a lag alone disowns none. The distributions are
+/// The client's error with the lag of this phase and the verdict on its figures; a lag alone makes none invalid. The distributions are
 /// those of TTFT, ITL, TPOT and E2E.
 pub(super) fn with_validity(
     input: &PhaseInput<'_>,

@@ -262,6 +262,20 @@ fn a_window_holds_times_in_milliseconds_and_its_name_what_was_translated_and_how
 }
 
 #[test]
+fn a_window_of_nothing_but_failures_is_compared_all_the_same() {
+    let folder = Folder::new("failures");
+    let failed = |n: u64| Attempt { end: AttemptEnd::Failed, ttft_ns: None, output_speed: None, ..row(n) };
+    let store = filled(&folder, &[row(0), failed(1), failed(2)]);
+    let (before, after) = store.sides(&Query::default(), row(1).started_unix_ms).expect("readable");
+    let counts = |side: &RunSamples| {
+        side.levels.iter().map(|level| (level.name.clone(), level.failed, level.ended)).collect::<Vec<_>>()
+    };
+    let name = "north, large, openai-chat, stream, 1 open, < 1 KiB".to_owned();
+    assert_eq!(counts(&before), [(name.clone(), 0, 1)]);
+    assert_eq!(counts(&after), [(name, 2, 2)]);
+}
+
+#[test]
 fn queries_go_by_an_index_and_never_sort() {
     let folder = Folder::new("plans");
     filled(&folder, &sample());

@@ -6,11 +6,11 @@ use super::Verdict;
 use super::compare::{held_against, verdict};
 use crate::config::bench::Demands;
 use crate::out::comparison::{self, Sides};
+use crate::out::comparison_blocks;
 use crate::out::records::read_records;
 use anyhow::{Result, anyhow, ensure};
-use tokrate_judge::compare::CompareReport;
-use tokrate_record::Record;
-use tokrate_record::RunSamples;
+use tokrate_judge::compare::{CompareOutcome, CompareReport};
+use tokrate_record::{Record, RunSamples};
 
 /// The records of a baseline, read before the run.
 pub struct Baseline {
@@ -62,13 +62,21 @@ impl Baseline {
 }
 
 impl Held {
-    /// For the terminal.
-    pub fn text(&self) -> String {
+    /// For the terminal; with `--wide` the whole table.
+    pub fn text(&self, is_wide: bool) -> String {
         let mut text = self.absent.as_ref().map_or_else(String::new, |absent| format!("{absent}\n"));
         for report in &self.reports {
-            text += &format!("\nAgainst the baseline:\n{}", comparison::text(report, Sides::BeforeAfter));
+            let table = comparison_blocks::shown(report, Sides::BeforeAfter, is_wide);
+            text += &format!("\nAgainst the baseline:\n{table}");
         }
         text
+    }
+
+    /// What went wrong, for whoever asked for no table: a line each.
+    pub fn troubles(&self) -> String {
+        let regressions = self.reports.iter().filter(|report| report.outcome != CompareOutcome::NoRegression);
+        let regressions = regressions.map(|report| comparison::sentence(report, Sides::BeforeAfter));
+        self.absent.iter().cloned().chain(regressions).map(|line| format!("tokrate: {line}\n")).collect()
     }
 
     /// What it means for the exit code.

@@ -46,13 +46,19 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let judged = Comparison::of(records).judged(&names, outputs.scorecard);
     results.clear();
     let records = &judged.records;
-    let text = if outputs.quiet { String::new() } else { summary::of(&names, &judged, &outputs) + &held.text() };
+    let text =
+        if outputs.quiet { String::new() } else { summary::of(&names, &judged, &outputs) + &held.text(outputs.wide) };
     // The table first: what happens to files takes nothing from it, nor what happens to it from them.
     let said = say(&text, &outputs);
     let all_written = tell(results.finish(&judged, &held.reports), &outputs);
     said?;
     if outputs.quiet {
-        anstream::eprint!("{}", summary::troubles(&names, &judged));
+        anstream::eprint!("{}{}", summary::troubles(&names, &judged), held.troubles());
+    }
+    if outputs.strict {
+        for (name, why) in names.iter().zip(records).filter_map(|(name, record)| Some((name, strict_reason(record)?))) {
+            anstream::eprintln!("tokrate: {name}: --strict: {why}");
+        }
     }
     let measured = records.iter().map(|record| verdict(record, &outputs)).max().unwrap_or(Verdict::NotMeasured);
     if let Some(path) = kept {
@@ -126,7 +132,7 @@ fn verdict(record: &Record, outputs: &Outputs) -> Verdict {
         Verdict::NotMeasured
     } else if record.status == Status::Partial {
         Verdict::Partial
-    } else if record.phases.is_empty() {
+    } else if record.phases.is_empty() || (outputs.strict && !unknown_error_levels(record).is_empty()) {
         Verdict::NotMeasured
     } else if record.phases.iter().any(above)
         || record.assertions.iter().any(|outcome| outcome.status != AssertionStatus::Met)
@@ -135,6 +141,35 @@ fn verdict(record: &Record, outputs: &Outputs) -> Verdict {
     } else {
         Verdict::Good
     }
+}
+
+/// Levels with answers at which the client's own error is not known: nothing says whether their figures are valid.
+fn unknown_error_levels(record: &Record) -> Vec<&str> {
+    let unknown = record.phases.iter().filter(|phase| phase.counts.answered > 0 && !phase.is_client_error_known());
+    unknown.map(|phase| phase.name.as_str()).collect()
+}
+
+/// Why `--strict` does not take a record, if it does not.
+fn strict_reason(record: &Record) -> Option<String> {
+    let invalid = record.phases.iter().filter_map(|phase| {
+        let reason = phase.client_error.as_ref()?.reason.as_deref()?;
+        Some(format!("{}: {reason}", phase.name))
+    });
+    let invalid: Vec<String> = invalid.collect();
+    let unknown = unknown_error_levels(record);
+    if !invalid.is_empty() {
+        return Some(format!(
+            "not valid by the client's own error: {}; measure from a machine with more idle cores",
+            invalid.join("; ")
+        ));
+    }
+    (!unknown.is_empty()).then(|| {
+        format!(
+            "the client's own error is not known at {}, so nothing says whether the figures are valid: a calibration needs answers \
+             that stream in several pieces; ask for longer ones (--output-tokens), or leave out --strict",
+            unknown.join(", ")
+        )
+    })
 }
 
 /// Keeps the records as a baseline; one that does not count would make every later run look well.
@@ -167,6 +202,7 @@ fn unfit(records: &[Record], measured: Verdict) -> Option<String> {
 mod tests {
     use super::*;
     use tokrate_core::{Conditions, Sketch, Span, Tick};
+    use tokrate_meter::ClientBias;
     use tokrate_meter::ClientError;
     use tokrate_record::run::Load;
     use tokrate_record::{ConditionsRow, PhaseInput, Tool, Warmup};
@@ -211,6 +247,25 @@ mod tests {
             warnings: Vec::new(),
             notes: Vec::new(),
         }
+    }
+
+    #[test]
+    fn strict_takes_no_figure_whose_error_is_not_known() {
+        let known = |client_error| {
+            let mut record = record(Status::Complete, false);
+            record.phases[0].counts.answered = 1;
+            record.phases[0].client_error = client_error;
+            strict_reason(&record)
+        };
+        let moved = Some(ClientBias::default());
+        assert_eq!(known(Some(ClientError { moved, ..ClientError::default() })), None);
+        for unknown in [None, Some(ClientError::default())] {
+            let why = known(unknown).expect("nobody knows");
+            assert!(why.starts_with("the client's own error is not known at concurrency 1, so"), "{why}");
+        }
+        let reason = Some("ITL p99 of 6.00 ms could be off by 500 µs".to_owned());
+        let why = known(Some(ClientError { moved, reason, client_limited: true, ..ClientError::default() }));
+        assert!(why.is_some_and(|why| why.contains("concurrency 1: ITL p99 of 6.00 ms could be off")));
     }
 
     #[test]

@@ -1,19 +1,19 @@
 //! `tokrate claim`: what a stated speed can mean, and what has to be asked before it means anything.
 
 use super::Verdict;
-use crate::config::reading::{self, DATA_BYTES_MOST};
 use crate::flags::claim::Flags;
 use anyhow::{Context, Result, anyhow};
 use std::fmt::Write;
 use tokrate_judge::{Claim, Comparison, Meaning, StatedValue};
 use tokrate_record::Record;
+use tokrate_targets::reading::{self, MAX_DATA_BYTES};
 
 /// Explains the claim; with a record, holds it against what was measured.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let claim = Claim::parse(&flags.text).map_err(|error| anyhow!("{error}"))?;
     let records = match &flags.record {
         Some(path) => {
-            let text = reading::text_of(path, DATA_BYTES_MOST)
+            let text = reading::text_of(path, MAX_DATA_BYTES)
                 .with_context(|| format!("read the record {}; check --record", path.display()))?;
             Comparison::parse_records(&text).map_err(|error| anyhow!("{error} ({})", path.display()))?
         }

@@ -4,8 +4,8 @@ use super::Verdict;
 use crate::config::verdicts::{metrics, threshold};
 use crate::flags::compare::Flags;
 use crate::out::comparison::{self, Sides};
-use crate::out::files;
 use crate::out::records::{is_embedded, read_record, read_rows};
+use crate::out::{comparison_blocks, files};
 use anyhow::{Result, anyhow, ensure};
 use std::path::Path;
 use tokrate_judge::compare::{CompareOptions, CompareOutcome, CompareReport, compare};
@@ -36,7 +36,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     if let Some(path) = &flags.markdown {
         files::write(path, &comparison::markdown(&report, Sides::BeforeAfter))?;
     }
-    let text = comparison::text(&report, Sides::BeforeAfter);
+    let text = comparison_blocks::shown(&report, Sides::BeforeAfter, false);
     if stdout(&flags.json) || stdout(&flags.markdown) {
         anstream::eprint!("{text}");
     } else {

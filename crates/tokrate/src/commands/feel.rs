@@ -2,7 +2,6 @@
 
 use super::Verdict;
 use crate::config::quantity;
-use crate::config::reading::{self, DATA_BYTES_MOST};
 use crate::flags::feel::Flags;
 use anyhow::{Context, Result, ensure};
 use std::io::Write;
@@ -10,6 +9,7 @@ use tokrate_bench::Stop;
 use tokrate_core::{Span, Tick};
 use tokrate_meter::Comfort;
 use tokrate_net::{Clock, Pacer};
+use tokrate_targets::reading::{self, MAX_DATA_BYTES};
 use tokrate_tokens::{Encoding, token_ends};
 
 const TEXT: &str = include_str!("../../data/feel.txt");
@@ -61,7 +61,7 @@ impl Plan {
             "read --seconds: it must be a number above 0 and at most 86400"
         );
         let text = match &flags.text {
-            Some(path) => reading::text_of(path, DATA_BYTES_MOST)
+            Some(path) => reading::text_of(path, MAX_DATA_BYTES)
                 .with_context(|| format!("read {}; it must be a file of UTF-8 text", path.display()))?,
             None => TEXT.to_owned(),
         };

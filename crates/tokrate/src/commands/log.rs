@@ -3,8 +3,8 @@
 use super::{Verdict, compare};
 use crate::config::log::{Config, View, resolve};
 use crate::flags::log::Flags;
-use crate::out::comparison::{self, Sides};
-use crate::out::{log, stdout};
+use crate::out::comparison::Sides;
+use crate::out::{comparison_blocks, log, stdout};
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
 use tokrate_judge::compare::{CompareError, CompareOptions};
@@ -77,7 +77,7 @@ fn regressions(config: &Config, store: &Sqlite, split_unix_ms: u64, threshold: f
         print_json(config, json!({ "split_unix_ms": split_unix_ms, "comparison": report }))?;
     } else {
         let windows = log::windows(&config.query, split_unix_ms);
-        stdout::write(&(windows + &comparison::text(&report, Sides::BeforeAfter)))?;
+        stdout::write(&(windows + &comparison_blocks::shown(&report, Sides::BeforeAfter, false)))?;
     }
     Ok(compare::verdict(&report))
 }

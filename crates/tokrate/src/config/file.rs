@@ -1,14 +1,14 @@
 //! `tokrate.toml`: settings that stay the same from run to run. Unknown keys are refused, with their place, and so is a file that
 //! merely lies there and names addresses, keys or commands, until its user trusts it.
 
-use super::lists;
 use super::quantity::Share;
-use super::reading::{self, SETTINGS_BYTES_MOST};
-use super::trust::{DEFAULT_NAME, Found};
+use super::{environment, lists};
 use anyhow::{Context, Result, anyhow};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use tokrate_judge::nearest;
+use tokrate_targets::reading::{self, MAX_SETTINGS_BYTES};
+use tokrate_targets::trust::{DEFAULT_NAME, SettingsFile};
 
 /// The whole file.
 #[derive(Deserialize, Debug, Default)]
@@ -146,7 +146,7 @@ impl File {
         let Some(path) = named else {
             return File::of_folder("name it by hand: --config tokrate.toml");
         };
-        let text = reading::text_of(path, SETTINGS_BYTES_MOST)
+        let text = reading::text_of(path, MAX_SETTINGS_BYTES)
             .with_context(|| format!("read the settings file {}; check --config", path.display()))?;
         File::parse(path, &text)
     }
@@ -157,9 +157,9 @@ impl File {
         if !path.is_file() {
             return Ok(File::default());
         }
-        let found = Found::read(path)?;
+        let found = SettingsFile::read(path)?;
         let file = File::parse(path, &found.text)?;
-        found.ensure_trusted(instead)?;
+        found.ensure_trusted(environment::data_folder().as_deref(), instead)?;
         Ok(file)
     }
 

@@ -3,8 +3,7 @@
 
 mod rows;
 
-use super::reading::{self, SETTINGS_BYTES_MOST};
-use super::secret::KeyReference;
+use super::environment;
 use anyhow::{Context, Result, anyhow};
 use rows::{BackgroundRow, ChangeRow, LawRow, PersonaRow};
 use std::collections::BTreeMap;
@@ -14,6 +13,8 @@ use std::path::Path;
 use tokrate_core::{Money, Price, Span};
 use tokrate_host::{ApiKey, EmulatedEngine, MetricNames, Provider};
 use tokrate_sim::{Background, Change, Curve, Faults, Law, LawError, Limits, Persona, Timetable};
+use tokrate_targets::KeyReference;
+use tokrate_targets::reading::{self, MAX_SETTINGS_BYTES};
 
 /// What a personas file says.
 #[derive(Debug)]
@@ -29,10 +30,10 @@ pub struct Personas {
 impl Personas {
     /// Reads a file and the keys that it names.
     pub fn read(path: &Path) -> Result<Personas> {
-        let text = reading::text_of(path, SETTINGS_BYTES_MOST)
+        let text = reading::text_of(path, MAX_SETTINGS_BYTES)
             .with_context(|| format!("read the personas file {}; check --personas", path.display()))?;
         let fetch = |name: &str| {
-            let key = KeyReference::Variable(name.to_owned()).fetch()?;
+            let key = KeyReference::Variable(name.to_owned()).fetch(&environment::variable)?;
             Ok(ApiKey::new(key.reveal().to_owned()))
         };
         Personas::parse(&text, fetch).with_context(|| format!("understand the personas file {}", path.display()))

@@ -61,7 +61,7 @@ fn target(text: &mut String, name: &str, record: &Record) -> std::fmt::Result {
     if record.assertions.is_empty() {
         return Ok(());
     }
-    writeln!(text, "| demand | level | | what is there |\n|---|---|---|---|")?;
+    writeln!(text, "| assertion | level | outcome | measured |\n|---|---|---|---|")?;
     for outcome in &record.assertions {
         writeln!(
             text,

@@ -72,8 +72,8 @@ pub fn cells(phases: &[PhaseResult]) -> (Vec<String>, Vec<(String, Vec<String>)>
     let rows =
         ROWS.iter().map(|row| (row.label(), phases.iter().map(|phase| row.cell(phase)).collect::<Vec<String>>()));
     // A row that says nothing in any level is left out, such as reasoning of a model without any.
-    let told = rows.filter(|(_, cells)| cells.iter().any(|cell| cell != "-"));
-    (phases.iter().map(level).collect(), told.collect())
+    let shown = rows.filter(|(_, cells)| cells.iter().any(|cell| cell != "-"));
+    (phases.iter().map(level).collect(), shown.collect())
 }
 
 /// A row of the table.

@@ -17,9 +17,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::time::Instant;
 use tokrate_apply::{Language, Options, Refused};
 use tokrate_apply_host::MergeResult;
+use tokrate_net::Clock;
 use window::Window;
 
 /// Lines beyond this length are not read (bytes).
@@ -92,10 +92,11 @@ pub fn run(cases: &Path, output: Option<&Path>, merger: &Merger) -> Result<Verdi
             Box::new(File::create(path).with_context(|| format!("write --output {}", path.display()))?)
         }
     };
-    let begun = Instant::now();
+    let clock = Clock::monotonic();
+    let begun = clock.now();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let counts = merge_all(BufReader::with_capacity(1 << 20, input), output, merger, threads).with_context(reading)?;
-    anstream::eprintln!("{}", counts.told(begun.elapsed().as_secs_f64()));
+    anstream::eprintln!("{}", counts.told((clock.now() - begun).as_secs_f64()));
     Ok(Verdict::Good)
 }
 
@@ -220,9 +221,10 @@ fn row(line: &Line, merger: &Merger) -> Row {
         named => named.and_then(|(_, language)| language),
     };
     let options = Options { path, language, instruction, ..Options::default() };
-    let begun = Instant::now();
+    let clock = Clock::monotonic();
+    let begun = clock.now();
     let settled = merger.settle(original.as_bytes(), update.as_bytes(), options);
-    let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let micros = (clock.now() - begun).as_nanos() / 1_000;
     let by = settled.word();
     match settled {
         MergeResult::Merged { merged, .. } => {

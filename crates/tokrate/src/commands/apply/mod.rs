@@ -10,7 +10,6 @@ mod serve;
 
 use super::Verdict;
 use crate::config::apply as config;
-use crate::config::reading::{bytes_from, bytes_of};
 use crate::flags::apply::Flags;
 use crate::out::apply::Refusal;
 use anyhow::{Context, Result};
@@ -20,6 +19,7 @@ use std::io::Write;
 use std::path::Path;
 use tokrate_apply::Options;
 use tokrate_apply_host::{Fallback, MergeResult};
+use tokrate_targets::reading::{bytes_from, bytes_of};
 
 /// More of a file is not read (bytes): the engine's own limit.
 pub const FILE_BYTES_MOST: u64 = 64 << 20;

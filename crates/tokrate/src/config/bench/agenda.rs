@@ -43,7 +43,16 @@ pub(super) fn agenda(flags: &Flags, phases: &[PhaseSpec], slos: &[Slo]) -> Resul
         ensure!(axis == Axis::Rate || most >= 1.0, "read --max-load: concurrency is at least 1");
         let requests_most = load.max_requests.unwrap_or(REQUESTS_MOST);
         ensure!(requests_most > 0, "read --max-requests: at least one request is needed");
-        return Ok(ScheduleMode::Search(Search { axis, share, max_load: most, max_requests: requests_most }));
+        let search = Search { axis, share, max_load: most, max_requests: requests_most };
+        if let Some(lowest) = phases.first().map(|phase| search.min_load(phase)) {
+            ensure!(
+                lowest <= most,
+                "read --search rate: a rate is measured for ten minutes at most, and the requests that a verdict needs take longer at \
+                 {most} req/s; raise --max-load to {lowest} or more, ask for a lower --slo-share or fewer --requests, or measure one rate \
+                 with --rate"
+            );
+        }
+        return Ok(ScheduleMode::Search(search));
     }
     if system {
         let other = load.concurrency.is_some() || phases.iter().any(|phase| !matches!(phase.load, Load::Closed { .. }));

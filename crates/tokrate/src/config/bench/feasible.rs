@@ -3,10 +3,10 @@
 //! It does not know results. Invariant: what it refuses could never have been stated, whatever the server does.
 
 use anyhow::{Result, ensure};
-use tokrate_bench::Config;
 use tokrate_bench::plan::Extent;
 use tokrate_bench::prompts::PromptSource;
 use tokrate_bench::schedule::{Axis, ScheduleMode};
+use tokrate_bench::{Calibration, Config};
 use tokrate_judge::Assertion;
 use tokrate_net::HttpVersion;
 use tokrate_record::{Load, Metric};
@@ -45,6 +45,24 @@ fn check_pictures(config: &Config) -> Result<()> {
             || !matches!(dialect, Dialect::OpenAiCompletions | Dialect::LlamaCompletion | Dialect::OllamaGenerate),
         "read the prompts: they hold pictures, for which {} has no place; use --dialect openai-chat",
         dialect.name()
+    );
+    Ok(())
+}
+
+/// Refuses `--strict` where the client's own error cannot become known. The embedded engine logs it.
+pub(super) fn check_strict(config: &Config) -> Result<()> {
+    if config.target.remote().is_none() {
+        return Ok(());
+    }
+    ensure!(
+        config.calibration != Calibration::Off,
+        "read --strict: it takes figures whose error is known, and --calibration off leaves that of the client unknown; leave out one \
+         of them"
+    );
+    ensure!(
+        config.request.stream,
+        "read --strict: it takes figures whose error is known, and that of the client is measured on streamed answers; leave out \
+         --strict or --no-stream"
     );
     Ok(())
 }

@@ -51,6 +51,9 @@ fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Resul
         .map(|target| config(target, flags, environment, file, &inputs))
         .collect::<Result<Vec<Config>>>()?;
     configs.iter().try_for_each(|config| feasible::check(config, &outputs.demands.assertions))?;
+    if outputs.strict {
+        configs.iter().try_for_each(feasible::check_strict)?;
+    }
     for config in configs
         .iter_mut()
         .filter(|config| matches!(config.schedule_mode, ScheduleMode::Listed | ScheduleMode::Refine { .. }))

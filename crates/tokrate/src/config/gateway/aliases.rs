@@ -2,13 +2,13 @@
 
 use super::amounts::{Budget, Dollars, Percentage};
 use super::rows::{AliasRow, GatewayRow, KeyRow};
-use crate::config::quantity;
-use crate::config::secret::KeyReference;
+use crate::config::{environment, quantity};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::num::{NonZeroU32, NonZeroU64};
 use tokrate_core::Span;
 use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, key_hash};
 pub use tokrate_gateway::{format_mode, format_policy};
+use tokrate_targets::KeyReference;
 
 /// Names of what the best lane can be, the usual first.
 pub(in crate::config) const OBJECTIVES: [&str; 9] = [
@@ -141,7 +141,7 @@ fn key(name: &str, row: &KeyRow) -> Result<KeyConfig> {
     let reference = KeyReference::first(&row.key_env, &row.key_file, &row.key_cmd);
     let sha256 = match (&row.sha256, reference) {
         (Some(hex), None) => hash_of(hex)?,
-        (None, Some(reference)) => key_hash(reference.fetch()?.reveal()),
+        (None, Some(reference)) => key_hash(reference.fetch(&environment::variable)?.reveal()),
         _ => bail!("write its `sha256` (64 hexadecimal digits), or one of key_env, key_file, key_cmd"),
     };
     Ok(KeyConfig {

@@ -11,7 +11,6 @@ pub mod simulated;
 use super::environment::{self, Environment};
 use super::file::File;
 use super::quantity;
-use super::secret::KeyReference;
 use crate::flags::gateway::Flags;
 use aliases::{format_mode, format_policy};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -21,6 +20,7 @@ use std::path::PathBuf;
 use tokrate_core::Span;
 use tokrate_gateway::{Config, DEFAULT_SEED, LaneConfig, LimitsConfig, LogSettings, key_hash};
 use tokrate_net::{ClientConfig, HttpVersion};
+use tokrate_targets::KeyReference;
 
 /// The origin of what nobody set.
 const DEFAULT: &str = "default";
@@ -247,7 +247,7 @@ impl Seen {
     fn admin_key(&mut self, row: &GatewayRow) -> Result<Option<[u8; 32]>> {
         let reference = KeyReference::first(&row.admin_key_env, &row.admin_key_file, &row.admin_key_cmd);
         let Some(reference) = reference else { return Ok(None) };
-        let key = reference.fetch().context("understand gateway.admin_key")?;
+        let key = reference.fetch(&environment::variable).context("understand gateway.admin_key")?;
         self.note("admin_key", "***", self.file_origin());
         Ok(Some(key_hash(key.reveal())))
     }

@@ -4,15 +4,14 @@
 
 use super::Seen;
 use super::rows::OtelRow;
-use crate::config::bench::target::key_header;
-use crate::config::secret::KeyReference;
 use anyhow::{Context, Result, anyhow, ensure};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderMap;
 use std::collections::BTreeMap;
 use tokrate_catalog::Auth;
 use tokrate_core::Span;
 use tokrate_gateway::OtelConfig;
 use tokrate_net::Target;
+use tokrate_targets::{KeyReference, Variables, header, key_header};
 
 /// Where a collector of this machine listens for OTLP over HTTP.
 const ENDPOINT: &str = "http://localhost:4318";
@@ -23,9 +22,6 @@ const ENDPOINT_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const HEADERS_VARIABLE: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 const RESOURCE_VARIABLE: &str = "OTEL_RESOURCE_ATTRIBUTES";
 const NAME_VARIABLE: &str = "OTEL_SERVICE_NAME";
-
-/// Reads variables of the environment by name.
-pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The export, if the table or the variable of the endpoint asks for one.
 pub fn otel(row: Option<&OtelRow>, variables: Variables<'_>, seen: &mut Seen) -> Result<Option<OtelConfig>> {
@@ -51,33 +47,24 @@ fn headers(row: &OtelRow, variables: Variables<'_>, seen: &mut Seen) -> Result<H
         Some(text) => (pairs(HEADERS_VARIABLE, &text)?, HEADERS_VARIABLE.to_owned()),
         None => (row.headers.clone(), seen.file_origin()),
     };
+    let understanding = "understand gateway.otel";
     let mut headers = HeaderMap::new();
     if let Some(key) = KeyReference::first(&row.key_env, &row.key_file, &row.key_cmd) {
-        let key = key.fetch().context("understand gateway.otel")?;
+        let key = key.fetch(variables).context(understanding)?;
         let (name, value) = match &row.key_header {
             None => key_header(Auth::Bearer, &key)?,
-            Some(name) => header(name, key.reveal())?,
+            Some(name) => header(name, key.reveal()).context(understanding)?,
         };
         headers.insert(name, value);
     }
     for (name, value) in &pairs {
-        let (name, value) = header(name, value)?;
+        let (name, value) = header(name, value).context(understanding)?;
         headers.insert(name, value);
     }
     for name in headers.keys() {
         seen.note("otel.headers", format!("{name}: ***"), origin.clone());
     }
     Ok(headers)
-}
-
-fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
-    let parsed =
-        name.parse().ok().with_context(|| format!("understand gateway.otel: `{name}` is no name of a header"))?;
-    let value = HeaderValue::from_str(value).ok();
-    let mut value =
-        value.with_context(|| format!("understand gateway.otel: the value of header {name} cannot be sent"))?;
-    value.set_sensitive(true);
-    Ok((parsed, value))
 }
 
 /// Attributes of the resource: those of the file, over them those of the environment.
@@ -131,6 +118,7 @@ fn decoded(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderValue;
     use std::path::PathBuf;
 
     fn seen() -> Seen {

@@ -3,9 +3,9 @@
 //! Invariant: every key of the schema stands on the page once, under the table that it belongs to.
 
 use super::{IN_WORDS, properties};
-use crate::config::trust::settings::HARMLESS;
 use serde_json::Value;
 use std::fmt::Write;
+use tokrate_targets::trust::HARMLESS;
 
 const HEAD: &str = "\
 # Settings

@@ -8,6 +8,7 @@ use crate::config::{bench, environment::Environment, quantity};
 use crate::flags::bench::Flags;
 use serde_json::Value;
 use std::path::PathBuf;
+use tokrate_targets::trust::{HARMLESS, is_harmless};
 
 fn docs(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
@@ -129,4 +130,64 @@ fn every_key_of_the_examples_is_in_the_reference() {
         let file: toml::Table = toml::from_str(&plain.join("\n")).unwrap_or_else(|error| panic!("{error}\n{text}"));
         assert_eq!(unknown(&schema, &file), Vec::<String>::new(), "{text}");
     }
+}
+
+/// Every key of the reference, `*` for names.
+fn known(above: &str, table: &Value, out: &mut Vec<String>) {
+    let inner = |name: &str| if above.is_empty() { name.to_owned() } else { format!("{above}.{name}") };
+    match (table["properties"].as_object(), &table["additionalProperties"]) {
+        (Some(keys), _) => keys.iter().for_each(|(name, setting)| known(&inner(name), setting, out)),
+        (None, named) if named["properties"].is_object() => known(&inner("*"), named, out),
+        _ => out.push(above.to_owned()),
+    }
+}
+
+#[test]
+fn every_key_that_is_called_harmless_is_one_of_the_file() {
+    let mut all = Vec::new();
+    known("", &schema(), &mut all);
+    let unknown: Vec<&&str> = HARMLESS.iter().filter(|key| !all.contains(&(**key).to_owned())).collect();
+    assert!(unknown.is_empty(), "{unknown:?} of {all:?}");
+}
+
+#[test]
+fn what_names_an_address_a_key_a_command_or_a_file_is_not_called_harmless() {
+    let mut all = Vec::new();
+    known("", &schema(), &mut all);
+    let bad = [
+        "url",
+        "target",
+        "endpoint",
+        "listen",
+        "admin",
+        "key_env",
+        "key_file",
+        "key_cmd",
+        "headers",
+        "_file",
+        "log",
+        "prompts",
+        "bench.baseline",
+        "bench.body",
+        "curve",
+        "server_metrics",
+        "sha256",
+        "host",
+        "otel",
+        "insecure",
+        "bench.json",
+        "bench.html",
+        "bench.csv",
+        "bench.markdown",
+        "bench.vllm_json",
+        "bench.junit",
+        "bench.badge",
+        "bench.save_baseline",
+        "unix_socket",
+    ];
+    let named = |key: &&String| bad.iter().any(|word| key.contains(word));
+    let sensitive: Vec<&String> = all.iter().filter(named).collect();
+    assert!(sensitive.len() > 25 && sensitive.iter().any(|key| *key == "bench.insecure"), "{sensitive:?}");
+    let harmless: Vec<&&String> = sensitive.iter().filter(|key| is_harmless(key)).collect();
+    assert!(harmless.is_empty(), "{harmless:?}");
 }

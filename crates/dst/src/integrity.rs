@@ -1,4 +1,4 @@
-//! Honest and cheating engines: false alarms and detection rate of the signs of cheating.
+//! Honest and cheating engines: false alarms and detection rate of the integrity checks.
 //!
 //! Invariant: a seed gives the same engine and load on every machine, and an honest engine does what was asked in every
 //! answer.
@@ -14,7 +14,7 @@ use tokrate_record::SuspicionKind;
 use tokrate_sim::Faults;
 use tokrate_wire::Dialect;
 
-/// Each kind of cheating and the sign that should detect it.
+/// Each kind of cheating and the check that should detect it.
 pub const CHEATS: [(&str, SuspicionKind); 8] = [
     ("replay", SuspicionKind::Replayed),
     ("same_start", SuspicionKind::SharedPrefix),
@@ -52,8 +52,8 @@ pub fn cheating(seed: u64, cheat: &str, share: f64, requests: u64) -> Scenario {
     Scenario { seed, output_tokens: 250, ..plain }
 }
 
-/// The signs found in a run, and the number of measured requests.
-pub fn signs(scenario: &Scenario) -> (BTreeMap<SuspicionKind, (u64, u64)>, u64) {
+/// The findings of a run, and the number of measured requests.
+pub fn findings(scenario: &Scenario) -> (BTreeMap<SuspicionKind, (u64, u64)>, u64) {
     let (_, result) = summarize(scenario, &run(scenario));
     let seen = result.suspicions.iter().map(|seen| (seen.kind, (seen.count, seen.of)));
     (seen.collect(), result.counts.measured)

@@ -1,15 +1,16 @@
-//! Whether the settings file of a folder may name addresses, keys, commands and files: only if its user has said so of this very
-//! text at this very place, as direnv asks it.
+//! Whether the settings file of a folder may name addresses, keys, commands and files: only if its user has trusted this text at this
+//! path, as direnv does it.
 //!
 //! Invariant: what was compared is what is read; a file is trusted by its bytes and its absolute path, and a change of
 //! either ends that.
 
-pub mod settings;
+mod settings;
 
-use super::environment;
-use super::reading::{SETTINGS_BYTES_MOST, bytes_from};
+pub use settings::{HARMLESS, SensitiveSetting, is_harmless};
+
+use crate::reading::{MAX_SETTINGS_BYTES, bytes_from};
 use anyhow::{Context, Result, bail, ensure};
-use settings::{Sensitive, sensitive};
+use settings::sensitive;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::fs::Metadata;
@@ -19,12 +20,12 @@ use std::path::{Path, PathBuf};
 /// The file that is read when none is named and it exists.
 pub const DEFAULT_NAME: &str = "tokrate.toml";
 
-/// Settings that a refusal lists.
-const LISTED_MOST: usize = 20;
+/// Settings that a refusal lists at most: what fits on a screen.
+const MAX_LISTED: usize = 20;
 
-/// A settings file that lies in a folder, read once.
+/// A settings file as it was read.
 #[derive(Debug)]
-pub struct Found {
+pub struct SettingsFile {
     /// Its absolute path; the last name may be a link, as the folder is what settings hold for.
     path: PathBuf,
     /// Its text.
@@ -32,42 +33,48 @@ pub struct Found {
     metadata: Metadata,
 }
 
-impl Found {
+impl SettingsFile {
     /// Reads a file.
-    pub fn read(path: &Path) -> Result<Found> {
+    ///
+    /// # Errors
+    /// When it cannot be read, or is too long or no text.
+    pub fn read(path: &Path) -> Result<SettingsFile> {
         let reading = || format!("read the settings file {}", path.display());
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = path.file_name().with_context(reading)?;
         let absolute = folder.canonicalize().with_context(reading)?.join(name);
         let file = std::fs::File::open(path).with_context(reading)?;
         let metadata = file.metadata().with_context(reading)?;
-        let bytes = bytes_from(file, SETTINGS_BYTES_MOST).with_context(reading)?;
+        let bytes = bytes_from(file, MAX_SETTINGS_BYTES).with_context(reading)?;
         let text = String::from_utf8(bytes).ok().with_context(|| format!("{}: it is not UTF-8", reading()))?;
-        Ok(Found { path: absolute, text, metadata })
+        Ok(SettingsFile { path: absolute, text, metadata })
     }
 
-    /// Fails unless it needs no trust or has it; `instead` is what else can be typed.
-    pub fn ensure_trusted(&self, instead: &str) -> Result<()> {
+    /// Fails unless it needs no trust or has it. The store is below `data_folder`; `instead` is what else can be typed.
+    ///
+    /// # Errors
+    /// Lists the settings that need trust, or says what is no TOML.
+    pub fn ensure_trusted(&self, data_folder: Option<&Path>, instead: &str) -> Result<()> {
         let needing = sensitive(&self.text)?;
         if needing.is_empty() {
             return Ok(());
         }
-        let store = Store::open();
-        if store.as_ref().is_ok_and(|store| store.holds(self)) {
+        let store = TrustStore::open(data_folder);
+        if store.as_ref().is_ok_and(|store| store.trusts(self)) {
             return Ok(());
         }
-        let known = store.as_ref().is_ok_and(|store| store.knows(&self.path));
+        let known = store.as_ref().is_ok_and(|store| store.has_path(&self.path));
         let why = if known { "it has changed since it was trusted" } else { "nobody has said that it is trusted" };
         let mut text = format!("use {} of this folder: {why}", DEFAULT_NAME);
-        for setting in needing.iter().take(LISTED_MOST) {
+        for setting in needing.iter().take(MAX_LISTED) {
             // A string takes everything.
             let _ = write!(text, "\n  line {}: {} {}", setting.line, setting.key, setting.what());
         }
-        if needing.len() > LISTED_MOST {
-            let _ = write!(text, "\n  and {} more", needing.len() - LISTED_MOST);
+        if needing.len() > MAX_LISTED {
+            let _ = write!(text, "\n  and {} more", needing.len() - MAX_LISTED);
         }
-        for concern in self.concerns() {
-            let _ = write!(text, "\n  {concern}");
+        for warning in self.warnings() {
+            let _ = write!(text, "\n  {warning}");
         }
         if let Err(error) = store {
             let _ = write!(text, "\n  what is trusted cannot be looked up: failed to {error:#}");
@@ -75,8 +82,11 @@ impl Found {
         bail!("{text}\nread it; if you trust it, run `tokrate trust`, or {instead}");
     }
 
-    /// The settings that need trust.
-    pub fn needing(&self) -> Result<Vec<Sensitive>> {
+    /// The settings that need trust, in the order of the file.
+    ///
+    /// # Errors
+    /// When it is no TOML.
+    pub fn sensitive_settings(&self) -> Result<Vec<SensitiveSetting>> {
         sensitive(&self.text)
     }
 
@@ -86,35 +96,38 @@ impl Found {
     }
 
     /// Who else can change it.
-    pub fn concerns(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         others(&self.metadata, 0o002).into_iter().map(|who| format!("{who} can change this file")).collect()
     }
 
-    /// What it is known by: its path and its bytes, with the length of the path so that one cannot be taken for the other.
-    fn mark(&self) -> String {
+    /// The hash by which it is trusted: of its path and its bytes, with the length of the path so that one cannot be taken for the
+    /// other.
+    fn hash(&self) -> String {
         let path = bytes(&self.path);
         let mut hash = Sha256::new();
         hash.update((path.len() as u64).to_be_bytes());
         hash.update(&path);
         hash.update(self.text.as_bytes());
-        let mut mark = String::new();
+        let mut digits = String::new();
         for byte in hash.finalize() {
             // A string takes everything.
-            let _ = write!(mark, "{byte:02x}");
+            let _ = write!(digits, "{byte:02x}");
         }
-        mark
+        digits
     }
 }
 
-/// What was trusted: a file for each text, named by its mark, with the path in it.
+/// What a user has trusted: a file for each text, named by its hash, with the path in it.
 #[derive(Debug)]
-pub struct Store(PathBuf);
+pub struct TrustStore(PathBuf);
 
-impl Store {
-    /// The store of this user.
-    pub fn open() -> Result<Store> {
-        let data =
-            environment::data_folder().context("find the folder for what is trusted: set XDG_DATA_HOME or HOME")?;
+impl TrustStore {
+    /// The store below a user's folder for data.
+    ///
+    /// # Errors
+    /// When there is no such folder, or others can write there.
+    pub fn open(data_folder: Option<&Path>) -> Result<TrustStore> {
+        let data = data_folder.context("find the folder for what is trusted: set XDG_DATA_HOME or HOME")?;
         let folder = data.join("trusted");
         match folder.metadata() {
             Ok(metadata) => {
@@ -124,36 +137,42 @@ impl Store {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(|| format!("look into {}", folder.display())),
         }
-        Ok(Store(folder))
+        Ok(TrustStore(folder))
     }
 
     /// Whether this file is trusted with this text.
-    fn holds(&self, found: &Found) -> bool {
-        std::fs::read(self.0.join(found.mark())).is_ok_and(|path| path == bytes(&found.path))
+    fn trusts(&self, file: &SettingsFile) -> bool {
+        std::fs::read(self.0.join(file.hash())).is_ok_and(|path| path == bytes(&file.path))
     }
 
-    /// Whether another text was trusted there.
-    fn knows(&self, path: &Path) -> bool {
+    /// Whether any text was trusted at this path.
+    fn has_path(&self, path: &Path) -> bool {
         self.entries().is_ok_and(|entries| entries.iter().any(|(_, known)| known == path))
     }
 
     /// Whether the file that lies there now is trusted.
     pub fn is_current(&self, path: &Path) -> bool {
-        Found::read(path).is_ok_and(|found| self.holds(&found))
+        SettingsFile::read(path).is_ok_and(|file| self.trusts(&file))
     }
 
     /// Trusts a file as it was read.
-    pub fn add(&self, found: &Found) -> Result<()> {
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn add(&self, file: &SettingsFile) -> Result<()> {
         let writing = || format!("write into {}", self.0.display());
         make_private(&self.0).with_context(writing)?;
         // Written beside it first: half a path is no trust, but it would be listed.
-        let mark = found.mark();
-        let part = self.0.join(format!(".{mark}.{}.part", std::process::id()));
-        std::fs::write(&part, bytes(&found.path)).with_context(writing)?;
-        std::fs::rename(&part, self.0.join(mark)).with_context(writing)
+        let hash = file.hash();
+        let part = self.0.join(format!(".{hash}.{}.part", std::process::id()));
+        std::fs::write(&part, bytes(&file.path)).with_context(writing)?;
+        std::fs::rename(&part, self.0.join(hash)).with_context(writing)
     }
 
-    /// Forgets every text of a path; says whether there was one.
+    /// Removes every text of a path; returns whether there was one.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
     pub fn remove(&self, path: &Path) -> Result<bool> {
         let known: Vec<PathBuf> =
             self.entries()?.into_iter().filter(|(_, known)| known == path).map(|(entry, _)| entry).collect();
@@ -163,7 +182,10 @@ impl Store {
         Ok(!known.is_empty())
     }
 
-    /// Every path that was trusted, once.
+    /// Every path of which a text is trusted, once.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
     pub fn paths(&self) -> Result<Vec<PathBuf>> {
         let mut paths: Vec<PathBuf> = self.entries()?.into_iter().map(|(_, path)| path).collect();
         paths.sort();
@@ -181,8 +203,8 @@ impl Store {
         let mut found = Vec::new();
         for entry in entries {
             let entry = entry.with_context(looking)?.path();
-            let is_mark = entry.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
-            if is_mark && let Ok(path) = std::fs::read(&entry) {
+            let is_complete = entry.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
+            if is_complete && let Ok(path) = std::fs::read(&entry) {
                 found.push((entry, path_of(path)));
             }
         }
@@ -191,10 +213,13 @@ impl Store {
 }
 
 /// Trusts a file that tokrate itself has just written with this text.
-pub fn add_own(path: &Path, text: &str) -> Result<()> {
-    let found = Found::read(path)?;
-    ensure!(found.text == text, "trust {}: someone else has changed it meanwhile", path.display());
-    Store::open()?.add(&found)
+///
+/// # Errors
+/// When somebody else has changed it meanwhile, or the store cannot be opened or written.
+pub fn add_own(data_folder: Option<&Path>, path: &Path, text: &str) -> Result<()> {
+    let file = SettingsFile::read(path)?;
+    ensure!(file.text == text, "trust {}: someone else has changed it meanwhile", path.display());
+    TrustStore::open(data_folder)?.add(&file)
 }
 
 #[cfg(unix)]

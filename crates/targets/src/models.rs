@@ -1,21 +1,20 @@
-//! Which model an endpoint serves, where nobody named one: asked of the endpoint itself.
+//! Asks an endpoint which model it serves, where nobody named one.
 //!
-//! It does not choose. Invariant: a model is found only where there is exactly one.
+//! Invariant: a model is found only where there is exactly one.
 
+use crate::resolve::Endpoint;
 use anyhow::{Context, Result, bail};
-use http::HeaderMap;
 use serde_json::Value;
 use tokio::task::LocalSet;
-use tokrate_bench::Remote;
 use tokrate_core::Span;
 use tokrate_net::{Answer, Client, ClientConfig, Clock, Limits, Route};
 
-/// Time for each question.
-const PATIENCE: Span = Span::from_secs(10);
-/// Largest answer that is read.
-const BODY_BYTES_MOST: u64 = 4 << 20;
-/// More names than this are not shown.
-const SHOWN_MOST: usize = 10;
+/// Time for each request; somebody waits for their run to start.
+const TIMEOUT: Span = Span::from_secs(10);
+/// Largest answer that is read (bytes), so that no server can fill the memory.
+const MAX_BODY_BYTES: u64 = 4 << 20;
+/// More names than this are not shown in an error.
+const MAX_SHOWN: usize = 10;
 
 /// Where models are listed: the path after the base, where the list is in the answer, and the name in its entries.
 const PLACES: [(&str, &str, &str); 4] = [
@@ -25,31 +24,21 @@ const PLACES: [(&str, &str, &str); 4] = [
     ("/api/tags", "/models", "name"),
 ];
 
-/// Names the model of an endpoint that has only one, and moves its base to `/v1` where models are listed there.
+/// The model of an endpoint that has only one. Moves its base to `/v1` where models are listed there.
 ///
 /// # Errors
 /// When the endpoint cannot be asked, or lists no model or several.
-pub(super) fn find(remote: &mut Remote) -> Result<()> {
-    let base = remote.base.clone();
-    let config = ClientConfig {
-        http: remote.http,
-        connect_timeout: PATIENCE,
-        reuse: true,
-        rx_timestamps: false,
-        ca_file: remote.ca_file.clone(),
-        insecure: remote.insecure,
-        unix_socket: remote.unix_socket.clone(),
-        proxy: remote.proxy.clone(),
-    };
+pub fn find_only_model(endpoint: &mut Endpoint, client: ClientConfig) -> Result<String> {
+    let base = endpoint.base.clone();
+    let config = ClientConfig { connect_timeout: TIMEOUT, reuse: true, rx_timestamps: false, ..client };
     let asked = || format!("start the run: no model was named, and {base} could not be asked for its models");
     let clock = Clock::monotonic();
     let route = Route::resolve_blocking(&base, &config, clock).with_context(asked)?;
     let client = Client::new(config, route, clock).with_context(asked)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().with_context(asked)?;
-    let headers: HeaderMap = remote.headers.iter().cloned().collect();
-    let limits = Limits { idle: PATIENCE, total: PATIENCE, max_body_bytes: BODY_BYTES_MOST };
+    let limits = Limits { idle: TIMEOUT, total: TIMEOUT, max_body_bytes: MAX_BODY_BYTES };
     let get = |path: String| {
-        let (client, headers) = (&client, headers.clone());
+        let (client, headers) = (&client, endpoint.headers.clone());
         LocalSet::new().block_on(&runtime, async move { client.get(&path, headers, limits).await })
     };
     let mut refused = None;
@@ -60,11 +49,10 @@ pub(super) fn find(remote: &mut Remote) -> Result<()> {
         };
         match names(&answer, list, name) {
             Some(models) => {
-                if path == "/v1/models" && remote.dialect.name().starts_with("openai") {
-                    remote.base = base.at_path(&base.path_with("/v1"));
+                if path == "/v1/models" && endpoint.dialect.name().starts_with("openai") {
+                    endpoint.base = base.at_path(&base.path_with("/v1"));
                 }
-                remote.model = only(&models)?;
-                return Ok(());
+                return only(&models);
             }
             None => refused = refused.or(Some(answer.head.status.as_u16())),
         }
@@ -90,8 +78,8 @@ fn only(models: &[String]) -> Result<String> {
         [model] => Ok(model.clone()),
         [] => bail!("start the run: no model was named, and the endpoint has none loaded; name it with --model"),
         several => {
-            let shown: Vec<&str> = several.iter().take(SHOWN_MOST).map(String::as_str).collect();
-            let more = if several.len() > SHOWN_MOST { ", …" } else { "" };
+            let shown: Vec<&str> = several.iter().take(MAX_SHOWN).map(String::as_str).collect();
+            let more = if several.len() > MAX_SHOWN { ", …" } else { "" };
             bail!(
                 "start the run: no model was named, and the endpoint has {}: {}{more}; name one with --model",
                 several.len(),

@@ -1,34 +1,33 @@
-//! Reading files that anybody may have written.
+//! Reads files that anybody may have written.
 //!
-//! It does not understand them. Invariant: no file takes more memory than its limit, however long it is: a link to a device has no
-//! end.
+//! Invariant: no file takes more memory than its limit, however long it is: a link to a device has no end.
 
 use std::fs::File;
 use std::io::{Error, Read, Result};
 use std::path::Path;
 
 /// Settings, keys, personas: what people write by hand (bytes).
-pub const SETTINGS_BYTES_MOST: u64 = 4 << 20;
+pub const MAX_SETTINGS_BYTES: u64 = 4 << 20;
 /// Records, their rows, prompts and traces: what programs write (bytes). The longest public ones, ShareGPT's, have 0.6 GiB.
-pub const DATA_BYTES_MOST: u64 = 1 << 30;
+pub const MAX_DATA_BYTES: u64 = 1 << 30;
 
 /// What a file holds.
 ///
 /// # Errors
-/// When it cannot be read, or is longer than `most` bytes.
-pub fn bytes_of(path: &Path, most: u64) -> Result<Vec<u8>> {
-    bytes_from(File::open(path)?, most)
+/// When it cannot be read, or is longer than `max_bytes`.
+pub fn bytes_of(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
+    bytes_from(File::open(path)?, max_bytes)
 }
 
-/// The same of something that is open.
+/// The same of a file that is open.
 ///
 /// # Errors
 /// As [`bytes_of`].
-pub fn bytes_from(reader: impl Read, most: u64) -> Result<Vec<u8>> {
+pub fn bytes_from(reader: impl Read, max_bytes: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    reader.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > most {
-        true => Err(Error::other(format!("it has more than {most} bytes"))),
+    reader.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > max_bytes {
+        true => Err(Error::other(format!("it has more than {max_bytes} bytes"))),
         false => Ok(bytes),
     }
 }
@@ -37,8 +36,8 @@ pub fn bytes_from(reader: impl Read, most: u64) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// As [`bytes_of`], and when it is not UTF-8.
-pub fn text_of(path: &Path, most: u64) -> Result<String> {
-    String::from_utf8(bytes_of(path, most)?).map_err(|_| Error::other("it is not UTF-8"))
+pub fn text_of(path: &Path, max_bytes: u64) -> Result<String> {
+    String::from_utf8(bytes_of(path, max_bytes)?).map_err(|_| Error::other("it is not UTF-8"))
 }
 
 #[cfg(test)]
