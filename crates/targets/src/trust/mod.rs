@@ -67,7 +67,7 @@ impl SettingsFile {
         let why = if known { "it has changed since it was trusted" } else { "nobody has said that it is trusted" };
         let mut text = format!("use {} of this folder: {why}", DEFAULT_NAME);
         for setting in needing.iter().take(MAX_LISTED) {
-            // A string takes everything.
+            // Writing to a String cannot fail.
             let _ = write!(text, "\n  line {}: {} {}", setting.line, setting.key, setting.what());
         }
         if needing.len() > MAX_LISTED {
@@ -110,7 +110,7 @@ impl SettingsFile {
         hash.update(self.text.as_bytes());
         let mut digits = String::new();
         for byte in hash.finalize() {
-            // A string takes everything.
+            // Writing to a String cannot fail.
             let _ = write!(digits, "{byte:02x}");
         }
         digits

@@ -236,7 +236,7 @@ fn escaped(text: &str) -> String {
         let is_hidden = sign.is_control()
             || matches!(sign, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e0fff}');
         if is_hidden {
-            // A string takes everything.
+            // Writing to a String cannot fail.
             let _ = write!(out, "{}", sign.escape_unicode());
         } else {
             out.push(sign);

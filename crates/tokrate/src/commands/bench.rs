@@ -28,30 +28,30 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         stdout::write(&forecast::text(&names, &configs))?;
         return Ok(Verdict::Good);
     }
-    let kept = outputs.demands.save_baseline.as_deref();
+    let kept = outputs.requirements.save_baseline.as_deref();
     for path in outputs.files().map(|(_, path)| path).chain(kept) {
         files::check_writable(path)?;
     }
-    // A baseline that cannot be read is told before anything is measured.
-    let baseline = Baseline::read(&outputs.demands, configs.len())?;
+    // A baseline that cannot be read is an error before anything is measured.
+    let baseline = Baseline::read(&outputs.requirements, configs.len())?;
     let stop = Stop::default();
     super::interrupt::watch(stop.clone())?;
     let mut results = Results::new(&outputs, &names)?;
     let mut records = tokrate_bench::run(&configs, Clock::monotonic(), &stop, &mut results)?;
     for record in &mut records {
-        let outcomes = outputs.demands.assertions.iter().flat_map(|assertion| assertion.judge(&record.phases));
+        let outcomes = outputs.requirements.assertions.iter().flat_map(|assertion| assertion.judge(&record.phases));
         record.assertions = outcomes.collect();
     }
-    let held = baseline.compare(&records, &outputs.demands);
+    let held = baseline.compare(&records, &outputs.requirements);
     let judged = Comparison::of(records).judged(&names, outputs.scorecard);
     results.clear();
     let records = &judged.records;
     let text =
         if outputs.quiet { String::new() } else { summary::of(&names, &judged, &outputs) + &held.text(outputs.wide) };
     // The table first: what happens to files takes nothing from it, nor what happens to it from them.
-    let said = say(&text, &outputs);
+    let printed = print(&text, &outputs);
     let all_written = tell(results.finish(&judged, &held.reports), &outputs);
-    said?;
+    printed?;
     if outputs.quiet {
         anstream::eprint!("{}{}", summary::troubles(&names, &judged), held.troubles());
     }
@@ -72,7 +72,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 ///
 /// # Errors
 /// When standard output cannot be written.
-fn say(text: &str, outputs: &Outputs) -> Result<()> {
+fn print(text: &str, outputs: &Outputs) -> Result<()> {
     if outputs.claims_stdout() {
         anstream::eprint!("{text}");
         return Ok(());
@@ -87,8 +87,8 @@ fn tell(files: Vec<Written>, outputs: &Outputs) -> bool {
         match result {
             Ok(()) if outputs.quiet => {}
             Ok(()) => {
-                // Where standard output is full the files are there all the same; the table has said so.
-                let _ = say(&format!("{name}: {}\n", path.display()), outputs);
+                // Where standard output is full the files are there all the same; the table has failed with that already.
+                let _ = print(&format!("{name}: {}\n", path.display()), outputs);
             }
             Err(error) => {
                 anstream::eprintln!("tokrate: failed to {error:#}");

@@ -29,7 +29,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         files::check_writable(path)?;
     }
     let (before, after) = (read_record(&flags.before)?, read_record(&flags.after)?);
-    let report = held_against(&before, &side(&flags.before, &before)?, &after, &side(&flags.after, &after)?, &options)?;
+    let report =
+        compare_records(&before, &side(&flags.before, &before)?, &after, &side(&flags.after, &after)?, &options)?;
     if let Some(path) = &flags.json {
         files::write(path, &(serde_json::to_string_pretty(&report)? + "\n"))?;
     }
@@ -45,8 +46,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     Ok(verdict(&report))
 }
 
-/// Compares two sides. The embedded engine gets another port in every run, so its endpoint tells nothing.
-pub fn held_against(
+/// Compares two sides. The embedded engine gets another port in every run, so its endpoint is ignored.
+pub fn compare_records(
     before: &Record,
     side_before: &RunSamples,
     after: &Record,

@@ -13,7 +13,7 @@ use tokrate_catalog::{Kind, PRICES, PROVIDERS, Provider};
 use tokrate_targets::key_variable;
 use tokrate_targets::trust::{self, DEFAULT_NAME};
 
-/// Writes the file; never over another without being told to.
+/// Writes the file; over another only with `--force`.
 pub fn run(flags: &InitFlags) -> Result<Verdict> {
     let path = &flags.file;
     let found: Vec<(&Provider, &str)> = PROVIDERS
@@ -62,7 +62,7 @@ fn settings(found: &[(&Provider, &str)], key_file: &Path) -> String {
     let mut lanes = Vec::new();
     for (row, variable) in found {
         let model = PRICES.iter().find(|price| price.provider == row.name).map(|price| price.model);
-        // A string takes everything.
+        // Writing to a String cannot fail.
         let _ = write!(text, "\n# {}: key from {variable}", row.title);
         let _ = match model {
             Some(_) => writeln!(text, "; another model: see `tokrate targets`"),

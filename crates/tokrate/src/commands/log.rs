@@ -12,7 +12,7 @@ use tokrate_net::Clock;
 use tokrate_record::Metric;
 use tokrate_store::{Grouping, Sqlite, Store, StoreError};
 
-/// Reads the log and prints what is asked for.
+/// Reads the log and prints the view that was chosen.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let config = resolve(flags, Clock::monotonic().wall_nanos() / 1_000_000)?;
     let store = Sqlite::open_reader(&config.path).map_err(|error| match error {

@@ -1,6 +1,6 @@
 //! `tokrate trust`: shows what the settings file of a folder would do, and records that its user trusts it.
 //!
-//! It does not run or fetch anything that the file names. Invariant: what was shown is what is trusted, to the byte.
+//! Nothing that the file names is run or fetched. Invariant: what was shown is what is trusted, to the byte.
 
 use super::Verdict;
 use crate::config::environment::data_folder;
@@ -21,15 +21,15 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     if flags.remove {
         let path = place(&flags.file)?;
         let was = TrustStore::open(data_folder().as_deref())?.remove(&path)?;
-        let said = if was { "is trusted no more" } else { "was not trusted" };
-        anstream::println!("{} {said}", path.display());
+        let outcome = if was { "is trusted no more" } else { "was not trusted" };
+        anstream::println!("{} {outcome}", path.display());
         return Ok(Verdict::Good);
     }
     let found = SettingsFile::read(&flags.file)?;
     // What is not understood would be refused anyway, and could not be shown.
     File::parse(&flags.file, &found.text)?;
     let needing = found.sensitive_settings()?;
-    anstream::print!("{}", shown(&found, &needing));
+    anstream::print!("{}", review_text(&found, &needing));
     if !needing.is_empty() {
         TrustStore::open(data_folder().as_deref())?.add(&found)?;
         anstream::println!("trusted as it is now; after a change it has to be trusted again");
@@ -38,7 +38,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 }
 
 /// What the file would do, a line a setting.
-fn shown(found: &SettingsFile, needing: &[SensitiveSetting]) -> String {
+fn review_text(found: &SettingsFile, needing: &[SensitiveSetting]) -> String {
     let path = found.path().display();
     if needing.is_empty() {
         return format!("{path} names no address, key, command or file: it needs no trust\n");

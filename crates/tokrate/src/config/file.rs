@@ -166,8 +166,9 @@ impl File {
     /// Understands the text of a file.
     pub fn parse(path: &Path, text: &str) -> Result<File> {
         // toml's message names line and column and shows the line.
-        let mut file: File = toml::from_str(text)
-            .map_err(|error| anyhow!("understand the settings file {}: {}", path.display(), told(&error)))?;
+        let mut file: File = toml::from_str(text).map_err(|error| {
+            anyhow!("understand the settings file {}: {}", path.display(), parse_error_text(&error))
+        })?;
         file.path = path.to_path_buf();
         Ok(file)
     }
@@ -179,7 +180,7 @@ impl File {
 }
 
 /// The message, with the nearest key in place of all of them where one is not known.
-fn told(error: &toml::de::Error) -> String {
+fn parse_error_text(error: &toml::de::Error) -> String {
     let shown = error.to_string();
     let unknown = error.message().strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, expected "));
     let Some((typed, known)) = unknown else { return shown.trim_end().to_owned() };

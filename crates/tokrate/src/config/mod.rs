@@ -49,7 +49,7 @@ pub struct Value<T> {
 }
 
 impl<T> Value<T> {
-    /// Turns the value into another; a failure says where the value came from.
+    /// Turns the value into another; an error names the origin of the value.
     pub fn parse<U>(self, parse: impl FnOnce(T) -> Result<U>) -> Result<Value<U>> {
         let origin = self.origin;
         let value = parse(self.value).map_err(|error| anyhow!("read {origin}: {error:#}"))?;

@@ -1,5 +1,5 @@
 //! The personas file of `tokrate sim --personas`: several virtual providers, each a table. Unknown keys are refused, and
-//! whatever is wrong is told with its line and column.
+//! errors name line and column.
 
 mod rows;
 
@@ -16,10 +16,10 @@ use tokrate_sim::{Background, Change, Curve, Faults, Law, LawError, Limits, Pers
 use tokrate_targets::KeyReference;
 use tokrate_targets::reading::{self, MAX_SETTINGS_BYTES};
 
-/// What a personas file says.
+/// A personas file.
 #[derive(Debug)]
 pub struct Personas {
-    /// Where all providers answer, if it says so.
+    /// Address of all providers, if it is set.
     pub listen: Option<SocketAddr>,
     /// The providers in the file's order.
     pub providers: Vec<Provider>,
@@ -192,7 +192,7 @@ fn faults(given: &[rows::Fault]) -> Faults {
     faults
 }
 
-/// The changes, each with what it says and, where it says nothing, what held before it.
+/// The changes, each complete: what a change leaves out stays as it was before.
 fn timetable(text: &str, row: &PersonaRow, own: &Faults) -> Result<Timetable> {
     let mut table = Timetable { changes: Vec::new(), speed: row.speed_curve.map(curve) };
     for change in row.changes.iter().flatten() {

@@ -11,7 +11,7 @@ use tokrate_host::{ApiKey, FleetConfig, HostConfig, TruthLog};
 use tokrate_sim::{Faults, Law};
 use tokrate_targets::KeyReference;
 
-/// Where the simulated engine listens when nothing else is said.
+/// Where the simulated engine listens by default.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8400";
 
 /// What to serve.

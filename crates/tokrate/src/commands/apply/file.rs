@@ -1,6 +1,6 @@
 //! One update and one file: the merged text printed, written into the file, shown as a diff, or only tried.
 //!
-//! It does not write anything when the edit was refused. Invariant: standard output carries the result and nothing
+//! Nothing is written when the edit was refused. Invariant: standard output carries the result and nothing
 //! else.
 
 use super::confine::named_by_hand;

@@ -16,7 +16,7 @@ use tokrate_targets::{Endpoint, KeyReference, TargetSettings, TargetSource, head
 const DRAIN_TIME: Span = Span::from_secs(120);
 const DRAIN_BYTES: u64 = 4 << 20;
 
-/// What can become of a loser, the usual first.
+/// What can become of a loser, the default first.
 pub(in crate::config) const LOSERS: [(&str, LoserPolicy); 3] = [
     ("cancel", LoserPolicy::CancelEstimate),
     ("drain", LoserPolicy::DrainExact { max_time: DRAIN_TIME, max_bytes: DRAIN_BYTES }),
@@ -119,4 +119,62 @@ fn loser(name: Option<&str>) -> Result<LoserPolicy> {
     let named = LOSERS.iter().find(|(known, _)| *known == name);
     let (_, loser) = named.with_context(|| format!("`loser` is `cancel`, `drain` or `free`, not `{name}`"))?;
     Ok(*loser)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::bench;
+    use crate::config::environment::Environment;
+    use crate::config::file::File;
+    use crate::flags::bench::{Flags, Target as TargetFlags};
+
+    const KEY: &str = "echo sk-1";
+
+    /// The first endpoint of a lane, and of `tokrate bench` with the same words.
+    fn both(row: LaneRow) -> (EndpointConfig, EndpointConfig) {
+        let row = LaneRow { key_cmd: Some(KEY.to_owned()), headers: [("x-a", "1")].map(owned).into(), ..row };
+        let target = TargetFlags {
+            targets: row.target.clone().into_iter().collect(),
+            url: row.url.clone(),
+            model: row.model.clone(),
+            dialect: row.dialect.clone(),
+            key_cmd: row.key_cmd.clone(),
+            headers: vec!["x-a: 1".to_owned()],
+            ..TargetFlags::default()
+        };
+        let flags = Flags { target, ..Flags::default() };
+        let (configs, _) = bench::resolve(&flags, &Environment::default(), &File::default()).expect("a target");
+        let remote = configs[0].target.remote().expect("an endpoint").clone();
+        let lane = lane("a", &row).expect("a lane").endpoints.remove(0);
+        let bench =
+            EndpointConfig { dialect: remote.dialect, base: remote.base, headers: remote.headers, ..lane.clone() };
+        (lane, bench)
+    }
+
+    fn owned((name, value): (&str, &str)) -> (String, String) {
+        (name.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn a_lane_and_a_target_of_bench_are_the_same_endpoint_for_the_same_words() {
+        let target = |name: &str| LaneRow { target: Some(name.to_owned()), ..LaneRow::default() };
+        let url = |url: &str| LaneRow { url: Some(url.to_owned()), model: Some("m".to_owned()), ..LaneRow::default() };
+        let gemini = LaneRow { dialect: Some("gemini".to_owned()), ..url("http://127.0.0.1:9/v1beta") };
+        let rows = [
+            target("vllm@127.0.0.1:9/m"),
+            target("ollama/m@127.0.0.1:9"),
+            target("anthropic/m"),
+            url("http://127.0.0.1:9/v1"),
+            url("http://127.0.0.1:9/v1/messages"),
+            gemini,
+        ];
+        for row in rows {
+            let shown = format!("{row:?}");
+            let (lane, bench) = both(row);
+            assert_eq!(format!("{lane:?}"), format!("{bench:?}"), "{shown}");
+            assert_eq!(lane.headers, bench.headers, "{shown}");
+            assert!(lane.headers.values().any(|value| value.is_sensitive()), "{shown}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ fn docs(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
 }
 
-/// Compares a file of `docs` with what the code makes, or writes it if that is asked for.
+/// Compares a file of `docs` with what the code makes, or writes it if `TOKRATE_WRITE_DOCS` is set.
 fn check(name: &str, made: &str) {
     if std::env::var_os("TOKRATE_WRITE_DOCS").is_some() {
         std::fs::write(docs(name), made).expect("docs can be written");
@@ -87,21 +87,21 @@ fn defaults_are_those_of_the_code() {
     assert_eq!(time(&gateway["log_retention"]["default"]), tokrate_core::Span::from_secs(90 * 86_400));
     let alias = &gateway["aliases"]["additionalProperties"]["properties"];
     assert_eq!((&alias["mode"]["default"], &alias["objective"]["default"]), (&"off".into(), &"completion".into()));
-    // Those of [bench] are told by the flags' help; here is what holds.
+    // Those of [bench] come from the help of the flags; here are the ones that hold.
     let (configs, outputs) =
         bench::resolve(&Flags::default(), &Environment::default(), &File::default()).expect("the embedded engine");
     let bench = &schema["properties"]["bench"]["properties"];
-    let told = |key: &str| bench[key]["x-default"].as_str().expect("a default").to_owned();
+    let default_of = |key: &str| bench[key]["x-default"].as_str().expect("a default").to_owned();
     for (key, held) in [
         ("connect_timeout", configs[0].limits.connect),
         ("idle_timeout", configs[0].limits.idle),
         ("timeout", configs[0].limits.total),
         ("max_wait", configs[0].limits.wait),
     ] {
-        assert_eq!(quantity::span(&told(key)).expect("a time"), held, "{key}");
+        assert_eq!(quantity::span(&default_of(key)).expect("a time"), held, "{key}");
     }
-    assert_eq!(quantity::share(&told("max_failures")).expect("a share"), outputs.max_failures);
-    assert_eq!(told("seed").parse(), Ok(configs[0].seed));
+    assert_eq!(quantity::share(&default_of("max_failures")).expect("a share"), outputs.max_failures);
+    assert_eq!(default_of("seed").parse(), Ok(configs[0].seed));
 }
 
 #[test]

@@ -21,14 +21,14 @@ use tokrate_targets::{
     parse_url, split_address,
 };
 
-/// A target and in what it departs from its dialect.
-pub(super) struct Found {
+/// A target and its deviations from the dialect.
+pub(super) struct BenchTarget {
     pub target: Target,
     pub quirks: Quirks,
 }
 
 /// Every target, in the order in which they were named; the embedded engine if none was.
-pub(super) fn targets(flags: &flags::Target, environment: &Environment, file: &File) -> Result<Vec<Found>> {
+pub(super) fn targets(flags: &flags::Target, environment: &Environment, file: &File) -> Result<Vec<BenchTarget>> {
     let typed = Typed::read(flags, environment, file);
     let flags = &flags::Target { unix_socket: typed.unix_socket.clone(), ..flags.clone() };
     if typed.names.is_empty() {
@@ -48,13 +48,13 @@ pub(super) fn targets(flags: &flags::Target, environment: &Environment, file: &F
     typed.names.iter().map(|name| typed.named(name, flags, environment, file)).collect()
 }
 
-/// What says which target is meant, over all layers.
+/// The settings that name the target, over all layers.
 struct Typed {
     names: Vec<String>,
     url: Option<Value<String>>,
     model: Option<Value<String>>,
     dialect: Option<Value<String>>,
-    /// The file's counts only where the file says who is asked: it must not catch the key of a target that somebody typed.
+    /// The file's counts only for the target of the file: it must not receive the key of one that was typed.
     unix_socket: Option<PathBuf>,
 }
 
@@ -65,7 +65,7 @@ impl Typed {
         let mut names = flags.targets.clone();
         let url_by_flag = url.as_ref().is_some_and(|url| matches!(url.origin, Origin::Flag(_)));
         if !names.is_empty() && !url_by_flag {
-            // A target that was typed is meant more than an address that always stands there.
+            // A target that was typed comes before an address that is always set.
             url = None;
         }
         if names.is_empty() && url.as_ref().is_none_or(|url| matches!(url.origin, Origin::File(_))) {
@@ -86,7 +86,7 @@ impl Typed {
     }
 
     /// A target of the catalog.
-    fn named(&self, typed: &str, flags: &flags::Target, environment: &Environment, file: &File) -> Result<Found> {
+    fn named(&self, typed: &str, flags: &flags::Target, environment: &Environment, file: &File) -> Result<BenchTarget> {
         let name = TargetName::parse(typed)?;
         let endpoint = endpoint(name.row, self.dialect.as_ref().map(|dialect| dialect.value.as_str()))?;
         let model = match (name.model, &self.model) {
@@ -101,11 +101,11 @@ impl Typed {
         };
         let url = self.url.as_ref().map(|url| address(url, self.dialect.as_ref())).transpose()?;
         let source = TargetSource::Catalog { name, endpoints: vec![endpoint], url };
-        found(source, model, flags, environment, file)
+        remote_target(source, model, flags, environment, file)
     }
 
-    /// An endpoint by its address, or the embedded engine.
-    fn unnamed(&self, flags: &flags::Target, environment: &Environment, file: &File) -> Result<Found> {
+    /// An endpoint by its URL, or the embedded engine.
+    fn unnamed(&self, flags: &flags::Target, environment: &Environment, file: &File) -> Result<BenchTarget> {
         let Some(url) = &self.url else {
             if let Some(model) = self.model.as_ref().filter(|model| matches!(model.origin, Origin::Flag(_))) {
                 bail!(
@@ -121,13 +121,13 @@ impl Typed {
                 flags.unix_socket.is_none(),
                 "start the run: --unix-socket needs an endpoint; name a target or a --url, such as --url http://localhost/v1"
             );
-            return Ok(Found { target: embedded(), quirks: Quirks::default() });
+            return Ok(BenchTarget { target: embedded(), quirks: Quirks::default() });
         };
         let model = self.model.as_ref().map(|model| model.value.clone()).filter(|model| !model.is_empty());
         let url = address(url, self.dialect.as_ref())?;
         let dialect = self.dialect.clone().map(|dialect| dialect.parse(|name| parse_dialect(&name))).transpose()?;
         let source = TargetSource::Address { url, dialect: dialect.map(|dialect| dialect.value) };
-        found(source, model, flags, environment, file)
+        remote_target(source, model, flags, environment, file)
     }
 }
 
@@ -170,14 +170,14 @@ fn embedded() -> Target {
     Target::Embedded(Box::new(Embedded { law, faults: Faults::default() }))
 }
 
-/// A target by its source and model; without a model the endpoint is asked for its only one.
-fn found(
+/// A target by its source and model; without a model the endpoint's only one is looked up.
+fn remote_target(
     source: TargetSource<'_>,
     model: Option<String>,
     flags: &flags::Target,
     environment: &Environment,
     file: &File,
-) -> Result<Found> {
+) -> Result<BenchTarget> {
     let settings = TargetSettings { source, model, key: key_reference(flags, file), headers: headers(flags, file)? };
     let ResolvedTarget { row, model, price, endpoints, .. } = settings.resolve(&environment::variable)?;
     let mut endpoint = endpoints.into_iter().next().context("find the target: it has no endpoint")?;
@@ -215,7 +215,7 @@ fn found(
         unix_socket: client.unix_socket,
         proxy: client.proxy,
     };
-    Ok(Found { target: Target::Remote(Box::new(remote)), quirks })
+    Ok(BenchTarget { target: Target::Remote(Box::new(remote)), quirks })
 }
 
 fn recorded(listed: &tokrate_catalog::ListedPrice) -> TargetPrice {
