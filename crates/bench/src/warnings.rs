@@ -4,7 +4,7 @@
 
 use crate::config::Target;
 use crate::prompts::PromptSource;
-use crate::report::shows;
+use crate::shown_figures::shows;
 use tokrate_charts::format;
 use tokrate_meter::FigureValidity;
 use tokrate_record::{PhaseResult, Suspicion};

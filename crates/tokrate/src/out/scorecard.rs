@@ -112,9 +112,9 @@ fn table(card: &Scorecard) -> Table {
     };
     let plain = |&(label, cell): &(&str, Cell)| row(label.to_owned(), &cell);
     let under_load = steps(card).into_iter().flat_map(|(of, concurrency)| {
-        let than = if of == 1 { String::new() } else { format!(", of that at {of}") };
+        let load = if of == 1 { " in flight".to_owned() } else { format!(", against {of}") };
         [
-            row(format!("output speed kept at {concurrency} in flight{than}"), &|row| kept(row, concurrency)),
+            row(format!("output speed kept at {concurrency}{load}"), &|row| kept(row, concurrency)),
             row("  change each time it doubles".to_owned(), &|row| per_doubling(row, concurrency)),
         ]
     });
