@@ -96,9 +96,8 @@ const OTHERS: &[(&str, Cell)] = &[
     ("rate-limited requests", |row| share(&row.rate_limited)),
     ("failed requests", |row| share(&row.failed)),
     ("price of 1M tokens, in / out (USD)", |row| {
-        let price = row.price.as_ref();
-        price
-            .map_or_else(missing, |price| format!("{} / {}", price.input_usd_per_million, price.output_usd_per_million))
+        let price = row.price.as_ref().map(|of| of.price);
+        price.map_or_else(missing, |price| format!("{} / {}", price.input.as_usd(), price.output.as_usd()))
     }),
     ("cost of a completed answer (USD)", |row| row.usd_per_answer.map_or_else(missing, money)),
     ("integrity checks", |row| {
