@@ -11,8 +11,9 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use tokrate_core::{Money, Price, Span};
-use tokrate_net::{ClientConfig, Target};
+use tokrate_net::{ClientConfig, Clock, Target};
 use tokrate_route::{BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy};
+use tokrate_store::{LogClock, LogConfig};
 use tokrate_wire::Dialect;
 
 /// Most lanes in one race.
@@ -196,8 +197,9 @@ impl OtelConfig {
 }
 
 impl LogSettings {
-    pub(crate) fn store_config(&self) -> tokrate_store::LogConfig {
-        let mut config = tokrate_store::LogConfig::new(&self.path);
+    pub(crate) fn store_config(&self, clock: Clock) -> LogConfig {
+        let mut config =
+            LogConfig::new(&self.path, LogClock::new(move || clock.now(), move || clock.wall_nanos() / 1_000_000));
         config.retention = self.retention;
         config
     }
