@@ -29,8 +29,8 @@ pub use goodput::{Goodput, ShareVerdict, SloCount, share_interval};
 pub use integrity::{Suspicion, SuspicionKind};
 pub use metric::{Metric, MetricRow, MetricUnit, PhaseSource};
 pub use record::{
-    Billed, ConditionsRow, EngineHost, Gpu, Price, Record, RecordError, SearchLevel, SearchResult, SearchStatus,
-    Spending, Status, Tool, lay_out,
+    Billed, ConditionsRow, EngineHost, Gpu, Record, RecordError, SearchLevel, SearchResult, SearchStatus, Spending,
+    Status, TargetPrice, Tool, lay_out,
 };
 pub use refusal::{Refusal, RefusalReason};
 pub use run::{Load, PhaseInput, PhaseResult, Warmup, mark_warmup};
