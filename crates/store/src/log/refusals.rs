@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use tokrate_record::{Refusal, RefusalReason};
 
-/// Most rows here: several minutes of a gateway with a hundred keys, all of which are refused, in about 100 KiB.
+/// Most rows here: several minutes of a gateway with a hundred keys, all of which are refused, in a few hundred KiB.
 const MAX_ROWS: usize = 1_024;
 
 /// What refused requests of one row have in common: the minute, the reason, the status, the key and the alias.
