@@ -7,7 +7,7 @@
 mod sbom;
 
 use crate::bench::Guarded;
-use crate::soak::process::{PATIENCE, Server, address_after};
+use crate::soak::process::{START_STOP_TIMEOUT, Server, address_after};
 use crate::{bench, soak};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -138,8 +138,8 @@ fn carry_calls(tokrate: &Path, work: &Path, part: u32) -> Result<()> {
         tools::run(command.args(load.split(' ')).current_dir(work))?;
     }
     // Counts are written at a clean end only.
-    gateway.stop(PATIENCE)?;
-    engine.stop(PATIENCE)
+    gateway.stop(START_STOP_TIMEOUT)?;
+    engine.stop(START_STOP_TIMEOUT)
 }
 
 fn start(tokrate: &Path, arguments: &str, log: PathBuf) -> Result<Server> {

@@ -1,10 +1,10 @@
-//! The gateway of the soak: its settings, which change while it runs, and what it says of itself.
+//! The gateway of the soak: its settings, which change while it runs, its log and its metrics.
 //!
-//! Invariant: every change of settings that is good keeps lanes, aliases and keys that calls use.
+//! Invariant: every valid change of settings keeps lanes, aliases and keys that calls use.
 
-use super::fleet::{Engine, INPUT_PRICE, OUTPUT_PRICE};
+use super::engines::{Engine, INPUT_PRICE, OUTPUT_PRICE};
 use super::plan::{Alias, Key};
-use super::process::{Server, Vitals, address_after};
+use super::process::{ResourceUsage, Server, address_after};
 use crate::bench::{AnswerReader, Guarded};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::Signal;
@@ -14,36 +14,36 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the gateway lets a call go on; a client that waits longer than that and a little more sees a hang.
-pub const TOTAL: Duration = Duration::from_secs(20);
-/// Largest request that it takes.
-pub const REQUEST_BYTES_MOST: usize = 64 << 10;
-/// How long the end may take: open calls, drains, the log.
-const END: Duration = Duration::from_secs(60);
+/// The gateway's limit for a call (`total`); a client that waits noticeably longer sees a hang.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+/// The gateway's `request_bytes`: small, so that a request beyond it is cheap to send.
+pub const MAX_REQUEST_BYTES: usize = 64 << 10;
+/// How long a shutdown may take: open calls (`drain` is 25 s), then the log.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running gateway.
-pub struct House {
+pub struct Gateway {
     pub address: SocketAddr,
     admin: SocketAddr,
     pub log: PathBuf,
     settings: PathBuf,
     engines: String,
     server: Server,
-    /// Changes of its settings that were told: those that are good, and those that are not.
-    pub told: (usize, usize),
+    /// How many valid and invalid settings it was sent.
+    pub settings_sent: (usize, usize),
 }
 
-/// What it says of itself.
+/// Counters from its metrics.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Told {
+pub struct Counters {
     pub rows_written: u64,
     pub rows_lost: u64,
     pub calls_open: u64,
 }
 
-impl House {
+impl Gateway {
     /// Starts it in front of the engines.
-    pub fn start(tokrate: &Path, folder: &Path, engines: &[Engine]) -> Result<House> {
+    pub fn start(tokrate: &Path, folder: &Path, engines: &[Engine]) -> Result<Gateway> {
         let own = folder.join("gateway");
         std::fs::create_dir_all(&own).with_context(|| format!("make {}", own.display()))?;
         let (settings, engines) = (own.join("tokrate.toml"), lanes(engines));
@@ -53,18 +53,18 @@ impl House {
         let server = Server(Guarded::start(tokrate, &arguments, &variables, own.join("output"))?);
         let address = address_after(&server, " lanes at http://").context("start the gateway")?;
         let admin = address_after(&server, "page: http://").context("start the gateway")?;
-        Ok(House { address, admin, log: own.join("log.db"), settings, engines, server, told: (0, 0) })
+        Ok(Gateway { address, admin, log: own.join("log.db"), settings, engines, server, settings_sent: (0, 0) })
     }
 
-    /// Writes other settings and tells the gateway. Every third time they make no sense.
-    pub fn change(&mut self) -> Result<()> {
-        let number = self.told.0 + self.told.1 + 1;
+    /// Writes other settings and signals the gateway. Every third time they are invalid.
+    pub fn change_settings(&mut self) -> Result<()> {
+        let number = self.settings_sent.0 + self.settings_sent.1 + 1;
         let mut text = settings_of(&self.engines, number);
         if number.is_multiple_of(3) {
             text.push_str("\n[gateway.aliases.broken]\nlanes = [\"nobody\"]\n");
-            self.told.1 += 1;
+            self.settings_sent.1 += 1;
         } else {
-            self.told.0 += 1;
+            self.settings_sent.0 += 1;
         }
         let new = self.settings.with_extension("new");
         std::fs::write(&new, text).context("write the gateway's settings")?;
@@ -72,41 +72,41 @@ impl House {
         self.server.signal(Signal::HUP)
     }
 
-    /// Changes of its settings that it has spoken of: taken over, and refused.
-    pub fn heard(&self) -> (usize, usize) {
-        let said = std::fs::read_to_string(&self.server.0.log).unwrap_or_default();
-        (said.matches("read the settings again: ").count(), said.matches("kept the old settings").count())
+    /// How many settings its output says were accepted, and how many refused.
+    pub fn settings_acknowledged(&self) -> (usize, usize) {
+        let output = std::fs::read_to_string(&self.server.0.log).unwrap_or_default();
+        (output.matches("read the settings again: ").count(), output.matches("kept the old settings").count())
     }
 
-    /// What went wrong, in its own words.
-    pub fn complaints(&self) -> Vec<String> {
-        let said = std::fs::read_to_string(&self.server.0.log).unwrap_or_default();
-        let is_complaint = |line: &&str| line.contains("panicked") || line.contains("but the throughput log does not");
-        said.lines().filter(is_complaint).map(str::to_owned).collect()
+    /// Errors in its output.
+    pub fn logged_errors(&self) -> Vec<String> {
+        let output = std::fs::read_to_string(&self.server.0.log).unwrap_or_default();
+        let is_error = |line: &&str| line.contains("panicked") || line.contains("but the throughput log does not");
+        output.lines().filter(is_error).map(str::to_owned).collect()
     }
 
-    /// How its process is.
-    pub fn vitals(&self) -> Result<Vitals> {
+    /// The resources of its process.
+    pub fn resources(&self) -> Result<ResourceUsage> {
         ensure!(self.server.0.is_alive(), "find the gateway alive: {}", self.server.0.last_words());
-        self.server.vitals()
+        self.server.resources()
     }
 
-    /// What it says of itself.
-    pub fn told(&self) -> Result<Told> {
+    /// Its counters now.
+    pub fn counters(&self) -> Result<Counters> {
         let text = page(self.admin, "/metrics").context("read the gateway's metrics")?;
         let number = |name: &str| -> Result<u64> {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("{} "));
             let value = line.and_then(|value| value.parse::<f64>().ok());
             Ok(value.with_context(|| format!("read the gateway's metrics: {name}"))? as u64)
         };
-        Ok(Told {
+        Ok(Counters {
             rows_written: number("tokrate_log_rows_written_total")?,
             rows_lost: number("tokrate_log_rows_lost_total")?,
             calls_open: number("tokrate_calls_open")?,
         })
     }
 
-    /// Bytes of the log's file, with what is not yet in it.
+    /// Bytes of the log's file and its write-ahead log.
     pub fn log_bytes(&self) -> u64 {
         let size = |end: &str| {
             let mut path = self.log.clone().into_os_string();
@@ -116,13 +116,13 @@ impl House {
         size("") + size("-wal")
     }
 
-    /// Lets it end.
+    /// Stops it.
     pub fn stop(&self) -> Result<()> {
-        self.server.stop(END).context("end the gateway")
+        self.server.stop(SHUTDOWN_TIMEOUT).context("end the gateway")
     }
 }
 
-/// The text of a page.
+/// Fetches a page of the admin server.
 fn page(address: SocketAddr, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect(address).context("connect")?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
@@ -144,29 +144,28 @@ fn page(address: SocketAddr, path: &str) -> Result<String> {
 fn lanes(engines: &[Engine]) -> String {
     let mut text = String::new();
     for engine in engines {
-        let character = engine.character;
-        // A string takes everything.
+        let profile = engine.profile;
+        // Writing to a string cannot fail.
         let _ = write!(
             text,
             "\n[gateway.lanes.{}]\nurl = \"{}\"\nmodel = \"sim\"\ndialect = \"{}\"\nloser = \"{}\"\n\
              price = {{ input = {INPUT_PRICE}, output = {OUTPUT_PRICE} }}\nforward_headers = [\"x-tokrate-fault\"]\n",
-            character.name, engine.url, character.dialect, character.loser
+            profile.name, engine.url, profile.dialect, profile.loser
         );
     }
     text
 }
 
-/// The settings of a time: what changes is how much may be hedged, how many calls a lane may have, and a name that comes and
-/// goes.
+/// The settings of a change by its number: an alias comes and goes, with another share of extra calls each time.
 fn settings_of(lanes: &str, number: usize) -> String {
     let mut text = format!(
         "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nlog = \"log.db\"\ndrain = \"25s\"\n\n\
          [gateway.limits]\nconnect = \"2s\"\nbody = \"2s\"\nfirst_token = \"3s\"\ngap = \"2s\"\ntotal = \"{}s\"\n\
-         request_bytes = {REQUEST_BYTES_MOST}\ncalls = 2000\n{lanes}",
-        TOTAL.as_secs()
+         request_bytes = {MAX_REQUEST_BYTES}\ncalls = 2000\n{lanes}",
+        CALL_TIMEOUT.as_secs()
     );
     for alias in Alias::ALL {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(text, "\n[gateway.aliases.{}]\n{}\n", alias.name(), alias.settings());
     }
     for key in Key::ALL {

@@ -1,37 +1,37 @@
-//! Holds the gateway's log against what the engines wrote and what the clients saw.
+//! Compares the gateway's log with the engines' ledgers and with what the clients received.
 //!
-//! It does not be generous: nothing may be missing, counted twice or estimated where it was reported. Invariant: every
-//! row, every entry of a ledger and every client is looked at.
+//! Nothing may be missing, counted twice or estimated where it was reported. Invariant: every row, every ledger entry
+//! and every client is checked.
 
-use super::client::{Outcome, Seen};
-use super::fleet::{CHARACTERS, INPUT_PRICE, OUTPUT_PRICE};
-use super::ledger::{Entry, Ledger, is_said_by};
-use super::plan::{Key, POOR_USD};
+use super::client::{ClientResult, Outcome};
+use super::engines::{INPUT_PRICE, OUTPUT_PRICE, PROFILES};
+use super::ledger::{Entry, Ledger, is_text_of};
+use super::plan::{BUDGET_USD, Key};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_record::{AttemptEnd, CostBasis};
 use tokrate_store::Attempt;
 
-/// What adds up, and what does not.
+/// Violations, and the sums for the report.
 #[derive(Default)]
-pub struct Books {
+pub struct Audit {
     pub violations: Vec<String>,
     pub calls: usize,
     pub rows: usize,
     pub requests: usize,
     /// Rows by how they ended.
     pub ends: BTreeMap<&'static str, u64>,
-    /// Attempts that were closed before their engine had read them: no engine knows them.
+    /// Attempts that were closed before their engine had read them; no ledger has them.
     pub unread: u64,
     /// Attempts that never reached a socket.
     pub unsent: u64,
-    /// Rows by where their cost comes from, with what they and the ledgers add up to.
+    /// Sums by the basis of the cost.
     pub reported: Sums,
     pub estimated: Sums,
     pub free: u64,
-    /// Rows of an engine that reports more than it wrote.
-    pub sly: Sums,
+    /// Rows of the engine that reports more than it wrote.
+    pub dishonest: Sums,
     /// What the key with a budget has spent.
-    pub poor_usd: f64,
+    pub budget_spent_usd: f64,
     /// Answers whose text was compared, and their words.
     pub texts: u64,
     pub words: u64,
@@ -61,29 +61,32 @@ impl Sums {
 /// Clients of one kind: key, alias, dialect and shape are in the log as well.
 type Kind<'a> = (&'a str, &'a str, &'a str, bool);
 
-impl Books {
-    /// Balances everything; `seeds` are those of the engines, by place.
-    pub fn balance(seen: &[Seen], rows: &[Attempt], ledger: &Ledger, seeds: &[u64]) -> Books {
-        let mut books = Books { rows: rows.len(), requests: ledger.entries.len(), ..Books::default() };
+impl Audit {
+    /// Checks everything; `seeds` are those of the engines, in their order.
+    pub fn run(seen: &[ClientResult], rows: &[Attempt], ledger: &Ledger, seeds: &[u64]) -> Audit {
+        let mut audit = Audit { rows: rows.len(), requests: ledger.entries.len(), ..Audit::default() };
         let mut calls: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
         rows.iter().for_each(|row| calls.entry(&row.call).or_default().push(row));
-        books.calls = calls.len();
+        audit.calls = calls.len();
         for name in &ledger.repeated {
-            books.violations.push(format!("{name}: an engine was asked twice for one attempt"));
+            audit.violations.push(format!("{name}: an engine was asked twice for one attempt"));
         }
-        books.rows_against_ledger(rows, ledger);
-        books.clients_against_rows(seen, &calls, ledger, seeds);
-        books.counts(seen, &calls);
-        books.budget(rows);
-        books
+        audit.rows_against_ledger(rows, ledger);
+        audit.clients_against_rows(seen, &calls, ledger, seeds);
+        audit.counts(seen, &calls);
+        audit.budget(rows);
+        audit
     }
 
-    /// A key with a budget has not spent more.
+    /// Checks that the key with a budget has not spent more.
     fn budget(&mut self, rows: &[Attempt]) {
-        let of_key = rows.iter().filter(|row| row.key.as_deref() == Some(Key::Poor.name()));
-        self.poor_usd = of_key.filter_map(|row| row.cost_usd).sum();
-        if self.poor_usd > POOR_USD + 1e-12 {
-            self.wrong(Key::Poor.name(), format!("it may spend {POOR_USD} USD, and has spent {}", self.poor_usd));
+        let of_key = rows.iter().filter(|row| row.key.as_deref() == Some(Key::Budgeted.name()));
+        self.budget_spent_usd = of_key.filter_map(|row| row.cost_usd).sum();
+        if self.budget_spent_usd > BUDGET_USD + 1e-12 {
+            self.wrong(
+                Key::Budgeted.name(),
+                format!("it may spend {BUDGET_USD} USD, and has spent {}", self.budget_spent_usd),
+            );
         }
     }
 
@@ -109,7 +112,7 @@ impl Books {
         }
     }
 
-    /// A row of which no engine knows: nothing came of it, and nothing was counted.
+    /// A row without a ledger entry must have no response and no tokens.
     fn row_alone(&mut self, name: &str, row: &Attempt) {
         let is_silent = row.ttfb_ns.is_none() && row.output_tokens_std == 0 && row.output_tokens.is_none();
         match row.cost_basis {
@@ -120,9 +123,9 @@ impl Books {
     }
 
     fn row_against_entry(&mut self, name: &str, row: &Attempt, entry: &Entry) {
-        let character = &CHARACTERS[entry.engine];
-        if character.name != row.lane {
-            self.wrong(name, format!("{} was asked, and the row says {}", character.name, row.lane));
+        let profile = &PROFILES[entry.engine];
+        if profile.name != row.lane {
+            self.wrong(name, format!("{} got the request, and the row names {}", profile.name, row.lane));
         }
         let output = row.output_tokens.unwrap_or(row.output_tokens_std);
         let is_priced = |output: u64| {
@@ -130,11 +133,11 @@ impl Books {
                 .is_some_and(|usd| (usd - cost(row.input_tokens.unwrap_or(entry.input_tokens), output)).abs() < 1e-12)
         };
         match row.cost_basis {
-            CostBasis::Reported if character.is_sly => {
-                self.sly.add(row, entry, output);
+            CostBasis::Reported if profile.is_dishonest => {
+                self.dishonest.add(row, entry, output);
                 if row.input_tokens != Some(entry.input_tokens)
                     || !is_priced(output)
-                    || !is_sly_count(output, entry.written)
+                    || !is_dishonest_count(output, entry.written)
                 {
                     self.wrong(name, format!("it wrote {} tokens, and {}", entry.written, shown(row)));
                 }
@@ -143,13 +146,13 @@ impl Books {
                 self.reported.add(row, entry, output);
                 let is_exact = (row.input_tokens, row.output_tokens) == (Some(entry.input_tokens), Some(entry.written));
                 if !is_exact || !is_priced(output) {
-                    self.wrong(name, beside(entry, row));
+                    self.wrong(name, mismatch(entry, row));
                 }
             }
             CostBasis::Estimated => {
                 self.estimated.add(row, entry, row.output_tokens_std);
                 if row.output_tokens_std > entry.written || !is_priced(row.output_tokens_std) {
-                    self.wrong(name, beside(entry, row));
+                    self.wrong(name, mismatch(entry, row));
                 }
             }
             CostBasis::Free => {
@@ -165,10 +168,10 @@ impl Books {
         }
     }
 
-    /// What clients with a call's name saw.
+    /// Compares the clients that got a call's name with the rows of that call.
     fn clients_against_rows(
         &mut self,
-        seen: &[Seen],
+        seen: &[ClientResult],
         calls: &BTreeMap<&str, Vec<&Attempt>>,
         ledger: &Ledger,
         seeds: &[u64],
@@ -208,35 +211,35 @@ impl Books {
         }
     }
 
-    /// The text is that of one engine's one answer, from its beginning on, and whole where it says so.
-    fn text_against_engine(&mut self, call: &str, seen: &Seen, entry: &Entry, seeds: &[u64]) {
+    /// The text must be that of one answer of one engine, from its beginning, and whole if the outcome is.
+    fn text_against_engine(&mut self, call: &str, seen: &ClientResult, entry: &Entry, seeds: &[u64]) {
         let (text, is_whole) = match &seen.outcome {
             Ok(Outcome::Whole { text, .. }) => (text, true),
-            Ok(Outcome::Broken { text, .. } | Outcome::Left { text }) => (text, false),
+            Ok(Outcome::Broken { text, .. } | Outcome::Disconnected { text }) => (text, false),
             _ => return,
         };
         let words = text.bytes().filter(|byte| *byte == b' ').count() as u64;
         (self.texts, self.words) = (self.texts + 1, self.words + words);
-        let character = &CHARACTERS[entry.engine];
-        if !is_said_by(seeds[entry.engine], character.is_sly, entry, text, is_whole) {
-            self.wrong(call, format!("its text is not what {} said: {text}", character.name));
+        let profile = &PROFILES[entry.engine];
+        if !is_text_of(seeds[entry.engine], profile.is_dishonest, entry, text, is_whole) {
+            self.wrong(call, format!("its text is not what {} wrote: {text}", profile.name));
         }
         if words > entry.written || is_whole && words != entry.written {
             self.wrong(call, format!("{words} words came of {} that were written, whole: {is_whole}", entry.written));
         }
-        if let Ok(Outcome::Whole { marked, garbled, .. }) = &seen.outcome {
-            if !marked && entry.done {
+        if let Ok(Outcome::Whole { has_end_marker, malformed, .. }) = &seen.outcome {
+            if !has_end_marker && entry.done {
                 self.wrong(call, "the mark of the end was written and did not come");
             }
-            if *garbled > usize::from(entry.garbled) {
-                self.wrong(call, format!("{garbled} events are no JSON, and its engine wrote them well"));
+            if *malformed > usize::from(entry.malformed) {
+                self.wrong(call, format!("{malformed} events are no JSON, and its engine wrote them well"));
             }
         }
     }
 
-    /// Calls whose name no client learnt, kind by kind: at most one for each client that left before it had heard anything. An
-    /// error of a lane has its call's name.
-    fn counts(&mut self, seen: &[Seen], calls: &BTreeMap<&str, Vec<&Attempt>>) {
+    /// Calls whose name reached no client, by kind: at most one for each client that disconnected before the response head. An
+    /// error of a lane always carries its call's name.
+    fn counts(&mut self, seen: &[ClientResult], calls: &BTreeMap<&str, Vec<&Attempt>>) {
         let named: BTreeSet<&str> = seen.iter().filter_map(|seen| seen.call.as_deref()).collect();
         let mut kinds: BTreeMap<Kind<'_>, (u64, u64)> = BTreeMap::new();
         for (call, rows) in calls {
@@ -247,22 +250,24 @@ impl Books {
             }
         }
         for seen in seen {
-            let errand = &seen.errand;
-            let kind = (errand.key.name(), errand.alias.name(), errand.spoken.name(), errand.stream);
-            let (_, unheard) = kinds.entry(kind).or_default();
+            let task = &seen.task;
+            let kind = (task.key.name(), task.alias.name(), task.dialect.name(), task.stream);
+            let (_, disconnected) = kinds.entry(kind).or_default();
             match &seen.outcome {
-                Ok(Outcome::Refused { said, .. }) if was_attempted(said) && seen.call.is_none() => {
-                    self.wrong(said, "it is an error of a lane, and does not name its call");
+                Ok(Outcome::Refused { message, .. }) if was_attempted(message) && seen.call.is_none() => {
+                    self.wrong(message, "it is an error of a lane, and does not name its call");
                 }
-                Ok(Outcome::LeftUnheard) => *unheard += 1,
-                // What was seen of it is told elsewhere; whether it has rows is not known.
-                Err(_) if seen.call.is_none() => *unheard += 1,
+                Ok(Outcome::DisconnectedBeforeHead) => *disconnected += 1,
+                // The violation is reported with the client; whether the call has rows is not known.
+                Err(_) if seen.call.is_none() => *disconnected += 1,
                 _ => {}
             }
         }
-        for (kind, (found, unheard)) in kinds {
-            if found > unheard {
-                let what = format!("{found} calls that no client knows are in the log; {unheard} left unheard");
+        for (kind, (found, disconnected)) in kinds {
+            if found > disconnected {
+                let what = format!(
+                    "{found} calls in the log have a name that reached no client; {disconnected} clients disconnected before the head"
+                );
                 self.wrong(&format!("{kind:?}"), what);
             }
         }
@@ -270,8 +275,8 @@ impl Books {
 }
 
 /// Whether an error is that of a call with attempts.
-pub fn was_attempted(said: &str) -> bool {
-    said.starts_with("lane ") || said.ends_with(": the call timed out before any lane answered")
+pub fn was_attempted(message: &str) -> bool {
+    message.starts_with("lane ") || message.ends_with(": the call timed out before any lane answered")
 }
 
 /// What tokens cost (USD).
@@ -280,19 +285,19 @@ fn cost(input: u64, output: u64) -> f64 {
 }
 
 /// Whether an engine that hides reasoning, or reports half as much again, may report so many.
-fn is_sly_count(reported: u64, written: u64) -> bool {
+fn is_dishonest_count(reported: u64, written: u64) -> bool {
     let made = [written, 2 * written, (2 * written).saturating_sub(1)];
     made.into_iter().any(|made| reported == made || reported == (3 * made).div_ceil(2))
 }
 
 /// A ledger's entry and its row.
-fn beside(entry: &Entry, row: &Attempt) -> String {
+fn mismatch(entry: &Entry, row: &Attempt) -> String {
     format!("{} and {} tokens in the ledger, and {}", entry.input_tokens, entry.written, shown(row))
 }
 
 fn shown(row: &Attempt) -> String {
     format!(
-        "its row says {} {} ({:?}), tokens {:?} and {:?}, counted {}, {:?} USD {}",
+        "its row has {} {} ({:?}), tokens {:?} and {:?}, counted {}, {:?} USD {}",
         row.lane,
         row.end.name(),
         row.failure,
