@@ -5,8 +5,8 @@
 
 use crate::document_decoder::DocumentDecoder;
 use crate::error::WireError;
-use crate::glance::Lengths;
 use crate::json_text::push_string;
+use crate::peek::Lengths;
 use crate::response::ResponseEncoder;
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;

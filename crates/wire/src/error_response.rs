@@ -13,12 +13,12 @@ const MAX_MESSAGE_BYTES: usize = 500;
 const MAX_LIMITS: usize = 32;
 const MAX_LIMIT_BYTES: usize = 100;
 
-/// Waits above this are not believed: such numbers are dates in seconds or milliseconds, not lengths of time.
-const LONGEST_WAIT_SECONDS: f64 = 1e8;
+/// Larger values are ignored: such numbers are dates in seconds or milliseconds, not durations.
+const MAX_WAIT_SECONDS: f64 = 1e8;
 
-/// An answer with an error status, understood.
+/// A decoded response with an error status.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Refusal {
+pub struct ErrorResponse {
     /// What kind of failure it is.
     pub kind: FailureKind,
     /// The server's message, at most 500 bytes on one line.
@@ -29,9 +29,9 @@ pub struct Refusal {
     pub limits: Vec<(String, String)>,
 }
 
-/// Understands an answer whose status is not 2xx, in any dialect: their error bodies are told apart by their form. Header names are
-/// expected in lower case.
-pub fn refusal(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Refusal {
+/// Decodes a response whose status is not 2xx. Error bodies of all dialects are recognised by their fields, so the dialect
+/// need not be known. Header names are expected in lower case.
+pub fn decode_error_response(status: u16, headers: &[(&str, &str)], body: &[u8]) -> ErrorResponse {
     // An error is short; a page of megabytes is not read to its end.
     let (text, _) = lossy(&body[..body.len().min(64 << 10)]);
     let error = ErrorBody::read(&text);
@@ -55,7 +55,7 @@ pub fn refusal(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Refusal {
         .take(MAX_LIMITS)
         .map(|(name, value)| (one_line(name, MAX_LIMIT_BYTES), one_line(value, MAX_LIMIT_BYTES)))
         .collect();
-    Refusal { kind, message: error.message, retry_after, limits }
+    ErrorResponse { kind, message: error.message, retry_after, limits }
 }
 
 fn kind_of_status(status: u16) -> FailureKind {
@@ -159,14 +159,14 @@ impl ErrorBody {
             (numbered, None | Some(FailureKind::BadRequest)) => numbered.or(labelled),
             (_, labelled) => labelled,
         };
-        if matches!(kind, None | Some(FailureKind::BadRequest)) && says_model_not_found(&self.message) {
+        if matches!(kind, None | Some(FailureKind::BadRequest)) && is_model_not_found(&self.message) {
             return Some(FailureKind::NotFound);
         }
         kind
     }
 }
 
-fn says_model_not_found(message: &str) -> bool {
+fn is_model_not_found(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     message.contains("model")
         && ["not found", "does not exist", "doesn't exist", "unknown model", "no such model", "not a valid model"]
@@ -259,7 +259,7 @@ fn read_wait(text: &str) -> Option<Span> {
 }
 
 fn wait_of_seconds(seconds: f64) -> Option<Span> {
-    (0.0..=LONGEST_WAIT_SECONDS).contains(&seconds).then(|| Span::from_secs_f64(seconds))
+    (0.0..=MAX_WAIT_SECONDS).contains(&seconds).then(|| Span::from_secs_f64(seconds))
 }
 
 #[cfg(test)]

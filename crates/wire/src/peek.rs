@@ -1,15 +1,15 @@
-//! One scan of a request's body for what a gateway must know of it, without a parse tree.
+//! One scan of a request's body for the fields that a gateway routes by, without a parse tree.
 //!
 //! Invariant: it accepts exactly the JSON objects that a parser accepts, except for what two readers of one body could
-//! understand differently: nesting beyond [`MAX_DEPTH`], and a field of [`Glance`] that comes twice, whose name is
+//! understand differently: nesting beyond [`MAX_DEPTH`], and a field of [`RequestPeek`] that comes twice, whose name is
 //! written in other letters, or whose value is of a type that some servers would convert. It allocates nothing.
 
-mod fault;
+mod error;
 mod lengths;
 mod scan;
 mod splice;
 
-pub use fault::{Fault, GlanceError};
+pub use error::{PeekError, PeekErrorKind};
 pub(crate) use lengths::largest;
 pub use lengths::{Lengths, Limit};
 
@@ -37,9 +37,9 @@ impl Place {
     }
 }
 
-/// What one look at a body has found. It holds offsets and numbers only, so it may outlive the body.
+/// The fields that a gateway needs from a request's body. It holds offsets and numbers only, so it may outlive the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Glance {
+pub struct RequestPeek {
     /// Where the value of `model` stands: a string, quotes included, or `null`.
     pub model: Option<Place>,
     /// `stream`; `None` if it is absent or `null`.
@@ -50,11 +50,11 @@ pub struct Glance {
     pub stream_options: Option<Place>,
     /// Whether `stream_options.include_usage` is true.
     pub include_usage: bool,
-    /// How long answers may become, and how many are asked for.
+    /// Limits of the answers' length and number.
     pub lengths: Lengths,
     /// Where the value of `stream_options.include_usage` stands.
     include_usage_place: Option<Place>,
-    /// Behind the opening brace of the body, and whether a field follows there.
+    /// Offset behind the opening brace of the body, and whether the object is empty.
     inside: usize,
     empty: bool,
     /// The same for `stream_options`, if it is an object.
@@ -64,7 +64,7 @@ pub struct Glance {
     length: usize,
 }
 
-/// The fields of a body that are looked at, in the order of their bits in a set of those seen.
+/// The fields that are read.
 const FIELDS: [&str; 14] = [
     "model",
     "stream",
@@ -84,37 +84,37 @@ const FIELDS: [&str; 14] = [
 
 const INCLUDE_USAGE: &str = "stream_options.include_usage";
 
-impl Glance {
-    /// Looks over a request's body.
+impl RequestPeek {
+    /// Scans a request's body.
     ///
     /// # Errors
     /// When it is no JSON object in UTF-8 or bytes follow it; when it is nested too deep; when one of the fields named in
-    /// [`Glance`] comes twice, or under a name that differs in case only, because there are servers that take it for the
+    /// [`RequestPeek`] comes twice, or under a name that differs in case only, because there are servers that take it for the
     /// same (Go's); when one of them has a value of another type. The message fits an answer with status 400.
-    pub fn of(body: &[u8]) -> Result<Glance, GlanceError> {
+    pub fn read(body: &[u8]) -> Result<RequestPeek, PeekError> {
         if let Err(error) = std::str::from_utf8(body) {
-            return Err(GlanceError { at: error.valid_up_to(), fault: Fault::NotUtf8 });
+            return Err(PeekError { at: error.valid_up_to(), kind: PeekErrorKind::NotUtf8 });
         }
         let mut scan = Scan::new(body);
         scan.skip_whitespace();
         if scan.peek() != Some(b'{') {
             return Err(scan.not_an_object());
         }
-        let mut glance = Glance::nothing(body.len());
+        let mut peek = RequestPeek::nothing(body.len());
         let mut seen = [false; FIELDS.len()];
-        (glance.inside, glance.empty) = scan.members(|scan, key| {
+        (peek.inside, peek.empty) = scan.members(|scan, key| {
             let Some((field, exact)) = field_of(key.text, &FIELDS) else { return scan.value(1).map(drop) };
             check_name(key, FIELDS[field], exact, &mut seen[field])?;
-            glance.take(FIELDS[field], scan)
+            peek.take(FIELDS[field], scan)
         })?;
         scan.skip_whitespace();
         if scan.peek().is_some() {
-            return Err(scan.fault(Fault::TrailingBytes));
+            return Err(scan.error(PeekErrorKind::TrailingBytes));
         }
-        Ok(glance)
+        Ok(peek)
     }
 
-    /// The model that is asked for; `None` if there is none or it is `null`. `body` is the one that was looked at.
+    /// The model that is asked for; `None` if there is none or it is `null`. `body` is the one that was scanned.
     pub fn model<'b>(&self, body: &'b [u8]) -> Option<Cow<'b, str>> {
         let inside = inside_of_string(body.get(self.model?.range())?)?;
         if plain_length(inside) == inside.len() {
@@ -128,14 +128,14 @@ impl Glance {
     /// other byte stays; nothing is copied if nothing is to be changed.
     ///
     /// # Panics
-    /// When `body` is not as long as the one that was looked at.
+    /// When `body` is not as long as the one that was scanned.
     pub fn splice<'b>(&self, body: &'b [u8], model: Option<&str>, include_usage: bool) -> Cow<'b, [u8]> {
-        assert_eq!(body.len(), self.length, "a glance belongs to the body that it was taken of");
+        assert_eq!(body.len(), self.length, "a peek belongs to the body that it was read from");
         splice::splice(self, body, model, include_usage)
     }
 
-    fn nothing(length: usize) -> Glance {
-        Glance {
+    fn nothing(length: usize) -> RequestPeek {
+        RequestPeek {
             model: None,
             stream: None,
             stream_place: None,
@@ -151,11 +151,11 @@ impl Glance {
         }
     }
 
-    /// Takes the value of a field, at which the scan stands.
-    fn take(&mut self, field: &'static str, scan: &mut Scan<'_>) -> Result<(), GlanceError> {
+    /// Reads the value of a field, at the scan's position.
+    fn take(&mut self, field: &'static str, scan: &mut Scan<'_>) -> Result<(), PeekError> {
         let start = scan.at;
         if matches!(field, "generationConfig" | "generation_config") && self.has_generation_config() {
-            return Err(GlanceError { at: start, fault: Fault::Repeated("generationConfig") });
+            return Err(PeekError { at: start, kind: PeekErrorKind::Repeated("generationConfig") });
         }
         match (field, scan.peek()) {
             ("stream_options", Some(b'{')) => return self.take_options(scan),
@@ -167,7 +167,7 @@ impl Glance {
         }
         let place = Place { start, end: scan.value(1)? };
         let value = &scan.bytes[place.range()];
-        let wrong = |expected: &'static str| GlanceError { at: start, fault: Fault::Invalid { field, expected } };
+        let wrong = |expected: &'static str| PeekError { at: start, kind: PeekErrorKind::Invalid { field, expected } };
         match field {
             "model" => {
                 let good = value == b"null" || inside_of_string(value).is_some_and(is_text);
@@ -184,7 +184,7 @@ impl Glance {
                 (value == b"null").then_some(()).ok_or(wrong("an object"))
             }
             "prompt" => self.lengths.take_prompt(value),
-            // Of another type, they are for the provider to refuse.
+            // A value of another type is left for the provider to refuse.
             "options" | "generationConfig" | "generation_config" => Ok(()),
             _ => {
                 let number = matches!(value, [b'-' | b'0'..=b'9', ..]);
@@ -194,7 +194,7 @@ impl Glance {
         }
     }
 
-    fn take_options(&mut self, scan: &mut Scan<'_>) -> Result<(), GlanceError> {
+    fn take_options(&mut self, scan: &mut Scan<'_>) -> Result<(), PeekError> {
         let start = scan.at;
         let mut seen = false;
         let (inside, empty) = scan.members(|scan, key| {
@@ -202,8 +202,8 @@ impl Glance {
             check_name(key, INCLUDE_USAGE, exact, &mut seen)?;
             let start = scan.at;
             let place = Place { start, end: scan.value(2)? };
-            let invalid = Fault::Invalid { field: INCLUDE_USAGE, expected: "true or false" };
-            let flag = flag(&scan.bytes[place.range()]).ok_or(GlanceError { at: start, fault: invalid })?;
+            let invalid = PeekErrorKind::Invalid { field: INCLUDE_USAGE, expected: "true or false" };
+            let flag = flag(&scan.bytes[place.range()]).ok_or(PeekError { at: start, kind: invalid })?;
             self.include_usage = flag == Some(true);
             self.include_usage_place = Some(place);
             Ok(())
@@ -221,21 +221,21 @@ fn field_of(key: &[u8], fields: &[&str]) -> Option<(usize, bool)> {
 }
 
 /// Refuses a name that not all readers take for the same, and one that comes again.
-fn check_name(key: Key<'_>, field: &'static str, exact: bool, seen: &mut bool) -> Result<(), GlanceError> {
-    let fault = match (exact, std::mem::replace(seen, true)) {
+fn check_name(key: Key<'_>, field: &'static str, exact: bool, seen: &mut bool) -> Result<(), PeekError> {
+    let kind = match (exact, std::mem::replace(seen, true)) {
         (true, false) => return Ok(()),
-        (true, true) => Fault::Repeated(field),
-        (false, _) => Fault::Misspelt(field),
+        (true, true) => PeekErrorKind::Repeated(field),
+        (false, _) => PeekErrorKind::Misspelt(field),
     };
-    Err(GlanceError { at: key.at, fault })
+    Err(PeekError { at: key.at, kind })
 }
 
-/// What stands between the quotes.
+/// The bytes between the quotes.
 fn inside_of_string(value: &[u8]) -> Option<&[u8]> {
     value.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }
 
-/// Whether the inside of a string is a text: that no half of a surrogate pair stands alone.
+/// Whether the inside of a string is valid text: no surrogate without its pair.
 fn is_text(inside: &[u8]) -> bool {
     scan::characters(inside).all(|character| character.is_some())
 }

@@ -5,8 +5,8 @@
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use tokrate_wire::Glance;
-use tokrate_wire::glance::Fault;
+use tokrate_wire::RequestPeek;
+use tokrate_wire::peek::PeekErrorKind;
 
 /// Panics if a property does not hold.
 pub fn run(body: &[u8]) {
@@ -15,23 +15,28 @@ pub fn run(body: &[u8]) {
         text.trim_start_matches([' ', '\n', '\r', '\t']).starts_with('{')
             && serde_json::from_str::<IgnoredAny>(text).is_ok()
     });
-    let glance = match Glance::of(body) {
-        Ok(glance) => glance,
+    let peek = match RequestPeek::read(body) {
+        Ok(peek) => peek,
         Err(error) => {
-            let named =
-                matches!(error.fault, Fault::Repeated(_) | Fault::Misspelt(_) | Fault::Invalid { .. } | Fault::TooDeep);
+            let named = matches!(
+                error.kind,
+                PeekErrorKind::Repeated(_)
+                    | PeekErrorKind::Misspelt(_)
+                    | PeekErrorKind::Invalid { .. }
+                    | PeekErrorKind::TooDeep
+            );
             assert!(named || !parses, "{error}");
             assert!(error.at <= body.len());
             return;
         }
     };
     assert!(parses);
-    let model = glance.model(body).map(|model| model.into_owned());
-    let spliced = glance.splice(body, Some("another"), true);
-    let again = Glance::of(&spliced).expect("what was spliced can be read");
+    let model = peek.model(body).map(|model| model.into_owned());
+    let spliced = peek.splice(body, Some("another"), true);
+    let again = RequestPeek::read(&spliced).expect("what was spliced can be read");
     assert_eq!(again.model(&spliced).as_deref(), Some("another"));
     assert!(again.include_usage);
-    assert_eq!((again.stream, again.lengths), (glance.stream, glance.lengths));
+    assert_eq!((again.stream, again.lengths), (peek.stream, peek.lengths));
     // A tree cannot be made of half a surrogate pair or of a number beyond floats.
     let (Ok(before), Ok(after)) = (serde_json::from_slice::<Value>(body), serde_json::from_slice::<Value>(&spliced))
     else {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use tokrate_core::{Span, Tick};
 use tokrate_net::server::{BodyError, BufferedBody, ConnectionTap, Handler, RequestBody, buffer_body};
 use tokrate_route::Mode;
-use tokrate_wire::{Dialect, Glance, Routed, Shape, encode_refusal};
+use tokrate_wire::{Dialect, RequestPeek, Routed, Shape, encode_error_response};
 
 /// Bodies up to this size are copied, so that they do not keep a much larger read buffer alive (bytes).
 const MAX_COPIED_BYTES: usize = 16 * 1024;
@@ -65,7 +65,7 @@ impl Handler for Ingress {
         let path = head.uri().path_and_query().map_or("/", |path| path.as_str());
         let dialect = error_dialect(&Route::of(head.method(), path), head.headers());
         self.refused(status, message);
-        encode_refusal(dialect, status.as_u16(), message)
+        encode_error_response(dialect, status.as_u16(), message)
     }
 }
 
@@ -155,7 +155,7 @@ impl Ingress {
         headers: &HeaderMap,
         body: Bytes,
     ) -> Result<(CallRequest, Arc<Alias>), ErrorResponse> {
-        let peek = Glance::of(&body).map_err(|error| ErrorResponse::bad_request(error.to_string()))?;
+        let peek = RequestPeek::read(&body).map_err(|error| ErrorResponse::bad_request(error.to_string()))?;
         let in_path = routed.as_ref().and_then(|routed| routed.model.as_deref());
         let in_body = peek.model(&body);
         let name =
@@ -232,7 +232,7 @@ pub(crate) fn admit(plan: &Plan, route: Route, head: &Parts, tap: &ConnectionTap
 }
 
 /// Whether the client wants a stream.
-fn shape_of(routed: Option<&Routed>, peek: &Glance) -> Shape {
+fn shape_of(routed: Option<&Routed>, peek: &RequestPeek) -> Shape {
     let Some(routed) = routed else { return Shape::Whole };
     let default = routed.dialect.streams_by_default();
     let requested = if peek.stream.unwrap_or(default) { Shape::Stream } else { Shape::Whole };

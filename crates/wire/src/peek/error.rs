@@ -7,7 +7,7 @@ use std::fmt;
 /// Why a body cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum PeekErrorKind {
     /// The bytes are not UTF-8.
     NotUtf8,
     /// The body is empty or ends too early.
@@ -33,41 +33,43 @@ pub enum Fault {
     },
 }
 
-/// Why and where.
+/// An error with its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct GlanceError {
+pub struct PeekError {
     /// Offset of the byte in the body.
     pub at: usize,
-    /// What is wrong there.
-    pub fault: Fault,
+    /// What is wrong at that byte.
+    pub kind: PeekErrorKind,
 }
 
-impl fmt::Display for GlanceError {
+impl fmt::Display for PeekError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.at;
-        match self.fault {
-            Fault::NotUtf8 => write!(formatter, "read the request: the bytes from {at} on are not UTF-8"),
-            Fault::Unfinished => write!(formatter, "read the request as JSON: it breaks off at byte {at}"),
-            Fault::NotAnObject => write!(formatter, "read the request: it must be a JSON object (byte {at})"),
-            Fault::Expected(what) => write!(formatter, "read the request as JSON: expected {what} at byte {at}"),
-            Fault::TrailingBytes => {
+        match self.kind {
+            PeekErrorKind::NotUtf8 => write!(formatter, "read the request: the bytes from {at} on are not UTF-8"),
+            PeekErrorKind::Unfinished => write!(formatter, "read the request as JSON: it breaks off at byte {at}"),
+            PeekErrorKind::NotAnObject => write!(formatter, "read the request: it must be a JSON object (byte {at})"),
+            PeekErrorKind::Expected(what) => {
+                write!(formatter, "read the request as JSON: expected {what} at byte {at}")
+            }
+            PeekErrorKind::TrailingBytes => {
                 write!(formatter, "read the request: nothing may follow the object (byte {at})")
             }
-            Fault::TooDeep => {
+            PeekErrorKind::TooDeep => {
                 let limit = super::MAX_DEPTH;
                 write!(formatter, "read the request: it is nested deeper than {limit} levels (byte {at})")
             }
-            Fault::Repeated(field) => {
+            PeekErrorKind::Repeated(field) => {
                 write!(formatter, "read the request: `{field}` comes twice (byte {at}); send it once")
             }
-            Fault::Misspelt(field) => {
+            PeekErrorKind::Misspelt(field) => {
                 write!(formatter, "read the request: `{field}` must be written in just these letters (byte {at})")
             }
-            Fault::Invalid { field, expected } => {
+            PeekErrorKind::Invalid { field, expected } => {
                 write!(formatter, "read the request: `{field}` must be {expected} (byte {at})")
             }
         }
     }
 }
 
-impl std::error::Error for GlanceError {}
+impl std::error::Error for PeekError {}

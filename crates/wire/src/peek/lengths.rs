@@ -3,7 +3,7 @@
 //! Which of them counts in a dialect is in its folder. Invariant: a limit is reported only where the dialect's provider keeps to it; what a provider would read
 //! as "no limit", or cannot be read, is no limit. Of several fields that could apply the largest counts.
 
-use super::{Glance, GlanceError, Scan, check_name, field_of};
+use super::{PeekError, RequestPeek, Scan, check_name, field_of};
 use crate::object::read_count;
 
 /// A number of tokens or answers as it was set.
@@ -107,7 +107,7 @@ impl Lengths {
     }
 
     /// Goes through Ollama's `options`, an object that begins where the scan stands.
-    pub(super) fn take_options(&mut self, scan: &mut Scan<'_>) -> Result<(), GlanceError> {
+    pub(super) fn take_options(&mut self, scan: &mut Scan<'_>) -> Result<(), PeekError> {
         let mut seen = false;
         scan.members(|scan, key| {
             let Some((_, exact)) = field_of(key.text, &["num_predict"]) else { return scan.value(2).map(drop) };
@@ -120,7 +120,7 @@ impl Lengths {
 
     /// Goes through Gemini's `generationConfig`, an object that begins where the scan stands. Each name has two spellings; both
     /// together are one field twice.
-    pub(super) fn take_generation_config(&mut self, scan: &mut Scan<'_>) -> Result<(), GlanceError> {
+    pub(super) fn take_generation_config(&mut self, scan: &mut Scan<'_>) -> Result<(), PeekError> {
         const NAMES: [&str; 4] = ["maxOutputTokens", "max_output_tokens", "candidateCount", "candidate_count"];
         const SHOWN: [&str; 2] = ["generationConfig.maxOutputTokens", "generationConfig.candidateCount"];
         let mut seen = [false; 2];
@@ -139,7 +139,7 @@ impl Lengths {
     }
 
     /// Looks at `prompt`: counts the elements of a list, where one of tokens is a single prompt.
-    pub(super) fn take_prompt(&mut self, value: &[u8]) -> Result<(), GlanceError> {
+    pub(super) fn take_prompt(&mut self, value: &[u8]) -> Result<(), PeekError> {
         self.has_stored_prompt = value.first() == Some(&b'{');
         if value.first() != Some(&b'[') {
             return Ok(());
@@ -164,7 +164,7 @@ impl Lengths {
     }
 }
 
-impl Glance {
+impl RequestPeek {
     /// Whether one of the two spellings of `generationConfig` came before.
     pub(super) fn has_generation_config(&mut self) -> bool {
         std::mem::replace(&mut self.lengths.generation_config, true)
@@ -172,7 +172,7 @@ impl Glance {
 }
 
 /// The bytes of the value at which the scan stands, inside of an object at the top of a body.
-fn value_of<'b>(scan: &mut Scan<'b>) -> Result<&'b [u8], GlanceError> {
+fn value_of<'b>(scan: &mut Scan<'b>) -> Result<&'b [u8], PeekError> {
     let (bytes, start) = (scan.bytes, scan.at);
     Ok(&bytes[start..scan.value(2)?])
 }

@@ -3,7 +3,7 @@
 //! Invariant: what it accepts is what `serde_json` accepts when it ignores a value; its position only moves forward,
 //! and it needs neither recursion nor memory.
 
-use super::{Fault, GlanceError, MAX_DEPTH};
+use super::{MAX_DEPTH, PeekError, PeekErrorKind};
 use crate::json_text::{plain_length, read_escape};
 
 /// A place in a body. The body is known to be UTF-8.
@@ -34,20 +34,20 @@ impl<'b> Scan<'b> {
         }
     }
 
-    pub(super) fn fault(&self, fault: Fault) -> GlanceError {
-        GlanceError { at: self.at, fault }
+    pub(super) fn error(&self, kind: PeekErrorKind) -> PeekError {
+        PeekError { at: self.at, kind }
     }
 
     /// Says that something else should stand here.
-    fn expected(&self, what: &'static str) -> GlanceError {
-        self.fault(if self.at >= self.bytes.len() { Fault::Unfinished } else { Fault::Expected(what) })
+    fn expected(&self, what: &'static str) -> PeekError {
+        self.error(if self.at >= self.bytes.len() { PeekErrorKind::Unfinished } else { PeekErrorKind::Expected(what) })
     }
 
     /// What is wrong with a body that does not begin as an object.
-    pub(super) fn not_an_object(&mut self) -> GlanceError {
+    pub(super) fn not_an_object(&mut self) -> PeekError {
         let at = self.at;
         match self.value(0) {
-            Ok(_) => GlanceError { at, fault: Fault::NotAnObject },
+            Ok(_) => PeekError { at, kind: PeekErrorKind::NotAnObject },
             Err(error) => error,
         }
     }
@@ -55,8 +55,8 @@ impl<'b> Scan<'b> {
     /// Goes through an object that begins here; `take` is called where each field's value begins, and must go on to its end. Gives the place behind the opening brace and whether no field followed there.
     pub(super) fn members(
         &mut self,
-        mut take: impl FnMut(&mut Scan<'b>, Key<'b>) -> Result<(), GlanceError>,
-    ) -> Result<(usize, bool), GlanceError> {
+        mut take: impl FnMut(&mut Scan<'b>, Key<'b>) -> Result<(), PeekError>,
+    ) -> Result<(usize, bool), PeekError> {
         self.at += 1;
         let inside = self.at;
         self.skip_whitespace();
@@ -81,7 +81,7 @@ impl<'b> Scan<'b> {
     }
 
     /// Goes past one value that begins here, inside of `outer` levels, and gives its end.
-    pub(super) fn value(&mut self, outer: u32) -> Result<usize, GlanceError> {
+    pub(super) fn value(&mut self, outer: u32) -> Result<usize, PeekError> {
         // One bit for each level that is open, the innermost lowest: whether it is an object.
         let (mut objects, mut depth) = (0_u128, outer);
         loop {
@@ -90,7 +90,7 @@ impl<'b> Scan<'b> {
                 depth += 1;
                 if depth > MAX_DEPTH {
                     self.at -= 1;
-                    return Err(self.fault(Fault::TooDeep));
+                    return Err(self.error(PeekErrorKind::TooDeep));
                 }
                 objects = objects << 1 | u128::from(is_object);
                 self.skip_whitespace();
@@ -130,7 +130,7 @@ impl<'b> Scan<'b> {
     }
 
     /// Goes past a text, a number or a word; past the bracket only of an array or object, and returns which it is.
-    fn scalar_or_opening(&mut self) -> Result<Option<bool>, GlanceError> {
+    fn scalar_or_opening(&mut self) -> Result<Option<bool>, PeekError> {
         match self.peek() {
             Some(b'"') => self.string("a value").map(|_| None),
             Some(b'-' | b'0'..=b'9') => self.number().map(|()| None),
@@ -146,7 +146,7 @@ impl<'b> Scan<'b> {
     }
 
     /// Goes past a key, its colon and the white space behind it.
-    fn key(&mut self) -> Result<Key<'b>, GlanceError> {
+    fn key(&mut self) -> Result<Key<'b>, PeekError> {
         let at = self.at;
         let text = self.string("a field's name in quotes")?;
         self.skip_whitespace();
@@ -159,7 +159,7 @@ impl<'b> Scan<'b> {
     }
 
     /// Goes past a string, and gives what stands between its quotes.
-    fn string(&mut self, what: &'static str) -> Result<&'b [u8], GlanceError> {
+    fn string(&mut self, what: &'static str) -> Result<&'b [u8], PeekError> {
         if self.peek() != Some(b'"') {
             return Err(self.expected(what));
         }
@@ -179,7 +179,7 @@ impl<'b> Scan<'b> {
     }
 
     /// Goes past an escape. Halves of surrogate pairs are not put together: a parser does so only where it wants the text.
-    fn escape(&mut self) -> Result<(), GlanceError> {
+    fn escape(&mut self) -> Result<(), PeekError> {
         match self.bytes.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
                 self.at += 2;
@@ -188,7 +188,7 @@ impl<'b> Scan<'b> {
             Some(b'u') => self.at += 2,
             _ => {
                 self.at += 1;
-                return Err(self.expected("an escape that JSON knows"));
+                return Err(self.expected("a JSON escape"));
             }
         }
         for _ in 0..4 {
@@ -200,7 +200,7 @@ impl<'b> Scan<'b> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), GlanceError> {
+    fn number(&mut self) -> Result<(), PeekError> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
@@ -227,7 +227,7 @@ impl<'b> Scan<'b> {
     }
 
     /// Goes past one digit or more.
-    fn digits(&mut self) -> Result<(), GlanceError> {
+    fn digits(&mut self) -> Result<(), PeekError> {
         let start = self.at;
         while self.peek().is_some_and(|digit| digit.is_ascii_digit()) {
             self.at += 1;
@@ -235,7 +235,7 @@ impl<'b> Scan<'b> {
         if self.at > start { Ok(()) } else { Err(self.expected("a digit")) }
     }
 
-    fn word(&mut self, word: &'static str) -> Result<(), GlanceError> {
+    fn word(&mut self, word: &'static str) -> Result<(), PeekError> {
         for &byte in word.as_bytes() {
             if self.peek() != Some(byte) {
                 return Err(self.expected(word));

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every byte that is not part of the two changes stays as it was.
 
-use super::{Glance, Place};
+use super::{Place, RequestPeek};
 use crate::json_text::push_string;
 use std::borrow::Cow;
 
@@ -14,11 +14,16 @@ struct Edit {
     text: Vec<u8>,
 }
 
-pub(super) fn splice<'b>(glance: &Glance, body: &'b [u8], model: Option<&str>, include_usage: bool) -> Cow<'b, [u8]> {
-    let model = model.and_then(|model| model_edit(glance, body, model));
+pub(super) fn splice<'b>(
+    peek: &RequestPeek,
+    body: &'b [u8],
+    model: Option<&str>,
+    include_usage: bool,
+) -> Cow<'b, [u8]> {
+    let model = model.and_then(|model| model_edit(peek, body, model));
     // A field that goes in front of all others needs a comma if there are others, by now at the latest.
-    let alone = glance.empty && model.is_none();
-    let usage = (include_usage && !glance.include_usage).then(|| usage_edit(glance, alone));
+    let alone = peek.empty && model.is_none();
+    let usage = (include_usage && !peek.include_usage).then(|| usage_edit(peek, alone));
     let mut edits: Vec<Edit> = usage.into_iter().chain(model).collect();
     if edits.is_empty() {
         return Cow::Borrowed(body);
@@ -37,9 +42,9 @@ pub(super) fn splice<'b>(glance: &Glance, body: &'b [u8], model: Option<&str>, i
     Cow::Owned(spliced)
 }
 
-fn model_edit(glance: &Glance, body: &[u8], model: &str) -> Option<Edit> {
+fn model_edit(peek: &RequestPeek, body: &[u8], model: &str) -> Option<Edit> {
     let mut text = Vec::with_capacity(model.len() + 12);
-    match glance.model {
+    match peek.model {
         Some(place) => {
             push_string(model, &mut text);
             (body[place.range()] != text).then_some(Edit { place, text })
@@ -47,19 +52,19 @@ fn model_edit(glance: &Glance, body: &[u8], model: &str) -> Option<Edit> {
         None => {
             text.extend_from_slice(b"\"model\":");
             push_string(model, &mut text);
-            Some(insertion(glance.inside, text, glance.empty))
+            Some(insertion(peek.inside, text, peek.empty))
         }
     }
 }
 
-fn usage_edit(glance: &Glance, alone: bool) -> Edit {
+fn usage_edit(peek: &RequestPeek, alone: bool) -> Edit {
     let object = || [b"{", INCLUDE_USAGE, b"}"].concat();
-    match (glance.include_usage_place, glance.options_inside, glance.stream_options) {
+    match (peek.include_usage_place, peek.options_inside, peek.stream_options) {
         (Some(place), _, _) => Edit { place, text: b"true".to_vec() },
-        (None, Some(inside), _) => insertion(inside, INCLUDE_USAGE.to_vec(), glance.options_empty),
+        (None, Some(inside), _) => insertion(inside, INCLUDE_USAGE.to_vec(), peek.options_empty),
         // `null`.
         (None, None, Some(place)) => Edit { place, text: object() },
-        (None, None, None) => insertion(glance.inside, [b"\"stream_options\":".as_slice(), &object()].concat(), alone),
+        (None, None, None) => insertion(peek.inside, [b"\"stream_options\":".as_slice(), &object()].concat(), alone),
     }
 }
 

@@ -7,8 +7,8 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 fn refused(body: &str) -> String {
-    match Glance::of(body.as_bytes()) {
-        Ok(glance) => format!("{glance:?}"),
+    match RequestPeek::read(body.as_bytes()) {
+        Ok(peek) => format!("{peek:?}"),
         Err(error) => error.to_string(),
     }
 }
@@ -18,16 +18,16 @@ fn the_fields_of_every_dialect_are_found() {
     let body = br#" { "messages" : [{"role":"user","content":"\"model\":\"no\""}], "mod\u0065l": "a\/b\u00e9" ,
         "stream":true,"stream_options":{"x":[1],"include_usage" : true},"max_tokens":5,"max_completion_tokens":7.0,
         "max_output_tokens":-1,"n":2,"metadata":{"model":"inner","stream":false}} "#;
-    let glance = Glance::of(body).unwrap();
-    assert_eq!(glance.model(body).as_deref(), Some("a/bé"));
-    assert_eq!(&body[glance.model.unwrap().range()], br#""a\/b\u00e9""#);
-    assert_eq!((glance.stream, glance.include_usage), (Some(true), true));
-    assert_eq!(&body[glance.stream_place.unwrap().range()], b"true");
-    assert_eq!(&body[glance.stream_options.unwrap().range()], br#"{"x":[1],"include_usage" : true}"#);
-    let Lengths { max_tokens, max_completion_tokens, max_output_tokens, n, .. } = glance.lengths;
+    let peek = RequestPeek::read(body).unwrap();
+    assert_eq!(peek.model(body).as_deref(), Some("a/bé"));
+    assert_eq!(&body[peek.model.unwrap().range()], br#""a\/b\u00e9""#);
+    assert_eq!((peek.stream, peek.include_usage), (Some(true), true));
+    assert_eq!(&body[peek.stream_place.unwrap().range()], b"true");
+    assert_eq!(&body[peek.stream_options.unwrap().range()], br#"{"x":[1],"include_usage" : true}"#);
+    let Lengths { max_tokens, max_completion_tokens, max_output_tokens, n, .. } = peek.lengths;
     assert_eq!((max_tokens, max_completion_tokens), (Limit::At(5), Limit::At(7)));
     assert_eq!((max_output_tokens, n), (Limit::Endless, Limit::At(2)));
-    let nothing = Glance::of(br#"{"model":null,"stream":null,"stream_options":null,"n":null}"#).unwrap();
+    let nothing = RequestPeek::read(br#"{"model":null,"stream":null,"stream_options":null,"n":null}"#).unwrap();
     assert_eq!((nothing.stream, nothing.include_usage, nothing.lengths), (None, false, Lengths::default()));
     assert_eq!(nothing.model(br#"{"model":null,"stream":null,"stream_options":null,"n":null}"#), None);
 }
@@ -35,7 +35,8 @@ fn the_fields_of_every_dialect_are_found() {
 #[test]
 fn a_limit_is_one_where_the_dialects_provider_keeps_to_it() {
     use Dialect::*;
-    let limit = |dialect: Dialect, body: &str| Glance::of(body.as_bytes()).expect(body).lengths.output_limit(dialect);
+    let limit =
+        |dialect: Dialect, body: &str| RequestPeek::read(body.as_bytes()).expect(body).lengths.output_limit(dialect);
     for (dialect, body, expected) in [
         (OpenAiChat, r#"{"max_tokens":5}"#, Some(5)),
         (OpenAiChat, r#"{"max_tokens":5,"max_completion_tokens":9}"#, Some(9)),
@@ -66,14 +67,15 @@ fn a_limit_is_one_where_the_dialects_provider_keeps_to_it() {
     ] {
         assert_eq!(limit(dialect, body), expected, "{dialect:?} {body}");
     }
-    let quirky = Glance::of(br#"{"max_completion_tokens":5}"#).unwrap();
+    let quirky = RequestPeek::read(br#"{"max_completion_tokens":5}"#).unwrap();
     assert_eq!(quirky.lengths.output_limit_as_max_tokens(), None);
 }
 
 #[test]
 fn every_answer_that_is_written_counts() {
     use Dialect::*;
-    let answers = |dialect: Dialect, body: &str| Glance::of(body.as_bytes()).expect(body).lengths.answers(dialect);
+    let answers =
+        |dialect: Dialect, body: &str| RequestPeek::read(body.as_bytes()).expect(body).lengths.answers(dialect);
     for (dialect, body, expected) in [
         (OpenAiChat, "{}", 1),
         (OpenAiChat, r#"{"n":3}"#, 3),
@@ -92,7 +94,7 @@ fn every_answer_that_is_written_counts() {
     ] {
         assert_eq!(answers(dialect, body), expected, "{dialect:?} {body}");
     }
-    assert!(Glance::of(br#"{"prompt":{"id":"pmpt_1"}}"#).unwrap().lengths.has_stored_prompt);
+    assert!(RequestPeek::read(br#"{"prompt":{"id":"pmpt_1"}}"#).unwrap().lengths.has_stored_prompt);
 }
 
 #[test]
@@ -129,7 +131,7 @@ fn what_two_readers_could_understand_differently_is_refused() {
         r#"{"model":"a","x":{"model":"b","model":"c"},"x":1,"x":2}"#,
         r#"{"model\ud800":1,"model":"a"}"#,
     ] {
-        assert_eq!(Glance::of(good.as_bytes()).unwrap().model(good.as_bytes()).as_deref(), Some("a"), "{good}");
+        assert_eq!(RequestPeek::read(good.as_bytes()).unwrap().model(good.as_bytes()).as_deref(), Some("a"), "{good}");
     }
 }
 
@@ -171,8 +173,8 @@ fn refusals_say_where_and_why() {
         })
         .collect();
     insta::assert_snapshot!(messages.join("\n"));
-    let error = Glance::of(b"{\"a\":\"\xff\"}").unwrap_err();
-    assert_eq!((error.at, error.fault), (6, Fault::NotUtf8));
+    let error = RequestPeek::read(b"{\"a\":\"\xff\"}").unwrap_err();
+    assert_eq!((error.at, error.kind), (6, PeekErrorKind::NotUtf8));
 }
 
 #[test]
@@ -185,17 +187,17 @@ fn the_depth_limit_counts_the_body_itself() {
         format!("{{\"x\":{inner}{value}{closing}}}").replace("{\"x\":}", "{}")
     };
     for levels in 1..=MAX_DEPTH as usize {
-        assert!(Glance::of(nested(levels).as_bytes()).is_ok(), "{levels}: {}", nested(levels));
+        assert!(RequestPeek::read(nested(levels).as_bytes()).is_ok(), "{levels}: {}", nested(levels));
     }
-    let error = Glance::of(nested(MAX_DEPTH as usize + 1).as_bytes()).unwrap_err();
-    assert_eq!(error.fault, Fault::TooDeep);
+    let error = RequestPeek::read(nested(MAX_DEPTH as usize + 1).as_bytes()).unwrap_err();
+    assert_eq!(error.kind, PeekErrorKind::TooDeep);
     // Wide is not deep.
-    assert!(Glance::of(format!("{{\"a\":[{}[]]}}", "[],{},".repeat(1000)).as_bytes()).is_ok());
+    assert!(RequestPeek::read(format!("{{\"a\":[{}[]]}}", "[],{},".repeat(1000)).as_bytes()).is_ok());
 }
 
 fn spliced(body: &str, model: Option<&str>, include_usage: bool) -> String {
-    let glance = Glance::of(body.as_bytes()).unwrap();
-    String::from_utf8(glance.splice(body.as_bytes(), model, include_usage).into_owned()).unwrap()
+    let peek = RequestPeek::read(body.as_bytes()).unwrap();
+    String::from_utf8(peek.splice(body.as_bytes(), model, include_usage).into_owned()).unwrap()
 }
 
 #[test]
@@ -220,9 +222,9 @@ fn a_splice_changes_two_values_and_no_other_byte() {
     assert_eq!(spliced("{}", None, true), r#"{"stream_options":{"include_usage":true}}"#);
     assert_eq!(spliced("{}", Some("m"), false), r#"{"model":"m"}"#);
     let same = br#"{"model":"a","stream_options":{"include_usage":true}}"#;
-    let glance = Glance::of(same).unwrap();
-    assert!(matches!(glance.splice(same, Some("a"), true), Cow::Borrowed(_)));
-    assert!(matches!(glance.splice(same, None, false), Cow::Borrowed(_)));
+    let peek = RequestPeek::read(same).unwrap();
+    assert!(matches!(peek.splice(same, Some("a"), true), Cow::Borrowed(_)));
+    assert!(matches!(peek.splice(same, None, false), Cow::Borrowed(_)));
 }
 
 /// JSON as nobody writes it: white space, escapes and nesting anywhere.
@@ -288,10 +290,13 @@ fn parses(body: &[u8]) -> bool {
 }
 
 fn agrees(body: &[u8]) -> Result<(), TestCaseError> {
-    match Glance::of(body) {
+    match RequestPeek::read(body) {
         Ok(_) => prop_assert!(parses(body), "{:?}", String::from_utf8_lossy(body)),
-        Err(error) => match error.fault {
-            Fault::Repeated(_) | Fault::Misspelt(_) | Fault::Invalid { .. } | Fault::TooDeep => {}
+        Err(error) => match error.kind {
+            PeekErrorKind::Repeated(_)
+            | PeekErrorKind::Misspelt(_)
+            | PeekErrorKind::Invalid { .. }
+            | PeekErrorKind::TooDeep => {}
             _ => prop_assert!(!parses(body), "{error}: {:?}", String::from_utf8_lossy(body)),
         },
     }
@@ -329,8 +334,8 @@ proptest! {
 
     #[test]
     fn a_splice_is_what_a_parser_would_write(body in body(), model in prop::option::of("[a-z\"\\\\é]{0,6}"), wanted: bool) {
-        let Ok(glance) = Glance::of(body.as_bytes()) else { return Err(TestCaseError::reject("not read")) };
-        let spliced = glance.splice(body.as_bytes(), model.as_deref(), wanted);
+        let Ok(peek) = RequestPeek::read(body.as_bytes()) else { return Err(TestCaseError::reject("not read")) };
+        let spliced = peek.splice(body.as_bytes(), model.as_deref(), wanted);
         // Lone surrogates and numbers beyond floats have no tree; there are none of the first, and few of the second.
         let Ok(mut tree) = serde_json::from_str::<Value>(&body) else { return Err(TestCaseError::reject("no tree")) };
         let root = tree.as_object_mut().unwrap();
@@ -345,15 +350,15 @@ proptest! {
             options.as_object_mut().unwrap().insert("include_usage".to_owned(), Value::Bool(true));
         }
         prop_assert_eq!(serde_json::from_slice::<Value>(&spliced).unwrap(), tree);
-        let again = Glance::of(&spliced).unwrap();
-        prop_assert_eq!(again.include_usage, wanted || glance.include_usage);
+        let again = RequestPeek::read(&spliced).unwrap();
+        prop_assert_eq!(again.include_usage, wanted || peek.include_usage);
         if let Some(model) = &model {
             let written = again.model(&spliced);
             prop_assert_eq!(written.as_deref(), Some(model.as_str()));
         }
         // What is not changed stays: without the two values the bytes are the same.
         let mut others = Vec::new();
-        scraps(&glance, body.as_bytes(), &mut others);
+        scraps(&peek, body.as_bytes(), &mut others);
         let mut spliced_others = Vec::new();
         scraps(&again, &spliced, &mut spliced_others);
         prop_assert!(is_subsequence(&others, &spliced_others));
@@ -361,8 +366,8 @@ proptest! {
 }
 
 /// The body without the values that a splice may change.
-fn scraps(glance: &Glance, body: &[u8], out: &mut Vec<u8>) {
-    let mut cut: Vec<Place> = [glance.model, glance.stream_options].into_iter().flatten().collect();
+fn scraps(peek: &RequestPeek, body: &[u8], out: &mut Vec<u8>) {
+    let mut cut: Vec<Place> = [peek.model, peek.stream_options].into_iter().flatten().collect();
     cut.sort_by_key(|place| place.start);
     let mut kept = 0;
     for place in cut {
