@@ -1,7 +1,7 @@
 //! `*** Begin Patch`, as OpenAI's models write it.
 //!
-//! It does not take the first place after a header. Invariant: a block stands once in the whole file, or once in the
-//! range that its headers name.
+//! Invariant: a block must occur once in the whole file, or once in the range that its headers name; it is not applied
+//! to the first of several places.
 
 use super::change::{Change, filled, together};
 use super::find::{Finder, Wanted, core, indent};
@@ -12,8 +12,8 @@ use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
 use std::ops::Range;
 
-/// Ranges that the headers of one block may name.
-const RANGES_MOST: usize = 1000;
+/// More ranges below the headers of one block are refused, to bound the work.
+const MAX_RANGES: usize = 1000;
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -26,20 +26,20 @@ const END_OF_FILE: &str = "*** End of File";
 /// The files of a patch, to be carried out all or none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Patch {
-    /// In the order of the patch; no path stands twice.
+    /// In the order of the patch; no path occurs twice.
     pub files: Vec<PatchedFile>,
 }
 
-/// What a patch says of one file.
+/// The change of one file in a patch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatchedFile {
     /// The path as it is written.
     pub path: String,
-    /// What becomes of it.
+    /// The action on it.
     pub action: PatchAction,
 }
 
-/// What becomes of a file.
+/// The action on a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PatchAction {
     /// It is edited.
@@ -54,7 +54,7 @@ pub enum PatchAction {
         /// All of its text.
         content: String,
     },
-    /// It goes.
+    /// It is deleted.
     Delete,
 }
 
@@ -95,7 +95,7 @@ impl Patch {
     }
 }
 
-/// What a patch says of one file, in its own lines.
+/// The section of a patch for one file, as lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Section<'u> {
     path: &'u str,
@@ -113,7 +113,7 @@ enum Kind {
     Delete,
 }
 
-/// A hunk and the lines that it is said to stand below.
+/// A hunk with its headers: lines of the file above it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Block<'u> {
     hunk: Hunk<'u>,
@@ -270,7 +270,7 @@ fn ranges(finder: &Finder<'_>, headers: &[&str], name: &str) -> Result<Vec<Range
                 lines[from..]
                     .iter()
                     .take_while(|&&line| line < range.end)
-                    .take(RANGES_MOST + 1)
+                    .take(MAX_RANGES + 1)
                     .map(|&line| scope(source, line)),
             );
         }
@@ -279,7 +279,7 @@ fn ranges(finder: &Finder<'_>, headers: &[&str], name: &str) -> Result<Vec<Range
             let message = format!("{name} is said to stand below {}, and no such line is there", quoted(header));
             return Err(Refused::new(Code::NoAnchor, message, "copy the header as it stands in the file"));
         }
-        if inner.len() > RANGES_MOST {
+        if inner.len() > MAX_RANGES {
             let message = format!("{name} is said to stand below {}, of which there are too many", quoted(header));
             return Err(Refused::new(Code::AmbiguousLocation, message, "name a line that stands once"));
         }

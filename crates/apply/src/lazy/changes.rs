@@ -1,34 +1,34 @@
-//! From the steps of an alignment to splices.
+//! Turns the steps of an alignment into splices.
 //!
-//! It does not weigh anything. Invariant: lines that matched keep the bytes of the file; everything else that is new is
+//! Invariant: lines that matched keep the bytes of the file; everything else that is new is
 //! a line of the snippet.
 
 use super::align::Step;
 use super::lines::is_blank;
-use super::segments::Laid;
+use super::prepared::PreparedSnippet;
 use crate::source::Source;
 use crate::splice::Splice;
 use std::ops::Range;
 
-/// What changes in a run of lines.
+/// A change of a run of lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Change {
-    /// First line of the file that goes, or before which lines come.
+    /// First deleted line of the file, or the one before which lines are inserted.
     pub start: usize,
-    /// After the last line that goes.
+    /// The line after the last deleted one.
     pub end: usize,
-    /// Tokens whose lines come.
+    /// Tokens of the new lines.
     pub new: Vec<usize>,
 }
 
 /// The changes that steps make, in order.
-pub(crate) fn changes(laid: &Laid<'_>, steps: &[Step]) -> Vec<Change> {
-    let steps = without_padding(laid, steps);
+pub(crate) fn changes(prepared: &PreparedSnippet<'_>, steps: &[Step]) -> Vec<Change> {
+    let steps = without_padding(prepared, steps);
     let mut changes: Vec<Change> = Vec::new();
     let mut at = 0;
     let mut open = Change { start: 0, end: 0, new: Vec::new() };
     let mut close = |open: &mut Change, at: usize, next: usize| {
-        // Lines between what was read and what is read next are gone.
+        // Lines between the last step and this one are deleted.
         open.end = at;
         if open.end > open.start || !open.new.is_empty() {
             changes.push(std::mem::replace(open, Change { start: next, end: next, new: Vec::new() }));
@@ -58,10 +58,10 @@ pub(crate) fn changes(laid: &Laid<'_>, steps: &[Step]) -> Vec<Change> {
 }
 
 /// The splices of changes.
-pub(crate) fn splices(source: &Source, laid: &Laid<'_>, changes: &[Change]) -> Vec<Splice> {
+pub(crate) fn splices(source: &Source, prepared: &PreparedSnippet<'_>, changes: &[Change]) -> Vec<Splice> {
     let mut splices = Vec::with_capacity(changes.len());
     for change in changes {
-        let mut new: Vec<&str> = change.new.iter().map(|&token| laid.text(token)).collect();
+        let mut new: Vec<&str> = change.new.iter().map(|&token| prepared.text(token)).collect();
         let (mut start, mut end) = (change.start, change.end);
         // Lines that are the same on both sides do not change.
         let same = |line: &str, number: usize| line == source.line(number);
@@ -83,11 +83,12 @@ pub(crate) fn splices(source: &Source, laid: &Laid<'_>, changes: &[Change]) -> V
 }
 
 /// Blank lines between a marker and a line of the file are padding; each such step is taken out.
-fn without_padding(laid: &Laid<'_>, steps: &[Step]) -> Vec<Option<Step>> {
+fn without_padding(prepared: &PreparedSnippet<'_>, steps: &[Step]) -> Vec<Option<Step>> {
     let mut kept: Vec<Option<Step>> = steps.iter().copied().map(Some).collect();
-    let is_new_blank =
-        |token: usize| matches!(steps[token], Step::New(_)) && laid.is_line(token) && is_blank(laid.text(token));
-    for token in (0..steps.len()).filter(|&token| !laid.is_line(token)) {
+    let is_new_blank = |token: usize| {
+        matches!(steps[token], Step::New(_)) && prepared.is_line(token) && is_blank(prepared.text(token))
+    };
+    for token in (0..steps.len()).filter(|&token| !prepared.is_line(token)) {
         let after: Vec<usize> = (token + 1..steps.len()).take_while(|&next| is_new_blank(next)).collect();
         let next = token + 1 + after.len();
         if next < steps.len() && matches!(steps[next], Step::Matched(_)) {
@@ -104,13 +105,13 @@ fn without_padding(laid: &Laid<'_>, steps: &[Step]) -> Vec<Option<Step>> {
 /// Blank lines beside a marker, a new block, as many blank lines as the file has in this gap or more, a line of the file:
 /// the blank lines beside the marker are those of the gap next to it, the rest of the gap stays, and what is on the other
 /// side of the block is new.
-fn keep_gap(source: &Source, laid: &Laid<'_>, steps: &mut [Step], marker: usize, side: Side) {
+fn keep_gap(source: &Source, prepared: &PreparedSnippet<'_>, steps: &mut [Step], marker: usize, side: Side) {
     let Step::Kept(from, to) = steps[marker] else { return };
     let out = |count: usize| match side {
-        Side::Below => marker.checked_add(count).filter(|&token| token < steps.len() && laid.is_line(token)),
-        Side::Above => marker.checked_sub(count).filter(|&token| laid.is_line(token)),
+        Side::Below => marker.checked_add(count).filter(|&token| token < steps.len() && prepared.is_line(token)),
+        Side::Above => marker.checked_sub(count).filter(|&token| prepared.is_line(token)),
     };
-    let is_blank_at = |token: usize| is_blank(laid.text(token));
+    let is_blank_at = |token: usize| is_blank(prepared.text(token));
     let shown = (1..).map_while(out).take_while(|&token| is_blank_at(token)).count();
     if shown == 0 {
         return;
@@ -144,13 +145,13 @@ fn keep_gap(source: &Source, laid: &Laid<'_>, steps: &mut [Step], marker: usize,
     steps[marker] = kept;
 }
 
-/// Where blank lines belong to the markers, no line goes because the one beside a marker is found among those of the file.
-fn keep_padded(source: &Source, laid: &Laid<'_>, steps: &mut [Step]) {
-    let is_padding = |token: usize| laid.is_line(token) && is_blank(laid.text(token));
+/// Where blank lines belong to the markers, a blank line beside a marker that matches one of the file deletes nothing.
+fn keep_padded(source: &Source, prepared: &PreparedSnippet<'_>, steps: &mut [Step]) {
+    let is_padding = |token: usize| prepared.is_line(token) && is_blank(prepared.text(token));
     let goes = |mut lines: Range<usize>| lines.any(|line| !is_blank(source.line(line)));
-    for marker in (0..steps.len()).filter(|&token| !laid.is_line(token)) {
+    for marker in (0..steps.len()).filter(|&token| !prepared.is_line(token)) {
         let line_of = |token: usize| match steps.get(token) {
-            Some(Step::Matched(line) | Step::Replaces(line)) if laid.is_line(token) => Some(*line),
+            Some(Step::Matched(line) | Step::Replaces(line)) if prepared.is_line(token) => Some(*line),
             _ => None,
         };
         let below = line_of(marker + 1).zip(line_of(marker + 2)).filter(|_| is_padding(marker + 1));
@@ -169,7 +170,7 @@ fn keep_padded(source: &Source, laid: &Laid<'_>, steps: &mut [Step]) {
     }
 }
 
-/// On which side of a marker.
+/// A side of a marker.
 #[derive(Clone, Copy)]
 enum Side {
     Above,
@@ -178,18 +179,18 @@ enum Side {
 
 /// Sets new blocks apart: where a block of new lines has a blank line of the file on one side and none on the other, which is
 /// a marker, the blank line is a new one, and the file's own stands on the other side.
-pub(crate) fn set_apart(source: &Source, laid: &Laid<'_>, steps: &mut [Step]) {
-    if laid.is_padded() {
-        keep_padded(source, laid, steps);
+pub(crate) fn set_apart(source: &Source, prepared: &PreparedSnippet<'_>, steps: &mut [Step]) {
+    if prepared.is_padded() {
+        keep_padded(source, prepared, steps);
     }
     let blank = |line: usize| line < source.line_count() && is_blank(source.line(line));
     let is_new = |step: &Step| matches!(step, Step::New(_));
-    for token in (0..steps.len()).filter(|&token| !laid.is_line(token)) {
+    for token in (0..steps.len()).filter(|&token| !prepared.is_line(token)) {
         let Step::Kept(from, to) = steps[token] else { continue };
         // … blank of the file, new lines, marker.
         let first = (0..token).rev().take_while(|&near| is_new(&steps[near])).last();
         if let Some(first) =
-            first.filter(|&first| first > 0 && !is_blank(laid.text(first)) && !is_blank(laid.text(token - 1)))
+            first.filter(|&first| first > 0 && !is_blank(prepared.text(first)) && !is_blank(prepared.text(token - 1)))
             && let Step::Matched(line) = steps[first - 1]
             && blank(line)
             && line + 1 == from
@@ -201,7 +202,7 @@ pub(crate) fn set_apart(source: &Source, laid: &Laid<'_>, steps: &mut [Step]) {
         }
         // Marker, new lines, blank of the file …
         let last = (token + 1..steps.len()).take_while(|&near| is_new(&steps[near])).last();
-        if let Some(last) = last.filter(|&last| !is_blank(laid.text(last)) && !is_blank(laid.text(token + 1)))
+        if let Some(last) = last.filter(|&last| !is_blank(prepared.text(last)) && !is_blank(prepared.text(token + 1)))
             && let Some(&Step::Matched(line)) = steps.get(last + 1)
             && blank(line)
             && line == to
@@ -211,7 +212,7 @@ pub(crate) fn set_apart(source: &Source, laid: &Laid<'_>, steps: &mut [Step]) {
             steps[last + 1] = Step::New(line);
             steps[token] = Step::Kept(from, line + 1);
         }
-        keep_gap(source, laid, steps, token, Side::Above);
-        keep_gap(source, laid, steps, token, Side::Below);
+        keep_gap(source, prepared, steps, token, Side::Above);
+        keep_gap(source, prepared, steps, token, Side::Below);
     }
 }

@@ -1,18 +1,18 @@
-//! Lines that look like each other: about the same name at the same indentation, or mostly of the same words.
+//! Similarity of lines: the same key at the same indentation, or mostly the same words.
 //!
-//! Invariant: what is read off a line is read once, however many lines it is held against.
+//! Invariant: the features of a line are computed once, however many lines it is compared with.
 
 use super::indent::indent;
 use super::keys::{Key, key};
 use super::lines::is_blank;
 use std::cell::OnceCell;
 
-/// Share of words that lines have in common if they look alike.
-const ALIKE: f64 = 0.55;
-/// Room for a word is made for so many bytes of a line.
-const USUAL: usize = 5;
-/// Of so many lines what is read off them is kept.
-const KEPT_MOST: usize = 1_000;
+/// Least share of common words (Dice's coefficient) of similar lines.
+const MIN_SIMILARITY: f64 = 0.55;
+/// Bytes per word that the word list is sized for.
+const DEFAULT_CAPACITY: usize = 5;
+/// Lines whose features are cached.
+const MAX_CACHED_LINES: usize = 1_000;
 
 /// Whether each byte is one of a word.
 const IS_WORD: [bool; 256] = {
@@ -24,15 +24,15 @@ const IS_WORD: [bool; 256] = {
     is_word
 };
 
-/// A line with what it is compared by, as far as that was asked for.
-pub(super) struct Looks<'l> {
+/// The features of a line, computed when needed.
+pub(super) struct LineFeatures<'l> {
     line: &'l str,
     indent: &'l str,
     key: OnceCell<Option<Key<'l>>>,
     words: OnceCell<Vec<Word<'l>>>,
 }
 
-/// A word. Most are told apart by their first bytes, as a number.
+/// A word. Most differ in their first eight bytes, which are compared as a number.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Word<'l> {
     first: u64,
@@ -46,14 +46,14 @@ impl<'l> Word<'l> {
     }
 }
 
-impl<'l> Looks<'l> {
-    /// The looks of a line.
-    pub fn of(line: &'l str) -> Looks<'l> {
-        Looks { line, indent: indent(line), key: OnceCell::new(), words: OnceCell::new() }
+impl<'l> LineFeatures<'l> {
+    /// The features of a line.
+    pub fn of(line: &'l str) -> LineFeatures<'l> {
+        LineFeatures { line, indent: indent(line), key: OnceCell::new(), words: OnceCell::new() }
     }
 
-    /// Whether two lines look alike.
-    pub fn are_like(&self, other: &Looks<'_>) -> bool {
+    /// Whether two lines are similar.
+    pub fn is_similar_to(&self, other: &LineFeatures<'_>) -> bool {
         let is_same_thing = self.indent == other.indent && self.key().is_some_and(|name| other.key() == Some(name));
         is_same_thing || self.have_words_in_common(other)
     }
@@ -67,13 +67,13 @@ impl<'l> Looks<'l> {
     }
 
     /// Whether two lines have enough words in common (Dice's coefficient).
-    fn have_words_in_common(&self, other: &Looks<'_>) -> bool {
+    fn have_words_in_common(&self, other: &LineFeatures<'_>) -> bool {
         let (first, second) = (self.words(), other.words());
         if first.is_empty() && second.is_empty() {
             // Two lines of brackets alone.
             return !is_blank(other.line);
         }
-        let is_enough = |common: usize| 2.0 * common as f64 / (first.len() + second.len()) as f64 >= ALIKE;
+        let is_enough = |common: usize| 2.0 * common as f64 / (first.len() + second.len()) as f64 >= MIN_SIMILARITY;
         if !is_enough(first.len().min(second.len())) {
             return false;
         }
@@ -89,32 +89,32 @@ impl<'l> Looks<'l> {
     }
 }
 
-/// Lines that others are held against, one after another.
+/// Lines that others are compared with.
 pub(super) struct Many<'l, L> {
-    kept: Vec<Looks<'l>>,
+    kept: Vec<LineFeatures<'l>>,
     rest: L,
 }
 
 impl<'l, L: Iterator<Item = &'l str> + Clone> Many<'l, L> {
-    /// The looks of lines.
+    /// The features of lines.
     pub fn of(mut lines: L) -> Many<'l, L> {
-        Many { kept: lines.by_ref().take(KEPT_MOST).map(Looks::of).collect(), rest: lines }
+        Many { kept: lines.by_ref().take(MAX_CACHED_LINES).map(LineFeatures::of).collect(), rest: lines }
     }
 
-    /// Whether a comparison holds for any of them, which are tried in order.
-    pub fn any(&self, mut comparison: impl FnMut(&Looks<'_>) -> bool) -> bool {
-        self.kept.iter().any(&mut comparison) || self.rest.clone().any(|line| comparison(&Looks::of(line)))
+    /// Whether a comparison holds for any of them, in order.
+    pub fn any(&self, mut comparison: impl FnMut(&LineFeatures<'_>) -> bool) -> bool {
+        self.kept.iter().any(&mut comparison) || self.rest.clone().any(|line| comparison(&LineFeatures::of(line)))
     }
 }
 
-/// Whether two lines look alike.
-pub(crate) fn are_alike(one: &str, other: &str) -> bool {
-    Looks::of(one).are_like(&Looks::of(other))
+/// Whether two lines are similar.
+pub(crate) fn are_similar(one: &str, other: &str) -> bool {
+    LineFeatures::of(one).is_similar_to(&LineFeatures::of(other))
 }
 
 /// The words of a line, sorted.
 fn words(line: &str) -> Vec<Word<'_>> {
-    let mut words = Vec::with_capacity(line.len() / USUAL + 1);
+    let mut words = Vec::with_capacity(line.len() / DEFAULT_CAPACITY + 1);
     let full = |word: &&[u8]| !word.is_empty();
     if line.is_ascii() {
         let all = line.as_bytes().split(|&byte| !IS_WORD[usize::from(byte)]);

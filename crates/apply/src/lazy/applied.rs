@@ -1,7 +1,7 @@
-//! Whether a text already is as a snippet wants it.
+//! A quick check whether a snippet has been applied already.
 //!
-//! It does not locate anything: a no says nothing. Invariant: after a yes, merging the snippet into the text changes
-//! nothing, for each part stands once, in order, and each marker has lines to stand for.
+//! Invariant: if it says yes, merging the snippet into the text changes nothing: each part occurs once, in order, and
+//! each marker has lines to stand for. A no is inconclusive.
 
 use super::lines::is_blank;
 use super::markers::{is_marker, lines_with_dots};
@@ -10,15 +10,15 @@ use crate::source::line_around;
 use memchr::memmem;
 use std::ops::Range;
 
-/// So many places of one line of several are held against all of them.
-const TRIED_MOST: usize = 64;
+/// Occurrences of the longest line that are compared with the whole part, to bound the work.
+const MAX_TRIED_PLACES: usize = 64;
 
-/// Whether each part of a snippet stands in a text line by line, at one place, in the order of the snippet: then there is
-/// nothing in it that could still change the text. A snippet that asks for more than lines says so by a no.
-pub(crate) fn stands(text: &str, update: &str) -> bool {
+/// Whether each part of a snippet occurs in a text line by line, at one place, in the order of the snippet, so that it cannot
+/// change the text any more. False for snippets that ask for removals.
+pub(crate) fn is_applied(text: &str, update: &str) -> bool {
     let snippet = Snippet::read(update, |_| false);
-    // A text with a line like a marker of the snippet may be meant to have it there.
-    if !snippet.gone.is_empty() || lines_with_dots(update).any(|line| is_marker(line) && has_line(text, line)) {
+    // If the text has a line like a marker of the snippet, the marker may be content.
+    if !snippet.removals.is_empty() || lines_with_dots(update).any(|line| is_marker(line) && has_line(text, line)) {
         return false;
     }
     let (mut at, mut hides) = (0, false);
@@ -28,9 +28,9 @@ pub(crate) fn stands(text: &str, update: &str) -> bool {
             Piece::Marker(_) => None,
         });
         let lines: Vec<&str> = lines.collect();
-        let told = |line: &&str| !is_blank(line);
-        if let Some(first) = lines.iter().position(told) {
-            let last = lines.iter().rposition(told).unwrap_or(first);
+        let is_full = |line: &&str| !is_blank(line);
+        if let Some(first) = lines.iter().position(is_full) {
+            let last = lines.iter().rposition(is_full).unwrap_or(first);
             let needle = lines[first..=last].join("\n");
             let Some(place) = only_place(text.as_bytes(), needle.as_bytes()) else { return false };
             let is_next = place >= at && is_whole(text, place..place + needle.len());
@@ -56,9 +56,9 @@ fn is_whole(text: &str, bytes: Range<usize>) -> bool {
         && matches!(text.as_bytes().get(bytes.end), None | Some(b'\n'))
 }
 
-/// Where lines stand in a text, if that is at one place.
+/// Where lines occur in a text, if at one place only.
 fn only_place(text: &[u8], lines: &[u8]) -> Option<usize> {
-    // To set a search up takes longer than to search, so of many lines only the longest is looked for.
+    // Preparing a search takes longer than searching, so only the longest line is searched for.
     let mut at = 0;
     let within = lines.split_inclusive(|byte| *byte == b'\n').map(|line| {
         at += line.len();
@@ -67,7 +67,7 @@ fn only_place(text: &[u8], lines: &[u8]) -> Option<usize> {
     let (before, line) = within.max_by_key(|(_, line)| line.len())?;
     let mut only: Option<usize> = None;
     for (tried, place) in memmem::find_iter(text, line).enumerate() {
-        if tried == TRIED_MOST {
+        if tried == MAX_TRIED_PLACES {
             return None;
         }
         match place.checked_sub(before).filter(|&start| text[start..].starts_with(lines)) {

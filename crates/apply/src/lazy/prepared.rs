@@ -1,13 +1,13 @@
-//! A snippet laid out for alignment: implied markers at its edges, lines at the file's indentation, what each is worth.
+//! A snippet prepared for alignment: implied markers at its edges, lines at the file's indentation, the worth of each line.
 //!
-//! It does not align. Invariant: there is a marker at both ends, so that every line stands between two.
+//! Invariant: there is a marker at both ends, so that every line is between two.
 
 use super::align::{LineToken, Token};
-use super::alike::Looks;
 use super::indent::{indent, shift_of, shifted};
 use super::inserted::{Block, Run};
 use super::keys::{Key, declared_name, key};
-use super::lines::{INFORMATIVE, Known, Lines, UNIT, information, is_blank};
+use super::likeness::LineFeatures;
+use super::lines::{LineStats, Lines, MIN_INFORMATION, UNIT, information, is_blank};
 use super::snippet::{Piece, Snippet};
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
@@ -15,65 +15,65 @@ use memchr::memmem;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// More places than this make a name no sign of a place.
-const PLACES_MOST: usize = 1;
-/// What it costs when a marker that is there stands for nothing.
-const EMPTY: i32 = UNIT / 4;
-/// What it costs when a marker that is not there stands for something, though others are there.
-const UNSAID: i32 = 2 * UNIT;
+/// A name that occurs at more places does not identify one.
+const MAX_PLACES: usize = 1;
+/// Cost of a written marker that stands for no lines.
+const EMPTY_MARKER: i32 = UNIT / 4;
+/// Cost of an implied marker that stands for lines although the snippet has written ones.
+const IMPLIED_MARKER: i32 = 2 * UNIT;
 
-/// What it is worth that a line takes the place of one that looks like it.
+/// Worth of replacing a line by a similar one.
 const SIMILAR: i32 = 2 * UNIT;
-/// Neighbours that stand at more places than this say nothing of a place.
-const NEIGHBOURS_MOST: usize = 3;
+/// Neighbouring lines that occur at more places do not identify one.
+const MAX_NEIGHBOUR_PLACES: usize = 3;
 
 /// Signs that begin the comments and annotations above a declaration.
 const HEADS: &[&str] = &["@", "#", "//", "/*", "*", "--"];
 
-/// What it costs to take the end of a segment for new that stands in the file once.
-const STAYS: i32 = 60 * UNIT;
+/// Cost of taking a line at the end of a segment as new although the file has it once: more than any match is worth.
+const UNIQUE_END: i32 = 60 * UNIT;
 
-/// How lines are weighed. What two ways of weighing agree on is likely meant.
+/// Weights of an alignment. A result on which several agree is likely the intended one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Scoring {
-    /// As many lines of the file as can be are found again in the snippet.
+    /// Maximises the lines of the snippet that match the file.
     MostMatched,
-    /// As few lines of the file as can be go, and what is shown at the ends of a segment is found again.
-    FewestGone,
-    /// As the first, but lines may go nearly for nothing: finds what else might be meant.
+    /// Minimises deleted lines, and matches the lines at the ends of segments.
+    FewestDeleted,
+    /// As `MostMatched`, but deletions are cheap: finds other interpretations.
     Lenient,
 }
 
 /// A snippet that is ready to be aligned with a file.
-pub(crate) struct Laid<'u> {
+pub(crate) struct PreparedSnippet<'u> {
     /// The text of each token; `None` for a marker.
     texts: Vec<Option<Cow<'u, str>>>,
-    /// What the file knows of each line; nothing of lines that belong to a new declaration.
-    pub known: Vec<Option<Known>>,
-    /// Lines of the same name whose place each line may take, with what that is worth.
+    /// The file's statistics of each line; `None` for lines of a new declaration.
+    pub known: Vec<Option<LineStats>>,
+    /// Lines of the same name that each line may replace, with the worth of it.
     replaces: Vec<Vec<(usize, i32)>>,
-    /// Lines near its neighbours that look like it.
+    /// Similar lines near its neighbours.
     similar: Vec<Vec<usize>>,
-    /// Whether each line belongs to a declaration that the file has not.
+    /// Whether each line belongs to a declaration that the file does not have.
     apart: Vec<bool>,
     /// Whether the first and the last marker are implied.
     pub implied: [bool; 2],
     /// The runs of lines between markers, as ranges of tokens.
     pub segments: Vec<Range<usize>>,
-    /// Segments whose block could come between lines of the file at more than one place: above either of two lines.
+    /// Segments whose new block fits above either of two lines of the file.
     pub rivals: Vec<(Range<usize>, [usize; 2])>,
-    /// Whether any segment stood at another indentation.
+    /// Whether any segment had another indentation than the file.
     pub reindented: bool,
     /// Whether the first line is the file's first, and the last the file's last.
     pub edges: [bool; 2],
 }
 
-impl<'u> Laid<'u> {
-    /// Lays a snippet out.
-    pub fn new(snippet: &Snippet<'u>, source: &Source, lines: &Lines<'_>) -> Laid<'u> {
-        // With a marker at both ends.
+impl<'u> PreparedSnippet<'u> {
+    /// Prepares a snippet.
+    pub fn new(snippet: &Snippet<'u>, source: &Source, lines: &Lines<'_>) -> PreparedSnippet<'u> {
+        // Plus a marker at both ends.
         let room = snippet.pieces.len() + 2;
-        let mut laid = Laid {
+        let mut prepared = PreparedSnippet {
             texts: Vec::with_capacity(room),
             known: Vec::with_capacity(room),
             replaces: Vec::with_capacity(room),
@@ -85,33 +85,33 @@ impl<'u> Laid<'u> {
             reindented: false,
             edges: [false; 2],
         };
-        laid.edges = edges(snippet, source);
+        prepared.edges = edges(snippet, source);
         if !matches!(snippet.pieces.first(), Some(Piece::Marker(_))) {
-            laid.implied[0] = true;
-            laid.push_marker();
+            prepared.implied[0] = true;
+            prepared.push_marker();
         }
         let mut run: Vec<&'u str> = Vec::new();
         for piece in &snippet.pieces {
             match piece {
                 Piece::Line(line) => run.push(line),
                 Piece::Marker(_) => {
-                    laid.push_segment(&std::mem::take(&mut run), lines, source);
-                    laid.push_marker();
+                    prepared.push_segment(&std::mem::take(&mut run), lines, source);
+                    prepared.push_marker();
                 }
             }
         }
-        laid.push_segment(&run, lines, source);
-        if matches!(laid.texts.last(), Some(Some(_))) {
-            laid.implied[1] = true;
-            laid.push_marker();
+        prepared.push_segment(&run, lines, source);
+        if matches!(prepared.texts.last(), Some(Some(_))) {
+            prepared.implied[1] = true;
+            prepared.push_marker();
         }
-        for segment in laid.segments.clone() {
-            laid.find_replaced(segment.clone(), source);
-            laid.set_new_blocks_apart(segment.clone(), source, lines);
-            laid.set_inserted_apart(segment.clone(), lines);
-            laid.find_similar(segment, lines, source);
+        for segment in prepared.segments.clone() {
+            prepared.find_replaced(segment.clone(), source);
+            prepared.set_new_blocks_apart(segment.clone(), source, lines);
+            prepared.set_inserted_apart(segment.clone(), lines);
+            prepared.find_similar(segment, lines, source);
         }
-        laid
+        prepared
     }
 
     /// The text of a line at the file's indentation.
@@ -132,15 +132,15 @@ impl<'u> Laid<'u> {
                 Some(text) => Token::Line(self.line_token(token, text, scoring)),
                 None => {
                     let is_implied = (token == 0 && self.implied[0]) || (token + 1 == self.len() && self.implied[1]);
-                    let unsaid = if scoring == Scoring::FewestGone { UNSAID } else { 4 * UNSAID };
+                    let unsaid = if scoring == Scoring::FewestDeleted { IMPLIED_MARKER } else { 4 * IMPLIED_MARKER };
                     let some = if is_implied && says_more { unsaid } else { 0 };
-                    Token::Marker { empty: if is_implied { 0 } else { EMPTY }, some }
+                    Token::Marker { empty: if is_implied { 0 } else { EMPTY_MARKER }, some }
                 }
             })
             .collect()
     }
 
-    /// What it is worth that a line takes the place of another.
+    /// Worth of replacing a line by another.
     pub fn worth_of_replacing(&self, token: usize, line: usize) -> i32 {
         self.replaces[token].iter().find(|(place, _)| *place == line).map_or(0, |(_, worth)| *worth)
     }
@@ -148,17 +148,17 @@ impl<'u> Laid<'u> {
     fn line_token(&self, token: usize, text: &str, scoring: Scoring) -> LineToken {
         let known = self.known[token];
         let (id, mut replaces) = (known.map(|known| known.id), self.replaces[token].clone());
-        if scoring == Scoring::FewestGone {
-            // A line that another takes the place of is gone.
+        if scoring == Scoring::FewestDeleted {
+            // A replaced line cannot be matched.
             replaces.iter_mut().for_each(|(_, worth)| *worth = -UNIT / 2);
         } else if replaces.is_empty() {
             replaces = self.similar[token].iter().map(|&line| (line, SIMILAR)).collect();
         }
-        // Blank lines hold nothing in its place.
+        // Blank lines are no anchors.
         if is_blank(text) {
             let new = match scoring {
                 _ if !self.is_beside_marker(token) => 0,
-                Scoring::FewestGone => 3 * UNIT / 2,
+                Scoring::FewestDeleted => 3 * UNIT / 2,
                 _ => UNIT / 2,
             };
             return LineToken { id, worth: UNIT / 50, new, ..LineToken::default() };
@@ -166,17 +166,17 @@ impl<'u> Laid<'u> {
         let full = known.map_or(0, |known| known.worth);
         let stands_once = known.is_some_and(|known| known.count == 1 && full >= UNIT / 2);
         let (worth, new) = match scoring {
-            Scoring::MostMatched if stands_once && self.is_at_end(token) => (full, STAYS),
-            Scoring::MostMatched => (full, if full >= INFORMATIVE { full / 2 } else { 0 }),
-            Scoring::FewestGone if !self.is_at_end(token) => (full / 6, 0),
-            Scoring::FewestGone if full >= UNIT / 2 => (full / 6, if stands_once { STAYS } else { 12 * UNIT }),
-            Scoring::FewestGone => (full / 6, if known.is_some() { 3 * UNIT / 2 } else { 0 }),
+            Scoring::MostMatched if stands_once && self.is_at_end(token) => (full, UNIQUE_END),
+            Scoring::MostMatched => (full, if full >= MIN_INFORMATION { full / 2 } else { 0 }),
+            Scoring::FewestDeleted if !self.is_at_end(token) => (full / 6, 0),
+            Scoring::FewestDeleted if full >= UNIT / 2 => (full / 6, if stands_once { UNIQUE_END } else { 12 * UNIT }),
+            Scoring::FewestDeleted => (full / 6, if known.is_some() { 3 * UNIT / 2 } else { 0 }),
             Scoring::Lenient => (full, 0),
         };
         LineToken { id, worth, new: new + UNIT / 10, replaces, ..LineToken::default() }
     }
 
-    /// Whether the next token on a side is a marker that is there.
+    /// Whether the next token on a side is a written marker.
     fn is_beside_marker(&self, token: usize) -> bool {
         let is_marker = |near: usize| {
             let is_implied = (near == 0 && self.implied[0]) || (near + 1 == self.len() && self.implied[1]);
@@ -198,7 +198,7 @@ impl<'u> Laid<'u> {
         self.texts[token].is_some()
     }
 
-    /// Whether blank lines stand on both sides of all markers: then they belong to the markers.
+    /// Whether all markers have blank lines on both sides: then these belong to the markers.
     pub fn is_padded(&self) -> bool {
         let [first, last] = self.implied;
         let blank = |token: usize| is_blank(self.text(token));
@@ -208,7 +208,7 @@ impl<'u> Laid<'u> {
         })
     }
 
-    /// Whether a line belongs to a declaration that the file has not.
+    /// Whether a line belongs to a declaration that the file does not have.
     pub fn is_apart(&self, token: usize) -> bool {
         self.apart[token]
     }
@@ -217,7 +217,7 @@ impl<'u> Laid<'u> {
         self.push(None, None);
     }
 
-    fn push(&mut self, text: Option<Cow<'u, str>>, known: Option<Known>) {
+    fn push(&mut self, text: Option<Cow<'u, str>>, known: Option<LineStats>) {
         self.texts.push(text);
         self.known.push(known);
         self.replaces.push(Vec::new());
@@ -234,13 +234,13 @@ impl<'u> Laid<'u> {
         let first = self.len();
         for line in run {
             let text = shifted(line, shift.as_ref());
-            let known = lines.known(&text);
+            let known = lines.stats(&text);
             self.push(Some(text), known);
         }
         self.segments.push(first..self.len());
     }
 
-    /// Lines of a declaration that the file has not are new, even if lines like them stand elsewhere.
+    /// Marks lines of declarations that the file does not have as new, even if the file has equal lines elsewhere.
     fn set_new_blocks_apart(&mut self, segment: Range<usize>, source: &Source, lines: &Lines<'_>) {
         let mut token = segment.start;
         while token < segment.end {
@@ -259,7 +259,7 @@ impl<'u> Laid<'u> {
         }
     }
 
-    /// So are lines between two parts of the segment that stand beside each other in the file.
+    /// Also marks lines between two parts of the segment that are adjacent in the file.
     fn set_inserted_apart(&mut self, segment: Range<usize>, lines: &Lines<'_>) {
         let texts: Vec<&str> = segment.clone().map(|token| self.text(token)).collect();
         let ids: Vec<Option<u32>> = segment.clone().map(|token| lines.id_of(self.text(token))).collect();
@@ -288,7 +288,7 @@ impl<'u> Laid<'u> {
         })
     }
 
-    /// Finds what new lines may stand for: lines that look like them, next to where the lines around them stand.
+    /// Finds lines that new lines may replace: similar ones, next to the places of the lines around them.
     fn find_similar(&mut self, segment: Range<usize>, lines: &Lines<'_>, source: &Source) {
         let mut token = segment.start;
         while token < segment.end {
@@ -302,7 +302,7 @@ impl<'u> Laid<'u> {
             let mut near: Vec<Range<usize>> = Vec::new();
             let reach = end - token + 2;
             for (neighbour, is_before) in [(token.checked_sub(1), true), (Some(end), false)] {
-                // Blank lines and brackets stand everywhere; the line beyond them says where.
+                // Blank lines and brackets occur everywhere; the line beyond them identifies the place.
                 let inside = neighbour.filter(|near| segment.contains(near));
                 let known = inside.and_then(|near| {
                     let beyond: Vec<usize> = if is_before {
@@ -310,14 +310,14 @@ impl<'u> Laid<'u> {
                     } else {
                         (near..segment.end).take(4).collect()
                     };
-                    let told =
-                        |at: &usize| self.known[*at].is_some_and(|known| known.count as usize <= NEIGHBOURS_MOST);
-                    let at = beyond.iter().copied().find(told)?;
+                    let informative =
+                        |at: &usize| self.known[*at].is_some_and(|known| known.count as usize <= MAX_NEIGHBOUR_PLACES);
+                    let at = beyond.iter().copied().find(informative)?;
                     Some((self.known[at]?, at.abs_diff(near)))
                 });
                 for (place, off) in known
                     .iter()
-                    .flat_map(|(known, off)| lines.places(known, NEIGHBOURS_MOST).map(move |place| (place, *off)))
+                    .flat_map(|(known, off)| lines.places(known, MAX_NEIGHBOUR_PLACES).map(move |place| (place, *off)))
                 {
                     near.push(if is_before {
                         (place + 1).min(source.line_count())..(place + 1 + off + reach).min(source.line_count())
@@ -329,22 +329,22 @@ impl<'u> Laid<'u> {
             let mut near: Vec<usize> = near.into_iter().flatten().collect();
             near.sort_unstable();
             near.dedup();
-            let looks: Vec<Looks<'_>> = near.iter().map(|&line| Looks::of(source.line(line))).collect();
+            let looks: Vec<LineFeatures<'_>> = near.iter().map(|&line| LineFeatures::of(source.line(line))).collect();
             for fresh in token..end {
-                let new = Looks::of(self.text(fresh));
-                let alike = near.iter().zip(&looks).filter(|(_, old)| new.are_like(old));
+                let new = LineFeatures::of(self.text(fresh));
+                let alike = near.iter().zip(&looks).filter(|(_, old)| new.is_similar_to(old));
                 self.similar[fresh] = alike.map(|(&line, _)| line).collect();
             }
             token = end;
         }
     }
 
-    /// Whether the comment above a declaration stands in the file once, above another: then that one has got another name.
+    /// Whether the comment above a declaration occurs in the file once, above another one: then that one has been renamed.
     fn keeps_comment(&self, header: usize, least: usize, source: &Source, lines: &Lines<'_>) -> bool {
         let Some(above) = header.checked_sub(1).filter(|above| *above >= least) else { return false };
         let words = self.text(above).trim_start();
         let is_comment = ["#", "//", "*", "--"].iter().any(|sign| words.starts_with(sign)) && !words.starts_with("#[");
-        let known = self.known[above].filter(|known| is_comment && known.count == 1 && known.worth >= INFORMATIVE);
+        let known = self.known[above].filter(|known| is_comment && known.count == 1 && known.worth >= MIN_INFORMATION);
         let below = known.and_then(|known| lines.place_of_first(known.id)).map(|place| place + 1);
         below.is_some_and(|below| below < source.line_count() && declared_name(source.line(below)).is_some())
     }
@@ -365,7 +365,7 @@ impl<'u> Laid<'u> {
         block_end(first, end, |token| self.text(token))
     }
 
-    /// Lines that are not in the file may take the place of those that declare or assign the same name.
+    /// Lines that are not in the file may replace those that declare or assign the same name.
     fn find_replaced(&mut self, segment: Range<usize>, source: &Source) {
         for token in segment {
             if self.known[token].is_some() {
@@ -384,9 +384,9 @@ impl<'u> Laid<'u> {
                     _ => None,
                 }
             })
-            .take(PLACES_MOST + 1)
+            .take(MAX_PLACES + 1)
             .collect();
-            if places.is_empty() || places.len() > PLACES_MOST {
+            if places.is_empty() || places.len() > MAX_PLACES {
                 continue;
             }
             let worth = (f64::from(worth) / (places.len() as f64).sqrt()) as i32;
@@ -456,16 +456,16 @@ pub(crate) fn places_of<'s>(
 
 /// Whether the snippet's edges are the file's: no marker, and the same first (last) line that is not blank.
 fn edges(snippet: &Snippet<'_>, source: &Source) -> [bool; 2] {
-    // Where markers stand for the rest, none at an edge says that there is no rest; without any, a bracket says nothing.
-    let least = if snippet.has_markers() { 0 } else { INFORMATIVE / 2 };
+    // In a snippet with markers, an edge without one is the file's edge; without markers, a bracket alone is no evidence of it.
+    let least = if snippet.has_markers() { 0 } else { MIN_INFORMATION / 2 };
     let at = |piece: Option<&Piece<'_>>, line: Option<&str>| match (piece, line) {
         (Some(Piece::Line(shown)), Some(line)) => shown.trim_end() == line.trim_end() && information(line) >= least,
         _ => false,
     };
-    let told = |piece: &&Piece<'_>| !matches!(piece, Piece::Line(line) if is_blank(line));
-    let full = |line: &&str| !is_blank(line);
+    let is_full = |piece: &&Piece<'_>| !matches!(piece, Piece::Line(line) if is_blank(line));
+    let is_full_line = |line: &&str| !is_blank(line);
     [
-        at(snippet.pieces.iter().find(told), source.lines().find(full)),
-        at(snippet.pieces.iter().rev().find(told), source.lines().rev().find(full)),
+        at(snippet.pieces.iter().find(is_full), source.lines().find(is_full_line)),
+        at(snippet.pieces.iter().rev().find(is_full), source.lines().rev().find(is_full_line)),
     ]
 }

@@ -1,51 +1,50 @@
-//! Whether an alignment is the only one that makes sense.
+//! Chooses among readings (the interpretations of a snippet that alignments give), or refuses an ambiguous snippet.
 //!
-//! It does not improve it. Invariant: what passes has an anchor in every segment that changes something, and every
+//! Invariant: a chosen reading has an anchor in every segment that changes something, and every
 //! other reading that explains the snippet nearly as well gives the same text.
 
 use super::align::{Alignment, Problem, Step, Token, align, score_of};
-use super::alike::{Looks, Many, are_alike};
-use super::carry::{Change, changes, set_apart, splices};
+use super::changes::{Change, changes, set_apart, splices};
 use super::closers::{close_what_is_shown, is_gap};
 use super::indent::indent;
 use super::keys::key;
-use super::lines::{INFORMATIVE, UNIT, information, is_blank, tells_much};
-use super::segments::Laid;
+use super::likeness::{LineFeatures, Many, are_similar};
+use super::lines::{MIN_INFORMATION, UNIT, information, is_blank, is_distinctive};
+use super::prepared::PreparedSnippet;
 use crate::format::short;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
 use crate::splice::Splice;
 use std::ops::Range;
 
-/// A reading that is this much worse is still in question.
+/// Readings worse by up to this are alternatives: a little more than the worth of half a long line.
 const MARGIN: i32 = 7 * UNIT / 2;
-/// So many places are named.
-const PLACES_MOST: usize = 20;
-/// So many lines in a row that only look alike hold what is around them.
-const LIKE_MOST: usize = 8;
-/// So many bytes are counted at once.
+/// Places that a refusal lists.
+const MAX_PLACES: usize = 20;
+/// A run of at most this many similar lines still connects its neighbours.
+const MAX_SIMILAR_RUN: usize = 8;
+/// Bytes per step of the bracket count: their sum fits a byte.
 const CHUNK: usize = 64;
-/// More deletions than this need a reason.
-const DELETED_FREE: usize = 12;
+/// More deletions need similar new lines in their place.
+const FREE_DELETIONS: usize = 12;
 
-/// The reading that makes sense, if only one does, with what it changes. `exact` is the one best way under every weighing, if
-/// that is known.
+/// The unambiguous reading, with its changes. `exact` is the best alignment under all weights, if known.
 ///
 /// # Errors
-/// Says what else the snippet could mean, and where.
+/// Names the other places that the snippet could mean.
 pub(crate) fn choose(
     source: &Source,
-    laid: &Laid<'_>,
+    prepared: &PreparedSnippet<'_>,
     problems: [&Problem<'_>; 2],
     lenient: &Problem<'_>,
     exact: Option<Vec<Step>>,
 ) -> Result<(Alignment, Vec<Change>, Vec<Splice>), Refused> {
-    let cases = problems.map(|problem| Case { source, laid, problem, lenient });
+    let cases = problems.map(|problem| Case { source, prepared, problem, lenient });
     let mut readings: Vec<Reading<'_>> = Vec::new();
     let mut ways: Vec<Vec<Step>> = Vec::new();
-    let wide = Case { source, laid, problem: lenient, lenient };
+    let wide = Case { source, prepared, problem: lenient, lenient };
     for case in cases.iter().chain([&wide]) {
-        // A reading where lines go nearly for nothing is only asked for when no other leaves the brackets balanced.
+        // The lenient weights are only tried if no other reading leaves the brackets balanced.
         let is_last_resort = std::ptr::eq(case, &wide);
         if is_last_resort && readings.iter().any(|reading| reading.grown == [0; 3]) {
             break;
@@ -55,17 +54,17 @@ pub(crate) fn choose(
             None => align(case.problem).map(Vec::from).unwrap_or_default(),
         };
         for mut alignment in best {
-            // Most problems have one way, which is the same for all of them.
+            // Most problems have the same single alignment.
             if ways.contains(&alignment.steps) {
                 continue;
             }
             ways.push(alignment.steps.clone());
-            set_apart(source, laid, &mut alignment.steps);
+            set_apart(source, prepared, &mut alignment.steps);
             if readings.iter().any(|known| known.alignment.steps == alignment.steps) {
                 continue;
             }
-            let found = changes(laid, &alignment.steps);
-            let splices = splices(source, laid, &found);
+            let found = changes(prepared, &alignment.steps);
+            let splices = splices(source, prepared, &found);
             let score = score_of(lenient, &alignment.steps);
             match readings.iter_mut().find(|known| source.is_same_with(&known.splices, &splices)) {
                 Some(known) => known.score = known.score.max(score),
@@ -104,22 +103,22 @@ pub(crate) fn choose(
     Ok((chosen.alignment, chosen.found, chosen.splices))
 }
 
-/// Keeps those readings of which something is true, if that is true of any.
+/// Keeps the better readings, if there are any.
 fn keep_some(readings: &mut Vec<Reading<'_>>, is_better: impl Fn(&Reading<'_>) -> bool) {
     if readings.len() > 1 && readings.iter().any(&is_better) {
         readings.retain(is_better);
     }
 }
 
-/// A way to read a snippet.
+/// An interpretation of a snippet.
 struct Reading<'r> {
     case: &'r Case<'r>,
     alignment: Alignment,
-    /// What it changes, in lines.
+    /// Its changes, in lines.
     found: Vec<Change>,
-    /// The same in bytes, which makes its text.
+    /// Its changes, in bytes.
     splices: Vec<Splice>,
-    /// How good it is if lines may go nearly for nothing, by whichever steps make the same text.
+    /// Its best score under the lenient weights.
     score: i32,
     /// How many more brackets of each kind open than close in the text, compared to the file.
     grown: [i64; 3],
@@ -145,19 +144,19 @@ fn brackets_grown(source: &Source, splices: &[Splice]) -> [i64; 3] {
     grown
 }
 
-/// What is judged.
+/// A reading with its problem.
 struct Case<'c> {
     source: &'c Source,
-    laid: &'c Laid<'c>,
+    prepared: &'c PreparedSnippet<'c>,
     problem: &'c Problem<'c>,
-    /// For looking for other readings.
+    /// The problem with lenient weights, for other readings.
     lenient: &'c Problem<'c>,
 }
 
 impl Case<'_> {
-    /// Passes a reading whose segments that change something are held by lines of the file.
+    /// Checks that every segment that changes something has an anchor.
     fn check_anchors(&self, reading: &Reading<'_>) -> Result<(), Refused> {
-        for segment in &self.laid.segments {
+        for segment in &self.prepared.segments {
             if self.changes_something(segment, reading) {
                 self.check_anchor(segment, &reading.alignment)?;
             }
@@ -165,9 +164,9 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Passes a reading that is held by lines of the file and that nothing nearly as good contradicts.
+    /// Checks that no reading of nearly the same score gives another text.
     fn check(&self, reading: &Reading<'_>) -> Result<(), Refused> {
-        for segment in &self.laid.segments {
+        for segment in &self.prepared.segments {
             if self.changes_something(segment, reading) {
                 self.check_place(segment, reading)?;
             } else {
@@ -190,15 +189,15 @@ impl Case<'_> {
         gone || (new && found.iter().any(|change| change.new.iter().any(|token| segment.contains(token))))
     }
 
-    /// Lines that are shown for no change may be shown because something between them and the marker is to go.
+    /// Refuses segments without a change whose lines may be shown because something next to the marker should be deleted.
     fn check_unchanged(&self, segment: &Range<usize>, reading: &Reading<'_>) -> Result<(), Refused> {
-        let (alignment, is_alone) = (&reading.alignment, self.laid.segments.len() == 1);
+        let (alignment, is_alone) = (&reading.alignment, self.prepared.segments.len() == 1);
         let is_weak = |token: usize, marker: usize| {
-            information(self.laid.text(token)) < UNIT
+            information(self.prepared.text(token)) < UNIT
                 && matches!(alignment.steps[token], Step::Matched(_))
-                && (reading.splices.is_empty() || !is_gap(self.source, self.laid, &alignment.steps, token, marker))
+                && (reading.splices.is_empty() || !is_gap(self.source, self.prepared, &alignment.steps, token, marker))
         };
-        let [no_first, no_last] = self.laid.implied;
+        let [no_first, no_last] = self.prepared.implied;
         let inside = (segment.start > 1 || !no_first) && (segment.end + 1 < alignment.steps.len() || !no_last);
         let doubtful = is_weak(segment.start, segment.start.wrapping_sub(1)) || is_weak(segment.end - 1, segment.end);
         if self.is_cut_off(segment, alignment) {
@@ -213,7 +212,7 @@ impl Case<'_> {
         }
         let lines: Vec<usize> = matched(alignment, segment).map(|(_, line)| line).collect();
         let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Ok(()) };
-        if close_what_is_shown(self.source, self.laid, alignment, segment) {
+        if close_what_is_shown(self.source, self.prepared, alignment, segment) {
             return Ok(());
         }
         Err(Refused::new(
@@ -230,38 +229,39 @@ impl Case<'_> {
 
     /// Whether markers are written elsewhere and none below, where the file goes on. Brackets only close what is shown.
     fn is_cut_off(&self, segment: &Range<usize>, alignment: &Alignment) -> bool {
-        let [no_first, no_last] = self.laid.implied;
+        let [no_first, no_last] = self.prepared.implied;
         let last = alignment.steps.len() - 1;
-        let says_more = self.laid.segments.len() > 1 || !no_first || !no_last;
-        let tells = segment.clone().any(|token| tells_much(self.laid.text(token)));
+        let says_more = self.prepared.segments.len() > 1 || !no_first || !no_last;
+        let tells = segment.clone().any(|token| is_distinctive(self.prepared.text(token)));
         let Step::Kept(from, to) = alignment.steps[last] else { return false };
         let goes_on = (from..to).any(|line| !is_blank(self.source.line(line)));
         says_more && no_last && segment.end == last && tells && goes_on
     }
 
     fn check_anchor(&self, segment: &Range<usize>, alignment: &Alignment) -> Result<(), Refused> {
-        let worth: i32 = held(self.laid, alignment, segment).map(|(_, _, worth)| worth).sum();
+        let worth: i32 = anchored(self.prepared, alignment, segment).map(|(_, _, worth)| worth).sum();
         // Lines of the same name, and brackets, are found in many files.
-        let is_told = matched(alignment, segment).any(|(token, _)| tells_much(self.laid.text(token)));
+        let is_told = matched(alignment, segment).any(|(token, _)| is_distinctive(self.prepared.text(token)));
         let is_held = is_told || self.ends_are_held(segment, alignment);
-        if is_held && (worth >= INFORMATIVE || self.stands_at_edge(segment, alignment)) {
+        if is_held && (worth >= MIN_INFORMATION || self.stands_at_edge(segment, alignment)) {
             return Ok(());
         }
         // Where the best of its lines stand more than once, these are the places in question.
-        let known = segment.clone().filter(|&token| self.laid.known[token].is_some_and(|known| known.count > 1));
+        let known = segment.clone().filter(|&token| self.prepared.known[token].is_some_and(|known| known.count > 1));
         let best = known
-            .filter(|&token| !is_blank(self.laid.text(token)))
-            .max_by_key(|&token| self.laid.known[token].map_or(0, |known| known.worth));
-        let text = best.map(|token| self.laid.text(token)).filter(|text| information(text) >= UNIT);
+            .filter(|&token| !is_blank(self.prepared.text(token)))
+            .max_by_key(|&token| self.prepared.known[token].map_or(0, |known| known.worth));
+        let text = best.map(|token| self.prepared.text(token)).filter(|text| information(text) >= UNIT);
         if let Some(text) = text {
-            let places = (0..self.source.line_count()).filter(|&line| self.source.line(line) == text).take(PLACES_MOST);
+            let places = (0..self.source.line_count()).filter(|&line| self.source.line(line) == text).take(MAX_PLACES);
             let places: Vec<(usize, usize)> = places.map(|line| (line, line)).collect();
             let named: Vec<String> = places.iter().map(|place| (place.0 + 1).to_string()).collect();
             let message = format!("`{}` stands at lines {}", short(text), named.join(", "));
             let hint = "show more of the lines around the change, such as the head of the function that it is in";
             return Err(Refused::new(Code::AmbiguousLocation, message, hint).at(places));
         }
-        let shown = segment.clone().map(|token| self.laid.text(token)).find(|text| !is_blank(text)).unwrap_or_default();
+        let shown =
+            segment.clone().map(|token| self.prepared.text(token)).find(|text| !is_blank(text)).unwrap_or_default();
         Err(Refused::new(
             Code::NoAnchor,
             format!("nothing beside `{}` says where it belongs", short(shown)),
@@ -271,7 +271,7 @@ impl Case<'_> {
 
     /// Whether the first and the last line of a segment that are not blank are lines of the file, or take the place of one.
     fn ends_are_held(&self, segment: &Range<usize>, alignment: &Alignment) -> bool {
-        let mut full = segment.clone().filter(|&token| !is_blank(self.laid.text(token)));
+        let mut full = segment.clone().filter(|&token| !is_blank(self.prepared.text(token)));
         let first = full.next();
         let ends = [first, full.next_back().or(first)];
         ends.into_iter().flatten().all(|token| !matches!(alignment.steps[token], Step::New(_)))
@@ -279,14 +279,14 @@ impl Case<'_> {
 
     /// A segment at an edge of the file that is shown needs no other anchor.
     fn stands_at_edge(&self, segment: &Range<usize>, alignment: &Alignment) -> bool {
-        let [first, last] = self.laid.edges;
+        let [first, last] = self.prepared.edges;
         let anchored = matched(alignment, segment).next().is_some();
-        let is_first = self.laid.segments.first() == Some(segment);
-        let is_last = self.laid.segments.last() == Some(segment);
+        let is_first = self.prepared.segments.first() == Some(segment);
+        let is_last = self.prepared.segments.last() == Some(segment);
         anchored && ((first && is_first) || (last && is_last))
     }
 
-    /// Looks for another place for each end of a change that is held only by lines that stand more than once.
+    /// Looks for another place for each end of a change that is anchored only by lines that occur more than once.
     fn check_place(&self, segment: &Range<usize>, reading: &Reading<'_>) -> Result<(), Refused> {
         let alignment = &reading.alignment;
         if self.stands_at_edge(segment, alignment) {
@@ -315,7 +315,7 @@ impl Case<'_> {
                 None => runs.push(vec![(token, line)]),
             }
         }
-        let tells = |run: &[(usize, usize)]| run.iter().any(|&(token, _)| tells_much(self.laid.text(token)));
+        let tells = |run: &[(usize, usize)]| run.iter().any(|&(token, _)| is_distinctive(self.prepared.text(token)));
         runs.dedup_by(|next, run| {
             let goes_on = tells(run) && tells(next) && self.goes_on(run[run.len() - 1], next[0]);
             if goes_on {
@@ -324,21 +324,21 @@ impl Case<'_> {
             goes_on
         });
         let holds = |(token, _): &(usize, usize)| {
-            self.laid.known[*token].is_some_and(|known| known.count == 1 && known.worth >= UNIT)
+            self.prepared.known[*token].is_some_and(|known| known.count == 1 && known.worth >= UNIT)
         };
-        let full = |run: &Vec<(usize, usize)>| run.iter().any(|(token, _)| !is_blank(self.laid.text(*token)));
+        let full = |run: &Vec<(usize, usize)>| run.iter().any(|(token, _)| !is_blank(self.prepared.text(*token)));
         let held = |run: &Vec<(usize, usize)>| run.iter().any(holds);
         // A bracket beside new lines that are held on their other side says nothing and need not.
         let gone = |lines: Range<usize>| {
             found.iter().any(|it| it.end > it.start && (it.end == lines.start || it.start == lines.end))
         };
         let worth = |run: &Vec<(usize, usize)>| -> i32 {
-            run.iter().filter_map(|(token, _)| self.laid.known[*token]).map(|known| known.worth).sum()
+            run.iter().filter_map(|(token, _)| self.prepared.known[*token]).map(|known| known.worth).sum()
         };
         let any_held = runs.iter().any(held);
         runs.retain(|run| {
             let lines = run.first().zip(run.last()).map_or(0..0, |(first, last)| first.1..last.1 + 1);
-            full(run) && !held(run) && (worth(run) >= INFORMATIVE || !any_held || gone(lines))
+            full(run) && !held(run) && (worth(run) >= MIN_INFORMATION || !any_held || gone(lines))
         });
         runs
     }
@@ -348,10 +348,10 @@ impl Case<'_> {
     fn goes_on(&self, one: (usize, usize), other: (usize, usize)) -> bool {
         let (tokens, lines) = (one.0 + 1..other.0, one.1 + 1..other.1);
         let alike = |(token, line): (usize, usize)| {
-            let (new, old) = (self.laid.text(token), self.source.line(line));
-            (self.laid.known[token].is_none() && are_alike(old, new)) || is_blank(old) && is_blank(new)
+            let (new, old) = (self.prepared.text(token), self.source.line(line));
+            (self.prepared.known[token].is_none() && are_similar(old, new)) || is_blank(old) && is_blank(new)
         };
-        tokens.len() == lines.len() && tokens.len() <= LIKE_MOST && tokens.zip(lines).all(alike)
+        tokens.len() == lines.len() && tokens.len() <= MAX_SIMILAR_RUN && tokens.zip(lines).all(alike)
     }
 
     fn check_deletions(&self, reading: &Reading<'_>) -> Result<(), Refused> {
@@ -359,7 +359,7 @@ impl Case<'_> {
         let full = |lines: Range<usize>| lines.filter(|&line| !is_blank(self.source.line(line))).count();
         let deleted: usize = found.iter().map(|change| full(change.start..change.end)).sum();
         let inserted: usize = found.iter().map(|change| change.new.len()).sum();
-        if deleted > DELETED_FREE.max(3 * inserted + 6) && deleted * 4 > self.source.line_count() {
+        if deleted > FREE_DELETIONS.max(3 * inserted + 6) && deleted * 4 > self.source.line_count() {
             let message = format!("{deleted} lines would go for {inserted} new ones, and the update does not say so");
             let lines =
                 found.iter().filter(|change| change.end > change.start).map(|change| (change.start, change.end - 1));
@@ -368,10 +368,10 @@ impl Case<'_> {
         }
         for change in found.iter().filter(|change| full(change.start..change.end) > 0) {
             // The line that ends what goes must be the only one that could.
-            let after =
-                held(self.laid, alignment, &(0..alignment.steps.len())).find(|(_, line, _)| *line == change.end);
+            let after = anchored(self.prepared, alignment, &(0..alignment.steps.len()))
+                .find(|(_, line, _)| *line == change.end);
             let Some((token, line, _)) = after else { continue };
-            let is_unique = self.laid.known[token].is_some_and(|known| known.count == 1);
+            let is_unique = self.prepared.known[token].is_some_and(|known| known.count == 1);
             if is_unique || self.is_replaced_in_place(change) {
                 continue;
             }
@@ -387,12 +387,12 @@ impl Case<'_> {
     fn is_replaced_in_place(&self, change: &Change) -> bool {
         let full = |line: &&str| !is_blank(line);
         let gone = (change.start..change.end).map(|line| self.source.line(line)).filter(full);
-        let new = change.new.iter().map(|&token| self.laid.text(token)).filter(full);
+        let new = change.new.iter().map(|&token| self.prepared.text(token)).filter(full);
         if gone.clone().count() > new.clone().count() + 1 {
             return false;
         }
         let new = Many::of(new);
-        gone.map(Looks::of).all(|line| new.any(|other| line.are_like(other)))
+        gone.map(LineFeatures::of).all(|line| new.any(|other| line.is_similar_to(other)))
     }
 
     /// Whether changes put a new line that declares or assigns a name right beside the file's own.
@@ -405,7 +405,7 @@ impl Case<'_> {
             beside.any(|line| {
                 key(line).is_some_and(|kept| {
                     change.new.iter().any(|&token| {
-                        let text = self.laid.text(token);
+                        let text = self.prepared.text(token);
                         indent(text) == indent(line) && key(text) == Some(kept)
                     })
                 })
@@ -417,7 +417,7 @@ impl Case<'_> {
     /// stay where they are.
     fn other_reading(&self, forbidden: &[(usize, usize)], chosen: &Reading<'_>) -> Option<Alignment> {
         let (first, _) = *forbidden.first()?;
-        let segment = self.laid.segments.iter().find(|segment| segment.contains(&first))?;
+        let segment = self.prepared.segments.iter().find(|segment| segment.contains(&first))?;
         // The markers on both sides belong to it.
         let part = segment.start - 1..segment.end + 1;
         let steps = &chosen.alignment.steps;
@@ -437,15 +437,16 @@ impl Case<'_> {
         let lost = score_of(&kept, &steps[part.clone()]) - other.score;
         let mut all = steps.clone();
         all[part].copy_from_slice(&other.steps);
-        set_apart(self.source, self.laid, &mut all);
-        // What has no other place is no other reading.
-        let elsewhere =
-            |(token, _): &(usize, usize)| matches!(all[*token], Step::Matched(_)) || is_blank(self.laid.text(*token));
+        set_apart(self.source, self.prepared, &mut all);
+        // A line without another place makes no other reading.
+        let elsewhere = |(token, _): &(usize, usize)| {
+            matches!(all[*token], Step::Matched(_)) || is_blank(self.prepared.text(*token))
+        };
         let stands = forbidden.iter().all(elsewhere);
         let score = score_of(self.lenient, steps) - lost;
         let other = Alignment { steps: all, score };
         let is_other = || {
-            let splices = splices(self.source, self.laid, &changes(self.laid, &other.steps));
+            let splices = splices(self.source, self.prepared, &changes(self.prepared, &other.steps));
             !self.source.is_same_with(&splices, &chosen.splices)
         };
         (stands && score + MARGIN >= chosen.score && is_other()).then_some(other)
@@ -454,7 +455,7 @@ impl Case<'_> {
     fn ambiguous(&self, one: &Alignment, other: &Alignment) -> Refused {
         let places = |alignment: &Alignment| -> Vec<(usize, usize)> {
             let last = self.source.line_count().saturating_sub(1);
-            let found = changes(self.laid, &alignment.steps);
+            let found = changes(self.prepared, &alignment.steps);
             found.iter().map(|it| (it.start.min(last), it.end.saturating_sub(1).max(it.start).min(last))).collect()
         };
         let (one, other) = (places(one), places(other));
@@ -486,15 +487,15 @@ fn matched(alignment: &Alignment, segment: &Range<usize>) -> impl Iterator<Item 
     })
 }
 
-/// Lines of a segment that are held by the file, by a match or by their name: token, line, worth.
-fn held<'h>(
-    laid: &'h Laid<'_>,
+/// Lines of a segment that are anchored in the file, by a match or by their name: token, line, worth.
+fn anchored<'h>(
+    prepared: &'h PreparedSnippet<'_>,
     alignment: &'h Alignment,
     segment: &Range<usize>,
 ) -> impl Iterator<Item = (usize, usize, i32)> + 'h {
     segment.clone().filter_map(move |token| match alignment.steps[token] {
-        Step::Matched(at) => Some((token, at, laid.known[token].map_or(0, |known| known.worth))),
-        Step::Replaces(at) => Some((token, at, laid.worth_of_replacing(token, at))),
+        Step::Matched(at) => Some((token, at, prepared.known[token].map_or(0, |known| known.worth))),
+        Step::Replaces(at) => Some((token, at, prepared.worth_of_replacing(token, at))),
         _ => None,
     })
 }

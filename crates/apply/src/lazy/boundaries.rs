@@ -1,48 +1,47 @@
-//! Ends of segments that do not say how far a change reaches.
+//! Checks that the ends of segments show how far a change reaches.
 //!
-//! It does not look for other alignments. Invariant: the work is bounded whatever the update: what is too much to
-//! compare is not doubted.
+//! Invariant: the work is bounded whatever the update; pairs of lines beyond the bound are not compared.
 
 use super::align::{Alignment, Step};
-use super::alike::{Looks, Many, are_alike};
-use super::carry::Change;
+use super::changes::Change;
 use super::keys::{declared_name, key};
-use super::lines::{Lines, UNIT, information, is_blank, tells_much};
-use super::segments::Laid;
+use super::likeness::{LineFeatures, Many, are_similar};
+use super::lines::{Lines, UNIT, information, is_blank, is_distinctive};
+use super::prepared::PreparedSnippet;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// So many hidden lines are looked at beside a segment.
+/// Hidden lines that are checked beside a segment.
 const REACH: usize = 40;
-/// What a line tells that is more than a word of syntax.
-const BORDER_LEAST: i32 = 3 * UNIT;
-/// Lines of a long file.
+/// Information of a line that is more than a keyword.
+const MIN_BOUNDARY_INFORMATION: i32 = 3 * UNIT;
+/// From this many lines on a file is long: an excerpt of half of it is no longer likely.
 const LONG: usize = 60;
-/// More lines than this beyond an edge do not go unsaid.
-const EDGE_MOST: usize = 3;
-/// Shorter names say nothing when a line mentions them.
-const NAME_LEAST: usize = 4;
+/// More lines beyond an edge are not deleted implicitly.
+const MAX_HIDDEN_EDGE_LINES: usize = 3;
+/// Mentions of shorter names are no evidence.
+const MIN_NAME_LENGTH: usize = 4;
 
-/// So many pairs of lines are held against each other; what is left after that is not doubted.
-const PAIRS_MOST: usize = 1_000_000;
-/// So many lines of the file are read to find two that stand beside each other.
-const READ_MOST: usize = 50_000_000;
+/// Pairs of lines that are compared, to bound the work.
+const MAX_COMPARED_PAIRS: usize = 1_000_000;
+/// Lines of the file that are read to find two adjacent ones, to bound the work.
+const MAX_READ_LINES: usize = 50_000_000;
 
 /// An update with its alignment.
-pub(super) struct Doubt<'d> {
+pub(super) struct Boundaries<'d> {
     source: &'d Source,
     lines: &'d Lines<'d>,
-    laid: &'d Laid<'d>,
+    prepared: &'d PreparedSnippet<'d>,
     alignment: &'d Alignment,
-    /// What it changes.
+    /// Its changes.
     found: &'d [Change],
-    /// Whether that is nothing at all.
-    is_idle: bool,
+    /// Whether nothing changes at all.
+    is_unchanged: bool,
     /// Whether blank lines beside markers belong to them.
     is_padded: bool,
-    /// Whether each token is a line that comes, is no part of a new declaration, and takes the place of nothing like it.
+    /// Whether each token is a new line outside of new declarations that replaces no similar line.
     fresh: Vec<bool>,
     pairs: Cell<usize>,
 }
@@ -54,47 +53,49 @@ enum Side {
     Below,
 }
 
-impl<'d> Doubt<'d> {
-    /// The doubts about an alignment.
+impl<'d> Boundaries<'d> {
+    /// The checks of an alignment.
     pub fn new(
         source: &'d Source,
         lines: &'d Lines<'d>,
-        laid: &'d Laid<'d>,
+        prepared: &'d PreparedSnippet<'d>,
         alignment: &'d Alignment,
         found: &'d [Change],
-        is_idle: bool,
-    ) -> Doubt<'d> {
-        let (is_padded, fresh, pairs) = (laid.is_padded(), Vec::new(), Cell::new(PAIRS_MOST));
-        let mut doubt = Doubt { source, lines, laid, alignment, found, is_idle, is_padded, fresh, pairs };
+        is_unchanged: bool,
+    ) -> Boundaries<'d> {
+        let (is_padded, fresh, pairs) = (prepared.is_padded(), Vec::new(), Cell::new(MAX_COMPARED_PAIRS));
+        let mut boundaries =
+            Boundaries { source, lines, prepared, alignment, found, is_unchanged, is_padded, fresh, pairs };
         let mut fresh = vec![false; alignment.steps.len()];
         for change in found {
             let gone = Many::of((change.start..change.end).map(|line| source.line(line)));
             for &token in &change.new {
-                let text = laid.text(token);
-                let new = Looks::of(text);
-                let comes = matches!(alignment.steps[token], Step::New(_)) && !is_blank(text) && !laid.is_apart(token);
-                fresh[token] = comes && !gone.any(|old| doubt.compared(|| old.are_like(&new)));
+                let text = prepared.text(token);
+                let new = LineFeatures::of(text);
+                let comes =
+                    matches!(alignment.steps[token], Step::New(_)) && !is_blank(text) && !prepared.is_apart(token);
+                fresh[token] = comes && !gone.any(|old| boundaries.compared(|| old.is_similar_to(&new)));
             }
         }
-        doubt.fresh = fresh;
-        doubt
+        boundaries.fresh = fresh;
+        boundaries
     }
 
-    /// What a comparison of two lines says; no after too many of them.
+    /// The result of a comparison of two lines; false once the bound is reached.
     fn compared(&self, comparison: impl FnOnce() -> bool) -> bool {
         let left = self.pairs.get();
         self.pairs.set(left.saturating_sub(1));
         left > 0 && comparison()
     }
 
-    /// Passes segments whose ends say where the change ends.
+    /// Checks all segments.
     pub fn check(&self) -> Result<(), Refused> {
         self.check_rivals()?;
         self.check_part()?;
         self.check_markers()?;
         self.check_edges()?;
         self.check_doubles()?;
-        for segment in &self.laid.segments {
+        for segment in &self.prepared.segments {
             self.check_borders(segment)?;
             self.check_reach(segment)?;
             self.check_outermost(segment)?;
@@ -111,14 +112,14 @@ impl<'d> Doubt<'d> {
         Ok(())
     }
 
-    /// A marker between new lines that stands for nothing is rather a line of them.
+    /// Refuses a marker between new lines that stands for no lines: it may be one of them.
     fn check_markers(&self) -> Result<(), Refused> {
         let steps = &self.alignment.steps;
         let is_new = |token: Option<usize>| token.is_some_and(|token| matches!(steps[token], Step::New(_)));
-        for (segment, next) in self.laid.segments.iter().zip(self.laid.segments.iter().skip(1)) {
+        for (segment, next) in self.prepared.segments.iter().zip(self.prepared.segments.iter().skip(1)) {
             let is_empty = |lines: &Range<usize>| lines.clone().all(|line| is_blank(self.source.line(line)));
             let Some(hidden) = self.marker(segment, Side::Below).filter(is_empty) else { continue };
-            let full = |token: &usize| !is_blank(self.laid.text(*token));
+            let full = |token: &usize| !is_blank(self.prepared.text(*token));
             let above = self.tokens(segment, Side::Below).into_iter().find(full);
             let below = self.tokens(next, Side::Above).into_iter().find(full);
             if is_new(above) && is_new(below) {
@@ -134,17 +135,17 @@ impl<'d> Doubt<'d> {
         Ok(())
     }
 
-    /// Without markers, nearly the whole file from one of its edges on: the rest may be left out, or may be meant to go.
+    /// Refuses nearly the whole file from one of its edges on, without markers: the rest may be left out or deleted.
     fn check_part(&self) -> Result<(), Refused> {
-        let [first, last] = self.laid.edges;
+        let [first, last] = self.prepared.edges;
         let steps = &self.alignment.steps;
-        if self.laid.implied != [true; 2] || self.laid.segments.len() != 1 || first == last {
+        if self.prepared.implied != [true; 2] || self.prepared.segments.len() != 1 || first == last {
             return Ok(());
         }
         let Step::Kept(from, to) = steps[if first { steps.len() - 1 } else { 0 }] else { return Ok(()) };
         let full = |lines: Range<usize>| lines.filter(|&line| !is_blank(self.source.line(line))).count();
         let (hidden, all) = (full(from..to), full(0..self.source.line_count()));
-        // Of a long file nobody shows half for an excerpt.
+        // Half of a long file is too much for an excerpt.
         let shown_least = if all >= LONG { 2 } else { 4 };
         if hidden == 0 || hidden * shown_least > all {
             return Ok(());
@@ -157,38 +158,40 @@ impl<'d> Doubt<'d> {
         .at([(from, to - 1)]))
     }
 
-    /// New lines that the file has where no marker says that it goes on: they have moved, and their old place is not shown.
+    /// Refuses new lines that the file has at a place which the snippet does not show: they may have moved.
     fn check_doubles(&self) -> Result<(), Refused> {
         let steps = &self.alignment.steps;
         let hidden = |token: usize, is_implied: bool| match steps[token] {
             Step::Kept(from, to) if is_implied => from..to.min(from + REACH),
             _ => 0..0,
         };
-        let [first, last] = self.laid.implied;
+        let [first, last] = self.prepared.implied;
         let lines = hidden(0, first).chain(hidden(steps.len() - 1, last));
-        let told = |line: &usize| information(self.source.line(*line)) >= BORDER_LEAST;
+        let informative = |line: &usize| information(self.source.line(*line)) >= MIN_BOUNDARY_INFORMATION;
         let comes = |line: &usize| {
             let old = self.source.line(*line).trim();
             (0..steps.len()).any(|token| {
-                matches!(steps[token], Step::New(_)) && self.laid.is_line(token) && self.laid.text(token).trim() == old
+                matches!(steps[token], Step::New(_))
+                    && self.prepared.is_line(token)
+                    && self.prepared.text(token).trim() == old
             })
         };
-        let is_marked = !first || !last || self.laid.segments.len() > 1;
-        match lines.filter(told).find(|line| is_marked && comes(line)) {
+        let is_marked = !first || !last || self.prepared.segments.len() > 1;
+        match lines.filter(informative).find(|line| is_marked && comes(line)) {
             Some(line) => Err(unclear(line, line)),
             None => Ok(()),
         }
     }
 
-    /// A line beside a marker that the file has, and that is read as a new one.
+    /// Refuses a line beside a marker that the file has and the alignment takes as new.
     fn check_outermost(&self, segment: &Range<usize>) -> Result<(), Refused> {
         for side in [Side::Above, Side::Below] {
             if self.marker(segment, side).is_none() {
                 continue;
             }
-            let full = |token: &usize| !is_blank(self.laid.text(*token));
+            let full = |token: &usize| !is_blank(self.prepared.text(*token));
             let Some(token) = self.tokens(segment, side).into_iter().find(full) else { continue };
-            let known = self.laid.known[token].filter(|_| tells_much(self.laid.text(token)));
+            let known = self.prepared.known[token].filter(|_| is_distinctive(self.prepared.text(token)));
             let place = known.and_then(|known| self.lines.place_of_first(known.id));
             if let Some(place) = place.filter(|_| matches!(self.alignment.steps[token], Step::New(_))) {
                 return Err(Refused::new(
@@ -205,7 +208,7 @@ impl<'d> Doubt<'d> {
         Ok(())
     }
 
-    /// Lines at an end that stand among those that go as well: the change may end there.
+    /// Refuses lines at an end that also occur among the deleted ones: the change may end there.
     fn check_reach(&self, segment: &Range<usize>) -> Result<(), Refused> {
         for side in [Side::Above, Side::Below] {
             let run = self.weak_run(segment, side);
@@ -219,7 +222,7 @@ impl<'d> Doubt<'d> {
             if side == Side::Below {
                 texts.reverse();
             }
-            if !texts.iter().any(|text| tells_much(text)) {
+            if !texts.iter().any(|text| is_distinctive(text)) {
                 continue;
             }
             let gone: Vec<&str> = (change.start..change.end).map(|line| self.source.line(line)).collect();
@@ -230,10 +233,11 @@ impl<'d> Doubt<'d> {
         Ok(())
     }
 
-    /// The lines at an end of a segment that match the file and do not stand once, from the end inwards.
+    /// The matched lines at an end of a segment that occur more than once, from the end inwards.
     fn weak_run(&self, segment: &Range<usize>, side: Side) -> Vec<(usize, usize)> {
         let is_weak = |token: usize| {
-            !self.laid.known[token].is_some_and(|known| known.count == 1 && tells_much(self.laid.text(token)))
+            !self.prepared.known[token]
+                .is_some_and(|known| known.count == 1 && is_distinctive(self.prepared.text(token)))
         };
         let matched = |token: usize| match self.alignment.steps[token] {
             Step::Matched(line) if is_weak(token) => Some((token, line)),
@@ -242,33 +246,35 @@ impl<'d> Doubt<'d> {
         self.tokens(segment, side).into_iter().take(REACH).map_while(matched).collect()
     }
 
-    /// Where markers stand for what is left out, none at an edge says that the file begins or ends there: a few lines beyond it
-    /// may be meant to go.
+    /// In a snippet with markers, an edge without one is the file's edge, so that a few lines beyond it may be deleted.
     fn check_edges(&self) -> Result<(), Refused> {
         let steps = &self.alignment.steps;
-        let [first, last] = self.laid.implied;
-        if first && last && self.laid.segments.len() == 1 {
+        let [first, last] = self.prepared.implied;
+        if first && last && self.prepared.segments.len() == 1 {
             return Ok(());
         }
         for (token, is_implied) in [(0, first), (steps.len() - 1, last)] {
             let Step::Kept(from, to) = steps[token] else { continue };
             // The head of what the change is in begins nothing.
             let is_head =
-                token == 0 && declared_name(self.laid.text(1)).is_some() && matches!(steps[1], Step::Matched(_));
+                token == 0 && declared_name(self.prepared.text(1)).is_some() && matches!(steps[1], Step::Matched(_));
             if !is_implied || is_head {
                 continue;
             }
-            let told = (from..to).filter(|&line| tells_much(self.source.line(line))).take(EDGE_MOST + 1).count();
-            if (1..=EDGE_MOST).contains(&told) {
+            let informative = (from..to)
+                .filter(|&line| is_distinctive(self.source.line(line)))
+                .take(MAX_HIDDEN_EDGE_LINES + 1)
+                .count();
+            if (1..=MAX_HIDDEN_EDGE_LINES).contains(&informative) {
                 return Err(unclear(from, to - 1));
             }
         }
         Ok(())
     }
 
-    /// A block that fits between lines at several places does not take the place of lines at one of them.
+    /// Refuses a block that fits at several places and replaces lines at one of them.
     fn check_rivals(&self) -> Result<(), Refused> {
-        for (segment, places) in &self.laid.rivals {
+        for (segment, places) in &self.prepared.rivals {
             let goes = |it: &Change| it.end > it.start && it.new.iter().any(|token| segment.contains(token));
             if self.found.iter().any(goes) {
                 let [one, other] = *places;
@@ -290,7 +296,7 @@ impl<'d> Doubt<'d> {
             Side::Below => segment.end,
         };
         let last = self.alignment.steps.len() - 1;
-        let [first_is_implied, last_is_implied] = self.laid.implied;
+        let [first_is_implied, last_is_implied] = self.prepared.implied;
         let is_written = !(token == 0 && first_is_implied || token == last && last_is_implied);
         match self.alignment.steps[token] {
             Step::Kept(from, to) if is_written => Some(from..to),
@@ -298,7 +304,7 @@ impl<'d> Doubt<'d> {
         }
     }
 
-    /// Whether nothing comes or goes in a segment.
+    /// Whether nothing changes in a segment.
     fn is_shown_only(&self, segment: &Range<usize>) -> bool {
         let mut lines = segment.clone().map(|token| match self.alignment.steps[token] {
             Step::Matched(line) => Some(line),
@@ -312,7 +318,7 @@ impl<'d> Doubt<'d> {
     fn tokens(&self, segment: &Range<usize>, side: Side) -> Vec<usize> {
         let is_padding = |&token: &usize| {
             let is_new = matches!(self.alignment.steps[token], Step::New(_));
-            self.is_padded && is_new && is_blank(self.laid.text(token))
+            self.is_padded && is_new && is_blank(self.prepared.text(token))
         };
         let mut tokens: Vec<usize> = match side {
             Side::Above => segment.clone().collect(),
@@ -324,10 +330,10 @@ impl<'d> Doubt<'d> {
         tokens
     }
 
-    /// Blank lines beside a marker that the file has not there: padding, or the line after what is to go.
+    /// Refuses blank lines beside a marker that the file does not have there: padding, or the line after deleted ones.
     fn check_blanks(&self, segment: &Range<usize>, side: Side) -> Result<(), Refused> {
         let tokens = self.tokens(segment, side);
-        let blanks = tokens.iter().take_while(|&&token| is_blank(self.laid.text(token))).count();
+        let blanks = tokens.iter().take_while(|&&token| is_blank(self.prepared.text(token))).count();
         let Some(&token) = tokens.get(blanks) else { return Ok(()) };
         let Step::Matched(line) = self.alignment.steps[token] else { return Ok(()) };
         let missed = tokens[..blanks].iter().any(|&blank| !matches!(self.alignment.steps[blank], Step::Matched(_)));
@@ -342,15 +348,15 @@ impl<'d> Doubt<'d> {
         }
     }
 
-    /// Lines at an end that stand elsewhere beside it too, where lines like new ones lie between.
+    /// Refuses lines at an end that recur nearby with lines between them that resemble the new ones.
     fn check_end(&self, segment: &Range<usize>, side: Side) -> Result<(), Refused> {
         let steps = &self.alignment.steps;
         let tokens = self.tokens(segment, side);
         let run = self.weak_run(segment, side);
         let inner = tokens.get(run.len()).copied();
-        // A line that stands once holds the end, unless what lies beyond it has moved.
-        let is_idle = self.is_idle || self.is_shown_only(segment);
-        let is_held = !is_idle && inner.is_none_or(|token| matches!(steps[token], Step::Matched(_)));
+        // A line that occurs once anchors the end, unless the lines beyond it have moved.
+        let is_unchanged = self.is_unchanged || self.is_shown_only(segment);
+        let is_held = !is_unchanged && inner.is_none_or(|token| matches!(steps[token], Step::Matched(_)));
         if is_held && run.is_empty() {
             return Ok(());
         }
@@ -376,10 +382,10 @@ impl<'d> Doubt<'d> {
         };
         let between = &hidden[..next];
         let fresh: Vec<usize> = segment.clone().filter(|&token| self.fresh[token]).collect();
-        let told = |line: &&usize| tells_much(self.source.line(**line));
-        let doubtful = between.iter().filter(told).find(|&&line| {
+        let informative = |line: &&usize| is_distinctive(self.source.line(**line));
+        let doubtful = between.iter().filter(informative).find(|&&line| {
             let old = self.source.line(line);
-            fresh.iter().any(|&token| self.compared(|| same_thing(old, self.laid.text(token))))
+            fresh.iter().any(|&token| self.compared(|| same_thing(old, self.prepared.text(token))))
         });
         if is_held {
             return match self.has_moved(between) {
@@ -387,34 +393,34 @@ impl<'d> Doubt<'d> {
                 false => Ok(()),
             };
         }
-        let tells = run.iter().any(|(token, _)| tells_much(self.laid.text(*token)));
-        let idle = is_idle && (tells || self.is_idle) && inner.is_some() && !run.is_empty();
-        match doubtful.or_else(|| between.iter().find(told).filter(|_| idle)) {
+        let tells = run.iter().any(|(token, _)| is_distinctive(self.prepared.text(*token)));
+        let idle = is_unchanged && (tells || self.is_unchanged) && inner.is_some() && !run.is_empty();
+        match doubtful.or_else(|| between.iter().find(informative).filter(|_| idle)) {
             Some(&line) => Err(unclear(run.first().map_or(line, |(_, line)| *line), line)),
             None => Ok(()),
         }
     }
 
-    /// Whether half of these lines or more come again with the update.
+    /// Whether the update has half of these lines or more.
     fn has_moved(&self, lines: &[usize]) -> bool {
-        let told = lines.iter().map(|&line| self.source.line(line)).filter(|line| tells_much(line));
+        let informative = lines.iter().map(|&line| self.source.line(line)).filter(|line| is_distinctive(line));
         let (mut all, mut again) = (0, 0);
-        for old in told {
+        for old in informative {
             all += 1;
             let mut fresh = (0..self.fresh.len()).filter(|&token| self.fresh[token]);
             again += usize::from(fresh.any(|token| {
-                let new = self.laid.text(token);
+                let new = self.prepared.text(token);
                 self.compared(|| old.trim() == new.trim() || same_thing(old, new))
             }));
         }
         again >= 2 && 2 * again >= all
     }
 
-    /// Two lines, one of the file and one that comes, which stand beside each other elsewhere: that may be the place.
+    /// Refuses a line of the file and a new one that are adjacent elsewhere in the file: that may be the place.
     fn check_borders(&self, segment: &Range<usize>) -> Result<(), Refused> {
         let steps = &self.alignment.steps;
         // Two reads of the file for each pair would be many for hostile updates.
-        if segment.len().saturating_mul(self.lines.ids.len()) > READ_MOST {
+        if segment.len().saturating_mul(self.lines.ids.len()) > MAX_READ_LINES {
             return Ok(());
         }
         for pair in (segment.start..segment.end).zip(segment.start + 1..segment.end) {
@@ -423,9 +429,9 @@ impl<'d> Doubt<'d> {
                 (Step::New(_), Step::Matched(line)) => (line, pair.0),
                 _ => continue,
             };
-            let told = |token: usize| information(self.laid.text(token)) >= BORDER_LEAST;
-            let known = |token: usize| self.laid.known[token].map(|known| known.id);
-            if !told(pair.0) || !told(pair.1) || known(new).is_none() {
+            let informative = |token: usize| information(self.prepared.text(token)) >= MIN_BOUNDARY_INFORMATION;
+            let known = |token: usize| self.prepared.known[token].map(|known| known.id);
+            if !informative(pair.0) || !informative(pair.1) || known(new).is_none() {
                 continue;
             }
             let (Some(one), Some(other)) = (known(pair.0), known(pair.1)) else { continue };
@@ -446,7 +452,7 @@ impl<'d> Doubt<'d> {
     }
 }
 
-/// A refusal of lines that may stay or go.
+/// The refusal if lines may stay or be deleted.
 pub(super) fn unclear(one: usize, other: usize) -> Refused {
     let (first, last) = (one.min(other), one.max(other));
     Refused::new(
@@ -457,11 +463,12 @@ pub(super) fn unclear(one: usize, other: usize) -> Refused {
     .at([(first, last)])
 }
 
-/// Whether a line of the file may be what a new line stands for.
+/// Whether a new line may replace a line of the file.
 fn same_thing(old: &str, new: &str) -> bool {
     let mentions = |name: &str| {
-        name.len() >= NAME_LEAST && new.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == name)
+        name.len() >= MIN_NAME_LENGTH
+            && new.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == name)
     };
-    let goes_on = tells_much(old) && new.trim_end().starts_with(old.trim_end());
-    old != new && (goes_on || key(old).is_some_and(|key| mentions(key.name())) || are_alike(old, new))
+    let goes_on = is_distinctive(old) && new.trim_end().starts_with(old.trim_end());
+    old != new && (goes_on || key(old).is_some_and(|key| mentions(key.name())) || are_similar(old, new))
 }
