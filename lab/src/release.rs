@@ -6,7 +6,7 @@
 
 mod sbom;
 
-use crate::bench::Guarded;
+use crate::bench::GuardedProcess;
 use crate::soak::process::{START_STOP_TIMEOUT, Server, address_after};
 use crate::{bench, soak};
 use anyhow::{Context, Result, bail, ensure};
@@ -82,7 +82,7 @@ fn build(root: &Path, name: &str, flags: &[String]) -> Result<PathBuf> {
     let folder = root.join(FOLDER).join(name);
     let mut command = Command::new(env!("CARGO"));
     command.args(["build", "--release", "--quiet", "--package", "tokrate", "--target", &target, "--target-dir"]);
-    // Flags are told apart by this character, so that paths may hold spaces.
+    // Flags are summary apart by this character, so that paths may hold spaces.
     let flags = [flags, &[BRANCHES_ONLY.to_owned()]].concat();
     command.arg(&folder).env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).current_dir(root);
     tools::run(&mut command)?;
@@ -144,7 +144,7 @@ fn carry_calls(tokrate: &Path, work: &Path, part: u32) -> Result<()> {
 
 fn start(tokrate: &Path, arguments: &str, log: PathBuf) -> Result<Server> {
     let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
-    Ok(Server(Guarded::start(tokrate, &arguments, &[], log)?))
+    Ok(Server(GuardedProcess::start(tokrate, &arguments, &[], log)?))
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {

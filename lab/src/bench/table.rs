@@ -96,7 +96,7 @@ impl MachineTime {
     }
 
     /// What else took CPU time since then, in a sentence.
-    pub fn told_since(self) -> String {
+    pub fn summary_since(self) -> String {
         let (programs, machines) = self.others_since();
         format!(
             "of the CPU time meanwhile, other programs took {:.1} % and other machines {:.1} %",

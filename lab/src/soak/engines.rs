@@ -4,7 +4,7 @@
 //! soak's.
 
 use super::process::{Server, address_after};
-use crate::bench::Guarded;
+use crate::bench::GuardedProcess;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
@@ -145,7 +145,7 @@ impl Engine {
         let arguments = ["sim", "--personas", "personas.toml", "--truth-log", "ledger.jsonl", "--seed"];
         let mut arguments: Vec<String> = arguments.map(str::to_owned).to_vec();
         arguments.push(seed.to_string());
-        let server = Server(Guarded::start(tokrate, &arguments, &[], own.join("output"))?);
+        let server = Server(GuardedProcess::start(tokrate, &arguments, &[], own.join("output"))?);
         let address =
             address_after(&server, "or `sim` at http://").with_context(|| format!("start {}", profile.name))?;
         Ok(Engine { profile, seed, url: format!("http://{address}{}", profile.base), ledger, server })

@@ -5,7 +5,7 @@
 use super::engines::{Engine, INPUT_PRICE, OUTPUT_PRICE};
 use super::plan::{Alias, Key};
 use super::process::{ResourceUsage, Server, address_after};
-use crate::bench::{AnswerReader, Guarded};
+use crate::bench::{AnswerReader, GuardedProcess};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::Signal;
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ impl Gateway {
         std::fs::write(&settings, settings_of(&engines, 0)).context("write the gateway's settings")?;
         let variables: Vec<(&str, &str)> = Key::ALL.iter().map(|key| (key.variable(), key.value())).collect();
         let arguments = ["gateway", "--config", "tokrate.toml"].map(str::to_owned);
-        let server = Server(Guarded::start(tokrate, &arguments, &variables, own.join("output"))?);
+        let server = Server(GuardedProcess::start(tokrate, &arguments, &variables, own.join("output"))?);
         let address = address_after(&server, " lanes at http://").context("start the gateway")?;
         let admin = address_after(&server, "page: http://").context("start the gateway")?;
         Ok(Gateway { address, admin, log: own.join("log.db"), settings, engines, server, settings_sent: (0, 0) })
@@ -87,7 +87,7 @@ impl Gateway {
 
     /// The resources of its process.
     pub fn resources(&self) -> Result<ResourceUsage> {
-        ensure!(self.server.0.is_alive(), "find the gateway alive: {}", self.server.0.last_words());
+        ensure!(self.server.0.is_alive(), "find the gateway alive: {}", self.server.0.last_output());
         self.server.resources()
     }
 

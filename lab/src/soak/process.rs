@@ -2,7 +2,7 @@
 //!
 //! Invariant: what was started ends with the soak, however that ends.
 
-use crate::bench::Guarded;
+use crate::bench::GuardedProcess;
 use crate::bench::clock::now;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,7 +15,7 @@ pub const START_STOP_TIMEOUT: Duration = Duration::from_secs(20);
 pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A process that ends when this is dropped.
-pub struct Server(pub Guarded);
+pub struct Server(pub GuardedProcess);
 
 /// Resource use of a process, from `/proc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -78,7 +78,7 @@ pub fn address_after(server: &Server, text: &str) -> Result<SocketAddr> {
             return rest[..end].parse().with_context(|| format!("read an address: {}", &rest[..end]));
         }
         if !server.0.is_alive() || now() - from > START_STOP_TIMEOUT.as_nanos() as u64 {
-            bail!("find the address it listens on: {}", server.0.last_words());
+            bail!("find the address it listens on: {}", server.0.last_output());
         }
         std::thread::sleep(POLL_INTERVAL);
     }

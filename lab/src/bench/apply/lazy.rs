@@ -22,11 +22,11 @@ const PHRASES: [&str; 9] = [
     "... previous code ...",
 ];
 
-/// What is said behind a marker's dots.
+/// Texts after a marker's dots.
 const NOTES: [&str; 3] = ["(imports)", "up to here", "for the other cases"];
 
-/// More lines of a function are not shown whole.
-const WHOLE_MOST: usize = 150;
+/// Longer functions are not shown whole (lines).
+const MAX_WHOLE_LINES: usize = 150;
 
 /// A snippet of a style.
 pub struct Snippet {
@@ -226,7 +226,7 @@ fn whole_functions(change: &Change) -> Option<Sketch> {
     for group in change.groups(1) {
         let (head, end) = change.scope(&group.new)?;
         let end = end.map_or(group.new.end, |end| end + 1);
-        if end - head > WHOLE_MOST {
+        if end - head > MAX_WHOLE_LINES {
             return None;
         }
         shown.push(head..end);

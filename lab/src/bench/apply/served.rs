@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Requests that are sent.
 const REQUESTS: usize = 400;
 /// A server that says nothing for so long has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What was measured.
 pub struct Served {
@@ -69,7 +69,7 @@ fn figures(root: &Path, cases: &[&Case]) -> Result<Figures> {
     let address = first.split("http://").nth(1).and_then(|rest| rest.split('/').next());
     let address = address.with_context(|| format!("find an address in {first:?}"))?;
     let stream = TcpStream::connect(address).context("connect")?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut writer = stream;

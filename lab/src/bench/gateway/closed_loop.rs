@@ -1,56 +1,56 @@
-//! Many calls, each connection asking again as soon as it has its answer, for a while.
+//! A closed loop: each connection sends its next call as soon as it has its answer, for a fixed time.
 //!
-//! Invariant: what is counted began and ended within the window or, for events, came within it; every byte of an answer
-//! is held against what was sent, where the door passes bytes on.
+//! Invariant: counted calls began and ended within the window, counted events came within it; every byte of an answer is
+//! compared with what was sent, if the endpoint forwards bytes unchanged.
 
 use super::answer::AnswerReader;
-use super::door::Door;
-use super::watch::reach;
+use super::endpoint::Endpoint;
+use super::streams::reach;
 use crate::bench::clock::now;
 use crate::bench::sockets::{Readiness, Ready, is_transient};
 use anyhow::{Context, Result, bail};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
-/// Failed calls after which nothing more is asked.
-const FAILED_MOST: u64 = 200;
+/// Failed calls after which the run is aborted: the endpoint is broken.
+const MAX_FAILED_CALLS: u64 = 200;
 
-/// What is to be done.
-pub struct Flood<'a> {
-    pub door: &'a Door,
+/// The settings of a closed loop.
+pub struct ClosedLoop<'a> {
+    pub endpoint: &'a Endpoint,
     /// The bytes of every call.
     pub request: &'a [u8],
-    /// The body that must come, byte for byte; `None` where it may be written anew.
+    /// The expected body, byte for byte; `None` if the endpoint may rewrite it.
     pub expected: Option<&'a [u8]>,
     pub connections: usize,
-    /// Before anything counts (ns).
+    /// Warm-up (ns).
     pub warmup_ns: u64,
-    /// How long it counts (ns).
+    /// Measured window (ns).
     pub window_ns: u64,
 }
 
-/// What came of it.
+/// The result of a closed loop.
 #[derive(Default, Debug)]
-pub struct Flooded {
+pub struct LoopResult {
     /// Calls whose answer was complete.
     pub calls: u64,
-    /// How long each of them took (ns), rising.
+    /// Their durations (ns), sorted.
     pub times: Vec<u64>,
     /// Line ends of the bodies: two an event.
     pub line_ends: u64,
-    /// Answers that were not what was sent.
+    /// Answers that differ from what was sent.
     pub altered: u64,
     /// Calls that broke off or were refused.
     pub failed: u64,
-    /// What the first of them was.
-    pub complaint: Option<String>,
-    /// Length of the window as it was (ns).
+    /// The error of the first of them.
+    pub error_text: Option<String>,
+    /// The actual window (ns).
     pub window_ns: u64,
     /// CPU time of the gateway within it (ns).
     pub cpu_ns: u64,
 }
 
-impl Flooded {
+impl LoopResult {
     pub fn calls_per_second(&self) -> f64 {
         self.calls as f64 / (self.window_ns as f64 / 1e9)
     }
@@ -73,43 +73,43 @@ struct Connection {
 }
 
 struct Run<'a> {
-    flood: &'a Flood<'a>,
+    closed_loop: &'a ClosedLoop<'a>,
     connections: Vec<Connection>,
     readiness: Readiness,
     buffer: Vec<u8>,
-    done: Flooded,
+    done: LoopResult,
 }
 
-impl Flood<'_> {
-    /// Does it.
+impl ClosedLoop<'_> {
+    /// Runs the loop.
     ///
     /// # Errors
-    /// When the door cannot be reached, or nearly nothing gets through.
-    pub fn run(&self) -> Result<Flooded> {
+    /// When the endpoint cannot be reached, or too many calls fail.
+    pub fn run(&self) -> Result<LoopResult> {
         let readiness = Readiness::new()?;
         let mut connections = Vec::new();
         for key in 0..self.connections {
-            connections.push(Connection::open(self.door, &readiness, key)?);
+            connections.push(Connection::open(self.endpoint, &readiness, key)?);
         }
         let buffer = vec![0; 256 << 10];
-        let mut run = Run { flood: self, connections, readiness, buffer, done: Flooded::default() };
+        let mut run = Run { closed_loop: self, connections, readiness, buffer, done: LoopResult::default() };
         for key in 0..self.connections {
             run.send(key)?;
         }
         run.go_on_until(now() + self.warmup_ns)?;
-        run.done = Flooded::default();
-        let (from, cpu_before) = (now(), self.door.cpu_ns());
+        run.done = LoopResult::default();
+        let (from, cpu_before) = (now(), self.endpoint.cpu_ns());
         run.go_on_until(from + self.window_ns)?;
         run.done.window_ns = now() - from;
-        run.done.cpu_ns = self.door.cpu_ns() - cpu_before;
+        run.done.cpu_ns = self.endpoint.cpu_ns() - cpu_before;
         run.done.times.sort_unstable();
         Ok(run.done)
     }
 }
 
 impl Connection {
-    fn open(door: &Door, readiness: &Readiness, key: usize) -> Result<Connection> {
-        let stream = reach(door.address)?;
+    fn open(endpoint: &Endpoint, readiness: &Readiness, key: usize) -> Result<Connection> {
+        let stream = reach(endpoint.address)?;
         stream.set_nonblocking(true)?;
         readiness.add_connection(&stream, key as u64)?;
         Ok(Connection { stream, reader: AnswerReader::default(), sent_at: 0, matched: None })
@@ -135,8 +135,8 @@ impl Run<'_> {
         let connection = &mut self.connections[key];
         connection.sent_at = now();
         connection.matched = Some(0);
-        match connection.stream.write(self.flood.request) {
-            Ok(length) if length == self.flood.request.len() => Ok(()),
+        match connection.stream.write(self.closed_loop.request) {
+            Ok(length) if length == self.closed_loop.request.len() => Ok(()),
             Ok(_) => bail!("send a call: the socket took only a part of it"),
             Err(error) => self.fail(key, format!("send a call: {error}")),
         }
@@ -154,7 +154,7 @@ impl Run<'_> {
             };
             let Connection { reader, matched, .. } = connection;
             let line_ends = &mut self.done.line_ends;
-            let expected = self.flood.expected;
+            let expected = self.closed_loop.expected;
             let result = reader.push(&self.buffer[..length], &mut |bytes| {
                 *line_ends += memchr::memchr_iter(b'\n', bytes).count() as u64;
                 if let Some(expected) = expected {
@@ -167,7 +167,7 @@ impl Run<'_> {
                 Ok(true) => self.complete(key)?,
                 Ok(false) => {}
             }
-            // A read that left room has emptied the socket; another would only say so.
+            // A short read has emptied the socket, so another read is not needed.
             if length < self.buffer.len() && !closed {
                 return Ok(());
             }
@@ -182,20 +182,21 @@ impl Run<'_> {
         }
         self.done.calls += 1;
         self.done.times.push(now() - connection.sent_at);
-        if let Some(expected) = self.flood.expected {
+        if let Some(expected) = self.closed_loop.expected {
             self.done.altered += u64::from(connection.matched != Some(expected.len()));
         }
         self.send(key)
     }
 
     /// Counts a failure and begins anew with another connection.
-    fn fail(&mut self, key: usize, complaint: String) -> Result<()> {
+    fn fail(&mut self, key: usize, error_text: String) -> Result<()> {
         self.done.failed += 1;
-        if self.done.failed > FAILED_MOST {
-            bail!("get answers: {FAILED_MOST} calls failed, the last with: {complaint}");
+        if self.done.failed > MAX_FAILED_CALLS {
+            bail!("get answers: {MAX_FAILED_CALLS} calls failed, the last with: {error_text}");
         }
-        self.done.complaint.get_or_insert(complaint);
-        self.connections[key] = Connection::open(self.flood.door, &self.readiness, key).context("connect anew")?;
+        self.done.error_text.get_or_insert(error_text);
+        self.connections[key] =
+            Connection::open(self.closed_loop.endpoint, &self.readiness, key).context("connect anew")?;
         self.send(key)
     }
 }

@@ -1,13 +1,13 @@
-//! The doors through which the upstream is reached: directly, through tokrate, and through each peer that can be had.
+//! The endpoints that are compared: the upstream itself, a relay, tokrate, and each peer that can be installed.
 //!
 //! Invariant: every gateway is configured for speed (its own logging and accounting off where it can be), except
 //! tokrate, whose throughput log is on.
 
-use super::guard::{Guarded, Usage};
-use super::play::Ask;
+use super::process::{GuardedProcess, Usage};
 use super::relay::RELAY;
+use super::script::ScriptName;
+use super::streams::{one_call, reach};
 use super::upstream::Upstream;
-use super::watch::{one_call, reach};
 use crate::bench::clock::now;
 use anyhow::{Context, Result, bail};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use xtask::tools;
 
-/// Which door.
+/// The tools under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
     /// No gateway: the floor.
     Direct,
-    /// A relay that copies bytes: the least that a gateway can be.
+    /// A relay that copies bytes: the lower bound for any gateway.
     Relay,
     Tokrate,
     TensorZero,
@@ -40,18 +40,18 @@ impl Tool {
         }
     }
 
-    /// Whether it passes an answer on as it is, so that every byte can be held against what was sent.
+    /// Whether it forwards answers unchanged, so that every byte can be compared with what was sent.
     pub fn passes_bytes_on(self) -> bool {
         matches!(self, Tool::Direct | Tool::Relay | Tool::Tokrate)
     }
 
-    /// How long its start may take.
-    fn patience(self) -> Duration {
+    /// How long its start may take; litellm's workers take by far the longest.
+    fn start_timeout(self) -> Duration {
         Duration::from_secs(if self == Tool::LiteLlm { 150 } else { 20 })
     }
 }
 
-/// Where things are.
+/// Paths of the run.
 pub struct Places {
     pub root: PathBuf,
     pub tokrate: PathBuf,
@@ -59,33 +59,33 @@ pub struct Places {
     pub folder: PathBuf,
 }
 
-/// An open door.
-pub struct Door {
+/// A running endpoint.
+pub struct Endpoint {
     pub tool: Tool,
     pub address: SocketAddr,
     path: &'static str,
     model: &'static str,
     /// The gateway's processes; the floor has none.
-    process: Option<Guarded>,
+    process: Option<GuardedProcess>,
     /// From before the start of the process to the end of the first answer (ns).
     pub first_answer_ns: u64,
-    /// Resident memory right behind the first answer (KiB).
+    /// Resident memory after the first answer (KiB).
     pub idle_kib: u64,
 }
 
-/// What is sent through a door.
+/// A call to an endpoint.
 #[derive(Clone, Copy)]
 pub struct Call {
-    pub ask: Ask,
+    pub ask: ScriptName,
     pub id: u64,
     /// Whether tokrate is asked to race its two lanes.
     pub race: bool,
 }
 
-impl Door {
-    /// Opens a door and waits for the first answer through it.
-    pub fn open(tool: Tool, places: &Places, upstream: &Upstream) -> Result<Door> {
-        let mut door = Door {
+impl Endpoint {
+    /// Starts an endpoint and waits for its first answer.
+    pub fn open(tool: Tool, places: &Places, upstream: &Upstream) -> Result<Endpoint> {
+        let mut endpoint = Endpoint {
             tool,
             address: upstream.address,
             path: "/v1/chat/completions",
@@ -96,18 +96,18 @@ impl Door {
         };
         match tool {
             Tool::Direct => {}
-            Tool::Relay => door.start_relay(places, upstream)?,
-            Tool::Tokrate => door.start_tokrate(places, upstream)?,
-            Tool::TensorZero => door.start_tensorzero(places, upstream)?,
-            Tool::LiteLlm => door.start_litellm(places, upstream)?,
+            Tool::Relay => endpoint.start_relay(places, upstream)?,
+            Tool::Tokrate => endpoint.start_tokrate(places, upstream)?,
+            Tool::TensorZero => endpoint.start_tensorzero(places, upstream)?,
+            Tool::LiteLlm => endpoint.start_litellm(places, upstream)?,
         }
-        let started_at = door.process.as_ref().map_or_else(now, |process| process.started_at);
-        door.wait_for_answer(started_at).with_context(|| format!("start {}", tool.name()))?;
-        door.first_answer_ns = now() - started_at;
-        // What the start left behind in other threads is done by then.
+        let started_at = endpoint.process.as_ref().map_or_else(now, |process| process.started_at);
+        endpoint.wait_for_answer(started_at).with_context(|| format!("start {}", tool.name()))?;
+        endpoint.first_answer_ns = now() - started_at;
+        // Background work of the start is done by then.
         std::thread::sleep(Duration::from_millis(300));
-        door.idle_kib = door.usage().resident_kib;
-        Ok(door)
+        endpoint.idle_kib = endpoint.usage().resident_kib;
+        Ok(endpoint)
     }
 
     /// The bytes of a call.
@@ -124,39 +124,39 @@ impl Door {
         .into_bytes()
     }
 
-    /// What the gateway uses now; nothing for the floor.
+    /// The gateway's resource use now; zero for the floor.
     pub fn usage(&self) -> Usage {
-        self.process.as_ref().map(Guarded::usage).unwrap_or_default()
+        self.process.as_ref().map(GuardedProcess::usage).unwrap_or_default()
     }
 
     /// CPU time of the gateway so far (ns).
     pub fn cpu_ns(&self) -> u64 {
-        self.process.as_ref().map_or(0, Guarded::cpu_ns)
+        self.process.as_ref().map_or(0, GuardedProcess::cpu_ns)
     }
 
-    /// Whether it can still be gone through.
+    /// Whether it still runs.
     pub fn is_alive(&self) -> bool {
-        self.process.as_ref().is_none_or(Guarded::is_alive)
+        self.process.as_ref().is_none_or(GuardedProcess::is_alive)
     }
 
-    /// The end of what the gateway wrote.
-    pub fn last_words(&self) -> String {
-        self.process.as_ref().map(Guarded::last_words).unwrap_or_default()
+    /// The end of the gateway's output.
+    pub fn last_output(&self) -> String {
+        self.process.as_ref().map(GuardedProcess::last_output).unwrap_or_default()
     }
 
     fn wait_for_answer(&self, started_at: u64) -> Result<()> {
-        let call = self.request(Call { ask: Ask::Instant, id: 0, race: false });
-        let patience = self.tool.patience().as_nanos() as u64;
+        let call = self.request(Call { ask: ScriptName::Instant, id: 0, race: false });
+        let timeout = self.tool.start_timeout().as_nanos() as u64;
         let pause = if self.tool == Tool::LiteLlm { 20_000 } else { 200 };
         loop {
             // A gateway may listen before it can answer.
             match reach(self.address).and_then(|mut stream| one_call(&mut stream, &call)) {
                 Ok(200) => return Ok(()),
-                result if now() - started_at > patience => match result {
-                    Ok(status) => bail!("hear an answer: status {status}: {}", self.last_words()),
-                    Err(error) => bail!("hear an answer: {error:#}: {}", self.last_words()),
+                result if now() - started_at > timeout => match result {
+                    Ok(status) => bail!("get an answer: status {status}: {}", self.last_output()),
+                    Err(error) => bail!("get an answer: {error:#}: {}", self.last_output()),
                 },
-                _ if !self.is_alive() => bail!("hear an answer: it has ended: {}", self.last_words()),
+                _ if !self.is_alive() => bail!("get an answer: it has ended: {}", self.last_output()),
                 _ => std::thread::sleep(Duration::from_micros(pause)),
             }
         }
@@ -168,7 +168,7 @@ impl Door {
         self.address = free_port()?;
         let myself = std::env::current_exe().context("find this program")?;
         let arguments = [RELAY.to_owned(), self.address.port().to_string(), upstream.address.to_string()];
-        self.process = Some(Guarded::start(&myself, &arguments, &[], own.join("output"))?);
+        self.process = Some(GuardedProcess::start(&myself, &arguments, &[], own.join("output"))?);
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl Door {
         );
         write(&own.join("tokrate.toml"), &settings)?;
         let arguments = ["gateway", "--config", "tokrate.toml"].map(str::to_owned);
-        self.process = Some(Guarded::start(&places.tokrate, &arguments, &[], own.join("output"))?);
+        self.process = Some(GuardedProcess::start(&places.tokrate, &arguments, &[], own.join("output"))?);
         Ok(())
     }
 
@@ -210,14 +210,14 @@ impl Door {
              signal.pause()\n";
         let variables = [("RUST_LOG", "warn"), ("PYTHONDONTWRITEBYTECODE", "")];
         let arguments = ["-c".to_owned(), start.to_owned()];
-        let process = Guarded::start(&python, &arguments, &variables, own.join("output"))?;
-        // It chooses its port itself and says which.
-        let said = |text: String| -> Option<SocketAddr> {
+        let process = GuardedProcess::start(&python, &arguments, &variables, own.join("output"))?;
+        // It chooses its port itself and prints it.
+        let printed_address = |text: String| -> Option<SocketAddr> {
             let base = text.lines().find_map(|line| line.strip_prefix("bench: http://"))?;
             base.split('/').next()?.parse().ok()
         };
-        while now() - process.started_at < self.tool.patience().as_nanos() as u64 && process.is_alive() {
-            if let Some(address) = said(std::fs::read_to_string(&process.log).unwrap_or_default()) {
+        while now() - process.started_at < self.tool.start_timeout().as_nanos() as u64 && process.is_alive() {
+            if let Some(address) = printed_address(std::fs::read_to_string(&process.log).unwrap_or_default()) {
                 self.address = address;
                 self.path = "/openai/v1/chat/completions";
                 self.model = "tensorzero::model_name::bench";
@@ -226,7 +226,7 @@ impl Door {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        bail!("start tensorzero: it does not say where it listens: {}", process.last_words())
+        bail!("start tensorzero: it did not print its address: {}", process.last_output())
     }
 
     fn start_litellm(&mut self, places: &Places, upstream: &Upstream) -> Result<()> {
@@ -257,7 +257,7 @@ impl Door {
             ("LITELLM_LOG", "ERROR"),
             ("PYTHONDONTWRITEBYTECODE", ""),
         ];
-        self.process = Some(Guarded::start(&program, &arguments, &variables, own.join("output"))?);
+        self.process = Some(GuardedProcess::start(&program, &arguments, &variables, own.join("output"))?);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
-//! A gateway as a process of its own that cannot outlive the bench, and what it and its workers cost.
+//! A child process that cannot outlive the bench, and the resources of its process group.
 //!
-//! Invariant: a program runs in a process group of its own, watched by a small process that ends the whole group as
-//! soon as the bench lets go of it or is gone.
+//! Invariant: a program runs in a process group of its own, under a small guard process that ends the whole group as
+//! soon as the bench drops it or exits.
 
 use crate::bench::clock::now;
 use anyhow::{Context, Result, bail};
@@ -13,37 +13,42 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-/// The hidden chore that watches over one program.
+/// The hidden command that guards one program.
 pub const GUARD: &str = "__guard";
-/// How long a program may take to end once it is asked to.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a program may take to end after SIGTERM, before SIGKILL.
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// The kernel's unit of CPU time in `/proc` (ns): a hundredth of a second on every Linux.
 const TICK_NS: u64 = 10_000_000;
 
 /// A program that runs until this is dropped.
-pub struct Guarded {
+pub struct GuardedProcess {
     guard: Child,
     group: u32,
     /// When it was about to be started.
     pub started_at: u64,
-    /// What it writes.
+    /// Its output.
     pub log: PathBuf,
 }
 
-/// What a group of processes uses now.
+/// Resource use of a process group.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// CPU time so far (ns).
     pub cpu_ns: u64,
     /// Resident memory now (KiB), added up over its processes.
     pub resident_kib: u64,
-    /// The most there has been (KiB).
+    /// Peak resident memory (KiB).
     pub peak_kib: u64,
 }
 
-impl Guarded {
+impl GuardedProcess {
     /// Starts a program in a folder.
-    pub fn start(program: &Path, arguments: &[String], variables: &[(&str, &str)], log: PathBuf) -> Result<Guarded> {
+    pub fn start(
+        program: &Path,
+        arguments: &[String],
+        variables: &[(&str, &str)],
+        log: PathBuf,
+    ) -> Result<GuardedProcess> {
         let myself = std::env::current_exe().context("find this program")?;
         let folder = log.parent().context("find the folder of the log")?;
         let mut command = Command::new(myself);
@@ -52,22 +57,22 @@ impl Guarded {
         let mut guard = command.spawn().with_context(|| format!("start {}", program.display()))?;
         let mut line = String::new();
         if let Some(output) = guard.stdout.take() {
-            BufReader::new(output).read_line(&mut line).context("hear from the guard")?;
+            BufReader::new(output).read_line(&mut line).context("read from the guard")?;
         }
         let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let [group, started_at] = numbers[..] else {
             let _ = guard.wait();
             bail!("start {}: it could not be run", program.display());
         };
-        Ok(Guarded { guard, group: group as u32, started_at, log })
+        Ok(GuardedProcess { guard, group: group as u32, started_at, log })
     }
 
-    /// The number of its first process.
+    /// The process id of its first process.
     pub fn process(&self) -> u32 {
         self.group
     }
 
-    /// What it uses now, with all its workers.
+    /// Resource use of the group now.
     pub fn usage(&self) -> Usage {
         let mut sum = Usage::default();
         for (process, stat) in processes() {
@@ -87,13 +92,13 @@ impl Guarded {
         processes().filter(|(_, stat)| stat.group == self.group).map(|(_, stat)| stat.cpu_ticks * TICK_NS).sum()
     }
 
-    /// Whether its first process is still there.
+    /// Whether its first process still runs.
     pub fn is_alive(&self) -> bool {
         processes().any(|(process, stat)| process.ends_with(self.group.to_string()) && stat.state != 'Z')
     }
 
-    /// The end of what it wrote.
-    pub fn last_words(&self) -> String {
+    /// The last lines of its output.
+    pub fn last_output(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -101,7 +106,7 @@ impl Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl Drop for GuardedProcess {
     fn drop(&mut self) {
         drop(self.guard.stdin.take());
         let _ = self.guard.wait();
@@ -116,19 +121,19 @@ pub fn guard(arguments: &[String]) -> Result<ExitCode> {
     command.args(rest).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
     let started_at = now();
     let mut child = command.spawn().with_context(|| format!("run {program}"))?;
-    // Whoever started this may be gone already: then standard input has ended as well.
+    // The parent may have exited already: then standard input has ended as well.
     let _ = writeln!(std::io::stdout(), "{} {started_at}", child.id());
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     end(&mut child)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks a group to end, and ends what is left of it.
+/// Sends SIGTERM to a group, then SIGKILL to what is left of it.
 fn end(child: &mut Child) -> Result<()> {
-    let group = Pid::from_raw(child.id() as i32).context("end a program: it has no number")?;
+    let group = Pid::from_raw(child.id() as i32).context("end a program: it has no process id")?;
     let asked_at = now();
     let _ = kill_process_group(group, Signal::TERM);
-    while child.try_wait()?.is_none() && now() - asked_at < PATIENCE.as_nanos() as u64 {
+    while child.try_wait()?.is_none() && now() - asked_at < STOP_TIMEOUT.as_nanos() as u64 {
         std::thread::sleep(Duration::from_millis(5));
     }
     let _ = kill_process_group(group, Signal::KILL);
@@ -136,7 +141,7 @@ fn end(child: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// What `/proc/N/stat` says of a process, as far as it matters here.
+/// The fields of `/proc/N/stat` that are needed here.
 struct Stat {
     state: char,
     group: u32,
@@ -145,7 +150,7 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &str) -> Option<Stat> {
-        // The name in parentheses may hold anything; what is wanted stands behind it.
+        // The name in parentheses may contain anything, so fields are read after the last parenthesis.
         let words: Vec<&str> = text[text.rfind(')')? + 1..].split_whitespace().collect();
         let number = |place: usize| words.get(place)?.parse::<u64>().ok();
         // User and system time of its own and of its children that have ended.

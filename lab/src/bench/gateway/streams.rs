@@ -1,9 +1,9 @@
-//! Streams that are watched event by event, and single calls.
+//! Client of paced streams, with the arrival of each event, and of single calls.
 //!
 //! Invariant: an event is stamped with the tick at which the read that completed its line returned.
 
 use super::answer::AnswerReader;
-use super::door::{Call, Door};
+use super::endpoint::{Call, Endpoint};
 use crate::bench::clock::now;
 use crate::bench::sockets::{Readiness, Ready, is_transient};
 use anyhow::{Context, Result, bail, ensure};
@@ -11,18 +11,18 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How the JSON of an event with text of the bench's answers looks, whoever wrote it: all of its words begin with a blank.
+/// Marks an event with text, in any gateway's JSON: all words of the bench's answers begin with a space.
 const TEXT: &[u8] = br#""content":" "#;
-/// A line longer than this is no event of the bench.
-const LINE_BYTES_MOST: usize = 64 << 10;
+/// Longer lines are no events of the bench, and are not kept.
+const MAX_LINE_BYTES: usize = 64 << 10;
 
-/// More streams than this are looked at once in a `LOOK` only: the machine's cores are the gateway's too.
-const CROWD: usize = 100;
-const LOOK: Duration = Duration::from_millis(1);
+/// More streams than this are polled once in a `POLL_INTERVAL` only, to leave the machine's cores to the gateway.
+const MANY_STREAMS: usize = 100;
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What is to be watched.
-pub struct Watch<'a> {
-    pub door: &'a Door,
+/// The streams to run.
+pub struct StreamLoad<'a> {
+    pub endpoint: &'a Endpoint,
     /// The first call; the others have the numbers that follow.
     pub call: Call,
     /// Streams at a time, each on a connection of its own.
@@ -31,23 +31,23 @@ pub struct Watch<'a> {
     pub calls_each: usize,
     /// From the start of one stream to that of the next (ns).
     pub start_gap_ns: u64,
-    /// The body that must come, where bytes are passed on.
+    /// The expected body, if the endpoint forwards bytes unchanged.
     pub expected: Option<&'a [u8]>,
-    /// After so long all that is open is given up (ns).
-    pub give_up_ns: u64,
+    /// Time after which open streams count as failed (ns).
+    pub timeout_ns: u64,
 }
 
 /// One stream as the client saw it.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct StreamResult {
     pub id: u64,
     /// When its call was about to be sent.
     pub sent_at: u64,
     /// When each text arrived.
     pub arrivals: Vec<u64>,
-    /// Whether the answer came to its end.
+    /// Whether the answer was complete.
     pub complete: bool,
-    /// Whether the body was what was sent, where that is asked.
+    /// Whether the body differs from what was sent, if that is checked.
     pub altered: bool,
     /// Why it is not complete.
     pub failure: Option<String>,
@@ -57,7 +57,7 @@ struct Connection {
     stream: TcpStream,
     reader: AnswerReader,
     lines: Lines,
-    seen: Seen,
+    seen: StreamResult,
     matched: usize,
     calls_left: usize,
 }
@@ -84,7 +84,7 @@ impl Lines {
                 self.begun.clear();
             }
         }
-        if self.begun.len() < LINE_BYTES_MOST {
+        if self.begun.len() < MAX_LINE_BYTES {
             self.begun.extend_from_slice(&bytes[start..]);
         }
         texts
@@ -129,9 +129,9 @@ pub fn first_text(stream: &mut TcpStream) -> Result<()> {
     Ok(())
 }
 
-impl Watch<'_> {
-    /// Watches all of them to their end; all that was seen, also of streams that failed.
-    pub fn run(&self) -> Result<Vec<Seen>> {
+impl StreamLoad<'_> {
+    /// Runs all streams to their end; the results, also of failed ones.
+    pub fn run(&self) -> Result<Vec<StreamResult>> {
         let mut readiness = Readiness::new()?;
         let mut connections: Vec<Option<Connection>> = Vec::new();
         let mut all = Vec::new();
@@ -141,9 +141,9 @@ impl Watch<'_> {
         let mut open = 0;
         while connections.len() < self.streams || open > 0 {
             let elapsed = now() - from;
-            if elapsed > self.give_up_ns {
-                let given_up = connections.iter_mut().filter_map(Option::take);
-                all.extend(given_up.map(|connection| connection.failed("given up: no end in time")));
+            if elapsed > self.timeout_ns {
+                let timed_out = connections.iter_mut().filter_map(Option::take);
+                all.extend(timed_out.map(|connection| connection.failed("timed out")));
                 return Ok(all);
             }
             while connections.len() < self.streams && connections.len() as u64 * self.start_gap_ns <= elapsed {
@@ -151,8 +151,8 @@ impl Watch<'_> {
                 connections.push(Some(self.start(key, &readiness)?));
                 open += 1;
             }
-            if self.streams > CROWD {
-                std::thread::sleep(LOOK);
+            if self.streams > MANY_STREAMS {
+                std::thread::sleep(POLL_INTERVAL);
             }
             readiness.wait(if connections.len() < self.streams { 1 } else { 50 }, &mut ready)?;
             for ready in ready.iter().filter(|ready| ready.readable) {
@@ -171,14 +171,14 @@ impl Watch<'_> {
     }
 
     fn start(&self, key: usize, readiness: &Readiness) -> Result<Connection> {
-        let stream = reach(self.door.address)?;
+        let stream = reach(self.endpoint.address)?;
         stream.set_nonblocking(true)?;
         readiness.add_connection(&stream, key as u64)?;
         let mut connection = Connection {
             stream,
             reader: AnswerReader::default(),
             lines: Lines::default(),
-            seen: Seen { id: self.call.id + (key * self.calls_each) as u64, ..Seen::default() },
+            seen: StreamResult { id: self.call.id + (key * self.calls_each) as u64, ..StreamResult::default() },
             matched: 0,
             calls_left: self.calls_each,
         };
@@ -188,8 +188,8 @@ impl Watch<'_> {
 }
 
 impl Connection {
-    fn send(&mut self, watch: &Watch<'_>) -> Result<()> {
-        let request = watch.door.request(Call { id: self.seen.id, ..watch.call });
+    fn send(&mut self, watch: &StreamLoad<'_>) -> Result<()> {
+        let request = watch.endpoint.request(Call { id: self.seen.id, ..watch.call });
         self.seen.sent_at = now();
         let length = self.stream.write(&request).context("send a call")?;
         ensure!(length == request.len(), "send a call: the socket took only a part of it");
@@ -197,7 +197,13 @@ impl Connection {
     }
 
     /// Reads what is there; answers that are complete go to `all`, and the next call is sent.
-    fn read(&mut self, watch: &Watch<'_>, buffer: &mut [u8], closed: bool, all: &mut Vec<Seen>) -> Result<()> {
+    fn read(
+        &mut self,
+        watch: &StreamLoad<'_>,
+        buffer: &mut [u8],
+        closed: bool,
+        all: &mut Vec<StreamResult>,
+    ) -> Result<()> {
         loop {
             let length = match self.stream.read(buffer) {
                 Ok(0) => bail!("read an answer: it broke off"),
@@ -219,7 +225,7 @@ impl Connection {
                 ensure!(self.reader.status == 200, "read an answer: status {}", self.reader.status);
                 self.seen.complete = true;
                 self.seen.altered |= watch.expected.is_some_and(|expected| expected.len() != self.matched);
-                let next = Seen { id: self.seen.id + 1, ..Seen::default() };
+                let next = StreamResult { id: self.seen.id + 1, ..StreamResult::default() };
                 all.push(std::mem::replace(&mut self.seen, next));
                 self.matched = 0;
                 self.calls_left -= 1;
@@ -235,7 +241,7 @@ impl Connection {
         }
     }
 
-    fn failed(mut self, why: &str) -> Seen {
+    fn failed(mut self, why: &str) -> StreamResult {
         self.seen.failure = Some(why.to_owned());
         self.seen
     }
@@ -244,11 +250,11 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::gateway::play::{Ask, CROWD_EVENTS};
+    use crate::bench::gateway::script::{CROWD_EVENTS, ScriptName};
 
     #[test]
     fn every_text_is_counted_once_wherever_reads_cut_it() {
-        let body = Ask::Crowd.true_body();
+        let body = ScriptName::Crowd.true_body();
         for step in [1, 7, 280, 281, 4096] {
             let mut lines = Lines::default();
             let texts: usize = body.chunks(step).map(|part| lines.push(part)).sum();
