@@ -1,20 +1,20 @@
-//! The kept inputs: the files of the repository, and the folders of single inputs that libFuzzer works on.
+//! Inputs of the fuzz targets: seeds and corpus in the repository, and the folders of single inputs that libFuzzer works on.
 //!
-//! It does not run targets. Invariant: seeds are written by people and never changed here; of what was found, the smallest inputs
-//! that together reach the most are kept, and only so many of them that the repository stays small.
+//! Invariant: seeds are written by people and never changed here; the corpus has the smallest inputs that together reach the
+//! most code, up to a size that keeps the repository small.
 
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use xtask::corpus;
 
-/// What is kept for a target beside its seeds (bytes of its file).
-const KEPT_BYTES_MOST: usize = 48 * 1024;
+/// Size of a target's corpus file, which keeps the repository small (bytes).
+const MAX_CORPUS_BYTES: usize = 48 * 1024;
 
-/// Inputs may always become as long as this (bytes), whatever the seeds are.
-const INPUT_BYTES_LEAST: usize = 256;
+/// Inputs may become at least this long, even if the seeds are shorter (bytes).
+const MIN_INPUT_BYTES: usize = 256;
 
-/// Where everything of a search lies that is not kept.
+/// The working folder of a search, outside of the repository's files.
 pub fn folder(root: &Path) -> PathBuf {
     root.join("target/fuzz")
 }
@@ -28,7 +28,7 @@ fn file(root: &Path, kind: &str, name: &str) -> PathBuf {
     root.join("fuzz/data").join(kind).join(name).with_extension("txt")
 }
 
-/// The targets: each has a file of seeds, which a test makes sure of.
+/// The targets: each has a file of seeds, which a test checks.
 pub fn targets(root: &Path) -> Result<Vec<String>> {
     let folder = root.join("fuzz/data/seeds");
     let context = || format!("list {}", folder.display());
@@ -41,18 +41,18 @@ pub fn targets(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Lays the kept inputs of a target into its folder, beside what earlier searches have found; tells how long inputs of its search
-/// may become (bytes): as long as its longest seed.
+/// Writes the seeds and corpus of a target into its folder, beside inputs of earlier searches; the longest input that its search
+/// may try (bytes): as long as its longest seed.
 pub fn unpack(root: &Path, name: &str) -> Result<usize> {
     let folder = found(&folder(root), name);
     let seeds = read(&file(root, "seeds", name))?;
     lay(&seeds, &folder)?;
     lay(&read(&file(root, "corpus", name))?, &folder)?;
-    Ok(seeds.iter().map(Vec::len).fold(INPUT_BYTES_LEAST, usize::max))
+    Ok(seeds.iter().map(Vec::len).fold(MIN_INPUT_BYTES, usize::max))
 }
 
-/// Writes what is worth keeping of a target's folder into the repository; `merge` adds to one folder what another one has that
-/// reaches something new.
+/// Writes the inputs of a target's folder that reach new code into the repository; `merge` adds such inputs of one folder to
+/// another.
 pub fn pack(root: &Path, name: &str, merge: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
     let (seeds, out) = (read(&file(root, "seeds", name))?, folder(root).join("merged").join(name));
     if out.exists() {
@@ -67,7 +67,7 @@ pub fn pack(root: &Path, name: &str, merge: impl FnOnce(&Path, &Path) -> Result<
     }
     inputs.retain(|input| !seeds.contains(input));
     inputs.sort_unstable_by_key(|input| (corpus::write(std::slice::from_ref(input)).len(), input.clone()));
-    let mut room = KEPT_BYTES_MOST;
+    let mut room = MAX_CORPUS_BYTES;
     inputs.retain(|input| {
         let length = corpus::write(std::slice::from_ref(input)).len();
         let fits = length <= room;
@@ -115,8 +115,8 @@ mod tests {
         fs::create_dir_all(seeds.parent().expect("a folder")).expect("a folder");
         fs::write(&seeds, "# for people\nseed\n").expect("a file");
         assert_eq!(targets(&root).expect("a target"), ["one"]);
-        assert_eq!(unpack(&root, "one").expect("unpacked"), INPUT_BYTES_LEAST);
-        let large = "x".repeat(KEPT_BYTES_MOST);
+        assert_eq!(unpack(&root, "one").expect("unpacked"), MIN_INPUT_BYTES);
+        let large = "x".repeat(MAX_CORPUS_BYTES);
         pack(&root, "one", |out, found| {
             assert_eq!(fs::read_dir(found).expect("the seed").count(), 1);
             fs::write(out.join("a"), "found\n").expect("a file");

@@ -1,6 +1,6 @@
-//! No module of a crate imports one that imports it, by whatever way round.
+//! Finds import cycles between the modules of a crate.
 //!
-//! What a parent declares or re-exports of its own children is no import. Test modules are left out: they may look at everything.
+//! Declarations and re-exports of own children are no imports. Test modules are left out: they may import everything.
 
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 /// A module by its path below the crate, such as `["report", "charts"]`.
 type Module = Vec<String>;
 
-/// Cycles that stand: a crate, and one of the modules in it. To be taken out when they are broken.
+/// Accepted cycles: a crate, and one of the modules in it. Remove an entry when its cycle is broken.
 const STANDING: [(&str, &str); 2] = [
-    // A finder's failure shows the most similar lines, which are found by the finder.
+    // A failed search lists the most similar lines, which are found by the finder.
     ("apply", "format::find"),
     // The clients and providers of a simulated world, and the world that starts them.
     ("dst", "gateway::world"),
 ];
 
-/// The findings of all crates.
+/// Findings of all crates.
 pub fn check(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
     let mut crates: BTreeMap<String, BTreeMap<Module, String>> = BTreeMap::new();
     for file in files {
