@@ -48,7 +48,7 @@ fn check_rows(root: &Path) -> Result<()> {
     let missing: Vec<&str> = locked.iter().map(String::as_str).filter(|name| !covered.contains(name)).collect();
     ensure!(
         missing.is_empty(),
-        "look up {}: {ROWS} says nothing of it; write it anew with `cargo xtask advisories --update DIR`",
+        "look up {}: it is not in {ROWS}; regenerate that with `cargo xtask advisories --update DIR`",
         missing.join(", ")
     );
     println!("xtask: {} crates, advisories as of {} ({})", locked.len(), rows["as_of"], rows["commit"]);

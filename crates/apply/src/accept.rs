@@ -22,7 +22,7 @@ const HINT: &str = "show more of the lines around the change, so that no model i
 /// have arrived; and lines go or come only inside of declarations that the update shows a line of, or between declarations.
 ///
 /// # Errors
-/// Says what is wrong with the model's file, or why it cannot be checked.
+/// What is wrong with the model's file, or why it cannot be checked.
 pub fn accept(original: &[u8], update: &[u8], merged: &str, options: &Options) -> Result<Merged, Refused> {
     let source = Source::read(original)?;
     let update = lines_of(update)?;

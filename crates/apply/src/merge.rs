@@ -40,8 +40,8 @@ fn merged(original: &[u8], update: &[u8], options: &Options, provider: ParseProv
     let update = if is_text { lazy::resolved(&source, &update)? } else { Cow::Borrowed(&*update) };
     let merged = apply(&source, &update, format, options, provider)?;
     if !is_text {
-        let why = "an edit of this format says what it replaces, and may find that in its own result";
-        let checks = Checks { idempotence: Check::Skipped(why), ..merged.checks };
+        let reason = "an edit of this format says what it replaces, and may find that in its own result";
+        let checks = Checks { idempotence: Check::Skipped(reason), ..merged.checks };
         return Ok(Merged { checks, ..merged });
     }
     // If nothing changed, the result is the original, and merging again changes nothing either.

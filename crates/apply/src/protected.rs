@@ -102,7 +102,7 @@ const NAMED: &[(&str, Kind)] = &[
     ("tokrate.toml", Kind::Settings),
 ];
 
-/// The file by which git knows a repository: with `objects` and `refs` beside it, and a `config` that can name commands. A folder of
+/// The file by which git recognises a repository: with `objects` and `refs` beside it, and a `config` that can name commands. A folder of
 /// this name is a folder.
 const HEAD: &str = "head";
 

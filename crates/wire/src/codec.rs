@@ -118,7 +118,7 @@ pub(crate) enum StrictTools {
     Unsupported,
     /// Where the request asks for it.
     OnRequest(fn(tool: &Tool, strict: bool) -> String),
-    /// Unless the request says otherwise.
+    /// Unless the request sets it.
     ByDefault(fn(tool: &Tool, strict: bool) -> String),
 }
 
@@ -236,7 +236,7 @@ pub(crate) trait Codec: Sync {
     /// The body of an answer with an error status.
     fn encode_error(&self, status: u16, message: &str) -> Vec<u8>;
 
-    /// Appends the event that ends a failed stream. Server-sent events without a name unless a dialect says otherwise.
+    /// Appends the event that ends a failed stream. Server-sent events without a name unless a dialect names them.
     fn push_error_event(
         &self,
         _shape: Shape,

@@ -176,7 +176,7 @@ impl Lengths {
         dialect.codec().output_limit(self)
     }
 
-    /// Answers that are written and billed: for each prompt as many as the largest of the fields says.
+    /// Answers that are written and billed: for each prompt as many as the largest of the fields.
     pub fn answers(&self, dialect: Dialect) -> u64 {
         let prompts = if dialect.descriptor().request.prompt_list { self.prompts.max(1) } else { 1 };
         self.answers_per_prompt().saturating_mul(prompts)

@@ -155,7 +155,7 @@ impl ErrorBody {
         let labelled = LABELS.iter().find(|(label, _)| self.labels.contains(label)).map(|(_, kind)| *kind);
         let numbered = self.status.filter(|status| (400..600).contains(status)).map(kind_of_status);
         let kind = match (numbered, labelled) {
-            // "Invalid request" says less than a number or than the words below.
+            // "Invalid request" is less specific than a status or the phrases below.
             (numbered, None | Some(FailureKind::BadRequest)) => numbered.or(labelled),
             (_, labelled) => labelled,
         };
@@ -206,7 +206,7 @@ fn wait_from_headers(headers: &[(&str, &str)]) -> Option<Span> {
     in_milliseconds.or_else(|| read_wait(header(headers, "retry-after")?))
 }
 
-/// The wait that the limit headers imply: until every limit of which nothing remains is refilled; if none says so, until the
+/// The wait that the limit headers imply: until every limit of which nothing remains is refilled; otherwise until the
 /// first is.
 fn wait_from_limits(headers: &[(&str, &str)]) -> Option<Span> {
     const LIMITS: [(&str, &str); 3] = [

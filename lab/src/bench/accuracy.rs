@@ -1,4 +1,4 @@
-//! How far what a client says is from what the server did.
+//! The error of a client's figures against what the server did.
 //!
 //! Invariant: every error is of one request against the server's own log of that request, ticks of one clock; the floor
 //! is judged by the same log.
@@ -145,7 +145,7 @@ fn judge(scene: &Scene, outcome: &Outcome, truths: &[Truth], notes: &mut Vec<Str
         .filter(|(_, truth)| truth.complete && truth.writes.len() > 1)
         .collect();
     if measured.is_empty() {
-        bail!("compare with the truth: no request was measured that the server knows");
+        bail!("compare with the truth: no measured request is in the server's record");
     }
     let per_event = u64::from(scene.pace.tokens_per_event);
     let miscounted = measured

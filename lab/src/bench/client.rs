@@ -57,7 +57,7 @@ pub struct Row {
 pub struct Outcome {
     /// Its requests, warm-up included.
     pub rows: Vec<Row>,
-    /// CPU time while the clock ran (ns), where the client says so.
+    /// CPU time while the clock ran (ns), if the client reports it.
     pub phase_cpu_ns: Option<u64>,
     /// The 99th percentile of the gaps between texts as it states it (ns), warm-up left out.
     pub gap_p99_ns: Option<f64>,

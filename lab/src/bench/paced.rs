@@ -177,7 +177,7 @@ impl Server {
         Ok(self.truths)
     }
 
-    /// Sets the timer to the next due tick; says how long to wait for connections (ms).
+    /// Sets the timer to the next due tick; the time to wait for connections (ms).
     fn arm(&mut self) -> Result<u32> {
         // Without anything due the timer is set to zero, which disarms it.
         let due = self.due.peek().map(|Reverse((due, _))| *due);

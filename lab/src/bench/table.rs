@@ -1,6 +1,6 @@
 //! What the bench prints: its conditions and one Markdown table.
 //!
-//! Invariant: every line shows the bar it is held against and says plainly whether it was met.
+//! Invariant: every line shows its bar and whether it was met.
 
 use super::clock::now;
 use super::process::own_cpu;

@@ -83,8 +83,7 @@ fn check_rust(file: &Path, text: &str) -> Vec<String> {
     let mut findings = Vec::new();
     let shown = file.display();
     if !text.starts_with("//!") && !text.starts_with("#!") {
-        findings
-            .push(format!("{shown}: does not open with `//!` (what the file is, and its invariant if it has one)"));
+        findings.push(format!("{shown}: does not open with `//!` (what the file is, and its invariant if it has one)"));
     }
     if file.file_stem().is_some_and(|stem| VAGUE_NAMES.iter().any(|name| stem == *name)) {
         findings.push(format!("{shown}: a vague name; name what is in it"));

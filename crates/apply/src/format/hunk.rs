@@ -47,7 +47,7 @@ impl<'a> Hunk<'a> {
         }
     }
 
-    /// Says that the file ends after the last line, if that is one of the file as it was.
+    /// Marks that the file ends after the last line, if that is a line of the original.
     pub fn ends_file(&mut self) {
         self.at_end |= !matches!(self.lines.last(), None | Some(HunkLine::Plus(_)));
     }

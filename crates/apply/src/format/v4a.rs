@@ -276,12 +276,12 @@ fn ranges(finder: &Finder<'_>, headers: &[&str], name: &str) -> Result<Vec<Range
         }
         inner.dedup();
         if inner.is_empty() {
-            let message = format!("{name} is said to stand below {}, and no such line is there", quoted(header));
-            return Err(Refused::new(Code::NoAnchor, message, "copy the header as it stands in the file"));
+            let message = format!("{name} has the header {}, and the file has no such line", quoted(header));
+            return Err(Refused::new(Code::NoAnchor, message, "copy the header from the file"));
         }
         if inner.len() > MAX_RANGES {
-            let message = format!("{name} is said to stand below {}, of which there are too many", quoted(header));
-            return Err(Refused::new(Code::AmbiguousLocation, message, "name a line that stands once"));
+            let message = format!("{name} has the header {}, and too many lines of the file fit it", quoted(header));
+            return Err(Refused::new(Code::AmbiguousLocation, message, "name a line that occurs once"));
         }
         finder.charge(inner.iter().map(|range| range.len() as u64).sum())?;
         ranges = inner;
@@ -311,9 +311,8 @@ fn scope(source: &Source, header: usize) -> Range<usize> {
 }
 
 fn above(change: &Change, header: usize, name: &str) -> Refused {
-    let message =
-        format!("{name} stands at line {}, above the header it is said to stand below", change.lines.start + 1);
-    Refused::new(Code::NoAnchor, message, "name a header that the block stands below, or none")
+    let message = format!("{name} is at line {}, above the line that its header names", change.lines.start + 1);
+    Refused::new(Code::NoAnchor, message, "name a line above the block as its header, or none")
         .at([(change.lines.start, change.lines.end.max(1) - 1), (header, header)])
 }
 

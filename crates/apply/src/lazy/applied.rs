@@ -1,7 +1,7 @@
 //! A quick check whether a snippet has been applied already.
 //!
-//! Invariant: if it says yes, merging the snippet into the text changes nothing: each part occurs once, in order, and
-//! each marker has lines to stand for. A no is inconclusive.
+//! Invariant: if it holds, merging the snippet into the text changes nothing: each part occurs once, in order, and
+//! each marker has lines to stand for. Otherwise nothing is known.
 
 use super::lines::is_blank;
 use super::markers::{is_marker, lines_with_dots};

@@ -393,8 +393,8 @@ impl<'d> Boundaries<'d> {
                 false => Ok(()),
             };
         }
-        let tells = run.iter().any(|(token, _)| is_distinctive(self.prepared.text(*token)));
-        let idle = is_unchanged && (tells || self.is_unchanged) && inner.is_some() && !run.is_empty();
+        let has_distinctive = run.iter().any(|(token, _)| is_distinctive(self.prepared.text(*token)));
+        let idle = is_unchanged && (has_distinctive || self.is_unchanged) && inner.is_some() && !run.is_empty();
         match doubtful.or_else(|| between.iter().find(informative).filter(|_| idle)) {
             Some(&line) => Err(unclear(run.first().map_or(line, |(_, line)| *line), line)),
             None => Ok(()),

@@ -81,9 +81,8 @@ impl Run<'_> {
         full(0..head) && full(count - tail..count) && (informative(0..head) || informative(count - tail..count))
     }
 
-    /// Whether the block looks like as many lines that the file has there: then it may as well take their place. Where a line
-    /// that tells much stands on both sides, there is nothing between them that it could take the place of; and what blank
-    /// lines set apart is rather something of its own.
+    /// Whether the block looks like as many lines that the file has there: then it may as well take their place. With a distinctive
+    /// line on both sides there is nothing between them to replace; and a block set apart by blank lines is likely new.
     fn stands_in_place(&self, start: usize, block: &Range<usize>, place: usize, lines: &Lines<'_>) -> bool {
         let blank = |token: usize| self.texts.get(token).is_some_and(|text| is_blank(text));
         if blank(block.start.wrapping_sub(1)) && (blank(block.end - 1) || blank(block.end)) {
@@ -116,7 +115,7 @@ impl Run<'_> {
         all > 0 && like * 4 >= all * 3
     }
 
-    /// Whether the first line of a block that tells much and is no line of syntax that stands all over the file is new.
+    /// Whether the first distinctive line of a block, common lines of syntax aside, is new.
     fn begins_new(&self, block: &Range<usize>, lines: &Lines<'_>) -> bool {
         let first = block.clone().filter(|&at| is_distinctive(self.texts[at])).find(|&at| match self.ids[at] {
             None => true,

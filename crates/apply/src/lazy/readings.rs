@@ -231,11 +231,11 @@ impl Case<'_> {
     fn is_cut_off(&self, segment: &Range<usize>, alignment: &Alignment) -> bool {
         let [no_first, no_last] = self.prepared.implied;
         let last = alignment.steps.len() - 1;
-        let says_more = self.prepared.segments.len() > 1 || !no_first || !no_last;
-        let tells = segment.clone().any(|token| is_distinctive(self.prepared.text(token)));
+        let has_markers_elsewhere = self.prepared.segments.len() > 1 || !no_first || !no_last;
+        let has_distinctive = segment.clone().any(|token| is_distinctive(self.prepared.text(token)));
         let Step::Kept(from, to) = alignment.steps[last] else { return false };
         let goes_on = (from..to).any(|line| !is_blank(self.source.line(line)));
-        says_more && no_last && segment.end == last && tells && goes_on
+        has_markers_elsewhere && no_last && segment.end == last && has_distinctive && goes_on
     }
 
     fn check_anchor(&self, segment: &Range<usize>, alignment: &Alignment) -> Result<(), Refused> {
@@ -315,9 +315,10 @@ impl Case<'_> {
                 None => runs.push(vec![(token, line)]),
             }
         }
-        let tells = |run: &[(usize, usize)]| run.iter().any(|&(token, _)| is_distinctive(self.prepared.text(token)));
+        let has_distinctive =
+            |run: &[(usize, usize)]| run.iter().any(|&(token, _)| is_distinctive(self.prepared.text(token)));
         runs.dedup_by(|next, run| {
-            let goes_on = tells(run) && tells(next) && self.goes_on(run[run.len() - 1], next[0]);
+            let goes_on = has_distinctive(run) && has_distinctive(next) && self.goes_on(run[run.len() - 1], next[0]);
             if goes_on {
                 run.append(next);
             }
@@ -328,7 +329,7 @@ impl Case<'_> {
         };
         let full = |run: &Vec<(usize, usize)>| run.iter().any(|(token, _)| !is_blank(self.prepared.text(*token)));
         let held = |run: &Vec<(usize, usize)>| run.iter().any(holds);
-        // A bracket beside new lines that are held on their other side says nothing and need not.
+        // A bracket beside new lines that are anchored on their other side needs no anchor.
         let gone = |lines: Range<usize>| {
             found.iter().any(|it| it.end > it.start && (it.end == lines.start || it.start == lines.end))
         };

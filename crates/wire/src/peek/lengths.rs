@@ -77,7 +77,7 @@ impl Lengths {
         self.of_openai(&[self.max_tokens])
     }
 
-    /// Answers to each prompt that are written and billed: as many as the largest of the fields says.
+    /// Answers to each prompt that are written and billed: as many as the largest of the fields.
     pub(crate) fn answers_per_prompt(&self) -> u64 {
         [self.n, self.best_of, self.n_cmpl, self.candidates].map(Limit::count).into_iter().max().unwrap_or(1)
     }

@@ -38,7 +38,7 @@ impl<'b> Scan<'b> {
         PeekError { at: self.at, kind }
     }
 
-    /// Says that something else should stand here.
+    /// The error for an unexpected byte here.
     fn expected(&self, what: &'static str) -> PeekError {
         self.error(if self.at >= self.bytes.len() { PeekErrorKind::Unfinished } else { PeekErrorKind::Expected(what) })
     }

@@ -155,7 +155,7 @@ fn text(lines: &[String]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The lines of a snippet, if it says what the change is.
+/// The lines of a snippet, if they determine the change.
 fn written(change: &Change, sketch: &Sketch, writing: &Writing) -> Option<Vec<String>> {
     if !sketch.hides() || !sketch.is_faithful(change, true) || reads_like_markers(change, sketch) {
         return None;
@@ -234,7 +234,7 @@ fn whole_functions(change: &Change) -> Option<Sketch> {
     Some(Sketch::of(change, shown))
 }
 
-/// Whether what is shown first and last is unchanged: without markers nothing else says where the file goes on.
+/// Whether what is shown first and last is unchanged: without markers nothing else shows where the file goes on.
 fn keeps_edges(change: &Change, sketch: &Sketch) -> bool {
     let is_told = |line: usize, old: Option<usize>| change.kept[line] == old && !change.new[line].trim().is_empty();
     let first = sketch.shown().next().is_none_or(|range| {

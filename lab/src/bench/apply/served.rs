@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Requests that are sent.
 const REQUESTS: usize = 400;
-/// A server that says nothing for so long has failed.
+/// A server that sends nothing for this long has failed.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What was measured.
@@ -65,7 +65,7 @@ fn figures(root: &Path, cases: &[&Case]) -> Result<Figures> {
     command.args(["apply", "--serve", "127.0.0.1:0"]).stdout(Stdio::piped());
     let mut server = Server(command.spawn().context("start tokrate apply --serve")?);
     let mut first = String::new();
-    BufReader::new(server.0.stdout.take().context("read what it says")?).read_line(&mut first)?;
+    BufReader::new(server.0.stdout.take().context("read its output")?).read_line(&mut first)?;
     let address = first.split("http://").nth(1).and_then(|rest| rest.split('/').next());
     let address = address.with_context(|| format!("find an address in {first:?}"))?;
     let stream = TcpStream::connect(address).context("connect")?;

@@ -23,7 +23,7 @@ enum State {
     Head,
     /// So many bytes of body are left.
     Body(u64),
-    /// In the line that says how long a chunk is; whether an extension is being skipped.
+    /// In a chunk's size line; whether an extension is being skipped.
     Size(u64, bool),
     Chunk(u64),
     /// In the line end behind a chunk.

@@ -49,7 +49,7 @@ struct Pair {
     sides: [TcpStream; 2],
     /// What came from each side and the other has not taken yet.
     held: [Vec<u8>; 2],
-    /// Whether the end of what each side says has come, signalled once; it is still to be read.
+    /// Whether each side's end has been signalled, which happens once; it is still to be read.
     closed: [bool; 2],
     /// Whether it was read.
     ended: [bool; 2],

@@ -1,4 +1,4 @@
-//! The native dialect: requests both ways, and what its writer says read back.
+//! The native dialect: requests both ways, and its encoder's output decoded again.
 
 use super::request::{decode, encode};
 use crate::{Answer, Decoder, Dialect, Encoder, Piece, Shape};

@@ -13,7 +13,7 @@ fn written(endpoint: Method, request: &ChatRequest) -> String {
     json
 }
 
-/// Reading, writing and reading again says the same.
+/// Decoding, encoding and decoding again gives the same request.
 fn settled(endpoint: Method, json: &str) -> ChatRequest {
     let request = read(endpoint, json);
     assert_eq!(read(endpoint, &written(endpoint, &request)), request, "{json}");
