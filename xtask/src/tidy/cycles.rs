@@ -1,6 +1,6 @@
-//! No module of a crate imports one that imports it, by whatever way round.
+//! Finds import cycles between the modules of a crate.
 //!
-//! What a parent declares or re-exports of its own children is no import. Test modules are left out: they may look at everything.
+//! Declarations and re-exports of own children are no imports. Test modules are left out: they may import everything.
 
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// A module by its path below the crate, such as `["report", "charts"]`.
 type Module = Vec<String>;
 
-/// The findings of all crates.
+/// Findings of all crates.
 pub fn check(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
     let mut crates: BTreeMap<String, BTreeMap<Module, String>> = BTreeMap::new();
     for file in files {

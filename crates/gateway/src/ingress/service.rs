@@ -26,7 +26,7 @@ use tokrate_core::{Span, Tick};
 use tokrate_net::server::{BodyError, BufferedBody, ConnectionTap, Handler, RequestBody, buffer_body};
 use tokrate_record::{Refusal, RefusalReason};
 use tokrate_route::Mode;
-use tokrate_wire::{Dialect, Glance, Routed, Shape, encode_refusal};
+use tokrate_wire::{Dialect, RequestPeek, Routed, Shape, encode_error_response};
 
 /// Bodies up to this size are copied, so that they do not keep a much larger read buffer alive (bytes).
 const MAX_COPIED_BYTES: usize = 16 * 1024;
@@ -68,7 +68,7 @@ impl Handler for Ingress {
         let dialect = error_dialect(&Route::of(head.method(), path), head.headers());
         // The request was not read that far, so nobody is known.
         self.refused(&Asked::default(), RefusalReason::of(status.as_u16()), status, message);
-        encode_refusal(dialect, status.as_u16(), message)
+        encode_error_response(dialect, status.as_u16(), message)
     }
 }
 
@@ -167,7 +167,7 @@ impl Ingress {
         headers: &HeaderMap,
         body: Bytes,
     ) -> Result<(CallRequest, Arc<Alias>), ErrorResponse> {
-        let peek = Glance::of(&body).map_err(|error| ErrorResponse::bad_request(error.to_string()))?;
+        let peek = RequestPeek::read(&body).map_err(|error| ErrorResponse::bad_request(error.to_string()))?;
         let in_path = routed.as_ref().and_then(|routed| routed.model.as_deref());
         let in_body = peek.model(&body);
         let name =
@@ -259,7 +259,7 @@ pub(crate) fn admit(
 }
 
 /// Whether the client wants a stream.
-fn shape_of(routed: Option<&Routed>, peek: &Glance) -> Shape {
+fn shape_of(routed: Option<&Routed>, peek: &RequestPeek) -> Shape {
     let Some(routed) = routed else { return Shape::Whole };
     let default = routed.dialect.streams_by_default();
     let requested = if peek.stream.unwrap_or(default) { Shape::Stream } else { Shape::Whole };

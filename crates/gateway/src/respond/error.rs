@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_record::RefusalReason;
 use tokrate_route::{Blame, BreakerState};
-use tokrate_wire::{Dialect, TranslateError, encode_refusal, status_of};
+use tokrate_wire::{Dialect, TranslateError, encode_error_response, status_of};
 
 /// An error that a client gets instead of an answer.
 #[derive(Clone, PartialEq, Debug)]
@@ -157,7 +157,7 @@ impl ErrorResponse {
 
     /// The HTTP response.
     pub fn into_response(self, dialect: Dialect) -> Response<Bytes> {
-        let mut body = encode_refusal(dialect, self.status.as_u16(), &self.message);
+        let mut body = encode_error_response(dialect, self.status.as_u16(), &self.message);
         if let Some(details) = self.details.filter(|_| dialect == Dialect::Anthropic) {
             body = with_details(&body, details).unwrap_or(body);
         }
