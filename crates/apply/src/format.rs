@@ -7,6 +7,7 @@ mod change;
 mod detect;
 mod find;
 mod hunk;
+mod lines;
 mod path;
 mod search_replace;
 mod similar;

@@ -4,20 +4,22 @@
 
 mod batches;
 mod clock;
+mod refusals;
 mod writer;
 
 pub use batches::{BatchCounts, BatchRules, Batches, LogFile, WriterEvent};
+pub use clock::LogClock;
 
 use crate::{Sqlite, StoreError};
+use refusals::PendingRefusals;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
-use std::time::SystemTime;
-use tokrate_core::{Span, Tick};
-use tokrate_record::Attempt;
+use tokrate_core::Span;
+use tokrate_record::{Attempt, Refusal};
 
 /// Settings of a log.
 #[derive(Clone)]
@@ -42,8 +44,8 @@ pub struct LogConfig {
     pub max_bytes: Option<u64>,
     /// How long dropping the last handle waits for queued rows.
     pub close_timeout: Span,
-    /// Wall clock for retention (ms since 1970).
-    pub wall_clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// The clock that the writer uses.
+    pub clock: LogClock,
 }
 
 /// A handle of the log; clones write to the same. The log ends when the last one is dropped.
@@ -67,6 +69,8 @@ pub struct LogCounts {
     pub waiting: u64,
     /// Rows removed because of their age.
     pub pruned: u64,
+    /// Refused requests that could not be kept. The other counts are of attempts' rows only.
+    pub lost_refusals: u64,
 }
 
 /// The sending side of the queue. Dropping it ends the writer.
@@ -99,6 +103,8 @@ struct Shared {
     lost_rows: AtomicU64,
     waiting: AtomicU64,
     pruned: AtomicU64,
+    refusals: Mutex<PendingRefusals>,
+    lost_refusals: AtomicU64,
     closing: AtomicBool,
     /// A flush was requested since the writer last checked.
     flush_requested: AtomicBool,
@@ -124,7 +130,7 @@ struct Failures {
 impl LogConfig {
     /// A log in this file, with default sizes: batches of 512 rows or 200 ms, 8,192 rows in the queue and as many buffered,
     /// rows kept for ever.
-    pub fn new(path: impl Into<PathBuf>) -> LogConfig {
+    pub fn new(path: impl Into<PathBuf>, clock: LogClock) -> LogConfig {
         LogConfig {
             path: path.into(),
             batch_rows: 512,
@@ -136,7 +142,7 @@ impl LogConfig {
             clock_settle_time: Span::from_secs(3_600),
             max_bytes: None,
             close_timeout: Span::from_secs(2),
-            wall_clock: Arc::new(wall_clock),
+            clock,
         }
     }
 
@@ -184,14 +190,9 @@ impl Log {
         Ok(Log { queue: Arc::new(queue) })
     }
 
-    /// A log without a thread: it writes to `file` when the caller steps it, with the caller's clock. For simulations; it cannot be
-    /// queried.
+    /// A log without a thread: it writes to `file` when the caller steps it. For simulations; it cannot be queried.
     #[doc(hidden)]
-    pub fn driven<F: LogFile>(
-        config: LogConfig,
-        file: F,
-        monotonic: impl Fn() -> Tick + Send + 'static,
-    ) -> (Log, LogDriver<F>) {
+    pub fn driven<F: LogFile>(config: LogConfig, file: F) -> (Log, LogDriver<F>) {
         let shared = Arc::new(Shared::default());
         let (sender, receiver) = sync_channel(config.queue_rows.max(1));
         let (path, batch_rows) = (config.path.clone(), config.batch_rows.max(1) as u64);
@@ -207,7 +208,7 @@ impl Log {
             thread: None,
             ended: Mutex::new(ended),
         };
-        let writer = writer::Writer::over(file, config, receiver, shared, Box::new(monotonic));
+        let writer = writer::Writer::over(file, config, receiver, shared);
         (Log { queue: Arc::new(queue) }, LogDriver(writer))
     }
 
@@ -221,6 +222,15 @@ impl Log {
             shared.rejected.fetch_add(1, Ordering::Relaxed);
         } else if waiting == self.queue.batch_rows {
             self.queue.wake();
+        }
+    }
+
+    /// Counts a refused request, to be written with the next batch, or within seconds if no row comes. It takes no room in the queue.
+    pub fn refuse(&self, refusal: Refusal) {
+        let shared = &self.queue.shared;
+        let count = refusal.count;
+        if !lock(&shared.refusals).add(refusal) {
+            shared.lost_refusals.fetch_add(count, Ordering::Relaxed);
         }
     }
 
@@ -238,6 +248,7 @@ impl Log {
             lost: of(&shared.rejected) + of(&shared.lost_rows),
             waiting: of(&shared.waiting),
             pruned: of(&shared.pruned),
+            lost_refusals: of(&shared.lost_refusals),
         }
     }
 
@@ -256,7 +267,7 @@ impl Log {
         lock(&self.queue.shared.failure).unreported.pop_front()
     }
 
-    /// Waits until every queued row is written, at most `timeout`; returns whether it is.
+    /// Waits until every queued row and every refusal is written, at most `timeout`; returns whether it is.
     pub fn flush(&self, timeout: Span) -> bool {
         let Some(sender) = &self.queue.sender else { return false };
         let (done, wait) = sync_channel(1);
@@ -358,10 +369,4 @@ impl Failures {
 /// Ignores poisoning: no critical section can leave the data inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Milliseconds since 1970; 0 for a clock that stands before it.
-fn wall_clock() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -2,7 +2,8 @@
 //!
 //! Invariant: lines that old and new have in common keep the bytes of the file.
 
-use super::find::{Finder, Place, Shift, core};
+use super::find::{Finder, Place, Shift};
+use super::lines::core;
 use super::similar::quoted;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
@@ -35,7 +36,7 @@ pub(crate) fn change(
     let last = new[first..].iter().rev().take(place.dropped.1).take_while(blank).count();
     let old = &old[place.dropped.0..old.len() - place.dropped.1];
     let new = &new[first..new.len() - last];
-    let splices = splices(finder.source, place.lines.start, old, new, &place.shift, name)?;
+    let splices = splices(finder.lines.source, place.lines.start, old, new, &place.shift, name)?;
     Ok(Change { lines: place.lines.clone(), splices, reindented: !place.shift.is_none() })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Only its beginning counts: a file may contain a diff, or describe edit formats. Invariant: a file that itself begins as a format is edited as a text, unless the update begins with another line.
 
-use super::find::core;
+use super::lines::core;
 use super::{Format, path, search_replace, string_replace, unified, v4a};
 use crate::lazy;
 use crate::source::{Source, line_around};

@@ -3,7 +3,8 @@
 //! Invariant: a hunk that is placed shows all lines that it deletes.
 
 use super::change::{Change, change, filled, nowhere};
-use super::find::{Finder, Wanted, core};
+use super::find::{Finder, Wanted};
+use super::lines::core;
 use crate::outcome::{Code, Refused};
 
 /// Lines of outer context that may be missing in the file, on each side.
@@ -88,7 +89,7 @@ impl<'a> Hunk<'a> {
     /// When its lines stand nowhere or at several places.
     pub fn locate(&self, finder: &Finder<'a>, wanted: &Wanted<'_>) -> Result<Change, Refused> {
         let (old, new) = self.sides(false);
-        if old.iter().all(|line| line.is_empty()) && finder.source.text.is_empty() {
+        if old.iter().all(|line| line.is_empty()) && finder.lines.source.text.is_empty() {
             return Ok(filled(&new));
         }
         if old.is_empty() {

@@ -4,7 +4,8 @@
 //! any other is applied.
 
 use super::change::{Change, change, filled, nowhere, together, unchanged};
-use super::find::{Finder, Wanted, core};
+use super::find::{Finder, Wanted};
+use super::lines::core;
 use super::{Located, path};
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
@@ -59,13 +60,13 @@ pub(super) fn locate(source: &Source, update: &str, path: Option<&str>) -> Resul
 
 fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str, changes: &mut Vec<Change>) -> Result<(), Refused> {
     if block.search.iter().all(|line| core(line).is_empty()) {
-        if !finder.source.text.is_empty() {
+        if !finder.lines.source.text.is_empty() {
             return Err(nowhere(name));
         }
         changes.push(filled(&block.replace));
         return Ok(());
     }
-    let wanted = Wanted { near: block.near, ..Wanted::anywhere(name, finder.source) };
+    let wanted = Wanted { near: block.near, ..Wanted::anywhere(name, finder.lines.source) };
     let refused = match finder.find(&block.search, &wanted) {
         Ok(place) => {
             changes.push(change(finder, &place, &block.search, &block.replace, name)?);
@@ -80,7 +81,7 @@ fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str, changes: &mut
     if block.search == block.replace {
         return Err(unchanged());
     }
-    match finder.find(&block.replace, &Wanted::anywhere(name, finder.source)) {
+    match finder.find(&block.replace, &Wanted::anywhere(name, finder.lines.source)) {
         Ok(place) if block.replace.iter().any(|line| !core(line).is_empty()) => {
             let hint = format!("its replacement already stands at line {}", place.lines.start + 1);
             Err(Refused { hint, ..refused })
@@ -113,7 +114,7 @@ fn elided<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str, changes: &mut 
         if old.iter().all(|line| core(line).is_empty()) {
             return Err(nowhere(&piece));
         }
-        let place = finder.find(old, &Wanted::anywhere(&piece, finder.source))?;
+        let place = finder.find(old, &Wanted::anywhere(&piece, finder.lines.source))?;
         if place.lines.start < end {
             let message = format!("{piece} stands at line {}, before the piece that it follows", place.lines.start + 1);
             return Err(Refused::new(Code::NoAnchor, message, "write the pieces in the order of the file")

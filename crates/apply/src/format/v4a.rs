@@ -4,8 +4,9 @@
 //! to the first of several places.
 
 use super::change::{Change, filled, together};
-use super::find::{Finder, Wanted, core, indent};
+use super::find::{Finder, Wanted};
 use super::hunk::Hunk;
+use super::lines::{core, indent};
 use super::similar::quoted;
 use super::{Located, path};
 use crate::outcome::{Code, Refused, Stage};
@@ -222,10 +223,10 @@ pub(super) fn locate(source: &Source, update: &str, path: Option<&str>) -> Resul
 }
 
 fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str) -> Result<Change, Refused> {
-    let wanted = Wanted { at_end: block.hunk.at_end, ..Wanted::anywhere(name, finder.source) };
+    let wanted = Wanted { at_end: block.hunk.at_end, ..Wanted::anywhere(name, finder.lines.source) };
     let refused = match block.hunk.locate(finder, &wanted) {
         Ok(change) => {
-            let headers = block.headers.last().map_or(&[][..], |header| finder.lines_like(header));
+            let headers = block.headers.last().map_or(&[][..], |header| finder.lines.like(header));
             return match headers.first() {
                 Some(&first) if change.lines.end <= first as usize => Err(above(&change, first as usize, name)),
                 _ => Ok(change),
@@ -250,10 +251,10 @@ fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str) -> Result<Cha
 
 /// The ranges that headers name, each inside of those that the one before it names.
 fn ranges(finder: &Finder<'_>, headers: &[&str], name: &str) -> Result<Vec<Range<usize>>, Refused> {
-    let source = finder.source;
+    let source = finder.lines.source;
     let mut ranges: Vec<Range<usize>> = std::iter::once(0..source.line_count()).collect();
     for header in headers {
-        let mut lines: Vec<usize> = finder.lines_like(header).iter().map(|&line| line as usize).collect();
+        let mut lines: Vec<usize> = finder.lines.like(header).iter().map(|&line| line as usize).collect();
         if lines.is_empty() {
             finder.charge(source.line_count() as u64)?;
             let begins = |line: &str| {

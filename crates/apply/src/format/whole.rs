@@ -4,7 +4,8 @@
 
 use super::Located;
 use super::change::splices;
-use super::find::{Shift, core};
+use super::find::Shift;
+use super::lines::core;
 use super::similar::quoted;
 use crate::lazy;
 use crate::options::Options;

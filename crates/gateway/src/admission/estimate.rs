@@ -15,6 +15,7 @@ use crate::state::plan::{Key, Lane};
 use http::StatusCode;
 use std::sync::Arc;
 use tokrate_core::Span;
+use tokrate_record::RefusalReason;
 use tokrate_route::{LaneId, LimitKind, Refused, ReservationRequest, Role};
 use tokrate_wire::{Dialect, ExternalInput};
 
@@ -86,7 +87,7 @@ impl Account {
         let expected_output = self.expected_output_tokens().round() as u64;
         let output = limit.map_or(expected_output, |limit| limit.saturating_mul(answers));
         let tokens = self.prompt_tokens.saturating_add(output);
-        let price = lane.config.token_price().filter(|_| self.needs_prices());
+        let price = lane.config.full_price().filter(|_| self.needs_prices());
         let Some(price) = price else { return ReservationRequest { tokens, ..ReservationRequest::default() } };
         let external = self.external_input();
         let token_limits = lane.config.token_limits;
@@ -170,7 +171,9 @@ pub(crate) fn limit_exceeded(
         (what, _) => format!("key `{name}` has reached its limit of {}", limit_name(what)),
     };
     let retry_after: Option<Span> = refused.retry_after;
-    ErrorResponse { retry_after, ..ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, message) }
+    let error = ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, message);
+    let reason = if refused.limit == LimitKind::Budget { RefusalReason::BudgetSpent } else { error.reason };
+    ErrorResponse { retry_after, reason, ..error }
 }
 
 fn limit_name(what: LimitKind) -> &'static str {

@@ -1,13 +1,14 @@
 //! Gateways for tests, and the rows of their logs.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokrate_admin::Admin;
-use tokrate_core::Span;
+use tokrate_core::{Price, Span};
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, EndpointConfig, Gateway, LaneConfig, LogSettings, LoserPolicy, Mode, Policy,
-    Price, RunningGateway, TokenLimits,
+    RunningGateway, TokenLimits,
 };
 use tokrate_net::Target;
 use tokrate_record::Attempt;
@@ -35,7 +36,7 @@ pub fn lane(name: &str, address: SocketAddr, dialects: &[Dialect]) -> LaneConfig
         provider: format!("provider-{name}"),
         model: format!("model-{name}"),
         endpoints: dialects.iter().map(endpoint).collect(),
-        price: Some(Price { input: 1.0, output: 2.0, ..Price::default() }),
+        price: Price::from_usd_per_million(1.0, 2.0),
         token_limits: TokenLimits::default(),
         max_in_flight: None,
         loser: LoserPolicy::CancelEstimate,
@@ -81,6 +82,17 @@ impl TestGateway {
         let gateway = Gateway::start(config, Admin::new).expect("a gateway");
         self.address = gateway.address();
         self.running = Some(gateway);
+    }
+
+    /// Stops the gateway and returns the refused requests of its log by key, alias and reason.
+    pub fn refusals(&mut self) -> BTreeMap<(Option<String>, Option<String>, &'static str), u64> {
+        self.running = None;
+        let store = Sqlite::open_reader(&self.log).expect("the log's file");
+        let mut counts = BTreeMap::new();
+        for row in store.refusals(&Query::default()).expect("readable") {
+            *counts.entry((row.key, row.alias, row.reason.name())).or_default() += row.count;
+        }
+        counts
     }
 
     /// Stops the gateway and returns the rows of its log, sorted by call and attempt.

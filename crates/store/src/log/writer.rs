@@ -9,7 +9,7 @@ use crate::watched::WatchedFile;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokrate_core::{Span, Tick};
 
 /// Pause between attempts to write during shutdown.
@@ -21,8 +21,6 @@ pub(super) struct Writer<F = WatchedFile> {
     receiver: Receiver<Message>,
     shared: Arc<Shared>,
     batches: Batches<F>,
-    /// Its clock for timeouts.
-    monotonic: Box<dyn Fn() -> Tick + Send>,
     /// Counts published so far.
     published: BatchCounts,
     /// Rejected rows that were already reported.
@@ -34,11 +32,9 @@ impl Writer {
     pub fn open(config: LogConfig, receiver: Receiver<Message>, shared: Arc<Shared>) -> Result<Writer, StoreError> {
         let mut file = WatchedFile::new(config.path.clone(), config.max_bytes);
         let opened = file.open();
-        let begun = Instant::now();
-        let monotonic = Box::new(move || Tick::ZERO + Span::from(begun.elapsed()));
-        let mut writer = Writer::over(file, config, receiver, shared, monotonic);
+        let mut writer = Writer::over(file, config, receiver, shared);
         match opened {
-            Err(error) if error.is_locked() => writer.batches.fail(Tick::ZERO, &error),
+            Err(error) if error.is_locked() => writer.batches.fail(writer.config.clock.now(), &error),
             other => other?,
         }
         writer.publish();
@@ -47,16 +43,10 @@ impl Writer {
 }
 
 impl<F: LogFile> Writer<F> {
-    /// A writer of any file, with a given clock.
-    pub fn over(
-        file: F,
-        config: LogConfig,
-        receiver: Receiver<Message>,
-        shared: Arc<Shared>,
-        monotonic: Box<dyn Fn() -> Tick + Send>,
-    ) -> Writer<F> {
+    /// A writer of any file.
+    pub fn over(file: F, config: LogConfig, receiver: Receiver<Message>, shared: Arc<Shared>) -> Writer<F> {
         let batches = Batches::new(file, config.rules());
-        Writer { config, receiver, shared, batches, monotonic, published: BatchCounts::default(), rejected: 0 }
+        Writer { config, receiver, shared, batches, published: BatchCounts::default(), rejected: 0 }
     }
 
     /// Its batches.
@@ -71,13 +61,13 @@ impl<F: LogFile> Writer<F> {
         }
         // Taken before the queue is drained, so that a flush covers all rows queued before it.
         let flushes = std::mem::take(&mut *lock(&self.shared.flushes));
-        if self.write_all() {
+        if self.write_all() && self.write_refusals() {
             flushes.iter().for_each(|flush| flush.try_send(()).unwrap_or_default());
         } else {
             lock(&self.shared.flushes).extend(flushes);
         }
         let now = self.now();
-        self.batches.maintain(now, (self.config.wall_clock)());
+        self.batches.maintain(now, self.config.clock.wall_unix_ms());
         self.publish();
     }
 
@@ -86,12 +76,14 @@ impl<F: LogFile> Writer<F> {
         while let Ok(message) = self.receiver.try_recv() {
             self.buffer(message);
         }
-        self.batches.discard();
+        self.take_refusals();
+        let lost_refusals = self.batches.discard();
+        self.shared.lost_refusals.fetch_add(lost_refusals, Ordering::Relaxed);
         self.publish();
     }
 
     fn now(&self) -> Tick {
-        (self.monotonic)()
+        self.config.clock.now()
     }
 
     /// Writes until every handle is gone.
@@ -151,6 +143,27 @@ impl<F: LogFile> Writer<F> {
         }
     }
 
+    /// Writes what was refused; returns whether nothing is left. Rows go first.
+    fn write_refusals(&mut self) -> bool {
+        self.take_refusals();
+        if !self.batches.has_refusals() {
+            return true;
+        }
+        let now = self.now();
+        let written = self.batches.write_refusals(now);
+        self.publish();
+        written
+    }
+
+    fn take_refusals(&mut self) {
+        for row in lock(&self.shared.refusals).take() {
+            let count = row.count;
+            if !self.batches.push_refusal(row) {
+                self.shared.lost_refusals.fetch_add(count, Ordering::Relaxed);
+            }
+        }
+    }
+
     fn take_rows(&mut self) {
         while self.batches.held() < self.config.max_held_rows.max(1) {
             let Ok(message) = self.receiver.try_recv() else { return };
@@ -199,7 +212,7 @@ impl<F: LogFile> Writer<F> {
     fn finish(&mut self) {
         let last = self.now() + Span::from_nanos(self.config.close_timeout.as_nanos() / 4 * 3);
         self.batches.retry_now();
-        while !self.write_all() && self.now() < last {
+        while !(self.write_all() && self.write_refusals()) && self.now() < last {
             std::thread::sleep(CLOSE_RETRY_PAUSE);
             self.batches.retry_now();
         }

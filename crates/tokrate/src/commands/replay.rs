@@ -51,7 +51,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     for row in store.attempts(&query)? {
         aliases.entry(row.alias.clone()).or_default().push(row);
     }
-    ensure!(!aliases.is_empty(), "replay the calls: {}", nothing(&flags.log, &query));
+    ensure!(!aliases.is_empty(), "replay the calls: {}", nothing("attempts", &flags.log, &query));
     let replayed = aliases
         .into_iter()
         .map(|(alias, rows)| replay(alias, &rows, &flags.lanes, policy, mode))
@@ -92,11 +92,7 @@ fn replay(alias: String, rows: &[Attempt], wanted: &[String], policy: Policy, mo
         alias,
         measurable: logged.measurable(),
         given_up_early: logged.given_up_early(),
-        prices: logged
-            .lanes
-            .iter()
-            .map(|lane| lane.price_input_usd_per_million.zip(lane.price_output_usd_per_million))
-            .collect(),
+        prices: logged.lanes.iter().map(|lane| lane.price).collect(),
         from_unix_ms: rows.iter().map(|row| row.started_unix_ms).min().unwrap_or(0),
         until_unix_ms: rows.iter().map(|row| row.started_unix_ms).max().unwrap_or(0),
         ttft_ms: logged.ttft_ms,
