@@ -2,8 +2,8 @@
 """Which mutants of a crate its tests notice, with one build for all of them: docs/mutation.md has the figures.
 
     pip install tree-sitter==0.26.1 tree-sitter-rust==0.24.2
-    scripts/mutants.py tokrate-meter 'crates/meter/src/curve/*.rs' --test curve:: --skip no_finite_input --out curve.json
-    scripts/mutants.py tokrate-meter 'crates/meter/src/curve/*.rs' --test curve:: --again curve.json --out curve.json
+    scripts/mutants.py tokrate-record 'crates/record/src/curve/*.rs' --test curve:: --skip no_finite_input --out curve.json
+    scripts/mutants.py tokrate-record 'crates/record/src/curve/*.rs' --test curve:: --again curve.json --out curve.json
 
 Takes the list of `cargo mutants --list`, and writes each of them beside what it replaces, behind a switch that the environment
 variable MUTANT turns on. All that is done in a copy of the files that git knows; only the tests' programs are built in it. Each test

@@ -15,9 +15,9 @@ use std::sync::mpsc::channel;
 use tokio::sync::oneshot;
 use tokrate_core::Span;
 use tokrate_gateway::sample::{SampleGateway, row};
-use tokrate_meter::Attempt as Row;
 use tokrate_net::Clock;
 use tokrate_net::server::{AccessConfig, AccessSettings, ConnectionLimits, Connections, Listener};
+use tokrate_record::Attempt as Row;
 
 const PHONE_PX: u32 = 390;
 const SMALL_PHONE_PX: u32 = 360;

@@ -186,7 +186,7 @@ fn racing(out: &mut String, snapshot: &Snapshot) {
 fn errors(out: &mut String, snapshot: &Snapshot) {
     use std::collections::BTreeMap;
     use tokrate_charts::Column;
-    use tokrate_meter::AttemptEnd;
+    use tokrate_record::AttemptEnd;
     out.push_str("<section id=\"errors\"><h2>Errors by kind</h2>\n");
     let since = snapshot.first_minute_of_hour();
     let mut kinds: BTreeMap<(std::cmp::Reverse<u64>, &str, &str), u64> = BTreeMap::new();

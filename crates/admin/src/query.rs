@@ -4,7 +4,7 @@
 //! of rows that are read is bounded.
 
 use tokrate_core::FailureKind;
-use tokrate_meter::AttemptEnd;
+use tokrate_record::AttemptEnd;
 use tokrate_store::{Grouping, Order, Query};
 
 /// Rows in one response by default.

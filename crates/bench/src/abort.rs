@@ -89,8 +89,8 @@ impl AbortPolicy {
                 state.refusals += u64::from(is_permanent(kind));
                 let timed_out =
                     matches!(kind, FailureKind::Stalled | FailureKind::TimedOut | FailureKind::ConnectTimeout);
-                let enough = if timed_out { ABORT_AFTER_TIMEOUTS } else { ABORT_AFTER_FAILURES }
-                    + self.in_flight.snapshot().in_flight();
+                let enough =
+                    if timed_out { ABORT_AFTER_TIMEOUTS } else { ABORT_AFTER_FAILURES } + self.in_flight.in_flight();
                 if state.refusals < ABORT_AFTER_REFUSALS && state.failures < enough {
                     return;
                 }

@@ -7,7 +7,7 @@ use crate::prompts::PromptSource;
 use crate::schedule::ScheduleMode;
 use std::path::PathBuf;
 use tokrate_core::Span;
-use tokrate_meter::Slo;
+use tokrate_judge::Slo;
 use tokrate_sim::{Faults, Law};
 
 /// Everything that a run depends on.
@@ -85,17 +85,17 @@ pub struct Remote {
     /// Wire dialect.
     pub dialect: tokrate_wire::Dialect,
     /// What it charges for the model, if that is known.
-    pub price: Option<tokrate_meter::Price>,
+    pub price: Option<tokrate_record::Price>,
     /// The server's metrics page, if it is to be read.
     pub server_metrics: Option<ServerMetrics>,
     /// The machine that the engine runs on, if it is this one.
-    pub engine_host: Option<tokrate_meter::EngineHost>,
+    pub engine_host: Option<tokrate_record::EngineHost>,
     /// Base URL; the dialect's path is appended.
     pub base: tokrate_net::Target,
     /// Model as the endpoint knows it.
     pub model: String,
     /// Further request headers. Values of secret headers are marked sensitive and never printed.
-    pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
+    pub headers: http::HeaderMap,
     /// HTTP version.
     pub http: tokrate_net::HttpVersion,
     /// Open a new connection for each request.
@@ -122,7 +122,7 @@ pub struct ServerMetrics {
     /// Whose names the metrics have; `None` recognises them.
     pub family: Option<String>,
     /// Headers to send, those with keys marked sensitive.
-    pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
+    pub headers: http::HeaderMap,
 }
 
 /// What each request asks for.

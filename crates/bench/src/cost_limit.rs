@@ -4,7 +4,8 @@
 
 use crate::plan::{Budget, Reservation};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokrate_meter::{Billed, Price, RequestTrace};
+use tokrate_meter::RequestTrace;
+use tokrate_record::{Billed, Price};
 use tokrate_tokens::{Encoding, count};
 
 /// The budget of a run, at the prices of one target.

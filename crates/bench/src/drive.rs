@@ -247,7 +247,7 @@ impl Worker {
             // A longer one ends the run.
             && wait <= self.context.job.limits.wait
         {
-            self.context.job.progress.hold(wait);
+            self.context.job.progress.hold(now + wait);
         }
         self.plan.completed(start, now, Outcome::of(failure));
         if let Some(until) = self.plan.held_until() {

@@ -8,8 +8,8 @@ use crate::plan::{Load, PhaseSpec};
 use http::HeaderMap;
 use tokrate_core::Conditions;
 use tokrate_host::RunningHost;
-use tokrate_meter::Price;
 use tokrate_net::{ClientConfig, HttpVersion};
+use tokrate_record::Price;
 use tokrate_tokens::Encoding;
 use tokrate_wire::Dialect;
 
@@ -64,7 +64,7 @@ impl Endpoint {
             client,
             base: remote.base.clone(),
             model: remote.model.clone(),
-            headers: remote.headers.iter().cloned().collect(),
+            headers: remote.headers.clone(),
             http: remote.http,
             provider: remote.provider.clone().unwrap_or_else(|| remote.base.host().to_owned()),
             dialect: remote.dialect,

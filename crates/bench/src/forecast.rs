@@ -6,7 +6,7 @@
 use crate::Config;
 use crate::plan::{Arrivals, Extent, Load, PhaseSpec};
 use crate::schedule::{Schedule, ScheduleMode};
-use tokrate_meter::Price;
+use tokrate_record::Price;
 
 /// Timing of one request without other load.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -38,10 +38,8 @@ pub enum Basis {
 pub struct Forecast {
     /// Level by level, as far as they are listed.
     pub levels: Vec<Level>,
-    /// The levels that are added to those at most, rounds of one apart.
-    pub further: Vec<Level>,
-    /// How many levels those are.
-    pub further_levels: usize,
+    /// What is added to those at most: the most of each number that a course of the run can come to. `None` if nothing is added.
+    pub added: Option<Level>,
     /// What all targets together may cost (USD).
     pub usd_limit: Option<f64>,
     /// Whether a number stands on [`ASSUMED`].
@@ -72,39 +70,40 @@ impl Forecast {
     pub fn of(config: &Config, seen: Option<ProbeTiming>) -> Forecast {
         let searched = matches!(config.schedule_mode, ScheduleMode::Search(_) | ScheduleMode::System { .. });
         let listed = if searched { &[][..] } else { &config.phases };
-        let added = Schedule::new(config.phases.clone(), config.schedule_mode.clone(), config.seed).added_at_most();
+        let schedule = Schedule::new(config.phases.clone(), config.schedule_mode.clone(), config.seed);
+        let courses = schedule.longest_courses();
         let level = |spec: &PhaseSpec| level(config, spec, seen);
         let mut levels: Vec<Level> = listed.iter().map(level).collect();
         name_rounds(&mut levels);
-        let further = added.iter().map(level).map(|level| Level { basis: level.basis.max(Basis::AtMost), ..level });
-        let mut loads: Vec<f64> = added.iter().map(|spec| spec.load.row().amount()).collect();
-        if searched {
-            // Rounds of a level stand side by side; those that a refinement adds are not known yet, and all like the highest.
-            loads.dedup();
-        }
-        Forecast {
-            levels,
-            further_levels: loads.len(),
-            further: further.collect(),
-            usd_limit: config.max_cost_usd,
-            assumed: listed.iter().chain(&added).any(|spec| is_assumed(config, spec, seen)),
-        }
-    }
-
-    /// The levels that are added at most as one.
-    pub fn added(&self) -> Option<Level> {
-        let count = self.further_levels;
-        let name = match (self.levels.is_empty(), count) {
+        let count = |course: &Vec<PhaseSpec>| {
+            let mut loads: Vec<f64> = course.iter().map(|spec| spec.load.row().amount()).collect();
+            if searched {
+                // Rounds of a level stand side by side; those that a refinement adds are not known yet, and all like the highest.
+                loads.dedup();
+            }
+            loads.len()
+        };
+        let name = match (levels.is_empty(), courses.iter().map(count).max().unwrap_or(0)) {
             (true, 1) => "1 level".to_owned(),
             (true, count) => format!("up to {count} levels"),
             (false, count) => format!("up to {count} more"),
         };
-        (count > 0).then(|| Level::sum(name, &self.further).within(self.usd_limit))
+        let courses_summed = courses.iter().filter(|course| !course.is_empty());
+        let courses_summed =
+            courses_summed.map(|course| Level::sum(name.clone(), &course.iter().map(level).collect::<Vec<Level>>()));
+        let added =
+            courses_summed.reduce(Level::most).map(|level| Level { basis: level.basis.max(Basis::AtMost), ..level });
+        Forecast {
+            assumed: listed.iter().chain(courses.iter().flatten()).any(|spec| is_assumed(config, spec, seen)),
+            levels,
+            added: added.map(|added| added.within(config.max_cost_usd)),
+            usd_limit: config.max_cost_usd,
+        }
     }
 
     /// Totals over all levels; a total is present only if every level has the number.
     pub fn total(&self) -> Level {
-        Level::sum("all".to_owned(), self.levels.iter().chain(&self.further)).within(self.usd_limit)
+        Level::sum("all".to_owned(), self.levels.iter().chain(&self.added)).within(self.usd_limit)
     }
 
     /// The runs against several targets as one.
@@ -119,6 +118,20 @@ impl Level {
     /// The same with no more dollars than are allowed.
     fn within(self, usd_limit: Option<f64>) -> Level {
         Level { usd: self.usd.map(|usd| usd_limit.map_or(usd, |limit| usd.min(limit))), ..self }
+    }
+
+    /// The most of each number; it is there if both have it.
+    fn most(self, other: Level) -> Level {
+        let most = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a.max(b));
+        Level {
+            name: self.name,
+            basis: self.basis.max(other.basis),
+            requests: most(self.requests, other.requests),
+            input_tokens: most(self.input_tokens, other.input_tokens),
+            output_tokens: most(self.output_tokens, other.output_tokens),
+            usd: most(self.usd, other.usd),
+            seconds: most(self.seconds, other.seconds),
+        }
     }
 
     /// Several as one; a number is there if every one has it.
@@ -317,7 +330,7 @@ mod tests {
             let forecast = Forecast::of(&closed(mode), None);
             let total = forecast.total();
             assert_eq!(total.basis, Basis::AtMost);
-            (forecast.added().map(|added| added.name).unwrap_or_default(), total.requests)
+            (forecast.added.map(|added| added.name).unwrap_or_default(), total.requests)
         };
         assert_eq!(total(ScheduleMode::Refine { max_levels: 3 }), ("up to 3 more".to_owned(), Some(84.0)));
         // 1 to 64 and 128: each as many as asked for, or three for each slot, and one for each to warm up.
@@ -332,6 +345,18 @@ mod tests {
         // 1, 2, 4, 8, and 6 and 7 between the last two; each in two or three rounds.
         assert_eq!(name, "up to 6 levels");
         assert!(many.is_some_and(|many| (1200.0..1400.0).contains(&many)), "{many:?}");
+    }
+
+    #[test]
+    fn a_search_for_a_rate_takes_two_hours_at_most_where_nothing_else_is_asked() {
+        let rate = RequestsPerSecond::new(1.0).expect("a rate");
+        let load = Load::Open { rate, arrivals: Arrivals::Poisson, in_flight_limit: 256 };
+        let search = Search { axis: Axis::Rate, share: 0.95, max_load: 100.0, max_requests: 2_000 };
+        let config = Config { schedule_mode: ScheduleMode::Search(search), ..config(load, Extent::Requests(20), 0) };
+        let total = Forecast::of(&config, None).total();
+        assert_eq!(total.basis, Basis::AtMost);
+        assert!(total.seconds.is_some_and(|seconds| (3_000.0..7_200.0).contains(&seconds)), "{total:?}");
+        assert!(total.requests.is_some_and(|requests| (10_000.0..30_000.0).contains(&requests)), "{total:?}");
     }
 
     #[test]

@@ -3,13 +3,13 @@
 //! Invariant: closed and open loads are never mixed in one curve.
 
 use tokrate_core::Rng;
-use tokrate_meter::PhaseResult;
-use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
+use tokrate_record::PhaseResult;
+use tokrate_record::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
 
 /// The degradation curve over the levels so far; `None` for a single one or for mixed loads.
 pub fn curve_of(phases: &[PhaseResult], seed: u64) -> Option<CurveResult> {
-    let closed = phases.iter().filter(|phase| matches!(phase.load, tokrate_meter::Load::Closed { .. })).count();
-    let open = phases.iter().filter(|phase| matches!(phase.load, tokrate_meter::Load::Open { .. })).count();
+    let closed = phases.iter().filter(|phase| matches!(phase.load, tokrate_record::Load::Closed { .. })).count();
+    let open = phases.iter().filter(|phase| matches!(phase.load, tokrate_record::Load::Open { .. })).count();
     if phases.len() < 2 || closed.max(open) != phases.len() {
         return None;
     }

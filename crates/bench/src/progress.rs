@@ -4,8 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use tokrate_core::Span;
+use tokrate_core::{Span, Tick};
 use tokrate_tokens::{Encoding, count};
 
 /// Live counters of the phase that runs. All relaxed: a display needs no exact instant.
@@ -18,7 +17,7 @@ pub struct Progress {
     /// Sampled answers, for the bytes per token.
     texts: Mutex<Texts>,
     /// End of the latest backoff wait.
-    held_until: Mutex<Option<Instant>>,
+    held_until: Mutex<Option<Tick>>,
 }
 
 /// Answers sampled to estimate the bytes per token; enough for a display.
@@ -46,7 +45,7 @@ pub struct Snapshot {
     /// Bytes of output text received.
     pub text_bytes: u64,
     /// Remaining backoff time requested by the provider.
-    pub held: Option<Duration>,
+    pub held: Option<Span>,
 }
 
 impl Snapshot {
@@ -57,13 +56,18 @@ impl Snapshot {
 }
 
 impl Progress {
-    /// The counters now.
-    pub fn snapshot(&self) -> Snapshot {
+    /// The counters; `now` by the clock of the run.
+    pub fn snapshot(&self, now: Tick) -> Snapshot {
         // Ends are read before starts, so that `in_flight` never goes below zero.
         let (answered, failed) = (self.answered.load(Relaxed), self.failed.load(Relaxed));
-        let held = self.held_until().and_then(|until| until.checked_duration_since(Instant::now()));
+        let held = self.held_until().filter(|until| *until > now).map(|until| until - now);
         let (started, text_bytes) = (self.started.load(Relaxed), self.text_bytes.load(Relaxed));
         Snapshot { started, answered, failed, text_bytes, held }
+    }
+
+    /// Requests that have not ended.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.snapshot(Tick::MAX).in_flight()
     }
 
     /// Sets everything to zero, at the start of a phase.
@@ -74,9 +78,8 @@ impl Progress {
         *self.held_until() = None;
     }
 
-    /// Records a backoff wait requested by the provider.
-    pub(crate) fn hold(&self, wait: Span) {
-        let until = Instant::now() + wait.as_duration();
+    /// Records until when the provider asked to wait.
+    pub(crate) fn hold(&self, until: Tick) {
         let mut held = self.held_until();
         *held = held.max(Some(until));
     }
@@ -104,7 +107,7 @@ impl Progress {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn held_until(&self) -> MutexGuard<'_, Option<Instant>> {
+    fn held_until(&self) -> MutexGuard<'_, Option<Tick>> {
         self.held_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -140,11 +143,13 @@ mod tests {
     #[test]
     fn the_longest_wait_is_shown_until_the_next_level() {
         let progress = Progress::default();
-        assert_eq!(progress.snapshot().held, None);
-        progress.hold(Span::from_secs(3600));
-        progress.hold(Span::from_secs(1));
-        assert!(progress.snapshot().held.is_some_and(|held| held > Duration::from_secs(3000)));
+        let now = Tick::ZERO + Span::from_secs(7);
+        assert_eq!(progress.snapshot(now).held, None);
+        progress.hold(now + Span::from_secs(3600));
+        progress.hold(now + Span::from_secs(1));
+        assert_eq!(progress.snapshot(now).held, Some(Span::from_secs(3600)));
+        assert_eq!(progress.snapshot(now + Span::from_secs(3600)).held, None, "it is over");
         progress.reset();
-        assert_eq!(progress.snapshot().held, None);
+        assert_eq!(progress.snapshot(now).held, None);
     }
 }

@@ -15,8 +15,9 @@ use crate::progress::Progress;
 use crate::{BenchError, Stop};
 use std::sync::{Arc, Mutex};
 use target::TargetRun;
-use tokrate_meter::{Record, RequestNumbers};
+use tokrate_meter::RequestNumbers;
 use tokrate_net::Clock;
+use tokrate_record::Record;
 
 /// Which phase of a run is meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

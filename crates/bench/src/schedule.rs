@@ -9,8 +9,8 @@ pub use search::{Axis, Search};
 
 use crate::plan::{Extent, Load, PhaseSpec};
 use tokrate_core::{RequestsPerSecond, Rng};
-use tokrate_meter::curve::{Capacity, CurveResult, FigureStatus, LoadFigure, LoadLevel};
-use tokrate_meter::{PhaseResult, SearchResult};
+use tokrate_record::curve::{Capacity, CurveResult, FigureStatus, LoadFigure, LoadLevel};
+use tokrate_record::{PhaseResult, SearchResult};
 
 /// Levels that the protocol of a system load test runs through first.
 const SYSTEM_LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -93,23 +93,26 @@ impl Schedule {
         listed.max(results.len() + usize::from(self.next(results).is_some()))
     }
 
-    /// The phases that come after the listed ones at most, those of a search and of a system load test included.
-    pub fn added_at_most(&self) -> Vec<PhaseSpec> {
+    /// The phases that come after the listed ones at most, those of a search and of a system load test included: each course that
+    /// the run can take at its longest; none if nothing is added.
+    pub fn longest_courses(&self) -> Vec<Vec<PhaseSpec>> {
         let Some(template) = self.listed.first() else { return Vec::new() };
         match &self.mode {
             ScheduleMode::Listed => Vec::new(),
             ScheduleMode::Refine { max_levels } => {
-                let loads = self.listed.iter().map(|spec| spec.load.row().amount());
-                let highest = loads.max_by(f64::total_cmp).and_then(|level| at_level(template, level));
-                highest.map_or_else(Vec::new, |spec| vec![spec; *max_levels as usize])
+                // More levels at the highest load ask for the most; the same rates lower down take the most time.
+                let loads = || self.listed.iter().map(|spec| spec.load.row().amount());
+                let ends = [loads().max_by(f64::total_cmp), loads().min_by(f64::total_cmp)];
+                let specs = ends.into_iter().filter_map(|level| at_level(template, level?));
+                specs.map(|spec| vec![spec; *max_levels as usize]).collect()
             }
             ScheduleMode::System { max_concurrency } => {
                 let last = SYSTEM_LEVELS[SYSTEM_LEVELS.len() - 1];
                 let further = (last + SYSTEM_STEP..=*max_concurrency).step_by(SYSTEM_STEP as usize);
                 let levels = SYSTEM_LEVELS.into_iter().filter(|level| level <= max_concurrency).chain(further);
-                levels.filter_map(|level| at_level(template, f64::from(level))).collect()
+                vec![levels.filter_map(|level| at_level(template, f64::from(level))).collect()]
             }
-            ScheduleMode::Search(search) => search.phases_at_most(template),
+            ScheduleMode::Search(search) => search.longest_courses(template),
         }
     }
 

@@ -3,7 +3,6 @@
 //! Invariant: nothing is requested during a phase, and requests are GET only.
 
 use crate::config::ServerMetrics;
-use http::HeaderMap;
 use std::time::Duration;
 use tokrate_core::Span;
 use tokrate_meter::RequestNumbers;
@@ -19,7 +18,6 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 pub(crate) struct Scraper {
     metrics: ServerMetrics,
     client: ClientConfig,
-    headers: HeaderMap,
     model: String,
     /// Whether answers are streamed; the first token of one that is not comes with the last.
     streaming: bool,
@@ -31,9 +29,8 @@ pub(crate) struct Scraper {
 impl Scraper {
     /// For the server's page, as the endpoint is reached.
     pub fn new(metrics: ServerMetrics, client: &ClientConfig, model: &str, streaming: bool, clock: Clock) -> Scraper {
-        let headers = metrics.headers.iter().cloned().collect();
         let client = ClientConfig { unix_socket: metrics.unix_socket.clone(), ..client.clone() };
-        Scraper { metrics, client, headers, model: model.to_owned(), streaming, clock, note: None }
+        Scraper { metrics, client, model: model.to_owned(), streaming, clock, note: None }
     }
 
     /// The page as it is now; `None` if it could not be read, with a note.
@@ -74,8 +71,8 @@ impl Scraper {
     }
 
     fn read(&self) -> Result<Exposition, String> {
-        let ServerMetrics { target, path, .. } = &self.metrics;
-        let answer = Client::get_blocking(target, path, self.headers.clone(), &self.client, LIMITS, self.clock)
+        let ServerMetrics { target, path, headers, .. } = &self.metrics;
+        let answer = Client::get_blocking(target, path, headers.clone(), &self.client, LIMITS, self.clock)
             .map_err(|failure| format!("{} ({})", self.url(), failure.detail))?;
         if !answer.head.status.is_success() {
             return Err(format!("{} answers {}", self.url(), answer.head.status));

@@ -5,6 +5,7 @@
 use std::time::Duration;
 use tokio::sync::watch;
 use tokrate_core::Span;
+use tokrate_net::Clock;
 
 /// Polling interval of a blocking wait; short enough for a user's interrupt.
 const STEP: Duration = Duration::from_millis(50);
@@ -33,11 +34,11 @@ impl Stop {
     }
 
     /// Returns when the run is to end or the time is over.
-    pub fn wait_blocking(&self, time: Span) {
-        let until = std::time::Instant::now() + time.as_duration();
+    pub fn wait_blocking(&self, time: Span, clock: Clock) {
+        let until = clock.now() + time;
         // Polled, so that an interrupt is noticed.
-        while !self.is_set() && std::time::Instant::now() < until {
-            std::thread::sleep(STEP.min(until.saturating_duration_since(std::time::Instant::now())));
+        while !self.is_set() && clock.now() < until {
+            std::thread::sleep(STEP.min((until - clock.now()).as_duration()));
         }
     }
 

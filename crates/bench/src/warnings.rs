@@ -4,8 +4,10 @@
 
 use crate::config::Target;
 use crate::prompts::PromptSource;
+use crate::report::shows;
 use tokrate_charts::format;
-use tokrate_meter::{PhaseResult, Suspicion};
+use tokrate_meter::FigureValidity;
+use tokrate_record::{PhaseResult, Suspicion};
 
 /// A sentence about one level.
 struct LevelSentence {
@@ -34,7 +36,7 @@ fn merge_repeated(all: Vec<LevelSentence>) -> Vec<String> {
     sentences.collect()
 }
 
-/// Invalid results: phases with contradictory figures, and figures distorted by the client's own error.
+/// Invalid results: phases with contradictory figures, and figures of the table by load that the client's own error distorts.
 pub(crate) fn invalid_results(phases: &[PhaseResult]) -> Vec<String> {
     let mut found = Vec::new();
     for phase in phases {
@@ -45,15 +47,29 @@ pub(crate) fn invalid_results(phases: &[PhaseResult]) -> Vec<String> {
             ));
         }
     }
-    let limited: Vec<(&str, &str)> = phases
-        .iter()
-        .filter_map(|phase| Some((phase.name.as_str(), phase.client_error.as_ref()?.reason.as_deref()?)))
-        .collect();
-    if !limited.is_empty() {
-        let each: Vec<String> = limited.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
-        found.push(format!("not valid by the client's own error: {}; the other figures stand", each.join("; ")));
+    let shown = invalid_figures(phases, shows);
+    if !shown.is_empty() {
+        found.push(format!("not valid by the client's own error: {shown}; the other figures stand"));
     }
     found
+}
+
+/// That figures are not valid which only the detailed tables show.
+pub(crate) fn invalid_details(phases: &[PhaseResult]) -> Option<String> {
+    let details = invalid_figures(phases, |figure| !shows(figure));
+    (!details.is_empty()).then(|| {
+        format!("in the tables of every number (--wide, report, record) not valid by the client's own error: {details}")
+    })
+}
+
+/// The invalid figures of some kind, level by level, with how far each could be off.
+fn invalid_figures(phases: &[PhaseResult], is_meant: fn(&FigureValidity) -> bool) -> String {
+    let of_phase = |phase: &PhaseResult| {
+        let invalid = phase.client_error.iter().flat_map(|error| error.invalid()).filter(|figure| is_meant(figure));
+        let reasons: Vec<String> = invalid.map(FigureValidity::reason).collect();
+        (!reasons.is_empty()).then(|| format!("{}: {}", phase.name, reasons.join(", ")))
+    };
+    phases.iter().filter_map(of_phase).collect::<Vec<String>>().join("; ")
 }
 
 /// That a proxy stood between, whose time nobody can tell from the server's.
@@ -123,7 +139,7 @@ pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
     found
 }
 
-/// The signs of fooling of all phases, each once.
+/// The findings of the integrity checks of all phases, each once.
 fn suspicions(phases: &[PhaseResult]) -> Vec<Suspicion> {
     Suspicion::pooled(phases.iter().flat_map(|phase| &phase.suspicions))
 }
@@ -192,6 +208,37 @@ fn missing_speeds(phase: &PhaseResult) -> Option<LevelSentence> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokrate_meter::{ClientError, Record};
+
+    #[test]
+    fn only_a_figure_that_the_first_table_shows_is_a_warning() {
+        let figure = |name: &str, unit: &str| FigureValidity {
+            figure: name.to_owned(),
+            unit: unit.to_owned(),
+            value: 6.0,
+            moved: 0.5,
+            allowed: 0.12,
+            valid: false,
+        };
+        let phase = |figures: Vec<FigureValidity>| {
+            let mut record =
+                Record::parse(include_str!("../../tokrate/src/out/testdata/record.json")).expect("a record");
+            let mut phase = record.phases.swap_remove(0);
+            phase.client_error = Some(ClientError { figures, client_limited: true, ..ClientError::default() });
+            vec![phase]
+        };
+        let tail = phase(vec![figure("ITL p99", "ms")]);
+        assert_eq!(invalid_results(&tail), Vec::<String>::new(), "no table of the summary shows it");
+        let note = invalid_details(&tail).expect("the tables of every number show it");
+        assert!(note.ends_with("concurrency 2: ITL p99 of 6.00 ms could be off by 500 µs"), "{note}");
+        let both = phase(vec![figure("TTFT p50", "ms"), figure("ITL p99", "ms")]);
+        let warning = "not valid by the client's own error: concurrency 2: TTFT p50 of 6.00 ms could be off by 500 µs; the other figures stand";
+        assert_eq!(invalid_results(&both), [warning]);
+        assert!(invalid_details(&both).is_some_and(|note| !note.contains("TTFT")));
+        for shown in ["E2E p50", "TPOT p50", "throughput"] {
+            assert!(shows(&figure(shown, "ms")), "{shown}");
+        }
+    }
 
     #[test]
     fn repeated_sentences_are_merged() {

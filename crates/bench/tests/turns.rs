@@ -10,9 +10,10 @@ use tokrate_bench::{
     Calibration, Config, Embedded, Limits, Observer, PhasePosition, Progress, RequestOptions, Stop, Target, run,
 };
 use tokrate_core::Span;
-use tokrate_meter::scorecard::differing_conditions;
-use tokrate_meter::{Record, RequestNumbers, Status};
+use tokrate_judge::scorecard::differing_conditions;
+use tokrate_meter::RequestNumbers;
 use tokrate_net::Clock;
+use tokrate_record::{Record, Status};
 use tokrate_sim::{Faults, Law};
 
 #[derive(Default)]

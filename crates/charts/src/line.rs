@@ -312,7 +312,8 @@ impl LineChart {
                 Direction::Horizontal => {
                     svg.rect((plot.left, to), (plot.right - plot.left, from - to), class);
                     if from - to >= 12.0 {
-                        self.draw_band_name(svg, plot, &band.name, to + (12.0f64).min((from - to + 8.0) / 2.0));
+                        let upper = to + (12.0f64).min((from - to + 8.0) / 2.0);
+                        self.draw_band_name(svg, plot, &band.name, [upper, upper.max(from - 5.0)]);
                     }
                 }
                 Direction::Vertical => {
@@ -326,14 +327,16 @@ impl LineChart {
         }
     }
 
-    /// Draws the name of a horizontal band where no line crosses it: right, left or centre.
-    fn draw_band_name(&self, svg: &mut Svg, plot: &Plot, name: &str, baseline: f64) {
+    /// Draws the name of a horizontal band where no line crosses it: left, right or centre, at the first baseline that is free.
+    fn draw_band_name(&self, svg: &mut Svg, plot: &Plot, name: &str, baselines: [f64; 2]) {
         let name = shorten(name, (plot.right - plot.left) * 0.4, 11.5);
         let extent = width(&name, 11.5);
         let places = [plot.left + 8.0, plot.right - 8.0 - extent, (plot.left + plot.right - extent) / 2.0];
-        let free =
-            places.into_iter().find(|x| !self.lines_cross(plot, (*x, *x + extent), (baseline - 11.0, baseline + 3.0)));
-        svg.text((free.unwrap_or(places[1]), baseline), Anchor::Start, "note halo", &name);
+        let is_free = |(x, baseline): &(f64, f64)| {
+            !self.lines_cross(plot, (*x, *x + extent), (*baseline - 11.0, *baseline + 3.0))
+        };
+        let free = baselines.into_iter().flat_map(|baseline| places.map(|x| (x, baseline))).find(is_free);
+        svg.text(free.unwrap_or((places[1], baselines[0])), Anchor::Start, "note halo", &name);
     }
 
     fn lines_cross(&self, plot: &Plot, (left, right): (f64, f64), (top, bottom): (f64, f64)) -> bool {

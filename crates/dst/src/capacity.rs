@@ -9,8 +9,8 @@ use tokrate_bench::curve_of;
 use tokrate_bench::plan::{Backoff, Extent, Load, PhaseSpec};
 use tokrate_bench::schedule::{Schedule, ScheduleMode};
 use tokrate_core::{Rng, Span};
-use tokrate_meter::PhaseResult;
-use tokrate_meter::curve::{CurveResult, FigureStatus, LoadFigure, LoadLevel};
+use tokrate_record::PhaseResult;
+use tokrate_record::curve::{CurveResult, FigureStatus, LoadFigure, LoadLevel};
 use tokrate_sim::{Background, Law, Limits as RateLimits};
 
 /// Load levels that may be added where the capacity is uncertain.

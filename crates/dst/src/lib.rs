@@ -10,8 +10,8 @@
 pub mod capacity;
 pub mod checkers;
 pub mod fleet;
-pub mod fooling;
 pub mod gateway;
+pub mod integrity;
 pub mod link;
 pub mod scenarios;
 pub mod seeds;

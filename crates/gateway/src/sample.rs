@@ -10,8 +10,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokrate_core::{FailureKind, Rng, Span, Tick};
-use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 use tokrate_net::{Clock, Target};
+use tokrate_record::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 use tokrate_route::{LaneId, LoserPolicy, Outcome};
 use tokrate_wire::Dialect;
 

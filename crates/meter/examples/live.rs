@@ -4,6 +4,7 @@
 //! that keeps the text.
 
 #![allow(clippy::print_stdout, reason = "examples print what they measure")]
+#![allow(clippy::disallowed_methods, reason = "measures real time")]
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -3,13 +3,13 @@
 //!
 //! Invariant: every figure is judged by the same rule, with a reason; an error that was not measured invalidates nothing.
 
-use crate::run::ClientBias;
+use crate::client_bias::ClientBias;
 use serde::{Deserialize, Serialize};
 use tokrate_core::{Span, format};
 
 /// How the client's error was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClientErrorSource {
     /// The engine that was measured logs every write itself: the error of these very requests.
@@ -25,7 +25,7 @@ pub enum ClientErrorSource {
 
 /// What the client adds to what it measures, at one concurrency and event rate. `None` is "not measured", not 0.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClientError {
     /// How it was found.
     pub source: ClientErrorSource,
@@ -63,7 +63,7 @@ pub struct ClientError {
 
 /// A figure of a phase and the client's bias on it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FigureValidity {
     /// Name, such as `TTFT p50`.
     pub figure: String,
@@ -92,8 +92,13 @@ impl ClientError {
         self
     }
 
+    /// The figures that are not valid.
+    pub fn invalid(&self) -> impl Iterator<Item = &FigureValidity> {
+        self.figures.iter().filter(|figure| !figure.valid)
+    }
+
     /// Stores the judged figures, and the reason if any is invalid.
-    pub(crate) fn judge(&mut self, figures: Vec<FigureValidity>) {
+    pub fn judge(&mut self, figures: Vec<FigureValidity>) {
         let reasons: Vec<String> = figures.iter().filter(|figure| !figure.valid).map(FigureValidity::reason).collect();
         self.reason = (!reasons.is_empty()).then(|| reasons.join(", "));
         self.client_limited = self.reason.is_some();
@@ -103,12 +108,12 @@ impl ClientError {
 
 impl FigureValidity {
     /// A time in milliseconds with half of its interval (0 if it has none), and the client's bias.
-    pub(crate) fn time(figure: &str, value: f64, half_interval: f64, moved: f64) -> FigureValidity {
+    pub fn time(figure: &str, value: f64, half_interval: f64, moved: f64) -> FigureValidity {
         FigureValidity::new(figure, "ms", [value, half_interval, moved])
     }
 
     /// The same of tokens per second.
-    pub(crate) fn speed(figure: &str, value: f64, half_interval: f64, moved: f64) -> FigureValidity {
+    pub fn speed(figure: &str, value: f64, half_interval: f64, moved: f64) -> FigureValidity {
         FigureValidity::new(figure, "tok/s", [value, half_interval, moved])
     }
 
@@ -124,7 +129,8 @@ impl FigureValidity {
         }
     }
 
-    fn reason(&self) -> String {
+    /// What it is and by how much it could be off.
+    pub fn reason(&self) -> String {
         let with_unit = |value: f64| match self.unit.as_str() {
             "ms" => Span::from_nanos((value * 1e6) as u64).to_string(),
             unit => format!("{} {unit}", format::number(value)),
@@ -145,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_is_disowned_when_it_could_be_off_by_more_than_two_percent() {
+    fn a_figure_is_not_valid_when_it_could_be_off_by_more_than_two_percent() {
         assert_eq!(reason_of(0.0, 2.0), None);
         assert_eq!(reason_of(0.0, 2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
         assert_eq!(reason_of(0.0, -2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));

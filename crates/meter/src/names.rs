@@ -6,8 +6,10 @@ use serde::{Deserialize, Deserializer, Serializer, de};
 use tokrate_core::{FailureKind, FinishReason};
 
 /// A type whose values have names.
-pub(crate) trait Named: Copy + 'static {
+pub trait Named: Copy + 'static {
+    /// Every value.
     const ALL: &'static [Self];
+    /// Its name.
     fn name(self) -> &'static str;
 }
 
@@ -46,30 +48,40 @@ fn listed(names: &[&str]) -> String {
 }
 
 /// For `#[serde(with)]` on a value that has a name.
-pub(crate) mod one {
+pub mod one {
     use super::*;
 
-    pub(crate) fn serialize<T: Named, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Writes the name.
+    pub fn serialize<T: Named, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(value.name())
     }
 
-    pub(crate) fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// The known names, for one that is unknown.
+    pub fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         find(&String::deserialize(deserializer)?)
     }
 }
 
 /// For `#[serde(with)]` on a value that may be missing.
-pub(crate) mod maybe {
+pub mod maybe {
     use super::*;
 
-    pub(crate) fn serialize<T: Named, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Writes the name.
+    pub fn serialize<T: Named, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
         match value {
             Some(value) => serializer.serialize_str(value.name()),
             None => serializer.serialize_none(),
         }
     }
 
-    pub(crate) fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// The known names, for one that is unknown.
+    pub fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
         match Option::<String>::deserialize(deserializer)? {
             Some(name) => find(&name).map(Some),
             None => Ok(None),

@@ -21,6 +21,9 @@ use tokrate_core::{
     Channel, EventBatch, FailureKind, FinishReason, Oddity, ServerTimings, Span, StreamEvent, Tick, Usage, What,
 };
 
+/// Longest text of a row (bytes): names of models and lanes have fewer than a hundred, and provider texts are untrusted.
+pub const MAX_TEXT_BYTES: usize = 256;
+
 /// Transport timing of a request, as reported by `net`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Timing {

@@ -5,7 +5,8 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 use tokrate_core::{Tick, one_line};
-use tokrate_meter::{Ending, Failure, MAX_TEXT_BYTES, Timing};
+use tokrate_meter::MAX_TEXT_BYTES;
+use tokrate_meter::{Ending, Failure, Timing};
 use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor};
 use tokrate_wire::{Refusal, refusal};
 

@@ -2,6 +2,7 @@
 //! --example decision_speed`.
 
 #![allow(clippy::print_stdout)]
+#![allow(clippy::disallowed_methods, reason = "measures real time")]
 
 use std::hint::black_box;
 use std::time::Instant;

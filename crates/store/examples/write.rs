@@ -4,11 +4,12 @@
 //! time of a call as the caller sees it, rows lost, what a row takes on the disk, and how long reading it takes.
 
 #![allow(clippy::print_stdout, reason = "examples print what they measure")]
+#![allow(clippy::disallowed_methods, reason = "measures real time")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tokrate_core::Span;
-use tokrate_meter::Attempt;
+use tokrate_record::Attempt;
 use tokrate_store::{Grouping, Log, LogConfig, Query, Store};
 
 fn row(n: u64) -> Attempt {

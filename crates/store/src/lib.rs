@@ -22,7 +22,7 @@ pub use query::{Order, Query};
 pub use schema::SCHEMA_VERSION;
 pub use sqlite::Sqlite;
 pub use summary::{Grouping, Mixture, Summary};
-pub use tokrate_meter::Attempt;
+pub use tokrate_record::Attempt;
 
 /// Storage of a throughput log.
 pub trait Store: Send {

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::SystemTime;
 use tokrate_core::{Span, Tick};
-use tokrate_meter::Attempt;
+use tokrate_record::Attempt;
 
 /// Settings of a log.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use crate::row::to_i64;
 use rusqlite::types::Value;
 use tokrate_core::FailureKind;
-use tokrate_meter::AttemptEnd;
+use tokrate_record::AttemptEnd;
 
 /// A filter on rows; absent fields match everything.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

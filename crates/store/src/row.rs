@@ -8,7 +8,8 @@ use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Row, Statement};
 use std::path::Path;
 use tokrate_core::{FailureKind, FinishReason};
-use tokrate_meter::{Attempt, AttemptEnd, AttemptRole, CostBasis, GapSketch};
+use tokrate_meter::GapSketch;
+use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis};
 
 /// Every column but `id`, in the order in which rows are written and read.
 pub(crate) const COLUMNS: [&str; 44] = [

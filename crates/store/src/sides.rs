@@ -6,9 +6,9 @@
 use crate::{Query, Sqlite, StoreError};
 use std::collections::BTreeMap;
 use tokrate_core::Conditions;
-use tokrate_meter::compare::{LevelSamples, RunSamples, Samples};
-use tokrate_meter::run::Load;
-use tokrate_meter::{AttemptEnd, Metric};
+use tokrate_record::run::Load;
+use tokrate_record::{AttemptEnd, Metric};
+use tokrate_record::{LevelSamples, RunSamples, Samples};
 
 const COLUMNS: [&str; 11] = [
     "started_unix_ms",
@@ -45,7 +45,7 @@ struct Window {
 }
 
 impl Sqlite {
-    /// The rows of a query, those begun before `split_unix_ms` and the later ones, for [`tokrate_meter::compare::compare`].
+    /// The rows of a query, those begun before `split_unix_ms` and the later ones, for `tokrate_judge::compare`.
     /// TTFT and output speed are of all attempts that have one; failures are counted among those that were answered or
     /// failed. The concurrency of a level is only its index; its name describes its rows.
     ///

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, params_from_iter};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;
-use tokrate_meter::Attempt;
+use tokrate_record::Attempt;
 
 /// Default busy timeout: how long to wait for a lock of another process.
 const LOCK_TIMEOUT: Span = Span::from_secs(5);

@@ -7,7 +7,7 @@ use crate::{Query, Sqlite, StoreError};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::FailureKind;
-use tokrate_meter::{AttemptEnd, CostBasis};
+use tokrate_record::{AttemptEnd, CostBasis};
 use tokrate_stats::{Distribution, Unit};
 
 const HOUR_MS: u64 = 3_600_000;

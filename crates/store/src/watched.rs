@@ -9,7 +9,7 @@ use crate::sqlite::CheckpointState;
 use crate::{Sqlite, Store, StoreError};
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;
-use tokrate_meter::Attempt;
+use tokrate_record::Attempt;
 
 /// Busy timeout of one write; after it the rows are held and the write is retried.
 const LOCK_TIMEOUT: Span = Span::from_millis(100);
@@ -108,6 +108,24 @@ impl WatchedFile {
         done
     }
 
+    /// Counts rows that were just committed, if the file is still the one at the path: it may have been displaced since it was checked
+    /// before they were written.
+    fn confirm(&mut self, count: u64, checkpoint: CheckpointState) -> Result<(), StoreError> {
+        let last_id = self.store.as_ref().map_or(0, Sqlite::last_id);
+        let Some(last_opened) = &mut self.last_opened else { return Ok(()) };
+        let now = Files::at(&self.path);
+        let is_complete = checkpoint == CheckpointState::Complete && now.database == last_opened.files.database;
+        if now != last_opened.files && !is_complete {
+            // Rows in a file that is no longer at the path do not count as written.
+            return self.release(&now);
+        }
+        // If only the `-wal` was replaced and all rows are in the database, they are written; the next check reports it.
+        last_opened.rows += count;
+        last_opened.last_id = last_id;
+        last_opened.wal_rows = if checkpoint == CheckpointState::Complete { 0 } else { last_opened.wal_rows + count };
+        Ok(())
+    }
+
     /// Closes a file that is no longer the one at the path; an error if one was open.
     fn release(&mut self, now: &Files) -> Result<(), StoreError> {
         let Some(last_opened) = &self.last_opened else { return Ok(()) };
@@ -145,20 +163,7 @@ impl OpenedFile {
 impl LogFile for WatchedFile {
     fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
         let checkpoint = self.with_store(|store| store.append(rows).map(|()| store.checkpoint_state()))?;
-        let last_id = self.store.as_ref().map_or(0, Sqlite::last_id);
-        let Some(last_opened) = &mut self.last_opened else { return Ok(()) };
-        let count = rows.len() as u64;
-        let now = Files::at(&self.path);
-        let is_complete = checkpoint == CheckpointState::Complete && now.database == last_opened.files.database;
-        if now != last_opened.files && !is_complete {
-            // Rows in a file that is no longer at the path do not count as written.
-            return self.release(&now);
-        }
-        // If only the `-wal` was replaced and all rows are in the database, they are written; the next check reports it.
-        last_opened.rows += count;
-        last_opened.last_id = last_id;
-        last_opened.wal_rows = if checkpoint == CheckpointState::Complete { 0 } else { last_opened.wal_rows + count };
-        Ok(())
+        self.confirm(rows.len() as u64, checkpoint)
     }
 
     fn watch(&mut self) -> Result<(), StoreError> {

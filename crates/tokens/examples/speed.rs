@@ -7,6 +7,7 @@
 //! runs that take turns with the other crate's, so that both see the same machine.
 
 #![allow(clippy::print_stdout, reason = "a tool run by hand")]
+#![allow(clippy::disallowed_methods, reason = "measures real time")]
 
 use std::hint::black_box;
 use std::time::Instant;

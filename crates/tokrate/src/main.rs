@@ -8,7 +8,7 @@ mod out;
 use clap::Parser;
 use std::process::ExitCode;
 
-/// Gives back what a crowd needed once it has gone, which the system's does not.
+/// Returns memory to the system after a peak of connections, which the system's allocator does not.
 #[cfg(all(feature = "jemalloc", target_os = "linux", target_env = "gnu"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -37,14 +37,14 @@ fn main() -> ExitCode {
     match outcome {
         Ok(verdict) => verdict.exit_code(),
         Err(error) => {
-            anstream::eprintln!("tokrate: failed to {}", told(&error));
+            anstream::eprintln!("tokrate: failed to {}", error_text(&error));
             commands::Verdict::NotMeasured.exit_code()
         }
     }
 }
 
-/// An error with its causes. Many messages hold their cause already; it is not said twice.
-fn told(error: &anyhow::Error) -> String {
+/// An error with its causes. Many messages contain their cause already; it is not repeated.
+fn error_text(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |text, cause| match cause.to_string() {
         cause if text.is_empty() => cause,
         cause if text.contains(&cause) => text,

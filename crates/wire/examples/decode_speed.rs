@@ -4,6 +4,7 @@
 //! It prints medians over rounds and, from the same run, what merely finding the line ends costs.
 //! Invariant: every case checks that it decoded all of its text.
 #![allow(clippy::print_stdout)]
+#![allow(clippy::disallowed_methods, reason = "measures real time")]
 
 use memchr::memchr_iter;
 use std::hint::black_box;

@@ -3,7 +3,7 @@
 //! It does not hold them against measurements. Invariant: the first byte of the input says which kind of expression it is.
 
 use crate::text;
-use tokrate_meter::{Assertion, Claim, ExpressionError, Meaning, Slo};
+use tokrate_judge::{Assertion, Claim, ExpressionError, Meaning, Slo};
 
 /// Panics if a property does not hold.
 pub fn run(input: &[u8]) {
@@ -33,7 +33,7 @@ pub fn run(input: &[u8]) {
                     assert!(!meaning.implications(stated.high).is_empty());
                 }
             }
-            assert_eq!(claim.missing().count() + claim.conditions.len(), tokrate_meter::Condition::ALL.len());
+            assert_eq!(claim.missing().count() + claim.conditions.len(), tokrate_judge::Condition::ALL.len());
         }
     }
 }

@@ -4,7 +4,7 @@
 //! the same record; everything else is refused without a panic.
 
 use crate::text;
-use tokrate_meter::Record;
+use tokrate_record::Record;
 
 /// Panics if a property does not hold.
 pub fn run(bytes: &[u8]) {

@@ -8,7 +8,7 @@ use super::fleet::{CHARACTERS, INPUT_PRICE, OUTPUT_PRICE};
 use super::ledger::{Entry, Ledger, is_said_by};
 use super::plan::{Key, POOR_USD};
 use std::collections::{BTreeMap, BTreeSet};
-use tokrate_meter::{AttemptEnd, CostBasis};
+use tokrate_record::{AttemptEnd, CostBasis};
 use tokrate_store::Attempt;
 
 /// What adds up, and what does not.

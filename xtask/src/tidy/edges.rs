@@ -18,7 +18,10 @@ const TABLE: &[Row] = &[
     Row { name: "tokens", internal: &[], external: &[] },
     Row { name: "wire", internal: &["core"], external: &["serde", "serde_json", "memchr"] },
     Row { name: "stats", internal: &["core"], external: &["serde", "schemars"] },
-    Row { name: "meter", internal: &["core", "stats", "tokens"], external: &["serde", "serde_json"] },
+    // schemars with the feature `schema` only, here and in record.
+    Row { name: "meter", internal: &["core", "stats", "tokens"], external: &["serde", "serde_json", "schemars"] },
+    Row { name: "record", internal: &["core", "stats", "meter"], external: &["serde", "serde_json", "schemars"] },
+    Row { name: "judge", internal: &["core", "stats", "meter", "record"], external: &["serde", "serde_json"] },
     Row { name: "charts", internal: &["core"], external: &[] },
     // Its build script reads the rows; the crate itself depends on nothing.
     Row { name: "catalog", internal: &[], external: &["serde", "toml"] },
@@ -87,21 +90,33 @@ const TABLE: &[Row] = &[
         external: &["tokio", "bytes", "http", "http-body", "imara-diff", "serde", "serde_json", "thiserror"],
     },
     Row { name: "probe", internal: &["core", "wire", "meter", "net"], external: &["bytes", "http"] },
+    // Its errors are only shown, never branched on: anyhow's chain of causes is all that they need.
+    Row {
+        name: "targets",
+        internal: &["core", "wire", "catalog", "net"],
+        external: &["anyhow", "http", "rustix", "serde_json", "sha2", "tokio", "toml"],
+    },
     Row { name: "route", internal: &["core"], external: &[] },
-    Row { name: "store", internal: &["core", "stats", "meter"], external: &["rusqlite", "serde_json", "thiserror"] },
+    Row {
+        name: "store",
+        internal: &["core", "stats", "meter", "record"],
+        external: &["rusqlite", "serde_json", "thiserror"],
+    },
     Row {
         name: "gateway",
-        internal: &["core", "tokens", "wire", "meter", "route", "net", "probe", "store"],
+        internal: &["core", "tokens", "wire", "meter", "record", "route", "net", "probe", "store"],
         external: &["tokio", "bytes", "http", "http-body", "serde", "serde_json", "sha2", "thiserror", "tracing"],
     },
     Row {
         name: "admin",
-        internal: &["core", "meter", "charts", "route", "net", "store", "gateway"],
+        internal: &["core", "record", "charts", "route", "net", "store", "gateway"],
         external: &["tokio", "base64", "bytes", "http", "http-body", "prometheus-client", "serde_json", "sha2"],
     },
     Row {
         name: "bench",
-        internal: &["core", "tokens", "wire", "stats", "meter", "charts", "sim", "net", "probe", "host"],
+        internal: &[
+            "core", "tokens", "wire", "stats", "meter", "record", "judge", "charts", "sim", "net", "probe", "host",
+        ],
         external: &["tokio", "bytes", "http", "serde", "serde_json", "thiserror"],
     },
     Row {
@@ -112,11 +127,14 @@ const TABLE: &[Row] = &[
             "wire",
             "stats",
             "meter",
+            "record",
+            "judge",
             "charts",
             "catalog",
             "apply",
             "sim",
             "net",
+            "targets",
             "host",
             "apply-host",
             "bench",
@@ -139,7 +157,6 @@ const TABLE: &[Row] = &[
             "rustix",
             "tracing",
             "tracing-subscriber",
-            "sha2",
             // Only with the feature `jemalloc`, which is on unless it is left out.
             "tikv-jemallocator",
             // Only with the feature `nvml`.
@@ -148,7 +165,9 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "dst",
-        internal: &["core", "tokens", "wire", "stats", "meter", "sim", "net", "route", "store", "bench", "gateway"],
+        internal: &[
+            "core", "tokens", "wire", "stats", "meter", "record", "sim", "net", "route", "store", "bench", "gateway",
+        ],
         external: &["http", "tokio"],
     },
     Row {
@@ -158,6 +177,8 @@ const TABLE: &[Row] = &[
             "tokens",
             "wire",
             "meter",
+            "record",
+            "judge",
             "catalog",
             "apply",
             "net",
@@ -182,7 +203,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "lab",
-        internal: &["apply", "core", "meter", "sim", "store"],
+        internal: &["apply", "core", "record", "sim", "store"],
         external: &["xtask", "serde_json", "anyhow", "rustix", "memchr", "nix", "imara-diff"],
     },
     Row { name: "xtask", internal: &[], external: &["serde_json", "anyhow", "toml"] },

@@ -4,7 +4,7 @@ use super::*;
 use std::collections::BTreeSet;
 use tokrate_core::FailureKind;
 use tokrate_gateway::sample::{NOON_UNIX_MS, SampleGateway, failed, lane_config, lost, row};
-use tokrate_meter::Attempt as Row;
+use tokrate_record::Attempt as Row;
 
 /// Stands for what clients and providers choose, and for secrets.
 const FOREIGN: &str = "foreign";

@@ -9,7 +9,7 @@ use tokrate_charts::{escape, format};
 use tokrate_core::FailureKind;
 use tokrate_gateway::telemetry::Snapshot;
 use tokrate_gateway::telemetry::{AttemptTrace, CallTrace};
-use tokrate_meter::{AttemptEnd, AttemptRole, CostBasis};
+use tokrate_record::{AttemptEnd, AttemptRole, CostBasis};
 
 /// Calls that are shown.
 const MAX_CALLS: usize = 20;

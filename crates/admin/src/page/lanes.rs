@@ -6,7 +6,7 @@ use super::{share, usd};
 use std::fmt::Write as _;
 use tokrate_charts::{Axis, Chart, Direction, LineChart, Mark, Point, Series, SeriesStyle, Size, escape, format};
 use tokrate_gateway::telemetry::{LaneState, LaneStatus, Snapshot};
-use tokrate_meter::AttemptEnd;
+use tokrate_record::AttemptEnd;
 use tokrate_route::{Blame, Expectation, LaneSnapshot};
 
 /// Renders the section.

@@ -3,7 +3,7 @@
 use super::*;
 use tokrate_core::FailureKind;
 use tokrate_gateway::sample::{NOON_UNIX_MS, SampleGateway, failed, lane_config, lost, row};
-use tokrate_meter::Attempt as Row;
+use tokrate_record::Attempt as Row;
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&";
 

@@ -18,10 +18,9 @@ use tokrate_bench::plan::PhaseSpec;
 use tokrate_bench::{Observer, PhasePosition, Progress, Stop, ground_truth, run};
 use tokrate_core::{Conditions, Sketch, Span, Tick};
 use tokrate_host::{Host, HostConfig, TruthLog};
-use tokrate_meter::{
-    ClientError, ClientErrorSource, FigureValidity, PhaseInput, PhaseResult, Record, RequestNumbers, Warmup,
-};
+use tokrate_meter::{ClientError, ClientErrorSource, FigureValidity, RequestNumbers};
 use tokrate_net::Clock;
+use tokrate_record::{PhaseInput, PhaseResult, Record, Warmup};
 
 /// Keeps the rows of the only phase.
 #[derive(Default)]

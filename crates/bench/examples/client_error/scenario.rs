@@ -2,6 +2,8 @@
 //!
 //! Invariant: a seed gives the same scenario on every machine; how the machine copes with it differs.
 
+#![allow(clippy::disallowed_methods, reason = "measures real time")]
+
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -109,7 +111,7 @@ impl Scenario {
                 engine_host: None,
                 base: tokrate_net::Target::parse(url)?,
                 model: "sim".to_owned(),
-                headers: Vec::new(),
+                headers: http::HeaderMap::new(),
                 http: self.http,
                 new_connections: false,
                 ca_file: None,

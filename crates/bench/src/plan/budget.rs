@@ -2,7 +2,7 @@
 //!
 //! Invariant: every request reserves its worst case before it starts, so spent + reserved stays within the limit.
 
-use tokrate_meter::{Billed, Price};
+use tokrate_record::{Billed, Price};
 
 /// A limit on what a run may cost, and how much of it is used.
 #[derive(Clone, PartialEq, Debug)]

@@ -147,28 +147,28 @@ impl Load {
     }
 
     /// As a record spells it.
-    pub fn row(&self) -> tokrate_meter::Load {
+    pub fn row(&self) -> tokrate_record::Load {
         match self {
-            Load::Closed { concurrency } => tokrate_meter::Load::Closed { concurrency: *concurrency },
+            Load::Closed { concurrency } => tokrate_record::Load::Closed { concurrency: *concurrency },
             Load::Open { rate, in_flight_limit, .. } => {
-                tokrate_meter::Load::Open { rate: rate.per_second(), cap: Some(*in_flight_limit) }
+                tokrate_record::Load::Open { rate: rate.per_second(), cap: Some(*in_flight_limit) }
             }
-            Load::ClosedRamp { ramp } => tokrate_meter::Load::ClosedRamp {
+            Load::ClosedRamp { ramp } => tokrate_record::Load::ClosedRamp {
                 from: ramp.from as u32,
                 to: ramp.to as u32,
                 seconds: ramp.over.as_secs_f64(),
             },
-            Load::OpenRamp { ramp, in_flight_limit, .. } => tokrate_meter::Load::OpenRamp {
+            Load::OpenRamp { ramp, in_flight_limit, .. } => tokrate_record::Load::OpenRamp {
                 from: ramp.from,
                 to: ramp.to,
                 seconds: ramp.over.as_secs_f64(),
                 cap: Some(*in_flight_limit),
             },
             Load::Trace { in_flight_limit, .. } => {
-                tokrate_meter::Load::Trace { rate: self.rate().unwrap_or(0.0), cap: Some(*in_flight_limit) }
+                tokrate_record::Load::Trace { rate: self.rate().unwrap_or(0.0), cap: Some(*in_flight_limit) }
             }
             Load::Sessions { sessions, turns, .. } => {
-                tokrate_meter::Load::Sessions { sessions: *sessions, turns: *turns }
+                tokrate_record::Load::Sessions { sessions: *sessions, turns: *turns }
             }
         }
     }

@@ -8,8 +8,8 @@ use tokrate_charts::{
     SeriesStyle, TimelineChart, TimelineRow, format,
 };
 use tokrate_core::FailureKind;
-use tokrate_meter::curve::{CurveResult, LoadAxis, LoadFigure, LoadLevel, Measured};
-use tokrate_meter::{PhaseResult, Record};
+use tokrate_record::curve::{CurveResult, LoadAxis, LoadFigure, LoadLevel, Measured};
+use tokrate_record::{PhaseResult, Record};
 
 /// Points of a fitted line.
 const FIT_POINTS: usize = 60;
@@ -104,7 +104,7 @@ fn throughput(curve: &CurveResult) -> LineChart {
     let marks = [mark(&curve.capacity.slows, "slows beyond"), mark(&curve.capacity.waits, "waits beyond")];
     LineChart {
         title: "Throughput of all requests together".to_owned(),
-        description: "Output tokens per second in the steady window, with the model that foretells it best.".to_owned(),
+        description: "Output tokens per second in the steady window, with the model that predicts it best.".to_owned(),
         x: axis(curve),
         y: Axis::linear("Throughput", "tok/s"),
         series,

@@ -5,8 +5,8 @@
 
 use super::tables::MISSING;
 use tokrate_charts::{Column, Table, format};
-use tokrate_meter::run::{ServerTimingSummary, TimingMedian};
-use tokrate_meter::{PhaseResult, Record};
+use tokrate_record::run::{ServerTimingSummary, TimingMedian};
+use tokrate_record::{PhaseResult, Record};
 
 /// Goodput, a row for each level; `None` without objectives.
 pub(super) fn goodput(phases: &[PhaseResult]) -> Option<Table> {
@@ -67,7 +67,7 @@ pub(super) fn assertions(record: &Record) -> Option<Table> {
     })
 }
 
-/// Signs of fooling, level by level; `None` when there are none.
+/// Findings of the integrity checks, level by level; `None` when there are none.
 pub(super) fn suspicions(phases: &[PhaseResult]) -> Option<Table> {
     let rows: Vec<Vec<String>> = phases
         .iter()

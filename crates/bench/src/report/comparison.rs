@@ -10,10 +10,10 @@ use tokrate_charts::{
     Axis, Block, Column, DistributionChart, DistributionKind, Figure, Level, LineChart, Notice, Page, Sample, Section,
     Series, SeriesStyle, Table, format,
 };
-use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
-use tokrate_meter::run::by_load;
-use tokrate_meter::scorecard::differing_conditions;
-use tokrate_meter::{PhaseResult, Record};
+use tokrate_judge::scorecard::differing_conditions;
+use tokrate_record::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
+use tokrate_record::run::by_load;
+use tokrate_record::{PhaseResult, Record};
 
 /// One target of a comparison.
 #[derive(Clone, Copy, Debug)]

@@ -13,15 +13,15 @@ mod tables;
 
 pub use charts::throughput_chart;
 pub use comparison::{Subject, comparison_html};
-pub use loads::loads;
+pub use loads::{loads, shows};
 pub use ranking::ranking;
 pub use samples::Samples;
 pub use sentences::{capacity_sentences, sign_sentences};
 
 use tokrate_charts::{Block, Figure, Level, Notice, Page, Section, format};
-use tokrate_meter::curve::{FigureStatus, LoadAxis, LoadFigure};
-use tokrate_meter::run::{Rounds, by_load};
-use tokrate_meter::{Metric, PhaseResult, Record, Status};
+use tokrate_record::curve::{FigureStatus, LoadAxis, LoadFigure};
+use tokrate_record::run::{Rounds, by_load};
+use tokrate_record::{Metric, PhaseResult, Record, Status};
 
 const NOT_MEASURED: &str = "not measured";
 
@@ -71,11 +71,15 @@ fn notices(record: &Record) -> Vec<Notice> {
 
 /// The notice of a result without warnings; not a positive one where the client's own error was not measured.
 fn no_warnings(record: &Record) -> Notice {
-    let is_known = |phase: &PhaseResult| phase.client_error.as_ref().is_some_and(|error| error.moved.is_some());
     let complete = "All phases are complete, the numbers agree with each other";
-    match record.phases.iter().all(is_known) {
-        true => Notice { level: Level::Good, text: format!("{complete}, and the client was fast enough.") },
-        false => {
+    let of = |of: fn(&PhaseResult) -> bool| record.phases.iter().all(of);
+    match (of(PhaseResult::is_client_error_known), of(PhaseResult::is_valid)) {
+        (true, true) => Notice { level: Level::Good, text: format!("{complete}, and the client was fast enough.") },
+        (true, false) => {
+            let text = format!("{complete}, and the client was fast enough for every figure of the table by load.");
+            Notice { level: Level::Info, text }
+        }
+        (false, _) => {
             let text = format!("{complete}; what the client itself adds was not measured in every phase.");
             Notice { level: Level::Info, text }
         }

@@ -3,8 +3,8 @@
 //! Invariant: a target without a value has a bar that says so.
 
 use tokrate_charts::{Axis, Bar, BarChart, Block, LineChart, Point, Series, SeriesStyle};
-use tokrate_meter::curve::Measured;
-use tokrate_meter::scorecard::{RankedMedian, ScoreRow, Scorecard};
+use tokrate_judge::scorecard::{RankedMedian, ScoreRow, Scorecard};
+use tokrate_record::curve::Measured;
 
 /// The cost of one is too small a number to read.
 const ANSWERS: f64 = 1_000.0;
@@ -15,7 +15,7 @@ pub fn ranking(card: &Scorecard) -> Vec<Block> {
     let bars = |title: String, axis, of: fn(&ScoreRow) -> &RankedMedian, more_is_better| {
         Block::chart(&BarChart {
             title,
-            description: "The best first. Bars whose intervals overlap may well stand the other way round: the places below say so."
+            description: "The best first. Bars whose intervals overlap may well stand the other way round: the ranks below say so."
                 .to_owned(),
             axis,
             bars: ranked(card, of, more_is_better),

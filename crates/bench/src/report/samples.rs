@@ -2,8 +2,9 @@
 //!
 //! Invariant: thinning is even and deterministic, and the number of failed requests is kept.
 
-use tokrate_meter::run::Load;
-use tokrate_meter::{PhaseResult, RequestNumbers};
+use tokrate_meter::RequestNumbers;
+use tokrate_record::PhaseResult;
+use tokrate_record::run::Load;
 
 /// Most values kept per phase, of a distribution and of a timeline; bounds the size of the page.
 const MAX_VALUES: usize = 2_000;

@@ -1,7 +1,7 @@
 //! Sentences of a report: capacity, saturation, sample sizes.
 
 use tokrate_charts::format;
-use tokrate_meter::curve::{
+use tokrate_record::curve::{
     CurveResult, FigureStatus, LoadAxis, LoadFigure, NEARLY_ALL_SHARE, SaturationSign, SignKind,
 };
 use tokrate_stats::QuantileStatus;

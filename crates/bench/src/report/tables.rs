@@ -3,9 +3,10 @@
 //! Invariant: a missing value is shown as missing, never as 0.
 
 use tokrate_charts::{Column, Table, format};
-use tokrate_meter::curve::{CurveResult, ModelFit};
-use tokrate_meter::run::SpeedQuantile;
-use tokrate_meter::{ClientErrorSource, EngineHost, Metric, PhaseResult, Record};
+use tokrate_meter::ClientErrorSource;
+use tokrate_record::curve::{CurveResult, ModelFit};
+use tokrate_record::run::SpeedQuantile;
+use tokrate_record::{EngineHost, Metric, PhaseResult, Record};
 use tokrate_stats::{Level, Quantile, QuantileStatus};
 
 pub(super) const MISSING: &str = "–";
@@ -97,7 +98,7 @@ pub(super) fn degradation(curve: &CurveResult) -> Table {
     }
 }
 
-/// How well a model of throughput foretells levels that it was not fitted to.
+/// How well a model of throughput predicts levels that it was not fitted to.
 fn model_note(fit: &ModelFit) -> String {
     let error = match fit.held_out_error {
         Some(error) => format!("off by {} at levels left out of its fit", format::percent(error)),
@@ -320,6 +321,6 @@ fn few(status: QuantileStatus, descriptive: Option<f64>) -> String {
     }
 }
 
-fn throughput(phase: &PhaseResult, of: impl Fn(&tokrate_meter::run::Throughput) -> f64) -> String {
+fn throughput(phase: &PhaseResult, of: impl Fn(&tokrate_record::run::Throughput) -> f64) -> String {
     phase.throughput.as_ref().map_or_else(|| MISSING.to_owned(), |seen| format::number(of(seen)))
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use tokrate_core::Conditions;
-use tokrate_meter::{ConditionsRow, Tool};
+use tokrate_record::{ConditionsRow, Tool};
 
 fn record() -> Record {
     let conditions =

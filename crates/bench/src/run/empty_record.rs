@@ -2,8 +2,8 @@
 
 use crate::config::Config;
 use crate::endpoint::{Endpoint, conditions};
-use tokrate_meter::{ConditionsRow, Record, Status, Tool};
 use tokrate_net::Clock;
+use tokrate_record::{ConditionsRow, Record, Status, Tool};
 
 /// The record of a target before its first phase.
 pub(super) fn empty_record(config: &Config, clock: Clock, endpoint: &Endpoint) -> Record {

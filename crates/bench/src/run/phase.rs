@@ -11,7 +11,9 @@ use crate::scrape::Scraper;
 use crate::{BenchError, ground_truth, history};
 use std::sync::Arc;
 use tokrate_core::{Conditions, Span};
-use tokrate_meter::{ClientError, ClientErrorSource, Goodput, PhaseInput, PhaseResult, RequestNumbers, Warmup};
+use tokrate_judge::goodput;
+use tokrate_meter::{ClientError, ClientErrorSource, RequestNumbers};
+use tokrate_record::{PhaseInput, PhaseResult, Warmup};
 
 /// Delay from due to sent above which an arrival counts as late; timers are accurate to about 1 ms.
 const LATE_AFTER: Span = Span::from_millis(1);
@@ -109,7 +111,7 @@ impl TargetRun<'_> {
             }),
         };
         let mut result = PhaseResult::of(&input, rows);
-        result.goodput = Goodput::of(&self.config.slos, &result, rows);
+        result.goodput = goodput(&self.config.slos, &result, rows);
         result
     }
 }

@@ -3,7 +3,8 @@
 use super::target::TargetRun;
 use crate::levels::curve_of;
 use crate::warnings;
-use tokrate_meter::{Billed, RequestNumbers, Spending, Status};
+use tokrate_meter::RequestNumbers;
+use tokrate_record::{Billed, Spending, Status};
 
 impl TargetRun<'_> {
     /// Adds the cost of a phase to the record, if it is known.
@@ -47,6 +48,7 @@ impl TargetRun<'_> {
         record.warnings.extend(warnings::cautions(&record.phases));
         record.warnings.extend(warnings::unchecked(&self.config.target));
         record.notes = warnings::notes(&record.phases);
+        record.notes.extend(warnings::invalid_details(&record.phases));
         record.notes.extend(warnings::proxied(self.endpoint.client.proxy_place(&self.endpoint.base).as_deref()));
         record.search = self.schedule.found(&record.phases);
         record.notes.extend(self.reasons.iter().cloned());

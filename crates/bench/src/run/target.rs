@@ -20,8 +20,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use tokrate_core::Tick;
 use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
-use tokrate_meter::{Record, Status};
 use tokrate_net::{Clock, Route};
+use tokrate_record::{Record, Status};
 
 pub(super) struct TargetRun<'a> {
     pub(super) config: &'a Config,
@@ -137,7 +137,7 @@ impl<'a> TargetRun<'a> {
                     self.probe_timing = seen;
                     return Ok(());
                 }
-                probe::Next::Again(wait) => self.stop.wait_blocking(wait),
+                probe::Next::Again(wait) => self.stop.wait_blocking(wait, self.clock),
                 probe::Next::GiveUp(reason) => {
                     self.abort_reason = Some(reason);
                     self.update_record();

@@ -1,5 +1,6 @@
 //! Search for the highest load at which a given share of requests meets every objective: doubling, then bisection. A level
-//! whose interval includes the share is measured again, up to the request limit.
+//! whose interval includes the share is measured again, up to the request limit. A rate is measured for ten minutes at most, so the
+//! lowest rate that is tried is the one at which the requests that a verdict needs take as long.
 //!
 //! Invariant: all rounds of a level count together.
 
@@ -8,10 +9,12 @@ mod sentence;
 use super::{NextPhase, at_level};
 use crate::plan::{Extent, Load, PhaseSpec};
 use sentence::SearchSentence;
-use tokrate_meter::{Goodput, PhaseResult, SearchLevel, SearchResult, SearchStatus, ShareVerdict, share_interval};
+use tokrate_record::{Goodput, PhaseResult, SearchLevel, SearchResult, SearchStatus, ShareVerdict, share_interval};
 
 /// Smallest factor between two rates.
 const RATE_STEP: f64 = 1.05;
+/// Longest time for the requests of one rate (s): a search takes some ten levels, and two hours are as long as one may take unasked.
+const MAX_LEVEL_SECONDS: f64 = 600.0;
 
 /// What is varied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +40,7 @@ pub struct Search {
 
 /// The next step of a search, and why.
 enum Decision {
-    Run { level: f64, requests: u64, why: String },
+    Run { level: f64, requests: u64, again: bool, why: String },
     Done(SearchStatus),
 }
 
@@ -55,47 +58,83 @@ impl Search {
     pub(super) fn next(&self, template: &PhaseSpec, results: &[PhaseResult]) -> Option<NextPhase> {
         match self.turn(template, &self.levels(results)) {
             Decision::Done(_) => None,
-            Decision::Run { level, requests, why } => {
-                Some(NextPhase { spec: measuring(template, level, requests)?, reason: Some(why) })
+            Decision::Run { level, requests, again, why } => {
+                Some(NextPhase { spec: self.measuring(template, level, requests, again)?, reason: Some(why) })
             }
         }
     }
 
-    /// The phases of the search that sends most: as many levels as it can take, each measured as often as it may be.
-    pub(super) fn phases_at_most(&self, template: &PhaseSpec) -> Vec<PhaseSpec> {
-        let start = start_of(template).min(self.max_load);
+    /// The lowest rate that is tried: the requests that a level needs take as long there as a level may take. 1 in a closed loop.
+    pub fn min_load(&self, template: &PhaseSpec) -> f64 {
+        if self.is_closed() {
+            return 1.0;
+        }
+        let Extent::Requests(asked) = template.extent else { return 0.0 };
+        let seconds = self.first_requests(0.0).max(asked) as f64 / MAX_LEVEL_SECONDS;
+        // Rounded up, so that they fit.
+        (seconds * 1000.0).ceil() / 1000.0
+    }
+
+    /// Every course that a search can take at its longest, as the phases of each: the levels up to the one that misses, those between
+    /// it and the last that met, each measured as often as it may be.
+    pub(super) fn longest_courses(&self, template: &PhaseSpec) -> Vec<Vec<PhaseSpec>> {
+        let start = self.start(template);
         let up = std::iter::successors(Some(start), |level| {
             (*level < self.max_load).then(|| (level * 2.0).min(self.max_load))
         });
-        let mut levels: Vec<f64> = up.collect();
-        if !self.is_closed() {
-            let down =
-                std::iter::successors(Some(start), |level| (*level >= start / 64.0).then(|| rounded(level / 2.0)));
-            let down: Vec<f64> = down.take_while(|level| *level > 0.0).collect();
-            // Fewer arrivals a second take longer, so the way down is the longer of equals.
-            if down.len() >= levels.len() {
-                levels = down.into_iter().rev().collect();
-            }
+        let down = std::iter::successors(Some(start), |level| self.below(template, *level));
+        let (up, down): (Vec<f64>, Vec<f64>) = (up.collect(), down.collect());
+        let ends = |path: &Vec<f64>| (1..=path.len()).map(|end| path[..end].to_vec()).collect::<Vec<Vec<f64>>>();
+        let courses = [&up, &down].into_iter().flat_map(ends).flat_map(|path| {
+            let (met, missed) = match path[..] {
+                [.., a, b] => (a.min(b), a.max(b)),
+                _ => return vec![path],
+            };
+            // The higher half each time asks for the most requests, the lower half takes the most time.
+            let higher = std::iter::successors(self.middle(met, missed), |level| self.middle(*level, missed));
+            let lower = std::iter::successors(self.middle(met, missed), |level| self.middle(met, *level));
+            [higher.collect::<Vec<f64>>(), lower.collect()].map(|between| [&path[..], &between].concat()).to_vec()
+        });
+        courses
+            .map(|levels| levels.into_iter().flat_map(|level| self.rounds_at_most(template, level)).collect())
+            .collect()
+    }
+
+    /// Half a level that missed, or the lowest rate; `None` if there is none below.
+    fn below(&self, template: &PhaseSpec, missed: f64) -> Option<f64> {
+        let lowest = self.min_load(template);
+        (!self.is_closed() && missed > lowest).then(|| rounded(missed / 2.0).max(lowest))
+    }
+
+    /// The load with which the search begins.
+    fn start(&self, template: &PhaseSpec) -> f64 {
+        let start = match template.load {
+            Load::Open { rate, .. } => rate.per_second(),
+            _ => 1.0,
+        };
+        start.max(self.min_load(template)).min(self.max_load)
+    }
+
+    /// Requests after which a level is not measured again.
+    fn max_requests_at(&self, level: f64) -> u64 {
+        match self.axis {
+            Axis::Concurrency => self.max_requests,
+            Axis::Rate => self.max_requests.min((level * MAX_LEVEL_SECONDS) as u64),
         }
-        // What lies between the last two, found by going as high as possible each time.
-        if let [.., met, missed] = levels[..] {
-            let between = std::iter::successors(self.middle(met, missed), |level| self.middle(*level, missed));
-            levels.extend(between.collect::<Vec<f64>>());
-        }
-        levels.into_iter().flat_map(|level| self.rounds_at_most(template, level)).collect()
     }
 
     /// A level measured again and again until no more requests are allowed.
     fn rounds_at_most(&self, template: &PhaseSpec, level: f64) -> Vec<PhaseSpec> {
         let (mut rounds, mut of, mut requests) = (Vec::new(), 0, self.first_requests(level));
-        while let Some(spec) = measuring(template, level, requests) {
+        let max_requests = self.max_requests_at(level);
+        while let Some(spec) = self.measuring(template, level, requests, of > 0) {
             let Extent::Requests(sent) = spec.extent else { return vec![spec] };
             rounds.push(spec);
             of += sent.max(1);
-            if of >= self.max_requests {
+            if of >= max_requests {
                 break;
             }
-            requests = of.min(self.max_requests - of);
+            requests = of.min(max_requests - of);
         }
         rounds
     }
@@ -105,6 +144,16 @@ impl Search {
     fn first_requests(&self, level: f64) -> u64 {
         let least = Goodput::min_requests(self.share).unwrap_or(1);
         (least + least.div_ceil(5)).max(if self.is_closed() { 3 * level as u64 } else { 0 })
+    }
+
+    /// The phase that measures a level with so many requests; the first time with as many as were asked for, if those are more.
+    fn measuring(&self, template: &PhaseSpec, level: f64, requests: u64, again: bool) -> Option<PhaseSpec> {
+        let mut spec = at_level(template, level)?;
+        if let Extent::Requests(n) = &mut spec.extent {
+            // A rate that is measured again gets no more than what is left of its time.
+            *n = if again && !self.is_closed() { requests } else { (*n).max(requests) };
+        }
+        Some(spec)
     }
 
     pub(super) fn found(&self, template: &PhaseSpec, results: &[PhaseResult]) -> SearchResult {
@@ -120,16 +169,17 @@ impl Search {
     }
 
     fn turn(&self, template: &PhaseSpec, levels: &[SearchLevel]) -> Decision {
-        let run = |level: f64, why: String| Decision::Run { level, requests: self.first_requests(level), why };
-        let start = start_of(template);
+        let run =
+            |level: f64, why: String| Decision::Run { level, requests: self.first_requests(level), again: false, why };
         if let Some(open) = levels.iter().find(|level| level.verdict == ShareVerdict::Undecided) {
             if lacks_metric(open) {
                 return Decision::Done(SearchStatus::LacksMetric);
             }
-            if open.of >= self.max_requests || open.of == 0 {
+            let max_requests = self.max_requests_at(open.load);
+            if open.of >= max_requests || open.of == 0 {
                 return Decision::Done(SearchStatus::NeedsMoreRequests);
             }
-            let requests = open.of.min(self.max_requests - open.of).max(1);
+            let requests = open.of.min(max_requests - open.of).max(1);
             let why = format!(
                 "{} {} was measured again: {} of {} requests kept the objectives, too few to tell whether {} do",
                 self.axis.name(),
@@ -138,17 +188,14 @@ impl Search {
                 open.of,
                 self.share
             );
-            return Decision::Run { level: open.load, requests, why };
+            return Decision::Run { level: open.load, requests, again: true, why };
         }
         match bounds(levels) {
-            (None, None) => run(start.min(self.max_load), "the search begins at the lowest load".to_owned()),
-            (None, Some(missed)) if self.is_closed() || missed < start / 64.0 => {
-                debug_assert!(missed > 0.0);
-                Decision::Done(SearchStatus::NoneMet)
-            }
-            (None, Some(missed)) => {
-                run(rounded(missed / 2.0), format!("{missed} req/s missed the objectives, so half as much was tried"))
-            }
+            (None, None) => run(self.start(template), "the search begins at the lowest load".to_owned()),
+            (None, Some(missed)) => match self.below(template, missed) {
+                None => Decision::Done(SearchStatus::NoneMet),
+                Some(level) => run(level, format!("{missed} req/s missed the objectives, so a lower rate was tried")),
+            },
             (Some(met), None) if met >= self.max_load => Decision::Done(SearchStatus::AllMet),
             (Some(met), None) => {
                 let level = (met * 2.0).min(self.max_load);
@@ -199,23 +246,6 @@ impl Search {
         levels.sort_by(|a, b| a.load.total_cmp(&b.load));
         levels
     }
-}
-
-/// The load with which a search begins.
-fn start_of(template: &PhaseSpec) -> f64 {
-    match template.load {
-        Load::Open { rate, .. } => rate.per_second(),
-        _ => 1.0,
-    }
-}
-
-/// The phase that measures a level with so many requests at least.
-fn measuring(template: &PhaseSpec, level: f64, requests: u64) -> Option<PhaseSpec> {
-    let mut spec = at_level(template, level)?;
-    if let Extent::Requests(n) = &mut spec.extent {
-        *n = (*n).max(requests);
-    }
-    Some(spec)
 }
 
 /// Of more requests than this share nobody knows whether they keep the objectives: more requests tell no more.

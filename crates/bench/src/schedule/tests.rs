@@ -5,8 +5,8 @@ use crate::plan::{Arrivals, Backoff};
 use proptest::prelude::*;
 use std::sync::OnceLock;
 use tokrate_core::{Conditions, Sketch, Span, Tick};
-use tokrate_meter::run::Throughput;
-use tokrate_meter::{Goodput, PhaseInput, SearchStatus, SloCount, Warmup};
+use tokrate_record::run::Throughput;
+use tokrate_record::{Goodput, PhaseInput, SearchStatus, SloCount, Warmup};
 
 fn closed(concurrency: u32) -> PhaseSpec {
     let load = Load::Closed { concurrency };
@@ -20,7 +20,7 @@ fn empty() -> &'static PhaseResult {
         let input = PhaseInput {
             name: String::new(),
             conditions: &Conditions::default(),
-            load: tokrate_meter::Load::Closed { concurrency: 1 },
+            load: tokrate_record::Load::Closed { concurrency: 1 },
             warmup: Warmup::None,
             started_at: Tick::ZERO,
             ended_at: Tick::ZERO,
@@ -200,6 +200,28 @@ fn a_search_for_a_rate_ends_when_the_levels_are_near() {
 }
 
 #[test]
+fn a_search_for_a_rate_goes_no_lower_than_ten_minutes_of_requests_allow() {
+    let rate = RequestsPerSecond::new(1.0).expect("finite");
+    let load = Load::Open { rate, arrivals: Arrivals::Poisson, in_flight_limit: 9 };
+    let spec = PhaseSpec { load, extent: Extent::Requests(20), warmup: 0, backoff: Backoff::Obey };
+    let schedule = Schedule::new(vec![spec.clone()], search(Axis::Rate, 100.0), 0);
+    let (levels, results, _) = run(&schedule, keeps_up_to(0.0));
+    assert_eq!(levels, [1.0, 0.5, 0.25, 0.147], "88 requests in 600 s");
+    let found = schedule.found(&results).expect("a search");
+    assert_eq!(found.status, SearchStatus::NoneMet);
+    insta::assert_snapshot!("no_rate_met", found.sentence);
+    // As many requests as fit into ten minutes, however many are allowed.
+    let near = |spec: &PhaseSpec| {
+        let Extent::Requests(n) = spec.extent else { panic!("requests") };
+        with_goodput(spec, n * 955 / 1000, n)
+    };
+    let (_, results, _) = run(&schedule, near);
+    let found = schedule.found(&results).expect("a search");
+    assert_eq!((found.status, found.levels[0].of), (SearchStatus::NeedsMoreRequests, 600));
+    insta::assert_snapshot!("no_more_time", found.sentence);
+}
+
+#[test]
 fn a_search_says_when_none_or_all_keep_the_objectives() {
     let schedule = Schedule::new(vec![closed(1)], search(Axis::Concurrency, 20.0), 0);
     let (levels, results, _) = run(&schedule, keeps_up_to(0.5));
@@ -298,17 +320,27 @@ proptest! {
             specs.iter().map(of).sum::<u64>()
         };
         let is_listed = matches!(schedule.mode, ScheduleMode::Listed | ScheduleMode::Refine { .. });
-        let most = requests(&schedule.added_at_most()) + if is_listed { requests(&schedule.listed) } else { 0 };
-        let mut sent = 0;
+        let listed = if is_listed { &schedule.listed[..] } else { &[] };
+        let most = |of: &dyn Fn(&[PhaseSpec]) -> f64| {
+            of(listed) + schedule.longest_courses().iter().map(|course| of(course)).fold(0.0, f64::max)
+        };
+        let seconds = |specs: &[PhaseSpec]| -> f64 {
+            specs.iter().map(|spec| spec.load.rate().map_or(0.0, |rate| requests(std::slice::from_ref(spec)) as f64 / rate)).sum()
+        };
+        let (most, most_seconds) = (most(&|specs| requests(specs) as f64) as u64, most(&seconds));
+        let (mut sent, mut took) = (0, 0.0);
         let mut said = results.into_iter().cycle();
         let (_, done, _) = run(&schedule, |spec| {
             let (tokens_per_second, share) = said.next().expect("it goes round");
             let Extent::Requests(n) = spec.extent else { panic!("requests") };
             sent += n + spec.warmup;
+            took += seconds(std::slice::from_ref(spec));
             let goodput = with_goodput(spec, (share * n as f64) as u64, n).goodput;
             PhaseResult { goodput, ..with_throughput(spec, tokens_per_second) }
         });
         prop_assert!(!done.is_empty() || schedule.next(&[]).is_none());
         prop_assert!(sent <= most, "{sent} were sent, {most} was said to be the most");
+        // A step between two rates may be rounded up.
+        prop_assert!(took <= most_seconds * 1.001 + 1.0, "it took {took} s, {most_seconds} s was said to be the most");
     }
 }

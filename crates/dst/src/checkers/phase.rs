@@ -8,7 +8,8 @@ use crate::scenarios::Scenario;
 use crate::world::History;
 use tokrate_bench::plan::{Backoff, held_back};
 use tokrate_core::{Conditions, FailureKind, Sketch, Span};
-use tokrate_meter::{PhaseInput, PhaseResult, RequestNumbers, Warmup};
+use tokrate_meter::RequestNumbers;
+use tokrate_record::{PhaseInput, PhaseResult, Warmup};
 use tokrate_stats::{Distribution, Level};
 use tokrate_tokens::Encoding;
 

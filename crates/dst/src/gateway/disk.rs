@@ -5,8 +5,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use tokrate_core::Tick;
-use tokrate_meter::Attempt;
 use tokrate_net::Clock;
+use tokrate_record::Attempt;
 use tokrate_store::{LogFile, StoreError};
 
 /// A fault of the disk.

@@ -7,7 +7,7 @@ use super::checkers::reports_failure;
 use super::{CallEnd, GatewayHistory, GatewayScenario, Outcome};
 use std::collections::BTreeSet;
 use tokrate_core::FailureKind;
-use tokrate_meter::{Attempt, AttemptEnd, AttemptRole};
+use tokrate_record::{Attempt, AttemptEnd, AttemptRole};
 
 macro_rules! situations {
     ($($(#[$said:meta])* $name:ident,)*) => {

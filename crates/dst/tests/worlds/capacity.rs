@@ -1,7 +1,7 @@
 //! Sweeps over engines whose capacity is known. The table of docs/method.md is made by `examples/capacity.rs`.
 
 use tokrate_dst::capacity::{Kind, Sweep, Verdict};
-use tokrate_meter::curve::FigureStatus;
+use tokrate_record::curve::FigureStatus;
 
 #[test]
 fn the_capacity_of_a_small_engine_is_found() {

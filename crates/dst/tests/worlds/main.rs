@@ -2,8 +2,8 @@
 
 mod capacity;
 mod faults;
-mod fooling;
 mod gateway;
+mod integrity;
 mod load;
 mod racing;
 mod routing;

@@ -3,13 +3,13 @@
 //! Invariant: a load level without times or speeds gives no point; nothing is interpolated here.
 
 use tokrate_core::Span;
-use tokrate_meter::{Load, Record};
+use tokrate_record::{Load, Record};
 use tokrate_route::CurvePoint;
 
 /// One point for each load level with a fixed number of requests in flight. Medians are taken even where the sample is
 /// too small to state them: the router ages them and soon relies on what it measures itself.
 pub fn curve_from_record(record: &Record) -> Vec<CurvePoint> {
-    let point = |phase: &tokrate_meter::PhaseResult| {
+    let point = |phase: &tokrate_record::PhaseResult| {
         let Load::Closed { concurrency } = phase.load else { return None };
         let milliseconds = |value: f64| Span::from_secs_f64(value / 1e3);
         let ttft = phase.ttft.p50.value.or(phase.ttft.p50.descriptive)?;

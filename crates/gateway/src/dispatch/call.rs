@@ -24,9 +24,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
-use tokrate_meter::AttemptEnd;
 use tokrate_net::server::{ConnectionTap, WriteSink};
 use tokrate_net::{Limits, Redactor};
+use tokrate_record::AttemptEnd;
 use tokrate_route::{
     Action, AttemptFailure, Blame, BreakerState, CancelReason, Candidate, ExtraReservation, LaneId, Race, Role, blame,
     extra_usd,
@@ -91,8 +91,8 @@ pub(crate) enum Step {
     Bytes(Bytes),
     /// End the answer, which is complete.
     Finished,
-    /// End the answer, which broke off; `reported` if the lane's own bytes already said so.
-    Broken { kind: FailureKind, reported: bool },
+    /// End the answer, which this attempt broke off; `reported` if the lane's own bytes already said so.
+    Broken { attempt: usize, kind: FailureKind, reported: bool },
     /// Send an error: there is no answer.
     Failed { kind: FailureKind, attempt: Option<usize> },
 }
@@ -144,11 +144,6 @@ impl Call {
                 return Poll::Pending;
             }
         }
-    }
-
-    /// The winner's number, once there is one.
-    pub fn winner(&self) -> Option<usize> {
-        self.winner
     }
 
     /// The winner, once there is one.
@@ -367,7 +362,7 @@ impl Call {
                 self.attempts[attempt].attempt.cancel(now);
                 self.attempts[attempt].failed.get_or_insert(AttemptFailure { kind, retry_after: None });
                 self.settle(attempt, AttemptEnd::Failed);
-                self.ending = Some(Step::Broken { kind, reported });
+                self.ending = Some(Step::Broken { attempt, kind, reported });
             }
             Action::Fail { kind, attempt } => self.ending = Some(Step::Failed { kind, attempt }),
         }
@@ -481,6 +476,7 @@ impl Call {
         self.account.settle(&entry.attempt, lease, AttemptOutcome { number, end, won, failure, retry_after, overhead });
     }
 
+    #[expect(clippy::disallowed_methods, reason = "tokio's timers count from its own instants")]
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(wake_at) = self.race.wake_at() else { return Poll::Pending };
         let now = || self.account.shared.clock.now();

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use tokio::task::JoinSet;
 use tokrate_core::{Span, Tick};
-use tokrate_meter::AttemptEnd;
+use tokrate_record::AttemptEnd;
 
 /// The limits of a drain.
 #[derive(Clone, Copy)]

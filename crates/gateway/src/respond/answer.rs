@@ -29,7 +29,7 @@ pub(crate) async fn respond(mut call: Box<Call>) -> Result<Response<CallBody>, E
                 head.apply_to(&mut response);
                 return Ok(response);
             }
-            Step::Broken { kind, .. } => return Err(call.error_response(kind, call.winner())),
+            Step::Broken { attempt, kind, .. } => return Err(call.error_response(kind, Some(attempt))),
             Step::Failed { kind, attempt } => {
                 let refusal = match attempt {
                     Some(attempt) => call.upstream_refusal(attempt),

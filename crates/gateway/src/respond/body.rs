@@ -105,7 +105,7 @@ impl Body for CallBody {
                 call.complete();
                 None
             }
-            Poll::Ready(Step::Broken { kind, reported }) => {
+            Poll::Ready(Step::Broken { kind, reported, .. }) => {
                 (!reported).then(|| call.error_event_bytes(kind, tail.bytes()))
             }
             Poll::Ready(Step::Failed { kind, .. }) => Some(call.error_event_bytes(kind, tail.bytes())),

@@ -13,7 +13,7 @@ use crate::upstream::request::CallRequest;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 use tokrate_core::{FailureKind, Money, Span, Tick};
-use tokrate_meter::{AttemptEnd, CostBasis};
+use tokrate_record::{AttemptEnd, CostBasis};
 use tokrate_route::{Admitted, AttemptResult, Delivery, ExtraReservation, InFlightAttempt, LaneId, Outcome};
 use tokrate_wire::ExternalInput;
 

@@ -6,7 +6,8 @@
 use super::account::{Account, AttemptCost};
 use crate::upstream::attempt::Attempt;
 use tokrate_core::{BilledTokens, Money};
-use tokrate_meter::{AttemptEnd, CostBasis, LiveNumbers};
+use tokrate_meter::LiveNumbers;
+use tokrate_record::{AttemptEnd, CostBasis};
 use tokrate_route::LoserPolicy;
 use tokrate_tokens::Encoding;
 

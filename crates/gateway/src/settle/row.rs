@@ -3,7 +3,8 @@
 use super::account::{Account, AttemptCost, AttemptOutcome};
 use crate::upstream::attempt::Attempt;
 use tokrate_core::{Money, Span, Tick};
-use tokrate_meter::{Attempt as Row, AttemptRole, LiveNumbers};
+use tokrate_meter::LiveNumbers;
+use tokrate_record::{Attempt as Row, AttemptRole};
 
 impl Account {
     pub(super) fn log_row(

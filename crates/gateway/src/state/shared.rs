@@ -11,9 +11,9 @@ use crate::state::plan::Plan;
 use crate::telemetry::refusals::Refusals;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use tokrate_meter::Attempt as Row;
 use tokrate_net::Clock;
 use tokrate_net::server::ByteBudget;
+use tokrate_record::Attempt as Row;
 use tokrate_store::Log;
 
 /// Shared by all threads.

@@ -16,9 +16,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokrate_core::{EventBatch, FailureKind, Oddity, Span, Tick};
-use tokrate_meter::{AttemptRole, Ending, LiveNumbers};
+use tokrate_meter::{Ending, LiveNumbers};
 use tokrate_net::{Client, ConnectionUse, Exchange, Limits, Outgoing};
 use tokrate_probe::{MAX_ERROR_BODY_BYTES, deliver};
+use tokrate_record::AttemptRole;
 use tokrate_route::AttemptFailure;
 use tokrate_wire::Dialect;
 

@@ -16,7 +16,7 @@ use tokrate_gateway::{
     BudgetConfig, Config, CurvePoint, Gateway, GatewayError, KeyConfig, KeyLimits, LogSettings, LoserPolicy, Mode,
     Price, TokenLimits, check_budgets, key_hash,
 };
-use tokrate_meter::{Attempt, CostBasis};
+use tokrate_record::{Attempt, CostBasis};
 use tokrate_wire::Dialect;
 
 const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
@@ -769,7 +769,8 @@ fn further_attempts_start_only_within_the_budget_of_their_alias() {
 fn raced(calls: usize, prices: [f64; 2], usd_per_hour: f64) -> usize {
     let mut silent = vec![Script::SendAndStall(Vec::new()); calls - 1];
     silent.push(Script::Send(vec![uncounted()]));
-    let (first, second) = (Scripted::start(silent), Scripted::start(vec![Script::Send(vec![uncounted()])]));
+    let (first, second) =
+        (Scripted::start(silent), Scripted::start(vec![Script::SendHoldSend(Vec::new(), uncounted())]));
     let mut lanes = vec![lane("one", first.address, CHAT), lane("two", second.address, CHAT)];
     for (lane, input) in lanes.iter_mut().zip(prices) {
         lane.price = Some(Price { input, output: 2.0, ..Price::default() });
@@ -780,8 +781,17 @@ fn raced(calls: usize, prices: [f64; 2], usd_per_hour: f64) -> usize {
     let mut gateway = TestGateway::start(config);
     let words = "word ".repeat(1_000);
     let body = format!(r#"{{"model":"all","stream":true,"messages":[{{"role":"user","content":"{words}"}}]}}"#);
-    for _ in 0..calls {
-        assert_eq!(post(gateway.address, "/v1/chat/completions", &body).status, 200);
+    let address = gateway.address;
+    for asked in 1..=calls {
+        std::thread::scope(|scope| {
+            let call = scope.spawn(|| post(address, "/v1/chat/completions", &body).status);
+            // The second answers once the first has its request: one that is cancelled before would not count.
+            while first.requests().len() < asked {
+                std::thread::yield_now();
+            }
+            second.release();
+            assert_eq!(call.join().expect("an answer"), 200);
+        });
     }
     gateway.rows().len()
 }

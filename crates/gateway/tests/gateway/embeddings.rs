@@ -55,6 +55,18 @@ fn lanes_without_embeddings_are_tried_once_then_skipped_and_stay_healthy() {
 }
 
 #[test]
+fn a_chat_that_fails_says_nothing_about_embeddings() {
+    let first_lane = Scripted::start(vec![
+        Script::Send(vec![whole("500 Internal Server Error", "{}")]),
+        Script::Send(vec![whole("200 OK", EMBEDDED)]),
+    ]);
+    let gateway = TestGateway::start(configured(vec![openai("one", &first_lane)], Mode::Off));
+    assert_eq!(post(gateway.address, "/v1/chat/completions", CHAT_BODY).status, 502);
+    let answer = post(gateway.address, "/v1/embeddings", BODY);
+    assert_eq!((answer.status, answer.text().as_str()), (200, EMBEDDED));
+}
+
+#[test]
 fn a_lane_with_embeddings_disabled_is_never_tried() {
     let (none, has) =
         (chat_only("404 Not Found"), Scripted::start(vec![Script::Send(vec![whole("200 OK", EMBEDDED)])]));

@@ -9,8 +9,8 @@ use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, EndpointConfig, Gateway, LaneConfig, LogSettings, LoserPolicy, Mode, Policy,
     Price, RunningGateway, TokenLimits,
 };
-use tokrate_meter::Attempt;
 use tokrate_net::Target;
+use tokrate_record::Attempt;
 use tokrate_store::{Query, Sqlite, Store};
 use tokrate_wire::Dialect;
 

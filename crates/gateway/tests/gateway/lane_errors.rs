@@ -4,8 +4,9 @@ use crate::client::{Answer, post};
 use crate::harness::{TestGateway, configured, lane};
 use crate::scripted::{Script, Scripted, chat_whole, whole};
 use http::{HeaderMap, HeaderValue};
+use std::net::SocketAddr;
 use tokrate_gateway::{Config, LaneConfig, Mode};
-use tokrate_meter::AttemptEnd;
+use tokrate_record::AttemptEnd;
 use tokrate_wire::Dialect;
 
 const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
@@ -18,7 +19,11 @@ fn refusing(status: &str, message: &str) -> Scripted {
 }
 
 fn ask(gateway: &TestGateway) -> Answer {
-    post(gateway.address, "/v1/chat/completions", r#"{"model":"all","messages":[{"role":"user","content":"hi"}]}"#)
+    ask_at(gateway.address)
+}
+
+fn ask_at(address: SocketAddr) -> Answer {
+    post(address, "/v1/chat/completions", r#"{"model":"all","messages":[{"role":"user","content":"hi"}]}"#)
 }
 
 fn ask_as_anthropic(gateway: &TestGateway) -> Answer {
@@ -66,6 +71,27 @@ fn a_first_refusal_in_another_dialect_has_the_providers_status() {
     let answer = ask_as_anthropic(&gateway);
     assert_eq!(answer.status, 401, "{}", answer.text());
     assert!(answer.text().contains("Incorrect API key provided"), "{}", answer.text());
+}
+
+#[test]
+fn a_clients_own_error_does_not_replace_the_failure_that_is_remembered_of_a_lane() {
+    let bad_request = r#"{"error":{"message":"messages: too few","type":"invalid_request_error"}}"#;
+    let first_lane = Scripted::start(vec![
+        Script::SendHoldSend(Vec::new(), whole("400 Bad Request", bad_request)),
+        Script::Send(vec![whole("401 Unauthorized", NO_KEY)]),
+    ]);
+    let gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
+    let address = gateway.address;
+    let invalid = std::thread::spawn(move || ask_at(address));
+    while first_lane.requests().is_empty() {
+        std::thread::yield_now();
+    }
+    assert_eq!(ask(&gateway).status, 401);
+    first_lane.release();
+    assert_eq!(invalid.join().expect("an answer").status, 400);
+    let answer = ask(&gateway);
+    assert_eq!((answer.status, answer.text().as_str()), (401, NO_KEY), "as long as the lane is out of rotation");
+    assert_eq!(first_lane.requests().len(), 2);
 }
 
 #[test]

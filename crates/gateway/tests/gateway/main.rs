@@ -2,6 +2,8 @@
 //!
 //! Tests wait for events and never sleep. Invariant: nothing leaves loopback.
 
+#![allow(clippy::disallowed_methods, reason = "deadlines of tests are in real time")]
+
 mod access;
 mod admin;
 mod billing;
@@ -15,6 +17,7 @@ mod lane_errors;
 mod otel;
 mod refusals;
 mod restored_budgets;
+mod routing;
 mod scripted;
 mod serving;
 mod simulated;

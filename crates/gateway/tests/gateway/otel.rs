@@ -203,7 +203,7 @@ fn the_last_export_covers_all_calls_of_the_log() {
 }
 
 /// Names, buckets, counts and sums against the rows of the same calls.
-fn assert_export_matches_log(export: &Export, rows: &[tokrate_meter::Attempt]) {
+fn assert_export_matches_log(export: &Export, rows: &[tokrate_record::Attempt]) {
     assert_eq!(
         (export.resource("service.name"), export.resource("deployment.environment.name")),
         (Some("tokrate"), Some("test"))
@@ -215,7 +215,7 @@ fn assert_export_matches_log(export: &Export, rows: &[tokrate_meter::Attempt]) {
         ("gen_ai.provider.name", "provider-alive"),
         ("gen_ai.request.model", "model-alive"),
     ];
-    let per_token = |row: &tokrate_meter::Attempt| row.output_speed.map(|speed| 1e9 / speed);
+    let per_token = |row: &tokrate_record::Attempt| row.output_speed.map(|speed| 1e9 / speed);
     let times: [(&str, Vec<f64>); 3] = [
         ("gen_ai.server.time_to_first_token", rows.iter().filter_map(|row| row.ttft_ns).map(|ns| ns as f64).collect()),
         ("gen_ai.server.time_per_output_token", rows.iter().filter_map(per_token).collect()),

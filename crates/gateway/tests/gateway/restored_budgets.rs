@@ -6,7 +6,7 @@ use crate::scripted::{Script, Scripted, chat_whole, whole};
 use std::time::SystemTime;
 use tokrate_core::Money;
 use tokrate_gateway::{KeyConfig, KeyLimits, Mode, key_hash};
-use tokrate_meter::{Attempt, CostBasis};
+use tokrate_record::{Attempt, CostBasis};
 use tokrate_store::{Sqlite, Store};
 use tokrate_wire::Dialect;
 

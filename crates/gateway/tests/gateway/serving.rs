@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 use tokrate_core::FailureKind;
 use tokrate_gateway::Mode;
-use tokrate_meter::{AttemptEnd, AttemptRole, CostBasis};
+use tokrate_record::{AttemptEnd, AttemptRole, CostBasis};
 use tokrate_wire::Dialect;
 
 const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
@@ -83,6 +83,8 @@ fn failover_before_the_first_token_is_invisible_to_the_client() {
         Script::SendAndClose(stream_head()),
         Script::Send(vec![stream("data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n")]),
         Script::Send(vec![stream("")]),
+        // It ends as it should, and has said nothing.
+        Script::Send(vec![stream(&chat_events(&[]))]),
         Script::Send(vec![b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n<html></>".to_vec()]),
     ];
     let events = chat_events(&["good"]);

@@ -4,7 +4,7 @@ use crate::client::ask;
 use crate::harness::{TestGateway, configured, lane};
 use tokrate_gateway::{LoserPolicy, Mode};
 use tokrate_host::{Host, HostConfig, RequestTruth, RunningHost, TruthLog};
-use tokrate_meter::{AttemptEnd, CostBasis};
+use tokrate_record::{AttemptEnd, CostBasis};
 use tokrate_sim::Law;
 use tokrate_wire::Dialect;
 

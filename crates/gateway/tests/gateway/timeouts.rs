@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokrate_core::{FailureKind, Span};
 use tokrate_gateway::{LoserPolicy, Mode};
-use tokrate_meter::AttemptEnd;
+use tokrate_record::AttemptEnd;
 use tokrate_wire::Dialect;
 
 const CHAT: &[Dialect] = &[Dialect::OpenAiChat];

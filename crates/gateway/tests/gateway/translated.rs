@@ -5,7 +5,7 @@ use crate::harness::{TestGateway, configured, lane};
 use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, whole};
 use tokrate_core::FailureKind;
 use tokrate_gateway::Mode;
-use tokrate_meter::AttemptEnd;
+use tokrate_record::AttemptEnd;
 use tokrate_wire::Dialect;
 
 const CHAT: &[Dialect] = &[Dialect::OpenAiChat];

@@ -14,9 +14,9 @@ const BUCKETS: usize = 216;
 
 /// Chunk gaps (ns), as index and count of each bucket that is not empty, rising.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Vec<(u16, u32)>")]
-#[cfg_attr(test, schemars(with = "Vec<(u16, u32)>"))]
+#[cfg_attr(feature = "schema", schemars(with = "Vec<(u16, u32)>"))]
 pub struct GapSketch(Vec<(u16, u32)>);
 
 /// The histogram under construction: of fixed size, without a search.

@@ -1,7 +1,6 @@
 //! The live meter against the one that keeps the text, on arbitrary streams; its memory.
 
 use super::*;
-use crate::attempt::Attempt;
 use crate::request::{RequestMeter, RequestNumbers};
 use proptest::prelude::*;
 use tokrate_core::{FailureKind, Oddity, What};
@@ -144,34 +143,6 @@ fn without_tokens_there_is_no_speed_and_the_reason_is_given() {
     assert_eq!((meter.first_text_at(), meter.last_text_at()), (Some(Tick::from_nanos(7)), Some(Tick::from_nanos(7))));
     let numbers = meter.finish(&Timing::default(), Ending::Complete);
     assert_eq!((numbers.tokens_std, numbers.output_speed_missing.as_deref()), (0, Some("tokens were not counted")));
-}
-
-#[test]
-fn a_row_is_filled_from_the_stream() {
-    let mut meter = LiveMeter::new();
-    let mut batch = EventBatch::new();
-    let name = batch.store("large-2");
-    batch.push(Tick::from_nanos(10), What::Model(name));
-    batch.push_text(Tick::from_nanos(10), Channel::Answer, "hello world");
-    batch.push(Tick::from_nanos(20), What::Usage(Usage { output: Some(5), input: Some(3), ..Usage::default() }));
-    meter.on(&batch);
-    assert_eq!(meter.usage().and_then(|usage| usage.output), Some(5));
-    let timing = Timing { sent_at: Some(Tick::from_nanos(4)), ..Timing::default() };
-    let mut row = Attempt { lane: "north".to_owned(), ..Attempt::default() };
-    row.fill(meter.finish(&timing, Ending::Complete));
-    let expected = Attempt {
-        lane: "north".to_owned(),
-        model_answered: Some("large-2".to_owned()),
-        failure: Some(FailureKind::Truncated),
-        ttft_ns: Some(6),
-        text_events: 1,
-        chunks: 1,
-        output_tokens_std: 2,
-        output_tokens: Some(5),
-        input_tokens: Some(3),
-        ..Attempt::default()
-    };
-    assert_eq!(row, expected);
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl NoSpeedReason {
 
 /// Where a token count comes from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {
     /// Reported by the provider.
@@ -98,7 +98,7 @@ pub enum Provenance {
 
 /// State of the connection when a request was sent on it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectionState {
     /// It had to be opened, and its opening precedes `sent_at`.
@@ -110,11 +110,11 @@ pub enum ConnectionState {
 
 /// A failure as a row shows it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FailureRow {
     /// What went wrong.
     #[serde(with = "names::one")]
-    #[cfg_attr(test, schemars(schema_with = "crate::schema::name::<FailureKind>"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::name::<FailureKind>"))]
     pub kind: FailureKind,
     /// Message of the server or the transport; may be empty.
     pub message: String,
@@ -124,7 +124,7 @@ pub struct FailureRow {
 
 /// One request's numbers: a row of `--jsonl`. Ticks are nanoseconds on the monotonic clock of the measuring machine.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestNumbers {
     /// Place in the plan, counted from 0; set by the caller.
     pub index: u64,
@@ -229,7 +229,7 @@ pub struct RequestNumbers {
     pub failure: Option<FailureRow>,
     /// Why the model stopped.
     #[serde(with = "names::maybe")]
-    #[cfg_attr(test, schemars(schema_with = "crate::schema::name_or_null::<FinishReason>"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::name_or_null::<FinishReason>"))]
     pub finish: Option<FinishReason>,
     /// Deviations from the dialect, with their counts.
     pub oddities: BTreeMap<String, u32>,
@@ -333,7 +333,7 @@ impl RequestNumbers {
 
     /// Clears the figures that only a stream has: a whole answer comes with its first token, so its TTFT would be `e2e` by
     /// another name.
-    pub(crate) fn clear_streaming_figures(&mut self) {
+    pub fn clear_streaming_figures(&mut self) {
         if self.ttft_ns.take().is_some() {
             self.ttft_missing = Some(NOT_STREAMED.to_owned());
         }

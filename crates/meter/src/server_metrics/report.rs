@@ -13,7 +13,7 @@ const MAX_TOKEN_DIFFERENCE: f64 = 0.02;
 
 /// The server's counts of a phase, warm-up and failures included, next to the client's figures for the same requests.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerReport {
     /// Where the metrics were read.
     pub endpoint: String,
@@ -58,7 +58,7 @@ pub struct ServerReport {
 
 /// Times from a histogram.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerTimes {
     /// Requests in it.
     pub n: u64,
@@ -72,7 +72,7 @@ pub struct ServerTimes {
 
 /// An interval that holds a quantile.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Between {
     /// Lower bound (ms).
     pub low_ms: f64,
@@ -82,7 +82,7 @@ pub struct Between {
 
 /// The client's numbers over all requests of a phase, as the server counts them: warm-up included.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClientTotals {
     /// Requests sent.
     pub started: u64,

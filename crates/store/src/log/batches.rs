@@ -9,7 +9,7 @@
 use super::clock::ClockGuard;
 use crate::StoreError;
 use tokrate_core::{Span, Tick};
-use tokrate_meter::Attempt;
+use tokrate_record::Attempt;
 
 /// Most old rows removed in one step, so that new rows do not wait long.
 const PRUNE_ROWS: u64 = 2_000;

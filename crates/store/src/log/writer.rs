@@ -196,13 +196,16 @@ impl<F: LogFile> Writer<F> {
     }
 
     /// Writes the rest for three quarters of the close timeout, and counts what could not be written.
-    fn finish(mut self) {
-        let last = Instant::now() + self.config.close_timeout.as_duration().mul_f64(0.75);
+    fn finish(&mut self) {
+        let last = self.now() + Span::from_nanos(self.config.close_timeout.as_nanos() / 4 * 3);
         self.batches.retry_now();
-        while !self.write_all() && Instant::now() < last {
+        while !self.write_all() && self.now() < last {
             std::thread::sleep(CLOSE_RETRY_PAUSE);
             self.batches.retry_now();
         }
         self.end();
     }
 }
+
+#[cfg(test)]
+mod tests;

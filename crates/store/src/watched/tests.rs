@@ -57,6 +57,34 @@ fn a_wal_that_is_removed_while_the_file_is_closed_is_noticed_when_it_is_opened_a
 }
 
 #[test]
+fn rows_in_a_wal_that_is_removed_while_the_file_is_closed_are_missed_though_older_ones_were_checkpointed() {
+    let folder = Folder::new("closed-behind-others");
+    let mut file = WatchedFile::new(folder.log(), None);
+    // More than SQLite leaves in a `-wal`, so that the database has rows of its own.
+    file.append(&rows(1_100)).expect("room");
+    file.append(&rows(5)).expect("room");
+    file.store.take().expect("it is open").abandon();
+    std::fs::remove_file(folder.beside("-wal")).expect("it is there");
+    std::fs::remove_file(folder.beside("-shm")).expect("it is there");
+    assert_eq!(lost(file.open()), Some(5));
+}
+
+#[test]
+fn a_wal_that_is_begun_when_the_file_is_opened_again_belongs_to_it() {
+    let folder = Folder::new("new-wal");
+    let mut file = WatchedFile::new(folder.log(), None);
+    file.append(&rows(5)).expect("room");
+    // Linked elsewhere, so that the next files cannot have the same inodes.
+    for end in ["-wal", "-shm"] {
+        std::fs::hard_link(folder.beside(end), folder.beside(&format!("{end}-kept"))).expect("it is there");
+    }
+    // As after an error: the last connection that closes checkpoints the `-wal` and removes it.
+    file.store = None;
+    assert_eq!(lost(file.open()), None);
+    assert_eq!(lost(file.watch()), None, "nothing was displaced");
+}
+
+#[test]
 fn rows_that_were_carried_over_and_grew_too_old_are_not_missed() {
     let folder = Folder::new("grown-old");
     let mut file = WatchedFile::new(folder.log(), None);
@@ -103,5 +131,29 @@ fn a_file_that_goes_while_it_is_closed_is_missed_if_there_were_rows_in_it() {
         file.store = None;
         std::fs::remove_file(folder.log()).expect("it is there");
         assert_eq!(lost(file.watch()), expected);
+    }
+}
+
+/// Files that are displaced between the check before rows are written and the one behind it.
+#[test]
+fn rows_count_as_written_only_if_the_file_is_still_there_behind_them() {
+    use CheckpointState::{Complete, Incomplete};
+    // What is removed, where the rows are, how many are lost with it, and how many are counted in the file and in its `-wal`.
+    let cases = [
+        (&[][..], Incomplete, None, Some((8, 8))),
+        (&[], Complete, None, Some((8, 0))),
+        (&["-wal", "-shm"], Incomplete, Some(5), None),
+        (&["-wal", "-shm"], Complete, None, Some((8, 0))),
+        (&[""], Incomplete, Some(5), None),
+        (&[""], Complete, Some(5), None),
+    ];
+    for (number, (removed, checkpoint, expected, counted)) in cases.into_iter().enumerate() {
+        let folder = Folder::new(&format!("behind-{number}"));
+        let mut file = WatchedFile::new(folder.log(), None);
+        file.append(&rows(5)).expect("room");
+        removed.iter().for_each(|end| std::fs::remove_file(folder.beside(end)).expect("it is there"));
+        assert_eq!(lost(file.confirm(3, checkpoint)), expected, "{removed:?} {checkpoint:?}");
+        let opened = file.last_opened.as_ref().map(|opened| (opened.rows, opened.wal_rows));
+        assert_eq!(opened, counted, "{removed:?} {checkpoint:?}");
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokrate_core::{Span, Tick};
-use tokrate_meter::Attempt;
+use tokrate_record::Attempt;
 use tokrate_store::{Log, LogConfig, LogDriver, LogFile, StoreError};
 
 /// The names of its rows' calls.

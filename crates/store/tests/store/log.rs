@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokrate_core::Span;
-use tokrate_meter::Attempt;
+use tokrate_record::Attempt;
 use tokrate_store::{Log, LogConfig, Query, Sqlite, Store, StoreError};
 
 /// Longer than anything here takes; a test that waits so long has failed.

@@ -3,6 +3,8 @@
 //! Invariant: each test has a folder of its own, and none waits for a time to
 //! pass; where one waits, it is for the writer to say that it is done.
 
+#![allow(clippy::disallowed_methods, reason = "deadlines of tests are in real time")]
+
 mod crash;
 mod displaced;
 mod driven;

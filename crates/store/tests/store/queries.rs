@@ -6,8 +6,8 @@ use crate::folder::Folder;
 use crate::rows::{filled, row};
 use rusqlite::Connection;
 use tokrate_core::FailureKind;
-use tokrate_meter::compare::RunSamples;
-use tokrate_meter::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_record::RunSamples;
+use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis};
 use tokrate_store::{Grouping, Order, Query, Store};
 
 const HOUR: u64 = 3_600_000;
@@ -254,11 +254,25 @@ fn a_window_holds_times_in_milliseconds_and_its_name_what_was_translated_and_how
     assert_eq!(names, [of_window, "west, large, openai-chat, stream, 1 open, < 1 KiB"], "of `south` there is nothing");
     let level = &before.levels[0];
     assert_eq!(
-        (&level.times(tokrate_meter::Metric::Ttft).sorted[..], &level.times(tokrate_meter::Metric::Tpot).sorted[..]),
+        (&level.times(tokrate_record::Metric::Ttft).sorted[..], &level.times(tokrate_record::Metric::Tpot).sorted[..]),
         (&[100.0][..], &[50.0][..])
     );
     assert_eq!((level.failed, level.ended, before.levels[1].ended), (1, 2, 0));
-    assert_eq!((after.levels.len(), &after.levels[0].times(tokrate_meter::Metric::Tpot).sorted[..]), (1, &[25.0][..]));
+    assert_eq!((after.levels.len(), &after.levels[0].times(tokrate_record::Metric::Tpot).sorted[..]), (1, &[25.0][..]));
+}
+
+#[test]
+fn a_window_of_nothing_but_failures_is_compared_all_the_same() {
+    let folder = Folder::new("failures");
+    let failed = |n: u64| Attempt { end: AttemptEnd::Failed, ttft_ns: None, output_speed: None, ..row(n) };
+    let store = filled(&folder, &[row(0), failed(1), failed(2)]);
+    let (before, after) = store.sides(&Query::default(), row(1).started_unix_ms).expect("readable");
+    let counts = |side: &RunSamples| {
+        side.levels.iter().map(|level| (level.name.clone(), level.failed, level.ended)).collect::<Vec<_>>()
+    };
+    let name = "north, large, openai-chat, stream, 1 open, < 1 KiB".to_owned();
+    assert_eq!(counts(&before), [(name.clone(), 0, 1)]);
+    assert_eq!(counts(&after), [(name, 2, 2)]);
 }
 
 #[test]

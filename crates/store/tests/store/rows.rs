@@ -8,7 +8,7 @@ use proptest::test_runner::TestRunner;
 use rusqlite::Connection;
 use std::cell::RefCell;
 use tokrate_core::{FailureKind, FinishReason};
-use tokrate_meter::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis};
 use tokrate_store::{Order, Query, Sqlite, Store};
 
 /// The `n`-th of many plain rows, begun `n` seconds after the first.

@@ -13,8 +13,9 @@ use crate::out::{stdout, summary};
 use anyhow::Result;
 use std::path::Path;
 use tokrate_bench::{Config, Stop, Target};
-use tokrate_meter::{AssertionStatus, Comparison, PhaseResult, Record, Status};
+use tokrate_judge::Comparison;
 use tokrate_net::Clock;
+use tokrate_record::{AssertionStatus, PhaseResult, Record, Status};
 
 /// Runs a bench to its end or to the first Ctrl-C.
 pub fn run(flags: &Flags) -> Result<Verdict> {
@@ -27,31 +28,37 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         stdout::write(&forecast::text(&names, &configs))?;
         return Ok(Verdict::Good);
     }
-    let kept = outputs.demands.save_baseline.as_deref();
+    let kept = outputs.requirements.save_baseline.as_deref();
     for path in outputs.files().map(|(_, path)| path).chain(kept) {
         files::check_writable(path)?;
     }
-    // A baseline that cannot be read is told before anything is measured.
-    let baseline = Baseline::read(&outputs.demands, configs.len())?;
+    // A baseline that cannot be read is an error before anything is measured.
+    let baseline = Baseline::read(&outputs.requirements, configs.len())?;
     let stop = Stop::default();
     super::interrupt::watch(stop.clone())?;
     let mut results = Results::new(&outputs, &names)?;
     let mut records = tokrate_bench::run(&configs, Clock::monotonic(), &stop, &mut results)?;
     for record in &mut records {
-        let outcomes = outputs.demands.assertions.iter().flat_map(|assertion| assertion.judge(&record.phases));
+        let outcomes = outputs.requirements.assertions.iter().flat_map(|assertion| assertion.judge(&record.phases));
         record.assertions = outcomes.collect();
     }
-    let held = baseline.compare(&records, &outputs.demands);
+    let held = baseline.compare(&records, &outputs.requirements);
     let judged = Comparison::of(records).judged(&names, outputs.scorecard);
     results.clear();
     let records = &judged.records;
-    let text = if outputs.quiet { String::new() } else { summary::of(&names, &judged, &outputs) + &held.text() };
+    let text =
+        if outputs.quiet { String::new() } else { summary::of(&names, &judged, &outputs) + &held.text(outputs.wide) };
     // The table first: what happens to files takes nothing from it, nor what happens to it from them.
-    let said = say(&text, &outputs);
+    let printed = print(&text, &outputs);
     let all_written = tell(results.finish(&judged, &held.reports), &outputs);
-    said?;
+    printed?;
     if outputs.quiet {
-        anstream::eprint!("{}", summary::troubles(&names, &judged));
+        anstream::eprint!("{}{}", summary::troubles(&names, &judged), held.troubles());
+    }
+    if outputs.strict {
+        for (name, why) in names.iter().zip(records).filter_map(|(name, record)| Some((name, strict_reason(record)?))) {
+            anstream::eprintln!("tokrate: {name}: --strict: {why}");
+        }
     }
     let measured = records.iter().map(|record| verdict(record, &outputs)).max().unwrap_or(Verdict::NotMeasured);
     if let Some(path) = kept {
@@ -65,7 +72,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 ///
 /// # Errors
 /// When standard output cannot be written.
-fn say(text: &str, outputs: &Outputs) -> Result<()> {
+fn print(text: &str, outputs: &Outputs) -> Result<()> {
     if outputs.claims_stdout() {
         anstream::eprint!("{text}");
         return Ok(());
@@ -80,8 +87,8 @@ fn tell(files: Vec<Written>, outputs: &Outputs) -> bool {
         match result {
             Ok(()) if outputs.quiet => {}
             Ok(()) => {
-                // Where standard output is full the files are there all the same; the table has said so.
-                let _ = say(&format!("{name}: {}\n", path.display()), outputs);
+                // Where standard output is full the files are there all the same; the table has failed with that already.
+                let _ = print(&format!("{name}: {}\n", path.display()), outputs);
             }
             Err(error) => {
                 anstream::eprintln!("tokrate: failed to {error:#}");
@@ -125,7 +132,7 @@ fn verdict(record: &Record, outputs: &Outputs) -> Verdict {
         Verdict::NotMeasured
     } else if record.status == Status::Partial {
         Verdict::Partial
-    } else if record.phases.is_empty() {
+    } else if record.phases.is_empty() || (outputs.strict && !unknown_error_levels(record).is_empty()) {
         Verdict::NotMeasured
     } else if record.phases.iter().any(above)
         || record.assertions.iter().any(|outcome| outcome.status != AssertionStatus::Met)
@@ -134,6 +141,35 @@ fn verdict(record: &Record, outputs: &Outputs) -> Verdict {
     } else {
         Verdict::Good
     }
+}
+
+/// Levels with answers at which the client's own error is not known: nothing says whether their figures are valid.
+fn unknown_error_levels(record: &Record) -> Vec<&str> {
+    let unknown = record.phases.iter().filter(|phase| phase.counts.answered > 0 && !phase.is_client_error_known());
+    unknown.map(|phase| phase.name.as_str()).collect()
+}
+
+/// Why `--strict` does not take a record, if it does not.
+fn strict_reason(record: &Record) -> Option<String> {
+    let invalid = record.phases.iter().filter_map(|phase| {
+        let reason = phase.client_error.as_ref()?.reason.as_deref()?;
+        Some(format!("{}: {reason}", phase.name))
+    });
+    let invalid: Vec<String> = invalid.collect();
+    let unknown = unknown_error_levels(record);
+    if !invalid.is_empty() {
+        return Some(format!(
+            "not valid by the client's own error: {}; measure from a machine with more idle cores",
+            invalid.join("; ")
+        ));
+    }
+    (!unknown.is_empty()).then(|| {
+        format!(
+            "the client's own error is not known at {}, so nothing says whether the figures are valid: a calibration needs answers \
+             that stream in several pieces; ask for longer ones (--output-tokens), or leave out --strict",
+            unknown.join(", ")
+        )
+    })
 }
 
 /// Keeps the records as a baseline; one that does not count would make every later run look well.
@@ -166,8 +202,10 @@ fn unfit(records: &[Record], measured: Verdict) -> Option<String> {
 mod tests {
     use super::*;
     use tokrate_core::{Conditions, Sketch, Span, Tick};
-    use tokrate_meter::run::Load;
-    use tokrate_meter::{ClientError, ConditionsRow, PhaseInput, Tool, Warmup};
+    use tokrate_meter::ClientBias;
+    use tokrate_meter::ClientError;
+    use tokrate_record::run::Load;
+    use tokrate_record::{ConditionsRow, PhaseInput, Tool, Warmup};
 
     fn record(status: Status, client_limited: bool) -> Record {
         let conditions = Conditions::default();
@@ -209,6 +247,25 @@ mod tests {
             warnings: Vec::new(),
             notes: Vec::new(),
         }
+    }
+
+    #[test]
+    fn strict_takes_no_figure_whose_error_is_not_known() {
+        let known = |client_error| {
+            let mut record = record(Status::Complete, false);
+            record.phases[0].counts.answered = 1;
+            record.phases[0].client_error = client_error;
+            strict_reason(&record)
+        };
+        let moved = Some(ClientBias::default());
+        assert_eq!(known(Some(ClientError { moved, ..ClientError::default() })), None);
+        for unknown in [None, Some(ClientError::default())] {
+            let why = known(unknown).expect("nobody knows");
+            assert!(why.starts_with("the client's own error is not known at concurrency 1, so"), "{why}");
+        }
+        let reason = Some("ITL p99 of 6.00 ms could be off by 500 µs".to_owned());
+        let why = known(Some(ClientError { moved, reason, client_limited: true, ..ClientError::default() }));
+        assert!(why.is_some_and(|why| why.contains("concurrency 1: ITL p99 of 6.00 ms could be off")));
     }
 
     #[test]

@@ -1,18 +1,19 @@
-//! `tokrate claim`: what a stated speed can mean, and what has to be asked before it means anything.
+//! `tokrate claim`: what a stated speed can mean, and which questions have to be answered before it means anything.
 
 use super::Verdict;
-use crate::config::reading::{self, DATA_BYTES_MOST};
 use crate::flags::claim::Flags;
 use anyhow::{Context, Result, anyhow};
 use std::fmt::Write;
-use tokrate_meter::{Claim, Comparison, Meaning, Record, StatedValue};
+use tokrate_judge::{Claim, Comparison, Meaning, StatedValue};
+use tokrate_record::Record;
+use tokrate_targets::reading::{self, MAX_DATA_BYTES};
 
 /// Explains the claim; with a record, holds it against what was measured.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let claim = Claim::parse(&flags.text).map_err(|error| anyhow!("{error}"))?;
     let records = match &flags.record {
         Some(path) => {
-            let text = reading::text_of(path, DATA_BYTES_MOST)
+            let text = reading::text_of(path, MAX_DATA_BYTES)
                 .with_context(|| format!("read the record {}; check --record", path.display()))?;
             Comparison::parse_records(&text).map_err(|error| anyhow!("{error} ({})", path.display()))?
         }
@@ -20,12 +21,12 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     };
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = told(&mut text, &claim, &records);
+    let _ = write_claim(&mut text, &claim, &records);
     crate::out::stdout::write(&text)?;
     Ok(Verdict::Good)
 }
 
-fn told(text: &mut String, claim: &Claim, records: &[Record]) -> std::fmt::Result {
+fn write_claim(text: &mut String, claim: &Claim, records: &[Record]) -> std::fmt::Result {
     for stated in &claim.speeds {
         speed(text, stated)?;
     }
@@ -68,19 +69,19 @@ fn speed(text: &mut String, stated: &StatedValue) -> std::fmt::Result {
     writeln!(text)
 }
 
-/// What was said, what was not understood, and what is missing.
+/// The conditions that were stated, what was not understood, and what is missing.
 fn conditions(text: &mut String, claim: &Claim) -> std::fmt::Result {
     if !claim.conditions.is_empty() {
         writeln!(text, "Said:")?;
-        for (condition, said) in &claim.conditions {
-            writeln!(text, "  {}: {said}", condition.name())?;
+        for (condition, stated) in &claim.conditions {
+            writeln!(text, "  {}: {stated}", condition.name())?;
         }
         writeln!(text)?;
     }
     if !claim.not_understood.is_empty() {
         writeln!(text, "Not understood, and not used:")?;
-        for said in &claim.not_understood {
-            writeln!(text, "  {said}")?;
+        for part in &claim.not_understood {
+            writeln!(text, "  {part}")?;
         }
         writeln!(text)?;
     }

@@ -4,12 +4,13 @@ use super::Verdict;
 use crate::config::verdicts::{metrics, threshold};
 use crate::flags::compare::Flags;
 use crate::out::comparison::{self, Sides};
-use crate::out::files;
 use crate::out::records::{is_embedded, read_record, read_rows};
+use crate::out::{comparison_blocks, files};
 use anyhow::{Result, anyhow, ensure};
 use std::path::Path;
-use tokrate_meter::Record;
-use tokrate_meter::compare::{CompareOptions, CompareOutcome, CompareReport, RunSamples, compare};
+use tokrate_judge::compare::{CompareOptions, CompareOutcome, CompareReport, compare};
+use tokrate_record::Record;
+use tokrate_record::RunSamples;
 
 /// Reads both, compares, prints.
 pub fn run(flags: &Flags) -> Result<Verdict> {
@@ -28,14 +29,15 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         files::check_writable(path)?;
     }
     let (before, after) = (read_record(&flags.before)?, read_record(&flags.after)?);
-    let report = held_against(&before, &side(&flags.before, &before)?, &after, &side(&flags.after, &after)?, &options)?;
+    let report =
+        compare_records(&before, &side(&flags.before, &before)?, &after, &side(&flags.after, &after)?, &options)?;
     if let Some(path) = &flags.json {
         files::write(path, &(serde_json::to_string_pretty(&report)? + "\n"))?;
     }
     if let Some(path) = &flags.markdown {
         files::write(path, &comparison::markdown(&report, Sides::BeforeAfter))?;
     }
-    let text = comparison::text(&report, Sides::BeforeAfter);
+    let text = comparison_blocks::shown(&report, Sides::BeforeAfter, false);
     if stdout(&flags.json) || stdout(&flags.markdown) {
         anstream::eprint!("{text}");
     } else {
@@ -44,8 +46,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     Ok(verdict(&report))
 }
 
-/// Compares two sides. The embedded engine gets another port in every run, so its endpoint tells nothing.
-pub fn held_against(
+/// Compares two sides. The embedded engine gets another port in every run, so its endpoint is ignored.
+pub fn compare_records(
     before: &Record,
     side_before: &RunSamples,
     after: &Record,

@@ -2,7 +2,6 @@
 
 use super::Verdict;
 use crate::config::quantity;
-use crate::config::reading::{self, DATA_BYTES_MOST};
 use crate::flags::feel::Flags;
 use anyhow::{Context, Result, ensure};
 use std::io::Write;
@@ -10,14 +9,15 @@ use tokrate_bench::Stop;
 use tokrate_core::{Span, Tick};
 use tokrate_meter::Comfort;
 use tokrate_net::{Clock, Pacer};
+use tokrate_targets::reading::{self, MAX_DATA_BYTES};
 use tokrate_tokens::{Encoding, token_ends};
 
 const TEXT: &str = include_str!("../../data/feel.txt");
-const SECONDS: f64 = 10.0;
+const DEFAULT_SECONDS: f64 = 10.0;
 /// Above this a terminal shows pages, not text.
-const SPEED_MOST: f64 = 100_000.0;
+const MAX_SPEED: f64 = 100_000.0;
 /// Longest text of one speed, in tokens.
-const TOKENS_MOST: f64 = 1e7;
+const MAX_TOKENS: f64 = 1e7;
 
 /// Streams the text at each speed, or until interrupted.
 pub fn run(flags: &Flags) -> Result<Verdict> {
@@ -51,8 +51,8 @@ impl Plan {
     fn of(flags: &Flags) -> Result<Plan> {
         for speed in &flags.speeds {
             ensure!(
-                *speed > 0.0 && *speed <= SPEED_MOST,
-                "read the speed: {speed} is not between 0 and {SPEED_MOST} tokens per second"
+                *speed > 0.0 && *speed <= MAX_SPEED,
+                "read the speed: {speed} is not between 0 and {MAX_SPEED} tokens per second"
             );
         }
         let ttft = flags.ttft.as_deref().map(quantity::span).transpose().context("read --ttft")?;
@@ -61,20 +61,20 @@ impl Plan {
             "read --seconds: it must be a number above 0 and at most 86400"
         );
         let text = match &flags.text {
-            Some(path) => reading::text_of(path, DATA_BYTES_MOST)
+            Some(path) => reading::text_of(path, MAX_DATA_BYTES)
                 .with_context(|| format!("read {}; it must be a file of UTF-8 text", path.display()))?,
             None => TEXT.to_owned(),
         };
         ensure!(!text.is_empty(), "read --text: the file is empty");
         let mut ends = Vec::new();
         token_ends(Encoding::O200kBase, &text, &mut ends);
-        let seconds = flags.seconds.or(if flags.text.is_none() { Some(SECONDS) } else { None });
+        let seconds = flags.seconds.or(if flags.text.is_none() { Some(DEFAULT_SECONDS) } else { None });
         Ok(Plan { speeds: flags.speeds.clone(), ttft: ttft.unwrap_or(Span::ZERO), text, ends, seconds })
     }
 
     /// Tokens to be shown at a speed.
     fn tokens(&self, speed: f64) -> usize {
-        self.seconds.map_or(self.ends.len(), |seconds| (seconds * speed).clamp(2.0, TOKENS_MOST) as usize)
+        self.seconds.map_or(self.ends.len(), |seconds| (seconds * speed).clamp(2.0, MAX_TOKENS) as usize)
     }
 
     /// Bytes of the `index`-th token; the text begins anew after its end. A token may end inside a character: what is
@@ -110,13 +110,13 @@ impl Plan {
             shown = index + 1;
         }
         let took = first_at.map_or(Span::ZERO, |first_at| last_at - first_at);
-        anstream::println!("\n-- {} --\n", told(shown, took, self.words_per_token()));
+        anstream::println!("\n-- {} --\n", summary_line(shown, took, self.words_per_token()));
         Ok(())
     }
 }
 
 /// What was really shown, of a text with so many words for each token.
-fn told(tokens: usize, took: Span, words_per_token: f64) -> String {
+fn summary_line(tokens: usize, took: Span, words_per_token: f64) -> String {
     if tokens < 2 || took.is_zero() {
         return format!("{tokens} {} shown", if tokens == 1 { "token" } else { "tokens" });
     }
@@ -143,8 +143,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_shown_is_what_is_told() {
-        let told = told(61, Span::from_secs(2), 0.75);
-        assert_eq!(told, "61 tokens in 2.00 s: 30.0 tok/s, 1350 words a minute; people read 200 to 250");
+    fn the_summary_is_of_what_was_shown() {
+        let line = summary_line(61, Span::from_secs(2), 0.75);
+        assert_eq!(line, "61 tokens in 2.00 s: 30.0 tok/s, 1350 words a minute; people read 200 to 250");
     }
 }

@@ -1,8 +1,8 @@
-//! `tokrate gateway`: starts the lanes of this process, then the gateway, and watches over it until it is told to end.
+//! `tokrate gateway`: starts the lanes of this process, then the gateway, and runs it until a signal ends it.
 
 use super::Verdict;
 use crate::config::gateway::aliases::{format_mode, format_policy};
-use crate::config::gateway::{Local, Resolved, Shown, resolve};
+use crate::config::gateway::{EffectiveValue, Local, Resolved, resolve};
 use crate::flags::gateway::Flags;
 use crate::out::events;
 use anyhow::{Context, Result};
@@ -19,14 +19,14 @@ use tokrate_wire::Dialect;
 
 /// Of a lane whose host name has no address.
 const UNRESOLVED: &str = "left out until its name has an address";
-/// How often the log is asked how it does.
+/// How often the state of the log is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves until interrupted.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let mut resolved = resolve(flags)?;
     if flags.check {
-        anstream::print!("{}", check_shown(&resolved.shown));
+        anstream::print!("{}", check_text(&resolved.effective));
         let warnings = check_budgets(&resolved.config)?.into_iter();
         let unresolved = unresolved_blocking(&resolved.config)?.into_iter();
         for warning in warnings.chain(unresolved.map(|lane| format!("{UNRESOLVED}: {lane}"))) {
@@ -42,7 +42,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let gateway = Gateway::start(resolved.config.clone(), Admin::new)?;
     let warnings = check_budgets(&resolved.config)?;
     wait(&stop, &gateway, flags, || {
-        anstream::print!("{}", serving_shown(&resolved, &gateway));
+        anstream::print!("{}", serving_text(&resolved, &gateway));
         warn_of_budgets(&warnings);
         warn(&gateway.unresolved());
     })?;
@@ -75,14 +75,14 @@ fn tell_of_lanes(gateway: &RunningGateway) {
     }
 }
 
-/// Says that it serves, and waits for the end; reads the settings again when it is told to.
+/// Prints where it serves, and waits for the end; SIGHUP reads the settings again.
 fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags, serving: impl FnOnce()) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("watch over the gateway: no runtime could be started")?;
     runtime.block_on(async {
-        // From here on SIGHUP is heard; before, it would end the process, and whoever reads the next lines may send one.
+        // From here on SIGHUP is caught; before, it would end the process, and a reader of the next lines may send one.
         let mut hangups = Hangups::new()?;
         serving();
         let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -102,9 +102,9 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags, serving: impl FnOn
                 }
             }
             match reload(gateway, flags) {
-                Ok((said, config)) => {
-                    anstream::println!("{said}");
-                    // The log is the one of the start, whatever the file says now: that was checked.
+                Ok((message, config)) => {
+                    anstream::println!("{message}");
+                    // The log stays the one of the start, whatever the file names now; it was checked then.
                     warn_of_budgets(&check_budgets(&config).unwrap_or_default());
                     warn(&gateway.unresolved());
                 }
@@ -123,11 +123,11 @@ fn reload(gateway: &RunningGateway, flags: &Flags) -> Result<(String, Config)> {
     );
     let (lanes, aliases) = (resolved.config.lanes.len(), resolved.config.aliases.len());
     gateway.reconfigure(&resolved.config)?;
-    let said = format!(
+    let message = format!(
         "read the settings again: {lanes} lanes, {aliases} aliases; addresses, hosts, origins, limits of connections and of \
          bodies_bytes and answers_bytes, the log and the export stay as they are"
     );
-    Ok((said, resolved.config))
+    Ok((message, resolved.config))
 }
 
 /// Starts simulated providers and the merge engine, and writes down where they are.
@@ -169,9 +169,9 @@ fn start_apply(address: SocketAddr) -> Result<SocketAddr> {
     std::thread::Builder::new()
         .name("apply".to_owned())
         .spawn(move || {
-            let told = move |address: SocketAddr| drop(ready.send(Ok(address)));
+            let listening = move |address: SocketAddr| drop(ready.send(Ok(address)));
             let config = tokrate_apply_host::HostConfig::new(address);
-            if let Err(error) = tokrate_apply_host::run(config, told, std::future::pending()) {
+            if let Err(error) = tokrate_apply_host::run(config, listening, std::future::pending()) {
                 drop(started.send(Err(error)));
             }
         })
@@ -199,23 +199,23 @@ fn local_endpoints(address: SocketAddr, only_chat: bool) -> Result<Vec<EndpointC
 }
 
 /// The effective configuration, a line a value.
-fn check_shown(shown: &[Shown]) -> String {
-    let width = |of: fn(&Shown) -> usize| shown.iter().map(of).max().unwrap_or(0);
+fn check_text(shown: &[EffectiveValue]) -> String {
+    let width = |of: fn(&EffectiveValue) -> usize| shown.iter().map(of).max().unwrap_or(0);
     let key_width = width(|row| row.key.len());
     let mut text = String::new();
     for row in shown {
-        // A string takes everything.
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "{:key_width$}  {}   ({})", row.key, row.value, row.origin);
     }
     text
 }
 
-/// Where the gateway is, and what can be asked of it.
-fn serving_shown(resolved: &Resolved, gateway: &RunningGateway) -> String {
+/// Where the gateway is, and how it is called.
+fn serving_text(resolved: &Resolved, gateway: &RunningGateway) -> String {
     let Config { lanes, aliases, keys, log, otel, .. } = &resolved.config;
     let address = gateway.address();
     let mut text = String::new();
-    // A string takes everything.
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "serving {} lanes at http://{address}/v1 (Ctrl-C ends)", lanes.len());
     if resolved.is_trial {
         let _ = writeln!(
@@ -237,14 +237,14 @@ fn serving_shown(resolved: &Resolved, gateway: &RunningGateway) -> String {
             format_mode(alias.mode)
         );
     }
-    let asked = aliases.first().map_or(&lanes[0].name, |alias| &alias.name);
+    let model = aliases.first().map_or(&lanes[0].name, |alias| &alias.name);
     let key = if keys.is_empty() { "none is needed" } else { "one of [gateway.keys], such as in OPENAI_API_KEY" };
-    let _ = writeln!(text, "\npoint an SDK at base URL http://{address}/v1, model `{asked}`, key: {key}");
+    let _ = writeln!(text, "\npoint an SDK at base URL http://{address}/v1, model `{model}`, key: {key}");
     let shows = if keys.is_empty() { "" } else { " -H \"authorization: Bearer $OPENAI_API_KEY\"" };
     let _ = writeln!(
         text,
         "try: curl -sN http://{address}/v1/chat/completions{shows} -H 'content-type: application/json' \\\n       \
-         -d '{{\"model\":\"{asked}\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"How fast are you?\"}}]}}'"
+         -d '{{\"model\":\"{model}\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"How fast are you?\"}}]}}'"
     );
     if let Some(admin) = gateway.admin() {
         let _ = writeln!(text, "page: http://{admin}/   metrics: http://{admin}/metrics");

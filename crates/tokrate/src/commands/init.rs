@@ -3,22 +3,23 @@
 mod key;
 
 use super::Verdict;
-use crate::config::trust::DEFAULT_NAME;
-use crate::config::{environment, trust};
+use crate::config::environment;
 use crate::flags::gateway::InitFlags;
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::Path;
 use tokrate_catalog::{Kind, PRICES, PROVIDERS, Provider};
+use tokrate_targets::key_variable;
+use tokrate_targets::trust::{self, DEFAULT_NAME};
 
-/// Writes the file; never over another without being told to.
+/// Writes the file; over another only with `--force`.
 pub fn run(flags: &InitFlags) -> Result<Verdict> {
     let path = &flags.file;
     let found: Vec<(&Provider, &str)> = PROVIDERS
         .iter()
         .filter(|row| row.kind == Kind::Hosted)
-        .filter_map(|row| Some((row, *row.key_env.iter().find(|name| environment::variable(name).is_some())?)))
+        .filter_map(|row| Some((row, key_variable(row, &environment::variable)?)))
         .collect();
     let exists = path.exists();
     ensure!(
@@ -49,7 +50,7 @@ fn trust_own(path: &Path, text: &str) {
     if path.file_name() != Some(OsStr::new(DEFAULT_NAME)) {
         return;
     }
-    match trust::add_own(path, text) {
+    match trust::add_own(environment::data_folder().as_deref(), path, text) {
         Ok(()) => anstream::println!("it is trusted as it is; when you have changed it: tokrate trust"),
         Err(error) => anstream::eprintln!("tokrate: name it with --config {DEFAULT_NAME}: failed to {error:#}"),
     }
@@ -61,7 +62,7 @@ fn settings(found: &[(&Provider, &str)], key_file: &Path) -> String {
     let mut lanes = Vec::new();
     for (row, variable) in found {
         let model = PRICES.iter().find(|price| price.provider == row.name).map(|price| price.model);
-        // A string takes everything.
+        // Writing to a String cannot fail.
         let _ = write!(text, "\n# {}: key from {variable}", row.title);
         let _ = match model {
             Some(_) => writeln!(text, "; another model: see `tokrate targets`"),

@@ -3,16 +3,16 @@
 use super::{Verdict, compare};
 use crate::config::log::{Config, View, resolve};
 use crate::flags::log::Flags;
-use crate::out::comparison::{self, Sides};
-use crate::out::{log, stdout};
+use crate::out::comparison::Sides;
+use crate::out::{comparison_blocks, log, stdout};
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
-use tokrate_meter::Metric;
-use tokrate_meter::compare::{CompareError, CompareOptions};
+use tokrate_judge::compare::{CompareError, CompareOptions};
 use tokrate_net::Clock;
+use tokrate_record::Metric;
 use tokrate_store::{Grouping, Sqlite, Store, StoreError};
 
-/// Reads the log and prints what is asked for.
+/// Reads the log and prints the view that was chosen.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let config = resolve(flags, Clock::monotonic().wall_nanos() / 1_000_000)?;
     let store = Sqlite::open_reader(&config.path).map_err(|error| match error {
@@ -64,7 +64,7 @@ fn regressions(config: &Config, store: &Sqlite, split_unix_ms: u64, threshold: f
         threshold,
         ..CompareOptions::default()
     };
-    let report = tokrate_meter::compare::compare(&before, &after, &options).map_err(|error| match error {
+    let report = tokrate_judge::compare::compare(&before, &after, &options).map_err(|error| match error {
         CompareError::NoCommonLevel { a, b } => anyhow!(
             "compare the two windows: no lane has attempts of like conditions in both (kinds of conditions: {} in the earlier, \
              {} in the later); choose a longer --since, or look at both with --by lane,hour",
@@ -77,7 +77,7 @@ fn regressions(config: &Config, store: &Sqlite, split_unix_ms: u64, threshold: f
         print_json(config, json!({ "split_unix_ms": split_unix_ms, "comparison": report }))?;
     } else {
         let windows = log::windows(&config.query, split_unix_ms);
-        stdout::write(&(windows + &comparison::text(&report, Sides::BeforeAfter)))?;
+        stdout::write(&(windows + &comparison_blocks::shown(&report, Sides::BeforeAfter, false)))?;
     }
     Ok(compare::verdict(&report))
 }

@@ -1,4 +1,4 @@
-//! `tokrate race`: several lanes asked the same at once, side by side in the terminal.
+//! `tokrate race`: the same request to several lanes at once, side by side in the terminal.
 
 use super::Verdict;
 use super::gateway::start_locals;
@@ -11,12 +11,12 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 use tokrate_gateway::LaneComparison;
 
-/// Columns of a terminal that does not say how many it has.
-const WIDTH_USUAL: usize = 80;
+/// Columns of a terminal whose width is unknown.
+const DEFAULT_WIDTH: usize = 80;
 /// How often the picture moves.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Asks, shows, and says who won. Exit code 1 if no lane answered.
+/// Sends the request, shows the progress, and prints the result. Exit code 1 if no lane answered.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     ensure!(!flags.prompt.trim().is_empty(), "read the prompt: it is empty");
     ensure!(flags.output_tokens > 0, "read --output-tokens: an answer has at least one");
@@ -55,5 +55,5 @@ fn terminal_width() -> usize {
     {
         return usize::from(size.ws_col);
     }
-    WIDTH_USUAL
+    DEFAULT_WIDTH
 }

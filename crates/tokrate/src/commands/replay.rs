@@ -1,6 +1,6 @@
 //! `tokrate replay`: what another policy would have cost and saved, from the gateway's throughput log.
 //!
-//! It does not claim anything where too little was measured. Invariant: each name that clients ask for is replayed by
+//! Nothing is estimated where too little was measured. Invariant: each name that clients ask for is replayed by
 //! itself, on the lanes that it was sent to.
 
 mod logged;
@@ -20,8 +20,8 @@ use tokrate_net::Clock;
 use tokrate_route::{Alternative, Mode, Policy, ReplayConfig};
 use tokrate_store::{Attempt, Query, Sqlite, Store, StoreError};
 
-/// So far back it is looked if nothing else is said.
-const SINCE: &str = "24h";
+/// How far back rows are read by default.
+const DEFAULT_SINCE: &str = "24h";
 /// Only policies that draw lots use it; fixed, so that the same log gives the same report.
 const SEED: u64 = 1;
 
@@ -36,7 +36,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let policy = policy(&words).context("read --policy")?;
     let mode = mode(flags.mode.as_deref()).context("read --mode")?;
     let now_unix_ms = Clock::monotonic().wall_nanos() / 1_000_000;
-    let since = moment(flags.since.as_deref().unwrap_or(SINCE), now_unix_ms).context("read --since")?;
+    let since = moment(flags.since.as_deref().unwrap_or(DEFAULT_SINCE), now_unix_ms).context("read --since")?;
     let query = Query { from_unix_ms: since, alias: flags.alias.clone(), ..Query::default() };
     let store = Sqlite::open_reader(&flags.log).map_err(|error| match error {
         StoreError::Missing { path } => {
@@ -56,10 +56,10 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         .into_iter()
         .map(|(alias, rows)| replay(alias, &rows, &flags.lanes, policy, mode))
         .collect::<Result<Vec<_>>>()?;
-    print(flags, &query, &shown(&policy, mode), &replayed)
+    print(flags, &query, &policy_text(&policy, mode), &replayed)
 }
 
-fn shown(policy: &Policy, mode: Mode) -> String {
+fn policy_text(policy: &Policy, mode: Mode) -> String {
     match mode {
         Mode::Off => format_policy(policy),
         mode => format!("{}, {}", format_policy(policy), format_mode(mode)),
@@ -127,7 +127,7 @@ fn lanes(alias: &str, rows: &[Attempt], wanted: &[String]) -> Result<Vec<String>
 }
 
 fn print(flags: &Flags, query: &Query, instead: &str, all: &[Replayed]) -> Result<Verdict> {
-    let untold = all.iter().any(|replayed| replayed.refusal(instead).is_some());
+    let has_refusal = all.iter().any(|replayed| replayed.refusal(instead).is_some());
     if flags.json {
         let aliases: Vec<Value> = all.iter().map(|replayed| replayed.json(instead)).collect();
         let all = json!({
@@ -140,11 +140,11 @@ fn print(flags: &Flags, query: &Query, instead: &str, all: &[Replayed]) -> Resul
         });
         stdout::write(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
     } else {
-        let told: Vec<String> = all.iter().filter_map(|replayed| replay::text(replayed, instead)).collect();
-        stdout::write(&told.join("\n"))?;
+        let texts: Vec<String> = all.iter().filter_map(|replayed| replay::text(replayed, instead)).collect();
+        stdout::write(&texts.join("\n"))?;
         for refusal in all.iter().filter_map(|replayed| replayed.refusal(instead)) {
             anstream::eprintln!("tokrate: {refusal}");
         }
     }
-    Ok(if untold { Verdict::NotMeasured } else { Verdict::Good })
+    Ok(if has_refusal { Verdict::NotMeasured } else { Verdict::Good })
 }

@@ -11,7 +11,7 @@ use tokrate_bench::Stop;
 use tokrate_host::{Addresses, Host, Provider, Summary};
 use tokrate_sim::Persona;
 
-/// Serves until interrupted; then says what was served and how late the engine itself was.
+/// Serves until interrupted; then prints how much was served and how late the engine's own writes were.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let Resolved { config, key_variables } = resolve(flags)?;
     let stop = Stop::default();
@@ -20,8 +20,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let logged = flags.truth_log.clone();
     let ready = move |addresses: &Addresses| {
         match is_fleet {
-            true => anstream::print!("{}", fleet_shown(&providers, addresses, &key_variables)),
-            false => anstream::print!("{}", engine_shown(&providers[0], addresses.first())),
+            true => anstream::print!("{}", fleet_text(&providers, addresses, &key_variables)),
+            false => anstream::print!("{}", engine_text(&providers[0], addresses.first())),
         }
         if let Some(path) = logged {
             anstream::println!("truth log: {}", path.display());
@@ -36,7 +36,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-fn engine_shown(provider: &Provider, address: SocketAddr) -> String {
+fn engine_text(provider: &Provider, address: SocketAddr) -> String {
     let model = &provider.model;
     format!(
         "serving model `{model}` at http://{address}/v1 (Ctrl-C ends)\n\
@@ -44,13 +44,13 @@ fn engine_shown(provider: &Provider, address: SocketAddr) -> String {
     )
 }
 
-/// What is served, and how to measure each of it.
-fn fleet_shown(providers: &[Provider], addresses: &Addresses, key_variables: &BTreeMap<String, String>) -> String {
+/// The providers, and how to measure each of them.
+fn fleet_text(providers: &[Provider], addresses: &Addresses, key_variables: &BTreeMap<String, String>) -> String {
     let mut text = String::new();
     let main = addresses.first();
     let count = providers.len();
     let noun = if count == 1 { "provider" } else { "providers" };
-    // A string takes everything.
+    // Writing to a String cannot fail.
     let _ =
         writeln!(text, "serving {count} {noun} at http://{main}/v1, each by the name before the slash (Ctrl-C ends)");
     for (provider, own) in providers.iter().zip(&addresses.own) {
@@ -63,14 +63,14 @@ fn fleet_shown(providers: &[Provider], addresses: &Addresses, key_variables: &BT
         let place = own.map_or_else(String::new, |own| format!(", or `{model}` at http://{own}/v1"));
         let key = key_variables.get(name).map_or_else(String::new, |variable| format!(" --key-env {variable}"));
         let _ = writeln!(text, "\n{name}: model `{name}/{model}`{place}");
-        let _ = writeln!(text, "  {}", character(persona));
+        let _ = writeln!(text, "  {}", persona_line(persona));
         let _ = writeln!(text, "  tokrate bench --url {url} --model {asked}{key} --concurrency 1,4 --requests 20");
     }
     text
 }
 
 /// A persona in a line.
-fn character(persona: &Persona) -> String {
+fn persona_line(persona: &Persona) -> String {
     let law = &persona.law;
     let mut parts = vec![
         format!("{} tok/s alone", law.stream_tokens_per_second),
@@ -125,7 +125,7 @@ mod tests {
     use crate::config::personas::Personas;
 
     #[test]
-    fn what_is_served_is_said_with_how_to_measure_it() {
+    fn the_providers_are_listed_with_how_to_measure_them() {
         let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/personas.toml");
         let mut personas = Personas::read(example.as_ref()).expect("the example needs no key");
         // One without a port of its own, and one with a key.
@@ -133,6 +133,6 @@ mod tests {
         personas.key_variables.insert("crowded".to_owned(), "CROWDED_KEY".to_owned());
         let own = personas.providers.iter().map(|provider| provider.address).collect();
         let addresses = Addresses { main: personas.listen, own };
-        insta::assert_snapshot!("fleet", fleet_shown(&personas.providers, &addresses, &personas.key_variables));
+        insta::assert_snapshot!("fleet", fleet_text(&personas.providers, &addresses, &personas.key_variables));
     }
 }

@@ -1,19 +1,19 @@
 //! From the flags of `tokrate apply` and `tokrate mcp` to what the merge engine and its server are given.
 
-use super::environment::Environment;
-use super::secret::KeyReference;
+use super::environment::{self, Environment};
 use crate::flags::apply::{Fallback as FallbackFlags, Flags};
 use anyhow::{Context, Result, ensure};
-use http::header::{AUTHORIZATION, HeaderValue};
 use std::net::SocketAddr;
 use tokrate_apply::Language;
 use tokrate_apply_host::{Fallback, FallbackConfig, HostConfig, OnRefuse};
+use tokrate_catalog::Auth;
 use tokrate_core::Span;
 use tokrate_net::ClientConfig;
 use tokrate_net::server::ApiKey;
+use tokrate_targets::{KeyReference, key_header, parse_url};
 
 /// Time for the answer of a model.
-const PATIENCE: Span = Span::from_secs(300);
+const FALLBACK_TIMEOUT: Span = Span::from_secs(300);
 
 /// The language that was named, if one was.
 pub fn language(typed: Option<&str>) -> Result<Option<Language>> {
@@ -32,25 +32,25 @@ pub fn host(flags: &Flags, address: &str) -> Result<HostConfig> {
         .parse()
         .ok()
         .with_context(|| format!("read --serve: `{address}` is no address; write for example 127.0.0.1:8410"))?;
-    let usual = HostConfig::new(address);
+    let default = HostConfig::new(address);
     let on_refuse = match flags.on_refuse.as_deref() {
-        None => usual.on_refuse,
+        None => default.on_refuse,
         Some(name) => OnRefuse::from_name(name)
             .with_context(|| format!("read --on-refuse: `{name}` is neither `error` nor `original`"))?,
     };
-    let max_body_bytes = flags.max_body_bytes.unwrap_or(usual.max_body_bytes);
+    let max_body_bytes = flags.max_body_bytes.unwrap_or(default.max_body_bytes);
     ensure!(max_body_bytes > 0, "read --max-body-bytes: no request fits into 0 bytes");
     let key = KeyReference::first(&flags.serve_key_env, &flags.serve_key_file, &flags.serve_key_cmd);
-    let key = key.map(|key| key.fetch().context("understand the server's key")).transpose()?;
+    let key = key.map(|key| key.fetch(&environment::variable).context("understand the server's key")).transpose()?;
     Ok(HostConfig {
         hosts: flags.allow_hosts.clone(),
         api_key: key.map(|key| ApiKey::new(key.reveal().to_owned())),
         on_refuse,
         max_body_bytes,
-        max_buffered_bytes: usual.max_buffered_bytes.max(max_body_bytes.saturating_mul(2)),
+        max_buffered_bytes: default.max_buffered_bytes.max(max_body_bytes.saturating_mul(2)),
         without_tree: flags.no_tree,
         fallback: fallback_config(&flags.fallback)?,
-        ..usual
+        ..default
     })
 }
 
@@ -65,18 +65,10 @@ fn fallback_config(flags: &FallbackFlags) -> Result<Option<FallbackConfig>> {
         .split_once(',')
         .filter(|(_, model)| !model.trim().is_empty())
         .with_context(|| "read --fallback: write URL,MODEL, for example http://127.0.0.1:8000/v1,qwen")?;
-    let target = crate::config::url(url).context("read --fallback")?;
-    let mut headers = Vec::new();
-    if let Some(key) = key_reference(flags) {
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.fetch()?.reveal()))
-            .context("read the API key: it holds characters that no header can carry")?;
-        value.set_sensitive(true);
-        headers.push((AUTHORIZATION, value));
-    }
+    let target = parse_url(url).context("read --fallback")?;
+    let key = KeyReference::first(&flags.key_env, &flags.key_file, &flags.key_cmd);
+    let key = key.map(|key| key_header(Auth::Bearer, &key.fetch(&environment::variable)?)).transpose()?;
+    let headers = key.into_iter().collect();
     let client = ClientConfig { proxy: Environment::read().proxies(), ..ClientConfig::default() };
-    Ok(Some(FallbackConfig { target, model: model.trim().to_owned(), headers, client, timeout: PATIENCE }))
-}
-
-fn key_reference(flags: &FallbackFlags) -> Option<KeyReference> {
-    KeyReference::first(&flags.key_env, &flags.key_file, &flags.key_cmd)
+    Ok(Some(FallbackConfig { target, model: model.trim().to_owned(), headers, client, timeout: FALLBACK_TIMEOUT }))
 }

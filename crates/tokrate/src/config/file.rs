@@ -1,14 +1,14 @@
 //! `tokrate.toml`: settings that stay the same from run to run. Unknown keys are refused, with their place, and so is a file that
 //! merely lies there and names addresses, keys or commands, until its user trusts it.
 
-use super::lists;
 use super::quantity::Share;
-use super::reading::{self, SETTINGS_BYTES_MOST};
-use super::trust::{DEFAULT_NAME, Found};
+use super::{environment, lists};
 use anyhow::{Context, Result, anyhow};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
-use tokrate_meter::nearest;
+use tokrate_judge::nearest;
+use tokrate_targets::reading::{self, MAX_SETTINGS_BYTES};
+use tokrate_targets::trust::{DEFAULT_NAME, SettingsFile};
 
 /// The whole file.
 #[derive(Deserialize, Debug, Default)]
@@ -146,7 +146,7 @@ impl File {
         let Some(path) = named else {
             return File::of_folder("name it by hand: --config tokrate.toml");
         };
-        let text = reading::text_of(path, SETTINGS_BYTES_MOST)
+        let text = reading::text_of(path, MAX_SETTINGS_BYTES)
             .with_context(|| format!("read the settings file {}; check --config", path.display()))?;
         File::parse(path, &text)
     }
@@ -157,17 +157,18 @@ impl File {
         if !path.is_file() {
             return Ok(File::default());
         }
-        let found = Found::read(path)?;
+        let found = SettingsFile::read(path)?;
         let file = File::parse(path, &found.text)?;
-        found.ensure_trusted(instead)?;
+        found.ensure_trusted(environment::data_folder().as_deref(), instead)?;
         Ok(file)
     }
 
     /// Understands the text of a file.
     pub fn parse(path: &Path, text: &str) -> Result<File> {
         // toml's message names line and column and shows the line.
-        let mut file: File = toml::from_str(text)
-            .map_err(|error| anyhow!("understand the settings file {}: {}", path.display(), told(&error)))?;
+        let mut file: File = toml::from_str(text).map_err(|error| {
+            anyhow!("understand the settings file {}: {}", path.display(), parse_error_text(&error))
+        })?;
         file.path = path.to_path_buf();
         Ok(file)
     }
@@ -179,7 +180,7 @@ impl File {
 }
 
 /// The message, with the nearest key in place of all of them where one is not known.
-fn told(error: &toml::de::Error) -> String {
+fn parse_error_text(error: &toml::de::Error) -> String {
     let shown = error.to_string();
     let unknown = error.message().strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, expected "));
     let Some((typed, known)) = unknown else { return shown.trim_end().to_owned() };

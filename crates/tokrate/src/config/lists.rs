@@ -1,6 +1,6 @@
 //! Values that a settings file may write in two ways: a list or its only item, a number or a text that holds one.
 //!
-//! Invariant: what is wrong with an item is said as it would be of the item alone.
+//! Invariant: the error of an item is the same as of the item alone.
 
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, IntoDeserializer, SeqAccess, Visitor};

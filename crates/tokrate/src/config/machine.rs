@@ -1,9 +1,9 @@
 //! Facts of this machine that bear on an engine that runs here: CPU, memory, graphics processors.
 //!
-//! It does not fail: what cannot be found is absent. Invariant: nothing is run and nothing is changed to find it.
+//! What cannot be found is left out, without an error. Invariant: nothing is run and nothing is changed to find it.
 
 use std::net::IpAddr;
-use tokrate_meter::{EngineHost, Gpu};
+use tokrate_record::{EngineHost, Gpu};
 
 /// The facts, if `host` is this machine by its name.
 pub fn facts_if_here(host: &str) -> Option<EngineHost> {

@@ -11,12 +11,9 @@ pub mod log;
 pub mod machine;
 pub mod personas;
 pub mod quantity;
-pub mod reading;
 #[cfg(test)]
 mod reference;
-pub mod secret;
 pub mod sim;
-pub mod trust;
 pub mod verdicts;
 
 use anyhow::{Result, anyhow};
@@ -52,22 +49,12 @@ pub struct Value<T> {
 }
 
 impl<T> Value<T> {
-    /// Turns the value into another; a failure says where the value came from.
+    /// Turns the value into another; an error names the origin of the value.
     pub fn parse<U>(self, parse: impl FnOnce(T) -> Result<U>) -> Result<Value<U>> {
         let origin = self.origin;
         let value = parse(self.value).map_err(|error| anyhow!("read {origin}: {error:#}"))?;
         Ok(Value { value, origin })
     }
-}
-
-/// Reads an address; an error is fit to stand behind the name of whatever held it.
-pub fn url(text: &str) -> Result<tokrate_net::Target> {
-    tokrate_net::Target::parse(text).map_err(|error| match error {
-        tokrate_net::NetError::Url { url, reason } => {
-            anyhow!("`{url}` cannot be used: {reason}; write for example http://127.0.0.1:8000/v1")
-        }
-        other => other.into(),
-    })
 }
 
 /// The first layer that has a value.

@@ -1,10 +1,9 @@
 //! The personas file of `tokrate sim --personas`: several virtual providers, each a table. Unknown keys are refused, and
-//! whatever is wrong is told with its line and column.
+//! errors name line and column.
 
 mod rows;
 
-use super::reading::{self, SETTINGS_BYTES_MOST};
-use super::secret::KeyReference;
+use super::environment;
 use anyhow::{Context, Result, anyhow};
 use rows::{BackgroundRow, ChangeRow, LawRow, PersonaRow};
 use std::collections::BTreeMap;
@@ -14,11 +13,13 @@ use std::path::Path;
 use tokrate_core::Span;
 use tokrate_host::{ApiKey, EmulatedEngine, MetricNames, Provider};
 use tokrate_sim::{Background, Change, Curve, Faults, Law, Limits, Persona, Price, Timetable};
+use tokrate_targets::KeyReference;
+use tokrate_targets::reading::{self, MAX_SETTINGS_BYTES};
 
-/// What a personas file says.
+/// A personas file.
 #[derive(Debug)]
 pub struct Personas {
-    /// Where all providers answer, if it says so.
+    /// Address of all providers, if it is set.
     pub listen: Option<SocketAddr>,
     /// The providers in the file's order.
     pub providers: Vec<Provider>,
@@ -29,10 +30,10 @@ pub struct Personas {
 impl Personas {
     /// Reads a file and the keys that it names.
     pub fn read(path: &Path) -> Result<Personas> {
-        let text = reading::text_of(path, SETTINGS_BYTES_MOST)
+        let text = reading::text_of(path, MAX_SETTINGS_BYTES)
             .with_context(|| format!("read the personas file {}; check --personas", path.display()))?;
         let fetch = |name: &str| {
-            let key = KeyReference::Variable(name.to_owned()).fetch()?;
+            let key = KeyReference::Variable(name.to_owned()).fetch(&environment::variable)?;
             Ok(ApiKey::new(key.reveal().to_owned()))
         };
         Personas::parse(&text, fetch).with_context(|| format!("understand the personas file {}", path.display()))
@@ -182,7 +183,7 @@ fn faults(given: &[rows::Fault]) -> Faults {
     faults
 }
 
-/// The changes, each with what it says and, where it says nothing, what held before it.
+/// The changes, each complete: what a change leaves out stays as it was before.
 fn timetable(text: &str, row: &PersonaRow, own: &Faults) -> Result<Timetable> {
     let mut table = Timetable { changes: Vec::new(), speed: row.speed_curve.map(curve) };
     for change in row.changes.iter().flatten() {

@@ -1,8 +1,7 @@
 //! From the flags of `tokrate sim` to the configuration of the host.
 
 use super::personas::Personas;
-use super::quantity;
-use super::secret::KeyReference;
+use super::{environment, quantity};
 use crate::flags::sim::{Flags, Law as LawFlags};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -10,8 +9,9 @@ use std::net::SocketAddr;
 use tokrate_core::Span;
 use tokrate_host::{ApiKey, FleetConfig, HostConfig, TruthLog};
 use tokrate_sim::{Faults, Law};
+use tokrate_targets::KeyReference;
 
-/// Where the simulated engine listens when nothing else is said.
+/// Where the simulated engine listens by default.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8400";
 
 /// What to serve.
@@ -62,7 +62,9 @@ fn alone(flags: &Flags, address: SocketAddr) -> Result<HostConfig> {
     law.check()?;
     let api_key = match &flags.key_env {
         None => None,
-        Some(name) => Some(ApiKey::new(KeyReference::Variable(name.clone()).fetch()?.reveal().to_owned())),
+        Some(name) => {
+            Some(ApiKey::new(KeyReference::Variable(name.clone()).fetch(&environment::variable)?.reveal().to_owned()))
+        }
     };
     let model = flags.model.clone();
     Ok(HostConfig { address, law, faults, seed: flags.seed, model, api_key, ..HostConfig::default() })

@@ -2,8 +2,8 @@
 
 use super::quantity;
 use anyhow::{Result, anyhow};
-use tokrate_meter::Metric;
-use tokrate_meter::compare::{DEFAULT_METRICS, comparable_from_name};
+use tokrate_judge::compare::{DEFAULT_METRICS, comparable_from_name};
+use tokrate_record::Metric;
 
 /// The metrics of these names; the usual ones without any.
 pub fn metrics(names: &[String]) -> Result<Vec<Metric>> {

@@ -1,7 +1,7 @@
-//! Flags of other benchmarks, and what they are called here: whoever changes over is told instead of searching.
+//! Flags of other benchmarks, and their names here, for errors that name the right one.
 //!
-//! It does not take them: they would mean almost the same, and the difference would be a wrong number. Invariant: what
-//! is named in an answer is a flag of `tokrate bench`, and no name of another tool is one of ours.
+//! They are not accepted: they would mean almost the same, and the difference would be a wrong number. Invariant: what
+//! an error suggests is a flag of `tokrate bench`, and no name of another tool is one of ours.
 
 use clap::CommandFactory;
 use clap::builder::StyledStr;

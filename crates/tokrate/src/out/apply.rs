@@ -1,4 +1,4 @@
-//! What is said about an edit: text for people and models, JSON for programs.
+//! What is reported about an edit: text for people and models, JSON for programs.
 //!
 //! It does not print. Invariant: a refusal always has its code, its sentence, the lines in question with their text,
 //! and what to do.
@@ -82,7 +82,7 @@ impl Refusal {
 /// A result as JSON: what was merged or why not, and who did it.
 #[derive(Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
-pub enum Told<'a> {
+pub enum MergeReport<'a> {
     /// Merged.
     Merged {
         by: MergedBy,
@@ -103,16 +103,16 @@ pub enum Told<'a> {
     },
 }
 
-impl<'a> Told<'a> {
+impl<'a> MergeReport<'a> {
     /// Of a merged text; `how` says nothing of one that a model wrote.
-    pub fn merged(merged: &'a Merged, by: MergedBy) -> Told<'a> {
+    pub fn merged(merged: &'a Merged, by: MergedBy) -> MergeReport<'a> {
         let how = (by == MergedBy::Deterministic).then_some(merged.how);
-        Told::Merged { by, output: None, diff: None, edits: &merged.edits, how, checks: merged.checks }
+        MergeReport::Merged { by, output: None, diff: None, edits: &merged.edits, how, checks: merged.checks }
     }
 
     /// Of a refusal.
-    pub fn refused(refusal: &'a Refusal) -> Told<'a> {
-        Told::Refused { by: "refused", refusal }
+    pub fn refused(refusal: &'a Refusal) -> MergeReport<'a> {
+        MergeReport::Refused { by: "refused", refusal }
     }
 
     /// One line of JSON.

@@ -3,7 +3,8 @@
 //! It does not fetch fonts or run anything. Invariant: the picture is well-formed whatever the numbers are, and says at
 //! which load they were taken.
 
-use tokrate_meter::{PhaseResult, Record};
+use tokrate_bench::report::shows;
+use tokrate_record::{PhaseResult, Record};
 
 /// Width of a character at 11 px in the fonts that are named, generously.
 const CHARACTER: usize = 7;
@@ -12,11 +13,11 @@ const PADDING: usize = 12;
 /// The whole file; of several targets the first.
 pub fn of(records: &[Record]) -> String {
     let phase = records.first().and_then(|record| record.phases.iter().find(|phase| phase.counts.measured > 0));
-    let (value, colour) = phase.map_or_else(|| ("not measured".to_owned(), "#8a1f1f"), told);
+    let (value, colour) = phase.map_or_else(|| ("not measured".to_owned(), "#8a1f1f"), label);
     svg("tokrate", &value, colour)
 }
 
-fn told(phase: &PhaseResult) -> (String, &'static str) {
+fn label(phase: &PhaseResult) -> (String, &'static str) {
     let speed = phase.output_speed.median.value.or(phase.output_speed.median.descriptive);
     let ttft = phase.ttft.p50.nearest_rank();
     // An answer that was not streamed has neither speed nor TTFT.
@@ -29,7 +30,8 @@ fn told(phase: &PhaseResult) -> (String, &'static str) {
         Some(format!("at {}", phase.name)),
     ];
     let text = parts.into_iter().flatten().collect::<Vec<String>>().join(", ");
-    (text, if phase.is_valid() { "#1f5fa8" } else { "#8a1f1f" })
+    let is_invalid = phase.client_error.iter().flat_map(|error| error.invalid()).any(shows) || !phase.gate.is_empty();
+    (text, if is_invalid { "#8a1f1f" } else { "#1f5fa8" })
 }
 
 fn svg(label: &str, value: &str, colour: &str) -> String {

@@ -1,15 +1,15 @@
-//! A comparison as a table, in the terminal and in Markdown.
+//! A comparison as one table with a row for each level and metric: in Markdown, in the report, and in the terminal with `--wide`.
 //!
-//! It does not judge. Invariant: every row says what was seen, how sure it is, and what would have been seen.
+//! Invariant: every row says what was seen, how sure it is, and what would have been seen.
 
 use super::markdown_text::{self, plain};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use tokrate_charts::{Block, Column, Section, Table};
-use tokrate_meter::ComparisonWithFirst;
-use tokrate_meter::Metric;
-use tokrate_meter::compare::{CompareOutcome, CompareReport, CompareRow, CompareVerdict};
-use tokrate_meter::scorecard::NAMING;
+use tokrate_judge::ComparisonWithFirst;
+use tokrate_judge::compare::{CompareOutcome, CompareReport, CompareRow, CompareVerdict};
+use tokrate_judge::scorecard::NAMING;
+use tokrate_record::Metric;
 
 /// What the two sides of a report are called.
 #[derive(Clone, Copy)]
@@ -26,7 +26,8 @@ impl<'a> Sides<'a> {
         Sides::Targets { a: &against.first, b: &against.target }
     }
 
-    fn heads(self) -> (&'a str, &'a str) {
+    /// The names of both.
+    pub fn heads(self) -> (&'a str, &'a str) {
         match self {
             Sides::BeforeAfter => ("before", "after"),
             Sides::Targets { a, b } => (a, b),
@@ -34,8 +35,8 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// For the terminal.
-pub fn text(report: &CompareReport, sides: Sides<'_>) -> String {
+/// For a wide terminal: the whole table.
+pub fn wide(report: &CompareReport, sides: Sides<'_>) -> String {
     let mut text = String::new();
     for line in differences(report, sides) {
         let _ = writeln!(text, "{line}");
@@ -62,7 +63,10 @@ pub fn markdown(report: &CompareReport, sides: Sides<'_>) -> String {
 pub fn section(report: &CompareReport, sides: Sides<'_>) -> Section {
     let (a, b) = sides.heads();
     let mut blocks: Vec<Block> = differences(report, sides).into_iter().map(Block::Paragraph).collect();
-    blocks.push(Block::Table(table(report, sides)));
+    let mut table = table(report, sides);
+    // A level is one word to a browser, which would break it in every row of a table with so many columns.
+    table.rows.iter_mut().filter_map(|row| row.first_mut()).for_each(|level| *level = level.replace(' ', "\u{a0}"));
+    blocks.push(Block::Table(table));
     Section { title: format!("{b} held against {a}"), intro: sentence(report, sides), blocks }
 }
 
@@ -77,23 +81,23 @@ pub fn sentence(report: &CompareReport, sides: Sides<'_>) -> String {
 /// How one target differs from another, metric by metric.
 fn targets_sentence(report: &CompareReport, a: &str, b: &str) -> String {
     let levels = report.rows.iter().map(|row| &row.level).collect::<BTreeSet<_>>().len();
-    let found = |verdict: CompareVerdict| {
+    let metrics_of = |verdict: CompareVerdict| {
         let words = Metric::ALL.into_iter().filter_map(|metric| {
             let found = report.rows.iter().filter(|row| row.metric == metric && row.verdict == verdict).count();
             (found > 0).then(|| format!("{} ({found} of {levels} levels)", metric.name()))
         });
         words.collect::<Vec<String>>().join(", ")
     };
-    let said = [("better", CompareVerdict::Better), ("worse", CompareVerdict::Worse)]
-        .map(|(word, verdict)| (word, found(verdict)))
+    let found = [("better", CompareVerdict::Better), ("worse", CompareVerdict::Worse)]
+        .map(|(word, verdict)| (word, metrics_of(verdict)))
         .into_iter()
         .filter(|(_, metrics)| !metrics.is_empty())
         .map(|(word, metrics)| format!("{word} in {metrics}"))
         .collect::<Vec<String>>();
-    match (report.outcome, said.is_empty()) {
+    match (report.outcome, found.is_empty()) {
         (CompareOutcome::NothingCompared, _) => "Nothing could be tested: too few samples on one side.".to_owned(),
-        (_, true) => format!("{b} and {a} cannot be told apart in any row."),
-        (_, false) => format!("{b} against {a}: {}.", said.join("; ")),
+        (_, true) => format!("No row shows a difference between {b} and {a}."),
+        (_, false) => format!("{b} against {a}: {}.", found.join("; ")),
     }
 }
 
@@ -119,17 +123,20 @@ fn regression_sentence(report: &CompareReport) -> String {
     }
 }
 
-fn differences(report: &CompareReport, sides: Sides<'_>) -> Vec<String> {
+/// Conditions and levels that only one side has.
+pub fn differences(report: &CompareReport, sides: Sides<'_>) -> Vec<String> {
     let named = |name: &str| matches!(sides, Sides::Targets { .. }) && NAMING.contains(&name);
-    let unlike = report.unlike.iter().filter(|it| !named(&it.name));
-    let unlike = unlike.map(|it| match sides {
-        Sides::BeforeAfter => format!("unlike condition, ignored: {} was {:?}, is {:?}", it.name, it.a, it.b),
-        Sides::Targets { a, b } => format!("unlike condition: {} is {:?} for {a}, {:?} for {b}", it.name, it.a, it.b),
+    let differing = report.unlike.iter().filter(|it| !named(&it.name));
+    let differing = differing.map(|it| match sides {
+        Sides::BeforeAfter => format!("different condition, ignored: {} was {:?}, is {:?}", it.name, it.a, it.b),
+        Sides::Targets { a, b } => {
+            format!("different condition: {} is {:?} for {a}, {:?} for {b}", it.name, it.a, it.b)
+        }
     });
     let (a, b) = sides.heads();
     let alone = [(a, &report.only_in_a), (b, &report.only_in_b)];
     let alone = alone.into_iter().filter(|(_, levels)| !levels.is_empty());
-    unlike.chain(alone.map(|(side, levels)| format!("only measured {side}: {}", levels.join(", ")))).collect()
+    differing.chain(alone.map(|(side, levels)| format!("only measured {side}: {}", levels.join(", ")))).collect()
 }
 
 fn table(report: &CompareReport, sides: Sides<'_>) -> Table {
@@ -180,11 +187,17 @@ fn verdict(row: &CompareRow, sides: Sides<'_>) -> String {
 }
 
 fn value(row: &CompareRow, value: Option<f64>) -> String {
-    let Some(value) = value else { return "-".to_owned() };
-    if row.metric == Metric::FailureShare {
-        return format!("{:.2} %", value * 100.0);
+    let unit = if row.metric == Metric::FailureShare { "%" } else { row.unit.as_str() };
+    if value.is_none() { "-".to_owned() } else { format!("{} {unit}", value_number(row, value)) }
+}
+
+/// A value without its unit; that of a share is per cent.
+pub fn value_number(row: &CompareRow, value: Option<f64>) -> String {
+    match value {
+        None => "-".to_owned(),
+        Some(share) if row.metric == Metric::FailureShare => format!("{:.2}", share * 100.0),
+        Some(value) => tokrate_charts::format::number(value),
     }
-    format!("{} {}", tokrate_charts::format::number(value), row.unit)
 }
 
 fn change(row: &CompareRow) -> String {

@@ -3,8 +3,8 @@
 //! It does not round. Invariant: the columns are the same for every run, units stand in their names, and what is
 //! missing is empty, never 0.
 
-use tokrate_meter::run::{Load, SpeedQuantile, missing_figures};
-use tokrate_meter::{Metric, PhaseResult, Record};
+use tokrate_record::run::{Load, SpeedQuantile, missing_figures};
+use tokrate_record::{Metric, PhaseResult, Record};
 use tokrate_stats::Level;
 
 /// A column of the file.

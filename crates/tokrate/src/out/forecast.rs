@@ -1,6 +1,6 @@
-//! What a run will ask for, said before it asks: a line, and the table of `--dry-run`.
+//! The forecast of a run, printed before it starts: a line, and the table of `--dry-run`.
 //!
-//! Invariant: what is not known, bounded or reckoned is said to be so.
+//! Invariant: what is not known, bounded or estimated is marked so.
 
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::Config;
@@ -9,15 +9,15 @@ use tokrate_charts::format;
 
 /// The plan of one target in a line.
 pub fn line(forecast: &Forecast) -> String {
-    let levels = match (forecast.levels.len(), forecast.added()) {
-        (0, Some(added)) => added.name,
+    let levels = match (forecast.levels.len(), &forecast.added) {
+        (0, Some(added)) => added.name.clone(),
         (1, None) => "1 level".to_owned(),
         (n, None) => format!("{n} levels"),
         (1, Some(added)) => format!("1 level and {}", added.name),
         (n, Some(added)) => format!("{n} levels and {}", added.name),
     };
     let mut parts = vec![levels];
-    parts.extend(numbers(&forecast.total(), !forecast.further.is_empty()));
+    parts.extend(numbers(&forecast.total(), forecast.added.is_some()));
     let assumed = if forecast.assumed { format!("; {}", assumption()) } else { String::new() };
     parts.join(", ") + &assumed
 }
@@ -25,7 +25,7 @@ pub fn line(forecast: &Forecast) -> String {
 /// The plan of several targets in a line, with what it is a plan of.
 pub fn together(forecasts: &[Forecast]) -> String {
     let sum = Forecast::together(forecasts);
-    let has_further = forecasts.iter().any(|forecast| !forecast.further.is_empty());
+    let has_further = forecasts.iter().any(|forecast| forecast.added.is_some());
     format!("{}: {}", sum.name, numbers(&sum, has_further).join(", "))
 }
 
@@ -49,10 +49,10 @@ fn numbers(level: &Level, has_further: bool) -> Vec<String> {
     parts
 }
 
-/// What a number stands on that hangs on an answer which nobody has seen.
+/// What an estimate assumes of answers that nobody has seen yet.
 fn assumption() -> String {
     format!(
-        "reckoned for answers that begin after {} s and come at {:.0} tok/s each; a faster server is asked more",
+        "estimated for answers that begin after {} s and come at {:.0} tok/s each; a faster server is asked more",
         ASSUMED.ttft,
         1.0 / ASSUMED.per_token
     )
@@ -72,9 +72,9 @@ pub fn text(names: &[String], configs: &[Config]) -> String {
     if forecasts.len() > 1 {
         text += &format!("{}\n\n", together(&forecasts));
     }
-    text += "Nothing was sent. Output tokens and dollars are the most that can be used; times that hang on the server's speed are \
+    text += "Nothing was sent. Output tokens and dollars are the most that can be used; times that depend on the server's speed are \
              not known before the first answer (-).\n";
-    let levels = || forecasts.iter().flat_map(|forecast| forecast.levels.iter().chain(&forecast.further));
+    let levels = || forecasts.iter().flat_map(|forecast| forecast.levels.iter().chain(&forecast.added));
     if levels().any(|level| level.basis != Basis::Exact) {
         text += "≤ is an upper bound, ≈ an estimate.\n";
     }
@@ -92,9 +92,9 @@ fn table(forecast: &Forecast) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     table.set_header(["level", "requests", "tokens in", "tokens out", "USD", "time"]);
-    let added = forecast.added();
+    let added = &forecast.added;
     let total = (forecast.levels.len() + usize::from(added.is_some()) > 1).then(|| forecast.total());
-    for level in forecast.levels.iter().chain(&added).chain(&total) {
+    for level in forecast.levels.iter().chain(added).chain(&total) {
         let [name, numbers @ ..] = row(level);
         let numbers = numbers.map(|cell| Cell::new(cell).set_alignment(CellAlignment::Right));
         table.add_row(std::iter::once(Cell::new(name)).chain(numbers));

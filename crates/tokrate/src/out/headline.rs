@@ -2,10 +2,11 @@
 //!
 //! It does not judge anew: every number is in the record. Invariant: a figure that is not there says why.
 
-use tokrate_bench::report::{capacity_sentences, sign_sentences};
+use std::collections::BTreeSet;
+use tokrate_bench::report::{capacity_sentences, shows, sign_sentences};
 use tokrate_charts::format::number;
-use tokrate_meter::run::{Rounds, SpeedQuantile, by_load};
-use tokrate_meter::{Metric, Record};
+use tokrate_record::run::{Rounds, SpeedQuantile, by_load};
+use tokrate_record::{Metric, Record};
 use tokrate_stats::Quantile;
 
 /// The lines, each with its label. A line that goes on under the same label has an empty one.
@@ -93,17 +94,26 @@ fn certainty(measured: &[&Rounds<'_>]) -> String {
     let worst = |of: fn(&tokrate_meter::ClientError) -> Option<f64>| {
         phases().filter_map(|phase| of(phase.client_error.as_ref()?)).max_by(f64::total_cmp)
     };
-    let invalid = measured.iter().filter(|load| load.phases.iter().any(|phase| !phase.is_valid())).count();
     let ttft = worst(|error| Some(error.ttft_added_p50_ns? as f64 / 1e6));
     let gap = worst(|error| Some(error.gap_added_p50_ns? as f64 / 1e6));
     let client = match ttft.zip(gap) {
         Some((ttft, gap)) => format!("; the client adds up to {ttft:.2} ms to TTFT and {gap:.3} ms to gaps (medians)"),
         None => "; the client's own error is not known".to_owned(),
     };
-    let invalid = match invalid {
-        0 => String::new(),
-        1 => "; NOT VALID in part at 1 level, see above".to_owned(),
-        levels => format!("; NOT VALID in part at {levels} levels, see above"),
-    };
+    let invalid: Vec<String> = measured.iter().filter_map(|load| not_valid(load)).collect();
+    let invalid = if invalid.is_empty() { String::new() } else { format!("; NOT VALID: {}", invalid.join("; ")) };
     format!("[a..b] are 95 % intervals, ~ is too few to state one; {n}{client}{invalid}")
+}
+
+/// The figures of a load that the lines or the table below them show and that are not valid.
+fn not_valid(load: &Rounds<'_>) -> Option<String> {
+    let invalid = load.phases.iter().flat_map(|phase| &phase.client_error).flat_map(|error| error.invalid());
+    let names: BTreeSet<&str> = invalid.filter(|figure| shows(figure)).map(|figure| figure.figure.as_str()).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let contradictory = load.phases.iter().any(|phase| !phase.gate.is_empty());
+    match (contradictory, names.is_empty()) {
+        (true, _) => Some(format!("all of {}", load.name())),
+        (false, true) => None,
+        (false, false) => Some(format!("{} at {}", names.join(", "), load.name())),
+    }
 }

@@ -6,8 +6,8 @@
 use super::badge::escaped;
 use crate::config::bench::Outputs;
 use std::fmt::Write;
-use tokrate_meter::compare::{CompareReport, CompareRow, CompareVerdict};
-use tokrate_meter::{AssertionOutcome, AssertionStatus, PhaseResult, Record, Status};
+use tokrate_judge::compare::{CompareReport, CompareRow, CompareVerdict};
+use tokrate_record::{AssertionOutcome, AssertionStatus, PhaseResult, Record, Status};
 
 /// One check of one load level.
 struct Case {
@@ -87,12 +87,12 @@ fn asserted(outcome: &AssertionOutcome) -> Case {
 /// A row of the comparison with the baseline: what could not be decided does not count.
 fn compared(row: &CompareRow) -> Case {
     let change = row.change.map_or_else(String::new, |change| format!(", change {change:.4}"));
-    let told = || format!("{}{change}", row.verdict.words());
+    let message = || format!("{}{change}", row.verdict.words());
     let undecided = row.verdict == CompareVerdict::Undecided;
     Case {
         name: format!("{}: {} against the baseline", row.level, row.metric.name()),
         seconds: 0.0,
-        failure: row.regression.then(told),
+        failure: row.regression.then(message),
         skipped: undecided.then(|| row.note.clone().unwrap_or_else(|| "undecided".to_owned())),
     }
 }
@@ -103,7 +103,7 @@ fn answers(phase: &PhaseResult, outputs: &Outputs) -> Case {
     let kinds: Vec<String> =
         phase.failures.iter().map(|failure| format!("{} {}", failure.count, failure.kind.name())).collect();
     let above = share > outputs.max_failures || nothing;
-    let told = || {
+    let message = || {
         format!(
             "{:.2} % of {} requests failed ({}); allowed are {:.2} %",
             share * 100.0,
@@ -115,7 +115,7 @@ fn answers(phase: &PhaseResult, outputs: &Outputs) -> Case {
     Case {
         name: format!("{}: requests are answered", phase.name),
         seconds: (phase.ended_at_ns - phase.started_at_ns) as f64 / 1e9,
-        failure: above.then(told),
+        failure: above.then(message),
         skipped: None,
     }
 }
@@ -126,8 +126,9 @@ fn validity(phase: &PhaseResult, outputs: &Outputs) -> Case {
     let (failure, skipped) = match (gate, limited) {
         (Some(gate), _) => (Some(gate), None),
         (None, Some(reason)) if outputs.strict => (Some(reason), None),
-        (None, None) if phase.client_error.as_ref().is_none_or(|error| error.moved.is_none()) => {
-            (None, Some("what the client itself adds was not measured".to_owned()))
+        (None, None) if !phase.is_client_error_known() => {
+            let unknown = "what the client itself adds was not measured".to_owned();
+            if outputs.strict { (Some(unknown), None) } else { (None, Some(unknown)) }
         }
         (None, reason) => (None, reason),
     };

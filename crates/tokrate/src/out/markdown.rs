@@ -7,8 +7,9 @@ use super::markdown_text::{self, plain};
 use super::{scorecard, table};
 use std::fmt::Write;
 use tokrate_bench::report;
-use tokrate_meter::compare::CompareReport;
-use tokrate_meter::{Comparison, PhaseResult, Record, Status};
+use tokrate_judge::Comparison;
+use tokrate_judge::compare::CompareReport;
+use tokrate_record::{PhaseResult, Record, Status};
 
 /// The whole text. The names are those of the targets, in the order of the records.
 pub fn of(names: &[String], results: &Comparison, held: &[CompareReport]) -> String {
@@ -60,7 +61,7 @@ fn target(text: &mut String, name: &str, record: &Record) -> std::fmt::Result {
     if record.assertions.is_empty() {
         return Ok(());
     }
-    writeln!(text, "| demand | level | | what is there |\n|---|---|---|---|")?;
+    writeln!(text, "| assertion | level | outcome | measured |\n|---|---|---|---|")?;
     for outcome in &record.assertions {
         writeln!(
             text,

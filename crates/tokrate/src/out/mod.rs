@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod badge;
 pub mod comparison;
+pub mod comparison_blocks;
 pub mod csv;
 pub mod events;
 pub mod files;

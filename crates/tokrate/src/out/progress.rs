@@ -5,22 +5,24 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokrate_bench::plan::{Extent, Load, PhaseSpec};
 use tokrate_bench::{Progress, Snapshot};
 use tokrate_charts::format::number;
+use tokrate_core::{Span, Tick};
+use tokrate_net::Clock;
 
 const REFRESH: Duration = Duration::from_millis(200);
 /// Speeds are those of so much time, so that reads which come in bursts do not shake them.
-const WINDOW: Duration = Duration::from_secs(2);
+const WINDOW: Span = Span::from_secs(2);
 /// Columns of the line where the terminal does not tell how many it has.
 const COLUMNS: usize = 80;
 /// From so many columns on there is room for a bar.
 const COLUMNS_WITH_BAR: usize = 90;
 /// Columns of the bar.
 const BAR: usize = 12;
-/// A wait that a provider asks for is told without a terminal too, if it is longer than this.
-const WAIT_TOLD: Duration = Duration::from_secs(5);
+/// A wait that a provider asks for is printed without a terminal too, if it is longer than this.
+const WAIT_TOLD: Span = Span::from_secs(5);
 
 /// The display of the phase that runs.
 pub struct Display {
@@ -63,6 +65,7 @@ impl Display {
         bar.set_prefix(prefix);
         let over = Arc::new(AtomicBool::new(false));
         let watcher = Watcher {
+            clock: Clock::monotonic(),
             bar: bar.clone(),
             visible: self.visible,
             room,
@@ -110,6 +113,7 @@ pub fn level(spec: &PhaseSpec) -> String {
 }
 
 struct Watcher {
+    clock: Clock,
     bar: ProgressBar,
     visible: bool,
     /// Columns that the message may take.
@@ -121,12 +125,13 @@ struct Watcher {
 
 impl Watcher {
     fn watch(self) {
-        let started = Instant::now();
+        let started = self.clock.now();
         let mut window = Window::default();
         let mut waits = false;
         while !self.over.load(Relaxed) {
             std::thread::park_timeout(REFRESH);
-            let (now, snapshot) = (Instant::now(), self.progress.snapshot());
+            let now = self.clock.now();
+            let snapshot = self.progress.snapshot(now);
             if let Some(held) = snapshot.held.filter(|held| !self.visible && !waits && *held > WAIT_TOLD) {
                 anstream::eprintln!(
                     "{}: waiting {:.0} s, as the provider asks (429)",
@@ -146,7 +151,7 @@ impl Watcher {
 
 /// What was seen in the past [`WINDOW`].
 #[derive(Default)]
-struct Window(VecDeque<(Instant, Snapshot)>);
+struct Window(VecDeque<(Tick, Snapshot)>);
 
 /// Tokens per second of all requests together, and of each that was in flight meanwhile.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -156,7 +161,7 @@ struct Speeds {
 }
 
 impl Window {
-    fn add(&mut self, now: Instant, snapshot: Snapshot) {
+    fn add(&mut self, now: Tick, snapshot: Snapshot) {
         self.0.push_back((now, snapshot));
         while self.0.get(1).is_some_and(|(at, _)| now - *at >= WINDOW) {
             self.0.pop_front();
@@ -190,7 +195,7 @@ fn columns() -> usize {
     columns.filter(|columns| *columns > 0).unwrap_or(COLUMNS)
 }
 
-fn share_done(spec: &PhaseSpec, snapshot: Snapshot, elapsed: Duration) -> f64 {
+fn share_done(spec: &PhaseSpec, snapshot: Snapshot, elapsed: Span) -> f64 {
     let share = match spec.extent {
         Extent::Requests(n) => (snapshot.answered + snapshot.failed) as f64 / (n + spec.warmup).max(1) as f64,
         Extent::Sessions(sessions) => {
@@ -206,7 +211,7 @@ fn share_done(spec: &PhaseSpec, snapshot: Snapshot, elapsed: Duration) -> f64 {
 }
 
 /// The line, in so many columns; speeds are not known before the first answer.
-fn message(snapshot: Snapshot, speeds: Option<Speeds>, share: f64, elapsed: Duration, room: usize) -> String {
+fn message(snapshot: Snapshot, speeds: Option<Speeds>, share: f64, elapsed: Span, room: usize) -> String {
     // Each with its rank: the lower, the sooner it gets its room.
     let mut parts = vec![(0, format!("{} done", snapshot.answered))];
     parts.extend((snapshot.failed > 0).then(|| (1, format!("{} failed", snapshot.failed))));
@@ -236,13 +241,12 @@ fn message(snapshot: Snapshot, speeds: Option<Speeds>, share: f64, elapsed: Dura
 mod tests {
     use super::*;
     use tokrate_bench::plan::Backoff;
-    use tokrate_core::Span;
 
     #[test]
     fn the_line_says_what_is_estimated_and_what_is_left() {
         let snapshot = Snapshot { started: 14, answered: 10, failed: 2, text_bytes: 0, held: None };
         let speeds = Some(Speeds { all: 200.0, each: Some(100.0) });
-        let line = |room| message(snapshot, speeds, 0.5, Duration::from_secs(6), room);
+        let line = |room| message(snapshot, speeds, 0.5, Span::from_secs(6), room);
         assert_eq!(line(80), "10 done, 2 failed, 2 in flight, ≈ 200 tok/s in all, ≈ 100 tok/s each, 6 s left");
         // `[1/4] c = 10` before it takes 12 of 60 columns.
         assert_eq!(line(46), "10 done, 2 failed, 2 in flight, 6 s left");
@@ -250,28 +254,28 @@ mod tests {
         for room in 0..90 {
             assert!(line(room).chars().count() <= room.max("10 done".len()), "{}", line(room));
         }
-        let held = Snapshot { started: 1, held: Some(Duration::from_secs(40)), ..Snapshot::default() };
-        let line = message(held, None, 0.0, Duration::ZERO, 60);
+        let held = Snapshot { started: 1, held: Some(Span::from_secs(40)), ..Snapshot::default() };
+        let line = message(held, None, 0.0, Span::ZERO, 60);
         assert_eq!(line, "0 done, 1 in flight, waits 40 s more (429)");
     }
 
     #[test]
     fn while_a_level_drains_speeds_are_of_the_requests_that_were_in_flight() {
-        let began = Instant::now();
+        let began = Tick::ZERO + Span::from_secs(1);
         let mut window = Window::default();
         let seen = |answered, text_bytes| Snapshot { started: 64, answered, failed: 0, text_bytes, held: None };
         // 64 in flight for a second and 8 for another; 4 bytes to a token.
         for (seconds, answered, bytes) in [(0, 0, 0), (1, 0, 1600), (1, 56, 1600), (2, 56, 1800)] {
-            window.add(began + Duration::from_secs(seconds), seen(answered, bytes));
+            window.add(began + Span::from_secs(seconds), seen(answered, bytes));
         }
         let speeds = window.speeds(4.0).expect("two seconds");
         assert_eq!((speeds.all, speeds.each), (225.0, Some(450.0 / 72.0)));
-        window.add(began + Duration::from_millis(3_500), seen(64, 2000));
+        window.add(began + Span::from_millis(3_500), seen(64, 2000));
         assert_eq!(window.speeds(4.0).map(|speeds| speeds.each), Some(None), "nobody is left");
         assert_eq!(window.0.len(), 3, "what is older than the window is forgotten");
         let mut short = Window::default();
         short.add(began, seen(0, 0));
-        short.add(began + Duration::from_millis(1), seen(0, 4000));
+        short.add(began + Span::from_millis(1), seen(0, 4000));
         assert_eq!(short.speeds(4.0), None, "a moment tells no speed");
     }
 
@@ -280,9 +284,9 @@ mod tests {
         let spec =
             |extent| PhaseSpec { load: Load::Closed { concurrency: 1 }, extent, warmup: 2, backoff: Backoff::Obey };
         let snapshot = Snapshot { answered: 3, ..Snapshot::default() };
-        assert_eq!(share_done(&spec(Extent::Requests(4)), snapshot, Duration::ZERO), 0.5);
+        assert_eq!(share_done(&spec(Extent::Requests(4)), snapshot, Span::ZERO), 0.5);
         let timed = spec(Extent::Duration(Span::from_secs(8)));
-        assert_eq!(share_done(&timed, snapshot, Duration::from_secs(2)), 0.25);
-        assert_eq!(share_done(&timed, snapshot, Duration::from_secs(20)), 1.0);
+        assert_eq!(share_done(&timed, snapshot, Span::from_secs(2)), 0.25);
+        assert_eq!(share_done(&timed, snapshot, Span::from_secs(20)), 1.0);
     }
 }

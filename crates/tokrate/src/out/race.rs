@@ -128,9 +128,10 @@ pub fn result(names: &[String], finishes: &[LaneResult]) -> String {
     table.set_header(["lane", "TTFT", "output speed", "total", "tokens", "cost", ""]);
     for &place in &order {
         let LaneResult { numbers, total, cost_usd } = &finishes[place];
-        let said = numbers.failure.as_ref().map_or(String::new(), |failure| {
-            let said: String = failure.message.chars().filter(|character| !character.is_control()).take(60).collect();
-            format!("{} {said}", failure.kind.name())
+        let message = numbers.failure.as_ref().map_or(String::new(), |failure| {
+            let message: String =
+                failure.message.chars().filter(|character| !character.is_control()).take(60).collect();
+            format!("{} {message}", failure.kind.name())
         });
         let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
         table.add_row([
@@ -140,7 +141,7 @@ pub fn result(names: &[String], finishes: &[LaneResult]) -> String {
             right(total.to_string()),
             right(numbers.tokens_std.to_string()),
             right(cost_usd.map_or("-".to_owned(), |usd| format!("${usd:.6}"))),
-            Cell::new(said.trim()),
+            Cell::new(message.trim()),
         ]);
     }
     let mut text = format!("{table}\n");

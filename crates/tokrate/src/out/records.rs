@@ -2,11 +2,13 @@
 //!
 //! It does not compare. Invariant: what cannot be understood is an error that names the file, the line and the column.
 
-use crate::config::reading::{self, DATA_BYTES_MOST};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde::Deserialize;
 use std::path::Path;
-use tokrate_meter::{Comparison, Record, RequestNumbers};
+use tokrate_judge::Comparison;
+use tokrate_meter::RequestNumbers;
+use tokrate_record::Record;
+use tokrate_targets::reading::{self, MAX_DATA_BYTES};
 
 /// One line of `--jsonl`, as far as it is needed to find its phase.
 #[derive(Deserialize)]
@@ -18,7 +20,7 @@ struct Row {
 
 /// The records of a file: one, or those of several targets.
 pub fn read_records(path: &Path) -> Result<Vec<Record>> {
-    let text = reading::text_of(path, DATA_BYTES_MOST)
+    let text = reading::text_of(path, MAX_DATA_BYTES)
         .with_context(|| format!("read {}; name a file that `tokrate bench --json` wrote", path.display()))?;
     Comparison::parse_records(&text).map_err(|error| anyhow!("{error} ({})", path.display()))
 }
@@ -38,7 +40,7 @@ pub fn read_record(path: &Path) -> Result<Record> {
 /// The rows of a file, in the order of the record's phases; a phase without rows gets none.
 pub fn read_rows(path: &Path, record: &Record) -> Result<Vec<Vec<RequestNumbers>>> {
     let text =
-        reading::text_of(path, DATA_BYTES_MOST).with_context(|| format!("read the rows in {}", path.display()))?;
+        reading::text_of(path, MAX_DATA_BYTES).with_context(|| format!("read the rows in {}", path.display()))?;
     let mut phases: Vec<Vec<RequestNumbers>> = record.phases.iter().map(|_| Vec::new()).collect();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let row: Row = serde_json::from_str(line).map_err(|error| {

@@ -16,7 +16,7 @@ use tokrate_stats::{Level, Quantile};
 const COVERAGE_LEAST: f64 = 0.8;
 /// From fewer calls nothing is claimed: their standard error would not be worth much.
 const CALLS_LEAST: usize = 30;
-/// A difference below so many standard errors cannot be told from chance.
+/// A difference below so many standard errors may be chance.
 const ERRORS_LEAST: f64 = 2.0;
 const LEVELS: [Level; 3] = [Level::P50, Level::P90, Level::P99];
 
@@ -30,7 +30,7 @@ pub struct Replayed {
     pub listed: bool,
     /// For each lane its attempts, and those with a TTFT and an output speed.
     pub measurable: Vec<(usize, usize)>,
-    /// Attempts given up before their first output: the TTFT of the slow ones among them is in no estimate.
+    /// Attempts aborted before their first output: the TTFT of the slow ones among them is in no estimate.
     pub given_up_early: usize,
     /// For each lane its prices (USD per million prompt and output tokens), as far as its costs follow some.
     pub prices: Vec<Option<(f64, f64)>>,
@@ -81,7 +81,7 @@ impl Replayed {
         let lanes = self.lanes.iter().zip(&self.measurable);
         let lanes: Vec<String> = lanes.map(|(lane, (all, usable))| format!("{lane} {usable} of {all}")).collect();
         Some(format!(
-            "nothing can be said of {} with {instead}: {why} (attempts with both: {}); a longer --since, or traffic on more lanes, helps",
+            "nothing is known of {} with {instead}: {why} (attempts with both: {}); a longer --since, or traffic on more lanes, helps",
             self.alias,
             lanes.join(", ")
         ))
@@ -91,7 +91,7 @@ impl Replayed {
     pub fn json(&self, instead: &str) -> Value {
         let report = &self.report;
         let refusal = self.refusal(instead);
-        let told = refusal.is_none();
+        let is_stated = refusal.is_none();
         let means = |means: &Means| {
             json!({
                 "ttft_ms": means.ttft * 1e3,
@@ -129,17 +129,17 @@ impl Replayed {
             "calls_covered": report.covered,
             "coverage": report.coverage(),
             "coverage_least": COVERAGE_LEAST,
-            "as_done": (told && self.one_lane).then_some(report.same_choice),
+            "as_done": (is_stated && self.one_lane).then_some(report.same_choice),
             "measured_all": { "ttft_ms": quantiles(&self.ttft_ms), "completion_ms": quantiles(&self.completion_ms) },
-            "measured_covered": told.then(|| means(&report.measured)),
-            "estimated": told.then(|| means(&report.estimated)),
-            "completion_difference_ms": told.then(|| self.saved() * -1e3),
-            "completion_standard_error_ms": told.then_some(report.completion_error * 1e3),
-            "ttft_difference_ms": told.then_some((report.estimated.ttft - report.measured.ttft) * 1e3),
-            "ttft_standard_error_ms": told.then_some(report.ttft_error * 1e3),
-            "usd_standard_error": report.usd_error.filter(|_| told),
-            "attempts_behind_the_estimate": told.then_some(report.attempts),
-            "percentiles": told.then(|| {
+            "measured_covered": is_stated.then(|| means(&report.measured)),
+            "estimated": is_stated.then(|| means(&report.estimated)),
+            "completion_difference_ms": is_stated.then(|| self.saved() * -1e3),
+            "completion_standard_error_ms": is_stated.then_some(report.completion_error * 1e3),
+            "ttft_difference_ms": is_stated.then_some((report.estimated.ttft - report.measured.ttft) * 1e3),
+            "ttft_standard_error_ms": is_stated.then_some(report.ttft_error * 1e3),
+            "usd_standard_error": report.usd_error.filter(|_| is_stated),
+            "attempts_behind_the_estimate": is_stated.then_some(report.attempts),
+            "percentiles": is_stated.then(|| {
                 json!({
                     "ttft_ms": self.percentiles_json(&report.ttft, true),
                     "completion_ms": self.percentiles_json(&report.completion, false),
@@ -273,7 +273,7 @@ fn notes(replayed: &Replayed) -> Vec<String> {
     notes.extend(prices(replayed));
     if replayed.given_up_early > 0 {
         notes.push(format!(
-            "given up before their first output: {} attempts, so that lanes which lost look faster than they are",
+            "aborted before their first output: {} attempts, so that lanes which lost look faster than they are",
             replayed.given_up_early
         ));
     }
@@ -304,7 +304,7 @@ fn sentence(replayed: &Replayed) -> String {
     );
     match saved {
         saved if saved.abs() <= ERRORS_LEAST * report.completion_error => {
-            format!("Estimate: mean completion differs by {by}, which cannot be told from chance.")
+            format!("Estimate: mean completion differs by {by}, which may be chance.")
         }
         saved if saved > 0.0 => format!("Estimate: mean completion would have been shorter by {by}."),
         _ => format!("Estimate: mean completion would have been longer by {by}."),
@@ -318,14 +318,14 @@ fn prices(replayed: &Replayed) -> Vec<String> {
         .map(|(lane, (input, output))| format!("{lane} {} in, {} out", dollars(input), dollars(output)))
         .collect();
     let unknown: Vec<&str> = lanes().filter(|(_, price)| price.is_none()).map(|(lane, _)| lane.as_str()).collect();
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     if !known.is_empty() {
-        said.push(format!("prices fitted to the log's costs (USD per million tokens): {}", known.join("; ")));
+        lines.push(format!("prices fitted to the log's costs (USD per million tokens): {}", known.join("; ")));
     }
     if !unknown.is_empty() {
-        said.push(format!("the log's costs do not follow one price on: {}", unknown.join(", ")));
+        lines.push(format!("the log's costs do not follow one price on: {}", unknown.join(", ")));
     }
-    said
+    lines
 }
 
 fn signed(value: f64, shown: impl Fn(f64) -> String) -> String {

@@ -1,6 +1,6 @@
 //! What a run has measured so far, and the files that hold it: written anew after every phase.
 //!
-//! It does not judge. Invariant: every file that was asked for is whole and valid whenever the run ends, or said not to
+//! It does not judge. Invariant: every file that was asked for is whole and valid whenever the run ends, or reported not to
 //! be, and one that cannot be written takes no other with it; one target gives one record, several give a comparison.
 
 use super::comparison::{self, Sides};
@@ -16,9 +16,11 @@ use tokrate_bench::plan::PhaseSpec;
 use tokrate_bench::report::{self, Samples, Subject};
 use tokrate_bench::{Observer, PhasePosition, Progress};
 use tokrate_charts::Section;
-use tokrate_meter::compare::CompareReport;
-use tokrate_meter::run::Load;
-use tokrate_meter::{Comparison, PhaseResult, Record, RequestNumbers};
+use tokrate_judge::Comparison;
+use tokrate_judge::compare::CompareReport;
+use tokrate_meter::RequestNumbers;
+use tokrate_record::run::Load;
+use tokrate_record::{PhaseResult, Record};
 
 /// Shows progress and writes files after every phase.
 pub struct Results<'a> {
@@ -99,7 +101,7 @@ impl<'a> Results<'a> {
         written
     }
 
-    /// Writes what is known so far; one that fails is tried again after the next phase, and told at the end.
+    /// Writes what is known so far; one that fails is tried again after the next phase, and reported at the end.
     fn write(&self) {
         for (name, path) in self.outputs.files().filter(|(_, path)| *path != Path::new("-")) {
             if let Some(text) = self.text_of(name) {

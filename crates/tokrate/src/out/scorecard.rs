@@ -1,19 +1,62 @@
 //! A scorecard as a table: a row for each criterion, a column for each target.
 //!
-//! It does not add criteria up to one score. Invariant: a place that chance could change is shown as a range.
+//! It does not add criteria up to one score. Invariant: a rank that chance could change is shown as a range.
 
 use super::markdown_text::{self, plain};
+use super::table::wrapped;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::ops::Range;
 use tokrate_bench::report::ranking;
 use tokrate_charts::format::number;
 use tokrate_charts::{Block, Column, Section, Table};
-use tokrate_meter::curve::Measured;
-use tokrate_meter::scorecard::{RankedMedian, ScoreRow, Scorecard, Share, Tail};
+use tokrate_judge::scorecard::{RankedMedian, ScoreRow, Scorecard, Share, SpeedUnderLoad, Tail};
+use tokrate_record::curve::Measured;
 
-/// For the terminal.
-pub fn text(card: &Scorecard) -> String {
-    table(card).text()
+/// Longest name of a target that may head a column of the terminal's table.
+const MAX_HEAD: usize = 24;
+
+/// For a terminal of this width: as many targets beside each other as it has room for, then the next.
+pub fn text(card: &Scorecard, width: usize) -> String {
+    let whole = table(card);
+    let mut text = format!("{}\n", whole.caption);
+    let (heads, legend) = heads(card);
+    for line in legend {
+        text.extend(wrapped(&line, width).into_iter().map(|line| line + "\n"));
+    }
+    let table = |targets: Range<usize>| Table {
+        caption: String::new(),
+        columns: std::iter::once(Column::words(""))
+            .chain(heads[targets.clone()].iter().map(|head| Column::numbers(head.clone(), "")))
+            .collect(),
+        rows: whole.rows.iter().map(|row| [&row[..1], &row[1 + targets.start..1 + targets.end]].concat()).collect(),
+        notes: Vec::new(),
+    };
+    let fits = |text: &str| text.lines().all(|line| line.chars().count() <= width);
+    let mut first = 0;
+    while first < heads.len() {
+        let several = (first + 1..=heads.len()).rev().map(|end| (end, table(first..end).text()));
+        let (end, block) = several
+            .into_iter()
+            .find(|(end, block)| *end == first + 1 || fits(block))
+            .expect("one target is always shown");
+        text += &if first == 0 { block } else { format!("\n{block}") };
+        first = end;
+    }
+    for note in &whole.notes {
+        text.extend(wrapped(note, width).into_iter().map(|line| line + "\n"));
+    }
+    text
+}
+
+/// The heads of the columns, and lines that say whom they stand for where a name is too long for one.
+fn heads(card: &Scorecard) -> (Vec<String>, Vec<String>) {
+    let names: Vec<String> = card.rows.iter().map(|row| row.target.clone()).collect();
+    if names.iter().all(|name| name.chars().count() <= MAX_HEAD) {
+        return (names, Vec::new());
+    }
+    let legend = names.iter().enumerate().map(|(place, name)| format!("[{}] {name}", place + 1));
+    ((1..=names.len()).map(|number| format!("[{number}]")).collect(), legend.collect())
 }
 
 /// For a pull request.
@@ -42,9 +85,9 @@ type Cell = fn(&ScoreRow) -> String;
 
 const SPEEDS: &[(&str, Cell)] = &[
     ("output speed p50 (tok/s)", |row| median(&row.output_speed)),
-    ("place by output speed", |row| place(&row.output_speed)),
+    ("rank by output speed", |row| rank(&row.output_speed)),
     ("TTFT p50 (ms)", |row| median(&row.ttft)),
-    ("place by TTFT", |row| place(&row.ttft)),
+    ("rank by TTFT", |row| rank(&row.ttft)),
 ];
 
 const OTHERS: &[(&str, Cell)] = &[
@@ -58,9 +101,9 @@ const OTHERS: &[(&str, Cell)] = &[
             .map_or_else(missing, |price| format!("{} / {}", price.input_usd_per_million, price.output_usd_per_million))
     }),
     ("cost of a completed answer (USD)", |row| row.usd_per_answer.map_or_else(missing, money)),
-    ("signs of fooling", |row| {
-        let signs: Vec<String> = row.suspicions.iter().map(|kind| kind.name().replace('_', " ")).collect();
-        if signs.is_empty() { "none seen".to_owned() } else { signs.join(", ") }
+    ("integrity checks", |row| {
+        let findings: Vec<String> = row.suspicions.iter().map(|kind| kind.name().replace('_', " ")).collect();
+        if findings.is_empty() { "no finding".to_owned() } else { findings.join(", ") }
     }),
 ];
 
@@ -69,15 +112,18 @@ fn table(card: &Scorecard) -> Table {
         std::iter::once(label).chain(card.rows.iter().map(cell)).collect()
     };
     let plain = |&(label, cell): &(&str, Cell)| row(label.to_owned(), &cell);
-    let under_load = steps(card).into_iter().map(|(of, concurrency)| {
+    let under_load = steps(card).into_iter().flat_map(|(of, concurrency)| {
         let than = if of == 1 { String::new() } else { format!(", of that at {of}") };
-        row(format!("output speed kept at {concurrency} in flight{than}"), &|row| kept(row, concurrency))
+        [
+            row(format!("output speed kept at {concurrency} in flight{than}"), &|row| kept(row, concurrency)),
+            row("  change each time it doubles".to_owned(), &|row| per_doubling(row, concurrency)),
+        ]
     });
     let rows = SPEEDS.iter().map(plain).chain(under_load).chain(OTHERS.iter().map(plain));
     let level = card.level.as_deref().map_or_else(String::new, |level| format!(" at {level}"));
     let names = card.rows.iter().map(|row| Column::numbers(row.target.clone(), ""));
     Table {
-        caption: format!("Scorecard: speeds, times and places{level}"),
+        caption: format!("Scorecard: speeds, times and ranks{level}"),
         columns: std::iter::once(Column::words("")).chain(names).collect(),
         rows: rows.collect(),
         notes: notes(card),
@@ -92,20 +138,20 @@ fn steps(card: &Scorecard) -> BTreeSet<(u32, u32)> {
 
 fn notes(card: &Scorecard) -> Vec<String> {
     let mut notes = vec![format!(
-        "[a..b] is the 95 % interval; ~ describes too few samples. A place a-b cannot be told apart from its neighbours: \
-         permutation test of ranks, {} tests, a chance of {:.0} % that any difference among them is none (Holm).",
+        "[a..b] is the 95 % interval; ~ describes too few samples. Targets of one rank a-b do not differ by more than chance \
+         explains: permutation test of ranks, {} tests, a chance of {:.0} % that any difference among them is none (Holm).",
         card.family,
         card.alpha * 100.0
     )];
     if card.level.is_none() {
-        notes.push("The targets have no load level in common, so they have no places.".to_owned());
+        notes.push("The targets have no load level in common, so they have no ranks.".to_owned());
     }
     if card.rows.iter().any(|row| row.degradation.is_empty()) {
         let note = "Speed kept under load takes two concurrencies that all targets were measured at, such as --concurrency 1,10,50.";
         notes.push(note.to_owned());
     }
-    for unlike in &card.unlike {
-        notes.push(format!("Unlike condition: {} ({}).", unlike.name, unlike.values.join("; ")));
+    for differing in &card.unlike {
+        notes.push(format!("Different condition: {} ({}).", differing.name, differing.values.join("; ")));
     }
     if card.rows.iter().any(|row| row.usd_per_answer.is_some()) {
         notes.push("A completed answer also pays for the warm-up and for those that failed.".to_owned());
@@ -117,32 +163,37 @@ fn missing() -> String {
     "-".to_owned()
 }
 
-fn median(standing: &RankedMedian) -> String {
-    let Some(median) = standing.median else { return missing() };
+fn median(ranked: &RankedMedian) -> String {
+    let Some(median) = ranked.median else { return missing() };
     match ends(&median) {
         Some((low, high)) => format!("{} [{}..{}]", number(median.value), number(low), number(high)),
         None => format!("~{}", number(median.value)),
     }
 }
 
-fn place(standing: &RankedMedian) -> String {
-    match (standing.first, standing.last) {
+fn rank(ranked: &RankedMedian) -> String {
+    match (ranked.first, ranked.last) {
         (Some(first), Some(last)) if first == last => first.to_string(),
         (Some(first), Some(last)) => format!("{first}-{last}"),
         _ => missing(),
     }
 }
 
+fn degradation(row: &ScoreRow, concurrency: u32) -> Option<&SpeedUnderLoad> {
+    row.degradation.iter().find(|seen| seen.concurrency == concurrency)
+}
+
 fn kept(row: &ScoreRow, concurrency: u32) -> String {
-    let Some(seen) = row.degradation.iter().find(|seen| seen.concurrency == concurrency) else { return missing() };
+    let Some(seen) = degradation(row, concurrency) else { return missing() };
     let percent = |share: f64| format!("{:.0}", share * 100.0);
-    let per_doubling = format!("{:+.1} % a doubling", seen.per_doubling * 100.0);
     match ends(&seen.kept) {
-        Some((low, high)) => {
-            format!("{} % [{}..{}], {per_doubling}", percent(seen.kept.value), percent(low), percent(high))
-        }
-        None => format!("~{} %, {per_doubling}", percent(seen.kept.value)),
+        Some((low, high)) => format!("{} % [{}..{}]", percent(seen.kept.value), percent(low), percent(high)),
+        None => format!("~{} %", percent(seen.kept.value)),
     }
+}
+
+fn per_doubling(row: &ScoreRow, concurrency: u32) -> String {
+    degradation(row, concurrency).map_or_else(missing, |seen| format!("{:+.1} %", seen.per_doubling * 100.0))
 }
 
 fn tail(tail: &Tail) -> String {
@@ -164,4 +215,28 @@ fn money(usd: f64) -> String {
 
 fn ends(measured: &Measured) -> Option<(f64, f64)> {
     measured.low.zip(measured.high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokrate_record::Record;
+
+    fn card(names: &[&str]) -> Scorecard {
+        let record = Record::parse(include_str!("testdata/record.json")).expect("a record");
+        let named: Vec<(&str, &Record)> = names.iter().map(|name| (*name, &record)).collect();
+        Scorecard::of(&named)
+    }
+
+    #[test]
+    fn a_scorecard_shows_as_many_targets_beside_each_other_as_there_is_room_for() {
+        let three = card(&["vllm/sim", "sglang/sim", "openrouter/meta-llama/llama-3.3-70b-instruct"]);
+        insta::assert_snapshot!("scorecard_60", text(&three, 60));
+        insta::assert_snapshot!("scorecard_100", text(&three, 100));
+        insta::assert_snapshot!("scorecard_80", text(&card(&["vllm/sim", "sglang/sim"]), 80));
+        for width in [60, 80, 100] {
+            let widest = text(&three, width).lines().map(|line| line.chars().count()).max();
+            assert!(widest.is_some_and(|widest| widest <= width), "{widest:?} at {width}");
+        }
+    }
 }

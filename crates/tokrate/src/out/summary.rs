@@ -1,18 +1,17 @@
 //! What is printed at the end: warnings first, what the run comes to in a few lines, the levels, the curve.
 
-use super::comparison::{self, Sides};
+use super::comparison::Sides;
 use super::table::wrapped;
-use super::{headline, scorecard, table};
+use super::{comparison_blocks, headline, scorecard, stdout, table};
 use crate::config::bench::Outputs;
 use std::fmt::Write;
 use tokrate_charts::terminal;
-use tokrate_meter::run::missing_figures;
-use tokrate_meter::{AssertionStatus, Comparison, Record, Status};
+use tokrate_judge::Comparison;
+use tokrate_record::run::missing_figures;
+use tokrate_record::{AssertionStatus, Record, Status};
 
-/// Width of lines when the terminal does not tell its own, and the most that is used of a wide one.
-const WIDTH: usize = 80;
-/// Width that is used of a narrow one at least.
-const WIDTH_LEAST: usize = 40;
+/// Longest line of text: longer ones are hard to read.
+const MAX_WIDTH: usize = 80;
 /// Width of the labels before the lines.
 const LABEL: usize = 10;
 const BOLD: &str = "\u{1b}[1m";
@@ -56,17 +55,17 @@ fn render(text: &mut String, names: &[String], results: &Comparison, outputs: &O
         if records.len() > 1 {
             writeln!(text, "== {name} ==")?;
         }
-        target(text, record, outputs.wide, width())?;
+        target(text, record, outputs.wide, stdout::width(MAX_WIDTH))?;
         if records.len() > 1 {
             writeln!(text)?;
         }
     }
     for against in &results.against_first {
-        let table = comparison::text(&against.report, Sides::of(against));
+        let table = comparison_blocks::shown(&against.report, Sides::of(against), outputs.wide);
         writeln!(text, "{} held against {}:\n{table}", against.target, against.first)?;
     }
     if let Some(card) = &results.scorecard {
-        writeln!(text, "{}", scorecard::text(card))?;
+        writeln!(text, "{}", scorecard::text(card, stdout::width(comparison_blocks::MAX_WIDTH)))?;
     }
     Ok(())
 }
@@ -95,7 +94,9 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
     for (place, warning) in record.warnings.iter().enumerate() {
         writeln!(text, "{}{YELLOW}warning:{RESET} {warning}", if place == 0 { "\n" } else { "" })?;
     }
-    for (place, note) in record.notes.iter().enumerate() {
+    // What a search has found stands in the headline.
+    let found = record.search.as_ref().map(|search| search.sentence.as_str());
+    for (place, note) in record.notes.iter().filter(|note| Some(note.as_str()) != found).enumerate() {
         writeln!(text, "{}note: {note}", if place == 0 { "\n" } else { "" })?;
     }
     for (message, count) in first_messages(record) {
@@ -123,22 +124,13 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
         writeln!(text, "\n{}", terminal::plot(&chart, width, HEIGHT, true))?;
     }
     if !record.assertions.is_empty() {
-        writeln!(text, "\nDemands:")?;
+        writeln!(text, "\nAssertions:")?;
     }
     for outcome in &record.assertions {
         let place = outcome.phase.as_deref().unwrap_or("-");
         writeln!(text, "  {:<18}  {}  ({place}: {})", outcome.status.name(), outcome.assertion, outcome.detail)?;
     }
     Ok(())
-}
-
-/// Columns that may be used.
-fn width() -> usize {
-    #[cfg(unix)]
-    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
-    #[cfg(not(unix))]
-    let columns: Option<usize> = None;
-    columns.filter(|columns| *columns > 0).unwrap_or(WIDTH).clamp(WIDTH_LEAST, WIDTH)
 }
 
 /// The first message of each failure, over all phases.
@@ -174,16 +166,16 @@ mod tests {
     }
 
     #[test]
-    fn whoever_wants_no_table_hears_what_went_wrong() {
+    fn without_a_table_what_went_wrong_is_printed() {
         let mut record = Record::parse(include_str!("testdata/record.json")).expect("a record");
         let names = ["sim".to_owned()];
         record.warnings.clear();
-        let told = |record: &Record| troubles(&names, &Comparison::of(vec![record.clone()]));
-        assert_eq!(told(&record), "");
+        let lines = |record: &Record| troubles(&names, &Comparison::of(vec![record.clone()]));
+        assert_eq!(lines(&record), "");
         (record.status, record.reason) = (Status::Failed, Some("401 from the provider".to_owned()));
         record.warnings.push("4 % of the requests failed".to_owned());
         assert_eq!(
-            told(&record),
+            lines(&record),
             "tokrate: sim: failed: 401 from the provider\ntokrate: sim: 4 % of the requests failed\n"
         );
     }

@@ -3,8 +3,8 @@
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::report;
 use tokrate_charts::format::number;
-use tokrate_meter::run::{ServerTimingSummary, SpeedQuantile, TimingMedian};
-use tokrate_meter::{Metric, PhaseResult};
+use tokrate_record::run::{ServerTimingSummary, SpeedQuantile, TimingMedian};
+use tokrate_record::{Metric, PhaseResult};
 use tokrate_stats::{Level, Quantile, QuantileStatus};
 
 /// The numbers of all phases.
@@ -72,8 +72,8 @@ pub fn cells(phases: &[PhaseResult]) -> (Vec<String>, Vec<(String, Vec<String>)>
     let rows =
         ROWS.iter().map(|row| (row.label(), phases.iter().map(|phase| row.cell(phase)).collect::<Vec<String>>()));
     // A row that says nothing in any level is left out, such as reasoning of a model without any.
-    let told = rows.filter(|(_, cells)| cells.iter().any(|cell| cell != "-"));
-    (phases.iter().map(level).collect(), told.collect())
+    let shown = rows.filter(|(_, cells)| cells.iter().any(|cell| cell != "-"));
+    (phases.iter().map(level).collect(), shown.collect())
 }
 
 /// A row of the table.
@@ -122,7 +122,7 @@ const ROWS: &[Row] = &[
         let turns = phase.sessions.as_ref().map(|sessions| sessions.turns.as_slice());
         match turns {
             Some([first, .., last]) => {
-                let p50 = |turn: &tokrate_meter::run::TurnSummary| {
+                let p50 = |turn: &tokrate_record::run::TurnSummary| {
                     turn.ttft.p50.nearest_rank().map_or_else(|| "-".to_owned(), number)
                 };
                 format!("{} / {}", p50(first), p50(last))

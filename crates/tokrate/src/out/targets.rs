@@ -35,7 +35,7 @@ pub enum Answering {
     Silent,
 }
 
-/// A row of the catalog, with what this process knows of it.
+/// A row of the catalog, and which of its keys are set.
 pub struct Listed {
     /// The row.
     pub row: &'static Provider,

@@ -9,8 +9,8 @@
 //! the whole answer.
 
 use serde_json::{Map, Value, json};
-use tokrate_meter::run::Load;
-use tokrate_meter::{PhaseResult, Record};
+use tokrate_record::run::Load;
+use tokrate_record::{PhaseResult, Record};
 use tokrate_stats::Distribution;
 
 /// The file: one object for a single load level of a single target, else an array of them.

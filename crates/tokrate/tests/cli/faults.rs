@@ -10,7 +10,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokrate_meter::Status;
+use tokrate_record::Status;
 
 /// Six requests, two at a time, each with the fault.
 fn with(fault: &str, further: &[&str]) -> Bench {

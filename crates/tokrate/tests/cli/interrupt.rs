@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
-use tokrate_meter::Status;
+use tokrate_record::Status;
 
 /// Answers 20 requests; the 21st begins, is told to the test, and never ends.
 fn hanging_server(reached: std::sync::mpsc::Sender<()>) -> Server {

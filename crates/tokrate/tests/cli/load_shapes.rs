@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use tokrate_core::Span;
 use tokrate_host::{RequestTruth, RunningHost};
-use tokrate_meter::Status;
+use tokrate_record::Status;
 use tokrate_sim::Law;
 
 /// Runs a bench with a load of its own; everything else is small.
@@ -269,7 +269,7 @@ fn a_search_finds_where_the_objectives_break() {
     let phases = &bench.record.phases;
     assert!(phases.len() >= 6 && phases[0].counts.measured >= 73, "enough to tell: {found:?}");
     for level in &found.levels {
-        let of = |phase: &&tokrate_meter::PhaseResult| phase.load_level().load == level.load;
+        let of = |phase: &&tokrate_record::PhaseResult| phase.load_level().load == level.load;
         let judged: u64 = phases.iter().filter(of).filter_map(|phase| Some(phase.goodput.as_ref()?.of)).sum();
         assert_eq!(level.of, judged, "all rounds of a level count");
     }

@@ -3,6 +3,8 @@
 //!
 //! Invariant: nothing leaves loopback, nothing waits without a bound.
 
+#![allow(clippy::disallowed_methods, reason = "deadlines of tests are in real time")]
+
 mod apply;
 mod apply_batch;
 mod apply_fallback;

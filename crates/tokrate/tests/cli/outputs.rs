@@ -5,7 +5,7 @@
 use crate::folder::Folder;
 use crate::tool::{Bench, Finished, finish, run, tokrate};
 use serde_json::Value;
-use tokrate_meter::{Record, Status};
+use tokrate_record::{Record, Status};
 
 const SWEEP: &str = "bench --duration 500ms --concurrency 1,2,3,4 --output-tokens 36";
 

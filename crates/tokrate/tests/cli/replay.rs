@@ -7,7 +7,7 @@ use crate::folder::Folder;
 use crate::tool::{Finished, run};
 use serde_json::Value;
 use tokrate_core::Rng;
-use tokrate_meter::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis};
 use tokrate_store::{Sqlite, Store};
 
 /// 2026-01-10 00:00 UTC.

@@ -250,7 +250,7 @@ fn every_dialect_is_spoken_as_its_maker_wants_it() {
         run(&folder, &format!("bench {target} {SMALL}"), &keys);
         let (head, _) = seen.lock().expect("no panic").pop().unwrap_or_else(|| panic!("{target}: no request"));
         assert!(head.starts_with(&format!("{path} http/1.1")) && head.contains(header), "{target}: {head}");
-        let record = tokrate_meter::Record::parse(&folder.read("record.json")).expect("a record");
+        let record = tokrate_record::Record::parse(&folder.read("record.json")).expect("a record");
         assert!(target.contains(&record.conditions.dialect) || !target.contains("--dialect"), "{target}");
     }
 }

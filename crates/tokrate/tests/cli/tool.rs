@@ -9,7 +9,7 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-use tokrate_meter::{PhaseResult, Record};
+use tokrate_record::{PhaseResult, Record};
 
 /// No run of a test takes nearly as long, on any machine.
 pub const BOUND: Duration = Duration::from_secs(40);

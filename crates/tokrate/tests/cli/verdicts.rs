@@ -4,7 +4,7 @@ use crate::folder::Folder;
 use crate::tool::{Bench, Finished, bench, bench_arguments, run};
 use tokrate_core::Span;
 use tokrate_host::{Host, HostConfig};
-use tokrate_meter::AssertionStatus;
+use tokrate_record::AssertionStatus;
 use tokrate_sim::{Faults, Law};
 
 fn engine(delay: u64, faults: &[&str]) -> tokrate_host::RunningHost {
@@ -94,6 +94,10 @@ fn a_slower_engine_is_a_regression_against_the_baseline() {
     assert_eq!(worse.code, Some(1), "{worse:?}");
     assert!(worse.stdout.contains("Regression: ttft at concurrency 4"), "{}", worse.stdout);
     assert!(folder.read("table.md").contains("Regression: ttft at concurrency 4"));
+    let quiet = ["--baseline", "base.json", "--ignore", "endpoint", "--quiet"];
+    let quiet = measure(&folder, &url(&slow), "quiet", &quiet);
+    assert_eq!((quiet.code, quiet.stdout.as_str()), (Some(1), ""), "{quiet:?}");
+    assert!(quiet.stderr.contains("tokrate: Regression: ttft at concurrency 4"), "{}", quiet.stderr);
     assert!(folder.read("junit.xml").contains("ttft against the baseline"));
 
     let compared = run(&folder, &["compare", "first.json", "third.json", "--ignore", "endpoint", "--json", "-"]);
@@ -136,11 +140,15 @@ fn a_scorecard_tells_the_quick_from_the_slow_in_every_form() {
     assert!((2.4e-4..9e-4).contains(&usd), "{usd}");
     let against = &shown["against_first"][0];
     assert_eq!((&against["first"], &against["report"]["rows"][0]["verdict"]), (&far.as_str().into(), &"better".into()));
-    for text in [&finished.stdout, &folder.read("all.md").replace('\\', ""), &folder.read("all.html")] {
-        assert!(text.contains("place by TTFT") && text.contains(&format!("{near} against {far}: better in ttft (")));
+    // The terminal's lines are broken at its width.
+    let stdout = finished.stdout.split_whitespace().collect::<Vec<&str>>().join(" ");
+    for text in [&stdout, &folder.read("all.md").replace('\\', ""), &folder.read("all.html")] {
+        assert!(text.contains("rank by TTFT") && text.contains(&format!("{near} against {far}: better in ttft (")));
     }
     let card = finished.stdout.lines().skip_while(|line| !line.starts_with("Scorecard"));
-    let labels = card.take_while(|line| !line.is_empty()).map(|line| line.split("  ").next().unwrap_or_default());
+    let card: Vec<&str> = card.take_while(|line| !line.is_empty()).collect();
+    assert!(card.iter().all(|line| line.chars().count() <= 80), "{card:#?}");
+    let labels = card.iter().map(|line| line.split("  ").find(|part| !part.is_empty()).unwrap_or_default());
     insta::assert_snapshot!("scorecard", labels.collect::<Vec<&str>>().join("\n"));
     let alone = run(&folder, &["bench", &near, "--scorecard"]);
     assert_eq!(alone.code, Some(2), "{alone:?}");

@@ -2,8 +2,8 @@
 //!
 //! Invariant: every share comes with its counts and interval.
 
-use super::{Search, needed};
-use tokrate_meter::{PhaseResult, SearchLevel, SearchStatus, ShareVerdict};
+use super::{MAX_LEVEL_SECONDS, Search, needed};
+use tokrate_record::{PhaseResult, SearchLevel, SearchStatus, ShareVerdict};
 
 /// A search and its levels.
 pub(super) struct SearchSentence<'a> {
@@ -28,9 +28,11 @@ impl SearchSentence<'_> {
                 self.why_missed()
             ),
             SearchStatus::NoneMet => format!(
-                "no {} keeps {objectives} for {share} % of the requests: {}",
+                "no {}{} keeps {objectives} for {share} % of the requests: {}{}",
                 self.search.axis.name(),
-                self.why_missed()
+                if self.search.is_closed() { String::new() } else { format!(" from {} up", load_text(self.missed)) },
+                self.why_missed(),
+                self.why_no_lower()
             ),
             SearchStatus::AllMet => format!(
                 "{} still keeps {objectives} for at least {share} % of the requests: {}; it is the highest that was allowed \
@@ -59,11 +61,34 @@ impl SearchSentence<'_> {
         let needed = needed.map_or_else(String::new, |needed| format!(" (about {needed})"));
         let at = open.map(|level| level.load);
         format!(
-            "needs more requests{needed}: at {}, {}, too near to {} % to tell whether so many keep {objectives}; {}",
+            "needs more requests{needed}: at {}, {}, too near to {} % to tell whether so many keep {objectives}; {}{}",
             self.load(at),
             self.seen(at),
             percent(self.search.share),
-            self.known()
+            self.known(),
+            at.map_or_else(String::new, |load| self.time_limit(load))
+        )
+    }
+
+    /// Why no lower rate was tried.
+    fn why_no_lower(&self) -> String {
+        if self.search.is_closed() {
+            return String::new();
+        }
+        format!(
+            "; at a lower rate the requests that a verdict needs take more than {:.0} minutes: measure it with --rate",
+            MAX_LEVEL_SECONDS / 60.0
+        )
+    }
+
+    /// That the time of a rate is used up, if that is what ended the search.
+    fn time_limit(&self, load: f64) -> String {
+        if self.search.max_requests_at(load) == self.search.max_requests {
+            return String::new();
+        }
+        format!(
+            "; a search measures a rate for {:.0} minutes at most, --rate {load} --requests N for longer",
+            MAX_LEVEL_SECONDS / 60.0
         )
     }
 
@@ -118,7 +143,7 @@ impl SearchSentence<'_> {
             let of_level = self.results.iter().filter(move |result| result.load_level().load == load);
             of_level.filter_map(|result| result.goodput.as_ref())
         };
-        let sum = |of: fn(&tokrate_meter::Goodput) -> u64| goodputs().map(of).sum::<u64>();
+        let sum = |of: fn(&tokrate_record::Goodput) -> u64| goodputs().map(of).sum::<u64>();
         let (of, failed, refused) =
             (sum(|seen| seen.of), sum(|seen| seen.missed_failed), sum(|seen| seen.missed_rate_limited));
         let slos = goodputs().next()?.slos.iter().enumerate().map(|(place, slo)| {

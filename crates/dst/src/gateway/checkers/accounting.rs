@@ -7,7 +7,7 @@ use crate::gateway::{GatewayHistory, GatewayScenario, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::Date;
 use tokrate_gateway::{AliasConfig, Spending};
-use tokrate_meter::{Attempt, AttemptEnd, AttemptRole};
+use tokrate_record::{Attempt, AttemptEnd, AttemptRole};
 use tokrate_tokens::{Encoding, count};
 
 /// Dollars that are added up in another order differ by less than that.

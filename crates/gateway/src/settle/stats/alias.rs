@@ -1,7 +1,7 @@
 //! Statistics of one alias: calls and extra attempts of the last hour, by minute.
 
 use super::last_hour::{AttemptMinutes, LastHour};
-use tokrate_meter::{Attempt as Row, AttemptRole};
+use tokrate_record::{Attempt as Row, AttemptRole};
 
 /// One alias.
 #[derive(Clone, Debug, Default)]

@@ -9,7 +9,7 @@ use crate::settle::stats::histogram::{Histogram, TIMES_NS, TOKENS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokrate_core::FailureKind;
-use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_record::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 use tokrate_wire::Dialect;
 
 /// Minutes after which a minute's TTFT and speeds are reduced to quantiles: full sketches of an hour for a hundred busy

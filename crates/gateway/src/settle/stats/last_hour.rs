@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tokrate_meter::Attempt as Row;
+use tokrate_record::Attempt as Row;
 
 /// Minutes that are kept.
 pub const MINUTES: u64 = 60;

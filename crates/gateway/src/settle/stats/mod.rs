@@ -25,7 +25,7 @@ use recent_calls::RecentCalls;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokrate_core::Sketch;
-use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole};
+use tokrate_record::{Attempt as Row, AttemptEnd, AttemptRole};
 
 /// Most lanes that are kept, those of earlier configurations included.
 const MAX_LANES: usize = 1_024;

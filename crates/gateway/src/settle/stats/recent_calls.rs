@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokrate_core::FailureKind;
-use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_record::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 
 /// Calls that are kept after their answer.
 pub(crate) const MAX_CALLS: usize = 100;

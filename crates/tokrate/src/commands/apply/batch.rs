@@ -1,6 +1,6 @@
 //! Cases from lines of JSON, merged on all cores; one result a line, in the order of the cases.
 //!
-//! It does not hold the file: lines are read as results are written. Invariant: every line that is not blank has
+//! The file is not held in memory: lines are read as results are written. Invariant: every line that is not blank has
 //! exactly one result, and a line that is broken costs only itself.
 
 mod window;
@@ -17,17 +17,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::time::Instant;
 use tokrate_apply::{Language, Options, Refused};
 use tokrate_apply_host::MergeResult;
+use tokrate_net::Clock;
 use window::Window;
 
 /// Lines beyond this length are not read (bytes).
-const LINE_BYTES_MOST: usize = 160 << 20;
+const MAX_LINE_BYTES: usize = 160 << 20;
 /// Lines in work together, beyond one (bytes).
-const WORK_BYTES_MOST: usize = 64 << 20;
+const MAX_WORK_BYTES: usize = 64 << 20;
 /// Lines in work for each thread.
-const LINES_EACH: usize = 16;
+const LINES_PER_THREAD: usize = 16;
 
 /// One case, as far as it could be read.
 #[derive(Deserialize)]
@@ -92,15 +92,16 @@ pub fn run(cases: &Path, output: Option<&Path>, merger: &Merger) -> Result<Verdi
             Box::new(File::create(path).with_context(|| format!("write --output {}", path.display()))?)
         }
     };
-    let begun = Instant::now();
+    let clock = Clock::monotonic();
+    let begun = clock.now();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let counts = merge_all(BufReader::with_capacity(1 << 20, input), output, merger, threads).with_context(reading)?;
-    anstream::eprintln!("{}", counts.told(begun.elapsed().as_secs_f64()));
+    anstream::eprintln!("{}", counts.summary_line((clock.now() - begun).as_secs_f64()));
     Ok(Verdict::Good)
 }
 
 fn merge_all(input: impl BufRead + Send, output: impl Write, merger: &Merger, threads: usize) -> Result<Counts> {
-    let window = Window::new(threads * LINES_EACH, WORK_BYTES_MOST);
+    let window = Window::new(threads * LINES_PER_THREAD, MAX_WORK_BYTES);
     let (lines, taken) = channel::<Line>();
     let taken = Mutex::new(taken);
     let (done, results) = channel::<(u64, Done)>();
@@ -113,7 +114,7 @@ fn merge_all(input: impl BufRead + Send, output: impl Write, merger: &Merger, th
         }
         drop(done);
         let written = write_all(&results, BufWriter::with_capacity(1 << 16, output), window);
-        // The reader may wait for results that nobody takes any more.
+        // The reader may wait for results that are not read any more.
         window.close();
         let read = reader.join().expect("reading does not panic");
         let counts = written.context("write the results")?;
@@ -141,14 +142,14 @@ fn read_lines(mut input: impl BufRead, window: &Window, lines: &Sender<Line>) ->
 /// The next line without its end, or how long it was if that is too much; `None` at the end.
 fn next_line(input: &mut impl BufRead) -> std::io::Result<Option<Result<Vec<u8>, usize>>> {
     let mut line = Vec::new();
-    let most = u64::try_from(LINE_BYTES_MOST).unwrap_or(u64::MAX);
+    let most = u64::try_from(MAX_LINE_BYTES).unwrap_or(u64::MAX);
     let count = input.by_ref().take(most + 1).read_until(b'\n', &mut line)?;
     if count == 0 {
         return Ok(None);
     }
     if line.last() == Some(&b'\n') {
         line.pop();
-    } else if count > LINE_BYTES_MOST {
+    } else if count > MAX_LINE_BYTES {
         return Ok(Some(Err(count + input.skip_until(b'\n')?)));
     }
     Ok(Some(Ok(line)))
@@ -191,7 +192,7 @@ fn row(line: &Line, merger: &Merger) -> Row {
     let text = match &line.text {
         Ok(text) => text,
         Err(length) => {
-            let what = format!("the line has {length} bytes, and at most {LINE_BYTES_MOST} are read");
+            let what = format!("the line has {length} bytes, and at most {MAX_LINE_BYTES} are read");
             return Row::bad_line(Value::Null, line.number, 1, &what);
         }
     };
@@ -220,9 +221,10 @@ fn row(line: &Line, merger: &Merger) -> Row {
         named => named.and_then(|(_, language)| language),
     };
     let options = Options { path, language, instruction, ..Options::default() };
-    let begun = Instant::now();
+    let clock = Clock::monotonic();
+    let begun = clock.now();
     let settled = merger.settle(original.as_bytes(), update.as_bytes(), options);
-    let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let micros = (clock.now() - begun).as_nanos() / 1_000;
     let by = settled.word();
     match settled {
         MergeResult::Merged { merged, .. } => {
@@ -274,7 +276,7 @@ impl Counts {
         }
     }
 
-    fn told(&self, seconds: f64) -> String {
+    fn summary_line(&self, seconds: f64) -> String {
         let refused: u64 = self.refused.values().sum();
         let by_code: Vec<String> = self.refused.iter().map(|(code, count)| format!("{code} {count}")).collect();
         let by_code = if by_code.is_empty() { String::new() } else { format!(": {}", by_code.join(", ")) };

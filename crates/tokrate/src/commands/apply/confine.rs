@@ -1,7 +1,7 @@
-//! Paths that a model names: kept inside of folders, and away from names that other programs take orders from, whatever links lie
-//! on the way.
+//! Paths that a model names: kept inside of folders, and away from files that configure other programs, whatever links lie on the
+//! way.
 //!
-//! It does not read files. Invariant: a path that comes out lies, with all links resolved, in one of the roots, and
+//! Invariant: a path that comes out lies, with all links resolved, in one of the roots, and
 //! neither as it is written nor as it is resolved has it a protected name that nobody has allowed.
 
 use super::place::Place;
@@ -128,7 +128,7 @@ impl Roots {
             // The highest that lies in a root, if links lead past its head.
             candidate.ancestors().filter(leads).last()
         });
-        // One that leads into no root is outside, whatever its folders are called; that is told where its links are resolved.
+        // One that leads into no root is outside, whatever its folders are called; that is reported where its links are resolved.
         let Some(above) = above else { return Ok(()) };
         self.check(path, candidate.strip_prefix(above).unwrap_or(candidate))
     }

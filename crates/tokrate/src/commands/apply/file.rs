@@ -1,6 +1,6 @@
 //! One update and one file: the merged text printed, written into the file, shown as a diff, or only tried.
 //!
-//! It does not write anything when the edit was refused. Invariant: standard output carries the result and nothing
+//! Nothing is written when the edit was refused. Invariant: standard output carries the result and nothing
 //! else.
 
 use super::confine::named_by_hand;
@@ -9,7 +9,7 @@ use super::{Merger, print, read_file, read_named, replace};
 use crate::commands::Verdict;
 use crate::config::apply::language;
 use crate::flags::apply::Flags;
-use crate::out::apply::{Refusal, Told, edits_named};
+use crate::out::apply::{MergeReport, Refusal, edits_named};
 use anyhow::{Context, Result, anyhow, bail};
 use std::io::{IsTerminal, stdin};
 use std::path::Path;
@@ -61,12 +61,12 @@ fn deliver(flags: &Flags, path: &Path, original: &[u8], merged: &Merged, by: Mer
     }
     let diff = flags.diff.then(|| diff(path, original, &merged.text));
     if flags.json {
-        let mut told = Told::merged(merged, by);
-        if let Told::Merged { output, diff: shown, .. } = &mut told {
+        let mut report = MergeReport::merged(merged, by);
+        if let MergeReport::Merged { output, diff: shown, .. } = &mut report {
             *output = (!flags.diff && !flags.check && !flags.in_place).then_some(merged.text.as_str());
             *shown = diff.as_deref();
         }
-        return print(&told.line());
+        return print(&report.line());
     }
     match diff {
         Some(diff) => print(&diff),
@@ -81,7 +81,7 @@ fn deliver(flags: &Flags, path: &Path, original: &[u8], merged: &Merged, by: Mer
 
 fn refused(flags: &Flags, path: &Path, refusal: &Refusal, original: &[u8]) -> Result<Verdict> {
     match flags.json {
-        true => print(&Told::refused(refusal).line())?,
+        true => print(&MergeReport::refused(refusal).line())?,
         false => anstream::eprint!("{}: {}", path.display(), refusal.text(original)),
     }
     Ok(Verdict::BelowBar)

@@ -10,7 +10,6 @@ mod serve;
 
 use super::Verdict;
 use crate::config::apply as config;
-use crate::config::reading::{bytes_from, bytes_of};
 use crate::flags::apply::Flags;
 use crate::out::apply::Refusal;
 use anyhow::{Context, Result};
@@ -20,11 +19,12 @@ use std::io::Write;
 use std::path::Path;
 use tokrate_apply::Options;
 use tokrate_apply_host::{Fallback, MergeResult};
+use tokrate_targets::reading::{bytes_from, bytes_of};
 
 /// More of a file is not read (bytes): the engine's own limit.
-pub const FILE_BYTES_MOST: u64 = 64 << 20;
+pub const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Does what was asked for; the flags allow one of these.
+/// Runs the mode that was chosen; the flags allow one of them.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     if let Some(address) = &flags.serve {
         return serve::run(config::host(flags, address)?);
@@ -61,18 +61,18 @@ pub fn read_file(path: &Path) -> Result<Result<Vec<u8>, Refusal>> {
     let reading = || format!("read {}; check the path", path.display());
     let metadata = std::fs::metadata(path).with_context(reading)?;
     anyhow::ensure!(metadata.is_file(), "read {}: it is no regular file", path.display());
-    if metadata.len() > FILE_BYTES_MOST {
-        return Ok(Err(Refusal::too_large("the original", metadata.len(), FILE_BYTES_MOST)));
+    if metadata.len() > MAX_FILE_BYTES {
+        return Ok(Err(Refusal::too_large("the original", metadata.len(), MAX_FILE_BYTES)));
     }
-    Ok(Ok(bytes_of(path, FILE_BYTES_MOST).with_context(reading)?))
+    Ok(Ok(bytes_of(path, MAX_FILE_BYTES).with_context(reading)?))
 }
 
-/// The same of a place, and what the system says of the file.
+/// The same of a place, with the file's metadata.
 pub fn read_place(place: &Place) -> Result<Result<(Vec<u8>, Metadata), Refusal>> {
-    let read = place.read(FILE_BYTES_MOST).with_context(|| format!("read {}", place.path().display()))?;
+    let read = place.read(MAX_FILE_BYTES).with_context(|| format!("read {}", place.path().display()))?;
     let (bytes, metadata) = read;
-    match metadata.len() > FILE_BYTES_MOST || bytes.len() as u64 > FILE_BYTES_MOST {
-        true => Ok(Err(Refusal::too_large("the original", metadata.len(), FILE_BYTES_MOST))),
+    match metadata.len() > MAX_FILE_BYTES || bytes.len() as u64 > MAX_FILE_BYTES {
+        true => Ok(Err(Refusal::too_large("the original", metadata.len(), MAX_FILE_BYTES))),
         false => Ok(Ok((bytes, metadata))),
     }
 }
@@ -80,10 +80,10 @@ pub fn read_place(place: &Place) -> Result<Result<(Vec<u8>, Metadata), Refusal>>
 /// The bytes of what `flag` names, `-` being standard input.
 fn read_named(flag: &str, path: &Path) -> Result<Vec<u8>> {
     if path != Path::new("-") {
-        return bytes_of(path, FILE_BYTES_MOST)
+        return bytes_of(path, MAX_FILE_BYTES)
             .with_context(|| format!("read {flag} {}; check the path", path.display()));
     }
-    bytes_from(std::io::stdin().lock(), FILE_BYTES_MOST).context("read standard input")
+    bytes_from(std::io::stdin().lock(), MAX_FILE_BYTES).context("read standard input")
 }
 
 /// Prints text as it is: nothing in a file is a colour to be taken away.

@@ -1,6 +1,6 @@
 //! A patch of several files (V4A): all of them are changed, or none.
 //!
-//! It does not touch a file outside of the root. Invariant: nothing is written before every file has merged; what fails
+//! No file outside of the root is touched. Invariant: nothing is written before every file has merged; what fails
 //! while it is written is undone.
 
 use super::confine::Roots;
@@ -39,13 +39,13 @@ struct Failed {
 }
 
 #[derive(Serialize)]
-struct ToldPatch<'a> {
+struct PatchReport<'a> {
     status: &'static str,
-    files: Vec<ToldFile<'a>>,
+    files: Vec<FileReport<'a>>,
 }
 
 #[derive(Serialize)]
-struct ToldFile<'a> {
+struct FileReport<'a> {
     path: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<&'static str>,
@@ -228,7 +228,7 @@ impl Planned {
 
 fn deliver(flags: &Flags, planned: &[Planned]) -> Result<()> {
     if flags.json {
-        let files = planned.iter().map(|file| ToldFile {
+        let files = planned.iter().map(|file| FileReport {
             path: &file.path,
             action: Some(file.action()),
             moved_to: file.moved_to.as_deref(),
@@ -236,7 +236,7 @@ fn deliver(flags: &Flags, planned: &[Planned]) -> Result<()> {
             edits: Some(&file.edits),
             refusal: None,
         });
-        return told("merged", files.collect());
+        return print_report("merged", files.collect());
     }
     if flags.diff {
         return print(&planned.iter().map(Planned::diff).collect::<String>());
@@ -247,7 +247,7 @@ fn deliver(flags: &Flags, planned: &[Planned]) -> Result<()> {
 
 fn refused(flags: &Flags, failed: &[Failed]) -> Result<Verdict> {
     if flags.json {
-        let files = failed.iter().map(|file| ToldFile {
+        let files = failed.iter().map(|file| FileReport {
             path: &file.path,
             action: None,
             moved_to: None,
@@ -255,7 +255,7 @@ fn refused(flags: &Flags, failed: &[Failed]) -> Result<Verdict> {
             edits: None,
             refusal: Some(&file.refusal),
         });
-        told("refused", files.collect())?;
+        print_report("refused", files.collect())?;
     } else {
         for file in failed {
             anstream::eprint!("{}: {}", file.path, file.refusal.text(&file.original));
@@ -265,7 +265,7 @@ fn refused(flags: &Flags, failed: &[Failed]) -> Result<Verdict> {
     Ok(Verdict::BelowBar)
 }
 
-fn told(status: &'static str, files: Vec<ToldFile<'_>>) -> Result<()> {
-    let line = serde_json::to_string(&ToldPatch { status, files }).context("write JSON")?;
+fn print_report(status: &'static str, files: Vec<FileReport<'_>>) -> Result<()> {
+    let line = serde_json::to_string(&PatchReport { status, files }).context("write JSON")?;
     print(&(line + "\n"))
 }

@@ -1,7 +1,7 @@
 //! A file by its name in a folder that is held open: it is read and written where it was found, whatever becomes of the path above
 //! it meanwhile.
 //!
-//! It does not decide which files may be touched. Invariant: no symbolic link is followed below the folder that a place
+//! Which files may be touched is decided in `confine`. Invariant: no symbolic link is followed below the folder that a place
 //! is looked for from, and nothing but a regular file is read or written.
 
 #[cfg(not(unix))]
@@ -80,7 +80,7 @@ impl Place {
         &self.path
     }
 
-    /// Its bytes, up to `most` and one more, and what the system says of it.
+    /// Its bytes, up to `most` and one more, and its metadata.
     pub fn read(&self, most: u64) -> io::Result<(Vec<u8>, Metadata)> {
         let file = self.regular(self.folder.open_to_read(&self.name)?)?;
         let metadata = file.metadata()?;
@@ -89,7 +89,7 @@ impl Place {
         Ok((bytes, metadata))
     }
 
-    /// What the system says of it, if it can be written: a rename would go through although it is protected.
+    /// Its metadata, if it can be written: a rename would go through although it is protected.
     pub fn writable(&self) -> io::Result<Metadata> {
         self.regular(self.folder.open_to_write(&self.name)?)?.metadata()
     }

@@ -3,7 +3,7 @@
 //! Invariant: whenever the process ends, every file is there as it was or as it is to be; what may be left behind is a
 //! hidden neighbour. Mode and owner stay.
 
-use super::FILE_BYTES_MOST;
+use super::MAX_FILE_BYTES;
 use super::place::Place;
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ pub enum Step {
     Moved,
 }
 
-/// Who is told of steps; an error ends the work there.
+/// Called after each step; an error ends the work there.
 pub type Watch<'w> = &'w dyn Fn(Step) -> io::Result<()>;
 
 /// A change that is prepared: its text is on the disk, under another name.
@@ -137,7 +137,7 @@ impl Staged {
 }
 
 fn read(place: &Place) -> Result<Vec<u8>> {
-    let read = place.read(FILE_BYTES_MOST).with_context(|| format!("read {} again", place.path().display()));
+    let read = place.read(MAX_FILE_BYTES).with_context(|| format!("read {} again", place.path().display()));
     Ok(read?.0)
 }
 

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use tokrate_apply_host::{HostConfig, Summary, run as serve};
 use tokrate_bench::Stop;
 
-/// Serves until interrupted; then says what came of the edits.
+/// Serves until interrupted; then prints how many edits were merged and refused.
 pub fn run(config: HostConfig) -> Result<Verdict> {
     let stop = Stop::default();
     interrupt::watch_quietly(stop.clone())?;
@@ -35,7 +35,7 @@ fn closing(summary: &Summary) -> String {
     let refused: u64 = summary.refused.values().sum();
     let mut text = format!("merged {} edits", summary.merged);
     if summary.merged_by_model > 0 {
-        // A string takes everything.
+        // Writing to a String cannot fail.
         let _ = write!(text, ", {} more by the model", summary.merged_by_model);
     }
     let _ = write!(text, ", refused {refused}");

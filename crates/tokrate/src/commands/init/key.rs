@@ -1,6 +1,6 @@
 //! The key of the gateway that `tokrate init` sets up: made once for each user, in a file that nobody else can read.
 //!
-//! It does not print it. Invariant: a key that is there already is kept, so that clients which have it go on.
+//! It is not printed. Invariant: a key that is there already is kept, so that clients which have it go on.
 
 use crate::config::environment;
 use anyhow::{Context, Result};

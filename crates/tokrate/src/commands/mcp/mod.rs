@@ -1,6 +1,6 @@
 //! `tokrate mcp`: the merge engine as a server of the Model Context Protocol on standard input and output.
 //!
-//! It does not edit outside of its roots. Invariant: standard output carries messages of the protocol and nothing else;
+//! No file outside of its roots is edited. Invariant: standard output carries messages of the protocol and nothing else;
 //! every request that was not cancelled is answered once.
 
 mod tool;
@@ -19,9 +19,9 @@ use tokrate_apply_host::mcp::{Cancelled, Incoming, Server};
 use tool::EditFile;
 
 /// Messages beyond this length are not read (bytes).
-const MESSAGE_BYTES_MOST: u64 = 32 << 20;
+const MAX_MESSAGE_BYTES: u64 = 32 << 20;
 /// Messages that wait for the one at work.
-const WAITING_MOST: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// Serves until standard input ends.
 pub fn run(flags: &Flags) -> Result<Verdict> {
@@ -30,7 +30,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let cancelled = Arc::new(Cancelled::default());
     let tool = EditFile { roots: Roots::new(&named, &flags.allow)?, merger };
     let mut server = Server::new(tool, Arc::clone(&cancelled));
-    let (sender, messages) = sync_channel(WAITING_MOST);
+    let (sender, messages) = sync_channel(MAX_WAITING);
     // Read apart from the work, so that a request can be cancelled while another one is at work.
     std::thread::Builder::new()
         .name("mcp-input".to_owned())
@@ -58,11 +58,11 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 fn next_message(input: &mut impl BufRead) -> std::io::Result<Option<Incoming>> {
     loop {
         let mut line = Vec::new();
-        let count = input.by_ref().take(MESSAGE_BYTES_MOST).read_until(b'\n', &mut line)?;
+        let count = input.by_ref().take(MAX_MESSAGE_BYTES).read_until(b'\n', &mut line)?;
         if count == 0 {
             return Ok(None);
         }
-        if line.last() != Some(&b'\n') && count as u64 == MESSAGE_BYTES_MOST {
+        if line.last() != Some(&b'\n') && count as u64 == MAX_MESSAGE_BYTES {
             input.skip_until(b'\n')?;
             return Ok(Some(Incoming::TooLong));
         }

@@ -22,7 +22,7 @@ pub struct EditFile {
     pub merger: Merger,
 }
 
-/// What a call says.
+/// Arguments of a call.
 struct Arguments<'a> {
     path: &'a str,
     code_edit: &'a str,
@@ -66,7 +66,7 @@ impl Tool for EditFile {
 }
 
 impl EditFile {
-    /// Edits, or says in some lines why not.
+    /// Edits; an error is the reason in a few lines.
     fn edit(&self, arguments: &Arguments<'_>, cancelled: &dyn Fn() -> bool) -> Result<ToolResult, String> {
         let bare = |refusal: Refusal| refusal.text(b"");
         let failed = |error: anyhow::Error| {
@@ -94,7 +94,7 @@ impl EditFile {
                     replace(place, &original, merged.text.as_bytes()).map_err(failed)?;
                 }
                 Ok(ToolResult {
-                    text: told(&real, arguments.path, &original, &merged, by),
+                    text: result_text(&real, arguments.path, &original, &merged, by),
                     word: by.name(),
                     is_error: false,
                 })
@@ -104,7 +104,7 @@ impl EditFile {
 }
 
 /// The diff, or that there is none.
-fn told(real: &Path, path: &str, original: &[u8], merged: &Merged, by: MergedBy) -> String {
+fn result_text(real: &Path, path: &str, original: &[u8], merged: &Merged, by: MergedBy) -> String {
     let diff = diff(Path::new(path), original, &merged.text);
     match (diff.is_empty(), by) {
         (true, _) => format!("{}: {}; the file already is as the edit wants it\n", real.display(), edits_named(&[])),

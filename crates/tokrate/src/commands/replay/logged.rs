@@ -5,15 +5,15 @@
 
 use std::collections::BTreeMap;
 use tokrate_core::{FailureKind, Span, Tick};
-use tokrate_meter::AttemptEnd;
-use tokrate_meter::CostBasis;
+use tokrate_record::AttemptEnd;
+use tokrate_record::CostBasis;
 use tokrate_route::{LaneConfig, LaneId, LoggedAttempt};
 use tokrate_store::Attempt;
 
-/// The costs of a lane follow a price if they are so near to it (root mean square, as a share).
-const PRICE_ERROR_MOST: f64 = 0.05;
-/// So many costs make a price.
-const COSTS_LEAST: usize = 5;
+/// The costs of a lane follow a price if they are within this of it (root mean square, as a share).
+const MAX_PRICE_ERROR: f64 = 0.05;
+/// Fewer costs are too few to find a price from.
+const MIN_COSTS: usize = 5;
 /// Bytes of a request for each token of its prompt, where nothing better is known.
 const BYTES_PER_TOKEN: u64 = 4;
 
@@ -138,7 +138,7 @@ impl Cost {
 }
 
 /// The price that the costs follow, by least squares; none if they follow none, or if prompts and answers always stand in the
-/// same proportion, so that one cannot be told from the other.
+/// same proportion, so that the two prices cannot be separated.
 fn price(costs: &[Cost]) -> LaneConfig {
     let sum = |of: fn(&Cost) -> f64| costs.iter().map(of).sum::<f64>();
     let spent = sum(|cost| cost.usd * cost.usd);
@@ -147,7 +147,7 @@ fn price(costs: &[Cost]) -> LaneConfig {
         price_output_usd_per_million: Some(output * 1e6),
         max_in_flight: None,
     };
-    if costs.len() < COSTS_LEAST {
+    if costs.len() < MIN_COSTS {
         return LaneConfig::default();
     }
     if spent == 0.0 {
@@ -163,7 +163,7 @@ fn price(costs: &[Cost]) -> LaneConfig {
     let input = (of_input * outputs - of_output * both) / determinant;
     let output = (of_output * inputs - of_input * both) / determinant;
     let missed: f64 = costs.iter().map(|cost| (cost.usd - input * cost.input - output * cost.output).powi(2)).sum();
-    let follows = input >= -1e-12 && output >= -1e-12 && missed <= PRICE_ERROR_MOST.powi(2) * spent;
+    let follows = input >= -1e-12 && output >= -1e-12 && missed <= MAX_PRICE_ERROR.powi(2) * spent;
     if follows { found(input.max(0.0), output.max(0.0)) } else { LaneConfig::default() }
 }
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_that_cannot_be_told_or_was_changed_is_unknown() {
+    fn a_price_that_cannot_be_separated_or_was_changed_is_unknown() {
         let proportional = costs(0.5, 8.0, |n| (1_000 + n % 7 * 300) / 10);
         let mut changed = costs(0.5, 8.0, |n| 100 + n % 5 * 40);
         changed.iter_mut().skip(25).for_each(|cost| cost.usd *= 3.0);

@@ -1,7 +1,7 @@
-//! Finds engines on this machine: connects to ports of 127.0.0.1 and asks what is there.
+//! Finds engines on this machine: connects to ports of 127.0.0.1 and sends the probes of the catalog.
 //!
-//! It does not look at any other address, and shows no key to what it finds. Invariant: a port costs at most a few
-//! hundred milliseconds, whatever listens there, and all ports are asked at once.
+//! No other address is tried, and no key is sent. Invariant: a port costs at most a few
+//! hundred milliseconds, whatever listens there, and all ports are searched at once.
 
 use crate::out::targets::{Answering, Found};
 use anyhow::{Context, Result};
@@ -13,19 +13,19 @@ use tokrate_catalog::{At, Kind, PROVIDERS, Probe};
 use tokrate_core::{FailureKind, Span};
 use tokrate_net::{Answer, Client, ClientConfig, Clock, Limits, Route, Target};
 
-/// Time for each question.
-const PATIENCE: Span = Span::from_millis(300);
+/// Time for each request.
+const REQUEST_TIMEOUT: Span = Span::from_millis(300);
 /// Time for a port.
-const PATIENCE_IN_ALL: Span = Span::from_millis(1200);
+const PORT_TIMEOUT: Span = Span::from_millis(1200);
 /// Largest answer that is read.
-const BODY_BYTES_MOST: u64 = 4 << 20;
+const MAX_BODY_BYTES: u64 = 4 << 20;
 /// Where servers of the OpenAI dialect list their models.
 const MODELS: &str = "/v1/models";
 
 /// Looks at the ports, all at once; what answers, by port.
 pub fn search(ports: &[u16]) -> Result<Vec<Found>> {
     let clock = Clock::monotonic();
-    let config = ClientConfig { connect_timeout: PATIENCE, reuse: false, ..ClientConfig::default() };
+    let config = ClientConfig { connect_timeout: REQUEST_TIMEOUT, reuse: false, ..ClientConfig::default() };
     let mut clients = Vec::new();
     for &port in ports {
         let target = Target::parse(&format!("http://127.0.0.1:{port}"))?;
@@ -38,19 +38,19 @@ pub fn search(ports: &[u16]) -> Result<Vec<Found>> {
         .context("look for engines: no runtime could be started")?;
     let tasks = LocalSet::new();
     let found = tasks.block_on(&runtime, async {
-        let asked: Vec<_> = clients
+        let searches: Vec<_> = clients
             .into_iter()
             .map(|(port, client)| {
                 tokio::task::spawn_local(async move {
-                    let asked = tokio::time::timeout(PATIENCE_IN_ALL.as_duration(), ask(&client)).await;
-                    let what = asked.unwrap_or(Some(Answering::Silent))?;
+                    let found = tokio::time::timeout(PORT_TIMEOUT.as_duration(), identify(&client)).await;
+                    let what = found.unwrap_or(Some(Answering::Silent))?;
                     Some(Found { port, what })
                 })
             })
             .collect();
         let mut found = Vec::new();
-        for asked in asked {
-            if let Ok(Some(answer)) = asked.await {
+        for search in searches {
+            if let Ok(Some(answer)) = search.await {
                 found.push(answer);
             }
         }
@@ -59,43 +59,43 @@ pub fn search(ports: &[u16]) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-/// Asks what is there; `None` where nothing listens.
-async fn ask(client: &Client) -> Option<Answering> {
+/// Finds out what is there; `None` where nothing listens.
+async fn identify(client: &Client) -> Option<Answering> {
     let mut answers = Answers { client, known: BTreeMap::new() };
-    match answers.to(MODELS).await {
+    match answers.get(MODELS).await {
         Err(FailureKind::Connect | FailureKind::Closed | FailureKind::ConnectTimeout) => return None,
         Err(FailureKind::Stalled | FailureKind::TimedOut) => return Some(Answering::Silent),
         Ok(_) | Err(_) => {}
     }
     let local = || PROVIDERS.iter().filter(|row| row.kind == Kind::Local);
     let probes = || local().flat_map(|row| row.probes.iter().map(move |probe| (row, probe)));
-    // An engine that says its own name is believed before one that is only known by a page that others have too.
+    // A probe that matches a name comes before one that only matches a path, which other engines may have too.
     let (named, known) =
         (probes().filter(|(_, probe)| probe.value.is_some()), probes().filter(|(_, probe)| probe.value.is_none()));
     for (row, probe) in named.chain(known) {
-        if answers.to(probe.path).await.is_ok_and(|answer| tells(probe, answer)) {
+        if answers.get(probe.path).await.is_ok_and(|answer| matches(probe, answer)) {
             return Some(Answering::Engine(row, answers.models().await));
         }
     }
     let models = answers.models().await;
     let locked = |answer: &Answer| matches!(answer.head.status.as_u16(), 401 | 403);
-    Some(match answers.to(MODELS).await {
+    Some(match answers.get(MODELS).await {
         Ok(answer) if locked(answer) => Answering::Locked,
         _ if models.is_empty() => Answering::Unknown,
         _ => Answering::OpenAiLike(models),
     })
 }
 
-/// The answers of one server, each question asked once.
+/// The answers of one server, each path requested once.
 struct Answers<'a> {
     client: &'a Client,
     known: BTreeMap<&'static str, Result<Answer, FailureKind>>,
 }
 
 impl Answers<'_> {
-    async fn to(&mut self, path: &'static str) -> Result<&Answer, FailureKind> {
+    async fn get(&mut self, path: &'static str) -> Result<&Answer, FailureKind> {
         if !self.known.contains_key(path) {
-            let limits = Limits { idle: PATIENCE, total: PATIENCE, max_body_bytes: BODY_BYTES_MOST };
+            let limits = Limits { idle: REQUEST_TIMEOUT, total: REQUEST_TIMEOUT, max_body_bytes: MAX_BODY_BYTES };
             let answer = self.client.get(path, HeaderMap::new(), limits).await.map_err(|failure| failure.kind);
             self.known.insert(path, answer);
         }
@@ -105,7 +105,7 @@ impl Answers<'_> {
     /// The models that the server lists.
     async fn models(&mut self) -> Vec<String> {
         for (path, list, name) in [(MODELS, "/data", "id"), ("/api/tags", "/models", "name")] {
-            let names = self.to(path).await.ok().and_then(json).and_then(|body| {
+            let names = self.get(path).await.ok().and_then(json).and_then(|body| {
                 let list = body.pointer(list)?.as_array()?;
                 Some(list.iter().filter_map(|model| model.get(name)?.as_str().map(str::to_owned)).collect::<Vec<_>>())
             });
@@ -113,12 +113,12 @@ impl Answers<'_> {
                 return names;
             }
         }
-        let single = self.to("/info").await.ok().and_then(json);
+        let single = self.get("/info").await.ok().and_then(json);
         single.and_then(|body| body.get("model_id")?.as_str().map(str::to_owned)).into_iter().collect()
     }
 }
 
-fn tells(probe: &Probe, answer: &Answer) -> bool {
+fn matches(probe: &Probe, answer: &Answer) -> bool {
     if !answer.head.status.is_success() {
         return false;
     }

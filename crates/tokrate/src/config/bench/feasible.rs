@@ -1,14 +1,15 @@
-//! Whether the plan can yield what is demanded of it: better to hear that now than after the load.
+//! Whether the plan can yield what is asserted about it; an error before the load is better than one after it.
 //!
-//! It does not know results. Invariant: what it refuses could never have been stated, whatever the server does.
+//! Invariant: what it refuses could not be judged whatever the server does.
 
 use anyhow::{Result, ensure};
-use tokrate_bench::Config;
 use tokrate_bench::plan::Extent;
 use tokrate_bench::prompts::PromptSource;
 use tokrate_bench::schedule::{Axis, ScheduleMode};
-use tokrate_meter::{Assertion, Load, Metric};
+use tokrate_bench::{Calibration, Config};
+use tokrate_judge::Assertion;
 use tokrate_net::HttpVersion;
+use tokrate_record::{Load, Metric};
 use tokrate_wire::Dialect;
 
 /// Refuses objectives and assertions that no answer of the plan can be held against.
@@ -48,16 +49,34 @@ fn check_pictures(config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// Descriptors that a run needs beside its connections.
-const DESCRIPTORS_KEPT: u64 = 64;
-
-/// The most connections that a run may open with so many descriptors.
-pub(super) fn connections_most(open_files: u64) -> u64 {
-    open_files.saturating_sub(DESCRIPTORS_KEPT).max(1)
+/// Refuses `--strict` where the client's own error cannot become known. The embedded engine logs it.
+pub(super) fn check_strict(config: &Config) -> Result<()> {
+    if config.target.remote().is_none() {
+        return Ok(());
+    }
+    ensure!(
+        config.calibration != Calibration::Off,
+        "read --strict: it takes figures whose error is known, and --calibration off leaves that of the client unknown; leave out one \
+         of them"
+    );
+    ensure!(
+        config.request.stream,
+        "read --strict: it takes figures whose error is known, and that of the client is measured on streamed answers; leave out \
+         --strict or --no-stream"
+    );
+    Ok(())
 }
 
-/// Refuses a load that needs more connections than this process may open: the requests beyond them would fail here, and the
-/// server would be blamed.
+/// Descriptors that a run needs beside its connections.
+const RESERVED_DESCRIPTORS: u64 = 64;
+
+/// The most connections that a run may open with so many descriptors.
+pub(super) fn max_connections(open_files: u64) -> u64 {
+    open_files.saturating_sub(RESERVED_DESCRIPTORS).max(1)
+}
+
+/// Refuses a load that needs more connections than this process may open: the requests beyond them would fail here, and
+/// look like failures of the server.
 pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
     for config in configs {
         // Both ends of a connection to the embedded engine are ours; HTTP/2 shares one connection.
@@ -71,13 +90,13 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
             ScheduleMode::System { max_concurrency: most } => u64::from(*most),
             ScheduleMode::Search(_) | ScheduleMode::Listed | ScheduleMode::Refine { .. } => listed,
         };
-        let allowed = connections_most(open_files) / ends;
+        let allowed = max_connections(open_files) / ends;
         ensure!(
             shared || most <= allowed,
             "start the run: {most} requests in flight need {} open files, and this process may have {open_files}; raise the \
              limit (`ulimit -n {}`) or ask for at most {allowed} at once",
-            most * ends + DESCRIPTORS_KEPT,
-            most * ends + DESCRIPTORS_KEPT,
+            most * ends + RESERVED_DESCRIPTORS,
+            most * ends + RESERVED_DESCRIPTORS,
         );
     }
     Ok(())

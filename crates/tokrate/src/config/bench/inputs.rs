@@ -3,7 +3,6 @@
 //! Invariant: what cannot be read is named by its file, line and column.
 
 use crate::config::file::File;
-use crate::config::reading::{self, DATA_BYTES_MOST};
 use crate::flags::bench::Flags;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::path::Path;
@@ -11,6 +10,7 @@ use std::sync::Arc;
 use tokrate_bench::BadInput;
 use tokrate_bench::prompts::{FileKind, PromptFile};
 use tokrate_bench::trace::Trace;
+use tokrate_targets::reading::{self, MAX_DATA_BYTES};
 
 /// What was read.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ fn refused(flag: &str, path: &Path, bad: &BadInput) -> anyhow::Error {
 
 /// The text of a file, which has to be UTF-8.
 fn text_of(flag: &str, path: &Path) -> Result<String> {
-    let bytes = reading::bytes_of(path, DATA_BYTES_MOST).with_context(|| format!("read {flag} {}", path.display()))?;
+    let bytes = reading::bytes_of(path, MAX_DATA_BYTES).with_context(|| format!("read {flag} {}", path.display()))?;
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let before = &error.as_bytes()[..good];

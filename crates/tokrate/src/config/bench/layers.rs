@@ -1,6 +1,6 @@
 //! Settings of the file laid under what was typed, for the flags that are read as if they had been typed.
 //!
-//! It does not check values. Invariant: a shape of the load that was typed leaves out that of the file and all that
+//! Invariant: a shape of the load that was typed leaves out that of the file and all that
 //! belongs to it, and two shapes in one file are refused, as on the command line.
 
 use crate::config::file::{Bench, File};
@@ -20,12 +20,12 @@ impl Layers {
         layers.shape(file)?;
         layers.of_shape(file)?;
         layers.request(file)?;
-        layers.others(file)?;
+        layers.remaining(file)?;
         Ok(layers)
     }
 
-    /// Says of an error about a flag that nobody typed which key it came from.
-    pub fn blamed(&self, error: anyhow::Error, file: &File) -> anyhow::Error {
+    /// Adds to an error about a flag that was not typed the key of the file that set it.
+    pub fn with_origin(&self, error: anyhow::Error, file: &File) -> anyhow::Error {
         let text = format!("{error:#}");
         let names = |flag: &&&str| {
             let behind = text.split_once(&format!("read --{}", flag.replace('_', "-"))).map(|(_, behind)| behind);
@@ -38,7 +38,7 @@ impl Layers {
     }
 
     /// Gives a flag the file's value, if it has one and nothing was typed.
-    fn lay<T: Clone>(&mut self, key: &'static str, of: impl FnOnce(&mut Flags) -> &mut Option<T>, value: Option<T>) {
+    fn fill<T: Clone>(&mut self, key: &'static str, of: impl FnOnce(&mut Flags) -> &mut Option<T>, value: Option<T>) {
         let place = of(&mut self.flags);
         if place.is_none() && value.is_some() {
             *place = value;
@@ -46,7 +46,7 @@ impl Layers {
         }
     }
 
-    fn lay_list<T: Clone>(
+    fn fill_list<T: Clone>(
         &mut self,
         key: &'static str,
         of: impl FnOnce(&mut Flags) -> &mut Vec<T>,
@@ -91,12 +91,12 @@ impl Layers {
             "read --duration: {} decides by itself how long it takes; give a load such as --concurrency 10",
             file.key("search")
         );
-        self.lay("rate", |flags| &mut flags.load.rate, bench.rate.clone());
-        self.lay("ramp", |flags| &mut flags.load.ramp, bench.ramp.clone());
-        self.lay("ramp_rate", |flags| &mut flags.load.ramp_rate, bench.ramp_rate.clone());
-        self.lay("trace", |flags| &mut flags.load.trace, bench.trace.clone());
-        self.lay("sessions", |flags| &mut flags.load.sessions, bench.sessions.clone());
-        self.lay("search", |flags| &mut flags.load.search, word(file, "search", &bench.search)?);
+        self.fill("rate", |flags| &mut flags.load.rate, bench.rate.clone());
+        self.fill("ramp", |flags| &mut flags.load.ramp, bench.ramp.clone());
+        self.fill("ramp_rate", |flags| &mut flags.load.ramp_rate, bench.ramp_rate.clone());
+        self.fill("trace", |flags| &mut flags.load.trace, bench.trace.clone());
+        self.fill("sessions", |flags| &mut flags.load.sessions, bench.sessions.clone());
+        self.fill("search", |flags| &mut flags.load.search, word(file, "search", &bench.search)?);
         Ok(())
     }
 
@@ -110,36 +110,36 @@ impl Layers {
         let concurrency = load.concurrency.as_ref().or(bench.concurrency.as_ref());
         let levels = load.rate.as_ref().map_or_else(|| concurrency.map_or(usize::MAX, Vec::len), Vec::len);
         if spaced {
-            self.lay("arrivals", |flags| &mut flags.load.arrivals, word(file, "arrivals", &bench.arrivals)?);
+            self.fill("arrivals", |flags| &mut flags.load.arrivals, word(file, "arrivals", &bench.arrivals)?);
             let gamma = self.flags.load.arrivals == Some(crate::flags::bench::Arrivals::Gamma);
-            self.lay("burstiness", |flags| &mut flags.load.burstiness, bench.burstiness.filter(|_| gamma));
+            self.fill("burstiness", |flags| &mut flags.load.burstiness, bench.burstiness.filter(|_| gamma));
         }
         if spaced || trace {
-            self.lay("max_in_flight", |flags| &mut flags.load.max_in_flight, bench.max_in_flight);
+            self.fill("max_in_flight", |flags| &mut flags.load.max_in_flight, bench.max_in_flight);
         }
         if ramp {
-            self.lay(
+            self.fill(
                 "ramp_growth",
                 |flags| &mut flags.load.ramp_growth,
                 word(file, "ramp_growth", &bench.ramp_growth)?,
             );
         }
         if trace {
-            self.lay("trace_speed", |flags| &mut flags.load.trace_speed, bench.trace_speed);
-            self.lay("trace_limit", |flags| &mut flags.load.trace_limit, bench.trace_limit);
+            self.fill("trace_speed", |flags| &mut flags.load.trace_speed, bench.trace_speed);
+            self.fill("trace_limit", |flags| &mut flags.load.trace_limit, bench.trace_limit);
         }
         if sessions {
-            self.lay("turns", |flags| &mut flags.load.turns, bench.turns);
-            self.lay("think", |flags| &mut flags.load.think, bench.think.clone());
+            self.fill("turns", |flags| &mut flags.load.turns, bench.turns);
+            self.fill("think", |flags| &mut flags.load.think, bench.think.clone());
         }
         if search {
-            self.lay("slo_share", |flags| &mut flags.load.slo_share, bench.slo_share.map(|share| share.0));
-            self.lay("max_requests", |flags| &mut flags.load.max_requests, bench.max_requests);
-            self.lay("max_load", |flags| &mut flags.load.max_load, bench.max_load);
+            self.fill("slo_share", |flags| &mut flags.load.slo_share, bench.slo_share.map(|share| share.0));
+            self.fill("max_requests", |flags| &mut flags.load.max_requests, bench.max_requests);
+            self.fill("max_load", |flags| &mut flags.load.max_load, bench.max_load);
         }
         let system = self.flags.request.workload.contains(&Workload::System);
         if !(ramp || trace || sessions || search || system) && levels > 1 {
-            self.lay("refine", |flags| &mut flags.load.refine, bench.refine);
+            self.fill("refine", |flags| &mut flags.load.refine, bench.refine);
         }
         Ok(())
     }
@@ -156,12 +156,12 @@ impl Layers {
             workload.retain(|workload| workload.lengths().is_none());
         }
         if !workload.is_empty() {
-            self.lay_list("workload", |flags| &mut flags.request.workload, Some(&workload));
+            self.fill_list("workload", |flags| &mut flags.request.workload, Some(&workload));
         }
         if self.flags.request.workload.contains(&Workload::System) {
-            self.lay("max_load", |flags| &mut flags.load.max_load, bench.max_load);
+            self.fill("max_load", |flags| &mut flags.load.max_load, bench.max_load);
         }
-        self.lay_list("body", |flags| &mut flags.request.body, bench.body.as_deref());
+        self.fill_list("body", |flags| &mut flags.request.body, bench.body.as_deref());
         let set = |value: Option<bool>| value.unwrap_or(false);
         let request = &mut self.flags.request;
         request.no_stream |= set(bench.no_stream);
@@ -171,24 +171,24 @@ impl Layers {
         Ok(())
     }
 
-    fn others(&mut self, file: &File) -> Result<()> {
+    fn remaining(&mut self, file: &File) -> Result<()> {
         let bench = &file.bench;
-        self.lay("calibration", |flags| &mut flags.limits.calibration, word(file, "calibration", &bench.calibration)?);
-        self.lay("baseline", |flags| &mut flags.verdict.baseline, bench.baseline.clone());
+        self.fill("calibration", |flags| &mut flags.limits.calibration, word(file, "calibration", &bench.calibration)?);
+        self.fill("baseline", |flags| &mut flags.verdict.baseline, bench.baseline.clone());
         if self.flags.verdict.baseline.is_some() {
-            self.lay_list("ignore", |flags| &mut flags.verdict.ignore, bench.ignore.as_deref());
-            self.lay("threshold", |flags| &mut flags.verdict.threshold, bench.threshold.clone());
+            self.fill_list("ignore", |flags| &mut flags.verdict.ignore, bench.ignore.as_deref());
+            self.fill("threshold", |flags| &mut flags.verdict.threshold, bench.threshold.clone());
         }
-        self.lay("save_baseline", |flags| &mut flags.verdict.save_baseline, bench.save_baseline.clone());
-        self.lay("json", |flags| &mut flags.output.json, bench.json.clone());
-        self.lay("jsonl", |flags| &mut flags.output.jsonl, bench.jsonl.clone());
+        self.fill("save_baseline", |flags| &mut flags.verdict.save_baseline, bench.save_baseline.clone());
+        self.fill("json", |flags| &mut flags.output.json, bench.json.clone());
+        self.fill("jsonl", |flags| &mut flags.output.jsonl, bench.jsonl.clone());
         let html = bench.html.clone().filter(|_| !self.flags.output.no_html);
-        self.lay("html", |flags| &mut flags.output.html, html);
-        self.lay("csv", |flags| &mut flags.output.csv, bench.csv.clone());
-        self.lay("markdown", |flags| &mut flags.output.markdown, bench.markdown.clone());
-        self.lay("vllm_json", |flags| &mut flags.output.vllm_json, bench.vllm_json.clone());
-        self.lay("junit", |flags| &mut flags.output.junit, bench.junit.clone());
-        self.lay("badge", |flags| &mut flags.output.badge, bench.badge.clone());
+        self.fill("html", |flags| &mut flags.output.html, html);
+        self.fill("csv", |flags| &mut flags.output.csv, bench.csv.clone());
+        self.fill("markdown", |flags| &mut flags.output.markdown, bench.markdown.clone());
+        self.fill("vllm_json", |flags| &mut flags.output.vllm_json, bench.vllm_json.clone());
+        self.fill("junit", |flags| &mut flags.output.junit, bench.junit.clone());
+        self.fill("badge", |flags| &mut flags.output.badge, bench.badge.clone());
         let set = |value: Option<bool>| value.unwrap_or(false);
         let flags = &mut self.flags;
         flags.output.keep_unknown |= set(bench.keep_unknown) && flags.output.jsonl.is_some();

@@ -8,9 +8,10 @@ use crate::flags::bench as flags;
 use anyhow::{Result, bail, ensure};
 use tokrate_bench::{Calibration, Limits, Target};
 use tokrate_core::Span;
-use tokrate_meter::Price;
+use tokrate_record::Price;
 
-const BODY_BYTES_MOST: u64 = 256 * 1024 * 1024;
+/// Largest answer that is read (bytes).
+const MAX_BODY_BYTES: u64 = 256 * 1024 * 1024;
 
 pub(super) fn limits(flags: &flags::Limits, file: &File) -> Result<Limits> {
     let bench = &file.bench;
@@ -36,7 +37,7 @@ pub(super) fn limits(flags: &flags::Limits, file: &File) -> Result<Limits> {
         idle: read("--idle-timeout", &flags.idle_timeout, "idle_timeout", &bench.idle_timeout, Span::from_secs(60))?,
         total: read("--timeout", &flags.timeout, "timeout", &bench.timeout, Span::from_secs(600))?,
         wait: read("--max-wait", &flags.max_wait, "max_wait", &bench.max_wait, Span::from_secs(120))?,
-        max_body_bytes: BODY_BYTES_MOST,
+        max_body_bytes: MAX_BODY_BYTES,
     })
 }
 

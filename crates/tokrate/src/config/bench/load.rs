@@ -14,16 +14,16 @@ use tokrate_core::{RequestsPerSecond, Span};
 const DEFAULT_SWEEP: [u32; 4] = [1, 10, 25, 50];
 /// The same of a provider that is paid by tokens: about a hundred requests instead of four hundred.
 const PAID_SWEEP: [u32; 4] = [1, 2, 4, 8];
-/// Time per level against the embedded engine when nothing else is asked for.
+/// Time per level against the embedded engine by default.
 const EMBEDDED_LEVEL: Span = Span::from_secs(8);
-/// Time of an open loop and of a ramp when nothing else is asked for.
+/// Time of an open loop and of a ramp by default.
 const OPEN_LEVEL: Span = Span::from_secs(30);
-const IN_FLIGHT_LIMIT: u32 = 4096;
-const TURNS: u32 = 5;
+const DEFAULT_IN_FLIGHT_LIMIT: u32 = 4096;
+const DEFAULT_TURNS: u32 = 5;
 /// More requests in flight than any machine that runs this carries.
-const CONCURRENCY_MOST: u32 = 100_000;
+const MAX_CONCURRENCY: u32 = 100_000;
 
-/// What holds for every level.
+/// Settings of every level.
 struct Common {
     duration: Option<Span>,
     requests: Option<u64>,
@@ -60,10 +60,10 @@ pub(super) fn phases(flags: &flags::Load, file: &File, cost: Cost, inputs: &Inpu
     }
     if let Some(ramp) = &flags.ramp {
         let ramp = ramp_of("--ramp", ramp, flags, &common)?;
-        let whole = |level: f64| level.fract() == 0.0 && (1.0..=f64::from(CONCURRENCY_MOST)).contains(&level);
+        let whole = |level: f64| level.fract() == 0.0 && (1.0..=f64::from(MAX_CONCURRENCY)).contains(&level);
         ensure!(
             whole(ramp.from) && whole(ramp.to),
-            "read --ramp: both ends are whole numbers from 1 to {CONCURRENCY_MOST}, such as 1..50"
+            "read --ramp: both ends are whole numbers from 1 to {MAX_CONCURRENCY}, such as 1..50"
         );
         return Ok(vec![ramped(Load::ClosedRamp { ramp }, &ramp, &common)]);
     }
@@ -100,7 +100,7 @@ fn searched(spec: PhaseSpec, flags: &flags::Load) -> PhaseSpec {
     PhaseSpec { extent: Extent::Requests(flags.requests.unwrap_or(1)), ..spec }
 }
 
-/// Refuses what says something about a load that was not asked for.
+/// Refuses options of a load that was not chosen.
 fn check_fits(flags: &flags::Load) -> Result<()> {
     let spaced = flags.rate.is_some() || flags.ramp_rate.is_some() || flags.search == Some(flags::Axis::Rate);
     ensure!(
@@ -124,8 +124,8 @@ fn check_fits(flags: &flags::Load) -> Result<()> {
 
 fn closed_phase(concurrency: u32, embedded: bool, common: &Common) -> Result<PhaseSpec> {
     ensure!(
-        (1..=CONCURRENCY_MOST).contains(&concurrency),
-        "read --concurrency: {concurrency} is not between 1 and {CONCURRENCY_MOST}"
+        (1..=MAX_CONCURRENCY).contains(&concurrency),
+        "read --concurrency: {concurrency} is not between 1 and {MAX_CONCURRENCY}"
     );
     let extent = match (common.duration, common.requests) {
         (Some(duration), _) => Extent::Duration(duration),
@@ -172,12 +172,13 @@ fn arrivals(flags: &flags::Load) -> Result<Arrivals> {
 
 /// With room for fewer requests in flight than this an arrival process is likely not to be kept; 1,024 open files, the usual limit,
 /// leave 960.
-const IN_FLIGHT_LEAST: u64 = 256;
+const MIN_IN_FLIGHT: u64 = 256;
 
 fn in_flight_limit(flags: &flags::Load) -> Result<u32> {
-    let possible = super::feasible::connections_most(tokrate_net::server::open_files()).min(u64::from(IN_FLIGHT_LIMIT));
+    let possible =
+        super::feasible::max_connections(tokrate_net::server::open_files()).min(u64::from(DEFAULT_IN_FLIGHT_LIMIT));
     ensure!(
-        flags.max_in_flight.is_some() || possible >= IN_FLIGHT_LEAST,
+        flags.max_in_flight.is_some() || possible >= MIN_IN_FLIGHT,
         "start the run: this process may have so few open files that {possible} requests in flight are the most, and arrivals \
          beyond them would be forfeited; raise the limit (`ulimit -n 4096`), or say --max-in-flight {possible} if that is enough"
     );
@@ -203,10 +204,10 @@ fn ramped(load: Load, ramp: &Ramp, common: &Common) -> PhaseSpec {
 
 fn conversations(flags: &flags::Load, sessions: u32, common: &Common) -> Result<PhaseSpec> {
     ensure!(
-        (1..=CONCURRENCY_MOST).contains(&sessions),
-        "read --sessions: {sessions} is not between 1 and {CONCURRENCY_MOST}"
+        (1..=MAX_CONCURRENCY).contains(&sessions),
+        "read --sessions: {sessions} is not between 1 and {MAX_CONCURRENCY}"
     );
-    let turns = flags.turns.unwrap_or(TURNS);
+    let turns = flags.turns.unwrap_or(DEFAULT_TURNS);
     ensure!((1..=10_000).contains(&turns), "read --turns: {turns} is not between 1 and 10,000");
     let think = match flags.think.as_deref() {
         None => Think::Fixed(Span::ZERO),

@@ -1,6 +1,5 @@
 //! From the flags of `tokrate bench` to the plain configuration of the part, by section of its help.
 
-mod agenda;
 mod feasible;
 mod inputs;
 mod layers;
@@ -8,12 +7,13 @@ mod limits;
 mod load;
 mod output;
 mod request;
+mod schedule_mode;
 pub(in crate::config) mod target;
 mod verdict;
 
 pub use feasible::check_open_files;
 pub use output::Outputs;
-pub use verdict::Demands;
+pub use verdict::Requirements;
 
 use super::environment::Environment;
 use super::file::File;
@@ -26,13 +26,13 @@ use tokrate_bench::schedule::ScheduleMode;
 use tokrate_bench::{Config, Target};
 
 /// More rounds than this are a mistake.
-const ROUNDS_MOST: u32 = 1000;
+const MAX_ROUNDS: u32 = 1000;
 
 /// Resolves flags, environment and settings file.
-/// Several targets give a configuration each; all of them are alike but for what the target itself asks for.
+/// Several targets give a configuration each; they differ only in what depends on the target.
 pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<(Vec<Config>, Outputs)> {
     let layers = layers::Layers::of(flags, file)?;
-    resolve_flags(&layers.flags, environment, file).map_err(|error| layers.blamed(error, file))
+    resolve_flags(&layers.flags, environment, file).map_err(|error| layers.with_origin(error, file))
 }
 
 fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Result<(Vec<Config>, Outputs)> {
@@ -45,12 +45,15 @@ fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Resul
     );
     let inputs = inputs::inputs(flags, file)?;
     let rounds = flags.load.rounds.or(file.bench.rounds).unwrap_or(if targets.len() > 1 { 2 } else { 1 });
-    ensure!((1..=ROUNDS_MOST).contains(&rounds), "read --rounds: {rounds} is not between 1 and {ROUNDS_MOST}");
+    ensure!((1..=MAX_ROUNDS).contains(&rounds), "read --rounds: {rounds} is not between 1 and {MAX_ROUNDS}");
     let mut configs = targets
         .into_iter()
         .map(|target| config(target, flags, environment, file, &inputs))
         .collect::<Result<Vec<Config>>>()?;
-    configs.iter().try_for_each(|config| feasible::check(config, &outputs.demands.assertions))?;
+    configs.iter().try_for_each(|config| feasible::check(config, &outputs.requirements.assertions))?;
+    if outputs.strict {
+        configs.iter().try_for_each(feasible::check_strict)?;
+    }
     for config in configs
         .iter_mut()
         .filter(|config| matches!(config.schedule_mode, ScheduleMode::Listed | ScheduleMode::Refine { .. }))
@@ -61,13 +64,13 @@ fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Resul
 }
 
 fn config(
-    found: target::Found,
+    found: target::BenchTarget,
     flags: &Flags,
     environment: &Environment,
     file: &File,
     inputs: &Inputs,
 ) -> Result<Config> {
-    let target::Found { mut target, quirks } = found;
+    let target::BenchTarget { mut target, quirks } = found;
     let embedded = matches!(target, Target::Embedded(_));
     let mut request = request::request(&flags.request, file, embedded)?;
     request.keep_unknown = flags.output.keep_unknown;
@@ -77,7 +80,7 @@ fn config(
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs)?;
     let slos = verdict::slos(&flags.verdict, file)?;
     let config = Config {
-        schedule_mode: agenda::agenda(flags, &phases, &slos)?,
+        schedule_mode: schedule_mode::schedule_mode(flags, &phases, &slos)?,
         phases,
         request,
         prompts: request::prompts(&flags.request, file, embedded, inputs)?,
@@ -108,12 +111,12 @@ fn config(
     Ok(config)
 }
 
-/// What a request costs somebody: how many are sent where nobody said how many follows from it.
+/// What a request costs; the default number of requests depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cost {
     /// An engine within this process.
     Nothing,
-    /// A server of the user's, as far as can be told.
+    /// Probably a server of the user's: no price is known.
     Time,
     /// A provider that is paid by tokens.
     Money,

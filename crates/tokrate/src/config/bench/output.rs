@@ -1,6 +1,6 @@
 //! Where results go and how the run is judged: resolved from flags and settings file.
 
-use super::verdict::{self, Demands};
+use super::verdict::{self, Requirements};
 use crate::config::file::File;
 use crate::flags::bench::Flags;
 use anyhow::{Result, bail, ensure};
@@ -36,11 +36,11 @@ pub struct Outputs {
     /// Exit with 2 when the result does not count.
     pub strict: bool,
     /// What else the result is held against.
-    pub demands: Demands,
+    pub requirements: Requirements,
 }
 
 impl Outputs {
-    /// Every file that is asked for, with what it is called.
+    /// Every file that is written, with its name in messages.
     pub fn files(&self) -> impl Iterator<Item = (&'static str, &std::path::Path)> {
         let all = [
             ("record", &self.json),
@@ -94,7 +94,7 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
         quiet: output.quiet,
         max_failures,
         strict: flags.limits.strict,
-        demands: verdict::demands(&flags.verdict, file)?,
+        requirements: verdict::requirements(&flags.verdict, file)?,
     };
     check_apart(&outputs)?;
     Ok(outputs)
@@ -102,7 +102,7 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
 
 /// Refuses two outputs in one file: the later would take the earlier's place.
 fn check_apart(outputs: &Outputs) -> Result<()> {
-    let baseline = outputs.demands.save_baseline.as_deref().map(|path| ("baseline", path));
+    let baseline = outputs.requirements.save_baseline.as_deref().map(|path| ("baseline", path));
     let mut seen: Vec<(&str, PathBuf)> = Vec::new();
     for (name, path) in outputs.files().filter(|(_, path)| *path != Path::new("-")).chain(baseline) {
         // A device or a pipe takes whatever comes.

@@ -1,4 +1,4 @@
-//! What is asked for: resolved from flags and settings file.
+//! What each request asks the model for: resolved from flags and settings file.
 
 use super::inputs::Inputs;
 use crate::config::file::File;

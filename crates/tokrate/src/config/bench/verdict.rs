@@ -5,8 +5,8 @@ use crate::config::verdicts;
 use crate::flags::bench as flags;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
-use tokrate_meter::compare::CompareOptions;
-use tokrate_meter::{Assertion, Slo};
+use tokrate_judge::compare::CompareOptions;
+use tokrate_judge::{Assertion, Slo};
 
 pub(super) fn slos(flags: &flags::Verdict, file: &File) -> Result<Vec<Slo>> {
     let in_file = file.bench.slo.as_deref().unwrap_or_default();
@@ -16,9 +16,9 @@ pub(super) fn slos(flags: &flags::Verdict, file: &File) -> Result<Vec<Slo>> {
     Ok(read.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// Demands on the result.
+/// What the result has to meet.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Demands {
+pub struct Requirements {
     /// Each must be met.
     pub assertions: Vec<Assertion>,
     /// Record to compare with, if it is there.
@@ -29,7 +29,7 @@ pub struct Demands {
     pub compare: CompareOptions,
 }
 
-pub(super) fn demands(flags: &flags::Verdict, file: &File) -> Result<Demands> {
+pub(super) fn requirements(flags: &flags::Verdict, file: &File) -> Result<Requirements> {
     let in_file = file.bench.assert.as_deref().unwrap_or_default();
     let (origin, texts) = if flags.asserts.is_empty() {
         (file.key("assert"), in_file)
@@ -37,7 +37,7 @@ pub(super) fn demands(flags: &flags::Verdict, file: &File) -> Result<Demands> {
         ("--assert".to_owned(), flags.asserts.as_slice())
     };
     let assertions = texts.iter().map(|text| Assertion::parse(text).with_context(|| format!("read {origin}")));
-    Ok(Demands {
+    Ok(Requirements {
         assertions: assertions.collect::<Result<_>>()?,
         baseline: flags.baseline.clone(),
         save_baseline: flags.save_baseline.clone(),

@@ -2,15 +2,15 @@
 
 use super::amounts::{Budget, Dollars, Percentage};
 use super::rows::{AliasRow, GatewayRow, KeyRow};
-use crate::config::quantity;
-use crate::config::secret::KeyReference;
+use crate::config::{environment, quantity};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::num::{NonZeroU32, NonZeroU64};
 use tokrate_core::Span;
 use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, key_hash};
 pub use tokrate_gateway::{format_mode, format_policy};
+use tokrate_targets::KeyReference;
 
-/// Names of what the best lane can be, the usual first.
+/// Names of what the best lane can be, the default first.
 pub(in crate::config) const OBJECTIVES: [&str; 9] = [
     "completion",
     "own-completion",
@@ -22,8 +22,8 @@ pub(in crate::config) const OBJECTIVES: [&str; 9] = [
     "lowest-latency",
     "fixed",
 ];
-/// Attempts of a call at most, if nothing else is said.
-pub(in crate::config) const ATTEMPTS: usize = 3;
+/// Attempts of a call at most by default.
+pub(in crate::config) const DEFAULT_ATTEMPTS: usize = 3;
 
 /// The aliases of a file.
 pub fn aliases(row: &GatewayRow, lanes: &[LaneConfig]) -> Result<Vec<AliasConfig>> {
@@ -37,12 +37,12 @@ fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig
     let place = |wanted: &String| {
         lanes.iter().position(|lane| lane.name == *wanted).with_context(|| {
             let known: Vec<&str> = lanes.iter().map(|lane| lane.name.as_str()).collect();
-            format!("there is no lane `{wanted}`; there are {}", listed(&known))
+            format!("there is no lane `{wanted}`; there are {}", joined(&known))
         })
     };
     let places = row.lanes.iter().map(place).collect::<Result<Vec<_>>>()?;
     let mode = mode(row.mode.as_deref())?;
-    // Who asks for a race of k wants k - 1 extra attempts in every call.
+    // A race of k lanes makes k - 1 extra attempts in every call.
     let usual_share = match mode {
         Mode::Race { lanes } => lanes.saturating_sub(1) as f64,
         Mode::Off | Mode::Hedge => 0.1,
@@ -56,7 +56,7 @@ fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig
         min_speed: row.speed_least,
         usd_per_second: row.usd_per_second,
     };
-    let max_attempts = row.attempts.unwrap_or(ATTEMPTS);
+    let max_attempts = row.attempts.unwrap_or(DEFAULT_ATTEMPTS);
     ensure!((1..=16).contains(&max_attempts), "`attempts` is a number from 1 to 16");
     Ok(AliasConfig {
         name: name.to_owned(),
@@ -78,7 +78,7 @@ fn span(key: &str, text: &str) -> Result<Span> {
     quantity::span(text).map_err(|error| anyhow!("read `{key}`: {error:#}"))
 }
 
-/// A mode by its name; the usual one without.
+/// A mode by its name; the default one without.
 pub fn mode(name: Option<&str>) -> Result<Mode> {
     let Some(name) = name else { return Ok(Mode::default()) };
     tokrate_gateway::parse_mode(name).with_context(|| format!("`mode` is off, hedge, race or race=N, not `{name}`"))
@@ -121,7 +121,7 @@ pub fn policy(words: &PolicyWords<'_>) -> Result<Policy> {
         "fixed" => Policy::Fixed,
         other => {
             let [first @ .., last] = &OBJECTIVES;
-            bail!("`{other}` is no policy; there are {} and {last}", listed(first))
+            bail!("`{other}` is no policy; there are {} and {last}", joined(first))
         }
     };
     belongs("ttft_most", words.max_ttft.is_some(), "cheapest")?;
@@ -141,7 +141,7 @@ fn key(name: &str, row: &KeyRow) -> Result<KeyConfig> {
     let reference = KeyReference::first(&row.key_env, &row.key_file, &row.key_cmd);
     let sha256 = match (&row.sha256, reference) {
         (Some(hex), None) => hash_of(hex)?,
-        (None, Some(reference)) => key_hash(reference.fetch()?.reveal()),
+        (None, Some(reference)) => key_hash(reference.fetch(&environment::variable)?.reveal()),
         _ => bail!("write its `sha256` (64 hexadecimal digits), or one of key_env, key_file, key_cmd"),
     };
     Ok(KeyConfig {
@@ -166,6 +166,6 @@ fn hash_of(hex: &str) -> Result<[u8; 32]> {
 
 /// Not inlined: see `names.rs` of meter.
 #[inline(never)]
-fn listed(names: &[&str]) -> String {
+fn joined(names: &[&str]) -> String {
     names.join(", ")
 }

@@ -1,6 +1,6 @@
 //! Amounts of dollars as they stand in the settings file.
 //!
-//! It does not know what they are for. Invariant: a value of these types is one that sums can be made of; anything else is refused
+//! Invariant: a value of these types can be summed; anything else is refused
 //! while the file is read, with its line.
 
 use serde::Deserialize;
@@ -72,7 +72,7 @@ impl TryFrom<f64> for Budget {
 mod tests {
     use crate::config::file::File;
 
-    /// What is said of a value.
+    /// The error of a value.
     fn refused(row: &str, value: &str) -> String {
         let text = format!("[gateway]\n\n[gateway.{row}]\n{value}\n");
         match toml::from_str::<File>(&text) {
@@ -92,10 +92,10 @@ mod tests {
                 ("keys.a", format!("usd_per_month = {value}")),
                 ("aliases.a", format!("lanes = []\nmax_extra_usd_per_hour = {value}")),
             ] {
-                let said = refused(row, &key);
+                let message = refused(row, &key);
                 let line = 4 + key.lines().position(|line| line.ends_with(value)).expect("it stands there");
-                assert!(said.contains(&format!("line {line}")), "{row} {key}: {said}");
-                assert!(said.contains("write a number of dollars"), "{row} {key}: {said}");
+                assert!(message.contains(&format!("line {line}")), "{row} {key}: {message}");
+                assert!(message.contains("write a number of dollars"), "{row} {key}: {message}");
             }
         }
     }
@@ -103,12 +103,12 @@ mod tests {
     #[test]
     fn limits_of_nothing_are_refused_with_their_line_and_prices_of_nothing_are_not() {
         for key in ["usd_per_month = 0", "tokens_per_minute = 0", "requests_per_minute = 0", "streams = 0"] {
-            let said = refused("keys.a", key);
-            assert!(said.contains("line 4"), "{key}: {said}");
+            let message = refused("keys.a", key);
+            assert!(message.contains("line 4"), "{key}: {message}");
         }
         for value in ["-1", "nan", "inf"] {
-            let said = refused("aliases.a", &format!("lanes = []\nmax_extra_cost_pct = {value}"));
-            assert!(said.contains("line 5") && said.contains("percentage"), "{said}");
+            let message = refused("aliases.a", &format!("lanes = []\nmax_extra_cost_pct = {value}"));
+            assert!(message.contains("line 5") && message.contains("percentage"), "{message}");
         }
         for key in ["max_output_tokens = 0", "max_input_tokens = 0"] {
             assert!(refused("lanes.a", key).contains("line 4"), "{key}");

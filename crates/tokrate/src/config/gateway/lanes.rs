@@ -2,24 +2,21 @@
 
 use super::amounts::Dollars;
 use super::rows::{LaneRow, PriceRow};
-use crate::config::bench::target::named;
-use crate::config::bench::target::{dialect_of, key_header, own_key, usual_auth};
-use crate::config::reading::{self, DATA_BYTES_MOST};
-use crate::config::secret::{KeyReference, Secret};
+use crate::config::environment;
 use anyhow::{Context, Result, bail, ensure};
-use http::{HeaderMap, HeaderName, HeaderValue};
 use std::num::NonZeroU64;
-use tokrate_catalog::{Auth, TargetName};
+use tokrate_catalog::TargetName;
 use tokrate_core::Span;
 use tokrate_gateway::{CurvePoint, EndpointConfig, LaneConfig, LoserPolicy, Price, TokenLimits, curve_from_record};
 use tokrate_net::Target;
-use tokrate_wire::Dialect;
+use tokrate_targets::reading::{self, MAX_DATA_BYTES};
+use tokrate_targets::{Endpoint, KeyReference, TargetSettings, TargetSource, header, parse_dialect};
 
 /// How long and how much of a loser is read to know its exact cost.
 const DRAIN_TIME: Span = Span::from_secs(120);
 const DRAIN_BYTES: u64 = 4 << 20;
 
-/// What can become of a loser, the usual first.
+/// What can become of a loser, the default first.
 pub(in crate::config) const LOSERS: [(&str, LoserPolicy); 3] = [
     ("cancel", LoserPolicy::CancelEstimate),
     ("drain", LoserPolicy::DrainExact { max_time: DRAIN_TIME, max_bytes: DRAIN_BYTES }),
@@ -32,19 +29,32 @@ pub fn lane(name: &str, row: &LaneRow) -> Result<LaneConfig> {
 }
 
 fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
-    let (provider, model, endpoints, listed) = match (&row.target, &row.url) {
+    let (source, model) = match (&row.target, &row.url) {
         (Some(_), Some(_)) => bail!("it has `target` and `url`; leave out one of them"),
         (None, None) => bail!("it names nobody; write target = \"PROVIDER/MODEL\", or url and model"),
         (Some(target), None) => catalogued(target, row)?,
         (None, Some(url)) => addressed(url, row)?,
     };
-    let price = row.price.map(price_of);
+    let set = row.headers.iter().map(|(name, value)| header(name, value));
+    let settings = TargetSettings {
+        source,
+        model: Some(model.clone()),
+        key: KeyReference::first(&row.key_env, &row.key_file, &row.key_cmd),
+        headers: set.collect::<Result<Vec<_>, _>>()?,
+    };
+    let found = settings.resolve(&environment::variable)?;
+    let listed = found.price.map(|price| Price {
+        input: price.input_usd_per_million,
+        output: price.output_usd_per_million,
+        cached: price.cached_input_usd_per_million,
+        cache_write: None,
+    });
     Ok(LaneConfig {
         name: name.to_owned(),
-        provider,
+        provider: row.provider.clone().unwrap_or_else(|| found.provider().to_owned()),
         model,
-        endpoints,
-        price: price.or(listed),
+        endpoints: found.endpoints.into_iter().map(endpoint).collect(),
+        price: row.price.map(price_of).or(listed),
         token_limits: token_limits(row),
         max_in_flight: row.max_in_flight,
         loser: loser(row.loser.as_deref())?,
@@ -69,106 +79,44 @@ pub fn token_limits(row: &LaneRow) -> TokenLimits {
 /// The curve of a record of `tokrate bench`.
 fn curve(path: &std::path::Path) -> Result<Vec<CurvePoint>> {
     let text =
-        reading::text_of(path, DATA_BYTES_MOST).with_context(|| format!("read its curve from {}", path.display()))?;
-    let record = tokrate_meter::Record::parse(&text)
+        reading::text_of(path, MAX_DATA_BYTES).with_context(|| format!("read its curve from {}", path.display()))?;
+    let record = tokrate_record::Record::parse(&text)
         .with_context(|| format!("understand {}; `tokrate bench --json FILE` writes such a record", path.display()))?;
     let points = curve_from_record(&record);
     ensure!(!points.is_empty(), "{} has no load level with times and speeds", path.display());
     Ok(points)
 }
 
-type Found = (String, String, Vec<EndpointConfig>, Option<Price>);
-
-/// A lane of the catalog.
-fn catalogued(target: &str, row: &LaneRow) -> Result<Found> {
-    let named = TargetName::parse(target)?;
-    let model = named
+/// A lane of the catalog: where it is, and its model.
+fn catalogued<'a>(target: &'a str, row: &LaneRow) -> Result<(TargetSource<'a>, String)> {
+    let name = TargetName::parse(target)?;
+    let model = name
         .model
         .or(row.model.as_deref())
         .with_context(|| format!("`{target}` names no model; write {target}/MODEL"))?;
-    let key = match KeyReference::first(&row.key_env, &row.key_file, &row.key_cmd) {
-        Some(key) => Some(key),
-        None => own_key(named.row, true)?,
-    };
-    let key = key.map(|key| key.fetch()).transpose()?;
-    let mut endpoints = Vec::new();
-    for endpoint in named.row.endpoints {
-        if row.dialect.as_deref().is_some_and(|dialect| dialect != endpoint.dialect) {
-            continue;
-        }
-        let base = Target::parse(&named::base(&named, endpoint)?)?;
-        let headers = headers(endpoint.auth, endpoint.headers, key.as_ref(), row)?;
-        endpoints.push(EndpointConfig {
-            dialect: dialect_of(endpoint.dialect)?,
-            base,
-            headers,
-            no_stream_options: endpoint.quirks.no_stream_options,
-            max_tokens_field: endpoint.quirks.max_tokens_field,
-        });
-    }
-    ensure!(
-        !endpoints.is_empty(),
-        "{} is not known to speak `{}`",
-        named.row.title,
-        row.dialect.as_deref().unwrap_or("")
-    );
-    let listed = tokrate_catalog::price(named.row.name, model).map(|price| Price {
-        input: price.input_usd_per_million,
-        output: price.output_usd_per_million,
-        cached: price.cached_input_usd_per_million,
-        cache_write: None,
-    });
-    Ok((row.provider.clone().unwrap_or_else(|| named.row.name.to_owned()), model.to_owned(), endpoints, listed))
+    let wanted = row.dialect.as_deref();
+    let endpoints: Vec<_> =
+        name.row.endpoints.iter().filter(|endpoint| wanted.is_none_or(|dialect| dialect == endpoint.dialect)).collect();
+    ensure!(!endpoints.is_empty(), "{} is not known to speak `{}`", name.row.title, wanted.unwrap_or_default());
+    Ok((TargetSource::Catalog { name, endpoints, url: None }, model.to_owned()))
 }
 
-/// A lane by its address.
-fn addressed(url: &str, row: &LaneRow) -> Result<Found> {
-    let base = Target::parse(url)?;
+/// A lane by its address: where it is, and its model.
+fn addressed(url: &str, row: &LaneRow) -> Result<(TargetSource<'static>, String)> {
+    let url = Target::parse(url)?;
     let model = row.model.clone().context("it names no model; write model = \"NAME\"")?;
-    let key = KeyReference::first(&row.key_env, &row.key_file, &row.key_cmd).map(|key| key.fetch()).transpose()?;
-    let dialects = match &row.dialect {
-        Some(name) => vec![dialect_of(name)?],
-        None => vec![Dialect::OpenAiChat],
-    };
-    let mut endpoints = Vec::new();
-    for dialect in dialects {
-        let headers = headers(usual_auth(dialect), dialect.required_header().as_slice(), key.as_ref(), row)?;
-        endpoints.push(EndpointConfig {
-            dialect,
-            base: base.clone(),
-            headers,
-            no_stream_options: false,
-            max_tokens_field: false,
-        });
-    }
-    let provider = row.provider.clone().unwrap_or_else(|| base.host().to_owned());
-    Ok((provider, model, endpoints, None))
+    let dialect = row.dialect.as_deref().map(parse_dialect).transpose()?;
+    Ok((TargetSource::Address { url, dialect }, model))
 }
 
-/// The headers of every request to an endpoint.
-fn headers(
-    auth: Auth,
-    further: &[(&'static str, &'static str)],
-    key: Option<&Secret>,
-    row: &LaneRow,
-) -> Result<HeaderMap> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in further {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+fn endpoint(found: Endpoint) -> EndpointConfig {
+    EndpointConfig {
+        dialect: found.dialect,
+        base: found.base,
+        headers: found.headers,
+        no_stream_options: found.quirks.no_stream_options,
+        max_tokens_field: found.quirks.max_tokens_field,
     }
-    if let Some(key) = key {
-        let (name, value) = key_header(auth, key)?;
-        headers.insert(name, value);
-    }
-    for (name, value) in &row.headers {
-        let name: HeaderName = name.parse().ok().with_context(|| format!("`{name}` is no name of a header"))?;
-        let mut value =
-            HeaderValue::from_str(value).ok().with_context(|| format!("the value of header {name} cannot be sent"))?;
-        // It may be a key as well.
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    Ok(headers)
 }
 
 fn loser(name: Option<&str>) -> Result<LoserPolicy> {
@@ -176,4 +124,62 @@ fn loser(name: Option<&str>) -> Result<LoserPolicy> {
     let named = LOSERS.iter().find(|(known, _)| *known == name);
     let (_, loser) = named.with_context(|| format!("`loser` is `cancel`, `drain` or `free`, not `{name}`"))?;
     Ok(*loser)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::bench;
+    use crate::config::environment::Environment;
+    use crate::config::file::File;
+    use crate::flags::bench::{Flags, Target as TargetFlags};
+
+    const KEY: &str = "echo sk-1";
+
+    /// The first endpoint of a lane, and of `tokrate bench` with the same words.
+    fn both(row: LaneRow) -> (EndpointConfig, EndpointConfig) {
+        let row = LaneRow { key_cmd: Some(KEY.to_owned()), headers: [("x-a", "1")].map(owned).into(), ..row };
+        let target = TargetFlags {
+            targets: row.target.clone().into_iter().collect(),
+            url: row.url.clone(),
+            model: row.model.clone(),
+            dialect: row.dialect.clone(),
+            key_cmd: row.key_cmd.clone(),
+            headers: vec!["x-a: 1".to_owned()],
+            ..TargetFlags::default()
+        };
+        let flags = Flags { target, ..Flags::default() };
+        let (configs, _) = bench::resolve(&flags, &Environment::default(), &File::default()).expect("a target");
+        let remote = configs[0].target.remote().expect("an endpoint").clone();
+        let lane = lane("a", &row).expect("a lane").endpoints.remove(0);
+        let bench =
+            EndpointConfig { dialect: remote.dialect, base: remote.base, headers: remote.headers, ..lane.clone() };
+        (lane, bench)
+    }
+
+    fn owned((name, value): (&str, &str)) -> (String, String) {
+        (name.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn a_lane_and_a_target_of_bench_are_the_same_endpoint_for_the_same_words() {
+        let target = |name: &str| LaneRow { target: Some(name.to_owned()), ..LaneRow::default() };
+        let url = |url: &str| LaneRow { url: Some(url.to_owned()), model: Some("m".to_owned()), ..LaneRow::default() };
+        let gemini = LaneRow { dialect: Some("gemini".to_owned()), ..url("http://127.0.0.1:9/v1beta") };
+        let rows = [
+            target("vllm@127.0.0.1:9/m"),
+            target("ollama/m@127.0.0.1:9"),
+            target("anthropic/m"),
+            url("http://127.0.0.1:9/v1"),
+            url("http://127.0.0.1:9/v1/messages"),
+            gemini,
+        ];
+        for row in rows {
+            let shown = format!("{row:?}");
+            let (lane, bench) = both(row);
+            assert_eq!(format!("{lane:?}"), format!("{bench:?}"), "{shown}");
+            assert_eq!(lane.headers, bench.headers, "{shown}");
+            assert!(lane.headers.values().any(|value| value.is_sensitive()), "{shown}");
+        }
+    }
 }

@@ -11,7 +11,6 @@ pub mod simulated;
 use super::environment::{self, Environment};
 use super::file::File;
 use super::quantity;
-use super::secret::KeyReference;
 use crate::flags::gateway::Flags;
 use aliases::{format_mode, format_policy};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -21,16 +20,17 @@ use std::path::PathBuf;
 use tokrate_core::Span;
 use tokrate_gateway::{Config, DEFAULT_SEED, LaneConfig, LimitsConfig, LogSettings, key_hash};
 use tokrate_net::{ClientConfig, HttpVersion};
+use tokrate_targets::KeyReference;
 
-/// The origin of what nobody set.
+/// The origin of a value that was not set.
 const DEFAULT: &str = "default";
-const LISTEN: &str = "127.0.0.1:8411";
-const ADMIN: &str = "127.0.0.1:8412";
-const LOG: &str = "tokrate-log.db";
-/// Versions of HTTP towards providers, the usual one first.
+const DEFAULT_LISTEN: &str = "127.0.0.1:8411";
+const DEFAULT_ADMIN: &str = "127.0.0.1:8412";
+const DEFAULT_LOG: &str = "tokrate-log.db";
+/// Versions of HTTP towards providers, the default first.
 pub(in crate::config) const HTTP: [(&str, HttpVersion); 2] = [("1.1", HttpVersion::Http1), ("2", HttpVersion::Http2)];
-/// Rows are kept so long, if nothing else is said.
-const RETENTION: Span = Span::from_secs(90 * 86_400);
+/// How long rows are kept by default.
+const DEFAULT_RETENTION: Span = Span::from_secs(90 * 86_400);
 
 /// What is to be started.
 #[derive(Debug)]
@@ -41,8 +41,8 @@ pub struct Resolved {
     pub locals: Vec<(usize, Local)>,
     /// Whether nothing was configured, so that simulated providers stand in.
     pub is_trial: bool,
-    /// What all of it comes to.
-    pub shown: Vec<Shown>,
+    /// The effective configuration, with where each value came from.
+    pub effective: Vec<EffectiveValue>,
 }
 
 /// Lanes, and which of them are inside of this process, by their places.
@@ -59,7 +59,7 @@ pub enum Local {
 
 /// A value of the effective configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Shown {
+pub struct EffectiveValue {
     /// Its key in the settings file.
     pub key: String,
     /// The value, keys of providers as `***`.
@@ -75,9 +75,9 @@ pub fn resolve(flags: &Flags) -> Result<Resolved> {
 
 /// What an empty file comes to, key by key.
 #[cfg(test)]
-pub(in crate::config) fn defaults() -> Vec<Shown> {
+pub(in crate::config) fn defaults() -> Vec<EffectiveValue> {
     let resolved = resolve_file(&Flags::default(), &File::default()).expect("nothing is needed");
-    resolved.shown.into_iter().filter(|shown| shown.origin == DEFAULT).collect()
+    resolved.effective.into_iter().filter(|value| value.origin == DEFAULT).collect()
 }
 
 fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
@@ -86,41 +86,41 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
     if is_trial && file.gateway.is_some() && !row.aliases.is_empty() {
         bail!("understand [gateway] of {}: it has aliases and no lanes; add [gateway.lanes.NAME]", file.path.display());
     }
-    let mut seen = Seen { file: file.path.clone(), shown: Vec::new() };
-    let listen = seen.pick("listen", ("--listen", flags.listen.clone()), row.listen.clone(), LISTEN)?;
-    let admin = seen.pick("admin", ("--admin", flags.admin.clone()), row.admin.clone(), ADMIN)?;
-    let log = seen.pick("log", ("--log", flags.log.clone()), row.log.clone(), LOG)?;
+    let mut effective = EffectiveConfig { file: file.path.clone(), values: Vec::new() };
+    let listen = effective.pick("listen", ("--listen", flags.listen.clone()), row.listen.clone(), DEFAULT_LISTEN)?;
+    let admin = effective.pick("admin", ("--admin", flags.admin.clone()), row.admin.clone(), DEFAULT_ADMIN)?;
+    let log = effective.pick("log", ("--log", flags.log.clone()), row.log.clone(), DEFAULT_LOG)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = seen.pick("workers", ("--workers", flags.workers), row.workers, cores)?;
+    let workers = effective.pick("workers", ("--workers", flags.workers), row.workers, cores)?;
     ensure!((1..=1024).contains(&workers), "read workers: write a number from 1 to 1024");
     let (lanes, locals) = match is_trial {
         true => simulated::lanes(),
-        false => seen.lanes(&row)?,
+        false => effective.lanes(&row)?,
     };
     let aliases = match is_trial {
         true => simulated::aliases(),
         false => aliases::aliases(&row, &lanes)?,
     };
     let keys = aliases::keys(&row)?;
-    seen.routes(&lanes, &aliases, &keys, is_trial);
+    effective.routes(&lanes, &aliases, &keys, is_trial);
     let config = Config {
         listen: address("listen", &listen)?,
         admin: (admin != "off").then(|| address("admin", &admin)).transpose()?,
-        admin_key: seen.admin_key(&row)?,
-        hosts: seen.list("hosts", &row.hosts),
-        origins: seen.list("origins", &row.origins),
+        admin_key: effective.admin_key(&row)?,
+        hosts: effective.list("hosts", &row.hosts),
+        origins: effective.list("origins", &row.origins),
         workers,
-        client: client(&row, &mut seen)?,
-        limits: seen.limits(&row.limits)?,
-        log: log_settings(&log, &row, &mut seen)?,
-        drain: seen.span("drain", row.drain.as_deref(), Span::from_secs(30))?,
-        seed: seen.number("seed", row.seed, DEFAULT_SEED),
-        otel: otel::otel(row.otel.as_ref(), &environment::variable, &mut seen)?,
+        client: client(&row, &mut effective)?,
+        limits: effective.limits(&row.limits)?,
+        log: log_settings(&log, &row, &mut effective)?,
+        drain: effective.span("drain", row.drain.as_deref(), Span::from_secs(30))?,
+        seed: effective.number("seed", row.seed, DEFAULT_SEED),
+        otel: otel::otel(row.otel.as_ref(), &environment::variable, &mut effective)?,
         lanes,
         aliases,
         keys,
     };
-    Ok(Resolved { config, locals, is_trial, shown: seen.shown })
+    Ok(Resolved { config, locals, is_trial, effective: effective.values })
 }
 
 /// The lanes that were named: lanes of the settings file, or targets of the catalog; without any name all lanes of the file, or
@@ -146,24 +146,26 @@ pub fn lanes_for(config: Option<&std::path::Path>, names: &[String]) -> Result<R
         row.lanes.extend(wanted);
     }
     let is_trial = row.lanes.is_empty();
-    let mut seen = Seen { file: file.path.clone(), shown: Vec::new() };
-    let (lanes, locals) = if is_trial { simulated::lanes() } else { seen.lanes(&row)? };
+    let mut effective = EffectiveConfig { file: file.path.clone(), values: Vec::new() };
+    let (lanes, locals) = if is_trial { simulated::lanes() } else { effective.lanes(&row)? };
     let seed = row.seed.unwrap_or(DEFAULT_SEED);
-    let config = Config { lanes, seed, client: client(&row, &mut seen)?, ..Config::default() };
-    Ok(Resolved { config, locals, is_trial, shown: seen.shown })
+    let config = Config { lanes, seed, client: client(&row, &mut effective)?, ..Config::default() };
+    Ok(Resolved { config, locals, is_trial, effective: effective.values })
 }
 
 fn address(name: &str, text: &str) -> Result<SocketAddr> {
-    text.parse().ok().with_context(|| format!("read {name}: `{text}` is no address; write for example {LISTEN}"))
+    text.parse()
+        .ok()
+        .with_context(|| format!("read {name}: `{text}` is no address; write for example {DEFAULT_LISTEN}"))
 }
 
-fn client(row: &GatewayRow, seen: &mut Seen) -> Result<ClientConfig> {
-    let name = seen.pick("http", ("", None), row.http.clone(), HTTP[0].0)?;
+fn client(row: &GatewayRow, effective: &mut EffectiveConfig) -> Result<ClientConfig> {
+    let name = effective.pick("http", ("", None), row.http.clone(), HTTP[0].0)?;
     let named = HTTP.iter().find(|(known, _)| *known == name);
     let (_, http) = *named.with_context(|| format!("read gateway.http: it is \"1.1\" or \"2\", not `{name}`"))?;
     Ok(ClientConfig {
         http,
-        connect_timeout: seen.span("limits.connect", row.limits.connect.as_deref(), Span::from_secs(10))?,
+        connect_timeout: effective.span("limits.connect", row.limits.connect.as_deref(), Span::from_secs(10))?,
         reuse: true,
         ca_file: row.ca_file.clone(),
         proxy: Environment::read().proxies(),
@@ -171,20 +173,20 @@ fn client(row: &GatewayRow, seen: &mut Seen) -> Result<ClientConfig> {
     })
 }
 
-fn log_settings(path: &str, row: &GatewayRow, seen: &mut Seen) -> Result<Option<LogSettings>> {
-    let retention = seen.span("log_retention", row.log_retention.as_deref(), RETENTION)?;
+fn log_settings(path: &str, row: &GatewayRow, effective: &mut EffectiveConfig) -> Result<Option<LogSettings>> {
+    let retention = effective.span("log_retention", row.log_retention.as_deref(), DEFAULT_RETENTION)?;
     Ok((path != "off").then(|| LogSettings { path: PathBuf::from(path), retention: Some(retention) }))
 }
 
-/// Collects what is shown by `--check`.
-struct Seen {
+/// The effective configuration as it is resolved, for `--check`.
+struct EffectiveConfig {
     file: PathBuf,
-    shown: Vec<Shown>,
+    values: Vec<EffectiveValue>,
 }
 
-impl Seen {
+impl EffectiveConfig {
     fn note(&mut self, key: &str, value: impl ToString, origin: String) {
-        self.shown.push(Shown { key: format!("gateway.{key}"), value: value.to_string(), origin });
+        self.values.push(EffectiveValue { key: format!("gateway.{key}"), value: value.to_string(), origin });
     }
 
     fn file_origin(&self) -> String {
@@ -197,20 +199,20 @@ impl Seen {
         key: &str,
         (flag, typed): (&'static str, Option<T>),
         row: Option<T>,
-        usual: impl Into<T>,
+        default: impl Into<T>,
     ) -> Result<T> {
         let (value, origin) = match (typed, row) {
             (Some(value), _) => (value, flag.to_owned()),
             (None, Some(value)) => (value, self.file_origin()),
-            (None, None) => (usual.into(), DEFAULT.to_owned()),
+            (None, None) => (default.into(), DEFAULT.to_owned()),
         };
         self.note(key, value.to_string(), origin);
         Ok(value)
     }
 
-    fn span(&mut self, key: &str, text: Option<&str>, usual: Span) -> Result<Span> {
+    fn span(&mut self, key: &str, text: Option<&str>, default: Span) -> Result<Span> {
         let (span, origin) = match text {
-            None => (usual, DEFAULT.to_owned()),
+            None => (default, DEFAULT.to_owned()),
             Some(text) => {
                 let span = quantity::span(text).map_err(|error| anyhow!("read gateway.{key}: {error:#}"))?;
                 (span, self.file_origin())
@@ -220,9 +222,9 @@ impl Seen {
         Ok(span)
     }
 
-    fn number<T: ToString + Copy>(&mut self, key: &str, row: Option<T>, usual: T) -> T {
+    fn number<T: ToString + Copy>(&mut self, key: &str, row: Option<T>, default: T) -> T {
         let origin = if row.is_some() { self.file_origin() } else { DEFAULT.to_owned() };
-        let value = row.unwrap_or(usual);
+        let value = row.unwrap_or(default);
         self.note(key, value, origin);
         value
     }
@@ -234,11 +236,11 @@ impl Seen {
         row.to_vec()
     }
 
-    /// A number that the machine decides on if nobody else does.
-    fn most(&mut self, key: &str, row: Option<usize>) -> Result<Option<usize>> {
-        if let Some(most) = row {
-            ensure!(most > 0, "read gateway.{key}: nobody can be served by 0");
-            self.note(key, most, self.file_origin());
+    /// A limit whose default depends on the machine.
+    fn limit(&mut self, key: &str, row: Option<usize>) -> Result<Option<usize>> {
+        if let Some(limit) = row {
+            ensure!(limit > 0, "read gateway.{key}: nobody can be served by 0");
+            self.note(key, limit, self.file_origin());
         }
         Ok(row)
     }
@@ -247,31 +249,31 @@ impl Seen {
     fn admin_key(&mut self, row: &GatewayRow) -> Result<Option<[u8; 32]>> {
         let reference = KeyReference::first(&row.admin_key_env, &row.admin_key_file, &row.admin_key_cmd);
         let Some(reference) = reference else { return Ok(None) };
-        let key = reference.fetch().context("understand gateway.admin_key")?;
+        let key = reference.fetch(&environment::variable).context("understand gateway.admin_key")?;
         self.note("admin_key", "***", self.file_origin());
         Ok(Some(key_hash(key.reveal())))
     }
 
     fn limits(&mut self, row: &LimitsRow) -> Result<LimitsConfig> {
-        let usual = LimitsConfig::default();
-        let request_bytes = self.number("limits.request_bytes", row.request_bytes, usual.request_bytes);
+        let default = LimitsConfig::default();
+        let request_bytes = self.number("limits.request_bytes", row.request_bytes, default.request_bytes);
         let limits = LimitsConfig {
-            body: self.span("limits.body", row.body.as_deref(), usual.body)?,
-            first_token: self.span("limits.first_token", row.first_token.as_deref(), usual.first_token)?,
-            gap: self.span("limits.gap", row.gap.as_deref(), usual.gap)?,
-            total: self.span("limits.total", row.total.as_deref(), usual.total)?,
-            send: self.span("limits.send", row.send.as_deref(), usual.send)?,
+            body: self.span("limits.body", row.body.as_deref(), default.body)?,
+            first_token: self.span("limits.first_token", row.first_token.as_deref(), default.first_token)?,
+            gap: self.span("limits.gap", row.gap.as_deref(), default.gap)?,
+            total: self.span("limits.total", row.total.as_deref(), default.total)?,
+            send: self.span("limits.send", row.send.as_deref(), default.send)?,
             request_bytes,
             bodies_bytes: self.number(
                 "limits.bodies_bytes",
                 row.bodies_bytes,
-                usual.bodies_bytes.max(request_bytes.saturating_mul(2)),
+                default.bodies_bytes.max(request_bytes.saturating_mul(2)),
             ),
-            answers_bytes: self.number("limits.answers_bytes", row.answers_bytes, usual.answers_bytes),
-            answer_bytes: self.number("limits.answer_bytes", row.answer_bytes, usual.answer_bytes),
-            calls: self.number("limits.calls", row.calls, usual.calls),
-            connections: self.most("limits.connections", row.connections)?,
-            connections_by_peer: self.most("limits.connections_by_peer", row.connections_by_peer)?,
+            answers_bytes: self.number("limits.answers_bytes", row.answers_bytes, default.answers_bytes),
+            answer_bytes: self.number("limits.answer_bytes", row.answer_bytes, default.answer_bytes),
+            calls: self.number("limits.calls", row.calls, default.calls),
+            connections: self.limit("limits.connections", row.connections)?,
+            connections_by_peer: self.limit("limits.connections_by_peer", row.connections_by_peer)?,
         };
         ensure!(
             limits.bodies_bytes / 2 >= limits.request_bytes,

@@ -2,88 +2,79 @@
 //!
 //! Invariant: no value of a header is shown, in no error either.
 
-use super::Seen;
+use super::EffectiveConfig;
 use super::rows::OtelRow;
-use crate::config::bench::target::key_header;
-use crate::config::secret::KeyReference;
 use anyhow::{Context, Result, anyhow, ensure};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderMap;
 use std::collections::BTreeMap;
 use tokrate_catalog::Auth;
 use tokrate_core::Span;
 use tokrate_gateway::OtelConfig;
 use tokrate_net::Target;
+use tokrate_targets::{KeyReference, Variables, header, key_header};
 
 /// Where a collector of this machine listens for OTLP over HTTP.
 const ENDPOINT: &str = "http://localhost:4318";
 /// More often, and a collector would be busy with one gateway.
-const INTERVAL_LEAST: Span = Span::from_secs(1);
+const MIN_INTERVAL: Span = Span::from_secs(1);
 
 const ENDPOINT_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const HEADERS_VARIABLE: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 const RESOURCE_VARIABLE: &str = "OTEL_RESOURCE_ATTRIBUTES";
 const NAME_VARIABLE: &str = "OTEL_SERVICE_NAME";
 
-/// Reads variables of the environment by name.
-pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// The export, if the table or the variable of the endpoint asks for one.
-pub fn otel(row: Option<&OtelRow>, variables: Variables<'_>, seen: &mut Seen) -> Result<Option<OtelConfig>> {
+/// The export, if the table or the variable of the endpoint is set.
+pub fn otel(
+    row: Option<&OtelRow>,
+    variables: Variables<'_>,
+    effective: &mut EffectiveConfig,
+) -> Result<Option<OtelConfig>> {
     if row.is_none() && variables(ENDPOINT_VARIABLE).is_none() {
         return Ok(None);
     }
-    export(&row.cloned().unwrap_or_default(), variables, seen).map(Some)
+    export(&row.cloned().unwrap_or_default(), variables, effective).map(Some)
 }
 
-fn export(row: &OtelRow, variables: Variables<'_>, seen: &mut Seen) -> Result<OtelConfig> {
+fn export(row: &OtelRow, variables: Variables<'_>, effective: &mut EffectiveConfig) -> Result<OtelConfig> {
     let named = (ENDPOINT_VARIABLE, variables(ENDPOINT_VARIABLE));
-    let endpoint = seen.pick("otel.endpoint", named, row.endpoint.clone(), ENDPOINT)?;
+    let endpoint = effective.pick("otel.endpoint", named, row.endpoint.clone(), ENDPOINT)?;
     let endpoint = Target::parse(&endpoint).map_err(|error| anyhow!("understand gateway.otel.endpoint: {error}"))?;
-    let headers = headers(row, variables, seen)?;
-    let interval = seen.span("otel.interval", row.interval.as_deref(), OtelConfig::INTERVAL)?;
-    ensure!(interval >= INTERVAL_LEAST, "read gateway.otel.interval: it is 1s at least");
-    Ok(OtelConfig { endpoint, headers, interval, resource: resource(row, variables, seen)? })
+    let headers = headers(row, variables, effective)?;
+    let interval = effective.span("otel.interval", row.interval.as_deref(), OtelConfig::INTERVAL)?;
+    ensure!(interval >= MIN_INTERVAL, "read gateway.otel.interval: it is 1s at least");
+    Ok(OtelConfig { endpoint, headers, interval, resource: resource(row, variables, effective)? })
 }
 
 /// The headers of every request, marked so that they are never shown.
-fn headers(row: &OtelRow, variables: Variables<'_>, seen: &mut Seen) -> Result<HeaderMap> {
+fn headers(row: &OtelRow, variables: Variables<'_>, effective: &mut EffectiveConfig) -> Result<HeaderMap> {
     let (pairs, origin) = match variables(HEADERS_VARIABLE) {
         Some(text) => (pairs(HEADERS_VARIABLE, &text)?, HEADERS_VARIABLE.to_owned()),
-        None => (row.headers.clone(), seen.file_origin()),
+        None => (row.headers.clone(), effective.file_origin()),
     };
+    let understanding = "understand gateway.otel";
     let mut headers = HeaderMap::new();
     if let Some(key) = KeyReference::first(&row.key_env, &row.key_file, &row.key_cmd) {
-        let key = key.fetch().context("understand gateway.otel")?;
+        let key = key.fetch(variables).context(understanding)?;
         let (name, value) = match &row.key_header {
             None => key_header(Auth::Bearer, &key)?,
-            Some(name) => header(name, key.reveal())?,
+            Some(name) => header(name, key.reveal()).context(understanding)?,
         };
         headers.insert(name, value);
     }
     for (name, value) in &pairs {
-        let (name, value) = header(name, value)?;
+        let (name, value) = header(name, value).context(understanding)?;
         headers.insert(name, value);
     }
     for name in headers.keys() {
-        seen.note("otel.headers", format!("{name}: ***"), origin.clone());
+        effective.note("otel.headers", format!("{name}: ***"), origin.clone());
     }
     Ok(headers)
 }
 
-fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
-    let parsed =
-        name.parse().ok().with_context(|| format!("understand gateway.otel: `{name}` is no name of a header"))?;
-    let value = HeaderValue::from_str(value).ok();
-    let mut value =
-        value.with_context(|| format!("understand gateway.otel: the value of header {name} cannot be sent"))?;
-    value.set_sensitive(true);
-    Ok((parsed, value))
-}
-
 /// Attributes of the resource: those of the file, over them those of the environment.
-fn resource(row: &OtelRow, variables: Variables<'_>, seen: &mut Seen) -> Result<Vec<(String, String)>> {
+fn resource(row: &OtelRow, variables: Variables<'_>, effective: &mut EffectiveConfig) -> Result<Vec<(String, String)>> {
     let mut resource = BTreeMap::new();
-    let file = seen.file_origin();
+    let file = effective.file_origin();
     resource.extend(row.resource.iter().map(|(key, value)| (key.clone(), (value.clone(), file.clone()))));
     if let Some(text) = variables(RESOURCE_VARIABLE) {
         let named = pairs(RESOURCE_VARIABLE, &text)?;
@@ -93,7 +84,7 @@ fn resource(row: &OtelRow, variables: Variables<'_>, seen: &mut Seen) -> Result<
         resource.insert("service.name".to_owned(), (name, NAME_VARIABLE.to_owned()));
     }
     for (key, (value, origin)) in &resource {
-        seen.note("otel.resource", format!("{key}={value}"), origin.clone());
+        effective.note("otel.resource", format!("{key}={value}"), origin.clone());
     }
     Ok(resource.into_iter().map(|(key, (value, _))| (key, value)).collect())
 }
@@ -131,10 +122,11 @@ fn decoded(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderValue;
     use std::path::PathBuf;
 
-    fn seen() -> Seen {
-        Seen { file: PathBuf::from("tokrate.toml"), shown: Vec::new() }
+    fn effective() -> EffectiveConfig {
+        EffectiveConfig { file: PathBuf::from("tokrate.toml"), values: Vec::new() }
     }
 
     fn row(text: &str) -> OtelRow {
@@ -144,9 +136,9 @@ mod tests {
     fn of(row: &OtelRow, variables: &[(&str, &str)]) -> (Result<OtelConfig>, Vec<String>) {
         let variable =
             |wanted: &str| variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned());
-        let mut seen = seen();
-        let config = export(row, &variable, &mut seen);
-        (config, seen.shown.iter().map(|row| format!("{}  {}   ({})", row.key, row.value, row.origin)).collect())
+        let mut effective = effective();
+        let config = export(row, &variable, &mut effective);
+        (config, effective.values.iter().map(|row| format!("{}  {}   ({})", row.key, row.value, row.origin)).collect())
     }
 
     #[test]
@@ -206,10 +198,10 @@ mod tests {
     }
 
     #[test]
-    fn the_table_or_the_variable_of_the_endpoint_asks_for_an_export() {
+    fn the_table_or_the_variable_of_the_endpoint_switches_the_export_on() {
         let variable = |name: &str| (name == ENDPOINT_VARIABLE).then(|| "http://collector:4318".to_owned());
-        assert!(otel(Some(&OtelRow::default()), &|_| None, &mut seen()).expect("a table").is_some());
-        assert!(otel(None, &variable, &mut seen()).expect("a variable").is_some());
-        assert!(otel(None, &|_| None, &mut seen()).expect("nothing").is_none());
+        assert!(otel(Some(&OtelRow::default()), &|_| None, &mut effective()).expect("a table").is_some());
+        assert!(otel(None, &variable, &mut effective()).expect("a variable").is_some());
+        assert!(otel(None, &|_| None, &mut effective()).expect("nothing").is_none());
     }
 }

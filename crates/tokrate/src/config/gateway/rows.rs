@@ -227,7 +227,7 @@ pub struct AliasRow {
     #[cfg_attr(test, schemars(with = "Option<forms::Mode>"))]
     pub mode: Option<String>,
     /// Attempts of a call at most, failed ones included, 1 to 16
-    #[cfg_attr(test, schemars(extend("default" = super::aliases::ATTEMPTS)))]
+    #[cfg_attr(test, schemars(extend("default" = super::aliases::DEFAULT_ATTEMPTS)))]
     pub attempts: Option<usize>,
     /// Of `cheapest`: the longest mean TTFT that a lane may have [default: any]
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]

@@ -1,4 +1,4 @@
-//! From the flags of `tokrate log` to what is asked of the log.
+//! From the flags of `tokrate log` to a query of the log.
 
 mod moment;
 
@@ -11,27 +11,27 @@ use anyhow::{Context, Result, bail, ensure};
 use std::path::PathBuf;
 use tokrate_store::{Grouping, Query};
 
-/// Where a gateway keeps its log if nothing else is said.
+/// Where a gateway keeps its log by default.
 const DEFAULT_NAME: &str = "tokrate-log.db";
-/// So far back it is looked if nothing else is said.
-const SINCE: &str = "24h";
+/// How far back rows are read by default.
+const DEFAULT_SINCE: &str = "24h";
 /// More calls than anyone reads.
-const CALLS_MOST: usize = 10_000;
+const MAX_CALLS: usize = 10_000;
 
-/// What is asked of which log.
+/// A query, its log and its output.
 #[derive(Debug)]
 pub struct Config {
     /// The database file.
     pub path: PathBuf,
     /// The rows.
     pub query: Query,
-    /// What becomes of them.
+    /// How they are shown.
     pub view: View,
     /// JSON instead of tables.
     pub json: bool,
 }
 
-/// What becomes of the rows.
+/// How rows are shown.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum View {
     /// Groups with their numbers.
@@ -52,7 +52,7 @@ pub fn resolve(flags: &Flags, now_unix_ms: u64) -> Result<Config> {
     let until = flags.until.as_deref().map(|text| moment(text, now_unix_ms)).transpose().context("read --until")?;
     ensure!(until != Some(None), "read --until: `all` has no end; leave it out for all until now");
     let end = until.flatten().unwrap_or(now_unix_ms);
-    let since = moment(flags.since.as_deref().unwrap_or(SINCE), end).context("read --since")?;
+    let since = moment(flags.since.as_deref().unwrap_or(DEFAULT_SINCE), end).context("read --since")?;
     ensure!(since.is_none_or(|since| since < end), "read --since: it is not before --until");
     let mut query = Query {
         from_unix_ms: since,
@@ -65,7 +65,7 @@ pub fn resolve(flags: &Flags, now_unix_ms: u64) -> Result<Config> {
     };
     let view = match (flags.calls, flags.regressions) {
         (Some(calls), _) => {
-            ensure!((1..=CALLS_MOST).contains(&calls), "read --calls: write a number from 1 to {CALLS_MOST}");
+            ensure!((1..=MAX_CALLS).contains(&calls), "read --calls: write a number from 1 to {MAX_CALLS}");
             View::Calls(calls)
         }
         (None, true) => {

@@ -1,4 +1,4 @@
-//! Personas files: the example of the repository, and what is said to files that are wrong.
+//! Personas files: the example of the repository, and the errors of invalid files.
 
 use super::*;
 use std::fmt::Write;

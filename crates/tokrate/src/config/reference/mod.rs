@@ -25,7 +25,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Drops what TOML does not have (null) and what says nothing (formats of integers, empty defaults).
+/// Drops what TOML does not have (null) and what carries no information (formats of integers, empty defaults).
 fn tidy(value: &mut Value) {
     let Value::Object(object) = value else {
         if let Value::Array(items) = value {

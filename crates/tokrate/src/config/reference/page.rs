@@ -3,9 +3,9 @@
 //! Invariant: every key of the schema stands on the page once, under the table that it belongs to.
 
 use super::{IN_WORDS, properties};
-use crate::config::trust::settings::HARMLESS;
 use serde_json::Value;
 use std::fmt::Write;
+use tokrate_targets::trust::HARMLESS;
 
 const HEAD: &str = "\
 # Settings
@@ -42,7 +42,7 @@ pub fn page(schema: &Value) -> String {
     }
     text.push_str("\n## What needs no trust\n\nA file with none but these counts in any folder.\n\n");
     for key in HARMLESS {
-        // A string takes everything.
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "- `{}`", key.replace('*', "NAME"));
     }
     text
@@ -57,8 +57,8 @@ fn section(text: &mut String, name: &str, table: &Value, depth: usize) {
             None => return,
         },
     };
-    // A string takes everything.
-    let _ = writeln!(text, "\n{} `[{name}]`\n\n{}.\n", "#".repeat(depth), told(table));
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "\n{} `[{name}]`\n\n{}.\n", "#".repeat(depth), description(table));
     let needed = |key: &str| {
         let holder = if table["required"].is_array() { table } else { &table["additionalProperties"] };
         holder["required"].as_array().is_some_and(|all| all.iter().any(|other| other == key))
@@ -66,7 +66,7 @@ fn section(text: &mut String, name: &str, table: &Value, depth: usize) {
     let _ = writeln!(text, "| key | value | default | meaning |\n|---|---|---|---|");
     for (key, setting) in keys.iter().filter(|(_, setting)| !is_section(setting)) {
         let default = if needed(key) { "**needed**".to_owned() } else { default(setting) };
-        let _ = writeln!(text, "| `{key}` | {} | {default} | {} |", cell(&form(setting)), cell(told(setting)));
+        let _ = writeln!(text, "| `{key}` | {} | {default} | {} |", cell(&form(setting)), cell(description(setting)));
     }
     for (key, setting) in keys.iter().filter(|(_, setting)| is_section(setting)) {
         section(text, &format!("{name}.{key}"), setting, (depth + 1).min(4));
@@ -78,7 +78,7 @@ fn is_section(setting: &Value) -> bool {
     properties(setting).or(properties(&setting["additionalProperties"])).is_some()
 }
 
-fn told(setting: &Value) -> &str {
+fn description(setting: &Value) -> &str {
     setting["description"].as_str().unwrap_or_default().trim_end_matches('.')
 }
 

@@ -8,12 +8,13 @@ use crate::config::{bench, environment::Environment, quantity};
 use crate::flags::bench::Flags;
 use serde_json::Value;
 use std::path::PathBuf;
+use tokrate_targets::trust::{HARMLESS, is_harmless};
 
 fn docs(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
 }
 
-/// Compares a file of `docs` with what the code makes, or writes it if that is asked for.
+/// Compares a file of `docs` with what the code makes, or writes it if `TOKRATE_WRITE_DOCS` is set.
 fn check(name: &str, made: &str) {
     if std::env::var_os("TOKRATE_WRITE_DOCS").is_some() {
         std::fs::write(docs(name), made).expect("docs can be written");
@@ -86,21 +87,21 @@ fn defaults_are_those_of_the_code() {
     assert_eq!(time(&gateway["log_retention"]["default"]), tokrate_core::Span::from_secs(90 * 86_400));
     let alias = &gateway["aliases"]["additionalProperties"]["properties"];
     assert_eq!((&alias["mode"]["default"], &alias["objective"]["default"]), (&"off".into(), &"completion".into()));
-    // Those of [bench] are told by the flags' help; here is what holds.
+    // Those of [bench] come from the help of the flags; here are the ones that hold.
     let (configs, outputs) =
         bench::resolve(&Flags::default(), &Environment::default(), &File::default()).expect("the embedded engine");
     let bench = &schema["properties"]["bench"]["properties"];
-    let told = |key: &str| bench[key]["x-default"].as_str().expect("a default").to_owned();
+    let default_of = |key: &str| bench[key]["x-default"].as_str().expect("a default").to_owned();
     for (key, held) in [
         ("connect_timeout", configs[0].limits.connect),
         ("idle_timeout", configs[0].limits.idle),
         ("timeout", configs[0].limits.total),
         ("max_wait", configs[0].limits.wait),
     ] {
-        assert_eq!(quantity::span(&told(key)).expect("a time"), held, "{key}");
+        assert_eq!(quantity::span(&default_of(key)).expect("a time"), held, "{key}");
     }
-    assert_eq!(quantity::share(&told("max_failures")).expect("a share"), outputs.max_failures);
-    assert_eq!(told("seed").parse(), Ok(configs[0].seed));
+    assert_eq!(quantity::share(&default_of("max_failures")).expect("a share"), outputs.max_failures);
+    assert_eq!(default_of("seed").parse(), Ok(configs[0].seed));
 }
 
 #[test]
@@ -129,4 +130,64 @@ fn every_key_of_the_examples_is_in_the_reference() {
         let file: toml::Table = toml::from_str(&plain.join("\n")).unwrap_or_else(|error| panic!("{error}\n{text}"));
         assert_eq!(unknown(&schema, &file), Vec::<String>::new(), "{text}");
     }
+}
+
+/// Every key of the reference, `*` for names.
+fn known(above: &str, table: &Value, out: &mut Vec<String>) {
+    let inner = |name: &str| if above.is_empty() { name.to_owned() } else { format!("{above}.{name}") };
+    match (table["properties"].as_object(), &table["additionalProperties"]) {
+        (Some(keys), _) => keys.iter().for_each(|(name, setting)| known(&inner(name), setting, out)),
+        (None, named) if named["properties"].is_object() => known(&inner("*"), named, out),
+        _ => out.push(above.to_owned()),
+    }
+}
+
+#[test]
+fn every_key_that_is_called_harmless_is_one_of_the_file() {
+    let mut all = Vec::new();
+    known("", &schema(), &mut all);
+    let unknown: Vec<&&str> = HARMLESS.iter().filter(|key| !all.contains(&(**key).to_owned())).collect();
+    assert!(unknown.is_empty(), "{unknown:?} of {all:?}");
+}
+
+#[test]
+fn what_names_an_address_a_key_a_command_or_a_file_is_not_called_harmless() {
+    let mut all = Vec::new();
+    known("", &schema(), &mut all);
+    let bad = [
+        "url",
+        "target",
+        "endpoint",
+        "listen",
+        "admin",
+        "key_env",
+        "key_file",
+        "key_cmd",
+        "headers",
+        "_file",
+        "log",
+        "prompts",
+        "bench.baseline",
+        "bench.body",
+        "curve",
+        "server_metrics",
+        "sha256",
+        "host",
+        "otel",
+        "insecure",
+        "bench.json",
+        "bench.html",
+        "bench.csv",
+        "bench.markdown",
+        "bench.vllm_json",
+        "bench.junit",
+        "bench.badge",
+        "bench.save_baseline",
+        "unix_socket",
+    ];
+    let named = |key: &&String| bad.iter().any(|word| key.contains(word));
+    let sensitive: Vec<&String> = all.iter().filter(named).collect();
+    assert!(sensitive.len() > 25 && sensitive.iter().any(|key| *key == "bench.insecure"), "{sensitive:?}");
+    let harmless: Vec<&&String> = sensitive.iter().filter(|key| is_harmless(key)).collect();
+    assert!(harmless.is_empty(), "{harmless:?}");
 }

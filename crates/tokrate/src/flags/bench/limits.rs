@@ -1,9 +1,9 @@
-//! Flags of `tokrate bench` that say when to give up. Nothing is resolved or checked here beyond its form.
+//! Flags of `tokrate bench` that say when to stop. Nothing is resolved or checked here beyond its form.
 
 use crate::config::quantity::share;
 use clap::{Args, ValueEnum};
 
-/// When to give up.
+/// When to stop.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
@@ -22,7 +22,7 @@ pub struct Limits {
     /// Begin with the load, without asking an endpoint once before
     #[arg(long)]
     pub no_probe: bool,
-    /// Go on when every request fails, to measure failures themselves [default: a run is given up after 3 refusals of the key or
+    /// Go on when every request fails, to measure failures themselves [default: a run is aborted after 3 refusals of the key or
     /// path in a row, or 20 other failures beside those in flight; 4 of requests that nobody answers]
     #[arg(long)]
     pub keep_going: bool,
@@ -41,7 +41,7 @@ pub struct Limits {
     /// Share of failed requests above which the exit code is 1, such as 5% or 0.05 [default: 1%]
     #[arg(long, allow_negative_numbers = true, value_name = "SHARE", value_parser = share)]
     pub max_failures: Option<f64>,
-    /// Exit with 2 when a figure is not valid by the client's own error
+    /// Exit with 2 when a figure is not valid by the client's own error, or when that error is not known
     #[arg(long)]
     pub strict: bool,
     /// How the client's own error is found: by a run against the embedded engine at the same load, from an earlier one

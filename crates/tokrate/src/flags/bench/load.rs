@@ -38,7 +38,7 @@ pub struct Load {
     /// Only so many requests of a trace, from its beginning
     #[arg(long, value_name = "N", requires = "trace")]
     pub trace_limit: Option<u64>,
-    /// Conversations at the same time, each turn with all that was said before; a list is a sweep
+    /// Conversations at the same time, each turn with the turns before it; a list is a sweep
     #[arg(long, value_name = "N,…", value_delimiter = ',', group = "shape", value_parser = level)]
     pub sessions: Option<Vec<u32>>,
     /// Turns of each session [default: 5]
@@ -65,7 +65,7 @@ pub struct Load {
     /// The highest load that a search or the system workload tries [default: 256, 100 req/s, 1024]
     #[arg(long, allow_negative_numbers = true, value_name = "LOAD")]
     pub max_load: Option<f64>,
-    /// Requests after which a search does not measure a level again [default: 2000]
+    /// Requests after which a search does not measure a level again; a rate gets ten minutes at most [default: 2000]
     #[arg(long, value_name = "N", requires = "search")]
     pub max_requests: Option<u64>,
     /// Measured requests per load level [default: 3 per slot, at least 20; embedded engine: 8 s per level]

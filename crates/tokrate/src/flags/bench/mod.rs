@@ -30,7 +30,7 @@ Exit codes:
   0  measured, and every bar met
   1  below a bar: an --assert not met, more failures than --max-failures, or a regression against --baseline
   2  not measured: bad flags, nothing answered, a file that could not be written, or a figure that --strict does not take
-  3  measured in part: interrupted, stopped by --max-cost-usd, or given up")]
+  3  measured in part: interrupted, stopped by --max-cost-usd, or aborted")]
 pub struct Flags {
     #[command(flatten)]
     pub target: Target,

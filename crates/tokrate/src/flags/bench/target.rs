@@ -45,7 +45,7 @@ pub struct Target {
     /// PEM file with further certificate authorities, or with the endpoint's own certificate
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
-    /// Take any certificate of the endpoint: for tests only, and said in the result; means nothing for http://
+    /// Take any certificate of the endpoint: for tests only, with a warning in the result; means nothing for http://
     #[arg(long)]
     pub insecure: bool,
     /// Where the server publishes its own metrics (Prometheus), or `off` [default: where a local engine of the TARGET does]

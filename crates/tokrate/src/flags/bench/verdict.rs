@@ -13,7 +13,7 @@ pub struct Verdict {
     pub slos: Vec<String>,
     /// What the result must keep, such as 'ttft_ms.p95 < 500 @ concurrency 10' or 'failures.share < 1%'; repeatable. One
     /// that is not met, or not measured, makes the exit code 1
-    #[arg(long = "assert", value_name = "DEMAND")]
+    #[arg(long = "assert", value_name = "ASSERTION")]
     pub asserts: Vec<String>,
     /// Compare with this record, if it is there; a regression makes the exit code 1
     #[arg(long, value_name = "FILE")]

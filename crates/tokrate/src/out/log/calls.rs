@@ -6,7 +6,7 @@ use super::{date, dollars};
 use tokrate_charts::format::number;
 use tokrate_charts::{Column, Table};
 use tokrate_core::Span;
-use tokrate_meter::{Attempt, AttemptEnd, CostBasis};
+use tokrate_record::{Attempt, AttemptEnd, CostBasis};
 
 /// A call: a head line, and a line for each attempt.
 pub fn call(attempts: &[Attempt]) -> String {

@@ -45,7 +45,7 @@ impl Window {
         self.changed.notify_all();
     }
 
-    /// Lets nobody wait any more.
+    /// Wakes all that wait, for good.
     pub fn close(&self) {
         self.open.lock().expect("nobody panics while it holds this").closed = true;
         self.changed.notify_all();

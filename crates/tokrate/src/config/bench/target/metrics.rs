@@ -1,14 +1,15 @@
-//! Where a target's server publishes what it counts.
+//! Where a target's server publishes its metrics.
 //!
-//! It does not ask a hosted provider. Invariant: a key goes only to the server that the requests go to.
+//! Hosted providers are not asked. Invariant: a key goes only to the server that the requests go to.
 
 use crate::config::Value;
 use anyhow::{Result, ensure};
-use http::{HeaderName, HeaderValue};
+use http::HeaderMap;
 use std::path::Path;
 use tokrate_bench::ServerMetrics;
 use tokrate_catalog::{Kind, Provider};
 use tokrate_net::Target;
+use tokrate_targets::parse_url;
 
 /// Where Prometheus expects them.
 const USUAL_PATH: &str = "/metrics";
@@ -18,7 +19,7 @@ pub(super) fn server_metrics(
     typed: Option<Value<String>>,
     row: Option<&'static Provider>,
     (base, unix_socket): (&Target, Option<&Path>),
-    headers: &[(HeaderName, HeaderValue)],
+    headers: &HeaderMap,
 ) -> Result<Option<ServerMetrics>> {
     let published = row.filter(|row| row.kind == Kind::Local).and_then(|row| row.metrics);
     let family = published.map(|metrics| metrics.family.to_owned());
@@ -27,7 +28,7 @@ pub(super) fn server_metrics(
         Some(typed) => {
             let target = typed.parse(|url| {
                 ensure!(url.contains("://"), "`{url}` is neither a URL nor `off`");
-                crate::config::url(&url)
+                parse_url(&url)
             })?;
             let path = Some(target.value.path_with("")).filter(|path| !path.is_empty());
             (target.value, path.unwrap_or_else(|| USUAL_PATH.to_owned()))
@@ -39,7 +40,7 @@ pub(super) fn server_metrics(
     };
     let place = |target: &Target| (target.is_tls(), target.host().to_owned(), target.port());
     let is_there = place(&target) == place(base);
-    let headers = if is_there { headers.to_vec() } else { Vec::new() };
+    let headers = if is_there { headers.clone() } else { HeaderMap::new() };
     let unix_socket = unix_socket.filter(|_| is_there).map(Path::to_owned);
     Ok(Some(ServerMetrics { target, path, unix_socket, family, headers }))
 }

@@ -1,34 +1,34 @@
 //! What is measured, and with which key: resolved from flags, environment, settings file and catalog.
 
 mod metrics;
-mod models;
-pub(in crate::config) mod named;
 
 use super::pick_text;
 use crate::config::environment::{self, Environment};
 use crate::config::file::File;
 use crate::config::machine;
-use crate::config::secret::{KeyReference, Secret};
-use crate::config::{Origin, Value, url as config_url};
+use crate::config::{Origin, Value};
 use crate::flags::bench as flags;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use http::{HeaderName, HeaderValue};
 use std::path::PathBuf;
 use tokrate_bench::{Embedded, Remote, Target};
-use tokrate_catalog::{Auth, Kind, Provider, Quirks, TargetName};
-use tokrate_meter::Price;
-use tokrate_net::HttpVersion;
+use tokrate_catalog::{Endpoint as CatalogEndpoint, Kind, Provider, Quirks, TargetName};
+use tokrate_net::{ClientConfig, HttpVersion};
+use tokrate_record::Price;
 use tokrate_sim::{Faults, Law};
-use tokrate_wire::{Dialect, KeyHeader};
+use tokrate_targets::{
+    HeaderError, KeyReference, ResolvedTarget, TargetSettings, TargetSource, find_only_model, header, parse_dialect,
+    parse_url, split_address,
+};
 
-/// A target and in what it departs from its dialect.
-pub(super) struct Found {
+/// A target and its deviations from the dialect.
+pub(super) struct BenchTarget {
     pub target: Target,
     pub quirks: Quirks,
 }
 
 /// Every target, in the order in which they were named; the embedded engine if none was.
-pub(super) fn targets(flags: &flags::Target, environment: &Environment, file: &File) -> Result<Vec<Found>> {
+pub(super) fn targets(flags: &flags::Target, environment: &Environment, file: &File) -> Result<Vec<BenchTarget>> {
     let typed = Typed::read(flags, environment, file);
     let flags = &flags::Target { unix_socket: typed.unix_socket.clone(), ..flags.clone() };
     if typed.names.is_empty() {
@@ -48,13 +48,13 @@ pub(super) fn targets(flags: &flags::Target, environment: &Environment, file: &F
     typed.names.iter().map(|name| typed.named(name, flags, environment, file)).collect()
 }
 
-/// What says which target is meant, over all layers.
+/// The settings that name the target, over all layers.
 struct Typed {
     names: Vec<String>,
     url: Option<Value<String>>,
     model: Option<Value<String>>,
     dialect: Option<Value<String>>,
-    /// The file's counts only where the file says who is asked: it must not catch the key of a target that somebody typed.
+    /// The file's counts only for the target of the file: it must not receive the key of one that was typed.
     unix_socket: Option<PathBuf>,
 }
 
@@ -65,7 +65,7 @@ impl Typed {
         let mut names = flags.targets.clone();
         let url_by_flag = url.as_ref().is_some_and(|url| matches!(url.origin, Origin::Flag(_)));
         if !names.is_empty() && !url_by_flag {
-            // A target that was typed is meant more than an address that always stands there.
+            // A target that was typed comes before an address that is always set.
             url = None;
         }
         if names.is_empty() && url.as_ref().is_none_or(|url| matches!(url.origin, Origin::File(_))) {
@@ -86,42 +86,26 @@ impl Typed {
     }
 
     /// A target of the catalog.
-    fn named(&self, typed: &str, flags: &flags::Target, environment: &Environment, file: &File) -> Result<Found> {
-        let named = TargetName::parse(typed)?;
-        let endpoint = named::endpoint(named.row, self.dialect.as_ref().map(|dialect| dialect.value.as_str()))?;
-        let model = match (named.model, &self.model) {
+    fn named(&self, typed: &str, flags: &flags::Target, environment: &Environment, file: &File) -> Result<BenchTarget> {
+        let name = TargetName::parse(typed)?;
+        let endpoint = endpoint(name.row, self.dialect.as_ref().map(|dialect| dialect.value.as_str()))?;
+        let model = match (name.model, &self.model) {
             (Some(model), Some(Value { value, origin: Origin::Flag(_) })) if model != value => {
                 bail!("read --model: the target `{typed}` names its model already; leave out one of them")
             }
             (Some(model), _) => Some(model.to_owned()),
             (None, Some(model)) if !model.value.is_empty() => Some(model.value.clone()),
-            // Who hosts models for others has many; an engine of one's own may well have one.
-            (None, _) if named.row.kind == Kind::Local => None,
+            // A hosted provider has many models; an engine of one's own may well have one.
+            (None, _) if name.row.kind == Kind::Local => None,
             (None, _) => bail!("read the target `{typed}`: it names no model; write {typed}/MODEL"),
         };
-        let base = match &self.url {
-            Some(url) => address(url, self.dialect.as_ref())?.0,
-            None => tokrate_net::Target::parse(&named::base(&named, endpoint)?)
-                .with_context(|| format!("find {}", named.row.title))?,
-        };
-        let price = model.as_ref().and_then(|model| tokrate_catalog::price(named.row.name, model)).map(recorded);
-        let key = match key_reference(flags, file) {
-            Some(key) => Some(key),
-            None => own_key(named.row, self.url.is_none())?,
-        };
-        let place = Place {
-            row: Some(named.row),
-            dialect: dialect_of(endpoint.dialect)?,
-            price,
-            base,
-            model,
-            headers: headers(endpoint.auth, endpoint.headers, key, flags, file)?,
-        };
-        Ok(Found { target: place.target(flags, environment, file)?, quirks: endpoint.quirks })
+        let url = self.url.as_ref().map(|url| address(url, self.dialect.as_ref())).transpose()?;
+        let source = TargetSource::Catalog { name, endpoints: vec![endpoint], url };
+        remote_target(source, model, flags, environment, file)
     }
 
-    /// An endpoint by its address, or the embedded engine.
-    fn unnamed(&self, flags: &flags::Target, environment: &Environment, file: &File) -> Result<Found> {
+    /// An endpoint by its URL, or the embedded engine.
+    fn unnamed(&self, flags: &flags::Target, environment: &Environment, file: &File) -> Result<BenchTarget> {
         let Some(url) = &self.url else {
             if let Some(model) = self.model.as_ref().filter(|model| matches!(model.origin, Origin::Flag(_))) {
                 bail!(
@@ -137,42 +121,47 @@ impl Typed {
                 flags.unix_socket.is_none(),
                 "start the run: --unix-socket needs an endpoint; name a target or a --url, such as --url http://localhost/v1"
             );
-            return Ok(Found { target: embedded(), quirks: Quirks::default() });
+            return Ok(BenchTarget { target: embedded(), quirks: Quirks::default() });
         };
         let model = self.model.as_ref().map(|model| model.value.clone()).filter(|model| !model.is_empty());
-        let (base, of_path) = address(url, self.dialect.as_ref())?;
-        let dialect = match &self.dialect {
-            Some(dialect) => dialect.clone().parse(|name| dialect_of(&name))?.value,
-            None => of_path.unwrap_or(Dialect::OpenAiChat),
-        };
-        let key = key_reference(flags, file);
-        let headers = headers(usual_auth(dialect), dialect.required_header().as_slice(), key, flags, file)?;
-        let place = Place { row: None, dialect, price: None, base, model, headers };
-        Ok(Found { target: place.target(flags, environment, file)?, quirks: Quirks::default() })
+        let url = address(url, self.dialect.as_ref())?;
+        let dialect = self.dialect.clone().map(|dialect| dialect.parse(|name| parse_dialect(&name))).transpose()?;
+        let source = TargetSource::Address { url, dialect: dialect.map(|dialect| dialect.value) };
+        remote_target(source, model, flags, environment, file)
     }
 }
 
-/// The base URL, and the dialect whose path it ended in: people copy the whole address of an API.
-fn address(url: &Value<String>, typed: Option<&Value<String>>) -> Result<(tokrate_net::Target, Option<Dialect>)> {
-    let target = url.clone().parse(|text| config_url(&text))?.value;
-    let Some((base, routed)) = Dialect::part(target.path()) else { return Ok((target, None)) };
-    let other = typed.filter(|typed| typed.value != routed.dialect.name());
-    if let Some(other) = other {
+/// The endpoint of the dialect asked for, or the default.
+fn endpoint(row: &Provider, dialect: Option<&str>) -> Result<&'static CatalogEndpoint> {
+    row.endpoint(dialect).with_context(|| {
+        format!(
+            "read --dialect: {} is not known to speak `{}`; it speaks {}; to try it anyway, give --url instead of a target",
+            row.title,
+            dialect.unwrap_or_default(),
+            spoken(row)
+        )
+    })
+}
+
+/// The dialects of a row, for a message.
+#[inline(never)]
+fn spoken(row: &Provider) -> String {
+    row.endpoints.iter().map(|endpoint| endpoint.dialect).collect::<Vec<_>>().join(", ")
+}
+
+/// The URL, unless it ends in the path of another dialect than was typed.
+fn address(url: &Value<String>, typed: Option<&Value<String>>) -> Result<tokrate_net::Target> {
+    let url = url.clone().parse(|text| parse_url(&text))?.value;
+    if let (Some(found), Some(typed)) = (split_address(&url).1, typed)
+        && found.name() != typed.value
+    {
         bail!(
-            "read --url: {target} ends in the path of {}, and --dialect says {}; leave out one of them",
-            routed.dialect.name(),
-            other.value
+            "read --url: {url} ends in the path of {}, and --dialect says {}; leave out one of them",
+            found.name(),
+            typed.value
         );
     }
-    Ok((target.at_path(base), Some(routed.dialect)))
-}
-
-/// Where those who made a dialect expect the key, for an address of which nothing else is known.
-pub(in crate::config) fn usual_auth(dialect: Dialect) -> Auth {
-    match dialect.key_header() {
-        KeyHeader::Bearer => Auth::Bearer,
-        KeyHeader::Named(name) => Auth::Header(name),
-    }
+    Ok(url)
 }
 
 fn embedded() -> Target {
@@ -181,44 +170,52 @@ fn embedded() -> Target {
     Target::Embedded(Box::new(Embedded { law, faults: Faults::default() }))
 }
 
-/// An endpoint, as far as the catalog and the command line name it.
-struct Place {
-    row: Option<&'static Provider>,
-    dialect: Dialect,
-    price: Option<Price>,
-    base: tokrate_net::Target,
-    /// `None` if the endpoint is to be asked.
+/// A target by its source and model; without a model the endpoint's only one is looked up.
+fn remote_target(
+    source: TargetSource<'_>,
     model: Option<String>,
-    headers: Vec<(HeaderName, HeaderValue)>,
-}
-
-impl Place {
-    fn target(self, flags: &flags::Target, environment: &Environment, file: &File) -> Result<Target> {
-        let Place { row, dialect, price, base, model, headers } = self;
-        let typed = (&flags.server_metrics, &file.bench.server_metrics);
-        let typed = pick_text("--server-metrics", typed.0, None, file, "server_metrics", typed.1);
-        let named = model.is_some();
-        let mut remote = Remote {
-            provider: row.map(|row| row.name.to_owned()),
-            dialect,
-            price,
-            server_metrics: metrics::server_metrics(typed, row, (&base, flags.unix_socket.as_deref()), &headers)?,
-            engine_host: machine::facts_if_here(flags.unix_socket.as_ref().map_or(base.host(), |_| "localhost")),
-            base,
-            model: model.unwrap_or_default(),
-            headers,
-            http: http_version(flags, file)?,
-            new_connections: flags.new_connections,
-            ca_file: flags.ca_file.clone().or_else(|| file.bench.ca_file.clone()),
-            insecure: flags.insecure || file.bench.insecure == Some(true),
-            unix_socket: flags.unix_socket.clone(),
-            proxy: environment.proxies(),
-        };
-        if !named {
-            models::find(&mut remote)?;
-        }
-        Ok(Target::Remote(Box::new(remote)))
-    }
+    flags: &flags::Target,
+    environment: &Environment,
+    file: &File,
+) -> Result<BenchTarget> {
+    let settings = TargetSettings { source, model, key: key_reference(flags, file), headers: headers(flags, file)? };
+    let ResolvedTarget { row, model, price, endpoints, .. } = settings.resolve(&environment::variable)?;
+    let mut endpoint = endpoints.into_iter().next().context("find the target: it has no endpoint")?;
+    let quirks = endpoint.quirks;
+    let typed = (&flags.server_metrics, &file.bench.server_metrics);
+    let typed = pick_text("--server-metrics", typed.0, None, file, "server_metrics", typed.1);
+    let base = (&endpoint.base, flags.unix_socket.as_deref());
+    let server_metrics = metrics::server_metrics(typed, row, base, &endpoint.headers)?;
+    let engine_host = machine::facts_if_here(flags.unix_socket.as_ref().map_or(endpoint.base.host(), |_| "localhost"));
+    let client = ClientConfig {
+        http: http_version(flags, file)?,
+        ca_file: flags.ca_file.clone().or_else(|| file.bench.ca_file.clone()),
+        insecure: flags.insecure || file.bench.insecure == Some(true),
+        unix_socket: flags.unix_socket.clone(),
+        proxy: environment.proxies(),
+        ..ClientConfig::default()
+    };
+    let model = match model {
+        Some(model) => model,
+        None => find_only_model(&mut endpoint, client.clone())?,
+    };
+    let remote = Remote {
+        provider: row.map(|row| row.name.to_owned()),
+        dialect: endpoint.dialect,
+        price: price.map(recorded),
+        server_metrics,
+        engine_host,
+        base: endpoint.base,
+        model,
+        headers: endpoint.headers,
+        http: client.http,
+        new_connections: flags.new_connections,
+        ca_file: client.ca_file,
+        insecure: client.insecure,
+        unix_socket: client.unix_socket,
+        proxy: client.proxy,
+    };
+    Ok(BenchTarget { target: Target::Remote(Box::new(remote)), quirks })
 }
 
 fn recorded(price: &tokrate_catalog::Price) -> Price {
@@ -231,84 +228,29 @@ fn recorded(price: &tokrate_catalog::Price) -> Price {
     }
 }
 
-pub(in crate::config) fn dialect_of(name: &str) -> Result<Dialect> {
-    Dialect::from_name(name)
-        .with_context(|| format!("`{name}` is no dialect that is spoken here; it is one of {}", dialect_names()))
-}
-
-#[inline(never)]
-fn dialect_names() -> String {
-    Dialect::ALL.iter().map(|dialect| dialect.name()).collect::<Vec<_>>().join(", ")
-}
-
-/// The key of the provider's own variable. A hosted provider without one is an error where its own address is used.
-pub(in crate::config) fn own_key(row: &Provider, at_home: bool) -> Result<Option<KeyReference>> {
-    let set = row.key_env.iter().find(|name| environment::variable(name).is_some());
-    if let Some(name) = set {
-        return Ok(Some(KeyReference::Variable((*name).to_owned())));
-    }
-    if row.kind == Kind::Hosted && at_home {
-        bail!(
-            "read the API key of {}: the environment variable {} is not set; set it, or name another with --key-env",
-            row.title,
-            row.key_env.join(" (or ") + if row.key_env.len() > 1 { ")" } else { "" }
-        );
-    }
-    Ok(None)
-}
-
 fn key_reference(flags: &flags::Target, file: &File) -> Option<KeyReference> {
     KeyReference::first(&flags.key_env, &flags.key_file, &flags.key_cmd)
         .or_else(|| KeyReference::first(&file.bench.key_env, &file.bench.key_file, &file.bench.key_cmd))
 }
 
-/// The header that shows a key, marked so that it is never printed.
-pub(in crate::config) fn key_header(auth: Auth, key: &Secret) -> Result<(HeaderName, HeaderValue)> {
-    let (name, text) = match auth {
-        Auth::Header(name) => (HeaderName::from_static(name), key.reveal().to_owned()),
-        Auth::Bearer | Auth::None => (http::header::AUTHORIZATION, format!("Bearer {}", key.reveal())),
-    };
-    let mut value =
-        HeaderValue::from_str(&text).context("read the API key: it holds characters that no header can carry")?;
-    value.set_sensitive(true);
-    Ok((name, value))
-}
-
-/// Key, the dialect's own headers and those that were typed.
-fn headers(
-    auth: Auth,
-    further: &[(&'static str, &'static str)],
-    key: Option<KeyReference>,
-    flags: &flags::Target,
-    file: &File,
-) -> Result<Vec<(HeaderName, HeaderValue)>> {
-    let mut headers = Vec::new();
-    if let Some(key) = key {
-        headers.push(key_header(auth, &key.fetch()?)?);
-    }
-    let own = further.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+/// The headers that were typed, or else those of the file.
+fn headers(flags: &flags::Target, file: &File) -> Result<Vec<(HeaderName, HeaderValue)>> {
     let typed = match flags.headers.is_empty() {
-        true => file.bench.headers.clone().unwrap_or_default(),
-        false => flags.headers.clone(),
+        true => file.bench.headers.as_deref().unwrap_or_default(),
+        false => &flags.headers,
     };
-    let typed = typed.iter().map(|line| header(line)).collect::<Result<Vec<_>>>()?;
-    headers.extend(own.filter(|(name, _)| typed.iter().all(|(other, _)| other != name)));
-    headers.extend(typed);
-    Ok(headers)
+    typed.iter().map(|line| parse_header(line)).collect()
 }
 
-/// Reads "Name: value". An error names the header, never its value.
-fn header(line: &str) -> Result<(HeaderName, HeaderValue)> {
+/// Reads "Name: value".
+fn parse_header(line: &str) -> Result<(HeaderName, HeaderValue)> {
     let (name, value) = line.split_once(':').context("read --header: write it as \"Name: value\"")?;
-    let name = name.trim();
-    let parsed =
-        HeaderName::try_from(name).ok().with_context(|| format!("read --header: `{name}` is no header name"))?;
-    let mut value = HeaderValue::from_str(value.trim())
-        .ok()
-        .with_context(|| format!("read --header: the value of `{name}` holds characters that no header can carry"))?;
-    // Any header may carry a key.
-    value.set_sensitive(true);
-    Ok((parsed, value))
+    header(name.trim(), value.trim()).map_err(|error| match error {
+        HeaderError::Name(name) => anyhow!("read --header: `{name}` is no header name"),
+        HeaderError::Value(name) => {
+            anyhow!("read --header: the value of `{name}` holds characters that no header can carry")
+        }
+    })
 }
 
 fn http_version(flags: &flags::Target, file: &File) -> Result<HttpVersion> {

@@ -1,0 +1,121 @@
+//! Which lane a call goes to, what the router learns while an answer runs, and what the head of an answer says of a race.
+
+use crate::client::{ask, post, read_until, request};
+use crate::harness::{TestGateway, configured, lane};
+use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, stream_head, whole};
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Instant;
+use tokrate_core::Span;
+use tokrate_gateway::{CurvePoint, LaneConfig, Mode, Policy};
+use tokrate_record::AttemptEnd;
+use tokrate_wire::Dialect;
+
+const PATH: &str = "/v1/chat/completions";
+const STREAM: &str = r#"{"model":"all","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}"#;
+
+fn chat_lane(name: &str, scripted: &Scripted) -> LaneConfig {
+    lane(name, scripted.address, &[Dialect::OpenAiChat])
+}
+
+/// A lane with a curve: its time to first token and its tokens per second.
+fn measured(name: &str, scripted: &Scripted, ttft: Span, output_speed: f64) -> LaneConfig {
+    let point = CurvePoint { in_flight: 1, prompt_tokens: 10, ttft, ttft_p90: ttft, output_speed, n: 20 };
+    LaneConfig { curve: vec![point], ..chat_lane(name, scripted) }
+}
+
+fn answering() -> Scripted {
+    Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole("yes"))])])
+}
+
+/// A stream up to its word `one`, as a chunk.
+fn stream_start() -> Vec<u8> {
+    let events = chat_events(&["one"]);
+    let end = events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event");
+    let mut bytes = stream_head();
+    bytes.extend_from_slice(format!("{end:x}\r\n{}\r\n", &events[..end]).as_bytes());
+    bytes
+}
+
+/// Sends a request for a stream, and leaves its connection open.
+fn begin(gateway: &TestGateway) -> TcpStream {
+    let mut client = TcpStream::connect(gateway.address).expect("it listens");
+    client.write_all(&request("POST", PATH, &[], STREAM.as_bytes())).expect("it reads");
+    client
+}
+
+#[test]
+fn an_answer_of_unknown_length_goes_where_a_long_one_is_complete_first() {
+    for (limit, winner) in [("", "quick"), (r#""max_tokens":1,"#, "early")] {
+        let lanes = [answering(), answering()];
+        let mut config = configured(
+            vec![
+                measured("early", &lanes[0], Span::from_millis(100), 10.0),
+                measured("quick", &lanes[1], Span::from_millis(1_000), 1_000.0),
+            ],
+            Mode::Off,
+        );
+        config.aliases[0].policy = Policy::OwnCompletion;
+        let gateway = TestGateway::start(config);
+        let body = format!(r#"{{"model":"all",{limit}"messages":[]}}"#);
+        let answer = post(gateway.address, PATH, &body);
+        assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some(winner)), "{body}");
+    }
+}
+
+#[test]
+fn the_router_knows_of_a_first_token_while_its_stream_still_runs() {
+    let silent =
+        Scripted::start(vec![Script::SendAndStall(Vec::new()), Script::Send(vec![stream(&chat_events(&["no"]))])]);
+    let first = stream_start();
+    let talking =
+        Scripted::start(vec![Script::SendAndStall(first), Script::Send(vec![stream(&chat_events(&["yes"]))])]);
+    let mut config = configured(vec![chat_lane("silent", &silent), chat_lane("talking", &talking)], Mode::Off);
+    config.aliases[0].policy = Policy::PeakEwma;
+    let gateway = TestGateway::start(config);
+    // Both lanes are unknown: the first call goes to the first lane, the second to the one that is not busy.
+    let _waiting = begin(&gateway);
+    while silent.requests().is_empty() {
+        std::thread::yield_now();
+    }
+    let mut running = begin(&gateway);
+    read_until(&mut running, "\"one\"");
+    // Both are busy; of one it is known that it answers.
+    let answer = post(gateway.address, PATH, STREAM);
+    assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("talking")));
+}
+
+#[test]
+fn how_long_a_first_token_was_held_back_is_overhead_of_the_gateway() {
+    const WINDOW: Span = Span::from_millis(100);
+    let slow = Scripted::start(vec![Script::SendAndStall(stream_start())]);
+    let silent = Scripted::start(vec![Script::SendAndStall(Vec::new())]);
+    let ttft = Span::from_millis(10);
+    // The other lane would be complete long before the first, so that it is waited for as long as the settings allow.
+    let lanes = vec![measured("slow", &slow, ttft, 1.0), measured("silent", &silent, ttft, 1_000.0)];
+    let mut config = configured(lanes, Mode::Race { lanes: 2 });
+    config.aliases[0].second_look = Some(WINDOW);
+    let gateway = TestGateway::start(config);
+    let began = Instant::now();
+    let head = read_until(&mut begin(&gateway), "\"one\"");
+    let took = began.elapsed().as_micros() as u64;
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let overhead = head.lines().find_map(|line| line.strip_prefix("x-tokrate-overhead-us: "));
+    let overhead: u64 = overhead.and_then(|overhead| overhead.parse().ok()).unwrap_or_else(|| panic!("{head}"));
+    assert!((WINDOW.as_nanos() / 1_000..=took).contains(&overhead), "{overhead} of {took} us");
+}
+
+#[test]
+fn what_a_failed_attempt_cost_is_no_cost_of_a_race() {
+    let usage = r#"data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}"#;
+    let error = r#"data: {"error":{"message":"overloaded","type":"server_error"}}"#;
+    let bad = Scripted::start(vec![Script::Send(vec![stream(&format!("{usage}\n\n{error}\n\n"))])]);
+    let good = Scripted::start(vec![Script::Send(vec![stream(&chat_events(&["yes"]))])]);
+    let lanes = vec![chat_lane("bad", &bad), chat_lane("good", &good)];
+    let mut gateway = TestGateway::start(configured(lanes, Mode::Off));
+    let answer = ask(gateway.address, "POST", PATH, &[], STREAM.as_bytes());
+    assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("good")));
+    assert_eq!(answer.header("x-tokrate-race-cost-usd"), Some("0.00000000"), "one after the other, not side by side");
+    let failed = &gateway.rows()[0];
+    assert_eq!((failed.end, failed.cost_usd), (AttemptEnd::Failed, Some((5.0 + 2.0 * 2.0) / 1e6)));
+}

@@ -1,0 +1,289 @@
+//! The values of a phase that an assertion can name.
+//!
+//! Invariant: names are those of the record, and a value that the record does not state is never found.
+
+use tokrate_record::run::{PhaseResult, SpeedQuantile, SpeedSummary};
+use tokrate_record::{Metric, MetricUnit, PhaseSource};
+use tokrate_stats::{Distribution, Level, Quantile, QuantileStatus};
+
+/// Numbers of a phase under one name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Subject {
+    /// A metric of the catalogue.
+    Metric(Metric),
+    /// The same with failures counted in as never answered.
+    Adjusted(Metric),
+    /// What is no metric.
+    Group(Group),
+}
+
+/// Values of a phase that are not metrics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Group {
+    Failures,
+    RateLimited,
+    Goodput,
+    Counts,
+    Concurrency,
+    Tokens,
+}
+
+/// Where the numbers of a subject are.
+enum Source {
+    Times(fn(&PhaseResult) -> &Distribution),
+    Speeds(fn(&PhaseResult) -> &SpeedSummary),
+    Throughput,
+    Group(Group),
+}
+
+/// A number, or why there is none.
+pub(super) enum Lookup {
+    Value(f64),
+    Infinite,
+    TooFew { n: u64, floor: u64 },
+    Missing(String),
+}
+
+impl Group {
+    const ALL: [Group; 6] =
+        [Group::Failures, Group::RateLimited, Group::Goodput, Group::Counts, Group::Concurrency, Group::Tokens];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Group::Failures => "failures",
+            Group::RateLimited => "rate_limited",
+            Group::Goodput => "goodput",
+            Group::Counts => "counts",
+            Group::Concurrency => "concurrency",
+            Group::Tokens => "tokens",
+        }
+    }
+}
+
+fn subjects() -> impl Iterator<Item = Subject> {
+    // The share of failures is part of the group `failures`.
+    let metrics = || Metric::ALL.into_iter().filter(|metric| *metric != Metric::FailureShare);
+    let adjusted = metrics().filter(|metric| matches!(metric.row().of_phase, PhaseSource::Times(_, Some(_))));
+    metrics().map(Subject::Metric).chain(adjusted.map(Subject::Adjusted)).chain(Group::ALL.map(Subject::Group))
+}
+
+pub(super) fn subject_of(name: &str) -> Option<Subject> {
+    subjects().find(|subject| subject.name() == name)
+}
+
+pub(super) fn subject_names() -> Vec<String> {
+    subjects().map(Subject::name).collect()
+}
+
+/// A valid example for the metric that a text mentions; TTFT if it mentions none.
+pub(super) fn example_for(text: &str) -> String {
+    let lower = text.split(['<', '>', '@']).next().unwrap_or_default().to_lowercase();
+    let named = subjects().filter(|subject| lower.contains(&subject.name())).max_by_key(|subject| subject.name().len());
+    let subject = named.unwrap_or(Subject::Metric(Metric::Ttft));
+    let statistic = if subject.is_time() { "p95" } else { subject.statistics()[0] };
+    let bound = match subject.unit_of(statistic) {
+        MetricUnit::Milliseconds => "< 500ms",
+        MetricUnit::TokensPerSecond => "> 30",
+        MetricUnit::Share if subject == Subject::Group(Group::Goodput) => "> 95%",
+        MetricUnit::Share => "< 1%",
+        MetricUnit::PerSecond | MetricUnit::Count | MetricUnit::Plain => "> 10",
+    };
+    format!("{}.{statistic} {bound}", subject.name())
+}
+
+impl Subject {
+    pub fn name(self) -> String {
+        match self {
+            Subject::Metric(metric) => metric.name().to_owned(),
+            Subject::Adjusted(metric) => format!("adj_{}", metric.name()),
+            Subject::Group(group) => group.name().to_owned(),
+        }
+    }
+
+    /// The metric that it refers to, if any.
+    pub fn metric(self) -> Option<Metric> {
+        match self {
+            Subject::Metric(metric) | Subject::Adjusted(metric) => Some(metric),
+            Subject::Group(_) => None,
+        }
+    }
+
+    fn source(self) -> Source {
+        let row = match self {
+            Subject::Metric(metric) | Subject::Adjusted(metric) => metric.row(),
+            Subject::Group(group) => return Source::Group(group),
+        };
+        match (row.of_phase, self) {
+            (PhaseSource::Times(_, Some(of)), Subject::Adjusted(_)) | (PhaseSource::Times(of, _), _) => {
+                Source::Times(of)
+            }
+            (PhaseSource::Speeds(of), _) => Source::Speeds(of),
+            (PhaseSource::Throughput, _) => Source::Throughput,
+            (PhaseSource::FailureShare, _) => Source::Group(Group::Failures),
+        }
+    }
+
+    pub fn is_time(self) -> bool {
+        matches!(self.source(), Source::Times(_))
+    }
+
+    pub fn is_speed(self) -> bool {
+        matches!(self.source(), Source::Speeds(_))
+    }
+
+    /// The fewest requests from which a statistic is stated, where it needs a number of them. Gaps and `itl` are pooled over
+    /// tokens, of which one request has many.
+    pub fn min_requests(self, statistic: &str) -> Option<u64> {
+        let level = match (self.source(), statistic) {
+            (Source::Times(_), _) if self.metric().is_some_and(|metric| metric.row().is_pooled) => return None,
+            (Source::Speeds(_), "median") => Level::P50,
+            (Source::Speeds(_), "slowest_5_percent") => Level::P95,
+            (Source::Speeds(_), "slowest_1_percent") => Level::P99,
+            (Source::Times(_), statistic) => Level::ALL.into_iter().find(|level| level.name() == statistic)?,
+            _ => return None,
+        };
+        Some(level.floor())
+    }
+
+    pub fn statistics(self) -> &'static [&'static str] {
+        match self.source() {
+            Source::Times(_) => &["p50", "p90", "p95", "p99", "p99_9", "mean", "min", "max", "standard_deviation", "n"],
+            Source::Speeds(_) => &["median", "slowest_5_percent", "slowest_1_percent", "mean", "n"],
+            Source::Throughput => {
+                &["output_tokens_per_second", "tokens_per_second", "peak_tokens_per_second", "requests_per_second"]
+            }
+            Source::Group(Group::Failures | Group::RateLimited) => &["share", "count"],
+            Source::Group(Group::Goodput) => &["share", "per_second", "met", "of"],
+            Source::Group(Group::Counts) => {
+                &["started", "answered", "failed", "rate_limited", "cancelled", "measured", "late", "forfeited"]
+            }
+            Source::Group(Group::Concurrency) => &["mean", "peak"],
+            Source::Group(Group::Tokens) => &["std", "reported", "reported_over_std"],
+        }
+    }
+
+    pub fn unit_of(self, statistic: &str) -> MetricUnit {
+        match (self.source(), statistic) {
+            (Source::Times(_) | Source::Speeds(_), "n") => MetricUnit::Count,
+            (Source::Times(_), _) => MetricUnit::Milliseconds,
+            (Source::Speeds(_), _) => MetricUnit::TokensPerSecond,
+            (Source::Throughput, "requests_per_second") | (Source::Group(Group::Goodput), "per_second") => {
+                MetricUnit::PerSecond
+            }
+            (Source::Throughput, _) => MetricUnit::TokensPerSecond,
+            (_, "share") => MetricUnit::Share,
+            (Source::Group(Group::Concurrency), _) | (_, "reported_over_std") => MetricUnit::Plain,
+            _ => MetricUnit::Count,
+        }
+    }
+
+    /// The number in a phase.
+    pub fn find(self, statistic: &str, phase: &PhaseResult) -> Lookup {
+        let count = |count: u64| Lookup::Value(count as f64);
+        match (self.source(), statistic) {
+            (Source::Times(of), statistic) => find_time(of(phase), statistic),
+            (Source::Speeds(of), statistic) => find_speed(of(phase), statistic),
+            (Source::Throughput, statistic) => find_throughput(phase, statistic),
+            (Source::Group(Group::Failures), "share") => maybe(phase.counts.failed_share(), "no request was started"),
+            (Source::Group(Group::Failures), _) => count(phase.counts.failed),
+            (Source::Group(Group::RateLimited), "share") => maybe(phase.rate_limited.share, "no request was started"),
+            (Source::Group(Group::RateLimited), _) => count(phase.rate_limited.count),
+            (Source::Group(Group::Goodput), statistic) => find_goodput(phase, statistic),
+            (Source::Group(Group::Counts), statistic) => count(find_count(phase, statistic)),
+            (Source::Group(Group::Concurrency), "mean") => maybe(phase.concurrency.mean, "no request was sent"),
+            (Source::Group(Group::Concurrency), _) => count(u64::from(phase.concurrency.peak)),
+            (Source::Group(Group::Tokens), "std") => count(phase.tokens.std),
+            (Source::Group(Group::Tokens), "reported") => {
+                maybe(phase.tokens.reported.map(|tokens| tokens as f64), "the provider reported no tokens")
+            }
+            (Source::Group(Group::Tokens), _) => {
+                maybe(phase.tokens.reported_over_std, "the provider reported no tokens")
+            }
+        }
+    }
+}
+
+fn maybe(value: Option<f64>, otherwise: &str) -> Lookup {
+    value.map_or_else(|| Lookup::Missing(otherwise.to_owned()), Lookup::Value)
+}
+
+fn find_time(times: &Distribution, statistic: &str) -> Lookup {
+    if let Some(level) = Level::ALL.into_iter().find(|level| level.name() == statistic) {
+        return find_quantile(times.quantile(level), times.n);
+    }
+    let unbounded = times.infinite > 0 && statistic != "min" && statistic != "n";
+    match statistic {
+        "n" => Lookup::Value(times.n as f64),
+        _ if unbounded => Lookup::Infinite,
+        "mean" => maybe(times.mean, "no request has it"),
+        "min" => maybe(times.min, "no request has it"),
+        "max" => maybe(times.max, "no request has it"),
+        _ => maybe(times.standard_deviation, "fewer than two requests have it"),
+    }
+}
+
+fn find_quantile(quantile: &Quantile, n: u64) -> Lookup {
+    match (quantile.status, quantile.value) {
+        (QuantileStatus::NoSamples, _) => Lookup::Missing("no request has it".to_owned()),
+        (QuantileStatus::NotEnoughSamples, _) => Lookup::TooFew { n, floor: quantile.floor },
+        (QuantileStatus::Stated, Some(value)) => Lookup::Value(value),
+        (QuantileStatus::Stated, None) => Lookup::Infinite,
+    }
+}
+
+fn find_speed(speeds: &SpeedSummary, statistic: &str) -> Lookup {
+    let quantile = |quantile: &SpeedQuantile| match (quantile.status, quantile.value) {
+        (QuantileStatus::NotEnoughSamples, _) => Lookup::TooFew { n: speeds.n, floor: quantile.floor },
+        (_, Some(value)) => Lookup::Value(value),
+        _ => {
+            let reason = speeds.missing.first().map_or("no request has it", |missing| missing.reason.as_str());
+            let reason = speeds.refused.as_deref().unwrap_or(reason);
+            Lookup::Missing(reason.to_owned())
+        }
+    };
+    match statistic {
+        "median" => quantile(&speeds.median),
+        "slowest_5_percent" => quantile(&speeds.slowest_5_percent),
+        "slowest_1_percent" => quantile(&speeds.slowest_1_percent),
+        "mean" => maybe(speeds.mean, "no request has it"),
+        _ => Lookup::Value(speeds.n as f64),
+    }
+}
+
+fn find_throughput(phase: &PhaseResult, statistic: &str) -> Lookup {
+    let Some(throughput) = &phase.throughput else {
+        let reason = phase.steady_missing.as_deref().unwrap_or("there is no steady window");
+        return Lookup::Missing(reason.to_owned());
+    };
+    Lookup::Value(match statistic {
+        "peak_tokens_per_second" => throughput.peak_tokens_per_second,
+        "requests_per_second" => throughput.requests_per_second,
+        _ => throughput.tokens_per_second,
+    })
+}
+
+fn find_goodput(phase: &PhaseResult, statistic: &str) -> Lookup {
+    let Some(goodput) = &phase.goodput else {
+        return Lookup::Missing("no objective was set; name one with --slo".to_owned());
+    };
+    match statistic {
+        "share" => maybe(goodput.share, "no request was judged"),
+        "per_second" => maybe(goodput.per_second, "there is no steady window"),
+        "met" => Lookup::Value(goodput.met as f64),
+        _ => Lookup::Value(goodput.of as f64),
+    }
+}
+
+fn find_count(phase: &PhaseResult, statistic: &str) -> u64 {
+    let counts = &phase.counts;
+    match statistic {
+        "started" => counts.started,
+        "answered" => counts.answered,
+        "failed" => counts.failed,
+        "rate_limited" => counts.rate_limited,
+        "cancelled" => counts.cancelled,
+        "measured" => counts.measured,
+        "late" => counts.late,
+        _ => counts.forfeited,
+    }
+}

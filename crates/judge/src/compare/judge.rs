@@ -1,0 +1,262 @@
+//! Tests the samples of two measurements, and derives rows and verdicts.
+//!
+//! Invariant: the same samples and seed give the same report.
+
+use super::{
+    CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, differing_conditions,
+};
+use tokrate_core::Rng;
+use tokrate_record::Metric;
+use tokrate_record::run::Counts;
+use tokrate_record::{LevelSamples, RunSamples, Samples};
+use tokrate_stats::{Interval, IntervalMethod, Level};
+use tokrate_stats::{
+    fisher_p, holm, median, normal_p, permutation_p, ratio_of_medians, share_difference, visible_errors,
+};
+
+/// Compares `b` with `a`, the one before.
+///
+/// # Errors
+/// When their conditions differ in more than `options.ignore` names, when they have no level in common, or when a name to be
+/// ignored is not a condition.
+pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Result<CompareReport, CompareError> {
+    let (ignored, refused) = differing_conditions(&a.conditions, &b.conditions, &options.ignore)?;
+    if !refused.is_empty() {
+        return Err(CompareError::DifferingConditions(refused));
+    }
+    let twin =
+        |level: &LevelSamples, side: &RunSamples| side.levels.iter().find(|other| other.load == level.load).cloned();
+    let pairs: Vec<(&LevelSamples, LevelSamples)> =
+        a.levels.iter().filter_map(|level| Some((level, twin(level, b)?))).collect();
+    let names = |side: &RunSamples| side.levels.iter().map(|level| level.name.clone()).collect::<Vec<_>>();
+    if pairs.is_empty() {
+        return Err(CompareError::NoCommonLevel { a: names(a), b: names(b) });
+    }
+    let alone = |side: &RunSamples, other: &RunSamples| {
+        let lacks = |level: &&LevelSamples| twin(level, other).is_none();
+        side.levels.iter().filter(lacks).map(|level| level.name.clone()).collect()
+    };
+    let family = pairs.len() * options.metrics.len();
+    let judge = Judge { options, alpha_each: options.alpha / family.max(1) as f64, root: Rng::root(options.seed) };
+    let mut rows: Vec<CompareRow> = Vec::new();
+    for (a, b) in &pairs {
+        for &metric in &options.metrics {
+            rows.push(judge.row(metric, a, b));
+        }
+    }
+    let family = judge.decide(&mut rows);
+    let outcome = match &rows {
+        rows if rows.iter().any(|row| row.regression) => CompareOutcome::Regression,
+        rows if rows.iter().all(|row| row.p.is_none()) => CompareOutcome::NothingCompared,
+        _ => CompareOutcome::NoRegression,
+    };
+    Ok(CompareReport {
+        schema: "tokrate.compare.v1".to_owned(),
+        unlike: ignored,
+        notes: notes(&pairs),
+        rows,
+        only_in_a: alone(a, b),
+        only_in_b: alone(b, a),
+        family,
+        alpha: options.alpha,
+        threshold: options.threshold,
+        outcome,
+    })
+}
+
+struct Judge<'o> {
+    options: &'o CompareOptions,
+    /// The strictest level at which Holm's first step tests.
+    alpha_each: f64,
+    root: Rng,
+}
+
+impl Judge<'_> {
+    fn row(&self, metric: Metric, a: &LevelSamples, b: &LevelSamples) -> CompareRow {
+        let row = blank(metric, &a.name);
+        match metric {
+            Metric::FailureShare => self.failures(row, a, b),
+            Metric::Throughput => self.throughput(row, a, b),
+            // Times per token have medians where speeds have theirs.
+            Metric::OutputSpeed => self.medians(row, a.times(Metric::Tpot), b.times(Metric::Tpot)),
+            time => self.medians(row, a.times(time), b.times(time)),
+        }
+    }
+
+    fn medians(&self, row: CompareRow, a: &Samples, b: &Samples) -> CompareRow {
+        let speed = row.metric == Metric::OutputSpeed;
+        let shown = |milliseconds: f64| if speed { 1e3 / milliseconds } else { milliseconds };
+        let known = |samples: &Samples| {
+            let median = median(&samples.sorted);
+            (median > 0.0).then(|| shown(median)).filter(|value| value.is_finite())
+        };
+        let (value_a, value_b) = (known(a), known(b));
+        let row = CompareRow { n_a: a.n(), n_b: b.n(), a: value_a, b: value_b, ..row };
+        let floor = Level::P50.floor();
+        if a.n().min(b.n()) < floor {
+            let note = format!("not enough samples (n = {} and {}), needs {floor} on each side", a.n(), b.n());
+            return CompareRow { note: Some(note), ..row };
+        }
+        let (Some(value_a), Some(value_b)) = (value_a, value_b) else {
+            return CompareRow { note: Some("a median of 0 has no ratio".to_owned()), ..row };
+        };
+        let rng = self.root.child(&row.level).child(row.metric.name());
+        let Some((interval, error)) = ratio_of_medians(&a.sorted, &b.sorted, &rng) else {
+            return CompareRow { note: Some("the ratio of the medians cannot be resampled".to_owned()), ..row };
+        };
+        // The resolution of sketches widens the interval.
+        let slack = (1.0 + a.resolution) * (1.0 + b.resolution);
+        let (low, high) = (interval.low / slack, interval.high * slack);
+        let (low, high) = if speed { (1.0 / high, 1.0 / low) } else { (low, high) };
+        let visible = ((visible_errors(self.alpha_each) * error).exp() * slack) - 1.0;
+        CompareRow {
+            change: Some(value_b / value_a),
+            interval: Some(Interval { low, high, ..interval }),
+            p: Some(permutation_p(&a.sorted, &b.sorted, &rng)),
+            smallest_visible: Some(visible),
+            ..row
+        }
+    }
+
+    fn throughput(&self, row: CompareRow, a: &LevelSamples, b: &LevelSamples) -> CompareRow {
+        let (Some(a), Some(b)) = (a.throughput, b.throughput) else {
+            return CompareRow { note: Some("a side has no steady window".to_owned()), ..row };
+        };
+        let row = CompareRow {
+            n_a: a.seconds as u64,
+            n_b: b.seconds as u64,
+            a: Some(a.tokens_per_second),
+            b: Some(b.tokens_per_second),
+            ..row
+        };
+        if a.tokens_per_second <= 0.0 || b.tokens_per_second <= 0.0 {
+            return CompareRow { note: Some("a throughput of 0 has no ratio".to_owned()), ..row };
+        }
+        let ratio = b.tokens_per_second / a.tokens_per_second;
+        let row = CompareRow { change: Some(ratio), ..row };
+        let (Some(error_a), Some(error_b)) = (a.standard_error, b.standard_error) else {
+            let note = "a steady window shorter than 10 s has no interval";
+            return CompareRow { note: Some(note.to_owned()), ..row };
+        };
+        let error = (error_a / a.tokens_per_second).hypot(error_b / b.tokens_per_second);
+        let reach = visible_errors(0.05) - visible_errors(1.0);
+        CompareRow {
+            interval: Some(Interval {
+                low: ratio * (-reach * error).exp(),
+                high: ratio * (reach * error).exp(),
+                confidence: 0.95,
+                method: IntervalMethod::Normal,
+            }),
+            p: Some(if ratio == 1.0 { 1.0 } else { normal_p(ratio.ln() / error.max(1e-12)) }),
+            smallest_visible: Some((visible_errors(self.alpha_each) * error).exp() - 1.0),
+            ..row
+        }
+    }
+
+    fn failures(&self, row: CompareRow, a: &LevelSamples, b: &LevelSamples) -> CompareRow {
+        let row = CompareRow { n_a: a.ended, n_b: b.ended, ..row };
+        if a.ended == 0 || b.ended == 0 {
+            return CompareRow { note: Some("a side has no request that ended".to_owned()), ..row };
+        }
+        let share = |level: &LevelSamples| level.failed as f64 / level.ended as f64;
+        let (share_a, share_b) = (share(a), share(b));
+        // One failure is added, so that the error is not 0 where nothing failed.
+        let pooled = (a.failed + b.failed + 1) as f64 / (a.ended + b.ended + 2) as f64;
+        let error = (pooled * (1.0 - pooled) * (1.0 / a.ended as f64 + 1.0 / b.ended as f64)).sqrt();
+        CompareRow {
+            a: Some(share_a),
+            b: Some(share_b),
+            change: Some(share_b - share_a),
+            interval: share_difference(a.failed, a.ended, b.failed, b.ended),
+            p: Some(fisher_p(a.failed, a.ended, b.failed, b.ended)),
+            smallest_visible: Some(visible_errors(self.alpha_each) * error),
+            ..row
+        }
+    }
+
+    /// Corrects p for the family of tests and sets the verdicts; returns the size of the family.
+    fn decide(&self, rows: &mut [CompareRow]) -> u64 {
+        let mut tested: Vec<&mut CompareRow> = rows.iter_mut().filter(|row| row.p.is_some()).collect();
+        let p: Vec<f64> = tested.iter().filter_map(|row| row.p).collect();
+        for (row, adjusted) in tested.iter_mut().zip(holm(&p)) {
+            row.p_adjusted = Some(adjusted);
+            self.judge(row, adjusted);
+        }
+        p.len() as u64
+    }
+
+    fn judge(&self, row: &mut CompareRow, p: f64) {
+        let share = row.metric == Metric::FailureShare;
+        let change = row.change.unwrap_or(if share { 0.0 } else { 1.0 });
+        // As a relative change for the worse; for shares as their difference, whose threshold is the share that is reported
+        // first in every result.
+        let worse_by = match (share, row.metric.row().more_is_better) {
+            (true, _) => change,
+            (false, true) => 1.0 - change,
+            (false, false) => change - 1.0,
+        };
+        let threshold = if share { Counts::FAILURE_LIMIT } else { self.options.threshold };
+        let visible = row.smallest_visible.unwrap_or(f64::INFINITY);
+        // p is that of ranks, the interval that of medians: a change needs both, or a verdict would appear next to
+        // an interval that contradicts it.
+        let none = if share { 0.0 } else { 1.0 };
+        let moved = row.interval.is_none_or(|interval| interval.low > none || interval.high < none);
+        row.verdict = match (p < self.options.alpha && moved, worse_by > 0.0) {
+            (true, true) => CompareVerdict::Worse,
+            (true, false) => CompareVerdict::Better,
+            (false, _) if visible <= threshold => CompareVerdict::NoDifference,
+            (false, _) => CompareVerdict::Undecided,
+        };
+        if p < self.options.alpha && !moved {
+            let note = "the distributions differ, the figure itself does not show it";
+            row.note.get_or_insert(note.to_owned());
+        }
+        row.regression = row.verdict == CompareVerdict::Worse && worse_by > threshold;
+        if row.verdict == CompareVerdict::Undecided {
+            let (scale, unit) = (100.0, if share { "percentage points" } else { "%" });
+            let note = format!("only changes from {:.1} {unit} on would be seen", visible * scale);
+            row.note.get_or_insert(note);
+        }
+    }
+}
+
+fn blank(metric: Metric, level: &str) -> CompareRow {
+    CompareRow {
+        level: level.to_owned(),
+        metric,
+        unit: metric.unit().to_owned(),
+        n_a: 0,
+        n_b: 0,
+        a: None,
+        b: None,
+        change: None,
+        interval: None,
+        p: None,
+        p_adjusted: None,
+        smallest_visible: None,
+        verdict: CompareVerdict::Undecided,
+        regression: false,
+        note: None,
+    }
+}
+
+fn is_coarse(level: &LevelSamples) -> bool {
+    level.times.values().any(|samples| samples.resolution > 0.0)
+}
+
+fn notes(pairs: &[(&LevelSamples, LevelSamples)]) -> Vec<String> {
+    let mut notes = vec![
+        "p are corrected for all tests of the comparison together (Holm); medians: permutation test of ranks and bootstrap; \
+         throughput: from one-second parts of the window; failure share: Fisher's exact test"
+            .to_owned(),
+    ];
+    let coarse = pairs.iter().any(|(a, b)| is_coarse(a) || is_coarse(b));
+    if coarse {
+        notes.push(
+            "samples stem from the sketches of a record (64 buckets per octave): each is within 0.55 % of what was \
+             measured; with the rows of --jsonl beside the record they are exact"
+                .to_owned(),
+        );
+    }
+    notes
+}

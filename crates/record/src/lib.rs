@@ -1,0 +1,35 @@
+//! What is kept of a measurement: the row of a phase made of its requests, the curve over phases, the record around them, the
+//! row of a gateway's attempt, and the catalogue of metrics. No files: texts are read from and written to strings.
+//!
+//! Invariant: a row says under which conditions it was measured, and the figures of a phase are checked against its requests
+//! when it is made, so that none is kept unchecked.
+//!
+//! A [`PhaseResult`] sums up a load level, a [`CurveResult`](curve::CurveResult) the levels of a run; a [`Record`] holds both.
+
+#![forbid(unsafe_code)]
+
+mod assertion;
+mod attempt;
+pub mod curve;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixtures;
+mod gate;
+mod goodput;
+mod integrity;
+mod metric;
+mod record;
+pub mod run;
+mod samples;
+
+pub use assertion::{AssertionOutcome, AssertionStatus};
+pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+pub use gate::{GateCheck, GateViolation};
+pub use goodput::{Goodput, ShareVerdict, SloCount, share_interval};
+pub use integrity::{Suspicion, SuspicionKind};
+pub use metric::{Metric, MetricRow, MetricUnit, PhaseSource};
+pub use record::{
+    Billed, ConditionsRow, EngineHost, Gpu, Price, Record, RecordError, SearchLevel, SearchResult, SearchStatus,
+    Spending, Status, Tool, lay_out,
+};
+pub use run::{Load, PhaseInput, PhaseResult, Warmup, mark_warmup};
+pub use samples::{LevelSamples, ObservedThroughput, RunSamples, Samples};

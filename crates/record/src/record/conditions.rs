@@ -1,0 +1,100 @@
+//! Conditions as a record stores them.
+//!
+//! Invariant: the conversion is lossless, and the stored fingerprint matches the conditions.
+
+use serde::{Deserialize, Serialize};
+use tokrate_core::Conditions;
+
+macro_rules! mirror {
+    ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
+        /// Under which conditions a number was measured: `tokrate_core::Conditions` with their fingerprint.
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub struct ConditionsRow {
+            /// Equal for like conditions (16 hexadecimal digits); seed and version do not enter it.
+            pub fingerprint: String,
+            $($(#[$doc])* pub $field: $type,)*
+        }
+
+        impl From<&Conditions> for ConditionsRow {
+            fn from(conditions: &Conditions) -> ConditionsRow {
+                ConditionsRow {
+                    fingerprint: conditions.fingerprint().to_string(),
+                    $($field: conditions.$field.clone(),)*
+                }
+            }
+        }
+
+        impl From<&ConditionsRow> for Conditions {
+            fn from(row: &ConditionsRow) -> Conditions {
+                Conditions { $($field: row.$field.clone(),)* }
+            }
+        }
+    };
+}
+
+impl ConditionsRow {
+    /// How long prompts and answers are, in words; of lengths that differ the means.
+    pub fn lengths(&self) -> String {
+        let means = if self.prompts == synthetic() { "" } else { " on average" };
+        format!("{} tokens in, {} out{means}", self.input_tokens, self.output_tokens)
+    }
+}
+
+/// Where prompts came from before records said so.
+fn synthetic() -> String {
+    "synthetic".to_owned()
+}
+
+mirror! {
+    /// Model as asked for.
+    model: String,
+    /// Provider or engine, as far as it is known (else the host of the endpoint).
+    provider: String,
+    /// Scheme, host, port and path of the endpoint, without credentials or query.
+    endpoint: String,
+    /// Wire dialect, such as `openai-chat`.
+    dialect: String,
+    /// Whether the answer was streamed.
+    streaming: bool,
+    /// `http/1.1` or `h2`.
+    http_version: String,
+    /// Whether the connection was encrypted.
+    tls: bool,
+    /// Whether a proxy stood between.
+    proxied: bool,
+    /// State of the connection when a request was sent: `reused` or `new`.
+    connection: String,
+    /// Prompt length in `tokenizer` tokens; of prompts that differ in length the mean, rounded.
+    input_tokens: u32,
+    /// Output tokens asked for.
+    output_tokens: u32,
+    /// Leading prompt tokens that all requests share; the rest is unique per request.
+    shared_prefix_tokens: u32,
+    /// Source of the prompts: `synthetic`, or a file or trace with a hash of its content.
+    #[serde(default = "synthetic")]
+    prompts: String,
+    /// Whether the engine ignores its end token.
+    ignore_eos: bool,
+    /// Arrival process: `closed`, `constant` or `poisson`.
+    arrivals: String,
+    /// Requests in flight (closed loop).
+    concurrency: Option<u32>,
+    /// Requests per second (open loop).
+    rate: Option<f64>,
+    /// Tokenizer of every token count that is not the provider's own.
+    tokenizer: String,
+    /// Further request options, as sent.
+    options: String,
+    /// Host name of the measuring machine.
+    host: String,
+    /// Kind of the measuring machine, such as `linux x86_64, 4 cores`; empty in records that predate the field.
+    #[serde(default)]
+    machine: String,
+    /// Region, if the user names one.
+    region: String,
+    /// Seed of prompts and arrivals.
+    seed: u64,
+    /// Version of tokrate.
+    version: String,
+}

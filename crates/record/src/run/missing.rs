@@ -1,0 +1,106 @@
+//! Why a phase lacks a figure.
+//!
+//! Invariant: exactly the figures that are missing have a reason.
+
+use super::PhaseResult;
+use crate::metric::{Metric, PhaseSource};
+
+/// The metrics whose absence is explained, in the order in which it is.
+const EXPLAINED_METRICS: [Metric; 4] = [Metric::Ttft, Metric::Itl, Metric::OutputSpeed, Metric::Throughput];
+
+impl PhaseResult {
+    /// Why the phase lacks a metric; `None` if it has it.
+    pub fn missing_reason(&self, metric: Metric) -> Option<String> {
+        let row = metric.row();
+        let is_there = match row.of_phase {
+            PhaseSource::Times(of, _) => !of(self).is_empty(),
+            PhaseSource::Speeds(of) => of(self).median.value.or(of(self).median.descriptive).is_some(),
+            PhaseSource::Throughput => self.throughput.is_some(),
+            PhaseSource::FailureShare => self.counts.failed_share().is_some(),
+        };
+        if is_there {
+            return None;
+        }
+        Some(match row.of_phase {
+            PhaseSource::FailureShare => "no request was started".to_owned(),
+            _ if self.counts.answered == 0 => "no request was answered".to_owned(),
+            PhaseSource::Throughput => {
+                let no_tokens = "no token arrived in the steady window".to_owned();
+                self.steady_missing.clone().unwrap_or(no_tokens)
+            }
+            _ if self.counts.measured == 0 => "every answer was part of the warm-up".to_owned(),
+            PhaseSource::Speeds(_) => self.missing_speed_reason(),
+            PhaseSource::Times(..) if row.needs_stream && !self.conditions.streaming => "not streamed".to_owned(),
+            PhaseSource::Times(..) if row.tokens_needed > 1 => "no answer came in more than one piece".to_owned(),
+            PhaseSource::Times(..) => "no answer had any text".to_owned(),
+        })
+    }
+
+    /// Why no speed is stated: it would be one of the slow answers only, or no answer has one.
+    fn missing_speed_reason(&self) -> String {
+        let speed = &self.output_speed;
+        let most = speed.missing.iter().max_by_key(|missing| missing.count);
+        let reason = speed.refused.clone().or_else(|| most.map(|missing| missing.reason.clone()));
+        reason.unwrap_or_else(|| "no answer has one".to_owned())
+    }
+}
+
+/// Every figure that phases lack, a sentence each: which, why, and at which phases if not at all of them.
+pub fn missing_figures(phases: &[PhaseResult]) -> Vec<String> {
+    let mut found: Vec<(Metric, String, Vec<&str>)> = Vec::new();
+    for figure in EXPLAINED_METRICS {
+        for phase in phases {
+            let Some(reason) = phase.missing_reason(figure) else { continue };
+            match found.iter_mut().find(|(known, why, _)| *known == figure && *why == reason) {
+                Some((_, _, places)) => places.push(&phase.name),
+                None => found.push((figure, reason, vec![&phase.name])),
+            }
+        }
+    }
+    let actual = found.into_iter().map(|(figure, reason, places)| {
+        let place = if places.len() == phases.len() { String::new() } else { format!(" at {}", places.join("; ")) };
+        format!("No {}{place}: {reason}.", figure.row().words)
+    });
+    actual.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{closed, phase};
+    use tokrate_core::FailureKind;
+    use tokrate_meter::fixtures::{failed_request, steady_request};
+
+    #[test]
+    fn exactly_missing_figures_have_a_reason() {
+        let steady: Vec<_> = (1..=20).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
+        let whole = phase(&closed(1), &steady);
+        assert_eq!(EXPLAINED_METRICS.map(|figure| whole.missing_reason(figure)), [None, None, None, None]);
+        assert!(missing_figures(std::slice::from_ref(&whole)).is_empty());
+
+        let failed = phase(&closed(1), &[failed_request(1, 0, 10, FailureKind::TimedOut)]);
+        let actual = EXPLAINED_METRICS.map(|figure| failed.missing_reason(figure));
+        let why = Some("no request was answered");
+        // A window in which nothing was answered has a throughput: none.
+        assert_eq!(actual.each_ref().map(Option::as_deref), [why, why, why, None]);
+        let one = PhaseResult { name: "one".to_owned(), ..whole };
+        let two = PhaseResult { name: "two".to_owned(), ..failed };
+        assert_eq!(
+            missing_figures(&[one, two]),
+            [
+                "No time to first token at two: no request was answered.",
+                "No time between tokens at two: no request was answered.",
+                "No output speed at two: no request was answered.",
+            ]
+        );
+    }
+
+    #[test]
+    fn answers_that_are_too_short_have_a_reason() {
+        let short: Vec<_> = (1..=20).map(|i| steady_request(i, i * 2_000, 100, 40, 2)).collect();
+        let phase = phase(&closed(1), &short);
+        let reason = phase.missing_reason(Metric::OutputSpeed).expect("two tokens have no speed");
+        assert_eq!(reason, phase.output_speed.missing[0].reason);
+        assert_eq!(missing_figures(std::slice::from_ref(&phase)), [format!("No output speed: {reason}.")]);
+    }
+}

@@ -1,0 +1,460 @@
+//! From the requests of a phase to its result. What only the driver knows (late and forfeited arrivals, timer lag) is
+//! passed in.
+//!
+//! Invariant: the result does not depend on the order of the requests.
+
+use super::counts::{connections_of, failures_of, is_failed, names_of, rate_limited_of};
+use super::steady::in_flight;
+use super::summary::unrepresentative_speeds;
+use super::validity::with_validity;
+use super::{
+    ComfortBands, Connections, Counts, FailureCount, InputTokens, Load, NameCount, ObservedConcurrency, RateLimited,
+    ServerTimingSummary, SessionSummary, SpeedSummary, Steady, Throughput, TokenSummary, Warmup,
+};
+use crate::gate::{self, GateViolation};
+use crate::goodput::Goodput;
+use crate::integrity::{self, Suspicion};
+use crate::record::ConditionsRow;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tokrate_core::{Conditions, Sketch, Span, Tick};
+use tokrate_meter::ClientError;
+use tokrate_meter::Pool;
+use tokrate_meter::request::RequestNumbers;
+use tokrate_meter::server_metrics::ServerReport;
+use tokrate_stats::{Distribution, SketchParts, Unit};
+
+/// What is known of a phase besides its requests.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PhaseInput<'a> {
+    /// Name of the phase, such as `concurrency 8`.
+    pub name: String,
+    /// Under which conditions it ran.
+    pub conditions: &'a Conditions,
+    /// What decided when requests were sent.
+    pub load: Load,
+    /// What is left out at the beginning.
+    pub warmup: Warmup,
+    /// When the phase began; the first arrival is due then or later.
+    pub started_at: Tick,
+    /// When its last request had ended.
+    pub ended_at: Tick,
+    /// Whether it was ended before its plan was.
+    pub interrupted: bool,
+    /// What the client adds, as far as it is known.
+    pub client_error: Option<ClientError>,
+    /// How late a periodic timer of the client fired during the phase (ns).
+    pub timer_lag: &'a Sketch,
+    /// CPU time of the client's threads during the phase.
+    pub client_cpu: Span,
+    /// Arrivals that the client sent late.
+    pub late: u64,
+    /// Arrivals that were never sent because too many requests were in flight.
+    pub forfeited: u64,
+    /// Arrivals that were never sent because the provider had asked to wait.
+    pub withheld: u64,
+    /// How long refusals for the rate held the load back: of a closed loop the mean over its slots, of an open one the time
+    /// in which no arrival was sent. `None` if such refusals were ignored.
+    pub held_back: Option<Span>,
+}
+
+/// How late a periodic timer of the client fired during the phase.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TimerLag {
+    /// Ticks of the timer.
+    pub n: u64,
+    /// Median (ns).
+    pub p50_ns: Option<u64>,
+    /// 99th percentile (ns).
+    pub p99_ns: Option<u64>,
+    /// The latest (ns).
+    pub max_ns: Option<u64>,
+    /// All of them, in nanoseconds.
+    pub sketch: SketchParts,
+}
+
+/// The result of one phase.
+///
+/// Distributions hold answered requests outside the warm-up. In those named `adj_`, failed requests and forfeited arrivals
+/// outside the warm-up stand as +infinity; rate-limited and cancelled requests are in none.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PhaseResult {
+    /// More than 1 % of the requests failed; shown before anything else.
+    pub failures_above_limit: bool,
+    /// Name of the phase.
+    pub name: String,
+    /// Under which conditions it ran.
+    pub conditions: ConditionsRow,
+    /// What decided when requests were sent.
+    pub load: Load,
+    /// When it began, on the monotonic clock.
+    pub started_at_ns: u64,
+    /// When its last request had ended.
+    pub ended_at_ns: u64,
+    /// Whether it was ended before its plan was.
+    pub interrupted: bool,
+    /// What is left out at the beginning, in words.
+    pub warmup_rule: String,
+    /// What became of the requests.
+    pub counts: Counts,
+    /// Failures by kind.
+    pub failures: Vec<FailureCount>,
+    /// Rate-limited requests.
+    pub rate_limited: RateLimited,
+    /// Multi-turn sessions, if the load had them.
+    pub sessions: Option<SessionSummary>,
+    /// The steady window.
+    pub steady: Option<Steady>,
+    /// Why there is no steady window, and no throughput.
+    pub steady_missing: Option<String>,
+    /// What went through the steady window.
+    pub throughput: Option<Throughput>,
+    /// Requests in flight as they were.
+    pub concurrency: ObservedConcurrency,
+    /// Sent to first response body byte.
+    pub ttfb: Distribution,
+    /// Sent to first output text, reasoning included.
+    pub ttft: Distribution,
+    /// Sent to first answer text, reasoning excluded.
+    pub ttfat: Distribution,
+    /// Time between chunks, pooled over requests.
+    pub chunk_gap: Distribution,
+    /// Chunk gaps shared among the tokens of the later chunk, pooled over requests.
+    pub itl: Distribution,
+    /// Longest chunk gap of each request.
+    pub largest_gap: Distribution,
+    /// 1 / output speed of each request.
+    pub tpot: Distribution,
+    /// Sent to finish.
+    pub e2e: Distribution,
+    /// Due to finish.
+    pub e2e_from_due: Distribution,
+    /// `ttft` with failures at +infinity.
+    pub adj_ttft: Distribution,
+    /// `ttfat` with failures at +infinity.
+    pub adj_ttfat: Distribution,
+    /// `tpot` with failures at +infinity.
+    pub adj_tpot: Distribution,
+    /// `e2e` with failures at +infinity.
+    pub adj_e2e: Distribution,
+    /// `e2e_from_due` with failures at +infinity.
+    pub adj_e2e_from_due: Distribution,
+    /// Speed of single requests after their first chunk.
+    pub output_speed: SpeedSummary,
+    /// Tokens of single requests over their whole time.
+    pub e2e_speed: SpeedSummary,
+    /// Requests by the band of their output speed.
+    pub comfort: ComfortBands,
+    /// Output tokens by provenance.
+    pub tokens: TokenSummary,
+    /// Input tokens asked for and reported.
+    pub input_tokens: InputTokens,
+    /// Connections used.
+    pub connections: Connections,
+    /// Models that the answers named.
+    pub models: Vec<NameCount>,
+    /// Why the model stopped.
+    pub finish_reasons: Vec<NameCount>,
+    /// Deviations from the dialect, by name, over all requests.
+    pub oddities: BTreeMap<String, u64>,
+    /// How late a periodic timer of the client fired.
+    pub timer_lag: TimerLag,
+    /// CPU time of the client's threads during the phase, token counting not included (s).
+    pub client_cpu_seconds: f64,
+    /// Text events of all requests, as they were sent; several in one read are one chunk.
+    pub text_events: u64,
+    /// What the client adds to the numbers.
+    pub client_error: Option<ClientError>,
+    /// Requests that met every objective, if there were objectives.
+    #[serde(default)]
+    pub goodput: Option<Goodput>,
+    /// The server's own metrics, if it publishes them.
+    pub server: Option<ServerReport>,
+    /// Times reported by the server, next to the client's; absent if no answer carried any.
+    #[serde(default)]
+    pub server_timings: Option<ServerTimingSummary>,
+    /// Integrity findings; empty when there are none.
+    #[serde(default)]
+    pub suspicions: Vec<Suspicion>,
+    /// Where the numbers contradict each other; empty when all is well.
+    pub gate: Vec<GateViolation>,
+}
+
+/// Sorts the requests by `due_at` (then `index`) and marks those that belong to the warm-up; says when it is over: when the
+/// first request outside it was due, or the time of the rule has passed.
+pub fn mark_warmup(rule: Warmup, started_at: Tick, requests: &mut [RequestNumbers]) -> Tick {
+    requests.sort_by_key(|request| (request.due_at_ns, request.index));
+    let over_at = match rule {
+        Warmup::None | Warmup::Requests(_) => None,
+        Warmup::Time(span) => Some(started_at + span),
+    };
+    let count = match (rule, over_at) {
+        (Warmup::Requests(count), _) => usize::try_from(count).unwrap_or(usize::MAX),
+        (_, Some(over_at)) => requests.partition_point(|request| request.due_at_ns < over_at.as_nanos()),
+        (_, None) => 0,
+    };
+    for (place, request) in requests.iter_mut().enumerate() {
+        request.warmup = place < count;
+    }
+    let first = requests.get(count).map_or(Tick::MAX, |request| Tick::from_nanos(request.due_at_ns));
+    over_at.unwrap_or(first)
+}
+
+impl PhaseResult {
+    /// Sums up a phase; sorts its requests and marks the warm-up on the way ([`mark_warmup`]), and clears the streaming
+    /// figures of answers that were not streamed. Checks the result for consistency.
+    pub fn of(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> PhaseResult {
+        let warmup_end = mark_warmup(input.warmup, input.started_at, requests);
+        let streamed = clear_unless_streamed(input, requests);
+        let requests = &*requests;
+        let measured: Vec<&RequestNumbers> =
+            requests.iter().filter(|request| request.is_answered() && !request.warmup).collect();
+        let counts = counts_of(input, requests);
+        let (steady, steady_missing) = steady_of(input, warmup_end, requests);
+        let failed = |request: &&RequestNumbers| is_failed(request.failure_kind()) && !request.warmup;
+        let infinite = requests.iter().filter(failed).count() as u64 + input.forfeited;
+        let infinite_text = if streamed { infinite } else { 0 };
+        let times = Times { measured: &measured, unrepresentative: unrepresentative_speeds(&measured) };
+        let (itl, tpot) = (Pool::Itl.distribution(&measured), times.tpot(0));
+        let output_speed = times.output_speed(&tpot);
+        let (ttft, e2e) = (times.plain(|request| request.ttft_ns), times.plain(|request| request.e2e_ns));
+        let throughput = steady.as_ref().map(|steady| Throughput::of(steady, requests));
+        let client_error = with_validity(input, &measured, [&ttft, &itl, &tpot, &e2e], throughput.as_ref());
+        let mut result = PhaseResult {
+            failures_above_limit: counts.failed_share().is_some_and(|share| share > Counts::FAILURE_LIMIT),
+            name: input.name.clone(),
+            conditions: ConditionsRow::from(input.conditions),
+            load: input.load,
+            started_at_ns: input.started_at.as_nanos(),
+            ended_at_ns: input.ended_at.as_nanos(),
+            interrupted: input.interrupted,
+            warmup_rule: input.warmup.rule(),
+            failures: failures_of(requests, &counts),
+            rate_limited: limited_of(input, requests, &counts),
+            sessions: SessionSummary::of(&input.load, requests),
+            counts,
+            client_error,
+            throughput,
+            steady,
+            steady_missing,
+            concurrency: concurrency_of(input, requests),
+            ttfb: times.plain(|request| request.ttfb_ns),
+            ttfat: times.plain(|request| request.ttfat_ns),
+            chunk_gap: Pool::ChunkGap.distribution(&measured),
+            ttft,
+            itl,
+            largest_gap: times.plain(|request| request.largest_gap_ns),
+            e2e,
+            e2e_from_due: times.plain(|request| request.e2e_from_due_ns),
+            adj_ttft: times.adjusted(infinite_text, |request| request.ttft_ns),
+            adj_ttfat: times.adjusted(infinite_text, |request| request.ttfat_ns),
+            adj_tpot: times.tpot(infinite_text),
+            adj_e2e: times.adjusted(infinite, |request| request.e2e_ns),
+            adj_e2e_from_due: times.adjusted(infinite, |request| request.e2e_from_due_ns),
+            comfort: times.comfort(),
+            output_speed,
+            tpot,
+            e2e_speed: e2e_speed(&times.e2e_per_token(), &measured),
+            tokens: TokenSummary::of(requests, &measured),
+            input_tokens: InputTokens::of(&measured),
+            connections: connections_of(requests),
+            models: names_of(measured.iter().map(|request| request.model.as_deref())),
+            finish_reasons: names_of(measured.iter().map(|request| request.finish.map(|reason| reason.name()))),
+            oddities: oddities_of(requests),
+            timer_lag: TimerLag::from(input.timer_lag),
+            client_cpu_seconds: input.client_cpu.as_secs_f64(),
+            text_events: requests.iter().map(|request| request.text_events).sum(),
+            goodput: None,
+            server: None,
+            server_timings: ServerTimingSummary::of(&measured),
+            suspicions: integrity::examine(&ConditionsRow::from(input.conditions), &measured),
+            gate: Vec::new(),
+        };
+        result.gate = gate::check(&result, requests);
+        result
+    }
+
+    /// Whether the client's own error was measured at this load.
+    pub fn is_client_error_known(&self) -> bool {
+        self.client_error.as_ref().is_some_and(|error| error.moved.is_some())
+    }
+
+    /// Whether the numbers may be called a measurement: consistent among themselves, and not set by the client.
+    pub fn is_valid(&self) -> bool {
+        self.gate.is_empty() && !self.client_error.as_ref().is_some_and(|error| error.client_limited)
+    }
+}
+
+impl From<&Sketch> for TimerLag {
+    fn from(sketch: &Sketch) -> TimerLag {
+        TimerLag {
+            n: sketch.count(),
+            p50_ns: sketch.quantile(0.5),
+            p99_ns: sketch.quantile(0.99),
+            max_ns: sketch.max(),
+            sketch: SketchParts(sketch.clone()),
+        }
+    }
+}
+
+/// The measured requests.
+struct Times<'a> {
+    measured: &'a [&'a RequestNumbers],
+    /// Why the speeds are not representative, if they are not.
+    unrepresentative: Option<String>,
+}
+
+impl Times<'_> {
+    fn plain(&self, of: impl Fn(&RequestNumbers) -> Option<u64>) -> Distribution {
+        Distribution::of_nanos(&mut self.samples(of))
+    }
+
+    fn adjusted(&self, infinite: u64, of: impl Fn(&RequestNumbers) -> Option<u64>) -> Distribution {
+        Distribution::of_nanos_adjusted(&mut self.samples(of), infinite)
+    }
+
+    /// Empty where the values would not be representative.
+    fn tpot(&self, infinite: u64) -> Distribution {
+        if self.unrepresentative.is_some() {
+            return Distribution::of_values(&mut Vec::new(), Unit::Milliseconds);
+        }
+        let mut samples: Vec<f64> = self.measured.iter().filter_map(|request| request.tpot_ms).collect();
+        Distribution::of_values_adjusted(&mut samples, infinite, Unit::Milliseconds)
+    }
+
+    fn output_speed(&self, tpot: &Distribution) -> SpeedSummary {
+        let speeds = self.measured.iter().filter_map(|request| request.output_speed);
+        let missing = self.measured.iter().filter_map(|request| request.output_speed_missing.clone());
+        SpeedSummary::of(tpot, speeds, missing, self.unrepresentative.clone())
+    }
+
+    /// Comfort bands, if the speeds are representative.
+    fn comfort(&self) -> ComfortBands {
+        let stated = self.measured.iter().filter(|_| self.unrepresentative.is_none());
+        ComfortBands::of(stated.filter_map(|request| request.output_speed))
+    }
+
+    fn e2e_per_token(&self) -> Distribution {
+        let speeds = self.measured.iter().filter_map(|request| request.e2e_speed);
+        let mut samples: Vec<f64> = speeds.filter(|&speed| speed > 0.0).map(|speed| 1e3 / speed).collect();
+        Distribution::of_values(&mut samples, Unit::Milliseconds)
+    }
+
+    fn samples(&self, of: impl Fn(&RequestNumbers) -> Option<u64>) -> Vec<u64> {
+        self.measured.iter().filter_map(|request| of(request)).collect()
+    }
+}
+
+/// Clears streaming figures of answers that were not streamed; returns whether they were streamed.
+fn clear_unless_streamed(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> bool {
+    let streamed = input.conditions.streaming;
+    if !streamed {
+        requests.iter_mut().for_each(RequestNumbers::clear_streaming_figures);
+    }
+    streamed
+}
+
+fn steady_of(input: &PhaseInput, warmup_end: Tick, requests: &[RequestNumbers]) -> (Option<Steady>, Option<String>) {
+    match Steady::find(&input.load, warmup_end, requests) {
+        Ok(steady) => (Some(steady), None),
+        Err(reason) => (None, Some(reason)),
+    }
+}
+
+fn e2e_speed(per_token: &Distribution, measured: &[&RequestNumbers]) -> SpeedSummary {
+    let speeds = measured.iter().filter_map(|request| request.e2e_speed);
+    let without = measured.iter().filter(|request| request.e2e_speed.is_none());
+    SpeedSummary::of(per_token, speeds, without.map(|_| "no time passed between sending and finish".to_owned()), None)
+}
+
+fn concurrency_of(input: &PhaseInput, requests: &[RequestNumbers]) -> ObservedConcurrency {
+    let in_flight = in_flight(requests);
+    ObservedConcurrency { mean: in_flight.mean(), peak: in_flight.peak(), cap: input.load.cap() }
+}
+
+fn counts_of(input: &PhaseInput, requests: &[RequestNumbers]) -> Counts {
+    let (late, forfeited, withheld) = (input.late, input.forfeited, input.withheld);
+    Counts { late, forfeited, withheld, ..Counts::of(requests) }
+}
+
+fn limited_of(input: &PhaseInput, requests: &[RequestNumbers], counts: &Counts) -> RateLimited {
+    let whole = input.ended_at - input.started_at;
+    let share = |part: Span| (!whole.is_zero()).then(|| part.as_secs_f64() / whole.as_secs_f64());
+    RateLimited {
+        held_back_seconds: input.held_back.map(Span::as_secs_f64),
+        held_back_share: input.held_back.and_then(share),
+        ..rate_limited_of(requests, counts)
+    }
+}
+
+fn oddities_of(requests: &[RequestNumbers]) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for (name, &count) in requests.iter().flat_map(|request| &request.oddities) {
+        *sums.entry(name.clone()).or_insert(0) += u64::from(count);
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{closed, phase};
+    use tokrate_meter::fixtures::{at, steady_request};
+
+    #[test]
+    fn the_time_that_refusals_held_the_load_back_is_a_share_of_the_phase() {
+        let requests = [steady_request(0, 6_000, 100, 10, 40)];
+        let held = |input: PhaseInput<'_>| {
+            let limited = phase(&input, &requests).rate_limited;
+            (limited.held_back_seconds, limited.held_back_share)
+        };
+        let input = || PhaseInput {
+            started_at: at(5_000),
+            ended_at: at(15_000),
+            held_back: Some(Span::from_secs(2)),
+            ..closed(1)
+        };
+        assert_eq!(held(input()), (Some(2.0), Some(0.2)));
+        assert_eq!(held(PhaseInput { held_back: Some(Span::ZERO), ..input() }), (Some(0.0), Some(0.0)));
+        assert_eq!(held(PhaseInput { held_back: None, ..input() }), (None, None), "refusals were ignored");
+        assert_eq!(held(PhaseInput { ended_at: at(5_000), ..input() }), (Some(2.0), None), "no share of no time");
+    }
+
+    #[test]
+    fn withheld_arrivals_are_counted_and_in_no_distribution() {
+        let requests: Vec<RequestNumbers> = (0..6).map(|index| steady_request(index, 0, 100, 10, 40)).collect();
+        let result = phase(&PhaseInput { withheld: 7, forfeited: 3, ..closed(6) }, &requests);
+        assert_eq!((result.counts.withheld, result.counts.forfeited, result.counts.started), (7, 3, 6));
+        assert_eq!((result.adj_ttft.n, result.adj_ttft.infinite), (9, 3));
+    }
+
+    #[test]
+    fn a_request_that_is_due_when_the_warm_up_ends_does_not_belong_to_it() {
+        let mut requests: Vec<RequestNumbers> =
+            [599, 600, 601].map(|due| steady_request(due, 1_000 + due, 100, 10, 40)).to_vec();
+        let over_at = mark_warmup(Warmup::Time(Span::from_millis(600)), at(1_000), &mut requests);
+        let marks: Vec<(u64, bool)> = requests.iter().map(|request| (request.index, request.warmup)).collect();
+        assert_eq!(marks, [(599, true), (600, false), (601, false)]);
+        assert_eq!(over_at, at(1_600), "the time of the rule counts from the start of the phase");
+    }
+
+    #[test]
+    fn the_timer_lag_of_a_phase_replaces_that_of_the_calibration_if_there_is_one() {
+        let calibrated =
+            ClientError { timer_lag_p50_ns: Some(40_000), timer_lag_p99_ns: Some(90_000), ..ClientError::default() };
+        let requests = [steady_request(0, 0, 100, 10, 40)];
+        let lag_of = |lag: &Sketch| {
+            let input = PhaseInput { client_error: Some(calibrated.clone()), timer_lag: lag, ..closed(1) };
+            let error = phase(&input, &requests).client_error.expect("it was given");
+            (error.timer_lag_p50_ns, error.timer_lag_p99_ns)
+        };
+        assert_eq!(lag_of(&Sketch::new()), (Some(40_000), Some(90_000)));
+        // A sketch is exact of values this small: it errs by less than half a nanosecond.
+        let mut lag = Sketch::new();
+        lag.record_many(50, 90);
+        lag.record_many(80, 10);
+        assert_eq!(lag_of(&lag), (Some(50), Some(80)));
+    }
+}

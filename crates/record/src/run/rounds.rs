@@ -1,0 +1,174 @@
+//! Pools the phases at one load: its rounds count as one.
+//!
+//! Invariant: requests are pooled, never figures. A round without measured requests is skipped; if a round measured
+//! requests but lacks a figure, the pool lacks it too.
+
+use super::{Load, PhaseResult, SpeedQuantile};
+use crate::goodput::Goodput;
+use crate::metric::{Metric, PhaseSource};
+use tokrate_stats::Distribution;
+
+/// Largest share of undecided requests: above it, the decided ones may be the slow ones only. As for output speeds.
+const MAX_UNDECIDED_SHARE: f64 = 0.02;
+
+/// The phases of a run at one load.
+#[derive(Clone, Debug)]
+pub struct Rounds<'a> {
+    /// The load.
+    pub load: Load,
+    /// Its phases, in the order in which they ran; at least one.
+    pub phases: Vec<&'a PhaseResult>,
+}
+
+/// The phases by load, in the order in which loads came first.
+pub fn by_load(phases: &[PhaseResult]) -> Vec<Rounds<'_>> {
+    let mut loads: Vec<Rounds<'_>> = Vec::new();
+    for phase in phases {
+        match loads.iter_mut().find(|rounds| rounds.load == phase.load) {
+            Some(rounds) => rounds.phases.push(phase),
+            None => loads.push(Rounds { load: phase.load, phases: vec![phase] }),
+        }
+    }
+    loads
+}
+
+impl Rounds<'_> {
+    /// A count, added up.
+    pub fn count(&self, of: impl Fn(&PhaseResult) -> u64) -> u64 {
+        self.phases.iter().map(|phase| of(phase)).sum()
+    }
+
+    /// The rounds in which something was measured.
+    fn measured(&self) -> impl Iterator<Item = &PhaseResult> {
+        self.phases.iter().copied().filter(|phase| phase.counts.measured > 0)
+    }
+
+    /// Its name: that of its only phase, or of the first without its number.
+    pub fn name(&self) -> &str {
+        let name = self.phases.first().map_or("", |phase| &phase.name);
+        name.rsplit_once(", round ").map_or(name, |(load, _)| load)
+    }
+
+    /// The samples of all rounds together; from several rounds within 0.55 %, the resolution of a record's sketches.
+    /// `None` if no round has any, or one lacks those of the requests that it measured.
+    pub fn distribution(&self, of: impl Fn(&PhaseResult) -> &Distribution) -> Option<Distribution> {
+        let parts: Vec<&Distribution> = self.measured().map(of).collect();
+        Distribution::pooled(&parts).filter(|_| parts.iter().all(|part| !part.is_empty()))
+    }
+
+    /// The times of a metric, of all rounds together.
+    pub fn times(&self, metric: Metric) -> Option<Distribution> {
+        match metric.row().of_phase {
+            PhaseSource::Times(of, _) => self.distribution(of),
+            PhaseSource::Speeds(_) | PhaseSource::Throughput | PhaseSource::FailureShare => None,
+        }
+    }
+
+    /// The median output speed of all rounds together.
+    pub fn output_speed(&self) -> Option<SpeedQuantile> {
+        Some(SpeedQuantile::of(&self.times(Metric::Tpot)?.p50))
+    }
+
+    /// Requests of which an output speed is known.
+    pub fn with_speed(&self) -> u64 {
+        self.count(|phase| phase.output_speed.n)
+    }
+
+    /// Why the rounds lack a metric; `None` if one of them has it.
+    pub fn missing_reason(&self, metric: Metric) -> Option<String> {
+        let reasons: Option<Vec<String>> = self.phases.iter().map(|phase| phase.missing_reason(metric)).collect();
+        reasons?.into_iter().next()
+    }
+
+    /// Tokens per second of all requests together, over the steady windows one after the other.
+    /// `None` if no request was answered: tokens of truncated answers alone are no usable throughput.
+    pub fn throughput(&self) -> Option<f64> {
+        let answered = || self.phases.iter().filter(|phase| phase.counts.answered > 0);
+        let windows = || answered().filter_map(|phase| phase.throughput.as_ref());
+        let seconds: f64 = windows().map(|window| window.window_seconds).sum();
+        let tokens: f64 = windows().map(|window| window.tokens_per_second * window.window_seconds).sum();
+        (seconds > 0.0).then(|| tokens / seconds)
+    }
+
+    /// Share of the judged requests that meet every objective; `None` where so many lack a metric that the
+    /// others are not representative.
+    pub fn goodput_share(&self) -> Option<f64> {
+        let (met, undecided, of) = self.goodput_counts();
+        let known = of - undecided;
+        (known > 0 && undecided as f64 <= MAX_UNDECIDED_SHARE * of as f64).then(|| met as f64 / known as f64)
+    }
+
+    /// How many requests keep every objective, of how many that is not known, and how many were judged.
+    pub fn goodput_counts(&self) -> (u64, u64, u64) {
+        let sum = |of: fn(&Goodput) -> u64| self.phases.iter().filter_map(|phase| phase.goodput.as_ref()).map(of).sum();
+        (sum(|goodput| goodput.met), sum(|goodput| goodput.undecided), sum(|goodput| goodput.of))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{closed, phase};
+    use tokrate_core::FailureKind;
+    use tokrate_meter::fixtures::{failed_request, steady_request};
+
+    #[test]
+    fn rounds_are_pooled_by_their_requests() {
+        let round = |ttft| -> Vec<_> { (1..=30).map(|i| steady_request(i, i * 2_000, ttft, 10, 40)).collect() };
+        let (fast, slow, other) =
+            (phase(&closed(1), &round(100)), phase(&closed(1), &round(300)), phase(&closed(2), &round(100)));
+        let phases = [fast.clone(), other, slow];
+        let loads = by_load(&phases);
+        assert_eq!(loads.iter().map(|rounds| rounds.phases.len()).collect::<Vec<usize>>(), [2, 1]);
+        let ttft = loads[0].distribution(|phase| &phase.ttft).expect("both have one");
+        assert_eq!((ttft.n, loads[0].count(|phase| phase.counts.measured)), (60, 60));
+        let p90 = ttft.p90.nearest_rank().expect("60 samples");
+        assert!((p90 - 300.0).abs() < 300.0 * 0.0055, "half of the samples are slow: {p90}");
+        assert_eq!(loads[1].throughput(), phases[1].throughput.as_ref().map(|all| all.tokens_per_second));
+    }
+
+    #[test]
+    fn a_round_without_an_answer_is_ignored() {
+        let round: Vec<_> = (1..=30).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
+        let failed = phase(&closed(1), &[failed_request(1, 0, 10, FailureKind::TimedOut)]);
+        let phases = [phase(&closed(1), &round), failed.clone()];
+        let loads = by_load(&phases);
+        assert_eq!(loads[0].times(Metric::Ttft).map(|ttft| ttft.n), Some(30));
+        assert_eq!((loads[0].missing_reason(Metric::Ttft), loads[0].with_speed()), (None, 30));
+        assert_eq!(loads[0].goodput_share(), None, "nothing was asked for");
+        let alone = [failed];
+        let alone = by_load(&alone);
+        assert_eq!((alone[0].times(Metric::Ttft), alone[0].throughput()), (None, None));
+        assert_eq!(alone[0].missing_reason(Metric::Ttft).as_deref(), Some("no request was answered"));
+    }
+
+    #[test]
+    fn a_figure_that_one_round_lacks_is_missing_from_the_pool() {
+        let round: Vec<_> = (1..=30).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
+        let mut quick = phase(&closed(1), &round);
+        quick.tpot = Distribution::of_nanos(&mut Vec::new());
+        let phases = [phase(&closed(1), &round), quick];
+        assert_eq!(by_load(&phases)[0].output_speed(), None, "the others would be the slow ones");
+    }
+
+    #[test]
+    fn no_share_is_stated_where_too_many_answers_are_undecided() {
+        let round: Vec<_> = (1..=30).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
+        let mut judged = phase(&closed(1), &round);
+        let goodput = |undecided| Goodput {
+            slos: Vec::new(),
+            met: 100 - undecided,
+            of: 100,
+            undecided,
+            missed_rate_limited: 0,
+            missed_failed: 0,
+            share: None,
+            interval: None,
+            per_second: None,
+        };
+        judged.goodput = Some(goodput(2));
+        assert_eq!(by_load(std::slice::from_ref(&judged))[0].goodput_share(), Some(1.0));
+        judged.goodput = Some(goodput(3));
+        assert_eq!(by_load(std::slice::from_ref(&judged))[0].goodput_share(), None);
+    }
+}

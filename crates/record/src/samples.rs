@@ -1,0 +1,189 @@
+//! Samples of one measurement, level by level.
+//!
+//! Invariant: rounds at one load are one level; samples say whether they are exact or come from a sketch.
+
+use crate::metric::Metric;
+use crate::record::Record;
+use crate::run::{Load, PhaseResult, unrepresentative_speeds};
+use std::collections::BTreeMap;
+use tokrate_core::{Conditions, Sketch};
+use tokrate_meter::request::RequestNumbers;
+use tokrate_stats::Distribution;
+
+/// Values of one metric, one for each request that has it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Samples {
+    /// Rising, in milliseconds.
+    pub sorted: Vec<f64>,
+    /// The largest relative error of a value: 0 for those of rows, half a bucket for those of a sketch.
+    pub resolution: f64,
+}
+
+/// One measurement.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunSamples {
+    /// Conditions of the whole run.
+    pub conditions: Conditions,
+    /// Its levels, in the order in which they were first run.
+    pub levels: Vec<LevelSamples>,
+}
+
+/// All rounds of one load.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LevelSamples {
+    /// Name of the first of its phases.
+    pub name: String,
+    /// The load.
+    pub load: Load,
+    /// Times of the requests (ms), by metric; a metric that is not there was not gathered.
+    pub times: BTreeMap<Metric, Samples>,
+    /// Failed requests.
+    pub failed: u64,
+    /// Requests started and not cancelled.
+    pub ended: u64,
+    /// Throughput with its standard error, from the parts of the steady windows.
+    pub throughput: Option<ObservedThroughput>,
+}
+
+/// Throughput of all rounds of a level together.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ObservedThroughput {
+    /// Output tokens per second.
+    pub tokens_per_second: f64,
+    /// Its standard error; absent if a window had too few parts.
+    pub standard_error: Option<f64>,
+    /// Length of the windows (s).
+    pub seconds: f64,
+}
+
+impl Samples {
+    /// Exact values, in any order (ms).
+    pub fn exact(mut values: Vec<f64>) -> Samples {
+        values.retain(|value| value.is_finite());
+        values.sort_unstable_by(f64::total_cmp);
+        Samples { sorted: values, resolution: 0.0 }
+    }
+
+    /// The values of a sketch: each bucket's middle, repeated by its count, within 0.55 % of the true values.
+    fn of_distribution(distribution: &Distribution) -> Samples {
+        Samples { sorted: distribution.values(), resolution: Sketch::RELATIVE_ERROR }
+    }
+
+    /// How many there are.
+    pub fn n(&self) -> u64 {
+        self.sorted.len() as u64
+    }
+
+    fn join(&mut self, other: Samples) {
+        self.sorted.extend(other.sorted);
+        self.sorted.sort_unstable_by(f64::total_cmp);
+        self.resolution = self.resolution.max(other.resolution);
+    }
+}
+
+impl RunSamples {
+    /// From a record alone: samples stem from its sketches.
+    pub fn of_record(record: &Record) -> RunSamples {
+        RunSamples::collect(record, LevelSamples::of_phase)
+    }
+
+    /// From a record and the rows of its phases, which come in the order of the phases: samples are exact. A phase whose
+    /// rows are not all there is taken from its sketches.
+    pub fn of_rows(record: &Record, rows: &[Vec<RequestNumbers>]) -> RunSamples {
+        let mut place = 0;
+        RunSamples::collect(record, |phase| {
+            let mine = rows.get(place).filter(|rows| rows.len() as u64 == phase.counts.started);
+            place += 1;
+            mine.map_or_else(|| LevelSamples::of_phase(phase), |rows| LevelSamples::of_rows(phase, rows))
+        })
+    }
+
+    fn collect(record: &Record, mut of: impl FnMut(&PhaseResult) -> LevelSamples) -> RunSamples {
+        let mut levels: Vec<LevelSamples> = Vec::new();
+        for phase in &record.phases {
+            let level = of(phase);
+            match levels.iter_mut().find(|known| known.load == level.load) {
+                Some(known) => known.join(level),
+                None => levels.push(level),
+            }
+        }
+        RunSamples { conditions: Conditions::from(&record.conditions), levels }
+    }
+}
+
+/// The times that requests have, each by `of`.
+fn times_of(of: impl Fn(Metric) -> Samples) -> BTreeMap<Metric, Samples> {
+    Metric::ALL.into_iter().filter(|metric| metric.is_time_of_requests()).map(|metric| (metric, of(metric))).collect()
+}
+
+impl LevelSamples {
+    /// The times of its requests; empty if they were not gathered.
+    pub fn times(&self, metric: Metric) -> &Samples {
+        static NONE: Samples = Samples { sorted: Vec::new(), resolution: 0.0 };
+        self.times.get(&metric).unwrap_or(&NONE)
+    }
+
+    fn of_phase(phase: &PhaseResult) -> LevelSamples {
+        LevelSamples {
+            name: phase.name.clone(),
+            load: phase.load,
+            times: times_of(|metric| metric.times(phase).map(Samples::of_distribution).unwrap_or_default()),
+            failed: phase.counts.failed,
+            ended: phase.counts.started.saturating_sub(phase.counts.cancelled),
+            throughput: ObservedThroughput::of(phase),
+        }
+    }
+
+    fn of_rows(phase: &PhaseResult, rows: &[RequestNumbers]) -> LevelSamples {
+        let measured: Vec<&RequestNumbers> = rows.iter().filter(|row| row.is_answered() && !row.warmup).collect();
+        let of_all = |metric: Metric| measured.iter().filter_map(|row| metric.of(row)).collect();
+        // The speeds that exist would not be representative.
+        let is_refused = |metric| metric == Metric::Tpot && unrepresentative_speeds(&measured).is_some();
+        LevelSamples {
+            times: times_of(
+                |metric| if is_refused(metric) { Samples::default() } else { Samples::exact(of_all(metric)) },
+            ),
+            ..LevelSamples::of_phase(phase)
+        }
+    }
+
+    fn join(&mut self, other: LevelSamples) {
+        for (metric, samples) in other.times {
+            self.times.entry(metric).or_default().join(samples);
+        }
+        self.failed += other.failed;
+        self.ended += other.ended;
+        self.throughput = match (self.throughput, other.throughput) {
+            (Some(one), Some(other)) => Some(one.with(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+impl ObservedThroughput {
+    fn of(phase: &PhaseResult) -> Option<ObservedThroughput> {
+        let throughput = phase.throughput.as_ref()?;
+        let error = throughput.interval.map(|interval| (interval.high - interval.low) / (2.0 * 1.959_964));
+        let seen = ObservedThroughput {
+            tokens_per_second: throughput.tokens_per_second,
+            standard_error: error,
+            seconds: throughput.window_seconds,
+        };
+        seen.tokens_per_second.is_finite().then_some(seen)
+    }
+
+    /// Both windows as one.
+    fn with(self, other: ObservedThroughput) -> ObservedThroughput {
+        let seconds = self.seconds + other.seconds;
+        let (mine, theirs) = (self.seconds / seconds, other.seconds / seconds);
+        let errors = self.standard_error.zip(other.standard_error);
+        ObservedThroughput {
+            tokens_per_second: mine * self.tokens_per_second + theirs * other.tokens_per_second,
+            standard_error: errors.map(|(one, other)| (mine * one).hypot(theirs * other)),
+            seconds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

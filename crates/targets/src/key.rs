@@ -1,0 +1,126 @@
+//! Keys: read by reference, never printed.
+
+use crate::reading::{self, MAX_SETTINGS_BYTES};
+use anyhow::{Context, Result, bail};
+use std::fmt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The environment: the value of a variable that is set and not empty, by its name.
+pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// A key and where it was found. It prints as `***`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    text: String,
+    origin: KeyReference,
+}
+
+impl Secret {
+    /// The key itself, to be put into a request header and nowhere else.
+    pub fn reveal(&self) -> &str {
+        &self.text
+    }
+
+    /// Where it was found.
+    pub fn origin(&self) -> &KeyReference {
+        &self.origin
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("***")
+    }
+}
+
+/// Where a key is to be found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum KeyReference {
+    /// The name of an environment variable.
+    Variable(String),
+    /// A file; white space around the key is dropped.
+    File(PathBuf),
+    /// A command whose standard output is the key.
+    Command(String),
+}
+
+impl KeyReference {
+    /// The reference that was given, the variable before the file before the command.
+    pub fn first(variable: &Option<String>, file: &Option<PathBuf>, command: &Option<String>) -> Option<KeyReference> {
+        None.or_else(|| variable.clone().map(KeyReference::Variable))
+            .or_else(|| file.clone().map(KeyReference::File))
+            .or_else(|| command.clone().map(KeyReference::Command))
+    }
+
+    /// Fetches the key.
+    ///
+    /// # Errors
+    /// When there is none, or none that a header can carry. They name the reference, never what was found there.
+    pub fn fetch(&self, variables: Variables<'_>) -> Result<Secret> {
+        let found = match self {
+            KeyReference::Variable(name) => {
+                variables(name).with_context(|| {
+                    format!("read the API key: the environment variable {name} is not set; set it, or name another with --key-env (key_env in a file)")
+                })?
+            }
+            KeyReference::File(path) => reading::text_of(path, MAX_SETTINGS_BYTES)
+                .with_context(|| format!("read the API key from {}; check --key-file", path.display()))?,
+            KeyReference::Command(command) => {
+                let output = Command::new("sh")
+                    .args(["-c", command])
+                    .output()
+                    .context("run the command of --key-cmd; check that `sh` is there")?;
+                if !output.status.success() {
+                    bail!("read the API key: the command of --key-cmd ended with {}; run it by hand to see why", output.status);
+                }
+                String::from_utf8(output.stdout).ok().context("read the API key: the command of --key-cmd did not print text")?
+            }
+        };
+        let key = found.trim();
+        if key.is_empty() {
+            bail!("read the API key: {self} is empty");
+        }
+        if !key.bytes().all(|byte| (0x21..0x7f).contains(&byte)) {
+            bail!("read the API key: {self} holds spaces or characters that no header can carry");
+        }
+        Ok(Secret { text: key.to_owned(), origin: self.clone() })
+    }
+}
+
+/// Without the text of a command, which may hold a key.
+impl fmt::Display for KeyReference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyReference::Variable(name) => write!(formatter, "the environment variable {name}"),
+            KeyReference::File(path) => write!(formatter, "{}", path.display()),
+            KeyReference::Command(_) => formatter.write_str("what the command of --key-cmd printed"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING_SET: Variables<'static> = &|_| None;
+
+    #[test]
+    fn a_key_never_prints() {
+        let variable = KeyReference::Variable("KEY".into());
+        let secret = variable.fetch(&|name| (name == "KEY").then(|| "sk-very-secret".into())).expect("it is set");
+        assert_eq!(format!("{secret:?}"), "***");
+        assert_eq!(secret.reveal(), "sk-very-secret");
+        assert_eq!(secret.origin(), &variable);
+        assert!(variable.fetch(NOTHING_SET).expect_err("not set").to_string().contains("variable KEY is not set"));
+    }
+
+    #[test]
+    fn a_key_can_come_from_a_command_and_errors_do_not_show_it() {
+        let good = KeyReference::Command("printf ' abc\\n'".into()).fetch(NOTHING_SET).expect("a key");
+        assert_eq!(good.reveal(), "abc");
+        let bad = KeyReference::Command("printf 'sk-two words'".into());
+        let bad = format!("{:#}", bad.fetch(NOTHING_SET).expect_err("not a header value"));
+        assert!(!bad.contains("sk-two"), "{bad}");
+    }
+}

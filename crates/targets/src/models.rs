@@ -1,0 +1,90 @@
+//! Asks an endpoint which model it serves, where nobody named one.
+//!
+//! Invariant: a model is found only where there is exactly one.
+
+use crate::resolve::Endpoint;
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use tokio::task::LocalSet;
+use tokrate_core::Span;
+use tokrate_net::{Answer, Client, ClientConfig, Clock, Limits, Route};
+
+/// Time for each request; somebody waits for their run to start.
+const TIMEOUT: Span = Span::from_secs(10);
+/// Largest answer that is read (bytes), so that no server can fill the memory.
+const MAX_BODY_BYTES: u64 = 4 << 20;
+/// More names than this are not shown in an error.
+const MAX_SHOWN: usize = 10;
+
+/// Where models are listed: the path after the base, where the list is in the answer, and the name in its entries.
+const PLACES: [(&str, &str, &str); 4] = [
+    ("/models", "/data", "id"),
+    ("/models", "/models", "name"),
+    ("/v1/models", "/data", "id"),
+    ("/api/tags", "/models", "name"),
+];
+
+/// The model of an endpoint that has only one. Moves its base to `/v1` where models are listed there.
+///
+/// # Errors
+/// When the endpoint cannot be asked, or lists no model or several.
+pub fn find_only_model(endpoint: &mut Endpoint, client: ClientConfig) -> Result<String> {
+    let base = endpoint.base.clone();
+    let config = ClientConfig { connect_timeout: TIMEOUT, reuse: true, rx_timestamps: false, ..client };
+    let asked = || format!("start the run: no model was named, and {base} could not be asked for its models");
+    let clock = Clock::monotonic();
+    let route = Route::resolve_blocking(&base, &config, clock).with_context(asked)?;
+    let client = Client::new(config, route, clock).with_context(asked)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().with_context(asked)?;
+    let limits = Limits { idle: TIMEOUT, total: TIMEOUT, max_body_bytes: MAX_BODY_BYTES };
+    let get = |path: String| {
+        let (client, headers) = (&client, endpoint.headers.clone());
+        LocalSet::new().block_on(&runtime, async move { client.get(&path, headers, limits).await })
+    };
+    let mut refused = None;
+    for (path, list, name) in PLACES {
+        let answer = match get(base.path_with(path)) {
+            Ok(answer) => answer,
+            Err(failure) => bail!("{}: {}; name it with --model", asked(), failure.detail),
+        };
+        match names(&answer, list, name) {
+            Some(models) => {
+                if path == "/v1/models" && endpoint.dialect.name().starts_with("openai") {
+                    endpoint.base = base.at_path(&base.path_with("/v1"));
+                }
+                return only(&models);
+            }
+            None => refused = refused.or(Some(answer.head.status.as_u16())),
+        }
+    }
+    bail!(
+        "start the run: no model was named, and {base} lists none (HTTP {}); name it with --model",
+        refused.unwrap_or_default()
+    )
+}
+
+fn names(answer: &Answer, list: &str, name: &str) -> Option<Vec<String>> {
+    if !answer.head.status.is_success() {
+        return None;
+    }
+    let body: Value = serde_json::from_slice(&answer.body).ok()?;
+    let listed = body.pointer(list)?.as_array()?;
+    let name_of = |model: &Value| Some(model.get(name)?.as_str()?.trim_start_matches("models/").to_owned());
+    Some(listed.iter().filter_map(name_of).collect())
+}
+
+fn only(models: &[String]) -> Result<String> {
+    match models {
+        [model] => Ok(model.clone()),
+        [] => bail!("start the run: no model was named, and the endpoint has none loaded; name it with --model"),
+        several => {
+            let shown: Vec<&str> = several.iter().take(MAX_SHOWN).map(String::as_str).collect();
+            let more = if several.len() > MAX_SHOWN { ", …" } else { "" };
+            bail!(
+                "start the run: no model was named, and the endpoint has {}: {}{more}; name one with --model",
+                several.len(),
+                shown.join(", ")
+            )
+        }
+    }
+}

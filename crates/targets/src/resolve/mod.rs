@@ -1,0 +1,238 @@
+//! From what a user named to endpoints: a target of the catalog or an address, with its dialects, base URLs, headers, key and model.
+//!
+//! Invariant: whoever sends requests gets the same endpoints for the same words.
+
+use crate::headers;
+use crate::key::{KeyReference, Secret, Variables};
+use anyhow::{Context, Result, anyhow, bail};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokrate_catalog::{Endpoint as CatalogEndpoint, Kind, Price, Provider, Quirks, TargetName};
+use tokrate_net::Target;
+use tokrate_wire::Dialect;
+
+/// What a user named, and what they set for it.
+#[derive(Clone, Debug)]
+pub struct TargetSettings<'a> {
+    /// Where it is.
+    pub source: TargetSource<'a>,
+    /// The model, where the name of the target holds none.
+    pub model: Option<String>,
+    /// Where the key is; `None` for the provider's own variables.
+    pub key: Option<KeyReference>,
+    /// Further headers, as [`headers::header`] makes them. They replace the endpoint's own and the key's.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// Where a target is.
+#[derive(Clone, Debug)]
+pub enum TargetSource<'a> {
+    /// A provider or an engine of the catalog.
+    Catalog {
+        /// Its name, and that of the model.
+        name: TargetName<'a>,
+        /// Which of its endpoints are wanted, at least one.
+        endpoints: Vec<&'static CatalogEndpoint>,
+        /// A base URL, or the whole address of an API, in place of the catalog's.
+        url: Option<Target>,
+    },
+    /// Any other endpoint.
+    Address {
+        /// Its base URL, or the whole address of an API.
+        url: Target,
+        /// What is spoken there; `None` for what the address ends in, else OpenAI's chat completions.
+        dialect: Option<Dialect>,
+    },
+}
+
+/// Where requests go.
+#[derive(Clone, Debug)]
+pub struct ResolvedTarget {
+    /// The row of the catalog.
+    pub row: Option<&'static Provider>,
+    /// The model as the endpoints know it; `None` if nobody named one.
+    pub model: Option<String>,
+    /// What the catalog says that it costs.
+    pub price: Option<&'static Price>,
+    /// The key that the headers carry.
+    pub key: Option<Secret>,
+    /// At least one, the preferred first.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// How a target is called in one dialect.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// What is spoken there.
+    pub dialect: Dialect,
+    /// Base URL; the dialect's path is appended.
+    pub base: Target,
+    /// Headers of every request, those that may hold a key marked sensitive.
+    pub headers: HeaderMap,
+    /// Deviations from the dialect.
+    pub quirks: Quirks,
+}
+
+impl ResolvedTarget {
+    /// Who answers there: the name in the catalog, or else the host.
+    pub fn provider(&self) -> &str {
+        let host = || self.endpoints.first().map_or("", |endpoint| endpoint.base.host());
+        self.row.map_or_else(host, |row| row.name)
+    }
+}
+
+impl TargetSettings<'_> {
+    /// Finds the endpoints, and fetches the key.
+    ///
+    /// # Errors
+    /// When a variable or the key is missing, or an address makes no sense.
+    pub fn resolve(self, variables: Variables<'_>) -> Result<ResolvedTarget> {
+        match self.source {
+            TargetSource::Catalog { name, endpoints, url } => {
+                let mut target = catalog_target(&name, &endpoints, url.as_ref(), self.key, &self.headers, variables)?;
+                target.model = name.model.map(str::to_owned).or(self.model);
+                target.price = target.model.as_ref().and_then(|model| tokrate_catalog::price(name.row.name, model));
+                Ok(target)
+            }
+            TargetSource::Address { url, dialect } => {
+                let key = self.key.map(|key| key.fetch(variables)).transpose()?;
+                let endpoint = endpoint_at(&url, dialect, key.as_ref(), &self.headers)?;
+                Ok(ResolvedTarget { row: None, model: self.model, price: None, key, endpoints: vec![endpoint] })
+            }
+        }
+    }
+}
+
+/// A target of the catalog, its model left open.
+fn catalog_target(
+    name: &TargetName<'_>,
+    endpoints: &[&CatalogEndpoint],
+    url: Option<&Target>,
+    key: Option<KeyReference>,
+    set: &[(HeaderName, HeaderValue)],
+    variables: Variables<'_>,
+) -> Result<ResolvedTarget> {
+    // Before the key: whoever has set up nothing yet is told first where the provider is.
+    let bases = endpoints.iter().map(|endpoint| match url {
+        Some(url) => Ok(split_address(url).0),
+        None => {
+            let base = catalog_base(name, endpoint, variables)?;
+            Target::parse(&base).with_context(|| format!("find {}", name.row.title))
+        }
+    });
+    let bases = bases.collect::<Result<Vec<Target>>>()?;
+    let key = match key {
+        Some(key) => Some(key),
+        None => own_key(name.row, url.is_none(), variables)?,
+    };
+    let key = key.map(|key| key.fetch(variables)).transpose()?;
+    let endpoints = endpoints.iter().zip(bases).map(|(endpoint, base)| {
+        Ok(Endpoint {
+            dialect: parse_dialect(endpoint.dialect)?,
+            base,
+            headers: headers::all(endpoint.auth, endpoint.headers, key.as_ref(), set)?,
+            quirks: endpoint.quirks,
+        })
+    });
+    let endpoints = endpoints.collect::<Result<Vec<Endpoint>>>()?;
+    Ok(ResolvedTarget { row: Some(name.row), model: None, price: None, key, endpoints })
+}
+
+/// The endpoint at an address of which nothing else is known.
+fn endpoint_at(
+    url: &Target,
+    dialect: Option<Dialect>,
+    key: Option<&Secret>,
+    set: &[(HeaderName, HeaderValue)],
+) -> Result<Endpoint> {
+    let (base, of_path) = split_address(url);
+    let dialect = match (dialect, of_path) {
+        (Some(named), Some(found)) if named != found => bail!(
+            "read {url}: it ends in the path of {}, and the dialect is to be {}; leave out one of them",
+            found.name(),
+            named.name()
+        ),
+        (named, found) => named.or(found).unwrap_or(Dialect::OpenAiChat),
+    };
+    let headers = headers::all(headers::usual_auth(dialect), dialect.required_header().as_slice(), key, set)?;
+    Ok(Endpoint { dialect, base, headers, quirks: Quirks::default() })
+}
+
+/// A URL as it was typed; an error is fit to stand behind the name of whatever held it.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn parse_url(text: &str) -> Result<Target> {
+    Target::parse(text).map_err(|error| match error {
+        tokrate_net::NetError::Url { url, reason } => {
+            anyhow!("`{url}` cannot be used: {reason}; write for example http://127.0.0.1:8000/v1")
+        }
+        other => other.into(),
+    })
+}
+
+/// The base URL, and the dialect whose path the address ends in: people copy the whole address of an API.
+pub fn split_address(url: &Target) -> (Target, Option<Dialect>) {
+    match Dialect::part(url.path()) {
+        Some((base, routed)) => (url.at_path(base), Some(routed.dialect)),
+        None => (url.clone(), None),
+    }
+}
+
+/// The dialect of this name.
+///
+/// # Errors
+/// Names those that there are.
+pub fn parse_dialect(name: &str) -> Result<Dialect> {
+    Dialect::from_name(name)
+        .with_context(|| format!("`{name}` is no dialect that is spoken here; it is one of {}", dialect_names()))
+}
+
+#[inline(never)]
+fn dialect_names() -> String {
+    Dialect::ALL.iter().map(|dialect| dialect.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// The first variable of a provider's key that is set.
+pub fn key_variable(row: &Provider, variables: Variables<'_>) -> Option<&'static str> {
+    row.key_env.iter().copied().find(|name| variables(name).is_some())
+}
+
+/// The key of the provider's own variable. A hosted provider without one is an error where its own address is used.
+fn own_key(row: &Provider, at_own_address: bool, variables: Variables<'_>) -> Result<Option<KeyReference>> {
+    if let Some(name) = key_variable(row, variables) {
+        return Ok(Some(KeyReference::Variable(name.to_owned())));
+    }
+    if row.kind == Kind::Hosted && at_own_address {
+        bail!(
+            "read the API key of {}: the environment variable {} is not set; set it, or name another with --key-env",
+            row.title,
+            row.key_env.join(" (or ") + if row.key_env.len() > 1 { ")" } else { "" }
+        );
+    }
+    Ok(None)
+}
+
+/// The base of an endpoint of the catalog, with the user's address and variables in their places.
+fn catalog_base(name: &TargetName<'_>, endpoint: &CatalogEndpoint, variables: Variables<'_>) -> Result<String> {
+    let mut base = endpoint.base.to_owned();
+    for variable in name.row.variables {
+        let placeholder = format!("{{{}}}", variable.name);
+        if base.contains(&placeholder) {
+            let value = variables(variable.name).with_context(|| {
+                format!(
+                    "find {}: the environment variable {} is not set; it holds {}",
+                    name.row.title, variable.name, variable.meaning
+                )
+            })?;
+            base = base.replace(&placeholder, value.trim().trim_end_matches('/'));
+        }
+    }
+    if let Some(at) = name.at {
+        let path = base.split("://").nth(1).and_then(|rest| rest.find('/').map(|slash| &rest[slash..]));
+        base = format!("http://{at}{}", path.unwrap_or_default());
+    }
+    Ok(base)
+}
+
+#[cfg(test)]
+mod tests;

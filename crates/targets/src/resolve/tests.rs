@@ -1,0 +1,106 @@
+//! What the catalog says is what the dialects know, and the same words give the same endpoint.
+
+use super::*;
+use tokrate_catalog::{Auth, PROVIDERS};
+
+const NOTHING_SET: Variables<'static> = &|_| None;
+
+fn catalog<'a>(typed: &'a str, url: Option<&str>) -> TargetSettings<'a> {
+    let name = TargetName::parse(typed).expect("a target");
+    let url = url.map(|url| parse_url(url).expect("a URL"));
+    let source = TargetSource::Catalog { name, endpoints: name.row.endpoints.iter().collect(), url };
+    TargetSettings { source, model: None, key: None, headers: Vec::new() }
+}
+
+fn address(url: &str, dialect: Option<Dialect>) -> TargetSettings<'static> {
+    let source = TargetSource::Address { url: parse_url(url).expect("a URL"), dialect };
+    TargetSettings { source, model: Some("m".to_owned()), key: None, headers: Vec::new() }
+}
+
+fn bases(target: &ResolvedTarget) -> Vec<String> {
+    target.endpoints.iter().map(|endpoint| format!("{} {}", endpoint.dialect.name(), endpoint.base)).collect()
+}
+
+#[test]
+fn every_dialect_of_the_catalog_is_spoken() {
+    for row in PROVIDERS {
+        for endpoint in row.endpoints {
+            assert!(Dialect::from_name(endpoint.dialect).is_some(), "{}: {}", row.name, endpoint.dialect);
+        }
+    }
+}
+
+#[test]
+fn every_base_and_header_of_the_catalog_can_be_used() {
+    for row in PROVIDERS {
+        for endpoint in row.endpoints {
+            let base = row.variables.iter().fold(endpoint.base.to_owned(), |base, variable| {
+                base.replace(&format!("{{{}}}", variable.name), "https://resource.example")
+            });
+            assert!(Target::parse(&base).is_ok(), "{}: {base}", row.name);
+            let names = endpoint.headers.iter().map(|(name, _)| *name);
+            let key = match endpoint.auth {
+                Auth::Header(name) => Some(name),
+                Auth::Bearer | Auth::None => None,
+            };
+            for name in names.chain(key) {
+                assert_eq!(HeaderName::from_static(name).as_str(), name, "{}", row.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_usual_way_to_speak_a_dialect_is_that_of_its_maker() {
+    let usual_auth = headers::usual_auth;
+    assert_eq!(usual_auth(Dialect::OpenAiChat), Auth::Bearer);
+    assert_eq!(usual_auth(Dialect::Anthropic), Auth::Header("x-api-key"));
+    assert_eq!(usual_auth(Dialect::Gemini), Auth::Header("x-goog-api-key"));
+    // The catalog's row of the maker, of which the dialect's folder in `wire` knows nothing, says the same.
+    for (dialect, maker) in
+        [(Dialect::OpenAiChat, "openai"), (Dialect::Anthropic, "anthropic"), (Dialect::Gemini, "gemini")]
+    {
+        let row = PROVIDERS.iter().find(|row| row.name == maker).expect("a row of the maker");
+        let endpoint = row.endpoint(Some(dialect.name())).expect("an endpoint of the dialect");
+        assert_eq!(endpoint.auth, usual_auth(dialect), "{maker}");
+        assert_eq!(endpoint.headers, dialect.required_header().as_slice(), "{maker}");
+    }
+}
+
+#[test]
+fn an_engine_may_stand_elsewhere() {
+    let base_of = |typed: &str, dialect| {
+        let name = TargetName::parse(typed).expect("a target");
+        catalog_base(&name, name.row.endpoint(dialect).expect("it is spoken"), NOTHING_SET).expect("a base")
+    };
+    assert_eq!(base_of("vllm@gpu-1:8001/m", None), "http://gpu-1:8001/v1");
+    assert_eq!(base_of("ollama@gpu-1:1/m", None), "http://gpu-1:1");
+    assert_eq!(base_of("ollama/m@gpu-1:1", Some("openai-chat")), "http://gpu-1:1/v1");
+}
+
+#[test]
+fn a_hosted_provider_needs_its_key_at_its_own_address_only() {
+    let own = catalog("groq/m", None).resolve(NOTHING_SET).expect_err("no key").to_string();
+    assert!(own.contains("variable GROQ_API_KEY is not set"), "{own}");
+    let elsewhere = catalog("groq/m", Some("http://127.0.0.1:9/v1")).resolve(NOTHING_SET).expect("no key is needed");
+    assert!(elsewhere.key.is_none() && elsewhere.endpoints.iter().all(|endpoint| endpoint.headers.is_empty()));
+    let set = |name: &str| (name == "GROQ_API_KEY").then(|| "sk-1".to_owned());
+    let found = catalog("groq/m", None).resolve(&set).expect("a key");
+    let origin = found.key.expect("the provider's own").origin().clone();
+    assert_eq!(origin, KeyReference::Variable("GROQ_API_KEY".to_owned()));
+    assert_eq!(found.endpoints[0].headers["authorization"], "Bearer sk-1");
+    assert_eq!((found.model.as_deref(), found.row.map(|row| row.name)), (Some("m"), Some("groq")));
+}
+
+#[test]
+fn the_whole_address_of_an_api_names_its_dialect() {
+    let resolved = |url: &str, dialect| address(url, dialect).resolve(NOTHING_SET);
+    let found = |url: &str, dialect| bases(&resolved(url, dialect).expect("an endpoint"));
+    assert_eq!(found("http://h/v1", None), ["openai-chat http://h/v1"]);
+    assert_eq!(found("http://h/v1/messages", None), ["anthropic http://h/v1"]);
+    assert_eq!(found("http://h/v1", Some(Dialect::Anthropic)), ["anthropic http://h/v1"]);
+    let refused = resolved("http://h/v1/messages", Some(Dialect::OpenAiChat)).expect_err("two dialects").to_string();
+    assert!(refused.contains("ends in the path of anthropic, and the dialect is to be openai-chat"), "{refused}");
+    let elsewhere = catalog("vllm/m", Some("http://h/v1/chat/completions")).resolve(NOTHING_SET).expect("an engine");
+    assert_eq!(bases(&elsewhere)[0], "openai-chat http://h/v1");
+}
