@@ -85,7 +85,7 @@ pub struct Remote {
     /// Wire dialect.
     pub dialect: tokrate_wire::Dialect,
     /// What it charges for the model, if that is known.
-    pub price: Option<tokrate_record::Price>,
+    pub price: Option<tokrate_record::TargetPrice>,
     /// The server's metrics page, if it is to be read.
     pub server_metrics: Option<ServerMetrics>,
     /// The machine that the engine runs on, if it is this one.

@@ -4,8 +4,9 @@
 
 use crate::plan::{Budget, Reservation};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokrate_core::Price;
 use tokrate_meter::RequestTrace;
-use tokrate_record::{Billed, Price};
+use tokrate_record::Billed;
 use tokrate_tokens::{Encoding, count};
 
 /// The budget of a run, at the prices of one target.

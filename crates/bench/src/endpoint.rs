@@ -9,7 +9,7 @@ use http::HeaderMap;
 use tokrate_core::Conditions;
 use tokrate_host::RunningHost;
 use tokrate_net::{ClientConfig, HttpVersion};
-use tokrate_record::Price;
+use tokrate_record::TargetPrice;
 use tokrate_tokens::Encoding;
 use tokrate_wire::Dialect;
 
@@ -22,7 +22,7 @@ pub(crate) struct Endpoint {
     pub http: HttpVersion,
     pub provider: String,
     pub dialect: Dialect,
-    pub price: Option<Price>,
+    pub price: Option<TargetPrice>,
 }
 
 impl Endpoint {

@@ -6,7 +6,8 @@
 use crate::Config;
 use crate::plan::{Arrivals, Extent, Load, PhaseSpec};
 use crate::schedule::{Schedule, ScheduleMode};
-use tokrate_record::Price;
+use tokrate_core::BilledTokens;
+use tokrate_record::TargetPrice;
 
 /// Timing of one request without other load.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -203,7 +204,7 @@ fn requests_of(spec: &PhaseSpec, turns: f64, end_to_end: Option<f64>, assumed: b
 }
 
 fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level {
-    let price: Option<&Price> = config.target.remote().and_then(|remote| remote.price.as_ref());
+    let price: Option<&TargetPrice> = config.target.remote().and_then(|remote| remote.price.as_ref());
     let (input, output) = (f64::from(config.prompts.input_tokens()), output_of(config));
     let time_of = |seen: ProbeTiming| seen.ttft + seen.per_token * (output - 1.0).max(0.0);
     let end_to_end = seen.map(time_of);
@@ -224,7 +225,10 @@ fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level 
     let input_tokens = requests.map(|requests| requests * (input + earlier_turns));
     let output_tokens = requests.map(|requests| requests * output);
     let usd = price.zip(input_tokens.zip(output_tokens));
-    let usd = usd.map(|(price, (input, output))| price.cost_usd(input.ceil() as u64, 0, output.ceil() as u64));
+    let usd = usd.map(|(price, (input, output))| {
+        let (input, output) = (input.ceil() as u64, output.ceil() as u64);
+        price.price.cost(BilledTokens { input, output, ..BilledTokens::default() }).as_usd()
+    });
     Level { name: spec.load.name(), basis, requests, input_tokens, output_tokens, usd, seconds }
 }
 

@@ -30,6 +30,7 @@ pub mod report;
 mod run;
 pub mod schedule;
 mod scrape;
+mod shown_figures;
 mod stop;
 pub mod trace;
 mod warnings;

@@ -4,7 +4,7 @@
 
 use crate::config::Target;
 use crate::prompts::PromptSource;
-use crate::report::shows;
+use crate::shown_figures::shows;
 use tokrate_charts::format;
 use tokrate_meter::FigureValidity;
 use tokrate_record::{PhaseResult, Suspicion};
@@ -208,7 +208,8 @@ fn missing_speeds(phase: &PhaseResult) -> Option<LevelSentence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokrate_meter::{ClientError, Record};
+    use tokrate_meter::ClientError;
+    use tokrate_record::Record;
 
     #[test]
     fn only_a_figure_that_the_first_table_shows_is_a_warning() {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a price is found for the exact name of a model or for that name followed by a date, never for another model.
 
-use crate::{PRICES, PROVIDERS, Price, Provider};
+use crate::{ListedPrice, PRICES, PROVIDERS, Provider};
 
 /// Minimum number of digits of a date suffix, as in `-20251001` or `-2026-07-09`.
 const MIN_DATE_DIGITS: usize = 6;
@@ -13,9 +13,9 @@ pub fn provider(name: &str) -> Option<&'static Provider> {
 }
 
 /// The price of a model.
-pub fn price(provider: &str, model: &str) -> Option<&'static Price> {
-    let of = |row: &&Price| row.provider == provider;
-    let with_date = |row: &&Price| model.strip_prefix(row.model).is_some_and(is_date);
+pub fn price(provider: &str, model: &str) -> Option<&'static ListedPrice> {
+    let of = |row: &&ListedPrice| row.provider == provider;
+    let with_date = |row: &&ListedPrice| model.strip_prefix(row.model).is_some_and(is_date);
     PRICES.iter().filter(of).find(|row| row.model == model).or_else(|| PRICES.iter().filter(of).find(with_date))
 }
 

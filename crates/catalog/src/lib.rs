@@ -15,6 +15,8 @@ mod target_name;
 pub use find::{nearest, price, provider};
 pub use target_name::{TargetName, TargetNameError};
 
+use tokrate_core::Price;
+
 /// A provider: a hosted service or a local engine.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Provider {
@@ -128,19 +130,15 @@ pub struct Metrics {
     pub path: &'static str,
 }
 
-/// Price of a model.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Price {
+/// The price of a model, as its provider lists it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ListedPrice {
     /// Name of the provider's row.
     pub provider: &'static str,
     /// Model as the provider knows it.
     pub model: &'static str,
-    /// Price of a million input tokens (USD).
-    pub input_usd_per_million: f64,
-    /// Price of a million output tokens (USD).
-    pub output_usd_per_million: f64,
-    /// Price of a million cached input tokens (USD), if different.
-    pub cached_input_usd_per_million: Option<f64>,
+    /// What it charges.
+    pub price: Price,
     /// Where this is written.
     pub source: &'static str,
     /// When the price was last checked (YYYY-MM-DD).
@@ -151,14 +149,15 @@ pub struct Price {
 
 mod data {
     //! The rows, as the build script made them.
-    use super::{At, Auth, Endpoint, Kind, Metrics, Price, Probe, Provider, Quirks, Variable};
+    use super::{At, Auth, Endpoint, Kind, ListedPrice, Metrics, Probe, Provider, Quirks, Variable};
+    use tokrate_core::{Money, Price};
     include!(concat!(env!("OUT_DIR"), "/catalog.rs"));
 }
 
 /// Every provider and engine, in the order of the file.
 pub static PROVIDERS: &[Provider] = data::PROVIDERS;
 /// Every price, in the order of the file.
-pub static PRICES: &[Price] = data::PRICES;
+pub static PRICES: &[ListedPrice] = data::PRICES;
 
 impl Provider {
     /// The endpoint of a dialect; without one, the default.

@@ -183,7 +183,7 @@ fn an_endpoint_is_found_by_its_dialect() {
 
 #[test]
 fn a_price_is_that_of_the_model_or_of_the_model_with_a_date() {
-    let input = |provider, model| price(provider, model).map(|price| price.input_usd_per_million);
+    let input = |provider, model| price(provider, model).map(|price| price.price.input.as_usd());
     assert_eq!(input("groq", "llama-3.3-70b-versatile"), Some(0.59));
     assert_eq!(input("anthropic", "claude-haiku-4-5-20251001"), Some(1.0));
     assert_eq!(input("openai", "gpt-5.6-terra-2026-07-09"), Some(2.0));

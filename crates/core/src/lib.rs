@@ -20,7 +20,7 @@ pub use conditions::{Conditions, Fingerprint};
 pub use date::{Date, rfc3339};
 pub use event::{Channel, EventBatch, FinishReason, Oddity, ServerTimings, StreamEvent, TextRange, Usage, What};
 pub use failure::FailureKind;
-pub use money::{BilledTokens, Money, TokenPrice};
+pub use money::{BilledTokens, Money, Price};
 pub use request::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};
 pub use rng::Rng;
 pub use sketch::Sketch;

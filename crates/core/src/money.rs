@@ -1,7 +1,7 @@
-//! Exact amounts of money, and token prices.
+//! Exact amounts of money, and what models charge.
 //!
 //! The unit is the pico-dollar (10^-12 USD): a price of 0.000001 USD per million tokens is one pico-dollar per token, so
-//! that every price list is exact. A micro-dollar would be too coarse for one token of a small model (0.05 micro-dollars).
+//! that what a price list says of any number of tokens is exact. A micro-dollar would be too coarse for one token of a small model (0.05 micro-dollars).
 //! 128 bits hold more than 10^26 USD. Invariant: sums and products saturate; they never wrap or become negative.
 
 use std::fmt;
@@ -13,7 +13,7 @@ pub struct Money(u128);
 /// Pico-dollars in a dollar.
 const PER_USD: f64 = 1e12;
 /// Prices are given per million tokens.
-const PER_MILLION: f64 = 1e6;
+const MILLION: u128 = 1_000_000;
 /// The largest accepted amount (USD): beyond any budget, and far enough from overflow that sums of a few stay exact.
 const MAX_USD: f64 = 1e15;
 
@@ -22,6 +22,11 @@ impl Money {
     pub const ZERO: Money = Money(0);
     /// The largest amount, the result of a saturated sum.
     pub const MAX: Money = Money(u128::MAX);
+
+    /// An amount in pico-dollars.
+    pub const fn from_pico_usd(pico_usd: u128) -> Money {
+        Money(pico_usd)
+    }
 
     /// The nearest amount, at least one unit for a positive one; `None` unless it is a number from 0 to 10^15.
     pub fn from_usd(usd: f64) -> Option<Money> {
@@ -74,17 +79,17 @@ impl fmt::Display for Money {
     }
 }
 
-/// Prices per token of each kind.
+/// What a model charges, each field for a million tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TokenPrice {
-    /// A prompt token.
+pub struct Price {
+    /// Prompt tokens.
     pub input: Money,
-    /// An output token.
+    /// Output tokens, reasoning included.
     pub output: Money,
-    /// A prompt token read from a cache.
-    pub cached_input: Money,
-    /// A prompt token written to a cache.
-    pub cache_write: Money,
+    /// Prompt tokens read from a cache; as `input` if nothing else is known.
+    pub cached_input: Option<Money>,
+    /// Prompt tokens written to a cache; as `input` if nothing else is known.
+    pub cache_write: Option<Money>,
 }
 
 /// Billed token counts.
@@ -100,57 +105,71 @@ pub struct BilledTokens {
     pub output: u64,
 }
 
-impl TokenPrice {
-    /// The price of one token, given the price of a million (USD).
-    pub fn per_token(usd_per_million: f64) -> Option<Money> {
-        // Dividing first would round twice.
-        let pico = usd_per_million * (PER_USD / PER_MILLION);
-        Money::from_usd(usd_per_million)?;
-        let nearest = pico.round() as u128;
-        Some(Money(if usd_per_million > 0.0 { nearest.max(1) } else { nearest }))
+impl Price {
+    /// The price, given those of a million tokens (USD); `None` unless both are numbers from 0 to 10^15.
+    pub fn from_usd_per_million(input: f64, output: f64) -> Option<Price> {
+        Some(Price { input: Money::from_usd(input)?, output: Money::from_usd(output)?, ..Price::default() })
     }
 
-    /// Cost of these tokens. Inconsistent counts are resolved so that no token is free: the excess over the input is
-    /// taken from the cheaper kind first.
+    /// Cost of these tokens, rounded up to a whole unit once, so that no token of a positive price is free. Inconsistent
+    /// counts are resolved against the input: what is written to a cache counts first, then what is read from it.
     pub fn cost(&self, tokens: BilledTokens) -> Money {
         let written = tokens.cache_write.min(tokens.input);
         let cached = tokens.cached_input.min(tokens.input - written);
         let uncached = tokens.input - written - cached;
-        self.input
-            .saturating_mul(uncached)
-            .saturating_add(self.cached_input.saturating_mul(cached))
-            .saturating_add(self.cache_write.saturating_mul(written))
-            .saturating_add(self.output.saturating_mul(tokens.output))
+        let (cached_input, cache_write) = (self.cached_input(), self.cache_write());
+        sum(&[(self.input, uncached), (cached_input, cached), (cache_write, written), (self.output, tokens.output)])
     }
 
     /// Highest cost of these tokens, whatever the provider caches.
     pub fn cost_at_most(&self, input: u64, output: u64) -> Money {
-        let highest_input = self.input.max(self.cached_input).max(self.cache_write);
-        highest_input.saturating_mul(input).saturating_add(self.output.saturating_mul(output))
+        let highest_input = self.input.max(self.cached_input()).max(self.cache_write());
+        sum(&[(highest_input, input), (self.output, output)])
     }
+
+    fn cached_input(&self) -> Money {
+        self.cached_input.unwrap_or(self.input)
+    }
+
+    fn cache_write(&self) -> Money {
+        self.cache_write.unwrap_or(self.input)
+    }
+}
+
+/// What tokens cost together, each kind at its price of a million.
+fn sum(parts: &[(Money, u64)]) -> Money {
+    let cost = |(price, tokens): &(Money, u64)| price.0.checked_mul(u128::from(*tokens));
+    let total = parts.iter().try_fold(0_u128, |total, part| total.checked_add(cost(part)?));
+    total.map_or(Money::MAX, |total| Money(total.div_ceil(MILLION)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn price(input: f64, output: f64, cached: f64, written: f64) -> TokenPrice {
-        let [input, output, cached_input, cache_write] =
-            [input, output, cached, written].map(|usd| TokenPrice::per_token(usd).expect("a price"));
-        TokenPrice { input, output, cached_input, cache_write }
+    fn price(input: f64, output: f64, cached: f64, written: f64) -> Price {
+        let [cached_input, cache_write] = [cached, written].map(Money::from_usd);
+        Price { cached_input, cache_write, ..Price::from_usd_per_million(input, output).expect("a price") }
+    }
+
+    fn input(tokens: u64) -> BilledTokens {
+        BilledTokens { input: tokens, ..BilledTokens::default() }
     }
 
     #[test]
     fn list_prices_are_exact() {
-        for (usd_per_million, pico) in [(0.0, 0), (0.005, 5_000), (0.05, 50_000), (0.0375, 37_500), (0.07, 70_000)] {
-            assert_eq!(TokenPrice::per_token(usd_per_million), Some(Money(pico)), "{usd_per_million}");
+        for (usd_per_million, pico) in [(0.0, 0), (0.005, 5_000), (0.05, 50_000), (0.0375, 37_500), (75.0, 75_000_000)]
+        {
+            let price = Price::from_usd_per_million(usd_per_million, 1.0).expect("a price");
+            assert_eq!(price.cost(input(1)), Money(pico), "{usd_per_million}");
         }
-        assert_eq!(TokenPrice::per_token(75.0), Some(Money(75_000_000)));
-        assert_eq!(TokenPrice::per_token(1e-9), Some(Money(1)), "little is not nothing");
+        let little = Price::from_usd_per_million(1e-9, 0.0).expect("a price");
+        assert_eq!(little.cost(input(1)), Money(1), "little is not nothing");
+        assert_eq!(little.cost(input(10_000)), Money(10), "and is rounded once");
         assert_eq!(Money::from_usd(0.001), Some(Money(1_000_000_000)));
         assert_eq!(Money::from_usd(100.0).map(Money::as_usd), Some(100.0));
         for bad in [-1.0, -1e-30, f64::NAN, f64::INFINITY, 1e16] {
-            assert_eq!((Money::from_usd(bad), TokenPrice::per_token(bad)), (None, None), "{bad}");
+            assert_eq!((Money::from_usd(bad), Price::from_usd_per_million(1.0, bad)), (None, None), "{bad}");
         }
     }
 
@@ -165,6 +184,8 @@ mod tests {
         for tokens in [tokens, odd] {
             assert!(price.cost(tokens) <= price.cost_at_most(tokens.input, tokens.output));
         }
+        let unknown = Price { cached_input: None, cache_write: None, ..price };
+        assert_eq!(unknown.cost(tokens), Money(1_000 * 3_000_000 + 10 * 15_000_000), "as any other input");
     }
 
     #[test]
@@ -173,8 +194,7 @@ mod tests {
         assert_eq!(Money::MAX.saturating_add(Money(1)), Money::MAX);
         assert_eq!(Money(1).saturating_sub(Money(2)), Money::ZERO);
         assert_eq!(Money::MAX.saturating_mul(2), Money::MAX);
-        let most = price.cost_at_most(u64::MAX, u64::MAX);
-        assert!(most > Money::from_usd(1e15).expect("the most"), "{most:?}");
+        assert_eq!(price.cost_at_most(u64::MAX, u64::MAX), Money::MAX);
     }
 
     #[test]

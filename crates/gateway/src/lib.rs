@@ -34,7 +34,7 @@ pub use config::curve::curve_from_record;
 pub use config::display::{format_mode, format_policy};
 pub use config::{
     AliasConfig, Config, DEFAULT_SEED, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig,
-    Price, TokenLimits, key_hash, parse_mode,
+    TokenLimits, key_hash, parse_mode,
 };
 pub use dispatch::compare::{LaneComparison, LaneProgress, LaneResult};
 pub use error::GatewayError;

@@ -1,7 +1,7 @@
 //! A gateway with an hour of made-up traffic, for tests of what shows it. It opens no sockets, and the same seed gives
 //! the same hour.
 
-use crate::config::{AliasConfig, Config, EndpointConfig, LaneConfig, Price};
+use crate::config::{AliasConfig, Config, EndpointConfig, LaneConfig};
 use crate::state::lock::locked;
 use crate::state::plan::Plan;
 use crate::state::shared::Shared;
@@ -9,7 +9,7 @@ use crate::telemetry::{Observer, Snapshot};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tokrate_core::{FailureKind, Rng, Span, Tick};
+use tokrate_core::{FailureKind, Price, Rng, Span, Tick};
 use tokrate_net::{Clock, Target};
 use tokrate_record::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 use tokrate_route::{LaneId, LoserPolicy, Outcome};

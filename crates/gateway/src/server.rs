@@ -82,7 +82,7 @@ impl Gateway {
     ) -> Result<RunningGateway, GatewayError> {
         let clock = Clock::monotonic();
         let plan = Plan::resolve_blocking(&config, clock)?;
-        let log = config.log.as_ref().map(|log| Log::open(log.store_config())).transpose()?;
+        let log = config.log.as_ref().map(|log| Log::open(log.store_config(clock))).transpose()?;
         if let Some(log) = &log {
             plan.restore(&plan.spent(log, clock.wall_seconds(), None)?);
         }

@@ -17,7 +17,7 @@ use tokrate_record::SuspicionKind;
 use tokrate_record::curve::Measured;
 use tokrate_record::run::{Counts, Load, PhaseResult};
 use tokrate_record::{LevelSamples, RunSamples};
-use tokrate_record::{Price, Record, Spending};
+use tokrate_record::{Record, Spending, TargetPrice};
 use tokrate_stats::{Interval, wilson_interval};
 
 /// The chance of a false difference among all tests of a scorecard.
@@ -63,7 +63,7 @@ pub struct ScoreRow {
     /// Requests of all levels that were refused for their rate.
     pub rate_limited: Share,
     /// What the target charges, if it is known.
-    pub price: Option<Price>,
+    pub price: Option<TargetPrice>,
     /// What the run has cost, by completed answer (USD): failures and warm-up are paid for too.
     pub usd_per_answer: Option<f64>,
     /// Integrity findings.

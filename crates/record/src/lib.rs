@@ -28,8 +28,8 @@ pub use goodput::{Goodput, ShareVerdict, SloCount, share_interval};
 pub use integrity::{Suspicion, SuspicionKind};
 pub use metric::{Metric, MetricRow, MetricUnit, PhaseSource};
 pub use record::{
-    Billed, ConditionsRow, EngineHost, Gpu, Price, Record, RecordError, SearchLevel, SearchResult, SearchStatus,
-    Spending, Status, Tool, lay_out,
+    Billed, ConditionsRow, EngineHost, Gpu, Record, RecordError, SearchLevel, SearchResult, SearchStatus, Spending,
+    Status, TargetPrice, Tool, lay_out,
 };
 pub use run::{Load, PhaseInput, PhaseResult, Warmup, mark_warmup};
 pub use samples::{LevelSamples, ObservedThroughput, RunSamples, Samples};

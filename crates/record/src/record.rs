@@ -13,7 +13,7 @@ mod spending;
 pub use conditions::ConditionsRow;
 pub use engine_host::{EngineHost, Gpu};
 pub use json::lay_out;
-pub use price::Price;
+pub use price::TargetPrice;
 pub use search::{SearchLevel, SearchResult, SearchStatus};
 pub use spending::{Billed, Spending};
 
@@ -46,7 +46,7 @@ pub struct Record {
     /// Conditions of the run; each phase has its own besides, which differ in the load.
     pub conditions: ConditionsRow,
     /// What the target charges, if it is known.
-    pub price: Option<Price>,
+    pub price: Option<TargetPrice>,
     /// The machine that the engine runs on, if it is this one.
     pub engine_host: Option<EngineHost>,
     /// Result of the search for the highest load, if there was one.

@@ -6,18 +6,14 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use tokrate_core::{Rng, Span, Tick};
+use tokrate_core::{Price, Rng, Span, Tick};
 use tokrate_route::{CallShape, LaneConfig, LaneId, Outcome, Policy, Router};
 
 const LANES: u32 = 8;
 const CALLS: u32 = 200_000;
 
 fn main() {
-    let price = LaneConfig {
-        price_input_usd_per_million: Some(1.0),
-        price_output_usd_per_million: Some(4.0),
-        max_in_flight: None,
-    };
+    let price = LaneConfig { price: Price::from_usd_per_million(1.0, 4.0), max_in_flight: None };
     let (mut router, mut rng) = (Router::new(vec![price; LANES as usize], 1), Rng::root(2));
     let ids: Vec<LaneId> = (0..LANES).map(LaneId).collect();
     let shape = CallShape { prompt_tokens: 800, output_tokens: 250.0 };

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the number of a lane is its index in the list that the router was created with.
 
-use tokrate_core::Tick;
+use tokrate_core::{Price, Tick};
 
 /// Index of a lane in the router's list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -17,21 +17,10 @@ impl LaneId {
 /// Static settings of a lane.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LaneConfig {
-    /// Price of a million prompt tokens in USD; `None` if it is not known, which is not the same as free.
-    pub price_input_usd_per_million: Option<f64>,
-    /// Price of a million output tokens in USD; `None` if it is not known.
-    pub price_output_usd_per_million: Option<f64>,
+    /// What it charges; `None` if it is not known, which is not the same as free.
+    pub price: Option<Price>,
     /// Limit for calls in flight; `None` for only the learned one.
     pub max_in_flight: Option<u32>,
-}
-
-impl LaneConfig {
-    /// Cost of these tokens (USD); `None` without a price.
-    pub fn cost_usd(&self, prompt_tokens: u64, output_tokens: u64) -> Option<f64> {
-        let input = self.price_input_usd_per_million? * prompt_tokens as f64;
-        let output = self.price_output_usd_per_million? * output_tokens as f64;
-        Some((input + output) / 1e6)
-    }
 }
 
 /// An attempt that the router counts as in flight, to be returned when it ends. Not `Clone`, so that it cannot be

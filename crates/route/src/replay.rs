@@ -243,6 +243,7 @@ impl<'a> LogPlayback<'a> {
                     failure: row.failure,
                     retry_after: None,
                     prompt_tokens: row.prompt_tokens,
+                    billed: None,
                     output_tokens: row.output_tokens,
                     output_speed: row.output_speed,
                     delivery: match row.stream {

@@ -13,7 +13,7 @@ use crate::lane_model::{CurvePoint, Expectation, ModelConfig};
 use crate::pick::{self, CallShape, LaneView, Policy, Ranked};
 use lane_state::LaneState;
 pub use snapshot::{LaneSnapshot, SnapshotPoint};
-use tokrate_core::{FailureKind, Rng, Span, Tick};
+use tokrate_core::{BilledTokens, FailureKind, Money, Rng, Span, Tick};
 
 /// The settings of a router.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -52,6 +52,8 @@ pub struct Outcome {
     pub retry_after: Option<Span>,
     /// Tokens of its prompt.
     pub prompt_tokens: u64,
+    /// What the provider said that it bills; `None` if it said nothing.
+    pub billed: Option<BilledTokens>,
     /// Output tokens received.
     pub output_tokens: u64,
     /// Output speed (tokens per second, see the glossary); `None` if there were too few tokens.
@@ -208,9 +210,9 @@ impl Router {
         lane.model.whole_p90(now, shape.prompt_tokens, shape.output_tokens, lane.in_flight + 1, least)
     }
 
-    /// What a call costs on a lane (USD); `None` without a price.
-    pub fn cost_usd(&self, lane: LaneId, prompt_tokens: u64, output_tokens: u64) -> Option<f64> {
-        self.lanes.get(lane.index())?.config.cost_usd(prompt_tokens, output_tokens)
+    /// What a call is expected to cost on a lane, as much of its prompt cached as of late; `None` without a price.
+    pub fn expected_cost(&self, lane: LaneId, now: Tick, prompt_tokens: u64, output_tokens: u64) -> Option<Money> {
+        self.lanes.get(lane.index())?.expected_cost(now, prompt_tokens, output_tokens)
     }
 
     /// Calls in flight on a lane.

@@ -23,6 +23,6 @@ pub use engine::{Engine, Stats};
 pub use faults::{AtToken, Faults};
 pub use law::{Law, LawError, Scheduler};
 pub use limits::{Allowance, LimitStatus, Limits};
-pub use persona::{Deviation, Persona, Price};
+pub use persona::{Deviation, Persona};
 pub use timetable::{Change, Curve, Timetable};
 pub use words::{WORDS, Words};

@@ -8,7 +8,7 @@ use crate::law::{Law, LawError};
 use crate::limits::Limits;
 use crate::timetable::Timetable;
 use std::borrow::Cow;
-use tokrate_core::{Rng, Span};
+use tokrate_core::{Price, Rng, Span};
 
 /// The settings of one virtual provider.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,7 +19,7 @@ pub struct Persona {
     pub law: Law,
     /// Its faults.
     pub faults: Faults,
-    /// Its prices.
+    /// What it charges.
     pub price: Price,
     /// Its background load.
     pub background: Background,
@@ -30,15 +30,6 @@ pub struct Persona {
     /// Speed of the clock of timetable and background load: at 1440, a day takes a minute. Law and limits stay in real
     /// time.
     pub time_scale: f64,
-}
-
-/// US dollars per million tokens.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Price {
-    /// Of the prompt.
-    pub input: f64,
-    /// Of the answer.
-    pub output: f64,
 }
 
 /// How the persona deviates from its law at one time.
@@ -102,15 +93,9 @@ impl Persona {
         self.faults.check()?;
         self.background.check()?;
         self.timetable.check()?;
-        let settings = [
-            ("time scale", self.time_scale, f64::MIN_POSITIVE, 1e6, "a number above 0, at most 1000000"),
-            ("price of input", self.price.input, 0.0, f64::MAX, "US dollars per million tokens"),
-            ("price of output", self.price.output, 0.0, f64::MAX, "US dollars per million tokens"),
-        ];
-        for (name, value, min, max, allowed) in settings {
-            if !(min..=max).contains(&value) {
-                return Err(LawError::Setting { name, value, allowed });
-            }
+        if !(f64::MIN_POSITIVE..=1e6).contains(&self.time_scale) {
+            let (name, allowed) = ("time scale", "a number above 0, at most 1000000");
+            return Err(LawError::Setting { name, value: self.time_scale, allowed });
         }
         let limits = [
             ("limit of requests per minute", self.limits.requests_per_minute),
@@ -175,6 +160,5 @@ mod tests {
             "set the limit of requests per minute to 0; give at least 1"
         );
         assert!(said(Persona { time_scale: 0.0, ..persona() }).starts_with("set the time scale to 0"));
-        assert!(said(Persona { price: Price { input: -1.0, output: 0.0 }, ..persona() }).contains("price of input"));
     }
 }

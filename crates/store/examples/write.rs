@@ -7,10 +7,10 @@
 #![allow(clippy::disallowed_methods, reason = "measures real time")]
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
-use tokrate_core::Span;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokrate_core::{Span, Tick};
 use tokrate_record::Attempt;
-use tokrate_store::{Grouping, Log, LogConfig, Query, Store};
+use tokrate_store::{Grouping, Log, LogClock, LogConfig, Query, Store};
 
 fn row(n: u64) -> Attempt {
     Attempt {
@@ -36,9 +36,15 @@ fn row(n: u64) -> Attempt {
     }
 }
 
+fn clock() -> LogClock {
+    let begun = Instant::now();
+    let wall = || SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_millis() as u64;
+    LogClock::new(move || Tick::ZERO + Span::from(begun.elapsed()), wall)
+}
+
 fn measure(name: &str, each: u64, pause: Duration) {
     let path = std::env::temp_dir().join(format!("tokrate-write-{}.db", std::process::id()));
-    let log = Log::open(LogConfig::new(&path)).expect("a new log");
+    let log = Log::open(LogConfig::new(&path, clock())).expect("a new log");
     let mut times: Vec<u64> = std::thread::scope(|scope| {
         let threads = [0, 1].map(|thread| {
             let log = log.clone();

@@ -17,7 +17,7 @@ mod summary;
 mod watched;
 
 pub use error::StoreError;
-pub use log::{BatchCounts, BatchRules, Batches, Log, LogConfig, LogCounts, LogDriver, LogFile, WriterEvent};
+pub use log::{BatchCounts, BatchRules, Batches, Log, LogClock, LogConfig, LogCounts, LogDriver, LogFile, WriterEvent};
 pub use query::{Order, Query};
 pub use schema::SCHEMA_VERSION;
 pub use sqlite::Sqlite;

@@ -7,6 +7,7 @@ mod clock;
 mod writer;
 
 pub use batches::{BatchCounts, BatchRules, Batches, LogFile, WriterEvent};
+pub use clock::LogClock;
 
 use crate::{Sqlite, StoreError};
 use std::collections::VecDeque;
@@ -15,8 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
-use std::time::SystemTime;
-use tokrate_core::{Span, Tick};
+use tokrate_core::Span;
 use tokrate_record::Attempt;
 
 /// Settings of a log.
@@ -42,8 +42,8 @@ pub struct LogConfig {
     pub max_bytes: Option<u64>,
     /// How long dropping the last handle waits for queued rows.
     pub close_timeout: Span,
-    /// Wall clock for retention (ms since 1970).
-    pub wall_clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// The clock that the writer uses.
+    pub clock: LogClock,
 }
 
 /// A handle of the log; clones write to the same. The log ends when the last one is dropped.
@@ -124,7 +124,7 @@ struct Failures {
 impl LogConfig {
     /// A log in this file, with default sizes: batches of 512 rows or 200 ms, 8,192 rows in the queue and as many buffered,
     /// rows kept for ever.
-    pub fn new(path: impl Into<PathBuf>) -> LogConfig {
+    pub fn new(path: impl Into<PathBuf>, clock: LogClock) -> LogConfig {
         LogConfig {
             path: path.into(),
             batch_rows: 512,
@@ -136,7 +136,7 @@ impl LogConfig {
             clock_settle_time: Span::from_secs(3_600),
             max_bytes: None,
             close_timeout: Span::from_secs(2),
-            wall_clock: Arc::new(wall_clock),
+            clock,
         }
     }
 
@@ -184,14 +184,9 @@ impl Log {
         Ok(Log { queue: Arc::new(queue) })
     }
 
-    /// A log without a thread: it writes to `file` when the caller steps it, with the caller's clock. For simulations; it cannot be
-    /// queried.
+    /// A log without a thread: it writes to `file` when the caller steps it. For simulations; it cannot be queried.
     #[doc(hidden)]
-    pub fn driven<F: LogFile>(
-        config: LogConfig,
-        file: F,
-        monotonic: impl Fn() -> Tick + Send + 'static,
-    ) -> (Log, LogDriver<F>) {
+    pub fn driven<F: LogFile>(config: LogConfig, file: F) -> (Log, LogDriver<F>) {
         let shared = Arc::new(Shared::default());
         let (sender, receiver) = sync_channel(config.queue_rows.max(1));
         let (path, batch_rows) = (config.path.clone(), config.batch_rows.max(1) as u64);
@@ -207,7 +202,7 @@ impl Log {
             thread: None,
             ended: Mutex::new(ended),
         };
-        let writer = writer::Writer::over(file, config, receiver, shared, Box::new(monotonic));
+        let writer = writer::Writer::over(file, config, receiver, shared);
         (Log { queue: Arc::new(queue) }, LogDriver(writer))
     }
 
@@ -358,10 +353,4 @@ impl Failures {
 /// Ignores poisoning: no critical section can leave the data inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Milliseconds since 1970; 0 for a clock that stands before it.
-fn wall_clock() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

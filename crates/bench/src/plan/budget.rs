@@ -1,48 +1,49 @@
 //! Cost budget: money spent, money reserved by requests in flight, and whether another request fits.
 //!
-//! Invariant: every request reserves its worst case before it starts, so spent + reserved stays within the limit.
+//! Invariant: every request reserves its worst case before it starts, so spent + reserved stays within the limit; amounts are exact.
 
-use tokrate_record::{Billed, Price};
+use tokrate_core::{BilledTokens, Money, Price};
+use tokrate_record::Billed;
 
 /// A limit on what a run may cost, and how much of it is used.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Budget {
-    limit_usd: f64,
-    spent_usd: f64,
-    reserved_usd: f64,
+    limit: Money,
+    spent: Money,
+    reserved: Money,
     /// The most that input tokens as billed exceeded input tokens as counted: tokenizers differ, and templates add some.
     input_ratio: f64,
     exhausted: bool,
 }
 
-/// The reserved worst-case cost of one request (USD); returned when it ends.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Reservation(f64);
+/// The reserved worst-case cost of one request; returned when it ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reservation(Money);
 
 impl Budget {
-    /// A new budget.
+    /// A new budget of this many dollars; none limits more than the largest amount there is.
     pub fn new(limit_usd: f64) -> Budget {
-        Budget { limit_usd, spent_usd: 0.0, reserved_usd: 0.0, input_ratio: 1.0, exhausted: false }
+        let limit = Money::from_usd(limit_usd).unwrap_or(Money::MAX);
+        Budget { limit, spent: Money::ZERO, reserved: Money::ZERO, input_ratio: 1.0, exhausted: false }
     }
 
     /// Reserves the worst case of a request: its input uncached, and its full output limit. `None` if that
     /// exceeds the limit; the budget is exhausted then.
     pub fn reserve(&mut self, price: &Price, input_tokens: u64, output_tokens: u64) -> Option<Reservation> {
         let input = (input_tokens as f64 * self.input_ratio).ceil() as u64;
-        let worst = price.cost_usd(input, 0, output_tokens);
-        // Tolerates rounding errors of floats.
-        if self.exhausted || self.spent_usd + self.reserved_usd + worst > self.limit_usd + 1e-11 {
+        let worst = price.cost(BilledTokens { input, output: output_tokens, ..BilledTokens::default() });
+        if self.exhausted || self.spent.saturating_add(self.reserved).saturating_add(worst) > self.limit {
             self.exhausted = true;
             return None;
         }
-        self.reserved_usd += worst;
+        self.reserved = self.reserved.saturating_add(worst);
         Some(Reservation(worst))
     }
 
     /// Replaces a reservation by the billed cost; `asked` is the counted length of the prompt.
     pub fn settle(&mut self, price: &Price, reservation: Reservation, asked: u64, billed: &Billed) {
-        self.reserved_usd = (self.reserved_usd - reservation.0).max(0.0);
-        self.spent_usd += price.cost_usd(billed.input, billed.cached, billed.output);
+        self.reserved = self.reserved.saturating_sub(reservation.0);
+        self.spent = self.spent.saturating_add(price.cost(billed.tokens()));
         if asked > 0 {
             self.input_ratio = self.input_ratio.max(billed.input as f64 / asked as f64);
         }
@@ -50,12 +51,12 @@ impl Budget {
 
     /// Spent so far (USD).
     pub fn spent_usd(&self) -> f64 {
-        self.spent_usd
+        self.spent.as_usd()
     }
 
     /// The most that may be spent (USD).
     pub fn limit_usd(&self) -> f64 {
-        self.limit_usd
+        self.limit.as_usd()
     }
 
     /// Whether a request exceeded the budget.
@@ -70,13 +71,8 @@ mod tests {
     use proptest::prelude::{prop_assert, proptest};
 
     fn price() -> Price {
-        Price {
-            input_usd_per_million: 1.0,
-            output_usd_per_million: 4.0,
-            cached_input_usd_per_million: Some(0.1),
-            source: "test".to_owned(),
-            date: "2026-11-21".to_owned(),
-        }
+        let price = Price::from_usd_per_million(1.0, 4.0).expect("a price");
+        Price { cached_input: Money::from_usd(0.1), ..price }
     }
 
     fn billed(input: u64, cached: u64, output: u64) -> Billed {

@@ -4,7 +4,6 @@
 
 use super::tables::MISSING;
 use tokrate_charts::{Column, Table, format};
-use tokrate_meter::FigureValidity;
 use tokrate_record::run::{Rounds, by_load, missing_figures};
 use tokrate_record::{Metric, PhaseResult};
 use tokrate_stats::Level;
@@ -34,15 +33,6 @@ const FIGURES: [Figure; 9] = [
     Figure::Own("in all", "tok/s", |rounds| rounds.throughput().map(format::number)),
     Figure::Own("--slo kept", "%", |rounds| rounds.goodput_share().map(|share| format::number(100.0 * share))),
 ];
-
-/// Whether this table or a line above it shows a figure that the client's own error may make invalid; `--wide`, the report and the
-/// record show the others too.
-pub fn shows(figure: &FigureValidity) -> bool {
-    const SHOWN: [(Metric, Level); 3] =
-        [(Metric::Ttft, Level::P50), (Metric::E2e, Level::P50), (Metric::Tpot, Level::P50)];
-    let name = |(metric, level): (Metric, Level)| format!("{} {}", metric.label(), level.name());
-    figure.figure == Metric::Throughput.label() || SHOWN.into_iter().any(|shown| name(shown) == figure.figure)
-}
 
 impl Figure {
     fn column(&self) -> Column {

@@ -11,9 +11,10 @@ mod samples;
 mod sentences;
 mod tables;
 
+pub use crate::shown_figures::shows;
 pub use charts::throughput_chart;
 pub use comparison::{Subject, comparison_html};
-pub use loads::{loads, shows};
+pub use loads::loads;
 pub use ranking::ranking;
 pub use samples::Samples;
 pub use sentences::{capacity_sentences, sign_sentences};

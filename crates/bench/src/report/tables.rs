@@ -242,7 +242,9 @@ pub(super) fn conditions(record: &Record) -> Vec<(String, String)> {
     let price = record.price.as_ref().map(|price| {
         let text = format!(
             "{} USD per million tokens in, {} out ({})",
-            price.input_usd_per_million, price.output_usd_per_million, price.date
+            price.price.input.as_usd(),
+            price.price.output.as_usd(),
+            price.date
         );
         ("price".to_owned(), text)
     });

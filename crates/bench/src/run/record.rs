@@ -4,12 +4,12 @@ use super::target::TargetRun;
 use crate::levels::curve_of;
 use crate::warnings;
 use tokrate_meter::RequestNumbers;
-use tokrate_record::{Billed, Spending, Status};
+use tokrate_record::{Billed, Spending, Status, TargetPrice};
 
 impl TargetRun<'_> {
     /// Adds the cost of a phase to the record, if it is known.
     pub(super) fn record_spending(&mut self, rows: &[RequestNumbers]) {
-        let Some(price) = &self.endpoint.price else { return };
+        let Some(TargetPrice { price, .. }) = &self.endpoint.price else { return };
         let spending = self.record.spending.get_or_insert_with(Spending::default);
         spending.limit_usd = self.config.max_cost_usd;
         rows.iter().for_each(|row| spending.add(price, &Billed::of_row(row)));

@@ -175,7 +175,8 @@ impl<'a> TargetRun<'a> {
 
     /// Limits the cost of requests by a shared budget, if their price is known.
     pub(super) fn set_budget(&mut self, budget: &Arc<Mutex<Budget>>) {
-        self.cost_limit = self.endpoint.price.clone().map(|price| CostLimit { budget: Arc::clone(budget), price });
+        self.cost_limit =
+            self.endpoint.price.as_ref().map(|of| CostLimit { budget: Arc::clone(budget), price: of.price });
     }
 
     /// Whether a request was withheld because it might have exceeded the cost limit.

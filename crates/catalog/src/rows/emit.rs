@@ -11,7 +11,7 @@ pub(super) fn source(providers: &ProviderFile, prices: &PriceFile) -> String {
     for row in &providers.provider {
         provider(&mut out, row.get_ref());
     }
-    out.push_str("];\n\npub static PRICES: &[Price] = &[\n");
+    out.push_str("];\n\npub static PRICES: &[ListedPrice] = &[\n");
     for row in &prices.price {
         price(&mut out, row.get_ref());
     }
@@ -81,16 +81,18 @@ fn endpoint(out: &mut String, row: &EndpointRow) {
 }
 
 fn price(out: &mut String, row: &PriceRow) {
-    let cached = row.cached.as_ref().map(|cached| *cached.get_ref());
+    // To the nearest pico-dollar, as `Money::from_usd` does it.
+    let money = |usd: f64| format!("Money::from_pico_usd({})", (usd * 1e12).round() as u128);
+    let cached = row.cached.as_ref().map_or("None".to_owned(), |cached| format!("Some({})", money(*cached.get_ref())));
     line(
         out,
         format_args!(
-            "    Price {{ provider: {:?}, model: {:?}, input_usd_per_million: {:?}, output_usd_per_million: {:?}, \
-             cached_input_usd_per_million: {cached:?}, source: {:?}, date: {:?}, notes: {:?} }},",
+            "    ListedPrice {{ provider: {:?}, model: {:?}, price: Price {{ input: {}, output: {}, \
+             cached_input: {cached}, cache_write: None }}, source: {:?}, date: {:?}, notes: {:?} }},",
             row.provider.get_ref(),
             row.model.get_ref(),
-            row.input.get_ref(),
-            row.output.get_ref(),
+            money(*row.input.get_ref()),
+            money(*row.output.get_ref()),
             row.source.get_ref(),
             row.date.get_ref(),
             row.notes.as_deref().unwrap_or_default(),

@@ -3,9 +3,9 @@
 //! Invariant: a seed gives the same fleet on every machine. The fleets were fixed before any policy was measured on them.
 
 use super::{FleetLane, FleetScenario, Workload};
-use tokrate_core::{Rng, Span};
+use tokrate_core::{Price, Rng, Span};
 use tokrate_route::{LoserPolicy, RaceConfig, RouterConfig};
-use tokrate_sim::{Background, Change, Curve, Faults, Law, Limits, Persona, Price, Timetable};
+use tokrate_sim::{Background, Change, Curve, Faults, Law, Limits, Persona, Timetable};
 
 /// Share of the peak throughput that defines the knee of a lane.
 const KNEE_SHARE: f64 = 0.8;
@@ -48,6 +48,10 @@ impl FleetScenario {
     }
 }
 
+fn usd_per_million(input: f64, output: f64) -> Price {
+    Price::from_usd_per_million(input, output).expect("prices here are small numbers")
+}
+
 impl FleetLane {
     fn new(name: &str, law: Law, latency: Span) -> FleetLane {
         let law = Law { tokens_per_chunk: 8, ..law };
@@ -61,7 +65,7 @@ impl FleetLane {
         let ms = Span::from_millis;
         let lane = |name, law: Law, price: (f64, f64), latency| {
             let mut lane = FleetLane::new(name, law, latency);
-            lane.persona.price = Price { input: price.0, output: price.1 };
+            lane.persona.price = usd_per_million(price.0, price.1);
             lane
         };
         let law = Law::default;
@@ -147,7 +151,7 @@ impl FleetLane {
         };
         let mut lane = FleetLane::new(&format!("lane-{number}"), law, Span::from_secs_f64(between(rng, 0.002, 0.04)));
         let output = between(rng, 0.1, 4.0);
-        lane.persona.price = Price { input: output / 4.0, output };
+        lane.persona.price = usd_per_million(output / 4.0, output);
         if rng.chance(0.5) {
             let streams = between(rng, 2.0, 12.0);
             lane.persona.background =
@@ -175,7 +179,7 @@ impl FleetLane {
             let latency = Span::from_secs_f64(between(&mut rng, 0.002, 0.04));
             let mut lane = FleetLane::new(&format!("tail-{number}"), law, latency);
             let output = between(&mut rng, 0.5, 2.0);
-            lane.persona.price = Price { input: output / 4.0, output };
+            lane.persona.price = usd_per_million(output / 4.0, output);
             lane
         };
         (0..5).map(lane).collect()

@@ -13,7 +13,7 @@ use attempt::Attempt;
 use lane::{Lane, LaneEvent};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tokrate_core::{FailureKind, Rng, Span, Tick};
+use tokrate_core::{FailureKind, Money, Rng, Span, Tick};
 use tokrate_route::{
     Action, AttemptResult, Budget, CallShape, CancelReason, Candidate, LaneId, OutputLength, Policy, Race, Ranked,
     Role, Router, extra_usd,
@@ -271,7 +271,8 @@ impl<'a> World<'a> {
                     return false;
                 }
                 let (Role::Hedge | Role::Race, Some(budget)) = (role, budget.as_mut()) else { return true };
-                let usd = |lane| router.cost_usd(lane, shape.prompt_tokens, shape.output_tokens as u64);
+                let cost = |lane| router.expected_cost(lane, now, shape.prompt_tokens, shape.output_tokens as u64);
+                let usd = |lane| cost(lane).map(Money::as_usd);
                 let under_way = attempts.iter().filter(|run| !run.is_over()).map(|run| usd(run.lane()));
                 reserved = budget.reserve(now, extra_usd(usd(candidate.lane), under_way));
                 reserved.is_some()

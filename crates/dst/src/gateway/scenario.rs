@@ -6,10 +6,10 @@ use super::disk::{DiskFault, DiskOutage};
 use super::pipe::PipeLaw;
 use super::response::{LaneFaults, MAX_TOKENS};
 use http::HeaderMap;
-use tokrate_core::{ChatRequest, Message, Money, Rng, Role, Span, Tick};
+use tokrate_core::{ChatRequest, Message, Money, Price, Rng, Role, Span, Tick};
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, CurvePoint, EndpointConfig, KeyConfig, KeyLimits, LaneConfig, LimitsConfig,
-    LogSettings, LoserPolicy, Mode, Policy, Price, TokenLimits, key_hash,
+    LogSettings, LoserPolicy, Mode, Policy, TokenLimits, key_hash,
 };
 use tokrate_net::{ClientConfig, Target};
 use tokrate_wire::{Dialect, Shape, encode_request};
@@ -275,7 +275,7 @@ fn lane(rng: &mut Rng, place: usize, loser: LoserPolicy) -> LaneConfig {
         endpoints.extend(Some(second).filter(|second| second.dialect != endpoints[0].dialect));
     }
     let (input, output) = (rng.unit() * 5.0, rng.unit() * 20.0);
-    let price = rng.chance(0.8).then_some(Price { input, output, cached: None, cache_write: None });
+    let price = rng.chance(0.8).then(|| Price::from_usd_per_million(input, output).expect("small numbers"));
     LaneConfig {
         name: format!("lane{place}"),
         provider: "p".to_owned(),

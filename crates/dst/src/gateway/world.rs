@@ -13,7 +13,6 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 use tokrate_core::{Rng, Span, Tick};
@@ -21,7 +20,7 @@ use tokrate_gateway::Spending;
 use tokrate_gateway::simulation::{HeldResources, SimulatedGateway, Totals};
 use tokrate_net::server::{Accept, Incoming};
 use tokrate_net::{Clock, Dial, Target, WallClockControl};
-use tokrate_store::{Log, LogConfig, LogCounts, LogDriver};
+use tokrate_store::{Log, LogClock, LogConfig, LogCounts, LogDriver};
 
 /// Interval of the log writer, as in its thread when rows wait.
 const LOG_INTERVAL: Span = Span::from_millis(200);
@@ -202,14 +201,14 @@ type Driver = Rc<RefCell<LogDriver<Disk>>>;
 
 fn open_log(scenario: &GatewayScenario, clock: Clock, kept: &Rc<RefCell<StoredRows>>) -> (Log, Driver) {
     let disk = Disk { clock, outages: scenario.disk.clone(), kept: Rc::clone(kept) };
+    let log_clock = LogClock::new(move || clock.now(), move || clock.wall_nanos() / 1_000_000);
     let config = LogConfig {
         queue_rows: scenario.queue_rows,
         max_held_rows: scenario.queue_rows,
         batch_rows: 4,
-        wall_clock: Arc::new(move || clock.wall_nanos() / 1_000_000),
-        ..LogConfig::new("/simulated/log.db")
+        ..LogConfig::new("/simulated/log.db", log_clock)
     };
-    let (log, driver) = Log::driven(config, disk, move || clock.now());
+    let (log, driver) = Log::driven(config, disk);
     (log, Rc::new(RefCell::new(driver)))
 }
 

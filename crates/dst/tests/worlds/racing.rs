@@ -1,10 +1,10 @@
 //! Every fault of the engine at every place, in every mode of a race: the client sees one lane's answer, whole, or one clear
 //! failure; and tokens, dollars and attempts are the engines' own.
 
-use tokrate_core::{FailureKind, Span};
+use tokrate_core::{FailureKind, Price, Span};
 use tokrate_dst::fleet::{CallEnd, FleetHistory, FleetLane, FleetScenario, LaneSelector, Workload, run_fleet};
 use tokrate_route::{LoserPolicy, Mode, Policy, RaceConfig, RouterConfig};
-use tokrate_sim::{Faults, Law, Persona, Price};
+use tokrate_sim::{Faults, Law, Persona};
 
 const MODES: [Mode; 3] = [Mode::Off, Mode::Hedge, Mode::Race { lanes: 2 }];
 const LOSERS: [LoserPolicy; 2] =
@@ -27,7 +27,7 @@ fn scenario(fault: &str, others: f64, mode: Mode, loser: LoserPolicy) -> FleetSc
         let probability = if number == 0 { 1.0 } else { others };
         faults.set(&format!("{fault}={probability}")).expect("a fault");
         let law = Law { tokens_per_chunk: 4, ttft_jitter: 1.0, ..Law::default() };
-        let price = Price { input: 1.0, output: 4.0 };
+        let price = Price::from_usd_per_million(1.0, 4.0).expect("a price");
         let persona = Persona { name: format!("lane-{number}"), law, faults, price, ..Persona::default() };
         FleetLane { persona, latency: Span::from_millis(5), loser }
     };

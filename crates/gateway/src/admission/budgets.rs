@@ -61,5 +61,5 @@ fn may_reach(config: &Config, key: &KeyConfig, index: usize) -> bool {
 
 /// Highest cost of an answer without a limit on a lane, prompt excluded; `None` without a price.
 fn longest_answer_usd(lane: &LaneConfig) -> Option<Money> {
-    Some(lane.token_price()?.cost_at_most(0, lane.token_limits.output.unwrap_or(MAX_OUTPUT_TOKENS)))
+    Some(lane.full_price()?.cost_at_most(0, lane.token_limits.output.unwrap_or(MAX_OUTPUT_TOKENS)))
 }

@@ -86,7 +86,7 @@ impl Account {
         let expected_output = self.expected_output_tokens().round() as u64;
         let output = limit.map_or(expected_output, |limit| limit.saturating_mul(answers));
         let tokens = self.prompt_tokens.saturating_add(output);
-        let price = lane.config.token_price().filter(|_| self.needs_prices());
+        let price = lane.config.full_price().filter(|_| self.needs_prices());
         let Some(price) = price else { return ReservationRequest { tokens, ..ReservationRequest::default() } };
         let external = self.external_input();
         let token_limits = lane.config.token_limits;

@@ -10,9 +10,10 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use tokrate_core::{Span, TokenPrice};
-use tokrate_net::{ClientConfig, Target};
+use tokrate_core::{Money, Price, Span};
+use tokrate_net::{ClientConfig, Clock, Target};
 use tokrate_route::{BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy};
+use tokrate_store::{LogClock, LogConfig};
 use tokrate_wire::Dialect;
 
 /// Most lanes in one race.
@@ -64,7 +65,8 @@ pub struct LaneConfig {
     pub model: String,
     /// Its endpoints, one for each dialect. A call in any other dialect is translated to that of the first.
     pub endpoints: Vec<EndpointConfig>,
-    /// What it charges.
+    /// What it charges. Writes to a cache default to 1.25 times the price of input for lanes in Anthropic's dialect, which is
+    /// what Anthropic charges for its five-minute cache, and to that price elsewhere.
     pub price: Option<Price>,
     /// Longest prompts and answers.
     pub token_limits: TokenLimits,
@@ -93,20 +95,6 @@ pub struct EndpointConfig {
     pub no_stream_options: bool,
     /// Whether the endpoint expects the output limit as `max_tokens`.
     pub max_tokens_field: bool,
-}
-
-/// US dollars per million tokens.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Price {
-    /// Prompt tokens.
-    pub input: f64,
-    /// Output tokens.
-    pub output: f64,
-    /// Input tokens read from a cache, if priced differently.
-    pub cached: Option<f64>,
-    /// Input tokens written to a cache, if priced differently. Defaults to 1.25 times `input` for lanes in Anthropic's
-    /// dialect, which is what Anthropic charges for its five-minute cache, and to `input` elsewhere.
-    pub cache_write: Option<f64>,
 }
 
 /// Token limits of one call on a lane, as far as they are configured.
@@ -209,8 +197,9 @@ impl OtelConfig {
 }
 
 impl LogSettings {
-    pub(crate) fn store_config(&self) -> tokrate_store::LogConfig {
-        let mut config = tokrate_store::LogConfig::new(&self.path);
+    pub(crate) fn store_config(&self, clock: Clock) -> LogConfig {
+        let mut config =
+            LogConfig::new(&self.path, LogClock::new(move || clock.now(), move || clock.wall_nanos() / 1_000_000));
         config.retention = self.retention;
         config
     }
@@ -265,35 +254,20 @@ impl Default for LimitsConfig {
 /// Anthropic's price of a token written to its five-minute cache, relative to a plain input token (2026 price list).
 const ANTHROPIC_CACHE_WRITE: f64 = 1.25;
 
-impl Price {
-    /// Whether all prices are representable.
-    pub fn is_valid(&self) -> bool {
-        let numbers = [Some(self.input), Some(self.output), self.cached, self.cache_write];
-        numbers.into_iter().flatten().all(|usd| TokenPrice::per_token(usd).is_some())
-    }
-}
-
 impl LaneConfig {
-    /// Prices per token; `None` without a price.
-    pub fn token_price(&self) -> Option<TokenPrice> {
+    /// What the lane charges, writes to a cache included: where their price is not configured, Anthropic's is taken for its
+    /// dialect and that of other input elsewhere. `None` without a price.
+    pub fn full_price(&self) -> Option<Price> {
         let price = self.price?;
         let is_anthropic = self.endpoints.iter().any(|endpoint| endpoint.dialect == Dialect::Anthropic);
-        let write = price.input * if is_anthropic { ANTHROPIC_CACHE_WRITE } else { 1.0 };
-        Some(TokenPrice {
-            input: TokenPrice::per_token(price.input)?,
-            output: TokenPrice::per_token(price.output)?,
-            cached_input: TokenPrice::per_token(price.cached.unwrap_or(price.input))?,
-            cache_write: TokenPrice::per_token(price.cache_write.unwrap_or(write))?,
-        })
+        let of_anthropic = || Money::from_usd(price.input.as_usd() * ANTHROPIC_CACHE_WRITE);
+        let cache_write = price.cache_write.or_else(|| is_anthropic.then(of_anthropic).flatten());
+        Some(Price { cache_write, ..price })
     }
 
     /// The part of the settings that the router needs.
     pub(crate) fn for_router(&self) -> tokrate_route::LaneConfig {
-        tokrate_route::LaneConfig {
-            price_input_usd_per_million: self.price.map(|price| price.input),
-            price_output_usd_per_million: self.price.map(|price| price.output),
-            max_in_flight: self.max_in_flight,
-        }
+        tokrate_route::LaneConfig { price: self.full_price(), max_in_flight: self.max_in_flight }
     }
 }
 

@@ -173,7 +173,7 @@ impl RunningLane {
         let numbers = body.measure(&timing, ending);
         drop(body);
         let usage = numbers.usage;
-        let cost = lane.config.token_price().zip(usage.billed()).map(|(price, tokens)| price.cost(tokens));
+        let cost = lane.config.full_price().zip(usage.billed()).map(|(price, tokens)| price.cost(tokens));
         let cost_usd = cost.map(Money::as_usd);
         LaneResult { total: ended_at - started, cost_usd, numbers }
     }

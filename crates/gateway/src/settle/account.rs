@@ -131,7 +131,8 @@ impl Account {
     /// Expected cost of this call on a lane (USD).
     pub fn expected_usd(&self, lane: LaneId) -> Option<f64> {
         let output = self.expected_output_tokens().round() as u64;
-        locked(&self.plan.router).cost_usd(lane, self.prompt_tokens, output)
+        let now = self.shared.clock.now();
+        locked(&self.plan.router).expected_cost(lane, now, self.prompt_tokens, output).map(Money::as_usd)
     }
 
     /// The client's key.
@@ -187,6 +188,7 @@ impl Account {
             failure: cancelled.or(outcome.failure.filter(|_| outcome.end != AttemptEnd::Answered)),
             retry_after: outcome.retry_after,
             prompt_tokens: self.prompt_tokens,
+            billed: numbers.usage.billed(),
             output_tokens: output,
             output_speed: numbers.output_speed,
             delivery: match self.request.is_stream() {

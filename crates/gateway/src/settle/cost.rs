@@ -22,7 +22,7 @@ impl Account {
         if let Some(input) = numbers.usage.input {
             self.reported_input.set(Some(input));
         }
-        let Some(price) = attempt.lane.config.token_price() else {
+        let Some(price) = attempt.lane.config.full_price() else {
             return AttemptCost { amount: None, basis: CostBasis::Unknown };
         };
         if let Some(tokens) = numbers.usage.billed() {

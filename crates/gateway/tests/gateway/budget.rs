@@ -11,10 +11,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokrate_admin::Admin;
-use tokrate_core::{Money, Span};
+use tokrate_core::{Money, Price, Span};
 use tokrate_gateway::{
     BudgetConfig, Config, CurvePoint, Gateway, GatewayError, KeyConfig, KeyLimits, LogSettings, LoserPolicy, Mode,
-    Price, TokenLimits, check_budgets, key_hash,
+    TokenLimits, check_budgets, key_hash,
 };
 use tokrate_record::{Attempt, CostBasis};
 use tokrate_wire::Dialect;
@@ -143,7 +143,7 @@ fn the_reservation_covers_the_most_expensive_lane() {
         let lanes = [answering(), answering()];
         let mut of_lanes: Vec<_> =
             ["one", "two"].into_iter().zip(&lanes).map(|(name, lane_of)| lane(name, lane_of.address, CHAT)).collect();
-        of_lanes[usize::from(!dear_first)].price = Some(Price { input: 1.0, output: 2_000.0, ..Price::default() });
+        of_lanes[usize::from(!dear_first)].price = Price::from_usd_per_million(1.0, 2_000.0);
         let gateway = TestGateway::start(with_key(0.1, configured(of_lanes, Mode::Off)));
         let refused = chat(gateway.address, r#","max_tokens":100"#);
         assert_eq!(refused.status, 429, "100 tokens of the dear lane cost 0.2 USD, of which 0.1 are there");
@@ -157,7 +157,7 @@ fn the_reservation_lasts_while_a_call_is_open() {
     let held = Script::SendHoldSend(Vec::new(), whole("200 OK", &chat_whole("yes")));
     let (expensive, cheap) = (Scripted::start(vec![held]), answering());
     let mut of_lanes = vec![lane("dear", expensive.address, CHAT), lane("cheap", cheap.address, CHAT)];
-    of_lanes[0].price = Some(Price { input: 1.0, output: 2_000.0, ..Price::default() });
+    of_lanes[0].price = Price::from_usd_per_million(1.0, 2_000.0);
     let gateway = TestGateway::start(with_key(0.3, configured(of_lanes, Mode::Off)));
     let limit = r#","max_tokens":100"#;
     std::thread::scope(|scope| {
@@ -328,7 +328,7 @@ fn never_more_than_one_answer(dialect: Dialect, case: &Case) -> Result<(), TestC
     let lanes = (0..2).map(|index| {
         let (input, output) = prices[index];
         let mut lane = lane(["one", "two"][index], start(index, &gate), &[spoken[index]]);
-        lane.price = Some(Price { input, output, ..Price::default() });
+        lane.price = Price::from_usd_per_million(input, output);
         lane.token_limits = TokenLimits { output: Some(LONGEST), input: None };
         if *is_drained {
             lane.loser = LoserPolicy::DrainExact { max_time: Span::from_secs(20), max_bytes: 1 << 20 };
@@ -457,7 +457,7 @@ fn further_attempts_start_only_if_the_budget_covers_the_most_they_can_cost() {
 fn a_call_reserves_for_the_most_expensive_lane_it_may_go_to() {
     let (cheap, expensive) = (answering(), answering());
     let mut lanes = vec![lane("cheap", cheap.address, CHAT), lane("dear", expensive.address, CHAT)];
-    lanes[1].price = Some(Price { input: 100.0, output: 200.0, ..Price::default() });
+    lanes[1].price = Price::from_usd_per_million(100.0, 200.0);
     let gateway = TestGateway::start(with_key(0.01, configured(lanes, Mode::Off)));
     assert_eq!(
         chat(gateway.address, r#","max_tokens":1000"#).status,
@@ -477,7 +477,7 @@ fn the_reservation_is_lowered_once_a_cheaper_lane_is_chosen() {
     let cheap = Scripted::start(vec![Script::SendAndStall(stream_start), Script::Send(vec![stream(&events)])]);
     let expensive = answering();
     let mut lanes = vec![lane("cheap", cheap.address, CHAT), lane("dear", expensive.address, CHAT)];
-    lanes[1].price = Some(Price { input: 100.0, output: 200.0, ..Price::default() });
+    lanes[1].price = Price::from_usd_per_million(100.0, 200.0);
     // The expensive lane may bill 0.2 USD and some for the prompt.
     let gateway = TestGateway::start(with_key(0.3, configured(lanes, Mode::Off)));
     let body = chat_body(r#","stream":true,"max_tokens":1000"#);
@@ -704,10 +704,11 @@ fn tokens_read_from_and_written_to_a_cache_have_their_own_prices() {
         assert_eq!(rows[0].cost_basis, CostBasis::Reported);
         rows[0].cost_usd.expect("a price") * 1e6
     };
-    let price = Price { input: 3.0, output: 15.0, cached: Some(0.3), cache_write: Some(6.0) };
+    let [cached_input, cache_write] = [0.3, 6.0].map(Money::from_usd);
+    let price = Price { cached_input, cache_write, ..Price::from_usd_per_million(3.0, 15.0).expect("a price") };
     let close = |cost: f64, wanted: f64| assert!((cost - wanted).abs() < 1e-6, "{cost} against {wanted}");
     close(cost(price), 100.0 * 3.0 + 600.0 * 0.3 + 300.0 * 6.0 + 10.0 * 15.0);
-    let unsaid = Price { cached: None, cache_write: None, ..price };
+    let unsaid = Price { cached_input: None, cache_write: None, ..price };
     close(cost(unsaid), 700.0 * 3.0 + 300.0 * 3.75 + 10.0 * 15.0);
 }
 
@@ -773,7 +774,7 @@ fn raced(calls: usize, prices: [f64; 2], usd_per_hour: f64) -> usize {
         (Scripted::start(silent), Scripted::start(vec![Script::SendHoldSend(Vec::new(), uncounted())]));
     let mut lanes = vec![lane("one", first.address, CHAT), lane("two", second.address, CHAT)];
     for (lane, input) in lanes.iter_mut().zip(prices) {
-        lane.price = Some(Price { input, output: 2.0, ..Price::default() });
+        lane.price = Price::from_usd_per_million(input, 2.0);
     }
     let mut config = configured(lanes, Mode::Race { lanes: 2 });
     let budget = BudgetConfig { extra_share: 1.0, burst: 10.0, ..BudgetConfig::default() };

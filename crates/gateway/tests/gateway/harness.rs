@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokrate_admin::Admin;
-use tokrate_core::Span;
+use tokrate_core::{Price, Span};
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, EndpointConfig, Gateway, LaneConfig, LogSettings, LoserPolicy, Mode, Policy,
-    Price, RunningGateway, TokenLimits,
+    RunningGateway, TokenLimits,
 };
 use tokrate_net::Target;
 use tokrate_record::Attempt;
@@ -35,7 +35,7 @@ pub fn lane(name: &str, address: SocketAddr, dialects: &[Dialect]) -> LaneConfig
         provider: format!("provider-{name}"),
         model: format!("model-{name}"),
         endpoints: dialects.iter().map(endpoint).collect(),
-        price: Some(Price { input: 1.0, output: 2.0, ..Price::default() }),
+        price: Price::from_usd_per_million(1.0, 2.0),
         token_limits: TokenLimits::default(),
         max_in_flight: None,
         loser: LoserPolicy::CancelEstimate,

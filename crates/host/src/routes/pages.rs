@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
+use tokrate_core::Money;
 
 /// Version reported in place of that of the emulated engine.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -67,9 +68,9 @@ impl Routes {
                 "created": 0,
                 "owned_by": served.provider.emulated_engine.owner(),
             });
-            if price.input > 0.0 || price.output > 0.0 {
+            if price.input > Money::ZERO || price.output > Money::ZERO {
                 // US dollars per token as text, the way OpenRouter lists them.
-                let per_token = |million: f64| (million / 1e6).to_string();
+                let per_token = |million: Money| (million.as_usd() / 1e6).to_string();
                 model["pricing"] = json!({"prompt": per_token(price.input), "completion": per_token(price.output)});
             }
             model

@@ -4,9 +4,9 @@ use crate::client::{Answer, ask, request_text};
 use crate::loopback::law;
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr};
-use tokrate_core::{FailureKind, Span, What};
+use tokrate_core::{FailureKind, Price, Span, What};
 use tokrate_host::{ApiKey, EmulatedEngine, FleetConfig, Host, MetricNames, Provider, RunningHost, TruthLog};
-use tokrate_sim::{Law, Limits, Persona, Price};
+use tokrate_sim::{Law, Limits, Persona};
 use tokrate_wire::refusal;
 
 fn anywhere() -> SocketAddr {
@@ -94,7 +94,7 @@ fn a_model_name_begins_with_its_provider_on_the_main_port_and_not_on_its_own() {
 #[test]
 fn every_list_of_models_has_all_of_them() {
     let mut dear = provider("dear");
-    dear.persona.price = Price { input: 0.5, output: 15.0 };
+    dear.persona.price = Price::from_usd_per_million(0.5, 15.0).expect("a price");
     dear.emulated_engine = EmulatedEngine::Vllm;
     dear.address = Some(anywhere());
     let host = fleet(vec![provider("free"), dear]);

@@ -1,34 +1,64 @@
-//! Token prices of a target.
+//! What a target charges, as a record states it.
 //!
-//! Invariant: prices are US dollars per million tokens; a missing price is unknown, never 0.
+//! Invariant: in JSON prices are US dollars per million tokens; a missing price is unknown, never 0.
 
 use serde::{Deserialize, Serialize};
+use tokrate_core::{Money, Price};
 
 /// Prices of a model at a provider.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Price {
-    /// Of a million input tokens (USD).
-    pub input_usd_per_million: f64,
-    /// Of a million output tokens, reasoning included (USD).
-    pub output_usd_per_million: f64,
-    /// Of a million input tokens that were in the provider's cache, if they cost less (USD).
-    pub cached_input_usd_per_million: Option<f64>,
+#[serde(try_from = "Written", into = "Written")]
+#[cfg_attr(feature = "schema", schemars(with = "Written", rename = "Price"))]
+pub struct TargetPrice {
+    /// The price.
+    pub price: Price,
     /// Where the figures come from.
     pub source: String,
     /// When they were true (YYYY-MM-DD).
     pub date: String,
 }
 
-impl Price {
-    /// The cost of these tokens (USD). `cached` of the `input` tokens were in the provider's cache.
-    pub fn cost_usd(&self, input: u64, cached: u64, output: u64) -> f64 {
-        let cached = cached.min(input);
-        let cached_price = self.cached_input_usd_per_million.unwrap_or(self.input_usd_per_million);
-        ((input - cached) as f64 * self.input_usd_per_million
-            + cached as f64 * cached_price
-            + output as f64 * self.output_usd_per_million)
-            / 1e6
+/// The fields in JSON.
+#[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Written {
+    /// Of a million input tokens (USD).
+    input_usd_per_million: f64,
+    /// Of a million output tokens, reasoning included (USD).
+    output_usd_per_million: f64,
+    /// Of a million input tokens that were in the provider's cache, if they cost less (USD).
+    cached_input_usd_per_million: Option<f64>,
+    /// Where the figures come from.
+    source: String,
+    /// When they were true (YYYY-MM-DD).
+    date: String,
+}
+
+impl From<TargetPrice> for Written {
+    fn from(TargetPrice { price, source, date }: TargetPrice) -> Written {
+        Written {
+            input_usd_per_million: price.input.as_usd(),
+            output_usd_per_million: price.output.as_usd(),
+            cached_input_usd_per_million: price.cached_input.map(Money::as_usd),
+            source,
+            date,
+        }
+    }
+}
+
+impl TryFrom<Written> for TargetPrice {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<TargetPrice, &'static str> {
+        let refused = "a price is a number from 0 to 10^15, in US dollars per million tokens";
+        let price = Price::from_usd_per_million(written.input_usd_per_million, written.output_usd_per_million);
+        let cached_input = match written.cached_input_usd_per_million {
+            Some(usd) => Some(Money::from_usd(usd).ok_or(refused)?),
+            None => None,
+        };
+        let price = Price { cached_input, ..price.ok_or(refused)? };
+        Ok(TargetPrice { price, source: written.source, date: written.date })
     }
 }
 
@@ -37,18 +67,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cached_tokens_cost_their_own_price_and_never_more_than_were_sent() {
-        let mut price = Price {
-            input_usd_per_million: 2.0,
-            output_usd_per_million: 10.0,
-            cached_input_usd_per_million: Some(0.5),
-            source: String::new(),
-            date: String::new(),
-        };
-        assert_eq!(price.cost_usd(1_000_000, 0, 500_000), 7.0);
-        assert_eq!(price.cost_usd(1_000_000, 400_000, 0), 1.4);
-        assert_eq!(price.cost_usd(1_000_000, 9_000_000, 0), 0.5);
-        price.cached_input_usd_per_million = None;
-        assert_eq!(price.cost_usd(1_000_000, 400_000, 0), 2.0);
+    fn a_price_reads_back_equal_and_one_below_zero_is_refused() {
+        let price = Price::from_usd_per_million(0.59, 0.79).expect("a price");
+        let price = Price { cached_input: Money::from_usd(0.295), ..price };
+        let price = TargetPrice { price, source: "list".to_owned(), date: "2026-11-20".to_owned() };
+        let text = serde_json::to_string(&price).expect("plain data");
+        let expected =
+            r#"{"input_usd_per_million":0.59,"output_usd_per_million":0.79,"cached_input_usd_per_million":0.295,"#;
+        assert!(text.starts_with(expected), "{text}");
+        assert_eq!(serde_json::from_str::<TargetPrice>(&text).expect("what was written"), price);
+        let error = serde_json::from_str::<TargetPrice>(&text.replace("0.295", "-1")).expect_err("below zero");
+        assert!(error.to_string().starts_with("a price is a number from 0"), "{error}");
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! Invariant: a rejected request costs nothing; an accepted one costs at least its input, however the answer ended.
 
-use super::Price;
 use serde::{Deserialize, Serialize};
-use tokrate_core::FailureKind;
+use tokrate_core::{BilledTokens, FailureKind, Price};
 use tokrate_meter::request::{RequestNumbers, RequestTrace};
 
 /// What a run has cost.
@@ -54,6 +53,11 @@ impl Billed {
         Billed::of(row.failure_kind(), reported, row.input_asked.unwrap_or(0), row.tokens_std)
     }
 
+    /// As they are priced. Writes to a cache are not told apart.
+    pub fn tokens(&self) -> BilledTokens {
+        BilledTokens { input: self.input, cached_input: self.cached, cache_write: 0, output: self.output }
+    }
+
     fn of(
         failure: Option<FailureKind>,
         (input, cached, output): (Option<u64>, Option<u64>, Option<u64>),
@@ -75,7 +79,7 @@ impl Billed {
 impl Spending {
     /// Adds what one request cost.
     pub fn add(&mut self, price: &Price, billed: &Billed) {
-        self.usd += price.cost_usd(billed.input, billed.cached, billed.output);
+        self.usd += price.cost(billed.tokens()).as_usd();
         self.input_tokens += billed.input;
         self.cached_input_tokens += billed.cached;
         self.output_tokens += billed.output;
@@ -110,18 +114,13 @@ fn is_refusal(kind: FailureKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokrate_core::{Usage, What};
+    use tokrate_core::{Money, Usage, What};
     use tokrate_meter::fixtures::{RequestBuilder, numbers};
 
     #[test]
     fn reported_tokens_are_billed_else_counted_ones_and_rejections_cost_nothing() {
-        let price = Price {
-            input_usd_per_million: 1.0,
-            output_usd_per_million: 10.0,
-            cached_input_usd_per_million: Some(0.5),
-            source: String::new(),
-            date: String::new(),
-        };
+        let price = Price::from_usd_per_million(1.0, 10.0).expect("a price");
+        let price = Price { cached_input: Money::from_usd(0.5), ..price };
         let mut spending = Spending::default();
         spending.add(&price, &Billed::of(None, (Some(1000), Some(400), Some(50)), 990, 48));
         assert!((spending.usd - (600.0 + 200.0 + 500.0) / 1e6).abs() < 1e-12, "{spending:?}");
@@ -169,13 +168,7 @@ mod tests {
 
     #[test]
     fn requests_are_counted_by_provenance_and_refusals_are_neither() {
-        let price = Price {
-            input_usd_per_million: 1.0,
-            output_usd_per_million: 10.0,
-            cached_input_usd_per_million: None,
-            source: String::new(),
-            date: String::new(),
-        };
+        let price = Price::from_usd_per_million(1.0, 10.0).expect("a price");
         let mut spending = Spending::default();
         let counted = Billed { input: 5, cached: 0, output: 7, reported: false };
         let reported = Billed { reported: true, ..counted };

@@ -4,7 +4,7 @@ use super::*;
 use crate::fixtures::{closed, phase};
 use crate::run::{PhaseInput, Warmup};
 use proptest::prelude::*;
-use tokrate_core::{Conditions, FailureKind, Rng, Sketch, Span};
+use tokrate_core::{Conditions, FailureKind, Price, Rng, Sketch, Span};
 use tokrate_meter::fixtures::{failed_request, rate_limited_request, steady_request};
 use tokrate_meter::request::RequestNumbers;
 
@@ -29,10 +29,8 @@ fn small() -> Record {
         status: Status::Partial,
         reason: Some("interrupted by the user".to_owned()),
         conditions: ConditionsRow::from(input.conditions),
-        price: Some(Price {
-            input_usd_per_million: 0.59,
-            output_usd_per_million: 0.79,
-            cached_input_usd_per_million: None,
+        price: Some(TargetPrice {
+            price: Price::from_usd_per_million(0.59, 0.79).expect("a price"),
             source: "https://example.com/pricing".to_owned(),
             date: "2026-11-01".to_owned(),
         }),

@@ -5,7 +5,7 @@
 use super::{LoggedAttempt, ReplayConfig};
 use crate::lane::{LaneConfig, LaneId};
 use crate::pick::CallShape;
-use tokrate_core::{FailureKind, Tick};
+use tokrate_core::{BilledTokens, FailureKind, Tick};
 
 /// The attempts of each lane, by time.
 pub(super) struct LaneHistories<'a> {
@@ -122,7 +122,7 @@ impl Neighbours<'_> {
     }
 
     fn outcome(&self, neighbour: &Neighbour, ttft: f64, shape: &CallShape, losers: Option<f64>) -> PossibleOutcome {
-        let own = self.price.cost_usd(shape.prompt_tokens, shape.output_tokens as u64);
+        let own = cost_usd(self.price, shape.prompt_tokens, shape.output_tokens as u64);
         let usd = own.zip(losers).map(|(own, losers)| own + losers);
         PossibleOutcome {
             ttft,
@@ -296,7 +296,12 @@ impl<'a> Hedge<'a> {
 /// Cost of the lanes that lose: their prompts.
 fn losers_cost(lanes: &[Neighbours<'_>], winner: usize, shape: &CallShape) -> Option<f64> {
     let others = lanes.iter().enumerate().filter(|(place, _)| *place != winner);
-    others.map(|(_, lane)| lane.price.cost_usd(shape.prompt_tokens, 0)).sum()
+    others.map(|(_, lane)| cost_usd(lane.price, shape.prompt_tokens, 0)).sum()
+}
+
+/// What these tokens cost, none of them from a cache: the prices of a replay are those of calls that used none.
+fn cost_usd(lane: &LaneConfig, input: u64, output: u64) -> Option<f64> {
+    Some(lane.price?.cost(BilledTokens { input, output, ..BilledTokens::default() }).as_usd())
 }
 
 /// Probability that this time to first token beats all lanes except the listed ones.

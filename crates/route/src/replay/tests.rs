@@ -2,7 +2,7 @@
 
 use super::percentile::quantile_of_sorted;
 use super::*;
-use tokrate_core::Rng;
+use tokrate_core::{Price, Rng};
 
 mod exact;
 
@@ -12,8 +12,7 @@ fn at(seconds: f64) -> Tick {
 
 fn lanes(count: usize) -> Vec<LaneConfig> {
     let lane = |number: usize| LaneConfig {
-        price_input_usd_per_million: Some(1.0 + number as f64),
-        price_output_usd_per_million: Some(10.0),
+        price: Price::from_usd_per_million(1.0 + number as f64, 10.0),
         max_in_flight: None,
     };
     (0..count).map(lane).collect()

@@ -10,12 +10,16 @@ use crate::lane::{InFlightAttempt, LaneConfig, LaneId};
 use crate::lane_model::{LaneModel, WholeAnswer};
 use crate::peak_ewma::PeakEwma;
 use crate::pick::{CallShape, LaneView, Ranked};
-use tokrate_core::{FailureKind, Span, Tick};
+use tokrate_core::{BilledTokens, FailureKind, Money, Span, Tick};
 
 /// Half-life of failures in the failure rate: a lane that had a bad minute is used again soon after.
 const FAILURE_RATE_HALF_LIFE: Span = Span::from_secs(60);
 /// Successes assumed of every lane beforehand, so that the first failure does not make the rate 100 %.
 const FAILURE_RATE_PRIOR: f64 = 4.0;
+/// Half-life of what share of prompts came from a provider's cache: caches keep a prompt for five minutes and more.
+const CACHE_SHARE_HALF_LIFE: Span = Span::from_secs(300);
+/// Uncached prompt tokens assumed of every lane beforehand, so that one call that was found in a cache does not make a lane look cheap.
+const CACHE_SHARE_PRIOR_TOKENS: f64 = 1_000.0;
 /// Factor by which a rate limit or overload error lowers the cap (multiplicative decrease).
 const CAP_DECREASE_FACTOR: f64 = 0.75;
 /// Fewer tokens after the first one say nothing about the speed of a stream.
@@ -46,6 +50,10 @@ pub(super) struct LaneState {
     load: f64,
     load_at: Tick,
     failure_rate: DecayingMean,
+    /// Share of the prompt tokens that were read from the provider's cache.
+    cached_share: DecayingMean,
+    /// Share of those that were written to it.
+    cache_write_share: DecayingMean,
 }
 
 /// Attempts of a lane, in total.
@@ -66,6 +74,8 @@ impl LaneState {
         self.peak = known.peak;
         self.latency = known.latency;
         self.failure_rate = known.failure_rate;
+        self.cached_share = known.cached_share;
+        self.cache_write_share = known.cache_write_share;
     }
 
     pub fn new(settings: &RouterConfig, config: LaneConfig) -> LaneState {
@@ -81,6 +91,8 @@ impl LaneState {
             load: 0.0,
             load_at: Tick::ZERO,
             failure_rate: DecayingMean::default(),
+            cached_share: DecayingMean::default(),
+            cache_write_share: DecayingMean::default(),
         }
     }
 
@@ -103,12 +115,38 @@ impl LaneState {
         LaneView {
             ranked: Ranked { lane, usable: self.is_usable(now), expectation },
             in_flight: self.in_flight,
-            usd: self.config.cost_usd(shape.prompt_tokens, shape.output_tokens.max(0.0) as u64),
+            usd: self.expected_cost(now, shape.prompt_tokens, shape.output_tokens.max(0.0) as u64).map(Money::as_usd),
             marginal_seconds,
             failure_rate: self.failure_rate(now),
             peak: self.peak.load(now, self.in_flight),
             latency: self.latency,
             turn: 0,
+        }
+    }
+
+    /// What a call is expected to cost, if as much of its prompt is read from and written to the provider's cache as of late.
+    pub fn expected_cost(&self, now: Tick, prompt_tokens: u64, output_tokens: u64) -> Option<Money> {
+        let of_prompt = |share: &DecayingMean| {
+            let share = share.shrunk_towards(0.0, now, CACHE_SHARE_HALF_LIFE, CACHE_SHARE_PRIOR_TOKENS);
+            (share * prompt_tokens as f64) as u64
+        };
+        let price = self.config.price?;
+        Some(price.cost(BilledTokens {
+            input: prompt_tokens,
+            cached_input: of_prompt(&self.cached_share),
+            cache_write: of_prompt(&self.cache_write_share),
+            output: output_tokens,
+        }))
+    }
+
+    fn observe_cache(&mut self, now: Tick, billed: &BilledTokens) {
+        let weight = billed.input as f64;
+        for (share, tokens) in
+            [(&mut self.cached_share, billed.cached_input), (&mut self.cache_write_share, billed.cache_write)]
+        {
+            if billed.input > 0 {
+                share.add(now, tokens.min(billed.input) as f64 / weight, weight, CACHE_SHARE_HALF_LIFE);
+            }
         }
     }
 
@@ -133,6 +171,9 @@ impl LaneState {
 
     pub fn finish(&mut self, started: &InFlightAttempt, now: Tick, outcome: &Outcome) {
         self.integrate_load(now);
+        if let Some(billed) = &outcome.billed {
+            self.observe_cache(now, billed);
+        }
         let life = now.since(started.at);
         let load = match life.as_nanos() {
             0 => f64::from(started.in_flight),

@@ -3,6 +3,7 @@
 use super::*;
 use crate::breaker::{Blame, BreakerState};
 use proptest::prelude::*;
+use tokrate_core::Price;
 
 mod lanes;
 
@@ -14,11 +15,7 @@ const SHAPE: CallShape = CallShape { prompt_tokens: 1_000, output_tokens: 200.0 
 
 fn router(lanes: usize) -> Router {
     let config = RouterConfig { exploration: 0.0, ..RouterConfig::default() };
-    let lane = |price| LaneConfig {
-        price_input_usd_per_million: Some(price),
-        price_output_usd_per_million: Some(price * 4.0),
-        max_in_flight: None,
-    };
+    let lane = |price| LaneConfig { price: Price::from_usd_per_million(price, price * 4.0), max_in_flight: None };
     Router::with_config(config, (0..lanes).map(|number| lane(1.0 + number as f64)).collect(), 7)
 }
 
@@ -125,16 +122,54 @@ fn with_only_latencies_known_the_faster_lane_comes_first() {
 
 #[test]
 fn of_two_lanes_at_one_price_the_faster_comes_first() {
-    let lane = LaneConfig {
-        price_input_usd_per_million: Some(1.0),
-        price_output_usd_per_million: Some(4.0),
-        max_in_flight: None,
-    };
+    let lane = LaneConfig { price: Price::from_usd_per_million(1.0, 4.0), max_in_flight: None };
     let mut router = Router::new(vec![lane; 2], 1);
     router.learn(LaneId(0), at(0), &curve(20.0, 0.0));
     router.learn(LaneId(1), at(0), &curve(60.0, 0.0));
     let cheapest = Policy::Cheapest { max_ttft: None, min_speed: None };
     assert_eq!(order(&mut router, 0, cheapest)[0], 1);
+}
+
+#[test]
+fn the_cheapest_lane_is_the_one_whose_cache_makes_prompts_cheap() {
+    // The first lists the lower prices; the second has read nine tenths of late prompts from its cache.
+    let [plain, cached] = [(1.0, 4.0), (1.5, 4.0)].map(|(input, output)| {
+        let price = Price::from_usd_per_million(input, output).expect("a price");
+        LaneConfig { price: Some(price), max_in_flight: None }
+    });
+    let cheap_cache = cached.price.map(|price| Price { cached_input: Money::from_usd(0.1), ..price });
+    let mut router = Router::new(vec![plain, LaneConfig { price: cheap_cache, ..cached }], 1);
+    router.learn(LaneId(0), at(0), &curve(60.0, 0.0));
+    router.learn(LaneId(1), at(0), &curve(60.0, 0.0));
+    let cheapest = Policy::Cheapest { max_ttft: None, min_speed: None };
+    assert_eq!(order(&mut router, 0, cheapest), [0, 1], "nothing is known of caches");
+    for lane in [0, 1] {
+        for _ in 0..20 {
+            let started = router.start(LaneId(lane), at(0));
+            let cached_input = if lane == 1 { 900 } else { 0 };
+            let billed = BilledTokens { input: 1_000, cached_input, cache_write: 0, output: 200 };
+            router.finish(started, at(4_000), &Outcome { billed: Some(billed), ..well() });
+        }
+    }
+    assert_eq!(order(&mut router, 4_000, cheapest), [1, 0]);
+    // 20,000 tokens seen and 1,000 assumed: of 1,000 some 857 are expected from the cache.
+    let usd = |lane| router.expected_cost(LaneId(lane), at(4_000), 1_000, 200).map(Money::as_usd);
+    assert_eq!((usd(0), usd(1)), (Some(0.001_8), Some((143.0 * 1.5 + 857.0 * 0.1 + 800.0) / 1e6)));
+    // Caches forget: after hours it is what the lists say.
+    assert_eq!(order(&mut router, 40_000_000, cheapest), [0, 1]);
+}
+
+#[test]
+fn what_is_written_to_a_cache_is_expected_at_its_own_price() {
+    let price =
+        Price::from_usd_per_million(3.0, 15.0).map(|price| Price { cache_write: Money::from_usd(6.0), ..price });
+    let mut router = Router::new(vec![LaneConfig { price, max_in_flight: None }], 1);
+    let started = router.start(LaneId(0), at(0));
+    let billed = BilledTokens { input: 3_000, cached_input: 0, cache_write: 3_000, output: 10 };
+    router.finish(started, at(0), &Outcome { billed: Some(billed), ..well() });
+    // 3,000 of 4,000 tokens.
+    let expected = router.expected_cost(LaneId(0), at(0), 1_000, 0).map(Money::as_usd);
+    assert_eq!(expected, Some((750.0 * 6.0 + 250.0 * 3.0) / 1e6));
 }
 
 #[test]

@@ -1,14 +1,42 @@
-//! Decides whether a wall clock may be used for retention.
+//! The clock of a log, which its caller gives, and whether its wall time may be used for retention.
 //!
-//! Invariant: a clock that jumps ahead is trusted only after it was stable for a while, so that a briefly wrong clock removes nothing; a
+//! Invariant: a wall clock that jumps ahead is trusted only after it was stable for a while, so that a briefly wrong clock removes nothing; a
 //! clock that goes back removes less, and is trusted at once.
 
+use std::sync::Arc;
 use tokrate_core::{Span, Tick};
 
 /// A clock may be ahead by 1/10 of the retention: the most that is removed too early.
 const MAX_AHEAD_SHARE: u64 = 10;
 /// And by at most a day: enough for a laptop that was suspended over night, while its monotonic clock stood still.
 const MAX_AHEAD_MS: u64 = 24 * 3_600 * 1_000;
+
+/// The time of a log: a monotonic clock for timeouts, and the wall clock for retention.
+#[derive(Clone)]
+pub struct LogClock {
+    monotonic: Arc<dyn Fn() -> Tick + Send + Sync>,
+    wall_unix_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl LogClock {
+    /// `monotonic` never goes back; `wall_unix_ms` (ms since 1970) may.
+    pub fn new(
+        monotonic: impl Fn() -> Tick + Send + Sync + 'static,
+        wall_unix_ms: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> LogClock {
+        LogClock { monotonic: Arc::new(monotonic), wall_unix_ms: Arc::new(wall_unix_ms) }
+    }
+
+    /// Now, for timeouts.
+    pub(super) fn now(&self) -> Tick {
+        (self.monotonic)()
+    }
+
+    /// The wall time (ms since 1970).
+    pub(super) fn wall_unix_ms(&self) -> u64 {
+        (self.wall_unix_ms)()
+    }
+}
 
 /// Compares a wall clock with a monotonic one.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use crate::watched::WatchedFile;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokrate_core::{Span, Tick};
 
 /// Pause between attempts to write during shutdown.
@@ -21,8 +21,6 @@ pub(super) struct Writer<F = WatchedFile> {
     receiver: Receiver<Message>,
     shared: Arc<Shared>,
     batches: Batches<F>,
-    /// Its clock for timeouts.
-    monotonic: Box<dyn Fn() -> Tick + Send>,
     /// Counts published so far.
     published: BatchCounts,
     /// Rejected rows that were already reported.
@@ -34,11 +32,9 @@ impl Writer {
     pub fn open(config: LogConfig, receiver: Receiver<Message>, shared: Arc<Shared>) -> Result<Writer, StoreError> {
         let mut file = WatchedFile::new(config.path.clone(), config.max_bytes);
         let opened = file.open();
-        let begun = Instant::now();
-        let monotonic = Box::new(move || Tick::ZERO + Span::from(begun.elapsed()));
-        let mut writer = Writer::over(file, config, receiver, shared, monotonic);
+        let mut writer = Writer::over(file, config, receiver, shared);
         match opened {
-            Err(error) if error.is_locked() => writer.batches.fail(Tick::ZERO, &error),
+            Err(error) if error.is_locked() => writer.batches.fail(writer.config.clock.now(), &error),
             other => other?,
         }
         writer.publish();
@@ -47,16 +43,10 @@ impl Writer {
 }
 
 impl<F: LogFile> Writer<F> {
-    /// A writer of any file, with a given clock.
-    pub fn over(
-        file: F,
-        config: LogConfig,
-        receiver: Receiver<Message>,
-        shared: Arc<Shared>,
-        monotonic: Box<dyn Fn() -> Tick + Send>,
-    ) -> Writer<F> {
+    /// A writer of any file.
+    pub fn over(file: F, config: LogConfig, receiver: Receiver<Message>, shared: Arc<Shared>) -> Writer<F> {
         let batches = Batches::new(file, config.rules());
-        Writer { config, receiver, shared, batches, monotonic, published: BatchCounts::default(), rejected: 0 }
+        Writer { config, receiver, shared, batches, published: BatchCounts::default(), rejected: 0 }
     }
 
     /// Its batches.
@@ -77,7 +67,7 @@ impl<F: LogFile> Writer<F> {
             lock(&self.shared.flushes).extend(flushes);
         }
         let now = self.now();
-        self.batches.maintain(now, (self.config.wall_clock)());
+        self.batches.maintain(now, self.config.clock.wall_unix_ms());
         self.publish();
     }
 
@@ -91,7 +81,7 @@ impl<F: LogFile> Writer<F> {
     }
 
     fn now(&self) -> Tick {
-        (self.monotonic)()
+        self.config.clock.now()
     }
 
     /// Writes until every handle is gone.

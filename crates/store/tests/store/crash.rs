@@ -7,6 +7,7 @@
 //!
 //! `TOKRATE_KILL_ROUNDS=200` asks for so many moments; `TOKRATE_KILL_SEED` for others.
 
+use crate::clock;
 use crate::folder::Folder;
 use crate::rows::row;
 use rusqlite::{Connection, OpenFlags};
@@ -30,7 +31,8 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// The writer's part: rows without end, and after each commit how many it called written.
 fn write_for_ever(path: PathBuf) {
-    let config = LogConfig { batch_rows: 64, batch_every: Span::from_millis(2), ..LogConfig::new(path) };
+    let config =
+        LogConfig { batch_rows: 64, batch_every: Span::from_millis(2), ..LogConfig::new(path, clock::machine()) };
     let log = Log::open(config).expect("a log");
     let mut published = 0;
     for n in 0.. {

@@ -4,11 +4,14 @@
 //! would itself drop the locks. Invariant: what is called written is in the file that stands at the path, and the rest is counted
 //! as lost and said.
 
+use crate::clock;
 use crate::folder::Folder;
 use crate::rows::{filled, row};
 use rusqlite::Connection;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokrate_core::Span;
 use tokrate_store::{Log, LogConfig, Query, Sqlite, Store, StoreError};
 
@@ -16,7 +19,8 @@ const LONG: Span = Span::from_secs(60);
 
 fn open(folder: &Folder) -> Log {
     let every = Span::from_millis(5);
-    Log::open(LogConfig { retry_every: every, batch_every: every, ..LogConfig::new(folder.log()) }).expect("a log")
+    Log::open(LogConfig { retry_every: every, batch_every: every, ..LogConfig::new(folder.log(), clock::machine()) })
+        .expect("a log")
 }
 
 /// Hands in these rows and waits until they are written.
@@ -158,7 +162,7 @@ fn a_file_that_is_cut_off_or_garbled_is_refused_and_left_as_it_is() {
     garbled[4_096..].iter_mut().step_by(3).for_each(|byte| *byte ^= 0xa5);
     for damaged in [cut, garbled] {
         std::fs::write(folder.log(), &damaged).expect("writable");
-        let error = Log::open(LogConfig::new(folder.log())).map(|_| ()).expect_err("it is damaged");
+        let error = Log::open(LogConfig::new(folder.log(), clock::machine())).map(|_| ()).expect_err("it is damaged");
         assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
         let said = error.to_string().replace(&folder.log().display().to_string(), "LOG");
         insta::allow_duplicates! { insta::assert_snapshot!(said, @"use the log LOG: it is damaged (database disk image is malformed) and is left as it is; stop what writes it, move it away together with its -wal and -shm (a new one is begun), and read what is left of it with the .recover of sqlite3") };
@@ -216,7 +220,7 @@ fn readers_in_the_writers_process_leave_its_locks_alone() {
 #[test]
 fn two_processes_may_write_one_log() {
     let write_all = |path: &Path| {
-        let log = Log::open(LogConfig { batch_rows: 16, ..LogConfig::new(path) }).expect("a log");
+        let log = Log::open(LogConfig { batch_rows: 16, ..LogConfig::new(path, clock::machine()) }).expect("a log");
         for n in 0..100 {
             write(&log, n * 10..n * 10 + 10);
         }
@@ -247,7 +251,18 @@ fn a_disk_that_is_full_costs_rows_is_said_once_and_passes() {
         return passed(again(name, FULL, &folder.log(), r#"trap "" XFSZ; exec "$@""#));
     };
     let every = Span::from_millis(5);
-    let small = LogConfig { queue_rows: 50, max_held_rows: 50, batch_rows: 20, ..LogConfig::new(&path) };
+    // The writer looks at the wall clock once a step, after it has written and published.
+    let looks = Arc::new(AtomicU64::new(0));
+    let looked = Arc::clone(&looks);
+    let clock = clock::with_wall(move || looked.fetch_add(1, Ordering::Relaxed));
+    // So many that the last two began after this was called.
+    let steps = || {
+        let last = looks.load(Ordering::Relaxed) + 3;
+        while looks.load(Ordering::Relaxed) < last {
+            std::thread::yield_now();
+        }
+    };
+    let small = LogConfig { queue_rows: 50, max_held_rows: 50, batch_rows: 20, ..LogConfig::new(&path, clock) };
     let log = Log::open(LogConfig { retry_every: every, batch_every: every, ..small }).expect("a log");
     write(&log, 0..40);
     most(Some(120_000));
@@ -260,14 +275,17 @@ fn a_disk_that_is_full_costs_rows_is_said_once_and_passes() {
             log.flush(Span::from_millis(2));
         }
     }
+    let written = log.counts().written;
+    assert!(names(Path::new(&path)).len() as u64 >= written, "readers go on, and what was called written is there");
+    // Near the limit it may work for a moment and fail again; from here on nothing can be written, and there is a row to try it with.
+    // The first step that does may fail with another error than later ones, which have to open the file again.
+    most(Some(0));
+    log.write(row(n));
+    n += 1;
+    steps();
     assert!(!log.is_healthy());
     let full = log.counts();
     assert_eq!(full.written + full.lost + full.waiting, n);
-    assert!(
-        names(Path::new(&path)).len() as u64 >= full.written,
-        "readers go on, and what was called written is there"
-    );
-    // Near the limit it may have worked for a moment and failed again.
     let said: Vec<String> = std::iter::from_fn(|| log.take_failure()).collect();
     let is_known = |said: &String| {
         said.contains("check that the disk is sound") || said.contains("arrived faster than they could be written")
@@ -278,7 +296,7 @@ fn a_disk_that_is_full_costs_rows_is_said_once_and_passes() {
         log.write(row(n));
         n += 1;
     }
-    log.flush(Span::from_millis(50));
+    steps();
     assert_eq!(log.take_failure(), None, "not said again while it lasts");
     let full = log.counts();
     most(None);

@@ -6,10 +6,9 @@ use crate::rows::row;
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokrate_core::{Span, Tick};
 use tokrate_record::Attempt;
-use tokrate_store::{Log, LogConfig, LogDriver, LogFile, StoreError};
+use tokrate_store::{Log, LogClock, LogConfig, LogDriver, LogFile, StoreError};
 
 /// The names of its rows' calls.
 #[derive(Default)]
@@ -44,7 +43,7 @@ impl LogFile for Memory {
 fn driven() -> (Log, LogDriver<Memory>) {
     let seconds = AtomicU64::new(0);
     let monotonic = move || Tick::ZERO + Span::from_secs(seconds.fetch_add(1, Ordering::Relaxed));
-    Log::driven(LogConfig::new("LOG"), Memory::default(), monotonic)
+    Log::driven(LogConfig::new("LOG", LogClock::new(monotonic, || 0)), Memory::default())
 }
 
 #[test]
@@ -81,12 +80,4 @@ fn trouble_is_said_each_time_it_begins_and_of_what_nobody_hears_the_first_sixtee
         std::iter::from_fn(|| log.take_failure()).count()
     };
     assert_eq!([3, 16, 20].map(&mut outages), [3, 16, 16]);
-}
-
-#[test]
-fn the_usual_wall_clock_is_the_systems() {
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_millis() as u64;
-    let before = now();
-    let said = (LogConfig::new("LOG").wall_clock)();
-    assert!((before..=now()).contains(&said), "{said}");
 }

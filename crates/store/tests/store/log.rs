@@ -2,6 +2,7 @@
 //!
 //! Invariant: every row passed in is written, lost and counted, or still waiting.
 
+use crate::clock;
 use crate::folder::Folder;
 use crate::rows::row;
 use rusqlite::Connection;
@@ -16,7 +17,11 @@ use tokrate_store::{Log, LogConfig, Query, Sqlite, Store, StoreError};
 const LONG: Span = Span::from_secs(30);
 
 fn config(folder: &Folder) -> LogConfig {
-    LogConfig { retry_every: Span::from_millis(5), batch_every: Span::from_millis(5), ..LogConfig::new(folder.log()) }
+    LogConfig {
+        retry_every: Span::from_millis(5),
+        batch_every: Span::from_millis(5),
+        ..LogConfig::new(folder.log(), clock::machine())
+    }
 }
 
 fn calls(folder: &Folder) -> Vec<String> {
@@ -141,14 +146,14 @@ fn a_log_that_is_locked_when_it_is_opened_begins_when_it_is_free() {
 #[test]
 fn a_full_disk_costs_rows_and_nothing_else_until_there_is_room() {
     let folder = Folder::new("full");
-    let clock = Arc::new(AtomicU64::new(row(0).started_unix_ms));
-    let hands = Arc::clone(&clock);
+    let wall = Arc::new(AtomicU64::new(row(0).started_unix_ms));
+    let hands = Arc::clone(&wall);
     let small = LogConfig {
         max_bytes: Some(200_000),
         queue_rows: 100,
         max_held_rows: 100,
         retention: Some(Span::from_secs(60)),
-        wall_clock: Arc::new(move || hands.load(Ordering::Relaxed)),
+        clock: clock::with_wall(move || hands.load(Ordering::Relaxed)),
         // The clock of this test jumps by hours, and is right.
         clock_settle_time: Span::ZERO,
         ..config(&folder)
@@ -170,7 +175,7 @@ fn a_full_disk_costs_rows_and_nothing_else_until_there_is_room() {
     drop(log);
     let kept = calls(&folder).len();
     // Time passes, what is there grows old and makes room.
-    clock.store(row(10_000).started_unix_ms, Ordering::Relaxed);
+    wall.store(row(10_000).started_unix_ms, Ordering::Relaxed);
     let log = Log::open(small).expect("a log");
     until("old rows are removed", || log.counts().pruned >= kept as u64);
     log.write(row(10_000));
@@ -219,17 +224,17 @@ fn a_log_is_not_opened_on_another_file() {
 #[test]
 fn a_clock_that_jumps_back_removes_nothing_and_changes_no_row() {
     let folder = Folder::new("clock");
-    let clock = Arc::new(AtomicU64::new(row(100).started_unix_ms));
-    let hands = Arc::clone(&clock);
+    let wall = Arc::new(AtomicU64::new(row(100).started_unix_ms));
+    let hands = Arc::clone(&wall);
     let keeping = LogConfig {
         retention: Some(Span::from_secs(60)),
-        wall_clock: Arc::new(move || hands.load(Ordering::Relaxed)),
+        clock: clock::with_wall(move || hands.load(Ordering::Relaxed)),
         ..config(&folder)
     };
     // What the clock says when each row is written: right, back by a minute and a half, at its beginning, right again.
     let times = [row(100).started_unix_ms, row(7).started_unix_ms, 0, row(101).started_unix_ms];
     for (time, row) in times.into_iter().zip([row(100), row(99), row(40), row(101)]) {
-        clock.store(time, Ordering::Relaxed);
+        wall.store(time, Ordering::Relaxed);
         let log = Log::open(keeping.clone()).expect("a log");
         log.write(row);
         assert!(log.flush(LONG));
@@ -245,7 +250,7 @@ fn old_rows_are_removed_in_steps_until_none_is_left() {
     store.append(&(0..5_000).map(row).collect::<Vec<_>>()).expect("room");
     let now = row(5_000).started_unix_ms;
     let keeping =
-        LogConfig { retention: Some(Span::from_secs(100)), wall_clock: Arc::new(move || now), ..config(&folder) };
+        LogConfig { retention: Some(Span::from_secs(100)), clock: clock::with_wall(move || now), ..config(&folder) };
     let log = Log::open(keeping).expect("a log");
     until("they are removed", || log.counts().pruned == 4_900);
     assert_eq!(calls(&folder).first().map(String::as_str), Some("call-4900"));

@@ -5,6 +5,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "deadlines of tests are in real time")]
 
+mod clock;
 mod crash;
 mod displaced;
 mod driven;

@@ -6,7 +6,7 @@ use crate::headers;
 use crate::key::{KeyReference, Secret, Variables};
 use anyhow::{Context, Result, anyhow, bail};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tokrate_catalog::{Endpoint as CatalogEndpoint, Kind, Price, Provider, Quirks, TargetName};
+use tokrate_catalog::{Endpoint as CatalogEndpoint, Kind, ListedPrice, Provider, Quirks, TargetName};
 use tokrate_net::Target;
 use tokrate_wire::Dialect;
 
@@ -52,7 +52,7 @@ pub struct ResolvedTarget {
     /// The model as the endpoints know it; `None` if nobody named one.
     pub model: Option<String>,
     /// What the catalog says that it costs.
-    pub price: Option<&'static Price>,
+    pub price: Option<&'static ListedPrice>,
     /// The key that the headers carry.
     pub key: Option<Secret>,
     /// At least one, the preferred first.

@@ -92,11 +92,7 @@ fn replay(alias: String, rows: &[Attempt], wanted: &[String], policy: Policy, mo
         alias,
         measurable: logged.measurable(),
         given_up_early: logged.given_up_early(),
-        prices: logged
-            .lanes
-            .iter()
-            .map(|lane| lane.price_input_usd_per_million.zip(lane.price_output_usd_per_million))
-            .collect(),
+        prices: logged.lanes.iter().map(|lane| lane.price).collect(),
         from_unix_ms: rows.iter().map(|row| row.started_unix_ms).min().unwrap_or(0),
         until_unix_ms: rows.iter().map(|row| row.started_unix_ms).max().unwrap_or(0),
         ttft_ms: logged.ttft_ms,

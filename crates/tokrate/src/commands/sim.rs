@@ -93,9 +93,8 @@ fn persona_line(persona: &Persona) -> String {
         add(limit.is_some(), format!("{} {what}", limit.unwrap_or_default()));
     }
     add(persona.faults != Default::default(), "faults".to_owned());
-    let price = persona.price;
-    let priced = price.input > 0.0 || price.output > 0.0;
-    add(priced, format!("${} in and ${} out per million tokens", price.input, price.output));
+    let (input, output) = (persona.price.input.as_usd(), persona.price.output.as_usd());
+    add(input > 0.0 || output > 0.0, format!("${input} in and ${output} out per million tokens"));
     parts.join(", ")
 }
 

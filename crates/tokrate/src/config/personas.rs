@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
-use tokrate_core::Span;
+use tokrate_core::{Money, Price, Span};
 use tokrate_host::{ApiKey, EmulatedEngine, MetricNames, Provider};
-use tokrate_sim::{Background, Change, Curve, Faults, Law, Limits, Persona, Price, Timetable};
+use tokrate_sim::{Background, Change, Curve, Faults, Law, LawError, Limits, Persona, Timetable};
 use tokrate_targets::KeyReference;
 use tokrate_targets::reading::{self, MAX_SETTINGS_BYTES};
 
@@ -101,12 +101,13 @@ fn provider(text: &str, row: PersonaRow, fetch: impl Fn(&str) -> Result<ApiKey>)
     let faults = faults(row.faults.as_deref().unwrap_or_default());
     let timetable = timetable(text, &row, &faults)?;
     let limits = row.limits.unwrap_or_default();
-    let price = row.price.unwrap_or_default();
+    let price =
+        price_of(row.price.unwrap_or_default()).map_err(|error| placed(text, place.clone(), error.to_string()))?;
     let persona = Persona {
         name: name.clone(),
         law,
         faults,
-        price: Price { input: price.input, output: price.output },
+        price,
         background,
         timetable,
         limits: Limits { requests_per_minute: limits.requests_per_minute, tokens_per_minute: limits.tokens_per_minute },
@@ -121,6 +122,14 @@ fn provider(text: &str, row: PersonaRow, fetch: impl Fn(&str) -> Result<ApiKey>)
         emulated_engine,
         metrics: row.metrics.map_or_else(|| emulated_engine.metrics(), |metrics: rows::Named<MetricNames>| metrics.0),
     })
+}
+
+fn price_of(row: rows::PriceRow) -> Result<Price, LawError> {
+    let money = |name, value: f64| {
+        Money::from_usd(value).ok_or(LawError::Setting { name, value, allowed: "US dollars per million tokens" })
+    };
+    let (input, output) = (money("price of input", row.input)?, money("price of output", row.output)?);
+    Ok(Price { input, output, ..Price::default() })
 }
 
 /// The value, if its numbers make sense; else what is wrong and where.

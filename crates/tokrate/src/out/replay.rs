@@ -8,7 +8,7 @@ use crate::config::log::date;
 use serde_json::{Value, json};
 use tokrate_charts::format::number;
 use tokrate_charts::{Column, Table};
-use tokrate_core::Span;
+use tokrate_core::{Price, Span};
 use tokrate_route::{Means, Percentile, Policy, Report};
 use tokrate_stats::{Level, Quantile};
 
@@ -32,8 +32,8 @@ pub struct Replayed {
     pub measurable: Vec<(usize, usize)>,
     /// Attempts aborted before their first output: the TTFT of the slow ones among them is in no estimate.
     pub given_up_early: usize,
-    /// For each lane its prices (USD per million prompt and output tokens), as far as its costs follow some.
-    pub prices: Vec<Option<(f64, f64)>>,
+    /// For each lane its price, as far as its costs follow one.
+    pub prices: Vec<Option<Price>>,
     /// The earliest attempt (ms since 1970).
     pub from_unix_ms: u64,
     /// The latest attempt (ms since 1970).
@@ -114,8 +114,8 @@ impl Replayed {
                     "lane": lane,
                     "attempts": attempts,
                     "attempts_with_ttft_and_speed": usable,
-                    "fitted_input_usd_per_million": price.map(|(input, _)| input),
-                    "fitted_output_usd_per_million": price.map(|(_, output)| output),
+                    "fitted_input_usd_per_million": price.map(|price| price.input.as_usd()),
+                    "fitted_output_usd_per_million": price.map(|price| price.output.as_usd()),
                 })
             })
             .collect();
@@ -315,7 +315,9 @@ fn prices(replayed: &Replayed) -> Vec<String> {
     let lanes = || replayed.lanes.iter().zip(&replayed.prices);
     let known: Vec<String> = lanes()
         .filter_map(|(lane, price)| price.map(|price| (lane, price)))
-        .map(|(lane, (input, output))| format!("{lane} {} in, {} out", dollars(input), dollars(output)))
+        .map(|(lane, Price { input, output, .. })| {
+            format!("{lane} {} in, {} out", dollars(input.as_usd()), dollars(output.as_usd()))
+        })
         .collect();
     let unknown: Vec<&str> = lanes().filter(|(_, price)| price.is_none()).map(|(lane, _)| lane.as_str()).collect();
     let mut lines = Vec::new();

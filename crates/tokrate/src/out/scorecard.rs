@@ -96,9 +96,8 @@ const OTHERS: &[(&str, Cell)] = &[
     ("rate-limited requests", |row| share(&row.rate_limited)),
     ("failed requests", |row| share(&row.failed)),
     ("price of 1M tokens, in / out (USD)", |row| {
-        let price = row.price.as_ref();
-        price
-            .map_or_else(missing, |price| format!("{} / {}", price.input_usd_per_million, price.output_usd_per_million))
+        let price = row.price.as_ref().map(|of| of.price);
+        price.map_or_else(missing, |price| format!("{} / {}", price.input.as_usd(), price.output.as_usd()))
     }),
     ("cost of a completed answer (USD)", |row| row.usd_per_answer.map_or_else(missing, money)),
     ("integrity checks", |row| {
@@ -113,9 +112,9 @@ fn table(card: &Scorecard) -> Table {
     };
     let plain = |&(label, cell): &(&str, Cell)| row(label.to_owned(), &cell);
     let under_load = steps(card).into_iter().flat_map(|(of, concurrency)| {
-        let than = if of == 1 { String::new() } else { format!(", of that at {of}") };
+        let load = if of == 1 { " in flight".to_owned() } else { format!(", against {of}") };
         [
-            row(format!("output speed kept at {concurrency} in flight{than}"), &|row| kept(row, concurrency)),
+            row(format!("output speed kept at {concurrency}{load}"), &|row| kept(row, concurrency)),
             row("  change each time it doubles".to_owned(), &|row| per_doubling(row, concurrency)),
         ]
     });

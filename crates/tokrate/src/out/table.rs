@@ -52,16 +52,25 @@ fn head(column: &tokrate_charts::Column) -> String {
     if column.unit.is_empty() { column.label.clone() } else { format!("{}\n({})", column.label, column.unit) }
 }
 
-/// A text in lines of at most so many characters, broken at spaces.
+/// A text in lines of at most so many characters, broken at spaces, but not between a number and its per cent.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
+    let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
+        match words.last_mut() {
+            Some(number) if word.starts_with('%') && number.ends_with(|last: char| last.is_ascii_digit()) => {
+                *number += &format!(" {word}");
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(word),
         }
     }
     lines
@@ -282,5 +291,6 @@ mod tests {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
         assert_eq!(wrapped("a-word-longer-than-that b", 7), ["a-word-longer-than-that", "b"]);
         assert_eq!(wrapped("one two three", 80), ["one two three"]);
+        assert_eq!(wrapped("it grew by 30.0 %.", 15), ["it grew by", "30.0 %."], "a number keeps its unit");
     }
 }

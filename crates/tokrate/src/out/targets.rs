@@ -7,6 +7,7 @@ use comfy_table::{LineStyle, Table, presets};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use tokrate_catalog::{Kind, PRICES, Provider};
+use tokrate_core::Money;
 
 /// Models of one server that are shown; the others are counted.
 const MODELS_SHOWN: usize = 5;
@@ -155,15 +156,15 @@ pub fn json(listed: &[Listed], ports: &[u16], found: &[Found]) -> serde_json::Re
 fn provider(listed: &Listed) -> Value {
     let row = listed.row;
     let key = |(name, set): &(&str, bool)| json!({ "variable": name, "set": set });
-    let price = |price: &&tokrate_catalog::Price| {
+    let price = |listed: &&tokrate_catalog::ListedPrice| {
         json!({
-            "model": price.model,
-            "input_usd_per_million": price.input_usd_per_million,
-            "output_usd_per_million": price.output_usd_per_million,
-            "cached_input_usd_per_million": price.cached_input_usd_per_million,
-            "source": price.source,
-            "date": price.date,
-            "notes": price.notes,
+            "model": listed.model,
+            "input_usd_per_million": listed.price.input.as_usd(),
+            "output_usd_per_million": listed.price.output.as_usd(),
+            "cached_input_usd_per_million": listed.price.cached_input.map(Money::as_usd),
+            "source": listed.source,
+            "date": listed.date,
+            "notes": listed.notes,
         })
     };
     json!({

@@ -74,7 +74,7 @@ fn a_key_goes_into_the_header_that_the_provider_wants() {
     assert!(head.contains("authorization: bearer gsk-1234567"), "{head}");
     assert!(body.contains("\"max_completion_tokens\":40") && body.contains("include_usage"), "{body}");
     let price = bench.record.price.expect("a price");
-    assert_eq!((price.input_usd_per_million, price.output_usd_per_million), (0.59, 0.79));
+    assert_eq!((price.price.input.as_usd(), price.price.output.as_usd()), (0.59, 0.79));
     assert!(price.source.starts_with("https://") && price.date.starts_with("20"), "{price:?}");
 
     let (_, head, _) =

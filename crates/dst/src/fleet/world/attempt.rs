@@ -4,9 +4,8 @@
 
 use super::lane::LaneEvent;
 use crate::fleet::calls::AttemptRecord;
-use tokrate_core::{FailureKind, Span, Tick, Usage, What};
+use tokrate_core::{BilledTokens, FailureKind, Price, Span, Tick, Usage, What};
 use tokrate_route::{Delivery, ExtraReservation, InFlightAttempt, LaneId, Outcome, Role};
-use tokrate_sim::Price;
 
 /// Minimum number of tokens after the first chunk for an output speed.
 const MIN_SPEED_TOKENS: u32 = 8;
@@ -131,8 +130,8 @@ impl Attempt {
         let failure = self.reported_failure.or(failure);
         let refused = self.tokens == 0 && self.usage.is_none() && is_refusal(failure);
         let output = self.usage.and_then(|usage| usage.output).unwrap_or(u64::from(self.tokens));
-        let tokens_usd = f64::from(self.prompt_tokens) * self.price.input + output as f64 * self.price.output;
-        let usd = if refused { 0.0 } else { tokens_usd / 1e6 };
+        let billed = BilledTokens { input: u64::from(self.prompt_tokens), output, ..BilledTokens::default() };
+        let usd = if refused { 0.0 } else { self.price.cost(billed).as_usd() };
         self.record = AttemptRecord {
             total: now - self.record.started,
             tokens: self.tokens,
@@ -146,6 +145,7 @@ impl Attempt {
             failure,
             retry_after,
             prompt_tokens: u64::from(self.prompt_tokens),
+            billed: self.usage.and_then(|usage| usage.billed()),
             output_tokens: u64::from(self.tokens),
             output_speed: (timed_tokens >= MIN_SPEED_TOKENS && span > 0.0).then(|| f64::from(timed_tokens) / span),
             delivery: Delivery::Streamed,

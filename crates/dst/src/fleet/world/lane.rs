@@ -5,7 +5,7 @@
 use crate::fleet::FleetLane;
 use crate::fleet::calls::LaneLedger;
 use std::collections::{BTreeMap, VecDeque};
-use tokrate_core::{FailureKind, Span, TextRange, Tick, What};
+use tokrate_core::{BilledTokens, FailureKind, Span, TextRange, Tick, What};
 use tokrate_route::{AttemptFailure, LaneConfig};
 use tokrate_sim::{Emission, Emitted, Engine, Outcome, Persona, Refusal, RequestId, SimRequest};
 
@@ -14,11 +14,7 @@ pub(super) type Ticket = (usize, usize);
 
 /// The settings of the router for a provider: its prices.
 pub(super) fn config_of(persona: &Persona) -> LaneConfig {
-    LaneConfig {
-        price_input_usd_per_million: Some(persona.price.input),
-        price_output_usd_per_million: Some(persona.price.output),
-        max_in_flight: None,
-    }
+    LaneConfig { price: Some(persona.price), max_in_flight: None }
 }
 
 /// An event of an attempt at the gateway.
@@ -128,8 +124,9 @@ impl Lane {
     }
 
     pub fn ledger(&self) -> LaneLedger {
-        let (input, output) = (self.ledger.input_tokens as f64, self.ledger.output_tokens as f64);
-        LaneLedger { usd: (input * self.persona.price.input + output * self.persona.price.output) / 1e6, ..self.ledger }
+        let (input, output) = (self.ledger.input_tokens, self.ledger.output_tokens);
+        let billed = BilledTokens { input, output, ..BilledTokens::default() };
+        LaneLedger { usd: self.persona.price.cost(billed).as_usd(), ..self.ledger }
     }
 
     fn submit(&mut self, now: Tick, ticket: Ticket, prompt_tokens: u32, output_tokens: u32) {

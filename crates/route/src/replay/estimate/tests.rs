@@ -1,17 +1,16 @@
 //! Tests of the estimates of one call: its neighbours, and races and hedges against an enumeration of all combinations.
 
 use super::*;
-use tokrate_core::Span;
+use tokrate_core::{Money, Price, Span};
 
 /// Prices of three lanes, powers of two apart, so that no two sums of them are the same.
-static PRICES: [LaneConfig; 3] = [price(1.0, 16.0), price(2.0, 32.0), price(4.0, 64.0)];
+static PRICES: [LaneConfig; 3] = [price(1, 16), price(2, 32), price(4, 64)];
 
-const fn price(input: f64, output: f64) -> LaneConfig {
-    LaneConfig {
-        price_input_usd_per_million: Some(input),
-        price_output_usd_per_million: Some(output),
-        max_in_flight: None,
-    }
+/// In dollars for a million tokens.
+const fn price(input: u128, output: u128) -> LaneConfig {
+    const USD: u128 = 1_000_000_000_000;
+    let (input, output) = (Money::from_pico_usd(input * USD), Money::from_pico_usd(output * USD));
+    LaneConfig { price: Some(Price { input, output, cached_input: None, cache_write: None }), max_in_flight: None }
 }
 
 const SHAPE: CallShape = CallShape { prompt_tokens: 500_000, output_tokens: 100.0 };

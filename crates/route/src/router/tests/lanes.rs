@@ -52,10 +52,10 @@ fn an_expectation_includes_the_calls_in_flight_and_itself() {
 fn a_cost_needs_a_price() {
     // 1 and 4 dollars for a million, 2 and 8 on the other.
     let router = router(2);
-    assert!(router.cost_usd(LaneId(0), 1_000, 200).is_some_and(|usd| off(usd, 0.001_8) < 1e-12));
-    assert!(router.cost_usd(LaneId(1), 1_000, 200).is_some_and(|usd| off(usd, 0.003_6) < 1e-12));
-    assert_eq!(router.cost_usd(LaneId(2), 1_000, 200), None);
-    assert_eq!(Router::new(vec![LaneConfig::default()], 1).cost_usd(LaneId(0), 1_000, 200), None);
+    let cost = |router: &Router, lane| router.expected_cost(LaneId(lane), at(0), 1_000, 200);
+    assert_eq!([0, 1].map(|lane| cost(&router, lane)), [Money::from_usd(0.001_8), Money::from_usd(0.003_6)]);
+    assert_eq!(cost(&router, 2), None);
+    assert_eq!(cost(&Router::new(vec![LaneConfig::default()], 1), 0), None);
 }
 
 #[test]

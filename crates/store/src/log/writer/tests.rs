@@ -1,6 +1,7 @@
 //! How long the writer tries to write what is left when the log is closed, by a clock that only the writer moves.
 
 use super::*;
+use crate::LogClock;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::sync_channel;
@@ -50,10 +51,11 @@ fn closed(locked_for: u32) -> (u32, usize, u64) {
     let steps = AtomicU64::new(0);
     let monotonic = move || Tick::ZERO + Span::from_nanos(steps.fetch_add(1, Ordering::Relaxed) * STEP.as_nanos());
     let file = LockedFile { locked_for, tries: 0, rows: 0 };
-    let config = LogConfig { close_timeout: Span::from_secs(4), ..LogConfig::new("LOG") };
+    let config =
+        LogConfig { close_timeout: Span::from_secs(4), ..LogConfig::new("LOG", LogClock::new(monotonic, || 0)) };
     let shared = Arc::new(Shared::default());
     shared.waiting.store(3, Ordering::Relaxed);
-    let mut writer = Writer::over(file, config, receiver, Arc::clone(&shared), Box::new(monotonic));
+    let mut writer = Writer::over(file, config, receiver, Arc::clone(&shared));
     writer.finish();
     let file = writer.batches().file();
     (file.tries, file.rows, shared.lost_rows.load(Ordering::Relaxed))

@@ -4,7 +4,7 @@
 //! costs of its lane follow it.
 
 use std::collections::BTreeMap;
-use tokrate_core::{FailureKind, Span, Tick};
+use tokrate_core::{FailureKind, Price, Span, Tick};
 use tokrate_record::AttemptEnd;
 use tokrate_record::CostBasis;
 use tokrate_route::{LaneConfig, LaneId, LoggedAttempt};
@@ -143,8 +143,7 @@ fn price(costs: &[Cost]) -> LaneConfig {
     let sum = |of: fn(&Cost) -> f64| costs.iter().map(of).sum::<f64>();
     let spent = sum(|cost| cost.usd * cost.usd);
     let found = |input: f64, output: f64| LaneConfig {
-        price_input_usd_per_million: Some(input * 1e6),
-        price_output_usd_per_million: Some(output * 1e6),
+        price: Price::from_usd_per_million(input * 1e6, output * 1e6),
         max_in_flight: None,
     };
     if costs.len() < MIN_COSTS {
@@ -183,10 +182,9 @@ mod tests {
     #[test]
     fn a_price_is_found_from_what_was_paid() {
         let lane = price(&costs(0.5, 8.0, |n| 100 + n % 5 * 40));
-        let (input, output) =
-            lane.price_input_usd_per_million.zip(lane.price_output_usd_per_million).expect("two prices");
+        let (input, output) = lane.price.map(|price| (price.input.as_usd(), price.output.as_usd())).expect("a price");
         assert!((input - 0.5).abs() < 1e-6 && (output - 8.0).abs() < 1e-6, "{input} {output}");
-        assert_eq!(price(&costs(0.0, 0.0, |n| n)).price_input_usd_per_million, Some(0.0));
+        assert_eq!(price(&costs(0.0, 0.0, |n| n)).price, Some(Price::default()));
     }
 
     #[test]

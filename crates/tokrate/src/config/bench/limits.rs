@@ -5,10 +5,10 @@ use crate::config::environment::Environment;
 use crate::config::file::File;
 use crate::config::quantity;
 use crate::flags::bench as flags;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use tokrate_bench::{Calibration, Limits, Target};
-use tokrate_core::Span;
-use tokrate_record::Price;
+use tokrate_core::{Money, Price, Span};
+use tokrate_record::TargetPrice;
 
 /// Largest answer that is read (bytes).
 const MAX_BODY_BYTES: u64 = 256 * 1024 * 1024;
@@ -44,12 +44,12 @@ pub(super) fn limits(flags: &flags::Limits, file: &File) -> Result<Limits> {
 /// What the run may cost; puts the price that was given in place of the target's own.
 pub(super) fn cost(flags: &flags::Limits, file: &File, target: &mut Target) -> Result<Option<f64>> {
     let bench = &file.bench;
-    let input = flags.price_input.or(bench.price_input);
-    let output = flags.price_output.or(bench.price_output);
-    for (flag, price) in [("--price-input", input), ("--price-output", output)] {
-        let sound = price.is_none_or(|price| price.is_finite() && price >= 0.0);
-        ensure!(sound, "read {flag}: it must be a number of at least 0, in USD per million tokens");
-    }
+    let read = |flag, usd: Option<f64>| {
+        let unsound = || format!("read {flag}: it must be a number of at least 0, in USD per million tokens");
+        usd.map(|usd| Money::from_usd(usd).with_context(unsound)).transpose()
+    };
+    let input = read("--price-input", flags.price_input.or(bench.price_input))?;
+    let output = read("--price-output", flags.price_output.or(bench.price_output))?;
     let known = match target {
         Target::Embedded(_) => {
             ensure!(input.is_none() && output.is_none(), "read --price-input: the embedded engine costs nothing");
@@ -71,19 +71,17 @@ pub(super) fn cost(flags: &flags::Limits, file: &File, target: &mut Target) -> R
     Ok(limit)
 }
 
-fn priced(known: Option<Price>, input: Option<f64>, output: Option<f64>) -> Result<Option<Price>> {
-    let given = |input_usd_per_million, output_usd_per_million| Price {
-        input_usd_per_million,
-        output_usd_per_million,
-        cached_input_usd_per_million: None,
+fn priced(known: Option<TargetPrice>, input: Option<Money>, output: Option<Money>) -> Result<Option<TargetPrice>> {
+    let given = |input, output| TargetPrice {
+        price: Price { input, output, ..Price::default() },
         source: "given on the command line or in the settings file".to_owned(),
         date: String::new(),
     };
     Ok(match (input, output, known) {
         (None, None, known) => known,
         (Some(input), Some(output), _) => Some(given(input, output)),
-        (Some(input), None, Some(known)) => Some(given(input, known.output_usd_per_million)),
-        (None, Some(output), Some(known)) => Some(given(known.input_usd_per_million, output)),
+        (Some(input), None, Some(known)) => Some(given(input, known.price.output)),
+        (None, Some(output), Some(known)) => Some(given(known.price.input, output)),
         (Some(_), None, None) => bail!("read --price-input: the price of output is not known; give --price-output too"),
         (None, Some(_), None) => bail!("read --price-output: the price of input is not known; give --price-input too"),
     })

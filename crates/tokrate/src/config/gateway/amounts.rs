@@ -9,7 +9,7 @@ use tokrate_core::Money;
 /// Dollars, none included: a price, or the limit of something that may be forbidden altogether.
 #[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
 #[serde(try_from = "f64")]
-pub struct Dollars(f64);
+pub struct Dollars(Money);
 
 /// A percentage, 0 or more.
 #[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
@@ -24,6 +24,11 @@ pub struct Budget(Money);
 impl Dollars {
     /// The plain number.
     pub fn usd(self) -> f64 {
+        self.0.as_usd()
+    }
+
+    /// In whole units.
+    pub fn money(self) -> Money {
         self.0
     }
 }
@@ -46,7 +51,7 @@ impl TryFrom<f64> for Dollars {
     type Error = &'static str;
 
     fn try_from(usd: f64) -> Result<Dollars, &'static str> {
-        Money::from_usd(usd).map(|_| Dollars(usd)).ok_or("write a number of dollars, 0 or more")
+        Money::from_usd(usd).map(Dollars).ok_or("write a number of dollars, 0 or more")
     }
 }
 

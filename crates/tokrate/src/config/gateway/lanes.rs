@@ -6,8 +6,8 @@ use crate::config::environment;
 use anyhow::{Context, Result, bail, ensure};
 use std::num::NonZeroU64;
 use tokrate_catalog::TargetName;
-use tokrate_core::Span;
-use tokrate_gateway::{CurvePoint, EndpointConfig, LaneConfig, LoserPolicy, Price, TokenLimits, curve_from_record};
+use tokrate_core::{Price, Span};
+use tokrate_gateway::{CurvePoint, EndpointConfig, LaneConfig, LoserPolicy, TokenLimits, curve_from_record};
 use tokrate_net::Target;
 use tokrate_targets::reading::{self, MAX_DATA_BYTES};
 use tokrate_targets::{Endpoint, KeyReference, TargetSettings, TargetSource, header, parse_dialect};
@@ -43,12 +43,7 @@ fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
         headers: set.collect::<Result<Vec<_>, _>>()?,
     };
     let found = settings.resolve(&environment::variable)?;
-    let listed = found.price.map(|price| Price {
-        input: price.input_usd_per_million,
-        output: price.output_usd_per_million,
-        cached: price.cached_input_usd_per_million,
-        cache_write: None,
-    });
+    let listed = found.price.map(|listed| listed.price);
     Ok(LaneConfig {
         name: name.to_owned(),
         provider: row.provider.clone().unwrap_or_else(|| found.provider().to_owned()),
@@ -66,8 +61,8 @@ fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
 
 /// A price as it is written.
 pub fn price_of(row: PriceRow) -> Price {
-    let [cached, cache_write] = [row.cached, row.cache_write].map(|usd| usd.map(Dollars::usd));
-    Price { input: row.input.usd(), output: row.output.usd(), cached, cache_write }
+    let [cached_input, cache_write] = [row.cached, row.cache_write].map(|usd| usd.map(Dollars::money));
+    Price { input: row.input.money(), output: row.output.money(), cached_input, cache_write }
 }
 
 /// How long prompts and answers can become.

@@ -1,11 +1,11 @@
 //! Lanes inside of this process: simulated providers, the merge engine, and what stands in when nothing is configured.
 
-use super::lanes::{price_of as price_of_row, token_limits};
+use super::lanes::{price_of, token_limits};
 use super::rows::LaneRow;
 use super::{Lanes, Local};
 use anyhow::{Context, Result, bail, ensure};
-use tokrate_core::Span;
-use tokrate_gateway::{AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, Price, TokenLimits};
+use tokrate_core::{Price, Span};
+use tokrate_gateway::{AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, TokenLimits};
 use tokrate_sim::{Background, Faults, Law, Persona};
 
 /// The three that stand in: one quick to start and slow to write, one slow to start and fast, one unsteady.
@@ -17,7 +17,7 @@ pub fn personas() -> [Persona; 3] {
         ttft_jitter: 0.1,
         ..Law::default()
     };
-    let price = |input, output| tokrate_sim::Price { input, output };
+    let price = |input, output| Price::from_usd_per_million(input, output).expect("small numbers");
     let prompt = Persona { name: "prompt".into(), law: law(60, 45.0), price: price(0.4, 1.2), ..Persona::default() };
     let swift = Persona { name: "swift".into(), law: law(700, 260.0), price: price(0.9, 3.6), ..Persona::default() };
     let mut faults = Faults::default();
@@ -38,7 +38,7 @@ pub fn personas() -> [Persona; 3] {
 /// Their lanes.
 pub fn lanes() -> Lanes {
     let personas = personas();
-    let lanes = personas.iter().map(|persona| lane(&persona.name, "sim", Some(price_of(persona)))).collect();
+    let lanes = personas.iter().map(|persona| lane(&persona.name, "sim", Some(persona.price))).collect();
     let locals = personas.into_iter().map(|persona| Local::Simulated(Box::new(persona))).enumerate().collect();
     (lanes, locals)
 }
@@ -72,7 +72,7 @@ pub(in crate::config) fn local_names() -> Vec<String> {
 pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Local)> {
     let found = || -> Result<(LaneConfig, Local)> {
         ensure!(row.url.is_none() && row.target.is_none(), "it has `local` and an address; leave out one of them");
-        let price = row.price.map(price_of_row);
+        let price = row.price.map(price_of);
         if local == "apply" {
             let model = row.model.as_deref().unwrap_or("tokrate-apply");
             let lane = lane(name, model, Some(price.unwrap_or_default()));
@@ -90,17 +90,13 @@ pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Loca
                 .with_context(|| format!("there is no simulated `{wanted}`; there are prompt, swift and moody"))?,
         };
         persona.name = name.to_owned();
-        let price = price.unwrap_or_else(|| price_of(&persona));
+        let price = price.unwrap_or(persona.price);
         let lane = lane(name, row.model.as_deref().unwrap_or("sim"), Some(price));
         let forward_headers = row.forward_headers.iter().map(|name| name.to_ascii_lowercase()).collect();
         let lane = LaneConfig { forward_headers, token_limits: token_limits(row), embeddings: row.embeddings, ..lane };
         Ok((lane, Local::Simulated(Box::new(persona))))
     };
     found().with_context(|| format!("understand gateway.lanes.{name}"))
-}
-
-fn price_of(persona: &Persona) -> Price {
-    Price { input: persona.price.input, output: persona.price.output, ..Price::default() }
 }
 
 /// A lane of this process, its endpoints to be filled in when it listens.

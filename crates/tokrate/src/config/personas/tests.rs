@@ -36,7 +36,7 @@ fn the_example_has_eight_providers_of_different_character() {
     assert!(all.iter().any(|persona| persona.background.streams > 0.0), "other users");
     assert!(all.iter().any(|persona| persona.limits != Limits::default()), "limits");
     assert!(all.iter().any(|persona| persona.faults != Faults::default()), "faults");
-    assert!(all.iter().all(|persona| persona.price.output > 0.0), "prices");
+    assert!(all.iter().all(|persona| persona.price.output.as_usd() > 0.0), "prices");
     assert!(personas.providers.iter().any(|provider| provider.emulated_engine == EmulatedEngine::LlamaCpp));
 }
 
@@ -134,7 +134,7 @@ fn every_key_has_its_effect() {
             ..Law::default()
         },
         faults,
-        price: Price { input: 17.0, output: 18.5 },
+        price: Price::from_usd_per_million(17.0, 18.5).expect("a price"),
         background: Background {
             streams: 21.0,
             jitter: 0.22,

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use tokrate_bench::{Embedded, Remote, Target};
 use tokrate_catalog::{Endpoint as CatalogEndpoint, Kind, Provider, Quirks, TargetName};
 use tokrate_net::{ClientConfig, HttpVersion};
-use tokrate_record::Price;
+use tokrate_record::TargetPrice;
 use tokrate_sim::{Faults, Law};
 use tokrate_targets::{
     HeaderError, KeyReference, ResolvedTarget, TargetSettings, TargetSource, find_only_model, header, parse_dialect,
@@ -218,14 +218,8 @@ fn remote_target(
     Ok(BenchTarget { target: Target::Remote(Box::new(remote)), quirks })
 }
 
-fn recorded(price: &tokrate_catalog::Price) -> Price {
-    Price {
-        input_usd_per_million: price.input_usd_per_million,
-        output_usd_per_million: price.output_usd_per_million,
-        cached_input_usd_per_million: price.cached_input_usd_per_million,
-        source: price.source.to_owned(),
-        date: price.date.to_owned(),
-    }
+fn recorded(listed: &tokrate_catalog::ListedPrice) -> TargetPrice {
+    TargetPrice { price: listed.price, source: listed.source.to_owned(), date: listed.date.to_owned() }
 }
 
 fn key_reference(flags: &flags::Target, file: &File) -> Option<KeyReference> {
