@@ -167,8 +167,10 @@ pub(crate) fn huber_mean(values: &[f64], spread: f64) -> Option<f64> {
     let mut mean = median(values.to_vec());
     for _ in 0..ROUNDS {
         let weights = values.iter().map(|value| (CLIP * spread / (value - mean).abs().max(CLIP * spread)).min(1.0));
-        let (sum, total) =
-            values.iter().zip(weights).fold((0.0, 0.0), |(sum, total), (value, weight)| (sum + weight * value, total + weight));
+        let (sum, total) = values
+            .iter()
+            .zip(weights)
+            .fold((0.0, 0.0), |(sum, total), (value, weight)| (sum + weight * value, total + weight));
         mean = sum / total;
     }
     Some(mean)

@@ -21,20 +21,32 @@ const LEAST_NEW_LEVEL: usize = 8;
 /// A baseline is fitted anew when its points are this much older than they could be.
 const REFIT_MS: i64 = DAY_MS / 2;
 
-/// How often something may be reported although nothing has changed.
+/// How often something may be reported of a source although nothing has changed; its numbers share what is allowed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FalseAlarms {
-    /// Changes for the worse, in 30 days of one series.
+    /// Changes for the worse, in 30 days.
     pub worse_in_month: f64,
-    /// Changes for the better, in 30 days of one series.
+    /// Changes for the better, in 30 days.
     pub better_in_month: f64,
-    /// Suspicions, in 30 days of one series; each may cost extra probes.
+    /// Suspicions, in 30 days; each may cost extra probes.
     pub suspects_in_month: f64,
 }
 
 impl Default for FalseAlarms {
     fn default() -> FalseAlarms {
-        FalseAlarms { worse_in_month: 0.04, better_in_month: 0.005, suspects_in_month: 6.0 }
+        FalseAlarms { worse_in_month: 0.042, better_in_month: 0.005, suspects_in_month: 6.0 }
+    }
+}
+
+impl FalseAlarms {
+    /// The part of each of `numbers`.
+    pub(crate) fn shared_by(self, numbers: usize) -> FalseAlarms {
+        let part = 1.0 / numbers.max(1) as f64;
+        FalseAlarms {
+            worse_in_month: self.worse_in_month * part,
+            better_in_month: self.better_in_month * part,
+            suspects_in_month: self.suspects_in_month * part,
+        }
     }
 }
 
@@ -73,6 +85,11 @@ impl LevelDetector {
         }
     }
 
+    /// Changes what is allowed, from the next baseline on.
+    pub fn allow(&mut self, allowed: FalseAlarms) {
+        self.allowed = allowed;
+    }
+
     /// Adds a point and looks at the end of the series.
     pub fn push(&mut self, point: Point) -> Look {
         if !self.series.insert(point) {
@@ -89,6 +106,11 @@ impl LevelDetector {
             self.begin_level(shift);
         }
         seen
+    }
+
+    /// Standard deviation of a point around what is usual (natural logarithm); `None` while that is not known.
+    pub fn spread(&self) -> Option<f64> {
+        self.reference.as_ref().map(|reference| reference.baseline.spread())
     }
 
     /// How far a point is from what is usual, in standard deviations; `None` while that is not known.

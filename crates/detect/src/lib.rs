@@ -1,15 +1,21 @@
-//! What changed in a series of measurements: since when, by how much and how sure that is.
+//! What changed in series of measurements: since when, by how much and how sure that is.
 //!
-//! Pure: points in, findings out; time is that of the points.
+//! Samples in, events out; time is that of the samples.
 
 #![forbid(unsafe_code)]
 
 mod baseline;
+mod cycle;
+mod detector;
+mod errors;
+mod event;
 mod level;
+mod sample;
 mod series;
 mod shift;
+mod tracker;
 
-pub use baseline::Baseline;
-pub use level::{FalseAlarms, LevelDetector};
-pub use series::Point;
-pub use shift::{Limits, Look, Shift, Way};
+pub use detector::Detector;
+pub use event::{Event, EventKind};
+pub use level::FalseAlarms;
+pub use sample::{Sample, Source};
