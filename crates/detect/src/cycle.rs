@@ -21,6 +21,8 @@ const FAR_SHARE: f64 = 0.03;
 const P: f64 = 2e-6;
 /// Chance of as many far points in the other hours, below which it is not a matter of hours.
 const ELSEWHERE_P: f64 = 1e-3;
+/// Hours that were bad stay expected for so long after their last bad point: slots that are probed at random miss them for days.
+const MEMORY_MS: i64 = 14 * DAY_MS;
 /// Fewest days on which the hours were bad.
 const LEAST_DAYS: usize = 4;
 
@@ -65,7 +67,7 @@ impl CycleDetector {
                 *last_far = at;
             }
         }
-        self.reported.retain(|(_, last_far)| at - last_far < WINDOW_MS);
+        self.reported.retain(|(_, last_far)| at - last_far < MEMORY_MS);
         if !is_far || self.expects(at) {
             return None;
         }
@@ -84,14 +86,13 @@ impl CycleDetector {
     fn look(&self, first: i64) -> Option<(i64, CycleChange)> {
         let within = |at: i64| (hour_of(at) - first).rem_euclid(24) < HOURS;
         let (mut n, mut far, mut elsewhere, mut far_elsewhere) = (0, Vec::new(), 0, 0);
-        for (at, deviation) in &self.points {
+        // What hours that were reported do says nothing of others.
+        for (at, deviation) in self.points.iter().filter(|(at, _)| !self.expects(*at)) {
             match (within(*at), *deviation > FAR) {
                 (true, is_far) => {
                     n += 1;
                     far.extend(is_far.then_some((*at, *deviation)));
                 }
-                // What is expected of other hours is no reason against these.
-                (false, true) if self.expects(*at) => {}
                 (false, is_far) => {
                     elsewhere += 1;
                     far_elsewhere += u64::from(is_far);

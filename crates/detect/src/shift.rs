@@ -20,8 +20,12 @@ const OVERSHOOT: f64 = 1.166;
 const RANK_P: f64 = 0.005;
 /// Fewest points since a change.
 const LEAST_POINTS: usize = 3;
-/// Splits within this of the best log-likelihood ratio are in the interval of when it began (chi-squared, 95 %).
-const SPLIT_LOSS: f64 = 3.84;
+/// Splits within this of the best log-likelihood ratio are in the interval of when it began. 3.84 (chi-squared, 95 %) would do for
+/// a split that was not chosen for being the best; this one holds 95 % of planted drops.
+const SPLIT_LOSS: f64 = 7.0;
+/// Half an interval of the size, in standard errors. 1.96 would do for a size that was not chosen for being striking; this one
+/// holds 95 % of planted drops.
+const SIZE_ERRORS: f64 = 2.7;
 
 /// Which way a series went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,7 +125,7 @@ pub fn look(baseline: &Baseline, reference: &[Point], recent: &[Point], limits: 
     let counts = means.iter().enumerate().filter(|(_, z)| near(z)).map(|(back, _)| back + 1);
     let (fewest, most) = counts.fold((best.count, best.count), |(low, high), count| (low.min(count), high.max(count)));
     let offset = huber_mean(&residuals(since), 1.0).unwrap_or_default();
-    let error = 1.96 * baseline.error_of_mean(best.count, last.at - since[0].at);
+    let error = SIZE_ERRORS * baseline.error_of_mean(best.count, last.at - since[0].at);
     let ratio = |deviations: f64| (deviations * baseline.spread()).exp_m1();
     Look::Shifted(Shift {
         way: best.way,

@@ -75,7 +75,7 @@ fn a_drop_is_found_with_its_time_and_size() {
         size_held += usize::from(found.low <= -0.25 && -0.25 <= found.high);
     }
     // 95 % intervals after a choice of the most striking split hold a little less often than they say.
-    assert!(in_time >= 39 && time_held >= 34 && size_held >= 34, "{in_time} {time_held} {size_held}");
+    assert!(in_time >= 39 && time_held >= 36 && size_held >= 36, "{in_time} {time_held} {size_held}");
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn bad_evenings_are_one_change_of_the_cycle() {
             scale(&mut sample.ttft_ms, 2.0);
         }
     });
-    let kinds: Vec<EventKind> =
-        events(samples).iter().filter(|event| event.metric == "ttft_ms").map(|event| event.kind).collect();
-    assert_eq!(kinds, [EventKind::Cycle]);
+    let found: Vec<Event> = events(samples).into_iter().filter(|event| event.metric == "ttft_ms").collect();
+    let kinds: Vec<EventKind> = found.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::Cycle], "{found:?}");
 }
 
 #[test]
