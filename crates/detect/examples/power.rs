@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 use tokrate_core::Rng;
-use tokrate_detect::{Detector, Event, EventKind, FalseAlarms, Sample, Source};
+use tokrate_detect::{ChangeKind, Detector, Event, FalseAlarms, Sample, Source};
 
 const HOUR_MS: i64 = 3_600_000;
 const PROBES_A_DAY: i64 = 8;
@@ -74,7 +74,7 @@ fn main() {
     );
     for spread in [0.10, 0.15, 0.20, 0.25, 0.30] {
         for with_extra_probes in [false, true] {
-            let (mut kinds, mut extra) = (BTreeMap::<EventKind, f64>::new(), 0);
+            let (mut kinds, mut extra) = (BTreeMap::<ChangeKind, f64>::new(), 0);
             for seed in 0..endpoints {
                 let (events, asked) = run(&World { spread, with_extra_probes, ..still }, seed);
                 extra += asked;
@@ -98,7 +98,7 @@ fn main() {
                     let world = World { spread, drop, at, with_extra_probes, days: 45, ..still };
                     let (events, _) = run(&world, 10_000 + seed);
                     let found = events.iter().find(|event| {
-                        event.at >= at && event.kind == EventKind::Regression && event.metric == "output_speed"
+                        event.at >= at && event.kind == ChangeKind::Regression && event.metric == "output_speed"
                     });
                     found.map_or(i64::MAX, |event| event.at - at)
                 })
@@ -116,7 +116,7 @@ fn main() {
     }
     println!("\n| spread | two hours each evening: events by kind, per endpoint in 30 days |\n|---|---|");
     for spread in [0.10, 0.15, 0.20, 0.30] {
-        let mut kinds = BTreeMap::<EventKind, f64>::new();
+        let mut kinds = BTreeMap::<ChangeKind, f64>::new();
         for seed in 0..endpoints {
             let world = World { spread, at: 30 * 24 * HOUR_MS, evenings: true, ..still };
             let (events, _) = run(&world, 20_000 + seed);

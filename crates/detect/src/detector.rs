@@ -6,7 +6,7 @@
 //!
 //! Invariant: a sample is either counted or part of a quarantine.
 
-use crate::event::{Event, EventKind};
+use crate::event::{ChangeKind, Event};
 use crate::level::FalseAlarms;
 use crate::sample::{Sample, Source};
 use crate::series::HOUR_MS;
@@ -118,7 +118,7 @@ fn quarantine(place: &str, samples: &[Sample]) -> Event {
         at: last,
         source: Source { endpoint: "*".to_owned(), workload: "*".to_owned(), place: place.to_owned() },
         metric: "all",
-        kind: EventKind::Quarantine,
+        kind: ChangeKind::Quarantine,
         since: first,
         since_earliest: first,
         since_latest: first,

@@ -7,7 +7,7 @@ use tokrate_core::rfc3339;
 /// What kind of change.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum EventKind {
+pub enum ChangeKind {
     /// The level changed for the worse.
     Regression,
     /// The level changed for the better.
@@ -34,7 +34,7 @@ pub struct Event {
     /// Which number: `ttft_ms`, `output_speed`, `e2e_ms`, `errors`; `all` of a quarantine.
     pub metric: &'static str,
     /// What kind.
-    pub kind: EventKind,
+    pub kind: ChangeKind,
     /// The first sample after the change (ms since 1970).
     #[serde(serialize_with = "time")]
     pub since: i64,

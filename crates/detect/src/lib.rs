@@ -16,6 +16,6 @@ mod shift;
 mod tracker;
 
 pub use detector::Detector;
-pub use event::{Event, EventKind};
+pub use event::{ChangeKind, Event};
 pub use level::FalseAlarms;
 pub use sample::{Sample, Source};

@@ -4,7 +4,7 @@
 
 use crate::cycle::CycleDetector;
 use crate::errors::{ErrorChange, ErrorDetector};
-use crate::event::{Event, EventKind};
+use crate::event::{ChangeKind, Event};
 use crate::level::{FalseAlarms, LevelDetector};
 use crate::sample::Sample;
 use crate::series::{DAY_MS, Point};
@@ -146,7 +146,7 @@ impl Follower {
                 let error = 1.96 / (change.n.max(1) as f64).sqrt();
                 let ends = [ratio(change.deviation - error), ratio(change.deviation + error)];
                 events.push(Event {
-                    kind: EventKind::Cycle,
+                    kind: ChangeKind::Cycle,
                     since: change.since,
                     since_earliest: change.since,
                     since_latest: change.since,
@@ -171,7 +171,7 @@ impl Follower {
             Look::Shifted(shift) => {
                 self.level_changed_at = Some(point.at);
                 self.cycle.reset();
-                let kind = if self.level.is_worse(&shift) { EventKind::Regression } else { EventKind::Improvement };
+                let kind = if self.level.is_worse(&shift) { ChangeKind::Regression } else { ChangeKind::Improvement };
                 events.push(Event { kind, ..self.of_shift(sample, &shift) });
                 return false;
             }
@@ -186,7 +186,7 @@ impl Follower {
         let Some(deviation) = self.level.deviation(point).filter(|_| settled && is_usual) else { return };
         let Some(distance) = Point::new(point.at, deviation.abs().max(LEAST_DISTANCE)) else { return };
         if let Look::Shifted(shift) = self.spread.push(distance) {
-            events.push(Event { kind: EventKind::Spread, ..self.of_shift(sample, &shift) });
+            events.push(Event { kind: ChangeKind::Spread, ..self.of_shift(sample, &shift) });
         }
     }
 
@@ -209,7 +209,7 @@ impl Follower {
             at: sample.at,
             source: sample.source.clone(),
             metric: self.metric.name(),
-            kind: EventKind::Regression,
+            kind: ChangeKind::Regression,
             since: sample.at,
             since_earliest: sample.at,
             since_latest: sample.at,
@@ -227,7 +227,7 @@ fn of_errors(sample: &Sample, change: &ErrorChange) -> Event {
         at: sample.at,
         source: sample.source.clone(),
         metric: "errors",
-        kind: if change.risen { EventKind::Errors } else { EventKind::Improvement },
+        kind: if change.risen { ChangeKind::Errors } else { ChangeKind::Improvement },
         since: change.since,
         since_earliest: change.since,
         since_latest: change.since,

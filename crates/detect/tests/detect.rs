@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use tokrate_core::Rng;
-use tokrate_detect::{Detector, Event, EventKind, FalseAlarms, Sample, Source};
+use tokrate_detect::{ChangeKind, Detector, Event, FalseAlarms, Sample, Source};
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -67,7 +67,7 @@ fn a_drop_is_found_with_its_time_and_size() {
         });
         let found = events(samples)
             .into_iter()
-            .find(|event| event.kind == EventKind::Regression && event.metric == "output_speed" && event.at >= begins);
+            .find(|event| event.kind == ChangeKind::Regression && event.metric == "output_speed" && event.at >= begins);
         let Some(found) = found else { continue };
         in_time += usize::from(found.at < begins + 3 * DAY_MS);
         // A sample comes every three hours.
@@ -85,13 +85,13 @@ fn a_drop_that_goes_away_is_an_improvement() {
             scale(&mut sample.output_speed, 0.5);
         }
     });
-    let found: Vec<(EventKind, i64)> = events(samples)
+    let found: Vec<(ChangeKind, i64)> = events(samples)
         .iter()
         .filter(|event| event.metric == "output_speed")
         .map(|event| (event.kind, event.at / DAY_MS))
         .collect();
     assert!(
-        matches!(found.as_slice(), [(EventKind::Regression, 30 | 31), (EventKind::Improvement, 40..=43)]),
+        matches!(found.as_slice(), [(ChangeKind::Regression, 30 | 31), (ChangeKind::Improvement, 40..=43)]),
         "{found:?}"
     );
 }
@@ -105,8 +105,8 @@ fn bad_evenings_are_one_change_of_the_cycle() {
         }
     });
     let found: Vec<Event> = events(samples).into_iter().filter(|event| event.metric == "ttft_ms").collect();
-    let kinds: Vec<EventKind> = found.iter().map(|event| event.kind).collect();
-    assert_eq!(kinds, [EventKind::Cycle], "{found:?}");
+    let kinds: Vec<ChangeKind> = found.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [ChangeKind::Cycle], "{found:?}");
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn an_outage_and_its_end_are_one_event_each() {
             (sample.ok, sample.ttft_ms, sample.output_speed) = (false, None, None);
         }
     });
-    let found: Vec<(EventKind, &str)> = events(samples).iter().map(|event| (event.kind, event.metric)).collect();
-    assert_eq!(found, [(EventKind::Errors, "errors"), (EventKind::Improvement, "errors")]);
+    let found: Vec<(ChangeKind, &str)> = events(samples).iter().map(|event| (event.kind, event.metric)).collect();
+    assert_eq!(found, [(ChangeKind::Errors, "errors"), (ChangeKind::Improvement, "errors")]);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn wider_scatter_is_no_change_of_the_level() {
         }
     });
     let found = events(samples);
-    assert!(found.iter().any(|event| event.kind == EventKind::Spread && event.metric == "output_speed"), "{found:?}");
+    assert!(found.iter().any(|event| event.kind == ChangeKind::Spread && event.metric == "output_speed"), "{found:?}");
 }
 
 #[test]
@@ -144,10 +144,10 @@ fn a_fault_of_the_prober_is_no_regression_of_anybody() {
             }
         })
     });
-    let found: Vec<(EventKind, String)> =
+    let found: Vec<(ChangeKind, String)> =
         events(samples.collect()).iter().map(|event| (event.kind, event.source.endpoint.clone())).collect();
     assert!(
-        !found.is_empty() && found.iter().all(|(kind, at)| *kind == EventKind::Quarantine && at == "*"),
+        !found.is_empty() && found.iter().all(|(kind, at)| *kind == ChangeKind::Quarantine && at == "*"),
         "{found:?}"
     );
     assert!(found.len() <= 3, "{found:?}");
