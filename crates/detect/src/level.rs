@@ -118,6 +118,11 @@ impl LevelDetector {
         self.reference.as_ref().map(|reference| reference.baseline.deviation(point))
     }
 
+    /// Whether the baseline rests on days at the present level, and not on a few points after a change.
+    pub fn is_settled(&self) -> bool {
+        self.reference.is_some() && self.carried.is_none()
+    }
+
     /// Whether a shift the way it went is one for the worse.
     pub fn is_worse(&self, shift: &Shift) -> bool {
         shift.way == self.worse

@@ -137,7 +137,8 @@ impl Follower {
         let mut expected = false;
         if let Some(badness) = badness {
             expected = self.cycle.expects(point.at);
-            if let Some(change) = self.cycle.push(&point, badness) {
+            let change = if self.level.is_settled() { self.cycle.push(&point, badness) } else { None };
+            if let Some(change) = change {
                 let spread = self.level.spread().unwrap_or_default();
                 let ratio = |deviation: f64| {
                     let signed = if self.metric.worse() == Way::Up { deviation } else { -deviation };
@@ -183,6 +184,7 @@ impl Follower {
     /// The scatter is the level of the distances from the baseline.
     fn follow_spread(&mut self, point: &Point, is_usual: bool, sample: &Sample, events: &mut Vec<Event>) {
         let settled = self.level_changed_at.is_none_or(|at| point.at - at > SETTLE_MS);
+        let settled = settled && self.level.is_settled();
         let Some(deviation) = self.level.deviation(point).filter(|_| settled && is_usual) else { return };
         let Some(distance) = Point::new(point.at, deviation.abs().max(LEAST_DISTANCE)) else { return };
         if let Look::Shifted(shift) = self.spread.push(distance) {

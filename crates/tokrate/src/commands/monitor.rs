@@ -43,12 +43,17 @@ fn replay(flags: &ReplayFlags) -> Result<Verdict> {
         let _ = writeln!(text, "{line}");
     }
     crate::out::stdout::write(&text)?;
-    anstream::eprintln!(
-        "tokrate: {count} samples, {} events{}",
-        events.len(),
-        if read.broken_lines > 0 { format!(", {} lines left out", read.broken_lines) } else { String::new() }
-    );
+    let left_out = if read.broken_lines > 0 {
+        format!("; left out {}", counted(read.broken_lines, "line"))
+    } else {
+        String::new()
+    };
+    anstream::eprintln!("tokrate: {} in {}{left_out}", counted(events.len(), "event"), counted(count, "sample"));
     Ok(Verdict::Good)
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn detect(samples: Vec<Sample>, allowed: FalseAlarms) -> Vec<Event> {

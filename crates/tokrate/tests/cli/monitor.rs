@@ -24,7 +24,7 @@ fn a_drop_in_a_file_is_one_event() {
     let folder = Folder::new("monitor-drop");
     std::fs::write(folder.join("samples.jsonl"), samples()).expect("room");
     let finished = run(&folder, &["monitor", "replay", "samples.jsonl"]);
-    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), "tokrate: 360 samples, 1 events\n"));
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), "tokrate: 1 event in 360 samples\n"));
     let event: Value = serde_json::from_str(finished.stdout.trim()).expect("one line of JSON");
     insta::assert_snapshot!("event", serde_json::to_string_pretty(&event).expect("JSON"));
 }
