@@ -22,6 +22,7 @@ const TABLE: &[Row] = &[
     Row { name: "meter", internal: &["core", "stats", "tokens"], external: &["serde", "serde_json", "schemars"] },
     Row { name: "record", internal: &["core", "stats", "meter"], external: &["serde", "serde_json", "schemars"] },
     Row { name: "judge", internal: &["core", "stats", "meter", "record"], external: &["serde", "serde_json"] },
+    Row { name: "detect", internal: &["core", "stats"], external: &["serde", "serde_json"] },
     Row { name: "charts", internal: &["core"], external: &[] },
     // Its build script reads the rows.
     Row { name: "catalog", internal: &["core"], external: &["serde", "toml"] },
@@ -129,6 +130,7 @@ const TABLE: &[Row] = &[
             "meter",
             "record",
             "judge",
+            "detect",
             "charts",
             "catalog",
             "apply",
