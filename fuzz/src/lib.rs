@@ -40,6 +40,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "record", run: of::record::run },
     Target { name: "request", run: of::request::run },
     Target { name: "request_peek", run: of::request_peek::run },
+    Target { name: "samples", run: of::samples::run },
     Target { name: "server_metrics", run: of::server_metrics::run },
     Target { name: "socks_proxy", run: of::socks_proxy::run },
     Target { name: "target_name", run: of::target_name::run },

@@ -17,6 +17,7 @@ pub mod prompts;
 pub mod record;
 pub mod request;
 pub mod request_peek;
+pub mod samples;
 pub mod server_metrics;
 pub mod socks_proxy;
 pub mod target_name;

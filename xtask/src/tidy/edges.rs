@@ -181,6 +181,7 @@ const TABLE: &[Row] = &[
             "meter",
             "record",
             "judge",
+            "detect",
             "catalog",
             "apply",
             "net",
