@@ -10,9 +10,7 @@ use tokrate_record::Metric;
 use tokrate_record::run::Counts;
 use tokrate_record::{LevelSamples, RunSamples, Samples};
 use tokrate_stats::{Interval, IntervalMethod, Level};
-use tokrate_stats::{
-    fisher_p, holm, normal_p, permutation_p, ratio_of_medians, share_difference, visible_errors,
-};
+use tokrate_stats::{fisher_p, holm, normal_p, permutation_p, ratio_of_medians, share_difference, visible_errors};
 
 /// Compares `b` with `a`, the one before.
 ///
