@@ -71,7 +71,7 @@ pub fn resolve(flags: &Flags, now_unix_ms: u64) -> Result<Config> {
             View::Calls(calls)
         }
         (None, true) => {
-            let split = since.context("read --since: `all` has nothing before it to be held against")?;
+            let split = since.context("read --since: `all` has nothing before it to be compared with")?;
             query.from_unix_ms = Some(split.saturating_sub(end - split));
             View::Regressions { split_unix_ms: split, threshold: threshold(flags.threshold.as_deref())? }
         }

@@ -27,7 +27,7 @@ pub fn nothing(what: &str, path: &Path, query: &Query) -> String {
     format!("no {what} in {} ({wanted}); --since all looks at everything", path.display())
 }
 
-/// Which windows are held against each other.
+/// Which windows are compared with each other.
 pub fn windows(query: &Query, split_unix_ms: u64) -> String {
     let from = query.from_unix_ms.map_or_else(|| "the beginning".to_owned(), date);
     let until = query.until_unix_ms.map_or_else(|| "now".to_owned(), date);
