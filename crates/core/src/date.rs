@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn times_are_read_with_their_zone_and_fraction() {
-        let read = |text| parse_rfc3339(text);
+        let read = |text: &str| parse_rfc3339(text);
         assert_eq!(read("1970-01-01T00:00:00Z"), Some(0));
         assert_eq!(read("2026-11-24T10:00:00.25+02:00"), read("2026-11-24T08:00:00Z").map(|at| at + 250));
         assert_eq!(read("2026-11-24 10:00:00-00:30"), read("2026-11-24T10:30:00Z"));
