@@ -28,6 +28,7 @@ fn main() {
     for o in Output::ALL { for k in [tokrate_estimate::question::Kind::SingleStream, tokrate_estimate::question::Kind::Served, tokrate_estimate::question::Kind::Ceiling] {
         let mut e: Vec<_> = errs.iter().filter(|e| e.0 == o && e.1 == k).collect();
         if e.is_empty() { continue; }
+        e.retain(|e| !args.iter().any(|a| a == "--m") || e.3.starts_with("m "));
         e.sort_by(|a, b| b.2.abs().total_cmp(&a.2.abs()));
         let rel: Vec<f64> = e.iter().map(|e| (e.2.exp() - 1.0).abs()).collect();
         let mut s = rel.clone(); s.sort_by(f64::total_cmp);

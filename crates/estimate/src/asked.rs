@@ -38,6 +38,8 @@ pub struct Asked {
     pub attention_dp: Option<f64>,
     /// Name of the engine.
     pub engine: Option<String>,
+    /// Version of the engine; one of 2024 or before is slower with quantised weights.
+    pub engine_version: Option<String>,
     /// Name of the storage format.
     pub weight_precision: Option<String>,
     /// Size of all weights, GiB.
@@ -116,6 +118,7 @@ impl Asked {
             devices,
             tensor_parallel,
             engine,
+            older: local && self.engine_version.as_deref().is_some_and(|version| version.contains("2024-") || version.contains("2023-")),
             precision,
             weight_bytes: self.weight_size_gib.map(|size| size * GIB),
             concurrency,

@@ -52,7 +52,7 @@ pub const GROUPS: [&str; 7] =
 /// quantised weights), microseconds (a layer, a step, a running request).
 pub const OF_GROUP: [&str; 8] = ["e_w", "e_kv", "m_d", "mfu_p", "m_unpack", "t_layer_us", "t_step_us", "t_req_us"];
 /// Coefficients that all groups share.
-pub const SHARED: [&str; 22] = [
+pub const SHARED: [&str; 26] = [
     "expert_skew",
     "link_share",
     "link_latency_us",
@@ -75,31 +75,35 @@ pub const SHARED: [&str; 22] = [
     "ttft_queue_local",
     "ceiling",
     "local_prefill_saturation_tflops",
+    "ttft_queue_exponent",
+    "ttft_prompt_exponent",
+    "moe_layer",
+    "older_unpack",
 ];
 /// Number of coefficients.
 pub const COUNT: usize = GROUPS.len() * OF_GROUP.len() + SHARED.len();
 
 /// What is believed before any row is seen, by group: value; from published kernel benchmarks' usual range, from memory.
 const PRIOR: [[f64; 8]; 7] = [
-    [0.80, 0.75, 0.60, 0.55, 1.0, 45.0, 1000.0, 20.0],
-    [0.65, 0.60, 0.25, 0.70, 0.20, 60.0, 300.0, 50.0],
-    [0.92, 0.75, 0.25, 1.00, 0.20, 60.0, 300.0, 50.0],
-    [0.88, 0.70, 0.30, 0.60, 0.085, 60.0, 300.0, 100.0],
-    [0.90, 0.75, 0.25, 0.45, 0.20, 60.0, 300.0, 100.0],
+    [0.80, 0.75, 0.60, 0.55, 1.0, 30.0, 700.0, 20.0],
+    [0.65, 0.60, 0.25, 0.70, 0.20, 60.0, 300.0, 200.0],
+    [0.92, 0.75, 0.25, 1.00, 0.20, 60.0, 300.0, 200.0],
+    [0.88, 0.70, 0.30, 0.60, 0.10, 60.0, 300.0, 300.0],
+    [0.90, 0.75, 0.25, 0.45, 0.20, 60.0, 300.0, 300.0],
     [0.75, 0.60, 0.40, 0.40, 0.20, 60.0, 300.0, 300.0],
-    [0.85, 0.70, 0.50, 0.55, 1.0, 45.0, 1000.0, 20.0],
+    [0.85, 0.70, 0.50, 0.55, 1.0, 30.0, 700.0, 20.0],
 ];
 /// How sure that is: standard deviation of the logarithm, by coefficient.
-const PRIOR_SD: [f64; 8] = [0.12, 0.15, 0.35, 0.30, 0.35, 0.40, 0.50, 0.60];
+const PRIOR_SD: [f64; 8] = [0.12, 0.15, 0.35, 0.30, 0.35, 0.40, 0.50, 0.80];
 /// The same for the shared coefficients: value and standard deviation of the logarithm.
-const SHARED_PRIOR: [(f64, f64); 22] = [
+const SHARED_PRIOR: [(f64, f64); 26] = [
     (0.90, 0.10),
     (0.60, 0.40),
     (8.0, 0.40),
-    (0.90, 0.30),
-    (0.90, 0.30),
-    (0.90, 0.30),
-    (1.0, 0.30),
+    (1.0, 0.15),
+    (1.0, 0.15),
+    (1.0, 0.15),
+    (1.0, 0.15),
     (1.25, 0.30),
     (1.25, 0.30),
     (1.25, 0.30),
@@ -109,12 +113,16 @@ const SHARED_PRIOR: [(f64, f64); 22] = [
     (30.0, 0.70),
     (40.0, 0.70),
     (15.0, 0.70),
-    (1.0, 0.70),
-    (1.0, 0.70),
-    (1.0, 0.70),
-    (1.0, 0.70),
+    (0.60, 0.25),
+    (0.60, 0.25),
+    (0.60, 0.25),
+    (0.60, 0.25),
     (0.90, 0.20),
     (250.0, 0.40),
+    (0.60, 0.30),
+    (0.50, 0.30),
+    (1.60, 0.30),
+    (0.70, 0.30),
 ];
 
 /// The coefficients as logarithms, in the order of the groups, then the shared ones.
@@ -154,12 +162,20 @@ pub struct Chosen {
     pub moe_prefill: f64,
     /// Seconds before a prompt begins.
     pub ttft_base: f64,
-    /// Prompts waited for, as a multiple of the share of the time that prompts take.
+    /// Factor of the waiting term of the TTFT.
     pub ttft_queue: f64,
     /// Share of the computed ceiling that is reached.
     pub ceiling: f64,
     /// Peak arithmetic at which local engines' prompts stop gaining, FLOP/s.
     pub local_saturation: f64,
+    /// Exponent of the requests at once in the waiting term of the TTFT.
+    pub ttft_queue_exponent: f64,
+    /// Exponent of the time of a prompt in that term; the rest to 1 is that of a step.
+    pub ttft_prompt_exponent: f64,
+    /// Factor of the time a layer where experts are chosen.
+    pub moe_layer: f64,
+    /// Factor of the unpacking's share of arithmetic with a local engine of 2024 or before.
+    pub older_unpack: f64,
 }
 
 /// The group of a device's class with an engine.
@@ -238,6 +254,10 @@ impl Coefficients {
             ttft_queue: of_engine(16),
             ceiling: shared(20),
             local_saturation: shared(21) * 1e12,
+            ttft_queue_exponent: shared(22),
+            ttft_prompt_exponent: shared(23).min(1.0),
+            moe_layer: shared(24),
+            older_unpack: shared(25),
         }
     }
 }

@@ -50,7 +50,7 @@ impl Output {
     fn scatter(self) -> f64 {
         match self {
             Output::Tpot => 0.10,
-            Output::Ttft => 0.40,
+            Output::Ttft => 0.50,
             Output::Total => 0.15,
             Output::Prefill => 0.25,
         }

@@ -34,6 +34,7 @@ pub fn asked(row: &csv::Row<'_>) -> Asked {
         tp: row.number("tp"),
         attention_dp: row.number("attention_dp"),
         engine: text("engine"),
+        engine_version: text("engine_version"),
         weight_precision: text("weight_precision"),
         weight_size_gib: row.number("weight_size_gib"),
         concurrency: row.number("concurrency"),

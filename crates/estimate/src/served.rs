@@ -68,9 +68,8 @@ fn most_running(question: &Question, context: f64) -> f64 {
 }
 
 /// A closed loop of C requests with chunked prefill: TPOT = t_decode(B) + (B-1)/OSL t_prefill(ISL) φ; TTFT = base +
-/// t_prefill (1 + q ρ (B-1)) + t_decode + wait for room, ρ the share of the time that prompts take (a waiting term in
-/// the form of a closed queue with one server; fitted). Where C exceeds what the cache holds, the rest waits:
-/// (C - B)/B (TTFT + OSL TPOT), after Little.
+/// t_prefill + t_decode + q t_prefill^a TPOT^(1-a) (B-1)^p: prompts ahead are worked off between steps (a fitted power
+/// law, no queue's theory). Where C exceeds what the cache holds, the rest waits (C - B)/B (TTFT + OSL TPOT), after Little.
 fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
     let concurrency = (question.concurrency.unwrap_or(1.0) / question.copies()).max(1.0);
     let isl = question.isl.unwrap_or(if question.context_depth.is_some() { 0.0 } else { USUAL_PROMPT });
@@ -84,8 +83,9 @@ fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
     let shared = if alone { 0.0 } else { (batch - 1.0) / osl * prompt * chosen.interference };
     let decode = step.total();
     let tpot = decode + shared;
-    let busy = (batch * prompt / (prompt + osl * tpot)).min(1.0);
-    let first = chosen.ttft_base + prompt * (1.0 + chosen.ttft_queue * busy * (batch - 1.0).sqrt()) + decode;
+    let mixed = prompt.powf(chosen.ttft_prompt_exponent) * tpot.powf(1.0 - chosen.ttft_prompt_exponent);
+    let ahead = chosen.ttft_queue * mixed * (batch - 1.0).powf(chosen.ttft_queue_exponent);
+    let first = chosen.ttft_base + prompt + decode + ahead;
     let waiting = (concurrency - batch).max(0.0) / batch * (first + osl * tpot);
     let binds = if waiting > first {
         "KV room"

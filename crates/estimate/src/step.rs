@@ -21,7 +21,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Seconds in all. Weights and arithmetic overlap: what takes longer counts, and a part of the other (their 4-norm).
+    /// Seconds in all. Weights and arithmetic overlap: what takes longer counts, and a part of the other (their 6-norm).
     pub fn total(&self) -> f64 {
         norm(self.weights, self.compute) + self.cache + self.communication + self.overhead
     }
@@ -39,7 +39,7 @@ impl Step {
 }
 
 /// Exponent of the overlap of weights and arithmetic: 1 would add them, infinity take the larger.
-const OVERLAP: f64 = 4.0;
+const OVERLAP: f64 = 6.0;
 
 fn norm(a: f64, b: f64) -> f64 {
     let most = a.max(b);
@@ -65,7 +65,8 @@ pub fn decode(question: &Question, chosen: &Chosen, batch: f64, context: f64) ->
     let bytes = model.streamed(batch, chosen.expert_skew) * question.bytes_a_weight();
     let flops = 2.0 * model.active * batch;
     let peak = device.peak(question.precision.arithmetic);
-    let share = if question.precision.unpacked { chosen.m_unpack } else { chosen.m_d };
+    let older = if question.older { chosen.older_unpack } else { 1.0 };
+    let share = if question.precision.unpacked { chosen.m_unpack * older } else { chosen.m_d };
     let cache_devices = if model.latent.is_some() { 1.0 } else { devices.min(model.kv_heads) };
     let cache = batch * model.cache_bytes(context, question.bytes_a_cache_value());
     Step {
@@ -73,7 +74,7 @@ pub fn decode(question: &Question, chosen: &Chosen, batch: f64, context: f64) ->
         compute: flops / (devices * peak * share),
         cache: cache / (cache_devices * device.bandwidth * chosen.e_kv),
         communication: all_reduces(question, chosen, batch),
-        overhead: model.layers * chosen.t_layer + chosen.t_step + batch * chosen.t_req,
+        overhead: layers(question, chosen) + chosen.t_step + batch * request(question, chosen),
     }
 }
 
@@ -106,5 +107,17 @@ pub fn prompt(question: &Question, chosen: &Chosen, tokens: f64) -> f64 {
     let arithmetic = model.prompt_flops(tokens) / (devices * rate);
     let streamed = model.streamed(tokens, chosen.expert_skew) * question.bytes_a_weight();
     let weights = streamed / (devices * device.bandwidth * chosen.e_w);
-    norm(arithmetic, weights) + all_reduces(question, chosen, tokens) + model.layers * chosen.t_layer + chosen.t_step
+    norm(arithmetic, weights) + all_reduces(question, chosen, tokens) + layers(question, chosen) + chosen.t_step
+}
+
+/// Seconds that the launches of all layers take.
+fn layers(question: &Question, chosen: &Chosen) -> f64 {
+    let experts = if question.model.sparse() { chosen.moe_layer } else { 1.0 };
+    question.model.layers * chosen.t_layer * experts
+}
+
+/// Seconds a running request adds to a step; local engines sample on the processor, over the whole vocabulary.
+fn request(question: &Question, chosen: &Chosen) -> f64 {
+    let vocabulary = if question.engine == Engine::Local { question.model.vocab / 128_000.0 } else { 1.0 };
+    chosen.t_req * vocabulary
 }
