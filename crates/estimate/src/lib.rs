@@ -5,11 +5,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod asked;
 pub mod coefficients;
 pub mod csv;
 pub mod fit;
 pub mod hardware;
+pub mod interval;
 pub mod measured;
 pub mod model;
 pub mod names;
@@ -17,3 +19,8 @@ pub mod precision;
 pub mod question;
 pub mod served;
 pub mod step;
+pub mod validate;
+
+pub use answer::{Answer, Estimator};
+pub use asked::{Asked, Facts};
+pub use interval::Value;

@@ -99,7 +99,7 @@ fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
         tpot,
         ttft: Some(first + waiting),
         // What a user gets times the users that run; a queue adds nothing.
-        total: question.copies() * batch / tpot,
+        total: (question.copies() * batch).min(question.concurrency.unwrap_or(1.0)) / tpot,
         prefill: Some(shown / prompt),
         binds,
         queued: concurrency > most,
