@@ -25,6 +25,7 @@ const TABLE: &[Row] = &[
     Row { name: "charts", internal: &["core"], external: &[] },
     // Its build script reads the rows.
     Row { name: "catalog", internal: &["core"], external: &["serde", "toml"] },
+    Row { name: "estimate", internal: &[], external: &["serde"] },
     Row {
         name: "apply",
         internal: &["core", "tokens"],
@@ -131,6 +132,7 @@ const TABLE: &[Row] = &[
             "judge",
             "charts",
             "catalog",
+            "estimate",
             "apply",
             "sim",
             "net",
