@@ -20,7 +20,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let facts = Facts::embedded();
     let (rows, refused) = measured::rows(&facts);
     let residuals = validate::cross_validate(&rows);
-    println!("{} measured rows, {} refused; each left out twice: with its model, with its device\n", rows.len(), refused.len());
+    println!(
+        "{} measured rows, {} refused; each left out twice: with its model, with its device\n",
+        rows.len(),
+        refused.len()
+    );
     for (id, reason) in &refused {
         println!("refused {id}: {reason}");
     }
@@ -28,7 +32,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("|---|---|---|---|---|---|---|---|---|");
     for (kind, output, queued, name, bar) in KINDS {
         let of = |residual: &&Residual| {
-            residual.kind == *kind && residual.output == *output && queued.is_none_or(|queued| queued == residual.queued)
+            residual.kind == *kind
+                && residual.output == *output
+                && queued.is_none_or(|queued| queued == residual.queued)
         };
         let some: Vec<&Residual> = residuals.iter().filter(of).collect();
         if !some.is_empty() {
@@ -36,12 +42,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     for (kind, output, queued, name, _) in KINDS {
-        let mut some: Vec<&Residual> = residuals.iter().filter(|r| r.kind == *kind && r.output == *output && queued.is_none_or(|q| q == r.queued)).collect();
+        let mut some: Vec<&Residual> = residuals
+            .iter()
+            .filter(|r| r.kind == *kind && r.output == *output && queued.is_none_or(|q| q == r.queued))
+            .collect();
         some.sort_by(|a, b| b.log().abs().total_cmp(&a.log().abs()));
         println!("\nWorst, {name}: predicted over measured, naive over measured, left out, row");
         for residual in some.iter().take(shown) {
             let over = residual.predicted / residual.measured;
-            println!("  {over:.2} {:.2} {} {}", residual.naive / residual.measured, residual.left_out, rows[residual.row].id);
+            println!(
+                "  {over:.2} {:.2} {} {}",
+                residual.naive / residual.measured,
+                residual.left_out,
+                rows[residual.row].id
+            );
         }
     }
     if arguments.iter().any(|word| word == "--write") {
@@ -99,12 +113,15 @@ fn write(rows: &[Measured], residuals: &[Residual]) -> std::io::Result<()> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
     let fitted = fit::fit(&rows.iter().collect::<Vec<_>>());
     let count = |place: usize| {
-        let own = |row: &&Measured| place >= GROUPS.len() * OF_GROUP.len()
-            || group(row.question.device.class, row.question.engine) == place / OF_GROUP.len();
+        let own = |row: &&Measured| {
+            place >= GROUPS.len() * OF_GROUP.len()
+                || group(row.question.device.class, row.question.engine) == place / OF_GROUP.len()
+        };
         rows.iter().filter(own).count()
     };
     let names = Coefficients::names();
-    let lines = (0..COUNT).map(|k| format!("{},{:.5},{:.3},{}\n", names[k], fitted.coefficients.0[k].exp(), fitted.errors[k], count(k)));
+    let lines = (0..COUNT)
+        .map(|k| format!("{},{:.5},{:.3},{}\n", names[k], fitted.coefficients.0[k].exp(), fitted.errors[k], count(k)));
     let text = format!("name,value,standard_error_log,rows\n{}", lines.collect::<String>());
     std::fs::write(data.join("coefficients.csv"), text)?;
     std::fs::write(data.join("intervals.csv"), Intervals::of_residuals(residuals.iter()).table())

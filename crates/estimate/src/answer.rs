@@ -87,7 +87,9 @@ impl Estimator {
         let mut assumed = resolved.assumed.clone();
         if kind == Kind::Ceiling && (question.isl.is_none() || question.osl.is_none()) {
             let (isl, osl) = served::offline_lengths(&question.model.name);
-            assumed.push(format!("prompts of {isl} and answers of {osl} tokens, the means of MLPerf's data set for such a model"));
+            assumed.push(format!(
+                "prompts of {isl} and answers of {osl} tokens, the means of MLPerf's data set for such a model"
+            ));
         }
         if kind == Kind::Sram && question.concurrency.unwrap_or(1.0) > 1.0 {
             assumed.push("the speed of one request; load on on-chip memory is not modelled".to_owned());
@@ -144,11 +146,11 @@ impl Estimator {
             let most = known.iter().copied().fold(f64::MIN, f64::max);
             let least = known.iter().copied().fold(f64::MAX, f64::min);
             if !known.is_empty() && (value > most * slack || value < least / slack) {
-                reasons.push(format!("{what} {value:.4} lies outside of the {least:.4} to {most:.4} measured"));
+                reasons.push(format!("{what}: {value:.0}, measured from {least:.0} to {most:.0}"));
             }
         };
         outside("parameters (billions)", &|other| Some(other.model.params / 1e9), 2.0);
-        outside("requests a copy", &|other| other.concurrency.map(|concurrency| concurrency / other.copies()), 2.0);
+        outside("requests a copy", &|other| other.concurrency.map(|concurrency| concurrency / other.copies()), 4.0);
         outside("prompt tokens", &|other| other.isl.filter(|isl| *isl > 0.0), 4.0);
         outside("bandwidth (GB/s)", &|other| Some(other.device.bandwidth / 1e9), 1.5);
         reasons
@@ -169,7 +171,8 @@ impl Estimator {
                 + 0.5 * load
                 + 0.3 * prompt
         };
-        let mut rows: Vec<(f64, &str)> = self.rows.iter().map(|row| (distance(&row.question), row.id.as_str())).collect();
+        let mut rows: Vec<(f64, &str)> =
+            self.rows.iter().map(|row| (distance(&row.question), row.id.as_str())).collect();
         rows.sort_by(|a, b| a.0.total_cmp(&b.0));
         rows.into_iter().take(NEAREST).map(|(_, id)| id.to_owned()).collect()
     }

@@ -118,7 +118,11 @@ impl Asked {
             devices,
             tensor_parallel,
             engine,
-            older: local && self.engine_version.as_deref().is_some_and(|version| version.contains("2024-") || version.contains("2023-")),
+            older: local
+                && self
+                    .engine_version
+                    .as_deref()
+                    .is_some_and(|version| version.contains("2024-") || version.contains("2023-")),
             precision,
             weight_bytes: self.weight_size_gib.map(|size| size * GIB),
             concurrency,
@@ -227,7 +231,9 @@ impl Asked {
     fn precision(&self, facts: &Facts, assumed: &mut Vec<String>) -> Result<Precision, String> {
         if let Some(name) = self.weight_precision.as_deref().filter(|name| !name.trim().is_empty()) {
             return Precision::named(name).ok_or_else(|| {
-                format!("unknown weight precision {name:?}; such as bf16, fp8, nvfp4, mxfp4, int8, int4, awq, Q8_0, Q4_K_M")
+                format!(
+                    "unknown weight precision {name:?}; such as bf16, fp8, nvfp4, mxfp4, int8, int4, awq, Q8_0, Q4_K_M"
+                )
             });
         }
         if let Some(found) = Precision::in_file_name(&self.model) {
@@ -286,7 +292,10 @@ impl Asked {
             _ => (Engine::Local, "llama.cpp"),
         };
         if device.class != Class::Sram {
-            assumed.push(format!("an engine like {shown}{}", named.map_or(String::new(), |name| format!(" ({name} is unknown)"))));
+            assumed.push(format!(
+                "an engine like {shown}{}",
+                named.map_or(String::new(), |name| format!(" ({name} is unknown)"))
+            ));
         }
         engine
     }
@@ -308,17 +317,25 @@ fn fits(question: &Question) -> Result<(), String> {
     let needed = (1..=1024).map(f64::from).find(|devices| question.memory(*devices).cache_room >= one);
     let devices = match needed {
         // Tensor parallelism wants a power of two.
-        Some(devices) if question.engine != Engine::Local => format!("{} devices would hold it", devices.log2().ceil().exp2()),
+        Some(devices) if question.engine != Engine::Local => {
+            format!("{} devices would hold it", devices.log2().ceil().exp2())
+        }
         Some(devices) => format!("{devices} devices would hold it"),
         None => "no number of these devices holds it".to_owned(),
     };
-    let formats: &[&str] = if question.engine == Engine::Local { &["Q8_0", "Q6_K", "Q4_K_M", "Q3_K_M", "Q2_K"] } else { &["fp8", "int4"] };
-    let room = memory.cache_room + memory.weights - one;
-    let smaller = formats.iter().find(|name| {
-        let bytes = Precision::named(name).map_or(f64::MAX, |precision| precision.bytes * question.model.params);
-        bytes < memory.weights && bytes <= room
-    });
-    let smaller = smaller.map_or(String::new(), |name| format!(", or {name} on {copy}"));
+    let formats: &[&str] =
+        if question.engine == Engine::Local { &["Q8_0", "Q6_K", "Q4_K_M", "Q3_K_M", "Q2_K"] } else { &["fp8", "int4"] };
+    // The widest format that fits on the fewest devices.
+    let on = |count: f64| {
+        let room = question.memory(count).cache_room + memory.weights - one;
+        formats.iter().find(|name| {
+            let bytes = Precision::named(name).map_or(f64::MAX, |precision| precision.bytes * question.model.params);
+            bytes < memory.weights && bytes <= room
+        })
+    };
+    let fewest = needed.unwrap_or(1024.0) as u32;
+    let smaller = (1..fewest).map(f64::from).find_map(|count| on(count.max(copy)).map(|name| (count.max(copy), name)));
+    let smaller = smaller.map_or(String::new(), |(count, name)| format!(", or {name} on {count}"));
     Err(format!(
         "{} does not fit in the memory of {copy} x {}: weights {:.1} GiB and {:.1} GiB of cache for one request are {short:.1} GiB too much; {devices}{smaller}",
         question.model.name,

@@ -46,13 +46,20 @@ impl Engine {
 }
 
 /// Groups of device and engine that have coefficients of their own.
-pub const GROUPS: [&str; 7] =
-    ["datacentre-server", "datacentre-local", "consumer-local", "apple-local", "unified-local", "cpu-local", "consumer-server"];
+pub const GROUPS: [&str; 7] = [
+    "datacentre-server",
+    "datacentre-local",
+    "consumer-local",
+    "apple-local",
+    "unified-local",
+    "cpu-local",
+    "consumer-server",
+];
 /// Coefficients of a group: shares of bandwidth (weights, cache), shares of arithmetic (batch, prompt, unpacking of
 /// quantised weights), microseconds (a layer, a step, a running request).
 pub const OF_GROUP: [&str; 8] = ["e_w", "e_kv", "m_d", "mfu_p", "m_unpack", "t_layer_us", "t_step_us", "t_req_us"];
 /// Coefficients that all groups share.
-pub const SHARED: [&str; 26] = [
+pub const SHARED: [&str; 27] = [
     "expert_skew",
     "link_share",
     "link_latency_us",
@@ -79,6 +86,7 @@ pub const SHARED: [&str; 26] = [
     "ttft_prompt_exponent",
     "moe_layer",
     "older_unpack",
+    "ttft_queue_moe",
 ];
 /// Number of coefficients.
 pub const COUNT: usize = GROUPS.len() * OF_GROUP.len() + SHARED.len();
@@ -96,7 +104,7 @@ const PRIOR: [[f64; 8]; 7] = [
 /// How sure that is: standard deviation of the logarithm, by coefficient.
 const PRIOR_SD: [f64; 8] = [0.12, 0.15, 0.35, 0.30, 0.35, 0.40, 0.50, 0.80];
 /// The same for the shared coefficients: value and standard deviation of the logarithm.
-const SHARED_PRIOR: [(f64, f64); 26] = [
+const SHARED_PRIOR: [(f64, f64); 27] = [
     (0.90, 0.10),
     (0.60, 0.40),
     (8.0, 0.40),
@@ -108,7 +116,7 @@ const SHARED_PRIOR: [(f64, f64); 26] = [
     (1.25, 0.15),
     (1.25, 0.15),
     (1.15, 0.15),
-    (0.60, 0.35),
+    (0.50, 0.50),
     (30.0, 0.70),
     (30.0, 0.70),
     (40.0, 0.70),
@@ -123,6 +131,7 @@ const SHARED_PRIOR: [(f64, f64); 26] = [
     (0.50, 0.30),
     (1.60, 0.30),
     (0.70, 0.30),
+    (1.50, 0.50),
 ];
 
 /// The coefficients as logarithms, in the order of the groups, then the shared ones.
@@ -174,6 +183,8 @@ pub struct Chosen {
     pub ttft_prompt_exponent: f64,
     /// Factor of the time a layer where experts are chosen.
     pub moe_layer: f64,
+    /// Factor of the waiting term of the TTFT where experts are chosen.
+    pub ttft_queue_moe: f64,
     /// Factor of the unpacking's share of arithmetic with a local engine of 2024 or before.
     pub older_unpack: f64,
 }
@@ -258,6 +269,7 @@ impl Coefficients {
             ttft_prompt_exponent: shared(23).min(1.0),
             moe_layer: shared(24),
             older_unpack: shared(25),
+            ttft_queue_moe: shared(26),
         }
     }
 }

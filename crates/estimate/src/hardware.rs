@@ -117,9 +117,11 @@ impl Device {
     /// # Errors
     /// The nearest names, where none fits.
     pub fn named(devices: &[Device], name: &str) -> Result<Device, String> {
-        let place = names::find(name, devices.iter().map(|device| device.aliases.as_str()));
+        let exact = devices.iter().position(|device| device.name.eq_ignore_ascii_case(name.trim()));
+        let place = exact.or_else(|| names::find(name, devices.iter().map(|device| device.aliases.as_str())));
         let Some(place) = place else {
-            let near = names::nearest(name, devices.iter().map(|device| (device.name.as_str(), device.aliases.as_str())));
+            let near =
+                names::nearest(name, devices.iter().map(|device| (device.name.as_str(), device.aliases.as_str())));
             let near = if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) };
             return Err(format!(
                 "unknown hardware {name:?}{near}; or give memory_gb, memory_bandwidth_gbps and tflops"
@@ -130,7 +132,11 @@ impl Device {
             && (asked * GIB / device.memory - 1.0).abs() > 0.1
         {
             let same = |other: &&Device| {
-                other.aliases.split('|').next().is_some_and(|alias| device.aliases.split('|').next().is_some_and(|own| alias.starts_with(own)))
+                other
+                    .aliases
+                    .split('|')
+                    .next()
+                    .is_some_and(|alias| device.aliases.split('|').next().is_some_and(|own| alias.starts_with(own)))
                     && (asked * GIB / other.memory - 1.0).abs() <= 0.1
             };
             match devices.iter().find(same) {

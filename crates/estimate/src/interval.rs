@@ -63,7 +63,7 @@ impl Factors {
         let mut sorted = logs.to_vec();
         sorted.sort_by(f64::total_cmp);
         let tail = (1.0 - COVERAGE) / 2.0;
-        let rank = (((sorted.len() + 1) as f64 * tail).floor() as usize).max(1);
+        let rank = (((sorted.len() + 1) as f64 * tail + 1e-9).floor() as usize).max(1);
         // The estimate itself stays inside.
         let low = sorted[rank - 1].min(-0.02);
         let high = sorted[sorted.len() - rank].max(0.02);
@@ -128,7 +128,10 @@ impl Intervals {
 
     /// The table as `validate` writes it.
     pub fn table(&self) -> String {
-        let rows = self.0.iter().map(|(key, factors, count)| format!("{key},{:.4},{:.4},{count}\n", factors.low, factors.high));
+        let rows = self
+            .0
+            .iter()
+            .map(|(key, factors, count)| format!("{key},{:.4},{:.4},{count}\n", factors.low, factors.high));
         format!("kind,low,high,residuals\n{}", rows.collect::<String>())
     }
 }

@@ -62,14 +62,18 @@ impl Model {
         let latent = number("kv_lora_rank").map(|rank| rank + number("qk_rope_head_dim").unwrap_or(0.0));
         let (experts, used) = (number("experts").unwrap_or(0.0), number("experts_per_token").unwrap_or(0.0));
         // Three matrices an expert: gate, up, down.
-        let expert_params = 3.0 * number("hidden")? * number("moe_ffn").unwrap_or(0.0) * experts
+        let expert_params = 3.0
+            * number("hidden")?
+            * number("moe_ffn").unwrap_or(0.0)
+            * experts
             * (layers - number("dense_layers").unwrap_or(0.0));
         let idle_share = if experts > 0.0 { 1.0 - used / experts } else { 0.0 };
         Some(Model {
             name: row.text("name").to_owned(),
             aliases: row.text("aliases").to_owned(),
             params,
-            active: number("active_params_b").map_or((params - expert_params * idle_share).max(params * 0.01), |b| b * 1e9),
+            active: number("active_params_b")
+                .map_or((params - expert_params * idle_share).max(params * 0.01), |b| b * 1e9),
             layers,
             hidden: number("hidden")?,
             heads: number("heads")?,
@@ -93,10 +97,12 @@ impl Model {
     /// # Errors
     /// The nearest names, where none fits.
     pub fn named(models: &[Model], name: &str) -> Result<Model, String> {
-        match names::find(name, models.iter().map(|model| model.aliases.as_str())) {
+        let exact = models.iter().position(|model| model.name.eq_ignore_ascii_case(name.trim()));
+        match exact.or_else(|| names::find(name, models.iter().map(|model| model.aliases.as_str()))) {
             Some(place) => Ok(models[place].clone()),
             None => {
-                let near = names::nearest(name, models.iter().map(|model| (model.name.as_str(), model.aliases.as_str())));
+                let near =
+                    names::nearest(name, models.iter().map(|model| (model.name.as_str(), model.aliases.as_str())));
                 let near = if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) };
                 Err(format!("unknown model {name:?}{near}; or give params_b (and active_params_b for experts)"))
             }
@@ -187,7 +193,8 @@ impl Model {
     /// sliding-window layers min(context, window) tokens; linear layers a constant state, left out.
     pub fn cache_bytes(&self, context: f64, bytes: f64) -> f64 {
         let width = self.latent.unwrap_or(2.0 * self.kv_heads * self.head_dim);
-        let windowed = self.window.map_or(0.0, |window| (self.layers - self.full_layers).max(0.0) * context.min(window));
+        let windowed =
+            self.window.map_or(0.0, |window| (self.layers - self.full_layers).max(0.0) * context.min(window));
         width * bytes * (self.full_layers * context + windowed)
     }
 
@@ -195,7 +202,8 @@ impl Model {
     pub fn prompt_flops(&self, tokens: f64) -> f64 {
         let embedding = if self.tied { 0.0 } else { self.vocab * self.hidden };
         let weights = 2.0 * (self.active - embedding).max(self.active * 0.1) * tokens;
-        let windowed = self.window.map_or(0.0, |window| (self.layers - self.full_layers).max(0.0) * tokens.min(2.0 * window));
+        let windowed =
+            self.window.map_or(0.0, |window| (self.layers - self.full_layers).max(0.0) * tokens.min(2.0 * window));
         weights + 2.0 * self.heads * self.head_dim * tokens * (self.full_layers * tokens + windowed)
     }
 }

@@ -25,18 +25,87 @@ fn words(name: &str) -> Vec<String> {
 
 /// Words that name a vendor, a form or a format and tell no two devices or models apart.
 const IDLE: &[&str] = &[
-    "nvidia", "geforce", "amd", "radeon", "intel", "apple", "tesla", "gpu", "core", "cores", "tensor", "graphics",
-    "edition", "server", "workstation", "instinct", "card", "gb", "gib", "x", "chip", "soc", "generation",
-    "instruct", "chat", "it", "base", "hf", "meta", "gguf", "awq", "gptq", "mlx", "bnb", "fp", "bf", "f", "q", "iq", "k", "m", "s", "l", "xs", "xxs", "ud",
-    "int", "bit", "nvfp", "mxfp", "w", "a", "quantized", "community", "unsloth", "bartowski", "thinking", "preview",
-    "latest", "dynamic", "imatrix", "mxfp4", "rtx", "memory", "unified", "sxm", "ghz", "dgx", "hgx", "v", "hbm", "e",
+    "nvidia",
+    "geforce",
+    "amd",
+    "radeon",
+    "intel",
+    "apple",
+    "tesla",
+    "gpu",
+    "core",
+    "cores",
+    "tensor",
+    "graphics",
+    "edition",
+    "server",
+    "workstation",
+    "instinct",
+    "card",
+    "gb",
+    "gib",
+    "x",
+    "chip",
+    "soc",
+    "generation",
+    "instruct",
+    "chat",
+    "it",
+    "base",
+    "hf",
+    "meta",
+    "gguf",
+    "awq",
+    "gptq",
+    "mlx",
+    "bnb",
+    "fp",
+    "bf",
+    "f",
+    "q",
+    "iq",
+    "k",
+    "m",
+    "s",
+    "l",
+    "xs",
+    "xxs",
+    "ud",
+    "int",
+    "bit",
+    "nvfp",
+    "mxfp",
+    "w",
+    "a",
+    "quantized",
+    "community",
+    "unsloth",
+    "bartowski",
+    "thinking",
+    "preview",
+    "latest",
+    "dynamic",
+    "imatrix",
+    "mxfp4",
+    "rtx",
+    "memory",
+    "unified",
+    "sxm",
+    "ghz",
+    "dgx",
+    "hgx",
+    "v",
+    "hbm",
+    "e",
 ];
 
 /// Whether a word tells nothing: an idle word, a memory size, a count, a format's bits, a release's date.
 fn idle(word: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.chars().all(|sign| sign.is_ascii_digit() || sign == '.');
     IDLE.contains(&word)
-        || ["gb", "gib", "c", "x", "bit", "core", "nm", "w"].iter().any(|end| word.strip_suffix(end).is_some_and(digits))
+        || ["gb", "gib", "c", "x", "bit", "core", "nm", "w"]
+            .iter()
+            .any(|end| word.strip_suffix(end).is_some_and(digits))
         || digits(word)
 }
 
@@ -108,7 +177,8 @@ mod tests {
 
     #[test]
     fn a_name_is_found_whatever_its_form() {
-        let devices = ["rtx 3080|3080", "rtx 3080 ti|3080 ti", "m1 max", "m1", "h100 sxm|h100", "h100 pcie", "gb10|dgx spark"];
+        let devices =
+            ["rtx 3080|3080", "rtx 3080 ti|3080 ti", "m1 max", "m1", "h100 sxm|h100", "h100 pcie", "gb10|dgx spark"];
         let of = |name: &str| find(name, devices.iter().copied()).map(|place| devices[place]);
         assert_eq!(of("GeForce RTX 3080 Ti 12GB"), Some("rtx 3080 ti|3080 ti"));
         assert_eq!(of("3080 10GB"), Some("rtx 3080|3080"));

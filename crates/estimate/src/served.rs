@@ -84,8 +84,10 @@ fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
     let decode = step.total();
     let tpot = decode + shared;
     let mixed = prompt.powf(chosen.ttft_prompt_exponent) * tpot.powf(1.0 - chosen.ttft_prompt_exponent);
-    let ahead = chosen.ttft_queue * mixed * (batch - 1.0).powf(chosen.ttft_queue_exponent);
-    let first = chosen.ttft_base + prompt + decode + ahead;
+    let experts = if question.model.sparse() { chosen.ttft_queue_moe } else { 1.0 };
+    let ahead = experts * chosen.ttft_queue * mixed * (batch - 1.0).powf(chosen.ttft_queue_exponent);
+    // What delays others delays the request itself no less, or more requests would give fewer tokens.
+    let first = chosen.ttft_base + prompt * chosen.interference.max(1.0) + decode + ahead;
     let waiting = (concurrency - batch).max(0.0) / batch * (first + osl * tpot);
     let binds = if waiting > first {
         "KV room"
@@ -95,11 +97,13 @@ fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
         step.binds()
     };
     let shown = if isl > 0.0 { isl } else { USUAL_PROMPT };
+    let running = (question.copies() * batch).min(question.concurrency.unwrap_or(1.0));
+    // Of a batch at a fixed depth what all get while decoding; of a loop what comes out of it, prompts included (Little).
+    let total = if alone { running / tpot } else { running * osl / (first + osl * tpot) };
     Prediction {
         tpot,
         ttft: Some(first + waiting),
-        // What a user gets times the users that run; a queue adds nothing.
-        total: (question.copies() * batch).min(question.concurrency.unwrap_or(1.0)) / tpot,
+        total,
         prefill: Some(shown / prompt),
         binds,
         queued: concurrency > most,
@@ -157,4 +161,3 @@ pub fn naive(question: &Question) -> Prediction {
         _ => closed_loop(question, &chosen),
     }
 }
-

@@ -121,3 +121,62 @@ fn request(question: &Question, chosen: &Chosen) -> f64 {
     let vocabulary = if question.engine == Engine::Local { question.model.vocab / 128_000.0 } else { 1.0 };
     chosen.t_req * vocabulary
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asked::{Asked, Facts};
+    use crate::coefficients::Coefficients;
+
+    fn question(devices: f64) -> Question {
+        let asked = Asked {
+            model: "llama-3.1-8b".to_owned(),
+            hardware: "h100-sxm".to_owned(),
+            n_gpus: Some(devices),
+            engine: Some("vllm".to_owned()),
+            weight_precision: Some("bf16".to_owned()),
+            concurrency: Some(1.0),
+            ..Asked::default()
+        };
+        asked.resolve(&Facts::embedded()).expect("in the tables").question
+    }
+
+    /// Shares of one, times of nothing: what is left are the formulas.
+    fn bare(question: &Question) -> Chosen {
+        let mut chosen = Coefficients::prior().of(question.device.class, question.engine);
+        (chosen.e_w, chosen.e_kv, chosen.m_d, chosen.mfu_p, chosen.link_share) = (1.0, 1.0, 1.0, 1.0, 1.0);
+        (chosen.t_layer, chosen.t_step, chosen.t_req, chosen.link_latency) = (0.0, 0.0, 0.0, 1e-5);
+        chosen
+    }
+
+    #[test]
+    fn a_decode_step_is_that_computed_by_hand() {
+        let question = question(1.0);
+        let step = decode(&question, &bare(&question), 4.0, 1000.0);
+        // (8.03e9 - 128,256 · 4,096) weights of 2 bytes over 3.35e12 bytes/s = 4.4804 ms.
+        assert!((step.weights - (8.03e9 - 525_336_576.0) * 2.0 / 3.35e12).abs() < 1e-12);
+        // 2 · 8.03e9 · 4 over 989e12 FLOP/s = 64.96 us.
+        assert!((step.compute - 64.24e9 / 989e12).abs() < 1e-12);
+        // 4 · 1,000 · 131,072 bytes over 3.35e12 bytes/s = 156.5 us.
+        assert!((step.cache - 524_288_000.0 / 3.35e12).abs() < 1e-12);
+        assert!((step.total() / (step.weights + step.cache) - 1.0).abs() < 1e-6);
+        assert_eq!(step.binds(), "bandwidth");
+    }
+
+    #[test]
+    fn all_reduces_are_those_computed_by_hand() {
+        let question = question(4.0);
+        // 2 · 32 layers · (10 us + 2 · 3/4 · 8 · 4,096 · 2 bytes/450e9 bytes/s).
+        let expected = 64.0 * (1e-5 + 98_304.0 / 450e9);
+        assert!((all_reduces(&question, &bare(&question), 8.0) - expected).abs() < 1e-12);
+        assert_eq!(all_reduces(&self::question(1.0), &bare(&question), 8.0), 0.0);
+    }
+
+    #[test]
+    fn a_prompt_is_that_computed_by_hand() {
+        let question = question(1.0);
+        // 15.27e12 FLOPs (model.rs) over 989e12 FLOP/s = 15.44 ms; streaming the weights takes 4.48 ms of it at once.
+        let time = prompt(&question, &bare(&question), 1000.0);
+        assert!((time - 15.44e-3).abs() < 0.02e-3, "{time}");
+    }
+}

@@ -4,8 +4,10 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
 /// Crates without async, I/O, clock, environment and global state.
-const PURE: &[&str] =
-    &["core", "tokens", "wire", "stats", "meter", "record", "judge", "charts", "catalog", "estimate", "sim", "apply", "route"];
+const PURE: &[&str] = &[
+    "core", "tokens", "wire", "stats", "meter", "record", "judge", "charts", "catalog", "estimate", "sim", "apply",
+    "route",
+];
 
 /// What a pure crate may not mention outside its tests, and why.
 const IMPURE: &[(&str, &str)] = &[

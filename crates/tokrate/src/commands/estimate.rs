@@ -67,6 +67,7 @@ fn estimated(estimator: &Estimator, asked: &Asked, loads: &[u32], price: Option<
     let question = question.ok_or_else(|| anyhow!("estimate: no load; check --concurrency"))?;
     let dollars_hour = price.map(|price| (price, price)).or(question.device.dollars_hour);
     Ok(Shown {
+        asked_model: asked.model.clone(),
         model: question.model.name.clone(),
         device: question.device.name.clone(),
         devices: question.devices,

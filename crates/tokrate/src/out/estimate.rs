@@ -17,6 +17,8 @@ pub struct Load {
 
 /// A model on devices, at several loads.
 pub struct Shown {
+    /// Model, as it was asked for.
+    pub asked_model: String,
     /// Model, as the table names it.
     pub model: String,
     /// Device, as the table names it.
@@ -73,7 +75,7 @@ pub fn text(all: &[Shown], example: bool) -> String {
 fn one(text: &mut String, shown: &Shown) -> std::fmt::Result {
     let said = [shown.precision.as_deref(), shown.engine.as_deref()];
     let said: Vec<&str> = said.into_iter().flatten().collect();
-    writeln!(text, "\n{} on {} x {}  {}", shown.model, shown.devices, shown.device, said.join(", "))?;
+    writeln!(text, "\n{} on {} x {}  {}", shown.asked_model, shown.devices, shown.device, said.join(", "))?;
     writeln!(
         text,
         "  {:>5}  {:<22} {:<28} {:<20} {:<16} {:<14} reads",
@@ -110,7 +112,7 @@ fn one(text: &mut String, shown: &Shown) -> std::fmt::Result {
             last.nearest.join(", ")
         )?;
     }
-    let mut notes: Vec<String> = Vec::new();
+    let mut notes: Vec<String> = vec![format!("facts of {}", shown.model)];
     for load in &shown.loads {
         let extrapolated = load.answer.extrapolated.iter().map(|reason| format!("extrapolated: {reason}"));
         let assumed = load.answer.assumed.iter().map(|what| format!("assumed: {what}"));
@@ -146,14 +148,16 @@ pub fn json(all: &[Shown]) -> Json {
     let load = |shown: &Shown, load: &Load| {
         let mut answer = object!(load.answer);
         answer["concurrency"] = object!(load.concurrency);
-        answer["dollars_per_mtok"] = shown.cost(load).map_or(Json::Null, |(low, high)| object!({ "low": low, "high": high }));
+        answer["dollars_per_mtok"] =
+            shown.cost(load).map_or(Json::Null, |(low, high)| object!({ "low": low, "high": high }));
         answer["comfort"] = object!(load.answer.tok_s_user.map(|speed| Comfort::of(speed.value).name()));
         answer
     };
     let one = |shown: &Shown| {
         object!({
             "computed": true,
-            "model": shown.model,
+            "model": shown.asked_model,
+            "facts_of": shown.model,
             "hardware": shown.device,
             "n_gpus": shown.devices,
             "engine": shown.engine,
