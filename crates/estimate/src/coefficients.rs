@@ -91,7 +91,8 @@ pub const SHARED: [&str; 27] = [
 /// Number of coefficients.
 pub const COUNT: usize = GROUPS.len() * OF_GROUP.len() + SHARED.len();
 
-/// What is believed before any row is seen, by group: value; from published kernel benchmarks' usual range, from memory.
+/// Where the fit starts and what it is pulled to, by group. A judgement: usual shares of peaks, from memory, and for local
+/// engines what the measured rows show by eye, so the prior is not blind to them.
 const PRIOR: [[f64; 8]; 7] = [
     [0.80, 0.75, 0.60, 0.55, 1.0, 30.0, 700.0, 20.0],
     [0.65, 0.60, 0.25, 0.70, 0.20, 60.0, 300.0, 200.0],
@@ -217,7 +218,7 @@ impl Coefficients {
         all
     }
 
-    /// What is believed before any row is seen.
+    /// Where the fit starts: the priors.
     pub fn prior() -> Coefficients {
         let mut all = [0.0; COUNT];
         let groups = PRIOR.iter().flatten().copied();

@@ -112,12 +112,14 @@ fn idle(word: &str) -> bool {
 /// How well a name fits an alias: `None` when a word of the alias is missing or a word of the name that tells something
 /// is left over; else the number of words of the alias.
 fn fit(name: &[String], alias: &[String]) -> Option<usize> {
-    let mut left: Vec<&String> = name.iter().collect();
+    let mut left: Vec<(usize, &String)> = name.iter().enumerate().collect();
     for word in alias {
-        let position = left.iter().position(|other| *other == word)?;
+        let position = left.iter().position(|(_, other)| *other == word)?;
         left.remove(position);
     }
-    left.iter().all(|word| idle(word)).then_some(alias.len())
+    // A number right after the family's name is its version: Mistral 9 is not Mistral.
+    let version = |place: usize, word: &str| place == 1 && word.parse::<f64>().is_ok();
+    left.iter().all(|(place, word)| idle(word) && !version(*place, word)).then_some(alias.len())
 }
 
 /// The place of the item whose aliases (`a|b|c`) fit a name best; a tie goes to the earlier one.
@@ -187,7 +189,7 @@ mod tests {
         assert_eq!(of("H100 PCIe 80GB"), Some("h100 pcie"));
         assert_eq!(of("NVIDIA GB10 (DGX Spark)"), Some("gb10|dgx spark"));
         assert_eq!(of("RTX 3080 Laptop"), None);
-        let models = ["llama 3.1 8b", "llama 3.1 70b|llama 3 70b|llama 3.3 70b", "qwen 3 8b", "qwen 3 30b a3b"];
+        let models = ["llama 3.1 8b", "llama 3.1 70b|llama 70b|llama 3.3 70b", "qwen 3 8b", "qwen 3 30b a3b"];
         let of = |name: &str| find(name, models.iter().copied());
         assert_eq!(of("Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf"), Some(0));
         assert_eq!(of("llama-3.3-70b"), Some(1));
@@ -195,6 +197,7 @@ mod tests {
         assert_eq!(of("qwen3:30b-a3b"), Some(3));
         assert_eq!(of("Qwen3-8B-Q4_K_M.gguf"), Some(2));
         assert_eq!(of("some-other-8b"), None);
+        assert_eq!(of("llama-9-70b"), None);
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Precision {
     /// The format that the end of a file's name says, such as `…-Q4_K_M.gguf`.
     pub fn in_file_name(name: &str) -> Option<Precision> {
         let plain = name.strip_suffix(".gguf").unwrap_or(name);
-        let last = plain.rsplit(['-', ':', '.']).next()?;
+        let last = plain.rsplit(['-', ':', '.', ' ']).next()?;
         Precision::named(last)
     }
 }
