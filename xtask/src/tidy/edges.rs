@@ -26,6 +26,7 @@ const TABLE: &[Row] = &[
     Row { name: "charts", internal: &["core"], external: &[] },
     // Its build script reads the rows.
     Row { name: "catalog", internal: &["core"], external: &["serde", "toml"] },
+    Row { name: "estimate", internal: &[], external: &["serde"] },
     Row {
         name: "apply",
         internal: &["core", "tokens"],
@@ -133,6 +134,7 @@ const TABLE: &[Row] = &[
             "detect",
             "charts",
             "catalog",
+            "estimate",
             "apply",
             "sim",
             "net",

@@ -5,6 +5,7 @@ mod baseline;
 pub mod bench;
 pub mod claim;
 pub mod compare;
+pub mod estimate;
 pub mod feel;
 pub mod gateway;
 pub mod init;

@@ -4,6 +4,7 @@ pub mod apply;
 pub mod bench;
 pub mod claim;
 pub mod compare;
+pub mod estimate;
 pub mod feel;
 pub mod foreign;
 pub mod gateway;
@@ -44,6 +45,8 @@ pub enum Command {
     Claim(claim::Flags),
     /// Hold two records against each other: what changed, how sure that is, and whether it is a regression
     Compare(compare::Flags),
+    /// Estimate how fast a model answers on given hardware under a load, and what holds it back
+    Estimate(Box<estimate::Flags>),
     /// Stream text at a stated speed, to feel what a number means
     Feel(feel::Flags),
     /// One door to all providers: races them, routes on measured speed, logs what was true

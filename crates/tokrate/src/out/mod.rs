@@ -5,6 +5,7 @@ pub mod badge;
 pub mod comparison;
 pub mod comparison_blocks;
 pub mod csv;
+pub mod estimate;
 pub mod events;
 pub mod files;
 pub mod forecast;

@@ -58,6 +58,8 @@ fn help_says_it_all() {
         ("mcp_help", vec!["mcp", "--help"]),
         ("bench_help", vec!["bench", "--help"]),
         ("claim_help", vec!["claim", "--help"]),
+        ("estimate_help", vec!["estimate", "--help"]),
+        ("estimate_speed_help", vec!["estimate", "speed", "--help"]),
         ("claim", vec!["claim", "800 tok/s"]),
         (
             "claim_with_conditions",

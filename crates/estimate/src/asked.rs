@@ -1,0 +1,346 @@
+//! A question as it is asked: names and numbers, of which some may be missing; resolved against the tables or refused.
+
+use crate::coefficients::Engine;
+use crate::hardware::{Class, Device, GIB};
+use crate::model::Model;
+use crate::names;
+use crate::precision::Precision;
+use crate::question::Question;
+
+/// The tables of devices and models.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Facts {
+    /// Devices.
+    pub devices: Vec<Device>,
+    /// Models.
+    pub models: Vec<Model>,
+}
+
+impl Facts {
+    /// The embedded tables.
+    pub fn embedded() -> Facts {
+        Facts { devices: Device::all(), models: Model::all() }
+    }
+}
+
+/// What was asked. Absent is what was not said.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Asked {
+    /// Name of the model.
+    pub model: String,
+    /// Name of the device.
+    pub hardware: String,
+    /// Devices in all.
+    pub n_gpus: Option<f64>,
+    /// Devices a copy.
+    pub tp: Option<f64>,
+    /// Copies of the attention over which requests are spread.
+    pub attention_dp: Option<f64>,
+    /// Name of the engine.
+    pub engine: Option<String>,
+    /// Version of the engine; one of 2024 or before is slower with quantised weights.
+    pub engine_version: Option<String>,
+    /// Name of the storage format.
+    pub weight_precision: Option<String>,
+    /// Size of all weights, GiB.
+    pub weight_size_gib: Option<f64>,
+    /// Requests at once.
+    pub concurrency: Option<f64>,
+    /// Prompt, tokens.
+    pub isl: Option<f64>,
+    /// Answer, tokens.
+    pub osl: Option<f64>,
+    /// Tokens in the cache.
+    pub context_depth: Option<f64>,
+    /// Parameters, billions.
+    pub params_b: Option<f64>,
+    /// Parameters a token uses, billions.
+    pub active_params_b: Option<f64>,
+    /// Layers.
+    pub layers: Option<f64>,
+    /// Width.
+    pub hidden: Option<f64>,
+    /// Heads of keys and values.
+    pub kv_heads: Option<f64>,
+    /// Width of a head.
+    pub head_dim: Option<f64>,
+    /// Memory of a device, GB.
+    pub memory_gb: Option<f64>,
+    /// Memory bandwidth of a device, GB/s.
+    pub memory_bandwidth_gbps: Option<f64>,
+    /// Dense 16-bit peak of a device, TFLOP/s.
+    pub tflops: Option<f64>,
+    /// Dense 8-bit peak of a device, TFLOP/s.
+    pub fp8_tflops: Option<f64>,
+    /// Link between devices in one direction, GB/s.
+    pub interconnect_gbps: Option<f64>,
+    /// Class of the device.
+    pub device_class: Option<String>,
+}
+
+/// A question whose facts are known, and what was assumed for it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Resolved {
+    /// The question.
+    pub question: Question,
+    /// What was not said and assumed, in words.
+    pub assumed: Vec<String>,
+}
+
+/// Most devices that one question may have.
+const MOST_DEVICES: f64 = 100_000.0;
+/// Longest prompt or answer, tokens.
+const LONGEST: f64 = 1e8;
+
+impl Asked {
+    /// Finds the facts.
+    ///
+    /// # Errors
+    /// Which fact is unknown, missing or impossible, and what to give.
+    pub fn resolve(&self, facts: &Facts) -> Result<Resolved, String> {
+        self.check_numbers()?;
+        let mut assumed = Vec::new();
+        let device = self.device(facts)?;
+        device.check()?;
+        let precision = self.precision(facts, &mut assumed)?;
+        let model = self.model(facts, precision, &mut assumed)?;
+        model.check()?;
+        let engine = self.engine(&device, &mut assumed);
+        let local = engine == Engine::Local;
+        let devices = self.n_gpus.or(self.tp).unwrap_or(1.0);
+        let spread = self.attention_dp.filter(|dp| *dp > 1.0).map(|dp| (devices / dp).max(1.0));
+        // Local engines put layers after one another over all devices.
+        let tensor_parallel = if local { Some(devices) } else { self.tp.or(spread) };
+        let concurrency = self.concurrency.or(local.then_some(1.0)).or(device.layer_latency.map(|_| 1.0));
+        let question = Question {
+            model,
+            device,
+            devices,
+            tensor_parallel,
+            engine,
+            older: local
+                && self
+                    .engine_version
+                    .as_deref()
+                    .is_some_and(|version| version.contains("2024-") || version.contains("2023-")),
+            precision,
+            weight_bytes: self.weight_size_gib.map(|size| size * GIB),
+            concurrency,
+            isl: self.isl,
+            osl: self.osl.filter(|osl| *osl > 0.0),
+            context_depth: self.context_depth,
+        };
+        if let Some(longest) = question.model.max_context
+            && question.isl.unwrap_or(0.0) > longest
+        {
+            assumed.push(format!("the prompt is longer than the model's context of {longest} tokens"));
+        }
+        fits(&question)?;
+        Ok(Resolved { question, assumed })
+    }
+
+    fn check_numbers(&self) -> Result<(), String> {
+        let positive = [
+            ("n_gpus", self.n_gpus, MOST_DEVICES),
+            ("tp", self.tp, MOST_DEVICES),
+            ("weight_size_gib", self.weight_size_gib, 1e6),
+            ("concurrency", self.concurrency, 1e7),
+            ("params_b", self.params_b, 1e5),
+            ("active_params_b", self.active_params_b, 1e5),
+            ("layers", self.layers, 1e4),
+            ("hidden", self.hidden, 1e6),
+            ("kv_heads", self.kv_heads, 1e4),
+            ("head_dim", self.head_dim, 1e4),
+            ("memory_gb", self.memory_gb, 1e6),
+            ("memory_bandwidth_gbps", self.memory_bandwidth_gbps, 3e7),
+            ("tflops", self.tflops, 3e5),
+            ("fp8_tflops", self.fp8_tflops, 3e5),
+            ("interconnect_gbps", self.interconnect_gbps, 1e6),
+        ];
+        for (name, value, most) in positive {
+            if let Some(value) = value.filter(|value| !(value.is_finite() && *value > 0.0 && *value <= most)) {
+                return Err(format!("{name} is {value}; it must be above 0 and at most {most}"));
+            }
+        }
+        for (name, value) in [("isl", self.isl), ("osl", self.osl), ("context_depth", self.context_depth)] {
+            if let Some(value) = value.filter(|value| !(value.is_finite() && (0.0..=LONGEST).contains(value))) {
+                return Err(format!("{name} is {value}; it must be from 0 to {LONGEST}"));
+            }
+        }
+        if let Some((tp, devices)) = self.tp.zip(self.n_gpus).filter(|(tp, devices)| tp > devices) {
+            return Err(format!("tp is {tp}, more than the {devices} devices of n_gpus"));
+        }
+        Ok(())
+    }
+
+    fn device(&self, facts: &Facts) -> Result<Device, String> {
+        let named = Device::named(&facts.devices, &self.hardware);
+        let mut device = match (named, self.memory_bandwidth_gbps) {
+            (Ok(device), _) => device,
+            (Err(_), Some(bandwidth)) => self.given_device(bandwidth)?,
+            (Err(error), None) => return Err(error),
+        };
+        if let Some(bandwidth) = self.memory_bandwidth_gbps {
+            device.bandwidth = bandwidth * 1e9;
+        }
+        if let Some(memory) = self.memory_gb {
+            device.memory = memory * GIB;
+        }
+        if let Some(tflops) = self.tflops {
+            device.bf16 = tflops * 1e12;
+        }
+        if self.fp8_tflops.is_some() {
+            device.fp8 = self.fp8_tflops.map(|value| value * 1e12);
+        }
+        if self.interconnect_gbps.is_some() {
+            device.link = self.interconnect_gbps.map(|value| value * 1e9);
+        }
+        Ok(device)
+    }
+
+    /// A device that is in no table.
+    fn given_device(&self, bandwidth: f64) -> Result<Device, String> {
+        let missing = |name: &str| format!("unknown hardware {:?}: its {name} is missing", self.hardware);
+        let memory = self.memory_gb.ok_or_else(|| missing("memory_gb"))?;
+        let tflops = self.tflops.ok_or_else(|| missing("tflops (dense, 16 bits)"))?;
+        let class = match &self.device_class {
+            Some(name) => Class::named(name).filter(|class| *class != Class::Sram).ok_or_else(|| {
+                format!("unknown device_class {name:?}; one of datacentre, consumer, apple, unified, cpu")
+            })?,
+            // High-bandwidth memory begins where the widest graphics memory ends.
+            None if bandwidth > 1900.0 => Class::Datacentre,
+            None if tflops < 12.0 && bandwidth < 700.0 => Class::Cpu,
+            None => Class::Consumer,
+        };
+        Ok(Device {
+            name: self.hardware.clone(),
+            aliases: String::new(),
+            class,
+            memory: memory * GIB,
+            bandwidth: bandwidth * 1e9,
+            bf16: tflops * 1e12,
+            fp8: self.fp8_tflops.map(|value| value * 1e12),
+            fp4: None,
+            link: self.interconnect_gbps.map(|value| value * 1e9),
+            dollars_hour: None,
+            layer_latency: None,
+            source: "given with the question".to_owned(),
+        })
+    }
+
+    fn precision(&self, facts: &Facts, assumed: &mut Vec<String>) -> Result<Precision, String> {
+        if let Some(name) = self.weight_precision.as_deref().filter(|name| !name.trim().is_empty()) {
+            return Precision::named(name).ok_or_else(|| {
+                format!(
+                    "unknown weight precision {name:?}; such as bf16, fp8, nvfp4, mxfp4, int8, int4, awq, Q8_0, Q4_K_M"
+                )
+            });
+        }
+        if let Some(found) = Precision::in_file_name(&self.model) {
+            return Ok(found);
+        }
+        let native = Model::named(&facts.models, &self.model).ok().map(|model| model.native);
+        let name = native.filter(|name| Precision::named(name).is_some()).unwrap_or_else(|| "bf16".to_owned());
+        assumed.push(format!("weights as {name}"));
+        Precision::named(&name).ok_or_else(|| format!("unknown weight precision {name:?}"))
+    }
+
+    fn model(&self, facts: &Facts, precision: Precision, assumed: &mut Vec<String>) -> Result<Model, String> {
+        let mut model = match (Model::named(&facts.models, &self.model), self.params_b) {
+            (Ok(mut model), given) => {
+                model.params = given.map_or(model.params, |b| b * 1e9);
+                model.active = self.active_params_b.map_or(model.active.min(model.params), |b| b * 1e9);
+                model
+            }
+            (Err(_), Some(params)) => {
+                Model::of_params(&self.model, params * 1e9, self.active_params_b.map(|b| b * 1e9))
+            }
+            (Err(error), None) => self.sized_model(precision, assumed).ok_or(error)?,
+        };
+        model.layers = self.layers.unwrap_or(model.layers);
+        if self.layers.is_some() {
+            model.full_layers = model.layers;
+        }
+        model.hidden = self.hidden.unwrap_or(model.hidden);
+        model.kv_heads = self.kv_heads.unwrap_or(model.kv_heads);
+        model.head_dim = self.head_dim.unwrap_or(model.head_dim);
+        Ok(model)
+    }
+
+    /// An unknown model of which the size of the file is given: its parameters follow, and its shape is assumed. Its name
+    /// may say how many of them are active; a mixture of experts that does not say so is not known by this.
+    fn sized_model(&self, precision: Precision, assumed: &mut Vec<String>) -> Option<Model> {
+        let bytes = self.weight_size_gib? * GIB;
+        let active = names::params_b(&self.model).and_then(|(_, active)| active);
+        let params = bytes / precision.bytes;
+        assumed.push(format!(
+            "{} is not in the table: {:.1} billion parameters by the size of its weights, the shape of a usual {} model",
+            self.model,
+            params / 1e9,
+            if active.is_some() { "mixture-of-experts" } else { "dense" }
+        ));
+        Some(Model::of_params(&self.model, params, active.map(|b| b * 1e9)))
+    }
+
+    fn engine(&self, device: &Device, assumed: &mut Vec<String>) -> Engine {
+        let named = self.engine.as_deref().filter(|name| !name.trim().is_empty());
+        if let Some(engine) = named.and_then(Engine::named) {
+            return engine;
+        }
+        let (engine, shown) = match device.class {
+            Class::Datacentre | Class::Sram => (Engine::Vllm, "vLLM"),
+            _ => (Engine::Local, "llama.cpp"),
+        };
+        if device.class != Class::Sram {
+            assumed.push(format!(
+                "an engine like {shown}{}",
+                named.map_or(String::new(), |name| format!(" ({name} is unknown)"))
+            ));
+        }
+        engine
+    }
+}
+
+/// Refuses a model that does not fit, with by how much, and what would.
+fn fits(question: &Question) -> Result<(), String> {
+    if question.device.layer_latency.is_some() {
+        return Ok(());
+    }
+    let copy = question.devices_a_copy();
+    let memory = question.memory(copy);
+    let context = question.context_depth.unwrap_or(question.isl.unwrap_or(0.0) + question.osl.unwrap_or(1.0));
+    let one = question.model.cache_bytes(context.max(1.0), question.bytes_a_cache_value());
+    if memory.cache_room >= one {
+        return Ok(());
+    }
+    let short = (one - memory.cache_room) / GIB;
+    let needed = (1..=1024).map(f64::from).find(|devices| question.memory(*devices).cache_room >= one);
+    let devices = match needed {
+        // Tensor parallelism wants a power of two.
+        Some(devices) if question.engine != Engine::Local => {
+            format!("{} devices would hold it", devices.log2().ceil().exp2())
+        }
+        Some(devices) => format!("{devices} devices would hold it"),
+        None => "no number of these devices holds it".to_owned(),
+    };
+    let formats: &[&str] =
+        if question.engine == Engine::Local { &["Q8_0", "Q6_K", "Q4_K_M", "Q3_K_M", "Q2_K"] } else { &["fp8", "int4"] };
+    // The widest format that fits on the fewest devices.
+    let on = |count: f64| {
+        let room = question.memory(count).cache_room + memory.weights - one;
+        formats.iter().find(|name| {
+            let bytes = Precision::named(name).map_or(f64::MAX, |precision| precision.bytes * question.model.params);
+            bytes < memory.weights && bytes <= room
+        })
+    };
+    let fewest = needed.unwrap_or(1024.0) as u32;
+    let smaller = (1..fewest).map(f64::from).find_map(|count| on(count.max(copy)).map(|name| (count.max(copy), name)));
+    let smaller = smaller.map_or(String::new(), |(count, name)| format!(", or {name} on {count}"));
+    Err(format!(
+        "{} does not fit in the memory of {copy} x {}: weights {:.1} GiB and {:.1} GiB of cache for one request are {short:.1} GiB too much; {devices}{smaller}",
+        question.model.name,
+        question.device.name,
+        memory.weights / GIB,
+        one / GIB,
+    ))
+}

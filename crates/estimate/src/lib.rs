@@ -1,0 +1,26 @@
+//! How fast a model should answer on given hardware under a load: closed formulas with fitted coefficients, an interval
+//! from cross-validation, and the part that binds.
+//!
+//! Invariant: an answer holds finite numbers only, and facts that cannot be are refused in words.
+
+#![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod asked;
+pub mod coefficients;
+pub mod csv;
+pub mod fit;
+pub mod hardware;
+pub mod interval;
+pub mod measured;
+pub mod model;
+pub mod names;
+pub mod precision;
+pub mod question;
+pub mod served;
+pub mod step;
+pub mod validate;
+
+pub use answer::{Answer, Estimator};
+pub use asked::{Asked, Facts};
+pub use interval::Value;

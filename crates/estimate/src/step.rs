@@ -1,0 +1,182 @@
+//! Time of one decode step, of one prompt, and of the communication between devices.
+//!
+//! Invariant: every part is finite and not negative for any positive finite facts, and no part falls as the batch grows.
+
+use crate::coefficients::{Chosen, Engine};
+use crate::question::Question;
+
+/// Parts of a step, seconds.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Step {
+    /// Streaming weights from memory.
+    pub weights: f64,
+    /// Arithmetic.
+    pub compute: f64,
+    /// Reading the cache.
+    pub cache: f64,
+    /// Communication between devices.
+    pub communication: f64,
+    /// Launches, scheduling, sampling.
+    pub overhead: f64,
+}
+
+impl Step {
+    /// Seconds in all. Weights and arithmetic overlap: what takes longer counts, and a part of the other (their 6-norm).
+    pub fn total(&self) -> f64 {
+        norm(self.weights, self.compute) + self.cache + self.communication + self.overhead
+    }
+
+    /// What takes most of it.
+    pub fn binds(&self) -> &'static str {
+        let parts = [
+            (if self.weights >= self.compute { "bandwidth" } else { "compute" }, norm(self.weights, self.compute)),
+            ("cache bandwidth", self.cache),
+            ("communication", self.communication),
+            ("overhead", self.overhead),
+        ];
+        parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("bandwidth", |part| part.0)
+    }
+}
+
+/// Exponent of the overlap of weights and arithmetic: 1 would add them, infinity take the larger.
+const OVERLAP: f64 = 6.0;
+
+fn norm(a: f64, b: f64) -> f64 {
+    let most = a.max(b);
+    if most <= 0.0 { 0.0 } else { most * ((a / most).powf(OVERLAP) + (b / most).powf(OVERLAP)).powf(1.0 / OVERLAP) }
+}
+
+/// Devices that work at once on a step: local engines put layers after one another, so one at a time.
+fn parallel(question: &Question) -> f64 {
+    if question.engine == Engine::Local { 1.0 } else { question.devices_a_copy() }
+}
+
+/// Time of a decode step of `batch` sequences of `context` tokens each:
+/// t = max(W/(n BW e_w), 2 A B/(n F m_d)) + B kv(ctx)/(n BW e_kv) + L t_layer + t_step + B t_req + communication
+/// (roofline after Williams et al. 2009, applied to decoding as in Pope et al. 2022, arXiv 2211.05102). Seconds; W and kv in
+/// bytes, BW in bytes/s, A in parameters, F in FLOP/s. Latent attention's cache lies whole on each device.
+pub fn decode(question: &Question, chosen: &Chosen, batch: f64, context: f64) -> Step {
+    let (model, device) = (&question.model, &question.device);
+    let devices = parallel(question);
+    if let Some(latency) = device.layer_latency {
+        return Step { overhead: model.layers * latency, ..Step::default() };
+    }
+    let moe = if model.sparse() { chosen.moe } else { 1.0 };
+    let bytes = model.streamed(batch, chosen.expert_skew) * question.bytes_a_weight();
+    let flops = 2.0 * model.active * batch;
+    let peak = device.peak(question.precision.arithmetic);
+    let older = if question.older { chosen.older_unpack } else { 1.0 };
+    let share = if question.precision.unpacked { chosen.m_unpack * older } else { chosen.m_d };
+    let cache_devices = if model.latent.is_some() { 1.0 } else { devices.min(model.kv_heads) };
+    let cache = batch * model.cache_bytes(context, question.bytes_a_cache_value());
+    Step {
+        weights: moe * bytes / (devices * device.bandwidth * chosen.e_w),
+        compute: flops / (devices * peak * share),
+        cache: cache / (cache_devices * device.bandwidth * chosen.e_kv),
+        communication: all_reduces(question, chosen, batch),
+        overhead: layers(question, chosen) + chosen.t_step + batch * request(question, chosen),
+    }
+}
+
+/// Time of the all-reduces of `tokens` tokens through all layers, two a layer, each latency + 2 (n-1)/n tokens h b/link
+/// (ring all-reduce; Shoeybi et al. 2019, arXiv 1909.08053). Seconds; b = 2 bytes, link in bytes/s in one direction.
+pub fn all_reduces(question: &Question, chosen: &Chosen, tokens: f64) -> f64 {
+    let devices = parallel(question);
+    if devices <= 1.0 {
+        return 0.0;
+    }
+    // Without a known link, that of PCIe 4: 32 GB/s.
+    let link = question.device.link.filter(|link| *link > 0.0).unwrap_or(32e9) * chosen.link_share;
+    let bytes = 2.0 * (devices - 1.0) / devices * tokens * question.model.hidden * 2.0;
+    2.0 * question.model.layers * (chosen.link_latency + bytes / link)
+}
+
+/// Time of a prompt of `tokens` tokens: FLOPs/(n F mfu) + communication + L t_layer, FLOPs = 2 A S + 4 L h_attn S²/2
+/// (Kaplan et al. 2020, arXiv 2001.08361, with causal attention). Seconds. Weights are streamed at least once.
+pub fn prompt(question: &Question, chosen: &Chosen, tokens: f64) -> f64 {
+    let (model, device) = (&question.model, &question.device);
+    if let Some(latency) = device.layer_latency {
+        return model.layers * latency * (1.0 + tokens / 512.0);
+    }
+    let devices = parallel(question);
+    let peak = device.peak(question.precision.arithmetic);
+    let mut rate = peak * chosen.mfu_p * if model.sparse() { chosen.moe_prefill } else { 1.0 };
+    if question.engine == Engine::Local {
+        rate /= 1.0 + peak / chosen.local_saturation;
+    }
+    let arithmetic = model.prompt_flops(tokens) / (devices * rate);
+    let streamed = model.streamed(tokens, chosen.expert_skew) * question.bytes_a_weight();
+    let weights = streamed / (devices * device.bandwidth * chosen.e_w);
+    norm(arithmetic, weights) + all_reduces(question, chosen, tokens) + layers(question, chosen) + chosen.t_step
+}
+
+/// Seconds that the launches of all layers take.
+fn layers(question: &Question, chosen: &Chosen) -> f64 {
+    let experts = if question.model.sparse() { chosen.moe_layer } else { 1.0 };
+    question.model.layers * chosen.t_layer * experts
+}
+
+/// Seconds a running request adds to a step; local engines sample on the processor, over the whole vocabulary.
+fn request(question: &Question, chosen: &Chosen) -> f64 {
+    let vocabulary = if question.engine == Engine::Local { question.model.vocab / 128_000.0 } else { 1.0 };
+    chosen.t_req * vocabulary
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asked::{Asked, Facts};
+    use crate::coefficients::Coefficients;
+
+    fn question(devices: f64) -> Question {
+        let asked = Asked {
+            model: "llama-3.1-8b".to_owned(),
+            hardware: "h100-sxm".to_owned(),
+            n_gpus: Some(devices),
+            engine: Some("vllm".to_owned()),
+            weight_precision: Some("bf16".to_owned()),
+            concurrency: Some(1.0),
+            ..Asked::default()
+        };
+        asked.resolve(&Facts::embedded()).expect("in the tables").question
+    }
+
+    /// Shares of one, times of nothing: what is left are the formulas.
+    fn bare(question: &Question) -> Chosen {
+        let mut chosen = Coefficients::prior().of(question.device.class, question.engine);
+        (chosen.e_w, chosen.e_kv, chosen.m_d, chosen.mfu_p, chosen.link_share) = (1.0, 1.0, 1.0, 1.0, 1.0);
+        (chosen.t_layer, chosen.t_step, chosen.t_req, chosen.link_latency) = (0.0, 0.0, 0.0, 1e-5);
+        chosen
+    }
+
+    #[test]
+    fn a_decode_step_is_that_computed_by_hand() {
+        let question = question(1.0);
+        let step = decode(&question, &bare(&question), 4.0, 1000.0);
+        // (8.03e9 - 128,256 · 4,096) weights of 2 bytes over 3.35e12 bytes/s = 4.4804 ms.
+        assert!((step.weights - (8.03e9 - 525_336_576.0) * 2.0 / 3.35e12).abs() < 1e-12);
+        // 2 · 8.03e9 · 4 over 989e12 FLOP/s = 64.96 us.
+        assert!((step.compute - 64.24e9 / 989e12).abs() < 1e-12);
+        // 4 · 1,000 · 131,072 bytes over 3.35e12 bytes/s = 156.5 us.
+        assert!((step.cache - 524_288_000.0 / 3.35e12).abs() < 1e-12);
+        assert!((step.total() / (step.weights + step.cache) - 1.0).abs() < 1e-6);
+        assert_eq!(step.binds(), "bandwidth");
+    }
+
+    #[test]
+    fn all_reduces_are_those_computed_by_hand() {
+        let question = question(4.0);
+        // 2 · 32 layers · (10 us + 2 · 3/4 · 8 · 4,096 · 2 bytes/450e9 bytes/s).
+        let expected = 64.0 * (1e-5 + 98_304.0 / 450e9);
+        assert!((all_reduces(&question, &bare(&question), 8.0) - expected).abs() < 1e-12);
+        assert_eq!(all_reduces(&self::question(1.0), &bare(&question), 8.0), 0.0);
+    }
+
+    #[test]
+    fn a_prompt_is_that_computed_by_hand() {
+        let question = question(1.0);
+        // 15.27e12 FLOPs (model.rs) over 989e12 FLOP/s = 15.44 ms; streaming the weights takes 4.48 ms of it at once.
+        let time = prompt(&question, &bare(&question), 1000.0);
+        assert!((time - 15.44e-3).abs() < 0.02e-3, "{time}");
+    }
+}
