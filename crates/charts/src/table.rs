@@ -72,6 +72,7 @@ impl Table {
             out.push_str("<tr>");
             for (index, column) in self.columns.iter().enumerate() {
                 let cell = escape(row.get(index).map_or("", String::as_str));
+                let cell = if column.align == Align::Right { breakable_number(&cell) } else { cell };
                 let class = class_of(column);
                 let _ = if index == 0 {
                     write!(out, r#"<th scope="row"{class}>{cell}</th>"#)
@@ -133,6 +134,11 @@ impl Table {
     }
 }
 
+/// A number that a narrow page may break before its interval and nowhere else.
+fn breakable_number(cell: &str) -> String {
+    cell.replace(' ', "\u{a0}").replace("\u{a0}[", " [")
+}
+
 fn class_of(column: &Column) -> &'static str {
     if column.align == Align::Right { r#" class="n""# } else { "" }
 }
@@ -156,6 +162,13 @@ mod tests {
             ],
             notes: vec!["n = 3".to_owned()],
         }
+    }
+
+    #[test]
+    fn a_number_breaks_before_its_interval_and_nowhere_else() {
+        let cells = ["failed", "1.5 % [1.2..1.9]"].map(str::to_owned).to_vec();
+        let html = Table { rows: vec![cells], ..table() }.html();
+        assert!(html.contains("1.5\u{a0}% [1.2..1.9]<"), "{html}");
     }
 
     #[test]

@@ -8,6 +8,8 @@ use crate::tool::{Finished, finish, run, start};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tokrate_host::{Host, HostConfig};
+use tokrate_sim::Law;
 
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const PHONE: u32 = 390;
@@ -168,4 +170,26 @@ fn the_report_is_whole_and_fits_a_phone_and_desks() {
         let height = frame["height"].as_u64().and_then(|height| u32::try_from(height).ok()).expect("a height");
         take_picture(&folder, width, height.min(HEIGHT_MOST), name);
     }
+}
+
+#[test]
+fn a_scorecard_of_two_is_not_cut_on_a_phone() {
+    let folder = Folder::new("browser-scorecard");
+    let law = || Law { stream_tokens_per_second: 400.0, ..Law::default() };
+    let hosts = [(), ()].map(|()| Host::start(HostConfig { law: law(), ..HostConfig::default() }).expect("it starts"));
+    let [one, other] = hosts.each_ref().map(|host| host.address());
+    let line = format!(
+        "bench vllm@{one}/m sglang@{other}/m -c 1,4 --requests 20 --rounds 1 --output-tokens 40 --calibration off \
+         --price-input 1 --price-output 3 --scorecard --html report.html"
+    );
+    let finished = run(&folder, &line.split_whitespace().collect::<Vec<&str>>());
+    for host in hosts {
+        host.stop();
+    }
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let phone = &measured(&folder)[0];
+    assert_eq!((&phone["width"], &phone["wide"]), (&PHONE.into(), &serde_json::json!([])), "elements stick out");
+    let cut = phone["cut"].as_array().expect("a list");
+    let cards: Vec<&Value> = cut.iter().filter(|table| table.to_string().contains("Scorecard")).collect();
+    assert!(cards.is_empty(), "the scorecard must be scrolled sideways: {cards:?}");
 }
