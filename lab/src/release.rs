@@ -6,8 +6,8 @@
 
 mod sbom;
 
-use crate::bench::Guarded;
-use crate::soak::process::{PATIENCE, Server, address_after};
+use crate::bench::GuardedProcess;
+use crate::soak::process::{START_STOP_TIMEOUT, Server, address_after};
 use crate::{bench, soak};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ fn build(root: &Path, name: &str, flags: &[String]) -> Result<PathBuf> {
     let folder = root.join(FOLDER).join(name);
     let mut command = Command::new(env!("CARGO"));
     command.args(["build", "--release", "--quiet", "--package", "tokrate", "--target", &target, "--target-dir"]);
-    // Flags are told apart by this character, so that paths may hold spaces.
+    // Flags are summary apart by this character, so that paths may hold spaces.
     let flags = [flags, &[BRANCHES_ONLY.to_owned()]].concat();
     command.arg(&folder).env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).current_dir(root);
     tools::run(&mut command)?;
@@ -138,13 +138,13 @@ fn carry_calls(tokrate: &Path, work: &Path, part: u32) -> Result<()> {
         tools::run(command.args(load.split(' ')).current_dir(work))?;
     }
     // Counts are written at a clean end only.
-    gateway.stop(PATIENCE)?;
-    engine.stop(PATIENCE)
+    gateway.stop(START_STOP_TIMEOUT)?;
+    engine.stop(START_STOP_TIMEOUT)
 }
 
 fn start(tokrate: &Path, arguments: &str, log: PathBuf) -> Result<Server> {
     let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
-    Ok(Server(Guarded::start(tokrate, &arguments, &[], log)?))
+    Ok(Server(GuardedProcess::start(tokrate, &arguments, &[], log)?))
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {

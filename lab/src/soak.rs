@@ -1,31 +1,31 @@
-//! `cargo xtask soak gateway`: the gateway for an hour behind faults of every kind, with every answer and every row checked.
+//! `cargo xtask soak gateway`: an hour of load on the gateway under faults of every kind, with every answer and every row checked.
 //!
-//! It does not measure speed: the machine is to be idle most of the time. Invariant: engines, gateway and clients are
+//! Speed is not measured here: the load leaves the machine idle most of the time. Invariant: engines, gateway and clients are
 //! processes of their own over loopback; what clients do follows from the seed; anything that breaks the promise fails
 //! the run.
 
-mod books;
+mod audit;
 mod client;
-mod crowd;
-mod fleet;
-mod house;
+mod engines;
+mod gateway;
 mod ledger;
+mod load;
 mod plan;
 pub mod process;
 mod report;
-mod said;
+mod response;
 mod trend;
 
 use crate::bench::clock::now;
 use crate::bench::conditions;
 use anyhow::{Context, Result, bail, ensure};
-use books::Books;
-use crowd::Crowd;
-use fleet::{CHARACTERS, Engine};
-use house::House;
+use audit::Audit;
+use engines::{Engine, PROFILES};
+use gateway::Gateway;
 use ledger::Ledger;
+use load::Load;
 use plan::Plan;
-use process::Vitals;
+use process::ResourceUsage;
 use report::{Report, Sample};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,11 +40,11 @@ usage: cargo xtask soak gateway [--minutes 60] [--rate 25] [--seed 1] [--tokrate
        NAME is the commit that BINARY was built from, if it is not the one checked out
 ";
 
-/// How often the gateway is looked at, and its settings are changed; of a short soak, more often.
+/// How often the gateway's resources are sampled and its settings changed; a short soak does both more often.
 const SAMPLE_EVERY: Duration = Duration::from_secs(10);
 const CHANGE_EVERY: Duration = Duration::from_secs(60);
-/// How long open calls and drains may go on behind the last client.
-const SETTLE: Duration = Duration::from_secs(40);
+/// How long open calls and drains may take after the last client: longer than the gateway's `total` and `drain`.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(40);
 /// The page with the figures.
 const PAGE: &str = "docs/soak.md";
 
@@ -54,7 +54,7 @@ struct Options {
     rate: f64,
     seed: u64,
     tokrate: Option<PathBuf>,
-    /// What that was built from.
+    /// The commit that the binary was built from.
     commit: Option<String>,
     write: bool,
 }
@@ -84,7 +84,7 @@ impl Options {
     }
 }
 
-/// Soaks what is named.
+/// Runs the soak named by the arguments.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     let Some(("gateway", rest)) = arguments.split_first().map(|(name, rest)| (name.as_str(), rest)) else {
         bail!("know what to soak\n{USAGE}");
@@ -101,7 +101,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     soak(root, &tokrate, &options)
 }
 
-/// A soak of this binary.
+/// Runs a soak of this binary.
 pub fn with(root: &Path, tokrate: &Path, arguments: &[String]) -> Result<()> {
     soak(root, tokrate, &Options::parse(arguments)?)
 }
@@ -129,40 +129,40 @@ fn soak(root: &Path, tokrate: &Path, options: &Options) -> Result<()> {
     bail!("keep the gateway's memory flat; logs and ledgers are in {}", folder.display())
 }
 
-/// Everything that runs, from its start to its end.
+/// Starts engines, gateway and clients, waits for their end, and checks everything.
 fn play(root: &Path, tokrate: &Path, folder: &Path, options: &Options) -> Result<Report> {
     let mut conditions = conditions(root, tokrate);
     if let Some(commit) = &options.commit {
         conditions.push(format!("the binary was built from commit {commit}, whatever is checked out"));
     }
-    let engines = (0..CHARACTERS.len()).map(|place| Engine::start(tokrate, folder, place, options.seed));
+    let engines = (0..PROFILES.len()).map(|place| Engine::start(tokrate, folder, place, options.seed));
     let engines = engines.collect::<Result<Vec<_>>>()?;
-    let mut house = House::start(tokrate, folder, &engines)?;
-    let before = house.vitals()?;
-    let lasting = Duration::from_secs_f64(options.minutes * 60.0);
-    let crowd = Crowd::start(Plan::new(options.seed, options.rate), house.address, lasting)?;
-    let watched = watch(&mut house, &engines, &crowd, lasting);
+    let mut gateway = Gateway::start(tokrate, folder, &engines)?;
+    let before = gateway.resources()?;
+    let duration = Duration::from_secs_f64(options.minutes * 60.0);
+    let load = Load::start(Plan::new(options.seed, options.rate), gateway.address, duration)?;
+    let watched = watch(&mut gateway, &engines, &load, duration);
     if watched.is_err() {
-        crowd.end_early();
+        load.stop_early();
     }
-    let late = crowd.witness.late.load(std::sync::atomic::Ordering::Relaxed);
-    let seen = crowd.finish()?;
+    let late = load.shared.late.load(std::sync::atomic::Ordering::Relaxed);
+    let seen = load.finish()?;
     let samples = watched?;
     let mut violations = Vec::new();
-    let (after, rows_lost) = settle(&house, &mut violations)?;
-    let changes = (house.told, house.heard());
+    let (after, rows_lost) = wait_until_idle(&gateway, &mut violations)?;
+    let changes = (gateway.settings_sent, gateway.settings_acknowledged());
     if changes.0 != changes.1 {
-        violations.push(format!("settings: told (good, bad) {:?}, spoken of {:?}", changes.0, changes.1));
+        violations.push(format!("settings: (valid, invalid) sent {:?}, acknowledged {:?}", changes.0, changes.1));
     }
-    house.stop()?;
-    violations.extend(house.complaints());
+    gateway.stop()?;
+    violations.extend(gateway.logged_errors());
     for engine in &engines {
-        ensure!(engine.is_alive(), "find {} alive at the end", engine.character.name);
+        ensure!(engine.is_alive(), "find {} alive at the end", engine.profile.name);
         engine.stop()?;
     }
-    let rows = rows(&house.log)?;
+    let rows = rows(&gateway.log)?;
     let seeds: Vec<u64> = engines.iter().map(|engine| engine.seed).collect();
-    let books = Books::balance(&seen, &rows, &Ledger::read(&engines)?, &seeds);
+    let audit = Audit::run(&seen, &rows, &Ledger::read(&engines)?, &seeds);
     conditions.push(format!(
         "{} minutes, {} clients a second on average, seed {}, {} engines and the gateway as processes of their own",
         options.minutes,
@@ -171,75 +171,75 @@ fn play(root: &Path, tokrate: &Path, folder: &Path, options: &Options) -> Result
         engines.len()
     ));
     conditions.push(format!("begun {}", begun(root, options)));
-    let log_bytes = house.log_bytes();
+    let log_bytes = gateway.log_bytes();
     let (minutes, rest) = (options.minutes, (before, after));
-    Ok(Report { conditions, minutes, seen, late, samples, rest, books, rows_lost, log_bytes, changes, violations })
+    Ok(Report { conditions, minutes, seen, late, samples, rest, audit, rows_lost, log_bytes, changes, violations })
 }
 
-/// Looks at the gateway and changes its settings for as long as clients come.
-fn watch(house: &mut House, engines: &[Engine], crowd: &Crowd, lasting: Duration) -> Result<Vec<Sample>> {
-    // A short soak has its changes and samples as well.
-    let (every, change_every) = (SAMPLE_EVERY.min(lasting / 9), CHANGE_EVERY.min(lasting / 6));
+/// Samples the gateway's resources and changes its settings as long as clients start.
+fn watch(gateway: &mut Gateway, engines: &[Engine], load: &Load, duration: Duration) -> Result<Vec<Sample>> {
+    // A short soak needs several changes and samples, too.
+    let (every, change_every) = (SAMPLE_EVERY.min(duration / 9), CHANGE_EVERY.min(duration / 6));
     let from = now();
     let (mut samples, mut next_change, mut next_word) = (Vec::new(), change_every, Duration::from_secs(60));
-    while crowd.is_coming() {
+    while load.is_running() {
         std::thread::sleep(every);
         let elapsed = Duration::from_nanos(now() - from);
-        let vitals = house.vitals()?;
-        samples.push(Sample { seconds: elapsed.as_secs_f64(), vitals });
+        let resources = gateway.resources()?;
+        samples.push(Sample { seconds: elapsed.as_secs_f64(), resources });
         for engine in engines {
-            ensure!(engine.is_alive(), "find {} alive", engine.character.name);
+            ensure!(engine.is_alive(), "find {} alive", engine.profile.name);
         }
-        if elapsed >= next_change && elapsed < lasting {
+        if elapsed >= next_change && elapsed < duration {
             next_change += change_every;
-            house.change()?;
+            gateway.change_settings()?;
         }
         if elapsed >= next_word {
             next_word += Duration::from_secs(60);
-            tell(house, crowd, elapsed, vitals)?;
+            print_progress(gateway, load, elapsed, resources)?;
         }
     }
     Ok(samples)
 }
 
-/// A line each minute.
-fn tell(house: &House, crowd: &Crowd, elapsed: Duration, vitals: Vitals) -> Result<()> {
-    let told = house.told()?;
-    let seen = crowd.witness.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+/// Prints a line each minute.
+fn print_progress(gateway: &Gateway, load: &Load, elapsed: Duration, resources: ResourceUsage) -> Result<()> {
+    let counters = gateway.counters()?;
+    let seen = load.shared.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let broken = seen.iter().filter(|seen| seen.outcome.is_err()).count();
     eprintln!(
-        "minute {}: {} clients done, {broken} violations, {} rows, {} lost, {} calls open, {} KiB ({} of its own), {} descriptors, {} threads",
+        "minute {}: {} clients done, {broken} violations, {} rows, {} lost, {} calls open, {} KiB ({} anonymous), {} descriptors, {} threads",
         elapsed.as_secs() / 60,
         seen.len(),
-        told.rows_written,
-        told.rows_lost,
-        told.calls_open,
-        vitals.resident_kib,
-        vitals.own_kib,
-        vitals.descriptors,
-        vitals.threads
+        counters.rows_written,
+        counters.rows_lost,
+        counters.calls_open,
+        resources.resident_kib,
+        resources.anonymous_kib,
+        resources.descriptors,
+        resources.threads
     );
     Ok(())
 }
 
-/// Waits until nothing is open; how the gateway then is, and how many rows it has lost.
-fn settle(house: &House, violations: &mut Vec<String>) -> Result<(Vitals, u64)> {
+/// Waits until no call is open; the gateway's resources then, and how many rows it has lost.
+fn wait_until_idle(gateway: &Gateway, violations: &mut Vec<String>) -> Result<(ResourceUsage, u64)> {
     let from = now();
     loop {
-        let told = house.told()?;
-        if told.calls_open == 0 {
-            if told.rows_lost > 0 {
-                violations.push(format!("{} rows of the log were lost", told.rows_lost));
+        let counters = gateway.counters()?;
+        if counters.calls_open == 0 {
+            if counters.rows_lost > 0 {
+                violations.push(format!("{} rows of the log were lost", counters.rows_lost));
             }
-            return Ok((house.vitals()?, told.rows_lost));
+            return Ok((gateway.resources()?, counters.rows_lost));
         }
-        if now() - from > SETTLE.as_nanos() as u64 {
+        if now() - from > IDLE_TIMEOUT.as_nanos() as u64 {
             violations.push(format!(
-                "{} calls are open {} s behind the last client",
-                told.calls_open,
-                SETTLE.as_secs()
+                "{} calls are open {} s after the last client",
+                counters.calls_open,
+                IDLE_TIMEOUT.as_secs()
             ));
-            return Ok((house.vitals()?, told.rows_lost));
+            return Ok((gateway.resources()?, counters.rows_lost));
         }
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -250,7 +250,7 @@ fn rows(log: &Path) -> Result<Vec<Attempt>> {
     store.attempts(&Query::default()).context("read the gateway's log")
 }
 
-/// The wall time of the start, as `date` says it.
+/// The wall time of the start, in the format of `date`.
 fn begun(root: &Path, options: &Options) -> String {
     let ago = format!("-{} seconds", (options.minutes * 60.0) as u64);
     let output = Command::new("date").args(["-u", "-d", &ago, "+%Y-%m-%d %H:%M UTC"]).current_dir(root).output();

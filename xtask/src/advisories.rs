@@ -1,7 +1,7 @@
 //! `cargo xtask advisories`: whether a dependency has a known security advisory, by cargo-deny and RustSec's database.
 //!
-//! It needs no network: what is known of the crates in Cargo.lock lies in `advisories.json`, facts without prose. Invariant: a
-//! crate that these rows do not cover is an error, so that an old file never passes for a clean one.
+//! It needs no network: the advisories of the crates in Cargo.lock are in `advisories.json`, without prose. Invariant: a crate
+//! that these rows do not cover is an error, so that an outdated file never passes.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -13,11 +13,11 @@ use xtask::{cache, tools};
 
 /// The rows, below the workspace.
 const ROWS: &str = "xtask/advisories.json";
-/// Where the database is kept by those who write it; cargo-deny's default.
+/// The address of the RustSec database; cargo-deny's default.
 const SOURCE: &str = "https://github.com/RustSec/advisory-db";
-/// The folder in which cargo-deny looks for a copy of it: the name is made from the address.
+/// The folder in which cargo-deny expects a copy of it: the name is derived from the address.
 const FOLDER: &str = "advisory-db-3157b0e258782691";
-/// What is kept of an advisory, and what is kept of its versions.
+/// Fields of an advisory that are kept, and those of its versions.
 const FACTS: [&str; 6] = ["id", "package", "date", "url", "informational", "withdrawn"];
 const VERSIONS: [&str; 2] = ["patched", "unaffected"];
 
@@ -28,7 +28,7 @@ usage: cargo xtask advisories [--database DIR | --update DIR]
        --update DIR     write the rows anew from such a clone
 ";
 
-/// What was asked for.
+/// The parsed arguments.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     match arguments {
         [] => check_rows(root),
@@ -48,7 +48,7 @@ fn check_rows(root: &Path) -> Result<()> {
     let missing: Vec<&str> = locked.iter().map(String::as_str).filter(|name| !covered.contains(name)).collect();
     ensure!(
         missing.is_empty(),
-        "look up {}: {ROWS} says nothing of it; write it anew with `cargo xtask advisories --update DIR`",
+        "look up {}: it is not in {ROWS}; regenerate that with `cargo xtask advisories --update DIR`",
         missing.join(", ")
     );
     println!("xtask: {} crates, advisories as of {} ({})", locked.len(), rows["as_of"], rows["commit"]);
@@ -64,7 +64,7 @@ fn locked_crates(root: &Path) -> Result<BTreeSet<String>> {
     Ok(packages.iter().filter_map(|package| package.get("name")?.as_str().map(str::to_owned)).collect())
 }
 
-/// Has cargo-deny check against a database that is made for it.
+/// Runs cargo-deny with a database generated for it.
 fn check(root: &Path, kind: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let folder = cache::tool("advisories")?.join(kind);
     let database = folder.join(FOLDER);
@@ -113,7 +113,7 @@ fn write_database(rows: &Value, at: &Path) -> Result<()> {
     git(at, &["init", "--quiet"])?;
     git(at, &["add", "."])?;
     git(at, &["-c", "user.name=tokrate", "-c", "user.email=tokrate@localhost", "commit", "--quiet", "-m", "rows"])?;
-    // cargo-deny asks when a database was fetched.
+    // cargo-deny checks when a database was fetched.
     git(at, &["fetch", "--quiet", "."])
 }
 
@@ -130,15 +130,15 @@ fn update(root: &Path, clone: &Path) -> Result<()> {
             advisories.push(facts_of(&path)?);
         }
     }
-    let said = |arguments: &[&str]| -> Result<String> {
-        let output = Command::new("git").args(arguments).current_dir(clone).output().context("ask git")?;
-        ensure!(output.status.success(), "ask git for the state of {}", clone.display());
+    let git = |arguments: &[&str]| -> Result<String> {
+        let output = Command::new("git").args(arguments).current_dir(clone).output().context("run git")?;
+        ensure!(output.status.success(), "read the state of {}", clone.display());
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let rows = json!({
         "source": SOURCE,
-        "commit": said(&["rev-parse", "HEAD"])?,
-        "as_of": said(&["log", "-1", "--format=%cs"])?,
+        "commit": git(&["rev-parse", "HEAD"])?,
+        "as_of": git(&["log", "-1", "--format=%cs"])?,
         "advisories": advisories,
         "covers": covers,
     });

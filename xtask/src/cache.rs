@@ -1,17 +1,17 @@
-//! What checks build and install, kept in the user's cache: a fresh clone on the same machine builds only what is ours.
+//! The shared cache of builds and tools: a fresh clone on the same machine builds only the workspace's own crates.
 //!
-//! Invariant: one checkout at a time builds in the shared folder, and never runs what another one's sources were built to.
+//! Invariant: one checkout at a time builds in the shared folder, and never runs what was built from another one's sources.
 
 use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where everything is kept if nothing else is said: a folder of the user's cache.
+/// The default folder, within the user's cache.
 const FOLDER: &str = "tokrate";
 /// Names another folder, for machines whose home is small or shared.
 const VARIABLE: &str = "TOKRATE_CACHE";
-/// Cargo's own variable; whoever sets it is left alone.
+/// Cargo's own variable; if it is set, this cache is not used.
 const TARGET_VARIABLE: &str = "CARGO_TARGET_DIR";
 
 /// The folder of the cache: `$TOKRATE_CACHE`, else `tokrate` in `$XDG_CACHE_HOME` or `~/.cache`.
@@ -30,7 +30,7 @@ pub fn tool(name: &str) -> Result<PathBuf> {
 
 /// The build folder of the checks, held by one checkout at a time.
 pub struct BuildFolder {
-    /// What `CARGO_TARGET_DIR` is set to.
+    /// The value of `CARGO_TARGET_DIR`.
     pub path: PathBuf,
     /// Locked as long as it is open.
     _lock: Option<File>,
@@ -63,15 +63,15 @@ fn lock(file: &Path) -> Result<File> {
     Ok(lock)
 }
 
-/// Cargo tells what is out of date by file times and by paths below the workspace, so it would take another checkout's build for
-/// this one's where that one is newer. What is ours is removed when the checkout changes; the rest is the same for all.
+/// Cargo detects outdated builds by file times and by paths below the workspace, so it would take another checkout's newer build
+/// for this one's. When the checkout changes, builds of the workspace's crates are removed; third-party builds are kept.
 fn take_over(root: &Path, target: &Path) -> Result<()> {
     let note = target.join("checkout");
     let root_text = root.to_string_lossy();
     if fs::read_to_string(&note).is_ok_and(|last| last == root_text) {
         return Ok(());
     }
-    // Before the cleaning, so that one that is cut short is done again.
+    // Before the cleaning, so that an interrupted one is repeated.
     let _ = fs::remove_file(&note);
     let mut clean = Command::new(env!("CARGO"));
     clean.args(["clean", "--quiet", "--workspace"]).env(TARGET_VARIABLE, target).current_dir(root);

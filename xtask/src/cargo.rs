@@ -1,6 +1,6 @@
-//! Cargo as the checks call it: with the tools that they need, in the folder that they share.
+//! Runs Cargo for the checks: with the tools that they need, in the shared build folder.
 //!
-//! Invariant: whatever builds does it with the features of the whole workspace, so that nothing is built twice.
+//! Invariant: every build uses the features of the whole workspace, so that nothing is built twice.
 
 use crate::cache::BuildFolder;
 use crate::tools;
@@ -38,7 +38,7 @@ impl Cargo {
         self.target.path.join("debug").join(name)
     }
 
-    /// Runs `cargo` to its end; says so.
+    /// Prints and runs a `cargo` command.
     ///
     /// # Errors
     /// When it cannot be run or fails.

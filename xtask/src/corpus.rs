@@ -1,7 +1,7 @@
 //! Inputs of fuzz targets as lines of text: bytes that are no printable ASCII are escaped as in a Rust byte string.
 //!
-//! It does not know what is in them. Invariant: what is written reads back byte for byte; lines that begin with `#` and empty ones
-//! are for people. An input of no bytes is not kept: every target is given it anyway.
+//! Invariant: written inputs read back byte for byte; lines that begin with `#` and empty lines are comments. The empty input
+//! is not written, because every target runs it anyway.
 
 use anyhow::{Context, Result, bail};
 
@@ -35,7 +35,7 @@ fn unescaped(line: &str) -> Result<Vec<u8>> {
     let mut symbols = line.chars();
     while let Some(symbol) = symbols.next() {
         if symbol != '\\' {
-            input.push(u8::try_from(symbol).ok().filter(u8::is_ascii).context("only ASCII stands there unescaped")?);
+            input.push(u8::try_from(symbol).ok().filter(u8::is_ascii).context("non-ASCII bytes must be escaped")?);
             continue;
         }
         input.push(match symbols.next() {
@@ -45,7 +45,7 @@ fn unescaped(line: &str) -> Result<Vec<u8>> {
             Some(symbol @ ('\\' | '\'' | '"')) => symbol as u8,
             Some('x') => {
                 let mut digit = || symbols.next()?.to_digit(16);
-                let (high, low) = digit().zip(digit()).context("\\x needs two digits behind it")?;
+                let (high, low) = digit().zip(digit()).context("\\x needs two hexadecimal digits after it")?;
                 (high * 16 + low) as u8
             }
             _ => bail!("a backslash begins \\n, \\r, \\t, \\\\, \\', \\\" or \\x00"),

@@ -1,7 +1,7 @@
-//! `cargo xtask docs`: writes anew what is made from the code: JSON Schemas, the reference of the settings and the catalogue of metrics
+//! `cargo xtask docs`: regenerates pages from the code: JSON Schemas, the reference of the settings and the catalogue of metrics
 //! in `docs`, and the table of edges in ARCHITECTURE.md.
 //!
-//! Invariant: what compares them with the code passes afterwards.
+//! Invariant: the tests that compare them with the code pass afterwards.
 
 use anyhow::Result;
 use std::path::Path;
@@ -11,8 +11,7 @@ use xtask::cargo::Cargo;
 const WRITES: &str = "TOKRATE_WRITE_DOCS";
 const TESTS: &str = "test(the_files_in_docs_are_those_of_the_code) or test(the_schemas_in_docs_are_those_of_the_types)";
 
-/// Has each crate write what it is the source of. The whole workspace is named, so that nothing is built with other features
-/// than for the tests.
+/// Runs those tests for the whole workspace, so that nothing is built with other features than for the tests.
 pub fn run(root: &Path) -> Result<()> {
     crate::tidy::edges::write(root)?;
     let build = ["nextest", "run", "--workspace", "--lib", "--bins", "-E", TESTS];

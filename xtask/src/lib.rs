@@ -1,4 +1,4 @@
-//! What the chores share: the programs that they need, how one is run, where the workspace lies and how a chore ends.
+//! Shared code of the chores: installing and running programs, the workspace's folder, and exit codes.
 
 pub mod cache;
 pub mod cargo;
@@ -14,7 +14,7 @@ pub fn workspace_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
 }
 
-/// What a chore's program exits with; a failure is told under the program's name.
+/// The exit code of a chore; a failure is printed with the program's name.
 pub fn exit_code(program: &str, result: Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

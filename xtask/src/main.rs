@@ -19,7 +19,7 @@ usage: cargo xtask <chore>
 
   test            install what the tests need if it is missing, then run everything
   tools           only install what the tests need if it is missing
-  tidy            check the house rules: dependency table, pure crates, headers, sizes
+  tidy            check the project's rules: dependency table, pure crates, headers, sizes
   sdk [--only PART]
                   run the published SDKs of OpenAI and Anthropic against the gateway (part of test)
   soak gateway [--minutes N] [--rate R] [--seed S] [--tokrate BINARY] [--write]
@@ -50,10 +50,10 @@ fn main() -> ExitCode {
         Some("nightly") => nightly::run(&root, &arguments[1..]),
         Some("tour") => tour::run(&root),
         Some("sdk") => sdk::run(&root, &arguments[1..]),
-        // What needs the program's own crates is not built before it is asked for.
+        // Chores that need the workspace's crates are built only when they are called.
         Some("bench" | "soak" | "release") => {
             let flags = ["run", "--quiet", "--package", "lab", "--"];
-            // Its exit code and what it says are those of the chore.
+            // The chore's exit code and output are passed on.
             Err(Command::new(env!("CARGO")).args(flags).args(&arguments).exec()).context("run cargo")
         }
         _ => {

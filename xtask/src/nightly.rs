@@ -1,6 +1,6 @@
-//! `cargo xtask nightly`: what takes too long for the tests, with seeds that no night before has drawn.
+//! `cargo xtask nightly`: tests that take too long for every change, with new seeds each day.
 //!
-//! It does not know what the tests check. Invariant: the seeds are printed before anything runs, and the same seeds do the same.
+//! Invariant: the seeds are printed before anything runs, and the same seeds give the same run.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -12,7 +12,7 @@ const WORLDS: u64 = 10_000;
 /// Moments at which the log's writer is killed.
 const KILLS: &str = "200";
 const SECONDS_OF_A_DAY: u64 = 86_400;
-/// What there is to run, by the ends of the tests' names.
+/// The tests to run, by the ends of their names.
 const TESTS: &str = "test(/(^|::)(gateways_of_named_seeds|worlds_of_named_seeds|\
                      rows_that_were_called_written_outlive_a_kill_at_any_moment)$/)";
 
@@ -27,7 +27,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     )
 }
 
-/// What `--seed` names, or the first of today's own.
+/// The seed of `--seed`, or the first of today's.
 fn first_seed(arguments: &[String]) -> Result<u64> {
     match arguments {
         [] => {
@@ -38,7 +38,7 @@ fn first_seed(arguments: &[String]) -> Result<u64> {
             Ok(seed) if seed <= u64::MAX - WORLDS => Ok(seed),
             _ => bail!("read --seed {seed}: write a whole number"),
         },
-        _ => bail!("read {arguments:?}: known is --seed N"),
+        _ => bail!("read {arguments:?}: use --seed N"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `cargo xtask sdk`: the published SDKs of OpenAI and Anthropic, for Python and Node, against the gateway of this build.
 //!
-//! Invariant: the versions that run are those that are pinned there, and nothing is installed twice.
+//! Invariant: only pinned versions run, and nothing is installed twice.
 
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use std::process::Command;
 use xtask::cargo::Cargo;
 use xtask::{cache, tools};
 
-/// What is pinned, below the workspace.
+/// The files with the pinned versions, below the workspace.
 const REQUIREMENTS: &str = "tests/sdk/requirements.txt";
 const NODE_PACKAGE: &str = "tests/sdk/node/package.json";
 const NODE_LOCK: &str = "tests/sdk/node/package-lock.json";
 
-/// Why an installation may have failed.
+/// Context of a failed installation.
 const UNREACHABLE: &str =
-    "install the published SDKs (the package registries must be reachable once; see what is said above)";
+    "install the published SDKs (the package registries must be reachable once; see the output above)";
 
 /// Installs the SDKs if they are missing.
 pub fn ensure(root: &Path) -> Result<()> {

@@ -1,5 +1,4 @@
-//! Programs that the tests need and a bare machine may lack. Each is looked for first, and installed only when missing,
-//! with a line that says so.
+//! Programs that the tests need. Each is installed only if it is missing, and that is printed.
 
 use crate::cache;
 use anyhow::{Context, Result, bail};
@@ -27,7 +26,7 @@ const PYTHON_PACKAGES: &[&str] = &["openai==3.54.0"];
 /// Names under which a Chromium-like browser may be found.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// Makes sure that the programs of the system are there that builds need.
+/// Installs the system programs that builds need.
 pub fn ensure_system() -> Result<()> {
     if find("make").is_none() {
         println!("xtask: no make found; installing the system package `make` (the allocator is built with it)");
@@ -36,7 +35,7 @@ pub fn ensure_system() -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that a browser is there, which tests look at pages with.
+/// Installs a browser, which tests open pages with.
 pub fn ensure_browser() -> Result<()> {
     if browser().is_none() {
         install_browser()?;
@@ -44,7 +43,7 @@ pub fn ensure_browser() -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that the programs of Cargo are there; returns the folder to put in front of PATH.
+/// Installs the Cargo programs; the folder to put in front of PATH.
 pub fn ensure_cargo() -> Result<PathBuf> {
     let missing: Vec<_> = CARGO_TOOLS.iter().filter(|(tool, ..)| find(tool).is_none()).collect();
     let folder = cache::tool("cargo")?;
@@ -66,7 +65,7 @@ pub fn ensure_cargo() -> Result<PathBuf> {
     Ok(folder.join("bin"))
 }
 
-/// A program of Cargo that nobody hands out built; its path.
+/// Builds a Cargo program that has no prebuilt package; its path.
 pub fn built_from_source(tool: &str, version: &str) -> Result<PathBuf> {
     let folder = cache::tool("cargo")?.join(tool);
     let wanted = format!("{tool} {version}");
@@ -80,7 +79,7 @@ fn build_tool(folder: &Path, tool: &str, version: &str) -> Result<()> {
     run(install.envs(BUILT_SOON))
 }
 
-/// A link in place of whatever was there.
+/// Replaces a file by a link.
 fn link(program: &Path, at: &Path) -> Result<()> {
     let folder = at.parent().expect("it lies in a folder");
     std::fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
@@ -88,18 +87,18 @@ fn link(program: &Path, at: &Path) -> Result<()> {
     std::os::unix::fs::symlink(program, at).with_context(|| format!("link {}", at.display()))
 }
 
-/// Makes sure that published clients are there.
+/// Installs the published clients.
 pub fn ensure_clients() -> Result<()> {
     ensure_packages(&cache::tool("node")?, NODE_PACKAGES, install_node_packages)?;
     ensure_packages(&cache::tool("python")?, PYTHON_PACKAGES, install_python_packages)
 }
 
-/// Fills a folder with packages unless its list says that just these are in it.
+/// Installs packages into a folder, unless its list names exactly these.
 fn ensure_packages(folder: &Path, packages: &[&str], install: fn(&Path, &[&str]) -> Result<()>) -> Result<()> {
     fill(folder, &packages.join("\n"), &packages.join(", "), |folder| install(folder, packages))
 }
 
-/// Fills a folder anew unless its list says that it holds just what is wanted; `shown` is what is said of it.
+/// Fills a folder anew, unless its list is as wanted; `shown` is printed for it.
 pub fn fill(folder: &Path, wanted: &str, shown: &str, install: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let list = folder.join("installed-by-xtask");
     if std::fs::read_to_string(&list).is_ok_and(|there| there == wanted) {
@@ -124,7 +123,7 @@ fn install_node_packages(folder: &Path, packages: &[&str]) -> Result<()> {
 
 fn install_python_packages(folder: &Path, packages: &[&str]) -> Result<()> {
     let make = || run(Command::new("python3").args(["-m", "venv"]).arg(folder));
-    // Some systems ship Python without what makes environments.
+    // Some systems ship Python without venv.
     if make().is_err() {
         install_system_packages(&["python3-venv"])?;
         make()?;
@@ -133,7 +132,7 @@ fn install_python_packages(folder: &Path, packages: &[&str]) -> Result<()> {
     run(Command::new(folder.join("bin/python")).args(flags).args(packages))
 }
 
-/// Makes sure that a published gateway is there, in a folder of its own; its Python.
+/// Installs a published gateway into a folder of its own; its Python.
 pub fn gateway_peer(name: &str, packages: &[&str]) -> Result<PathBuf> {
     let folder = cache::tool(&format!("gateway-{name}"))?;
     ensure_packages(&folder, packages, install_python_packages)?;
@@ -155,12 +154,12 @@ fn install_browser() -> Result<()> {
 
 /// The target of this machine, as the compiler calls it.
 pub fn host_target() -> Result<String> {
-    let said = output(Command::new("rustc").arg("-vV"))?;
-    let host = said.lines().find_map(|line| line.strip_prefix("host: ")).context("read rustc's host")?;
+    let version = output(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("read rustc's host")?;
     Ok(host.to_owned())
 }
 
-/// The program of the compiler's own version that puts profiles together.
+/// The `llvm-profdata` that matches the compiler.
 pub fn profile_merger() -> Result<PathBuf> {
     let system = PathBuf::from(output(Command::new("rustc").args(["--print", "sysroot"]))?.trim());
     let program = system.join("lib/rustlib").join(host_target()?).join("bin/llvm-profdata");
@@ -171,14 +170,14 @@ pub fn profile_merger() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// What a command says on standard output.
+/// The standard output of a command.
 fn output(command: &mut Command) -> Result<String> {
     let shown = format!("{command:?}").replace('"', "");
     let output = command.output().with_context(|| format!("run {shown}"))?;
     if !output.status.success() {
         bail!("run {shown}: {}", output.status);
     }
-    String::from_utf8(output.stdout).with_context(|| format!("read what {shown} says"))
+    String::from_utf8(output.stdout).with_context(|| format!("read the output of {shown}"))
 }
 
 /// Installs system packages.
@@ -197,7 +196,7 @@ fn apt(arguments: &[&str]) -> Result<()> {
 }
 
 fn is_root() -> bool {
-    // What a process has of itself below /proc belongs to its user.
+    // A process's files below /proc belong to its user.
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 

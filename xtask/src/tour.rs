@@ -1,8 +1,8 @@
 //! `cargo xtask tour`: the command lines of `scripts/tour.txt`, one after the other, against simulated engines, with everything that
-//! they print: to be read by whoever changes what users see.
+//! they print, for whoever changes what users see.
 //!
-//! It does not judge what is printed. Invariant: a command that ends with another exit code than the file says, or does not end,
-//! fails the tour; servers are on loopback and end with it.
+//! The output is to be read by a person. Invariant: a command with another exit code than the file says, or that does not end,
+//! fails the tour; servers listen on loopback and end with it.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
@@ -12,17 +12,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use xtask::cargo::Cargo;
 
-/// Where the lines are.
+/// The file of command lines.
 const LINES: &str = "scripts/tour.txt";
 /// A command that runs longer hangs.
 const MOST: Duration = Duration::from_secs(120);
-/// How often a running command is looked at.
+/// Interval of polling a running command.
 const STEP: Duration = Duration::from_millis(20);
 
 /// A line of the file.
 #[derive(PartialEq, Debug)]
 enum Line<'a> {
-    /// `# …`: what follows is about.
+    /// `# …`: a heading.
     Heading(&'a str),
     /// `serve NAME: ARGUMENTS`: a simulated engine, whose base URL stands for `$NAME` from here on, and its place for `@NAME`.
     Serve { name: &'a str, arguments: Vec<String> },
@@ -92,7 +92,7 @@ struct Tour {
     program: PathBuf,
     folder: PathBuf,
     engines: Vec<Child>,
-    /// What stands for `$NAME` and `@NAME`.
+    /// The values of `$NAME` and `@NAME`.
     places: BTreeMap<String, String>,
 }
 
@@ -108,7 +108,7 @@ impl Tour {
         let mut command = self.command();
         let mut engine =
             command.args(["sim", "--listen", "127.0.0.1:0"]).args(arguments).stdout(Stdio::piped()).spawn()?;
-        let output = engine.stdout.take().context("read what the engine says")?;
+        let output = engine.stdout.take().context("read the engine's output")?;
         self.engines.push(engine);
         let mut first = String::new();
         BufReader::new(output).read_line(&mut first)?;
@@ -167,7 +167,7 @@ impl Tour {
 impl Drop for Tour {
     fn drop(&mut self) {
         for engine in &mut self.engines {
-            // One that has ended by itself is no trouble, and the folder is a temporary one.
+            // An engine may have ended by itself already, and the folder is temporary.
             let _ = engine.kill();
             let _ = engine.wait();
         }

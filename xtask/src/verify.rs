@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that must hold, cheapest first.
+//! `cargo xtask test`: all checks, cheapest first.
 
 use crate::{sdk, tidy};
 use anyhow::Result;
@@ -11,7 +11,7 @@ use xtask::tools;
 pub fn run(root: &Path) -> Result<()> {
     tools::ensure_system()?;
     std::thread::scope(|scope| {
-        // What tests need comes from far away while programs are built here.
+        // Tools are downloaded while programs are built.
         let packages = scope.spawn(|| packages(root));
         let cargo = Cargo::ready(root)?;
         checked(&cargo)?;
@@ -33,17 +33,17 @@ fn packages(root: &Path) -> Result<()> {
     sdk::ensure(root)
 }
 
-/// What needs no program to run but the compiler's.
+/// Checks that need no other programs than the compiler's.
 fn checked(cargo: &Cargo) -> Result<()> {
     cargo.run(&["fmt", "--all", "--check"])?;
     tidy::run(cargo.root())?;
-    // Advisories come from a database that changes every day: `cargo xtask advisories` looks into it.
+    // Advisories change every day and are checked by `cargo xtask advisories`.
     cargo.run(&["deny", "--log-level", "error", "check", "bans", "licenses", "sources"])?;
     cargo.run(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
 }
 
 fn tested(cargo: &Cargo) -> Result<()> {
-    // Most tests wait for clocks and sockets more than they compute.
+    // Most tests wait for clocks and sockets, so more run at once than there are cores.
     let threads = (2 * std::thread::available_parallelism().map_or(1, |cores| cores.get())).to_string();
     cargo.run(&["nextest", "run", "--workspace", "--no-fail-fast", "--test-threads", &threads])?;
     cargo.run(&["test", "--workspace", "--doc", "--quiet"])?;

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn models_that_know_the_tags_are_told_nothing_else() {
+    fn models_trained_on_the_tags_get_no_instructions() {
         let edit = Edit { original: "a\n".into(), update: "b\n".into(), ..Edit::default() };
         let body = |model| String::from_utf8(request(model, &edit)).expect("JSON");
         assert!(body("qwen").contains("updated-code") && !body("morph-v3-fast").contains("updated-code"));

@@ -3,7 +3,7 @@
 //! Invariant: a model's text counts only after the engine has accepted it.
 
 use serde::Serialize;
-use tokrate_apply::{Ahead, Code, Merged, Options, Outcome, Refused, accept, merge_beside};
+use tokrate_apply::{Code, Merged, Options, Outcome, ParseProvider, Refused, accept, merge_with_parse};
 
 /// A file and the edit to merge into it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -66,9 +66,9 @@ impl MergeResult {
         original: &[u8],
         update: &[u8],
         options: &Options,
-        ahead: Ahead<'_>,
+        ahead: ParseProvider<'_>,
     ) -> MergeResult {
-        match merge_beside(original, update, options, ahead) {
+        match merge_with_parse(original, update, options, ahead) {
             Outcome::Merged(merged) => MergeResult::Merged { merged, by: MergedBy::Deterministic },
             Outcome::Refused(refused) => MergeResult::Refused { refused, fallback: None },
         }

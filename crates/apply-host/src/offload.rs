@@ -115,7 +115,7 @@ mod tests {
         let spawner = |job| threads.lock().expect("no panic").push(spawn(job));
         let work = Offloaded::offer(&spawner, move || {
             begun.send(()).expect("parsed");
-            may_go.recv().expect("told");
+            may_go.recv().expect("the sender lives until the test ends");
             std::thread::current().id()
         });
         has_begun.recv().expect("begun");

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokrate_wire::{Dialect, encode_refusal};
+use tokrate_wire::{Dialect, encode_error_response};
 
 /// Status, headers and body of an answer.
 #[derive(Clone, PartialEq, Debug)]
@@ -60,7 +60,7 @@ impl Reply {
 
     /// An error in OpenAI's format.
     pub(crate) fn error(status: StatusCode, message: &str) -> Reply {
-        Reply::json(status, encode_refusal(Dialect::OpenAiChat, status.as_u16(), message))
+        Reply::json(status, encode_error_response(Dialect::OpenAiChat, status.as_u16(), message))
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: &'static str) -> Reply {

@@ -1,10 +1,10 @@
-//! A file that a model has merged, held against everything that is demanded of a merge of our own, and more.
+//! Checks a file that a model has merged: all checks of an own merge, and more.
 //!
-//! It does not mend anything. Invariant: outside of the declarations that the update shows, the file keeps its bytes,
+//! Invariant: outside of the declarations that the update shows, the file keeps its bytes,
 //! and what cannot be checked is not accepted.
 
 use crate::format;
-use crate::lazy::{is_marker, removed, tells_much};
+use crate::lazy::{is_distinctive, is_marker, removed};
 use crate::merge::lines_of;
 use crate::options::Options;
 use crate::outcome::Format;
@@ -22,7 +22,7 @@ const HINT: &str = "show more of the lines around the change, so that no model i
 /// have arrived; and lines go or come only inside of declarations that the update shows a line of, or between declarations.
 ///
 /// # Errors
-/// Says what is wrong with the model's file, or why it cannot be checked.
+/// What is wrong with the model's file, or why it cannot be checked.
 pub fn accept(original: &[u8], update: &[u8], merged: &str, options: &Options) -> Result<Merged, Refused> {
     let source = Source::read(original)?;
     let update = lines_of(update)?;
@@ -83,7 +83,7 @@ impl<'u> Shown<'u> {
     fn of(update: &'u str, format: Format) -> Shown<'u> {
         let plain = update.lines().map(str::trim);
         let lines = match format {
-            // The first character says what becomes of the line.
+            // The first character is the kind of the line.
             Format::UnifiedDiff | Format::V4a => {
                 plain.chain(update.lines().filter_map(|line| line.get(1..)).map(str::trim)).collect()
             }
@@ -105,7 +105,7 @@ impl<'u> Shown<'u> {
     /// Whether the update shows a line, whatever its indentation.
     fn has(&self, line: &str) -> bool {
         let line = line.trim();
-        tells_much(line) && (self.lines.contains(line) || self.unescaped.contains(line))
+        is_distinctive(line) && (self.lines.contains(line) || self.unescaped.contains(line))
     }
 
     /// Passes when new lines are the update's and the update's lines are there.

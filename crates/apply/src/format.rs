@@ -1,12 +1,13 @@
-//! What an update can be written in, and the way from each to splices.
+//! The formats of updates, and the way from each to splices.
 //!
-//! It does not take one format for another because the first failed: what begins as one is held to its rules.
+//! The format is detected once: an update that breaks the rules of its format is refused, not tried as another.
 //! Invariant: all edits of an update are located, or none.
 
 mod change;
 mod detect;
 mod find;
 mod hunk;
+mod lines;
 mod path;
 mod search_replace;
 mod similar;
@@ -44,7 +45,7 @@ pub(crate) fn locate(format: Format, source: &Source, update: &str, options: &Op
     }
 }
 
-/// A snippet is located by its lines, and by the names that it declares where the lines leave doubt.
+/// A snippet is located by its lines, and by the names that it declares where the lines leave boundaries.
 fn snippet(source: &Source, update: &str, options: &Options) -> Result<Located, Refused> {
     lazy::locate(source, update).or_else(|refused| {
         let is_doubt = matches!(refused.code, Code::NoAnchor | Code::AmbiguousLocation | Code::AmbiguousDeletion);

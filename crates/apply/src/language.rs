@@ -1,6 +1,4 @@
-//! Languages whose syntax is known.
-//!
-//! It does not look into a text to tell its language. Invariant: a name names one language, and a path at most one.
+//! Supported languages, by name and by file extension; the text is not inspected.
 
 use serde::Serialize;
 

@@ -1,10 +1,10 @@
 //! A model's code edit merged into a file: exactly, or not at all.
 //!
-//! It does not guess, and reads no files and clocks. An edit that names one place is carried out byte
-//! for byte; one that names none or several is refused with the places in question. Invariant: every line of a merged
+//! An edit that names one place is applied byte for byte; one that names none or several is refused with the candidate
+//! lines. Invariant: every line of a merged
 //! text is a line of the original, in order, or one of the update.
 //!
-//! Architecture Invariant: no other part is known here, and nothing here waits, opens or remembers anything.
+//! Architecture Invariant: this crate depends on no other of the workspace, reads no file and no clock, and keeps no state.
 
 #![forbid(unsafe_code)]
 
@@ -29,8 +29,8 @@ mod verify;
 pub use accept::accept;
 pub use format::{Patch, PatchAction, PatchedFile};
 pub use language::Language;
-pub use merge::{merge, merge_beside};
+pub use merge::{merge, merge_with_parse};
 pub use options::Options;
 pub use outcome::{Check, Checks, Code, Edit, Format, How, Merged, Outcome, Refused, Stage};
-pub use parsed::{Ahead, Parsed};
+pub use parsed::{ParseProvider, Parsed};
 pub use protected::{Kind as ProtectedKind, Protected, protected};

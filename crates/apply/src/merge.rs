@@ -1,51 +1,51 @@
-//! From an original and an update to the merged text: read, locate, carry out, check.
+//! From an original and an update to the merged text: read, locate, splice, check.
 //!
-//! It does not return what has not been checked. Invariant: the same input gives the same outcome.
+//! Invariant: only checked texts are returned; the same input gives the same outcome.
 
 use crate::format;
 use crate::lazy;
 use crate::options::Options;
 use crate::outcome::{Check, Checks, Code, Format, How, Merged, Outcome, Refused, Stage};
-use crate::parsed::Ahead;
+use crate::parsed::ParseProvider;
 use crate::source::{Source, as_text, edits, with_lf};
 use crate::splice::{Located, in_order};
 use crate::verify;
 use std::borrow::Cow;
 
-/// More of an original than this is not read (bytes).
-const ORIGINAL_MOST: usize = 64 << 20;
-/// More of an update than this is not read (bytes).
-const UPDATE_MOST: usize = 16 << 20;
+/// Larger originals are refused: far above any source file, and small enough to hold several copies (bytes).
+const MAX_ORIGINAL_BYTES: usize = 64 << 20;
+/// Larger updates are refused: far above what a model writes in one answer (bytes).
+const MAX_UPDATE_BYTES: usize = 16 << 20;
 
 /// Merges an update into a file.
 pub fn merge(original: &[u8], update: &[u8], options: &Options) -> Outcome {
-    merge_beside(original, update, options, &mut |_| None)
+    merge_with_parse(original, update, options, &mut |_| None)
 }
 
-/// The same merge, for a caller that has the original parsed on another thread or has kept its tree.
-pub fn merge_beside(original: &[u8], update: &[u8], options: &Options, ahead: Ahead<'_>) -> Outcome {
-    match merged(original, update, options, ahead) {
+/// The same merge, for a caller that parses the original on another thread or has cached its tree.
+pub fn merge_with_parse(original: &[u8], update: &[u8], options: &Options, provider: ParseProvider<'_>) -> Outcome {
+    match merged(original, update, options, provider) {
         Ok(merged) => Outcome::Merged(merged),
         Err(refused) => Outcome::Refused(refused.inside(original)),
     }
 }
 
-fn merged(original: &[u8], update: &[u8], options: &Options, ahead: Ahead<'_>) -> Result<Merged, Refused> {
-    check_size(original, ORIGINAL_MOST, "the original")?;
-    check_size(update, UPDATE_MOST, "the update")?;
+fn merged(original: &[u8], update: &[u8], options: &Options, provider: ParseProvider<'_>) -> Result<Merged, Refused> {
+    check_size(original, MAX_ORIGINAL_BYTES, "the original")?;
+    check_size(update, MAX_UPDATE_BYTES, "the update")?;
     let source = Source::read(original)?;
     let update = lines_of(update)?;
     let format = format::detect(&source, &update);
     let is_text = matches!(format, Format::Lazy | Format::Fragment | Format::WholeFile);
     let update = if is_text { lazy::resolved(&source, &update)? } else { Cow::Borrowed(&*update) };
-    let merged = carried_out(&source, &update, format, options, ahead)?;
+    let merged = apply(&source, &update, format, options, provider)?;
     if !is_text {
-        let why = "an edit of this format says what it replaces, and may find that in its own result";
-        let checks = Checks { idempotence: Check::Skipped(why), ..merged.checks };
+        let reason = "an edit of this format says what it replaces, and may find that in its own result";
+        let checks = Checks { idempotence: Check::Skipped(reason), ..merged.checks };
         return Ok(Merged { checks, ..merged });
     }
-    // What changes nothing says the same of its result, which is the original.
-    if merged.edits.is_empty() || says_no_more(&merged, &update) {
+    // If nothing changed, the result is the original, and merging again changes nothing either.
+    if merged.edits.is_empty() || is_already_applied(&merged, &update) {
         let checks = Checks { idempotence: Check::Passed, ..merged.checks };
         return Ok(Merged { checks, ..merged });
     }
@@ -59,7 +59,7 @@ fn merged(original: &[u8], update: &[u8], options: &Options, ahead: Ahead<'_>) -
             let checks = Checks { idempotence: Check::Passed, ..merged.checks };
             Ok(Merged { checks, ..merged })
         }
-        // The update no longer names one place in the result: that is no second change.
+        // The update no longer names one place in the result, so merging again changes nothing.
         Err(_) => Ok(merged),
         Ok(_) => Err(Refused::new(
             Code::AmbiguousLocation,
@@ -69,8 +69,8 @@ fn merged(original: &[u8], update: &[u8], options: &Options, ahead: Ahead<'_>) -
     }
 }
 
-/// Whether a snippet stands in its result as it is, once, so that it has nothing more to say of it.
-fn says_no_more(merged: &Merged, update: &str) -> bool {
+/// Whether the result already has the snippet as it is, at one place, so that merging again changes nothing.
+fn is_already_applied(merged: &Merged, update: &str) -> bool {
     let full = |text: &str| text.lines().filter(|line| !lazy::is_blank(line)).count();
     let is_part = match merged.how.format {
         Format::Lazy => true,
@@ -83,20 +83,20 @@ fn says_no_more(merged: &Merged, update: &str) -> bool {
     }
     let text = merged.text.strip_prefix('\u{feff}').unwrap_or(&merged.text);
     let text = if text.contains("\r\n") { Cow::Owned(with_lf(text)) } else { Cow::Borrowed(text) };
-    lazy::stands(&text, update)
+    lazy::is_applied(&text, update)
 }
 
-fn carried_out(
+fn apply(
     source: &Source,
     update: &str,
     format: Format,
     options: &Options,
-    ahead: Ahead<'_>,
+    provider: ParseProvider<'_>,
 ) -> Result<Merged, Refused> {
     let Located { splices, stage, reindented } = format::locate(format, source, update, options)?;
     let splices = in_order(splices, |byte| source.line_of(byte))?;
     let text = source.with(&splices);
-    let checks = verify::verify(source, &splices, &text, update, options, ahead)?;
+    let checks = verify::verify(source, &splices, &text, update, options, provider)?;
     Ok(Merged { text, edits: edits(source, &splices), how: How { format, stage, reindented }, checks })
 }
 
@@ -108,7 +108,7 @@ fn check_size(bytes: &[u8], most: usize, what: &str) -> Result<(), Refused> {
     Err(Refused::new(Code::TooLarge, message, "edit a smaller file"))
 }
 
-/// An update as text with LF, out of its wrapping.
+/// An update as text with LF, without its fence.
 pub(crate) fn lines_of(bytes: &[u8]) -> Result<String, Refused> {
     let text = as_text(bytes, "the update")?;
     let text = with_lf(text.strip_prefix('\u{feff}').unwrap_or(text));

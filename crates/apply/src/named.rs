@@ -1,6 +1,6 @@
-//! Declarations that an update shows whole, which take the place of those of their names.
+//! Locates declarations that an update shows whole, by their names.
 //!
-//! It does not place a part of a declaration, or one whose name stands twice. Invariant: the result declares what the
+//! Parts of declarations and names that occur twice are not located here. Invariant: the result declares what the
 //! file declared, in the same order and the same places, but for what the update shows.
 
 mod claims;
@@ -18,14 +18,14 @@ use claims::Claim;
 use shown::{File, Shown};
 use std::ops::Range;
 
-/// Longer updates name too many things to look for each.
-const LINES_MOST: usize = 2_000;
+/// Longer updates declare too many names to search for each (lines).
+const MAX_LINES: usize = 2_000;
 
 /// Locates a snippet whose parts, or some of them, are whole declarations of names that stand once in the file; the other
 /// parts are located by their lines. `None` if that does not make sense of all of it.
 pub(crate) fn locate(source: &Source, update: &str, language: Language) -> Option<Located> {
     let lines: Vec<&str> = update.lines().collect();
-    let parts = parts(&lines).filter(|_| lines.len() <= LINES_MOST)?;
+    let parts = parts(&lines).filter(|_| lines.len() <= MAX_LINES)?;
     if lazy::lines_with_dots(&source.text).any(|line| lazy::is_marker(line) && lines.contains(&line)) {
         return None;
     }
@@ -70,7 +70,7 @@ fn of_the_rest(source: &Source, lines: &[&str], shown: &[Shown]) -> Option<Vec<S
     let is_shown = |at: usize| shown.iter().any(|it| it.new.contains(&at));
     let rest: String = (0..lines.len()).filter(|&at| !is_shown(at)).flat_map(|at| [lines[at], "\n"]).collect();
     let is_empty = rest.lines().all(|line| lazy::is_blank(line) || lazy::is_marker(line));
-    if is_empty || lazy::stands(&source.text, &rest) {
+    if is_empty || lazy::is_applied(&source.text, &rest) {
         return Some(Vec::new());
     }
     lazy::locate(source, &rest).ok().map(|located| located.splices)

@@ -1,12 +1,12 @@
-//! What comes of a merge.
+//! The outcome of a merge: the whole merged text, or a refusal.
 //!
-//! It does not be half an answer: there is a whole text or none. Invariant: a refusal says in one sentence what is
-//! wrong, names the lines in question if there are any, and what to add to the update.
+//! Invariant: a refusal says in one sentence what is wrong, names the candidate lines if there are any, and what to add
+//! to the update.
 
 use serde::Serialize;
 use std::fmt;
 
-/// What an update is written in.
+/// The format of an update.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
@@ -20,18 +20,18 @@ pub enum Format {
     SearchReplace,
     /// JSON with `old_string` and `new_string`, one edit or a list.
     StringReplace,
-    /// A unified diff; its line numbers count for nothing.
+    /// A unified diff; its line numbers are not relied on.
     UnifiedDiff,
     /// `*** Begin Patch`, as OpenAI's models write it.
     V4a,
 }
 
-/// What came of a merge.
+/// The outcome of a merge.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The whole merged file.
     Merged(Merged),
-    /// Why there is none; the original stands.
+    /// Why there is none; the original stays as it is.
     Refused(Refused),
 }
 
@@ -40,24 +40,24 @@ pub enum Outcome {
 pub struct Merged {
     /// The whole text, with the byte order mark, the line ends and the final newline of the original.
     pub text: String,
-    /// What changed, in order; none if the file already was as the update wants it.
+    /// The changes, in order; empty if the file already has them.
     pub edits: Vec<Edit>,
     /// How the places were found.
     pub how: How,
-    /// What the text was held against.
+    /// The checks that the text passed.
     pub checks: Checks,
 }
 
-/// Lines of the original that other lines stand for now. Both are counted from 1; `count` may be 0.
+/// Lines of the original and the lines that replace them. Both are counted from 1; `count` may be 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Edit {
     /// First line of the original that is replaced, or the one before which lines are inserted.
     pub old_start: usize,
     /// Lines of the original that are replaced.
     pub old_count: usize,
-    /// First line of the merged text that stands for them.
+    /// First of the new lines in the merged text.
     pub new_start: usize,
-    /// Lines that stand for them.
+    /// Number of new lines.
     pub new_count: usize,
 }
 
@@ -66,13 +66,13 @@ pub struct Edit {
 pub struct How {
     /// What the update was written in.
     pub format: Format,
-    /// What located it.
+    /// The method that located it.
     pub stage: Stage,
-    /// Whether the update stood at another indentation than the file.
+    /// Whether the update had another indentation than the file.
     pub reindented: bool,
 }
 
-/// What located an update.
+/// The method that located an update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
@@ -86,7 +86,7 @@ pub enum Stage {
     Given,
 }
 
-/// What a merged text was held against. One that fails any check is refused, so each is passed or was not made.
+/// The checks of a merged text. A text that fails one is refused, so each is passed or skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Checks {
     /// Every line is one of the original, in order, or of the update; no marker is left.
@@ -95,7 +95,7 @@ pub struct Checks {
     pub brackets: Check,
     /// The parser finds no more errors than in the original.
     pub parse: Check,
-    /// No declaration stands twice that stood once.
+    /// No declaration that was unique is duplicated.
     pub declarations: Check,
     /// Merging the update into the result changes nothing.
     pub idempotence: Check,
@@ -105,16 +105,16 @@ pub struct Checks {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
-    /// It was, and the text passed.
+    /// It was made, and the text passed.
     Passed,
-    /// It was not, for the reason given.
+    /// It was not made, for the reason given.
     Skipped(&'static str),
 }
 
 /// Why an update was not merged.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Refused {
-    /// Which kind of reason.
+    /// The kind of refusal.
     pub code: Code,
     /// What is wrong, in one sentence.
     pub message: String,
@@ -129,11 +129,11 @@ pub struct Refused {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Code {
-    /// Nothing in the update says where it belongs.
+    /// Nothing in the update anchors it in the file.
     NoAnchor,
     /// It fits several places.
     AmbiguousLocation,
-    /// It is not clear which lines are to go.
+    /// It is unclear which lines to delete.
     AmbiguousDeletion,
     /// Two of its edits change the same lines.
     OverlappingEdits,
@@ -145,7 +145,7 @@ pub enum Code {
     NotAnEdit,
     /// Original or update are beyond the limits.
     TooLarge,
-    /// It begins as one of the formats and does not go on as one.
+    /// It begins in one of the formats and then breaks its rules.
     InvalidFormat,
     /// Original or update are not UTF-8 text.
     NotText,
@@ -189,7 +189,7 @@ impl Refused {
         Refused { code, message: message.into(), candidates: Vec::new(), hint: hint.into() }
     }
 
-    /// The same with candidates that are lines of the original; what stands after its end stands on its last line.
+    /// Limits the candidates to lines of the original; one after its end becomes its last line.
     pub(crate) fn inside(mut self, original: &[u8]) -> Refused {
         let ended = usize::from(original.last().is_some_and(|&byte| byte != b'\n'));
         let count = memchr::memchr_iter(b'\n', original).count() + ended;
@@ -201,7 +201,7 @@ impl Refused {
         self
     }
 
-    /// The same with lines in question, first and last, counted from 0.
+    /// Sets the candidate lines, first and last, counted from 0.
     pub(crate) fn at(mut self, lines: impl IntoIterator<Item = (usize, usize)>) -> Refused {
         self.candidates = lines.into_iter().map(|(first, last)| (first + 1, last + 1)).collect();
         self

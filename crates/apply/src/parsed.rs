@@ -1,7 +1,7 @@
-//! The syntax tree of a file, made beside a merge or before it.
+//! The syntax tree of a file, parsed by the caller during a merge or before it.
 //!
-//! It does not start threads or remember anything: who calls does. Invariant: a tree counts only for the text and
-//! the language that it was made of, so a merge comes to the same with one, without one and with a wrong one.
+//! Threads and caches are the caller's. Invariant: a tree is used only for the text and the language that it was parsed
+//! from, so a merge has the same outcome with it, without it and with a wrong one.
 
 use crate::language::Language;
 use crate::options::Options;
@@ -9,21 +9,21 @@ use crate::options::Options;
 use crate::{source::Source, tree};
 use std::sync::Arc;
 
-/// A file as a parser has read it.
+/// A parsed file.
 #[derive(Clone, Debug)]
 pub struct Parsed {
     language: Language,
     /// With LF.
     #[cfg(feature = "tree")]
     text: String,
-    /// None if the parse is too much work.
+    /// `None` if the parse exceeded its limit.
     #[cfg(feature = "tree")]
     tree: Option<tree_sitter::Tree>,
 }
 
-/// Asked for the tree of the original when the lines are located and the merged text, which it is given, is about to be
-/// checked; at most once in a merge.
-pub type Ahead<'a> = &'a mut dyn FnMut(&str) -> Option<Arc<Parsed>>;
+/// Returns the tree of the original. Called at most once in a merge, after locating, with the merged text that is about to be
+/// checked.
+pub type ParseProvider<'a> = &'a mut dyn FnMut(&str) -> Option<Arc<Parsed>>;
 
 impl Parsed {
     /// Parses a file as a merge with these options would; none if a merge would not.
@@ -35,7 +35,7 @@ impl Parsed {
         Some(Parsed { language, text: source.text, tree })
     }
 
-    /// Parses nothing, as no merge would.
+    /// Without the feature nothing is parsed.
     #[cfg(not(feature = "tree"))]
     pub fn of(_: &[u8], _: &Options) -> Option<Parsed> {
         None

@@ -1,7 +1,7 @@
 //! Names of files and folders that other programs run or take orders from: git's own folder, dot-folders, shell start-up files,
-//! definitions of CI. What a model names may not be one of them unless a person has allowed it.
+//! definitions of CI. A model may not write them unless a person has allowed it.
 //!
-//! Invariant: names that any usual file system takes for the same are judged the same.
+//! Invariant: names that a common file system treats as equal are treated alike.
 
 use std::fmt;
 
@@ -14,21 +14,21 @@ pub enum Protected {
     Named {
         /// The path up to that name, as it is written.
         path: String,
-        /// What the name stands for.
+        /// The kind of the name.
         what: Kind,
     },
 }
 
-/// What a name stands for.
+/// The kind of a protected name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Its name begins with a dot: settings of some program, which may name commands.
     Dot,
     /// A shell reads it when it starts.
     Shell,
-    /// CI runs what it says.
+    /// CI runs its commands.
     Ci,
-    /// git or a tool beside it runs what it says, or takes the folder for a repository.
+    /// git or a related tool runs its commands, or takes the folder for a repository.
     Hooks,
     /// An editor or tokrate itself takes settings from it, which may name commands.
     Settings,
@@ -102,7 +102,7 @@ const NAMED: &[(&str, Kind)] = &[
     ("tokrate.toml", Kind::Settings),
 ];
 
-/// The file by which git knows a repository: with `objects` and `refs` beside it, and a `config` that can name commands. A folder of
+/// The file by which git recognises a repository: with `objects` and `refs` beside it, and a `config` that can name commands. A folder of
 /// this name is a folder.
 const HEAD: &str = "head";
 
@@ -189,7 +189,7 @@ fn short_kind(folded: &str) -> Option<Kind> {
     DOT.contains(&stem).then_some(Kind::Dot).or(named)
 }
 
-/// What stands before `~1` in a short name.
+/// The part before `~1` in a short name.
 fn short_of(folded: &str) -> Option<&str> {
     let (stem, rest) = folded.split_once('~')?;
     let number = rest.split('.').next().unwrap_or_default();

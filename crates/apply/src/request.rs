@@ -1,7 +1,7 @@
-//! What a request for a merge says, in the tags that Morph, Relace and kortix use.
+//! Reads a merge request from a prompt with the tags of Morph, Relace and kortix.
 //!
-//! It does not unescape: the tags are read from the outside, and what is between them is kept byte for byte. Invariant:
-//! code and update are parts of the message, or what its own definitions say they stand for.
+//! Text between tags is kept byte for byte, without unescaping. Invariant: code and update are parts of the message, or
+//! expansions of its own placeholders.
 
 mod anchors;
 
@@ -10,7 +10,7 @@ use crate::outcome::{Code, Refused};
 /// A merge that is asked for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EditRequest {
-    /// What the model says that the edit is for.
+    /// The model's description of the edit.
     pub instruction: Option<String>,
     /// The whole file as it is.
     pub code: String,

@@ -1,6 +1,6 @@
-//! A file as lines: what kind of line ends it has, and the way back to its bytes.
+//! A file as lines with LF, its kind of line ends, and the way back to its bytes.
 //!
-//! It does not change anything by itself. Invariant: without splices the bytes come back equal, whatever mixture of
+//! Invariant: without splices the bytes come back equal, whatever mixture of
 //! line ends the file has.
 
 use crate::outcome::{Code, Edit, Refused};
@@ -127,7 +127,7 @@ impl Source {
         text
     }
 
-    /// Whether two lists of splices make the same file. What lies outside of all of them need not be read for that.
+    /// Whether two lists of splices make the same file. Text outside of both is not compared.
     pub fn is_same_with(&self, one: &[Splice], other: &[Splice]) -> bool {
         if one == other {
             return true;
@@ -137,7 +137,7 @@ impl Source {
         let last = all().map(|it| it.old.end).max().unwrap_or(0);
         let [within_one, within_other] = [one, other].map(|splices| self.spliced(splices, first..last));
         let is_same = within_one == within_other;
-        // Mixed line ends can tell equal texts apart; a lone CR at a line's end, or no final newline, can hide a difference.
+        // With mixed line ends equal texts can give different bytes; a lone CR, or no final newline, can hide a difference.
         let is_mixed = matches!(self.ends, LineEnds::Mixed(_));
         let has_cr = |text: &str| is_mixed && memmem::find(text.as_bytes(), b"\r\n").is_some();
         let is_all = (first, last) == (0, self.text.len()) && !self.final_newline;
@@ -185,7 +185,7 @@ pub(crate) fn edits(source: &Source, splices: &[Splice]) -> Vec<Edit> {
             splice.old.start == source.bytes_of(first.min(source.line_count())..first.min(source.line_count())).start;
         let old_lines = source.text[splice.old.clone()].matches('\n').count();
         let new_lines = splice.new.matches('\n').count();
-        // What does not end with a line changes the rest of its line too.
+        // A splice that ends within a line changes the rest of that line, too.
         let is_part = |text: &str| !text.is_empty() && !text.ends_with('\n');
         let cut = !whole || is_part(&source.text[splice.old.clone()]) || is_part(&splice.new);
         let extra = usize::from(cut);

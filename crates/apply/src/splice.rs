@@ -1,4 +1,4 @@
-//! Changes to a text, as ranges of it and what stands there instead.
+//! Changes to a text: ranges and their replacements.
 //!
 //! Invariant: ordered splices do not overlap and lie inside the text.
 
@@ -10,7 +10,7 @@ use std::ops::Range;
 pub(crate) struct Splice {
     /// Bytes that go.
     pub old: Range<usize>,
-    /// What takes their place.
+    /// The replacement.
     pub new: String,
 }
 
@@ -37,9 +37,9 @@ pub(crate) fn in_order(mut splices: Vec<Splice>, line_of: impl Fn(usize) -> usiz
 /// Where an update belongs.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Located {
-    /// What changes, in any order.
+    /// The changes, in any order.
     pub splices: Vec<Splice>,
-    /// What located it.
+    /// The method that located it.
     pub stage: Stage,
     /// Whether it stood at another indentation.
     pub reindented: bool,

@@ -1,6 +1,6 @@
-//! Holds a merged text against what it came of.
+//! Checks a merged text against the original and the update.
 //!
-//! It does not mend anything. Invariant: what fails a check is refused, and a check that was not made says why.
+//! Invariant: a text that fails a check is refused, and a skipped check has a reason.
 
 mod brackets;
 #[cfg(feature = "tree")]
@@ -13,7 +13,7 @@ mod syntax;
 
 use crate::options::Options;
 use crate::outcome::{Check, Checks, Code, Refused};
-use crate::parsed::{Ahead, Parsed};
+use crate::parsed::{ParseProvider, Parsed};
 use crate::source::Source;
 use crate::splice::Splice;
 use std::borrow::Cow;
@@ -29,9 +29,9 @@ pub(crate) fn verify(
     text: &str,
     update: &str,
     options: &Options,
-    ahead: Ahead<'_>,
+    provider: ParseProvider<'_>,
 ) -> Result<Checks, Refused> {
-    let parsed = ahead(text);
+    let parsed = provider(text);
     provenance::check_order(source, splices)?;
     // Of most files the text with LF is the text itself. It is not kept while trees are.
     let is_lf = is_spliced(source, splices, text);
@@ -39,7 +39,7 @@ pub(crate) fn verify(
     let provenance = provenance::check(source, splices, &lf(), text, update)?;
     let (parse, declarations) =
         if options.without_tree { (NO_TREE, NO_TREE) } else { trees(source, splices, options, parsed.as_deref())? };
-    // A parser knows better than a count of brackets.
+    // A parser is more exact than a count of brackets.
     let brackets = match parse {
         Check::Passed => Check::Skipped("the parser decided"),
         Check::Skipped(_) => brackets::check(source, splices, &lf(), options.language())?,
@@ -106,7 +106,7 @@ fn is_spliced(source: &Source, splices: &[Splice], text: &str) -> bool {
     pieces && rest == &source.text[at..]
 }
 
-/// The line of the source that stands where a line of the spliced text came from, both counted from 0.
+/// The line of the source at the place of a line of the spliced text, both counted from 0.
 #[cfg(feature = "tree")]
 fn line_before(source: &Source, splices: &[Splice], line: usize) -> usize {
     let mut grown: isize = 0;

@@ -25,8 +25,8 @@ pub(crate) struct AbortPolicy {
     in_flight: Arc<Progress>,
     /// Never abort (`--keep-going`).
     keep_going: bool,
-    /// Whether requests carry a key.
-    with_key: bool,
+    /// Where the key of the requests comes from, if they carry one.
+    key: Option<String>,
     /// Set when the run is aborted.
     over: Stop,
     state: Arc<Mutex<State>>,
@@ -47,7 +47,7 @@ impl AbortPolicy {
             longest_wait,
             in_flight,
             keep_going: false,
-            with_key: true,
+            key: None,
             over: Stop::default(),
             state: Arc::default(),
         }
@@ -58,9 +58,9 @@ impl AbortPolicy {
         AbortPolicy { keep_going, ..self }
     }
 
-    /// The same for requests with or without a key.
-    pub(crate) fn with_key(self, with_key: bool) -> AbortPolicy {
-        AbortPolicy { with_key, ..self }
+    /// The same for requests with a key from there, or without one.
+    pub(crate) fn with_key(self, key: Option<String>) -> AbortPolicy {
+        AbortPolicy { key, ..self }
     }
 
     /// Records the outcome of a request. `text` is whether any text arrived: a truncated answer is still an answer.
@@ -95,7 +95,7 @@ impl AbortPolicy {
                     return;
                 }
                 may_succeed_at_lower_load = state.refusals < ABORT_AFTER_REFUSALS;
-                let advised = advised(kind, message, Circumstances { with_key: self.with_key, alone: false });
+                let advised = advised(kind, message, Circumstances { key: self.key.as_deref(), alone: false });
                 format!("{} requests in a row failed, the last with: {advised}", state.failures)
             }
         };

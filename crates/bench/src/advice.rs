@@ -6,22 +6,27 @@ use tokrate_core::FailureKind;
 
 /// What was known when requests failed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Circumstances {
-    /// A key, or another header that could hold one, was sent.
-    pub with_key: bool,
+pub(crate) struct Circumstances<'a> {
+    /// Where the key that was sent comes from, in words; `None` if no header was sent that could hold one.
+    pub key: Option<&'a str>,
     /// There was no load beside the request.
     pub alone: bool,
 }
 
 /// A failure's message with what can be done about it.
-pub(crate) fn advised(kind: FailureKind, message: &str, seen: Circumstances) -> String {
+pub(crate) fn advised(kind: FailureKind, message: &str, seen: Circumstances<'_>) -> String {
     let hint = match kind {
         // The message says it.
         FailureKind::Tls => return message.to_owned(),
         FailureKind::Unauthorized if message.starts_with("HTTP 402") => "add credit to the account, or ask for less",
-        FailureKind::Unauthorized if !seen.with_key => {
-            "no key was sent: name its variable with --key-env, or its file with --key-file"
-        }
+        FailureKind::Unauthorized => match seen.key {
+            None => "no key was sent: name its variable with --key-env, or its file with --key-file",
+            Some(key) => {
+                return format!(
+                    "{message}; the server refused {key}: check that it is the right one, its rights and its credit"
+                );
+            }
+        },
         FailureKind::RateLimited if seen.alone => {
             "there was no load yet: try again later, or ask the provider for a higher limit"
         }
@@ -36,16 +41,20 @@ mod tests {
 
     #[test]
     fn nothing_is_advised_that_was_not_there() {
-        let said = |kind, message, with_key, alone| advised(kind, message, Circumstances { with_key, alone });
-        let without = said(FailureKind::Unauthorized, "HTTP 401: who?", false, true);
+        let said = |kind, message, key, alone| advised(kind, message, Circumstances { key, alone });
+        let with_key = Some("the key from the environment variable KEY");
+        let without = said(FailureKind::Unauthorized, "HTTP 401: who?", None, true);
         assert!(without.contains("no key was sent"), "{without}");
-        let with = said(FailureKind::Unauthorized, "HTTP 401: who?", true, true);
-        assert!(with.starts_with("HTTP 401: who?; check that a key"), "{with}");
-        let poor = said(FailureKind::Unauthorized, "HTTP 402: no credit", true, true);
+        let with = said(FailureKind::Unauthorized, "HTTP 401: who?", with_key, true);
+        assert!(
+            with.starts_with("HTTP 401: who?; the server refused the key from the environment variable KEY: "),
+            "{with}"
+        );
+        let poor = said(FailureKind::Unauthorized, "HTTP 402: no credit", with_key, true);
         assert!(poor.ends_with("; add credit to the account, or ask for less"), "{poor}");
-        let early = said(FailureKind::RateLimited, "HTTP 429: slowly", true, true);
+        let early = said(FailureKind::RateLimited, "HTTP 429: slowly", with_key, true);
         assert!(!early.contains("--concurrency"), "{early}");
-        assert!(said(FailureKind::RateLimited, "HTTP 429: slowly", true, false).contains("--concurrency"));
-        assert_eq!(said(FailureKind::Tls, "no TLS here; use http://", false, true), "no TLS here; use http://");
+        assert!(said(FailureKind::RateLimited, "HTTP 429: slowly", with_key, false).contains("--concurrency"));
+        assert_eq!(said(FailureKind::Tls, "no TLS here; use http://", None, true), "no TLS here; use http://");
     }
 }

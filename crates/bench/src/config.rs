@@ -96,6 +96,9 @@ pub struct Remote {
     pub model: String,
     /// Further request headers. Values of secret headers are marked sensitive and never printed.
     pub headers: http::HeaderMap,
+    /// Where the key in the headers comes from, in words that hold no part of it, such as "the key from the environment
+    /// variable KEY".
+    pub key_origin: Option<String>,
     /// HTTP version.
     pub http: tokrate_net::HttpVersion,
     /// Open a new connection for each request.

@@ -19,6 +19,7 @@ pub(crate) struct Endpoint {
     pub base: tokrate_net::Target,
     pub model: String,
     pub headers: HeaderMap,
+    pub key_origin: Option<String>,
     pub http: HttpVersion,
     pub provider: String,
     pub dialect: Dialect,
@@ -26,9 +27,10 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Whether a header is sent that may hold a key.
-    pub(crate) fn has_key(&self) -> bool {
-        self.headers.values().any(http::HeaderValue::is_sensitive)
+    /// Where the key that is sent comes from, in words; `None` if no header may hold one.
+    pub(crate) fn sent_key(&self) -> Option<&str> {
+        let has_key = self.headers.values().any(http::HeaderValue::is_sensitive);
+        has_key.then(|| self.key_origin.as_deref().unwrap_or("the key in the headers that were given (--header)"))
     }
 
     /// The engine behind the server on loopback.
@@ -41,6 +43,7 @@ impl Endpoint {
             base,
             model: "sim".to_owned(),
             headers: HeaderMap::new(),
+            key_origin: None,
             http: HttpVersion::Http1,
             provider: "tokrate sim (embedded)".to_owned(),
             dialect: Dialect::OpenAiChat,
@@ -65,6 +68,7 @@ impl Endpoint {
             base: remote.base.clone(),
             model: remote.model.clone(),
             headers: remote.headers.clone(),
+            key_origin: remote.key_origin.clone(),
             http: remote.http,
             provider: remote.provider.clone().unwrap_or_else(|| remote.base.host().to_owned()),
             dialect: remote.dialect,

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Notify;
-use tokrate_core::{EventBatch, FailureKind, Span, Tick, What};
+use tokrate_core::{EventBatch, EventKind, FailureKind, Span, Tick};
 use tokrate_meter::{Ending, RequestMeter, RequestTrace};
 use tokrate_net::{Client, Departure, Exchange, Head, Outgoing, Redactor, Sink};
 use tokrate_probe::{Answer, Recipient, deliver};
@@ -111,8 +111,8 @@ impl<'a> AnswerSink<'a> {
         let text: usize = batch
             .events()
             .iter()
-            .map(|event| match event.what {
-                What::Text { text, .. } => text.len(),
+            .map(|event| match event.kind {
+                EventKind::Text { text, .. } => text.len(),
                 _ => 0,
             })
             .sum();
@@ -127,7 +127,7 @@ impl<'a> AnswerSink<'a> {
         let held = self.answer.end();
         self.decode(last_read, &held);
         let complete = exchange.as_ref().is_some_and(|exchange| exchange.outcome.is_ok());
-        if self.answer.refusal().is_none() && (complete || self.answer.first_byte_at().is_some()) {
+        if self.answer.error_response().is_none() && (complete || self.answer.first_byte_at().is_some()) {
             let mut batch = self.context.batch.borrow_mut();
             self.decoder.end(last_read, &mut batch);
             self.meter_batch(&mut batch);
@@ -141,7 +141,7 @@ impl<'a> AnswerSink<'a> {
     }
 
     fn ending(&self, exchange: Option<Exchange>) -> Ending {
-        if let Some((refusal, head)) = self.answer.refusal().zip(self.answer.head()) {
+        if let Some((refusal, head)) = self.answer.error_response().zip(self.answer.head()) {
             return Ending::Failed {
                 kind: refusal.kind,
                 message: format!("HTTP {}: {}", head.status.as_u16(), refusal.message),

@@ -39,17 +39,17 @@ pub(crate) fn spec() -> PhaseSpec {
     }
 }
 
-/// What is done after the `tries`-th probe has ended so. A wait is kept up to `longest_wait`.
-pub(crate) fn next(numbers: &RequestNumbers, tries: u32, longest_wait: Span, with_key: bool) -> Next {
+/// What is done after the `tries`-th probe has ended so, sent with the key from there. A wait is kept up to `longest_wait`.
+pub(crate) fn next(numbers: &RequestNumbers, tries: u32, longest_wait: Span, key: Option<&str>) -> Next {
     let Some(failure) = &numbers.failure else { return Next::Begin(timing_of(numbers)) };
     match failure.kind {
         // Few tokens that hold no text are an answer, and the user's interrupt is no failure.
         FailureKind::Empty | FailureKind::Cancelled => Next::Begin(None),
         // Not retried: a timeout took long enough, and a refused connection or request is permanent.
         FailureKind::Stalled | FailureKind::TimedOut | FailureKind::Connect | FailureKind::BadRequest => {
-            give_up(failure, tries, with_key)
+            give_up(failure, tries, key)
         }
-        kind if is_permanent(kind) || tries >= MAX_TRIES => give_up(failure, tries, with_key),
+        kind if is_permanent(kind) || tries >= MAX_TRIES => give_up(failure, tries, key),
         _ => match failure.retry_after_ns.map_or(RETRY_PAUSE, Span::from_nanos) {
             wait if wait > longest_wait => Next::GiveUp(format!(
                 "the provider asks to wait {wait} before the first request, longer than --max-wait {longest_wait}: {}",
@@ -60,9 +60,9 @@ pub(crate) fn next(numbers: &RequestNumbers, tries: u32, longest_wait: Span, wit
     }
 }
 
-fn give_up(failure: &FailureRow, tries: u32, with_key: bool) -> Next {
+fn give_up(failure: &FailureRow, tries: u32, key: Option<&str>) -> Next {
     let tried = if tries > 1 { format!(", {tries} times") } else { String::new() };
-    let advised = advised(failure.kind, &failure_text(failure), Circumstances { with_key, alone: true });
+    let advised = advised(failure.kind, &failure_text(failure), Circumstances { key, alone: true });
     Next::GiveUp(format!("one request before the load failed{tried}: {advised}"))
 }
 
@@ -97,7 +97,7 @@ mod tests {
         for kind in
             [FailureKind::Unauthorized, FailureKind::NotFound, FailureKind::UnexpectedStatus, FailureKind::Stalled]
         {
-            let Next::GiveUp(reason) = next(&failed(kind, None), 1, LONGEST, true) else { panic!("{kind:?} is final") };
+            let Next::GiveUp(reason) = next(&failed(kind, None), 1, LONGEST, None) else { panic!("{kind:?} is final") };
             assert!(reason.contains("HTTP 402: no credit"), "{reason}");
         }
     }
@@ -105,13 +105,13 @@ mod tests {
     #[test]
     fn transient_failures_are_retried_after_retry_after() {
         for kind in [FailureKind::RateLimited, FailureKind::Overloaded, FailureKind::ServerError] {
-            assert_eq!(next(&failed(kind, None), 1, LONGEST, true), Next::Again(Span::from_secs(1)));
-            assert_eq!(next(&failed(kind, Some(LONGEST)), 2, LONGEST, true), Next::Again(LONGEST));
-            let Next::GiveUp(reason) = next(&failed(kind, None), 3, LONGEST, true) else { panic!("three are enough") };
+            assert_eq!(next(&failed(kind, None), 1, LONGEST, None), Next::Again(Span::from_secs(1)));
+            assert_eq!(next(&failed(kind, Some(LONGEST)), 2, LONGEST, None), Next::Again(LONGEST));
+            let Next::GiveUp(reason) = next(&failed(kind, None), 3, LONGEST, None) else { panic!("three are enough") };
             assert!(reason.contains("3 times"), "{reason}");
         }
         let hour = failed(FailureKind::RateLimited, Some(Span::from_secs(3600)));
-        let Next::GiveUp(reason) = next(&hour, 1, LONGEST, true) else { panic!("an hour is too long") };
+        let Next::GiveUp(reason) = next(&hour, 1, LONGEST, None) else { panic!("an hour is too long") };
         assert!(reason.contains("longer than --max-wait 120 s"), "{reason}");
     }
 
@@ -123,8 +123,8 @@ mod tests {
             tokens_std: 16,
             ..RequestNumbers::default()
         };
-        let Next::Begin(Some(seen)) = next(&numbers, 1, LONGEST, true) else { panic!("it answered") };
+        let Next::Begin(Some(seen)) = next(&numbers, 1, LONGEST, None) else { panic!("it answered") };
         assert!((seen.ttft - 0.2).abs() < 1e-12 && (seen.per_token - 0.01).abs() < 1e-12, "{seen:?}");
-        assert_eq!(next(&failed(FailureKind::Empty, None), 1, LONGEST, true), Next::Begin(None));
+        assert_eq!(next(&failed(FailureKind::Empty, None), 1, LONGEST, None), Next::Begin(None));
     }
 }

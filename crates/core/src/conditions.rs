@@ -1,4 +1,4 @@
-//! The conditions of a measurement, and a fingerprint that tells comparable results from others.
+//! The conditions of a measurement, and a fingerprint that is equal for comparable results.
 //!
 //! Sample counts, window and client error are stored next to the results instead. Invariant: results are aggregated, ranked
 //! or compared without a warning only if their fingerprints are equal.

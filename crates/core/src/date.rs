@@ -58,9 +58,71 @@ pub fn rfc3339(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// A time in RFC 3339 format as milliseconds since 1970; a leap second is the second after it. `None` for what is no such time.
+pub fn parse_rfc3339(text: &str) -> Option<i64> {
+    let (date, time) = text.trim().split_once(['T', 't', ' '])?;
+    let digits = |text: &str, count: usize| -> Option<u64> {
+        (text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+    };
+    let [year, month, day] = <[&str; 3]>::try_from(date.split('-').collect::<Vec<&str>>()).ok()?;
+    let date = Date { year: digits(year, 4)?, month: digits(month, 2)?, day: digits(day, 2)? };
+    let exists = date.year >= 1 && (1..=12).contains(&date.month) && date.day >= 1;
+    if !exists || (date.year >= 1970 && Date::of_day(u64::try_from(date.day_number()).ok()?) != date) {
+        return None;
+    }
+    let zone = time.find(['Z', 'z', '+', '-'])?;
+    let (clock, zone) = time.split_at(zone);
+    let offset_minutes = match zone {
+        "Z" | "z" => 0,
+        _ => {
+            let (hours, minutes) = zone[1..].split_once(':')?;
+            let minutes =
+                digits(hours, 2).filter(|hours| *hours < 24)? * 60 + digits(minutes, 2).filter(|m| *m < 60)?;
+            if zone.starts_with('-') { -(minutes as i64) } else { minutes as i64 }
+        }
+    };
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let [hour, minute, second] = <[&str; 3]>::try_from(clock.split(':').collect::<Vec<&str>>()).ok()?;
+    let (hour, minute, second) = (digits(hour, 2)?, digits(minute, 2)?, digits(second, 2)?);
+    let fraction_is_number = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    if hour > 23 || minute > 59 || second > 60 || !fraction_is_number {
+        return None;
+    }
+    let millis = format!("{fraction:0<3.3}").parse::<i64>().ok()?;
+    let seconds = date.day_number() * DAY_SECONDS as i64 + (hour * 3_600 + minute * 60 + second) as i64;
+    Some((seconds - offset_minutes * 60) * 1_000 + millis)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_read_with_their_zone_and_fraction() {
+        let read = |text: &str| parse_rfc3339(text);
+        assert_eq!(read("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(read("2026-11-24T10:00:00.25+02:00"), read("2026-11-24T08:00:00Z").map(|at| at + 250));
+        assert_eq!(read("2026-11-24 10:00:00-00:30"), read("2026-11-24T10:30:00Z"));
+        assert_eq!(read("2026-11-24T10:00:00.123456789Z").map(|at| at % 1_000), Some(123));
+        for seconds in [0, 951_827_696, 1_764_000_000, 4_102_444_800] {
+            assert_eq!(read(&rfc3339(seconds)), Some(seconds as i64 * 1_000));
+        }
+        for wrong in [
+            "",
+            "2026-11-24",
+            "2026-11-24T10:00:00",
+            "2026-02-30T10:00:00Z",
+            "2026-13-01T10:00:00Z",
+            "2026-11-24T24:00:00Z",
+            "2026-11-24T10:60:00Z",
+            "2026-11-24T10:00:00.Z",
+            "2026-11-24T10:00:00+2:00",
+            "+026-11-24T10:00:00Z",
+            "1764000000",
+        ] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn dates_convert_both_ways() {

@@ -10,12 +10,12 @@ pub struct StreamEvent {
     /// When the read that completed this event returned.
     pub at: Tick,
     /// The content.
-    pub what: What,
+    pub kind: EventKind,
 }
 
 /// The kinds of event that a decoder can report.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum What {
+pub enum EventKind {
     /// A chunk that carries no text: a role, an empty delta, a keep-alive. Never counts as first text.
     Empty,
     /// Non-empty output text on one channel; the bytes lie in the batch.
@@ -63,7 +63,7 @@ pub enum What {
         retry_after: Option<Span>,
     },
     /// A tolerated deviation from the dialect, which is counted.
-    Odd(Oddity),
+    Anomaly(Anomaly),
 }
 
 /// The channels of an answer. All of them are output tokens, counted separately.
@@ -73,7 +73,7 @@ pub enum Channel {
     Reasoning,
     /// The answer itself (refusals included).
     Answer,
-    /// Arguments of tool calls; their names are in [`What::ToolCall`].
+    /// Arguments of tool calls; their names are in [`EventKind::ToolCall`].
     Tool,
 }
 
@@ -200,7 +200,7 @@ pub enum FinishReason {
 
 /// Deviations from the dialect that do not end the stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Oddity {
+pub enum Anomaly {
     /// An event of unknown shape or with a field of a wrong type, which is skipped.
     Malformed,
     /// An event over the size limit; its bytes were skipped.
@@ -221,32 +221,32 @@ pub enum Oddity {
     Unreadable,
 }
 
-impl Oddity {
-    /// Every oddity, in the order of its index.
-    pub const ALL: [Oddity; 9] = [
-        Oddity::Malformed,
-        Oddity::EventTooLarge,
-        Oddity::InvalidUtf8,
-        Oddity::AfterFinish,
-        Oddity::ExtraChoice,
-        Oddity::UnfinishedEvent,
-        Oddity::MissingDone,
-        Oddity::ImplausibleUsage,
-        Oddity::Unreadable,
+impl Anomaly {
+    /// Every anomaly, in the order of its index.
+    pub const ALL: [Anomaly; 9] = [
+        Anomaly::Malformed,
+        Anomaly::EventTooLarge,
+        Anomaly::InvalidUtf8,
+        Anomaly::AfterFinish,
+        Anomaly::ExtraChoice,
+        Anomaly::UnfinishedEvent,
+        Anomaly::MissingDone,
+        Anomaly::ImplausibleUsage,
+        Anomaly::Unreadable,
     ];
 
     /// The name used in records and tables.
     pub const fn name(self) -> &'static str {
         match self {
-            Oddity::Malformed => "malformed_event",
-            Oddity::EventTooLarge => "event_too_large",
-            Oddity::InvalidUtf8 => "invalid_utf8",
-            Oddity::AfterFinish => "text_after_finish",
-            Oddity::ExtraChoice => "extra_choice",
-            Oddity::UnfinishedEvent => "unfinished_event",
-            Oddity::MissingDone => "missing_done",
-            Oddity::ImplausibleUsage => "implausible_usage",
-            Oddity::Unreadable => "unreadable_event",
+            Anomaly::Malformed => "malformed_event",
+            Anomaly::EventTooLarge => "event_too_large",
+            Anomaly::InvalidUtf8 => "invalid_utf8",
+            Anomaly::AfterFinish => "text_after_finish",
+            Anomaly::ExtraChoice => "extra_choice",
+            Anomaly::UnfinishedEvent => "unfinished_event",
+            Anomaly::MissingDone => "missing_done",
+            Anomaly::ImplausibleUsage => "implausible_usage",
+            Anomaly::Unreadable => "unreadable_event",
         }
     }
 }
@@ -288,15 +288,15 @@ impl EventBatch {
     }
 
     /// Adds an event that carries no text.
-    pub fn push(&mut self, at: Tick, what: What) {
-        self.events.push(StreamEvent { at, what });
+    pub fn push(&mut self, at: Tick, kind: EventKind) {
+        self.events.push(StreamEvent { at, kind });
     }
 
     /// Adds output text; empty text is ignored.
     pub fn push_text(&mut self, at: Tick, channel: Channel, text: &str) {
         if !text.is_empty() {
             let text = self.store(text);
-            self.push(at, What::Text { channel, text });
+            self.push(at, EventKind::Text { channel, text });
         }
     }
 
@@ -304,10 +304,10 @@ impl EventBatch {
     pub fn push_timings(&mut self, at: Tick, timings: ServerTimings) {
         let index = u32::try_from(self.timings.len()).expect("a batch is cleared between reads");
         self.timings.push(timings);
-        self.push(at, What::Timings(index));
+        self.push(at, EventKind::Timings(index));
     }
 
-    /// The timings that a [`What::Timings`] refers to.
+    /// The timings that a [`EventKind::Timings`] refers to.
     pub fn timings(&self, index: u32) -> ServerTimings {
         self.timings[index as usize]
     }
@@ -330,7 +330,7 @@ impl EventBatch {
         let bound = |offset: usize| u32::try_from(offset).expect("a batch is cleared between reads, far below 4 GiB");
         let text = TextRange { start: bound(start), end: bound(self.text.len()) };
         if !text.is_empty() {
-            self.push(at, What::Text { channel, text });
+            self.push(at, EventKind::Text { channel, text });
         }
     }
 

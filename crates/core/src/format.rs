@@ -1,6 +1,6 @@
 //! Formats numbers for people: three to four significant digits, thousands separators, units.
 //!
-//! Which speed a "tok/s" is, is said by the label of the caller. Invariant: every function returns readable text for every
+//! The caller's label names which of the speeds a "tok/s" is. Invariant: every function returns readable text for every
 //! `f64`; NaN reads "n/a".
 
 use crate::Span;

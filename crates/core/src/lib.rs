@@ -17,8 +17,8 @@ mod time;
 mod units;
 
 pub use conditions::{Conditions, Fingerprint};
-pub use date::{Date, rfc3339};
-pub use event::{Channel, EventBatch, FinishReason, Oddity, ServerTimings, StreamEvent, TextRange, Usage, What};
+pub use date::{Date, parse_rfc3339, rfc3339};
+pub use event::{Anomaly, Channel, EventBatch, EventKind, FinishReason, ServerTimings, StreamEvent, TextRange, Usage};
 pub use failure::FailureKind;
 pub use money::{BilledTokens, Money, Price};
 pub use request::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};

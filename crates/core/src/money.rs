@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn amounts_are_shown_with_significant_digits() {
         let shown = |usd| Money::from_usd(usd).expect("an amount").to_string();
-        let said = [100.0, 1.005, 0.5, 0.001, 0.038_512_34, 1e-9, 0.0].map(shown);
-        assert_eq!(said, ["100.00", "1.00", "0.5", "0.001", "0.03851", "0.000000001", "0.00"]);
+        let texts = [100.0, 1.005, 0.5, 0.001, 0.038_512_34, 1e-9, 0.0].map(shown);
+        assert_eq!(texts, ["100.00", "1.00", "0.5", "0.001", "0.03851", "0.000000001", "0.00"]);
     }
 }

@@ -5,7 +5,7 @@
 /// One chat request.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ChatRequest {
-    /// The model name, as the endpoint knows it.
+    /// The model name, as the endpoint names it.
     pub model: String,
     /// The conversation, oldest first.
     pub messages: Vec<Message>,

@@ -41,9 +41,9 @@ mod tests {
 
     #[test]
     fn control_characters_become_spaces() {
-        let said = "gpt\u{1b}[2J\u{1b}]0;x\u{7}-4\r\n\u{202e}o\u{9b}31m";
-        assert_eq!(one_line(said, 100), "gpt [2J ]0;x -4 o 31m");
-        assert!(!is_one_line(said, 100) && is_one_line("gpt-4  o", 100) && !is_one_line("gpt-4", 4));
+        let text = "gpt\u{1b}[2J\u{1b}]0;x\u{7}-4\r\n\u{202e}o\u{9b}31m";
+        assert_eq!(one_line(text, 100), "gpt [2J ]0;x -4 o 31m");
+        assert!(!is_one_line(text, 100) && is_one_line("gpt-4  o", 100) && !is_one_line("gpt-4", 4));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Rates as types, so that the speed of a request and an arrival rate cannot be swapped.
 //!
-//! Which speed of the glossary a value is, is said by the field that holds it. Invariant: a value is finite and not
+//! The field that holds a value names which speed of the glossary it is. Invariant: a value is finite and not
 //! negative.
 
 use crate::Span;

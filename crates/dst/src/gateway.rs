@@ -7,20 +7,21 @@
 pub mod checkers;
 mod client;
 mod disk;
+mod history;
 mod http1;
 mod pipe;
 mod provider;
 mod response;
+mod run;
 mod scenario;
 mod situations;
 mod world;
 
-pub use client::{CallEnd, Outcome};
 pub use disk::{DiskFault, DiskOutage, StoredRows};
+pub use history::{CallEnd, GatewayHistory, Outcome, ServedRequest};
 pub use http1::Reply;
 pub use pipe::PipeLaw;
-pub use provider::ServedRequest;
 pub use response::{Ending, LaneFaults, Response};
+pub use run::run_gateway;
 pub use scenario::{Call, Client, GatewayScenario, ReadPattern, Reload, STARTED_AT, SendPattern};
 pub use situations::{GatewaySituation, met};
-pub use world::{GatewayHistory, run_gateway};

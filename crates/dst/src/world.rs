@@ -14,7 +14,7 @@ use tokrate_bench::plan::{Outcome as Ending, Plan, Share, Start, Step, Wait};
 use tokrate_core::{Channel, FinishReason, Rng, Tick};
 use tokrate_meter::RequestTrace;
 use tokrate_sim::{Emission, Emitted, Engine, Outcome, Persona, RequestId, SimRequest, Stats};
-use tokrate_wire::{Encoder, Piece, Shape, encode_refusal};
+use tokrate_wire::{Encoder, Piece, Shape, encode_error_response};
 
 /// An event that is not JSON, with the empty line that ends it.
 pub const MALFORMED_EVENT: &[u8] = b"data: {\"id\":\"broken\",\"choices\":[{\"index\":0,\"delta\":{\"content\": \"\n\n";
@@ -264,7 +264,10 @@ impl<'a> World<'a> {
                 if let Some(client) = self.clients.get_mut(&number) {
                     client.refuse(refusal.status, refusal.retry_after);
                     if let Some(link) = &mut client.link {
-                        link.write(self.now, &encode_refusal(self.scenario.dialect, refusal.status, refusal.message));
+                        link.write(
+                            self.now,
+                            &encode_error_response(self.scenario.dialect, refusal.status, refusal.message),
+                        );
                         link.close(self.now);
                     }
                 }

@@ -51,6 +51,8 @@ pub struct Totals {
     pub attempts: u64,
     /// Their cost (USD).
     pub cost_usd: f64,
+    /// Requests refused before a lane was asked.
+    pub refused: u64,
 }
 
 impl SimulatedGateway {
@@ -105,7 +107,8 @@ impl SimulatedGateway {
     /// Totals so far.
     pub fn totals(&self) -> Totals {
         let stats = self.shared.stats.snapshot();
-        Totals { attempts: stats.attempts, cost_usd: stats.cost_usd }
+        let refused = self.shared.refusals.counts().into_iter().map(|(_, count)| count).sum();
+        Totals { attempts: stats.attempts, cost_usd: stats.cost_usd, refused }
     }
 
     /// What a key has spent in the month of a wall time (seconds since 1970), if the plan in force has such a key.

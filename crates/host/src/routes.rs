@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tokrate_net::Clock;
 use tokrate_net::server::{ByteBudget, ConnectionTap, Handler, RequestBody, presented_keys};
 use tokrate_sim::Stats;
-use tokrate_wire::{Dialect, Routed, encode_refusal};
+use tokrate_wire::{Dialect, Routed, encode_error_response};
 
 const REQUEST_ID: &str = "x-request-id";
 
@@ -115,7 +115,7 @@ impl Handler for Routes {
     fn error_body(&self, head: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
         let target = head.uri().path_and_query().map_or("", |target| target.as_str());
         let dialect = Dialect::of_path(target).map_or(Dialect::OpenAiChat, |routed| routed.dialect);
-        encode_refusal(dialect, status.as_u16(), message)
+        encode_error_response(dialect, status.as_u16(), message)
     }
 }
 
@@ -157,7 +157,7 @@ fn key_of_query(head: &Parts) -> Option<&[u8]> {
 }
 
 fn error_response(dialect: Dialect, status: StatusCode, message: &str) -> Response<AnswerBody> {
-    let body = encode_refusal(dialect, status.as_u16(), message);
+    let body = encode_error_response(dialect, status.as_u16(), message);
     let mut response = with_type("application/json", AnswerBody::Plain(Some(Bytes::from(body))));
     *response.status_mut() = status;
     response

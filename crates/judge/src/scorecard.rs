@@ -16,7 +16,7 @@ use tokrate_record::Metric;
 use tokrate_record::SuspicionKind;
 use tokrate_record::curve::Measured;
 use tokrate_record::run::{Counts, Load, PhaseResult};
-use tokrate_record::{LevelSamples, RunSamples};
+use tokrate_record::{LevelSamples, RunSamples, Samples};
 use tokrate_record::{Record, Spending, TargetPrice};
 use tokrate_stats::{Interval, wilson_interval};
 
@@ -125,8 +125,9 @@ impl Scorecard {
         let load = common_load(&sides);
         let steps = common_steps(&sides);
         let levels: Vec<Option<&LevelSamples>> = sides.iter().map(|side| level_at(side, load?)).collect();
-        let of_all = |metric: Metric| -> Vec<&[f64]> {
-            levels.iter().map(|level| level.map_or(&[][..], |level| &level.times(metric).sorted)).collect()
+        let none = Samples::default();
+        let of_all = |metric: Metric| -> Vec<&Samples> {
+            levels.iter().map(|level| level.map_or(&none, |level| level.times(metric))).collect()
         };
         let (ranks, family) = rank::rank_targets([&of_all(Metric::Tpot), &of_all(Metric::Ttft)], ALPHA, &root);
         let [speeds, times] = ranks;

@@ -1,7 +1,7 @@
 //! Deterministic requests for tests, built event by event through [`RequestMeter`].
 
 use crate::request::{Ending, RequestMeter, RequestNumbers, RequestTrace, Timing};
-use tokrate_core::{Channel, EventBatch, FailureKind, FinishReason, Span, Tick, What};
+use tokrate_core::{Channel, EventBatch, EventKind, FailureKind, FinishReason, Span, Tick};
 use tokrate_tokens::Encoding;
 
 /// Nanoseconds of a millisecond.
@@ -40,7 +40,7 @@ impl RequestBuilder {
     }
 
     /// One event in a read of its own.
-    pub fn event(self, tick: u64, what: What) -> RequestBuilder {
+    pub fn event(self, tick: u64, what: EventKind) -> RequestBuilder {
         self.read(|batch| batch.push(at(tick), what))
     }
 
@@ -56,7 +56,7 @@ impl RequestBuilder {
 
     /// Finish reason and end mark at one tick, then the end of the body at another.
     pub fn done(self, tick: u64, ended_at: u64) -> RequestTrace {
-        let actual = self.event(tick, What::Finish(FinishReason::Stop)).event(tick, What::Done);
+        let actual = self.event(tick, EventKind::Finish(FinishReason::Stop)).event(tick, EventKind::Done);
         actual.end(ended_at, Ending::Complete)
     }
 

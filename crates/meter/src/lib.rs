@@ -28,6 +28,6 @@ pub use comfort::Comfort;
 pub use live::{GapSketch, LiveMeter, LiveNumbers};
 pub use pooled::Pool;
 pub use request::{
-    Arrival, Chunk, Ending, Failure, FailureRow, MAX_TEXT_BYTES, Oddities, RequestMeter, RequestNumbers, RequestTrace,
+    Anomalies, Arrival, Chunk, Ending, Failure, FailureRow, MAX_TEXT_BYTES, RequestMeter, RequestNumbers, RequestTrace,
     Timing,
 };

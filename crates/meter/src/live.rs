@@ -8,7 +8,7 @@ mod token_counter;
 
 pub use gaps::GapSketch;
 
-use crate::request::{Ending, Failure, NoSpeedReason, Oddities, SpeedInput, StreamMetadata, Timing};
+use crate::request::{Anomalies, Ending, Failure, NoSpeedReason, SpeedInput, StreamMetadata, Timing};
 use gaps::GapCounts;
 use token_counter::{TokenCount, TokenCounter};
 use tokrate_core::{Channel, EventBatch, FinishReason, Span, Tick, Usage};
@@ -70,7 +70,7 @@ pub struct LiveNumbers {
     /// How often it named another one after that.
     pub model_changes: u32,
     /// Deviations from the dialect.
-    pub oddities: Oddities,
+    pub anomalies: Anomalies,
     /// Why it failed, if it did.
     pub failure: Option<Failure>,
 }
@@ -173,7 +173,7 @@ impl LiveMeter {
             finish: self.metadata.finish,
             model: self.metadata.model,
             model_changes: self.metadata.model_changes,
-            oddities: self.metadata.oddities,
+            anomalies: self.metadata.anomalies,
             failure: self.metadata.failure,
         }
     }

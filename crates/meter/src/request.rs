@@ -18,7 +18,7 @@ pub use numbers::{
 
 use std::collections::BTreeMap;
 use tokrate_core::{
-    Channel, EventBatch, FailureKind, FinishReason, Oddity, ServerTimings, Span, StreamEvent, Tick, Usage, What,
+    Anomaly, Channel, EventBatch, EventKind, FailureKind, FinishReason, ServerTimings, Span, StreamEvent, Tick, Usage,
 };
 
 /// Longest text of a row (bytes): names of models and lanes have fewer than a hundred, and provider texts are untrusted.
@@ -87,25 +87,25 @@ pub struct Arrival {
     pub channel: Channel,
 }
 
-/// How often each oddity was seen.
+/// How often each anomaly was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Oddities([u32; Oddity::ALL.len()]);
+pub struct Anomalies([u32; Anomaly::ALL.len()]);
 
-impl Oddities {
+impl Anomalies {
     /// How often one of them was seen.
-    pub fn count(&self, oddity: Oddity) -> u32 {
-        self.0[oddity as usize]
+    pub fn count(&self, anomaly: Anomaly) -> u32 {
+        self.0[anomaly as usize]
     }
 
     /// Counts one more.
-    pub fn add(&mut self, oddity: Oddity) {
-        let count = &mut self.0[oddity as usize];
+    pub fn add(&mut self, anomaly: Anomaly) {
+        let count = &mut self.0[anomaly as usize];
         *count = count.saturating_add(1);
     }
 
     /// Those that were seen, with their counts.
-    pub fn seen(&self) -> impl Iterator<Item = (Oddity, u32)> + '_ {
-        Oddity::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    pub fn seen(&self) -> impl Iterator<Item = (Anomaly, u32)> + '_ {
+        Anomaly::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 }
 
@@ -142,7 +142,7 @@ pub struct RequestTrace {
     /// How often the answer named another model after that.
     pub model_changes: u32,
     /// Deviations from the dialect.
-    pub oddities: Oddities,
+    pub anomalies: Anomalies,
     /// Why it failed, if it did.
     pub failure: Option<Failure>,
 }
@@ -186,7 +186,7 @@ impl RequestMeter {
             done_at: self.metadata.done_at,
             model: self.metadata.model,
             model_changes: self.metadata.model_changes,
-            oddities: self.metadata.oddities,
+            anomalies: self.metadata.anomalies,
             failure: self.metadata.failure,
         }
     }
@@ -194,7 +194,7 @@ impl RequestMeter {
     fn on_event(&mut self, event: &StreamEvent, batch: &EventBatch) {
         if let Some((channel, text)) = self.metadata.on(event, batch, !self.arrivals.is_empty()) {
             self.on_text(event.at, channel, text);
-        } else if let What::Unknown { name, json } = event.what {
+        } else if let EventKind::Unknown { name, json } = event.kind {
             self.unknown.insert(batch.text(name).to_owned(), batch.text(json).to_owned());
         }
     }

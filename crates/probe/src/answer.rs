@@ -8,7 +8,7 @@ use tokrate_core::{Tick, one_line};
 use tokrate_meter::MAX_TEXT_BYTES;
 use tokrate_meter::{Ending, Failure, Timing};
 use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor};
-use tokrate_wire::{Refusal, refusal};
+use tokrate_wire::{ErrorResponse, decode_error_response};
 
 /// Most bytes kept of the body of an error response.
 pub const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
@@ -26,7 +26,7 @@ pub struct Answer {
     stale_connections: u32,
     first_byte_at: Option<Tick>,
     last_byte_at: Option<Tick>,
-    refusal_body: Vec<u8>,
+    error_body: Vec<u8>,
     redactor: Redactor,
 }
 
@@ -74,8 +74,8 @@ impl Answer {
         if self.is_good() {
             return clean;
         }
-        let room = MAX_ERROR_BODY_BYTES - self.refusal_body.len();
-        self.refusal_body.extend_from_slice(&clean[..room.min(clean.len())]);
+        let room = MAX_ERROR_BODY_BYTES - self.error_body.len();
+        self.error_body.extend_from_slice(&clean[..room.min(clean.len())]);
         Cow::Borrowed(&[])
     }
 
@@ -115,8 +115,8 @@ impl Answer {
     }
 
     /// The body of an error response, its first [`MAX_ERROR_BODY_BYTES`] bytes.
-    pub fn refusal_body(&self) -> &[u8] {
-        &self.refusal_body
+    pub fn error_body(&self) -> &[u8] {
+        &self.error_body
     }
 
     /// The redactor.
@@ -140,17 +140,19 @@ impl Answer {
     }
 
     /// Parses an error response; `None` for a success, or before its head.
-    pub fn refusal(&self) -> Option<Refusal> {
+    pub fn error_response(&self) -> Option<ErrorResponse> {
         let head = self.head.as_ref().filter(|head| !head.status.is_success())?;
         let headers = head.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let headers: Vec<(&str, &str)> = headers.collect();
-        Some(refusal(head.status.as_u16(), &headers, &self.refusal_body))
+        Some(decode_error_response(head.status.as_u16(), &headers, &self.error_body))
     }
 
     /// How an exchange ended, in the meter's terms.
     pub fn ending(&self, outcome: Result<(), ExchangeFailure>) -> Ending {
-        match (self.refusal(), outcome) {
-            (Some(Refusal { kind, message, retry_after, .. }), _) => Ending::Failed { kind, message, retry_after },
+        match (self.error_response(), outcome) {
+            (Some(ErrorResponse { kind, message, retry_after, .. }), _) => {
+                Ending::Failed { kind, message, retry_after }
+            }
             (None, Ok(())) => Ending::Complete,
             (None, Err(ExchangeFailure { kind, detail })) => {
                 Ending::Failed { kind, message: detail, retry_after: None }
@@ -221,7 +223,7 @@ mod tests {
         let Ending::Failed { message, .. } = answer.ending(Ok(())) else { panic!("402 is a failure") };
         assert!(message.starts_with("pay") && !message.contains("secret"), "{message}");
         answer.push(at(2), &vec![b'x'; 2 * MAX_ERROR_BODY_BYTES]);
-        assert_eq!(answer.refusal_body().len(), MAX_ERROR_BODY_BYTES);
+        assert_eq!(answer.error_body().len(), MAX_ERROR_BODY_BYTES);
     }
 
     #[test]

@@ -255,7 +255,7 @@ impl Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokrate_core::{Channel, EventBatch, Tick, Usage, What};
+    use tokrate_core::{Channel, EventBatch, EventKind, Tick, Usage};
     use tokrate_meter::{Ending, LiveMeter, Timing};
 
     #[test]
@@ -311,9 +311,12 @@ mod tests {
         let mut meter = LiveMeter::new();
         let mut batch = EventBatch::new();
         let name = batch.store("large-2");
-        batch.push(Tick::from_nanos(10), What::Model(name));
+        batch.push(Tick::from_nanos(10), EventKind::Model(name));
         batch.push_text(Tick::from_nanos(10), Channel::Answer, "hello world");
-        batch.push(Tick::from_nanos(20), What::Usage(Usage { output: Some(5), input: Some(3), ..Usage::default() }));
+        batch.push(
+            Tick::from_nanos(20),
+            EventKind::Usage(Usage { output: Some(5), input: Some(3), ..Usage::default() }),
+        );
         meter.on(&batch);
         assert_eq!(meter.usage().and_then(|usage| usage.output), Some(5));
         let timing = Timing { sent_at: Some(Tick::from_nanos(4)), ..Timing::default() };

@@ -1,5 +1,5 @@
 //! What is kept of a measurement: the row of a phase made of its requests, the curve over phases, the record around them, the
-//! row of a gateway's attempt, and the catalogue of metrics. No files: texts are read from and written to strings.
+//! rows of a gateway's attempts and refusals, and the catalogue of metrics. No files: texts are read from and written to strings.
 //!
 //! Invariant: a row says under which conditions it was measured, and the figures of a phase are checked against its requests
 //! when it is made, so that none is kept unchecked.
@@ -18,6 +18,7 @@ mod goodput;
 mod integrity;
 mod metric;
 mod record;
+mod refusal;
 pub mod run;
 mod samples;
 
@@ -31,5 +32,6 @@ pub use record::{
     Billed, ConditionsRow, EngineHost, Gpu, Record, RecordError, SearchLevel, SearchResult, SearchStatus, Spending,
     Status, TargetPrice, Tool, lay_out,
 };
+pub use refusal::{Refusal, RefusalReason};
 pub use run::{Load, PhaseInput, PhaseResult, Warmup, mark_warmup};
 pub use samples::{LevelSamples, ObservedThroughput, RunSamples, Samples};

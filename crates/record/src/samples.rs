@@ -1,14 +1,15 @@
 //! Samples of one measurement, level by level.
 //!
-//! Invariant: rounds at one load are one level; samples say whether they are exact or come from a sketch.
+//! Invariant: rounds at one load are one level; samples say whether they are exact or come from a sketch, and the median of samples
+//! of a record is the one that the record states.
 
 use crate::metric::Metric;
 use crate::record::Record;
-use crate::run::{Load, PhaseResult, unrepresentative_speeds};
+use crate::run::{Load, PhaseResult, Rounds, by_load, unrepresentative_speeds};
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch};
 use tokrate_meter::request::RequestNumbers;
-use tokrate_stats::Distribution;
+use tokrate_stats::{Distribution, Level, Quantile};
 
 /// Values of one metric, one for each request that has it.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -17,6 +18,8 @@ pub struct Samples {
     pub sorted: Vec<f64>,
     /// The largest relative error of a value: 0 for those of rows, half a bucket for those of a sketch.
     pub resolution: f64,
+    /// The median where the record states it, which may be more exact than `sorted`.
+    pub stated: Option<Quantile>,
 }
 
 /// One measurement.
@@ -61,12 +64,18 @@ impl Samples {
     pub fn exact(mut values: Vec<f64>) -> Samples {
         values.retain(|value| value.is_finite());
         values.sort_unstable_by(f64::total_cmp);
-        Samples { sorted: values, resolution: 0.0 }
+        Samples { sorted: values, ..Samples::default() }
     }
 
     /// The values of a sketch: each bucket's middle, repeated by its count, within 0.55 % of the true values.
     fn of_distribution(distribution: &Distribution) -> Samples {
-        Samples { sorted: distribution.values(), resolution: Sketch::RELATIVE_ERROR }
+        let stated = (!distribution.is_empty()).then(|| distribution.p50.clone());
+        Samples { sorted: distribution.values(), resolution: Sketch::RELATIVE_ERROR, stated }
+    }
+
+    /// Their median.
+    pub fn median(&self) -> Quantile {
+        self.stated.clone().unwrap_or_else(|| Quantile::of_sorted(&self.sorted, 0, Level::P50))
     }
 
     /// How many there are.
@@ -75,6 +84,10 @@ impl Samples {
     }
 
     fn join(&mut self, other: Samples) {
+        if other.sorted.is_empty() {
+            return;
+        }
+        self.stated = other.stated.filter(|_| self.sorted.is_empty());
         self.sorted.extend(other.sorted);
         self.sorted.sort_unstable_by(f64::total_cmp);
         self.resolution = self.resolution.max(other.resolution);
@@ -107,6 +120,11 @@ impl RunSamples {
                 None => levels.push(level),
             }
         }
+        for (level, rounds) in levels.iter_mut().zip(by_load(&record.phases)) {
+            if level.is_of_sketches() {
+                level.times = rounds_times(&rounds);
+            }
+        }
         RunSamples { conditions: Conditions::from(&record.conditions), levels }
     }
 }
@@ -116,10 +134,20 @@ fn times_of(of: impl Fn(Metric) -> Samples) -> BTreeMap<Metric, Samples> {
     Metric::ALL.into_iter().filter(|metric| metric.is_time_of_requests()).map(|metric| (metric, of(metric))).collect()
 }
 
+/// The times of all rounds together, as tables state them.
+fn rounds_times(rounds: &Rounds<'_>) -> BTreeMap<Metric, Samples> {
+    times_of(|metric| rounds.times(metric).as_ref().map(Samples::of_distribution).unwrap_or_default())
+}
+
 impl LevelSamples {
+    /// Whether none of its times is exact.
+    fn is_of_sketches(&self) -> bool {
+        self.times.values().all(|samples| samples.resolution > 0.0 || samples.sorted.is_empty())
+    }
+
     /// The times of its requests; empty if they were not gathered.
     pub fn times(&self, metric: Metric) -> &Samples {
-        static NONE: Samples = Samples { sorted: Vec::new(), resolution: 0.0 };
+        static NONE: Samples = Samples { sorted: Vec::new(), resolution: 0.0, stated: None };
         self.times.get(&metric).unwrap_or(&NONE)
     }
 

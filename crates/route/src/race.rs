@@ -8,7 +8,7 @@
 use crate::breaker::{Blame, blame};
 use crate::lane::LaneId;
 use std::collections::VecDeque;
-use tokrate_core::{FailureKind, FinishReason, Span, StreamEvent, Tick, What};
+use tokrate_core::{EventKind, FailureKind, FinishReason, Span, StreamEvent, Tick};
 
 /// A refused hedge is tried again after this time at the earliest, so that a slow attempt that has just begun does not
 /// make the caller poll in a busy loop.
@@ -266,15 +266,15 @@ impl Race {
     pub fn on_event(&mut self, attempt: usize, event: &StreamEvent) {
         let (at, won) = (event.at, self.winner == Some(attempt));
         let Some(run) = self.running_mut(attempt) else { return };
-        match event.what {
-            What::Empty => return,
-            What::Text { .. } | What::ToolCall { .. } | What::Opaque => {
+        match event.kind {
+            EventKind::Empty => return,
+            EventKind::Text { .. } | EventKind::ToolCall { .. } | EventKind::Opaque => {
                 run.first_at.get_or_insert(at);
             }
-            What::Finish(reason) => run.finish = Some(reason),
-            What::Done => run.done = true,
-            What::Failed { kind, .. } if won => run.reported = Some(kind),
-            What::Failed { kind, retry_after, .. } => {
+            EventKind::Finish(reason) => run.finish = Some(reason),
+            EventKind::Done => run.done = true,
+            EventKind::Failed { kind, .. } if won => run.reported = Some(kind),
+            EventKind::Failed { kind, retry_after, .. } => {
                 run.state = State::Failed(AttemptFailure { kind, retry_after });
                 self.pending.push_back(Action::Cancel { attempt, reason: CancelReason::Failed(kind) });
                 return;

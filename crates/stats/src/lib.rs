@@ -21,7 +21,7 @@ pub use linear::solve;
 pub use normal::{normal_cdf, normal_quantile};
 pub use quantile::{Level, Quantile, QuantileStatus};
 pub use significance::{
-    fisher_p, holm, median, normal_p, permutation_p, ratio_of_medians, share_difference, visible_errors,
+    fisher_p, holm, median, normal_p, permutation_p, rank_sum_p, ratio_of_medians, share_difference, visible_errors,
 };
 pub use sketch::SketchParts;
 

@@ -36,6 +36,26 @@ pub fn permutation_p(a: &[f64], b: &[f64], rng: &Rng) -> f64 {
     (at_least_as_far + 1) as f64 / (rounds + 1) as f64
 }
 
+/// P-value of the two-sided rank sum test (Wilcoxon 1945) by its normal approximation, with continuity and ties corrected
+/// (Lehmann 1975, section 1.4): microseconds where [`permutation_p`] takes a tenth of a second. 1 where a side is empty or all
+/// values are equal.
+pub fn rank_sum_p(a: &[f64], b: &[f64]) -> f64 {
+    let mut pooled: Vec<(f64, bool)> =
+        a.iter().map(|&value| (value, true)).chain(b.iter().map(|&value| (value, false))).collect();
+    pooled.sort_unstable_by(|x, y| x.0.total_cmp(&y.0));
+    let (n_a, n_b, n) = (a.len() as f64, b.len() as f64, pooled.len() as f64);
+    let (mut rank_sum, mut ties, mut below) = (0.0, 0.0, 0.0);
+    for tied in pooled.chunk_by(|x, y| x.0.total_cmp(&y.0).is_eq()) {
+        let count = tied.len() as f64;
+        rank_sum += tied.iter().filter(|(_, of_a)| *of_a).count() as f64 * (below + (count + 1.0) / 2.0);
+        ties += count * (count * count - 1.0);
+        below += count;
+    }
+    let variance = n_a * n_b / 12.0 * (n + 1.0 - ties / (n * (n - 1.0)));
+    let distance = (rank_sum - n_a * (n + 1.0) / 2.0).abs() - 0.5;
+    if variance > 0.0 { normal_p(distance.max(0.0) / variance.sqrt()) } else { 1.0 }
+}
+
 /// The rank sum of `of_a` random samples.
 fn split_rank_sum(ranks: &[u64], of_a: usize, rng: &mut Rng) -> u64 {
     let (mut remaining, mut sum) = (of_a as u64, 0);

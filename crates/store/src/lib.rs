@@ -9,6 +9,7 @@
 mod error;
 mod log;
 mod query;
+mod refusals;
 mod row;
 mod schema;
 mod sides;
@@ -22,7 +23,7 @@ pub use query::{Order, Query};
 pub use schema::SCHEMA_VERSION;
 pub use sqlite::Sqlite;
 pub use summary::{Grouping, Mixture, Summary};
-pub use tokrate_record::Attempt;
+pub use tokrate_record::{Attempt, Refusal, RefusalReason};
 
 /// Storage of a throughput log.
 pub trait Store: Send {
@@ -45,7 +46,7 @@ pub trait Store: Send {
     /// When the store cannot be read, or a row in it is damaged.
     fn summarise(&self, query: &Query, by: Grouping) -> Result<Vec<Summary>, StoreError>;
 
-    /// Removes up to `most` rows that began before a wall time (ms since 1970), oldest first; returns how many.
+    /// Removes up to `most` rows that began before a wall time (ms since 1970), oldest first, and then refusals; returns how many.
     ///
     /// # Errors
     /// When the store cannot be written.

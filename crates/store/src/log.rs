@@ -4,12 +4,14 @@
 
 mod batches;
 mod clock;
+mod refusals;
 mod writer;
 
 pub use batches::{BatchCounts, BatchRules, Batches, LogFile, WriterEvent};
 pub use clock::LogClock;
 
 use crate::{Sqlite, StoreError};
+use refusals::PendingRefusals;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +19,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use tokrate_core::Span;
-use tokrate_record::Attempt;
+use tokrate_record::{Attempt, Refusal};
 
 /// Settings of a log.
 #[derive(Clone)]
@@ -67,6 +69,8 @@ pub struct LogCounts {
     pub waiting: u64,
     /// Rows removed because of their age.
     pub pruned: u64,
+    /// Refused requests that could not be kept. The other counts are of attempts' rows only.
+    pub lost_refusals: u64,
 }
 
 /// The sending side of the queue. Dropping it ends the writer.
@@ -99,6 +103,8 @@ struct Shared {
     lost_rows: AtomicU64,
     waiting: AtomicU64,
     pruned: AtomicU64,
+    refusals: Mutex<PendingRefusals>,
+    lost_refusals: AtomicU64,
     closing: AtomicBool,
     /// A flush was requested since the writer last checked.
     flush_requested: AtomicBool,
@@ -219,6 +225,15 @@ impl Log {
         }
     }
 
+    /// Counts a refused request, to be written with the next batch, or within seconds if no row comes. It takes no room in the queue.
+    pub fn refuse(&self, refusal: Refusal) {
+        let shared = &self.queue.shared;
+        let count = refusal.count;
+        if !lock(&shared.refusals).add(refusal) {
+            shared.lost_refusals.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
     /// Rows that could not be kept.
     pub fn lost(&self) -> u64 {
         self.counts().lost
@@ -233,6 +248,7 @@ impl Log {
             lost: of(&shared.rejected) + of(&shared.lost_rows),
             waiting: of(&shared.waiting),
             pruned: of(&shared.pruned),
+            lost_refusals: of(&shared.lost_refusals),
         }
     }
 
@@ -251,7 +267,7 @@ impl Log {
         lock(&self.queue.shared.failure).unreported.pop_front()
     }
 
-    /// Waits until every queued row is written, at most `timeout`; returns whether it is.
+    /// Waits until every queued row and every refusal is written, at most `timeout`; returns whether it is.
     pub fn flush(&self, timeout: Span) -> bool {
         let Some(sender) = &self.queue.sender else { return false };
         let (done, wait) = sync_channel(1);

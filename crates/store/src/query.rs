@@ -5,6 +5,9 @@ use rusqlite::types::Value;
 use tokrate_core::FailureKind;
 use tokrate_record::AttemptEnd;
 
+/// A minute (ms): the first request of a refusal came within that of its beginning.
+const MINUTE_MS: u64 = 60_000;
+
 /// A filter on rows; absent fields match everything.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Query {
@@ -46,9 +49,7 @@ impl Query {
     /// The SQL after `FROM attempts`, and the values to bind. Sorted only if `ordered` or limited: going through the index on time
     /// costs a look-up per row.
     pub(crate) fn tail(&self, ordered: bool) -> (String, Vec<Value>) {
-        let text = |text: &Option<String>| text.clone().map(Value::Text);
         let name = |name: &'static str| Value::Text(name.to_owned());
-        let time = |time: Option<u64>| time.map(|time| Value::Integer(to_i64(time)));
         let conditions = [
             ("call = ?", text(&self.call)),
             ("lane = ?", text(&self.lane)),
@@ -60,14 +61,7 @@ impl Query {
             ("end = ?", self.end.map(|end| name(end.name()))),
             ("failure = ?", self.failure.map(|kind| name(kind.name()))),
         ];
-        let mut sql = String::new();
-        let mut values = Vec::new();
-        for (condition, value) in conditions {
-            let Some(value) = value else { continue };
-            sql.push_str(if values.is_empty() { " WHERE " } else { " AND " });
-            sql.push_str(condition);
-            values.push(value);
-        }
+        let (mut sql, mut values) = filtered(conditions);
         if ordered || self.limit.is_some() {
             sql.push_str(match self.order {
                 Order::Oldest => " ORDER BY started_unix_ms, id",
@@ -80,4 +74,40 @@ impl Query {
         }
         (sql, values)
     }
+
+    /// The same after `FROM refusals`, in the order of time.
+    pub(crate) fn refusals_tail(&self) -> (String, Vec<Value>) {
+        let minute = self.from_unix_ms.map(|from| from.saturating_sub(MINUTE_MS));
+        let (mut sql, values) = filtered([
+            // A bound that the index knows.
+            ("minute_unix_ms >= ?", time(minute)),
+            ("minute_unix_ms < ?", time(self.until_unix_ms)),
+            ("first_unix_ms >= ?", time(self.from_unix_ms)),
+            ("first_unix_ms < ?", time(self.until_unix_ms)),
+            ("alias = ?", text(&self.alias)),
+            ("key = ?", text(&self.key)),
+        ]);
+        sql.push_str(" ORDER BY minute_unix_ms, reason, status, coalesce(key, ''), coalesce(alias, '')");
+        (sql, values)
+    }
+}
+
+/// The clause of the conditions that have a value, and the values.
+fn filtered<const N: usize>(conditions: [(&str, Option<Value>); N]) -> (String, Vec<Value>) {
+    let (mut sql, mut values) = (String::new(), Vec::new());
+    for (condition, value) in conditions {
+        let Some(value) = value else { continue };
+        sql.push_str(if values.is_empty() { " WHERE " } else { " AND " });
+        sql.push_str(condition);
+        values.push(value);
+    }
+    (sql, values)
+}
+
+fn text(text: &Option<String>) -> Option<Value> {
+    text.clone().map(Value::Text)
+}
+
+fn time(time: Option<u64>) -> Option<Value> {
+    time.map(|time| Value::Integer(to_i64(time)))
 }

@@ -7,7 +7,7 @@ pub(crate) const APPLICATION_ID: i32 = 0x746b_7274;
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Migrations from each version to the next, starting with an empty file.
-pub(crate) const MIGRATIONS: [&str; 1] = [VERSION_1];
+pub(crate) const MIGRATIONS: [&str; 2] = [VERSION_1, VERSION_2];
 
 /// Times are whole nanoseconds, money is USD, speeds are tokens per second, booleans are 0 or 1, absent is NULL.
 const VERSION_1: &str = "
@@ -61,4 +61,21 @@ CREATE TABLE attempts (
 CREATE INDEX attempts_by_time ON attempts (started_unix_ms);
 CREATE INDEX attempts_by_lane ON attempts (lane, started_unix_ms);
 CREATE INDEX attempts_by_call ON attempts (call);
+";
+
+/// Refused requests of a minute that are alike are one row: the index says what alike means.
+const VERSION_2: &str = "
+CREATE TABLE refusals (
+    id INTEGER PRIMARY KEY,
+    minute_unix_ms INTEGER NOT NULL,
+    first_unix_ms INTEGER NOT NULL,
+    last_unix_ms INTEGER NOT NULL,
+    key TEXT,
+    alias TEXT,
+    reason TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    count INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX refusals_by_minute ON refusals
+    (minute_unix_ms, reason, status, coalesce(key, ''), coalesce(alias, ''));
 ";

@@ -129,9 +129,9 @@ impl Sqlite {
     /// # Errors
     /// When the file cannot be read.
     pub(crate) fn newest_unix_ms(&self) -> Result<Option<u64>, StoreError> {
-        let newest = self.connection.query_row("SELECT max(started_unix_ms) FROM attempts", [], |row| {
-            Ok(row.get::<_, Option<i64>>(0)?.map(i64::unsigned_abs))
-        });
+        let sql = "SELECT max(newest) FROM (SELECT max(started_unix_ms) AS newest FROM attempts \
+                   UNION ALL SELECT max(minute_unix_ms) FROM refusals)";
+        let newest = self.connection.query_row(sql, [], |row| Ok(row.get::<_, Option<i64>>(0)?.map(i64::unsigned_abs)));
         newest.map_err(|error| self.error(&error))
     }
 
@@ -215,7 +215,15 @@ impl Sqlite {
         transaction.commit()
     }
 
-    fn error(&self, error: &rusqlite::Error) -> StoreError {
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(crate) fn connection_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
+    pub(crate) fn error(&self, error: &rusqlite::Error) -> StoreError {
         StoreError::of(&self.path, error)
     }
 }
@@ -248,11 +256,15 @@ impl Store for Sqlite {
     }
 
     fn prune(&mut self, before_unix_ms: u64, most: u64) -> Result<u64, StoreError> {
-        let sql = "DELETE FROM attempts WHERE id IN \
-                   (SELECT id FROM attempts WHERE started_unix_ms < ? ORDER BY started_unix_ms LIMIT ?)";
-        let bound = [before_unix_ms, most].map(crate::row::to_i64);
-        let prune = || -> rusqlite::Result<usize> {
-            let removed = self.connection.prepare_cached(sql)?.execute(bound)?;
+        let prune = || -> rusqlite::Result<u64> {
+            let mut removed = 0;
+            for (table, time) in [("attempts", "started_unix_ms"), ("refusals", "minute_unix_ms")] {
+                let sql = format!(
+                    "DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE {time} < ? ORDER BY {time} LIMIT ?)"
+                );
+                let bound = [before_unix_ms, most - removed].map(crate::row::to_i64);
+                removed += self.connection.prepare_cached(&sql)?.execute(bound)? as u64;
+            }
             if removed > 0 {
                 let sql = format!("PRAGMA incremental_vacuum({VACUUM_PAGES})");
                 let mut statement = self.connection.prepare_cached(&sql)?;
@@ -261,7 +273,7 @@ impl Store for Sqlite {
             }
             Ok(removed)
         };
-        prune().map(|removed| removed as u64).map_err(|error| self.error(&error))
+        prune().map_err(|error| self.error(&error))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::sqlite::CheckpointState;
 use crate::{Sqlite, Store, StoreError};
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;
-use tokrate_record::Attempt;
+use tokrate_record::{Attempt, Refusal};
 
 /// Busy timeout of one write; after it the rows are held and the write is retried.
 const LOCK_TIMEOUT: Span = Span::from_millis(100);
@@ -164,6 +164,10 @@ impl LogFile for WatchedFile {
     fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
         let checkpoint = self.with_store(|store| store.append(rows).map(|()| store.checkpoint_state()))?;
         self.confirm(rows.len() as u64, checkpoint)
+    }
+
+    fn append_refusals(&mut self, rows: &[Refusal]) -> Result<(), StoreError> {
+        self.with_store(|store| store.append_refusals(rows))
     }
 
     fn watch(&mut self) -> Result<(), StoreError> {

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         flags::Command::Init(flags) => commands::init::run(flags),
         flags::Command::Log(flags) => commands::log::run(flags),
         flags::Command::Mcp(flags) => commands::mcp::run(flags),
+        flags::Command::Monitor(flags) => commands::monitor::run(flags),
         flags::Command::Race(flags) => commands::race::run(flags),
         flags::Command::Replay(flags) => commands::replay::run(flags),
         flags::Command::Sim(flags) => commands::sim::run(flags),

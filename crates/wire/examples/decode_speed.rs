@@ -9,7 +9,7 @@
 use memchr::memchr_iter;
 use std::hint::black_box;
 use std::time::Instant;
-use tokrate_core::{Channel, EventBatch, Tick, What};
+use tokrate_core::{Channel, EventBatch, EventKind, Tick};
 use tokrate_wire::frame::SseFramer;
 use tokrate_wire::{Decoder, Dialect, Encoder, Piece, Shape};
 
@@ -183,7 +183,7 @@ fn decode_as(dialect: Dialect, pushes: &[Vec<u8>], template: bool) -> usize {
     for (n, bytes) in pushes.iter().enumerate() {
         batch.clear();
         decoder.push(Tick::from_nanos(n as u64), bytes, &mut batch);
-        texts += batch.events().iter().filter(|event| matches!(event.what, What::Text { .. })).count();
+        texts += batch.events().iter().filter(|event| matches!(event.kind, EventKind::Text { .. })).count();
         black_box(&batch);
     }
     texts

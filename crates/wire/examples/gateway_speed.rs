@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 use tokrate_core::{EventBatch, Tick};
-use tokrate_wire::{AnswerTranslator, Dialect, Glance, Passage, Shape, UsageFilter, translate_request};
+use tokrate_wire::{AnswerTranslator, Dialect, Passage, RequestPeek, Shape, UsageFilter, translate_request};
 
 const ROUNDS: usize = 21;
 
@@ -27,16 +27,16 @@ fn main() {
     ];
     for (name, body) in &bodies {
         report(&format!("UTF-8 only: {name}"), body.len(), || std::str::from_utf8(black_box(body)).map_or(0, str::len));
-        report(&format!("glance: {name}"), body.len(), || {
-            let glance = Glance::of(black_box(body)).expect("a good body");
-            assert_eq!(glance.stream, Some(true));
-            glance.model(body).map_or(0, |model| model.len())
+        report(&format!("peek: {name}"), body.len(), || {
+            let peek = RequestPeek::read(black_box(body)).expect("a good body");
+            assert_eq!(peek.stream, Some(true));
+            peek.model(body).map_or(0, |model| model.len())
         });
     }
     for (name, body) in [&bodies[0], &bodies[7]] {
-        report(&format!("glance and splice: {name}"), body.len(), || {
-            let glance = Glance::of(black_box(body)).expect("a good body");
-            glance.splice(body, Some("another"), true).len()
+        report(&format!("peek and splice: {name}"), body.len(), || {
+            let peek = RequestPeek::read(black_box(body)).expect("a good body");
+            peek.splice(body, Some("another"), true).len()
         });
     }
     for (name, body) in [&bodies[0], &bodies[7]] {

@@ -5,8 +5,8 @@
 
 use crate::document_decoder::DocumentDecoder;
 use crate::error::WireError;
-use crate::glance::Lengths;
 use crate::json_text::push_string;
+use crate::peek::Lengths;
 use crate::response::ResponseEncoder;
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;
@@ -118,7 +118,7 @@ pub(crate) enum StrictTools {
     Unsupported,
     /// Where the request asks for it.
     OnRequest(fn(tool: &Tool, strict: bool) -> String),
-    /// Unless the request says otherwise.
+    /// Unless the request sets it.
     ByDefault(fn(tool: &Tool, strict: bool) -> String),
 }
 
@@ -236,7 +236,7 @@ pub(crate) trait Codec: Sync {
     /// The body of an answer with an error status.
     fn encode_error(&self, status: u16, message: &str) -> Vec<u8>;
 
-    /// Appends the event that ends a failed stream. Server-sent events without a name unless a dialect says otherwise.
+    /// Appends the event that ends a failed stream. Server-sent events without a name unless a dialect names them.
     fn push_error_event(
         &self,
         _shape: Shape,

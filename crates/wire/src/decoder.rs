@@ -11,7 +11,7 @@ use crate::document_decoder::{Part, Source};
 use crate::elements::ElementFramer;
 use crate::frame::{DEFAULT_MAX_EVENT_BYTES, Frame, SseFramer};
 use crate::lines::LineFramer;
-use tokrate_core::{EventBatch, Oddity, Tick, What};
+use tokrate_core::{Anomaly, EventBatch, EventKind, Tick};
 
 /// Decodes the body of one answer.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl Decoder {
         self
     }
 
-    /// Emits top-level fields that the dialect does not have as [`What::Unknown`]. Every event is parsed in full then.
+    /// Emits top-level fields that the dialect does not have as [`EventKind::Unknown`]. Every event is parsed in full then.
     pub fn with_unknown_fields(mut self) -> Decoder {
         self.documents.report_unknown_fields();
         self
@@ -138,14 +138,14 @@ impl Decoder {
                 framer.end(&mut take);
                 if !*any_event && framer.ignored_lines() > 0 {
                     // Lines, but none of a stream: plain text where events were expected.
-                    out.push(at, What::Odd(Oddity::Unreadable));
+                    out.push(at, EventKind::Anomaly(Anomaly::Unreadable));
                 }
             }
             Form::Lines(mut framer) => framer.end(&mut take),
             Form::Elements(mut framer) => framer.end(&mut take),
             Form::Whole if whole.len() > *limit => {
                 *whole = Vec::new();
-                out.push(at, What::Odd(Oddity::EventTooLarge));
+                out.push(at, EventKind::Anomaly(Anomaly::EventTooLarge));
             }
             Form::Whole => {
                 let body = std::mem::take(whole);
@@ -200,7 +200,7 @@ fn take_frame(documents: &mut Documents, at: Tick, frame: Frame<'_>, out: &mut E
     match frame {
         Frame::Event { name, data } => documents.take(Source { at, name, part: Part::Event }, data, out),
         Frame::Unfinished { name, data } => documents.take(Source { at, name, part: Part::Unfinished }, data, out),
-        Frame::TooLarge { .. } => out.push(at, What::Odd(Oddity::EventTooLarge)),
+        Frame::TooLarge { .. } => out.push(at, EventKind::Anomaly(Anomaly::EventTooLarge)),
     }
 }
 

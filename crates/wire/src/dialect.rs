@@ -4,7 +4,7 @@
 //! `path` gives is the dialect, model and shape that it was given for.
 
 use crate::codec::{Codec, Endpoint, Framing, KeyHeader, ModelPath, Operation, ServerTimesField, Shape, UsageInStream};
-use crate::glance::Lengths;
+use crate::peek::Lengths;
 
 pub use crate::dialects::Dialect;
 
@@ -176,7 +176,7 @@ impl Lengths {
         dialect.codec().output_limit(self)
     }
 
-    /// Answers that are written and billed: for each prompt as many as the largest of the fields says.
+    /// Answers that are written and billed: for each prompt as many as the largest of the fields.
     pub fn answers(&self, dialect: Dialect) -> u64 {
         let prompts = if dialect.descriptor().request.prompt_list { self.prompts.max(1) } else { 1 };
         self.answers_per_prompt().saturating_mul(prompts)
@@ -203,7 +203,7 @@ fn split(path_and_query: &str) -> Option<(usize, Routed)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{encode_refusal, error_event};
+    use crate::{encode_error_response, error_event};
     use serde_json::Value;
     use tokrate_core::FailureKind;
 
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn descriptors_agree_with_what_is_written() {
         for dialect in Dialect::ALL {
-            let body: Value = serde_json::from_slice(&encode_refusal(dialect, 429, "slow down")).expect("JSON");
+            let body: Value = serde_json::from_slice(&encode_error_response(dialect, 429, "slow down")).expect("JSON");
             let message = body.pointer(dialect.error_message_pointer()).and_then(Value::as_str);
             assert_eq!(message, Some("slow down"), "{dialect:?}: {body}");
             for shape in [Shape::Stream, Shape::Array] {

@@ -7,7 +7,7 @@ use crate::document_decoder::{DocumentDecoder, Part, Source, emit_failure, emit_
 use crate::json_text::{lossy, without_lone_surrogates};
 use crate::object::Object;
 use crate::template::{Hit, Template};
-use tokrate_core::{EventBatch, Oddity, StreamEvent, Tick, What};
+use tokrate_core::{Anomaly, EventBatch, EventKind, StreamEvent, Tick};
 
 /// Templates kept: answers whose documents alternate between two forms keep both.
 const TEMPLATES: usize = 2;
@@ -65,7 +65,7 @@ impl Documents {
             emit_usage(at, reading, out);
         }
         if self.finished {
-            out.push(at, What::Odd(Oddity::AfterFinish));
+            out.push(at, EventKind::Anomaly(Anomaly::AfterFinish));
         }
     }
 
@@ -73,15 +73,15 @@ impl Documents {
         let Source { at, name, part } = source;
         let data = data.trim_ascii();
         if part == Part::Unfinished {
-            out.push(at, What::Odd(Oddity::UnfinishedEvent));
+            out.push(at, EventKind::Anomaly(Anomaly::UnfinishedEvent));
         }
         if data == b"[DONE]" {
             self.finished = true;
-            return out.push(at, What::Done);
+            return out.push(at, EventKind::Done);
         }
         if data.is_empty() {
             if part == Part::Event {
-                out.push(at, What::Empty);
+                out.push(at, EventKind::Empty);
             }
             return;
         }
@@ -89,12 +89,12 @@ impl Documents {
         let before = out.events().len();
         let error = match self.parse(source, &text, !replaced, out) {
             Ok(()) => {
-                let is_odd = |event: &StreamEvent| matches!(event.what, What::Odd(_));
+                let is_odd = |event: &StreamEvent| matches!(event.kind, EventKind::Anomaly(_));
                 if part == Part::Event && !text.starts_with('{') && out.events()[before..].iter().all(is_odd) {
-                    out.push(at, What::Odd(Oddity::Unreadable));
+                    out.push(at, EventKind::Anomaly(Anomaly::Unreadable));
                 }
                 if replaced {
-                    out.push(at, What::Odd(Oddity::InvalidUtf8));
+                    out.push(at, EventKind::Anomaly(Anomaly::InvalidUtf8));
                 }
                 return;
             }
@@ -103,17 +103,19 @@ impl Documents {
         if let Some(repaired) = without_lone_surrogates(&text)
             && self.parse(source, &repaired, false, out).is_ok()
         {
-            return out.push(at, What::Odd(Oddity::InvalidUtf8));
+            return out.push(at, EventKind::Anomaly(Anomaly::InvalidUtf8));
         }
         match part {
             Part::Unfinished => {}
-            Part::Whole if error.is_eof() || ends_in_number(&text) => out.push(at, What::Odd(Oddity::UnfinishedEvent)),
+            Part::Whole if error.is_eof() || ends_in_number(&text) => {
+                out.push(at, EventKind::Anomaly(Anomaly::UnfinishedEvent))
+            }
             Part::Event if name == b"error" => emit_failure(at, &text, out),
             Part::Event | Part::Whole => {
                 if replaced {
-                    out.push(at, What::Odd(Oddity::InvalidUtf8));
+                    out.push(at, EventKind::Anomaly(Anomaly::InvalidUtf8));
                 }
-                out.push(at, What::Odd(Oddity::Unreadable));
+                out.push(at, EventKind::Anomaly(Anomaly::Unreadable));
             }
         }
     }
@@ -130,15 +132,15 @@ impl Documents {
         let pattern = self.decoder.decode(source, json, out)?;
         let (mut text, mut changed, mut finished) = (false, false, false);
         for event in &out.events()[before..] {
-            match event.what {
-                What::Text { .. } => text = true,
-                What::ToolCall { .. } | What::Model(_) => changed = true,
-                What::Finish(_) | What::Done => finished = true,
+            match event.kind {
+                EventKind::Text { .. } => text = true,
+                EventKind::ToolCall { .. } | EventKind::Model(_) => changed = true,
+                EventKind::Finish(_) | EventKind::Done => finished = true,
                 _ => {}
             }
         }
         if self.finished && text {
-            out.push(source.at, What::Odd(Oddity::AfterFinish));
+            out.push(source.at, EventKind::Anomaly(Anomaly::AfterFinish));
         }
         self.finished |= finished;
         if self.report_unknown {
@@ -160,7 +162,7 @@ impl Documents {
         let Ok(Some(object)) = Object::read(json) else { return };
         for (name, json) in object.fields().filter(|(name, _)| !self.decoder.is_known_field(name)) {
             let (name, json) = (out.store(name), out.store(json));
-            out.push(at, What::Unknown { name, json });
+            out.push(at, EventKind::Unknown { name, json });
         }
     }
 }

@@ -3,10 +3,10 @@
 //!
 //! Invariant: a document with broken syntax emits no event at all.
 
-use crate::refusal::ErrorBody;
+use crate::error_response::ErrorBody;
 use std::fmt::Debug;
 use std::ops::Range;
-use tokrate_core::{Channel, EventBatch, FailureKind, Oddity, Tick, Usage, What};
+use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FailureKind, Tick, Usage};
 
 /// How much of an answer a document is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,9 +103,9 @@ pub(crate) struct UsageReading {
 pub(crate) fn emit_usage(at: Tick, reading: UsageReading, out: &mut EventBatch) {
     let possible = reading.usage.plausible();
     if !reading.plausible || possible != reading.usage {
-        out.push(at, What::Odd(Oddity::ImplausibleUsage));
+        out.push(at, EventKind::Anomaly(Anomaly::ImplausibleUsage));
     }
-    out.push(at, What::Usage(possible));
+    out.push(at, EventKind::Usage(possible));
 }
 
 /// Emits that the answer failed, for the reason that the JSON gives.
@@ -113,5 +113,5 @@ pub(crate) fn emit_failure(at: Tick, json: &str, out: &mut EventBatch) {
     let error = ErrorBody::read(json);
     let message = out.store(&error.message);
     let kind = error.kind().unwrap_or(FailureKind::ErrorInStream);
-    out.push(at, What::Failed { kind, message, retry_after: error.retry_after });
+    out.push(at, EventKind::Failed { kind, message, retry_after: error.retry_after });
 }

@@ -90,7 +90,7 @@ impl ElementFramer {
         self.hold(&bytes[start.min(bytes.len())..]);
     }
 
-    /// Says that the body is over and hands on what it broke off in.
+    /// Ends the body and emits its unfinished rest.
     pub(crate) fn end(&mut self, on_frame: &mut impl FnMut(Frame<'_>)) {
         if self.state == State::After {
             return;

@@ -32,7 +32,7 @@ impl Encoder {
     }
 }
 
-/// The body of an answer with an error status.
-pub fn encode_refusal(dialect: Dialect, status: u16, message: &str) -> Vec<u8> {
+/// The body of an error response.
+pub fn encode_error_response(dialect: Dialect, status: u16, message: &str) -> Vec<u8> {
     dialect.codec().encode_error(status, message)
 }

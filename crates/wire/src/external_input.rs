@@ -56,8 +56,8 @@ const REFERENCES: [&str; 32] = [
 const VERSIONED: [&str; 6] = ["web_search", "web_fetch", "computer_", "code_execution_", "bash_20", "text_editor_20"];
 /// Kinds that are everyday words: they count as the value of `type` only.
 const KINDS: [&str; 6] = ["audio", "document", "file", "image", "mcp", "video"];
-/// The longest name that is looked for, and a version behind it (bytes).
-const NAME_BYTES_MOST: usize = 40;
+/// Longer strings cannot be one of the names above with a version behind it (bytes).
+const MAX_NAME_BYTES: usize = 40;
 
 /// Looks for references in a request's body, which is known to be JSON.
 pub fn external_input(body: &[u8]) -> ExternalInput {
@@ -69,7 +69,7 @@ pub fn external_input(body: &[u8]) -> ExternalInput {
         // What lies between two quotes is a string, or what stands between strings; the latter is never a name.
         let between = &body[opened + 1..quote];
         opened = quote;
-        if between.len() > NAME_BYTES_MOST {
+        if between.len() > MAX_NAME_BYTES {
             previous = b"";
             continue;
         }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn the_names_are_in_order() {
         assert!(REFERENCES.is_sorted());
-        assert!(REFERENCES.iter().all(|name| name.len() <= NAME_BYTES_MOST));
+        assert!(REFERENCES.iter().all(|name| name.len() <= MAX_NAME_BYTES));
     }
 
     #[test]

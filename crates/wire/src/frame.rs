@@ -144,7 +144,7 @@ impl SseFramer {
         }
     }
 
-    /// Says that the body is over and hands on what it broke off in.
+    /// Ends the body and emits its unfinished rest.
     pub fn end(&mut self, on_frame: &mut impl FnMut(Frame<'_>)) {
         let mut cut_line = false;
         if self.line_open && !self.line_is_comment && self.event_bytes <= self.limit {

@@ -3,7 +3,7 @@
 //! A dialect is a folder below `dialects` with one descriptor (its facts) and one `Codec` (its formats), registered in
 //! `dialects.rs` and nowhere else.
 //!
-//! Architecture Invariant: a decoder never fails and never panics. Broken input becomes events and counted oddities,
+//! Architecture Invariant: a decoder never fails and never panics. Broken input becomes events and counted anomalies,
 //! and any chunking of the same bytes gives the same events.
 
 mod calls;
@@ -17,13 +17,13 @@ mod document_decoder;
 mod elements;
 mod encoder;
 mod error;
+mod error_response;
 mod external_input;
 pub mod frame;
-pub mod glance;
 mod json_text;
 mod lines;
 mod object;
-mod refusal;
+pub mod peek;
 mod remainder;
 mod request;
 mod request_body;
@@ -36,13 +36,11 @@ mod usage_filter;
 pub use codec::{Framing, KeyHeader, Operation, ServerTimesField, Shape, UsageInStream};
 pub use decoder::Decoder;
 pub use dialect::{Dialect, Routed};
-pub use encoder::{Encoder, encode_refusal};
+pub use encoder::{Encoder, encode_error_response};
 pub use error::WireError;
+pub use error_response::{ErrorResponse, decode_error_response};
 pub use external_input::{ExternalInput, external_input};
-// The names that the gateway still uses.
-pub use glance::{Glance, GlanceError, Lengths, Limit};
-
-pub use refusal::{Refusal, refusal};
+pub use peek::{Lengths, Limit, PeekError, RequestPeek};
 pub use request::{decode_request, encode_request};
 pub use response::{Answer, Piece, ToolCall};
 pub use translate::{

@@ -47,7 +47,7 @@ impl LineFramer {
         self.hold(rest);
     }
 
-    /// Says that the body is over. A last line without a line feed counts if it is a document.
+    /// Ends the body. A last line without a line feed counts if it is a document.
     pub(crate) fn end(&mut self, on_frame: &mut impl FnMut(Frame<'_>)) {
         let complete = serde_json::from_slice::<IgnoredAny>(&self.held).is_ok();
         if self.line_bytes > self.limit || complete {

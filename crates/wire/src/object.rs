@@ -203,7 +203,7 @@ pub(crate) fn read_count(json: &str) -> Option<u64> {
         return Some(count);
     }
     let count = json.parse::<f64>().ok()?;
-    // Above 2^53 a float no longer says which whole number was meant.
+    // Above 2^53 a float no longer identifies a whole number.
     (count >= 0.0 && count.fract() == 0.0 && count <= 9_007_199_254_740_992.0).then_some(count as u64)
 }
 

@@ -10,7 +10,7 @@ mod call_order;
 mod clean;
 mod collected;
 mod conversation;
-mod fault;
+mod error_event;
 mod request;
 pub(crate) mod schema;
 pub(crate) mod setting;
@@ -19,5 +19,5 @@ mod settings;
 pub(crate) mod table;
 
 pub use answer::{AnswerTranslator, Progress};
-pub use fault::{error_event, status_of};
+pub use error_event::{error_event, status_of};
 pub use request::{TranslateError, TranslatedRequest, translate_request};

@@ -71,7 +71,7 @@ impl UsageFilter {
         self.withheld
     }
 
-    /// Takes the next bytes of the stream. Says whether they pass as they are; if not, `out` gets what is to be sent.
+    /// Takes the next bytes of the stream. Returns whether they pass unchanged; if not, `out` gets what is to be sent.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Passage {
         let between = !self.passing && self.held.is_empty() && self.returned.is_none();
         if between && ends_an_event(bytes) && self.mark.find(bytes).is_none() {
@@ -87,7 +87,7 @@ impl UsageFilter {
         Passage::AsItCame
     }
 
-    /// Says that the stream is over: what was held back is sent, unless it is the event to be withheld, not ended.
+    /// Ends the stream: buffered bytes are sent, unless it is the event to be withheld, not ended.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         let held = std::mem::take(&mut self.held);
         if self.is_counts_only(&held) {

@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 use tokrate_apply_host::{OnRefuse, Reply, Service, Stamp};
-use tokrate_core::{EventBatch, Tick, What};
+use tokrate_core::{EventBatch, EventKind, Tick};
 use tokrate_wire::{Decoder, Dialect, Shape};
 
 const PATHS: [&str; 5] = [
@@ -86,8 +86,8 @@ fn said(shape: Shape, body: &[u8]) -> String {
     let (mut decoder, mut batch) = (Decoder::new(Dialect::OpenAiChat, shape), EventBatch::new());
     decoder.push(Tick::ZERO, body, &mut batch);
     decoder.end(Tick::ZERO, &mut batch);
-    let texts = batch.events().iter().filter_map(|event| match event.what {
-        What::Text { text, .. } => Some(batch.text(text)),
+    let texts = batch.events().iter().filter_map(|event| match event.kind {
+        EventKind::Text { text, .. } => Some(batch.text(text)),
         _ => None,
     });
     texts.collect()

@@ -3,8 +3,8 @@
 //! It does not know what is right. Invariant: the first bytes of the input say the dialect, what was asked for and where
 //! to cut.
 
-use tokrate_core::{EventBatch, Tick, What};
-use tokrate_wire::{Decoder, Dialect, Shape, refusal};
+use tokrate_core::{EventBatch, EventKind, Tick};
+use tokrate_wire::{Decoder, Dialect, Shape, decode_error_response};
 
 /// Panics if a property does not hold.
 pub fn run(input: &[u8]) {
@@ -21,7 +21,7 @@ pub fn run(input: &[u8]) {
     // The same events twice in a row meet the templates that the first time has taught.
     let again = tell(decoder(), &[body, b"\n\n", body]);
     assert_eq!(tell(decoder().without_template(), &[body, b"\n\n", body]), again);
-    let refused = refusal(429, &[("retry-after", &String::from_utf8_lossy(&body[..cut]))], body);
+    let refused = decode_error_response(429, &[("retry-after", &String::from_utf8_lossy(&body[..cut]))], body);
     assert!(refused.message.len() <= 500);
 }
 
@@ -32,13 +32,13 @@ fn tell(mut decoder: Decoder, pushes: &[&[u8]]) -> Vec<String> {
         decoder.push(Tick::ZERO, bytes, &mut batch);
     }
     decoder.end(Tick::ZERO, &mut batch);
-    let told = batch.events().iter().map(|event| match event.what {
-        What::Text { channel, text } => format!("{channel:?} {:?}", batch.text(text)),
-        What::Model(name) => format!("model {:?}", batch.text(name)),
-        What::ToolCall { index, id, name } => format!("call {index} {:?} {:?}", batch.text(id), batch.text(name)),
-        What::Timings(index) => format!("timings {:?}", batch.timings(index)),
-        What::Unknown { name, json } => format!("unknown {:?} {:?}", batch.text(name), batch.text(json)),
-        What::Failed { kind, message, retry_after } => {
+    let told = batch.events().iter().map(|event| match event.kind {
+        EventKind::Text { channel, text } => format!("{channel:?} {:?}", batch.text(text)),
+        EventKind::Model(name) => format!("model {:?}", batch.text(name)),
+        EventKind::ToolCall { index, id, name } => format!("call {index} {:?} {:?}", batch.text(id), batch.text(name)),
+        EventKind::Timings(index) => format!("timings {:?}", batch.timings(index)),
+        EventKind::Unknown { name, json } => format!("unknown {:?} {:?}", batch.text(name), batch.text(json)),
+        EventKind::Failed { kind, message, retry_after } => {
             format!("failed {kind:?} {:?} {retry_after:?}", batch.text(message))
         }
         other => format!("{other:?}"),

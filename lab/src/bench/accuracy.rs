@@ -1,4 +1,4 @@
-//! How far what a client says is from what the server did.
+//! The error of a client's figures against what the server did.
 //!
 //! Invariant: every error is of one request against the server's own log of that request, ticks of one clock; the floor
 //! is judged by the same log.
@@ -105,13 +105,13 @@ fn compare(stage: &Stage, scene: &Scene) -> Result<Compared> {
     let mut compared = Compared::default();
     for round in 0..stage.rounds {
         let judged = run(scene, |load| stage.clients.floor(load), &mut compared.notes)?;
-        stage.tell(round, &format!("{}: floor {}", scene.name, judged.told()));
+        stage.print_progress(round, &format!("{}: floor {}", scene.name, judged.summary()));
         compared.floor.push(judged);
         if stage.floor_only {
             continue;
         }
         let judged = run(scene, |load| stage.clients.tokrate(load), &mut compared.notes)?;
-        stage.tell(round, &format!("{}: tokrate {}", scene.name, judged.told()));
+        stage.print_progress(round, &format!("{}: tokrate {}", scene.name, judged.summary()));
         compared.tokrate.push(judged);
     }
     Ok(compared)
@@ -145,7 +145,7 @@ fn judge(scene: &Scene, outcome: &Outcome, truths: &[Truth], notes: &mut Vec<Str
         .filter(|(_, truth)| truth.complete && truth.writes.len() > 1)
         .collect();
     if measured.is_empty() {
-        bail!("compare with the truth: no request was measured that the server knows");
+        bail!("compare with the truth: no measured request is in the server's record");
     }
     let per_event = u64::from(scene.pace.tokens_per_event);
     let miscounted = measured
@@ -191,7 +191,7 @@ fn speed_error(row: &Row, truth: &Truth, per_event: u64) -> Option<f64> {
 }
 
 impl Judged {
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         let percent = |errors: &[f64], level| quantile(errors.to_vec(), level).map_or("-".to_owned(), signed_percent);
         format!(
             "TTFT error p50 {} p99 {}, speed error p50 {}, gap p99 {:.2} ms (true {:.2} ms), server late {:.0} µs mean, {:.1} ms most, client CPU {:.1} µs per event",

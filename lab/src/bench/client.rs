@@ -10,12 +10,12 @@ use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// The hidden chore that is the floor client.
+/// The hidden command of the floor client.
 pub const FLOOR: &str = "__floor";
 /// Length of a floor's request body: about what tokrate sends for a prompt of 16 tokens.
 const FLOOR_BODY_BYTES: usize = 300;
 
-/// What both clients are asked to do.
+/// The load of both clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// The server.
@@ -53,15 +53,15 @@ pub struct Row {
     pub failure: Option<String>,
 }
 
-/// What a client said, and what it cost.
+/// A client's results and its cost.
 pub struct Outcome {
     /// Its requests, warm-up included.
     pub rows: Vec<Row>,
-    /// CPU time while the clock ran (ns), where the client says so.
+    /// CPU time while the clock ran (ns), if the client reports it.
     pub phase_cpu_ns: Option<u64>,
     /// The 99th percentile of the gaps between texts as it states it (ns), warm-up left out.
     pub gap_p99_ns: Option<f64>,
-    /// What the kernel says.
+    /// Cost as measured by the kernel.
     pub cost: Cost,
 }
 
@@ -97,7 +97,7 @@ impl Clients {
         }
         let cost = run(&self.tokrate, &Self::arguments(load), &self.folder)?;
         if !matches!(cost.exit, Some(0 | 1)) {
-            bail!("run tokrate: exit {:?}: {}", cost.exit, cost.complaint);
+            bail!("run tokrate: exit {:?}: {}", cost.exit, cost.stderr);
         }
         let rows = read(&self.folder.join("requests.jsonl"))?;
         let rows = rows.lines().map(|line| Ok(row(&serde_json::from_str(line)?))).collect::<Result<_>>()?;
@@ -109,19 +109,19 @@ impl Clients {
         Ok(Outcome { rows, phase_cpu_ns, gap_p99_ns: gap_p99.map(|millis| millis * 1e6), cost })
     }
 
-    /// Asks tokrate for its help.
+    /// Runs `tokrate --help`.
     pub fn help(&self) -> Result<Cost> {
         let cost = run(&self.tokrate, &["--help".to_owned()], &self.folder)?;
         if cost.exit != Some(0) {
-            bail!("run tokrate --help: exit {:?}: {}", cost.exit, cost.complaint);
+            bail!("run tokrate --help: exit {:?}: {}", cost.exit, cost.stderr);
         }
         Ok(cost)
     }
 
     /// Runs the floor as a process of its own.
     pub fn floor(&self, load: &Load) -> Result<Outcome> {
-        let result = self.folder.join("floor.json");
-        drop(std::fs::remove_file(&result));
+        let path = self.folder.join("floor.json");
+        drop(std::fs::remove_file(&path));
         let myself = std::env::current_exe().context("find this program")?;
         let arguments = [
             FLOOR.to_owned(),
@@ -129,22 +129,22 @@ impl Clients {
             load.concurrency.to_string(),
             load.requests.to_string(),
             load.warmup.to_string(),
-            result.display().to_string(),
+            path.display().to_string(),
         ];
         let cost = run(&myself, &arguments, &self.folder)?;
         if cost.exit != Some(0) {
-            bail!("run the floor: {}", cost.complaint);
+            bail!("run the floor: {}", cost.stderr);
         }
-        let said: Value = serde_json::from_str(&read(&result)?)?;
-        let rows = said["rows"].as_array().context("read the floor's rows")?.iter().map(row).collect();
-        Ok(Outcome { rows, phase_cpu_ns: said["cpu_ns"].as_u64(), gap_p99_ns: said["gap_p99_ns"].as_f64(), cost })
+        let result: Value = serde_json::from_str(&read(&path)?)?;
+        let rows = result["rows"].as_array().context("read the floor's rows")?.iter().map(row).collect();
+        Ok(Outcome { rows, phase_cpu_ns: result["cpu_ns"].as_u64(), gap_p99_ns: result["gap_p99_ns"].as_f64(), cost })
     }
 }
 
 /// The floor client: `__floor ADDRESS CONNECTIONS REQUESTS WARMUP RESULT`.
 pub fn run_floor(arguments: &[String]) -> Result<()> {
     let [address, connections, requests, warmup, result] = arguments else {
-        bail!("run the floor: it wants five arguments")
+        bail!("run the floor: it needs five arguments")
     };
     let task = FloorTask {
         address: address.parse()?,
@@ -153,8 +153,8 @@ pub fn run_floor(arguments: &[String]) -> Result<()> {
         warmup: warmup.parse()?,
         body_bytes: FLOOR_BODY_BYTES,
     };
-    let said = measure(&task)?;
-    std::fs::write(result, said.to_string()).with_context(|| format!("write {result}"))
+    let measured = measure(&task)?;
+    std::fs::write(result, measured.to_string()).with_context(|| format!("write {result}"))
 }
 
 impl Outcome {

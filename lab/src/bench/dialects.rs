@@ -221,7 +221,7 @@ pub fn every_dialect(stage: &Stage) -> Result<Report> {
                 ));
             }
             let rate = rates.last().copied().unwrap_or(0.0);
-            stage.tell(round, &format!("{}: tokrate {} events/s", manner.dialect, large(rate)));
+            stage.print_progress(round, &format!("{}: tokrate {} events/s", manner.dialect, large(rate)));
         }
     }
     let lines = MANNERS.iter().zip(rates).map(|(manner, rates)| {

@@ -45,7 +45,7 @@ pub fn text_event(text: &str) -> String {
     event(&format!(r#"{{"content":"{text}"}}"#), "null")
 }
 
-/// The event that says why the answer ends, and the end mark.
+/// The event with the finish reason, and the end marker.
 pub fn ending() -> String {
     event("{}", r#""stop""#) + "data: [DONE]\n\n"
 }

@@ -1,30 +1,30 @@
-//! `cargo xtask bench gateway`: what tokrate's gateway adds, carries and costs, beside peers and beside no gateway at all.
+//! `cargo xtask bench gateway`: latency, throughput and cost of tokrate's gateway, beside peers and the bare upstream.
 //!
-//! It does not judge by exit code: a missed bar or a peer that cannot be had is told in the table. Invariant: one
-//! upstream serves all doors, in turns within each round, and nothing that was started outlives the run.
+//! A missed bar or a peer that cannot be installed is noted in the table and does not fail the run. Invariant: one
+//! upstream serves all endpoints, in turns within each round, and no process outlives the run.
 
 mod answer;
 mod calls;
-mod door;
-mod flood;
-mod guard;
+mod closed_loop;
+mod endpoint;
 mod pace;
-mod play;
+mod process;
 mod relay;
 mod report;
-mod rest;
+mod resources;
+mod script;
+mod streams;
 mod upstream;
-mod watch;
 
 use super::clock::now;
 use super::table::{MachineTime, conditions};
 use super::tempfolder;
 pub use answer::AnswerReader;
 use anyhow::{Context, Result, bail};
-use door::{Door, Places, Tool};
-use flood::Flooded;
-pub use guard::{GUARD, Guarded, guard};
+use closed_loop::LoopResult;
+use endpoint::{Endpoint, Places, Tool};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+pub use process::{GUARD, GuardedProcess, guard};
 pub use relay::{RELAY, relay};
 use report::{Report, Values};
 use std::collections::BTreeSet;
@@ -32,19 +32,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use upstream::Upstream;
 
-/// How it is called.
+/// The usage text.
 pub const USAGE: &str = "\
 usage: cargo xtask bench gateway [--rounds N] [--tokrate BINARY] [--without PEER] [SCENE…]
        scenes: memory, calls, streams, pace, crowd, leave; peers: relay, tensorzero, litellm
 ";
 
-/// How long answers may go on without their clients before they are broken off.
-const SETTLE: Duration = Duration::from_secs(1);
-/// How long a gateway may be busy after its clients have gone before the next one has its turn.
-const REST: Duration = Duration::from_secs(20);
-/// A gateway rests when it took at most one tick of CPU time within so long.
-const REST_WINDOW: Duration = Duration::from_millis(100);
-const REST_CPU_NS: u64 = 10_000_000;
+/// How long answers may go on without their clients before the upstream closes them.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a gateway may stay busy after its clients have disconnected before the next one has its turn.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+/// A gateway is idle if it used at most one kernel tick of CPU time within this window.
+const IDLE_WINDOW: Duration = Duration::from_millis(100);
+const MAX_IDLE_CPU_NS: u64 = 10_000_000;
 
 /// One part of the measuring.
 struct Scene {
@@ -52,45 +52,45 @@ struct Scene {
     about: &'static str,
     /// Whether the relay has turns.
     relayed: bool,
-    play: fn(&mut Theatre) -> Result<()>,
+    run: fn(&mut GatewayBench) -> Result<()>,
 }
 
-/// Leaving comes last: a peer that reads on without a client may be busy with it for long.
+/// Disconnect comes last: a peer that reads on without a client may be busy with it for long.
 const SCENES: [Scene; 6] = [
     Scene {
         name: "memory",
         about: "start, memory at rest and of 1,000 open streams",
         relayed: false,
-        play: rest::memory,
+        run: resources::memory,
     },
-    Scene { name: "calls", about: "answers in one piece, 1 and 50 connections", relayed: true, play: calls::calls },
-    Scene { name: "streams", about: "streams as fast as they go, 50 connections", relayed: true, play: calls::streams },
-    Scene { name: "pace", about: "one stream of 20 ms gaps", relayed: true, play: pace::pace },
-    Scene { name: "crowd", about: "up to 2,000 streams of 50 tok/s", relayed: false, play: pace::crowd },
-    Scene { name: "leave", about: "clients that leave", relayed: false, play: rest::leave },
+    Scene { name: "calls", about: "answers in one piece, 1 and 50 connections", relayed: true, run: calls::calls },
+    Scene { name: "streams", about: "streams as fast as they go, 50 connections", relayed: true, run: calls::streams },
+    Scene { name: "pace", about: "one stream of 20 ms gaps", relayed: true, run: pace::pace },
+    Scene { name: "crowd", about: "up to 2,000 streams of 50 tok/s", relayed: false, run: pace::crowd },
+    Scene { name: "leave", about: "clients that leave", relayed: false, run: resources::leave },
 ];
 
-/// Everything that the scenes share.
-struct Theatre {
+/// State that the scenes share.
+struct GatewayBench {
     places: Places,
     upstream: Upstream,
-    doors: Vec<Door>,
+    endpoints: Vec<Endpoint>,
     rounds: usize,
     values: Values,
     report: Report,
-    /// Doors without turns in the scene that is played: peers that have failed in it, and the relay where it is no measure.
-    absent: BTreeSet<Tool>,
+    /// Endpoints that are skipped in the current scene: peers that have failed in it, and the relay where it is no reference.
+    skipped: BTreeSet<Tool>,
     /// The most memory of gateways of tokrate that have ended (KiB).
     peak_kib: u64,
     next_id: u64,
 }
 
-impl Theatre {
-    /// The order of the doors in a round.
+impl GatewayBench {
+    /// The order of the endpoints in a round.
     fn turns(&self, round: usize) -> Vec<usize> {
-        let mut places: Vec<usize> = (0..self.doors.len()).collect();
-        places.rotate_left(round % self.doors.len().max(1));
-        places.retain(|place| !self.absent.contains(&self.doors[*place].tool));
+        let mut places: Vec<usize> = (0..self.endpoints.len()).collect();
+        places.rotate_left(round % self.endpoints.len().max(1));
+        places.retain(|place| !self.skipped.contains(&self.endpoints[*place].tool));
         places
     }
 
@@ -101,61 +101,61 @@ impl Theatre {
         first
     }
 
-    /// Says what a turn gave, while the others still run.
-    fn tell(&self, round: usize, what: &str) {
+    /// Prints the result of a turn.
+    fn print_progress(&self, round: usize, what: &str) {
         eprintln!("round {}/{}: {what}", round + 1, self.rounds);
     }
 
-    /// Waits until nothing goes on behind a door whose clients have gone and the gateway rests. What goes on is broken off.
-    fn settle(&self, place: usize) {
-        let door = &self.doors[place];
-        let name = door.tool.name();
-        if !self.upstream.wait_for_open(0, SETTLE) {
-            eprintln!("{name}: {} answers go on without a client and are broken off", self.upstream.open());
-            self.upstream.hang_up();
-            self.upstream.wait_for_open(0, SETTLE);
+    /// Waits until the upstream has no open answers of an endpoint and its gateway is idle; closes answers that go on.
+    fn wait_until_idle(&self, place: usize) {
+        let endpoint = &self.endpoints[place];
+        let name = endpoint.tool.name();
+        if !self.upstream.wait_for_open(0, DRAIN_TIMEOUT) {
+            eprintln!("{name}: {} answers go on without a client and are closed", self.upstream.open());
+            self.upstream.close_all();
+            self.upstream.wait_for_open(0, DRAIN_TIMEOUT);
         }
-        if door.tool == Tool::Direct {
+        if endpoint.tool == Tool::Direct {
             return;
         }
         let from = now();
         loop {
-            let before = door.cpu_ns();
-            std::thread::sleep(REST_WINDOW);
-            if door.cpu_ns() - before <= REST_CPU_NS {
+            let before = endpoint.cpu_ns();
+            std::thread::sleep(IDLE_WINDOW);
+            if endpoint.cpu_ns() - before <= MAX_IDLE_CPU_NS {
                 return;
             }
-            if now() - from > REST.as_nanos() as u64 {
-                eprintln!("{name}: it is still busy {} s after its clients have gone", REST.as_secs());
+            if now() - from > IDLE_TIMEOUT.as_nanos() as u64 {
+                eprintln!("{name}: it is still busy {} s after its clients have gone", IDLE_TIMEOUT.as_secs());
                 return;
             }
         }
     }
 
-    /// What a turn gave; the failure of a peer is noted, and it has no more turns in this scene.
-    fn excused<T>(&mut self, tool: Tool, scene: &str, result: Result<T>) -> Result<Option<T>> {
+    /// The result of a turn; the failure of a peer is noted, and it is skipped for the rest of the scene.
+    fn result_or_note<T>(&mut self, tool: Tool, scene: &str, result: Result<T>) -> Result<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
             Err(error) if tool.passes_bytes_on() => Err(error),
             Err(error) => {
                 eprintln!("{}, {scene}: failed to {error:#}", tool.name());
                 self.report.note(format!("{} left out of {scene}: failed to {error:#}", tool.name()));
-                self.absent.insert(tool);
+                self.skipped.insert(tool);
                 Ok(None)
             }
         }
     }
 
-    /// Notes what should not have happened.
-    fn suspect(&mut self, tool: Tool, what: &str, done: &Flooded) {
+    /// Notes altered answers and failed calls.
+    fn note_failures(&mut self, tool: Tool, what: &str, done: &LoopResult) {
         let name = tool.name();
         if done.altered > 0 {
             self.report
                 .note(format!("**{name}, {what}: {} of {} answers are not what was sent**", done.altered, done.calls));
         }
         if done.failed > 0 {
-            let complaint = done.complaint.as_deref().unwrap_or_default();
-            self.report.note(format!("{name}, {what}: {} calls failed, the first with: {complaint}", done.failed));
+            let error_text = done.error_text.as_deref().unwrap_or_default();
+            self.report.note(format!("{name}, {what}: {} calls failed, the first with: {error_text}", done.failed));
         }
     }
 }
@@ -209,78 +209,82 @@ fn measure(places: Places, options: &Options) -> Result<()> {
     let machine = MachineTime::now();
     let conditions = conditions(&places.root, &places.tokrate);
     let upstream = Upstream::start()?;
-    let (doors, report) = (Vec::new(), Report::default());
-    let mut theatre = Theatre {
+    let (endpoints, report) = (Vec::new(), Report::default());
+    let mut bench = GatewayBench {
         places,
         upstream,
-        doors,
+        endpoints,
         rounds: options.rounds,
         values: Values::default(),
         report,
-        absent: BTreeSet::new(),
+        skipped: BTreeSet::new(),
         peak_kib: 0,
         next_id: 1,
     };
-    open_doors(&mut theatre, options)?;
+    start_endpoints(&mut bench, options)?;
     let mut failed = 0;
     for scene in &options.scenes {
         eprintln!("{}: {}", scene.name, scene.about);
-        theatre.absent.clear();
+        bench.skipped.clear();
         if !scene.relayed {
-            theatre.absent.insert(Tool::Relay);
+            bench.skipped.insert(Tool::Relay);
         }
-        if let Err(error) = (scene.play)(&mut theatre) {
+        if let Err(error) = (scene.run)(&mut bench) {
             failed += 1;
             eprintln!("{}: failed to {error:#}", scene.name);
-            theatre.report.note(format!("**{} could not be measured whole**: failed to {error:#}", scene.name));
+            bench.report.note(format!("**{} could not be measured whole**: failed to {error:#}", scene.name));
         }
-        for door in theatre.doors.iter().filter(|door| door.tool != Tool::Direct) {
-            let (name, peak) = (door.tool.name(), door.usage().peak_kib as f64 / 1024.0);
+        for endpoint in bench.endpoints.iter().filter(|endpoint| endpoint.tool != Tool::Direct) {
+            let (name, peak) = (endpoint.tool.name(), endpoint.usage().peak_kib as f64 / 1024.0);
             eprintln!("{}: {name} has had {peak:.1} MiB resident at most", scene.name);
         }
     }
-    rest::peak(&mut theatre);
-    for complaint in theatre.upstream.take_complaints() {
-        theatre.report.note(format!("the upstream failed to {complaint}"));
+    resources::peak(&mut bench);
+    for error_text in bench.upstream.take_errors() {
+        bench.report.note(format!("the upstream failed to {error_text}"));
     }
-    for door in theatre.doors.drain(..) {
-        if !door.is_alive() {
-            theatre.report.note(format!("**{} did not live to the end**: {}", door.tool.name(), door.last_words()));
+    for endpoint in bench.endpoints.drain(..) {
+        if !endpoint.is_alive() {
+            bench.report.note(format!(
+                "**{} did not live to the end**: {}",
+                endpoint.tool.name(),
+                endpoint.last_output()
+            ));
         }
     }
-    print_all(&theatre, &conditions, machine);
+    print_all(&bench, &conditions, machine);
     if failed > 0 {
         bail!("measure {failed} of the scenes; see the notes");
     }
     Ok(())
 }
 
-/// Opens every door that can be had.
-fn open_doors(theatre: &mut Theatre, options: &Options) -> Result<()> {
+/// Starts every endpoint that can be installed.
+fn start_endpoints(bench: &mut GatewayBench, options: &Options) -> Result<()> {
     for tool in Tool::ALL {
         if options.without.iter().any(|name| name == tool.name()) {
             continue;
         }
         eprintln!("{}: starting", tool.name());
-        match Door::open(tool, &theatre.places, &theatre.upstream) {
-            Ok(door) => theatre.doors.push(door),
+        match Endpoint::open(tool, &bench.places, &bench.upstream) {
+            Ok(endpoint) => bench.endpoints.push(endpoint),
             Err(error) if tool.passes_bytes_on() => return Err(error),
-            Err(error) => theatre.report.note(format!("{} is not in the table: failed to {error:#}", tool.name())),
+            Err(error) => bench.report.note(format!("{} is not in the table: failed to {error:#}", tool.name())),
         }
     }
     Ok(())
 }
 
-fn print_all(theatre: &Theatre, conditions: &[String], machine: MachineTime) {
+fn print_all(bench: &GatewayBench, conditions: &[String], machine: MachineTime) {
     for condition in conditions {
         println!("- {condition}");
     }
-    println!("- median of {} rounds (min..max), the doors in turn, another first in each round", theatre.rounds);
-    println!("- {}", machine.told_since());
+    println!("- median of {} rounds (min..max), the endpoints in turn, another first in each round", bench.rounds);
+    println!("- {}", machine.summary_since());
     println!(
         "- upstream and clients are two threads of one process on the same cores as the gateway; see docs/bench-gateway.md"
     );
-    println!("\n{}", theatre.report);
+    println!("\n{}", bench.report);
 }
 
 /// Thousands of connections need as many open files, here and in what is started.

@@ -1,6 +1,6 @@
 //! `cargo xtask bench [NAME…]`: measures the bars with the release binary, beside a floor in the same run.
 //!
-//! It does not judge by exit code: a missed bar is a measurement, told plainly, and not a failed chore. Invariant:
+//! The exit code does not depend on the bars: a missed bar is a result, not a failure. Invariant:
 //! floor and tokrate take turns, at least five rounds, against the same server, each a process of its own.
 
 mod accuracy;
@@ -25,7 +25,7 @@ mod whole;
 use anyhow::{Context, Result, bail};
 pub use apply::write_edits;
 use client::Clients;
-pub use gateway::{AnswerReader, Guarded};
+pub use gateway::{AnswerReader, GuardedProcess};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 pub use table::conditions;
@@ -67,27 +67,27 @@ const BARS: &[Bar] = &[
     Bar { name: "cut", about: "what is left of streams that were cut", measure: whole::cut },
 ];
 
-/// Everything that a measurement needs.
+/// The setup of a measurement.
 struct Stage {
     clients: Clients,
     rounds: usize,
     floor_only: bool,
 }
 
-/// What a measurement gave.
+/// The result of a measurement.
 struct Report {
     lines: Vec<Line>,
     notes: Vec<String>,
 }
 
 impl Stage {
-    /// Says what a round gave, while the others still run.
-    fn tell(&self, round: usize, what: &str) {
+    /// Prints the result of a round.
+    fn print_progress(&self, round: usize, what: &str) {
         eprintln!("round {}/{}: {what}", round + 1, self.rounds);
     }
 }
 
-/// Hidden chores that the bench starts as processes of their own; `None` for any other name.
+/// Hidden commands that the bench runs as child processes; `None` for any other name.
 pub fn run_hidden(arguments: &[String]) -> Option<Result<ExitCode>> {
     match arguments.split_first()? {
         (name, rest) if name == client::FLOOR => Some(client::run_floor(rest).map(|()| ExitCode::SUCCESS)),
@@ -128,7 +128,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Has the measuring done by an optimised build of this program: servers, floors and upstreams must be as fast as they can be.
+/// Runs the bench again in a release build of this program: its servers and floors must not be the bottleneck.
 fn again_in_release(root: &Path, with_tokrate: bool, bench: &[&str], arguments: &[String]) -> Result<()> {
     let packages = ["tokrate", "lab"].into_iter().skip(usize::from(!with_tokrate));
     for package in packages {
@@ -139,7 +139,7 @@ fn again_in_release(root: &Path, with_tokrate: bool, bench: &[&str], arguments: 
     tools::run(command.arg("bench").args(bench).args(arguments).current_dir(root))
 }
 
-/// Measures what was asked for and prints it; says how many could not be measured.
+/// Measures the given bars and prints the table; the number that could not be measured.
 fn measure(root: &Path, stage: &Stage, options: &Options) -> usize {
     let machine = MachineTime::now();
     let conditions = table::conditions(root, &stage.clients.tokrate);
@@ -163,7 +163,7 @@ fn measure(root: &Path, stage: &Stage, options: &Options) -> usize {
         println!("- {condition}");
     }
     println!("- median of {} rounds (min..max), floor and tokrate in turn", stage.rounds);
-    println!("- {}", machine.told_since());
+    println!("- {}", machine.summary_since());
     let shown =
         client::Load { address: ([127, 0, 0, 1], 0).into(), concurrency: 50, requests: 200, warmup: 0, dialect: None };
     println!("- client, with the load of the line: `tokrate {}`", Clients::arguments(&shown).join(" "));

@@ -1,7 +1,7 @@
 //! A server that keeps time: every answer's first text and every later one is written at its due tick, and the tick of
 //! every write is kept as the truth.
 //!
-//! Invariant: what counts as true is when a write was begun, not when it was due; how late it was is told beside it.
+//! Invariant: the ground truth is when a write was begun, not when it was due; its lateness is reported, too.
 
 use super::clock::{now, set_timer};
 use super::events::{HEAD, framed, last_write, text, text_event};
@@ -177,7 +177,7 @@ impl Server {
         Ok(self.truths)
     }
 
-    /// Sets the timer to the next due tick; says how long to wait for connections (ms).
+    /// Sets the timer to the next due tick; the time to wait for connections (ms).
     fn arm(&mut self) -> Result<u32> {
         // Without anything due the timer is set to zero, which disarms it.
         let due = self.due.peek().map(|Reverse((due, _))| *due);

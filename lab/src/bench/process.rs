@@ -1,4 +1,4 @@
-//! A program run as a process of its own, with what the kernel says it cost.
+//! Runs a program as a child process and measures its cost by the kernel's accounting.
 //!
 //! Invariant: each run is the only child of a small wrapper process, so the costs of one run are never mixed with
 //! another's.
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-/// The hidden chore that runs one program and writes its costs to a file.
+/// The hidden command that runs one program and writes its costs to a file.
 pub const WRAPPER: &str = "__measure";
 
-/// What a run cost.
+/// The cost of a run.
 #[derive(Clone, Debug)]
 pub struct Cost {
-    /// From before its start until it was gone (ns).
+    /// From before its start until its exit (ns).
     pub wall_ns: u64,
     /// CPU time, user and system (ns).
     pub cpu_ns: u64,
@@ -25,8 +25,8 @@ pub struct Cost {
     pub peak_kib: u64,
     /// Exit code; `None` when a signal ended it.
     pub exit: Option<i32>,
-    /// What it wrote to standard error.
-    pub complaint: String,
+    /// Its standard error.
+    pub stderr: String,
 }
 
 /// Runs a program to its end.
@@ -42,9 +42,9 @@ pub fn run(program: &Path, arguments: &[String], folder: &Path) -> Result<Cost> 
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("run {}", program.display()))?;
-    let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     if !output.status.success() {
-        bail!("run {}: {complaint}", program.display());
+        bail!("run {}: {stderr}", program.display());
     }
     let text = std::fs::read_to_string(&report).context("read what the run cost")?;
     let cost: Value = serde_json::from_str(&text).context("read what the run cost")?;
@@ -54,7 +54,7 @@ pub fn run(program: &Path, arguments: &[String], folder: &Path) -> Result<Cost> 
         cpu_ns: number("cpu_ns")?,
         peak_kib: number("peak_kib")?,
         exit: cost["exit"].as_i64().map(|code| code as i32),
-        complaint,
+        stderr,
     })
 }
 
@@ -72,7 +72,7 @@ pub fn wrap(arguments: &[String]) -> Result<ExitCode> {
     let started_at = now();
     let status = Command::new(program).args(rest).status().with_context(|| format!("run {program}"))?;
     let wall_ns = now() - started_at;
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("ask what the run cost")?;
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("measure what the run cost")?;
     let cost = json!({
         "wall_ns": wall_ns,
         "cpu_ns": cpu(&usage),

@@ -4,7 +4,7 @@
 
 use anyhow::{Result, bail};
 
-const REQUEST_BYTES_MOST: usize = 16 << 20;
+const MAX_REQUEST_BYTES: usize = 16 << 20;
 
 /// Gathers the bytes of one request after the other of one connection.
 #[derive(Default)]
@@ -30,8 +30,8 @@ impl RequestReader {
     /// # Errors
     /// A request that is too large or has no readable length.
     pub fn next(&mut self) -> Result<Option<ClientRequest>> {
-        if self.buffer.len() > REQUEST_BYTES_MOST {
-            bail!("read a request: it has more than {REQUEST_BYTES_MOST} bytes");
+        if self.buffer.len() > MAX_REQUEST_BYTES {
+            bail!("read a request: it has more than {MAX_REQUEST_BYTES} bytes");
         }
         let Some(head_end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
         let head = String::from_utf8_lossy(&self.buffer[..head_end]).into_owned();

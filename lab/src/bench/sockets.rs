@@ -14,7 +14,7 @@ pub const LISTENER: u64 = u64::MAX;
 /// The key under which timers are registered.
 pub const TIMER: u64 = u64::MAX - 1;
 
-/// Tells which connections can be read or written.
+/// Waits for connections that can be read or written.
 pub struct Readiness {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
@@ -96,7 +96,7 @@ pub fn accept(listener: &TcpListener, at_once: bool) -> Result<Option<TcpStream>
     }
 }
 
-/// Whether an I/O error only says "not now".
+/// Whether an I/O error is transient.
 pub fn is_transient(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted)
 }

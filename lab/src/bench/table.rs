@@ -1,6 +1,6 @@
 //! What the bench prints: its conditions and one Markdown table.
 //!
-//! Invariant: every line shows the bar it is held against and says plainly whether it was met.
+//! Invariant: every line shows its bar and whether it was met.
 
 use super::clock::now;
 use super::process::own_cpu;
@@ -96,7 +96,7 @@ impl MachineTime {
     }
 
     /// What else took CPU time since then, in a sentence.
-    pub fn told_since(self) -> String {
+    pub fn summary_since(self) -> String {
         let (programs, machines) = self.others_since();
         format!(
             "of the CPU time meanwhile, other programs took {:.1} % and other machines {:.1} %",

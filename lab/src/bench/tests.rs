@@ -10,8 +10,8 @@ fn the_floor_counts_every_line_that_the_blast_server_writes() {
     for events_per_write in [1, 64] {
         let server = Blast::start(vec![Script::new(500, events_per_write, true)], 1, true).expect("starts");
         let task = FloorTask { address: server.address, connections: 5, requests: 20, warmup: 0, body_bytes: 100 };
-        let said = measure(&task).expect("measures");
-        let rows = said["rows"].as_array().expect("rows");
+        let measured = measure(&task).expect("measures");
+        let rows = measured["rows"].as_array().expect("rows");
         assert_eq!(rows.len(), 20);
         // The role, 500 texts, the finish reason, the end mark.
         assert!(rows.iter().all(|row| row["text_events"] == 503 && row["failure"].is_null()), "{rows:?}");
@@ -22,9 +22,9 @@ fn the_floor_counts_every_line_that_the_blast_server_writes() {
 fn a_cut_answer_ends_without_its_end_mark() {
     let server = Blast::start(vec![Script::new(20, 1, false)], 1, true).expect("starts");
     let task = FloorTask { address: server.address, connections: 1, requests: 1, warmup: 0, body_bytes: 100 };
-    let said = measure(&task).expect("measures");
-    assert_eq!(said["rows"][0]["text_events"], 21);
-    assert_eq!(said["rows"][0]["failure"]["kind"], "truncated");
+    let measured = measure(&task).expect("measures");
+    assert_eq!(measured["rows"][0]["text_events"], 21);
+    assert_eq!(measured["rows"][0]["failure"]["kind"], "truncated");
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn the_paced_server_logs_every_write_in_its_order() {
     let pace = Pace { ttft_ns: 2_000_000, gap_ns: 500_000, events: 5, spread: 3, tokens_per_event: 4 };
     let server = Paced::start(pace).expect("starts");
     let task = FloorTask { address: server.address, connections: 4, requests: 12, warmup: 0, body_bytes: 100 };
-    let said = measure(&task).expect("measures");
+    let measured = measure(&task).expect("measures");
     let mut truths = server.finish().expect("ends well");
     truths.sort_by_key(|truth| truth.index);
     assert_eq!(truths.len(), 12);
@@ -43,7 +43,7 @@ fn the_paced_server_logs_every_write_in_its_order() {
         assert!(truth.writes[0] >= truth.read_at + pace.ttft_ns, "no text before it is due");
         assert!(truth.writes.windows(2).all(|pair| pair[0] < pair[1]));
     }
-    for row in said["rows"].as_array().expect("rows") {
+    for row in measured["rows"].as_array().expect("rows") {
         let truth = &truths[row["index"].as_u64().expect("an index") as usize];
         // The finish reason and the end mark come with the last text.
         assert_eq!(row["text_events"].as_u64(), Some(truth.writes.len() as u64 + 2));

@@ -86,13 +86,13 @@ fn measure(stage: &Stage, stream: &Stream) -> Result<Report> {
     let mut notes = Vec::new();
     for round in 0..stage.rounds {
         floor.add(&stage.clients.floor(&load)?);
-        stage.tell(round, &format!("{what}: floor {}", floor.last()));
+        stage.print_progress(round, &format!("{what}: floor {}", floor.last()));
         if stage.floor_only {
             continue;
         }
         let outcome = stage.clients.tokrate(&load)?;
         tokrate.add(&outcome);
-        stage.tell(round, &format!("{what}: tokrate {}", tokrate.last()));
+        stage.print_progress(round, &format!("{what}: tokrate {}", tokrate.last()));
         let truth = u64::from(stream.events) * stream.requests;
         if outcome.events() != truth || outcome.failed().0 > 0 {
             notes.push(format!(

@@ -31,7 +31,10 @@ pub fn one_request(stage: &Stage) -> Result<Report> {
             }
         }
         let last = |times: &[f64]| times.last().copied().unwrap_or(f64::NAN);
-        stage.tell(round, &format!("one request: floor {:.1} ms, tokrate {:.1} ms", last(&floor), last(&tokrate)));
+        stage.print_progress(
+            round,
+            &format!("one request: floor {:.1} ms, tokrate {:.1} ms", last(&floor), last(&tokrate)),
+        );
     }
     let (floor, tokrate) = (Rounds::of(floor), Rounds::of(tokrate));
     let line = Line {
@@ -55,7 +58,7 @@ pub fn help(stage: &Stage) -> Result<Report> {
         for _ in 0..RUNS_PER_ROUND {
             times.push(stage.clients.help()?.wall_ns as f64 / 1e6);
         }
-        stage.tell(round, &format!("help: tokrate {:.1} ms", times.last().copied().unwrap_or(f64::NAN)));
+        stage.print_progress(round, &format!("help: tokrate {:.1} ms", times.last().copied().unwrap_or(f64::NAN)));
     }
     let times = Rounds::of(times);
     let line = Line {
@@ -82,7 +85,10 @@ pub fn memory_500(stage: &Stage) -> Result<Report> {
             tokrate.push(stage.clients.tokrate(&load)?.cost.peak_kib as f64 / 1024.0);
         }
         let last = |sizes: &[f64]| sizes.last().copied().unwrap_or(f64::NAN);
-        stage.tell(round, &format!("peak memory: floor {:.1} MiB, tokrate {:.1} MiB", last(&floor), last(&tokrate)));
+        stage.print_progress(
+            round,
+            &format!("peak memory: floor {:.1} MiB, tokrate {:.1} MiB", last(&floor), last(&tokrate)),
+        );
     }
     let (floor, tokrate) = (Rounds::of(floor), Rounds::of(tokrate));
     let line = Line {

@@ -1,11 +1,11 @@
-//! One client: sends its request, takes the answer in its own manner, and says what it saw.
+//! One client: sends its request, reads the response as its task says, and reports the outcome.
 //!
 //! Invariant: an answer that ended in any other way than whole or with one clear error in the client's dialect is a
 //! violation, and so is one that did not end in time.
 
-use super::house::TOTAL;
-use super::plan::{Errand, Manner, Mistake, Purpose, Spoken};
-use super::said::{Heard, hear_stream, hear_whole};
+use super::gateway::CALL_TIMEOUT;
+use super::plan::{ClientDialect, InvalidRequest, Purpose, ReadMode, Task};
+use super::response::{DecodedResponse, decode_body, decode_stream};
 use crate::bench::AnswerReader;
 use crate::bench::clock::now;
 use std::io::{ErrorKind, Read, Write};
@@ -13,41 +13,41 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Beyond the gateway's own limit, an answer that has not ended hangs.
-const HANG: Duration = Duration::from_secs(TOTAL.as_secs() + 10);
-/// A connection that was left alone for longer is not used again (ns).
-const IDLE_NS: u64 = 1_000_000_000;
-/// How a slow reader reads.
-const SIP_BYTES: usize = 512;
-const SIP_PAUSE: Duration = Duration::from_millis(15);
-const SIP_BUFFER: usize = 4096;
+/// An answer that has not ended this long after the gateway's own limit hangs.
+const HANG_TIMEOUT: Duration = Duration::from_secs(CALL_TIMEOUT.as_secs() + 10);
+/// Connections idle for longer are not reused: the gateway may be about to close them (ns).
+const MAX_IDLE_NS: u64 = 1_000_000_000;
+/// A slow reader reads this much at a time, with these pauses, into a receive buffer of this size.
+const SLOW_READ_BYTES: usize = 512;
+const SLOW_READ_PAUSE: Duration = Duration::from_millis(15);
+const SLOW_READ_BUFFER: usize = 4096;
 
-/// What came of an errand.
+/// The outcome of a task.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
-    /// A whole answer; `marked` if the mark of its end came, and so many events that were no JSON.
-    Whole { text: String, marked: bool, garbled: usize },
+    /// A whole answer, with the number of events that were no JSON.
+    Whole { text: String, has_end_marker: bool, malformed: usize },
     /// Its beginning, and one error.
     Broken { text: String, error: String },
     /// One error in place of an answer.
-    Refused { status: u16, said: String },
-    /// The client left after this much.
-    Left { text: String },
-    /// The client left before it had heard anything.
-    LeftUnheard,
-    /// A mistake that was answered as it must be, or a look at a page.
-    Handled,
+    Refused { status: u16, message: String },
+    /// The client disconnected after this much text.
+    Disconnected { text: String },
+    /// The client disconnected before the response head.
+    DisconnectedBeforeHead,
+    /// An invalid request or a list of models, answered as expected.
+    AsExpected,
 }
 
-/// An errand that is over.
+/// The result of a task.
 #[derive(Clone, Debug)]
-pub struct Seen {
-    pub errand: Errand,
-    /// The call's name, once the head said it.
+pub struct ClientResult {
+    pub task: Task,
+    /// The call's name from the response head.
     pub call: Option<String>,
     /// The lane that the head named.
     pub winner: Option<String>,
-    /// What came of it, or in which way the promise was broken.
+    /// The outcome, or how the promise was broken.
     pub outcome: Result<Outcome, String>,
 }
 
@@ -59,7 +59,7 @@ impl Connections {
     fn take(&self) -> Option<TcpStream> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (stream, since) = idle.pop()?;
-        if now() - since > IDLE_NS {
+        if now() - since > MAX_IDLE_NS {
             // The others are older still.
             idle.clear();
             return None;
@@ -72,13 +72,13 @@ impl Connections {
     }
 }
 
-/// How reading came to its end.
+/// How reading ended.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum End {
     Whole,
-    BrokeOff,
-    Left,
-    Late,
+    Truncated,
+    Disconnected,
+    TimedOut,
 }
 
 /// An answer as its bytes came.
@@ -114,40 +114,35 @@ impl Answer {
     }
 }
 
-/// Carries out an errand.
-pub fn carry_out(errand: Errand, address: SocketAddr, connections: &Connections) -> Seen {
+/// Runs a task.
+pub fn run(task: Task, address: SocketAddr, connections: &Connections) -> ClientResult {
     let mut answer = Answer::default();
-    let end = exchange(&errand, address, connections, &mut answer);
-    let outcome = end.and_then(|end| judge(&errand, end, &answer));
+    let end = exchange(&task, address, connections, &mut answer);
+    let outcome = end.and_then(|end| judge(&task, end, &answer));
     let (call, winner) = (answer.header("x-tokrate-call"), answer.header("x-tokrate-winner"));
-    let mut seen = Seen { errand, call, winner, outcome };
-    // The bytes have done their work; what is kept of an hour should be small.
-    seen.errand.bytes = Vec::new();
+    let mut seen = ClientResult { task, call, winner, outcome };
+    // The request's bytes are not needed any more; an hour of results should stay small.
+    seen.task.bytes = Vec::new();
     seen
 }
 
-fn exchange(
-    errand: &Errand,
-    address: SocketAddr,
-    connections: &Connections,
-    answer: &mut Answer,
-) -> Result<End, String> {
-    let said = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
-    let is_slow = errand.purpose == Purpose::Call(Manner::ReadsSlowly);
-    let kept = if errand.is_apart || is_slow { None } else { connections.take() };
+fn exchange(task: &Task, address: SocketAddr, connections: &Connections, answer: &mut Answer) -> Result<End, String> {
+    let failed = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
+    let is_slow = task.purpose == Purpose::Call(ReadMode::Slow);
+    let kept = if task.has_own_connection || is_slow { None } else { connections.take() };
     let mut stream = match kept {
         Some(stream) => stream,
-        None => TcpStream::connect(address).map_err(said("could not connect"))?,
+        None => TcpStream::connect(address).map_err(failed("could not connect"))?,
     };
-    stream.set_nodelay(true).map_err(said("could not connect"))?;
+    stream.set_nodelay(true).map_err(failed("could not connect"))?;
     if is_slow {
-        // Without effect on what it sees: it only makes the gateway wait for room.
-        let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&stream, SIP_BUFFER);
+        // If it fails, the gateway only waits less for the client.
+        let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&stream, SLOW_READ_BUFFER);
     }
-    stream.write_all(&errand.bytes).map_err(said("could not send its request"))?;
-    let end = read(errand, &mut stream, answer)?;
-    // What is refused unread leaves the rest of the request on its connection, which is then closed.
-    let is_unread = errand.purpose == Purpose::Mistake(Mistake::TooLarge);
+    stream.write_all(&task.bytes).map_err(failed("could not send its request"))?;
+    let end = read(task, &mut stream, answer)?;
+    // A request refused before it was read in full leaves its rest on the connection, which the gateway then closes.
+    let is_unread = task.purpose == Purpose::Invalid(InvalidRequest::TooLarge);
     let is_kept = end == End::Whole && answer.header("connection").is_none_or(|value| value != "close");
     if is_kept && !is_slow && !is_unread {
         connections.keep(stream);
@@ -156,23 +151,23 @@ fn exchange(
 }
 
 /// Reads until the answer ends, the client leaves, or it hangs.
-fn read(errand: &Errand, stream: &mut TcpStream, answer: &mut Answer) -> Result<End, String> {
+fn read(task: &Task, stream: &mut TcpStream, answer: &mut Answer) -> Result<End, String> {
     let from = now();
-    let patience = match errand.purpose {
-        Purpose::Call(Manner::LeavesAfter(milliseconds)) => Duration::from_millis(milliseconds.max(1)),
-        Purpose::Mistake(Mistake::BreaksOff) => Duration::from_millis(20),
-        _ => HANG,
+    let timeout = match task.purpose {
+        Purpose::Call(ReadMode::DisconnectsAfter(milliseconds)) => Duration::from_millis(milliseconds.max(1)),
+        Purpose::Invalid(InvalidRequest::Truncated) => Duration::from_millis(20),
+        _ => HANG_TIMEOUT,
     };
-    let leaves = patience != HANG;
+    let leaves = timeout != HANG_TIMEOUT;
     let mut buffer = vec![0; 16 << 10];
     loop {
-        let Some(left) = patience.checked_sub(Duration::from_nanos(now() - from)).filter(|left| !left.is_zero()) else {
-            return Ok(if leaves { End::Left } else { End::Late });
+        let Some(left) = timeout.checked_sub(Duration::from_nanos(now() - from)).filter(|left| !left.is_zero()) else {
+            return Ok(if leaves { End::Disconnected } else { End::TimedOut });
         };
         stream.set_read_timeout(Some(left)).map_err(|error| format!("could not read: {error}"))?;
-        let room = if errand.purpose == Purpose::Call(Manner::ReadsSlowly) { SIP_BYTES } else { buffer.len() };
+        let room = if task.purpose == Purpose::Call(ReadMode::Slow) { SLOW_READ_BYTES } else { buffer.len() };
         let length = match stream.read(&mut buffer[..room]) {
-            Ok(0) => return Ok(End::BrokeOff),
+            Ok(0) => return Ok(End::Truncated),
             Ok(length) => length,
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) =>
@@ -184,89 +179,90 @@ fn read(errand: &Errand, stream: &mut TcpStream, answer: &mut Answer) -> Result<
         if answer.push(&buffer[..length]).map_err(|error| format!("{error:#}"))? {
             return Ok(End::Whole);
         }
-        match errand.purpose {
-            Purpose::Call(Manner::LeavesWithin(bytes)) if answer.has_head() && answer.body.len() >= bytes => {
-                return Ok(End::Left);
+        match task.purpose {
+            Purpose::Call(ReadMode::DisconnectsWithin(bytes)) if answer.has_head() && answer.body.len() >= bytes => {
+                return Ok(End::Disconnected);
             }
-            Purpose::Call(Manner::ReadsSlowly) => std::thread::sleep(SIP_PAUSE),
+            Purpose::Call(ReadMode::Slow) => std::thread::sleep(SLOW_READ_PAUSE),
             _ => {}
         }
     }
 }
 
-fn judge(errand: &Errand, end: End, answer: &Answer) -> Result<Outcome, String> {
+fn judge(task: &Task, end: End, answer: &Answer) -> Result<Outcome, String> {
     let (status, bytes) = (answer.reader.status, answer.body.len());
-    match (&errand.purpose, end) {
-        (Purpose::Mistake(Mistake::BreaksOff), _) => return Ok(Outcome::Handled),
-        (_, End::Late) => {
-            return Err(format!("hung: no end after {} s, status {status}, {bytes} bytes", HANG.as_secs()));
+    match (&task.purpose, end) {
+        (Purpose::Invalid(InvalidRequest::Truncated), _) => return Ok(Outcome::AsExpected),
+        (_, End::TimedOut) => {
+            return Err(format!("hung: no end after {} s, status {status}, {bytes} bytes", HANG_TIMEOUT.as_secs()));
         }
-        (_, End::BrokeOff) => return Err(format!("cut silently: status {status}, {bytes} bytes of body, no end")),
-        (Purpose::Mistake(mistake), _) => return judge_mistake(errand, *mistake, answer),
-        (Purpose::Look, _) if status == 200 && hear_whole(Spoken::Chat, &answer.body).garbled == 0 => {
-            return Ok(Outcome::Handled);
+        (_, End::Truncated) => return Err(format!("cut silently: status {status}, {bytes} bytes of body, no end")),
+        (Purpose::Invalid(invalid), _) => return judge_invalid(task, *invalid, answer),
+        (Purpose::ListModels, _) if status == 200 && decode_body(ClientDialect::Chat, &answer.body).malformed == 0 => {
+            return Ok(Outcome::AsExpected);
         }
-        (Purpose::Look, _) => return Err(format!("the list of models: status {status}")),
-        (Purpose::Call(_), End::Left) if !answer.has_head() => return Ok(Outcome::LeftUnheard),
-        (Purpose::Call(_), End::Left | End::Whole) => {}
+        (Purpose::ListModels, _) => return Err(format!("the list of models: status {status}")),
+        (Purpose::Call(_), End::Disconnected) if !answer.has_head() => return Ok(Outcome::DisconnectedBeforeHead),
+        (Purpose::Call(_), End::Disconnected | End::Whole) => {}
     }
     if status != 200 {
         return match end {
-            End::Left => Ok(Outcome::LeftUnheard),
-            _ => judge_refusal(errand, answer),
+            End::Disconnected => Ok(Outcome::DisconnectedBeforeHead),
+            _ => judge_refusal(task, answer),
         };
     }
     if answer.header("x-tokrate-call").is_none() {
         return Err("an answer without the name of its call".to_owned());
     }
-    let heard =
-        if errand.stream { hear_stream(errand.spoken, &answer.body) } else { hear_whole(errand.spoken, &answer.body) };
+    let decoded =
+        if task.stream { decode_stream(task.dialect, &answer.body) } else { decode_body(task.dialect, &answer.body) };
     match end {
-        End::Left => Ok(Outcome::Left { text: heard.text }),
-        _ => judge_answer(errand, heard),
+        End::Disconnected => Ok(Outcome::Disconnected { text: decoded.text }),
+        _ => judge_answer(task, decoded),
     }
 }
 
-fn judge_answer(errand: &Errand, heard: Heard) -> Result<Outcome, String> {
-    let Heard { text, finished, marked, errors, error, garbled, behind } = heard;
+fn judge_answer(task: &Task, decoded: DecodedResponse) -> Result<Outcome, String> {
+    let DecodedResponse { text, has_finish_reason, has_end_marker, errors, error, malformed, has_text_after_end } =
+        decoded;
     match errors {
-        _ if behind => Err("text behind the end of its answer".to_owned()),
-        0 if finished => Ok(Outcome::Whole { text, marked, garbled }),
-        0 => Err(format!("cut silently: neither an end nor an error behind {} bytes of text", text.len())),
-        1 if !errand.stream => Err(format!("an error with status 200: {error}")),
-        1 if finished => Err(format!("an error behind the reason for which the model stopped: {error}")),
-        1 if error.is_empty() => Err("an error that says nothing".to_owned()),
+        _ if has_text_after_end => Err("text after the end of its answer".to_owned()),
+        0 if has_finish_reason => Ok(Outcome::Whole { text, has_end_marker, malformed }),
+        0 => Err(format!("cut silently: neither an end nor an error after {} bytes of text", text.len())),
+        1 if !task.stream => Err(format!("an error with status 200: {error}")),
+        1 if has_finish_reason => Err(format!("an error after the finish reason: {error}")),
+        1 if error.is_empty() => Err("an error without a message".to_owned()),
         1 => Ok(Outcome::Broken { text, error }),
         _ => Err(format!("{errors} errors, the first: {error}")),
     }
 }
 
-fn judge_refusal(errand: &Errand, answer: &Answer) -> Result<Outcome, String> {
+fn judge_refusal(task: &Task, answer: &Answer) -> Result<Outcome, String> {
     let status = answer.reader.status;
-    let heard = hear_whole(errand.spoken, &answer.body);
-    if heard.errors != 1 || heard.garbled > 0 || heard.error.is_empty() {
+    let decoded = decode_body(task.dialect, &answer.body);
+    if decoded.errors != 1 || decoded.malformed > 0 || decoded.error.is_empty() {
         let body = String::from_utf8_lossy(&answer.body[..answer.body.len().min(200)]).into_owned();
         return Err(format!("status {status} without a clear error in its dialect: {body}"));
     }
     match status {
         429 | 502 | 503 | 504 => {}
-        _ => return Err(format!("status {status} for a good request: {}", heard.error)),
+        _ => return Err(format!("status {status} for a good request: {}", decoded.error)),
     }
-    let is_limit = heard.error.contains("has reached its limit of");
-    if is_limit && status == 429 && heard.error.contains("per minute") && answer.header("retry-after").is_none() {
-        return Err("a limit that does not say when to come again".to_owned());
+    let is_limit = decoded.error.contains("has reached its limit of");
+    if is_limit && status == 429 && decoded.error.contains("per minute") && answer.header("retry-after").is_none() {
+        return Err("a rate limit without retry-after".to_owned());
     }
-    Ok(Outcome::Refused { status, said: heard.error })
+    Ok(Outcome::Refused { status, message: decoded.error })
 }
 
-fn judge_mistake(errand: &Errand, mistake: Mistake, answer: &Answer) -> Result<Outcome, String> {
-    // Nobody knows the dialect of a path that does not exist.
-    let spoken = if mistake == Mistake::UnknownPath { Spoken::Chat } else { errand.spoken };
-    let heard = hear_whole(spoken, &answer.body);
+fn judge_invalid(task: &Task, invalid: InvalidRequest, answer: &Answer) -> Result<Outcome, String> {
+    // A path that does not exist has no dialect: such errors are in the default one.
+    let dialect = if invalid == InvalidRequest::UnknownPath { ClientDialect::Chat } else { task.dialect };
+    let decoded = decode_body(dialect, &answer.body);
     let status = answer.reader.status;
-    if Some(status) == mistake.status() && heard.errors == 1 && heard.garbled == 0 && !heard.error.is_empty() {
-        return Ok(Outcome::Handled);
+    if Some(status) == invalid.status() && decoded.errors == 1 && decoded.malformed == 0 && !decoded.error.is_empty() {
+        return Ok(Outcome::AsExpected);
     }
     let body = String::from_utf8_lossy(&answer.body[..answer.body.len().min(200)]).into_owned();
-    Err(format!("{mistake:?} was answered with status {status}: {body}"))
+    Err(format!("{invalid:?} was answered with status {status}: {body}"))
 }

@@ -1,8 +1,8 @@
-//! What the engines wrote: one entry for each request that they saw, by its name.
+//! The engines' truth logs: one entry for each request that they got, by its name.
 //!
 //! Invariant: an entry's tokens are those that were handed to the socket.
 
-use super::fleet::Engine;
+use super::engines::Engine;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub struct Entry {
     /// Output tokens that were handed to the socket.
     pub written: u64,
     /// Whether a broken event was written, and the mark of the end.
-    pub garbled: bool,
+    pub malformed: bool,
     pub done: bool,
     /// How it ended.
     pub end: String,
@@ -42,7 +42,7 @@ impl Ledger {
     pub fn read(engines: &[Engine]) -> Result<Ledger> {
         let mut ledger = Ledger::default();
         for (place, engine) in engines.iter().enumerate() {
-            let named = || format!("read the ledger of {}", engine.character.name);
+            let named = || format!("read the ledger of {}", engine.profile.name);
             let file = File::open(&engine.ledger).with_context(named)?;
             ledger.add(place, BufReader::new(file)).with_context(named)?;
         }
@@ -71,11 +71,11 @@ impl Ledger {
             let entry = entry.with_context(|| format!("find request {request}"))?;
             let kinds = row["kinds"].as_str().unwrap_or_default();
             entry.written += number("tokens");
-            entry.garbled |= kinds.split('+').any(|kind| kind == "malformed");
+            entry.malformed |= kinds.split('+').any(|kind| kind == "malformed");
             entry.done |= kinds.split('+').any(|kind| kind == "done");
             if row["row"] == "end" {
                 entry.end = row["end"].as_str().unwrap_or_default().to_owned();
-                // Nothing comes behind it.
+                // No row follows it.
                 names.remove(&request);
             }
         }
@@ -84,36 +84,36 @@ impl Ledger {
 }
 
 /// Tokens that an engine hides at most: half of the longest answer that is asked for.
-const HIDDEN_MOST: u32 = 300;
+const MAX_HIDDEN_TOKENS: u32 = 300;
 
-/// Whether a text is what an engine of that seed says to a request, from its beginning on. Of a sly engine, what its tricks
-/// may make of it.
-pub fn is_said_by(seed: u64, is_sly: bool, entry: &Entry, text: &str, is_whole: bool) -> bool {
+/// Whether a text is the answer of the engine with that seed to a request, or its beginning. The answers of a dishonest engine
+/// may be altered by its faults.
+pub fn is_text_of(seed: u64, is_dishonest: bool, entry: &Entry, text: &str, is_whole: bool) -> bool {
     let root = Rng::root(seed);
     let own = root.child("text").nth(entry.request).next_u64();
     let count = text.bytes().filter(|byte| *byte == b' ').count() as u32;
-    let says = |parts: &[Words]| {
-        let mut said = String::with_capacity(text.len());
-        parts.iter().for_each(|words| words.push_to(&mut said));
-        said == text
+    let equals = |parts: &[Words]| {
+        let mut expected = String::with_capacity(text.len());
+        parts.iter().for_each(|words| words.push_to(&mut expected));
+        expected == text
     };
-    if says(&[Words::new(own, 0, count)]) {
+    if equals(&[Words::new(own, 0, count)]) {
         return true;
     }
     // Hidden reasoning is as long as the rest, or one token shorter; of an answer that broke off the rest is not known.
-    let firsts = if is_whole { vec![0, count, count.saturating_sub(1)] } else { (0..=HIDDEN_MOST).collect() };
+    let firsts = if is_whole { vec![0, count, count.saturating_sub(1)] } else { (0..=MAX_HIDDEN_TOKENS).collect() };
     let start = root.child("start").next_u64();
-    is_sly
+    is_dishonest
         && [own, root.child("replay").next_u64()].into_iter().any(|seed| {
             firsts.iter().any(|&first| {
                 // Answers that begin alike go their own ways after that.
                 let alike = count.min(Words::START.saturating_sub(first));
                 let rest = Words::new(seed, first + alike, count - alike);
                 let (whole, alike) = (Words::new(seed, first, count), Words::new(start, first, alike));
-                says(&[whole])
-                    || says(&[whole.looped()])
-                    || says(&[alike, rest])
-                    || says(&[alike.looped(), rest.looped()])
+                equals(&[whole])
+                    || equals(&[whole.looped()])
+                    || equals(&[alike, rest])
+                    || equals(&[alike.looped(), rest.looped()])
             })
         })
 }
@@ -135,7 +135,7 @@ mod tests {
             request: 4,
             input_tokens: 7,
             written: 5,
-            garbled: true,
+            malformed: true,
             done: true,
             end: "complete".to_owned(),
         };
@@ -153,21 +153,21 @@ mod tests {
             Words::new(own, first, count).push_to(&mut text);
             text
         };
-        assert!(is_said_by(9, false, &entry, &text(9, 3, 0, 40), true));
-        assert!(is_said_by(9, false, &entry, "", true));
+        assert!(is_text_of(9, false, &entry, &text(9, 3, 0, 40), true));
+        assert!(is_text_of(9, false, &entry, "", true));
         for other in [text(9, 4, 0, 40), text(8, 3, 0, 40), text(9, 3, 1, 40), text(9, 3, 0, 20) + &text(9, 3, 21, 20)]
         {
-            assert!(!is_said_by(9, false, &entry, &other, true), "{other}");
+            assert!(!is_text_of(9, false, &entry, &other, true), "{other}");
         }
         let mut alike = String::new();
         Words::new(Rng::root(9).child("start").next_u64(), 0, Words::START).push_to(&mut alike);
         alike += &text(9, 3, Words::START, 20);
-        assert!(is_said_by(9, true, &entry, &alike, true), "its beginning is that of others");
-        assert!(!is_said_by(9, false, &entry, &alike, true), "an honest engine has no such answers");
-        assert!(is_said_by(9, true, &entry, &text(9, 3, 20, 20), true), "behind as much that is hidden");
-        assert!(!is_said_by(9, true, &entry, &text(9, 3, 7, 20), true));
-        assert!(is_said_by(9, true, &entry, &text(9, 3, 7, 4), false), "broken off behind seven that are hidden");
-        assert!(!is_said_by(9, true, &entry, &text(9, 4, 7, 4), false));
-        assert!(is_said_by(9, true, &entry, &text(9, 3, 299, 4), false), "half of the longest answer is hidden");
+        assert!(is_text_of(9, true, &entry, &alike, true), "its beginning is that of others");
+        assert!(!is_text_of(9, false, &entry, &alike, true), "an honest engine has no such answers");
+        assert!(is_text_of(9, true, &entry, &text(9, 3, 20, 20), true), "after as much hidden text");
+        assert!(!is_text_of(9, true, &entry, &text(9, 3, 7, 20), true));
+        assert!(is_text_of(9, true, &entry, &text(9, 3, 7, 4), false), "broken off after seven hidden words");
+        assert!(!is_text_of(9, true, &entry, &text(9, 4, 7, 4), false));
+        assert!(is_text_of(9, true, &entry, &text(9, 3, 299, 4), false), "half of the longest answer is hidden");
     }
 }

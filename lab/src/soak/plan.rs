@@ -1,13 +1,13 @@
-//! What clients do, drawn from a seed: when, what they ask, how they read, and what they get wrong.
+//! The clients' tasks, drawn from a seed: when they start, what they request, how they read, and which requests are invalid.
 //!
-//! Invariant: the errand of a number follows from the seed and that number alone.
+//! Invariant: the task of a number follows from the seed and that number alone.
 
-use super::house::REQUEST_BYTES_MOST;
+use super::gateway::MAX_REQUEST_BYTES;
 use serde_json::{Value, json};
 use tokrate_core::{Rng, Span};
 use tokrate_sim::{Faults, WORDS};
 
-/// Names that clients ask for, one for each mode.
+/// Aliases that clients request, one for each mode.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Alias {
     Single,
@@ -28,7 +28,7 @@ impl Alias {
         }
     }
 
-    /// Its row of the settings.
+    /// Its table in the settings.
     pub fn settings(self) -> &'static str {
         match self {
             Alias::Single => {
@@ -50,128 +50,130 @@ impl Alias {
     }
 }
 
-/// Keys that clients show. Rows carry their names, so that what a kind of client caused can be told.
+/// Virtual keys of the clients. Rows carry their names, which tells the kinds of clients apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Key {
-    /// Clients that learn the name of their call, or an error.
-    Stays,
-    /// Clients that leave before they have heard anything.
-    Leaves,
-    /// May ask little.
+    /// For clients that read at least the response head.
+    Reads,
+    /// For clients that may disconnect before the response head.
+    Disconnects,
+    /// Has low rate limits.
     Tight,
-    /// May ask for one name.
+    /// Is limited to one alias.
     Narrow,
-    /// May spend [`POOR_USD`], and asks only for names whose lanes report what they wrote.
-    Poor,
+    /// May spend [`BUDGET_USD`], and requests only aliases whose lanes report true counts.
+    Budgeted,
 }
 
-/// The month's budget of [`Key::Poor`]: enough for a few answers, so that a short soak comes to its end as well. All its requests
+/// The month's budget of [`Key::Budgeted`]: enough for a few answers, so that a short soak comes to its end as well. All its requests
 /// have a limit, so nothing may be spent beyond it.
-pub const POOR_USD: f64 = 0.002;
+pub const BUDGET_USD: f64 = 0.002;
 
 impl Key {
-    pub const ALL: [Key; 5] = [Key::Stays, Key::Leaves, Key::Tight, Key::Narrow, Key::Poor];
+    pub const ALL: [Key; 5] = [Key::Reads, Key::Disconnects, Key::Tight, Key::Narrow, Key::Budgeted];
 
     pub fn name(self) -> &'static str {
         match self {
-            Key::Stays => "stays",
-            Key::Leaves => "leaves",
+            Key::Reads => "stays",
+            Key::Disconnects => "leaves",
             Key::Tight => "tight",
             Key::Narrow => "narrow",
-            Key::Poor => "poor",
+            Key::Budgeted => "poor",
         }
     }
 
     pub fn variable(self) -> &'static str {
         match self {
-            Key::Stays => "SOAK_KEY_STAYS",
-            Key::Leaves => "SOAK_KEY_LEAVES",
+            Key::Reads => "SOAK_KEY_STAYS",
+            Key::Disconnects => "SOAK_KEY_LEAVES",
             Key::Tight => "SOAK_KEY_TIGHT",
             Key::Narrow => "SOAK_KEY_NARROW",
-            Key::Poor => "SOAK_KEY_POOR",
+            Key::Budgeted => "SOAK_KEY_POOR",
         }
     }
 
-    /// What is shown.
+    /// The secret that clients present.
     pub fn value(self) -> &'static str {
         match self {
-            Key::Stays => "key-of-those-who-stay",
-            Key::Leaves => "key-of-those-who-leave",
+            Key::Reads => "key-of-those-who-stay",
+            Key::Disconnects => "key-of-those-who-leave",
             Key::Tight => "key-with-tight-limits",
             Key::Narrow => "key-for-one-name",
-            Key::Poor => "key-with-a-budget",
+            Key::Budgeted => "key-with-a-budget",
         }
     }
 
     /// Its limits.
     pub fn settings(self) -> String {
         match self {
-            Key::Stays | Key::Leaves => String::new(),
+            Key::Reads | Key::Disconnects => String::new(),
             Key::Tight => "requests_per_minute = 20\ntokens_per_minute = 4000\nstreams = 2\n".to_owned(),
             Key::Narrow => "aliases = [\"single\"]\n".to_owned(),
-            Key::Poor => format!("aliases = [\"hedge\", \"race\"]\nusd_per_month = {POOR_USD}\n"),
+            Key::Budgeted => format!("aliases = [\"hedge\", \"race\"]\nusd_per_month = {BUDGET_USD}\n"),
         }
     }
 }
 
 /// Dialects of clients.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Spoken {
+pub enum ClientDialect {
     Chat,
     Completions,
     Responses,
     Messages,
 }
 
-impl Spoken {
+impl ClientDialect {
     /// Its name in the log.
     pub fn name(self) -> &'static str {
         match self {
-            Spoken::Chat => "openai-chat",
-            Spoken::Completions => "openai-completions",
-            Spoken::Responses => "openai-responses",
-            Spoken::Messages => "anthropic",
+            ClientDialect::Chat => "openai-chat",
+            ClientDialect::Completions => "openai-completions",
+            ClientDialect::Responses => "openai-responses",
+            ClientDialect::Messages => "anthropic",
         }
     }
 
     pub fn path(self) -> &'static str {
         match self {
-            Spoken::Chat => "/v1/chat/completions",
-            Spoken::Completions => "/v1/completions",
-            Spoken::Responses => "/v1/responses",
-            Spoken::Messages => "/v1/messages",
+            ClientDialect::Chat => "/v1/chat/completions",
+            ClientDialect::Completions => "/v1/completions",
+            ClientDialect::Responses => "/v1/responses",
+            ClientDialect::Messages => "/v1/messages",
         }
     }
 
     fn body(self, model: &str, prompt: &str, tokens: u64, stream: bool) -> Value {
         let messages = json!([{"role": "user", "content": prompt}]);
         match self {
-            Spoken::Chat | Spoken::Messages => {
+            ClientDialect::Chat | ClientDialect::Messages => {
                 json!({"model": model, "stream": stream, "max_tokens": tokens, "messages": messages})
             }
-            Spoken::Completions => json!({"model": model, "stream": stream, "max_tokens": tokens, "prompt": prompt}),
-            Spoken::Responses => {
+            ClientDialect::Completions => {
+                json!({"model": model, "stream": stream, "max_tokens": tokens, "prompt": prompt})
+            }
+            ClientDialect::Responses => {
                 json!({"model": model, "stream": stream, "max_output_tokens": tokens, "input": prompt})
             }
         }
     }
 }
 
-/// How a client takes its answer.
+/// How a client reads its answer.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Manner {
-    Reads,
+pub enum ReadMode {
+    Normal,
     /// A little at a time.
-    ReadsSlowly,
-    /// Goes away so many milliseconds after it asked, whatever has come.
-    LeavesAfter(u64),
-    /// Goes away once it has the head and so many bytes of the body.
-    LeavesWithin(usize),
+    Slow,
+    /// Disconnects that many milliseconds after its request, whatever has come.
+    DisconnectsAfter(u64),
+    /// Disconnects once it has the head and that many bytes of the body.
+    DisconnectsWithin(usize),
 }
 
-/// What is wrong with a request that cannot be understood, and the status that it must get.
+/// Requests that must be refused.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Mistake {
+pub enum InvalidRequest {
     NoJson,
     NoModel,
     UnknownModel,
@@ -183,76 +185,79 @@ pub enum Mistake {
     UnknownKey,
     ForbiddenName,
     /// The body breaks off.
-    BreaksOff,
+    Truncated,
 }
 
-impl Mistake {
-    const ALL: [Mistake; 11] = [
-        Mistake::NoJson,
-        Mistake::NoModel,
-        Mistake::UnknownModel,
-        Mistake::TwoModels,
-        Mistake::TooLarge,
-        Mistake::TooDeep,
-        Mistake::UnknownMode,
-        Mistake::UnknownPath,
-        Mistake::UnknownKey,
-        Mistake::ForbiddenName,
-        Mistake::BreaksOff,
+impl InvalidRequest {
+    const ALL: [InvalidRequest; 11] = [
+        InvalidRequest::NoJson,
+        InvalidRequest::NoModel,
+        InvalidRequest::UnknownModel,
+        InvalidRequest::TwoModels,
+        InvalidRequest::TooLarge,
+        InvalidRequest::TooDeep,
+        InvalidRequest::UnknownMode,
+        InvalidRequest::UnknownPath,
+        InvalidRequest::UnknownKey,
+        InvalidRequest::ForbiddenName,
+        InvalidRequest::Truncated,
     ];
 
-    /// The status that it must get; `None` if nobody is there to hear it.
+    /// The status that it must get; `None` if the client has disconnected by then.
     pub fn status(self) -> Option<u16> {
         match self {
-            Mistake::NoJson | Mistake::NoModel | Mistake::TwoModels | Mistake::TooDeep | Mistake::UnknownMode => {
-                Some(400)
-            }
-            Mistake::UnknownModel | Mistake::UnknownPath => Some(404),
-            Mistake::TooLarge => Some(413),
-            Mistake::UnknownKey => Some(401),
-            Mistake::ForbiddenName => Some(403),
-            Mistake::BreaksOff => None,
+            InvalidRequest::NoJson
+            | InvalidRequest::NoModel
+            | InvalidRequest::TwoModels
+            | InvalidRequest::TooDeep
+            | InvalidRequest::UnknownMode => Some(400),
+            InvalidRequest::UnknownModel | InvalidRequest::UnknownPath => Some(404),
+            InvalidRequest::TooLarge => Some(413),
+            InvalidRequest::UnknownKey => Some(401),
+            InvalidRequest::ForbiddenName => Some(403),
+            InvalidRequest::Truncated => None,
         }
     }
 }
 
-/// What a client comes for.
+/// What a client requests.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Purpose {
     /// A call that can be answered.
-    Call(Manner),
-    Mistake(Mistake),
+    Call(ReadMode),
+    Invalid(InvalidRequest),
     /// The list of models.
-    Look,
+    ListModels,
 }
 
-/// One client's errand.
+/// The task of one client.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Errand {
+pub struct Task {
     pub number: u64,
     pub purpose: Purpose,
     pub key: Key,
     pub alias: Alias,
-    pub spoken: Spoken,
+    pub dialect: ClientDialect,
     pub stream: bool,
     /// Most output tokens.
     pub tokens: u64,
-    /// What the lanes are asked to do wrong.
+    /// The fault that all lanes are asked for.
     pub fault: Option<&'static str>,
-    /// Whether a connection of its own is opened.
-    pub is_apart: bool,
+    /// Whether it opens a connection of its own.
+    pub has_own_connection: bool,
     /// The request.
     pub bytes: Vec<u8>,
 }
 
-/// Faults that make an engine report or say something else than it made: only the engine that is known for it has them.
-const SLY: [&str; 5] = ["usage_inflated", "hidden_reasoning", "replay", "repeat", "same_start"];
+/// Faults after which an engine's counts or text are not what it wrote: only the dishonest engine has them, because the audit
+/// must expect them.
+const DISHONEST_FAULTS: [&str; 5] = ["usage_inflated", "hidden_reasoning", "replay", "repeat", "same_start"];
 
-/// All errands of a soak.
+/// All tasks of a soak.
 #[derive(Clone, Debug)]
 pub struct Plan {
     root: Rng,
-    /// Between one errand and the next, on average.
+    /// Between one task and the next, on average.
     gap: Span,
 }
 
@@ -261,88 +266,95 @@ impl Plan {
         Plan { root: Rng::root(seed).child("soak"), gap: Span::from_secs_f64(1.0 / rate) }
     }
 
-    /// Time from an errand to the one that follows.
+    /// Time from a task to the one that follows.
     pub fn gap(&self, number: u64) -> Span {
         self.root.child("gaps").nth(number).exponential(self.gap)
     }
 
-    /// The errand of a number.
-    pub fn errand(&self, number: u64) -> Errand {
+    /// The task of a number.
+    pub fn task(&self, number: u64) -> Task {
         let mut rng = self.root.child("errands").nth(number);
         let mut one_of = |count: usize| rng.below(count as u64) as usize;
         let alias = Alias::ALL[one_of(4)];
-        // Chat is what most clients speak.
-        let spoken = [Spoken::Chat, Spoken::Chat, Spoken::Completions, Spoken::Responses, Spoken::Messages][one_of(5)];
+        // Most clients use the chat dialect.
+        let dialect = [
+            ClientDialect::Chat,
+            ClientDialect::Chat,
+            ClientDialect::Completions,
+            ClientDialect::Responses,
+            ClientDialect::Messages,
+        ][one_of(5)];
         let (stream, percent, percent_of_reading) = (one_of(4) > 0, one_of(100), one_of(100));
         let (later, part) = (one_of(400) as u64, one_of(6000));
-        let mistake = Mistake::ALL[one_of(Mistake::ALL.len())];
+        let invalid = InvalidRequest::ALL[one_of(InvalidRequest::ALL.len())];
         let purpose = match (percent, percent_of_reading) {
-            (0, _) => Purpose::Look,
-            (1..=4, _) => Purpose::Mistake(mistake),
-            (_, 0..=5) => Purpose::Call(Manner::LeavesAfter(later)),
-            (_, 6..=13) if stream => Purpose::Call(Manner::LeavesWithin(part)),
-            (_, 14..=19) => Purpose::Call(Manner::ReadsSlowly),
-            _ => Purpose::Call(Manner::Reads),
+            (0, _) => Purpose::ListModels,
+            (1..=4, _) => Purpose::Invalid(invalid),
+            (_, 0..=5) => Purpose::Call(ReadMode::DisconnectsAfter(later)),
+            (_, 6..=13) if stream => Purpose::Call(ReadMode::DisconnectsWithin(part)),
+            (_, 14..=19) => Purpose::Call(ReadMode::Slow),
+            _ => Purpose::Call(ReadMode::Normal),
         };
         let key = match (&purpose, one_of(100)) {
-            (Purpose::Call(Manner::LeavesAfter(_)), _) => Key::Leaves,
-            (Purpose::Mistake(Mistake::ForbiddenName), _) => Key::Narrow,
+            (Purpose::Call(ReadMode::DisconnectsAfter(_)), _) => Key::Disconnects,
+            (Purpose::Invalid(InvalidRequest::ForbiddenName), _) => Key::Narrow,
             (Purpose::Call(_), 0..=3) => Key::Tight,
             (Purpose::Call(_), 4..=6) if alias == Alias::Single => Key::Narrow,
-            (Purpose::Call(_), 7..=12) if matches!(alias, Alias::Hedge | Alias::Race) => Key::Poor,
-            _ => Key::Stays,
+            (Purpose::Call(_), 7..=12) if matches!(alias, Alias::Hedge | Alias::Race) => Key::Budgeted,
+            _ => Key::Reads,
         };
         let tokens = match one_of(20) {
             0 => 300 + one_of(300) as u64,
             _ => 8 + one_of(120) as u64,
         };
-        let kinds: Vec<&'static str> = Faults::KINDS.into_iter().filter(|kind| !SLY.contains(kind)).collect();
+        let kinds: Vec<&'static str> =
+            Faults::KINDS.into_iter().filter(|kind| !DISHONEST_FAULTS.contains(kind)).collect();
         let kind = kinds[one_of(kinds.len())];
-        // What is asked of all lanes at once leaves nobody to turn to.
+        // The fault hits all lanes at once, so no failover helps.
         let fault = (matches!(purpose, Purpose::Call(_)) && one_of(100) < 5).then_some(kind);
-        let is_apart = one_of(4) == 0;
+        let has_own_connection = one_of(4) == 0;
         let prompt_words = 1 + one_of(150);
         let mut prompt = format!("errand {number}:");
         (0..prompt_words).for_each(|_| prompt.push_str(WORDS[one_of(WORDS.len())]));
-        let mut errand =
-            Errand { number, purpose, key, alias, spoken, stream, tokens, fault, is_apart, bytes: Vec::new() };
-        errand.bytes = errand.request(&prompt);
-        errand
+        let mut task =
+            Task { number, purpose, key, alias, dialect, stream, tokens, fault, has_own_connection, bytes: Vec::new() };
+        task.bytes = task.request(&prompt);
+        task
     }
 }
 
-impl Errand {
+impl Task {
     fn request(&self, prompt: &str) -> Vec<u8> {
-        let Errand { alias, spoken, tokens, stream, .. } = self;
-        let mut body = spoken.body(alias.name(), prompt, *tokens, *stream).to_string();
-        let (mut method, mut path, mut key, mut headers) = ("POST", spoken.path(), self.key.value(), String::new());
+        let Task { alias, dialect, tokens, stream, .. } = self;
+        let mut body = dialect.body(alias.name(), prompt, *tokens, *stream).to_string();
+        let (mut method, mut path, mut key, mut headers) = ("POST", dialect.path(), self.key.value(), String::new());
         match self.purpose {
-            Purpose::Look => {
+            Purpose::ListModels => {
                 (method, path) = ("GET", "/v1/models");
                 body.clear();
             }
             Purpose::Call(_) => {}
-            Purpose::Mistake(Mistake::NoJson) => body.truncate(body.len() / 2),
-            Purpose::Mistake(Mistake::NoModel) => body = body.replace("\"model\"", "\"modell\""),
-            Purpose::Mistake(Mistake::UnknownModel) => {
-                body = spoken.body("nobody", prompt, *tokens, *stream).to_string()
+            Purpose::Invalid(InvalidRequest::NoJson) => body.truncate(body.len() / 2),
+            Purpose::Invalid(InvalidRequest::NoModel) => body = body.replace("\"model\"", "\"modell\""),
+            Purpose::Invalid(InvalidRequest::UnknownModel) => {
+                body = dialect.body("nobody", prompt, *tokens, *stream).to_string()
             }
-            Purpose::Mistake(Mistake::TwoModels) => body.insert_str(1, "\"model\":\"single\","),
-            Purpose::Mistake(Mistake::TooLarge) => {
-                body = spoken
-                    .body(alias.name(), &prompt.repeat(1 + REQUEST_BYTES_MOST / prompt.len()), *tokens, *stream)
+            Purpose::Invalid(InvalidRequest::TwoModels) => body.insert_str(1, "\"model\":\"single\","),
+            Purpose::Invalid(InvalidRequest::TooLarge) => {
+                body = dialect
+                    .body(alias.name(), &prompt.repeat(1 + MAX_REQUEST_BYTES / prompt.len()), *tokens, *stream)
                     .to_string();
             }
-            Purpose::Mistake(Mistake::TooDeep) => {
+            Purpose::Invalid(InvalidRequest::TooDeep) => {
                 body.insert_str(1, &format!("\"x\":{}{},", "[".repeat(200), "]".repeat(200)));
             }
-            Purpose::Mistake(Mistake::UnknownMode) => headers.push_str("x-tokrate-mode: fastest\r\n"),
-            Purpose::Mistake(Mistake::UnknownPath) => path = "/v1/somewhere",
-            Purpose::Mistake(Mistake::UnknownKey) => key = "nobody's",
-            Purpose::Mistake(Mistake::ForbiddenName) => {
-                body = spoken.body("race", prompt, *tokens, *stream).to_string()
+            Purpose::Invalid(InvalidRequest::UnknownMode) => headers.push_str("x-tokrate-mode: fastest\r\n"),
+            Purpose::Invalid(InvalidRequest::UnknownPath) => path = "/v1/somewhere",
+            Purpose::Invalid(InvalidRequest::UnknownKey) => key = "nobody's",
+            Purpose::Invalid(InvalidRequest::ForbiddenName) => {
+                body = dialect.body("race", prompt, *tokens, *stream).to_string()
             }
-            Purpose::Mistake(Mistake::BreaksOff) => {}
+            Purpose::Invalid(InvalidRequest::Truncated) => {}
         }
         if let Some(fault) = self.fault {
             headers.push_str(&format!("x-tokrate-fault: {fault}\r\n"));
@@ -353,7 +365,7 @@ impl Errand {
             body.len()
         )
         .into_bytes();
-        if self.purpose == Purpose::Mistake(Mistake::BreaksOff) {
+        if self.purpose == Purpose::Invalid(InvalidRequest::Truncated) {
             request.truncate(request.len() - body.len() / 2);
         }
         request
@@ -367,37 +379,38 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_errands_in_any_order() {
         let (one, two) = (Plan::new(7, 25.0), Plan::new(7, 25.0));
-        let there: Vec<Errand> = (0..300).map(|number| one.errand(number)).collect();
-        let mut back: Vec<Errand> = (0..300).rev().map(|number| two.errand(number)).collect();
+        let there: Vec<Task> = (0..300).map(|number| one.task(number)).collect();
+        let mut back: Vec<Task> = (0..300).rev().map(|number| two.task(number)).collect();
         back.reverse();
         assert_eq!(there, back);
         assert!((0..300).all(|number| one.gap(number) == two.gap(number)));
-        assert_ne!(Plan::new(8, 25.0).errand(0), there[0]);
+        assert_ne!(Plan::new(8, 25.0).task(0), there[0]);
     }
 
     #[test]
     fn a_few_thousand_errands_hold_every_mode_dialect_mistake_and_fault() {
         let plan = Plan::new(1, 25.0);
-        let errands: Vec<Errand> = (0..8_000).map(|number| plan.errand(number)).collect();
-        let calls = || errands.iter().filter(|errand| matches!(errand.purpose, Purpose::Call(_)));
+        let tasks: Vec<Task> = (0..8_000).map(|number| plan.task(number)).collect();
+        let calls = || tasks.iter().filter(|task| matches!(task.purpose, Purpose::Call(_)));
         for alias in Alias::ALL {
-            for spoken in [Spoken::Chat, Spoken::Completions, Spoken::Responses, Spoken::Messages] {
+            for dialect in
+                [ClientDialect::Chat, ClientDialect::Completions, ClientDialect::Responses, ClientDialect::Messages]
+            {
                 for stream in [false, true] {
-                    let is_such =
-                        |errand: &&Errand| (errand.alias, errand.spoken, errand.stream) == (alias, spoken, stream);
-                    assert!(calls().filter(is_such).count() > 50, "{alias:?} {spoken:?} {stream}");
+                    let is_such = |task: &&Task| (task.alias, task.dialect, task.stream) == (alias, dialect, stream);
+                    assert!(calls().filter(is_such).count() > 50, "{alias:?} {dialect:?} {stream}");
                 }
             }
-            for kind in Faults::KINDS.into_iter().filter(|kind| !SLY.contains(kind)) {
-                let has = |errand: &Errand| (errand.alias, errand.fault) == (alias, Some(kind));
+            for kind in Faults::KINDS.into_iter().filter(|kind| !DISHONEST_FAULTS.contains(kind)) {
+                let has = |task: &Task| (task.alias, task.fault) == (alias, Some(kind));
                 assert!(alias != Alias::Single || calls().any(has), "{kind}");
             }
         }
         for key in Key::ALL {
-            assert!(calls().filter(|errand| errand.key == key).count() > 30, "{key:?}");
+            assert!(calls().filter(|task| task.key == key).count() > 30, "{key:?}");
         }
-        for mistake in Mistake::ALL {
-            assert!(errands.iter().any(|errand| errand.purpose == Purpose::Mistake(mistake)), "{mistake:?}");
+        for invalid in InvalidRequest::ALL {
+            assert!(tasks.iter().any(|task| task.purpose == Purpose::Invalid(invalid)), "{invalid:?}");
         }
         let seconds: f64 = (0..8_000).map(|number| plan.gap(number).as_secs_f64()).sum();
         assert!((300.0..340.0).contains(&seconds), "{seconds}");

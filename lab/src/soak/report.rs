@@ -1,12 +1,9 @@
-//! What a soak gave, as a table that is printed and kept in docs/soak.md.
-//!
-//! It does not measure. Invariant: figures stand with their conditions, and whatever broke the promise stands below
-//! them.
+//! The report of a soak: tables that are printed and kept in docs/soak.md, with the conditions above and the violations below.
 
-use super::books::{Books, Sums, was_attempted};
-use super::client::{Outcome, Seen};
-use super::plan::{Alias, POOR_USD, Purpose};
-use super::process::Vitals;
+use super::audit::{Audit, Sums, was_attempted};
+use super::client::{ClientResult, Outcome};
+use super::plan::{Alias, BUDGET_USD, Purpose};
+use super::process::ResourceUsage;
 use super::trend::trend;
 use anyhow::{Context, Result};
 use std::fmt::Write;
@@ -14,64 +11,64 @@ use std::path::Path;
 
 const BEGIN: &str = "<!-- figures: written by `cargo xtask soak gateway --write` -->";
 const END: &str = "<!-- end of the figures -->";
-/// More violations than this are only counted.
-const SHOWN_MOST: usize = 40;
-/// Growth that is none (KiB an hour): a megabyte in a day takes more than that.
-const FLAT_KIB: f64 = 512.0;
+/// Violations beyond this number are only counted, so that the report stays readable.
+const MAX_LISTED: usize = 40;
+/// Slower growth counts as flat (KiB an hour): 512 KiB an hour are 12 MiB a day.
+const MAX_FLAT_KIB: f64 = 512.0;
 
-/// One look at the gateway.
+/// One sample of the gateway's resources.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// Since the start of the load.
     pub seconds: f64,
-    pub vitals: Vitals,
+    pub resources: ResourceUsage,
 }
 
-/// Everything that a soak gave.
+/// The results of a soak.
 pub struct Report {
     pub conditions: Vec<String>,
-    /// How long clients came.
+    /// How long clients were started.
     pub minutes: f64,
-    pub seen: Vec<Seen>,
+    pub seen: Vec<ClientResult>,
     pub late: u64,
     pub samples: Vec<Sample>,
-    /// At rest: before the first client, and behind the last.
-    pub rest: (Vitals, Vitals),
-    pub books: Books,
+    /// At rest: before the first client, and after the last.
+    pub rest: (ResourceUsage, ResourceUsage),
+    pub audit: Audit,
     pub rows_lost: u64,
     pub log_bytes: u64,
-    /// Changes of settings: told (good, bad), and spoken of.
+    /// Changes of settings (valid, invalid): sent, and acknowledged.
     pub changes: ((usize, usize), (usize, usize)),
-    /// What went wrong beside.
+    /// Violations that belong to no client or row.
     pub violations: Vec<String>,
 }
 
 impl Report {
-    /// All that broke the promise.
+    /// All violations.
     pub fn all_violations(&self) -> Vec<String> {
-        let of_client = |seen: &Seen| {
+        let of_client = |seen: &ClientResult| {
             let what = seen.outcome.as_ref().err()?;
-            let (errand, call) = (&seen.errand, seen.call.as_deref().unwrap_or("call unknown"));
+            let (task, call) = (&seen.task, seen.call.as_deref().unwrap_or("call unknown"));
             Some(format!(
-                "errand {} ({call}, {}, {}, {:?}, stream {}, fault {:?}): {what}",
-                errand.number,
-                errand.alias.name(),
-                errand.spoken.name(),
-                errand.purpose,
-                errand.stream,
-                errand.fault
+                "client {} ({call}, {}, {}, {:?}, stream {}, fault {:?}): {what}",
+                task.number,
+                task.alias.name(),
+                task.dialect.name(),
+                task.purpose,
+                task.stream,
+                task.fault
             ))
         };
         let clients = self.seen.iter().filter_map(of_client);
-        clients.chain(self.books.violations.iter().cloned()).chain(self.violations.iter().cloned()).collect()
+        clients.chain(self.audit.violations.iter().cloned()).chain(self.violations.iter().cloned()).collect()
     }
 
-    /// The table and what stands below it.
+    /// The whole report.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let violations = self.all_violations();
         for condition in &self.conditions {
-            // A string takes everything, here and below.
+            // Writing to a string cannot fail, here and below.
             let _ = writeln!(text, "- {condition}");
         }
         text.push_str(&self.outcomes());
@@ -79,7 +76,7 @@ impl Report {
         text.push_str(&self.resources());
         let verdict = if violations.is_empty() { "none" } else { "**see below**" };
         let _ = writeln!(text, "\nViolations of the promise: {} ({verdict}).", violations.len());
-        for violation in violations.iter().take(SHOWN_MOST) {
+        for violation in violations.iter().take(MAX_LISTED) {
             let _ = writeln!(text, "- {violation}");
         }
         text
@@ -91,7 +88,7 @@ impl Report {
             .to_owned();
         let calls = |alias: Alias| {
             let is_call =
-                move |seen: &&Seen| seen.errand.alias == alias && matches!(seen.errand.purpose, Purpose::Call(_));
+                move |seen: &&ClientResult| seen.task.alias == alias && matches!(seen.task.purpose, Purpose::Call(_));
             self.seen.iter().filter(is_call)
         };
         for alias in Alias::ALL {
@@ -103,12 +100,12 @@ impl Report {
                 alias.name(),
                 count(|outcome| matches!(outcome, Outcome::Whole { .. })),
                 count(|outcome| matches!(outcome, Outcome::Broken { .. })),
-                count(|outcome| matches!(outcome, Outcome::Refused { said, .. } if was_attempted(said))),
-                count(|outcome| matches!(outcome, Outcome::Refused { said, .. } if !was_attempted(said))),
-                count(|outcome| matches!(outcome, Outcome::Left { .. } | Outcome::LeftUnheard)),
+                count(|outcome| matches!(outcome, Outcome::Refused { message, .. } if was_attempted(message))),
+                count(|outcome| matches!(outcome, Outcome::Refused { message, .. } if !was_attempted(message))),
+                count(|outcome| matches!(outcome, Outcome::Disconnected { .. } | Outcome::DisconnectedBeforeHead)),
             );
         }
-        let handled = self.seen.iter().filter(|seen| seen.outcome == Ok(Outcome::Handled)).count();
+        let handled = self.seen.iter().filter(|seen| seen.outcome == Ok(Outcome::AsExpected)).count();
         let _ = writeln!(
             text,
             "\n{} clients, {handled} of them with a request that cannot be understood or for the list of models, each answered as it \
@@ -120,21 +117,21 @@ impl Report {
     }
 
     fn conservation(&self) -> String {
-        let books = &self.books;
-        let ends: Vec<String> = books.ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
+        let audit = &self.audit;
+        let ends: Vec<String> = audit.ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
         let mut text = format!(
             "\n| conservation | log of the gateway | ledgers of the engines |\n|---|---|---|\n\
              | attempts | {} rows of {} calls ({}) | {} requests |\n\
              | closed before an engine had read them, never sent | {}, {} | 0 |\n",
-            books.rows,
-            books.calls,
+            audit.rows,
+            audit.calls,
             ends.join(", "),
-            books.requests,
-            books.unread,
-            books.unsent
+            audit.requests,
+            audit.unread,
+            audit.unsent
         );
         for (name, sums) in
-            [("reported", books.reported), ("reported, by an engine that says more than it wrote", books.sly)]
+            [("reported", audit.reported), ("reported, by an engine that reports more than it wrote", audit.dishonest)]
         {
             let Sums { rows, input, output, usd } = sums;
             let _ = writeln!(
@@ -143,43 +140,44 @@ impl Report {
                 input.0, output.0, usd.0, input.1, output.1, usd.1
             );
         }
-        let Sums { rows, output, usd, .. } = books.estimated;
+        let Sums { rows, output, usd, .. } = audit.estimated;
         let _ = writeln!(
             text,
             "| estimated: output tokens, USD ({rows} rows); the ledger has what was written by then | {}, {:.6} | {}, {:.6} |",
             output.0, usd.0, output.1, usd.1
         );
-        let _ = writeln!(text, "| refused: nothing to pay | {} rows | |", books.free);
-        let _ = writeln!(text, "| spent by a key that may spend {POOR_USD:.6} USD | {:.6} | |", books.poor_usd);
+        let _ = writeln!(text, "| refused: nothing to pay | {} rows | |", audit.free);
+        let _ =
+            writeln!(text, "| spent by a key that may spend {BUDGET_USD:.6} USD | {:.6} | |", audit.budget_spent_usd);
         let _ = writeln!(text, "| rows lost | {} | |", self.rows_lost);
         let _ = writeln!(
             text,
-            "\nText held word by word against what one engine said to one request: {} answers, {} words.",
-            books.texts, books.words
+            "\nText compared word by word with what one engine wrote for one request: {} answers, {} words.",
+            audit.texts, audit.words
         );
         text
     }
 
     fn resources(&self) -> String {
         let settled = self.settled();
-        let range = |of: fn(&Vitals) -> u64| {
-            let values = settled.iter().map(|sample| of(&sample.vitals));
+        let range = |of: fn(&ResourceUsage) -> u64| {
+            let values = settled.iter().map(|sample| of(&sample.resources));
             format!("{} to {}", values.clone().min().unwrap_or(0), values.max().unwrap_or(0))
         };
         let (before, after) = self.rest;
-        let mut text = "\n| gateway | before the load | under load, from the second quarter on | at rest behind it |\n|---|---|---|---|\n".to_owned();
+        let mut text = "\n| gateway | before the load | under load, from the second quarter on | at rest after it |\n|---|---|---|---|\n".to_owned();
         for (name, of) in [
-            ("resident memory (KiB)", (|vitals| vitals.resident_kib) as fn(&Vitals) -> u64),
-            ("of it the gateway's own (KiB)", |vitals| vitals.own_kib),
-            ("open descriptors", |vitals| vitals.descriptors),
-            ("threads", |vitals| vitals.threads),
+            ("resident memory (KiB)", (|resources| resources.resident_kib) as fn(&ResourceUsage) -> u64),
+            ("of it the gateway's own (KiB)", |resources| resources.anonymous_kib),
+            ("open descriptors", |resources| resources.descriptors),
+            ("threads", |resources| resources.threads),
         ] {
             let _ = writeln!(text, "| {name} | {} | {} | {} |", of(&before), range(of), of(&after));
         }
-        let _ = writeln!(text, "\nMost memory there has been: {} KiB.", after.peak_kib);
+        let _ = writeln!(text, "\nPeak memory: {} KiB.", after.peak_kib);
         let _ = writeln!(text, "{}", self.memory_verdict().0);
         let points: Vec<(f64, f64)> =
-            settled.iter().map(|sample| (sample.seconds, sample.vitals.descriptors as f64)).collect();
+            settled.iter().map(|sample| (sample.seconds, sample.resources.descriptors as f64)).collect();
         if let Some(line) = trend(&points) {
             let _ = writeln!(
                 text,
@@ -187,7 +185,7 @@ impl Report {
                 line.slope, line.low, line.high
             );
         }
-        let per_row = self.log_bytes as f64 / self.books.rows.max(1) as f64;
+        let per_row = self.log_bytes as f64 / self.audit.rows.max(1) as f64;
         let _ = writeln!(
             text,
             "The log's file grows with its rows, not with time, until `log_retention` removes the oldest: {:.1} MB, {per_row:.0} bytes a row.",
@@ -196,53 +194,53 @@ impl Report {
         let ((good, bad), (taken, refused)) = self.changes;
         let _ = writeln!(
             text,
-            "Settings changed while calls were open: {taken} of {good} good ones taken over, {refused} of {bad} bad ones refused."
+            "Settings changed while calls were open: {taken} of {good} valid ones applied, {refused} of {bad} invalid ones refused."
         );
         text
     }
 
-    /// Samples behind the warm-up, which is the first quarter.
+    /// Samples after the warm-up, which is the first quarter.
     fn settled(&self) -> Vec<Sample> {
         let from = self.minutes * 60.0 / 4.0;
         self.samples.iter().copied().filter(|sample| sample.seconds >= from).collect()
     }
 
-    /// What is said of memory, all that is resident and what of it is the gateway's own, and whether either is held to be growing.
+    /// Verdicts on resident and anonymous memory, and whether either grows.
     pub fn memory_verdict(&self) -> (String, bool) {
-        let (resident, resident_grows) = self.growth("Resident memory", |vitals| vitals.resident_kib);
-        let (own, own_grows) = self.growth("Own memory", |vitals| vitals.own_kib);
+        let (resident, resident_grows) = self.growth("Resident memory", |resources| resources.resident_kib);
+        let (own, own_grows) = self.growth("Own memory", |resources| resources.anonymous_kib);
         (format!("{resident}\n{own}"), resident_grows || own_grows)
     }
 
-    fn growth(&self, name: &str, of: fn(&Vitals) -> u64) -> (String, bool) {
+    fn growth(&self, name: &str, of: fn(&ResourceUsage) -> u64) -> (String, bool) {
         let points: Vec<(f64, f64)> =
-            self.settled().iter().map(|sample| (sample.seconds, of(&sample.vitals) as f64)).collect();
+            self.settled().iter().map(|sample| (sample.seconds, of(&sample.resources) as f64)).collect();
         let Some(line) = trend(&points) else {
             return (format!("{name}: too short a soak to say whether it grows."), false);
         };
         let thousands_per_hour = self.seen.len() as f64 / 1000.0 / (self.minutes / 60.0);
-        let (word, grows) = match (line.low > 0.0, line.high <= FLAT_KIB) {
+        let (word, grows) = match (line.low > 0.0, line.high <= MAX_FLAT_KIB) {
             (_, true) => ("flat", false),
             (false, false) => ("no growth shown, and none excluded", false),
             (true, false) => ("**GROWS**", true),
         };
-        let said = format!(
+        let text = format!(
             "{name}: {word}. Slope from the second quarter on {:+.0} KiB an hour (95 % interval {:+.0} to {:+.0}), which is \
-             {:+.2} KiB per 1,000 clients; flat means that the interval ends below {FLAT_KIB} KiB an hour.",
+             {:+.2} KiB per 1,000 clients; flat means that the interval ends below {MAX_FLAT_KIB} KiB an hour.",
             line.slope,
             line.low,
             line.high,
             line.slope / thousands_per_hour
         );
-        (said, grows)
+        (text, grows)
     }
 
     /// Puts the figures into the page.
     pub fn write(&self, page: &Path) -> Result<()> {
         let text = std::fs::read_to_string(page).with_context(|| format!("read {}", page.display()))?;
         let (before, rest) = text.split_once(BEGIN).with_context(|| format!("find `{BEGIN}` in {}", page.display()))?;
-        let (_, behind) = rest.split_once(END).with_context(|| format!("find `{END}` in {}", page.display()))?;
-        let text = format!("{before}{BEGIN}\n{}\n{END}{behind}", self.text());
+        let (_, after) = rest.split_once(END).with_context(|| format!("find `{END}` in {}", page.display()))?;
+        let text = format!("{before}{BEGIN}\n{}\n{END}{after}", self.text());
         std::fs::write(page, text).with_context(|| format!("write {}", page.display()))
     }
 }

@@ -1,7 +1,6 @@
-//! Whether a series goes up.
+//! The slope of a time series by least squares.
 //!
-//! Invariant: a slope is told with the interval that holds it in 95 of 100 cases, if what scatters does so minute by
-//! minute on its own.
+//! Invariant: a slope comes with its 95 % confidence interval, if the noise of different minutes is independent.
 
 /// A straight line through a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,8 +11,9 @@ pub struct Trend {
     pub high: f64,
 }
 
-/// Fewer minutes than this say nothing.
-const MINUTES_LEAST: usize = 8;
+/// Fewer minutes give an interval too wide to be of use, and the approximation of Student's t below needs six degrees of
+/// freedom.
+const MIN_MINUTES: usize = 8;
 
 /// The line through the means of minutes of samples `(seconds, value)`; nothing if they are too few.
 pub fn trend(samples: &[(f64, f64)]) -> Option<Trend> {
@@ -27,17 +27,17 @@ pub fn trend(samples: &[(f64, f64)]) -> Option<Trend> {
     }
     let points: Vec<(f64, f64)> =
         minutes.into_iter().map(|(minute, sum, count)| (minute / 60.0, sum / count)).collect();
-    if points.len() < MINUTES_LEAST {
+    if points.len() < MIN_MINUTES {
         return None;
     }
     let count = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
     let (mean_x, mean_y) = (mean(|point| point.0), mean(|point| point.1));
-    let spread: f64 = points.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
-    let slope = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>() / spread;
-    let rest: f64 = points.iter().map(|(x, y)| (y - mean_y - slope * (x - mean_x)).powi(2)).sum();
+    let variation: f64 = points.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
+    let slope = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>() / variation;
+    let residual: f64 = points.iter().map(|(x, y)| (y - mean_y - slope * (x - mean_x)).powi(2)).sum();
     let freedom = count - 2.0;
-    let error = (rest / freedom / spread).sqrt();
+    let error = (residual / freedom / variation).sqrt();
     // Student's t for 95 %, within 1 % from six degrees of freedom on.
     let factor = 1.96 + 2.5 / (freedom - 0.8);
     Some(Trend { slope, low: slope - factor * error, high: slope + factor * error })

@@ -1,10 +1,10 @@
-//! `cargo xtask fuzz`: looks for inputs that break a property, for as long as it is told to.
+//! `cargo xtask fuzz`: searches for inputs that break a property, for a given time.
 //!
-//! It does not know what the targets check. Invariant: every target gets the same time; what is found lies under `target/fuzz`, and
-//! the repository changes only with `--keep`.
+//! Invariant: every target gets the same time; inputs are written below `target/fuzz`, and the repository changes only with
+//! `--keep`.
 
 mod engine;
-mod kept;
+mod inputs;
 mod properties;
 mod report;
 
@@ -15,14 +15,14 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
-/// A target is given its time in slices of this length at most, so that all of them get on together.
-const SLICE_MOST: Duration = Duration::from_secs(60);
-/// Less is spent on reading the kept inputs alone.
-const SLICE_LEAST: Duration = Duration::from_secs(5);
-/// Of the time, the property tests get this share.
+/// Longest slice of a target's time, so that all targets progress together.
+const MAX_SLICE: Duration = Duration::from_secs(60);
+/// Shortest slice: less would be spent on reading the corpus alone.
+const MIN_SLICE: Duration = Duration::from_secs(5);
+/// Share of the time for the property tests.
 const PROPERTIES_SHARE: u32 = 10;
 
-/// What was asked for.
+/// The parsed arguments.
 #[derive(PartialEq, Debug)]
 struct Flags {
     time: Duration,
@@ -30,10 +30,10 @@ struct Flags {
     keep: bool,
 }
 
-/// Looks for failures; fails if there are any.
+/// Searches for failures; fails if there are any.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     let flags = Flags::read(arguments)?;
-    let names = kept::targets(root)?;
+    let names = inputs::targets(root)?;
     let chosen: Vec<String> = match &flags.only {
         Some(only) => names.iter().filter(|name| *name == only).cloned().collect(),
         None => names.clone(),
@@ -51,12 +51,12 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     };
     let mut targets = Vec::new();
     for name in &chosen {
-        targets.push((name.as_str(), kept::unpack(root, name)?));
+        targets.push((name.as_str(), inputs::unpack(root, name)?));
     }
     let tallies = search(&engine, &targets, left)?;
     if flags.keep {
         for name in &chosen {
-            kept::pack(root, name, |out, found| engine.merge(name, out, found))?;
+            inputs::pack(root, name, |out, found| engine.merge(name, out, found))?;
         }
     }
     println!("{}", report::table(&tallies));
@@ -85,28 +85,28 @@ impl Flags {
                 }
                 "--only" => flags.only = Some(value()?.clone()),
                 "--keep" => flags.keep = true,
-                _ => bail!("read `{argument}`: known are --minutes N, --only TARGET and --keep"),
+                _ => bail!("read `{argument}`: use --minutes N, --only TARGET and --keep"),
             }
         }
         Ok(flags)
     }
 }
 
-/// A number that no earlier run had.
+/// A seed that no earlier run had.
 fn fresh_seed() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     // Whole nanoseconds of this century fit.
     since.map_or(1, |since| since.as_nanos() as u64)
 }
 
-/// What the workers share.
+/// State that the workers share.
 struct Board {
     tallies: Vec<Tally>,
     is_busy: Vec<bool>,
 }
 
 impl Board {
-    /// The target that has had the least time of those that nobody is at and that have not failed.
+    /// The target with the least time so far, of those that no worker is running and that have not failed.
     fn next(&mut self) -> Option<usize> {
         let free = (0..self.tallies.len()).filter(|&at| !self.is_busy[at] && self.tallies[at].crash.is_none());
         let next = free.min_by_key(|&at| self.tallies[at].time)?;
@@ -119,7 +119,7 @@ impl Board {
 fn search(engine: &Engine, targets: &[(&str, usize)], time: Duration) -> Result<Vec<Tally>> {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get()).min(targets.len());
     let share = time.mul_f64(cores as f64 / targets.len() as f64);
-    let slice = (share / 4).clamp(SLICE_LEAST, SLICE_MOST);
+    let slice = (share / 4).clamp(MIN_SLICE, MAX_SLICE);
     println!(
         "xtask: {} targets on {cores} cores for {} s, {} s each in slices of {} s",
         targets.len(),
@@ -174,7 +174,7 @@ mod tests {
     fn the_target_with_the_least_time_comes_next_and_one_that_failed_never() {
         let mut tallies: Vec<Tally> = ["a", "b", "c"].into_iter().map(Tally::new).collect();
         tallies[0].time = Duration::from_secs(9);
-        tallies[1].crash = Some(report::Crash { input: "x".into(), said: String::new() });
+        tallies[1].crash = Some(report::Crash { input: "x".into(), output: String::new() });
         let mut board = Board { is_busy: vec![false; 3], tallies };
         assert_eq!([board.next(), board.next(), board.next()], [Some(2), Some(0), None]);
     }

@@ -1,7 +1,7 @@
-//! The property tests and the gateways in virtual time, with cases and seeds that no run before has drawn.
+//! The property tests and the gateways in virtual time, with new cases and seeds.
 //!
-//! It does not know what they check. Invariant: each round's seed is printed before it runs, with what draws the same again. What
-//! failed of a property test is kept beside its source, from where every later run draws it first; a seed of a gateway that failed
+//! Invariant: each round's seed is printed before it runs, with the command that repeats it. A failed case of a property test
+//! is kept beside its source, from where every later run draws it first; a seed of a gateway that failed
 //! is named by the failure.
 
 use anyhow::{Context, Result, ensure};
@@ -17,7 +17,7 @@ const GATEWAYS: u64 = 200;
 /// Seeds of gateways are drawn below this, so that they are short to write.
 const GATEWAY_SEEDS: u64 = 1_000_000_000;
 
-/// Runs rounds until the time is over, at least one; tells how many failed.
+/// Runs rounds until the time is over, at least one; the number that failed.
 pub fn run(root: &Path, time: Duration, first_seed: u64) -> Result<usize> {
     let names = names(root)?;
     ensure!(!names.is_empty(), "find the property tests: no file has any");

@@ -1,16 +1,16 @@
-//! What became of the targets, as a table and in words.
+//! The report of a fuzz run: a table, and the failures.
 //!
-//! It does not run anything. Invariant: executions are those that libFuzzer counted, over all slices of the run.
+//! Invariant: executions are those that libFuzzer counted, over all slices of the run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use xtask::corpus;
 
-/// An input that failed is repeated in the report up to this length (bytes).
-const SHOWN_MOST: usize = 400;
+/// Failed inputs up to this length are printed in the report (bytes).
+const MAX_SHOWN_BYTES: usize = 400;
 
-/// What came of one slice.
+/// The result of one slice.
 pub struct Ran {
     pub executions: u64,
     /// What libFuzzer calls features: branches and how often they were taken.
@@ -24,10 +24,10 @@ pub struct Ran {
 /// An input that broke a property, took too long or too much memory.
 pub struct Crash {
     pub input: PathBuf,
-    pub said: String,
+    pub output: String,
 }
 
-/// What came of all slices of a target.
+/// The results of all slices of a target.
 pub struct Tally {
     pub name: String,
     pub executions: u64,
@@ -72,7 +72,7 @@ pub fn table(tallies: &[Tally]) -> String {
     lines.join("\n")
 }
 
-/// All of it in a line.
+/// A summary in one line.
 pub fn sum(tallies: &[Tally]) -> String {
     let executions: u64 = tallies.iter().map(|tally| tally.executions).sum();
     let crashes = tallies.iter().filter(|tally| tally.crash.is_some()).count();
@@ -81,13 +81,13 @@ pub fn sum(tallies: &[Tally]) -> String {
 
 /// How a target failed, if it did, and what to do about it.
 pub fn failure(root: &Path, tally: &Tally) -> Option<String> {
-    let Crash { input, said } = tally.crash.as_ref()?;
+    let Crash { input, output } = tally.crash.as_ref()?;
     let name = &tally.name;
     let shown = input.strip_prefix(root).unwrap_or(input).display();
     let kept = fs::read(input).map(|input| corpus::write(&[input])).unwrap_or_default();
-    let kept = if kept.len() <= SHOWN_MOST { format!(":\n  {}", kept.trim_end()) } else { String::new() };
+    let kept = if kept.len() <= MAX_SHOWN_BYTES { format!(":\n  {}", kept.trim_end()) } else { String::new() };
     Some(format!(
-        "\n{name} failed on {shown}:\n{said}\nagain: cargo run -p tokrate-fuzz -- {name} {shown}\n\
+        "\n{name} failed on {shown}:\n{output}\nagain: cargo run -p tokrate-fuzz -- {name} {shown}\n\
          to keep it, add its line to fuzz/data/seeds/{name}.txt{kept}"
     ))
 }
@@ -102,7 +102,7 @@ mod tests {
             |executions, features| Ran { executions, features, inputs: 3, time: Duration::from_secs(2), crash: None };
         let mut tally = Tally::new("frame");
         tally.add(ran(1_000, 20));
-        tally.add(Ran { crash: Some(Crash { input: "/r/x".into(), said: "not so".to_owned() }), ..ran(3_000, 15) });
+        tally.add(Ran { crash: Some(Crash { input: "/r/x".into(), output: "not so".to_owned() }), ..ran(3_000, 15) });
         assert_eq!((tally.executions, tally.features, tally.per_second()), (4_000, 20, 1_000));
         let table = table(&[tally]);
         let row = table.lines().last().expect("a row");
@@ -112,10 +112,10 @@ mod tests {
 
     #[test]
     fn a_failure_names_its_input_and_the_commands() {
-        let crash = Crash { input: "/r/target/fuzz/artifacts/frame/crash-1".into(), said: "not so".to_owned() };
-        let told = failure(Path::new("/r"), &Tally { crash: Some(crash), ..Tally::new("frame") }).expect("it failed");
-        assert!(told.contains("cargo run -p tokrate-fuzz -- frame target/fuzz/artifacts/frame/crash-1"), "{told}");
-        assert!(told.contains("not so") && told.contains("fuzz/data/seeds/frame.txt"), "{told}");
+        let crash = Crash { input: "/r/target/fuzz/artifacts/frame/crash-1".into(), output: "not so".to_owned() };
+        let report = failure(Path::new("/r"), &Tally { crash: Some(crash), ..Tally::new("frame") }).expect("it failed");
+        assert!(report.contains("cargo run -p tokrate-fuzz -- frame target/fuzz/artifacts/frame/crash-1"), "{report}");
+        assert!(report.contains("not so") && report.contains("fuzz/data/seeds/frame.txt"), "{report}");
         assert!(failure(Path::new("/r"), &Tally::new("frame")).is_none());
     }
 }

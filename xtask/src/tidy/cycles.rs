@@ -1,6 +1,6 @@
-//! No module of a crate imports one that imports it, by whatever way round.
+//! Finds import cycles between the modules of a crate.
 //!
-//! What a parent declares or re-exports of its own children is no import. Test modules are left out: they may look at everything.
+//! Declarations and re-exports of own children are no imports. Test modules are left out: they may import everything.
 
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,15 +9,7 @@ use std::path::{Path, PathBuf};
 /// A module by its path below the crate, such as `["report", "charts"]`.
 type Module = Vec<String>;
 
-/// Cycles that stand: a crate, and one of the modules in it. To be taken out when they are broken.
-const STANDING: [(&str, &str); 2] = [
-    // A finder's failure shows the most similar lines, which are found by the finder.
-    ("apply", "format::find"),
-    // The clients and providers of a simulated world, and the world that starts them.
-    ("dst", "gateway::world"),
-];
-
-/// The findings of all crates.
+/// Findings of all crates.
 pub fn check(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
     let mut crates: BTreeMap<String, BTreeMap<Module, String>> = BTreeMap::new();
     for file in files {
@@ -26,21 +18,12 @@ pub fn check(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
         crates.entry(name).or_default().insert(module, without_tests(&text));
     }
     let mut findings = Vec::new();
-    let mut standing: BTreeSet<(&str, &str)> = STANDING.into_iter().collect();
     for (name, modules) in &crates {
         for cycle in cycles(modules) {
             let shown: Vec<String> = cycle.iter().map(|module| module.join("::")).collect();
-            let known = STANDING.into_iter().find(|(of, one)| of == name && shown.iter().any(|module| module == one));
-            match known {
-                Some(known) => drop(standing.remove(&known)),
-                None => findings.push(format!("crates/{name}: modules import each other: {}", shown.join(", "))),
-            }
+            findings.push(format!("crates/{name}: modules import each other: {}", shown.join(", ")));
         }
     }
-    let broken = standing.into_iter().map(|(of, one)| {
-        format!("xtask/src/tidy/cycles.rs: the cycle of {of}::{one} is broken; take it out of the list")
-    });
-    findings.extend(broken);
     Ok(findings)
 }
 

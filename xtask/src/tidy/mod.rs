@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of the house that a machine can check. Each rule returns its findings as text; the
+//! `cargo xtask tidy`: the project's rules that a program can check. Each rule returns its findings as text; the
 //! run fails when there is any.
 
 mod cycles;
@@ -20,7 +20,7 @@ pub fn run(root: &Path) -> Result<()> {
         eprintln!("tidy: {finding}");
     }
     if !findings.is_empty() {
-        bail!("keep the house tidy: {} findings above", findings.len());
+        bail!("keep the rules: {} findings above", findings.len());
     }
     println!("tidy: {} files, dependency table and sources are in order", files.len());
     Ok(())

@@ -218,7 +218,7 @@ fn pages_say_what_is_there() {
 }
 
 #[test]
-fn requests_that_are_none_are_told_so() {
+fn invalid_requests_get_an_error() {
     let raw =
         |text: &str| Service::default().answer(&head(Method::POST, "/v1/chat/completions"), text.as_bytes(), STAMP);
     let user = |content: Value| json!({"model": "auto", "messages": [{"role": "user", "content": content}]});
@@ -239,7 +239,7 @@ fn requests_that_are_none_are_told_so() {
         post("/v1/code/apply", &json!({"initial_code": FILE, "initialCode": FILE, "edit_snippet": "x"})),
     ];
     assert!(replies.iter().all(|reply| reply.status == StatusCode::BAD_REQUEST), "{replies:?}");
-    let said: Vec<String> = replies
+    let texts: Vec<String> = replies
         .iter()
         .map(|reply| {
             let error = &body(reply)["error"];
@@ -247,7 +247,7 @@ fn requests_that_are_none_are_told_so() {
             error["message"].as_str().expect("text").to_owned()
         })
         .collect();
-    insta::assert_snapshot!("bad_requests", said.join("\n"));
+    insta::assert_snapshot!("bad_requests", texts.join("\n"));
 }
 
 proptest::proptest! {

@@ -41,7 +41,7 @@ fn a_merge_that_keeps_to_the_update_is_accepted() {
 fn what_nobody_asked_for_is_not_accepted() {
     let between = "    first();\n    between();\n";
     let good = with("    first();\n", between);
-    for (given, code, said) in [
+    for (given, code, expected) in [
         (FILE.to_owned(), Code::NotAnEdit, "is the original"),
         (
             good.replace("between();", "between(); // new"),
@@ -60,7 +60,7 @@ fn what_nobody_asked_for_is_not_accepted() {
         (UPDATE.to_owned(), Code::MarkerUnresolved, "marker"),
     ] {
         let (was, message) = judged(FILE, UPDATE, &given).expect_err(&given);
-        assert!(was == code && message.contains(said), "{given}\n{was:?}: {message}");
+        assert!(was == code && message.contains(expected), "{given}\n{was:?}: {message}");
     }
     // Into a function of which the update shows nothing.
     let update = "// ... existing code ...\n    second();\n    between();\n// ... existing code ...\n";

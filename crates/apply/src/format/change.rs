@@ -1,8 +1,9 @@
-//! Lines and what takes their place, as the smallest changes of the file.
+//! Replacements of lines as minimal changes of the file.
 //!
-//! It does not touch a line that stays. Invariant: lines that old and new have in common keep the bytes of the file.
+//! Invariant: lines that old and new have in common keep the bytes of the file.
 
-use super::find::{Finder, Place, Shift, core};
+use super::find::{Finder, Place, Shift};
+use super::lines::core;
 use super::similar::quoted;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
@@ -15,13 +16,13 @@ use std::ops::Range;
 pub(crate) struct Change {
     /// Lines of the file that it shows.
     pub lines: Range<usize>,
-    /// What changes in them, in order.
+    /// The changes in them, in order.
     pub splices: Vec<Splice>,
-    /// Whether it stood at another indentation.
+    /// Whether it had another indentation than the file.
     pub reindented: bool,
 }
 
-/// What an edit makes of the place that was found for its old lines.
+/// The change that an edit makes at the place of its old lines.
 pub(crate) fn change(
     finder: &Finder<'_>,
     place: &Place<'_>,
@@ -35,7 +36,7 @@ pub(crate) fn change(
     let last = new[first..].iter().rev().take(place.dropped.1).take_while(blank).count();
     let old = &old[place.dropped.0..old.len() - place.dropped.1];
     let new = &new[first..new.len() - last];
-    let splices = splices(finder.source, place.lines.start, old, new, &place.shift, name)?;
+    let splices = splices(finder.lines.source, place.lines.start, old, new, &place.shift, name)?;
     Ok(Change { lines: place.lines.clone(), splices, reindented: !place.shift.is_none() })
 }
 
@@ -134,7 +135,7 @@ pub(crate) fn nowhere(name: &str) -> Refused {
     Refused::new(Code::NoAnchor, message, "show the line that the new ones follow")
 }
 
-/// Everything that a file without lines becomes.
+/// The change that fills an empty file.
 pub(crate) fn filled(new: &[&str]) -> Change {
     let text = new.iter().flat_map(|line| [*line, "\n"]).collect();
     Change { lines: 0..0, splices: vec![Splice { old: 0..0, new: text }], reindented: false }

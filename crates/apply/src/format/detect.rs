@@ -1,9 +1,8 @@
-//! Which format an update begins as, and the wrapping that it comes in.
+//! Detects the format of an update and removes the fence around it.
 //!
-//! It does not look for signs of a format further in: a file may well hold a diff, or tell how edits are written.
-//! Invariant: a file that itself begins as a format is edited as a text, unless the update begins with another line.
+//! Only its beginning counts: a file may contain a diff, or describe edit formats. Invariant: a file that itself begins as a format is edited as a text, unless the update begins with another line.
 
-use super::find::core;
+use super::lines::core;
 use super::{Format, path, search_replace, string_replace, unified, v4a};
 use crate::lazy;
 use crate::source::{Source, line_around};
@@ -14,14 +13,14 @@ use std::collections::BTreeMap;
 const EDGE_LINES: usize = 4;
 /// Lines at an edge of an update in which they are looked for.
 const EDGE_REACH: usize = 12;
-/// So many lines at an edge of a long file may go with the edge.
-const EDGE_GONE: usize = 8;
-/// An update with more different markers than this has some of its own.
-const MARKERS_MOST: usize = 16;
+/// Lines at an edge of a long file that an update may delete with the edge.
+const MAX_DELETED_EDGE_LINES: usize = 8;
+/// An update with more different markers has some that the file does not, so that they need not all be searched for.
+const MAX_MARKERS: usize = 16;
 /// Nobody writes this many lines of a file, without a marker, for an excerpt of it.
 const LONG: usize = 40;
 
-/// What an update is written in, by its own signs.
+/// The format of an update, by its own syntax.
 pub(crate) fn detect(source: &Source, update: &str) -> Format {
     if let Some(format) = explicit(update) {
         let first = |text: &str| text.lines().map(str::trim_end).find(|line| !line.is_empty()).map(str::to_owned);
@@ -38,14 +37,14 @@ pub(crate) fn detect(source: &Source, update: &str) -> Format {
     }
 }
 
-/// Whether a line of the update stands for others and is no line of the file.
+/// Whether the update has a marker that is no line of the file.
 fn has_marker_of_its_own(source: &Source, update: &str) -> bool {
     let mut markers: BTreeMap<&str, usize> = BTreeMap::new();
     for line in lazy::lines_with_dots(update).filter(|line| lazy::is_marker(line)) {
         *markers.entry(core(line)).or_default() += 1;
     }
     // The file is read once for each marker, of which most updates have one.
-    markers.len() > MARKERS_MOST
+    markers.len() > MAX_MARKERS
         || markers.iter().any(|(marker, &count)| count > lines_that_are(&source.text, marker, count))
 }
 
@@ -55,7 +54,7 @@ fn lines_that_are(text: &str, words: &str, most: usize) -> usize {
     places.filter(|&place| core(&text[line_around(text, place)]) == words).take(most).count()
 }
 
-/// The format that the first line tells, after a path or the opening of a fence.
+/// The format by the first line, after a path or the opening of a fence.
 fn explicit(update: &str) -> Option<Format> {
     if string_replace::begins(update) {
         return Some(Format::StringReplace);
@@ -68,12 +67,12 @@ fn explicit(update: &str) -> Option<Format> {
     if search_replace::opens(line) {
         return Some(Format::SearchReplace);
     }
-    let lines: Vec<&str> = start.lines().take(LOOKED_AT).collect();
+    let lines: Vec<&str> = start.lines().take(MAX_CHECKED_LINES).collect();
     unified::begins(&lines).then_some(Format::UnifiedDiff)
 }
 
-/// Lines that are looked at to tell a diff.
-const LOOKED_AT: usize = 200;
+/// Lines that are checked for the hunk of a diff.
+const MAX_CHECKED_LINES: usize = 200;
 
 /// The update from the first line on that is neither blank nor a path nor the opening of a fence.
 fn begin(update: &str) -> &str {
@@ -102,7 +101,7 @@ fn is_whole(source: &Source, update: &str) -> bool {
         !core(line).is_empty()
     }
     let new: Vec<&str> = update.lines().map(str::trim_end).filter(is_text).collect();
-    // No more of the file than says that it has too many lines.
+    // Counts no further than needed to see that the file has too many lines.
     let most = new.len() * 4 / 3 + 1;
     let old: Vec<&str> = source.lines().map(str::trim_end).filter(is_text).take(most).collect();
     if old.is_empty() || new.is_empty() {
@@ -129,10 +128,10 @@ fn is_whole(source: &Source, update: &str) -> bool {
         }
     }
     if old.len() >= LONG && common * 5 >= old.len() * 4 {
-        // What ends with a line from further up, or within a line, was cut off.
+        // An update that ends with a line from further up, or within a line, was cut off.
         let end = new[new.len() - 1];
         let is_cut = !last && (!ends_new || old.iter().any(|line| line.starts_with(end)));
-        // What has the same end and no fewer lines lost none of them there.
+        // With the same end and no fewer lines, none was cut off there.
         let is_ended = (last && new.len() >= old.len()) || edge_gone(old.iter().rev(), new.iter().rev());
         return !is_cut && is_ended && edge_gone(old.iter(), new.iter());
     }
@@ -140,7 +139,7 @@ fn is_whole(source: &Source, update: &str) -> bool {
         return false;
     }
     let kept = (first || edge_kept(old.iter(), new.iter())) && (last || edge_kept(old.iter().rev(), new.iter().rev()));
-    // What shows nearly all lines of the file and begins and ends with new ones leaves nothing out.
+    // An update with nearly all lines of the file that begins and ends with new ones is the whole file.
     common * 5 >= old.len() * if kept { 3 } else { 4 }
 }
 
@@ -158,10 +157,10 @@ fn edge_kept<'l>(old: impl Iterator<Item = &'l &'l str>, new: impl Iterator<Item
     kept >= 2
 }
 
-/// Whether one of the first lines of a file that tells something stands among the first of the update.
+/// Whether the update begins with one of the first informative lines of the file.
 fn edge_gone<'l>(old: impl Iterator<Item = &'l &'l str>, new: impl Iterator<Item = &'l &'l str>) -> bool {
-    let old: Vec<&&str> = old.take(EDGE_GONE).collect();
-    new.take(EDGE_REACH).any(|line| lazy::tells_much(line) && old.contains(&line))
+    let old: Vec<&&str> = old.take(MAX_DELETED_EDGE_LINES).collect();
+    new.take(EDGE_REACH).any(|line| lazy::is_distinctive(line) && old.contains(&line))
 }
 
 /// The update without the fence around it, and without the path above that.
@@ -201,7 +200,7 @@ pub(crate) fn unwrapped(update: &str) -> &str {
     }
 }
 
-/// The text below a first line that says by its own words that it is a path: `// filepath: src/a.ts`.
+/// The text below a first line that is marked as a path: `// filepath: src/a.ts`.
 fn without_path(text: &str) -> &str {
     let Some((line, rest)) = text.split_once('\n') else { return text };
     let words = line.trim().trim_start_matches(['/', '#', '-', '*', '<', '!', ' ']);
@@ -227,7 +226,7 @@ fn is_prose(before: &[&str], after: &[&str]) -> bool {
             .is_none_or(|line| line.trim_end().ends_with([':', '.']))
 }
 
-/// A line that opens or closes a fence: its sign, how often it stands, and what stands behind it.
+/// A line that opens or closes a fence: its character, their number, and the info string.
 fn is_fence(line: &str) -> Option<(u8, usize, &str)> {
     let sign = *line.as_bytes().first()?;
     let count = line.bytes().take_while(|&byte| byte == sign).count();

@@ -4,11 +4,11 @@
 //! is found fits line by line, but for white space at the ends of lines and one indentation for the whole block, and no
 //! other place fits as well.
 
+use super::lines::{LineIndex, blank_edges, core, indent};
 use super::similar;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// Lines compared in one merge before it is given up.
@@ -18,15 +18,10 @@ const PLACES_MOST: usize = 20;
 /// How far a line number may be off and still choose.
 const HINT_REACH: usize = 10;
 
-/// Where each line of a file stands, white space at its ends left out.
+/// Finds blocks in one file, with a bound on the work for all of them.
 pub(crate) struct Finder<'a> {
-    pub source: &'a Source,
-    numbers: HashMap<&'a str, u32>,
-    /// The number of each line.
-    ids: Vec<u32>,
-    /// Where the lines of a number begin in `places`.
-    firsts: Vec<u32>,
-    places: Vec<u32>,
+    pub lines: LineIndex<'a>,
+    /// Lines compared so far.
     work: Cell<u64>,
 }
 
@@ -97,37 +92,7 @@ impl Wanted<'_> {
 impl<'a> Finder<'a> {
     /// Reads the lines of a file.
     pub fn new(source: &'a Source) -> Finder<'a> {
-        let mut numbers: HashMap<&str, u32> = HashMap::with_capacity(source.line_count());
-        let mut counts: Vec<u32> = Vec::new();
-        let mut ids = Vec::with_capacity(source.line_count());
-        for line in source.lines() {
-            let id = *numbers.entry(core(line)).or_insert_with(|| {
-                counts.push(0);
-                (counts.len() - 1) as u32
-            });
-            counts[id as usize] += 1;
-            ids.push(id);
-        }
-        let mut firsts = Vec::with_capacity(counts.len() + 1);
-        let mut sum = 0;
-        for count in counts {
-            firsts.push(sum);
-            sum += count;
-        }
-        firsts.push(sum);
-        let mut next = firsts.clone();
-        let mut places = vec![0; ids.len()];
-        for (line, &id) in ids.iter().enumerate() {
-            places[next[id as usize] as usize] = line as u32;
-            next[id as usize] += 1;
-        }
-        Finder { source, numbers, ids, firsts, places, work: Cell::new(0) }
-    }
-
-    /// The lines that equal this one but for white space at their ends, in order.
-    pub fn lines_like(&self, line: &str) -> &[u32] {
-        let Some(&id) = self.numbers.get(core(line)) else { return &[] };
-        &self.places[self.firsts[id as usize] as usize..self.firsts[id as usize + 1] as usize]
+        Finder { lines: LineIndex::new(source), work: Cell::new(0) }
     }
 
     /// The one place where a block stands.
@@ -148,7 +113,7 @@ impl<'a> Finder<'a> {
             }
         }
         self.charge(block.len() as u64 * 4)?;
-        Err(similar::missing(self, block, wanted))
+        Err(similar::missing(&self.lines, block, wanted.name, &wanted.within))
     }
 
     /// The place of a block, none if there is none.
@@ -159,7 +124,7 @@ impl<'a> Finder<'a> {
         }
         let chosen = match wanted.near {
             _ if wanted.at_end => {
-                let last = self.source.line_count() - block.len();
+                let last = self.lines.source.line_count() - block.len();
                 self.is_at(block, last, fit).then_some(last)
             }
             Some(line) if wanted.trusted && self.is_at(block, line, fit) => Some(line),
@@ -191,9 +156,9 @@ impl<'a> Finder<'a> {
     }
 
     fn is_at(&self, block: &[&'a str], start: usize, fit: Fit) -> bool {
-        let inside = self.source.line_count() >= start + block.len();
+        let inside = self.lines.source.line_count() >= start + block.len();
         inside
-            && block.iter().enumerate().all(|(at, line)| core(line) == core(self.source.line(start + at)))
+            && block.iter().enumerate().all(|(at, line)| core(line) == core(self.lines.source.line(start + at)))
             && self.fit(block, start).is_some_and(|(here, _)| here == fit)
     }
 
@@ -206,11 +171,11 @@ impl<'a> Finder<'a> {
     fn fits(&self, block: &[&'a str], within: &Range<usize>) -> Result<Option<(Fit, Vec<usize>)>, Refused> {
         let mut ids = Vec::with_capacity(block.len());
         for line in block {
-            let Some(&id) = self.numbers.get(core(line)) else { return Ok(None) };
+            let Some(id) = self.lines.id(line) else { return Ok(None) };
             ids.push(id);
         }
         let Some((at, rarest)) =
-            block.iter().enumerate().map(|(at, line)| (at, self.lines_like(line))).min_by_key(|it| it.1.len())
+            block.iter().enumerate().map(|(at, line)| (at, self.lines.like(line))).min_by_key(|it| it.1.len())
         else {
             return Ok(None);
         };
@@ -218,11 +183,11 @@ impl<'a> Finder<'a> {
         let mut best: Option<(Fit, Vec<usize>)> = None;
         for &line in &rarest[from..] {
             let start = line as usize - at;
-            if start >= within.end || start + ids.len() > self.ids.len() {
+            if start >= within.end || start + ids.len() > self.lines.ids.len() {
                 break;
             }
             self.charge(1 + ids.len() as u64 / 16)?;
-            if self.ids[start..start + ids.len()] != ids[..] {
+            if self.lines.ids[start..start + ids.len()] != ids[..] {
                 continue;
             }
             self.charge(ids.len() as u64)?;
@@ -248,7 +213,7 @@ impl<'a> Finder<'a> {
         let mut exact = true;
         let mut shift: Option<Shift<'a>> = None;
         for (at, line) in block.iter().enumerate() {
-            let stands = self.source.line(start + at);
+            let stands = self.lines.source.line(start + at);
             exact &= stands == *line;
             if core(line).is_empty() {
                 continue;
@@ -278,23 +243,6 @@ impl<'a> Finder<'a> {
             "write fewer edits at a time, each with a line that stands in the file once",
         ))
     }
-}
-
-/// A line without the white space at its ends.
-pub(crate) fn core(line: &str) -> &str {
-    line.trim_matches([' ', '\t'])
-}
-
-/// The white space that a line begins with.
-pub(crate) fn indent(line: &str) -> &str {
-    &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
-}
-
-/// How many blank lines a block begins and ends with; one that is all blank begins with all.
-pub(crate) fn blank_edges(block: &[&str]) -> (usize, usize) {
-    let leading = block.iter().take_while(|line| core(line).is_empty()).count();
-    let trailing = block[leading..].iter().rev().take_while(|line| core(line).is_empty()).count();
-    (leading, trailing)
 }
 
 fn ambiguous(block: &[&str], starts: &[usize], name: &str) -> Refused {

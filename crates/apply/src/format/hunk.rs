@@ -1,13 +1,14 @@
-//! A hunk of a diff or patch: lines that stay, go and come.
+//! A hunk of a diff or patch: context, deleted and added lines.
 //!
-//! Invariant: a hunk that is placed shows all the lines that it takes away.
+//! Invariant: a hunk that is placed shows all lines that it deletes.
 
 use super::change::{Change, change, filled, nowhere};
-use super::find::{Finder, Wanted, core};
+use super::find::{Finder, Wanted};
+use super::lines::core;
 use crate::outcome::{Code, Refused};
 
 /// Lines of outer context that may be missing in the file, on each side.
-const DROPPED_MOST: usize = 2;
+const MAX_DROPPED: usize = 2;
 
 /// A line of a hunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +25,7 @@ pub(crate) enum HunkLine<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Hunk<'a> {
     pub lines: Vec<HunkLine<'a>>,
-    /// Whether it is said to end with the file.
+    /// Whether it must end at the end of the file.
     pub at_end: bool,
 }
 
@@ -47,12 +48,12 @@ impl<'a> Hunk<'a> {
         }
     }
 
-    /// Says that the file ends after the last line, if that is one of the file as it was.
+    /// Marks that the file ends after the last line, if that is a line of the original.
     pub fn ends_file(&mut self) {
         self.at_end |= !matches!(self.lines.last(), None | Some(HunkLine::Plus(_)));
     }
 
-    /// Whether anything goes or comes.
+    /// Whether it changes anything.
     pub fn changes(&self) -> bool {
         self.lines.iter().any(|line| !matches!(line, HunkLine::Context(..)))
     }
@@ -88,7 +89,7 @@ impl<'a> Hunk<'a> {
     /// When its lines stand nowhere or at several places.
     pub fn locate(&self, finder: &Finder<'a>, wanted: &Wanted<'_>) -> Result<Change, Refused> {
         let (old, new) = self.sides(false);
-        if old.iter().all(|line| line.is_empty()) && finder.source.text.is_empty() {
+        if old.iter().all(|line| line.is_empty()) && finder.lines.source.text.is_empty() {
             return Ok(filled(&new));
         }
         if old.is_empty() {
@@ -112,7 +113,7 @@ impl<'a> Hunk<'a> {
     fn with_less_context(&self, finder: &Finder<'a>, wanted: &Wanted<'_>) -> Result<Option<Change>, Refused> {
         let (leading, trailing) = self.context();
         // A line of context stays on each side that has one: the changed lines are not moved along the file.
-        let most = (leading.saturating_sub(1).min(DROPPED_MOST), trailing.saturating_sub(1).min(DROPPED_MOST));
+        let most = (leading.saturating_sub(1).min(MAX_DROPPED), trailing.saturating_sub(1).min(MAX_DROPPED));
         let (count, _) = self.counts();
         for dropped in 1..=most.0 + most.1 {
             let mut found: Option<Change> = None;
@@ -122,7 +123,7 @@ impl<'a> Hunk<'a> {
                     at_end: self.at_end,
                 };
                 let (old, new) = rest.sides(false);
-                if old.len() * 2 < count || !old.iter().any(|line| tells(line)) {
+                if old.len() * 2 < count || !old.iter().any(|line| is_informative(line)) {
                     continue;
                 }
                 let near = wanted.near.map(|line| line + first);
@@ -148,7 +149,7 @@ fn placed<'a>(finder: &Finder<'a>, old: &[&'a str], new: &[&'a str], wanted: &Wa
     change(finder, &place, old, new, wanted.name)
 }
 
-/// Whether a line says anything: a bracket or `end` alone stands anywhere.
-fn tells(line: &str) -> bool {
+/// Whether a line helps to find a place: a bracket or `end` alone occurs everywhere.
+fn is_informative(line: &str) -> bool {
     core(line).chars().filter(|it| it.is_alphanumeric()).take(4).count() == 4
 }

@@ -65,7 +65,7 @@ pub(crate) fn chosen<P>(
     Ok(parts.into_iter().zip(of).filter(|(_, of)| of.is_none_or(|at| at == wanted)).map(|(part, _)| part).collect())
 }
 
-/// The path that stands alone in the last line before a block, a fence between them or not.
+/// The path in the last line before a block, if it is alone there, a fence between them or not.
 pub(crate) fn before<'u>(lines: &[&'u str]) -> Option<&'u str> {
     let mut lines = lines.iter().rev().map(|line| line.trim()).filter(|line| !line.is_empty());
     let line = lines.next()?;

@@ -1,16 +1,17 @@
 //! Blocks of search and replacement, as aider, Cline and Roo write them.
 //!
-//! It does not guess which line divides a block. Invariant: every block is found in the file as it was before any of
-//! them.
+//! A block with several possible dividers is refused. Invariant: every block is searched in the original file, before
+//! any other is applied.
 
 use super::change::{Change, change, filled, nowhere, together, unchanged};
-use super::find::{Finder, Wanted, core};
+use super::find::{Finder, Wanted};
+use super::lines::core;
 use super::{Located, path};
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
 
-/// Fewer signs than this are no sign line.
-const SIGNS_LEAST: usize = 5;
+/// Least length of a divider: aider writes seven signs, models sometimes fewer.
+const MIN_SIGNS: usize = 5;
 
 /// One block.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,11 +22,11 @@ struct Block<'u> {
     path: Option<&'u str>,
     search: Vec<&'u str>,
     replace: Vec<&'u str>,
-    /// The line of the file that it is said to begin in, counted from 0.
+    /// The line of the file given for its beginning, counted from 0.
     near: Option<usize>,
 }
 
-/// What a line between blocks and their parts is.
+/// The kinds of divider lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Sign {
     Open(usize),
@@ -59,13 +60,13 @@ pub(super) fn locate(source: &Source, update: &str, path: Option<&str>) -> Resul
 
 fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str, changes: &mut Vec<Change>) -> Result<(), Refused> {
     if block.search.iter().all(|line| core(line).is_empty()) {
-        if !finder.source.text.is_empty() {
+        if !finder.lines.source.text.is_empty() {
             return Err(nowhere(name));
         }
         changes.push(filled(&block.replace));
         return Ok(());
     }
-    let wanted = Wanted { near: block.near, ..Wanted::anywhere(name, finder.source) };
+    let wanted = Wanted { near: block.near, ..Wanted::anywhere(name, finder.lines.source) };
     let refused = match finder.find(&block.search, &wanted) {
         Ok(place) => {
             changes.push(change(finder, &place, &block.search, &block.replace, name)?);
@@ -80,7 +81,7 @@ fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str, changes: &mut
     if block.search == block.replace {
         return Err(unchanged());
     }
-    match finder.find(&block.replace, &Wanted::anywhere(name, finder.source)) {
+    match finder.find(&block.replace, &Wanted::anywhere(name, finder.lines.source)) {
         Ok(place) if block.replace.iter().any(|line| !core(line).is_empty()) => {
             let hint = format!("its replacement already stands at line {}", place.lines.start + 1);
             Err(Refused { hint, ..refused })
@@ -89,7 +90,7 @@ fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str, changes: &mut
     }
 }
 
-/// A block of pieces with lines of dots between them: each piece stands once, in order, and what the dots stand for stays.
+/// A block of pieces with lines of dots between them: each piece must occur once, in order; the lines between them stay.
 fn elided<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str, changes: &mut Vec<Change>) -> Result<(), Refused> {
     let search: Vec<&[&str]> = block.search.split(|line| is_elision(line)).collect();
     let replace: Vec<&[&str]> = block.replace.split(|line| is_elision(line)).collect();
@@ -113,7 +114,7 @@ fn elided<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str, changes: &mut 
         if old.iter().all(|line| core(line).is_empty()) {
             return Err(nowhere(&piece));
         }
-        let place = finder.find(old, &Wanted::anywhere(&piece, finder.source))?;
+        let place = finder.find(old, &Wanted::anywhere(&piece, finder.lines.source))?;
         if place.lines.start < end {
             let message = format!("{piece} stands at line {}, before the piece that it follows", place.lines.start + 1);
             return Err(Refused::new(Code::NoAnchor, message, "write the pieces in the order of the file")
@@ -130,12 +131,12 @@ fn is_elision(line: &str) -> bool {
     text == "…" || text.len() >= 3 && text.bytes().all(|byte| byte == b'.')
 }
 
-/// What sign a line is.
+/// The kind of divider that a line is.
 fn sign(line: &str) -> Option<Sign> {
     let line = line.trim_end();
     let first = *line.as_bytes().first()?;
     let count = line.bytes().take_while(|&byte| byte == first).count();
-    if count < SIGNS_LEAST {
+    if count < MIN_SIGNS {
         return None;
     }
     match (first, line[count..].trim_start().trim_end_matches('>')) {
@@ -230,7 +231,7 @@ fn header<'l, 'u>(lines: &'l [&'u str]) -> (&'l [&'u str], Option<usize>, bool) 
     if at == 0 {
         return (lines, None, false);
     }
-    let is_rule = |line: &&str| line.len() >= SIGNS_LEAST && line.bytes().all(|byte| byte == b'-');
+    let is_rule = |line: &&str| line.len() >= MIN_SIGNS && line.bytes().all(|byte| byte == b'-');
     at += usize::from(lines.get(at).map(|line| line.trim_end()).as_ref().is_some_and(is_rule));
     (&lines[at..], near, true)
 }

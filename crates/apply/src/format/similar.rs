@@ -3,9 +3,10 @@
 //! It does not find anything: what is named here is for the reader and is never edited. Invariant: the work is bounded
 //! by the block, not by how often its lines repeat.
 
-use super::find::{Finder, Wanted, core};
+use super::lines::{LineIndex, core};
 use crate::outcome::{Code, Refused};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A line that stands more often tells nothing of the place.
 const REPEATS_MOST: usize = 16;
@@ -14,17 +15,17 @@ const LINES_MOST: usize = 4096;
 /// Characters of a line that are shown.
 const TEXT_MOST: usize = 60;
 
-/// The refusal for a block that stands nowhere.
-pub(super) fn missing(finder: &Finder<'_>, block: &[&str], wanted: &Wanted<'_>) -> Refused {
+/// The refusal for a block, called `name`, that begins in none of the lines `within`.
+pub(super) fn missing(lines: &LineIndex<'_>, block: &[&str], name: &str, within: &Range<usize>) -> Refused {
     let hint = "copy the lines as they stand in the file";
-    let Some(start) = most_like(finder, block, wanted) else {
+    let Some(start) = most_like(lines, block, within) else {
         let text = block
             .iter()
             .find(|line| !core(line).is_empty())
             .map_or_else(String::new, |line| format!(": none of its lines tells where, the first is {}", quoted(line)));
-        return Refused::new(Code::NoAnchor, format!("{} is not in the file{text}", wanted.name), hint);
+        return Refused::new(Code::NoAnchor, format!("{} is not in the file{text}", name), hint);
     };
-    let source = finder.source;
+    let source = lines.source;
     let last = (start + block.len() - 1).min(source.line_count() - 1);
     let stands = |at: usize| (start + at < source.line_count()).then(|| source.line(start + at));
     let differs = |same: fn(&str, &str) -> bool| {
@@ -36,18 +37,18 @@ pub(super) fn missing(finder: &Finder<'_>, block: &[&str], wanted: &Wanted<'_>) 
         Some(at) => match stands(at) {
             Some(line) => format!(
                 "{} is not in the file; {place} are most like it, but line {} is {} and not {}",
-                wanted.name,
+                name,
                 start + at + 1,
                 quoted(line),
                 quoted(block[at])
             ),
-            None => format!("{} is not in the file; {place} are most like it, but the file ends there", wanted.name),
+            None => format!("{} is not in the file; {place} are most like it, but the file ends there", name),
         },
         None => {
             let at = differs(|a, b| a == b).unwrap_or(0);
             format!(
                 "{} is not in the file; {place} differ from it in white space only, line {} for one",
-                wanted.name,
+                name,
                 start + at + 1
             )
         }
@@ -61,17 +62,17 @@ pub(super) fn missing(finder: &Finder<'_>, block: &[&str], wanted: &Wanted<'_>) 
 }
 
 /// Where the block would begin if as many of its lines as possible stood where they stand.
-fn most_like(finder: &Finder<'_>, block: &[&str], wanted: &Wanted<'_>) -> Option<usize> {
+fn most_like(lines: &LineIndex<'_>, block: &[&str], within: &Range<usize>) -> Option<usize> {
     let mut votes: BTreeMap<usize, usize> = BTreeMap::new();
     for (at, line) in block.iter().enumerate().take(LINES_MOST) {
-        let lines = finder.lines_like(line);
-        if lines.len() > REPEATS_MOST || core(line).len() < 2 {
+        let alike = lines.like(line);
+        if alike.len() > REPEATS_MOST || core(line).len() < 2 {
             continue;
         }
-        for &stands in lines {
+        for &stands in alike {
             let start = (stands as usize).saturating_sub(at);
-            if wanted.within.contains(&start) {
-                *votes.entry(start).or_default() += REPEATS_MOST + 1 - lines.len();
+            if within.contains(&start) {
+                *votes.entry(start).or_default() += REPEATS_MOST + 1 - alike.len();
             }
         }
     }

@@ -1,7 +1,7 @@
 //! JSON with an old and a new string, one edit or a list.
 //!
-//! It does not choose among several places of a string. Invariant: every old string is found in the file as it was
-//! before any of the edits.
+//! Invariant: every old string is searched in the original file, before any edit, and must occur once unless all
+//! occurrences are to be replaced.
 
 use super::change::{change, filled, nowhere, splices, together, unchanged};
 use super::find::{Finder, Shift, Wanted};
@@ -13,17 +13,17 @@ use memchr::memmem;
 use serde_json::Value;
 use std::ops::Range;
 
-/// Bytes searched in one merge before it is given up.
-const WORK_MOST: usize = 4 << 30;
-/// Bytes of new text in one merge.
-const NEW_MOST: usize = 64 << 20;
-/// Places named in a refusal.
-const PLACES_MOST: usize = 20;
+/// Limit of the bytes searched in one merge, to bound the time.
+const MAX_SEARCHED_BYTES: usize = 4 << 30;
+/// Limit of the new text of one merge: that of an original (bytes).
+const MAX_NEW_BYTES: usize = 64 << 20;
+/// Places that a refusal lists.
+const MAX_PLACES: usize = 20;
 
 const OLD: [&str; 4] = ["old_string", "old_str", "oldText", "oldString"];
 const NEW: [&str; 4] = ["new_string", "new_str", "newText", "newString"];
 const ALL: [&str; 2] = ["replace_all", "replaceAll"];
-/// What may stand beside them.
+/// Optional fields beside them.
 const OTHER: [&str; 9] = [
     "path",
     "file_path",
@@ -75,7 +75,7 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
         )
     })?;
     let pairs = pairs(&value)?;
-    if pairs.len().saturating_mul(source.text.len()) > WORK_MOST {
+    if pairs.len().saturating_mul(source.text.len()) > MAX_SEARCHED_BYTES {
         return Err(too_many());
     }
     let mut matches: Vec<Match<'_>> = Vec::new();
@@ -96,7 +96,7 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
         }
         let found = found(source, pair, &name)?;
         written += found.len() * pair.new.len();
-        if written > NEW_MOST {
+        if written > MAX_NEW_BYTES {
             return Err(too_many());
         }
         if found.is_empty() {
@@ -118,7 +118,7 @@ fn too_many() -> Refused {
     Refused::new(Code::TooLarge, message, "write fewer at a time")
 }
 
-/// Where a string stands: once, or as often as it does if all are wanted.
+/// The places of a string: one, or all if all are to be replaced.
 fn found(source: &Source, pair: &Pair, name: &str) -> Result<Vec<usize>, Refused> {
     let text = source.text.as_bytes();
     let searcher = memmem::Finder::new(&pair.old);
@@ -131,17 +131,17 @@ fn found(source: &Source, pair: &Pair, name: &str) -> Result<Vec<usize>, Refused
     while let Some(at) = searcher.find(&text[from..]) {
         places.push(from + at);
         from += at + 1;
-        if places.len() > PLACES_MOST {
+        if places.len() > MAX_PLACES {
             break;
         }
     }
     if places.len() <= 1 {
         return Ok(places);
     }
-    let shown: Vec<usize> = places.iter().take(PLACES_MOST).map(|&at| source.line_of(at)).collect();
+    let shown: Vec<usize> = places.iter().take(MAX_PLACES).map(|&at| source.line_of(at)).collect();
     let mut candidates = shown.clone();
     candidates.dedup();
-    let count = if places.len() > PLACES_MOST { format!("more than {PLACES_MOST}") } else { places.len().to_string() };
+    let count = if places.len() > MAX_PLACES { format!("more than {MAX_PLACES}") } else { places.len().to_string() };
     let first = pair.old.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let hint = format!(
         "{} stands at {}; add a line above or below that tells them apart, or set replace_all",
@@ -184,7 +184,7 @@ fn by_lines(source: &Source, mut matches: Vec<Match<'_>>) -> Result<Vec<Change>,
             if text.is_empty() || text.ends_with('\n') || end == source.line_count() {
                 break;
             }
-            // What loses its line end takes the next line in.
+            // Text that loses its line end joins the next line.
             end += 1;
         }
         let (old, new): (Vec<&str>, Vec<&str>) =

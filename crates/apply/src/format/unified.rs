@@ -1,6 +1,6 @@
 //! Unified diffs, also those with wrong line numbers or none.
 //!
-//! It does not go by a line number where the lines tell. Invariant: of several files in one diff, only the one at hand
+//! Lines decide where a hunk belongs; its line number only if they fit several places. Invariant: of several files in one diff, only the one at hand
 //! is changed.
 
 use super::change::together;
@@ -10,7 +10,7 @@ use super::{Located, path};
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
 
-/// What a diff says of one file.
+/// The section of a diff for one file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Section<'u> {
     path: Option<String>,
@@ -19,7 +19,7 @@ struct Section<'u> {
     hunks: Vec<Numbered<'u>>,
 }
 
-/// A hunk and what its header says.
+/// A hunk with its header.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Numbered<'u> {
     hunk: Hunk<'u>,

@@ -1,19 +1,20 @@
 //! `*** Begin Patch`, as OpenAI's models write it.
 //!
-//! It does not take the first place after a header. Invariant: a block stands once in the whole file, or once in the
-//! range that its headers name.
+//! Invariant: a block must occur once in the whole file, or once in the range that its headers name; it is not applied
+//! to the first of several places.
 
 use super::change::{Change, filled, together};
-use super::find::{Finder, Wanted, core, indent};
+use super::find::{Finder, Wanted};
 use super::hunk::Hunk;
+use super::lines::{core, indent};
 use super::similar::quoted;
 use super::{Located, path};
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
 use std::ops::Range;
 
-/// Ranges that the headers of one block may name.
-const RANGES_MOST: usize = 1000;
+/// More ranges below the headers of one block are refused, to bound the work.
+const MAX_RANGES: usize = 1000;
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -26,20 +27,20 @@ const END_OF_FILE: &str = "*** End of File";
 /// The files of a patch, to be carried out all or none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Patch {
-    /// In the order of the patch; no path stands twice.
+    /// In the order of the patch; no path occurs twice.
     pub files: Vec<PatchedFile>,
 }
 
-/// What a patch says of one file.
+/// The change of one file in a patch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatchedFile {
     /// The path as it is written.
     pub path: String,
-    /// What becomes of it.
+    /// The action on it.
     pub action: PatchAction,
 }
 
-/// What becomes of a file.
+/// The action on a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PatchAction {
     /// It is edited.
@@ -54,7 +55,7 @@ pub enum PatchAction {
         /// All of its text.
         content: String,
     },
-    /// It goes.
+    /// It is deleted.
     Delete,
 }
 
@@ -95,7 +96,7 @@ impl Patch {
     }
 }
 
-/// What a patch says of one file, in its own lines.
+/// The section of a patch for one file, as lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Section<'u> {
     path: &'u str,
@@ -113,7 +114,7 @@ enum Kind {
     Delete,
 }
 
-/// A hunk and the lines that it is said to stand below.
+/// A hunk with its headers: lines of the file above it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Block<'u> {
     hunk: Hunk<'u>,
@@ -222,10 +223,10 @@ pub(super) fn locate(source: &Source, update: &str, path: Option<&str>) -> Resul
 }
 
 fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str) -> Result<Change, Refused> {
-    let wanted = Wanted { at_end: block.hunk.at_end, ..Wanted::anywhere(name, finder.source) };
+    let wanted = Wanted { at_end: block.hunk.at_end, ..Wanted::anywhere(name, finder.lines.source) };
     let refused = match block.hunk.locate(finder, &wanted) {
         Ok(change) => {
-            let headers = block.headers.last().map_or(&[][..], |header| finder.lines_like(header));
+            let headers = block.headers.last().map_or(&[][..], |header| finder.lines.like(header));
             return match headers.first() {
                 Some(&first) if change.lines.end <= first as usize => Err(above(&change, first as usize, name)),
                 _ => Ok(change),
@@ -250,10 +251,10 @@ fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str) -> Result<Cha
 
 /// The ranges that headers name, each inside of those that the one before it names.
 fn ranges(finder: &Finder<'_>, headers: &[&str], name: &str) -> Result<Vec<Range<usize>>, Refused> {
-    let source = finder.source;
+    let source = finder.lines.source;
     let mut ranges: Vec<Range<usize>> = std::iter::once(0..source.line_count()).collect();
     for header in headers {
-        let mut lines: Vec<usize> = finder.lines_like(header).iter().map(|&line| line as usize).collect();
+        let mut lines: Vec<usize> = finder.lines.like(header).iter().map(|&line| line as usize).collect();
         if lines.is_empty() {
             finder.charge(source.line_count() as u64)?;
             let begins = |line: &str| {
@@ -270,18 +271,18 @@ fn ranges(finder: &Finder<'_>, headers: &[&str], name: &str) -> Result<Vec<Range
                 lines[from..]
                     .iter()
                     .take_while(|&&line| line < range.end)
-                    .take(RANGES_MOST + 1)
+                    .take(MAX_RANGES + 1)
                     .map(|&line| scope(source, line)),
             );
         }
         inner.dedup();
         if inner.is_empty() {
-            let message = format!("{name} is said to stand below {}, and no such line is there", quoted(header));
-            return Err(Refused::new(Code::NoAnchor, message, "copy the header as it stands in the file"));
+            let message = format!("{name} has the header {}, and the file has no such line", quoted(header));
+            return Err(Refused::new(Code::NoAnchor, message, "copy the header from the file"));
         }
-        if inner.len() > RANGES_MOST {
-            let message = format!("{name} is said to stand below {}, of which there are too many", quoted(header));
-            return Err(Refused::new(Code::AmbiguousLocation, message, "name a line that stands once"));
+        if inner.len() > MAX_RANGES {
+            let message = format!("{name} has the header {}, and too many lines of the file fit it", quoted(header));
+            return Err(Refused::new(Code::AmbiguousLocation, message, "name a line that occurs once"));
         }
         finder.charge(inner.iter().map(|range| range.len() as u64).sum())?;
         ranges = inner;
@@ -311,9 +312,8 @@ fn scope(source: &Source, header: usize) -> Range<usize> {
 }
 
 fn above(change: &Change, header: usize, name: &str) -> Refused {
-    let message =
-        format!("{name} stands at line {}, above the header it is said to stand below", change.lines.start + 1);
-    Refused::new(Code::NoAnchor, message, "name a header that the block stands below, or none")
+    let message = format!("{name} is at line {}, above the line that its header names", change.lines.start + 1);
+    Refused::new(Code::NoAnchor, message, "name a line above the block as its header, or none")
         .at([(change.lines.start, change.lines.end.max(1) - 1), (header, header)])
 }
 

@@ -1,10 +1,11 @@
 //! An update that is the whole file.
 //!
-//! It refuses a text that leaves parts out. Invariant: the file becomes the update, and lines that both have are not touched.
+//! A text that leaves parts out is refused. Invariant: the file becomes the update, and lines that both have are not touched.
 
 use super::Located;
 use super::change::splices;
-use super::find::{Shift, core};
+use super::find::Shift;
+use super::lines::core;
 use super::similar::quoted;
 use crate::lazy;
 use crate::options::Options;
@@ -13,10 +14,10 @@ use crate::source::Source;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Fewer lost declarations than this are an edit like any other.
-const LOST_LEAST: usize = 3;
-/// Lost declarations that are named.
-const NAMED_MOST: usize = 20;
+/// From this many lost declarations on, the update may be an excerpt: fewer are an ordinary edit.
+const MIN_LOST: usize = 3;
+/// Lost declarations that a refusal lists.
+const MAX_LISTED: usize = 20;
 
 /// Makes the file the update.
 pub(super) fn locate(source: &Source, update: &str, _options: &Options) -> Result<Located, Refused> {
@@ -30,7 +31,7 @@ pub(super) fn locate(source: &Source, update: &str, _options: &Options) -> Resul
     Ok(Located { splices, stage: Stage::Whole, reindented: false })
 }
 
-/// A marker that is no line of the file stands for lines that are not there.
+/// Refuses markers that are no lines of the file: they stand for lines left out.
 fn refuse_markers(old: &[&str], first: usize, new: &[&str]) -> Result<(), Refused> {
     let mut known: Option<BTreeSet<&str>> = None;
     for (at, line) in new.iter().enumerate() {
@@ -51,15 +52,15 @@ fn refuse_markers(old: &[&str], first: usize, new: &[&str]) -> Result<(), Refuse
 
 /// A file that loses most of what it declares was cut off rather than edited.
 fn refuse_losses(old: &[&str], differ: Range<usize>, new: &[&str]) -> Result<(), Refused> {
-    // Only what stands in lines that differ can be lost.
-    if old[differ].iter().filter_map(|line| declared(line)).take(LOST_LEAST).count() < LOST_LEAST {
+    // Only declarations in lines that differ can be lost.
+    if old[differ].iter().filter_map(|line| declared(line)).take(MIN_LOST).count() < MIN_LOST {
         return Ok(());
     }
     let kept: BTreeSet<&str> = new.iter().filter_map(|line| declared(line)).collect();
     let declared: Vec<(usize, &str)> =
         old.iter().enumerate().filter_map(|(at, line)| Some((at, declared(line)?))).collect();
     let lost: Vec<(usize, &str)> = declared.iter().copied().filter(|(_, name)| !kept.contains(name)).collect();
-    if lost.len() < LOST_LEAST || lost.len() * 2 <= declared.len() {
+    if lost.len() < MIN_LOST || lost.len() * 2 <= declared.len() {
         return Ok(());
     }
     let message = format!(
@@ -70,7 +71,7 @@ fn refuse_losses(old: &[&str], differ: Range<usize>, new: &[&str]) -> Result<(),
         lost[0].0 + 1
     );
     let hint = "write only the lines around each change with a marker such as `... existing code ...` for the rest";
-    Err(Refused::new(Code::AmbiguousDeletion, message, hint).at(lost.iter().take(NAMED_MOST).map(|&(at, _)| (at, at))))
+    Err(Refused::new(Code::AmbiguousDeletion, message, hint).at(lost.iter().take(MAX_LISTED).map(|&(at, _)| (at, at))))
 }
 
 /// The name that a line looks as if it declared.

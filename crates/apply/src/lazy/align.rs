@@ -1,14 +1,14 @@
-//! The best way to lay a snippet along a file: which lines match, which are new, which go, and what each marker stands for.
+//! Aligns a snippet with a file by dynamic programming: which lines match, are new or deleted, and what each marker stands for.
 //!
 //! Invariant: of all ways that keep the order of both, the one that is returned has the highest score, and the two
 //! returned for a tie differ as far as ties allow.
 
 use std::ops::Range;
 
-/// What cannot be reached.
-const NEVER: i32 = i32::MIN / 2;
+/// The score of an unreachable cell; half the range, so that subtracting costs does not overflow.
+const UNREACHABLE: i32 = i32::MIN / 2;
 
-// Whether a way of the highest score goes through a cell by …
+// Bits of a cell: the steps by which an alignment of the highest score goes through it.
 const MATCH: u8 = 1;
 const INSERT: u8 = 2;
 const DELETE: u8 = 4;
@@ -21,11 +21,11 @@ const LONG_ON: u8 = SKIP_ON;
 const LONG_FIRST: u8 = SKIP_FIRST;
 const LONG: u8 = SKIP;
 
-/// What it costs to begin a long deletion, whose lines then cost a tenth each.
+/// Cost of beginning a long deletion, and the divisor of the cost of each of its lines (an affine gap penalty).
 const LONG_DELETION: i32 = 600;
-const LONG_SHARE: i32 = 10;
+const LONG_DELETION_DIVISOR: i32 = 10;
 
-/// So many lines are looked through for one at once.
+/// Lines that are compared at once.
 const CHUNK: usize = 32;
 
 /// A part of a snippet, as numbers.
@@ -33,7 +33,7 @@ const CHUNK: usize = 32;
 pub(crate) enum Token {
     /// A line.
     Line(LineToken),
-    /// A marker. Standing for no line at all costs `empty`, for any number of them `some`.
+    /// A marker. It costs `empty` if it stands for no line, `some` otherwise.
     Marker { empty: i32, some: i32 },
 }
 
@@ -42,22 +42,22 @@ pub(crate) enum Token {
 pub(crate) struct LineToken {
     /// Its number in the file, if the file has it.
     pub id: Option<u32>,
-    /// What matching it is worth.
+    /// The worth of matching it.
     pub worth: i32,
-    /// What it costs as a new line.
+    /// Its cost as a new line.
     pub new: i32,
-    /// Lines of the file that it may take the place of because they are about the same thing, and what that is worth.
+    /// Lines of the file that it may replace because they declare the same or are similar, with the worth of that.
     pub replaces: Vec<(usize, i32)>,
     /// Places in the file where it may not be matched.
     pub forbidden: Vec<usize>,
 }
 
-/// What becomes of each token.
+/// The step of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// The line is that line of the file.
     Matched(usize),
-    /// The line takes the place of that line of the file.
+    /// The line replaces that line of the file.
     Replaces(usize),
     /// The line is new, before that line of the file.
     New(usize),
@@ -65,22 +65,22 @@ pub(crate) enum Step {
     Kept(usize, usize),
 }
 
-/// A way to lay a snippet along a file: a step for each token.
+/// An alignment of a snippet with a file: a step for each token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Alignment {
     /// One for each token.
     pub steps: Vec<Step>,
-    /// How good it is.
+    /// Its score.
     pub score: i32,
 }
 
-/// What is aligned.
+/// An alignment problem.
 pub(crate) struct Problem<'p> {
     /// The snippet; it begins and ends with a marker.
     pub tokens: &'p [Token],
     /// Numbers of the file's lines.
     pub ids: &'p [u32],
-    /// What it costs to delete each line.
+    /// The cost of deleting each line.
     pub delete: &'p [i32],
     /// For each number of tokens read, the numbers of lines that may be read by then; one at the beginning and at the end.
     pub rows: &'p [Range<usize>],
@@ -93,12 +93,12 @@ pub(crate) fn align(problem: &Problem<'_>) -> Option<[Alignment; 2]> {
     Some([false, true].map(|late| Alignment { steps: table.way(problem, late), score }))
 }
 
-/// How good steps are by a problem's weights.
+/// The score of steps by a problem's weights.
 pub(crate) fn score_of(problem: &Problem<'_>, steps: &[Step]) -> i32 {
     let (mut score, mut at) = (0, problem.rows[0].start);
     let gone = |lines: Range<usize>| {
         let sum = problem.delete[lines.clone()].iter().sum::<i32>();
-        let long = LONG_DELETION + problem.delete[lines].iter().map(|cost| cost / LONG_SHARE).sum::<i32>();
+        let long = LONG_DELETION + problem.delete[lines].iter().map(|cost| cost / LONG_DELETION_DIVISOR).sum::<i32>();
         sum.min(long)
     };
     for (token, step) in problem.tokens.iter().zip(steps) {
@@ -148,7 +148,7 @@ impl Table {
         }
         let mut ways = vec![0; cells];
         let mut front = Front::at(&rows[0]);
-        // What it would cost to take all lines for new; each score is told from there.
+        // The cost of taking all lines as new; scores in the table are relative to it.
         let mut new = 0;
         for (place, token) in tokens.iter().enumerate() {
             front.enter(&rows[place], window(problem, place));
@@ -168,7 +168,7 @@ impl Table {
             }
         }
         let last = rows[tokens.len()].end - 1 - front.window.start;
-        let score = Some(front.after[last]).filter(|score| *score > NEVER / 2).map(|score| score - new);
+        let score = Some(front.after[last]).filter(|score| *score > UNREACHABLE / 2).map(|score| score - new);
         Table { ways, begins, score }
     }
 
@@ -225,7 +225,7 @@ impl Table {
 }
 
 /// The scores along the row of a token, which cover its window: how good it is at best to have read so many lines by then.
-/// What it costs to take lines for new is left out of them, so that a row is the one above it but for what the token matches.
+/// Scores leave out the cost of new lines, so that a row differs from the one above only where the token matches.
 struct Front {
     window: Range<usize>,
     /// Before the token.
@@ -236,7 +236,7 @@ struct Front {
     long: Vec<i32>,
     /// After the token.
     after: Vec<i32>,
-    /// What each line of the window costs in a long deletion.
+    /// The cost of each line of the window in a long deletion.
     shares: Vec<i32>,
     /// From which cell on the last two rows were no longer as the one above.
     touched: [usize; 2],
@@ -244,7 +244,7 @@ struct Front {
 
 impl Front {
     fn at(row: &Range<usize>) -> Front {
-        let mut after = vec![NEVER; row.len()];
+        let mut after = vec![UNREACHABLE; row.len()];
         after[0] = 0;
         let [before, reached, long, shares] = [const { Vec::new() }; 4];
         Front { window: row.clone(), before, reached, long, after, shares, touched: [0; 2] }
@@ -256,9 +256,9 @@ impl Front {
             std::mem::swap(&mut self.before, &mut self.after);
         } else {
             self.before.clear();
-            self.before.resize(from.start - window.start, NEVER);
+            self.before.resize(from.start - window.start, UNREACHABLE);
             self.before.extend_from_slice(&self.after[from.start - self.window.start..from.end - self.window.start]);
-            self.before.resize(window.len(), NEVER);
+            self.before.resize(window.len(), UNREACHABLE);
             self.touched = [0; 2];
         }
         self.window = window;
@@ -268,16 +268,16 @@ impl Front {
     fn marker(&mut self, empty: i32, some: i32, end: usize, ways: &mut [u8]) {
         let cells = end - self.window.start;
         let before = &self.before[..cells];
-        self.reached.resize(self.window.len(), NEVER);
-        let mut best = NEVER;
+        self.reached.resize(self.window.len(), UNREACHABLE);
+        let mut best = UNREACHABLE;
         for (skipping, &before) in self.reached.iter_mut().zip(before) {
             *skipping = best;
             best = best.max(before - some);
         }
         self.after.clear();
-        self.after.resize(self.window.len(), NEVER);
+        self.after.resize(self.window.len(), UNREACHABLE);
         // Above the first cell there is nothing to be skipped.
-        (ways[0], self.after[0]) = (STAY, (before[0] - empty).max(NEVER));
+        (ways[0], self.after[0]) = (STAY, (before[0] - empty).max(UNREACHABLE));
         let above = self.reached.iter().zip(before);
         let row = self.reached[1..].iter().zip(&before[1..]).zip(self.after[1..].iter_mut().zip(&mut ways[1..]));
         for ((&on, &first), ((&skipping, &before), (after, way))) in above.zip(row) {
@@ -287,7 +287,7 @@ impl Front {
                 | (u8::from(on <= first) * SKIP_FIRST)
                 | (u8::from(none >= skipping) * STAY)
                 | (u8::from(skipping >= none) * SKIP);
-            *after = skipping.max(none).max(NEVER);
+            *after = skipping.max(none).max(UNREACHABLE);
         }
     }
 
@@ -304,11 +304,11 @@ impl Front {
         let from = self.touched[0].min(self.touched[1]).max(1);
         let costs = &problem.delete[self.window.start..self.window.start + cells - 1];
         self.reached.clone_from(&self.before);
-        self.long.resize(cells, NEVER);
+        self.long.resize(cells, UNREACHABLE);
         if from == 1 {
-            (ways[0], self.long[0]) = (STAY | INSERT, NEVER);
+            (ways[0], self.long[0]) = (STAY | INSERT, UNREACHABLE);
             self.shares.clear();
-            self.shares.extend(costs.iter().map(|cost| cost / LONG_SHARE));
+            self.shares.extend(costs.iter().map(|cost| cost / LONG_DELETION_DIVISOR));
         } else {
             ways[..from].copy_from_slice(&above[..from]);
         }
@@ -342,7 +342,7 @@ impl Front {
         let mut matched = |place: usize, worth: i32| {
             let at = place - lines.start + 1;
             let (new, matched) = (self.reached[at], self.reached[at - 1] + worth + line.new);
-            if matched >= new && matched > NEVER / 2 {
+            if matched >= new && matched > UNREACHABLE / 2 {
                 self.after[at] = matched;
                 ways[at] = ways[at] & !INSERT | MATCH | if matched == new { INSERT } else { 0 };
                 touched = touched.min(at);

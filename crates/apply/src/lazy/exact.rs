@@ -1,19 +1,19 @@
-//! Snippets that the file already has as they are: each segment stands in it line by line, at one place.
+//! Snippets that the file already has: each segment occurs in it line by line, at one place.
 //!
-//! It does not weigh. Invariant: what it returns is the one way of the highest score under every weighing, because each
+//! Invariant: what it returns is the one way of the highest score under every weighing, because each
 //! line is matched, none goes, each marker that is there stands for something, and no other way has all three.
 
 use super::align::{Problem, Step, Token};
 use super::lines::Lines;
-use super::segments::Laid;
+use super::prepared::PreparedSnippet;
 
 /// The steps of the only way that matches everything, if there is one.
-pub(crate) fn steps(laid: &Laid<'_>, lines: &Lines<'_>, problem: &Problem<'_>) -> Option<Vec<Step>> {
-    let mut steps: Vec<Step> = Vec::with_capacity(laid.len());
+pub(crate) fn steps(prepared: &PreparedSnippet<'_>, lines: &Lines<'_>, problem: &Problem<'_>) -> Option<Vec<Step>> {
+    let mut steps: Vec<Step> = Vec::with_capacity(prepared.len());
     let mut at = 0;
-    for segment in &laid.segments {
-        let ids: Vec<u32> = segment.clone().map(|token| Some(laid.known[token]?.id)).collect::<Option<_>>()?;
-        let once = segment.clone().position(|token| laid.known[token].is_some_and(|known| known.count == 1));
+    for segment in &prepared.segments {
+        let ids: Vec<u32> = segment.clone().map(|token| Some(prepared.known[token]?.id)).collect::<Option<_>>()?;
+        let once = segment.clone().position(|token| prepared.known[token].is_some_and(|known| known.count == 1));
         let first = match once {
             Some(offset) => lines.place_of_first(ids[offset])?.checked_sub(offset)?,
             None => {
@@ -39,7 +39,7 @@ pub(crate) fn steps(laid: &Laid<'_>, lines: &Lines<'_>, problem: &Problem<'_>) -
         Step::Kept(_, to) => problem.rows[place + 1].contains(&to),
         Step::Replaces(_) | Step::New(_) => false,
     };
-    let is_whole = steps.len() == laid.len();
+    let is_whole = steps.len() == prepared.len();
     (is_whole && problem.tokens.iter().zip(&steps).all(costs_nothing) && steps.iter().enumerate().all(fits))
         .then_some(steps)
 }

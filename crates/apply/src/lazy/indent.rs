@@ -1,31 +1,31 @@
-//! Snippets that stand at another indentation than the file: how far, and the way back.
+//! Snippets with another indentation than the file.
 //!
-//! It does not change a line's words. Invariant: one shift for a whole segment, on which its telling lines agree.
+//! Invariant: a segment has one shift, on which its informative lines agree; only leading white space changes.
 
-use super::lines::{INFORMATIVE, Lines, information, is_blank};
+use super::lines::{Lines, MIN_INFORMATION, information, is_blank};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// How the indentation of a segment is brought to that of the file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Shift {
-    /// This stands before each line.
+    /// Adds this before each line.
     Add(String),
-    /// This is taken from each line that begins with it.
+    /// Removes this from each line that begins with it.
     Remove(String),
-    /// So many blanks are one tab.
+    /// Replaces this many blanks by a tab.
     Tabs(usize),
-    /// One tab is so many blanks.
+    /// Replaces a tab by this many blanks.
     Blanks(usize),
 }
 
-/// The shift of a segment; `None` if it stands where the file has it, or nobody can tell.
+/// The shift of a segment; `None` if it has the file's indentation, or the lines disagree.
 pub(crate) fn shift_of<'o>(
     segment: &[&str],
     lines: &Lines<'_>,
     original: impl Iterator<Item = &'o str>,
 ) -> Option<Shift> {
-    let telling: Vec<&str> = segment.iter().copied().filter(|line| information(line) >= INFORMATIVE).collect();
+    let telling: Vec<&str> = segment.iter().copied().filter(|line| information(line) >= MIN_INFORMATION).collect();
     let known = telling.iter().filter(|line| lines.id_of(line).is_some()).count();
     if telling.is_empty() || known * 2 >= telling.len() {
         return None;
@@ -44,7 +44,7 @@ pub(crate) fn shift_of<'o>(
     for line in original {
         let blanks = indent(line);
         let words = &line[blanks.len()..];
-        // Most lines are told apart by their first byte.
+        // Most lines differ in their first byte.
         let may_be = words.bytes().next().is_some_and(|byte| firsts[usize::from(byte)]);
         if let Some(found) = Some(words.trim_end()).filter(|_| may_be).and_then(|words| indents.get_mut(words)) {
             *found = found.and(blanks);
@@ -76,7 +76,7 @@ pub(crate) fn shift_of<'o>(
     .then_some(shift)
 }
 
-/// At how many indentations the file has the same words.
+/// The number of indentations at which the file has the same words.
 #[derive(Clone, Copy)]
 enum Indents<'o> {
     None,

@@ -1,9 +1,8 @@
 //! Markers inside of a line: `port: /* ... existing ... */,` and `fn f() { // ... existing code ...`.
 //!
-//! It does not fill in a part of a line that another one in the file could be meant by. Invariant: what takes the place
-//! of such a line are lines of the file, and markers.
+//! Invariant: such a line is replaced by lines of the file and markers only, and only if one line of the file matches it.
 
-use super::markers::{has_dots, lines_with_dots, says_kept};
+use super::markers::{has_dots, lines_with_dots, mentions_kept_code};
 use crate::format::quoted;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
@@ -11,26 +10,26 @@ use std::borrow::Cow;
 
 /// Signs that begin a comment behind code, the longer first, and what closes each, if anything does.
 const LEADERS: &[(&str, &str)] = &[("{/*", "*/}"), ("<!--", "-->"), ("/*", "*/"), ("//", ""), (" #", ""), (" --", "")];
-/// What opens something that goes on for more than a line.
+/// Ends of lines that open a block.
 const OPENERS: &[char] = &['{', '(', '[', ':', '>'];
 /// What may follow a marker that nothing closes.
 const CLOSERS: &[char] = &[',', ';', ')', ']', '}', ' '];
 const MARKER: &str = "// ... existing code ...";
 
-/// What stands around a marker in a line: up to it, with the indentation, and after it.
+/// The text around a marker in a line: before it, with the indentation, and after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Inline<'u> {
     before: &'u str,
     after: &'u str,
 }
 
-/// Whether a line stands, by a worded marker behind code, for more than it shows.
+/// Whether a line has a worded marker behind code.
 pub(crate) fn has_gap(line: &str) -> bool {
     inline(line).is_some()
 }
 
 fn inline(line: &str) -> Option<Inline<'_>> {
-    // Most lines have no dots at all.
+    // Most lines have no dots at all, and are not parsed.
     if !has_dots(line) {
         return None;
     }
@@ -45,25 +44,25 @@ fn inline(line: &str) -> Option<Inline<'_>> {
         rest.split_once(close).map(|(words, after)| (words, after.trim()))?
     };
     let words = words.trim();
-    // Behind an open quote it is a text about markers.
+    // Within a string it is text, no marker.
     let is_quoted = ['"', '\'', '`'].iter().any(|&quote| before.matches(quote).count() % 2 == 1);
     let led = words.starts_with("...") || words.starts_with('…');
-    (led && !is_quoted && says_kept(words) && before.contains(char::is_alphanumeric))
+    (led && !is_quoted && mentions_kept_code(words) && before.contains(char::is_alphanumeric))
         .then_some(Inline { before, after })
 }
 
-/// An update with lines of the file in the place of lines that leave a part of themselves out.
+/// An update whose lines with a marker in them are replaced by those of the file.
 ///
 /// # Errors
-/// When no line of the file, or more than one, could be meant.
+/// When no line of the file matches, or several do.
 pub(crate) fn resolved<'u>(source: &Source, update: &'u str) -> Result<Cow<'u, str>, Refused> {
-    let meant = |line: &&str| inline(line).is_some() && !source.lines().any(|it| it == *line);
-    if !lines_with_dots(update).any(|line| meant(&line)) {
+    let has_marker = |line: &&str| inline(line).is_some() && !source.lines().any(|it| it == *line);
+    if !lines_with_dots(update).any(|line| has_marker(&line)) {
         return Ok(Cow::Borrowed(update));
     }
     let mut text = String::with_capacity(update.len());
     for (at, line) in update.lines().enumerate() {
-        match inline(line).filter(|_| meant(&line)) {
+        match inline(line).filter(|_| has_marker(&line)) {
             Some(inline) => text.push_str(&meaning(source, inline).ok_or_else(|| refused(at, line))?),
             None => text.push_str(line),
         }

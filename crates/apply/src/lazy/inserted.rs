@@ -1,18 +1,18 @@
-//! Blocks that come between two lines which stand beside each other: a run of lines whose head and tail the file has right
+//! Blocks inserted between two adjacent lines: a run of lines whose head and tail the file has right
 //! after one another, at one place only.
 //!
-//! It does not say what is meant when more than one place, or more than one way to cut the run, fits. Invariant: the
+//! If more than one place, or more than one way to cut the run, fits, there is no answer. Invariant: the
 //! work is bounded by the places of the last line and the reach on each side of it.
 
-use super::alike::are_alike;
 use super::keys::key;
-use super::lines::{Lines, is_blank, tells_much};
+use super::likeness::are_similar;
+use super::lines::{Lines, is_blank, is_distinctive};
 use std::ops::Range;
 
-/// So many lines are compared on each side of a block.
+/// Lines that are compared on each side of a block.
 const REACH: usize = 40;
-/// A last line that stands at more places says too little.
-const PLACES_MOST: usize = 64;
+/// A last line that occurs at more places is not tried, to bound the work.
+const MAX_PLACES: usize = 64;
 
 /// A run of lines of a snippet, as text and as the numbers that the file has for them.
 pub(super) struct Run<'r> {
@@ -20,13 +20,13 @@ pub(super) struct Run<'r> {
     pub ids: &'r [Option<u32>],
 }
 
-/// What comes between two lines that stand beside each other.
+/// A block between two adjacent lines.
 pub(super) enum Block {
-    /// Nothing that could be told.
+    /// None was found.
     None,
-    /// These lines, counted from the first of the run.
+    /// Lines, counted from the first of the run.
     One(Range<usize>),
-    /// A block that could come above either of these lines of the file.
+    /// A block that fits above either of these lines of the file.
     Several([usize; 2]),
 }
 
@@ -34,8 +34,8 @@ impl Run<'_> {
     /// The block, if there is one and its first line is none of the file.
     pub fn block(&self, lines: &Lines<'_>) -> Block {
         let Some(Some(last)) = self.ids.last().copied() else { return Block::None };
-        let places: Vec<usize> = lines.places_of(last).take(PLACES_MOST + 1).collect();
-        if places.len() > PLACES_MOST {
+        let places: Vec<usize> = lines.places_of(last).take(MAX_PLACES + 1).collect();
+        if places.len() > MAX_PLACES {
             return Block::None;
         }
         // By where the run begins and ends in the file: that makes the text.
@@ -73,24 +73,23 @@ impl Run<'_> {
         cuts
     }
 
-    /// Whether there is something on both sides and one of them tells much.
+    /// Whether there are lines on both sides and one of them is distinctive.
     fn holds(&self, head: usize, tail: usize) -> bool {
         let count = self.texts.len();
         let full = |lines: Range<usize>| self.texts[lines].iter().any(|text| !is_blank(text));
-        let told = |lines: Range<usize>| self.texts[lines].iter().any(|text| tells_much(text));
-        full(0..head) && full(count - tail..count) && (told(0..head) || told(count - tail..count))
+        let informative = |lines: Range<usize>| self.texts[lines].iter().any(|text| is_distinctive(text));
+        full(0..head) && full(count - tail..count) && (informative(0..head) || informative(count - tail..count))
     }
 
-    /// Whether the block looks like as many lines that the file has there: then it may as well take their place. Where a line
-    /// that tells much stands on both sides, there is nothing between them that it could take the place of; and what blank
-    /// lines set apart is rather something of its own.
+    /// Whether the block looks like as many lines that the file has there: then it may as well take their place. With a distinctive
+    /// line on both sides there is nothing between them to replace; and a block set apart by blank lines is likely new.
     fn stands_in_place(&self, start: usize, block: &Range<usize>, place: usize, lines: &Lines<'_>) -> bool {
         let blank = |token: usize| self.texts.get(token).is_some_and(|text| is_blank(text));
         if blank(block.start.wrapping_sub(1)) && (blank(block.end - 1) || blank(block.end)) {
             return false;
         }
-        let told = |lines: Range<usize>| self.texts[lines].iter().any(|text| tells_much(text));
-        let (head, tail) = (told(0..block.start), told(block.end..self.texts.len()));
+        let informative = |lines: Range<usize>| self.texts[lines].iter().any(|text| is_distinctive(text));
+        let (head, tail) = (informative(0..block.start), informative(block.end..self.texts.len()));
         let below = start + block.start;
         let above = (place + 1 + block.end).checked_sub(self.texts.len() + block.len());
         let alike = |first: Option<usize>| first.is_some_and(|first| self.is_like(block, first, lines));
@@ -111,14 +110,14 @@ impl Run<'_> {
             if !is_same && key(old).is_some() && key(old) != key(text) {
                 return false;
             }
-            like += usize::from(is_same || are_alike(old, text));
+            like += usize::from(is_same || are_similar(old, text));
         }
         all > 0 && like * 4 >= all * 3
     }
 
-    /// Whether the first line of a block that tells much and is no line of syntax that stands all over the file is new.
+    /// Whether the first distinctive line of a block, common lines of syntax aside, is new.
     fn begins_new(&self, block: &Range<usize>, lines: &Lines<'_>) -> bool {
-        let first = block.clone().filter(|&at| tells_much(self.texts[at])).find(|&at| match self.ids[at] {
+        let first = block.clone().filter(|&at| is_distinctive(self.texts[at])).find(|&at| match self.ids[at] {
             None => true,
             Some(id) => lines.count_of(id) == 1,
         });

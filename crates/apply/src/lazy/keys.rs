@@ -3,7 +3,7 @@
 //! Invariant: a key is a part of its line; lines without one have none, so a wrong key costs an anchor and never
 //! invents one.
 
-/// Words before a name that say nothing of it.
+/// Modifiers before a declaration.
 const MODIFIERS: &[&str] = &[
     "pub",
     "pub(crate)",
@@ -77,7 +77,7 @@ const STATEMENTS: &[&str] = &[
 const NAMED_CALLS: &[&str] =
     &["test(", "it(", "describe(", "context(", "test.each(", "it.only(", "specify(", "TEST(", "TEST_F("];
 
-/// What a line says that it is about.
+/// The name that a line declares or assigns.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Key<'t> {
     /// It declares something with a body: a function, a type, a test.
@@ -168,7 +168,7 @@ fn after_declaring(rest: &str) -> Option<Key<'_>> {
         Some(receiver) => receiver.split_once(')')?.1.trim_start(),
         None => rest,
     };
-    // Parameters of a type: `impl<T> Name<T> for X`. The whole head tells such blocks apart.
+    // Parameters of a type: `impl<T> Name<T> for X`. The whole head identifies such blocks.
     let rest = if rest.starts_with('<') { rest.split_once('>')?.1.trim_start() } else { rest };
     let end = rest
         .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | ':' | '?' | '!')))

@@ -1,15 +1,14 @@
-//! The lines of a file and of a snippet as numbers: equal lines have equal numbers, blank ones have none to speak of.
+//! Lines of a file as numbers: equal lines have equal numbers.
 //!
-//! It does not take lines for equal that differ in anything. Invariant: what a match of a line is worth falls with the
-//! number of times that the line stands in the file.
+//! Invariant: the worth of matching a line falls with the number of its occurrences in the file.
 
 use foldhash::HashMap;
 
-/// One unit of worth; a long line that stands once is worth six.
+/// One unit of worth; a long line that occurs once is worth six.
 pub(crate) const UNIT: i32 = 100;
 
-/// Room is made for so many different lines at first.
-const USUAL: usize = 2_048;
+/// Distinct lines that space is reserved for at first.
+const DEFAULT_CAPACITY: usize = 2_048;
 
 /// The lines of a file.
 pub(crate) struct Lines<'o> {
@@ -22,21 +21,21 @@ pub(crate) struct Lines<'o> {
     kinds: Vec<(u32, u32)>,
 }
 
-/// What the file knows of a line.
+/// Statistics of a line in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Known {
+pub(crate) struct LineStats {
     /// Its number.
     pub id: u32,
-    /// How often it stands in the file.
+    /// How often it occurs in the file.
     pub count: u32,
-    /// What matching it is worth.
+    /// The worth of matching it.
     pub worth: i32,
 }
 
 impl<'o> Lines<'o> {
     /// Numbers the lines of a file.
     pub fn of(lines: impl ExactSizeIterator<Item = &'o str>) -> Lines<'o> {
-        let usual = lines.len().min(USUAL);
+        let usual = lines.len().min(DEFAULT_CAPACITY);
         let mut all = Lines {
             ids: Vec::with_capacity(lines.len()),
             texts: Vec::with_capacity(usual),
@@ -62,21 +61,21 @@ impl<'o> Lines<'o> {
         self.numbers.get(line).copied()
     }
 
-    /// What is known of a line of a snippet; nothing if the file has none like it.
-    pub fn known(&self, line: &str) -> Option<Known> {
+    /// The statistics of a snippet's line; `None` if the file has none like it.
+    pub fn stats(&self, line: &str) -> Option<LineStats> {
         let id = self.id_of(line)?;
         let (_, count) = self.kinds[id as usize];
         let rarity = f64::from(count).sqrt();
-        Some(Known { id, count, worth: ((f64::from(information(line)) / rarity) as i32).max(1) })
+        Some(LineStats { id, count, worth: ((f64::from(information(line)) / rarity) as i32).max(1) })
     }
 
-    /// Where a line stands, if that is at few places.
-    pub fn places(&self, known: &Known, most: usize) -> impl Iterator<Item = usize> {
-        let few = known.count as usize <= most;
-        self.places_of(known.id).filter(move |_| few)
+    /// The places of a line, if they are at most `max`.
+    pub fn places(&self, stats: &LineStats, max: usize) -> impl Iterator<Item = usize> {
+        let few = stats.count as usize <= max;
+        self.places_of(stats.id).filter(move |_| few)
     }
 
-    /// Where the line of a number stands.
+    /// The places of the line with that number.
     pub fn places_of(&self, id: u32) -> impl Iterator<Item = usize> {
         let (first, count) =
             self.kinds.get(id as usize).map_or((self.ids.len(), 0), |it| (it.0 as usize, it.1 as usize));
@@ -89,30 +88,31 @@ impl<'o> Lines<'o> {
         self.texts.get(id as usize).copied().unwrap_or_default()
     }
 
-    /// How often the line of a number stands in the file.
+    /// How often the line of a number occurs in the file.
     pub fn count_of(&self, id: u32) -> usize {
         self.kinds.get(id as usize).map_or(0, |(_, count)| *count as usize)
     }
 
-    /// Where lines of these numbers stand one after another.
+    /// Where lines of these numbers follow one another.
     pub fn runs<'r>(&'r self, ids: &'r [u32]) -> impl Iterator<Item = usize> + 'r {
         let from = ids.first().and_then(|&id| self.place_of_first(id)).unwrap_or(self.ids.len());
         let last = self.ids.len().saturating_sub(ids.len());
         (from..=last).filter(move |&at| self.ids[at..].starts_with(ids))
     }
 
-    /// Where a line stands first.
+    /// The first place of a line.
     pub fn place_of_first(&self, id: u32) -> Option<usize> {
         self.kinds.get(id as usize).map(|(first, _)| *first as usize)
     }
 }
 
-/// Whether a line tells more by itself than a bracket or a word of three letters.
-pub(crate) fn tells_much(text: &str) -> bool {
+/// Whether a line is more than a bracket or a word of three letters.
+pub(crate) fn is_distinctive(text: &str) -> bool {
     letters(text, 4) == 4
 }
 
-/// How much a line tells by itself: six units for a long one, half a unit for a lone bracket, next to nothing for a blank one.
+/// How much a line identifies its place: six units for a long one, half a unit for a lone bracket, nearly nothing for a blank
+/// one.
 pub(crate) fn information(text: &str) -> i32 {
     match letters(text, 24) {
         0 if text.trim().is_empty() => UNIT / 20,
@@ -122,27 +122,27 @@ pub(crate) fn information(text: &str) -> i32 {
     }
 }
 
-/// How many letters and digits a line has, up to so many.
-fn letters(text: &str, most: usize) -> i32 {
+/// The number of letters and digits of a line, at most `max`.
+fn letters(text: &str, max: usize) -> i32 {
     let mut letters = 0;
     for byte in text.bytes() {
         if !byte.is_ascii() {
-            return text.chars().filter(|c| c.is_alphanumeric()).take(most).count() as i32;
+            return text.chars().filter(|c| c.is_alphanumeric()).take(max).count() as i32;
         }
         letters += usize::from(byte.is_ascii_alphanumeric());
-        if letters == most {
+        if letters == max {
             break;
         }
     }
     letters as i32
 }
 
-/// From how much on a line can hold a snippet in its place.
-pub(crate) const INFORMATIVE: i32 = 2 * UNIT;
+/// The least information of a line that can anchor a snippet: a word of four letters.
+pub(crate) const MIN_INFORMATION: i32 = 2 * UNIT;
 
-/// Whether a line has nothing but blanks.
+/// Whether a line has only white space.
 pub(crate) fn is_blank(line: &str) -> bool {
-    // Nearly every line is told by its first byte that is no blank.
+    // The first byte that is no white space decides for nearly every line.
     match line.bytes().find(|byte| !matches!(byte, b' ' | b'\t')) {
         None => true,
         Some(byte) => !byte.is_ascii_graphic() && line.chars().all(char::is_whitespace),

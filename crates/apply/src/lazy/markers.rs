@@ -33,7 +33,7 @@ const LEADERS: &[(&str, &str)] = &[
     ("*", ""),
 ];
 
-/// Words that say that lines are left as they are.
+/// Words with which models mark lines as unchanged.
 const KEPT: &[&str] = &[
     "existing",
     "rest",
@@ -68,18 +68,18 @@ pub(crate) fn marker(line: &str) -> Option<Marker<'_>> {
     }
     let words = commented(line)?;
     let inside = without_dots(words)?;
-    let told = inside.trim();
-    // Nothing but dots stands for anything; words must say that they leave something.
-    (told.is_empty() || says_kept(told)).then_some(Marker { line })
+    let words = inside.trim();
+    // Dots alone stand for any lines; a comment with words must mention code that is kept.
+    (words.is_empty() || mentions_kept_code(words)).then_some(Marker { line })
 }
 
-/// Whether words say that something is left as it is. Prose that merely trails off is longer than any marker.
-pub(super) fn says_kept(words: &str) -> bool {
+/// Whether words mention code that is kept. Longer texts are prose that ends in dots, not markers.
+pub(super) fn mentions_kept_code(words: &str) -> bool {
     let lower = words.to_lowercase();
     words.len() <= 120 && KEPT.iter().any(|word| lower.contains(word))
 }
 
-/// Whether a line is a marker that says in words what it stands for. Dots alone are lines of many files, too.
+/// Whether a line is a marker with words. Many files have lines of dots alone, so those are not counted here.
 pub(crate) fn is_worded_marker(line: &str) -> bool {
     let is_worded = |line: &str| line.trim().chars().any(char::is_alphabetic);
     is_marker(line) && is_worded(line)
@@ -146,7 +146,7 @@ fn commented(line: &str) -> Option<&str> {
     Some(if closing.is_empty() { rest } else { rest.strip_suffix(closing).unwrap_or(rest) }.trim())
 }
 
-/// What stands between or beside the dots, if there are any at an end.
+/// The text without the dots, if it has any at an end.
 fn without_dots(words: &str) -> Option<&str> {
     let front = words.trim_start_matches(['.', '…']);
     let led = words.len() - front.len();
@@ -154,7 +154,7 @@ fn without_dots(words: &str) -> Option<&str> {
     let trailing = &front[both.len()..];
     let is_ellipsis = |dots: &str| dots.contains("...") || dots.contains('…');
     let begins = is_ellipsis(&words[..led]);
-    // What comes after the dots, such as `... existing code ... (10 lines)`, does not unmake a marker.
+    // What comes after the dots, such as `... existing code ... (10 lines)`, is ignored.
     let middle = begins && !is_ellipsis(trailing);
     let inside = if middle { both.split("...").next().unwrap_or(both) } else { both };
     (begins || is_ellipsis(trailing)).then_some(inside)

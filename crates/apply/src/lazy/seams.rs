@@ -1,45 +1,45 @@
-//! Seams: where lines that come meet lines that the update does not show.
+//! Checks of seams: where new lines meet lines that the update hides behind a marker.
 //!
 //! Invariant: the work on each marker is bounded, and a file of few changes is walked a bounded number of times.
 
 use super::align::{Alignment, Step};
-use super::carry::Change;
-use super::doubt::unclear;
+use super::boundaries::unclear;
+use super::changes::Change;
 use super::indent::indent;
 use super::keys::declared_name;
-use super::lines::{Lines, UNIT, information, is_blank, tells_much};
-use super::segments::Laid;
+use super::lines::{Lines, UNIT, information, is_blank, is_distinctive};
+use super::prepared::PreparedSnippet;
 use crate::outcome::Refused;
 use crate::source::Source;
 
-/// So many hidden lines are looked at beside a marker.
+/// Hidden lines that are checked beside a marker.
 const REACH: usize = 40;
-/// So many lines are walked upwards from a hidden line.
-const WALK_MOST: usize = 2_000;
-/// What a line tells that nobody writes twice by chance.
-const COPY_LEAST: i32 = 3 * UNIT;
+/// Lines that are walked upwards from a hidden line, to bound the work.
+const MAX_WALKED_LINES: usize = 2_000;
+/// Information of a line that is hardly written twice by chance.
+const MIN_COPY_INFORMATION: i32 = 3 * UNIT;
 
-/// What stands more often than this may well be declared once more.
-const TWICE_MOST: usize = 4;
-/// So many lines do not go without a line that holds both ends.
-const GONE_LEAST: usize = 6;
-/// More of them are not looked at.
-const LOOKED_AT: usize = 200;
-/// What the lines between those that go and a marker must be worth.
-const HOLD_LEAST: i32 = 3 * UNIT;
+/// A name that occurs more often may well be declared once more.
+const MAX_REPEATED_PLACES: usize = 4;
+/// From this many deleted lines on, both ends need an anchor.
+const MIN_DELETED_LINES: usize = 6;
+/// Deleted lines that are checked, to bound the work.
+const MAX_CHECKED_LINES: usize = 200;
+/// Least worth of the lines between deleted ones and a marker.
+const MIN_ANCHOR_WORTH: i32 = 3 * UNIT;
 
 /// An update with its alignment.
 pub(super) struct Seams<'s> {
     pub source: &'s Source,
     pub lines: &'s Lines<'s>,
-    pub laid: &'s Laid<'s>,
+    pub prepared: &'s PreparedSnippet<'s>,
     pub alignment: &'s Alignment,
-    /// What it changes, in order.
+    /// Its changes, in order.
     pub found: &'s [Change],
 }
 
 impl Seams<'_> {
-    /// Passes an update whose hidden lines stand below it as they stood before.
+    /// Checks that the new lines do not break what is hidden below them.
     pub fn check(&self) -> Result<(), Refused> {
         for change in self.found {
             self.check_head(change)?;
@@ -53,7 +53,7 @@ impl Seams<'_> {
         self.found.iter().flat_map(|change| &change.new).for_each(|&token| comes[token] = true);
         for (marker, step) in self.alignment.steps.iter().enumerate() {
             if let Step::Kept(from, to) = *step
-                && !self.laid.is_line(marker)
+                && !self.prepared.is_line(marker)
             {
                 self.check_gap(marker, from, to)?;
                 self.check_scope(marker, from, to, &comes)?;
@@ -62,18 +62,18 @@ impl Seams<'_> {
         Ok(())
     }
 
-    /// Lines that come between a head (an annotation, a comment, a template's parameters) and the hidden declaration that it
-    /// belongs to, and that are no head themselves.
+    /// Refuses new lines between a head (an annotation, a comment, a template's parameters) and the hidden declaration that it
+    /// belongs to, unless they are a head themselves.
     fn check_head(&self, change: &Change) -> Result<(), Refused> {
         let (Some(&first), Some(&last)) = (change.new.first(), change.new.last()) else { return Ok(()) };
-        if change.start != change.end || self.laid.is_line(last + 1) || change.start >= self.source.line_count() {
+        if change.start != change.end || self.prepared.is_line(last + 1) || change.start >= self.source.line_count() {
             return Ok(());
         }
         let Some(Step::Matched(above)) = first.checked_sub(1).map(|token| self.alignment.steps[token]) else {
             return Ok(());
         };
         let (head, hidden) = (self.source.line(above), self.source.line(change.start));
-        let comes = change.new.iter().rev().map(|&token| self.laid.text(token)).find(|text| !is_blank(text));
+        let comes = change.new.iter().rev().map(|&token| self.prepared.text(token)).find(|text| !is_blank(text));
         let is_lost = above + 1 == change.start
             && is_head(head)
             && declared_name(hidden).is_some()
@@ -81,22 +81,22 @@ impl Seams<'_> {
         if is_lost { Err(unclear(above, change.start)) } else { Ok(()) }
     }
 
-    /// A new declaration right above one whose name has one letter more or less within it: likely its name, put right.
+    /// Refuses a new declaration right above one whose name differs by one letter within it: likely a corrected name.
     fn check_name(&self, change: &Change) -> Result<(), Refused> {
         let hidden = (change.end..self.source.line_count()).find(|&line| !is_blank(self.source.line(line)));
         let is_shown = change.new.last().is_some_and(|&last| self.is_shown_below(last));
         let (Some(hidden), false) = (hidden.filter(|_| change.start == change.end), is_shown) else { return Ok(()) };
         let Some(old) = declared_name(self.source.line(hidden)) else { return Ok(()) };
-        let mut names = change.new.iter().filter_map(|&token| declared_name(self.laid.text(token)));
+        let mut names = change.new.iter().filter_map(|&token| declared_name(self.prepared.text(token)));
         if names.any(|new| differ_by_a_letter(old, new)) { Err(unclear(hidden, hidden)) } else { Ok(()) }
     }
 
-    /// A new `return` right above hidden lines, which nothing would reach: likely they are meant to go.
+    /// Refuses a new `return` right above hidden lines, which become unreachable: likely they should be deleted.
     fn check_reached(&self, change: &Change) -> Result<(), Refused> {
-        let Some(&last) = change.new.iter().rev().find(|&&token| !is_blank(self.laid.text(token))) else {
+        let Some(&last) = change.new.iter().rev().find(|&&token| !is_blank(self.prepared.text(token))) else {
             return Ok(());
         };
-        let text = self.laid.text(last);
+        let text = self.prepared.text(last);
         let gone = || (change.start..change.end).map(|line| self.source.line(line));
         if self.is_shown_below(last) || !leaves(text) || gone().any(|line| leaves(line) && indent(line) == indent(text))
         {
@@ -109,37 +109,39 @@ impl Seams<'_> {
         }
     }
 
-    /// Many lines that go, with nothing between them and a marker but lines that stand at several places and tell little.
+    /// Refuses many deleted lines with nothing between them and a marker but lines that occur at several places.
     fn check_hold(&self, change: &Change) -> Result<(), Refused> {
-        let comes = |line: &&str| change.new.iter().any(|&token| self.laid.text(token).trim() == line.trim());
-        let lines = (change.start..change.end).map(|line| self.source.line(line)).filter(|line| tells_much(line));
-        let gone = lines.take(LOOKED_AT).filter(|line| !comes(line)).count();
-        if gone < GONE_LEAST || gone <= 2 * change.new.len() {
+        let comes = |line: &&str| change.new.iter().any(|&token| self.prepared.text(token).trim() == line.trim());
+        let lines = (change.start..change.end).map(|line| self.source.line(line)).filter(|line| is_distinctive(line));
+        let gone = lines.take(MAX_CHECKED_LINES).filter(|line| !comes(line)).count();
+        if gone < MIN_DELETED_LINES || gone <= 2 * change.new.len() {
             return Ok(());
         }
         let steps = &self.alignment.steps;
         let at = |line: usize| {
             steps.iter().position(|step| matches!(step, Step::Matched(it) | Step::Replaces(it) if *it == line))
         };
-        let worth = |token: usize| self.laid.known[token].map_or(0, |known| known.worth);
+        let worth = |token: usize| self.prepared.known[token].map_or(0, |known| known.worth);
         let below = at(change.end)
-            .map(|token| (token..steps.len()).take_while(|&it| self.laid.is_line(it)).map(worth).sum::<i32>());
+            .map(|token| (token..steps.len()).take_while(|&it| self.prepared.is_line(it)).map(worth).sum::<i32>());
         let above = change.start.checked_sub(1).and_then(at);
         let above =
-            above.map(|token| (0..=token).rev().take_while(|&it| self.laid.is_line(it)).map(worth).sum::<i32>());
-        match [above, below].into_iter().flatten().any(|worth| worth < HOLD_LEAST) {
+            above.map(|token| (0..=token).rev().take_while(|&it| self.prepared.is_line(it)).map(worth).sum::<i32>());
+        match [above, below].into_iter().flatten().any(|worth| worth < MIN_ANCHOR_WORTH) {
             true => Err(unclear(change.start, change.end - 1)),
             false => Ok(()),
         }
     }
 
-    /// More blank lines between a new line and what is hidden below it than the file has there, but has a little further
+    /// Refuses more blank lines between a new line and the hidden ones below it than the file has there, but has a little further
     /// down: the change may reach to there.
     fn check_gap(&self, marker: usize, from: usize, to: usize) -> Result<(), Refused> {
         let blank = |line: &usize| is_blank(self.source.line(*line));
-        let shown = (0..marker).rev().take_while(|&token| self.laid.is_line(token) && is_blank(self.laid.text(token)));
+        let shown =
+            (0..marker).rev().take_while(|&token| self.prepared.is_line(token) && is_blank(self.prepared.text(token)));
         let shown = shown.count();
-        let comes = marker.checked_sub(shown + 1).map(|token| (self.laid.is_line(token), self.alignment.steps[token]));
+        let comes =
+            marker.checked_sub(shown + 1).map(|token| (self.prepared.is_line(token), self.alignment.steps[token]));
         let Some(hidden) = (from..to).find(|line| !blank(line)) else { return Ok(()) };
         let before = (0..hidden).rev().take_while(blank).count();
         if !matches!(comes, Some((true, Step::New(_)))) || shown <= before.max(1) {
@@ -155,37 +157,39 @@ impl Seams<'_> {
         Ok(())
     }
 
-    /// A declaration at the margin that comes by the very line with which the file has it: rather it is that one, rewritten.
+    /// Refuses a new top-level declaration whose first line the file has: likely that one is rewritten.
     fn check_twice(&self, change: &Change) -> Result<(), Refused> {
         for &token in &change.new {
-            let text = self.laid.text(token);
-            let declares = !text.starts_with(char::is_whitespace) && tells_much(text) && declared_name(text).is_some();
-            // What is set apart is not known to the alignment.
-            let Some(known) = declares.then(|| self.lines.known(text)).flatten() else { continue };
-            if let Some(place) = self.lines.places(&known, TWICE_MOST).find(|&place| !self.goes(place)) {
+            let text = self.prepared.text(token);
+            let declares =
+                !text.starts_with(char::is_whitespace) && is_distinctive(text) && declared_name(text).is_some();
+            // Blocks that were set apart afterwards are not in the alignment.
+            let Some(known) = declares.then(|| self.lines.stats(text)).flatten() else { continue };
+            if let Some(place) = self.lines.places(&known, MAX_REPEATED_PLACES).find(|&place| !self.goes(place)) {
                 return Err(unclear(place, place));
             }
         }
         Ok(())
     }
 
-    /// A line that stands once, hidden right beside the segment that brings it again: moved or copied.
+    /// Refuses a new line that the file has once, hidden right beside the segment: it may be moved or copied.
     fn check_copies(&self, change: &Change) -> Result<(), Refused> {
-        let told = || change.new.iter().filter(|&&token| tells_much(self.laid.text(token)));
-        // What takes the place of lines, or brings a line of its own as well, is something new that looks like it.
-        if change.start != change.end || told().any(|&token| self.laid.known[token].is_none()) {
+        let distinctive = || change.new.iter().filter(|&&token| is_distinctive(self.prepared.text(token)));
+        // A change that replaces lines or adds others as well is new code that resembles it.
+        if change.start != change.end || distinctive().any(|&token| self.prepared.known[token].is_none()) {
             return Ok(());
         }
-        for &token in told() {
-            let text = self.laid.text(token);
-            let known = self.laid.known[token].filter(|known| known.count == 1 && information(text) >= COPY_LEAST);
+        for &token in distinctive() {
+            let text = self.prepared.text(token);
+            let known = self.prepared.known[token]
+                .filter(|known| known.count == 1 && information(text) >= MIN_COPY_INFORMATION);
             let Some(place) = known.and_then(|known| self.lines.place_of_first(known.id)) else { continue };
-            if self.laid.is_apart(token) || !matches!(self.alignment.steps[token], Step::New(_)) {
+            if self.prepared.is_apart(token) || !matches!(self.alignment.steps[token], Step::New(_)) {
                 continue;
             }
             let marker = |near: Option<usize>| near.map(|near| self.alignment.steps[near]);
-            let above = marker((0..token).rev().find(|&near| !self.laid.is_line(near)));
-            let below = marker((token..self.laid.len()).find(|&near| !self.laid.is_line(near)));
+            let above = marker((0..token).rev().find(|&near| !self.prepared.is_line(near)));
+            let below = marker((token..self.prepared.len()).find(|&near| !self.prepared.is_line(near)));
             let hides = |step: Option<Step>| match step {
                 Some(Step::Kept(from, to)) => (from..to).contains(&place) && place.abs_diff(change.start) <= REACH,
                 _ => false,
@@ -197,39 +201,39 @@ impl Seams<'_> {
         Ok(())
     }
 
-    /// What encloses the first line that a marker hides, by indentation, encloses it still, if it is there.
+    /// Checks that the first line a marker hides keeps its enclosing lines, by indentation.
     fn check_scope(&self, marker: usize, from: usize, to: usize, comes: &[bool]) -> Result<(), Refused> {
         let is_told = |line: &usize| depth(self.source.line(*line)).is_some();
-        let Some(hidden) = (from..to).take(WALK_MOST).find(is_told) else { return Ok(()) };
-        let mut above = (0..marker).rev().take_while(|&token| self.laid.is_line(token));
+        let Some(hidden) = (from..to).take(MAX_WALKED_LINES).find(is_told) else { return Ok(()) };
+        let mut above = (0..marker).rev().take_while(|&token| self.prepared.is_line(token));
         if !above.any(|token| comes[token]) {
             return Ok(());
         }
         let innermost = self.source.line(hidden);
-        let above = (0..hidden).rev().take(WALK_MOST);
+        let above = (0..hidden).rev().take(MAX_WALKED_LINES);
         let old: Vec<(usize, &str)> = enclosing(innermost, above.map(|line| (line, self.source.line(line)))).collect();
         if old.is_empty() {
             return Ok(());
         }
-        let new: Vec<(usize, &str)> = enclosing(innermost, self.merged_above(hidden).take(WALK_MOST)).collect();
+        let new: Vec<(usize, &str)> = enclosing(innermost, self.merged_above(hidden).take(MAX_WALKED_LINES)).collect();
         match old.iter().find(|(line, text)| !self.goes(*line) && !new.iter().any(|(_, other)| other == text)) {
             Some((line, _)) => Err(unclear(*line, hidden)),
             None => Ok(()),
         }
     }
 
-    /// Whether a line of the update, blank ones aside, and no marker comes next.
+    /// Whether the next token, blank lines aside, is a line and no marker.
     fn is_shown_below(&self, token: usize) -> bool {
-        let is_told = |token: &usize| !self.laid.is_line(*token) || !is_blank(self.laid.text(*token));
-        (token + 1..self.laid.len()).find(is_told).is_some_and(|token| self.laid.is_line(token))
+        let is_told = |token: &usize| !self.prepared.is_line(*token) || !is_blank(self.prepared.text(*token));
+        (token + 1..self.prepared.len()).find(is_told).is_some_and(|token| self.prepared.is_line(token))
     }
 
-    /// Whether a line of the file goes.
+    /// Whether a line of the file is deleted.
     fn goes(&self, line: usize) -> bool {
         self.found_to(line).last().is_some_and(|change| change.end > line)
     }
 
-    /// What changes at a line or above it.
+    /// The change at a line or above it.
     fn found_to(&self, line: usize) -> &[Change] {
         &self.found[..self.found.partition_point(|change| change.start <= line)]
     }
@@ -242,7 +246,7 @@ impl Seams<'_> {
             loop {
                 if let Some((&token, rest)) = fresh.split_last() {
                     fresh = rest;
-                    return Some((line, self.laid.text(token)));
+                    return Some((line, self.prepared.text(token)));
                 }
                 match changes.next_if(|change| change.end >= line) {
                     Some(change) => (fresh, line) = (&change.new, change.start),
@@ -265,7 +269,7 @@ fn enclosing<'l>(line: &str, above: impl Iterator<Item = (usize, &'l str)>) -> i
     };
     let encloses =
         move |text: &str, least: usize| !is_deep(text, least) && depth(text).is_some_and(|depth| depth < least);
-    // Nothing encloses what stands at the margin.
+    // Nothing encloses a top-level line.
     std::iter::from_fn(move || {
         let found = if least > 0 { above.find(|(_, text)| encloses(text, least)) } else { None };
         least = found.and_then(|(_, text)| depth(text)).unwrap_or_default();
@@ -273,13 +277,13 @@ fn enclosing<'l>(line: &str, above: impl Iterator<Item = (usize, &'l str)>) -> i
     })
 }
 
-/// Whether nothing below a line in its block is reached.
+/// Whether a line makes the rest of its block unreachable.
 fn leaves(line: &str) -> bool {
     let mut words =
         line.split(|it: char| it.is_whitespace() || matches!(it, ';' | '(')).filter(|word| !word.is_empty());
     matches!(words.next(), Some("return" | "raise" | "throw" | "break" | "continue" | "die" | "exit"))
         && words.all(|word| !matches!(word, "if" | "unless"))
-        // What goes on below is no end yet.
+        // A statement that continues on the next line does not end here.
         && !line.trim_end().ends_with(['(', '{', '[', ',', '\\', '|', '='])
 }
 

@@ -11,7 +11,7 @@ use memchr::memchr_iter;
 pub(crate) enum Piece<'u> {
     /// A line without its end.
     Line(&'u str),
-    /// Stands for lines of the file.
+    /// A line that stands for lines of the file.
     Marker(Marker<'u>),
 }
 
@@ -21,22 +21,22 @@ pub(crate) struct Snippet<'u> {
     /// Lines and markers.
     pub pieces: Vec<Piece<'u>>,
     /// Declarations that it asks to remove.
-    pub gone: Vec<&'u str>,
+    pub removals: Vec<&'u str>,
 }
 
 impl<'u> Snippet<'u> {
-    /// Reads an update. A line that looks like a marker and stands in the file as it is, is content: `stands` tells.
-    pub fn read(update: &'u str, stands: impl Fn(&str) -> bool) -> Snippet<'u> {
-        let mut gone = Vec::new();
+    /// Reads an update. A line that looks like a marker is content if `is_in_file` says that the file has it.
+    pub fn read(update: &'u str, is_in_file: impl Fn(&str) -> bool) -> Snippet<'u> {
+        let mut removals = Vec::new();
         let mut kept: Vec<Piece<'u>> = Vec::with_capacity(memchr_iter(b'\n', update.as_bytes()).count() + 1);
         // Two markers with nothing but blanks between stand for one.
         let mut after_marker = None;
         for line in update.lines() {
-            // `// remove foo` says what goes, and stands where it was.
+            // `// remove foo` names what to delete, and is a marker at its place.
             let piece = match (marker(line), removed(line)) {
-                (Some(marker), _) if !stands(line) => Piece::Marker(marker),
-                (None, Some(name)) if !stands(line) => {
-                    gone.push(name);
+                (Some(marker), _) if !is_in_file(line) => Piece::Marker(marker),
+                (None, Some(name)) if !is_in_file(line) => {
+                    removals.push(name);
                     Piece::Marker(Marker { line })
                 }
                 _ => Piece::Line(line),
@@ -53,7 +53,7 @@ impl<'u> Snippet<'u> {
                 }
             }
         }
-        Snippet { pieces: kept, gone }
+        Snippet { pieces: kept, removals }
     }
 
     /// Whether there is any marker.

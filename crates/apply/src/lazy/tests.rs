@@ -192,7 +192,7 @@ fn a_snippet_stands_in_a_text_that_has_its_parts_once_and_in_order() {
         "\n\nuse io;\n\n// ...\n\n    two()\n",
         "// ...\n    one()\n}\n\nfn b() {\n// ...\n",
     ] {
-        assert!(stands(text, update), "{update}");
+        assert!(is_applied(text, update), "{update}");
     }
     for (update, why) in [
         ("fn b() {\n// ...\nfn a() {\n", "in another order"),
@@ -202,7 +202,7 @@ fn a_snippet_stands_in_a_text_that_has_its_parts_once_and_in_order() {
         ("ne()\n", "a part of a line"),
         ("use io;\n// ...\n// remove b\n", "it asks for more"),
     ] {
-        assert!(!stands(text, update), "{why}: {update}");
+        assert!(!is_applied(text, update), "{why}: {update}");
     }
 }
 
@@ -247,7 +247,7 @@ fn what_merges_otherwise_into_its_own_result_is_refused() {
     // The file has the marker itself, so that the result reads it as a line to insert.
     let file = "use a;\n// ... existing code ...\nuse b;\n\nfn c() {\n    old_way();\n    wait();\n}\n";
     let update = "// ... existing code ...\n    new_way();\n    wait();\n}\n";
-    assert!(!stands(&file.replace("old", "new"), update));
+    assert!(!is_applied(&file.replace("old", "new"), update));
     if let Outcome::Merged(first) = merge(file, update) {
         assert_eq!(merge(&first.text, update), merge(&first.text, update));
         assert_eq!(merged(&first.text, update), first.text);

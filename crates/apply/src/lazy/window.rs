@@ -1,15 +1,15 @@
-//! Where in a file each segment is looked for.
+//! The window of the file in which each segment is searched.
 //!
-//! It does not place anything. Invariant: a window that was narrowed names the lines that it was narrowed by, so that
-//! an alignment that takes none of them for lines of the file can be found out.
+//! Invariant: a narrowed window keeps the lines that it was narrowed by, so that an alignment which matches none of
+//! them can be detected.
 
 use super::align::{Alignment, Step};
-use super::lines::{INFORMATIVE, Lines, is_blank};
-use super::segments::Laid;
+use super::lines::{Lines, MIN_INFORMATION, is_blank};
+use super::prepared::PreparedSnippet;
 use crate::source::Source;
 use std::ops::Range;
 
-/// Files of fewer lines are searched from end to end.
+/// Shorter files are searched from end to end (lines).
 const SMALL: usize = 200;
 /// How far around its unique lines a segment may reach, beyond its own length.
 const REACH: usize = 64;
@@ -24,51 +24,51 @@ pub(super) struct Windows {
 
 impl Windows {
     /// In a long file, segments are looked for around those of their lines that stand once in it.
-    pub fn near(laid: &Laid<'_>, lines: &Lines<'_>, source: &Source) -> Windows {
+    pub fn near(prepared: &PreparedSnippet<'_>, lines: &Lines<'_>, source: &Source) -> Windows {
         let count = source.line_count();
-        let mut windows = Self::whole(laid, source);
-        let anchors = if count > SMALL { narrow(&mut windows, laid, lines, count) } else { Vec::new() };
-        Windows { rows: rows(laid, source, &windows), anchors }
+        let mut windows = Self::whole(prepared, source);
+        let anchors = if count > SMALL { narrow(&mut windows, prepared, lines, count) } else { Vec::new() };
+        Windows { rows: rows(prepared, source, &windows), anchors }
     }
 
     /// Every segment anywhere.
-    pub fn wide(laid: &Laid<'_>, source: &Source) -> Windows {
-        Windows { rows: rows(laid, source, &Self::whole(laid, source)), anchors: Vec::new() }
+    pub fn wide(prepared: &PreparedSnippet<'_>, source: &Source) -> Windows {
+        Windows { rows: rows(prepared, source, &Self::whole(prepared, source)), anchors: Vec::new() }
     }
 
-    /// Whether every segment that was narrowed holds one of the lines that it was narrowed by.
+    /// Whether the alignment matches, in every narrowed segment, one of the lines that it was narrowed by.
     pub fn hold(&self, alignment: &Alignment) -> bool {
         let matched = |&token: &usize| matches!(alignment.steps[token], Step::Matched(_));
         self.anchors.iter().all(|tokens| tokens.iter().any(matched))
     }
 
-    fn whole(laid: &Laid<'_>, source: &Source) -> Vec<Range<usize>> {
-        vec![0..source.line_count() + 1; laid.segments.len()]
+    fn whole(prepared: &PreparedSnippet<'_>, source: &Source) -> Vec<Range<usize>> {
+        vec![0..source.line_count() + 1; prepared.segments.len()]
     }
 }
 
-fn rows(laid: &Laid<'_>, source: &Source, windows: &[Range<usize>]) -> Vec<Range<usize>> {
+fn rows(prepared: &PreparedSnippet<'_>, source: &Source, windows: &[Range<usize>]) -> Vec<Range<usize>> {
     let count = source.line_count();
-    let mut rows: Vec<Range<usize>> = Vec::with_capacity(laid.len() + 1);
+    let mut rows: Vec<Range<usize>> = Vec::with_capacity(prepared.len() + 1);
     rows.push(0..1);
     let mut segment = 0;
-    for token in 0..laid.len() {
-        while segment + 1 < laid.segments.len() && laid.segments[segment].end <= token {
+    for token in 0..prepared.len() {
+        while segment + 1 < prepared.segments.len() && prepared.segments[segment].end <= token {
             segment += 1;
         }
         // After a marker the next segment begins; after a line its own goes on.
         rows.push(windows[segment].clone());
-        let is_last = token + 1 == laid.len();
+        let is_last = token + 1 == prepared.len();
         if is_last {
             rows[token + 1] = count..count + 1;
         }
     }
     let blank_head = source.lines().take_while(|line| is_blank(line)).count();
-    if laid.edges[0] {
+    if prepared.edges[0] {
         rows[1] = 0..(blank_head + 1).min(count + 1);
     }
-    if laid.edges[1] {
-        let last_line = laid.len() - 1;
+    if prepared.edges[1] {
+        let last_line = prepared.len() - 1;
         let blank_tail = (0..count).rev().take_while(|&line| is_blank(source.line(line))).count();
         rows[last_line] = rows[last_line].start.max(count - blank_tail).min(count)..count + 1;
     }
@@ -76,11 +76,16 @@ fn rows(laid: &Laid<'_>, source: &Source, windows: &[Range<usize>]) -> Vec<Range
 }
 
 /// Narrows windows; the lines that each was narrowed by.
-fn narrow(windows: &mut [Range<usize>], laid: &Laid<'_>, lines: &Lines<'_>, count: usize) -> Vec<Vec<usize>> {
+fn narrow(
+    windows: &mut [Range<usize>],
+    prepared: &PreparedSnippet<'_>,
+    lines: &Lines<'_>,
+    count: usize,
+) -> Vec<Vec<usize>> {
     let mut anchors: Vec<(usize, usize, usize)> = Vec::new();
-    for (number, segment) in laid.segments.iter().enumerate() {
+    for (number, segment) in prepared.segments.iter().enumerate() {
         for token in segment.clone() {
-            let unique = laid.known[token].filter(|known| known.count == 1 && known.worth >= INFORMATIVE);
+            let unique = prepared.known[token].filter(|known| known.count == 1 && known.worth >= MIN_INFORMATION);
             if let Some(place) = unique.and_then(|known| lines.place_of_first(known.id)) {
                 anchors.push((number, token, place));
             }
@@ -91,11 +96,11 @@ fn narrow(windows: &mut [Range<usize>], laid: &Laid<'_>, lines: &Lines<'_>, coun
     let mut narrowed = Vec::new();
     for mine in kept.chunk_by(|&one, &other| anchors[one].0 == anchors[other].0) {
         let (number, first, last) = (anchors[mine[0]].0, places[mine[0]], places[mine[mine.len() - 1]]);
-        let reach = REACH + laid.segments[number].len();
+        let reach = REACH + prepared.segments[number].len();
         windows[number] = first.saturating_sub(reach)..(last + reach).min(count) + 1;
         narrowed.push(mine.iter().map(|&at| anchors[at].1).collect());
     }
-    // What stands between two located segments lies between them.
+    // A segment between two located ones lies between them.
     for number in 1..windows.len() {
         windows[number].start = windows[number].start.max(windows[number - 1].start);
     }

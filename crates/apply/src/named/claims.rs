@@ -1,7 +1,7 @@
-//! Which parts of an update look as if they were made of declarations of the file, by their lines alone.
+//! Finds the parts of an update that look like declarations of the file, by their lines alone, so that most updates need no
+//! parse.
 //!
-//! It does not parse: what it turns down needs no tree. Invariant: a name that stands in more than one line of the file
-//! names nothing.
+//! Invariant: a name that occurs in more than one line of the file identifies nothing.
 
 use crate::lazy::{self, Key, indent, is_blank, is_marker, key, places_of};
 use crate::source::Source;
@@ -13,7 +13,7 @@ pub(super) struct Claim<'u> {
     pub part: Range<usize>,
     /// The name that the update shows around it.
     pub scope: Option<&'u str>,
-    /// What it declares at its own depth, in order.
+    /// The declarations at its own depth, in order.
     pub named: Vec<Named<'u>>,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Claim<'u> {
 pub(super) struct Named<'u> {
     /// Its line in the update.
     pub line: usize,
-    /// What it is called.
+    /// Its name.
     pub name: &'u str,
     /// Its line in the file, if the file has such a line.
     pub place: Option<usize>,
@@ -49,7 +49,7 @@ pub(super) fn claim<'u>(source: &Source, lines: &[&'u str], part: Range<usize>) 
         named.push(Named { line, name: simple(key.name()), place });
     }
     let first = named.iter().find_map(|it| Some((it.line, it.place?)))?;
-    (!stands(source, lines, &part, first)).then(|| Claim { scope: scope(lines, part.start), part, named })
+    (!is_unchanged(source, lines, &part, first)).then(|| Claim { scope: scope(lines, part.start), part, named })
 }
 
 /// A name without what it is a part of.
@@ -58,8 +58,8 @@ pub(super) fn simple(name: &str) -> &str {
     end.rsplit('.').next().unwrap_or(end)
 }
 
-/// Whether a part stands in the file as it is: then nothing is asked for, and it says nothing of what may be missing around it.
-fn stands(source: &Source, lines: &[&str], part: &Range<usize>, (line, place): (usize, usize)) -> bool {
+/// Whether the file already has a part as it is: then it changes nothing.
+fn is_unchanged(source: &Source, lines: &[&str], part: &Range<usize>, (line, place): (usize, usize)) -> bool {
     let first = (place + part.start).checked_sub(line);
     first.is_some_and(|first| {
         first + part.len() <= source.line_count()

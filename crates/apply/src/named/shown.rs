@@ -1,11 +1,11 @@
-//! Which lines of the file a part of an update stands for, if the part is made of declarations.
+//! Finds the declarations of the file that a part of an update replaces.
 //!
-//! It does not decide whether they are whole: the tree of the result tells. Invariant: the declarations that go are
-//! neighbours in one scope, and no attribute above them is lost.
+//! Whether the shown declarations are complete is checked later, on the tree of the result. Invariant: the replaced
+//! declarations are neighbours in one scope, and no attribute above them is lost.
 
 use super::claims::{Claim, simple};
 use crate::language::Language;
-use crate::lazy::{INFORMATIVE, are_alike, indent, information, is_blank};
+use crate::lazy::{MIN_INFORMATION, are_similar, indent, information, is_blank};
 use crate::source::Source;
 use crate::splice::Splice;
 use crate::tree::{Declaration, Kind, Outline};
@@ -16,11 +16,11 @@ use std::ops::Range;
 const HEADS: &[&str] = &["@", "#", "//", "/*", "*", "--", "["];
 /// Those of them that begin a comment only.
 const COMMENTS: &[&str] = &["# ", "//", "/*", "*", "--"];
-/// So many lines may go whatever comes.
-const GONE_FREE: usize = 12;
+/// From this many lost lines on, new ones must make up for them.
+const FREE_DELETIONS: usize = 12;
 
-/// So many lines of a declaration are held against as many others.
-const ALIKE_MOST: usize = 200;
+/// Lines of a declaration that are compared, to bound the work.
+const MAX_COMPARED_LINES: usize = 200;
 
 /// The file.
 pub(super) struct File<'s> {
@@ -35,10 +35,10 @@ pub(super) struct Shown {
     pub new: Range<usize>,
     /// How many declarations they should be.
     pub count: usize,
-    /// Lines of the file that they take the place of.
+    /// Lines of the file that they replace.
     pub old: Range<usize>,
-    /// The declarations of the file that go, in order.
-    pub gone: Vec<usize>,
+    /// The declarations of the file that they replace, in order.
+    pub replaced: Vec<usize>,
 }
 
 impl Shown {
@@ -57,7 +57,7 @@ struct Pair {
 }
 
 impl File<'_> {
-    /// What a claim stands for; `None` if the tree of the file does not bear it out.
+    /// The declarations that a claim shows; `None` if the file's tree does not have them.
     pub fn shown(&self, lines: &[&str], claim: &Claim<'_>) -> Option<Shown> {
         let (part, count) = (&claim.part, claim.named.len());
         let mut pairs = Vec::new();
@@ -70,14 +70,14 @@ impl File<'_> {
             }
         }
         let (first, last) = (pairs.first()?, pairs.last()?);
-        let gone: Vec<usize> = pairs.iter().map(|pair| pair.declaration).collect();
-        let is_inside = claim.scope.is_none_or(|scope| self.ancestors(gone[0]).any(|it| simple(&it.name) == scope));
-        if !is_inside || !self.are_neighbours(&gone) {
+        let replaced: Vec<usize> = pairs.iter().map(|pair| pair.declaration).collect();
+        let is_inside = claim.scope.is_none_or(|scope| self.ancestors(replaced[0]).any(|it| simple(&it.name) == scope));
+        if !is_inside || !self.are_neighbours(&replaced) {
             return None;
         }
         let start = if first.new == part.start { first.old } else { self.head(first.declaration, first.old).start };
         let old = start..self.outline.declarations[last.declaration].lines.end;
-        let shown = Shown { new: part.clone(), count, old, gone };
+        let shown = Shown { new: part.clone(), count, old, replaced };
         // A new value beside one that is known is as likely a value of another file.
         let is_value = pairs.iter().any(|pair| is_value(self.outline.declarations[pair.declaration].kind));
         if is_value && count > pairs.len() {
@@ -85,7 +85,7 @@ impl File<'_> {
         }
         let heads = pairs.iter().all(|pair| pair.new == part.start || self.keeps_head(lines, part, pair));
         let is_last = claim.named.last().is_some_and(|it| it.line == last.new);
-        let ends = !is_last || !self.may_be_cut(last) || self.ends_alike(lines, &shown);
+        let ends = !is_last || !self.may_be_cut(last) || self.ends_similarly(lines, &shown);
         (heads && ends && self.is_the_same(lines, &shown, &pairs)).then_some(shown)
     }
 
@@ -103,9 +103,9 @@ impl File<'_> {
             .map(|at| &self.outline.declarations[at])
     }
 
-    /// Whether nothing stands between declarations of one scope.
-    fn are_neighbours(&self, gone: &[usize]) -> bool {
-        gone.windows(2).all(|pair| {
+    /// Whether declarations of one scope are adjacent.
+    fn are_neighbours(&self, declarations: &[usize]) -> bool {
+        declarations.windows(2).all(|pair| {
             let [one, other] = [pair[0], pair[1]].map(|at| &self.outline.declarations[at]);
             let between = one.lines.end..other.head.start.min(other.lines.start);
             one.scope == other.scope
@@ -120,16 +120,16 @@ impl File<'_> {
         declaration.head.start.min(declaration.lines.start)..line
     }
 
-    /// Whether what stands above a declaration in the file does so in the update, comments aside, of which a line must.
+    /// Whether the update keeps the lines above a declaration: all attributes, and at least one line of its comments.
     fn keeps_head(&self, lines: &[&str], part: &Range<usize>, pair: &Pair) -> bool {
         let begins = |line: &str, signs: &[&str]| signs.iter().any(|sign| line.trim_start().starts_with(sign));
         let above = (part.start..pair.new).rev().take_while(|&at| begins(lines[at], HEADS));
         let new: BTreeSet<&str> = above.map(|at| lines[at].trim()).collect();
         let old: Vec<&str> = self.head(pair.declaration, pair.old).map(|line| self.source.line(line).trim()).collect();
         let is_kept = |line: &&str| new.contains(line);
-        let told = |line: &&&str| information(line) >= INFORMATIVE;
+        let is_informative = |line: &&&str| information(line) >= MIN_INFORMATION;
         old.iter().filter(|line| !begins(line, COMMENTS)).all(is_kept)
-            && (old.is_empty() || old.iter().filter(told).any(is_kept))
+            && (old.is_empty() || old.iter().filter(is_informative).any(is_kept))
     }
 
     /// Whether a declaration has no end of its own, so that the first lines of it could be shown as well as all.
@@ -139,31 +139,32 @@ impl File<'_> {
         (by_indentation || is_value(declaration.kind)) && declaration.lines.len() > 1
     }
 
-    fn ends_alike(&self, lines: &[&str], shown: &Shown) -> bool {
+    fn ends_similarly(&self, lines: &[&str], shown: &Shown) -> bool {
         let (new, old) = (lines[shown.new.end - 1], self.source.line(shown.old.end - 1));
-        // What ends with the same line, or with another `return`, was hardly cut there.
+        // A declaration that ends with the same line, or with another `return`, was hardly cut off there.
         indent(new) == indent(old) && new.split_whitespace().next() == old.split_whitespace().next()
     }
 
-    /// Whether what goes and what comes is the same thing by more than its name, and little of it is lost.
+    /// Whether old and new declaration share more than the name, and little is lost.
     fn is_the_same(&self, lines: &[&str], shown: &Shown, pairs: &[Pair]) -> bool {
         if shown.old.len() == 1 {
             return true;
         }
         let new: BTreeSet<&str> = lines[shown.new.clone()].iter().map(|line| line.trim()).collect();
         let old: BTreeSet<&str> = shown.old.clone().map(|line| self.source.line(line).trim()).collect();
-        let gone = shown.old.clone().filter(|&line| !new.contains(self.source.line(line).trim())).count();
-        let came = lines[shown.new.clone()].iter().filter(|line| !old.contains(line.trim())).count();
+        let lost = shown.old.clone().filter(|&line| !new.contains(self.source.line(line).trim())).count();
+        let added = lines[shown.new.clone()].iter().filter(|line| !old.contains(line.trim())).count();
         let has_heads = pairs.iter().all(|pair| lines[pair.new] == self.source.line(pair.old));
         let body = shown.old.clone().filter(|line| pairs.iter().all(|pair| pair.old != *line));
-        let telling = body.map(|line| self.source.line(line)).filter(|line| information(line) >= INFORMATIVE);
+        let telling = body.map(|line| self.source.line(line)).filter(|line| information(line) >= MIN_INFORMATION);
         let is_kept = |line: &str| {
             new.contains(line.trim())
-                || lines[shown.new.clone()].iter().take(ALIKE_MOST).any(|new| are_alike(new, line))
+                || lines[shown.new.clone()].iter().take(MAX_COMPARED_LINES).any(|new| are_similar(new, line))
         };
-        let (all, kept) =
-            telling.take(ALIKE_MOST).fold((0, 0), |(all, kept), line| (all + 1, kept + usize::from(is_kept(line))));
-        (gone <= GONE_FREE || gone <= 3 * came + 6) && (has_heads || (kept > 0 && kept * 4 >= all))
+        let (all, kept) = telling
+            .take(MAX_COMPARED_LINES)
+            .fold((0, 0), |(all, kept), line| (all + 1, kept + usize::from(is_kept(line))));
+        (lost <= FREE_DELETIONS || lost <= 3 * added + 6) && (has_heads || (kept > 0 && kept * 4 >= all))
     }
 }
 

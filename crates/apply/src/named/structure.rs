@@ -1,7 +1,7 @@
-//! The tree of the result, held against that of the file.
+//! Compares the tree of the result with that of the file, by kinds, names and lines of declarations.
 //!
-//! It does not look at words: kinds, names and lines are what is compared. Invariant: what passes changed no
-//! declaration that the update does not show, and lost none inside of those that it shows.
+//! Invariant: a result that passes changed no declaration that the update does not show, and lost none inside of those
+//! that it shows.
 
 use super::shown::{File, Shown};
 use crate::splice::Splice;
@@ -46,21 +46,21 @@ fn is_in(lines: &Range<usize>, it: &Declaration) -> bool {
 /// the place of, with all that those held.
 fn is_whole(file: &File<'_>, shown: &Shown, new: &Outline, place: &Range<usize>) -> bool {
     let inside = |at: &usize| is_in(place, &new.declarations[*at]);
-    let held = |parent: Option<usize>| parent.is_some_and(|parent| inside(&parent));
+    let is_nested = |parent: Option<usize>| parent.is_some_and(|parent| inside(&parent));
     let outer: Vec<usize> =
-        (0..new.declarations.len()).filter(inside).filter(|&at| !held(new.declarations[at].parent)).collect();
+        (0..new.declarations.len()).filter(inside).filter(|&at| !is_nested(new.declarations[at].parent)).collect();
     let (Some(&first), Some(&last)) = (outer.first(), outer.last()) else { return false };
     let begin = |at: usize| new.declarations[at].head.start.min(new.declarations[at].lines.start);
     let covers = begin(first) <= place.start && new.declarations[last].lines.end == place.end;
     let old = &file.outline;
     let parent = |outline: &Outline, at: usize| outline.declarations[at].parent.map(|parent| outline.path(parent));
-    let stands = outer.iter().all(|&at| {
-        parent(new, at) == parent(old, shown.gone[0]) && new.declarations[at].scope == new.declarations[first].scope
+    let has_same_scope = outer.iter().all(|&at| {
+        parent(new, at) == parent(old, shown.replaced[0]) && new.declarations[at].scope == new.declarations[first].scope
     });
     let named: BTreeSet<(Kind, String)> =
         (0..new.declarations.len()).filter(inside).map(|at| (new.declarations[at].kind, new.path(at))).collect();
     let kept = (0..old.declarations.len())
         .filter(|&at| is_in(&shown.old, &old.declarations[at]))
         .all(|at| named.contains(&(old.declarations[at].kind, old.path(at))));
-    outer.len() == shown.count && covers && stands && kept
+    outer.len() == shown.count && covers && has_same_scope && kept
 }

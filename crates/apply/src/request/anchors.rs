@@ -1,23 +1,22 @@
 //! Morph's compaction of large files: a table of definitions, then the file with placeholders for what the table defines.
 //!
-//! It does not leave a placeholder in a text that is edited. Invariant: a file that goes through it comes out as it was
-//! before it was compacted.
+//! Invariant: expanding restores the file as it was before it was compacted; no placeholder is left.
 
 use super::EditRequest;
 use crate::format::quoted;
 use crate::outcome::{Code, Refused};
 use std::collections::BTreeMap;
 
-/// More text than this is not made of placeholders (bytes).
-const TEXT_MOST: usize = 64 << 20;
-/// What the instruction ends with when a file was compacted.
+/// Larger expansions are refused: the limit of an original (bytes).
+const MAX_TEXT_BYTES: usize = 64 << 20;
+/// The end of an instruction for a compacted file.
 const SUFFIX: &str = "\n\nLARGE-FILE ANCHOR PROTOCOL:";
 
 /// The request in plain text; as it is if nothing was compacted.
 pub(super) fn expanded(request: EditRequest) -> Result<EditRequest, Refused> {
     let Some(table) = Table::read(&request.code)? else { return Ok(request) };
     let instruction =
-        request.instruction.map(|text| text.rsplit_once(SUFFIX).map_or(text.clone(), |(said, _)| said.to_owned()));
+        request.instruction.map(|text| text.rsplit_once(SUFFIX).map_or(text.clone(), |(text, _)| text.to_owned()));
     Ok(EditRequest {
         instruction,
         code: table.expand(table.skeleton, "the code")?,
@@ -26,9 +25,9 @@ pub(super) fn expanded(request: EditRequest) -> Result<EditRequest, Refused> {
     })
 }
 
-/// What the placeholders of one request stand for.
+/// The placeholders of a request.
 struct Table<'t> {
-    /// What every placeholder begins with.
+    /// The prefix of every placeholder.
     prefix: String,
     values: BTreeMap<&'t str, String>,
     /// The file with placeholders.
@@ -73,8 +72,8 @@ impl<'t> Table<'t> {
                 return Err(broken(&format!("{what} holds {}, which nothing defines", quoted(&shown))));
             };
             out.push_str(value);
-            if out.len() > TEXT_MOST {
-                let message = format!("{what} has more than {TEXT_MOST} bytes without its placeholders");
+            if out.len() > MAX_TEXT_BYTES {
+                let message = format!("{what} has more than {MAX_TEXT_BYTES} bytes without its placeholders");
                 return Err(Refused::new(Code::TooLarge, message, "edit a smaller file"));
             }
             rest = &rest[at + marker.len()..];

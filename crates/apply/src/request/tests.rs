@@ -90,8 +90,8 @@ proptest! {
     #[test]
     fn code_and_update_come_back_equal(instruction in proptest::option::of("[a-z <>\n]{0,20}"), code in ".{0,60}", update in ".{0,60}") {
         prop_assume!(![&code, &update].iter().any(|text| text.contains("<update>")));
-        let said = instruction.as_ref().map(|text| format!("<instruction>{text}</instruction>\n")).unwrap_or_default();
-        let request = read_chat(&format!("{said}<code>{code}</code>\n<update>{update}</update>"));
+        let tag = instruction.as_ref().map(|text| format!("<instruction>{text}</instruction>\n")).unwrap_or_default();
+        let request = read_chat(&format!("{tag}<code>{code}</code>\n<update>{update}</update>"));
         prop_assert_eq!(request, Ok(EditRequest { instruction, code, update, tagged_answer: false }));
     }
 

@@ -1,4 +1,4 @@
-//! What a text declares: kinds, names and lines, from a table per language.
+//! The declarations of a text: kinds, names and lines, by a table per language.
 //!
 //! Invariant: declarations come in the order of the text, parents before their children, and every walk is linear in
 //! the tree.
@@ -10,8 +10,8 @@ use serde::Serialize;
 use std::ops::Range;
 use tree_sitter::{Node, Tree, TreeCursor};
 
-/// A chain of declarators longer than this has no name.
-const DECLARATORS_MOST: usize = 16;
+/// Longer chains of declarators are not followed, to bound the work.
+const MAX_DECLARATORS: usize = 16;
 
 /// Something that is declared.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -26,15 +26,15 @@ pub(crate) struct Declaration {
     pub lines: Range<usize>,
     /// Comments and attributes directly above it.
     pub head: Range<usize>,
-    /// The declaration it stands in.
+    /// The declaration around it.
     pub parent: Option<usize>,
-    /// Which node of the tree it stands in; equal for siblings only.
+    /// The node around it; equal for siblings only.
     pub scope: usize,
     /// Whether attributes or decorators stand on it.
     pub decorated: bool,
 }
 
-/// What a text declares.
+/// The declarations of a text.
 #[derive(Clone, Debug)]
 pub(crate) struct Outline {
     /// In order.
@@ -63,7 +63,7 @@ impl Outline {
         Outline { declarations: Walk { rules: rules(language), text, found: Vec::new() }.all(tree) }
     }
 
-    /// The names of what a declaration stands in, outermost first, and its own.
+    /// The names of the declarations around one, outermost first, and its own.
     pub(crate) fn path(&self, mut at: usize) -> String {
         let mut names = vec![&*self.declarations[at].name];
         while let Some(parent) = self.declarations[at].parent {
@@ -122,13 +122,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Reads a node and opens its frame; says whether to look inside it.
+    /// Reads a node and opens its frame; whether to descend into it.
     fn enter(&mut self, cursor: &TreeCursor<'_>, frames: &mut Vec<Frame>) -> bool {
         let node = cursor.node();
         let kind = node.kind();
         let up = frames.last_mut().expect("the root's frame stays");
         let (first, last) = (node.start_position().row, node.end_position().row);
-        // What begins on the line a comment ends on or the next one has it above itself.
+        // A comment belongs to a declaration that begins on its last line or the next.
         let mut head = up.head.filter(|&(_, _, next)| first == next);
         if is_head(kind) {
             let attribute = !kind.contains("comment");
@@ -247,7 +247,7 @@ fn declarators<'t>(node: Node<'t>) -> impl Iterator<Item = Node<'t>> {
         it.child_by_field_name("declarator")
             .or_else(|| (it.kind() == "reference_declarator").then(|| it.named_child(0)).flatten())
     })
-    .take(DECLARATORS_MOST)
+    .take(MAX_DECLARATORS)
 }
 
 /// The line after the last one of a node.

@@ -1,6 +1,6 @@
-//! A parse with a bounded amount of work.
+//! Parses with a bounded amount of work, counted in steps so that results do not depend on the machine.
 //!
-//! It does not read a clock. Invariant: the work is linear in the text, whatever the text is; past it there is no tree.
+//! Invariant: the work is at most linear in the text; beyond the limit there is no tree.
 
 use crate::language::Language;
 use crate::source::Source;
@@ -8,21 +8,21 @@ use crate::splice::Splice;
 use std::ops::ControlFlow;
 use tree_sitter::{InputEdit, ParseOptions, Parser, Point, Tree};
 
-/// Longer texts are not parsed (bytes).
-const TEXT_MOST: usize = 2 << 20;
-/// How often the parser may report, at least; each report stands for a hundred steps of it.
-const REPORTS_LEAST: usize = 2_000;
-/// Bytes of text that allow one report more.
+/// Longer texts are not parsed, to bound time and memory (bytes).
+const MAX_TEXT_BYTES: usize = 2 << 20;
+/// Progress reports that the parser may make for the shortest text; each stands for a hundred steps.
+const MIN_PROGRESS_REPORTS: usize = 2_000;
+/// Bytes of text that allow one more report.
 const BYTES_PER_REPORT: usize = 8;
-/// More angle brackets open at once are not parsed: each costs a step per bracket around it in some grammars.
-const ANGLES_MOST: usize = 2_000;
+/// Texts with more open angle brackets are not parsed: in some grammars each costs a step per bracket around it.
+const MAX_OPEN_ANGLES: usize = 2_000;
 
 /// The tree of a text; none if the language is not built in or the parse is too much work.
 pub(crate) fn parse(language: Language, text: &str) -> Option<Tree> {
     bounded(language, text, None)
 }
 
-/// The tree of a text that came of another by splices, in order. What did not change is not parsed again.
+/// The tree of a text made from another by splices, in order. Unchanged parts are not parsed again.
 pub(crate) fn parse_again(
     language: Language,
     source: &Source,
@@ -55,16 +55,16 @@ fn point(source: &Source, byte: usize) -> Point {
 }
 
 fn bounded(language: Language, text: &str, old: Option<&Tree>) -> Option<Tree> {
-    if text.len() > TEXT_MOST || is_deep(language, text) {
+    if text.len() > MAX_TEXT_BYTES || is_deep(language, text) {
         return None;
     }
     // Made anew for each parse, so that nothing is remembered between two merges.
     let mut parser = Parser::new();
     parser.set_language(&grammar(language)?).ok()?;
-    let mut left = REPORTS_LEAST + text.len() / BYTES_PER_REPORT;
+    let mut remaining = MIN_PROGRESS_REPORTS + text.len() / BYTES_PER_REPORT;
     let mut progress = |_: &_| {
-        left = left.saturating_sub(1);
-        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        remaining = remaining.saturating_sub(1);
+        if remaining == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let bytes = text.as_bytes();
     let options = ParseOptions::new().progress_callback(&mut progress);
@@ -86,7 +86,7 @@ fn is_deep(language: Language, text: &str) -> bool {
             (false, b';', _) => open = 0,
             _ => {}
         }
-        if open > ANGLES_MOST {
+        if open > MAX_OPEN_ANGLES {
             return true;
         }
     }

@@ -1,11 +1,9 @@
-//! Which nodes of a language's tree declare something, and where the name stands.
-//!
-//! It does not walk a tree. Invariant: what is in no table declares nothing.
+//! Tables of the node kinds that declare something in each language, and where their name is.
 
 use crate::language::Language;
 use serde::Serialize;
 
-/// What is declared.
+/// The kinds of declarations.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub(crate) enum Kind {
     Function,
@@ -27,7 +25,7 @@ pub(crate) enum Kind {
     Element,
 }
 
-/// Where the name of a node stands.
+/// Where the name of a node is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Name {
     /// In a field of it.
@@ -196,7 +194,7 @@ pub(crate) fn rules(language: Language) -> &'static [Rule] {
     }
 }
 
-/// Whether a node stands around one declaration and belongs to it.
+/// Whether a node wraps one declaration and belongs to it.
 pub(crate) fn is_wrapper(node: &str) -> bool {
     matches!(
         node,

@@ -1,7 +1,7 @@
-//! Brackets: what was balanced still is. It stands in where no parser decides.
+//! Checks that balanced brackets stay balanced, for files that no parser checks.
 //!
-//! It does not judge languages whose strings it cannot tell, and originals that it finds unbalanced itself. Invariant:
-//! one pass over the original, and of the merged text no more than what its changes can tell in another way.
+//! Skipped for languages whose strings it cannot recognise, and for originals that are unbalanced. Invariant: one pass over
+//! the original, and over the part of the merged text that the changes can affect.
 
 use crate::language::Language;
 use crate::outcome::{Check, Code, Refused};
@@ -77,10 +77,10 @@ pub(super) fn check(
     .at(near))
 }
 
-/// A comment or string is told by so many bytes at its beginning, or within its line.
-const SIGN_MOST: usize = 4;
+/// Longest beginning of a comment or string that decides what it is, unless the rest of its line does (bytes).
+const MAX_SIGN_BYTES: usize = 4;
 
-/// What a byte may be in a text.
+/// The kinds of bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// It begins nothing; most of a text is of such.
@@ -104,14 +104,14 @@ fn kinds(lexis: Lexis) -> [Kind; 256] {
     kinds
 }
 
-/// Where a bracket of the merged text stands that has no partner, if one does; nothing if the original is not balanced.
+/// `Err` with the place of a bracket without a partner in the merged text; `None` if the original is unbalanced.
 fn balance(source: &Source, splices: &[Splice], text: &str, lexis: Lexis) -> Option<Result<(), usize>> {
     let (first, last) = (splices.first()?.old.start, splices.last()?.old.end);
     let mut old = Scan { bytes: source.text.as_bytes(), lexis, kinds: kinds(lexis), at: 0, open: Vec::new() };
-    let line = source.line_of(first.saturating_sub(SIGN_MOST));
+    let line = source.line_of(first.saturating_sub(MAX_SIGN_BYTES));
     old.read::<true>(source.bytes_of(line..line).start).ok()?;
     let mut new = Scan { bytes: text.as_bytes(), open: old.open.clone(), ..old };
-    // What is read beyond the last change is the same in both texts, too, if it is come to with the same brackets open.
+    // Beyond the last change both texts are equal, so the rest need not be read again if the same brackets are open there.
     old.read::<false>((last + 1).min(source.text.len())).ok()?;
     let (met, open) = (old.at + text.len() - source.text.len(), old.open.clone());
     old.read::<false>(source.text.len()).ok()?;
@@ -135,8 +135,8 @@ struct Scan<'t> {
 }
 
 impl Scan<'_> {
-    /// Reads on to a byte, or says which bracket has no partner. What begins before that byte and ends beyond it is read whole,
-    /// or is not if it `STOPS`.
+    /// Reads on to a byte; `Err` is the place of a bracket without a partner. A comment or string across that byte is read whole,
+    /// or not at all with `STOPS`.
     fn read<const STOPS: bool>(&mut self, end: usize) -> Result<(), usize> {
         let bytes = self.bytes;
         while self.at < end {

@@ -1,7 +1,7 @@
-//! Changes stay inside of declarations that are meant.
+//! Checks that changes stay inside of the declarations that the update shows.
 //!
-//! Invariant: a line that goes, or a declaration that something comes into, is in a declaration with a line that is
-//! meant.
+//! Invariant: every deleted line, and every declaration that gets new lines, is in a declaration of which the update
+//! shows a line.
 
 use crate::language::Language;
 use crate::outcome::{Code, Refused};
@@ -10,34 +10,34 @@ use crate::splice::Splice;
 use crate::tree::{Declaration, Outline};
 use std::collections::BTreeSet;
 
-/// Passes when every line that goes lies in an innermost declaration that holds a line of which `is_meant` is true, and what
-/// comes stands in such a one or in none.
+/// Checks that every deleted line is in an innermost declaration with a line of which `is_shown` is true, and that new lines
+/// are in such a declaration or in none.
 pub(super) fn check(
     source: &Source,
     splices: &[Splice],
     language: Language,
-    is_meant: impl Fn(&str) -> bool,
+    is_shown: impl Fn(&str) -> bool,
 ) -> Result<(), Refused> {
     let Some(outline) = Outline::of(language, &source.text) else {
         return Err(refused("the original is too much to parse", 0));
     };
     let innermost = innermost(&outline.declarations, source.line_count());
-    let meant: BTreeSet<usize> = (0..source.line_count())
-        .filter(|&line| is_meant(source.line(line)))
+    let shown: BTreeSet<usize> = (0..source.line_count())
+        .filter(|&line| is_shown(source.line(line)))
         .filter_map(|line| innermost[line])
         .collect();
     for splice in splices {
         let (first, end) = (source.line_of(splice.old.start), source.line_of(splice.old.end));
-        let is_meant = |line: &usize| innermost[*line].is_some_and(|at| meant.contains(&at));
-        if let Some(line) = (first..end).find(|line| !is_meant(line)) {
+        let is_shown = |line: &usize| innermost[*line].is_some_and(|at| shown.contains(&at));
+        if let Some(line) = (first..end).find(|line| !is_shown(line)) {
             return Err(refused("the model changed a line outside of the declarations that the update shows", line));
         }
-        // What comes between two lines is in what holds both.
+        // Lines inserted between two others are in the declaration around both.
         if first == end && first > 0 && first < source.line_count() {
             let holds =
                 |at: usize| outline.declarations[at].lines.start < first && first < outline.declarations[at].lines.end;
             let around = ancestors(&outline.declarations, innermost[first - 1]).find(|&at| holds(at));
-            if around.is_some_and(|at| !meant.contains(&at)) {
+            if around.is_some_and(|at| !shown.contains(&at)) {
                 return Err(refused("the model wrote into a declaration of which the update shows no line", first));
             }
         }

@@ -1,6 +1,6 @@
-//! Declarations: none stands twice in one scope that did not before.
+//! Checks that no declaration is duplicated within its scope.
 //!
-//! Invariant: what a language lets stand twice, such as overloads and what attributes switch on and off, is no finding.
+//! Invariant: repetitions that a language allows, such as overloads and conditional compilation, are no findings.
 
 use super::line_before;
 use crate::language::Language;
@@ -11,10 +11,10 @@ use crate::tree::{Declaration, Kind, Outline};
 use std::collections::BTreeMap;
 use tree_sitter::Tree;
 
-/// Declarations that may not stand beside each other twice.
+/// A declaration that may occur once in its scope.
 type Key<'o> = (Kind, &'o str, &'o str);
 
-/// Checks that no declaration came to stand twice.
+/// Checks that the merge duplicated no declaration.
 pub(super) fn check(
     language: Language,
     source: &Source,
@@ -81,7 +81,7 @@ fn has_overloads(language: Language) -> bool {
     matches!(language, CSharp | Cpp | Java | JavaScript | Tsx | TypeScript)
 }
 
-/// Whether a declaration may stand only once in its scope.
+/// Whether a declaration may occur only once in its scope.
 fn counts(language: Language, declaration: &Declaration) -> bool {
     let name = &*declaration.name;
     if declaration.decorated || matches!(name, "_" | "<<") {

@@ -1,6 +1,6 @@
 //! Where lines come from: splices lie in the text and carry no marker that the original did not have.
 //!
-//! It does not ask whether lines belong where they are. Invariant: the work is linear in both texts.
+//! Whether lines are in their right places is not checked here. Invariant: the work is linear in both texts.
 
 use crate::lazy::{has_gap, is_worded_marker};
 use crate::outcome::{Check, Code, Refused};

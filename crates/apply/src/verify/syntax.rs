@@ -1,6 +1,6 @@
 //! Syntax: the parser finds no error that the original has not.
 //!
-//! It does not judge a text whose original it cannot read itself. Invariant: the original is parsed once.
+//! Skipped if the original does not parse. Invariant: the original is parsed once.
 
 use super::{declarations, line_before, spliced};
 use crate::language::Language;
@@ -37,7 +37,7 @@ pub(super) fn check(
         return skipped("the merged text is too much to parse");
     };
     if new.root_node().has_error() {
-        // One error node may span the whole file: what is told is the first one from the change on.
+        // One error node may span the whole file, so the first one from the change on is reported.
         let changed = source.line_of(splices[0].old.start);
         let line = errors(&new).into_iter().find(|&line| line >= changed).unwrap_or(changed);
         let before = line_before(source, splices, line);

@@ -4,7 +4,7 @@ use super::*;
 use crate::outcome::Code;
 use proptest::prelude::*;
 
-/// Verifies the replacement of the only place where `old` stands.
+/// Verifies the replacement of the only place of `old`.
 fn verified(path: &str, text: &str, old: &str, new: &str) -> Result<Checks, Refused> {
     let source = Source::read(text.as_bytes()).expect("text");
     let at = source.text.find(old).expect("it stands there");

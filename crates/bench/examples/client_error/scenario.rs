@@ -112,6 +112,7 @@ impl Scenario {
                 base: tokrate_net::Target::parse(url)?,
                 model: "sim".to_owned(),
                 headers: http::HeaderMap::new(),
+                key_origin: None,
                 http: self.http,
                 new_connections: false,
                 ca_file: None,

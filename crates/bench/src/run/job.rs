@@ -59,7 +59,7 @@ impl TargetRun<'_> {
                 if spec.backoff == Backoff::Obey { config.limits.wait } else { Span::from_nanos(u64::MAX) },
                 Arc::clone(&self.progress),
             )
-            .with_key(self.endpoint.has_key())
+            .with_key(self.endpoint.sent_key().map(str::to_owned))
             .keep_going(config.keep_going),
             clock: self.clock,
             stop: self.stop.clone(),

@@ -132,7 +132,7 @@ impl<'a> TargetRun<'a> {
             let rows = run_phase(&job)?.take_rows();
             self.record_spending(&rows);
             let Some(row) = rows.first().filter(|_| !self.stop.is_set()) else { return Ok(()) };
-            match probe::next(row, tries, self.config.limits.wait, self.endpoint.has_key()) {
+            match probe::next(row, tries, self.config.limits.wait, self.endpoint.sent_key()) {
                 probe::Next::Begin(seen) => {
                     self.probe_timing = seen;
                     return Ok(());

@@ -7,7 +7,7 @@ use super::Violations;
 use crate::scenarios::Scenario;
 use crate::text_style::TextStyle;
 use crate::world::{Closing, Exchange, History, Written};
-use tokrate_core::{Channel, FailureKind, FinishReason, Oddity, Tick, Usage};
+use tokrate_core::{Anomaly, Channel, FailureKind, FinishReason, Tick, Usage};
 use tokrate_meter::RequestNumbers;
 use tokrate_sim::{Emitted, Outcome};
 use tokrate_tokens::{Encoding, count};
@@ -167,14 +167,14 @@ fn check_measured(scenario: &Scenario, exchange: &Exchange, violations: &mut Vio
         trace.timing.first_byte_at,
         exchange.reads.first().map(|read| read.at),
     );
-    for oddity in Oddity::ALL {
-        let expected_count = match oddity {
-            Oddity::Unreadable => expected.malformed,
-            Oddity::UnfinishedEvent => u32::from(expected.unfinished),
-            Oddity::MissingDone => u32::from(expected.failure.is_none() && expected.done_at.is_none()),
+    for anomaly in Anomaly::ALL {
+        let expected_count = match anomaly {
+            Anomaly::Unreadable => expected.malformed,
+            Anomaly::UnfinishedEvent => u32::from(expected.unfinished),
+            Anomaly::MissingDone => u32::from(expected.failure.is_none() && expected.done_at.is_none()),
             _ => 0,
         };
-        violations.expect_equal(&place, oddity.name(), trace.oddities.count(oddity), expected_count);
+        violations.expect_equal(&place, anomaly.name(), trace.anomalies.count(anomaly), expected_count);
     }
     if expected.failure == Some(FailureKind::RateLimited) && exchange.status == 429 {
         let asked = trace.failure.as_ref().and_then(|failure| failure.retry_after);

@@ -243,8 +243,8 @@ impl<'a> World<'a> {
             return;
         }
         match event {
-            LaneEvent::Event(what) => race.on_event(attempt, &tokrate_core::StreamEvent { at: now, what }),
-            LaneEvent::Text(_, what) => race.on_event(attempt, &tokrate_core::StreamEvent { at: now, what }),
+            LaneEvent::Event(kind) => race.on_event(attempt, &tokrate_core::StreamEvent { at: now, kind }),
+            LaneEvent::Text(_, kind) => race.on_event(attempt, &tokrate_core::StreamEvent { at: now, kind }),
             LaneEvent::End => race.ended(attempt, now),
             LaneEvent::Failed(failed) => race.failed(attempt, now, failed),
         }

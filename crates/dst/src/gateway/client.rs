@@ -2,6 +2,7 @@
 //!
 //! Invariant: every call of a client has one outcome.
 
+use super::history::{CallEnd, Outcome};
 use super::http1::Reply;
 use super::pipe::End;
 use super::scenario::{Call, ReadPattern, SendPattern};
@@ -9,44 +10,10 @@ use super::world::World;
 use std::cell::Cell;
 use std::rc::Rc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
-use tokrate_core::{Span, Tick};
+use tokrate_core::Span;
 
 /// A call without an end after this time hangs: longer than any limit of the gateway.
 const HANG_TIMEOUT: Span = Span::from_secs(3_600);
-
-/// How a call ended for its client.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CallEnd {
-    /// A complete answer.
-    Whole,
-    /// The client disconnected.
-    Disconnected,
-    /// The gateway closed the connection.
-    Closed,
-    /// There was no connection.
-    Refused,
-    /// It hung.
-    Hung,
-}
-
-/// The outcome of a call.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Outcome {
-    /// The client.
-    pub client: usize,
-    /// Index among the calls of the client.
-    pub nth: usize,
-    /// When the request started.
-    pub began_at: Tick,
-    /// When its last byte was written.
-    pub sent_at: Option<Tick>,
-    /// When it ended.
-    pub ended_at: Tick,
-    /// What was received.
-    pub reply: Reply,
-    /// How it ended.
-    pub end: CallEnd,
-}
 
 /// Runs all calls of a client in sequence, over one connection if possible.
 pub(super) async fn run_client(world: Rc<World>, client: usize) {

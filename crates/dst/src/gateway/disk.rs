@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use tokrate_core::Tick;
 use tokrate_net::Clock;
-use tokrate_record::Attempt;
+use tokrate_record::{Attempt, Refusal};
 use tokrate_store::{LogFile, StoreError};
 
 /// A fault of the disk.
@@ -38,6 +38,8 @@ pub struct StoredRows {
     pub rows: Vec<Attempt>,
     /// Rows of files that were moved away.
     pub moved: Vec<Attempt>,
+    /// Refusals of all files, as they were written.
+    pub refusals: Vec<Refusal>,
     /// Failed operations.
     pub failures: u64,
     /// Moves so far.
@@ -81,6 +83,12 @@ impl LogFile for Disk {
     fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
         self.check_fault()?;
         self.kept.borrow_mut().rows.extend_from_slice(rows);
+        Ok(())
+    }
+
+    fn append_refusals(&mut self, rows: &[Refusal]) -> Result<(), StoreError> {
+        self.check_fault()?;
+        self.kept.borrow_mut().refusals.extend_from_slice(rows);
         Ok(())
     }
 

@@ -2,35 +2,15 @@
 //!
 //! Invariant: the ledger has every request that reached a lane, with what was written of its response.
 
+use super::history::ServedRequest;
 use super::http1::{RequestHead, read_request};
 use super::pipe::End;
 use super::response::{Ending, RequestInfo, Response};
 use super::world::World;
 use std::rc::Rc;
 use tokio::io::AsyncWriteExt;
-use tokrate_core::{Rng, Span, Tick};
+use tokrate_core::{Rng, Span};
 use tokrate_wire::{Dialect, Routed, Shape, decode_request};
-
-/// A request that reached a lane.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ServedRequest {
-    /// Index of the lane.
-    pub lane: usize,
-    /// Its `x-request-id`: call and attempt.
-    pub id: String,
-    /// When it was complete.
-    pub at: Tick,
-    /// The dialect and shape; `None` for embeddings.
-    pub routed: Option<(Dialect, Shape)>,
-    /// Whether its body could be decoded.
-    pub is_understood: bool,
-    /// The generated response.
-    pub response: Response,
-    /// Bytes of the response that were written.
-    pub wrote: usize,
-    /// Whether all of it was written.
-    pub is_whole: bool,
-}
 
 /// Serves one connection until it ends.
 pub(super) async fn serve(world: Rc<World>, lane: usize, mut end: End) {

@@ -5,7 +5,7 @@
 
 use tokrate_core::{Channel, FinishReason, Rng, Span, Usage};
 use tokrate_tokens::{Encoding, count};
-use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape, encode_refusal};
+use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape, encode_error_response};
 
 /// Creation time in answers (Unix seconds).
 const CREATED: u64 = 1_790_000_000;
@@ -219,7 +219,7 @@ fn refusal(rng: &mut Rng, request: &RequestInfo<'_>) -> Response {
     const STATUSES: [u16; 9] = [400, 401, 403, 404, 413, 429, 500, 503, 529];
     let status = STATUSES[rng.below(STATUSES.len() as u64) as usize];
     let dialect = request.routed.map_or(Dialect::OpenAiChat, |(dialect, _)| dialect);
-    let body = encode_refusal(dialect, status, "not now");
+    let body = encode_error_response(dialect, status, "not now");
     let retry_after = if status == 429 && rng.chance(0.5) { "retry-after: 2\r\n" } else { "" };
     let length = body.len();
     let head = format!(

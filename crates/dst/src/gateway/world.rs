@@ -1,64 +1,17 @@
-//! The world of a gateway: one thread, paused time, in-memory connections and log, and the real gateway.
+//! The state of a gateway world, shared by all its tasks.
 //!
-//! It records and does not judge. Invariant: a scenario determines the trace: all randomness comes from the seed, and time
-//! advances only when no task is ready.
+//! Invariant: all randomness comes from the seed.
 
-use super::client::{Outcome, run_client};
-use super::disk::{Disk, StoredRows};
+use super::history::{Outcome, ServedRequest};
 use super::pipe::{End, PipeLaw, PipeObserver, pipe};
-use super::provider::{ServedRequest, serve};
 use super::scenario::{GatewayScenario, STARTED_AT};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::rc::Rc;
 use tokio::sync::mpsc;
-use tokio::task::{JoinSet, LocalSet, spawn_local};
-use tokrate_core::{Rng, Span, Tick};
-use tokrate_gateway::Spending;
-use tokrate_gateway::simulation::{HeldResources, SimulatedGateway, Totals};
-use tokrate_net::server::{Accept, Incoming};
-use tokrate_net::{Clock, Dial, Target, WallClockControl};
-use tokrate_store::{Log, LogClock, LogConfig, LogCounts, LogDriver};
-
-/// Interval of the log writer, as in its thread when rows wait.
-const LOG_INTERVAL: Span = Span::from_millis(200);
-/// Attempts to write the remaining rows when the log is closed.
-const CLOSE_ATTEMPTS: u32 = 10;
-/// Time limit of a world.
-const TIME_LIMIT: Span = Span::from_secs(24 * 3_600);
-
-/// Everything that happened in a gateway world.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct GatewayHistory {
-    /// Outcomes of all calls, in the order in which they ended.
-    pub outcomes: Vec<Outcome>,
-    /// Requests that reached the lanes.
-    pub served: Vec<ServedRequest>,
-    /// Stored log rows.
-    pub kept: StoredRows,
-    /// Counters of the log.
-    pub log: LogCounts,
-    /// Resources still held at the end.
-    pub held: HeldResources,
-    /// Totals of the gateway.
-    pub counted: Totals,
-    /// Spending of each key by name, with a second of the month.
-    pub key_dollars: Vec<(String, u64, Spending)>,
-    /// Open calls at each reload, and whether it succeeded.
-    pub reloads: Vec<(usize, bool)>,
-    /// When the gateway was told to stop, and when it had stopped.
-    pub stopped: Option<(Tick, Tick)>,
-    /// Connections that the gateway still held at the end.
-    pub left_open: usize,
-    /// Whether everything ended within the time limit.
-    pub has_ended: bool,
-    /// A hash of the whole trace.
-    pub trace: u64,
-    /// The trace as text, if requested.
-    pub lines: Vec<String>,
-}
+use tokrate_core::Rng;
+use tokrate_net::{Clock, WallClockControl};
 
 /// State shared by all tasks of a world.
 pub(super) struct World {
@@ -76,173 +29,29 @@ pub(super) struct World {
     trace: RefCell<(DefaultHasher, Option<Vec<String>>)>,
 }
 
-/// Runs a gateway world to its end; `keep_trace` keeps the trace as text.
-///
-/// # Panics
-/// If there is no runtime, or the first configuration is invalid.
-pub fn run_gateway(scenario: &GatewayScenario, keep_trace: bool) -> GatewayHistory {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    let runtime = runtime.expect("a runtime without sockets needs nothing");
-    LocalSet::new().block_on(&runtime, run_world(scenario.clone(), keep_trace))
-}
-
-async fn run_world(scenario: GatewayScenario, keep_trace: bool) -> GatewayHistory {
-    let (clock, wall) = Clock::of_runtime(STARTED_AT, scenario.wall_seconds * 1_000_000_000);
-    let (arrivals, arriving): (Vec<_>, Vec<_>) =
-        (0..scenario.config.workers).map(|_| mpsc::unbounded_channel()).unzip();
-    let kept: Rc<RefCell<StoredRows>> = Rc::default();
-    let (log, driver) = open_log(&scenario, clock, &kept);
-    let gateway =
-        SimulatedGateway::new(&scenario.config, clock, Some(log.clone())).expect("a scenario's gateway can be");
-    let gateway = Rc::new(gateway);
-    let dials = RefCell::new(vec![0; scenario.lanes.len()]);
-    let world = Rc::new(World {
-        scenario,
-        clock,
-        wall,
-        served: RefCell::default(),
-        outcomes: RefCell::default(),
-        arrivals,
-        next_thread: Cell::new(0),
-        connections: RefCell::default(),
-        dials,
-        trace: RefCell::new((DefaultHasher::new(), keep_trace.then(Vec::new))),
-    });
-    let mut serving = JoinSet::new();
-    for arriving in arriving {
-        let dialling = Rc::clone(&world);
-        let dial = Dial::memory(move |target| Rc::clone(&dialling).dial(lane_of(target)));
-        serving.spawn_local(gateway.serve(Arrivals(arriving), dial));
-    }
-    let writing = spawn_local(write_log(Rc::clone(&driver)));
-    let jumping = spawn_local(jump(Rc::clone(&world)));
-    let mut history = GatewayHistory::default();
-    let ended = tokio::time::timeout(TIME_LIMIT.as_duration(), drive(&world, &gateway, serving, &mut history)).await;
-    history.has_ended = ended.is_ok();
-    writing.abort();
-    jumping.abort();
-    // Let the lanes notice that the gateway has closed its connections.
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
-    }
-    history.log = close_log(&log, &driver).await;
-    collect(&world, &gateway, &mut history);
-    history.kept = kept.borrow().clone();
-    for row in &history.kept.rows {
-        world.note(format_args!("row {row:?}"));
-    }
-    world.note(format_args!("{:?} {:?} {:?}", history.held, history.counted, history.log));
-    let (hash, lines) = std::mem::take(&mut *world.trace.borrow_mut());
-    (history.trace, history.lines) = (hash.finish(), lines.unwrap_or_default());
-    history
-}
-
-/// Runs clients, reloads and the stop.
-async fn drive(
-    world: &Rc<World>,
-    gateway: &Rc<SimulatedGateway>,
-    mut serving: JoinSet<()>,
-    history: &mut GatewayHistory,
-) {
-    let mut clients = JoinSet::new();
-    for client in 0..world.scenario.clients.len() {
-        clients.spawn_local(run_client(Rc::clone(world), client));
-    }
-    let mut due: Vec<(Span, Option<usize>)> =
-        world.scenario.reloads.iter().enumerate().map(|(nth, (at, _))| (*at, Some(nth))).collect();
-    due.push((world.scenario.stop_after, None));
-    due.sort();
-    for (at, reload) in due {
-        tokio::time::sleep((STARTED_AT + at - world.clock.now()).as_duration()).await;
-        let open = gateway.held().calls;
-        let Some(nth) = reload else {
-            gateway.stop();
-            history.stopped = Some((world.clock.now(), Tick::MAX));
-            world.note(format_args!("stop with {open} calls open"));
-            break;
-        };
-        let taken = gateway.reconfigure(&world.scenario.reloads[nth].1.config);
-        world.note(format_args!("reload {nth} with {open} calls open: {}", taken.is_ok()));
-        history.reloads.push((open, taken.is_ok()));
-    }
-    while let Some(ended) = serving.join_next().await {
-        assert!(ended.is_ok(), "what serves does not panic");
-    }
-    if let Some((_, ended_at)) = &mut history.stopped {
-        *ended_at = world.clock.now();
-    }
-    while let Some(ended) = clients.join_next().await {
-        assert!(ended.is_ok(), "clients do not panic");
-    }
-}
-
-fn collect(world: &World, gateway: &SimulatedGateway, history: &mut GatewayHistory) {
-    history.held = gateway.held();
-    history.counted = gateway.totals();
-    history.outcomes = world.outcomes.borrow().clone();
-    history.served = world.served.borrow().clone();
-    let is_open = |(watched, first): &&(PipeObserver, bool)| match first {
-        true => watched.first_is_open(),
-        false => watched.second_is_open(),
-    };
-    history.left_open = world.connections.borrow().iter().filter(is_open).count();
-    // The months that the clock can have reached.
-    let months =
-        [-2_i64, -1, 0, 1, 2, 3, 4].map(|month| world.scenario.wall_seconds.saturating_add_signed(month * 30 * 86_400));
-    for key in &world.scenario.config.keys {
-        for second in months {
-            let dollars = gateway.key_spending(&key.name, second);
-            history.key_dollars.extend(dollars.map(|dollars| (key.name.clone(), second, dollars)));
-        }
-    }
-}
-
-type Driver = Rc<RefCell<LogDriver<Disk>>>;
-
-fn open_log(scenario: &GatewayScenario, clock: Clock, kept: &Rc<RefCell<StoredRows>>) -> (Log, Driver) {
-    let disk = Disk { clock, outages: scenario.disk.clone(), kept: Rc::clone(kept) };
-    let log_clock = LogClock::new(move || clock.now(), move || clock.wall_nanos() / 1_000_000);
-    let config = LogConfig {
-        queue_rows: scenario.queue_rows,
-        max_held_rows: scenario.queue_rows,
-        batch_rows: 4,
-        ..LogConfig::new("/simulated/log.db", log_clock)
-    };
-    let (log, driver) = Log::driven(config, disk);
-    (log, Rc::new(RefCell::new(driver)))
-}
-
-async fn write_log(driver: Driver) {
-    loop {
-        tokio::time::sleep(LOG_INTERVAL.as_duration()).await;
-        driver.borrow_mut().step();
-    }
-}
-
-/// Closes the log: writes are retried for a while, then the remaining rows are lost.
-async fn close_log(log: &Log, driver: &Driver) -> LogCounts {
-    for _ in 0..CLOSE_ATTEMPTS {
-        driver.borrow_mut().step();
-        if log.counts().waiting == 0 {
-            break;
-        }
-        tokio::time::sleep(LOG_INTERVAL.as_duration()).await;
-    }
-    driver.borrow_mut().end();
-    log.counts()
-}
-
-async fn jump(world: Rc<World>) {
-    let mut jumps = world.scenario.jumps.clone();
-    jumps.sort();
-    for (at, seconds) in jumps {
-        tokio::time::sleep((STARTED_AT + at - world.clock.now()).as_duration()).await;
-        world.wall.jump(seconds);
-        world.note(format_args!("the wall clock jumps by {seconds} s"));
-    }
-}
-
 impl World {
+    /// A world in which nothing has happened yet.
+    pub fn new(
+        scenario: GatewayScenario,
+        clock: Clock,
+        wall: WallClockControl,
+        arrivals: Vec<mpsc::UnboundedSender<End>>,
+        keep_trace: bool,
+    ) -> World {
+        World {
+            clock,
+            wall,
+            served: RefCell::default(),
+            outcomes: RefCell::default(),
+            arrivals,
+            next_thread: Cell::new(0),
+            connections: RefCell::default(),
+            dials: RefCell::new(vec![0; scenario.lanes.len()]),
+            trace: RefCell::new((DefaultHasher::new(), keep_trace.then(Vec::new))),
+            scenario,
+        }
+    }
+
     /// Adds a line to the trace.
     pub fn note(&self, what: fmt::Arguments<'_>) {
         let line = format!("{} {what}", self.clock.now().since(STARTED_AT).as_nanos());
@@ -261,9 +70,8 @@ impl World {
         Some(client)
     }
 
-    /// Connects the gateway to a lane.
-    async fn dial(self: Rc<World>, lane: io::Result<usize>) -> io::Result<End> {
-        let lane = lane?;
+    /// Connects the gateway to a lane; the second end is the lane's.
+    pub async fn connect_lane(&self, lane: usize) -> io::Result<(End, End)> {
         let nth = {
             let dials = &mut self.dials.borrow_mut()[lane];
             *dials += 1;
@@ -280,27 +88,21 @@ impl World {
         }
         let (end, there, watched) = pipe(self.scenario.lane_law);
         self.connections.borrow_mut().push((watched, true));
-        spawn_local(serve(Rc::clone(&self), lane, there));
-        Ok(end)
+        Ok((end, there))
     }
-}
 
-/// The lane of a target.
-fn lane_of(target: &Target) -> io::Result<usize> {
-    let last = target.host().rsplit('.').next().and_then(|last| last.parse::<usize>().ok());
-    last.and_then(|last| last.checked_sub(1)).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
-}
+    /// Connections that the gateway holds.
+    pub fn open_connections(&self) -> usize {
+        let is_open = |(watched, first): &&(PipeObserver, bool)| match first {
+            true => watched.first_is_open(),
+            false => watched.second_is_open(),
+        };
+        self.connections.borrow().iter().filter(is_open).count()
+    }
 
-/// Accept queue of a gateway thread.
-struct Arrivals(mpsc::UnboundedReceiver<End>);
-
-impl Accept for Arrivals {
-    type Stream = End;
-
-    async fn accept(&mut self, _: Clock) -> io::Result<Incoming<End>> {
-        match self.0.recv().await {
-            Some(end) => Ok(Incoming::without_rules(end)),
-            None => std::future::pending().await,
-        }
+    /// The hash of the trace so far, and its lines if they are kept.
+    pub fn take_trace(&self) -> (u64, Vec<String>) {
+        let (hash, lines) = std::mem::take(&mut *self.trace.borrow_mut());
+        (hash.finish(), lines.unwrap_or_default())
     }
 }

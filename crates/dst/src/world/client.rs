@@ -5,9 +5,9 @@
 use super::{Closing, Link};
 use crate::scenarios::Limits;
 use crate::situations::{Situation, Situations};
-use tokrate_core::{Channel, EventBatch, FailureKind, Oddity, Span, Tick, What};
+use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FailureKind, Span, Tick};
 use tokrate_meter::{Ending, RequestMeter, RequestTrace, Timing};
-use tokrate_wire::{Decoder, Dialect, Shape, refusal};
+use tokrate_wire::{Decoder, Dialect, Shape, decode_error_response};
 
 pub(super) struct Client {
     pub worker: usize,
@@ -121,7 +121,7 @@ impl Client {
         if let Some(refused) = self.refused.take().filter(|_| head_came) {
             let seconds = refused.retry_after.map(|wait| (wait.as_nanos() / 1_000_000_000).to_string());
             let headers: Vec<(&str, &str)> = seconds.iter().map(|wait| ("retry-after", wait.as_str())).collect();
-            let refusal = refusal(refused.status, &headers, &refused.body);
+            let refusal = decode_error_response(refused.status, &headers, &refused.body);
             let (message, retry_after) = (refusal.message, refusal.retry_after);
             return Ending::Failed { kind: refusal.kind, message, retry_after };
         }
@@ -149,19 +149,19 @@ impl Client {
     fn mark(&self, situations: &mut Situations) {
         let (mut texts, mut answer, mut reasoning, mut usage, mut done) = (0, false, false, false, false);
         for event in self.batch.events() {
-            match event.what {
-                What::Text { channel, .. } => {
+            match event.kind {
+                EventKind::Text { channel, .. } => {
                     texts += 1;
                     answer |= channel == Channel::Answer;
                     reasoning |= channel == Channel::Reasoning;
                 }
-                What::Usage(_) => usage = true,
-                What::Done => done = true,
-                What::Odd(Oddity::Unreadable) => situations.mark(Situation::Malformed),
-                What::Failed { .. } if texts > 0 || self.meter_has_text() => {
+                EventKind::Usage(_) => usage = true,
+                EventKind::Done => done = true,
+                EventKind::Anomaly(Anomaly::Unreadable) => situations.mark(Situation::Malformed),
+                EventKind::Failed { .. } if texts > 0 || self.meter_has_text() => {
                     situations.mark(Situation::ErrorAfterText);
                 }
-                What::Failed { .. } => situations.mark(Situation::ErrorBeforeText),
+                EventKind::Failed { .. } => situations.mark(Situation::ErrorBeforeText),
                 _ => {}
             }
         }

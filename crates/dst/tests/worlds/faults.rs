@@ -1,6 +1,6 @@
 //! Every fault of the engine and of the link, and what has to become of it.
 
-use tokrate_core::{FailureKind, FinishReason, Oddity, Span};
+use tokrate_core::{Anomaly, FailureKind, FinishReason, Span};
 use tokrate_dst::{Exchange, LinkLaw, Scenario, checkers, run};
 use tokrate_sim::{Emitted, Faults};
 
@@ -29,7 +29,7 @@ fn words(exchange: &Exchange) -> usize {
 #[test]
 fn every_engine_fault_gives_its_failure_kind() {
     use FailureKind::*;
-    // Fault, kind of failure, words that are kept of 40, oddity.
+    // Fault, kind of failure, words that are kept of 40, anomaly.
     let table = [
         ("rate_limited", Some(RateLimited), 0, None),
         ("server_error", Some(ServerError), 0, None),
@@ -39,13 +39,13 @@ fn every_engine_fault_gives_its_failure_kind() {
         ("disconnect@0", Some(Truncated), 0, None),
         ("disconnect@5", Some(Truncated), 5, None),
         ("disconnect@99", Some(Truncated), 40, None),
-        ("malformed@9", None, 40, Some(Oddity::Unreadable)),
-        ("malformed@99", None, 40, Some(Oddity::Unreadable)),
+        ("malformed@9", None, 40, Some(Anomaly::Unreadable)),
+        ("malformed@99", None, 40, Some(Anomaly::Unreadable)),
         ("error_event@0", Some(ServerError), 0, None),
         ("error_event@8", Some(ErrorInStream), 8, None),
         ("missing_usage", None, 40, None),
         ("empty", Some(Empty), 0, None),
-        ("no_done", None, 40, Some(Oddity::MissingDone)),
+        ("no_done", None, 40, Some(Anomaly::MissingDone)),
         ("burst", None, 40, None),
         ("replay", None, 40, None),
         ("repeat", None, 40, None),
@@ -55,11 +55,11 @@ fn every_engine_fault_gives_its_failure_kind() {
         ("usage_inflated", None, 40, None),
         ("hidden_reasoning", None, 20, None),
     ];
-    for (fault, failure, kept, oddity) in table {
+    for (fault, failure, kept, anomaly) in table {
         let exchange = with_fault(fault);
         assert_eq!((kind(&exchange), words(&exchange)), (failure, kept), "{fault}");
-        let seen: Vec<(Oddity, u32)> = exchange.trace.oddities.seen().collect();
-        assert_eq!(seen, oddity.map(|oddity| (oddity, 1)).into_iter().collect::<Vec<_>>(), "{fault}");
+        let seen: Vec<(Anomaly, u32)> = exchange.trace.anomalies.seen().collect();
+        assert_eq!(seen, anomaly.map(|anomaly| (anomaly, 1)).into_iter().collect::<Vec<_>>(), "{fault}");
     }
     let told: Vec<&str> = table.iter().map(|row| row.0.split('@').next().unwrap()).collect();
     assert!(Faults::KINDS.iter().all(|kind| told.contains(kind)), "a fault is missing from the table");

@@ -42,6 +42,11 @@ impl Credentials {
         }
     }
 
+    /// The key.
+    pub fn key(&self) -> Option<&Arc<Key>> {
+        self.0.as_ref()
+    }
+
     /// Whether the client presented a key.
     pub fn is_authenticated(&self) -> bool {
         self.0.is_some()

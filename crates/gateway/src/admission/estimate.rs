@@ -15,6 +15,7 @@ use crate::state::plan::{Key, Lane};
 use http::StatusCode;
 use std::sync::Arc;
 use tokrate_core::Span;
+use tokrate_record::RefusalReason;
 use tokrate_route::{LaneId, LimitKind, Refused, ReservationRequest, Role};
 use tokrate_wire::{Dialect, ExternalInput};
 
@@ -170,7 +171,9 @@ pub(crate) fn limit_exceeded(
         (what, _) => format!("key `{name}` has reached its limit of {}", limit_name(what)),
     };
     let retry_after: Option<Span> = refused.retry_after;
-    ErrorResponse { retry_after, ..ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, message) }
+    let error = ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, message);
+    let reason = if refused.limit == LimitKind::Budget { RefusalReason::BudgetSpent } else { error.reason };
+    ErrorResponse { retry_after, reason, ..error }
 }
 
 fn limit_name(what: LimitKind) -> &'static str {

@@ -8,7 +8,7 @@ use crate::dispatch::start::eligible_lanes;
 use crate::dispatch::worker::Worker;
 use crate::error::GatewayError;
 use crate::ingress::route::Route;
-use crate::ingress::service::{Admission, Ingress, ReceivedRequest, admit, error_dialect};
+use crate::ingress::service::{Admission, Asked, Ingress, ReceivedRequest, admit, error_dialect};
 use crate::respond::error::ErrorResponse;
 use crate::state::plan::Plan;
 use crate::state::shared::Shared;
@@ -91,14 +91,15 @@ impl DryRun {
         body: Bytes,
     ) -> Result<Result<Vec<UpstreamRequest>, Response<Bytes>>, ErrorResponse> {
         let plan = self.ingress.worker.plan();
-        let (credentials, routed) = match admit(&plan, route, &head, &ConnectionTap::default())? {
+        let mut asked = Asked::default();
+        let (credentials, routed) = match admit(&plan, route, &head, &ConnectionTap::default(), &mut asked)? {
             Admission::Respond(response) => return Ok(Err(response)),
             Admission::Call(credentials, routed) => (credentials, routed),
         };
         let key = credentials.admit_call(&self.ingress.worker.shared)?;
         let open = OpenCall::begin(&self.ingress.worker.shared, plan.limits.calls)?;
         let received = ReceivedRequest { credentials, key, routed, head, body, at: Tick::ZERO };
-        let (account, _) = self.ingress.account(plan, received, open)?;
+        let (account, _) = self.ingress.account(plan, received, open, &mut asked)?;
         let (lanes, endpoints) = eligible_lanes(&account)?;
         let forwarded = lanes.into_iter().zip(endpoints).map(|(id, endpoint)| {
             let lane = account.plan.lane(id);

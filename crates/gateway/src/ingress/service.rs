@@ -13,7 +13,7 @@ use crate::respond::answer::respond;
 use crate::respond::body::CallBody;
 use crate::respond::error::ErrorResponse;
 use crate::settle::account::{Account, AdmittedKey};
-use crate::state::plan::{Alias, Plan};
+use crate::state::plan::{Alias, Key, Plan};
 use crate::upstream::request::{CallRequest, forwarded_headers};
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
@@ -24,8 +24,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::{Span, Tick};
 use tokrate_net::server::{BodyError, BufferedBody, ConnectionTap, Handler, RequestBody, buffer_body};
+use tokrate_record::{Refusal, RefusalReason};
 use tokrate_route::Mode;
-use tokrate_wire::{Dialect, Glance, Routed, Shape, encode_refusal};
+use tokrate_wire::{Dialect, RequestPeek, Routed, Shape, encode_error_response};
 
 /// Bodies up to this size are copied, so that they do not keep a much larger read buffer alive (bytes).
 const MAX_COPIED_BYTES: usize = 16 * 1024;
@@ -45,12 +46,13 @@ impl Handler for Ingress {
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         let route = Route::of(&head.method, path);
         let dialect = error_dialect(&route, &head.headers);
-        match self.serve(route, head, body, &tap).await {
+        let mut asked = Asked::default();
+        match self.serve(route, head, body, &tap, &mut asked).await {
             Ok(response) => response,
             Err(error) => {
                 // What failed after a lane was asked is a row of the log.
                 if error.call.is_none() {
-                    self.refused(error.status, &error.message);
+                    self.refused(&asked, error.reason, error.status, &error.message);
                 }
                 error.into_response(dialect).map(CallBody::plain)
             }
@@ -64,15 +66,22 @@ impl Handler for Ingress {
     fn error_body(&self, head: &http::Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
         let path = head.uri().path_and_query().map_or("/", |path| path.as_str());
         let dialect = error_dialect(&Route::of(head.method(), path), head.headers());
-        self.refused(status, message);
-        encode_refusal(dialect, status.as_u16(), message)
+        // The request was not read that far, so nobody is known.
+        self.refused(&Asked::default(), RefusalReason::of(status.as_u16()), status, message);
+        encode_error_response(dialect, status.as_u16(), message)
     }
 }
 
 impl Ingress {
-    fn refused(&self, status: StatusCode, message: &str) {
+    /// Counts a request that is refused before a lane was asked, on standard error and in the log.
+    fn refused(&self, asked: &Asked, reason: RefusalReason, status: StatusCode, message: &str) {
         let shared = &self.worker.shared;
-        shared.refusals.record(shared.clock.now(), status, message);
+        let refusal = Refusal {
+            key: asked.key.as_ref().map(|key| key.config.name.clone()),
+            alias: asked.alias.as_ref().map(|alias| alias.name.clone()),
+            ..Refusal::new(shared.clock.wall_nanos() / 1_000_000, reason, status.as_u16())
+        };
+        shared.refuse(refusal, message);
     }
 
     async fn serve(
@@ -81,9 +90,10 @@ impl Ingress {
         head: Parts,
         body: RequestBody,
         tap: &Rc<ConnectionTap>,
+        asked: &mut Asked,
     ) -> Result<Response<CallBody>, ErrorResponse> {
         let plan = self.worker.plan();
-        let (credentials, routed) = match admit(&plan, route, &head, tap)? {
+        let (credentials, routed) = match admit(&plan, route, &head, tap, asked)? {
             Admission::Respond(response) => return Ok(response.map(CallBody::plain)),
             Admission::Call(credentials, routed) => (credentials, routed),
         };
@@ -93,7 +103,7 @@ impl Ingress {
         let BufferedBody { bytes: body, share } = self.read_request(&plan, &head.headers, body).await?;
         open.hold(share);
         let received = ReceivedRequest { credentials, key, routed, head, body, at: tap.read_at() };
-        let (account, mode) = self.account(plan, received, open)?;
+        let (account, mode) = self.account(plan, received, open, asked)?;
         let call = start(&self.worker, account, mode, tap)?;
         respond(call).await
     }
@@ -137,9 +147,11 @@ impl Ingress {
         plan: Arc<Plan>,
         received: ReceivedRequest,
         open: OpenCall,
+        asked: &mut Asked,
     ) -> Result<(Account, Mode), ErrorResponse> {
         let ReceivedRequest { credentials, key, routed, head, body, at } = received;
         let (request, alias) = self.parse(&plan, routed, &head.headers, body)?;
+        asked.alias = Some(Arc::clone(&alias));
         credentials.check_alias(&alias.name)?;
         let mode = mode_for(&head.headers, alias.mode)?;
         // The parsed head keeps the connection's buffer alive; an open call must not.
@@ -155,7 +167,7 @@ impl Ingress {
         headers: &HeaderMap,
         body: Bytes,
     ) -> Result<(CallRequest, Arc<Alias>), ErrorResponse> {
-        let peek = Glance::of(&body).map_err(|error| ErrorResponse::bad_request(error.to_string()))?;
+        let peek = RequestPeek::read(&body).map_err(|error| ErrorResponse::bad_request(error.to_string()))?;
         let in_path = routed.as_ref().and_then(|routed| routed.model.as_deref());
         let in_body = peek.model(&body);
         let name =
@@ -188,6 +200,14 @@ pub(crate) struct ReceivedRequest {
     pub at: Tick,
 }
 
+/// Who asks and for what, as far as a request was read: for the log, if it is refused. Only names of the configuration, so that no
+/// client writes into the log what it likes.
+#[derive(Default)]
+pub(crate) struct Asked {
+    key: Option<Arc<Key>>,
+    alias: Option<Arc<Alias>>,
+}
+
 /// What a request's head amounts to.
 pub(crate) enum Admission {
     /// The gateway responds by itself.
@@ -207,11 +227,18 @@ pub(crate) fn error_dialect(route: &Route, headers: &HeaderMap) -> Dialect {
 }
 
 /// Authenticates the client and routes the request.
-pub(crate) fn admit(plan: &Plan, route: Route, head: &Parts, tap: &ConnectionTap) -> Result<Admission, ErrorResponse> {
+pub(crate) fn admit(
+    plan: &Plan,
+    route: Route,
+    head: &Parts,
+    tap: &ConnectionTap,
+    asked: &mut Asked,
+) -> Result<Admission, ErrorResponse> {
     if route == Route::Health {
         return Ok(Admission::Respond(Response::new(Bytes::from_static(b"ok\n"))));
     }
     let credentials = Credentials::of(plan, head)?;
+    asked.key = credentials.key().cloned();
     if credentials.is_authenticated() {
         tap.mark_authenticated();
     }
@@ -232,7 +259,7 @@ pub(crate) fn admit(plan: &Plan, route: Route, head: &Parts, tap: &ConnectionTap
 }
 
 /// Whether the client wants a stream.
-fn shape_of(routed: Option<&Routed>, peek: &Glance) -> Shape {
+fn shape_of(routed: Option<&Routed>, peek: &RequestPeek) -> Shape {
     let Some(routed) = routed else { return Shape::Whole };
     let default = routed.dialect.streams_by_default();
     let requested = if peek.stream.unwrap_or(default) { Shape::Stream } else { Shape::Whole };

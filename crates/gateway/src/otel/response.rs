@@ -47,7 +47,11 @@ impl ExportOutcome {
             .iter()
             .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
             .collect();
-        let refusal = tokrate_wire::refusal(status.as_u16(), &headers, if is_protobuf { &[] } else { &answer.body });
+        let refusal = tokrate_wire::decode_error_response(
+            status.as_u16(),
+            &headers,
+            if is_protobuf { &[] } else { &answer.body },
+        );
         // `google.rpc.Status` has its message in field 2.
         let message = if is_protobuf { text_of(&answer.body, 2) } else { refusal.message };
         let message = sanitized(message, secrets);

@@ -10,14 +10,17 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 use std::sync::Arc;
 use tokrate_core::{FailureKind, Span, Tick};
+use tokrate_record::RefusalReason;
 use tokrate_route::{Blame, BreakerState};
-use tokrate_wire::{Dialect, TranslateError, encode_refusal, status_of};
+use tokrate_wire::{Dialect, TranslateError, encode_error_response, status_of};
 
 /// An error that a client gets instead of an answer.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct ErrorResponse {
     pub status: StatusCode,
     pub message: String,
+    /// How it is counted, if no attempt was started.
+    pub reason: RefusalReason,
     /// When the client may retry.
     pub retry_after: Option<Span>,
     /// Details in Anthropic's form (JSON), for SDKs that act on them.
@@ -57,7 +60,8 @@ const THREAD_UNSUPPORTED: &str = r#"{"error_code":"thread_unsupported_request"}"
 
 impl ErrorResponse {
     pub fn new(status: StatusCode, message: impl Into<String>) -> ErrorResponse {
-        ErrorResponse { status, message: message.into(), retry_after: None, details: None, call: None }
+        let reason = RefusalReason::of(status.as_u16());
+        ErrorResponse { status, message: message.into(), reason, retry_after: None, details: None, call: None }
     }
 
     pub fn bad_request(message: impl Into<String>) -> ErrorResponse {
@@ -153,7 +157,7 @@ impl ErrorResponse {
 
     /// The HTTP response.
     pub fn into_response(self, dialect: Dialect) -> Response<Bytes> {
-        let mut body = encode_refusal(dialect, self.status.as_u16(), &self.message);
+        let mut body = encode_error_response(dialect, self.status.as_u16(), &self.message);
         if let Some(details) = self.details.filter(|_| dialect == Dialect::Anthropic) {
             body = with_details(&body, details).unwrap_or(body);
         }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokrate_net::Clock;
 use tokrate_net::server::ByteBudget;
-use tokrate_record::Attempt as Row;
+use tokrate_record::{Attempt as Row, Refusal};
 use tokrate_store::Log;
 
 /// Shared by all threads.
@@ -106,6 +106,14 @@ impl Shared {
     /// A unique id of this run.
     pub fn run_id(&self) -> &str {
         &self.prefix
+    }
+
+    /// Counts a refused request, and writes it to the log if there is one.
+    pub fn refuse(&self, refusal: Refusal, message: &str) {
+        self.refusals.record(self.clock.now(), refusal.reason, refusal.status, message);
+        if let Some(log) = &self.log {
+            log.refuse(refusal);
+        }
     }
 
     /// Counts a row, and writes it to the log if there is one.

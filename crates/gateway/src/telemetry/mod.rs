@@ -12,7 +12,6 @@ pub use crate::settle::stats::{
     OPEN_MINUTES, Operation, OperationStats, SPEED_STEPS, StatsSnapshot,
 };
 pub use aliases::AliasStatus;
-pub use refusals::RefusalReason;
 pub use snapshot::{LaneState, LaneStatus, LogStatus, Snapshot, blame_name};
 
 use crate::state::shared::Shared;

@@ -3,13 +3,13 @@
 //! Invariant: locks are held only while references and counters are copied; what is unknown is `None`.
 
 use super::aliases::{AliasStatus, aliases};
-use super::refusals::RefusalReason;
 use crate::settle::stats::{LaneStats, StatsSnapshot, first_minute_of_hour};
 use crate::state::lock::locked;
 use crate::state::plan::Plan;
 use crate::state::shared::Shared;
 use std::sync::atomic::Ordering;
 use tokrate_core::{Span, Tick};
+use tokrate_record::RefusalReason;
 use tokrate_route::{Blame, BreakerState, Expectation, LaneId, LaneSnapshot, SnapshotPoint};
 use tokrate_store::LogCounts;
 

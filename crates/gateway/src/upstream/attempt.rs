@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokrate_core::{EventBatch, FailureKind, Oddity, Span, Tick};
+use tokrate_core::{Anomaly, EventBatch, FailureKind, Span, Tick};
 use tokrate_meter::{Ending, LiveNumbers};
 use tokrate_net::{Client, ConnectionUse, Exchange, Limits, Outgoing};
 use tokrate_probe::{MAX_ERROR_BODY_BYTES, deliver};
@@ -194,7 +194,7 @@ impl Attempt {
 
     /// Whether a part of the response could not be decoded.
     pub fn has_unreadable_parts(&self) -> bool {
-        self.measured.as_ref().is_some_and(|measured| measured.oddities.count(Oddity::Unreadable) > 0)
+        self.measured.as_ref().is_some_and(|measured| measured.anomalies.count(Anomaly::Unreadable) > 0)
     }
 
     /// The error message of the lane or the transport, without any key.
@@ -205,7 +205,7 @@ impl Attempt {
 
     /// Whether a refusal is complete and can be passed on. Half of an error document cannot be parsed by any client.
     pub fn has_whole_refusal(&self) -> bool {
-        self.is_complete && self.body.borrow().answer.refusal_body().len() < MAX_ERROR_BODY_BYTES
+        self.is_complete && self.body.borrow().answer.error_body().len() < MAX_ERROR_BODY_BYTES
     }
 
     /// The failure, to be remembered with the lane.
@@ -223,7 +223,7 @@ impl Attempt {
 
     /// The body of the lane's refusal, without any key.
     pub fn redacted_refusal(&self, body: &UpstreamBody) -> Bytes {
-        Bytes::from(self.redacted(String::from_utf8_lossy(body.answer.refusal_body()).into_owned()))
+        Bytes::from(self.redacted(String::from_utf8_lossy(body.answer.error_body()).into_owned()))
     }
 
     /// Whether the lane answered a request for embeddings with the status of an unknown path.
@@ -258,7 +258,7 @@ impl Attempt {
         }
         let body = self.body.borrow();
         if let Some(head) = body.answer.head() {
-            *kind = classify_not_found(*kind, head.status, body.answer.refusal_body(), &self.lane.config.model);
+            *kind = classify_not_found(*kind, head.status, body.answer.error_body(), &self.lane.config.model);
         }
     }
 

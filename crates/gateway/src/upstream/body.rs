@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokrate_core::{EventBatch, FailureKind, Oddity, StreamEvent, TextRange, Tick, Usage, What};
+use tokrate_core::{Anomaly, EventBatch, EventKind, FailureKind, StreamEvent, TextRange, Tick, Usage};
 use tokrate_meter::{Ending, Failure, LiveMeter, LiveNumbers, Timing};
 use tokrate_net::server::{ByteBudget, ByteShare};
 use tokrate_net::{Departure, ExchangeFailure, Head, Redactor, Sink};
@@ -177,7 +177,7 @@ impl UpstreamBody {
     /// Why the response could not be translated, if so.
     pub fn translation_failure(&self) -> Option<Ending> {
         let BodyReader::Translated(translator) = &self.reader else { return None };
-        let (kind, message) = translator.fault()?;
+        let (kind, message) = translator.failure()?;
         Some(Ending::Failed { kind, message: message.to_owned(), retry_after: None })
     }
 
@@ -293,31 +293,31 @@ impl UpstreamBody {
     /// Reports to the race that the response cannot be translated; no later end mark makes up for that.
     pub fn report_translation_failure(&mut self, at: Tick) {
         let BodyReader::Translated(translator) = &self.reader else { return };
-        let Some((kind, _)) = translator.fault().filter(|_| !self.has_reported_failure) else { return };
+        let Some((kind, _)) = translator.failure().filter(|_| !self.has_reported_failure) else { return };
         self.has_reported_failure = true;
-        let what = What::Failed { kind, message: TextRange::default(), retry_after: None };
-        self.race_events.push(StreamEvent { at, what });
+        let event = EventKind::Failed { kind, message: TextRange::default(), retry_after: None };
+        self.race_events.push(StreamEvent { at, kind: event });
     }
 
     fn observe(&mut self, batch: &mut EventBatch) {
         self.meter.on(batch);
         let last = batch.events().len().saturating_sub(1);
         for (index, event) in batch.events().iter().enumerate() {
-            let is_race_event = match event.what {
-                What::Text { .. } | What::ToolCall { .. } | What::Opaque => {
+            let is_race_event = match event.kind {
+                EventKind::Text { .. } | EventKind::ToolCall { .. } | EventKind::Opaque => {
                     !std::mem::replace(&mut self.has_content, true)
                 }
-                What::Finish(_) | What::Failed { .. } => true,
+                EventKind::Finish(_) | EventKind::Failed { .. } => true,
                 _ => false,
             };
-            self.has_further_answers |= event.what == What::Odd(Oddity::ExtraChoice);
+            self.has_further_answers |= event.kind == EventKind::Anomaly(Anomaly::ExtraChoice);
             if is_race_event || index == last {
                 self.race_events.push(*event);
             }
         }
         if let Some(kept) = &mut self.text {
             for event in batch.events() {
-                if let What::Text { text, .. } = event.what {
+                if let EventKind::Text { text, .. } = event.kind {
                     kept.push_str(batch.text(text));
                 }
             }

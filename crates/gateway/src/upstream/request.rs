@@ -15,7 +15,7 @@ use tokrate_core::Tick;
 use tokrate_net::Outgoing;
 use tokrate_route::LaneId;
 use tokrate_wire::{
-    AnswerTranslator, Decoder, Dialect, Glance, Routed, Shape, UsageInStream, encode_request, translate_request,
+    AnswerTranslator, Decoder, Dialect, RequestPeek, Routed, Shape, UsageInStream, encode_request, translate_request,
 };
 
 /// Client headers that matter to providers and carry no credentials.
@@ -45,7 +45,7 @@ pub(crate) struct CallRequest {
     /// `None` for embeddings.
     pub routed: Option<Routed>,
     pub shape: Shape,
-    pub peek: Glance,
+    pub peek: RequestPeek,
     pub headers: HeaderMap,
     pub body: Bytes,
     /// The call's id, and its wall time (seconds since 1970) for translated responses.

@@ -1,5 +1,6 @@
 //! Gateways for tests, and the rows of their logs.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -81,6 +82,17 @@ impl TestGateway {
         let gateway = Gateway::start(config, Admin::new).expect("a gateway");
         self.address = gateway.address();
         self.running = Some(gateway);
+    }
+
+    /// Stops the gateway and returns the refused requests of its log by key, alias and reason.
+    pub fn refusals(&mut self) -> BTreeMap<(Option<String>, Option<String>, &'static str), u64> {
+        self.running = None;
+        let store = Sqlite::open_reader(&self.log).expect("the log's file");
+        let mut counts = BTreeMap::new();
+        for row in store.refusals(&Query::default()).expect("readable") {
+            *counts.entry((row.key, row.alias, row.reason.name())).or_default() += row.count;
+        }
+        counts
     }
 
     /// Stops the gateway and returns the rows of its log, sorted by call and attempt.

@@ -3,6 +3,7 @@
 use crate::client::{ask, post, read_answer, request};
 use crate::harness::{TestGateway, configured, lane};
 use crate::scripted::{Script, Scripted, chat_whole, whole};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use tokrate_admin::Admin;
@@ -103,6 +104,29 @@ fn with_keys_configured_every_call_needs_one_and_each_has_its_limits() {
     assert!(requests.iter().all(|requests| !requests.head.contains("sk-")), "a client's key stays here");
     let rows = gateway.rows();
     assert_eq!(rows.iter().filter(|row| row.key.as_deref() == Some("free")).count(), 1);
+    let row =
+        |key: Option<&str>, alias: Option<&str>, reason| (key.map(str::to_owned), alias.map(str::to_owned), reason);
+    let poor = spent.iter().filter(|status| **status == 429).count() as u64;
+    let expected = BTreeMap::from([
+        (row(None, None, "unauthorized"), 3),
+        (row(Some("narrow"), Some("all"), "forbidden"), 1),
+        // It is refused before its body is read.
+        (row(Some("slow"), None, "too_many_requests"), 1),
+        (row(Some("poor"), Some("all"), "budget_spent"), poor),
+    ]);
+    assert_eq!(gateway.refusals(), expected);
+}
+
+#[test]
+fn what_a_client_writes_is_not_in_the_row_of_its_refusal_and_a_call_that_is_answered_has_none() {
+    let first_lane = answering();
+    let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
+    for n in 0..50 {
+        let body = format!("{{\"model\":\"made-up-{n}\"}}");
+        assert_eq!(post(gateway.address, "/v1/chat/completions", &body).status, 404);
+    }
+    assert_eq!(post(gateway.address, "/v1/chat/completions", BODY).status, 200);
+    assert_eq!(gateway.refusals(), BTreeMap::from([((None, None, "not_found"), 50)]));
 }
 
 #[test]

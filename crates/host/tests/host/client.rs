@@ -4,7 +4,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use tokrate_core::{EventBatch, Tick, Usage, What};
+use tokrate_core::{EventBatch, EventKind, Tick, Usage};
 use tokrate_tokens::{Encoding, count};
 use tokrate_wire::{Decoder, Dialect, Shape};
 
@@ -75,26 +75,26 @@ impl Answer {
 pub struct Events(pub EventBatch);
 
 impl Events {
-    pub fn all(&self) -> impl Iterator<Item = What> {
-        self.0.events().iter().map(|event| event.what)
+    pub fn all(&self) -> impl Iterator<Item = EventKind> {
+        self.0.events().iter().map(|event| event.kind)
     }
 
     pub fn text(&self) -> String {
         self.all()
-            .filter_map(|what| if let What::Text { text, .. } = what { Some(self.0.text(text)) } else { None })
+            .filter_map(|what| if let EventKind::Text { text, .. } = what { Some(self.0.text(text)) } else { None })
             .collect()
     }
 
     pub fn usage(&self) -> Option<Usage> {
-        self.all().filter_map(|what| if let What::Usage(usage) = what { Some(usage) } else { None }).last()
+        self.all().filter_map(|what| if let EventKind::Usage(usage) = what { Some(usage) } else { None }).last()
     }
 
-    pub fn has(&self, wanted: impl Fn(What) -> bool) -> bool {
+    pub fn has(&self, wanted: impl Fn(EventKind) -> bool) -> bool {
         self.all().any(wanted)
     }
 
     pub fn is_done(&self) -> bool {
-        self.has(|what| what == What::Done)
+        self.has(|what| what == EventKind::Done)
     }
 
     pub fn tokens(&self) -> usize {

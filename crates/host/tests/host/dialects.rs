@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, ask, request_text};
 use crate::loopback::law;
-use tokrate_core::{Channel, ChatRequest, FinishReason, Message, Role, ServerTimings, Span, What};
+use tokrate_core::{Channel, ChatRequest, EventKind, FinishReason, Message, Role, ServerTimings, Span};
 use tokrate_host::{AnswerEnd, Host, HostConfig, Kinds, RunningHost, TruthLog};
 use tokrate_sim::Law;
 use tokrate_tokens::{Encoding, count};
@@ -45,7 +45,7 @@ fn timings(answer: &Answer, dialect: Dialect, shape: Shape) -> Option<ServerTimi
     let events = answer.events_of(dialect, shape);
     let mut seen = None;
     for what in events.all() {
-        if let What::Timings(index) = what {
+        if let EventKind::Timings(index) = what {
             seen = Some(events.0.timings(index));
         }
     }
@@ -73,10 +73,10 @@ fn what_a_client_decodes_is_what_the_log_says() {
             assert_eq!((events.tokens(), written), (12, 12), "{name}: {}", answer.text());
             let bytes: u32 = told.writes.iter().map(|write| write.bytes).sum();
             assert_eq!(bytes as usize, answer.body().len(), "{name}");
-            let odd: Vec<What> =
-                events.all().filter(|what| matches!(what, What::Odd(_) | What::Failed { .. })).collect();
+            let odd: Vec<EventKind> =
+                events.all().filter(|what| matches!(what, EventKind::Anomaly(_) | EventKind::Failed { .. })).collect();
             assert_eq!(odd, [], "{name}: {}", answer.text());
-            let finish = What::Finish(FinishReason::Length);
+            let finish = EventKind::Finish(FinishReason::Length);
             assert_eq!(events.all().filter(|what| *what == finish).count(), 1, "{name}: {}", answer.text());
             let usage = events.usage().unwrap_or_else(|| panic!("{name} has no usage: {}", answer.text()));
             assert_eq!(usage.output, Some(12), "{name}");
@@ -95,7 +95,7 @@ fn the_prompt_is_reported_as_it_was_counted() {
             let events = ask(host.address(), &request(dialect, shape, "")).events_of(dialect, shape);
             // Usage events merge: some dialects tell the counts in parts.
             let input = events.all().filter_map(|what| match what {
-                What::Usage(usage) => usage.input.filter(|input| *input > 0),
+                EventKind::Usage(usage) => usage.input.filter(|input| *input > 0),
                 _ => None,
             });
             let expected = count(Encoding::O200kBase, PROMPT) as u64;
@@ -115,7 +115,7 @@ fn reasoning_and_answer_keep_their_places() {
             let events = answer.events_of(dialect, shape);
             let mut texts = [String::new(), String::new(), String::new()];
             for what in events.all() {
-                if let What::Text { channel, text } = what {
+                if let EventKind::Text { channel, text } = what {
                     texts[channel as usize].push_str(events.0.text(text));
                 }
             }
@@ -151,7 +151,7 @@ fn what_is_refused_is_refused_in_the_dialect_of_its_path() {
     for dialect in Dialect::ALL {
         let answer = ask(host.address(), &request(dialect, Shape::Stream, ""));
         assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")), "{}", dialect.name());
-        let refusal = tokrate_wire::refusal(429, &[("retry-after", "1")], &answer.body());
+        let refusal = tokrate_wire::decode_error_response(429, &[("retry-after", "1")], &answer.body());
         assert_eq!(refusal.message, "too many requests", "{}: {}", dialect.name(), answer.text());
         let error = answer.text();
         let own = match dialect {
@@ -165,13 +165,13 @@ fn what_is_refused_is_refused_in_the_dialect_of_its_path() {
 }
 
 #[test]
-fn a_broken_event_is_one_oddity_in_every_stream() {
+fn a_broken_event_is_one_anomaly_in_every_stream() {
     let host = host(law());
     for dialect in Dialect::ALL {
         for &shape in shapes(dialect).iter().filter(|shape| **shape != Shape::Whole) {
             let answer = ask(host.address(), &request(dialect, shape, "X-Tokrate-Fault: malformed@4\r\n"));
             let events = answer.events_of(dialect, shape);
-            let odd = events.all().filter(|what| matches!(what, What::Odd(_))).count();
+            let odd = events.all().filter(|what| matches!(what, EventKind::Anomaly(_))).count();
             assert_eq!((events.tokens(), odd), (12, 1), "{} {shape:?}: {}", dialect.name(), answer.text());
         }
     }
@@ -184,7 +184,7 @@ fn an_error_inside_a_stream_is_one_in_every_dialect() {
         for &shape in shapes(dialect).iter().filter(|shape| **shape != Shape::Whole) {
             let answer = ask(host.address(), &request(dialect, shape, "X-Tokrate-Fault: error_event@4\r\n"));
             let events = answer.events_of(dialect, shape);
-            let failed = events.has(|what| matches!(what, What::Failed { .. }));
+            let failed = events.has(|what| matches!(what, EventKind::Failed { .. }));
             assert_eq!((events.tokens(), failed), (4, true), "{} {shape:?}: {}", dialect.name(), answer.text());
         }
     }

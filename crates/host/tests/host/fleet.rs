@@ -4,10 +4,10 @@ use crate::client::{Answer, ask, request_text};
 use crate::loopback::law;
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr};
-use tokrate_core::{FailureKind, Price, Span, What};
+use tokrate_core::{EventKind, FailureKind, Price, Span};
 use tokrate_host::{ApiKey, EmulatedEngine, FleetConfig, Host, MetricNames, Provider, RunningHost, TruthLog};
 use tokrate_sim::{Law, Limits, Persona};
-use tokrate_wire::refusal;
+use tokrate_wire::decode_error_response;
 
 fn anywhere() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
@@ -53,7 +53,7 @@ fn json(answer: &Answer) -> Value {
 fn models_named(answer: &Answer) -> Vec<String> {
     let events = answer.events();
     let named = events.all().filter_map(|what| match what {
-        What::Model(model) => Some(events.0.text(model).to_owned()),
+        EventKind::Model(model) => Some(events.0.text(model).to_owned()),
         _ => None,
     });
     named.collect()
@@ -80,7 +80,7 @@ fn a_model_name_begins_with_its_provider_on_the_main_port_and_not_on_its_own() {
         let told = truth.request(id).expect("logged");
         let persona = if id <= "b" { "fast" } else { "slow" };
         assert_eq!(&*told.persona, persona);
-        let events = answer.events().all().filter(|what| matches!(what, What::Text { .. })).count();
+        let events = answer.events().all().filter(|what| matches!(what, EventKind::Text { .. })).count();
         assert_eq!(events, if persona == "fast" { 10 } else { 2 }, "each has its own law");
     }
     let numbers: Vec<u64> = host.truth().requests.iter().map(|request| request.request).collect();
@@ -187,7 +187,7 @@ fn limits_are_told_with_every_answer_and_kept() {
     let wait: u64 = refused.header("retry-after").and_then(|wait| wait.parse().ok()).expect("a wait");
     assert!((1..=30).contains(&wait), "{wait}");
     let headers: Vec<(&str, &str)> = refused.head.lines().skip(1).filter_map(|line| line.split_once(": ")).collect();
-    let understood = refusal(429, &headers, &refused.body());
+    let understood = decode_error_response(429, &headers, &refused.body());
     assert_eq!((understood.kind, understood.retry_after), (FailureKind::RateLimited, Some(Span::from_secs(wait))));
     assert_eq!(host.stats().refused, 1);
 }
@@ -230,7 +230,7 @@ fn a_guise_decides_who_sends_its_times() {
     let times = |model: &str| {
         let answer = ask(host.address(), &chat(model, "", 10));
         assert_eq!(answer.events().tokens(), 10);
-        answer.events().has(|what| matches!(what, What::Timings(_)))
+        answer.events().has(|what| matches!(what, EventKind::Timings(_)))
     };
     assert!(times("llama/m") && !times("plain/m"));
     let whole = r#"{"model":"llama/m","messages":[],"max_tokens":9}"#;
@@ -248,7 +248,7 @@ fn tricks_are_played_on_the_wire() {
     assert_eq!(asked("replay").events().text(), asked("replay").events().text());
     assert_ne!(asked("burst").events().text(), asked("burst").events().text());
     let short = asked("short").events();
-    assert!(short.has(|what| what == What::Finish(tokrate_core::FinishReason::Stop)) && short.tokens() <= 30);
+    assert!(short.has(|what| what == EventKind::Finish(tokrate_core::FinishReason::Stop)) && short.tokens() <= 30);
     let inflated = asked("usage_inflated").events();
     assert_eq!((inflated.tokens(), inflated.usage().and_then(|usage| usage.output)), (40, Some(60)));
     let hidden = asked("hidden_reasoning").events();

@@ -3,7 +3,7 @@
 use crate::client::{Answer, ask, chat, connect, parse_answer, read_answer, request_text, send};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use tokrate_core::{Oddity, Span, Usage, What};
+use tokrate_core::{Anomaly, EventKind, Span, Usage};
 use tokrate_host::{AnswerEnd, ApiKey, Host, HostConfig, Kinds, RunningHost, TruthLog, TruthRow};
 use tokrate_sim::{Faults, Law, WORDS};
 
@@ -45,12 +45,13 @@ fn a_stream_has_the_shape_of_the_dialect() {
     assert_eq!(answer.header("content-type"), Some("text/event-stream"));
     assert_eq!(answer.header("x-request-id"), Some("abc"));
     let events = answer.events();
-    let kinds: Vec<What> = events.all().filter(|what| !matches!(what, What::Model(_) | What::Text { .. })).collect();
+    let kinds: Vec<EventKind> =
+        events.all().filter(|what| !matches!(what, EventKind::Model(_) | EventKind::Text { .. })).collect();
     let usage =
         Usage { input: Some(5), output: Some(10), reasoning: None, cached_input: None, cache_write_input: None };
-    let finish = What::Finish(tokrate_core::FinishReason::Length);
-    assert_eq!(kinds, [What::Empty, finish, What::Usage(usage), What::Done]);
-    assert_eq!(events.all().filter(|what| matches!(what, What::Text { .. })).count(), 10);
+    let finish = EventKind::Finish(tokrate_core::FinishReason::Length);
+    assert_eq!(kinds, [EventKind::Empty, finish, EventKind::Usage(usage), EventKind::Done]);
+    assert_eq!(events.all().filter(|what| matches!(what, EventKind::Text { .. })).count(), 10);
     assert_eq!(events.tokens(), 10);
     assert!(answer.text().contains(r#""model":"sim""#));
 }
@@ -164,11 +165,11 @@ fn faults_inside_the_stream_are_seen_where_they_should_be() {
     let events = malformed.events();
     assert!(malformed.is_whole && events.is_done());
     assert_eq!(events.tokens(), 10, "the stream goes on");
-    assert_eq!(events.all().filter(|what| *what == What::Odd(Oddity::Unreadable)).count(), 1);
+    assert_eq!(events.all().filter(|what| *what == EventKind::Anomaly(Anomaly::Unreadable)).count(), 1);
 
     let (failed, _) = with_faults(&["error_event@4"]);
     let events = failed.events();
-    assert!(failed.is_whole && events.has(|what| matches!(what, What::Failed { .. })));
+    assert!(failed.is_whole && events.has(|what| matches!(what, EventKind::Failed { .. })));
     assert_eq!(events.tokens(), 4);
 
     let (no_done, _) = with_faults(&["no_done"]);

@@ -10,9 +10,7 @@ use tokrate_record::Metric;
 use tokrate_record::run::Counts;
 use tokrate_record::{LevelSamples, RunSamples, Samples};
 use tokrate_stats::{Interval, IntervalMethod, Level};
-use tokrate_stats::{
-    fisher_p, holm, median, normal_p, permutation_p, ratio_of_medians, share_difference, visible_errors,
-};
+use tokrate_stats::{fisher_p, holm, normal_p, permutation_p, ratio_of_medians, share_difference, visible_errors};
 
 /// Compares `b` with `a`, the one before.
 ///
@@ -87,8 +85,8 @@ impl Judge<'_> {
         let speed = row.metric == Metric::OutputSpeed;
         let shown = |milliseconds: f64| if speed { 1e3 / milliseconds } else { milliseconds };
         let known = |samples: &Samples| {
-            let median = median(&samples.sorted);
-            (median > 0.0).then(|| shown(median)).filter(|value| value.is_finite())
+            let median = samples.median().nearest_rank().filter(|&median| median > 0.0)?;
+            Some(shown(median)).filter(|value| value.is_finite())
         };
         let (value_a, value_b) = (known(a), known(b));
         let row = CompareRow { n_a: a.n(), n_b: b.n(), a: value_a, b: value_b, ..row };

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
 use tokrate_record::Samples;
 use tokrate_record::curve::Measured;
-use tokrate_stats::{Level, Quantile};
-use tokrate_stats::{holm, permutation_p, ratio_of_medians};
+use tokrate_stats::{Level, holm, permutation_p, ratio_of_medians};
 
 /// The median of a target and its rank range.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -24,15 +23,15 @@ pub struct RankedMedian {
 }
 
 impl RankedMedian {
-    fn of_sorted(sorted: &[f64]) -> RankedMedian {
-        let median = Quantile::of_sorted(sorted, 0, Level::P50);
+    fn of(samples: &Samples) -> RankedMedian {
+        let median = samples.median();
         let ends = median.low.zip(median.high);
         let median = median.nearest_rank().map(|value| Measured {
             value,
             low: ends.map(|ends| ends.0),
             high: ends.map(|ends| ends.1),
         });
-        RankedMedian { n: sorted.len() as u64, median, first: None, last: None }
+        RankedMedian { n: samples.n(), median, first: None, last: None }
     }
 
     /// Milliseconds for each token as tokens per second.
@@ -47,9 +46,9 @@ impl RankedMedian {
     }
 }
 
-/// Standings for several metrics, each with the rising samples of every target, and the number of tests made.
+/// Standings for several metrics, each with the samples of every target, and the number of tests made.
 pub(super) fn rank_targets<const M: usize>(
-    metrics: [&[&[f64]]; M],
+    metrics: [&[&Samples]; M],
     alpha: f64,
     rng: &Rng,
 ) -> ([Vec<RankedMedian>; M], u64) {
@@ -60,7 +59,7 @@ pub(super) fn rank_targets<const M: usize>(
         for b in 0..samples.len() {
             for a in (0..b).filter(|&a| can_be_ranked(samples[a]) && can_be_ranked(samples[b])) {
                 pairs.push((metric, a, b));
-                p.push(permutation_p(samples[a], samples[b], &rng.child(&format!("{a} {b}"))));
+                p.push(permutation_p(&samples[a].sorted, &samples[b].sorted, &rng.child(&format!("{a} {b}"))));
             }
         }
     }
@@ -76,9 +75,9 @@ pub(super) fn rank_targets<const M: usize>(
 }
 
 /// `apart` are the pairs that a test separates.
-fn rank_ranges(samples: &[&[f64]], apart: &[(usize, usize)]) -> Vec<RankedMedian> {
-    let mut ranks: Vec<RankedMedian> = samples.iter().map(|sorted| RankedMedian::of_sorted(sorted)).collect();
-    let among = samples.iter().filter(|sorted| can_be_ranked(sorted)).count() as u32;
+fn rank_ranges(samples: &[&Samples], apart: &[(usize, usize)]) -> Vec<RankedMedian> {
+    let mut ranks: Vec<RankedMedian> = samples.iter().map(|samples| RankedMedian::of(samples)).collect();
+    let among = samples.iter().filter(|samples| can_be_ranked(samples)).count() as u32;
     if among < 2 {
         return ranks;
     }
@@ -90,7 +89,7 @@ fn rank_ranges(samples: &[&[f64]], apart: &[(usize, usize)]) -> Vec<RankedMedian
         });
         let (mut better, mut worse) = (0, 0);
         for other in others {
-            match is_lower(samples[other], samples[place]) {
+            match is_lower(&samples[other].sorted, &samples[place].sorted) {
                 true => better += 1,
                 false => worse += 1,
             }
@@ -100,8 +99,8 @@ fn rank_ranges(samples: &[&[f64]], apart: &[(usize, usize)]) -> Vec<RankedMedian
     ranks
 }
 
-fn can_be_ranked(sorted: &[f64]) -> bool {
-    sorted.len() as u64 >= Level::P50.floor()
+fn can_be_ranked(samples: &Samples) -> bool {
+    samples.n() >= Level::P50.floor()
 }
 
 /// Whether `a` tends to be lower: more often below `b` than above, as the test of ranks sees it.
@@ -113,12 +112,11 @@ fn is_lower(a: &[f64], b: &[f64]) -> bool {
 
 /// The speed in `crowded` as a share of that in `alone`, from times per token.
 pub(super) fn speed_ratio(alone: &Samples, crowded: &Samples, rng: &Rng) -> Option<Measured> {
-    let median = |samples: &Samples| Quantile::of_sorted(&samples.sorted, 0, Level::P50).nearest_rank();
-    let value = median(alone)? / median(crowded)?;
+    let value = alone.median().nearest_rank()? / crowded.median().nearest_rank()?;
     if !value.is_finite() || value <= 0.0 {
         return None;
     }
-    let enough = can_be_ranked(&alone.sorted) && can_be_ranked(&crowded.sorted);
+    let enough = can_be_ranked(alone) && can_be_ranked(crowded);
     let interval = enough.then(|| ratio_of_medians(&crowded.sorted, &alone.sorted, rng)).flatten();
     // The resolution of sketches widens the interval.
     let slack = (1.0 + alone.resolution) * (1.0 + crowded.resolution);

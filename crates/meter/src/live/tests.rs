@@ -3,7 +3,7 @@
 use super::*;
 use crate::request::{RequestMeter, RequestNumbers};
 use proptest::prelude::*;
-use tokrate_core::{FailureKind, Oddity, What};
+use tokrate_core::{Anomaly, EventKind, FailureKind};
 
 /// One event to be pushed.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ enum Say {
     Text(Channel, String),
     ToolCall(String),
     Model(String),
-    Other(What),
+    Other(EventKind),
     Failed(FailureKind, String),
 }
 
@@ -24,19 +24,19 @@ fn say() -> impl Strategy<Value = Say> {
     let words = proptest::collection::vec(word, 0..40).prop_map(|words| words.concat());
     let usage = (proptest::option::of(0..9_u64), proptest::option::of(0..9_u64));
     let others = vec![
-        What::Empty,
-        What::Done,
-        What::Finish(FinishReason::Stop),
-        What::Finish(FinishReason::Length),
-        What::Odd(Oddity::Malformed),
-        What::Odd(Oddity::UnfinishedEvent),
+        EventKind::Empty,
+        EventKind::Done,
+        EventKind::Finish(FinishReason::Stop),
+        EventKind::Finish(FinishReason::Length),
+        EventKind::Anomaly(Anomaly::Malformed),
+        EventKind::Anomaly(Anomaly::UnfinishedEvent),
     ];
     prop_oneof![
         12 => (channel, words).prop_map(|(channel, text)| Say::Text(channel, text)),
         1 => "[a-z]{0,5}".prop_map(Say::ToolCall),
         1 => "[ab]{0,2}".prop_map(Say::Model),
         3 => proptest::sample::select(others).prop_map(Say::Other),
-        1 => usage.prop_map(|(input, output)| Say::Other(What::Usage(Usage { input, output, ..Usage::default() }))),
+        1 => usage.prop_map(|(input, output)| Say::Other(EventKind::Usage(Usage { input, output, ..Usage::default() }))),
         1 => Just(Say::Failed(FailureKind::Overloaded, "busy".to_owned())),
     ]
 }
@@ -46,16 +46,16 @@ fn push(batch: &mut EventBatch, at: Tick, say: &Say) {
         Say::Text(channel, text) => batch.push_text(at, *channel, text),
         Say::ToolCall(name) => {
             let (id, name) = (batch.store(""), batch.store(name));
-            batch.push(at, What::ToolCall { index: 0, id, name });
+            batch.push(at, EventKind::ToolCall { index: 0, id, name });
         }
         Say::Model(name) => {
             let name = batch.store(name);
-            batch.push(at, What::Model(name));
+            batch.push(at, EventKind::Model(name));
         }
         Say::Other(what) => batch.push(at, *what),
         Say::Failed(kind, message) => {
             let message = batch.store(message);
-            batch.push(at, What::Failed { kind: *kind, message, retry_after: None });
+            batch.push(at, EventKind::Failed { kind: *kind, message, retry_after: None });
         }
     }
 }
@@ -103,7 +103,7 @@ proptest! {
         prop_assert_eq!((found.output_speed, &found.output_speed_missing), (row.output_speed, &row.output_speed_missing));
         prop_assert_eq!(found.usage, trace.usage.unwrap_or_default());
         prop_assert_eq!((found.finish, &found.model, found.model_changes), (trace.finish, &trace.model, trace.model_changes));
-        prop_assert_eq!((&found.failure, found.oddities), (&trace.failure, trace.oddities));
+        prop_assert_eq!((&found.failure, found.anomalies), (&trace.failure, trace.anomalies));
         let mut gaps: Vec<u64> = row.gaps().map(|(gap, _)| gap).collect();
         gaps.sort_unstable();
         prop_assert_eq!((found.gaps.count(), found.gap_max_ns), (gaps.len() as u64, gaps.last().copied()));

@@ -1,10 +1,10 @@
-//! Everything in a stream but its text: usage, timings, model, finish reason, oddities; and the outcome derived from it.
+//! Everything in a stream but its text: usage, timings, model, finish reason, anomalies; and the outcome derived from it.
 //!
 //! Invariant: the outcome does not depend on whether the text is kept.
 
-use super::{Ending, Failure, Oddities};
+use super::{Anomalies, Ending, Failure};
 use tokrate_core::{
-    Channel, EventBatch, FailureKind, FinishReason, Oddity, ServerTimings, Span, StreamEvent, Tick, Usage, What,
+    Anomaly, Channel, EventBatch, EventKind, FailureKind, FinishReason, ServerTimings, Span, StreamEvent, Tick, Usage,
 };
 
 /// Everything in a stream but its text.
@@ -16,9 +16,9 @@ pub(crate) struct StreamMetadata {
     pub done_at: Option<Tick>,
     pub model: Option<String>,
     pub model_changes: u32,
-    pub oddities: Oddities,
+    pub anomalies: Anomalies,
     pub failure: Option<Failure>,
-    /// Whether anything was understood: an event other than an oddity or the end mark.
+    /// Whether anything was understood: an event other than an anomaly or the end mark.
     understood: bool,
 }
 
@@ -26,7 +26,7 @@ impl StreamMetadata {
     /// Processes one event, and returns its text, if any. `has_text` is whether there was text before it.
     #[inline]
     pub fn on<'b>(&mut self, event: &StreamEvent, batch: &'b EventBatch, has_text: bool) -> Option<(Channel, &'b str)> {
-        if let What::Text { channel, text } = event.what {
+        if let EventKind::Text { channel, text } = event.kind {
             self.understood = true;
             return Some((channel, batch.text(text)));
         }
@@ -39,10 +39,10 @@ impl StreamMetadata {
         batch: &'b EventBatch,
         has_text: bool,
     ) -> Option<(Channel, &'b str)> {
-        match event.what {
-            What::Text { channel, text } => return Some((channel, batch.text(text))),
-            What::Empty | What::Opaque => self.understood = true,
-            What::Model(name) => {
+        match event.kind {
+            EventKind::Text { channel, text } => return Some((channel, batch.text(text))),
+            EventKind::Empty | EventKind::Opaque => self.understood = true,
+            EventKind::Model(name) => {
                 self.understood = true;
                 let name = batch.text(name);
                 match &self.model {
@@ -51,31 +51,31 @@ impl StreamMetadata {
                     Some(_) => self.model_changes = self.model_changes.saturating_add(1),
                 }
             }
-            What::Usage(usage) => {
+            EventKind::Usage(usage) => {
                 self.understood = true;
                 self.usage = Some(self.usage.unwrap_or_default().updated_by(usage));
             }
-            What::ToolCall { name, .. } => {
+            EventKind::ToolCall { name, .. } => {
                 self.understood = true;
                 return Some((Channel::Tool, batch.text(name)));
             }
-            What::Timings(index) => {
+            EventKind::Timings(index) => {
                 let timings = self.timings.unwrap_or_default();
                 self.timings = Some(timings.updated_by(batch.timings(index)));
             }
-            What::Unknown { .. } => {}
-            What::Finish(reason) => {
+            EventKind::Unknown { .. } => {}
+            EventKind::Finish(reason) => {
                 self.understood = true;
                 self.finish.get_or_insert(reason);
             }
-            What::Done => {
+            EventKind::Done => {
                 self.done_at.get_or_insert(event.at);
             }
-            What::Failed { kind, message, retry_after } => {
+            EventKind::Failed { kind, message, retry_after } => {
                 let kind = if has_text { FailureKind::ErrorInStream } else { kind };
                 self.fail(kind, batch.text(message), retry_after);
             }
-            What::Odd(oddity) => self.oddities.add(oddity),
+            EventKind::Anomaly(anomaly) => self.anomalies.add(anomaly),
         }
         None
     }
@@ -96,8 +96,8 @@ impl StreamMetadata {
             self.failure = self.verdict(ending, has_text);
         }
         let missing = self.failure.is_none() && self.done_at.is_none();
-        if missing && self.oddities.count(Oddity::MissingDone) == 0 {
-            self.oddities.add(Oddity::MissingDone);
+        if missing && self.anomalies.count(Anomaly::MissingDone) == 0 {
+            self.anomalies.add(Anomaly::MissingDone);
         }
     }
 
@@ -112,14 +112,14 @@ impl StreamMetadata {
             _ if has_text => {
                 of(FailureKind::Truncated, "the body ended without a finish reason and without an end mark")
             }
-            _ if self.oddities.count(Oddity::UnfinishedEvent) > 0 => {
+            _ if self.anomalies.count(Anomaly::UnfinishedEvent) > 0 => {
                 of(FailureKind::Truncated, "the body ended in the middle of an event")
             }
-            _ if self.oddities.count(Oddity::EventTooLarge) > 0 => {
+            _ if self.anomalies.count(Anomaly::EventTooLarge) > 0 => {
                 of(FailureKind::TooLarge, "an event, or all of the answer, was too large to be read")
             }
-            _ if self.oddities.count(Oddity::Unreadable) > 0
-                || !self.understood && self.oddities.count(Oddity::Malformed) > 0 =>
+            _ if self.anomalies.count(Anomaly::Unreadable) > 0
+                || !self.understood && self.anomalies.count(Anomaly::Malformed) > 0 =>
             {
                 of(FailureKind::NotJson, "the body is not what the dialect prescribes")
             }

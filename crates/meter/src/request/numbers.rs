@@ -232,7 +232,8 @@ pub struct RequestNumbers {
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::name_or_null::<FinishReason>"))]
     pub finish: Option<FinishReason>,
     /// Deviations from the dialect, with their counts.
-    pub oddities: BTreeMap<String, u32>,
+    #[serde(rename = "oddities")]
+    pub anomalies: BTreeMap<String, u32>,
     /// The first model that the answer named.
     pub model: Option<String>,
     /// How often it named another one after that.
@@ -396,7 +397,7 @@ impl RequestNumbers {
                 retry_after_ns: failure.retry_after.map(Span::as_nanos),
             }),
             finish: trace.finish,
-            oddities: trace.oddities.seen().map(|(oddity, count)| (oddity.name().to_owned(), count)).collect(),
+            anomalies: trace.anomalies.seen().map(|(anomaly, count)| (anomaly.name().to_owned(), count)).collect(),
             model: trace.model.clone(),
             model_changes: trace.model_changes,
             server_queue_ns: server(|timings| timings.queue),

@@ -20,7 +20,7 @@ fn an_arrival_costs_sixteen_bytes() {
 fn times_run_from_the_last_byte_sent_and_from_due() {
     let trace = RequestBuilder::sent(10, 30)
         .first_byte(80)
-        .event(80, What::Empty)
+        .event(80, EventKind::Empty)
         .say(130, Channel::Reasoning, "Let me think")
         .answer(230, "Yes")
         .done(330, 335);
@@ -37,7 +37,7 @@ fn times_run_from_the_last_byte_sent_and_from_due() {
 
 #[test]
 fn empty_deltas_and_roles_never_count_as_first_text() {
-    let trace = RequestBuilder::sent(0, 0).event(5, What::Empty).answer(6, "").answer(9, "a").done(9, 9);
+    let trace = RequestBuilder::sent(0, 0).event(5, EventKind::Empty).answer(6, "").answer(9, "a").done(9, 9);
     assert_eq!(trace.arrivals, [Arrival { at: at(9), text_end: 1, events: 1, channel: Channel::Answer }]);
     assert_eq!(numbers(&trace).ttft_ns, Some(9 * MS));
 }
@@ -181,7 +181,7 @@ fn reported_tokens_stand_beside_the_counted_ones_and_hidden_reasoning_enters_no_
     };
     let actual = |reasoning| {
         let story = (0..40).fold(RequestBuilder::sent(0, 0), |story, i| story.answer(100 + i * 10, " a"));
-        numbers(&story.event(490, What::Usage(usage(reasoning))).done(490, 490))
+        numbers(&story.event(490, EventKind::Usage(usage(reasoning))).done(490, 490))
     };
     let row = actual(1_114);
     assert_eq!((row.tokens_std, row.tokens_reported, row.reasoning_reported), (40, Some(1_154), Some(1_114)));
@@ -196,44 +196,44 @@ fn reported_tokens_stand_beside_the_counted_ones_and_hidden_reasoning_enters_no_
 #[test]
 fn verdicts_follow_the_rules() {
     let say = || RequestBuilder::sent(0, 0).answer(5, "text");
-    let finish = What::Finish(FinishReason::Length);
+    let finish = EventKind::Finish(FinishReason::Length);
     let ended = |story: RequestBuilder| story.end(9, Ending::Complete);
     assert_eq!(kind_of(&ended(say())), Some(FailureKind::Truncated));
     let unmarked = ended(say().event(6, finish));
-    assert_eq!((kind_of(&unmarked), unmarked.oddities.count(Oddity::MissingDone)), (None, 1));
+    assert_eq!((kind_of(&unmarked), unmarked.anomalies.count(Anomaly::MissingDone)), (None, 1));
     assert_eq!(unmarked.finished_at(), at(9), "without an end mark the answer ends with its body");
-    let actual = ended(say().event(6, finish).event(9, What::Odd(Oddity::MissingDone)));
-    assert_eq!(actual.oddities.count(Oddity::MissingDone), 1, "counted once, whoever notices");
-    assert_eq!(kind_of(&ended(say().event(6, What::Done))), None, "some servers give no finish reason");
+    let actual = ended(say().event(6, finish).event(9, EventKind::Anomaly(Anomaly::MissingDone)));
+    assert_eq!(actual.anomalies.count(Anomaly::MissingDone), 1, "counted once, whoever notices");
+    assert_eq!(kind_of(&ended(say().event(6, EventKind::Done))), None, "some servers give no finish reason");
     assert_eq!(kind_of(&ended(RequestBuilder::sent(0, 0))), Some(FailureKind::Empty));
     assert_eq!(
-        kind_of(&ended(RequestBuilder::sent(0, 0).event(5, finish).event(6, What::Done))),
+        kind_of(&ended(RequestBuilder::sent(0, 0).event(5, finish).event(6, EventKind::Done))),
         Some(FailureKind::Empty)
     );
-    let large = || RequestBuilder::sent(0, 0).event(5, What::Odd(Oddity::EventTooLarge));
+    let large = || RequestBuilder::sent(0, 0).event(5, EventKind::Anomaly(Anomaly::EventTooLarge));
     assert_eq!(kind_of(&ended(large())), Some(FailureKind::TooLarge));
     assert_eq!(kind_of(&ended(large().answer(6, "text").event(7, finish))), None, "what it says beside is whole");
-    let odd = || RequestBuilder::sent(0, 0).event(5, What::Odd(Oddity::Malformed));
+    let odd = || RequestBuilder::sent(0, 0).event(5, EventKind::Anomaly(Anomaly::Malformed));
     assert_eq!(kind_of(&ended(odd())), Some(FailureKind::NotJson));
-    assert_eq!(kind_of(&ended(odd().event(6, What::Done))), Some(FailureKind::NotJson));
-    assert_eq!(kind_of(&ended(odd().event(6, What::Empty))), Some(FailureKind::Empty));
+    assert_eq!(kind_of(&ended(odd().event(6, EventKind::Done))), Some(FailureKind::NotJson));
+    assert_eq!(kind_of(&ended(odd().event(6, EventKind::Empty))), Some(FailureKind::Empty));
     assert_eq!(kind_of(&say().failed(FailureKind::Stalled, 9)), Some(FailureKind::Stalled));
-    let late = say().event(6, What::Done).failed(FailureKind::Protocol, 9);
+    let late = say().event(6, EventKind::Done).failed(FailureKind::Protocol, 9);
     assert_eq!(kind_of(&late), None, "the end mark makes an answer whole whatever the transport does afterwards");
-    let bare = RequestBuilder::sent(0, 0).event(6, What::Done).failed(FailureKind::Protocol, 9);
+    let bare = RequestBuilder::sent(0, 0).event(6, EventKind::Done).failed(FailureKind::Protocol, 9);
     assert_eq!(kind_of(&bare), Some(FailureKind::Protocol));
 }
 
 #[test]
 fn a_body_without_text_says_what_was_wrong_with_it() {
     let kind = |story: RequestBuilder| kind_of(&story.end(9, Ending::Complete));
-    let odd = |story: RequestBuilder, oddity| story.event(5, What::Odd(oddity));
-    let cut = || odd(RequestBuilder::sent(0, 0), Oddity::UnfinishedEvent);
+    let odd = |story: RequestBuilder, anomaly| story.event(5, EventKind::Anomaly(anomaly));
+    let cut = || odd(RequestBuilder::sent(0, 0), Anomaly::UnfinishedEvent);
     assert_eq!(kind(cut()), Some(FailureKind::Truncated));
-    assert_eq!(kind(odd(cut(), Oddity::Malformed)), Some(FailureKind::Truncated), "the part of an event is malformed");
-    let understood = || RequestBuilder::sent(0, 0).event(4, What::Empty);
-    assert_eq!(kind(odd(understood(), Oddity::Unreadable)), Some(FailureKind::NotJson), "an event was lost");
-    assert_eq!(kind(odd(understood(), Oddity::ExtraChoice)), Some(FailureKind::Empty));
+    assert_eq!(kind(odd(cut(), Anomaly::Malformed)), Some(FailureKind::Truncated), "the part of an event is malformed");
+    let understood = || RequestBuilder::sent(0, 0).event(4, EventKind::Empty);
+    assert_eq!(kind(odd(understood(), Anomaly::Unreadable)), Some(FailureKind::NotJson), "an event was lost");
+    assert_eq!(kind(odd(understood(), Anomaly::ExtraChoice)), Some(FailureKind::Empty));
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn an_answer_too_long_to_be_measured_fails_however_it_ends() {
     metadata.close(Ending::Complete, true);
     let failure = metadata.failure.expect("it failed");
     assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::TooLarge, "more than 4 GiB of output text"));
-    assert_eq!(metadata.oddities.count(Oddity::MissingDone), 0, "of a failed answer no end mark is expected");
+    assert_eq!(metadata.anomalies.count(Anomaly::MissingDone), 0, "of a failed answer no end mark is expected");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn an_error_in_the_stream_keeps_its_kind_before_text_and_the_first_failure_count
     let error = |batch: &mut EventBatch| {
         let message = batch.store("too many requests");
         let retry_after = Some(Span::from_secs(3));
-        batch.push(at(6), What::Failed { kind: FailureKind::RateLimited, message, retry_after });
+        batch.push(at(6), EventKind::Failed { kind: FailureKind::RateLimited, message, retry_after });
     };
     let early = RequestBuilder::sent(0, 0).read(error).failed(FailureKind::Stalled, 9);
     let failure = early.failure.expect("failed");
@@ -286,7 +286,7 @@ fn the_first_model_named_is_kept_and_changes_are_counted() {
     let named = |name: &'static str| {
         move |batch: &mut EventBatch| {
             let range: TextRange = batch.store(name);
-            batch.push(at(1), What::Model(range));
+            batch.push(at(1), EventKind::Model(range));
         }
     };
     let trace =
@@ -333,13 +333,13 @@ fn stream_metadata_is_in_the_row() {
     let stored = |name: &'static str, json: &'static str| {
         move |batch: &mut EventBatch| {
             let (name, json) = (batch.store(name), batch.store(json));
-            batch.push(at(2), What::Unknown { name, json });
+            batch.push(at(2), EventKind::Unknown { name, json });
         }
     };
     let named = |name: &'static str| {
         move |batch: &mut EventBatch| {
             let name = batch.store(name);
-            batch.push(at(1), What::Model(name));
+            batch.push(at(1), EventKind::Model(name));
         }
     };
     let story = RequestBuilder::sent(0, 0).read(named("one")).read(named("two")).answer(2, "x");
@@ -374,8 +374,9 @@ fn a_row_reads_back_as_it_was_written() {
     let usage =
         Usage { input: Some(12), output: Some(40), reasoning: None, cached_input: None, cache_write_input: None };
     let story = (0..40).fold(RequestBuilder::sent(0, 1).first_byte(90), |story, i| story.answer(100 + i * 10, " a"));
-    let mut row =
-        numbers(&story.event(490, What::Usage(usage)).event(490, What::Odd(Oddity::AfterFinish)).done(490, 495));
+    let mut row = numbers(
+        &story.event(490, EventKind::Usage(usage)).event(490, EventKind::Anomaly(Anomaly::AfterFinish)).done(490, 495),
+    );
     row.chunk_list.clear();
     let text = serde_json::to_string(&row).expect("a row can be written");
     assert_eq!(serde_json::from_str::<RequestNumbers>(&text).expect("and read"), row);
@@ -405,7 +406,7 @@ fn metered(events: &[(u64, Channel, String)], reads: &mut Rng) -> RequestTrace {
             batch.clear();
         }
     }
-    batch.push(Tick::from_nanos(tick), What::Done);
+    batch.push(Tick::from_nanos(tick), EventKind::Done);
     meter.on(&batch);
     let timing = Timing { sent_at: Some(Tick::ZERO), ended_at: Tick::from_nanos(tick), ..Timing::default() };
     meter.finish(timing, Ending::Complete)

@@ -105,7 +105,7 @@ impl LoadFigure {
         match narrow {
             true => LoadFigure { status: FigureStatus::Found, load: Some(load), low, high, reason: String::new() },
             false => {
-                let reason = "levels in between would tell".to_owned();
+                let reason = "measure levels in between".to_owned();
                 LoadFigure { status: FigureStatus::Between, load: None, low, high, reason }
             }
         }
@@ -177,7 +177,7 @@ fn figure(
         return LoadFigure::without(FigureStatus::Below, format!("it is so at the lowest load, {first}, already"));
     }
     if high.is_infinite() {
-        let reason = format!("it may lie beyond the highest load, {last}: higher levels would tell");
+        let reason = format!("it may lie beyond the highest load, {last}: measure higher ones");
         return LoadFigure { low: Some(low.max(first)), ..LoadFigure::without(FigureStatus::Between, reason) };
     }
     LoadFigure::with_interval(axis, load.max(first), low.max(first), high)

@@ -114,7 +114,7 @@ fn is_refusal(kind: FailureKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokrate_core::{Money, Usage, What};
+    use tokrate_core::{EventKind, Money, Usage};
     use tokrate_meter::fixtures::{RequestBuilder, numbers};
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
         let usage = Usage { input, output, cached_input, ..Usage::default() };
         let actual = input.is_some() || output.is_some();
         let story = RequestBuilder::sent(0, 0).answer(5, &" a".repeat(7));
-        (if actual { story.event(6, What::Usage(usage)) } else { story }).done(7, 7)
+        (if actual { story.event(6, EventKind::Usage(usage)) } else { story }).done(7, 7)
     }
 
     /// What is paid for a request, by its trace and by its row, which must agree.

@@ -158,7 +158,8 @@ pub struct PhaseResult {
     /// Why the model stopped.
     pub finish_reasons: Vec<NameCount>,
     /// Deviations from the dialect, by name, over all requests.
-    pub oddities: BTreeMap<String, u64>,
+    #[serde(rename = "oddities")]
+    pub anomalies: BTreeMap<String, u64>,
     /// How late a periodic timer of the client fired.
     pub timer_lag: TimerLag,
     /// CPU time of the client's threads during the phase, token counting not included (s).
@@ -262,7 +263,7 @@ impl PhaseResult {
             connections: connections_of(requests),
             models: names_of(measured.iter().map(|request| request.model.as_deref())),
             finish_reasons: names_of(measured.iter().map(|request| request.finish.map(|reason| reason.name()))),
-            oddities: oddities_of(requests),
+            anomalies: anomalies_of(requests),
             timer_lag: TimerLag::from(input.timer_lag),
             client_cpu_seconds: input.client_cpu.as_secs_f64(),
             text_events: requests.iter().map(|request| request.text_events).sum(),
@@ -389,9 +390,9 @@ fn limited_of(input: &PhaseInput, requests: &[RequestNumbers], counts: &Counts) 
     }
 }
 
-fn oddities_of(requests: &[RequestNumbers]) -> BTreeMap<String, u64> {
+fn anomalies_of(requests: &[RequestNumbers]) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
-    for (name, &count) in requests.iter().flat_map(|request| &request.oddities) {
+    for (name, &count) in requests.iter().flat_map(|request| &request.anomalies) {
         *sums.entry(name.clone()).or_insert(0) += u64::from(count);
     }
     sums

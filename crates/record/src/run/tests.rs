@@ -324,21 +324,21 @@ fn tokens_are_kept_by_provenance() {
 }
 
 #[test]
-fn connections_models_and_oddities_are_counted() {
+fn connections_models_and_anomalies_are_counted() {
     let mut requests: Vec<RequestNumbers> = (0..3).map(|index| steady_request(index, 0, 1, 10, 40)).collect();
     requests[0].connection = ConnectionState::New;
     requests[0].connect_ns = 4 * MS;
     requests[0].model = Some("one".into());
     requests[1].model = Some("one".into());
-    requests[1].oddities.insert("missing_done".into(), 2);
-    requests[2].oddities.insert("missing_done".into(), 1);
+    requests[1].anomalies.insert("missing_done".into(), 2);
+    requests[2].anomalies.insert("missing_done".into(), 1);
     let result = phase(&closed(3), &requests);
     let connections = Connections { new: 1, reused: 2, stale: 0, connect_mean_ms: Some(4.0), tls_mean_ms: None };
     assert_eq!(result.connections, connections);
     let name = |name: Option<&str>, count| NameCount { name: name.map(str::to_owned), count };
     assert_eq!(result.models, [name(Some("one"), 2), name(None, 1)]);
     assert_eq!(result.finish_reasons, [name(Some("stop"), 3)]);
-    assert_eq!(result.oddities.get("missing_done"), Some(&3));
+    assert_eq!(result.anomalies.get("missing_done"), Some(&3));
 }
 
 #[test]

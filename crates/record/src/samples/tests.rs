@@ -131,3 +131,21 @@ fn a_window_without_an_interval_leaves_the_level_without_an_error() {
     assert_eq!((lone.tokens_per_second, lone.seconds), (400.0, 30.0), "a round without a window adds nothing");
     assert_eq!(seen_of(vec![one_phase(&[])]), None);
 }
+
+#[test]
+fn the_median_of_a_record_is_the_one_that_its_tables_state() {
+    // A time lies anywhere in its bucket of the sketch, and of several rounds it is the bucket's middle that is known.
+    let round = |gap: u64| -> Vec<_> { (0..20).map(|i| steady_request(i, i * 2_000, 101, gap, 40)).collect() };
+    for phases in [vec![one_phase(&round(12))], vec![one_phase(&round(12)), one_phase(&round(13))]] {
+        let record = fixtures::record(phases);
+        let level = &RunSamples::of_record(&record).levels[0];
+        let rounds = &by_load(&record.phases)[0];
+        for metric in [Metric::Ttft, Metric::Tpot, Metric::E2e] {
+            let stated = rounds.times(metric).expect("every round has it").p50;
+            assert_eq!(level.times(metric).median(), stated, "{metric:?} of {} rounds", record.phases.len());
+        }
+    }
+    let lone = fixtures::record(vec![one_phase(&round(12))]);
+    let tpot = RunSamples::of_record(&lone).levels[0].times(Metric::Tpot).median();
+    assert_eq!(tpot.value, Some(12.0), "exact, though the samples are those of a sketch");
+}

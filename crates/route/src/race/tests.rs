@@ -17,12 +17,12 @@ fn ms(milliseconds: u64) -> Span {
 fn text(milliseconds: u64) -> StreamEvent {
     StreamEvent {
         at: at(milliseconds),
-        what: What::Text { channel: Channel::Answer, text: TextRange { start: 0, end: 1 } },
+        kind: EventKind::Text { channel: Channel::Answer, text: TextRange { start: 0, end: 1 } },
     }
 }
 
-fn event(milliseconds: u64, what: What) -> StreamEvent {
-    StreamEvent { at: at(milliseconds), what }
+fn event(milliseconds: u64, kind: EventKind) -> StreamEvent {
+    StreamEvent { at: at(milliseconds), kind }
 }
 
 fn lanes(hedge_after: &[Option<u64>]) -> Vec<Candidate> {
@@ -75,9 +75,9 @@ fn race(mode: Mode, candidates: Vec<Candidate>) -> Race {
 fn a_single_lane_wins_with_its_first_token_and_not_before() {
     let mut race = race(Mode::Off, lanes(&[None, None]));
     assert_eq!(actions_at(&mut race, 0), "start 0 on 0 (First)");
-    race.on_event(0, &event(5, What::Empty));
-    race.on_event(0, &event(5, What::Model(TextRange::default())));
-    race.on_event(0, &event(6, What::Usage(tokrate_core::Usage::default())));
+    race.on_event(0, &event(5, EventKind::Empty));
+    race.on_event(0, &event(5, EventKind::Model(TextRange::default())));
+    race.on_event(0, &event(6, EventKind::Usage(tokrate_core::Usage::default())));
     assert_eq!(actions_at(&mut race, 6), "");
     race.on_event(0, &text(7));
     assert_eq!(actions_at(&mut race, 7), "win 0");
@@ -87,7 +87,7 @@ fn a_single_lane_wins_with_its_first_token_and_not_before() {
     assert_eq!(actions_at(&mut race, 10), "");
     let mut tools = self::race(Mode::Off, lanes(&[None]));
     actions_at(&mut tools, 0);
-    let call = What::ToolCall { index: 0, id: TextRange::default(), name: TextRange::default() };
+    let call = EventKind::ToolCall { index: 0, id: TextRange::default(), name: TextRange::default() };
     tools.on_event(0, &event(3, call));
     assert_eq!(actions_at(&mut tools, 3), "win 0");
 }
@@ -189,11 +189,11 @@ fn each_time_limit_has_its_own_failure_kind() {
     };
     let mut race = Race::new(config.clone(), lanes(&[None, None]), at(0));
     assert_eq!(actions_at(&mut race, 0), "start 0 on 0 (First)");
-    race.on_event(0, &event(40, What::Empty));
+    race.on_event(0, &event(40, EventKind::Empty));
     assert_eq!(actions_at(&mut race, 50), "cancel 0 (first_token_timeout); start 1 on 1 (Failover)");
     race.on_event(1, &text(60));
     assert_eq!(actions_at(&mut race, 60), "win 1");
-    race.on_event(1, &event(80, What::Empty));
+    race.on_event(1, &event(80, EventKind::Empty));
     assert_eq!(race.wake_at(), Some(at(90)), "a chunk without text is no progress");
     assert_eq!(actions_at(&mut race, 90), "break 1 (stalled, reported false)");
     let mut long = Race::new(config.clone(), lanes(&[None, None]), at(0));
@@ -223,7 +223,8 @@ fn a_non_streamed_answer_wins_when_it_ends() {
 
 #[test]
 fn a_stream_error_before_the_win_is_a_failure_and_after_it_is_already_reported() {
-    let error = What::Failed { kind: FailureKind::ErrorInStream, message: TextRange::default(), retry_after: None };
+    let error =
+        EventKind::Failed { kind: FailureKind::ErrorInStream, message: TextRange::default(), retry_after: None };
     let mut before = race(Mode::Off, lanes(&[None, None]));
     actions_at(&mut before, 0);
     before.on_event(0, &event(2, error));
@@ -242,7 +243,7 @@ fn a_stream_error_before_the_win_is_a_failure_and_after_it_is_already_reported()
 fn an_empty_answer_is_retried_unless_its_finish_reason_explains_it_and_wins_if_nothing_else_does() {
     let mut race = race(Mode::Off, lanes(&[None, None]));
     actions_at(&mut race, 0);
-    race.on_event(0, &event(1, What::Finish(FinishReason::Stop)));
+    race.on_event(0, &event(1, EventKind::Finish(FinishReason::Stop)));
     race.ended(0, at(1));
     assert_eq!(actions_at(&mut race, 1), "start 1 on 1 (Failover)");
     let mut better = race.clone();
@@ -252,7 +253,7 @@ fn an_empty_answer_is_retried_unless_its_finish_reason_explains_it_and_wins_if_n
     assert_eq!(actions_at(&mut race, 2), "win 0; finish 0");
     let mut explained = self::race(Mode::Off, lanes(&[None, None]));
     actions_at(&mut explained, 0);
-    explained.on_event(0, &event(1, What::Finish(FinishReason::ContentFilter)));
+    explained.on_event(0, &event(1, EventKind::Finish(FinishReason::ContentFilter)));
     explained.ended(0, at(1));
     assert_eq!(actions_at(&mut explained, 1), "win 0; finish 0");
 }
@@ -261,9 +262,9 @@ fn an_empty_answer_is_retried_unless_its_finish_reason_explains_it_and_wins_if_n
 fn images_are_content() {
     let mut race = race(Mode::Off, lanes(&[None, None]));
     actions_at(&mut race, 0);
-    race.on_event(0, &event(1, What::Opaque));
+    race.on_event(0, &event(1, EventKind::Opaque));
     assert_eq!(actions_at(&mut race, 1), "win 0");
-    race.on_event(0, &event(2, What::Finish(FinishReason::Stop)));
+    race.on_event(0, &event(2, EventKind::Finish(FinishReason::Stop)));
     race.ended(0, at(2));
     assert_eq!(actions_at(&mut race, 2), "finish 0");
 }
@@ -273,7 +274,7 @@ fn a_failure_after_the_end_marker_is_ignored() {
     let mut reset = race(Mode::Off, lanes(&[None]));
     actions_at(&mut reset, 0);
     reset.on_event(0, &text(1));
-    reset.on_event(0, &event(1, What::Done));
+    reset.on_event(0, &event(1, EventKind::Done));
     let mut silent = reset.clone();
     reset.failed(0, at(2), failed(FailureKind::Truncated));
     assert_eq!(actions_at(&mut reset, 2), "win 0; finish 0");
@@ -445,14 +446,14 @@ impl Ledger {
     }
 }
 
-fn what(number: u8) -> What {
+fn event_kind(number: u8) -> EventKind {
     match number {
-        0 | 1 => text(0).what,
-        2 => What::Empty,
-        3 => What::Finish(FinishReason::Stop),
-        4 => What::Done,
-        5 => What::Usage(tokrate_core::Usage::default()),
-        _ => What::Failed { kind: FailureKind::Overloaded, message: TextRange::default(), retry_after: None },
+        0 | 1 => text(0).kind,
+        2 => EventKind::Empty,
+        3 => EventKind::Finish(FinishReason::Stop),
+        4 => EventKind::Done,
+        5 => EventKind::Usage(tokrate_core::Usage::default()),
+        _ => EventKind::Failed { kind: FailureKind::Overloaded, message: TextRange::default(), retry_after: None },
     }
 }
 
@@ -472,7 +473,7 @@ proptest! {
         for step in script.into_iter().map(Some).chain([None]) {
             match step {
                 Some(Happens::Event(attempt, number)) => {
-                    race.on_event(attempt, &StreamEvent { at: now, what: what(number) });
+                    race.on_event(attempt, &StreamEvent { at: now, kind: event_kind(number) });
                 }
                 Some(Happens::Ends(attempt)) => {
                     race.ended(attempt, now);

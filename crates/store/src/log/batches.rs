@@ -7,9 +7,10 @@
 //! is still at the path.
 
 use super::clock::ClockGuard;
+use super::refusals::PendingRefusals;
 use crate::StoreError;
 use tokrate_core::{Span, Tick};
-use tokrate_record::Attempt;
+use tokrate_record::{Attempt, Refusal};
 
 /// Most old rows removed in one step, so that new rows do not wait long.
 const PRUNE_ROWS: u64 = 2_000;
@@ -28,6 +29,12 @@ pub trait LogFile {
     /// When they are not committed. [`StoreError::Displaced`] says besides that rows of earlier calls may be gone; the next
     /// call begins with the file that stands at the path then.
     fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError>;
+
+    /// Commits refusals, all or none of them; one that is like a row of the file is added to it.
+    ///
+    /// # Errors
+    /// As [`LogFile::append`].
+    fn append_refusals(&mut self, rows: &[Refusal]) -> Result<(), StoreError>;
 
     /// Looks whether an open file is still the one that was opened.
     ///
@@ -89,6 +96,7 @@ pub struct Batches<F> {
     file: F,
     rules: BatchRules,
     held: Vec<Attempt>,
+    refusals: PendingRefusals,
     counts: BatchCounts,
     /// When to retry after an error.
     retry_at: Option<Tick>,
@@ -108,6 +116,7 @@ impl<F: LogFile> Batches<F> {
             file,
             rules,
             held: Vec::new(),
+            refusals: PendingRefusals::default(),
             counts,
             retry_at: None,
             prune_at,
@@ -122,9 +131,19 @@ impl<F: LogFile> Batches<F> {
         self.held.push(row);
     }
 
+    /// Takes a refusal; false if there is no room for it.
+    pub fn push_refusal(&mut self, row: Refusal) -> bool {
+        self.refusals.add(row)
+    }
+
     /// Rows that are neither written nor lost yet.
     pub fn held(&self) -> usize {
         self.held.len()
+    }
+
+    /// Whether refusals wait.
+    pub fn has_refusals(&self) -> bool {
+        !self.refusals.is_empty()
     }
 
     /// What became of the others.
@@ -189,6 +208,29 @@ impl<F: LogFile> Batches<F> {
         true
     }
 
+    /// Writes the refusals, unless a retry is not yet due; returns whether there are none left.
+    pub fn write_refusals(&mut self, now: Tick) -> bool {
+        let mut is_displaced = false;
+        while !self.refusals.is_empty() {
+            if self.retry_at.is_some_and(|at| now < at) {
+                return false;
+            }
+            match self.load_newest().and_then(|()| self.file.append_refusals(&self.refusals.rows())) {
+                Ok(()) => {
+                    self.refusals.take();
+                    self.mark_working();
+                }
+                // Try once more with the file that is at the path now.
+                Err(error) if self.is_displaced(&error) && !is_displaced => is_displaced = true,
+                Err(error) => {
+                    self.fail(now, &error);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
     /// Checks the file and removes old rows, if due. `wall_unix_ms` is the wall clock (ms since 1970).
     pub fn maintain(&mut self, now: Tick, wall_unix_ms: u64) {
         if now >= self.watch_at {
@@ -206,10 +248,11 @@ impl<F: LogFile> Batches<F> {
         }
     }
 
-    /// Discards the held rows and counts them as lost.
-    pub fn discard(&mut self) {
+    /// Discards the held rows and counts them as lost; returns how many refused requests are lost besides.
+    pub fn discard(&mut self) -> u64 {
         self.counts.lost += self.held.len() as u64;
         self.held.clear();
+        self.refusals.take().iter().map(|row| row.count).sum()
     }
 
     /// Removes old rows, up to one step.

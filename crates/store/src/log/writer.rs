@@ -61,7 +61,7 @@ impl<F: LogFile> Writer<F> {
         }
         // Taken before the queue is drained, so that a flush covers all rows queued before it.
         let flushes = std::mem::take(&mut *lock(&self.shared.flushes));
-        if self.write_all() {
+        if self.write_all() && self.write_refusals() {
             flushes.iter().for_each(|flush| flush.try_send(()).unwrap_or_default());
         } else {
             lock(&self.shared.flushes).extend(flushes);
@@ -76,7 +76,9 @@ impl<F: LogFile> Writer<F> {
         while let Ok(message) = self.receiver.try_recv() {
             self.buffer(message);
         }
-        self.batches.discard();
+        self.take_refusals();
+        let lost_refusals = self.batches.discard();
+        self.shared.lost_refusals.fetch_add(lost_refusals, Ordering::Relaxed);
         self.publish();
     }
 
@@ -141,6 +143,27 @@ impl<F: LogFile> Writer<F> {
         }
     }
 
+    /// Writes what was refused; returns whether nothing is left. Rows go first.
+    fn write_refusals(&mut self) -> bool {
+        self.take_refusals();
+        if !self.batches.has_refusals() {
+            return true;
+        }
+        let now = self.now();
+        let written = self.batches.write_refusals(now);
+        self.publish();
+        written
+    }
+
+    fn take_refusals(&mut self) {
+        for row in lock(&self.shared.refusals).take() {
+            let count = row.count;
+            if !self.batches.push_refusal(row) {
+                self.shared.lost_refusals.fetch_add(count, Ordering::Relaxed);
+            }
+        }
+    }
+
     fn take_rows(&mut self) {
         while self.batches.held() < self.config.max_held_rows.max(1) {
             let Ok(message) = self.receiver.try_recv() else { return };
@@ -189,7 +212,7 @@ impl<F: LogFile> Writer<F> {
     fn finish(&mut self) {
         let last = self.now() + Span::from_nanos(self.config.close_timeout.as_nanos() / 4 * 3);
         self.batches.retry_now();
-        while !self.write_all() && self.now() < last {
+        while !(self.write_all() && self.write_refusals()) && self.now() < last {
             std::thread::sleep(CLOSE_RETRY_PAUSE);
             self.batches.retry_now();
         }

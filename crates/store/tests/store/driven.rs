@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokrate_core::{Span, Tick};
-use tokrate_record::Attempt;
+use tokrate_record::{Attempt, Refusal, RefusalReason};
 use tokrate_store::{Log, LogClock, LogConfig, LogDriver, LogFile, StoreError};
 
 /// The names of its rows' calls.
@@ -15,6 +15,7 @@ use tokrate_store::{Log, LogClock, LogConfig, LogDriver, LogFile, StoreError};
 struct Memory {
     is_locked: Cell<bool>,
     calls: RefCell<Vec<String>>,
+    refusals: RefCell<Vec<Refusal>>,
 }
 
 impl LogFile for Memory {
@@ -23,6 +24,14 @@ impl LogFile for Memory {
             return Err(StoreError::Locked { path: PathBuf::from("LOG") });
         }
         self.calls.borrow_mut().extend(rows.iter().map(|row| row.call.clone()));
+        Ok(())
+    }
+
+    fn append_refusals(&mut self, rows: &[Refusal]) -> Result<(), StoreError> {
+        if self.is_locked.get() {
+            return Err(StoreError::Locked { path: PathBuf::from("LOG") });
+        }
+        self.refusals.borrow_mut().extend_from_slice(rows);
         Ok(())
     }
 
@@ -80,4 +89,24 @@ fn trouble_is_said_each_time_it_begins_and_of_what_nobody_hears_the_first_sixtee
         std::iter::from_fn(|| log.take_failure()).count()
     };
     assert_eq!([3, 16, 20].map(&mut outages), [3, 16, 16]);
+}
+
+#[test]
+fn a_flood_of_refusals_is_one_row_and_pushes_out_no_row_of_an_attempt() {
+    let (log, mut driver) = driven();
+    let refusal = || Refusal::new(60_000, RefusalReason::Unauthorized, 401);
+    log.write(row(0));
+    // More than the queue and the writer hold together.
+    (0..20_000).for_each(|_| log.refuse(refusal()));
+    log.write(row(1));
+    driver.step();
+    assert_eq!(*driver.file().calls.borrow(), ["call-0", "call-1"]);
+    assert_eq!(*driver.file().refusals.borrow(), [Refusal { count: 20_000, ..refusal() }]);
+    driver.file().is_locked.set(true);
+    (0..3).for_each(|_| log.refuse(refusal()));
+    driver.step();
+    assert!(!log.is_healthy());
+    driver.end();
+    let counts = log.counts();
+    assert_eq!((counts.written, counts.lost, counts.waiting, counts.lost_refusals), (2, 0, 0, 3));
 }

@@ -55,7 +55,7 @@ fn a_newer_form_is_refused_and_left_as_it_was() {
     let other = Connection::open(folder.log()).expect("a log");
     other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     drop(other);
-    insta::assert_snapshot!(refused(&folder), @"open the log LOG: its schema is version 2 and this tokrate supports versions up to 1; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&folder), @"open the log LOG: its schema is version 3 and this tokrate supports versions up to 2; use the tokrate that wrote it");
 }
 
 #[test]
@@ -133,6 +133,11 @@ fn every_older_form_is_opened_with_its_rows() {
         let rows = Sqlite::open_reader(&folder.log()).expect("a log").attempts(&Query::default()).expect("readable");
         assert_eq!(rows.iter().map(|row| row.call.as_str()).collect::<Vec<_>>(), ["kept"]);
         let mut store = Sqlite::open(&folder.log()).expect("a log");
+        let refusals = store.refusals(&Query::default()).expect("readable");
+        assert_eq!(
+            refusals.iter().map(|row| row.count).collect::<Vec<_>>(),
+            if version < 2 { vec![] } else { vec![7] }
+        );
         store.append(&[row(1)]).expect("room");
         assert_eq!(store.attempts(&Query::default()).expect("readable").len(), 2);
         assert_eq!(store.version().expect("readable"), SCHEMA_VERSION);

@@ -13,4 +13,5 @@ mod folder;
 mod form;
 mod log;
 mod queries;
+mod refusals;
 mod rows;

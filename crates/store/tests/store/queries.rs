@@ -325,10 +325,12 @@ fn the_documentation_names_every_column_and_its_queries_run() {
     filled(&folder, &sample());
     let connection = Connection::open(folder.log()).expect("a log");
     let text = include_str!("../../../../docs/throughput-log.md");
-    let columns = connection.prepare("SELECT * FROM attempts").expect("sound");
-    let unnamed: Vec<&str> =
-        columns.column_names().into_iter().filter(|name| !text.contains(&format!("`{name}`"))).collect();
-    assert_eq!(unnamed, [] as [&str; 0]);
+    for table in ["attempts", "refusals"] {
+        let columns = connection.prepare(&format!("SELECT * FROM {table}")).expect("sound");
+        let unnamed: Vec<&str> =
+            columns.column_names().into_iter().filter(|name| !text.contains(&format!("`{name}`"))).collect();
+        assert_eq!(unnamed, [] as [&str; 0], "{table}");
+    }
     let blocks: Vec<&str> = text.split("```sql\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(!blocks.is_empty());
     for statement in blocks.concat().split_inclusive(";\n").filter(|statement| !statement.trim().is_empty()) {

@@ -1,13 +1,14 @@
 //! Compares a run with its baseline.
 //!
-//! Invariant: a baseline that is there and cannot be used is an error, never silently none.
+//! Invariant: a baseline that is named and cannot be used is an error, never silently none, unless this run is to become it.
 
 use super::Verdict;
 use super::compare::{compare_records, verdict};
 use crate::config::bench::Requirements;
 use crate::out::comparison::{self, Sides};
-use crate::out::comparison_blocks;
 use crate::out::records::read_records;
+use crate::out::table::wrapped;
+use crate::out::{comparison_blocks, stdout, summary};
 use anyhow::{Result, anyhow, ensure};
 use tokrate_judge::compare::{CompareOutcome, CompareReport};
 use tokrate_record::{Record, RunSamples};
@@ -15,7 +16,7 @@ use tokrate_record::{Record, RunSamples};
 /// The records of a baseline, read before the run.
 pub struct Baseline {
     records: Vec<Record>,
-    /// What is printed when the file is not there.
+    /// What is printed when the file is not there and this run is to become it.
     missing: Option<String>,
 }
 
@@ -24,15 +25,22 @@ pub struct BaselineResult {
     /// One for each target; none without a baseline.
     pub reports: Vec<CompareReport>,
     failed: Option<anyhow::Error>,
-    missing: Option<String>,
+    /// Why there is none, where this run is to become the baseline.
+    pub missing: Option<String>,
 }
 
 impl Baseline {
-    /// Reads the file that the requirements name, if it is there.
+    /// Reads the file that the requirements name. One that is not there is an error, unless `--save-baseline` names the
+    /// same file: that is how a pipeline begins.
     pub fn read(requirements: &Requirements, targets: usize) -> Result<Baseline> {
         let Some(path) = &requirements.baseline else { return Ok(Baseline { records: Vec::new(), missing: None }) };
         if !path.exists() {
-            let missing = format!("no baseline at {} yet; keep one with --save-baseline", path.display());
+            let missing = format!("no baseline at {} yet, so nothing was compared", path.display());
+            ensure!(
+                requirements.save_baseline.as_ref() == Some(path),
+                "read --baseline: there is no {0}; check the path, or add --save-baseline {0} to let this run become it",
+                path.display()
+            );
             return Ok(Baseline { records: Vec::new(), missing: Some(missing) });
         }
         let records = read_records(path)?;
@@ -64,7 +72,8 @@ impl Baseline {
 impl BaselineResult {
     /// For the terminal; with `--wide` the whole table.
     pub fn text(&self, is_wide: bool) -> String {
-        let mut text = self.missing.as_ref().map_or_else(String::new, |missing| format!("{missing}\n"));
+        let missing = self.missing.iter().flat_map(|missing| wrapped(missing, stdout::width(summary::MAX_WIDTH)));
+        let mut text: String = missing.map(|line| line + "\n").collect();
         for report in &self.reports {
             let table = comparison_blocks::shown(report, Sides::BeforeAfter, is_wide);
             text += &format!("\nAgainst the baseline:\n{table}");
@@ -76,7 +85,7 @@ impl BaselineResult {
     pub fn troubles(&self) -> String {
         let regressions = self.reports.iter().filter(|report| report.outcome != CompareOutcome::NoRegression);
         let regressions = regressions.map(|report| comparison::sentence(report, Sides::BeforeAfter));
-        self.missing.iter().cloned().chain(regressions).map(|line| format!("tokrate: {line}\n")).collect()
+        regressions.map(|line| format!("tokrate: {line}\n")).collect()
     }
 
     /// What it means for the exit code.

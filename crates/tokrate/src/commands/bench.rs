@@ -23,17 +23,17 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let file = File::read(flags.target.config.as_deref())?;
     let (configs, outputs) = resolve(flags, &Environment::read(), &file)?;
     check_open_files(&configs, tokrate_net::server::open_files())?;
+    // A baseline that cannot be read is an error before anything is measured.
+    let baseline = Baseline::read(&outputs.requirements, configs.len())?;
     let names = names_of(&configs);
     if flags.limits.dry_run {
-        stdout::write(&forecast::text(&names, &configs))?;
+        stdout::write(&forecast::text(&names, &configs, stdout::width(summary::MAX_WIDTH)))?;
         return Ok(Verdict::Good);
     }
     let kept = outputs.requirements.save_baseline.as_deref();
     for path in outputs.files().map(|(_, path)| path).chain(kept) {
         files::check_writable(path)?;
     }
-    // A baseline that cannot be read is an error before anything is measured.
-    let baseline = Baseline::read(&outputs.requirements, configs.len())?;
     let stop = Stop::default();
     super::interrupt::watch(stop.clone())?;
     let mut results = Results::new(&outputs, &names)?;
@@ -50,8 +50,11 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         if outputs.quiet { String::new() } else { summary::of(&names, &judged, &outputs) + &held.text(outputs.wide) };
     // The table first: what happens to files takes nothing from it, nor what happens to it from them.
     let printed = print(&text, &outputs);
-    let all_written = tell(results.finish(&judged, &held.reports), &outputs);
+    let all_written = tell(results.finish(&judged, &held.reports, held.missing.clone()), &outputs);
     printed?;
+    if let Some(missing) = &held.missing {
+        anstream::eprintln!("tokrate: {missing}");
+    }
     if outputs.quiet {
         anstream::eprint!("{}{}", summary::troubles(&names, &judged), held.troubles());
     }

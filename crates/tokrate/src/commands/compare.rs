@@ -1,4 +1,4 @@
-//! `tokrate compare`: two records held against each other.
+//! `tokrate compare`: two records compared.
 
 use super::Verdict;
 use crate::config::verdicts::{metrics, threshold};

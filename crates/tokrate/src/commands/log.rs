@@ -25,20 +25,37 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     match config.view {
         View::Groups(by) => groups(&config, &store, by),
         View::Calls(most) => calls(&config, &store, most),
+        View::Refused => refused(&config, &store),
         View::Regressions { split_unix_ms, threshold } => regressions(&config, &store, split_unix_ms, threshold),
     }
 }
 
 fn groups(config: &Config, store: &Sqlite, by: Grouping) -> Result<Verdict> {
     let groups = store.summarise(&config.query, by)?;
+    // No lane has part in a refusal.
+    let refusals = if config.query.lane.is_none() { store.refusals(&config.query)? } else { Vec::new() };
     if config.json {
         let groups: Vec<Value> = groups.iter().map(tokrate_store::Summary::json).collect();
-        return print_json(config, json!({ "groups": groups }));
+        return print_json(config, json!({ "groups": groups, "refused": log::refused_by_reason(&refusals) }));
     }
     if groups.is_empty() {
-        stdout::write(&format!("{}\n", log::nothing(&config.path, &config.query)))?;
+        stdout::write(&format!("{}\n", log::nothing("attempts", &config.path, &config.query)))?;
     } else {
         stdout::write(&log::groups(&groups, by))?;
+    }
+    stdout::write(&log::refused_line(&refusals))?;
+    Ok(Verdict::Good)
+}
+
+fn refused(config: &Config, store: &Sqlite) -> Result<Verdict> {
+    let refusals = store.refusals(&config.query)?;
+    if config.json {
+        return print_json(config, json!({ "refusals": refusals }));
+    }
+    if refusals.is_empty() {
+        stdout::write(&format!("{}\n", log::nothing("refused requests", &config.path, &config.query)))?;
+    } else {
+        stdout::write(&log::refusals(&refusals))?;
     }
     Ok(Verdict::Good)
 }
@@ -49,7 +66,7 @@ fn calls(config: &Config, store: &Sqlite, most: usize) -> Result<Verdict> {
         return print_json(config, json!({ "calls": calls }));
     }
     if calls.is_empty() {
-        stdout::write(&format!("{}\n", log::nothing(&config.path, &config.query)))?;
+        stdout::write(&format!("{}\n", log::nothing("attempts", &config.path, &config.query)))?;
     }
     for call in &calls {
         stdout::write(&format!("{}\n", log::call(call)))?;

@@ -12,6 +12,7 @@ pub mod init;
 pub mod interrupt;
 pub mod log;
 pub mod mcp;
+pub mod monitor;
 pub mod race;
 pub mod replay;
 pub mod sim;

@@ -51,7 +51,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     for row in store.attempts(&query)? {
         aliases.entry(row.alias.clone()).or_default().push(row);
     }
-    ensure!(!aliases.is_empty(), "replay the calls: {}", nothing(&flags.log, &query));
+    ensure!(!aliases.is_empty(), "replay the calls: {}", nothing("attempts", &flags.log, &query));
     let replayed = aliases
         .into_iter()
         .map(|(alias, rows)| replay(alias, &rows, &flags.lanes, policy, mode))

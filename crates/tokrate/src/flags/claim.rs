@@ -10,7 +10,7 @@ Examples:
   tokrate claim \"800 tok/s\"
   tokrate claim \"10,500 tok/s throughput on 8 x H100, batch 64\"
   tokrate claim \"Llama 3.3 70B at 1.8M tokens/min, TTFT 200 ms\"
-  tokrate claim \"120 tok/s per user\" --record record.json     held against what was measured")]
+  tokrate claim \"120 tok/s per user\" --record record.json     compared with what was measured")]
 pub struct Flags {
     /// What somebody says, with its words
     #[arg(value_name = "TEXT")]

@@ -13,6 +13,7 @@ Examples:
   tokrate log --since 7d --by lane,hour
   tokrate log --calls 5 --alias code           the latest calls with their attempts
   tokrate log --since 24h --regressions        the last 24 hours against the 24 before
+  tokrate log --refused --key ada              requests that the gateway refused, and why
   tokrate log --since 2026-11-01 --until 2026-11-02T12:00 --json")]
 pub struct Flags {
     /// The gateway's throughput log [default: `log` of [gateway] in tokrate.toml, else tokrate-log.db]
@@ -26,7 +27,7 @@ pub struct Flags {
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
     /// Only this lane
-    #[arg(long, value_name = "LANE")]
+    #[arg(long, value_name = "LANE", conflicts_with = "refused")]
     pub lane: Option<String>,
     /// Only calls that asked for this name
     #[arg(long, value_name = "ALIAS")]
@@ -35,11 +36,14 @@ pub struct Flags {
     #[arg(long, value_name = "NAME")]
     pub key: Option<String>,
     /// A row for each lane, hour (UTC), both, or `all` for a single one [default: lane]
-    #[arg(long, value_name = "WHAT,…", value_delimiter = ',', conflicts_with_all = ["calls", "regressions"])]
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',', conflicts_with_all = ["calls", "regressions", "refused"])]
     pub by: Vec<String>,
     /// Show the latest N calls with all their attempts
     #[arg(long, value_name = "N", conflicts_with = "regressions")]
     pub calls: Option<usize>,
+    /// Show the requests that the gateway refused before it asked a lane, by key, name asked for and reason
+    #[arg(long, conflicts_with_all = ["calls", "regressions"])]
+    pub refused: bool,
     /// Hold the time from --since against the same length of time before it, like with like
     #[arg(long)]
     pub regressions: bool,

@@ -10,6 +10,7 @@ pub mod foreign;
 pub mod gateway;
 pub mod log;
 pub mod mcp;
+pub mod monitor;
 pub mod race;
 pub mod replay;
 pub mod sim;
@@ -56,6 +57,8 @@ pub enum Command {
     Log(log::Flags),
     /// Serve the tool edit_file to coding agents (Model Context Protocol on standard input and output)
     Mcp(mcp::Flags),
+    /// Say what changed in days of measurements: since when, by how much, how sure that is
+    Monitor(monitor::Flags),
     /// Ask several lanes the same at once and watch who is quicker, by how much, at what cost
     Race(race::Flags),
     /// Estimate from the throughput log what another policy would have cost and saved

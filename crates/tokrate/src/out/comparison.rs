@@ -21,7 +21,7 @@ pub enum Sides<'a> {
 }
 
 impl<'a> Sides<'a> {
-    /// Of a target that is held against the first.
+    /// Of a target that is compared with the first.
     pub fn of(against: &'a ComparisonWithFirst) -> Sides<'a> {
         Sides::Targets { a: &against.first, b: &against.target }
     }
@@ -67,7 +67,7 @@ pub fn section(report: &CompareReport, sides: Sides<'_>) -> Section {
     // A level is one word to a browser, which would break it in every row of a table with so many columns.
     table.rows.iter_mut().filter_map(|row| row.first_mut()).for_each(|level| *level = level.replace(' ', "\u{a0}"));
     blocks.push(Block::Table(table));
-    Section { title: format!("{b} held against {a}"), intro: sentence(report, sides), blocks }
+    Section { title: format!("{b} compared with {a}"), intro: sentence(report, sides), blocks }
 }
 
 /// What it comes to, in one sentence.
@@ -84,7 +84,7 @@ fn targets_sentence(report: &CompareReport, a: &str, b: &str) -> String {
     let metrics_of = |verdict: CompareVerdict| {
         let words = Metric::ALL.into_iter().filter_map(|metric| {
             let found = report.rows.iter().filter(|row| row.metric == metric && row.verdict == verdict).count();
-            (found > 0).then(|| format!("{} ({found} of {levels} levels)", metric.name()))
+            (found > 0).then(|| format!("{} ({found} of {levels} levels)", metric.label()))
         });
         words.collect::<Vec<String>>().join(", ")
     };
@@ -106,7 +106,7 @@ fn regression_sentence(report: &CompareReport) -> String {
         .rows
         .iter()
         .filter(|row| row.regression)
-        .map(|row| format!("{} at {} ({})", row.metric.name(), row.level, change(row)))
+        .map(|row| format!("{} at {} ({})", row.metric.label(), row.level, change(row)))
         .collect();
     let undecided = report.rows.iter().filter(|row| row.verdict == CompareVerdict::Undecided).count();
     let left = if undecided > 0 {
@@ -143,7 +143,7 @@ fn table(report: &CompareReport, sides: Sides<'_>) -> Table {
     let rows = report.rows.iter().map(|row| {
         vec![
             row.level.clone(),
-            row.metric.name().to_owned(),
+            row.metric.label().to_owned(),
             value(row, row.a),
             value(row, row.b),
             format!("{} / {}", row.n_a, row.n_b),
@@ -180,7 +180,7 @@ fn verdict(row: &CompareRow, sides: Sides<'_>) -> String {
         (CompareVerdict::Worse, _) if twice => "worse, below the threshold".to_owned(),
         (CompareVerdict::NoDifference, Some(visible)) => {
             let unit = if row.metric == Metric::FailureShare { "points" } else { "%" };
-            format!("no difference seen ({:.1} {unit} would show)", visible * 100.0)
+            format!("no difference seen ({:.1} {unit} is detectable)", visible * 100.0)
         }
         (verdict, _) => verdict.words().to_owned(),
     }

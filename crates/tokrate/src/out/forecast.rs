@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is not known, bounded or estimated is marked so.
 
+use super::table::wrapped;
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::Config;
 use tokrate_bench::forecast::{ASSUMED, Basis, Forecast, Level};
@@ -58,28 +59,32 @@ fn assumption() -> String {
     )
 }
 
-/// What every target will be asked for, level by level.
-pub fn text(names: &[String], configs: &[Config]) -> String {
+/// What every target will be asked for, level by level, in lines of at most `width`.
+pub fn text(names: &[String], configs: &[Config], width: usize) -> String {
+    let paragraph = |words: &str| wrapped(words, width).join("\n") + "\n";
     let mut text = String::new();
     let forecasts: Vec<Forecast> = configs.iter().map(|config| Forecast::of(config, None)).collect();
     for ((name, config), forecast) in names.iter().zip(configs).zip(&forecasts) {
         text += &format!("{name} at {}\n{}\n", place(config), table(forecast));
         if config.probe && config.target.remote().is_some() {
-            text += "One request of 16 tokens or less goes before them (--no-probe leaves it out).\n";
+            text += &paragraph("One request of 16 tokens or less goes before them (--no-probe leaves it out).");
         }
         text += "\n";
     }
     if forecasts.len() > 1 {
-        text += &format!("{}\n\n", together(&forecasts));
+        text += &paragraph(&together(&forecasts));
+        text += "\n";
     }
-    text += "Nothing was sent. Output tokens and dollars are the most that can be used; times that depend on the server's speed are \
-             not known before the first answer (-).\n";
+    text += &paragraph(
+        "Nothing was sent. Output tokens and dollars are the most that can be used; times that depend on the server's speed are \
+         not known before the first answer (-).",
+    );
     let levels = || forecasts.iter().flat_map(|forecast| forecast.levels.iter().chain(&forecast.added));
     if levels().any(|level| level.basis != Basis::Exact) {
-        text += "≤ is an upper bound, ≈ an estimate.\n";
+        text += &paragraph("≤ is an upper bound, ≈ an estimate.");
     }
     if forecasts.iter().any(|forecast| forecast.assumed) {
-        text += &format!("A level that goes by time is {}.\n", assumption());
+        text += &paragraph(&format!("A level that goes by time is {}.", assumption()));
     }
     text
 }

@@ -90,7 +90,7 @@ fn compared(row: &CompareRow) -> Case {
     let message = || format!("{}{change}", row.verdict.words());
     let undecided = row.verdict == CompareVerdict::Undecided;
     Case {
-        name: format!("{}: {} against the baseline", row.level, row.metric.name()),
+        name: format!("{}: {} against the baseline", row.level, row.metric.label()),
         seconds: 0.0,
         failure: row.regression.then(message),
         skipped: undecided.then(|| row.note.clone().unwrap_or_else(|| "undecided".to_owned())),

@@ -11,8 +11,9 @@ use tokrate_judge::Comparison;
 use tokrate_judge::compare::CompareReport;
 use tokrate_record::{PhaseResult, Record, Status};
 
-/// The whole text. The names are those of the targets, in the order of the records.
-pub fn of(names: &[String], results: &Comparison, held: &[CompareReport]) -> String {
+/// The whole text. The names are those of the targets, in the order of the records; `no_baseline` is why
+/// there is none, if one was to be compared.
+pub fn of(names: &[String], results: &Comparison, held: &[CompareReport], no_baseline: Option<&str>) -> String {
     let mut text = results.scorecard.as_ref().map_or_else(String::new, scorecard::markdown);
     for (place, (name, record)) in names.iter().zip(&results.records).enumerate() {
         // Writing to a String cannot fail.
@@ -22,8 +23,11 @@ pub fn of(names: &[String], results: &Comparison, held: &[CompareReport]) -> Str
             let _ = write!(text, "#### Against the baseline\n\n{table}\n");
         }
     }
+    if let Some(missing) = no_baseline {
+        let _ = writeln!(text, "> {}\n", plain(missing));
+    }
     for against in &results.against_first {
-        let title = format!("{} held against {}", against.target, against.first);
+        let title = format!("{} compared with {}", against.target, against.first);
         let table = comparison::markdown(&against.report, Sides::of(against));
         let _ = write!(text, "### {}\n\n{table}\n", plain(&title));
     }

@@ -30,10 +30,12 @@ pub struct Results<'a> {
     targets: Vec<Measured>,
     /// What each target will be asked for.
     planned: Vec<Forecast>,
-    /// The finished records, held against each other.
+    /// The finished records, compared with each other.
     judged: Option<Comparison>,
     /// Comparisons with the baseline, target by target.
     held: Vec<CompareReport>,
+    /// Why there is no baseline, if one was to be compared.
+    no_baseline: Option<String>,
     /// Why rows are missing, if any are.
     lost_rows: Option<anyhow::Error>,
 }
@@ -70,6 +72,7 @@ impl<'a> Results<'a> {
             planned: Vec::new(),
             judged: None,
             held: Vec::new(),
+            no_baseline: None,
             lost_rows: None,
         })
     }
@@ -80,13 +83,14 @@ impl<'a> Results<'a> {
     }
 
     /// Writes every file for the last time, from the finished results, whose records come in the order of the names.
-    /// `held` are their comparisons with the baseline, if there is one. What each file came to, in the order of the flags.
-    pub fn finish(mut self, results: &Comparison, held: &[CompareReport]) -> Vec<Written> {
+    /// `held` are their comparisons with the baseline, or `no_baseline` why there is none. What each file came to, in the order of the flags.
+    pub fn finish(mut self, results: &Comparison, held: &[CompareReport], no_baseline: Option<String>) -> Vec<Written> {
         for (target, record) in self.targets.iter_mut().zip(&results.records) {
             target.record = Some(record.clone());
         }
         self.judged = Some(results.clone());
         self.held = held.to_vec();
+        self.no_baseline = no_baseline;
         let mut lost_rows = self.lost_rows.take();
         let files: Vec<(&'static str, PathBuf)> =
             self.outputs.files().map(|(name, path)| (name, path.to_path_buf())).collect();
@@ -138,13 +142,13 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// What is known so far; targets are held against each other when all of them are measured.
+    /// What is known so far; targets are compared with each other when all of them are measured.
     fn results(&self) -> Comparison {
         self.judged.clone().unwrap_or_else(|| Comparison::of(self.measured().1))
     }
 
     fn markdown(&self) -> String {
-        markdown::of(&self.measured().0, &self.results(), &self.held)
+        markdown::of(&self.measured().0, &self.results(), &self.held, self.no_baseline.as_deref())
     }
 
     fn html(&self) -> String {

@@ -129,7 +129,7 @@ fn table(card: &Scorecard) -> Table {
     }
 }
 
-/// The loads at which a speed was kept: what it is held against, and requests in flight.
+/// The loads at which a speed was kept: the reference load, and requests in flight.
 fn steps(card: &Scorecard) -> BTreeSet<(u32, u32)> {
     let kept = card.rows.iter().flat_map(|row| &row.degradation);
     kept.map(|kept| (kept.of, kept.concurrency)).collect()

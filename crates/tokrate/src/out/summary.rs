@@ -11,7 +11,7 @@ use tokrate_record::run::missing_figures;
 use tokrate_record::{AssertionStatus, Record, Status};
 
 /// Longest line of text: longer ones are hard to read.
-const MAX_WIDTH: usize = 80;
+pub const MAX_WIDTH: usize = 80;
 /// Width of the labels before the lines.
 const LABEL: usize = 10;
 const BOLD: &str = "\u{1b}[1m";
@@ -62,7 +62,7 @@ fn render(text: &mut String, names: &[String], results: &Comparison, outputs: &O
     }
     for against in &results.against_first {
         let table = comparison_blocks::shown(&against.report, Sides::of(against), outputs.wide);
-        writeln!(text, "{} held against {}:\n{table}", against.target, against.first)?;
+        writeln!(text, "{} compared with {}:\n{table}", against.target, against.first)?;
     }
     if let Some(card) = &results.scorecard {
         writeln!(text, "{}", scorecard::text(card, stdout::width(comparison_blocks::MAX_WIDTH)))?;

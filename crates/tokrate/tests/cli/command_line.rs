@@ -65,6 +65,7 @@ fn help_says_it_all() {
             "claim_with_conditions",
             vec!["claim", "10.5k tok/s throughput on 8 x H100, llama-70b, batch 64, median of 200 runs"],
         ),
+        ("monitor_replay_help", vec!["monitor", "replay", "--help"]),
         ("feel_help", vec!["feel", "--help"]),
         ("sim_help", vec!["sim", "--help"]),
         ("targets_help", vec!["targets", "--help"]),

@@ -137,10 +137,10 @@ fn a_cut_http2_stream_is_truncated() {
 }
 
 #[test]
-fn a_broken_event_is_an_oddity_and_no_end() {
+fn a_broken_event_is_an_anomaly_and_no_end() {
     let bench = with("malformed@5", &[]);
     bench.expect(0, &[]);
-    assert_eq!(bench.oddities("unreadable_event"), 6);
+    assert_eq!(bench.anomalies("unreadable_event"), 6);
     all_tokens(&bench, 40);
 }
 
@@ -190,10 +190,10 @@ fn an_empty_whole_answer_is_a_failure() {
 }
 
 #[test]
-fn a_missing_end_mark_is_an_oddity() {
+fn a_missing_end_mark_is_an_anomaly() {
     let bench = with("no_done", &[]);
     bench.expect(0, &[]);
-    assert_eq!(bench.oddities("missing_done"), 6);
+    assert_eq!(bench.anomalies("missing_done"), 6);
     all_tokens(&bench, 40);
 }
 
@@ -216,7 +216,7 @@ fn several_faults_at_once_are_counted_apart() {
     let kinds = bench.failures();
     let names: Vec<&str> = kinds.keys().map(String::as_str).collect();
     assert_eq!(names, ["server_error", "truncated"]);
-    assert!(bench.oddities("unreadable_event") > 0);
+    assert!(bench.anomalies("unreadable_event") > 0);
     assert_eq!(bench.finished.code, Some(1));
 }
 

@@ -314,3 +314,25 @@ fn whoever_wants_no_table_hears_why_a_run_failed() {
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
     assert!(finished.stderr.contains("no such key"), "{}", finished.stderr);
 }
+
+#[test]
+fn a_key_that_is_refused_is_named_by_where_it_comes_from_and_never_shown() {
+    let server = Counted::start(|_| error("401 Unauthorized", "no such key", ""));
+    let (folder, url) = (Folder::new("refused-key"), server.server.url());
+    folder.write("key.txt", "sk-very-secret");
+    let refused = |further: &[&str]| {
+        let seen = run(&folder, &[&["bench", "--url", &url, "--model", "m", "-q"], further].concat());
+        assert_eq!(seen.code, Some(2), "{seen:?}");
+        assert!(!seen.stderr.contains("sk-very-secret"), "{seen:?}");
+        seen.stderr
+    };
+    let named = refused(&["--key-file", "key.txt"]);
+    assert!(named.contains("no such key; the server refused the key from key.txt: check"), "{named}");
+    let command = refused(&["--key-cmd", "printf sk-very-secret"]);
+    assert!(command.contains("the server refused the key from what the command of --key-cmd printed"), "{command}");
+    // A header that was typed takes the place of the key.
+    let typed = refused(&["--key-file", "key.txt", "--header", "authorization: Bearer sk-other"]);
+    assert!(typed.contains("the server refused the key in the headers that were given (--header)"), "{typed}");
+    let none = refused(&[]);
+    assert!(none.contains("no key was sent"), "{none}");
+}

@@ -223,7 +223,7 @@ fn every_byte_in_a_chunk_of_its_own_gives_the_same_numbers() {
 }
 
 #[test]
-fn invalid_utf8_is_an_oddity() {
+fn invalid_utf8_is_an_anomaly() {
     let (before, after) = (delta(" word"), [stop(), usage(3), DONE.to_owned()].concat());
     let broken = delta(" x?y");
     let mut bytes = CHUNKED.as_bytes().to_vec();
@@ -236,7 +236,7 @@ fn invalid_utf8_is_an_oddity() {
     bytes.extend(LAST_CHUNK);
     let bench = measured("utf8", bytes);
     bench.expect(0, &[]);
-    assert_eq!(bench.oddities("invalid_utf8"), 2);
+    assert_eq!(bench.anomalies("invalid_utf8"), 2);
     assert_eq!(number(bench.row(0), "text_events"), 2);
 }
 
@@ -252,19 +252,19 @@ fn an_event_beyond_the_limit_is_skipped_and_counted() {
     let huge = delta(&" word".repeat(4_000_000));
     let bench = measured("huge", events(&[delta(" word"), huge, delta(" word"), stop(), DONE.to_owned()]));
     bench.expect(0, &[]);
-    assert_eq!(bench.oddities("event_too_large"), 2);
+    assert_eq!(bench.anomalies("event_too_large"), 2);
     assert_eq!(number(bench.row(0), "tokens_std"), 2, "the others are measured");
 }
 
 #[test]
-fn a_second_choice_and_implausible_usage_are_oddities() {
+fn a_second_choice_and_implausible_usage_are_anomalies() {
     let second = event(&json!({"choices": [{"index": 1, "delta": {"content": " other"}}]}));
     let wrong =
         event(&json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 1}}));
     let bench = measured("odd", events(&[delta(" word"), second, stop(), wrong, delta(" late"), DONE.to_owned()]));
     bench.expect(0, &[]);
     for name in ["extra_choice", "implausible_usage", "text_after_finish"] {
-        assert_eq!(bench.oddities(name), 2, "{name}");
+        assert_eq!(bench.anomalies(name), 2, "{name}");
     }
 }
 

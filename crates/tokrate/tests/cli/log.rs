@@ -6,7 +6,7 @@ use crate::folder::Folder;
 use crate::tool::{Finished, run};
 use serde_json::Value;
 use tokrate_core::FailureKind;
-use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Refusal, RefusalReason};
 use tokrate_store::{Sqlite, Store};
 
 /// 2026-01-10 00:00 UTC.
@@ -143,6 +143,61 @@ fn calls_are_shown_with_the_trail_of_their_attempts() {
     insta::assert_snapshot!("calls", shown(&folder, &[&WHOLE_DAY[..], &["--calls", "4"]].concat()));
     let hers = shown(&folder, &["--since", "all", "--calls", "9", "--key", "ada"]);
     assert!(hers.contains("call-300") && !hers.contains("call-301"), "{hers}");
+}
+
+/// A day on which a key was at its limits twice, and somebody tried keys.
+fn a_day_with_refusals(name: &str) -> Folder {
+    let refusal = |minute: u64, key: Option<&str>, reason, status, count| Refusal {
+        key: key.map(str::to_owned),
+        alias: key.map(|_| "chat".to_owned()),
+        last_unix_ms: DAY + minute * 60_000 + 41_000,
+        count,
+        ..Refusal::new(DAY + minute * 60_000 + 2_000, reason, status)
+    };
+    let folder = log(name, &[row(0, "north")]);
+    let mut store = Sqlite::open(&folder.join("tokrate-log.db")).expect("a log");
+    let rows = [
+        refusal(5, Some("ada"), RefusalReason::TooManyRequests, 429, 12),
+        refusal(700, Some("ada"), RefusalReason::TooManyRequests, 429, 3),
+        refusal(701, Some("ada"), RefusalReason::BudgetSpent, 429, 1),
+        refusal(702, Some("ada"), RefusalReason::Forbidden, 403, 1),
+        refusal(800, None, RefusalReason::Unauthorized, 401, 20_000),
+    ];
+    store.append_refusals(&rows).expect("room");
+    folder
+}
+
+#[test]
+fn refusals_are_a_line_below_the_attempts_and_a_table_of_their_own() {
+    let folder = a_day_with_refusals("log-refused");
+    let summary = shown(&folder, &WHOLE_DAY);
+    insta::assert_snapshot!(summary.lines().last().expect("a line"), @"refused: 20017 requests (unauthorized 20000, too_many_requests 15, budget_spent 1, others 1); --refused shows whose");
+    let table = shown(&folder, &[&WHOLE_DAY[..], &["--refused"]].concat());
+    assert!(table.lines().all(|line| line.chars().count() <= 120), "{table}");
+    insta::assert_snapshot!("refused", table);
+    let hers = shown(&folder, &["--since", "all", "--refused", "--key", "ada"]);
+    assert!(hers.contains("budget_spent") && !hers.contains("unauthorized"), "{hers}");
+    let of_a_lane = shown(&folder, &["--since", "all", "--lane", "north"]);
+    assert!(!of_a_lane.contains("refused"), "{of_a_lane}");
+    let none = shown(&folder, &["--since", "2026-02-01", "--refused"]);
+    insta::assert_snapshot!(none, @"no refused requests in tokrate-log.db (since 2026-02-01 00:00:00 UTC); --since all looks at everything");
+    let json = |arguments: &[&str]| -> Value { serde_json::from_str(&shown(&folder, arguments)).expect("JSON") };
+    let summary = json(&["--since", "all", "--json"]);
+    assert_eq!(
+        (&summary["refused"]["unauthorized"], &summary["refused"]["too_many_requests"]),
+        (&20_000.into(), &15.into())
+    );
+    let rows = json(&["--since", "all", "--refused", "--key", "ada", "--json"]);
+    let rows: Vec<Refusal> = serde_json::from_value(rows["refusals"].clone()).expect("refusals as they are written");
+    assert_eq!(
+        rows.iter().map(|row| (row.reason, row.count)).collect::<Vec<_>>(),
+        [
+            (RefusalReason::TooManyRequests, 12),
+            (RefusalReason::TooManyRequests, 3),
+            (RefusalReason::BudgetSpent, 1),
+            (RefusalReason::Forbidden, 1)
+        ]
+    );
 }
 
 #[test]

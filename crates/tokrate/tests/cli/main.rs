@@ -33,6 +33,7 @@ mod log_kept;
 mod loopback_medians;
 mod loopback_truth;
 mod mcp;
+mod monitor;
 mod outputs;
 mod race;
 mod reached;

@@ -143,7 +143,7 @@ fn targets_of_one_name_are_told_apart_by_their_address() {
     for place in [one.place(), other.place()] {
         assert!(finished.stdout.contains(&format!("== vllm@{place}/m ==")), "{}", finished.stdout);
     }
-    assert!(folder.read("table.md").contains(&format!("### vllm\\@{}/m held against", other.place())));
+    assert!(folder.read("table.md").contains(&format!("### vllm\\@{}/m compared with", other.place())));
 }
 
 #[test]

@@ -162,10 +162,10 @@ impl Bench {
         self.rows.iter().find(|row| row["index"] == index).unwrap_or_else(|| panic!("no row {index}"))
     }
 
-    /// Sums of an oddity over the rows.
-    pub fn oddities(&self, name: &str) -> u64 {
+    /// Sums of an anomaly over the rows.
+    pub fn anomalies(&self, name: &str) -> u64 {
         let rows: u64 = self.rows.iter().filter_map(|row| row["oddities"][name].as_u64()).sum();
-        assert_eq!(self.phase().oddities.get(name).copied().unwrap_or(0), rows, "the record sums up the rows");
+        assert_eq!(self.phase().anomalies.get(name).copied().unwrap_or(0), rows, "the record sums up the rows");
         rows
     }
 }

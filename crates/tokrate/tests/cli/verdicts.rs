@@ -80,25 +80,48 @@ fn a_broken_demand_is_refused_before_anything_is_sent() {
 }
 
 #[test]
+fn a_baseline_that_is_not_there_is_refused_before_anything_is_sent_unless_this_run_becomes_it() {
+    let folder = Folder::new("absent-baseline");
+    for further in [&[][..], &["--save-baseline", "other.json"]] {
+        let refused =
+            measure(&folder, "http://127.0.0.1:9/v1", "run", &[&["--baseline", "base.json"], further].concat());
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(
+            refused.stderr.contains("there is no base.json; check the path, or add --save-baseline"),
+            "{refused:?}"
+        );
+        assert!(!folder.join("run.json").exists(), "nothing was measured");
+    }
+    let host = engine(20, &[]);
+    let further = ["--baseline", "base.json", "--save-baseline", "base.json", "--markdown", "table.md", "--quiet"];
+    let first = measure(&folder, &url(&host), "first", &further);
+    host.stop();
+    assert_eq!((first.code, first.stdout.as_str()), (Some(0), ""), "{first:?}");
+    assert!(first.stderr.contains("tokrate: no baseline at base.json yet"), "{first:?}");
+    assert!(folder.read("table.md").contains("> no baseline at base.json yet"));
+}
+
+#[test]
 fn a_slower_engine_is_a_regression_against_the_baseline() {
     let folder = Folder::new("baseline");
     let (fast, slow) = (engine(20, &[]), engine(120, &[]));
     let absent = measure(&folder, &url(&fast), "first", &["--baseline", "base.json", "--save-baseline", "base.json"]);
     assert_eq!(absent.code, Some(0), "{absent:?}");
-    assert!(absent.stdout.contains("no baseline at base.json yet"), "{}", absent.stdout);
+    let nothing = "no baseline at base.json yet, so nothing was compared";
+    assert!(absent.stdout.contains(nothing) && absent.stderr.contains(nothing), "{absent:?}");
     let refused = measure(&folder, &url(&slow), "second", &["--baseline", "base.json"]);
     assert_eq!(refused.code, Some(2), "another port is another endpoint");
     assert!(refused.stderr.contains("add --ignore endpoint"), "{}", refused.stderr);
     let further = ["--baseline", "base.json", "--ignore", "endpoint", "--markdown", "table.md", "--junit", "junit.xml"];
     let worse = measure(&folder, &url(&slow), "third", &further);
     assert_eq!(worse.code, Some(1), "{worse:?}");
-    assert!(worse.stdout.contains("Regression: ttft at concurrency 4"), "{}", worse.stdout);
-    assert!(folder.read("table.md").contains("Regression: ttft at concurrency 4"));
+    assert!(worse.stdout.contains("Regression: TTFT at concurrency 4"), "{}", worse.stdout);
+    assert!(folder.read("table.md").contains("Regression: TTFT at concurrency 4"));
     let quiet = ["--baseline", "base.json", "--ignore", "endpoint", "--quiet"];
     let quiet = measure(&folder, &url(&slow), "quiet", &quiet);
     assert_eq!((quiet.code, quiet.stdout.as_str()), (Some(1), ""), "{quiet:?}");
-    assert!(quiet.stderr.contains("tokrate: Regression: ttft at concurrency 4"), "{}", quiet.stderr);
-    assert!(folder.read("junit.xml").contains("ttft against the baseline"));
+    assert!(quiet.stderr.contains("tokrate: Regression: TTFT at concurrency 4"), "{}", quiet.stderr);
+    assert!(folder.read("junit.xml").contains("TTFT against the baseline"));
 
     let compared = run(&folder, &["compare", "first.json", "third.json", "--ignore", "endpoint", "--json", "-"]);
     assert_eq!(compared.code, Some(1), "{compared:?}");
@@ -143,7 +166,7 @@ fn a_scorecard_tells_the_quick_from_the_slow_in_every_form() {
     // The terminal's lines are broken at its width.
     let stdout = finished.stdout.split_whitespace().collect::<Vec<&str>>().join(" ");
     for text in [&stdout, &folder.read("all.md").replace('\\', ""), &folder.read("all.html")] {
-        assert!(text.contains("rank by TTFT") && text.contains(&format!("{near} against {far}: better in ttft (")));
+        assert!(text.contains("rank by TTFT") && text.contains(&format!("{near} against {far}: better in TTFT (")));
     }
     let card = finished.stdout.lines().skip_while(|line| !line.starts_with("Scorecard"));
     let card: Vec<&str> = card.take_while(|line| !line.is_empty()).collect();

@@ -74,7 +74,7 @@ fn the_error_field_of_older_engines_is_an_event_named_error() {
 }
 
 #[test]
-fn named_events_are_told_apart_from_what_only_begins_like_one() {
+fn named_events_are_distinguished_from_similar_prefixes() {
     let named = |name: &str, data: &str| Seen::Event(name.into(), data.into());
     assert_eq!(frames("event: a\ndata: x\n\nevent:b\ndata:y\n\n"), [named("a", "x"), named("b", "y")]);
     assert_eq!(frames("event: a\ndata: x\ndata: y\n\ndata: z\n\n"), [named("a", "x\ny"), event("z")]);

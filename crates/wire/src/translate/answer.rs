@@ -6,13 +6,13 @@
 
 use super::call_order::{CallOrder, Step};
 use super::collected::{Collected, MAX_WHOLE_BYTES};
-use super::fault::status_of;
+use super::error_event::status_of;
 use crate::codec::{ResponseFeatures, Shape, StreamPosition, UsageInStream};
 use crate::decoder::Decoder;
 use crate::dialect::Dialect;
-use crate::encoder::{Encoder, encode_refusal};
+use crate::encoder::{Encoder, encode_error_response};
 use crate::response::{Answer, Piece, ToolCall};
-use tokrate_core::{Channel, EventBatch, FailureKind, FinishReason, Oddity, Tick, Usage, What};
+use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FailureKind, FinishReason, Tick, Usage};
 
 /// How far an answer has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,7 +48,7 @@ pub struct AnswerTranslator {
     cut: bool,
     progress: Progress,
     /// Why it failed, if it did.
-    fault: String,
+    failure: String,
     /// Whether anything was read that could not be understood.
     is_odd: bool,
     steps: Vec<Step>,
@@ -86,7 +86,7 @@ impl AnswerTranslator {
             usage: None,
             cut: false,
             progress: Progress::Open,
-            fault: String::new(),
+            failure: String::new(),
             is_odd: false,
             steps: Vec::new(),
         }
@@ -102,10 +102,10 @@ impl AnswerTranslator {
         self.progress
     }
 
-    /// How the answer failed, and why, if it did.
-    pub fn fault(&self) -> Option<(FailureKind, &str)> {
+    /// The kind of failure and its message, if the answer failed.
+    pub fn failure(&self) -> Option<(FailureKind, &str)> {
         match self.progress {
-            Progress::Failed(kind) => Some((kind, &self.fault)),
+            Progress::Failed(kind) => Some((kind, &self.failure)),
             Progress::Open | Progress::Complete => None,
         }
     }
@@ -154,60 +154,64 @@ impl AnswerTranslator {
             if self.progress != Progress::Open {
                 return;
             }
-            self.take_one(event.what, events, out);
+            self.take_one(event.kind, events, out);
             if self.held > MAX_WHOLE_BYTES {
                 self.fail(FailureKind::TooLarge, "the upstream's answer is larger than 32 MiB", out);
             }
         }
     }
 
-    fn take_one(&mut self, what: What, events: &EventBatch, out: &mut Vec<u8>) {
+    fn take_one(&mut self, what: EventKind, events: &EventBatch, out: &mut Vec<u8>) {
         match what {
-            What::Text { channel: Channel::Tool, .. } if self.calls.calls.is_empty() => {
+            EventKind::Text { channel: Channel::Tool, .. } if self.calls.calls.is_empty() => {
                 // Code that the provider runs itself; to the client it would be a call of a tool that it does not have.
                 let message =
                     format!("the answer calls a tool of the provider's own, which {} cannot say", self.to.name());
                 self.fail(FailureKind::Untranslatable, &message, out);
             }
-            What::Text { channel: Channel::Tool, text } => {
+            EventKind::Text { channel: Channel::Tool, text } => {
                 let text = events.text(text);
                 self.held += text.len();
                 self.calls.text(text, &mut self.steps);
                 self.write_calls(out);
             }
-            What::Text { channel, text } => self.text(channel, events.text(text), out),
-            What::ToolCall { .. } if !self.features().tool_calls => {
+            EventKind::Text { channel, text } => self.text(channel, events.text(text), out),
+            EventKind::ToolCall { .. } if !self.features().tool_calls => {
                 let message = format!("the answer calls a tool, which {} cannot say", self.to.name());
                 self.fail(FailureKind::Untranslatable, &message, out);
             }
-            What::ToolCall { index, id, name } => {
+            EventKind::ToolCall { index, id, name } => {
                 let (id, name) = (events.text(id), events.text(name));
                 self.held += id.len() + name.len();
                 self.calls.open(index, id, name, &mut self.steps);
                 self.write_calls(out);
             }
-            What::Opaque => {
+            EventKind::Opaque => {
                 let message =
                     format!("the answer holds a picture, sound or the like, which {} cannot say", self.to.name());
                 self.fail(FailureKind::Untranslatable, &message, out);
             }
-            What::Finish(reason) => self.finish = Some(reason),
-            What::Usage(usage) => self.usage = Some(self.usage.unwrap_or_default().updated_by(usage)),
-            What::Done => self.complete(out),
-            What::Failed { kind, message, .. } => {
+            EventKind::Finish(reason) => self.finish = Some(reason),
+            EventKind::Usage(usage) => self.usage = Some(self.usage.unwrap_or_default().updated_by(usage)),
+            EventKind::Done => self.complete(out),
+            EventKind::Failed { kind, message, .. } => {
                 let message = events.text(message);
                 self.fail(kind, if message.is_empty() { "the upstream's answer failed" } else { message }, out);
             }
-            What::Odd(Oddity::EventTooLarge) => {
+            EventKind::Anomaly(Anomaly::EventTooLarge) => {
                 self.fail(FailureKind::TooLarge, "an event of the upstream's answer is larger than 32 MiB", out);
             }
-            // It may have held any part of the answer: without it nobody knows whether the rest is whole.
-            What::Odd(Oddity::Unreadable) => {
+            // It may have held any part of the answer: without it the rest may be incomplete.
+            EventKind::Anomaly(Anomaly::Unreadable) => {
                 self.fail(FailureKind::NotJson, "an event of the upstream's answer cannot be read", out);
             }
-            What::Odd(Oddity::UnfinishedEvent) => self.cut = true,
-            What::Odd(Oddity::Malformed) => self.is_odd = true,
-            What::Odd(_) | What::Empty | What::Model(_) | What::Timings(_) | What::Unknown { .. } => {}
+            EventKind::Anomaly(Anomaly::UnfinishedEvent) => self.cut = true,
+            EventKind::Anomaly(Anomaly::Malformed) => self.is_odd = true,
+            EventKind::Anomaly(_)
+            | EventKind::Empty
+            | EventKind::Model(_)
+            | EventKind::Timings(_)
+            | EventKind::Unknown { .. } => {}
         }
     }
 
@@ -292,7 +296,7 @@ impl AnswerTranslator {
         if is_empty && self.finish.is_none() {
             // An end mark alone is no answer.
             let kind = if self.is_odd { FailureKind::NotJson } else { FailureKind::Empty };
-            return self.fail(kind, "the upstream's answer ended without having said anything", out);
+            return self.fail(kind, "the upstream's answer ended without any content", out);
         }
         let finish = self.finish_reason();
         if self.shape == Shape::Whole {
@@ -370,12 +374,12 @@ impl AnswerTranslator {
 
     fn fail(&mut self, kind: FailureKind, message: &str, out: &mut Vec<u8>) {
         if self.shape == Shape::Whole {
-            out.extend_from_slice(&encode_refusal(self.to, status_of(kind), message));
+            out.extend_from_slice(&encode_error_response(self.to, status_of(kind), message));
         } else {
             let position = StreamPosition { begun: self.begun, sequence: self.encoder.next_sequence() };
             self.to.codec().push_error_event(self.shape, status_of(kind), message, position, out);
         }
         self.progress = Progress::Failed(kind);
-        self.fault = message.to_owned();
+        self.failure = message.to_owned();
     }
 }

@@ -53,8 +53,8 @@ impl std::error::Error for TranslateError {}
 pub struct TranslatedRequest {
     /// Its body. The path is [`Dialect::path`] of the model and the shape that `request` asks for.
     pub body: Vec<u8>,
-    /// What it holds; [`encode_request`] gives `body` again. A server of OpenAI's dialect that knows the older name of the
-    /// limit only wants `legacy_max_tokens` set first.
+    /// What it holds; [`encode_request`] gives `body` again. For a server of OpenAI's dialect that supports only
+    /// the older name of the limit, set `legacy_max_tokens` first.
     pub request: ChatRequest,
     /// Whether the client asked for token counts, or its dialect has them always. The server is asked for them whenever it
     /// streams.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Decoder, Dialect, Shape};
 use proptest::prelude::*;
-use tokrate_core::{EventBatch, Tick, What};
+use tokrate_core::{EventBatch, EventKind, Tick};
 
 const TEXT: &str =
     "data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a[]b\"}}],\"usage\":null}\n\n";
@@ -39,7 +39,7 @@ fn the_event_of_counts_is_withheld_and_everything_else_passes_as_it_came() {
     // The decoder beside it sees the counts.
     let (mut decoder, mut batch) = (Decoder::new(Dialect::OpenAiChat, Shape::Stream), EventBatch::new());
     decoder.push(Tick::ZERO, stream.as_bytes(), &mut batch);
-    assert!(batch.events().iter().any(|event| matches!(event.what, What::Usage(_))));
+    assert!(batch.events().iter().any(|event| matches!(event.kind, EventKind::Usage(_))));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a transcript holds everything of the events but their ticks.
 
-use tokrate_core::{Channel, EventBatch, Tick, What};
+use tokrate_core::{Channel, EventBatch, EventKind, Tick};
 use tokrate_wire::{Decoder, Dialect, Shape};
 
 pub const UNFINISHED: &str = "odd unfinished_event";
@@ -13,10 +13,10 @@ pub fn decoder(shape: Shape) -> Decoder {
 
 /// One line per event.
 pub fn transcript(batch: &EventBatch) -> Vec<String> {
-    let line = |what: What| match what {
-        What::Empty => "empty".to_owned(),
-        What::Opaque => "opaque".to_owned(),
-        What::Text { channel, text } => {
+    let line = |kind: EventKind| match kind {
+        EventKind::Empty => "empty".to_owned(),
+        EventKind::Opaque => "opaque".to_owned(),
+        EventKind::Text { channel, text } => {
             let channel = match channel {
                 Channel::Reasoning => "reasoning",
                 Channel::Answer => "answer",
@@ -24,8 +24,8 @@ pub fn transcript(batch: &EventBatch) -> Vec<String> {
             };
             format!("{channel} {:?}", batch.text(text))
         }
-        What::Model(name) => format!("model {:?}", batch.text(name)),
-        What::Usage(usage) => {
+        EventKind::Model(name) => format!("model {:?}", batch.text(name)),
+        EventKind::Usage(usage) => {
             let count = |count: Option<u64>| count.map_or("-".to_owned(), |count| count.to_string());
             let (input, output) = (count(usage.input), count(usage.output));
             let written = usage.cache_write_input.map_or(String::new(), |count| format!(" written {count}"));
@@ -35,20 +35,20 @@ pub fn transcript(batch: &EventBatch) -> Vec<String> {
                 count(usage.cached_input)
             )
         }
-        What::ToolCall { index, id, name } => {
+        EventKind::ToolCall { index, id, name } => {
             format!("tool call {index} {:?} {:?}", batch.text(id), batch.text(name))
         }
-        What::Timings(index) => format!("timings {:?}", batch.timings(index)),
-        What::Unknown { name, json } => format!("unknown {:?} {}", batch.text(name), batch.text(json)),
-        What::Finish(reason) => format!("finish {}", reason.name()),
-        What::Done => "done".to_owned(),
-        What::Failed { kind, message, retry_after } => {
+        EventKind::Timings(index) => format!("timings {:?}", batch.timings(index)),
+        EventKind::Unknown { name, json } => format!("unknown {:?} {}", batch.text(name), batch.text(json)),
+        EventKind::Finish(reason) => format!("finish {}", reason.name()),
+        EventKind::Done => "done".to_owned(),
+        EventKind::Failed { kind, message, retry_after } => {
             let wait = retry_after.map_or(String::new(), |wait| format!(", wait {wait}"));
             format!("failed {} {:?}{wait}", kind.name(), batch.text(message))
         }
-        What::Odd(oddity) => format!("odd {}", oddity.name()),
+        EventKind::Anomaly(anomaly) => format!("odd {}", anomaly.name()),
     };
-    batch.events().iter().map(|event| line(event.what)).collect()
+    batch.events().iter().map(|event| line(event.kind)).collect()
 }
 
 /// Pushes the parts, ends the body, and tells all.

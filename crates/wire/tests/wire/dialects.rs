@@ -5,7 +5,7 @@
 
 use crate::body::transcript_of;
 use proptest::prelude::*;
-use tokrate_core::{Channel, EventBatch, FinishReason, Tick, Usage, What};
+use tokrate_core::{Channel, EventBatch, EventKind, FinishReason, Tick, Usage};
 use tokrate_wire::{Answer, Decoder, Dialect, Encoder, Piece, Shape, ToolCall};
 
 /// What an answer says, whatever the events it says it with.
@@ -31,15 +31,15 @@ pub fn decoded(dialect: Dialect, shape: Shape, body: &[u8]) -> Decoded {
     let mut decoded = Decoded::default();
     let mut open = 0;
     for event in batch.events() {
-        match event.what {
-            What::Text { channel: Channel::Reasoning, text } => decoded.reasoning.push_str(batch.text(text)),
-            What::Text { channel: Channel::Answer, text } => decoded.answer.push_str(batch.text(text)),
-            What::Text { channel: Channel::Tool, text } => {
+        match event.kind {
+            EventKind::Text { channel: Channel::Reasoning, text } => decoded.reasoning.push_str(batch.text(text)),
+            EventKind::Text { channel: Channel::Answer, text } => decoded.answer.push_str(batch.text(text)),
+            EventKind::Text { channel: Channel::Tool, text } => {
                 // Code that the provider runs is no call that was announced.
                 decoded.calls.resize_with(decoded.calls.len().max(open + 1), Default::default);
                 decoded.calls[open].2.push_str(batch.text(text));
             }
-            What::ToolCall { index, id, name } => {
+            EventKind::ToolCall { index, id, name } => {
                 open = index as usize;
                 if decoded.calls.len() <= open {
                     decoded.calls.resize(open + 1, Default::default());
@@ -47,14 +47,14 @@ pub fn decoded(dialect: Dialect, shape: Shape, body: &[u8]) -> Decoded {
                 decoded.calls[open].0.push_str(batch.text(id));
                 decoded.calls[open].1.push_str(batch.text(name));
             }
-            What::Finish(reason) => decoded.finish = Some(reason),
-            What::Usage(usage) => decoded.usage = Some(decoded.usage.unwrap_or_default().updated_by(usage)),
-            What::Model(name) => decoded.model = Some(batch.text(name).to_owned()),
-            What::Done => decoded.done += 1,
-            What::Failed { message, .. } => decoded.trouble.push(batch.text(message).to_owned()),
-            What::Odd(oddity) => decoded.trouble.push(oddity.name().to_owned()),
-            What::Opaque => decoded.opaque = true,
-            What::Empty | What::Timings(_) | What::Unknown { .. } => {}
+            EventKind::Finish(reason) => decoded.finish = Some(reason),
+            EventKind::Usage(usage) => decoded.usage = Some(decoded.usage.unwrap_or_default().updated_by(usage)),
+            EventKind::Model(name) => decoded.model = Some(batch.text(name).to_owned()),
+            EventKind::Done => decoded.done += 1,
+            EventKind::Failed { message, .. } => decoded.trouble.push(batch.text(message).to_owned()),
+            EventKind::Anomaly(anomaly) => decoded.trouble.push(anomaly.name().to_owned()),
+            EventKind::Opaque => decoded.opaque = true,
+            EventKind::Empty | EventKind::Timings(_) | EventKind::Unknown { .. } => {}
         }
     }
     decoded

@@ -5,7 +5,7 @@
 
 use crate::body::{check_everywhere, check_everywhere_in, decoder, transcript_of};
 use std::path::{Path, PathBuf};
-use tokrate_wire::{Decoder, Dialect, Shape, refusal};
+use tokrate_wire::{Decoder, Dialect, Shape, decode_error_response};
 
 fn fixtures(folder: &str) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(folder);
@@ -124,7 +124,7 @@ fn recorded_refusals_of_llama_server_are_understood() {
     let mut understood = Vec::new();
     for (name, body) in fixtures("llama-server") {
         if let Some((_, status)) = statuses.iter().find(|(part, _)| name == format!("error-{part}.json")) {
-            let refusal = refusal(*status, &[], &body);
+            let refusal = decode_error_response(*status, &[], &body);
             understood.push(format!("{status} {}: {}", refusal.kind.name(), refusal.message));
         }
     }

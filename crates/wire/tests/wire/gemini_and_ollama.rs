@@ -8,10 +8,10 @@ use crate::recorded::{ends_well, own_answers, own_requests, shared};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use tokrate_core::{Channel, EventBatch, FinishReason, ServerTimings, Span, Tick, Usage, What};
+use tokrate_core::{Channel, EventBatch, EventKind, FinishReason, ServerTimings, Span, Tick, Usage};
 use tokrate_wire::{
-    Answer, Decoder, Dialect, Encoder, Piece, Routed, Shape, ToolCall, decode_request, encode_refusal, encode_request,
-    refusal,
+    Answer, Decoder, Dialect, Encoder, Piece, Routed, Shape, ToolCall, decode_error_response, decode_request,
+    encode_error_response, encode_request,
 };
 
 const DIALECTS: [Dialect; 3] = [Dialect::Gemini, Dialect::OllamaChat, Dialect::OllamaGenerate];
@@ -138,10 +138,10 @@ fn the_end_of_a_stream_without_an_end_mark_is_its_last_read() {
         for (part, tick) in parts.iter().zip(5..) {
             decoder.push(Tick::from_nanos(tick), part, &mut batch);
         }
-        let lines = |what| batch.events().iter().any(|event| event.what == what);
-        assert!(!lines(What::Done) && !lines(What::Finish(FinishReason::Stop)), "more could come");
+        let lines = |what| batch.events().iter().any(|event| event.kind == what);
+        assert!(!lines(EventKind::Done) && !lines(EventKind::Finish(FinishReason::Stop)), "more could come");
         decoder.end(Tick::from_nanos(99), &mut batch);
-        batch.events().last().filter(|event| event.what == What::Done).map(|event| event.at.as_nanos())
+        batch.events().last().filter(|event| event.kind == EventKind::Done).map(|event| event.at.as_nanos())
     };
     assert_eq!(ended(&[chunk, b"\n\n", b": bye\n\n"]), Some(7));
     assert_eq!(ended(&[b"data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"x\"}]}}]}\n\n"]), None);
@@ -213,32 +213,32 @@ fn decode_value(value: &Value, decoded: &mut Decoded) {
     decoded.model = value["modelVersion"].as_str().unwrap_or("").to_owned();
 }
 
-fn told_by_events(body: &[u8], shape: Shape) -> Decoded {
+fn decoded_from_events(body: &[u8], shape: Shape) -> Decoded {
     let mut batch = EventBatch::new();
     let mut decoder = Decoder::new(Dialect::Gemini, shape);
     decoder.push(Tick::ZERO, body, &mut batch);
     decoder.end(Tick::ZERO, &mut batch);
     let (mut decoded, mut arguments) = (Decoded::default(), Vec::new());
     for event in batch.events() {
-        match event.what {
-            What::Text { channel: Channel::Reasoning, text } => decoded.reasoning.push_str(batch.text(text)),
-            What::Text { channel: Channel::Answer, text } => decoded.answer.push_str(batch.text(text)),
-            What::Text { channel: Channel::Tool, text } => {
+        match event.kind {
+            EventKind::Text { channel: Channel::Reasoning, text } => decoded.reasoning.push_str(batch.text(text)),
+            EventKind::Text { channel: Channel::Answer, text } => decoded.answer.push_str(batch.text(text)),
+            EventKind::Text { channel: Channel::Tool, text } => {
                 arguments.last_mut().map(|all: &mut String| *all += batch.text(text)).unwrap()
             }
-            What::ToolCall { index, id, name } => {
+            EventKind::ToolCall { index, id, name } => {
                 assert_eq!(index as usize, arguments.len());
                 decoded.calls.push((batch.text(name).to_owned(), batch.text(id).to_owned(), Value::Null));
                 arguments.push(String::new());
             }
-            What::Finish(reason) => decoded.finish = Some(reason),
-            What::Usage(usage) => decoded.usage = decoded.usage.updated_by(usage),
-            What::Model(name) => decoded.model = batch.text(name).to_owned(),
-            What::Odd(oddity) => panic!("{}", oddity.name()),
+            EventKind::Finish(reason) => decoded.finish = Some(reason),
+            EventKind::Usage(usage) => decoded.usage = decoded.usage.updated_by(usage),
+            EventKind::Model(name) => decoded.model = batch.text(name).to_owned(),
+            EventKind::Anomaly(anomaly) => panic!("{}", anomaly.name()),
             _ => {}
         }
     }
-    assert_eq!(batch.events().last().map(|event| event.what), Some(What::Done));
+    assert_eq!(batch.events().last().map(|event| event.kind), Some(EventKind::Done));
     for (call, arguments) in decoded.calls.iter_mut().zip(arguments) {
         call.2 = serde_json::from_str(&arguments).unwrap();
     }
@@ -277,7 +277,7 @@ fn every_recorded_gemini_answer_says_what_a_simple_reading_says() {
         }
         assert_ne!(expected, Decoded::default(), "{name}");
         for shape in [Shape::Stream, Shape::Whole] {
-            assert_eq!(told_by_events(body, shape), expected, "{name}");
+            assert_eq!(decoded_from_events(body, shape), expected, "{name}");
         }
         check_everywhere(Dialect::Gemini, Shape::Stream, body);
     }
@@ -361,7 +361,7 @@ fn refusals_are_understood_in_both_dialects() {
             r#"{"error":{"code":504,"message":"Deadline expired before operation could complete.","status":"DEADLINE_EXCEEDED"}}"#,
         ),
     ] {
-        let refusal = refusal(status, &[], body.as_bytes());
+        let refusal = decode_error_response(status, &[], body.as_bytes());
         let wait = refusal.retry_after.map_or(String::new(), |wait| format!(", wait {wait}"));
         understood.push(format!("{status} {}{wait}: {}", refusal.kind.name(), refusal.message));
     }
@@ -375,7 +375,7 @@ fn refusals_are_understood_in_both_dialects() {
             (503, "overloaded"),
             (500, "server_error"),
         ] {
-            let refusal = refusal(status, &[], &encode_refusal(dialect, status, "say \"please\""));
+            let refusal = decode_error_response(status, &[], &encode_error_response(dialect, status, "say \"please\""));
             assert_eq!((refusal.kind.name(), &*refusal.message), (kind, "say \"please\""), "{}", dialect.name());
         }
     }
@@ -463,7 +463,7 @@ fn ending(dialect: Dialect, calls: usize, finish: FinishReason, usage: Usage, ti
 
 proptest! {
     #[test]
-    fn what_is_written_piece_by_piece_is_told(
+    fn what_is_encoded_piece_by_piece_is_decoded(
         dialect in prop::sample::select(DIALECTS.to_vec()),
         array in any::<bool>(),
         lines in prop::collection::vec(lines(), 1..12),
@@ -512,7 +512,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_whole_is_told(
+    fn what_is_encoded_whole_is_decoded(
         dialect in prop::sample::select(DIALECTS.to_vec()),
         reasoning in ".{0,12}",
         answer in "(?s).{0,12}",

@@ -95,7 +95,7 @@ fn a_chunk_that_says_several_things_says_all_of_them() {
 /// praxis-proxy/ai issue 266 and BerriAI/litellm issue 15307: arguments of calls that came in turns went to the wrong block,
 /// or to one that had ended.
 #[test]
-fn calls_that_come_in_turns_are_told_one_after_the_other() {
+fn interleaved_calls_are_encoded_one_after_the_other() {
     let deltas = [
         r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}},{"index":1,"id":"b","function":{"name":"g","arguments":""}}]}"#,
         r#"{"tool_calls":[{"index":0,"function":{"arguments":"{\"x\""}}]}"#,
@@ -248,7 +248,7 @@ fn a_broken_stream_is_an_error_and_an_ended_one_is_over() {
 
 /// What the model refuses with is text, and an unknown reason to stop is none that clients do not know.
 #[test]
-fn refusals_are_told_and_reasons_stay_within_the_dialects_words() {
+fn refusals_become_text_and_finish_reasons_are_those_of_the_dialect() {
     let body = chat(&[r#"{"refusal":"I "}"#, r#"{"refusal":"cannot."}"#], "content_filter");
     let out = client(Dialect::OpenAiChat, Dialect::Anthropic, &body);
     assert_eq!(decoded(Dialect::Anthropic, Shape::Stream, out.as_bytes()).answer, "I cannot.");

@@ -27,7 +27,7 @@ fn finish() -> impl Strategy<Value = FinishReason> {
 }
 
 fn usage() -> impl Strategy<Value = Usage> {
-    // Parts within their wholes, so that no oddity is due.
+    // Parts within their wholes, so that no anomaly is due.
     (1_u64..=50_000_000, 1_u64..=50_000_000, any::<bool>(), any::<bool>()).prop_map(
         |(input, output, some_cached, some_reasoning)| Usage {
             input: Some(input),
@@ -91,8 +91,8 @@ fn encoded(pieces: &[Owned], id: &str, model: &str) -> (Vec<u8>, Vec<String>) {
             }
             Owned::Done => (Piece::Done, "done".to_owned()),
             Owned::Failed(message) => {
-                let message_told = message.split_whitespace().collect::<Vec<_>>().join(" ");
-                (Piece::Failed { message }, format!("failed server_error {message_told:?}"))
+                let expected_message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+                (Piece::Failed { message }, format!("failed server_error {expected_message:?}"))
             }
         };
         encoder.encode_event(&piece, &mut body);

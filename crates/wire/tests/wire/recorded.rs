@@ -7,7 +7,7 @@
 use crate::body::{check_everywhere, decoder};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use tokrate_core::{Channel, EventBatch, FinishReason, Tick, Usage, What};
+use tokrate_core::{Channel, EventBatch, EventKind, FinishReason, Tick, Usage};
 use tokrate_wire::{Decoder, Dialect, Shape, decode_request, encode_request};
 
 /// A folder of the repository's fixtures.
@@ -45,7 +45,7 @@ fn hold_named(found: &[(String, Vec<u8>)], named: &[&str]) {
     }
 }
 
-/// Whether an answer comes to its end and says what its dialect knows, so that a simple reading can tell it.
+/// Whether an answer is complete and has only fields of its dialect, so that the simple reader of these tests understands it.
 pub fn ends_well(name: &str) -> bool {
     !["refused", "malformed", "error-inside", "cut", "no-end-mark"].iter().any(|part| name.contains(part))
 }
@@ -72,31 +72,31 @@ pub struct Decoded {
     pub done: bool,
 }
 
-fn told_by_events(body: &[u8], shape: Shape) -> Decoded {
-    told_by_events_of(Dialect::OpenAiChat, body, shape)
+fn decoded_from_events(body: &[u8], shape: Shape) -> Decoded {
+    decoded_from_events_of(Dialect::OpenAiChat, body, shape)
 }
 
 /// The same in any dialect.
-pub fn told_by_events_of(dialect: Dialect, body: &[u8], shape: Shape) -> Decoded {
+pub fn decoded_from_events_of(dialect: Dialect, body: &[u8], shape: Shape) -> Decoded {
     let mut batch = EventBatch::new();
     let mut decoder = Decoder::new(dialect, shape);
     decoder.push(Tick::ZERO, body, &mut batch);
     decoder.end(Tick::ZERO, &mut batch);
     let mut decoded = Decoded::default();
     for event in batch.events() {
-        match event.what {
-            What::Text { channel, text } => match channel {
+        match event.kind {
+            EventKind::Text { channel, text } => match channel {
                 Channel::Reasoning => decoded.reasoning.push_str(batch.text(text)),
                 Channel::Answer => decoded.answer.push_str(batch.text(text)),
                 Channel::Tool => decoded.tool.push_str(batch.text(text)),
             },
-            What::Finish(reason) => decoded.finish = Some(reason),
-            What::Usage(usage) => decoded.usage = Some(decoded.usage.unwrap_or_default().updated_by(usage)),
-            What::Model(name) => decoded.model = batch.text(name).to_owned(),
-            What::Done => decoded.done = true,
-            What::ToolCall { name, .. } => decoded.tool.push_str(batch.text(name)),
-            What::Timings(_) | What::Unknown { .. } => {}
-            What::Empty | What::Opaque | What::Failed { .. } | What::Odd(_) => {}
+            EventKind::Finish(reason) => decoded.finish = Some(reason),
+            EventKind::Usage(usage) => decoded.usage = Some(decoded.usage.unwrap_or_default().updated_by(usage)),
+            EventKind::Model(name) => decoded.model = batch.text(name).to_owned(),
+            EventKind::Done => decoded.done = true,
+            EventKind::ToolCall { name, .. } => decoded.tool.push_str(batch.text(name)),
+            EventKind::Timings(_) | EventKind::Unknown { .. } => {}
+            EventKind::Empty | EventKind::Opaque | EventKind::Failed { .. } | EventKind::Anomaly(_) => {}
         }
     }
     decoded
@@ -203,7 +203,7 @@ fn every_recorded_chat_answer_says_what_a_simple_reading_says() {
         let empty = [&expected.reasoning, &expected.answer, &expected.tool].iter().all(|text| text.is_empty());
         assert!(!empty || name.ends_with("gemini_zero_completion_tokens.json"), "{name}: nothing is compared");
         for shape in [Shape::Stream, Shape::Whole] {
-            assert_eq!(told_by_events(body, shape), expected, "{name}");
+            assert_eq!(decoded_from_events(body, shape), expected, "{name}");
         }
     }
 }

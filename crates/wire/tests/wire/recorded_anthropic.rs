@@ -4,7 +4,7 @@
 //! Invariant: recordings that must be there are named.
 
 use crate::body::check_everywhere_in;
-use crate::recorded::{Decoded, ends_well, files, own, own_answers, own_requests, shared, told_by_events_of};
+use crate::recorded::{Decoded, decoded_from_events_of, ends_well, files, own, own_answers, own_requests, shared};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tokrate_core::{FinishReason, Usage};
@@ -141,7 +141,7 @@ fn every_recorded_answer_decodes_as_a_simple_reading_does() {
         );
         assert!(expected.finish.is_some() && expected.done, "{name}");
         for shape in [Shape::Stream, Shape::Whole] {
-            assert_eq!(same(told_by_events_of(DIALECT, body, shape)), expected, "{name}");
+            assert_eq!(same(decoded_from_events_of(DIALECT, body, shape)), expected, "{name}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Invariant: recordings that must be there are named.
 
 use crate::body::check_everywhere_in;
-use crate::recorded::{Decoded, ends_well, files, own, own_answers, own_requests, shared, told_by_events_of};
+use crate::recorded::{Decoded, decoded_from_events_of, ends_well, files, own, own_answers, own_requests, shared};
 use serde_json::Value;
 use tokrate_core::{FinishReason, Usage};
 use tokrate_wire::{Dialect, Shape, decode_request, encode_request};
@@ -121,7 +121,7 @@ fn every_recorded_answer_decodes_as_a_simple_reading_does() {
         let silent = [&expected.reasoning, &expected.answer, &expected.tool].iter().all(|text| text.is_empty());
         assert!(!silent || name.ends_with("stream-image.json"), "{name}: nothing is compared");
         for shape in [Shape::Stream, Shape::Whole] {
-            assert_eq!(told_by_events_of(DIALECT, body, shape), expected, "{name}");
+            assert_eq!(decoded_from_events_of(DIALECT, body, shape), expected, "{name}");
         }
     }
 }

@@ -119,7 +119,7 @@ fn check(path: &Path, from: Dialect, body: &[u8]) -> usize {
     // An answer in one piece is one that was asked for so: Ollama's streams differ from it in that alone.
     let whole = path.extension().is_some_and(|end| end == "json");
     let reply = decoded(from, if whole { Shape::Whole } else { Shape::Stream }, body);
-    let mut told_well = 0;
+    let mut translated_count = 0;
     if reply.trouble.iter().any(|trouble| trouble == "text_after_finish") {
         // What comes after the end is not translated, so that there is nothing to compare.
         return 0;
@@ -164,10 +164,10 @@ fn check(path: &Path, from: Dialect, body: &[u8]) -> usize {
                 (read.finish, expected.finish) = (None, None);
             }
             assert_eq!(read, expected, "{context}");
-            told_well += 1;
+            translated_count += 1;
         }
     }
-    told_well
+    translated_count
 }
 
 #[test]

@@ -13,7 +13,7 @@ use tokrate_wire::{Dialect, Progress, Shape};
 /// What no dialect sends, as the data of an event.
 const GARBAGE: [&str; 5] = ["garbage", "{\"choices\":[{\"del", "\"text\"", "7", "<html>502</html>"];
 /// Events of one stream after which garbage is put.
-const PLACES_MOST: usize = 12;
+const MAX_PLACES: usize = 12;
 
 /// Where events end: at the end of a line, or at an empty line.
 fn ends(body: &[u8], is_lines: bool) -> Vec<usize> {
@@ -23,8 +23,8 @@ fn ends(body: &[u8], is_lines: bool) -> Vec<usize> {
     });
     let ends: Vec<usize> = ends.collect();
     // Those at the beginning and at the end, where it matters most.
-    let from = ends.len().saturating_sub(PLACES_MOST / 2);
-    let mut places: Vec<usize> = ends.iter().take(PLACES_MOST / 2).chain(&ends[from..]).copied().collect();
+    let from = ends.len().saturating_sub(MAX_PLACES / 2);
+    let mut places: Vec<usize> = ends.iter().take(MAX_PLACES / 2).chain(&ends[from..]).copied().collect();
     places.dedup();
     places
 }

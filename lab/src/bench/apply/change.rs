@@ -158,10 +158,10 @@ impl Change {
         lines
     }
 
-    /// The line that heads the block around lines of the new file, and the line that closes it, told by indentation.
+    /// The line that heads the block around lines of the new file, and the line that closes it, by indentation.
     pub fn scope(&self, lines: &Range<usize>) -> Option<(usize, Option<usize>)> {
-        let told = |line: &&String| !line.trim().is_empty();
-        let base = self.new[lines.clone()].iter().filter(told).map(|line| indent(line)).min()?;
+        let is_full = |line: &&String| !line.trim().is_empty();
+        let base = self.new[lines.clone()].iter().filter(is_full).map(|line| indent(line)).min()?;
         let heads = |&at: &usize| !self.new[at].trim().is_empty() && indent(&self.new[at]) < base;
         let head = (0..lines.start).rev().find(heads)?;
         let level = indent(&self.new[head]);

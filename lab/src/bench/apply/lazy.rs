@@ -22,11 +22,11 @@ const PHRASES: [&str; 9] = [
     "... previous code ...",
 ];
 
-/// What is said behind a marker's dots.
+/// Texts after a marker's dots.
 const NOTES: [&str; 3] = ["(imports)", "up to here", "for the other cases"];
 
-/// More lines of a function are not shown whole.
-const WHOLE_MOST: usize = 150;
+/// Longer functions are not shown whole (lines).
+const MAX_WHOLE_LINES: usize = 150;
 
 /// A snippet of a style.
 pub struct Snippet {
@@ -155,7 +155,7 @@ fn text(lines: &[String]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The lines of a snippet, if it says what the change is.
+/// The lines of a snippet, if they determine the change.
 fn written(change: &Change, sketch: &Sketch, writing: &Writing) -> Option<Vec<String>> {
     if !sketch.hides() || !sketch.is_faithful(change, true) || reads_like_markers(change, sketch) {
         return None;
@@ -226,7 +226,7 @@ fn whole_functions(change: &Change) -> Option<Sketch> {
     for group in change.groups(1) {
         let (head, end) = change.scope(&group.new)?;
         let end = end.map_or(group.new.end, |end| end + 1);
-        if end - head > WHOLE_MOST {
+        if end - head > MAX_WHOLE_LINES {
             return None;
         }
         shown.push(head..end);
@@ -234,7 +234,7 @@ fn whole_functions(change: &Change) -> Option<Sketch> {
     Some(Sketch::of(change, shown))
 }
 
-/// Whether what is shown first and last is unchanged: without markers nothing else says where the file goes on.
+/// Whether what is shown first and last is unchanged: without markers nothing else shows where the file goes on.
 fn keeps_edges(change: &Change, sketch: &Sketch) -> bool {
     let is_told = |line: usize, old: Option<usize>| change.kept[line] == old && !change.new[line].trim().is_empty();
     let first = sketch.shown().next().is_none_or(|range| {

@@ -87,9 +87,10 @@ fn doubled(change: &Change, path: &str, leader: Leader, chance: &mut Chance) -> 
 fn is_foreign(change: &Change, other: &Change) -> bool {
     let known: BTreeSet<&str> = change.old.iter().map(|line| line.trim()).collect();
     other.groups(3).iter().all(|group: &Hunk| {
-        let told = |line: &&String| line.chars().filter(|c| c.is_alphanumeric()).count() >= 3;
+        let is_informative = |line: &&String| line.chars().filter(|c| c.is_alphanumeric()).count() >= 3;
         let old = &other.old[group.old.clone()];
-        old.iter().any(|line| told(&line)) && old.iter().filter(told).all(|line| !known.contains(line.trim()))
+        old.iter().any(|line| is_informative(&line))
+            && old.iter().filter(is_informative).all(|line| !known.contains(line.trim()))
     })
 }
 

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Requests that are sent.
 const REQUESTS: usize = 400;
-/// A server that says nothing for so long has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// A server that sends nothing for this long has failed.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What was measured.
 pub struct Served {
@@ -65,11 +65,11 @@ fn figures(root: &Path, cases: &[&Case]) -> Result<Figures> {
     command.args(["apply", "--serve", "127.0.0.1:0"]).stdout(Stdio::piped());
     let mut server = Server(command.spawn().context("start tokrate apply --serve")?);
     let mut first = String::new();
-    BufReader::new(server.0.stdout.take().context("read what it says")?).read_line(&mut first)?;
+    BufReader::new(server.0.stdout.take().context("read its output")?).read_line(&mut first)?;
     let address = first.split("http://").nth(1).and_then(|rest| rest.split('/').next());
     let address = address.with_context(|| format!("find an address in {first:?}"))?;
     let stream = TcpStream::connect(address).context("connect")?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut writer = stream;

@@ -6,7 +6,7 @@
 use anyhow::{Context, Result, bail};
 
 /// Heads longer than this are refused.
-const HEAD_BYTES_MOST: usize = 64 << 10;
+const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// One answer after the other of one connection.
 #[derive(Default)]
@@ -23,7 +23,7 @@ enum State {
     Head,
     /// So many bytes of body are left.
     Body(u64),
-    /// In the line that says how long a chunk is; whether an extension is being skipped.
+    /// In a chunk's size line; whether an extension is being skipped.
     Size(u64, bool),
     Chunk(u64),
     /// In the line end behind a chunk.
@@ -86,7 +86,7 @@ impl AnswerReader {
             (State::Trailer(_), b'\n') => State::Trailer(0),
             (State::Trailer(length), byte) => State::Trailer(length + u64::from(byte != b'\r')),
             (state, b'\r') => state,
-            _ => bail!("read an answer: a chunk is longer than it said"),
+            _ => bail!("read an answer: a chunk is longer than its size line"),
         };
         Ok(false)
     }
@@ -97,8 +97,8 @@ impl AnswerReader {
         self.head.extend_from_slice(bytes);
         let from = before.saturating_sub(3);
         let Some(end) = memchr::memmem::find(&self.head[from..], b"\r\n\r\n").map(|at| from + at + 4) else {
-            if self.head.len() > HEAD_BYTES_MOST {
-                bail!("read an answer: its head has more than {HEAD_BYTES_MOST} bytes");
+            if self.head.len() > MAX_HEAD_BYTES {
+                bail!("read an answer: its head has more than {MAX_HEAD_BYTES} bytes");
             }
             *bytes = &[];
             return Ok(false);

@@ -1,7 +1,7 @@
-//! The least that any gateway can be: a relay that copies bytes both ways and understands none of them.
+//! The lower bound for any gateway: a relay that copies bytes both ways without parsing them.
 //!
 //! Invariant: bytes go on in the order in which they came, each read by a write of its own, and a side that takes
-//! nothing is not read for. What it adds and costs, no gateway on the same machine can be below.
+//! nothing is not read for. No gateway on the same machine can add or cost less.
 
 use crate::bench::sockets::{LISTENER, Readiness, Ready, accept, is_transient};
 use anyhow::{Context, Result};
@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::ExitCode;
 
-/// The hidden chore that relays.
+/// The hidden command of the relay.
 pub const RELAY: &str = "__relay";
 /// What is read at most at a time (bytes).
 const READ_BYTES: usize = 64 * 1024;
@@ -49,7 +49,7 @@ struct Pair {
     sides: [TcpStream; 2],
     /// What came from each side and the other has not taken yet.
     held: [Vec<u8>; 2],
-    /// Whether the end of what each side says has come, told once; it is still to be read.
+    /// Whether each side's end has been signalled, which happens once; it is still to be read.
     closed: [bool; 2],
     /// Whether it was read.
     ended: [bool; 2],
@@ -73,7 +73,7 @@ impl Relay {
                 }
                 let place = (one.key / 2) as usize;
                 let Some(pair) = self.pairs[place].as_mut() else { continue };
-                // Room on one side is news for what comes from the other.
+                // Free space on one side unblocks the other.
                 pair.closed[(one.key % 2) as usize] |= one.closed;
                 let goes_on = (0..2).all(|from| pair.copy(from, &mut self.read).is_ok());
                 if !goes_on || pair.ended == [true, true] {
@@ -127,7 +127,7 @@ impl Pair {
                     let taken = write(&mut self.sides[to], &read[..count])?;
                     self.held[from].extend_from_slice(&read[taken..count]);
                     if count < read.len() && taken == count && !self.closed[from] {
-                        // It was all there is: what comes next is told.
+                        // It was all there is: readiness is signalled when more comes.
                         return Ok(());
                     }
                 }
@@ -161,24 +161,24 @@ mod tests {
     #[test]
     fn bytes_come_out_as_they_went_in_and_the_end_is_told() {
         let upstream = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let (door, target) = (listen().expect("a port"), upstream.local_addr().expect("an address"));
-        let address = door.local_addr().expect("an address");
+        let (endpoint, target) = (listen().expect("a port"), upstream.local_addr().expect("an address"));
+        let address = endpoint.local_addr().expect("an address");
         // It relays until the process ends.
-        std::thread::spawn(move || Relay::new(door, target).and_then(|mut relay| relay.run()));
+        std::thread::spawn(move || Relay::new(endpoint, target).and_then(|mut relay| relay.run()));
         let echo = std::thread::spawn(move || {
             let (mut stream, _) = upstream.accept().expect("a connection");
             let mut all = Vec::new();
-            stream.read_to_end(&mut all).expect("the end is told");
+            stream.read_to_end(&mut all).expect("the end arrives");
             // More than sockets hold, so that the relay has to keep some of it.
             stream.write_all(&all).expect("it is taken");
         });
-        let said: Vec<u8> = (0..8 << 20).map(|number: u32| (number / 7) as u8).collect();
+        let sent: Vec<u8> = (0..8 << 20).map(|number: u32| (number / 7) as u8).collect();
         let mut client = TcpStream::connect(address).expect("a connection");
-        client.write_all(&said).expect("it is taken");
+        client.write_all(&sent).expect("it is taken");
         client.shutdown(Shutdown::Write).expect("it is open");
-        let mut heard = Vec::new();
-        client.read_to_end(&mut heard).expect("the end is told");
-        assert!(heard == said, "{} of {} bytes", heard.len(), said.len());
+        let mut received = Vec::new();
+        client.read_to_end(&mut received).expect("the end arrives");
+        assert!(received == sent, "{} of {} bytes", received.len(), sent.len());
         echo.join().expect("it ended");
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: a bar is judged by tokrate's median alone, and every line shows what the floor and the peers gave in the
 //! same rounds.
 
-use super::door::Tool;
+use super::endpoint::Tool;
 use crate::bench::summary::Rounds;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -94,7 +94,7 @@ impl Line {
         self
     }
 
-    /// A bar that is told in words.
+    /// A bar that is summary in words.
     pub fn verdict(mut self, bar: impl Into<String>, met: Option<bool>) -> Line {
         self.bar = bar.into();
         self.met = met;

@@ -1,11 +1,11 @@
-//! The provider behind every gateway: one server that does what each prompt asks for and keeps what happened.
+//! The provider behind every gateway: a server that runs the script named by each prompt and records what happened.
 //!
-//! Invariant: what counts as true is when a write was begun and when the end of a connection was seen, in ticks of the
-//! machine's clock; one thread does all of it, so ticks are in order.
+//! Invariant: the ground truth is when a write was begun and when the end of a connection was read, in ticks of the
+//! machine's clock; a single thread does both, so ticks are in order.
 
 mod connection;
 
-use super::play::{Manner, Play, plays};
+use super::script::{Pacing, ResponseScript, scripts};
 use crate::bench::clock::{now, set_timer};
 use crate::bench::sockets::{LISTENER, Readiness, Ready, TIMER, accept, listen};
 use anyhow::{Context, Result};
@@ -23,11 +23,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Closer than this to a due tick the server spins while it has few streams: timers of a virtual machine are that late.
+/// This close to a due tick the server spins while it has few streams: timers of a virtual machine fire that late.
 const SPIN_NS: u64 = 40_000;
-/// With more streams than this it does not spin, and looks at what is due at most once in `GRAIN_NS`: the machine's cores are
-/// the gateway's too, and what is true is the write, not what was due.
-const SPIN_STREAMS_MOST: usize = 4;
+/// With more streams it does not spin and checks due ticks at most once in `GRAIN_NS`, to leave the machine's cores to the
+/// gateway; the recorded time is that of the write, not of the due tick.
+const MAX_SPIN_STREAMS: usize = 4;
 const GRAIN_NS: u64 = 1_000_000;
 
 /// The server while it runs; dropping it ends it.
@@ -41,21 +41,21 @@ pub struct Upstream {
 #[derive(Default)]
 struct Shared {
     stop: AtomicBool,
-    hang_up: AtomicBool,
+    close_all: AtomicBool,
     /// Answers that have begun and have not ended.
     open: AtomicUsize,
     ended: Mutex<Vec<Ended>>,
-    complaints: Mutex<Vec<String>>,
+    errors: Mutex<Vec<String>>,
 }
 
-/// What happened to one answer that was paced or held.
+/// The record of a paced or held response.
 #[derive(Clone, Debug)]
 pub struct Ended {
     /// The number in its prompt.
     pub id: u64,
     /// When the write of each text was begun.
     pub writes: Vec<u64>,
-    /// When the other end was seen to close, where it did before the answer was complete.
+    /// When the client's close was read, if it came before the answer was complete.
     pub closed_at: Option<u64>,
 }
 
@@ -78,11 +78,11 @@ impl Upstream {
         self.shared.open.load(Acquire)
     }
 
-    /// Waits until so many answers are open, or until the patience is over; whether there are.
-    pub fn wait_for_open(&self, count: usize, patience: Duration) -> bool {
+    /// Waits until `count` answers are open, or for the timeout; whether they are.
+    pub fn wait_for_open(&self, count: usize, timeout: Duration) -> bool {
         let from = now();
         while self.open() != count {
-            if now() - from > patience.as_nanos() as u64 {
+            if now() - from > timeout.as_nanos() as u64 {
                 return false;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -90,19 +90,19 @@ impl Upstream {
         true
     }
 
-    /// Breaks off every answer that is open; the server is about to when this returns.
-    pub fn hang_up(&self) {
-        self.shared.hang_up.store(true, Relaxed);
+    /// Asks the server to close every open answer, without waiting for it.
+    pub fn close_all(&self) {
+        self.shared.close_all.store(true, Relaxed);
     }
 
-    /// What has ended since this was last asked for.
+    /// Records of the responses that have ended since the last call.
     pub fn take_ended(&self) -> Vec<Ended> {
         std::mem::take(&mut self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What was wrong with the calls since this was last asked for.
-    pub fn take_complaints(&self) -> Vec<String> {
-        std::mem::take(&mut self.shared.complaints.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Errors since the last call.
+    pub fn take_errors(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.errors.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -118,11 +118,11 @@ impl Drop for Upstream {
 }
 
 impl Shared {
-    fn complain(&self, text: String) {
-        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-        // One of each kind says enough.
-        if complaints.len() < 20 && !complaints.contains(&text) {
-            complaints.push(text);
+    fn record_error(&self, text: String) {
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        // One of each kind is enough.
+        if errors.len() < 20 && !errors.contains(&text) {
+            errors.push(text);
         }
     }
 }
@@ -130,7 +130,7 @@ impl Shared {
 struct Server {
     listener: TcpListener,
     shared: Arc<Shared>,
-    plays: Vec<Play>,
+    scripts: Vec<ResponseScript>,
     readiness: Readiness,
     timer: OwnedFd,
     /// By their keys; a key is never used twice.
@@ -151,7 +151,7 @@ impl Server {
         Ok(Server {
             listener,
             shared,
-            plays: plays(),
+            scripts: scripts(),
             readiness,
             timer,
             connections: Vec::new(),
@@ -164,8 +164,8 @@ impl Server {
     fn run(&mut self) -> Result<()> {
         let mut ready: Vec<Ready> = Vec::new();
         while !self.shared.stop.load(Relaxed) {
-            let patience = if self.queue.is_empty() { self.arm()? } else { 0 };
-            self.readiness.wait(patience, &mut ready)?;
+            let timeout = if self.queue.is_empty() { self.arm()? } else { 0 };
+            self.readiness.wait(timeout, &mut ready)?;
             for ready in &ready {
                 match ready.key {
                     LISTENER => self.accept_all()?,
@@ -177,14 +177,14 @@ impl Server {
                 self.take_turn(key);
             }
             self.fire_due();
-            if self.shared.hang_up.swap(false, Relaxed) {
-                self.hang_up();
+            if self.shared.close_all.swap(false, Relaxed) {
+                self.close_all();
             }
         }
         Ok(())
     }
 
-    fn hang_up(&mut self) {
+    fn close_all(&mut self) {
         for key in 0..self.connections.len() {
             if self.connections[key].as_ref().is_some_and(|connection| connection.answer.is_some()) {
                 self.close(key as u64, now());
@@ -192,12 +192,12 @@ impl Server {
         }
     }
 
-    /// Sets the timer to the next due tick; says how long to wait for connections (ms).
+    /// Sets the timer to the next due tick; the time to wait for connections (ms).
     fn arm(&mut self) -> Result<u32> {
         // Without anything due the timer is set to zero, which disarms it.
         let at = match self.due.peek() {
             None => 0,
-            Some(Reverse((due, _))) if self.due.len() <= SPIN_STREAMS_MOST => {
+            Some(Reverse((due, _))) if self.due.len() <= MAX_SPIN_STREAMS => {
                 if *due <= now() + SPIN_NS {
                     return Ok(0);
                 }
@@ -235,17 +235,17 @@ impl Server {
                     let read_at = now();
                     connection.begin(number, id);
                     self.shared.open.fetch_add(1, Relaxed);
-                    if let Manner::Paced { ttft_ns, .. } = self.plays[number].manner {
+                    if let Pacing::Paced { ttft_ns, .. } = self.scripts[number].pacing {
                         self.due.push(Reverse((read_at + ttft_ns, key)));
                     }
                 }
                 Err(error) => {
-                    self.shared.complain(format!("{error:#}"));
+                    self.shared.record_error(format!("{error:#}"));
                     return self.close(key, now());
                 }
             }
         }
-        if !connection.queued && connection.wants_turn(&self.plays) {
+        if !connection.queued && connection.wants_turn(&self.scripts) {
             connection.queued = true;
             self.queue.push(key);
         }
@@ -254,7 +254,7 @@ impl Server {
     fn take_turn(&mut self, key: u64) {
         let Some(connection) = self.connections.get_mut(key as usize).and_then(Option::as_mut) else { return };
         connection.queued = false;
-        match connection.send(&self.plays) {
+        match connection.send(&self.scripts) {
             Turn::Blocked => {}
             Turn::More => {
                 connection.queued = true;
@@ -274,14 +274,14 @@ impl Server {
         while let Some(Reverse((due, key))) = self.due.peek().copied().filter(|Reverse((due, _))| *due <= until) {
             self.due.pop();
             let Some(connection) = self.connections.get_mut(key as usize).and_then(Option::as_mut) else { continue };
-            match connection.write_due(&self.plays, due) {
+            match connection.write_due(&self.scripts, due) {
                 Ok(Some(next)) => self.due.push(Reverse((next, key))),
                 Ok(None) => {
                     self.end_answer(key, None);
                     self.begin(key);
                 }
                 Err(error) => {
-                    self.shared.complain(format!("{error:#}"));
+                    self.shared.record_error(format!("{error:#}"));
                     self.close(key, now());
                 }
             }
@@ -297,7 +297,7 @@ impl Server {
         let connection = self.connections[key as usize].as_mut();
         let Some(answer) = connection.and_then(|connection| connection.answer.take()) else { return };
         // Of answers that are as fast as they can be there are millions, and nobody asks for them.
-        if self.plays[answer.play].manner != Manner::AtOnce {
+        if self.scripts[answer.play].pacing != Pacing::AtOnce {
             let ended = Ended { id: answer.id, writes: answer.ticks, closed_at };
             self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner).push(ended);
         }

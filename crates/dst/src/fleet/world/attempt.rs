@@ -4,7 +4,7 @@
 
 use super::lane::LaneEvent;
 use crate::fleet::calls::AttemptRecord;
-use tokrate_core::{BilledTokens, FailureKind, Price, Span, Tick, Usage, What};
+use tokrate_core::{BilledTokens, EventKind, FailureKind, Price, Span, Tick, Usage};
 use tokrate_route::{Delivery, ExtraReservation, InFlightAttempt, LaneId, Outcome, Role};
 
 /// Minimum number of tokens after the first chunk for an output speed.
@@ -117,8 +117,8 @@ impl Attempt {
                     return Some(ttft);
                 }
             }
-            LaneEvent::Event(What::Usage(usage)) => self.usage = Some(usage),
-            LaneEvent::Event(What::Failed { kind, .. }) => self.reported_failure = Some(kind),
+            LaneEvent::Event(EventKind::Usage(usage)) => self.usage = Some(usage),
+            LaneEvent::Event(EventKind::Failed { kind, .. }) => self.reported_failure = Some(kind),
             LaneEvent::Event(_) | LaneEvent::End | LaneEvent::Failed(_) => {}
         }
         None

@@ -5,7 +5,7 @@
 use crate::fleet::FleetLane;
 use crate::fleet::calls::LaneLedger;
 use std::collections::{BTreeMap, VecDeque};
-use tokrate_core::{BilledTokens, FailureKind, Span, TextRange, Tick, What};
+use tokrate_core::{BilledTokens, EventKind, FailureKind, Span, TextRange, Tick};
 use tokrate_route::{AttemptFailure, LaneConfig};
 use tokrate_sim::{Emission, Emitted, Engine, Outcome, Persona, Refusal, RequestId, SimRequest};
 
@@ -21,9 +21,9 @@ pub(super) fn config_of(persona: &Persona) -> LaneConfig {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LaneEvent {
     /// Output tokens.
-    Text(u32, What),
+    Text(u32, EventKind),
     /// Any other event of the answer.
-    Event(What),
+    Event(EventKind),
     /// The body ended.
     End,
     /// It was refused, or the connection broke.
@@ -153,19 +153,19 @@ impl Lane {
     fn event_of(&mut self, what: Emitted) -> Option<LaneEvent> {
         let text = TextRange { start: 0, end: 1 };
         Some(match what {
-            Emitted::Role => LaneEvent::Event(What::Empty),
+            Emitted::Role => LaneEvent::Event(EventKind::Empty),
             Emitted::Text { channel, words } => {
                 self.ledger.output_tokens += u64::from(words.count());
-                LaneEvent::Text(words.count(), What::Text { channel, text })
+                LaneEvent::Text(words.count(), EventKind::Text { channel, text })
             }
-            Emitted::Malformed => LaneEvent::Event(What::Odd(tokrate_core::Oddity::Unreadable)),
-            Emitted::Finish(reason) => LaneEvent::Event(What::Finish(reason)),
-            Emitted::Usage(usage) => LaneEvent::Event(What::Usage(usage)),
+            Emitted::Malformed => LaneEvent::Event(EventKind::Anomaly(tokrate_core::Anomaly::Unreadable)),
+            Emitted::Finish(reason) => LaneEvent::Event(EventKind::Finish(reason)),
+            Emitted::Usage(usage) => LaneEvent::Event(EventKind::Usage(usage)),
             Emitted::Timings(_) => return None,
-            Emitted::Done => LaneEvent::Event(What::Done),
+            Emitted::Done => LaneEvent::Event(EventKind::Done),
             Emitted::Failed { .. } => {
                 let kind = FailureKind::ErrorInStream;
-                LaneEvent::Event(What::Failed { kind, message: TextRange::default(), retry_after: None })
+                LaneEvent::Event(EventKind::Failed { kind, message: TextRange::default(), retry_after: None })
             }
             Emitted::End(Outcome::Complete) => LaneEvent::End,
             Emitted::End(Outcome::Disconnected) => {

@@ -1,7 +1,7 @@
 //! Compares the log, the key meters and the requests that reached the lanes.
 //!
 //! Checks that need every row are skipped where rows were reported lost. Invariant: each attempt that was started has one
-//! row, written or counted as lost.
+//! row, written or counted as lost, and so has each request that was refused before one was started.
 
 use crate::gateway::{GatewayHistory, GatewayScenario, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +20,13 @@ pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, wrong:
     }
     if log.written + log.lost != history.counted.attempts {
         wrong.push(format!("{} attempts were settled, and the log says {log:?}", history.counted.attempts));
+    }
+    let refused = history.kept.refusals.iter().map(|row| row.count).sum::<u64>();
+    if refused + log.lost_refusals != history.counted.refused {
+        wrong.push(format!(
+            "{} requests were refused, {refused} are kept, and the log says {log:?}",
+            history.counted.refused
+        ));
     }
     let mut known = BTreeSet::new();
     for row in rows.iter().chain(&history.kept.moved) {

@@ -3,7 +3,7 @@
 //! Invariant: every token that a client receives was written by the lane named in the answer, for this call.
 
 use crate::gateway::{CallEnd, GatewayHistory, GatewayScenario, Outcome, ServedRequest};
-use tokrate_core::{EventBatch, Tick, What};
+use tokrate_core::{EventBatch, EventKind, Tick};
 use tokrate_wire::{Decoder, Dialect, Shape, UsageInStream};
 
 /// What a body says.
@@ -118,10 +118,10 @@ pub(super) fn read(dialect: Dialect, shape: Shape, body: &[u8]) -> DecodedAnswer
     decoder.end(Tick::ZERO, &mut batch);
     let mut answer = DecodedAnswer { text: String::new(), has_failed: false, has_finished: false };
     for event in batch.events() {
-        match event.what {
-            What::Text { text, .. } => answer.text.push_str(batch.text(text)),
-            What::Failed { .. } => answer.has_failed = true,
-            What::Finish(_) => answer.has_finished = true,
+        match event.kind {
+            EventKind::Text { text, .. } => answer.text.push_str(batch.text(text)),
+            EventKind::Failed { .. } => answer.has_failed = true,
+            EventKind::Finish(_) => answer.has_finished = true,
             _ => {}
         }
     }

@@ -11,7 +11,9 @@ fn rising(mut values: Vec<f64>) -> Vec<f64> {
 
 /// The places of each by one metric, at 5 %.
 fn ranked(samples: &[&[f64]]) -> Vec<Option<(u32, u32)>> {
-    let ([ranks], _) = rank_targets([samples], 0.05, &Rng::root(1));
+    let samples: Vec<Samples> = samples.iter().map(|values| Samples::exact(values.to_vec())).collect();
+    let samples: Vec<&Samples> = samples.iter().collect();
+    let ([ranks], _) = rank_targets([&samples], 0.05, &Rng::root(1));
     super::places(ranks.into_iter())
 }
 
@@ -27,8 +29,9 @@ fn every_metric_has_places_of_its_own() {
 #[test]
 fn a_metric_in_which_targets_are_alike_takes_no_place_from_another() {
     let (same, slow): (Vec<f64>, Vec<f64>) = ((0..30).map(f64::from).collect(), (100..130).map(f64::from).collect());
-    let alike: [&[f64]; 2] = [&same, &same];
-    let apart: [&[f64]; 2] = [&same, &slow];
+    let (same, slow) = (Samples::exact(same), Samples::exact(slow));
+    let alike = [&same, &same];
+    let apart = [&same, &slow];
     let ([first, second, third], tests) = rank_targets([&alike, &apart, &alike], 0.05, &Rng::root(1));
     assert_eq!(tests, 3);
     let shared = [Some((1, 2)), Some((1, 2))];
@@ -57,7 +60,8 @@ fn equal_samples_speak_for_neither() {
 
 #[test]
 fn tokens_that_take_no_time_have_no_speed() {
-    let ([mut ranks], _) = rank_targets([&[&[0.0; 10][..], &[10.0; 10][..]]], 0.05, &Rng::root(1));
+    let (none, ten) = (Samples::exact(vec![0.0; 10]), Samples::exact(vec![10.0; 10]));
+    let ([mut ranks], _) = rank_targets([&[&none, &ten]], 0.05, &Rng::root(1));
     let timed = ranks.pop().expect("two").into_speed().median.expect("ten of 10 ms");
     assert_eq!((timed.value, timed.low, timed.high), (100.0, Some(100.0), Some(100.0)));
     let instant = ranks.pop().expect("two");
@@ -68,7 +72,7 @@ fn tokens_that_take_no_time_have_no_speed() {
 
 #[test]
 fn the_interval_of_a_speed_kept_is_wider_by_what_sketches_leave_open() {
-    let equal = |n: usize, value: f64, resolution: f64| Samples { sorted: vec![value; n], resolution };
+    let equal = |n: usize, value: f64, resolution: f64| Samples { resolution, ..Samples::exact(vec![value; n]) };
     let kept = |alone: &Samples, crowded: &Samples| speed_ratio(alone, crowded, &Rng::root(1));
     // 10 ms a token alone and 16 ms in a crowd: 0.625 is left; 1.01 * 1.02 = 1.0302 is what the two leave open.
     let seen = kept(&equal(20, 10.0, 0.01), &equal(20, 16.0, 0.02)).expect("both have times");

@@ -155,7 +155,7 @@ fn a_figure_that_levels_do_not_reach_says_on_which_side_it_lies() {
     assert_eq!((lies(64.0, &[64.0]).status, lies(65.0, &[70.0]).status), (FigureStatus::Above, FigureStatus::Above));
     let open = lies(0.0, &[58.0]);
     assert_eq!((open.status, open.low, open.high), (FigureStatus::Between, Some(58.0), None));
-    assert_eq!(open.reason, "it may lie beyond the highest load, 64: higher levels would tell");
+    assert_eq!(open.reason, "it may lie beyond the highest load, 64: measure higher ones");
     assert_eq!(of(0.0, &[drawn([10.0])], (4.0, 10.0 * MAX_INTERVAL_FACTOR)).status, FigureStatus::Between);
     let open = lies(20.0, &[3.0, 0.0]);
     assert_eq!((open.status, open.load, open.low, open.high), (FigureStatus::Between, None, Some(4.0), None));

@@ -42,7 +42,7 @@ fn a_stream_error_is_the_failure_whatever_the_connection_does() {
     actions_at(&mut race, 0);
     race.on_event(0, &text(2));
     actions_at(&mut race, 2);
-    let error = What::Failed { kind: FailureKind::Overloaded, message: TextRange::default(), retry_after: None };
+    let error = EventKind::Failed { kind: FailureKind::Overloaded, message: TextRange::default(), retry_after: None };
     race.on_event(0, &event(3, error));
     race.failed(0, at(4), AttemptFailure { kind: FailureKind::Truncated, retry_after: Some(ms(70)) });
     let known = AttemptFailure { kind: FailureKind::Overloaded, retry_after: Some(ms(70)) };

@@ -19,6 +19,7 @@ enum Does {
 struct Fake {
     script: Vec<Does>,
     rows: Vec<String>,
+    refusals: Vec<Refusal>,
     newest_unix_ms: Option<u64>,
     /// Rows that are too old.
     old: u64,
@@ -45,6 +46,12 @@ impl LogFile for Fake {
     fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
         self.next()?;
         self.rows.extend(rows.iter().map(|row| row.call.clone()));
+        Ok(())
+    }
+
+    fn append_refusals(&mut self, rows: &[Refusal]) -> Result<(), StoreError> {
+        self.next()?;
+        self.refusals.extend_from_slice(rows);
         Ok(())
     }
 
@@ -242,4 +249,18 @@ proptest! {
         batches.discard();
         prop_assert_eq!(batches.counts().written + batches.counts().lost, pushed);
     }
+}
+
+#[test]
+fn refusals_are_written_once_and_wait_while_the_file_fails() {
+    use tokrate_record::RefusalReason;
+    let refusal = || Refusal::new(NOON, RefusalReason::Unauthorized, 401);
+    let mut batches = batches(&[Does::IsFull, Does::IsGone, Does::Works], None);
+    assert!(batches.push_refusal(refusal()) && !batches.write_refusals(Tick::ZERO));
+    assert!(batches.push_refusal(refusal()) && !batches.write_refusals(Tick::ZERO), "the retry is not due");
+    assert!(batches.write_refusals(Tick::ZERO + RETRY), "written to the file that is there now");
+    assert_eq!(batches.file().refusals, [Refusal { count: 2, ..refusal() }]);
+    assert!(batches.write_refusals(Tick::ZERO + RETRY) && batches.file().refusals.len() == 1);
+    assert!(batches.push_refusal(refusal()));
+    assert_eq!((batches.discard(), batches.counts().lost), (1, 0), "no row of an attempt");
 }

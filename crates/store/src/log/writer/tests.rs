@@ -5,7 +5,7 @@ use crate::LogClock;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::sync_channel;
-use tokrate_record::Attempt;
+use tokrate_record::{Attempt, Refusal};
 
 /// What each look at the clock adds to it. A try looks twice, so that one falls on the very end of three seconds.
 const STEP: Span = Span::from_millis(500);
@@ -27,6 +27,10 @@ impl LogFile for LockedFile {
             return Err(StoreError::Locked { path: PathBuf::from("LOG") });
         }
         self.rows += rows.len();
+        Ok(())
+    }
+
+    fn append_refusals(&mut self, _: &[Refusal]) -> Result<(), StoreError> {
         Ok(())
     }
 

@@ -35,7 +35,7 @@ pub struct Outputs {
     pub max_failures: f64,
     /// Exit with 2 when the result does not count.
     pub strict: bool,
-    /// What else the result is held against.
+    /// What else the result is compared with.
     pub requirements: Requirements,
 }
 

@@ -1,4 +1,4 @@
-//! What the result is held against: resolved from flags and settings file.
+//! What the result is compared with: resolved from flags and settings file.
 
 use crate::config::file::File;
 use crate::config::verdicts;

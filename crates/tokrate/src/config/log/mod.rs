@@ -38,6 +38,8 @@ pub enum View {
     Groups(Grouping),
     /// So many calls with their attempts.
     Calls(usize),
+    /// Refused requests.
+    Refused,
     /// The window of the query against the one before it, which the query then includes.
     Regressions {
         /// Where the later window begins (ms since 1970).
@@ -69,10 +71,11 @@ pub fn resolve(flags: &Flags, now_unix_ms: u64) -> Result<Config> {
             View::Calls(calls)
         }
         (None, true) => {
-            let split = since.context("read --since: `all` has nothing before it to be held against")?;
+            let split = since.context("read --since: `all` has nothing before it to be compared with")?;
             query.from_unix_ms = Some(split.saturating_sub(end - split));
             View::Regressions { split_unix_ms: split, threshold: threshold(flags.threshold.as_deref())? }
         }
+        (None, false) if flags.refused => View::Refused,
         (None, false) => View::Groups(grouping(&flags.by)?),
     };
     Ok(Config { path: path(flags)?, query, view, json: flags.json })

@@ -1,9 +1,9 @@
-//! Flags of `tokrate bench` that say what the result is held against. Nothing is resolved or checked here beyond its form.
+//! Flags of `tokrate bench` that say what the result is compared with. Nothing is resolved or checked here beyond its form.
 
 use clap::Args;
 use std::path::PathBuf;
 
-/// What the result is held against.
+/// What the result is compared with.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Verdicts")]
 pub struct Verdict {
@@ -15,7 +15,8 @@ pub struct Verdict {
     /// that is not met, or not measured, makes the exit code 1
     #[arg(long = "assert", value_name = "ASSERTION")]
     pub asserts: Vec<String>,
-    /// Compare with this record, if it is there; a regression makes the exit code 1
+    /// Compare with this record; a regression makes the exit code 1. It must be there, unless --save-baseline names the
+    /// same file
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
     /// Keep the record as a baseline, if the run is complete and valid

@@ -5,16 +5,18 @@
 
 mod calls;
 mod groups;
+mod refusals;
 
 pub use calls::call;
 pub use groups::groups;
+pub use refusals::{refusals, refused_by_reason, refused_line};
 
 use crate::config::log::date;
 use std::path::Path;
 use tokrate_store::Query;
 
-/// Said where no row fits.
-pub fn nothing(path: &Path, query: &Query) -> String {
+/// Said where no row fits; `what` names such rows.
+pub fn nothing(what: &str, path: &Path, query: &Query) -> String {
     let mut wanted = Vec::new();
     for (name, value) in [("lane", &query.lane), ("alias", &query.alias), ("key", &query.key)] {
         wanted.extend(value.iter().map(|value| format!("{name} {value}")));
@@ -22,10 +24,10 @@ pub fn nothing(path: &Path, query: &Query) -> String {
     wanted.extend(query.from_unix_ms.map(|from| format!("since {} UTC", date(from))));
     wanted.extend(query.until_unix_ms.map(|until| format!("before {} UTC", date(until))));
     let wanted = if wanted.is_empty() { "the log is empty".to_owned() } else { wanted.join(", ") };
-    format!("no attempts in {} ({wanted}); --since all looks at everything", path.display())
+    format!("no {what} in {} ({wanted}); --since all looks at everything", path.display())
 }
 
-/// Which windows are held against each other.
+/// Which windows are compared with each other.
 pub fn windows(query: &Query, split_unix_ms: u64) -> String {
     let from = query.from_unix_ms.map_or_else(|| "the beginning".to_owned(), date);
     let until = query.until_unix_ms.map_or_else(|| "now".to_owned(), date);

@@ -8,7 +8,7 @@ use crate::document_decoder::{DocumentDecoder, Pattern, Source, emit_failure, em
 use crate::object::{Object, range_within, without_whitespace};
 use serde_json::Error;
 use std::borrow::Cow;
-use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, TextRange, Tick, What};
+use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FinishReason, TextRange, Tick};
 
 /// What has to be remembered from event to event.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +87,7 @@ impl DocumentDecoder for MessagesDecoder {
         let document = read(json, source.name, &mut malformed)?;
         let at = source.at;
         if malformed || matches!(document, Document::Unrecognised) {
-            out.push(at, What::Odd(Oddity::Malformed));
+            out.push(at, EventKind::Anomaly(Anomaly::Malformed));
         }
         let before = out.events().len();
         let mut named = 0;
@@ -109,7 +109,7 @@ impl DocumentDecoder for MessagesDecoder {
                 return Ok(if alone { pattern(json, channel, inside) } else { None });
             }
             Document::Change(message) => emit_end(at, &message, out),
-            Document::Stop => out.push(at, What::Done),
+            Document::Stop => out.push(at, EventKind::Done),
             Document::Failure => emit_failure(at, json, out),
             Document::Whole(message) => {
                 self.emit_model(at, message.model.as_deref(), out);
@@ -117,11 +117,11 @@ impl DocumentDecoder for MessagesDecoder {
                     self.emit_block(at, index, block, true, out);
                 }
                 emit_end(at, &message, out);
-                out.push(at, What::Done);
+                out.push(at, EventKind::Done);
             }
         }
         if out.events().len() == before + named {
-            out.push(at, What::Empty);
+            out.push(at, EventKind::Empty);
         }
         Ok(None)
     }
@@ -138,7 +138,7 @@ impl MessagesDecoder {
         self.model.clear();
         self.model.push_str(model);
         let range = out.store(model);
-        out.push(at, What::Model(range));
+        out.push(at, EventKind::Model(range));
         1
     }
 
@@ -151,7 +151,7 @@ impl MessagesDecoder {
         self.calls.push(index);
         self.open = Some(index);
         let (id, name) = (out.store(&call.id), out.store(&call.name));
-        out.push(at, What::ToolCall { index: ordinal, id, name });
+        out.push(at, EventKind::ToolCall { index: ordinal, id, name });
         let input = call.input.map(without_whitespace).unwrap_or_default();
         if whole || input != "{}" {
             out.push_text(at, Channel::Tool, &input);
@@ -169,7 +169,7 @@ impl MessagesDecoder {
         if known.is_none() {
             self.calls.push(block);
         }
-        out.push(at, What::ToolCall { index, id: TextRange::default(), name: TextRange::default() });
+        out.push(at, EventKind::ToolCall { index, id: TextRange::default(), name: TextRange::default() });
     }
 }
 
@@ -179,7 +179,7 @@ fn ordinal(position: usize) -> u32 {
 
 fn emit_end(at: Tick, message: &Message<'_>, out: &mut EventBatch) {
     if let Some(reason) = message.finish {
-        out.push(at, What::Finish(reason));
+        out.push(at, EventKind::Finish(reason));
     }
     if let Some(reading) = message.usage.and_then(read_usage) {
         emit_usage(at, reading, out);

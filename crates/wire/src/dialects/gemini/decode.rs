@@ -8,7 +8,7 @@ use crate::document_decoder::{DocumentDecoder, Part, Pattern, Source, UsageReadi
 use crate::object::{Object, elements, range_within, read_text, without_whitespace};
 use serde_json::Error;
 use std::borrow::Cow;
-use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, Tick, What};
+use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FinishReason, Tick};
 
 /// What has to be remembered from chunk to chunk.
 #[derive(Clone, Debug, Default)]
@@ -55,10 +55,10 @@ impl DocumentDecoder for GeminiDecoder {
         let before = out.events().len();
         let usage = chunk.usage.map_or(Ok(None), read_usage);
         if chunk.malformed || chunk.unrecognised || usage.is_err() {
-            out.push(at, What::Odd(Oddity::Malformed));
+            out.push(at, EventKind::Anomaly(Anomaly::Malformed));
         }
         for _ in 0..chunk.extra_choices {
-            out.push(at, What::Odd(Oddity::ExtraChoice));
+            out.push(at, EventKind::Anomaly(Anomaly::ExtraChoice));
         }
         for delta in &chunk.deltas {
             self.emit(at, delta, out);
@@ -72,10 +72,10 @@ impl DocumentDecoder for GeminiDecoder {
             emit_failure(at, failure, out);
         } else if source.part == Part::Whole && !chunk.unrecognised {
             self.emit_finish(at, out);
-            out.push(at, What::Done);
+            out.push(at, EventKind::Done);
         }
         if out.events().len() == before && chunk.finish.is_none() {
-            out.push(at, What::Empty);
+            out.push(at, EventKind::Empty);
         }
         Ok(pattern(json, &chunk, reading.is_some()))
     }
@@ -106,7 +106,7 @@ impl DocumentDecoder for GeminiDecoder {
     /// The stream has no end mark: its end is one if there was a finish reason.
     fn end(&mut self, at: Tick, out: &mut EventBatch) {
         if self.emit_finish(at, out) {
-            out.push(at, What::Done);
+            out.push(at, EventKind::Done);
         }
     }
 }
@@ -118,7 +118,7 @@ impl GeminiDecoder {
             self.model.clear();
             self.model.push_str(model);
             let range = out.store(model);
-            out.push(at, What::Model(range));
+            out.push(at, EventKind::Model(range));
         }
     }
 
@@ -127,19 +127,19 @@ impl GeminiDecoder {
         let Some(reason) = self.finish.take() else { return false };
         // There is no reason of its own for calls.
         let calls = reason == FinishReason::Stop && self.calls > 0;
-        out.push(at, What::Finish(if calls { FinishReason::ToolCalls } else { reason }));
+        out.push(at, EventKind::Finish(if calls { FinishReason::ToolCalls } else { reason }));
         true
     }
 
     fn emit(&mut self, at: Tick, delta: &Delta<'_>, out: &mut EventBatch) {
         match delta {
             Delta::Text(channel, text, _) => out.push_text(at, *channel, text),
-            Delta::Opaque => out.push(at, What::Opaque),
+            Delta::Opaque => out.push(at, EventKind::Opaque),
             Delta::Call { id, name } => {
                 let index = self.calls;
                 self.calls = self.calls.saturating_add(1);
                 let (id, name) = (out.store(id), out.store(name));
-                out.push(at, What::ToolCall { index, id, name });
+                out.push(at, EventKind::ToolCall { index, id, name });
             }
         }
     }

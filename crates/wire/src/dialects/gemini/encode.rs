@@ -174,7 +174,7 @@ fn push_error(code: u16, message: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}}");
 }
 
-/// One part that is a call. Arguments that nobody knows are left out.
+/// One part that is a call. Unknown arguments are left out.
 fn push_call(id: &str, name: &str, arguments: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"functionCall\":{");
     if !id.is_empty() {
@@ -206,7 +206,7 @@ fn push_comma(out: &mut Vec<u8>) {
 
 fn finish_reason(reason: FinishReason) -> &'static str {
     match reason {
-        // Calls are no reason of their own: who sees one knows.
+        // The dialect has no finish reason for tool calls: the call itself shows it.
         FinishReason::Stop | FinishReason::ToolCalls => "STOP",
         FinishReason::Length => "MAX_TOKENS",
         FinishReason::ContentFilter => "SAFETY",

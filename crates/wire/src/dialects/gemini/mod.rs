@@ -18,8 +18,8 @@ use crate::codec::{
 };
 use crate::document_decoder::DocumentDecoder;
 use crate::error::WireError;
-use crate::glance::Lengths;
-use crate::glance::largest;
+use crate::peek::Lengths;
+use crate::peek::largest;
 use crate::response::ResponseEncoder;
 use crate::translate::schema::in_json_schema;
 use crate::translate::setting::Setting;

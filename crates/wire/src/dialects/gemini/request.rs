@@ -59,7 +59,7 @@ pub(crate) fn encode(request: &ChatRequest) -> Vec<u8> {
     body.end().into_bytes()
 }
 
-/// Reads the body of a request, except for what its path says. Both spellings of a name are understood.
+/// Reads the body of a request, except for the model and method, which are in its path. Both spellings of a name are understood.
 ///
 /// # Errors
 /// When the body is no JSON object, when `contents` is absent, or when a field has a value of a wrong type.

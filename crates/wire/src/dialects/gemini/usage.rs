@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_of_older_models_are_no_oddity() {
+    fn totals_of_older_models_are_no_anomaly() {
         for total in [15, 20, 17, 22] {
             let json = format!(
                 r#"{{"promptTokenCount":10,"candidatesTokenCount":5,"thoughtsTokenCount":5,

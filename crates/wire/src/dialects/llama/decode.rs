@@ -6,7 +6,7 @@ use crate::document_decoder::{DocumentDecoder, Pattern, Source, UsageReading, em
 use crate::object::{Object, range_within};
 use crate::timings::read_engine_timings;
 use serde_json::Error;
-use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, What};
+use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FinishReason};
 
 /// What has to be remembered from event to event.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ impl DocumentDecoder for LlamaDecoder {
     fn decode(&mut self, source: Source<'_>, json: &str, out: &mut EventBatch) -> Result<Option<Pattern>, Error> {
         let at = source.at;
         let Some(event) = Object::read(json)? else {
-            out.push(at, What::Odd(Oddity::Malformed));
+            out.push(at, EventKind::Anomaly(Anomaly::Malformed));
             return Ok(None);
         };
         let mut wrong = false;
@@ -33,29 +33,29 @@ impl DocumentDecoder for LlamaDecoder {
             self.model.clear();
             self.model.push_str(model);
             let range = out.store(model);
-            out.push(at, What::Model(range));
+            out.push(at, EventKind::Model(range));
         }
         let before = out.events().len();
         let named_error = source.name == b"error" || event.get("message").is_some();
         if wrong || bare_error && !named_error {
-            out.push(at, What::Odd(Oddity::Malformed));
+            out.push(at, EventKind::Anomaly(Anomaly::Malformed));
         }
         if other {
             // One of several prompts' answers; its text is not measured.
-            out.push(at, What::Odd(Oddity::ExtraChoice));
+            out.push(at, EventKind::Anomaly(Anomaly::ExtraChoice));
             return Ok(None);
         }
         let text = text.unwrap_or_default();
         out.push_text(at, Channel::Answer, &text);
         if stopped {
-            out.push(at, What::Finish(finish_reason(reason.as_deref(), &event)));
+            out.push(at, EventKind::Finish(finish_reason(reason.as_deref(), &event)));
             if let Some(reading) = usage_of(&event) {
                 emit_usage(at, reading, out);
             }
             if let Some(timings) = event.get("timings").and_then(read_engine_timings) {
                 out.push_timings(at, timings);
             }
-            out.push(at, What::Done);
+            out.push(at, EventKind::Done);
         }
         if let Some(failure) = failure {
             emit_failure(at, failure, out);
@@ -63,7 +63,7 @@ impl DocumentDecoder for LlamaDecoder {
             emit_failure(at, json, out);
         }
         if out.events().len() == before {
-            out.push(at, What::Empty);
+            out.push(at, EventKind::Empty);
         }
         let plain = !wrong && !stopped && failure.is_none();
         Ok(if plain { pattern(json, &event) } else { None })

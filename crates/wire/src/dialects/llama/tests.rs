@@ -1,8 +1,8 @@
-//! The native dialect: requests both ways, and what its writer says read back.
+//! The native dialect: requests both ways, and its encoder's output decoded again.
 
 use super::request::{decode, encode};
 use crate::{Answer, Decoder, Dialect, Encoder, Piece, Shape};
-use tokrate_core::{Channel, EventBatch, FinishReason, ServerTimings, Span, Tick, Usage, What};
+use tokrate_core::{Channel, EventBatch, EventKind, FinishReason, ServerTimings, Span, Tick, Usage};
 
 #[test]
 fn a_request_survives_the_way_there_and_back() {
@@ -46,11 +46,11 @@ fn the_last_event_holds_reason_counts_and_times() {
         let (mut decoder, mut batch) = (Decoder::new(Dialect::LlamaCompletion, shape), EventBatch::new());
         decoder.push(Tick::ZERO, &body, &mut batch);
         decoder.end(Tick::ZERO, &mut batch);
-        let events: Vec<What> = batch.events().iter().map(|event| event.what).collect();
+        let events: Vec<EventKind> = batch.events().iter().map(|event| event.kind).collect();
         assert!(
-            events.contains(&What::Finish(FinishReason::Length)) && events.contains(&What::Usage(usage)),
+            events.contains(&EventKind::Finish(FinishReason::Length)) && events.contains(&EventKind::Usage(usage)),
             "{events:?}"
         );
-        assert_eq!((events.last(), batch.timings(0)), (Some(&What::Done), timings));
+        assert_eq!((events.last(), batch.timings(0)), (Some(&EventKind::Done), timings));
     }
 }

@@ -6,7 +6,7 @@ use crate::document_decoder::{DocumentDecoder, Pattern, Source, UsageReading, em
 use crate::object::{Object, range_within, read_text, without_whitespace};
 use serde_json::Error;
 use std::borrow::Cow;
-use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, ServerTimings, Span, Tick, Usage, What};
+use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FinishReason, ServerTimings, Span, Tick, Usage};
 
 /// What has to be remembered from line to line.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,7 @@ impl DocumentDecoder for OllamaDecoder {
         self.emit_model(at, line.model.as_deref(), out);
         let before = out.events().len();
         if line.malformed || line.unrecognised {
-            out.push(at, What::Odd(Oddity::Malformed));
+            out.push(at, EventKind::Anomaly(Anomaly::Malformed));
         }
         for delta in &line.deltas {
             self.emit(at, delta, out);
@@ -56,7 +56,7 @@ impl DocumentDecoder for OllamaDecoder {
         if let Some(reason) = line.finish {
             // There is no reason of its own for calls.
             let calls = reason == FinishReason::Stop && self.calls > 0;
-            out.push(at, What::Finish(if calls { FinishReason::ToolCalls } else { reason }));
+            out.push(at, EventKind::Finish(if calls { FinishReason::ToolCalls } else { reason }));
         }
         if let Some(reading) = line.usage {
             emit_usage(at, reading, out);
@@ -67,10 +67,10 @@ impl DocumentDecoder for OllamaDecoder {
         if line.failed {
             emit_failure(at, json, out);
         } else if line.done {
-            out.push(at, What::Done);
+            out.push(at, EventKind::Done);
         }
         if out.events().len() == before {
-            out.push(at, What::Empty);
+            out.push(at, EventKind::Empty);
         }
         Ok(pattern(json, &line))
     }
@@ -109,7 +109,7 @@ impl OllamaDecoder {
             self.model.clear();
             self.model.push_str(model);
             let range = out.store(model);
-            out.push(at, What::Model(range));
+            out.push(at, EventKind::Model(range));
         }
     }
 
@@ -120,7 +120,7 @@ impl OllamaDecoder {
                 let index = self.calls;
                 self.calls = self.calls.saturating_add(1);
                 let (id, name) = (out.store(id), out.store(name));
-                out.push(at, What::ToolCall { index, id, name });
+                out.push(at, EventKind::ToolCall { index, id, name });
             }
         }
     }

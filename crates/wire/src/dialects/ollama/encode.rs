@@ -191,7 +191,7 @@ fn push_end(finish: Option<FinishReason>, usage: Usage, timings: ServerTimings, 
 
 fn done_reason(reason: FinishReason) -> &'static str {
     match reason {
-        // Calls are no reason of their own: who sees one knows.
+        // The dialect has no finish reason for tool calls: the call itself shows it.
         FinishReason::Stop | FinishReason::ToolCalls => "stop",
         FinishReason::Length | FinishReason::ContentFilter | FinishReason::Other => reason.name(),
     }

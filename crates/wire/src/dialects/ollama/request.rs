@@ -240,7 +240,7 @@ fn push_result(id: &str, name: &str, text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(result.end().as_bytes());
 }
 
-/// The name of the call with that identifier: the dialect knows results by the tool's name.
+/// The name of the call with that identifier: in this dialect a result names the tool, not the call.
 fn called_name<'m>(history: &'m [Message], wanted: &str) -> &'m str {
     let mut contents = history.iter().flat_map(|message| &message.content);
     let name = contents.find_map(|content| match content {

@@ -18,7 +18,7 @@ pub(super) fn write(
         Setting::ReasoningEffort(effort) => {
             fields.set("think", quoted((*effort).clamp(Effort::Low, Effort::High).name()));
         }
-        // The level says more than the flag.
+        // The level is more exact than the flag.
         Setting::IncludeReasoning if fields.has_effort => {}
         Setting::ReasoningBudget(_) | Setting::IncludeReasoning => fields.set("think", "true".to_owned()),
         // For the provider's records only.

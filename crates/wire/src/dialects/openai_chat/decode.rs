@@ -8,7 +8,7 @@ use super::usage::read_usage;
 use crate::document_decoder::{DocumentDecoder, Part, Pattern, Source, UsageReading, emit_failure, emit_usage};
 use crate::object::range_within;
 use crate::timings::{read_engine_timings, read_times_in_seconds};
-use tokrate_core::{EventBatch, Oddity, Tick, What};
+use tokrate_core::{Anomaly, EventBatch, EventKind, Tick};
 
 /// What has to be remembered from chunk to chunk.
 #[derive(Clone, Debug, Default)]
@@ -49,19 +49,19 @@ impl DocumentDecoder for ChatDecoder {
         let usage = match usage {
             Ok(reading) if !chunk.malformed && !unrecognised => reading,
             other => {
-                out.push(at, What::Odd(Oddity::Malformed));
+                out.push(at, EventKind::Anomaly(Anomaly::Malformed));
                 other.unwrap_or(None)
             }
         };
         for _ in 0..chunk.extra_choices {
-            out.push(at, What::Odd(Oddity::ExtraChoice));
+            out.push(at, EventKind::Anomaly(Anomaly::ExtraChoice));
         }
         let announced = self.emit_texts(at, &chunk, out);
         if chunk.opaque {
-            out.push(at, What::Opaque);
+            out.push(at, EventKind::Opaque);
         }
         if let Some(reason) = chunk.finish {
-            out.push(at, What::Finish(reason));
+            out.push(at, EventKind::Finish(reason));
         }
         if let Some(reading) = usage {
             emit_usage(at, reading, out);
@@ -71,10 +71,10 @@ impl DocumentDecoder for ChatDecoder {
         if let Some(failure) = failure {
             emit_failure(at, failure, out);
         } else if part == Part::Whole && chunk.choices {
-            out.push(at, What::Done);
+            out.push(at, EventKind::Done);
         }
         if out.events().len() == before {
-            out.push(at, What::Empty);
+            out.push(at, EventKind::Empty);
         }
         Ok(if announced { None } else { pattern(json, &chunk, usage) })
     }
@@ -103,7 +103,7 @@ impl ChatDecoder {
         self.model.clear();
         self.model.push_str(model);
         let range = out.store(model);
-        out.push(at, What::Model(range));
+        out.push(at, EventKind::Model(range));
     }
 
     /// Emits the texts; returns whether a tool call was announced with them.
@@ -140,7 +140,7 @@ impl ChatDecoder {
         self.open = Some(ordinal);
         let (id, name) = (out.store(id), out.store(name));
         let index = u32::try_from(ordinal).unwrap_or(u32::MAX);
-        out.push(at, What::ToolCall { index, id, name });
+        out.push(at, EventKind::ToolCall { index, id, name });
         true
     }
 }

@@ -1,4 +1,4 @@
-//! serde visitors that take any type: each reader says what it accepts, everything else is wrong and skipped.
+//! serde visitors that take any type: each reader names the types it accepts, all others are skipped as malformed.
 //!
 //! Invariant: only broken syntax stops the parser; a wrong type never does.
 

@@ -8,7 +8,7 @@ use crate::object::{Object, range_within};
 use crate::timings::{read_engine_timings, read_times_in_seconds};
 use serde_json::Error;
 use std::borrow::Cow;
-use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, Tick, What};
+use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FinishReason, Tick};
 
 /// What has to be remembered from chunk to chunk.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ impl DocumentDecoder for CompletionsDecoder {
     fn decode(&mut self, source: Source<'_>, json: &str, out: &mut EventBatch) -> Result<Option<Pattern>, Error> {
         let Source { at, name, part } = source;
         let Some(chunk) = Object::read(json)? else {
-            out.push(at, What::Odd(Oddity::Malformed));
+            out.push(at, EventKind::Anomaly(Anomaly::Malformed));
             return Ok(None);
         };
         let mut wrong = false;
@@ -45,17 +45,17 @@ impl DocumentDecoder for CompletionsDecoder {
         self.emit_model(at, model.as_deref(), out);
         let before = out.events().len();
         if wrong || unrecognised || usage.is_err() {
-            out.push(at, What::Odd(Oddity::Malformed));
+            out.push(at, EventKind::Anomaly(Anomaly::Malformed));
         }
         let usage = usage.unwrap_or(None);
         let whole = part == Part::Whole && choice.is_some() && failure.is_none();
         let choice = choice.unwrap_or_default();
         for _ in 0..choice.others {
-            out.push(at, What::Odd(Oddity::ExtraChoice));
+            out.push(at, EventKind::Anomaly(Anomaly::ExtraChoice));
         }
         out.push_text(at, Channel::Answer, &choice.text);
         if let Some(reason) = choice.finish {
-            out.push(at, What::Finish(reason));
+            out.push(at, EventKind::Finish(reason));
         }
         if let Some(reading) = usage {
             emit_usage(at, reading, out);
@@ -71,10 +71,10 @@ impl DocumentDecoder for CompletionsDecoder {
         } else if let Some(failure) = failure {
             emit_failure(at, failure, out);
         } else if whole {
-            out.push(at, What::Done);
+            out.push(at, EventKind::Done);
         }
         if out.events().len() == before {
-            out.push(at, What::Empty);
+            out.push(at, EventKind::Empty);
         }
         let plain = !wrong && choice.others == 0 && choice.finish.is_none() && failure.is_none();
         if !plain || chunk.get("usage").is_some() && usage.is_none() {
@@ -104,7 +104,7 @@ impl CompletionsDecoder {
             self.model.clear();
             self.model.push_str(model);
             let range = out.store(model);
-            out.push(at, What::Model(range));
+            out.push(at, EventKind::Model(range));
         }
     }
 }

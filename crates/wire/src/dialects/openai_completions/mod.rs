@@ -17,7 +17,7 @@ use crate::codec::{
 use crate::dialects::openai_chat;
 use crate::document_decoder::DocumentDecoder;
 use crate::error::WireError;
-use crate::glance::Lengths;
+use crate::peek::Lengths;
 use crate::response::ResponseEncoder;
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;

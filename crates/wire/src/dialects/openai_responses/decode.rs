@@ -10,7 +10,7 @@ use crate::object::{Object, range_within};
 use crate::timings::read_engine_timings;
 use serde_json::Error;
 use std::borrow::Cow;
-use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, TextRange, Tick, What};
+use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FinishReason, TextRange, Tick};
 
 /// What has to be remembered from event to event.
 #[derive(Clone, Debug, Default)]
@@ -163,13 +163,13 @@ impl DocumentDecoder for ResponsesDecoder {
     fn decode(&mut self, source: Source<'_>, json: &str, out: &mut EventBatch) -> Result<Option<Pattern>, Error> {
         let mut malformed = false;
         let Some(object) = Object::read(json)? else {
-            out.push(source.at, What::Odd(Oddity::Malformed));
+            out.push(source.at, EventKind::Anomaly(Anomaly::Malformed));
             return Ok(None);
         };
         let document = read(&object, source.name, &mut malformed)?;
         let at = source.at;
         if malformed || matches!(document, Document::Unrecognised) {
-            out.push(at, What::Odd(Oddity::Malformed));
+            out.push(at, EventKind::Anomaly(Anomaly::Malformed));
         }
         let before = out.events().len();
         let mut named = 0;
@@ -192,7 +192,7 @@ impl DocumentDecoder for ResponsesDecoder {
             Document::Failure => emit_failure(at, json, out),
         }
         if out.events().len() == before + named {
-            out.push(at, What::Empty);
+            out.push(at, EventKind::Empty);
         }
         Ok(None)
     }
@@ -209,7 +209,7 @@ impl ResponsesDecoder {
         self.model.clear();
         self.model.push_str(model);
         let range = out.store(model);
-        out.push(at, What::Model(range));
+        out.push(at, EventKind::Model(range));
         1
     }
 
@@ -246,7 +246,7 @@ impl ResponsesDecoder {
 
     fn emit_opaque(&mut self, at: Tick, level: Level, out: &mut EventBatch) {
         if self.is_first(OPAQUE, level) {
-            out.push(at, What::Opaque);
+            out.push(at, EventKind::Opaque);
         }
     }
 
@@ -260,7 +260,7 @@ impl ResponsesDecoder {
         let ids = [call.item_id.clone().into_owned(), call.id.clone().into_owned()];
         self.calls.push(KnownCall { output_index: place, ids });
         let (id, name) = (out.store(&call.id), out.store(&call.name));
-        out.push(at, What::ToolCall { index, id, name });
+        out.push(at, EventKind::ToolCall { index, id, name });
     }
 
     /// Makes the call at a place the one that tool text belongs to.
@@ -281,7 +281,7 @@ impl ResponsesDecoder {
         }
         self.open = Some(position);
         let (id, name) = (TextRange::default(), TextRange::default());
-        out.push(at, What::ToolCall { index: ordinal(position), id, name });
+        out.push(at, EventKind::ToolCall { index: ordinal(position), id, name });
     }
 
     fn emit_end(&mut self, at: Tick, response: Response<'_>, out: &mut EventBatch) {
@@ -306,7 +306,7 @@ impl ResponsesDecoder {
             _ => Some(FinishReason::Other),
         };
         if let Some(reason) = finish {
-            out.push(at, What::Finish(reason));
+            out.push(at, EventKind::Finish(reason));
         }
         if let Some(Ok(Some(reading))) = response.usage.map(read_usage) {
             emit_usage(at, reading, out);
@@ -317,7 +317,7 @@ impl ResponsesDecoder {
         if failed {
             emit_failure(at, response.error.unwrap_or(r#"{"message":"the response failed, no reason given"}"#), out);
         }
-        out.push(at, What::Done);
+        out.push(at, EventKind::Done);
     }
 }
 

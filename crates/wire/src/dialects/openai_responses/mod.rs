@@ -16,8 +16,8 @@ use crate::codec::{
 use crate::dialects::openai_chat;
 use crate::document_decoder::DocumentDecoder;
 use crate::error::WireError;
-use crate::glance::Lengths;
-use crate::glance::largest;
+use crate::peek::Lengths;
+use crate::peek::largest;
 use crate::response::ResponseEncoder;
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: one answer at a time, in the order of the calls.
 
-use super::super::play::{Ask, Manner, Play};
+use super::super::script::{Pacing, ResponseScript, ScriptName};
 use crate::bench::clock::now;
 use crate::bench::sockets::is_transient;
 use anyhow::{Context, Result, bail};
@@ -11,14 +11,14 @@ use std::net::TcpStream;
 
 /// Writes on one connection before it is the next one's turn.
 const WRITES_PER_TURN: usize = 16;
-const REQUEST_BYTES_MOST: usize = 1 << 20;
+const MAX_REQUEST_BYTES: usize = 1 << 20;
 
 pub struct Connection {
     stream: TcpStream,
-    /// What was read and not yet answered.
+    /// Bytes read and not yet answered.
     buffer: Vec<u8>,
     pub answer: Option<Answer>,
-    /// Whether it stands in the queue of connections that may be written to.
+    /// Whether it is in the queue of writable connections.
     pub queued: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Answer {
     pub ticks: Vec<u64>,
     /// The next write.
     write: usize,
-    /// Bytes of that write that are gone.
+    /// Bytes of that write that have been sent.
     offset: usize,
 }
 
@@ -54,7 +54,7 @@ impl Connection {
                 Ok(0) => return false,
                 Ok(length) => {
                     self.buffer.extend_from_slice(&scratch[..length]);
-                    // A read that left room has emptied the socket; another would only say so.
+                    // A short read has emptied the socket, so another read is not needed.
                     if length < scratch.len() && !closed {
                         return true;
                     }
@@ -69,23 +69,23 @@ impl Connection {
     pub fn next_call(&mut self) -> Result<Option<(usize, u64)>> {
         let Some(end) = memchr::memmem::find(&self.buffer, b"\r\n\r\n").map(|at| at + 4) else { return Ok(None) };
         let head = str::from_utf8(&self.buffer[..end]).context("read a call: its head is not text")?;
-        // A peer looks for the list of models; any answer will do.
+        // A peer requests the list of models; any answer will do.
         if head.starts_with("GET ") {
             self.buffer.drain(..end);
-            return Ok(Some((Ask::Instant as usize, 0)));
+            return Ok(Some((ScriptName::Instant as usize, 0)));
         }
         let length = head.lines().find_map(|line| {
             let (name, value) = line.split_once(':')?;
             name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>())
         });
-        let Some(Ok(length)) = length.filter(|length| length.as_ref().is_ok_and(|bytes| *bytes < REQUEST_BYTES_MOST))
+        let Some(Ok(length)) = length.filter(|length| length.as_ref().is_ok_and(|bytes| *bytes < MAX_REQUEST_BYTES))
         else {
             bail!("read a call: no length, or one too long: {}", head.lines().next().unwrap_or_default());
         };
         if self.buffer.len() < end + length {
             return Ok(None);
         }
-        let asked = Ask::read(&self.buffer[end..end + length]);
+        let asked = ScriptName::read(&self.buffer[end..end + length]);
         self.buffer.drain(..end + length);
         asked.map(Some).context("read a call: its prompt asks for nothing that is known")
     }
@@ -95,23 +95,23 @@ impl Connection {
     }
 
     /// Whether something can be written without waiting for a tick.
-    pub fn wants_turn(&self, plays: &[Play]) -> bool {
-        self.answer.as_ref().is_some_and(|answer| match plays[answer.play].manner {
-            Manner::Paced { .. } => answer.write == 0,
-            Manner::AtOnce | Manner::Hold => true,
+    pub fn wants_turn(&self, scripts: &[ResponseScript]) -> bool {
+        self.answer.as_ref().is_some_and(|answer| match scripts[answer.play].pacing {
+            Pacing::Paced { .. } => answer.write == 0,
+            Pacing::AtOnce | Pacing::Hold => true,
         })
     }
 
     /// Writes what need not wait, until the socket is full, its turn is over or nothing is left.
-    pub fn send(&mut self, plays: &[Play]) -> Turn {
+    pub fn send(&mut self, scripts: &[ResponseScript]) -> Turn {
         let Some(answer) = &mut self.answer else { return Turn::Blocked };
-        let play = &plays[answer.play];
+        let play = &scripts[answer.play];
         for _ in 0..WRITES_PER_TURN {
-            if answer.write > 0 && matches!(play.manner, Manner::Paced { .. }) {
+            if answer.write > 0 && matches!(play.pacing, Pacing::Paced { .. }) {
                 return Turn::Blocked;
             }
             let Some(bytes) = play.writes.get(answer.write) else {
-                return if play.manner == Manner::Hold { Turn::Blocked } else { Turn::Answered };
+                return if play.pacing == Pacing::Hold { Turn::Blocked } else { Turn::Answered };
             };
             match self.stream.write(&bytes[answer.offset..]) {
                 Ok(length) if answer.offset + length == bytes.len() => {
@@ -128,21 +128,21 @@ impl Connection {
     }
 
     /// Writes the text that is due, and with the last one the end; the next due tick, if there is one.
-    pub fn write_due(&mut self, plays: &[Play], due: u64) -> Result<Option<u64>> {
+    pub fn write_due(&mut self, scripts: &[ResponseScript], due: u64) -> Result<Option<u64>> {
         let Some(answer) = &mut self.answer else { return Ok(None) };
-        let play = &plays[answer.play];
-        let Manner::Paced { gap_ns, .. } = play.manner else { return Ok(None) };
+        let play = &scripts[answer.play];
+        let Pacing::Paced { gap_ns, .. } = play.pacing else { return Ok(None) };
         let ending = play.writes.len() - 1;
         answer.ticks.push(now());
         let is_last = answer.write + 1 == ending;
         let last = is_last.then(|| [&play.writes[answer.write][..], &play.writes[ending][..]].concat());
         let bytes = last.as_ref().unwrap_or(&play.writes[answer.write]);
-        // An answer is far smaller than socket buffers: who takes less has stalled for seconds.
+        // An answer is far smaller than socket buffers, so a partial write means a client stalled for seconds.
         match self.stream.write(bytes) {
             Ok(length) if length == bytes.len() => {}
             Ok(_) => bail!("write a text of a paced stream: the other end takes no more"),
             Err(error) if is_transient(&error) => bail!("write a text of a paced stream: the other end takes no more"),
-            // Who has gone is seen to be gone: that is no complaint here.
+            // A closed connection is detected elsewhere, and is no error here.
             Err(_) => return Ok(Some(due + gap_ns)),
         }
         answer.write += 1;

@@ -17,8 +17,8 @@ use tokrate_net::{ClientConfig, HttpVersion};
 use tokrate_record::TargetPrice;
 use tokrate_sim::{Faults, Law};
 use tokrate_targets::{
-    HeaderError, KeyReference, ResolvedTarget, TargetSettings, TargetSource, find_only_model, header, parse_dialect,
-    parse_url, split_address,
+    HeaderError, KeyReference, ResolvedTarget, Secret, TargetSettings, TargetSource, find_only_model, header,
+    parse_dialect, parse_url, split_address,
 };
 
 /// A target and its deviations from the dialect.
@@ -179,7 +179,7 @@ fn remote_target(
     file: &File,
 ) -> Result<BenchTarget> {
     let settings = TargetSettings { source, model, key: key_reference(flags, file), headers: headers(flags, file)? };
-    let ResolvedTarget { row, model, price, endpoints, .. } = settings.resolve(&environment::variable)?;
+    let ResolvedTarget { row, model, price, key, endpoints, .. } = settings.resolve(&environment::variable)?;
     let mut endpoint = endpoints.into_iter().next().context("find the target: it has no endpoint")?;
     let quirks = endpoint.quirks;
     let typed = (&flags.server_metrics, &file.bench.server_metrics);
@@ -207,6 +207,7 @@ fn remote_target(
         engine_host,
         base: endpoint.base,
         model,
+        key_origin: key.and_then(|key| origin_in(&endpoint.headers, &key)),
         headers: endpoint.headers,
         http: client.http,
         new_connections: flags.new_connections,
@@ -216,6 +217,12 @@ fn remote_target(
         proxy: client.proxy,
     };
     Ok(BenchTarget { target: Target::Remote(Box::new(remote)), quirks })
+}
+
+/// Where the key comes from, in words, if the headers carry it: typed ones may have replaced its own.
+fn origin_in(headers: &http::HeaderMap, key: &Secret) -> Option<String> {
+    let carries = |value: &HeaderValue| value.to_str().is_ok_and(|text| text.contains(key.reveal()));
+    headers.values().any(carries).then(|| format!("the key from {}", key.origin()))
 }
 
 fn recorded(listed: &tokrate_catalog::ListedPrice) -> TargetPrice {

@@ -14,7 +14,7 @@ fn written(request: &ChatRequest) -> String {
     json
 }
 
-/// Reading, writing and reading again says the same.
+/// Decoding, encoding and decoding again gives the same request.
 fn settled(json: &str) -> ChatRequest {
     let request = read(json);
     assert_eq!(read(&written(&request)), request, "{json}");

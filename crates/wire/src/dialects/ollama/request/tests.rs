@@ -13,7 +13,7 @@ fn written(endpoint: Method, request: &ChatRequest) -> String {
     json
 }
 
-/// Reading, writing and reading again says the same.
+/// Decoding, encoding and decoding again gives the same request.
 fn settled(endpoint: Method, json: &str) -> ChatRequest {
     let request = read(endpoint, json);
     assert_eq!(read(endpoint, &written(endpoint, &request)), request, "{json}");
@@ -21,7 +21,7 @@ fn settled(endpoint: Method, json: &str) -> ChatRequest {
 }
 
 #[test]
-fn it_streams_unless_told_not_to() {
+fn it_streams_unless_asked_not_to() {
     let chat = |fields: &str| settled(Method::Chat, &format!(r#"{{"model":"m","messages":[]{fields}}}"#)).stream;
     assert!(chat(""));
     assert!(chat(r#","stream":true"#));

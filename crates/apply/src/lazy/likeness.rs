@@ -1,0 +1,128 @@
+//! Similarity of lines: the same key at the same indentation, or mostly the same words.
+//!
+//! Invariant: the features of a line are computed once, however many lines it is compared with.
+
+use super::indent::indent;
+use super::keys::{Key, key};
+use super::lines::is_blank;
+use std::cell::OnceCell;
+
+/// Least share of common words (Dice's coefficient) of similar lines.
+const MIN_SIMILARITY: f64 = 0.55;
+/// Bytes per word that the word list is sized for.
+const DEFAULT_CAPACITY: usize = 5;
+/// Lines whose features are cached.
+const MAX_CACHED_LINES: usize = 1_000;
+
+/// Whether each byte is one of a word.
+const IS_WORD: [bool; 256] = {
+    let (mut is_word, mut byte) = ([false; 256], 0_u8);
+    while byte.is_ascii() {
+        is_word[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
+        byte += 1;
+    }
+    is_word
+};
+
+/// The features of a line, computed when needed.
+pub(super) struct LineFeatures<'l> {
+    line: &'l str,
+    indent: &'l str,
+    key: OnceCell<Option<Key<'l>>>,
+    words: OnceCell<Vec<Word<'l>>>,
+}
+
+/// A word. Most differ in their first eight bytes, which are compared as a number.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Word<'l> {
+    first: u64,
+    all: &'l [u8],
+}
+
+impl<'l> Word<'l> {
+    fn of(all: &'l [u8]) -> Word<'l> {
+        let first = all.iter().take(8).fold(0, |first, &byte| first << 8 | u64::from(byte));
+        Word { first, all }
+    }
+}
+
+impl<'l> LineFeatures<'l> {
+    /// The features of a line.
+    pub fn of(line: &'l str) -> LineFeatures<'l> {
+        LineFeatures { line, indent: indent(line), key: OnceCell::new(), words: OnceCell::new() }
+    }
+
+    /// Whether two lines are similar.
+    pub fn is_similar_to(&self, other: &LineFeatures<'_>) -> bool {
+        let is_same_thing = self.indent == other.indent && self.key().is_some_and(|name| other.key() == Some(name));
+        is_same_thing || self.have_words_in_common(other)
+    }
+
+    fn key(&self) -> Option<Key<'l>> {
+        *self.key.get_or_init(|| key(self.line))
+    }
+
+    fn words(&self) -> &[Word<'l>] {
+        self.words.get_or_init(|| words(self.line))
+    }
+
+    /// Whether two lines have enough words in common (Dice's coefficient).
+    fn have_words_in_common(&self, other: &LineFeatures<'_>) -> bool {
+        let (first, second) = (self.words(), other.words());
+        if first.is_empty() && second.is_empty() {
+            // Two lines of brackets alone.
+            return !is_blank(other.line);
+        }
+        let is_enough = |common: usize| 2.0 * common as f64 / (first.len() + second.len()) as f64 >= MIN_SIMILARITY;
+        if !is_enough(first.len().min(second.len())) {
+            return false;
+        }
+        let (mut one, mut two, mut common) = (0, 0, 0);
+        while one < first.len() && two < second.len() {
+            match first[one].cmp(&second[two]) {
+                std::cmp::Ordering::Less => one += 1,
+                std::cmp::Ordering::Greater => two += 1,
+                std::cmp::Ordering::Equal => (one, two, common) = (one + 1, two + 1, common + 1),
+            }
+        }
+        is_enough(common)
+    }
+}
+
+/// Lines that others are compared with.
+pub(super) struct Many<'l, L> {
+    kept: Vec<LineFeatures<'l>>,
+    rest: L,
+}
+
+impl<'l, L: Iterator<Item = &'l str> + Clone> Many<'l, L> {
+    /// The features of lines.
+    pub fn of(mut lines: L) -> Many<'l, L> {
+        Many { kept: lines.by_ref().take(MAX_CACHED_LINES).map(LineFeatures::of).collect(), rest: lines }
+    }
+
+    /// Whether a comparison holds for any of them, in order.
+    pub fn any(&self, mut comparison: impl FnMut(&LineFeatures<'_>) -> bool) -> bool {
+        self.kept.iter().any(&mut comparison) || self.rest.clone().any(|line| comparison(&LineFeatures::of(line)))
+    }
+}
+
+/// Whether two lines are similar.
+pub(crate) fn are_similar(one: &str, other: &str) -> bool {
+    LineFeatures::of(one).is_similar_to(&LineFeatures::of(other))
+}
+
+/// The words of a line, sorted.
+fn words(line: &str) -> Vec<Word<'_>> {
+    let mut words = Vec::with_capacity(line.len() / DEFAULT_CAPACITY + 1);
+    let full = |word: &&[u8]| !word.is_empty();
+    if line.is_ascii() {
+        let all = line.as_bytes().split(|&byte| !IS_WORD[usize::from(byte)]);
+        words.extend(all.filter(full).map(Word::of));
+    } else {
+        let all = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).map(str::as_bytes);
+        words.extend(all.filter(full).map(Word::of));
+    }
+    words.sort_unstable();
+    words
+}

@@ -1,0 +1,127 @@
+//! False alarms and power of the detector on synthetic days: 8 probes a day, log-normal spread, 3 % bad values, a daily cycle of
+//! 30 %, two numbers of each endpoint. `cargo run --release -p tokrate-detect --example power [ENDPOINTS]`.
+#![allow(clippy::print_stdout)]
+
+use std::collections::BTreeMap;
+use std::f64::consts::TAU;
+use tokrate_core::Rng;
+use tokrate_detect::{ChangeKind, Detector, Event, FalseAlarms, Sample, Source};
+
+const HOUR_MS: i64 = 3_600_000;
+const PROBES_A_DAY: i64 = 8;
+/// Further probes after a suspicion, and how long until the next suspicion asks for some.
+const EXTRA_PROBES: i64 = 8;
+const EXTRA_PAUSE_MS: i64 = 12 * HOUR_MS;
+
+/// What happens to an endpoint.
+#[derive(Clone, Copy)]
+struct World {
+    spread: f64,
+    days: i64,
+    /// Share by which the output speed falls, and when (ms).
+    drop: f64,
+    at: i64,
+    /// Time to the first token doubles for two hours each evening from then on.
+    evenings: bool,
+    with_extra_probes: bool,
+}
+
+/// One endpoint's events, and how many further probes were asked for.
+fn run(world: &World, seed: u64) -> (Vec<Event>, usize) {
+    let mut rng = Rng::root(seed).child("endpoint");
+    let phase = rng.unit() * 24.0;
+    let mut detector = Detector::new(FalseAlarms::default());
+    let source = Source { endpoint: "a/b".to_owned(), workload: String::new(), place: String::new() };
+    let (mut events, mut extra, mut asked_at) = (Vec::new(), 0, i64::MIN / 2);
+    for slot in 0..world.days * PROBES_A_DAY {
+        let slot_ms = 24 * HOUR_MS / PROBES_A_DAY;
+        let at = slot * slot_ms + (rng.unit() * (slot_ms - HOUR_MS) as f64) as i64;
+        let mut times = vec![at];
+        let mut next = 0;
+        while let Some(&at) = times.get(next) {
+            next += 1;
+            events.extend(detector.push(sample(world, &source, at, phase, &mut rng)));
+            let is_suspect = !detector.take_suspects().is_empty();
+            if is_suspect && world.with_extra_probes && at - asked_at > EXTRA_PAUSE_MS {
+                asked_at = at;
+                extra += EXTRA_PROBES as usize;
+                times.extend((1..=EXTRA_PROBES).map(|nth| at + nth * HOUR_MS / (EXTRA_PROBES + 1)));
+            }
+        }
+    }
+    events.extend(detector.end_hour());
+    (events, extra)
+}
+
+fn sample(world: &World, source: &Source, at: i64, phase: f64, rng: &mut Rng) -> Sample {
+    let hour = (at as f64 / HOUR_MS as f64).rem_euclid(24.0);
+    let cycle = 1.0 + 0.3 * ((hour - phase) / 24.0 * TAU).cos();
+    let value = |rng: &mut Rng| {
+        let bad = if rng.chance(0.03) { if rng.chance(0.5) { 0.2 } else { 4.0 } } else { 1.0 };
+        (world.spread * rng.normal()).exp() * bad
+    };
+    let speed = 100.0 * cycle * value(rng) * if at >= world.at { 1.0 - world.drop } else { 1.0 };
+    let is_evening = world.evenings && at >= world.at && (19.0..21.0).contains(&hour);
+    let ttft = 400.0 / cycle * value(rng) * if is_evening { 2.0 } else { 1.0 };
+    Sample { at, source: source.clone(), ttft_ms: Some(ttft), output_speed: Some(speed), e2e_ms: None, ok: true }
+}
+
+fn main() {
+    let endpoints: u64 = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(200);
+    let still = World { spread: 0.0, days: 60, drop: 0.0, at: i64::MAX, evenings: false, with_extra_probes: false };
+    println!(
+        "| spread | extra probes | false events per endpoint and 30 days, by kind | extra probes a month |\n|---|---|---|---|"
+    );
+    for spread in [0.10, 0.15, 0.20, 0.25, 0.30] {
+        for with_extra_probes in [false, true] {
+            let (mut kinds, mut extra) = (BTreeMap::<ChangeKind, f64>::new(), 0);
+            for seed in 0..endpoints {
+                let (events, asked) = run(&World { spread, with_extra_probes, ..still }, seed);
+                extra += asked;
+                events.iter().for_each(|event| *kinds.entry(event.kind).or_default() += 0.5 / endpoints as f64);
+            }
+            let all: f64 = kinds.values().sum();
+            println!(
+                "| {spread:.2} | {with_extra_probes} | {all:.3} {kinds:.3?} | {:.1} |",
+                extra as f64 / 2.0 / endpoints as f64
+            );
+        }
+    }
+    println!(
+        "\n| spread | drop | extra probes | found in time | median delay (h) | 90 % (h) |\n|---|---|---|---|---|---|"
+    );
+    for (spread, drop, hours) in [(0.30, 0.2, 72), (0.15, 0.1, 96), (0.15, 0.2, 72)] {
+        for with_extra_probes in [false, true] {
+            let mut delays: Vec<i64> = (0..endpoints)
+                .map(|seed| {
+                    let at = (30 * 24 + (seed as i64 * 7) % 24) * HOUR_MS;
+                    let world = World { spread, drop, at, with_extra_probes, days: 45, ..still };
+                    let (events, _) = run(&world, 10_000 + seed);
+                    let found = events.iter().find(|event| {
+                        event.at >= at && event.kind == ChangeKind::Regression && event.metric == "output_speed"
+                    });
+                    found.map_or(i64::MAX, |event| event.at - at)
+                })
+                .collect();
+            delays.sort_unstable();
+            let share = delays.iter().filter(|delay| **delay <= hours * HOUR_MS).count() as f64 / endpoints as f64;
+            let at = |share: f64| delays[(endpoints as f64 * share) as usize] as f64 / HOUR_MS as f64;
+            println!(
+                "| {spread:.2} | {drop} | {with_extra_probes} | {:.1} % within {hours} h | {:.1} | {:.1} |",
+                share * 100.0,
+                at(0.5),
+                at(0.9)
+            );
+        }
+    }
+    println!("\n| spread | two hours each evening: events by kind, per endpoint in 30 days |\n|---|---|");
+    for spread in [0.10, 0.15, 0.20, 0.30] {
+        let mut kinds = BTreeMap::<ChangeKind, f64>::new();
+        for seed in 0..endpoints {
+            let world = World { spread, at: 30 * 24 * HOUR_MS, evenings: true, ..still };
+            let (events, _) = run(&world, 20_000 + seed);
+            events.iter().for_each(|event| *kinds.entry(event.kind).or_default() += 1.0 / endpoints as f64);
+        }
+        println!("| {spread:.2} | {kinds:.3?} |");
+    }
+}

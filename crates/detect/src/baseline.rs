@@ -1,0 +1,187 @@
+//! What a series usually does: a level, a daily cycle and a spread, fitted so that single bad values do not count.
+//!
+//! Invariant: scores of the points that a baseline was fitted to have mean 0 within rounding and standard deviation 1.
+
+use crate::series::{DAY_MS, Point};
+use std::collections::BTreeMap;
+
+/// A level and two harmonics of a day, each with sine and cosine.
+const TERMS: usize = 5;
+/// How far the daily cycle may swing, as a standard deviation of each of its terms (natural logarithm). Keeps few points
+/// from being explained by a cycle that they cannot show; with a hundred points it no longer matters.
+const CYCLE_PRIOR: f64 = 0.3;
+/// Residuals beyond this many standard deviations count as this far and no further (Huber 1964), so that one bad value
+/// moves nothing.
+const CLIP: f64 = 2.0;
+/// Rounds of reweighting; the fit no longer moves after that many.
+const ROUNDS: usize = 8;
+/// The median absolute deviation of a normal distribution, as a share of its standard deviation.
+const MAD_OF_NORMAL: f64 = 0.674_489_75;
+/// The least spread that is believed (natural logarithm): values that are rounded can repeat exactly.
+const LEAST_SPREAD: f64 = 1e-3;
+/// Days of a reference from which on days are compared with one another.
+const DAYS_COMPARED: usize = 7;
+
+/// What is expected of a series at a time of day.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Baseline {
+    terms: [f64; TERMS],
+    /// Standard deviation of a point around the expectation (natural logarithm).
+    spread: f64,
+    /// Standard deviation of clipped residuals, in spreads.
+    score_spread: f64,
+    /// Variance of a mean of many points, over what it would be if they were independent.
+    inflation: f64,
+    /// Points that the level rests on, and points that the cycle rests on.
+    level_points: usize,
+    cycle_points: usize,
+}
+
+impl Baseline {
+    /// The baseline of some points; `None` below ten, or where they show no spread at all.
+    pub fn fit(points: &[Point]) -> Option<Baseline> {
+        if points.len() < 10 {
+            return None;
+        }
+        let mut baseline = Baseline {
+            terms: [median(points.iter().map(|point| point.ln).collect()), 0.0, 0.0, 0.0, 0.0],
+            spread: 0.0,
+            score_spread: 1.0,
+            inflation: 1.0,
+            level_points: points.len(),
+            cycle_points: points.len(),
+        };
+        baseline.spread = baseline.spread_of(points);
+        for _ in 0..ROUNDS {
+            baseline.terms = baseline.refit(points)?;
+            baseline.spread = baseline.spread_of(points);
+        }
+        let scores: Vec<f64> = points.iter().map(|point| baseline.clipped(point)).collect();
+        let square: f64 = scores.iter().map(|score| score * score).sum();
+        // The level and the cycle took some of the variance with them.
+        baseline.score_spread = (square / (points.len() - TERMS) as f64).sqrt();
+        baseline.inflation = baseline.inflation_of(points);
+        Some(baseline)
+    }
+
+    /// The same cycle and spread around the level of other points.
+    pub fn at_level_of(&self, points: &[Point]) -> Option<Baseline> {
+        let offsets: Vec<f64> = points.iter().map(|point| point.ln - self.expected(point)).collect();
+        let offset = huber_mean(&offsets, self.spread)?;
+        let mut moved = self.clone();
+        moved.terms[0] += offset;
+        moved.level_points = points.len();
+        Some(moved)
+    }
+
+    /// The expected natural logarithm at the time of a point.
+    pub fn expected(&self, point: &Point) -> f64 {
+        columns(point).iter().zip(self.terms).map(|(column, term)| column * term).sum()
+    }
+
+    /// How far a point is from what was expected, in standard deviations.
+    pub fn deviation(&self, point: &Point) -> f64 {
+        (point.ln - self.expected(point)) / self.spread
+    }
+
+    /// [`Baseline::deviation`], clipped, over its own standard deviation.
+    pub fn score(&self, point: &Point) -> f64 {
+        self.clipped(point) / self.score_spread
+    }
+
+    /// Standard deviation of a point around the expectation (natural logarithm).
+    pub fn spread(&self) -> f64 {
+        self.spread
+    }
+
+    /// Standard deviation of the mean score of `count` points, if nothing has changed. Over less than a day it is also
+    /// uncertain what the hour usually is.
+    pub fn error_of_mean(&self, count: usize, span_ms: i64) -> f64 {
+        let cycle = if span_ms < DAY_MS { (TERMS - 1) as f64 / self.cycle_points as f64 } else { 0.0 };
+        (self.inflation * (1.0 / count.max(1) as f64 + 1.0 / self.level_points as f64 + cycle)).sqrt()
+    }
+
+    fn clipped(&self, point: &Point) -> f64 {
+        self.deviation(point).clamp(-CLIP, CLIP)
+    }
+
+    /// One round of weighted least squares, with a pull of each term of the cycle towards 0.
+    fn refit(&self, points: &[Point]) -> Option<[f64; TERMS]> {
+        let rows = points.len() + TERMS - 1;
+        let mut matrix: [Vec<f64>; TERMS] = std::array::from_fn(|_| Vec::with_capacity(rows));
+        let mut target = Vec::with_capacity(rows);
+        let mut weights = Vec::with_capacity(rows);
+        for point in points {
+            for (column, value) in matrix.iter_mut().zip(columns(point)) {
+                column.push(value);
+            }
+            target.push(point.ln);
+            weights.push((CLIP / self.deviation(point).abs().max(CLIP)).min(1.0));
+        }
+        for pulled in 1..TERMS {
+            for (term, column) in matrix.iter_mut().enumerate() {
+                column.push(if term == pulled { 1.0 } else { 0.0 });
+            }
+            target.push(0.0);
+            weights.push((self.spread / CYCLE_PRIOR).powi(2));
+        }
+        tokrate_stats::solve(&matrix, &target, &weights)
+    }
+
+    fn spread_of(&self, points: &[Point]) -> f64 {
+        let sizes = points.iter().map(|point| (point.ln - self.expected(point)).abs()).collect();
+        let freedom = points.len() as f64 / (points.len() - TERMS) as f64;
+        (median(sizes) / MAD_OF_NORMAL * freedom.sqrt()).max(LEAST_SPREAD)
+    }
+
+    /// What neighbours and days have in common makes a mean of many points less sure than its count says: the larger of
+    /// what the correlation of neighbours and the spread of daily means tell, each only where it is beyond chance.
+    fn inflation_of(&self, points: &[Point]) -> f64 {
+        let scores: Vec<f64> = points.iter().map(|point| self.score(point)).collect();
+        let n = scores.len() as f64;
+        let neighbours = scores.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / (n - 1.0);
+        let correlation = if neighbours > 2.0 / n.sqrt() { neighbours.min(0.9) } else { 0.0 };
+        let mut days: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+        for (point, score) in points.iter().zip(&scores) {
+            let (sum, count) = days.entry(point.at.div_euclid(DAY_MS)).or_default();
+            *sum += score;
+            *count += 1.0;
+        }
+        let by_day = days.values().map(|(sum, count)| sum * sum / count).sum::<f64>() / days.len().max(1) as f64;
+        let beyond_chance = 1.0 + 2.0 * (2.0 / days.len().max(1) as f64).sqrt();
+        let by_day = if days.len() >= DAYS_COMPARED && by_day > beyond_chance { by_day } else { 1.0 };
+        by_day.max((1.0 + correlation) / (1.0 - correlation))
+    }
+}
+
+fn columns(point: &Point) -> [f64; TERMS] {
+    let angle = point.day_angle();
+    [1.0, angle.cos(), angle.sin(), (2.0 * angle).cos(), (2.0 * angle).sin()]
+}
+
+/// The mean of values whose distance from it counts up to [`CLIP`] spreads.
+pub(crate) fn huber_mean(values: &[f64], spread: f64) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let mut mean = median(values.to_vec());
+    for _ in 0..ROUNDS {
+        let weights = values.iter().map(|value| (CLIP * spread / (value - mean).abs().max(CLIP * spread)).min(1.0));
+        let (sum, total) = values
+            .iter()
+            .zip(weights)
+            .fold((0.0, 0.0), |(sum, total), (value, weight)| (sum + weight * value, total + weight));
+        mean = sum / total;
+    }
+    Some(mean)
+}
+
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => values[middle],
+        _ => f64::midpoint(values[middle - 1], values[middle]),
+    }
+}
