@@ -118,7 +118,9 @@ impl Device {
     /// The nearest names, where none fits.
     pub fn named(devices: &[Device], name: &str) -> Result<Device, String> {
         let exact = devices.iter().position(|device| device.name.eq_ignore_ascii_case(name.trim()));
-        let place = exact.or_else(|| names::find(name, devices.iter().map(|device| device.aliases.as_str())));
+        // "w/" is "with"; what is before a slash is a model's owner otherwise.
+        let spelled = name.replace("w/", " ");
+        let place = exact.or_else(|| names::find(&spelled, devices.iter().map(|device| device.aliases.as_str())));
         let Some(place) = place else {
             let near =
                 names::nearest(name, devices.iter().map(|device| (device.name.as_str(), device.aliases.as_str())));
@@ -208,6 +210,7 @@ mod tests {
         let memory = |name: &str| Device::named(&all, name).map(|device| (device.name, device.memory / GIB));
         assert_eq!(memory("Apple M4 Pro 24.0GB"), Ok(("Apple-M4-Pro-20c-48GB".to_owned(), 24.0)));
         assert_eq!(memory("a100-40gb").map(|found| found.0), Ok("A100-40GB".to_owned()));
+        assert!(memory("AMD Ryzen AI MAX+ 395 w/ Radeon 8060S").is_ok());
         assert!(memory("h900").is_err_and(|text| text.contains("unknown hardware")));
     }
 
