@@ -45,6 +45,8 @@ pub(crate) struct ErrorDetector {
     in_month: f64,
     /// Points of the usual: when, and whether it failed.
     usual: VecDeque<(i64, bool)>,
+    /// Failures among them.
+    usual_failures: usize,
     /// Points since the present suspicion began.
     recent: Vec<(i64, bool)>,
     sums: [f64; 2],
@@ -54,7 +56,14 @@ pub(crate) struct ErrorDetector {
 
 impl ErrorDetector {
     pub fn new(in_month: f64) -> ErrorDetector {
-        ErrorDetector { in_month, usual: VecDeque::new(), recent: Vec::new(), sums: [0.0; 2], risen_since: None }
+        ErrorDetector {
+            in_month,
+            usual: VecDeque::new(),
+            usual_failures: 0,
+            recent: Vec::new(),
+            sums: [0.0; 2],
+            risen_since: None,
+        }
     }
 
     /// Adds a point.
@@ -70,9 +79,10 @@ impl ErrorDetector {
             *sum = (*sum + step).max(0.0);
         }
         if self.sums == [0.0; 2] {
+            self.usual_failures += self.recent.iter().filter(|(_, failed)| *failed).count();
             self.usual.extend(self.recent.drain(..));
-            while self.usual.front().is_some_and(|(old, _)| *old < at - REFERENCE_MS) {
-                self.usual.pop_front();
+            while let Some((_, failed)) = self.usual.pop_front_if(|(old, _)| *old < at - REFERENCE_MS) {
+                self.usual_failures -= usize::from(failed);
             }
         }
         let highest = self.sums[0].max(self.sums[1]);
@@ -110,8 +120,7 @@ impl ErrorDetector {
     }
 
     fn usual_share(&self) -> f64 {
-        let failed = self.usual.iter().filter(|(_, failed)| *failed).count() as f64;
-        ((failed + 0.5) / (self.usual.len() as f64 + 1.0)).clamp(LEAST_SHARE, MOST_SHARE)
+        ((self.usual_failures as f64 + 0.5) / (self.usual.len() as f64 + 1.0)).clamp(LEAST_SHARE, MOST_SHARE)
     }
 
     /// A sum that is passed by chance as seldom as is allowed, at the present rate of points.

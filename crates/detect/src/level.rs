@@ -16,6 +16,11 @@ const REFERENCE_MS: i64 = 28 * DAY_MS;
 /// Fewest points and days that a baseline is learned from.
 const LEAST_REFERENCE: usize = 30;
 const LEAST_REFERENCE_MS: i64 = 4 * DAY_MS;
+/// Most points that are looked at for a change, the latest: every point looks at all of them, and in so many a shift of half
+/// a standard deviation has long been found. Eight probes a day make 48 in [`WINDOW_MS`].
+const MAX_WINDOW_POINTS: usize = 512;
+/// Most points that a baseline is fitted to; of more, every second, third and so on is taken.
+const MAX_REFERENCE_POINTS: usize = 4_096;
 /// Fewest points after a change that tell the new level.
 const LEAST_NEW_LEVEL: usize = 8;
 /// A baseline is fitted anew when its points are this much older than they could be.
@@ -100,7 +105,8 @@ impl LevelDetector {
         self.learn(point.at);
         let Some(reference) = &self.reference else { return Look::Usual };
         let from = reference.until.max(point.at - WINDOW_MS);
-        let recent: Vec<Point> = self.series.between(from, i64::MAX).collect();
+        let mut recent: Vec<Point> = self.series.between(from, i64::MAX).rev().take(MAX_WINDOW_POINTS).collect();
+        recent.reverse();
         let seen = look(&reference.baseline, &reference.points, &recent, &reference.limits);
         if let Look::Shifted(shift) = &seen {
             self.begin_level(shift);
@@ -141,12 +147,13 @@ impl LevelDetector {
         if !is_due {
             return;
         }
-        let points: Vec<Point> = self.series.between(from, until).collect();
-        let long_enough = points.first().zip(points.last()).is_some_and(|(a, b)| b.at - a.at >= LEAST_REFERENCE_MS);
-        if points.len() >= LEAST_REFERENCE && long_enough {
+        let (count, ends) = self.series.extent(from, until);
+        if count >= LEAST_REFERENCE && ends.is_some_and(|(first, last)| last.at - first.at >= LEAST_REFERENCE_MS) {
+            let step = count.div_ceil(MAX_REFERENCE_POINTS);
+            let points: Vec<Point> = self.series.between(from, until).step_by(step).collect();
             if let Some(baseline) = Baseline::fit(&points) {
                 self.carried = None;
-                self.reference = Some(self.reference_of(baseline, points, until));
+                self.reference = Some(self.reference_of(baseline, points, count, until));
             }
         } else if let Some(carried) = &self.carried
             && self.reference.is_none()
@@ -156,15 +163,17 @@ impl LevelDetector {
                 && let Some(baseline) = carried.at_level_of(&points)
             {
                 let until = last.at + 1;
-                self.reference = Some(self.reference_of(baseline, points, until));
+                let count = points.len();
+                self.reference = Some(self.reference_of(baseline, points, count, until));
             }
         }
     }
 
-    fn reference_of(&self, baseline: Baseline, points: Vec<Point>, until: i64) -> Reference {
+    /// `points` are those that the baseline was fitted to, of `count` in their time.
+    fn reference_of(&self, baseline: Baseline, points: Vec<Point>, count: usize, until: i64) -> Reference {
         let days = points.last().zip(points.first()).map_or(1, |(last, first)| last.at - first.at).max(1) as f64
             / DAY_MS as f64;
-        let a_month = points.len() as f64 / days * 30.0;
+        let a_month = count as f64 / days * 30.0;
         let of = |in_month: f64| limit(a_month / in_month.max(1e-6));
         let (worse, better) = (of(self.allowed.worse_in_month), of(self.allowed.better_in_month));
         let (up, down) = if self.worse == Way::Up { (worse, better) } else { (better, worse) };

@@ -52,6 +52,14 @@ impl Series {
         self.points.drain(..old);
     }
 
+    /// How many points there are from `from` on and before `until`, and the first and last of them.
+    pub fn extent(&self, from: i64, until: i64) -> (usize, Option<(Point, Point)>) {
+        let first = self.points.partition_point(|point| point.at < from);
+        let count = self.points.partition_point(|point| point.at < until).saturating_sub(first);
+        let ends = count.checked_sub(1).map(|last| (self.points[first], self.points[first + last]));
+        (count, ends)
+    }
+
     /// Points from `from` on and before `until`, oldest first.
     pub fn between(&self, from: i64, until: i64) -> impl DoubleEndedIterator<Item = Point> + Clone + '_ {
         let first = self.points.partition_point(|point| point.at < from);

@@ -154,6 +154,23 @@ fn a_fault_of_the_prober_is_no_regression_of_anybody() {
 }
 
 #[test]
+fn a_crowded_source_is_followed_in_bounded_work() {
+    // One sample in 20 s for 23 days took minutes when each looked at all that stood before it.
+    let mut rng = Rng::root(17);
+    let samples = (0..100_000).map(|nth| Sample {
+        at: nth * 20_000,
+        source: source("a/m"),
+        ttft_ms: None,
+        output_speed: Some((0.15 * rng.normal()).exp() * if nth >= 70_000 { 80.0 } else { 100.0 }),
+        e2e_ms: None,
+        ok: true,
+    });
+    let found = events(samples.collect());
+    let regressions = found.iter().filter(|event| event.kind == ChangeKind::Regression).collect::<Vec<_>>();
+    assert!(matches!(regressions.as_slice(), [one] if one.at < 70_100 * 20_000), "{found:?}");
+}
+
+#[test]
 fn a_line_is_a_sample_or_says_why_not() {
     let sample =
         Sample::parse(r#"{"at":"1970-01-01T00:00:01Z","endpoint":"a/m","ttft_ms":0,"output_speed":12.5,"extra":[1]}"#);
