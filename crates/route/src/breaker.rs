@@ -27,8 +27,9 @@ pub fn blame(kind: FailureKind) -> Blame {
         FailureKind::BadRequest => Blame::Client,
         FailureKind::Unauthorized | FailureKind::ModelNotFound => Blame::Key,
         FailureKind::RateLimited | FailureKind::Overloaded => Blame::Load,
-        // A resource missing at one provider may exist at another; that is no fault of either.
-        FailureKind::NotFound => Blame::Nobody,
+        // A resource missing at one provider may exist at another, and what a merge engine cannot merge a model can; that is
+        // no fault of either.
+        FailureKind::NotFound | FailureKind::EditRefused => Blame::Nobody,
         // The lane answered correctly, only not for this client's dialect.
         FailureKind::Untranslatable => Blame::Nobody,
         FailureKind::Cancelled | FailureKind::TooLarge | FailureKind::ClientStalled => Blame::Nobody,

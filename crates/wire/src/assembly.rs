@@ -121,18 +121,23 @@ impl AnswerAssembler {
         }
     }
 
-    /// The stream is complete: appends the body. Nothing is appended a second time, or if no part of an answer came.
-    pub fn finish(&mut self, out: &mut Vec<u8>) {
+    /// The stream is complete: appends the body; false if none could be made of it. Nothing is appended a second time.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> bool {
         let AnswerAssembler { form, assembly, is_readable, .. } = self;
         let mut take = |frame: Frame<'_>| *is_readable &= take_frame(&mut **assembly, frame);
         match std::mem::replace(form, Form::Over) {
-            Form::Whole(held) => return out.extend_from_slice(&held),
-            Form::Over => return,
+            Form::Whole(held) => {
+                out.extend_from_slice(&held);
+                return true;
+            }
+            Form::Over => return true,
             Form::Events(mut framer) => framer.end(&mut take),
             Form::Lines(mut framer) => framer.end(&mut take),
             Form::Unknown => {}
         }
-        out.extend_from_slice(self.assembly.body().unwrap_or_default().as_bytes());
+        let Some(body) = self.assembly.body() else { return false };
+        out.extend_from_slice(body.as_bytes());
+        true
     }
 }
 
