@@ -22,6 +22,8 @@ pub enum AttemptRole {
     Hedge,
     /// Started together with the first.
     Race,
+    /// Of no client's call: the gateway asked whether a lane that had failed is back.
+    Probe,
 }
 
 /// How an attempt ended, as the gateway's client saw it.
@@ -89,7 +91,7 @@ pub struct Attempt {
     pub dialect_in: String,
     /// Dialect of the lane.
     pub dialect_out: String,
-    /// Whether a stream was requested.
+    /// Whether the lane was asked for a stream, which it may be for a client that wants the answer in one piece.
     pub stream: bool,
     /// Calls in flight on the lane at its start, this one included.
     pub in_flight: u32,
@@ -119,6 +121,9 @@ pub struct Attempt {
     pub ttfb_ns: Option<u64>,
     /// Sent to first output text, reasoning and tool calls included (ns).
     pub ttft_ns: Option<u64>,
+    /// Sent to the last byte of an answer that was asked for in one piece (ns); of such an answer there is no TTFT.
+    #[serde(default)]
+    pub answer_ns: Option<u64>,
     /// Start to end (ns).
     pub total_ns: u64,
     /// Time that the gateway itself took: the call's arrival to this attempt's being sent on a connection that was open, plus
@@ -182,8 +187,8 @@ impl Attempt {
 
 impl AttemptRole {
     /// Every role.
-    pub const ALL: [AttemptRole; 4] =
-        [AttemptRole::First, AttemptRole::Failover, AttemptRole::Hedge, AttemptRole::Race];
+    pub const ALL: [AttemptRole; 5] =
+        [AttemptRole::First, AttemptRole::Failover, AttemptRole::Hedge, AttemptRole::Race, AttemptRole::Probe];
 
     /// The name used in rows and tables.
     pub const fn name(self) -> &'static str {
@@ -192,6 +197,7 @@ impl AttemptRole {
             AttemptRole::Failover => "failover",
             AttemptRole::Hedge => "hedge",
             AttemptRole::Race => "race",
+            AttemptRole::Probe => "probe",
         }
     }
 }

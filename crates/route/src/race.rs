@@ -162,6 +162,8 @@ pub enum Action {
         lane: LaneId,
         /// Why it is started.
         role: Role,
+        /// Whether its answer is asked for piece by piece.
+        streamed: bool,
     },
     /// Forward its bytes to the client from now on, those buffered so far first.
     Win {
@@ -316,12 +318,18 @@ impl Race {
 
     /// An attempt failed at `now`, as seen by the caller. Ignored if the attempt has ended already.
     pub fn failed(&mut self, attempt: usize, now: Tick, failed: AttemptFailure) {
+        let is_whole = self.config.commit == Commit::End;
         if let Some(run) = self.running_mut(attempt) {
             run.progress_at = run.progress_at.max(now);
+            // An end marker makes up for neither unreadable data nor, where the whole is waited for, for the lack of it.
+            let is_incomplete = match failed.kind {
+                FailureKind::NotJson => true,
+                FailureKind::Empty | FailureKind::Untranslatable => is_whole,
+                _ => false,
+            };
             run.state = match run.reported {
                 Some(kind) => State::Failed(AttemptFailure { kind, ..failed }),
-                // An end marker after unreadable data does not make the answer complete.
-                None if run.done && failed.kind != FailureKind::NotJson => State::Ended,
+                None if run.done && !is_incomplete => State::Ended,
                 None => State::Failed(failed),
             };
         }
@@ -703,7 +711,9 @@ impl Race {
             replace_at,
             state: State::Running,
         });
-        self.pending.push_back(Action::Start { attempt, candidate, lane: self.candidates[candidate].lane, role });
+        let Candidate { lane, streamed, .. } = self.candidates[candidate];
+        let streamed = streamed || self.config.commit == Commit::FirstToken;
+        self.pending.push_back(Action::Start { attempt, candidate, lane, role, streamed });
         true
     }
 

@@ -166,6 +166,7 @@ impl<'r> Reader<'r> {
             wait_ns: self.opt_count()?,
             ttfb_ns: self.opt_count()?,
             ttft_ns: self.opt_count()?,
+            answer_ns: None,
             total_ns: self.count()?,
             overhead_ns: self.opt_count()?,
             output_speed: self.opt_real()?,

@@ -53,6 +53,8 @@ pub struct RequestPeek {
     pub include_usage: bool,
     /// Limits of the answers' length and number.
     pub lengths: Lengths,
+    /// Whether `background` is true: OpenAI's responses then go on after the request was answered.
+    pub background: bool,
     /// Where the value of `stream_options.include_usage` stands.
     include_usage_place: Option<Place>,
     /// Offset behind the opening brace of the body, and whether the object is empty.
@@ -66,7 +68,7 @@ pub struct RequestPeek {
 }
 
 /// The fields that are read.
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     "model",
     "stream",
     "stream_options",
@@ -81,6 +83,7 @@ const FIELDS: [&str; 14] = [
     "generationConfig",
     "generation_config",
     "prompt",
+    "background",
 ];
 
 const INCLUDE_USAGE: &str = "stream_options.include_usage";
@@ -142,6 +145,7 @@ impl RequestPeek {
             stream_options: None,
             include_usage: false,
             lengths: Lengths::default(),
+            background: false,
             include_usage_place: None,
             inside: 0,
             empty: true,
@@ -184,6 +188,11 @@ impl RequestPeek {
                 (value == b"null").then_some(()).ok_or(wrong("an object"))
             }
             "prompt" => self.lengths.take_prompt(value),
+            // A value of another type is left for the provider to refuse.
+            "background" => {
+                self.background = value == b"true";
+                Ok(())
+            }
             // A value of another type is left for the provider to refuse.
             "options" | "generationConfig" | "generation_config" => Ok(()),
             _ => {

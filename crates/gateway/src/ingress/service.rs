@@ -19,7 +19,6 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::{Span, Tick};
@@ -184,8 +183,8 @@ impl Ingress {
         drop(in_body);
         let headers = forwarded_headers(headers, plan, &alias);
         let body = if body.len() <= MAX_COPIED_BYTES { Bytes::copy_from_slice(&body) } else { body };
-        let translated = RefCell::default();
-        Ok((CallRequest { routed, shape, peek, headers, body, id, created, translated }, alias))
+        let (translated, can_assemble) = Default::default();
+        Ok((CallRequest { routed, shape, peek, headers, body, id, created, translated, can_assemble }, alias))
     }
 }
 

@@ -191,14 +191,14 @@ impl Account {
             billed: numbers.usage.billed(),
             output_tokens: output,
             output_speed: numbers.output_speed,
-            delivery: match self.request.is_stream() {
+            delivery: match attempt.has_streamed() || self.request.is_background() {
                 true => Delivery::Streamed,
                 false => Delivery::Whole { expected_tokens: self.expected_output_tokens() },
             },
         };
         let mut started = lease.started;
         let mut router = locked(&self.plan.router);
-        if let Some(ttft) = numbers.ttft_ns.map(Span::from_nanos).filter(|_| self.request.is_stream()) {
+        if let Some(ttft) = numbers.ttft_ns.map(Span::from_nanos).filter(|_| attempt.has_streamed()) {
             router.first_token(&mut started, now, ttft, self.prompt_tokens);
         }
         let lane = &attempt.lane;
@@ -208,6 +208,9 @@ impl Account {
         drop(router);
         if let (Some(before), Some(after)) = (before, after) {
             self.shared.breaker_notices.record(&lane.config.name, &lane.health, before, after, now);
+            if before != after {
+                self.shared.probes_wanted.notify_one();
+            }
         }
         if outcome.end == AttemptEnd::Answered {
             locked(&self.alias.output_length).observe(now, output);

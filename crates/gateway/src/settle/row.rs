@@ -35,7 +35,7 @@ impl Account {
             model: lane.model.clone(),
             dialect_in: dialect_in.to_owned(),
             dialect_out: dialect_out.to_owned(),
-            stream: self.request.is_stream(),
+            stream: attempt.streamed,
             in_flight: attempt.in_flight,
             connection_new: attempt.connection_new,
             request_bytes: attempt.request_bytes as u64,
@@ -52,6 +52,11 @@ impl Account {
         };
         row.fill(numbers.clone());
         row.failure = outcome.failure;
+        if !attempt.has_streamed() {
+            // Of an answer in one piece only its whole time is known.
+            row.ttft_ns = None;
+            row.answer_ns = attempt.whole_answer_time().map(Span::as_nanos);
+        }
         row
     }
 }

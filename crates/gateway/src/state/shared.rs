@@ -11,6 +11,7 @@ use crate::state::plan::Plan;
 use crate::telemetry::refusals::Refusals;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::Notify;
 use tokrate_net::Clock;
 use tokrate_net::server::ByteBudget;
 use tokrate_record::{Attempt as Row, Refusal};
@@ -24,6 +25,8 @@ pub(crate) struct Shared {
     pub stats: Stats,
     /// Breakers that have opened and were not reported yet.
     pub breaker_notices: BreakerNotices,
+    /// Told when a lane may have to be probed.
+    pub probes_wanted: Notify,
     /// Requests refused before a lane was asked.
     pub refusals: Refusals,
     /// How the metrics export fares.
@@ -53,6 +56,7 @@ impl Shared {
             log,
             stats: Stats::default(),
             breaker_notices: BreakerNotices::default(),
+            probes_wanted: Notify::new(),
             refusals: Refusals::default(),
             exports: ExportStatus::default(),
             open_calls: AtomicUsize::new(0),
@@ -96,6 +100,7 @@ impl Shared {
     fn adopt(&self, plan: Plan) {
         *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         self.generation.fetch_add(1, Ordering::AcqRel);
+        self.probes_wanted.notify_one();
     }
 
     /// A unique id for the next call.

@@ -57,7 +57,7 @@ fn a_whole_answer_arrives_byte_for_byte_and_is_logged_once() {
     assert_eq!((row.input_tokens, row.output_tokens, row.output_tokens_std), (Some(5), Some(2), 4));
     assert_eq!((row.cost_usd, row.cost_basis), (Some((5.0 + 2.0 * 2.0) / 1e6), CostBasis::Reported));
     assert_eq!(row.status, Some(200));
-    assert!(row.overhead_ns.is_some() && row.ttft_ns.is_some());
+    assert!(row.overhead_ns.is_some() && row.ttft_ns.is_none() && row.answer_ns.is_some());
 }
 
 #[test]

@@ -104,6 +104,11 @@ impl AnswerTranslator {
         self.held + self.decoder.held_bytes()
     }
 
+    /// Whether the upstream's answer came in one piece, whatever it was asked for in.
+    pub fn is_whole(&self) -> bool {
+        self.decoder.is_whole()
+    }
+
     /// How far the answer has come.
     pub fn progress(&self) -> Progress {
         self.progress

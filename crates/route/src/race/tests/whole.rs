@@ -100,6 +100,21 @@ fn an_answer_whose_end_mark_has_come_is_complete_though_its_connection_stays_ope
 }
 
 #[test]
+fn an_end_mark_without_an_answer_is_no_answer() {
+    for kind in [FailureKind::Empty, FailureKind::Untranslatable] {
+        let mut race = whole(limits(), 2, true);
+        actions_at(&mut race, 0);
+        race.on_event(0, &event(1_000, EventKind::Done));
+        race.failed(0, at(1_000), failed(kind));
+        assert_eq!(actions_at(&mut race, 1_000), "start 1 on 1 (Failover)");
+        race.on_event(1, &text(2_000));
+        race.on_event(1, &event(2_000, EventKind::Done));
+        race.failed(1, at(2_001), failed(FailureKind::Truncated));
+        assert_eq!(actions_at(&mut race, 2_001), "win 1; finish 1", "its connection broke behind the end mark");
+    }
+}
+
+#[test]
 fn a_lane_that_does_not_stream_is_asked_again_for_the_answer_in_one_piece() {
     let mut race = whole(RaceConfig { max_attempts: 1, ..limits() }, 2, true);
     actions_at(&mut race, 0);

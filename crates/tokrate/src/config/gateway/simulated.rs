@@ -113,5 +113,6 @@ fn lane(name: &str, model: &str, price: Option<Price>) -> LaneConfig {
         curve: Vec::new(),
         forward_headers: vec!["x-tokrate-fault".to_owned()],
         embeddings: None,
+        stream_whole: true,
     }
 }
