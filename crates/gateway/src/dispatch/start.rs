@@ -4,14 +4,17 @@ use super::call::{Call, EligibleLanes};
 use super::worker::Worker;
 use crate::respond::error::ErrorResponse;
 use crate::settle::account::Account;
+use crate::state::jobs::Job;
 use crate::state::lock::locked;
 use crate::state::plan::Plan;
 use crate::upstream::dns::REFRESH_INTERVAL;
 use crate::upstream::request::Destination;
+use http::StatusCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::Span;
 use tokrate_net::server::ConnectionTap;
+use tokrate_wire::Dialect;
 use tokrate_route::{CallShape, Candidate, Commit, LaneId, Mode, Race, RaceConfig, Ranked};
 
 /// Ranks the eligible lanes and starts the race among them.
@@ -76,8 +79,12 @@ pub(crate) fn eligible_lanes(account: &Account) -> Result<Vec<(LaneId, Destinati
     let (mut eligible, mut obstacle, mut unresolved) = (Vec::new(), None, None);
     let (mut unpriced, mut obstacles) = (Vec::new(), Vec::new());
     let now = account.shared.clock.now();
+    let pinned = pinned_lane(account);
     for &id in &account.alias.lanes {
         let lane = account.plan.lane(id);
+        if pinned.as_ref().is_some_and(|job| !job.is_at(lane)) {
+            continue;
+        }
         match account.request.destination(lane, now) {
             Ok(_) if account.needs_prices() && lane.config.price.is_none() => unpriced.push(lane.config.name.as_str()),
             Ok(destination) => match lane.endpoints[destination.endpoint].unresolved() {
@@ -99,9 +106,20 @@ pub(crate) fn eligible_lanes(account: &Account) -> Result<Vec<(LaneId, Destinati
     // A lane that lacks an address or a price explains more than one that can never carry the request.
     let unpriced = (!unpriced.is_empty()).then(|| ErrorResponse::unpriced(&unpriced));
     match unresolved.or(unpriced).or(obstacle) {
+        None if eligible.is_empty() && pinned.is_some() => {
+            let message = "no lane of this alias has the response that `previous_response_id` names";
+            Err(ErrorResponse::new(StatusCode::NOT_FOUND, message))
+        }
         Some(error) if eligible.is_empty() => Err(error),
         _ => Ok(eligible),
     }
+}
+
+/// The job that the request goes on from: only the lane that has it knows it.
+fn pinned_lane(account: &Account) -> Option<Arc<Job>> {
+    let request = &account.request;
+    let is_response = request.routed.as_ref().is_some_and(|routed| routed.dialect == Dialect::OpenAiResponses);
+    if is_response { account.shared.jobs.continued_by(&request.body) } else { None }
 }
 
 fn candidate(

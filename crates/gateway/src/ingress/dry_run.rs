@@ -94,6 +94,8 @@ impl DryRun {
         let mut asked = Asked::default();
         let (credentials, routed) = match admit(&plan, route, &head, &ConnectionTap::default(), &mut asked)? {
             Admission::Respond(response) => return Ok(Err(response)),
+            // It goes to the lane that has it, if any has.
+            Admission::FollowUp(..) => return Ok(Ok(Vec::new())),
             Admission::Call(credentials, routed) => (credentials, routed),
         };
         let key = credentials.admit_call(&self.ingress.worker.shared)?;

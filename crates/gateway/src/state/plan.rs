@@ -123,7 +123,7 @@ impl Plan {
         let mut router = locked(&self.router);
         for lane in &self.lanes {
             // A lane is the same if it leads to the same model at the same addresses.
-            let same = |other: &&Arc<Lane>| other.config.name == lane.config.name && other.has_same_target(lane);
+            let same = |other: &&Arc<Lane>| other.is_same(lane);
             if let Some(known) = previous.lanes.iter().find(same) {
                 router.inherit(lane.id, &locked(&previous.router), known.id);
                 lane.health.inherit(&known.health);
@@ -230,6 +230,11 @@ impl Lane {
     /// The resolver's message, if a host name has no address yet.
     pub fn unresolved(&self) -> Option<&str> {
         self.endpoints.iter().find_map(Endpoint::unresolved)
+    }
+
+    /// Whether it is that lane of an earlier plan.
+    pub fn is_same(&self, other: &Lane) -> bool {
+        self.config.name == other.config.name && self.has_same_target(other)
     }
 
     /// Whether two lanes lead to one model at the same addresses.

@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::error::GatewayError;
 use crate::otel::status::ExportStatus;
 use crate::settle::stats::Stats;
+use crate::state::jobs::Jobs;
 use crate::state::lane_health::BreakerNotices;
 use crate::state::plan::Plan;
 use crate::telemetry::refusals::Refusals;
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub stats: Stats,
     /// Breakers that have opened and were not reported yet.
     pub breaker_notices: BreakerNotices,
+    /// Responses that go on in the background.
+    pub jobs: Jobs,
     /// Told when a lane may have to be probed.
     pub probes_wanted: Notify,
     /// Requests refused before a lane was asked.
@@ -56,6 +59,7 @@ impl Shared {
             log,
             stats: Stats::default(),
             breaker_notices: BreakerNotices::default(),
+            jobs: Jobs::default(),
             probes_wanted: Notify::new(),
             refusals: Refusals::default(),
             exports: ExportStatus::default(),

@@ -207,6 +207,11 @@ impl Attempt {
         failure.map(|failure| failure.message.clone()).unwrap_or_default()
     }
 
+    /// Whether the response was complete by the rules of HTTP.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
     /// Whether a refusal is complete and can be passed on. Half of an error document cannot be parsed by any client.
     pub fn has_whole_refusal(&self) -> bool {
         self.is_complete && self.body.borrow().answer.error_body().len() < MAX_ERROR_BODY_BYTES

@@ -6,6 +6,7 @@
 
 mod access;
 mod admin;
+mod background;
 mod billing;
 mod budget;
 mod client;
