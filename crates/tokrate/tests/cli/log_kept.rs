@@ -158,7 +158,7 @@ fn rows_outlive_a_vacuum_by_another_process_and_a_kill() {
 
 #[test]
 fn rows_say_where_they_were_measured() {
-    let mut gateway = Running::start("log-region");
+    let gateway = Running::start("log-region");
     gateway.call(1);
     gateway.until_written(1);
     let columns = "SELECT region, host, tokenizer, connect_ns FROM attempts";
