@@ -3,6 +3,7 @@
 //!
 //! Architecture Invariant: this crate depends on nothing but `std`, does no I/O, reads no clock and holds no global state.
 
+mod buckets;
 mod conditions;
 mod date;
 mod event;
@@ -16,6 +17,7 @@ mod text;
 mod time;
 mod units;
 
+pub use buckets::{Buckets, Count};
 pub use conditions::{Conditions, Fingerprint};
 pub use date::{Date, parse_rfc3339, rfc3339};
 pub use event::{Anomaly, Channel, EventBatch, EventKind, FinishReason, ServerTimings, StreamEvent, TextRange, Usage};

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use tokrate_core::{Money, Usage};
-use tokrate_record::{Attempt as Row, AttemptEnd, CostBasis};
+use tokrate_record::{Attempt as Row, AttemptEnd, CostBasis, Sample};
 
 /// Most jobs that are remembered: a day's of a busy gateway, at about a kilobyte each.
 const MAX_JOBS: usize = 10_000;
@@ -106,13 +106,11 @@ impl Job {
         if let Some(reservation) = reservation {
             reservation.settle(billed.input.saturating_add(billed.output), cost.amount.unwrap_or_default());
         }
-        Some(Row {
-            attempt: row.attempt + 1,
-            end: AttemptEnd::Answered,
-            won: true,
+        let begun = row.sample;
+        let sample = Sample {
             status,
             failure: None,
-            total_ns: now_unix_ms.saturating_sub(row.started_unix_ms).saturating_mul(1_000_000),
+            total_ns: now_unix_ms.saturating_sub(begun.started_unix_ms).saturating_mul(1_000_000),
             input_tokens: usage.input,
             output_tokens: usage.output,
             reasoning_tokens: usage.reasoning,
@@ -123,9 +121,10 @@ impl Job {
             wait_ns: None,
             ttfb_ns: None,
             answer_ns: None,
-            overhead_ns: None,
-            ..row
-        })
+            ..begun
+        };
+        let (attempt, end) = (row.attempt + 1, AttemptEnd::Answered);
+        Some(Row { attempt, end, won: true, overhead_ns: None, sample, ..row })
     }
 }
 

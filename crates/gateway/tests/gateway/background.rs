@@ -42,10 +42,10 @@ fn a_job_is_begun_once_and_its_result_comes_from_the_lane_that_has_it() {
     assert!(first.requests()[1].head.starts_with("GET /v1/responses/resp_1 HTTP/1.1"), "{}", first.requests()[1].head);
     assert_eq!((first.requests().len(), second.requests().len()), (4, 0));
     let rows = gateway.rows();
-    let told: Vec<_> = rows.iter().map(|row| (row.attempt, row.end, row.output_tokens, row.cost_basis)).collect();
+    let told: Vec<_> = rows.iter().map(|row| (row.attempt, row.end, row.sample.output_tokens, row.sample.cost_basis)).collect();
     let begun = (0, AttemptEnd::Answered, None, CostBasis::Unknown);
     assert_eq!(told, [begun, (1, AttemptEnd::Answered, Some(40), CostBasis::Reported)], "the result once");
-    assert_eq!((rows[0].cost_usd, rows[1].cost_usd), (None, Some((5.0 + 2.0 * 40.0) / 1e6)));
+    assert_eq!((rows[0].sample.cost_usd, rows[1].sample.cost_usd), (None, Some((5.0 + 2.0 * 40.0) / 1e6)));
 }
 
 #[test]

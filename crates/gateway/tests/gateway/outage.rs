@@ -74,13 +74,13 @@ fn a_lane_that_failed_is_probed_by_the_gateway_and_used_again() {
     let rows = gateway.rows();
     let of_bad: Vec<&Attempt> = rows.iter().filter(|row| row.lane == "bad").collect();
     let mut probes: Vec<&Attempt> = of_bad.iter().copied().filter(|row| row.role == AttemptRole::Probe).collect();
-    probes.sort_by_key(|row| (row.started_unix_ms, row.call.clone()));
-    let ends: Vec<(AttemptEnd, Option<FailureKind>)> = probes.iter().map(|row| (row.end, row.failure)).collect();
+    probes.sort_by_key(|row| (row.sample.started_unix_ms, row.call.clone()));
+    let ends: Vec<(AttemptEnd, Option<FailureKind>)> = probes.iter().map(|row| (row.end, row.sample.failure)).collect();
     let failed = (AttemptEnd::Failed, Some(FailureKind::ServerError));
     assert_eq!(ends, [failed, (AttemptEnd::Answered, None)], "the call failed once, then the probes");
     let last = probes[1];
-    assert_eq!((last.alias.as_str(), last.key.as_deref(), last.output_limit), ("bad", None, Some(16)));
-    assert_eq!(last.cost_basis, CostBasis::Reported);
+    assert_eq!((last.alias.as_str(), last.key.as_deref(), last.sample.output_limit), ("bad", None, Some(16)));
+    assert_eq!(last.sample.cost_basis, CostBasis::Reported);
     let probe = &bad.requests()[1];
     let body: serde_json::Value = serde_json::from_slice(&probe.body).expect("JSON");
     assert_eq!((&body["model"], &body["stream"]), (&"model-bad".into(), &true.into()));
@@ -193,7 +193,7 @@ fn an_edit_that_a_merge_engine_refuses_goes_to_the_next_lane_and_comes_back_if_t
     }
     assert_eq!(engine.requests().len(), 3, "its refusals are no fault of its own");
     let first = &gateway.rows()[0];
-    assert_eq!((first.lane.as_str(), first.failure), ("merge", Some(FailureKind::EditRefused)));
+    assert_eq!((first.lane.as_str(), first.sample.failure), ("merge", Some(FailureKind::EditRefused)));
     let alone = merge();
     let gateway = TestGateway::start(configured(vec![chat_lane("merge", &alone)], Mode::Off));
     let answer = post(gateway.address, PATH, WHOLE);

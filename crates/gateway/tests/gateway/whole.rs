@@ -43,10 +43,10 @@ fn a_lane_that_hangs_is_seen_early_and_another_one_answers() {
     assert_eq!(json(&answer)["choices"][0]["message"]["content"], "one two");
     assert_eq!(asked(&first, 0)["stream"], true);
     let rows = gateway.rows();
-    assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Failed, Some(FailureKind::FirstTokenTimeout)));
+    assert_eq!((rows[0].end, rows[0].sample.failure), (AttemptEnd::Failed, Some(FailureKind::FirstTokenTimeout)));
     // It was sent and may have been worked on.
-    assert_eq!((rows[0].cost_basis, rows[0].role), (CostBasis::Estimated, AttemptRole::First));
-    assert!(rows[0].cost_usd.is_some_and(|usd| usd > 0.0));
+    assert_eq!((rows[0].sample.cost_basis, rows[0].role), (CostBasis::Estimated, AttemptRole::First));
+    assert!(rows[0].sample.cost_usd.is_some_and(|usd| usd > 0.0));
     assert_eq!((rows[1].end, rows[1].role), (AttemptEnd::Answered, AttemptRole::Failover));
 }
 
@@ -62,7 +62,7 @@ fn a_lane_that_cannot_be_asked_for_a_stream_has_a_limit_of_its_own_or_a_share_of
         let answer = post(gateway.address, PATH, &two_answers);
         assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("good")), "{}", answer.text());
         assert_eq!(asked(&first, 0).get("stream"), None, "two answers are no stream");
-        let failures: Vec<_> = gateway.rows().iter().map(|row| row.failure).collect();
+        let failures: Vec<_> = gateway.rows().iter().map(|row| row.sample.failure).collect();
         assert_eq!(failures, [Some(FailureKind::TimedOut), None]);
     }
 }
@@ -102,8 +102,8 @@ fn an_answer_that_was_streamed_is_the_one_that_would_have_come_in_one_piece() {
     assert_eq!((&sent["stream"], &sent["stream_options"]["include_usage"]), (&Value::Bool(true), &Value::Bool(true)));
     assert!(answer.header("x-tokrate-ttft-ms").is_some() && answer.header("x-tokrate-answer-ms").is_none());
     let row = &gateway.rows()[0];
-    assert!(row.stream && row.ttft_ns.is_some() && row.answer_ns.is_none(), "{row:?}");
-    assert_eq!((row.cost_basis, row.output_tokens), (CostBasis::Reported, Some(9)));
+    assert!(row.sample.stream && row.sample.ttft_ns.is_some() && row.sample.answer_ns.is_none(), "{row:?}");
+    assert_eq!((row.sample.cost_basis, row.sample.output_tokens), (CostBasis::Reported, Some(9)));
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn an_answer_in_one_piece_has_no_time_to_first_token() {
     assert!(answer.header("x-tokrate-ttft-ms").is_none() && answer.header("x-tokrate-answer-ms").is_some());
     assert_eq!(asked(&plain, 0).get("stream"), None);
     let row = &gateway.rows()[0];
-    assert!(!row.stream && row.ttft_ns.is_none(), "{row:?}");
-    assert!(row.answer_ns.is_some_and(|answer| answer > 0 && answer <= row.total_ns), "{row:?}");
+    assert!(!row.sample.stream && row.sample.ttft_ns.is_none(), "{row:?}");
+    assert!(row.sample.answer_ns.is_some_and(|answer| answer > 0 && answer <= row.sample.total_ns), "{row:?}");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_lane_that_refuses_to_stream_is_asked_again_for_the_answer_in_one_piece_and_
     }
     let streamed: Vec<bool> = (0..3).map(|number| asked(&strict, number)["stream"] == true).collect();
     assert_eq!((streamed, strict.requests().len()), (vec![true, false, false], 3));
-    let ends: Vec<_> = gateway.rows().iter().map(|row| (row.attempt, row.end, row.failure)).collect();
+    let ends: Vec<_> = gateway.rows().iter().map(|row| (row.attempt, row.end, row.sample.failure)).collect();
     let refused = (0, AttemptEnd::Failed, Some(FailureKind::BadRequest));
     assert_eq!(ends, [refused, (1, AttemptEnd::Answered, None), (0, AttemptEnd::Answered, None)]);
 }
@@ -175,7 +175,7 @@ fn a_stream_that_breaks_off_is_no_answer_and_another_lane_is_asked() {
         assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("good")), "{broken}");
         assert_eq!(json(&answer)["choices"][0]["message"]["content"], "one two");
         let rows = gateway.rows();
-        assert_ne!(rows[0].failure, Some(FailureKind::Untranslatable), "the lane is told what was wrong: {:?}", rows[0]);
+        assert_ne!(rows[0].sample.failure, Some(FailureKind::Untranslatable), "the lane is told what was wrong: {:?}", rows[0]);
         assert_eq!(rows[0].end, AttemptEnd::Failed);
     }
 }
@@ -192,7 +192,7 @@ fn an_answer_is_streamed_by_a_lane_of_another_dialect_too() {
     assert_eq!((&message["usage"]["input_tokens"], &message["stop_reason"]), (&5.into(), &"end_turn".into()));
     assert_eq!(asked(&streaming, 0)["stream"], true);
     let row = &gateway.rows()[0];
-    assert!(row.stream && row.ttft_ns.is_some());
+    assert!(row.sample.stream && row.sample.ttft_ns.is_some());
 }
 
 #[test]

@@ -30,7 +30,14 @@ impl Drop for Folder {
 }
 
 fn rows(count: usize) -> Vec<Attempt> {
-    vec![Attempt { call: "x".repeat(4_000), started_unix_ms: 1, ..Attempt::default() }; count]
+    vec![
+        Attempt {
+            call: "x".repeat(4_000),
+            sample: tokrate_record::Sample { started_unix_ms: 1, ..Default::default() },
+            ..Attempt::default()
+        };
+        count
+    ]
 }
 
 fn lost(done: Result<(), StoreError>) -> Option<u64> {
@@ -53,7 +60,7 @@ fn a_wal_that_is_removed_while_the_file_is_closed_is_noticed_when_it_is_opened_a
     std::fs::remove_file(folder.beside("-wal")).expect("it is there");
     std::fs::remove_file(folder.beside("-shm")).expect("it is there");
     assert_eq!(lost(file.open()), Some(5));
-    assert_eq!(lost(file.open()), None, "it is said once");
+    assert_eq!(lost(file.open()), None, "it is reported once");
 }
 
 #[test]

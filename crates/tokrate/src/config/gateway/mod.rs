@@ -12,7 +12,7 @@ use super::environment::{self, Environment};
 use super::file::File;
 use super::quantity;
 use crate::flags::gateway::Flags;
-use aliases::{format_mode, format_policy};
+use aliases::format_mode;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rows::{GatewayRow, LimitsRow};
 use std::net::SocketAddr;
@@ -113,6 +113,8 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
         client: client(&row, &mut effective)?,
         limits: effective.limits(&row.limits)?,
         log: log_settings(&log, &row, &mut effective)?,
+        region: effective.region(environment::variable("TOKRATE_REGION"), row.region.clone()),
+        host: Some(environment::host_name()),
         drain: effective.span("drain", row.drain.as_deref(), Span::from_secs(30))?,
         seed: effective.number("seed", row.seed, DEFAULT_SEED),
         otel: otel::otel(row.otel.as_ref(), &environment::variable, &mut effective)?,
@@ -222,6 +224,17 @@ impl EffectiveConfig {
         Ok(span)
     }
 
+    /// A variable over the file.
+    fn region(&mut self, variable: Option<String>, row: Option<String>) -> Option<String> {
+        let (region, origin) = match (variable, row.filter(|region| !region.is_empty())) {
+            (Some(region), _) => (region, "TOKRATE_REGION".to_owned()),
+            (None, Some(region)) => (region, self.file_origin()),
+            (None, None) => return None,
+        };
+        self.note("region", &region, origin);
+        Some(region)
+    }
+
     fn number<T: ToString + Copy>(&mut self, key: &str, row: Option<T>, default: T) -> T {
         let origin = if row.is_some() { self.file_origin() } else { DEFAULT.to_owned() };
         let value = row.unwrap_or(default);
@@ -322,7 +335,7 @@ impl EffectiveConfig {
         }
         for alias in aliases {
             let names: Vec<&str> = alias.lanes.iter().map(|place| lanes[*place].name.as_str()).collect();
-            let value = format!("{}; {}; {}", names.join(", "), format_policy(&alias.policy), format_mode(alias.mode));
+            let value = format!("{}; {}; {}", names.join(", "), alias.policy, format_mode(alias.mode));
             self.note(&format!("aliases.{}", alias.name), value, origin.clone());
         }
         for key in keys {
