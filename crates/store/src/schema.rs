@@ -94,7 +94,10 @@ ALTER TABLE attempts ADD COLUMN tokenizer TEXT;
 ALTER TABLE attempts ADD COLUMN fingerprint TEXT;
 ";
 
-/// The time of an answer in one piece, of which there is no time to first token.
+/// The time of an answer in one piece, of which there is no time to first token: earlier versions wrote the one for the other.
 const VERSION_4: &str = "
 ALTER TABLE attempts ADD COLUMN answer_ns INTEGER;
+UPDATE attempts SET answer_ns = ttft_ns, ttft_ns = NULL, ttfat_ns = NULL,
+    ttft_missing = 'not streamed: the answer came in one piece'
+    WHERE stream = 0 AND ttft_ns IS NOT NULL;
 ";

@@ -155,6 +155,21 @@ fn every_older_form_is_opened_with_its_rows() {
 }
 
 #[test]
+fn a_whole_answers_time_is_no_time_to_first_token_in_older_logs_either() {
+    for (version, file) in older_files().into_iter().filter(|(version, _)| *version < 4) {
+        let folder = Folder::new(&format!("whole-{version}"));
+        let old = Connection::open(folder.log()).expect("a new database");
+        old.execute_batch(&std::fs::read_to_string(&file).expect("a form for every version")).expect("a whole form");
+        old.execute("UPDATE attempts SET stream = 0", []).expect("writable");
+        drop(old);
+        let rows = Sqlite::open(&folder.log()).expect("a log").attempts(&Query::default()).expect("readable");
+        let sample = &rows[0].sample;
+        assert_eq!((sample.ttft_ns, sample.ttfat_ns, sample.answer_ns), (None, None, Some(3_000)), "version {version}");
+        assert!(sample.ttft_missing.as_deref().is_some_and(|why| why.starts_with("not streamed")));
+    }
+}
+
+#[test]
 fn a_row_that_no_version_writes_is_named() {
     let folder = Folder::new("damaged");
     crate::rows::filled(&folder, &[row(0), row(1)]);
