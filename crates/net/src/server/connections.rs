@@ -46,13 +46,18 @@ pub fn open_files() -> u64 {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
+/// The most that macOS takes, though it reports "unlimited" (OPEN_MAX of its limits.h).
+const OPEN_MAX: u64 = 10_240;
+
 /// Raises the soft limit on open files to the hard limit: the default of 1,024 exists for programs that use `select`. Failure is
 /// ignored.
 pub fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // Some systems report "unlimited" and then reject that value.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let raise = |current| setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum }).is_ok();
+    if !raise(limit.maximum) && limit.current.is_some_and(|current| current < OPEN_MAX) {
+        let _ = raise(Some(OPEN_MAX));
+    }
 }
 
 /// All client connections of a process.

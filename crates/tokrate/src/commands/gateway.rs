@@ -19,6 +19,8 @@ use tokrate_wire::Dialect;
 
 /// Of a lane whose host name has no address.
 const UNRESOLVED: &str = "left out until its name has an address";
+/// The alias for any question, which `tokrate init` writes.
+const MAIN_ALIAS: &str = "auto";
 /// How often the state of the log is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -237,7 +239,8 @@ fn serving_text(resolved: &Resolved, gateway: &RunningGateway) -> String {
             format_mode(alias.mode)
         );
     }
-    let model = aliases.first().map_or(&lanes[0].name, |alias| &alias.name);
+    let alias = aliases.iter().find(|alias| alias.name == MAIN_ALIAS).or(aliases.first());
+    let model = alias.map_or(&lanes[0].name, |alias| &alias.name);
     let key = if keys.is_empty() { "none is needed" } else { "one of [gateway.keys], such as in OPENAI_API_KEY" };
     let _ = writeln!(text, "\npoint an SDK at base URL http://{address}/v1, model `{model}`, key: {key}");
     let shows = if keys.is_empty() { "" } else { " -H \"authorization: Bearer $OPENAI_API_KEY\"" };

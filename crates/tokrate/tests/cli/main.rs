@@ -24,6 +24,7 @@ mod first_contact;
 mod fleet;
 mod folder;
 mod formats;
+mod gateway;
 mod hostile;
 mod init_key;
 mod interrupt;
