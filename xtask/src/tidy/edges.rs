@@ -26,7 +26,7 @@ const TABLE: &[Row] = &[
     Row { name: "charts", internal: &["core"], external: &[] },
     // Its build script reads the rows.
     Row { name: "catalog", internal: &["core"], external: &["serde", "toml"] },
-    Row { name: "estimate", internal: &[], external: &["serde"] },
+    Row { name: "estimate", internal: &["stats"], external: &["serde"] },
     Row {
         name: "apply",
         internal: &["core", "tokens"],
