@@ -26,6 +26,7 @@ const TABLE: &[Row] = &[
     Row { name: "charts", internal: &["core"], external: &[] },
     // Its build script reads the rows.
     Row { name: "catalog", internal: &["core"], external: &["serde", "toml"] },
+    Row { name: "engine", internal: &["core"], external: &[] },
     Row { name: "estimate", internal: &[], external: &["serde"] },
     Row {
         name: "apply",
