@@ -1,0 +1,58 @@
+//! `tokrate estimate replay`: the requests of a trace as an engine would answer them.
+
+use crate::commands::Verdict;
+use crate::flags::estimate::ReplayFlags;
+use crate::out::estimate_replay::{Shown, csv, json, text};
+use anyhow::{Context, Result, anyhow};
+use tokrate_estimate::coefficients::Coefficients;
+use tokrate_estimate::replay::{EngineSettings, Replay, SettingsFile, parse_trace};
+use tokrate_estimate::{Estimator, replay};
+use tokrate_targets::reading::{self, MAX_DATA_BYTES, MAX_SETTINGS_BYTES};
+
+/// Replays and prints: rows on standard output, the summary on standard error; with `--json` both as one object.
+pub fn run(flags: &ReplayFlags) -> Result<Verdict> {
+    let path = flags.trace.display();
+    let trace = reading::text_of(&flags.trace, MAX_DATA_BYTES).with_context(|| format!("read the trace {path}"))?;
+    let trace = parse_trace(&trace).map_err(|error| anyhow!("read the trace {path}: {error}"))?;
+    let settings = settings(flags)?;
+    let facts = Estimator::embedded().facts;
+    let engine = Replay::new(&settings, &facts, &Coefficients::fitted()).map_err(|error| anyhow!("estimate: {error}"))?;
+    let (assumed, args) = (engine.assumed.clone(), engine.args.clone());
+    let named = (engine.model.clone(), engine.device.clone(), engine.devices);
+    let replayed = engine.run(&trace);
+    let shown = Shown { trace: &trace, replayed: &replayed, assumed: &assumed, args: &args, named: &named };
+    if flags.json {
+        crate::out::stdout::write(&format!("{}\n", json(&shown)))?;
+    } else {
+        crate::out::stdout::write(&csv(&shown))?;
+        anstream::eprint!("{}", text(&shown));
+    }
+    let is_answered = |outcome: &replay::Outcome| matches!(outcome, replay::Outcome::Answered { .. });
+    Ok(if replayed.outcomes.iter().any(is_answered) { Verdict::Good } else { Verdict::NotMeasured })
+}
+
+/// The file's settings, with the flags' over them.
+fn settings(flags: &ReplayFlags) -> Result<EngineSettings> {
+    let mut settings = match &flags.engine_args {
+        None => EngineSettings::default(),
+        Some(path) => {
+            let text = reading::text_of(path, MAX_SETTINGS_BYTES)
+                .with_context(|| format!("read the engine's settings {}", path.display()))?;
+            let file: SettingsFile = serde_json::from_str(&text)
+                .with_context(|| format!("understand the engine's settings {}", path.display()))?;
+            file.settings()
+        }
+    };
+    let given = [
+        (&flags.model, &mut settings.model),
+        (&flags.hardware, &mut settings.hardware),
+        (&flags.engine, &mut settings.engine),
+        (&flags.precision, &mut settings.quantization),
+    ];
+    for (flag, setting) in given {
+        if flag.is_some() {
+            setting.clone_from(flag);
+        }
+    }
+    Ok(settings)
+}
