@@ -3,8 +3,7 @@
 //! Invariant: every block is held or in the list of free ones, never both; a free block that holds a known prefix is the last to
 //! be overwritten, the longest unused first (as vLLM's block pool does).
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeMap;
 
 /// No block.
 const NONE: u32 = u32::MAX;
@@ -23,33 +22,15 @@ struct Block {
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
     blocks: Vec<Block>,
-    by_hash: HashMap<u64, u32, BuildHasherDefault<Identity>>,
+    by_hash: BTreeMap<u64, u32>,
     first: u32,
     last: u32,
     free: u32,
 }
 
-/// Keys are hashes already.
-#[derive(Clone, Copy, Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        debug_assert!(false, "keys are u64");
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = value;
-    }
-}
-
 impl Blocks {
     pub fn new(count: u32) -> Blocks {
-        let mut pool = Blocks { blocks: Vec::new(), by_hash: HashMap::default(), first: NONE, last: NONE, free: 0 };
+        let mut pool = Blocks { blocks: Vec::new(), by_hash: BTreeMap::new(), first: NONE, last: NONE, free: 0 };
         pool.blocks = vec![Block { holders: 0, hash: None, previous: NONE, next: NONE }; count as usize];
         for id in 0..count {
             pool.append(id);
@@ -70,9 +51,8 @@ impl Blocks {
     /// How many of these blocks, from the first, are in the cache, and how many of those nobody holds.
     pub fn find(&self, hashes: &[u64]) -> (u32, u32) {
         let known = hashes.iter().map_while(|hash| self.by_hash.get(hash));
-        known.fold((0, 0), |(found, unheld), id| {
-            (found + 1, unheld + u32::from(self.blocks[*id as usize].holders == 0))
-        })
+        known
+            .fold((0, 0), |(found, unheld), id| (found + 1, unheld + u32::from(self.blocks[*id as usize].holders == 0)))
     }
 
     /// Takes the first `count` of these blocks, which [`Blocks::find`] has found.

@@ -7,7 +7,7 @@ use crate::args::ArgsError;
 use crate::engine::{Engine, EngineStats};
 use crate::request::{Request, TooLarge};
 use crate::step::{Emission, StepReport, StepTime};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use tokrate_core::{Span, Tick};
 
 /// How long the cache of a prompt takes from the rank that processed it to the one that decodes.
@@ -27,7 +27,7 @@ pub struct Cluster<T> {
     prompt_ranks: usize,
     transfer: Option<Transfer>,
     /// Requests whose prompt is being processed by a rank for prompts.
-    prefilling: HashMap<u64, Request>,
+    prefilling: BTreeMap<u64, Request>,
     /// Requests on their way to a decoding rank, by arrival and submission.
     moving: BTreeMap<(Tick, u64), Request>,
     moved: u64,
@@ -74,7 +74,7 @@ impl<T: StepTime> Cluster<T> {
         }
         let prompt_ranks = prompts.len();
         let ranks = prompts.into_iter().chain(others).map(|engine| Rank { engine, step: None }).collect();
-        Ok(Cluster { ranks, prompt_ranks, transfer, prefilling: HashMap::new(), moving: BTreeMap::new(), moved: 0 })
+        Ok(Cluster { ranks, prompt_ranks, transfer, prefilling: BTreeMap::new(), moving: BTreeMap::new(), moved: 0 })
     }
 
     /// Accepts a request. Its first step begins at the next [`Cluster::poll`].

@@ -4,26 +4,17 @@
 //! waits, every block is free.
 
 use crate::args::{ArgsError, EngineArgs};
-use crate::blocks::Blocks;
 use crate::request::{Request, Sequence, TooLarge};
+use crate::scheduler::Scheduler;
 use crate::speculation::accepted;
 use crate::step::{Chunk, Emission, StepReport, StepTime, Work};
-use std::collections::VecDeque;
 use tokrate_core::{Rng, Tick};
 
 /// An engine in virtual time.
 #[derive(Clone, Debug)]
 pub struct Engine<T> {
-    pub(crate) args: EngineArgs,
+    scheduler: Scheduler,
     time: T,
-    pub(crate) blocks: Blocks,
-    pub(crate) waiting: VecDeque<Sequence>,
-    /// In the order of their admission.
-    pub(crate) running: Vec<Sequence>,
-    /// Blocks that running requests were promised and do not hold yet.
-    pub(crate) promised: u32,
-    /// Share of the tokens still to be generated that SGLang keeps room for.
-    pub(crate) reserve_share: f64,
     rng: Rng,
     totals: Totals,
 }
@@ -69,21 +60,16 @@ impl<T: StepTime> Engine<T> {
     pub fn new(args: EngineArgs, time: T) -> Result<Engine<T>, ArgsError> {
         args.check()?;
         Ok(Engine {
-            blocks: Blocks::new(args.num_blocks),
-            waiting: VecDeque::new(),
-            running: Vec::new(),
-            promised: 0,
-            reserve_share: crate::plan::FIRST_RESERVE_SHARE,
             rng: Rng::root(args.seed).child("accepted"),
+            scheduler: Scheduler::new(args),
             totals: Totals::default(),
-            args,
             time,
         })
     }
 
     /// Its settings.
     pub fn args(&self) -> &EngineArgs {
-        &self.args
+        &self.scheduler.args
     }
 
     /// Puts a request at the end of those that wait.
@@ -92,7 +78,11 @@ impl<T: StepTime> Engine<T> {
     /// A request that can never run.
     pub fn submit(&mut self, request: &Request) -> Result<(), TooLarge> {
         self.check(request)?;
-        self.waiting.push_back(Sequence::new(request, self.args.block_size, self.args.prefix_caching));
+        self.scheduler.waiting.push_back(Sequence::new(
+            request,
+            self.scheduler.args.block_size,
+            self.scheduler.args.prefix_caching,
+        ));
         Ok(())
     }
 
@@ -106,33 +96,29 @@ impl<T: StepTime> Engine<T> {
         if request.output_tokens < 2 {
             return Err(TooLarge::Empty);
         }
-        let mut sequence = Sequence::new(request, self.args.block_size, self.args.prefix_caching);
+        let mut sequence = Sequence::new(request, self.scheduler.args.block_size, self.scheduler.args.prefix_caching);
         (sequence.generated, sequence.received) = (1, request.prompt_tokens);
-        self.waiting.push_back(sequence);
+        self.scheduler.waiting.push_back(sequence);
         Ok(())
     }
 
     /// Takes a request out, whether it waits or runs; false if there is none of that id.
     pub fn cancel(&mut self, id: u64) -> bool {
-        if let Some(place) = self.waiting.iter().position(|sequence| sequence.id == id) {
-            self.waiting.remove(place);
-            return true;
-        }
-        let Some(place) = self.running.iter().position(|sequence| sequence.id == id) else { return false };
-        let mut sequence = self.running.remove(place);
-        self.end(&mut sequence);
-        true
+        self.scheduler.cancel(id)
     }
 
     /// Runs the next step, beginning at `now`; `None` if there is nothing to do.
     pub fn step(&mut self, now: Tick) -> Option<StepReport> {
-        let plan = self.plan();
+        let plan = self.scheduler.plan();
         self.totals.preemptions += plan.preempted.len() as u64;
         self.totals.found_tokens += plan.admitted.iter().map(|(_, found)| u64::from(*found)).sum::<u64>();
         self.totals.looked_up_tokens += plan.looked_up_tokens;
         let work = self.work();
         if work.requests() == 0 {
-            assert!(self.running.is_empty() && self.waiting.is_empty(), "what was accepted gets a step");
+            assert!(
+                self.scheduler.running.is_empty() && self.scheduler.waiting.is_empty(),
+                "what was accepted gets a step"
+            );
             return None;
         }
         let ended_at = now + self.time.span(&work);
@@ -150,10 +136,10 @@ impl<T: StepTime> Engine<T> {
     /// State and counts.
     pub fn stats(&self) -> EngineStats {
         EngineStats {
-            running: self.running.len() as u32,
-            waiting: self.waiting.len() as u32,
-            blocks_held: self.blocks.count() - self.blocks.free(),
-            blocks: self.blocks.count(),
+            running: self.scheduler.running.len() as u32,
+            waiting: self.scheduler.waiting.len() as u32,
+            blocks_held: self.scheduler.blocks.count() - self.scheduler.blocks.free(),
+            blocks: self.scheduler.blocks.count(),
             preemptions: self.totals.preemptions,
             found_tokens: self.totals.found_tokens,
             looked_up_tokens: self.totals.looked_up_tokens,
@@ -165,27 +151,23 @@ impl<T: StepTime> Engine<T> {
             return Err(TooLarge::Empty);
         }
         let tokens = u64::from(request.prompt_tokens) + u64::from(request.output_tokens);
-        if tokens > u64::from(self.args.max_model_len) {
-            return Err(TooLarge::Context { tokens, most: self.args.max_model_len });
+        if tokens > u64::from(self.scheduler.args.max_model_len) {
+            return Err(TooLarge::Context { tokens, most: self.scheduler.args.max_model_len });
         }
-        let blocks = (tokens + u64::from(self.lookahead())).div_ceil(u64::from(self.args.block_size));
-        if blocks > u64::from(self.args.num_blocks) {
-            return Err(TooLarge::Cache { blocks, most: self.args.num_blocks });
+        let blocks =
+            (tokens + u64::from(self.scheduler.lookahead())).div_ceil(u64::from(self.scheduler.args.block_size));
+        if blocks > u64::from(self.scheduler.args.num_blocks) {
+            return Err(TooLarge::Cache { blocks, most: self.scheduler.args.num_blocks });
         }
-        if !self.args.chunked_prefill && tokens > u64::from(self.args.max_num_batched_tokens) {
-            return Err(TooLarge::Step { tokens, most: self.args.max_num_batched_tokens });
+        if !self.scheduler.args.chunked_prefill && tokens > u64::from(self.scheduler.args.max_num_batched_tokens) {
+            return Err(TooLarge::Step { tokens, most: self.scheduler.args.max_num_batched_tokens });
         }
         Ok(())
     }
 
-    /// Tokens beyond the next that a step may compute for a request: those that a draft proposes.
-    pub(crate) fn lookahead(&self) -> u32 {
-        self.args.speculation.map_or(0, |speculation| speculation.draft_tokens)
-    }
-
     fn work(&self) -> Work {
-        let mut work = Work { tokens_each: 1 + self.lookahead(), ..Work::default() };
-        for sequence in self.running.iter().filter(|sequence| sequence.planned > 0) {
+        let mut work = Work { tokens_each: 1 + self.scheduler.lookahead(), ..Work::default() };
+        for sequence in self.scheduler.running.iter().filter(|sequence| sequence.planned > 0) {
             if sequence.decodes() && sequence.planned == work.tokens_each {
                 work.decoding += 1;
                 work.decode_context += u64::from(sequence.computed);
@@ -193,7 +175,10 @@ impl<T: StepTime> Engine<T> {
                 work.chunks.push(Chunk { tokens: sequence.planned, context: sequence.computed });
             }
         }
-        debug_assert!(work.tokens() <= u64::from(self.args.max_num_batched_tokens), "a step keeps its limit of tokens");
+        debug_assert!(
+            work.tokens() <= u64::from(self.scheduler.args.max_num_batched_tokens),
+            "a step keeps its limit of tokens"
+        );
         work
     }
 
@@ -201,13 +186,14 @@ impl<T: StepTime> Engine<T> {
     fn compute(&mut self) -> Vec<Emission> {
         let mut emissions = Vec::new();
         let mut ended = false;
-        let tokens_each = 1 + self.lookahead();
-        for sequence in self.running.iter_mut().filter(|sequence| sequence.planned > 0) {
+        let tokens_each = 1 + self.scheduler.lookahead();
+        let Scheduler { args, running, blocks, .. } = &mut self.scheduler;
+        for sequence in running.iter_mut().filter(|sequence| sequence.planned > 0) {
             let has_draft = sequence.decodes() && sequence.planned == tokens_each;
-            let wanted = if has_draft { accepted(self.args.speculation, &mut self.rng) } else { 1 };
+            let wanted = if has_draft { accepted(args.speculation, &mut self.rng) } else { 1 };
             let computed = if has_draft { wanted } else { sequence.planned };
             let known = sequence.tokens();
-            let full_before = sequence.computed / self.args.block_size;
+            let full_before = sequence.computed / args.block_size;
             sequence.computed += computed;
             sequence.planned = 0;
             if sequence.computed >= known {
@@ -220,27 +206,15 @@ impl<T: StepTime> Engine<T> {
                 emissions.push(Emission { id: sequence.id, tokens, first, last });
                 ended |= last;
             }
-            let full = (sequence.computed / self.args.block_size).min(sequence.hashes.len() as u32);
+            let full = (sequence.computed / args.block_size).min(sequence.hashes.len() as u32);
             for place in full_before..full {
-                self.blocks.label(sequence.blocks[place as usize], sequence.hashes[place as usize]);
+                blocks.label(sequence.blocks[place as usize], sequence.hashes[place as usize]);
             }
         }
         if ended {
-            let running = std::mem::take(&mut self.running);
-            for mut sequence in running {
-                match sequence.generated == sequence.output_tokens {
-                    true => self.end(&mut sequence),
-                    false => self.running.push(sequence),
-                }
-            }
+            self.scheduler.remove_ended();
         }
         emissions
-    }
-
-    /// Gives back what a request holds.
-    fn end(&mut self, sequence: &mut Sequence) {
-        self.promised -= self.still_promised(sequence);
-        self.blocks.release(&mut sequence.blocks);
     }
 }
 

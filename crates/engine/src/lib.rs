@@ -10,9 +10,9 @@ mod args;
 mod blocks;
 mod cluster;
 mod engine;
-mod plan;
 mod prefix;
 mod request;
+mod scheduler;
 mod speculation;
 mod step;
 

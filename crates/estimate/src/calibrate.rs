@@ -79,12 +79,13 @@ pub fn calibrate(
     let spread = Coefficients::prior_sd();
     let fitted = least_squares::fit(&coefficients.0[own.clone()], &spread[own.clone()], NUDGE, residuals);
     let names = Coefficients::names();
-    let changed = own.clone().zip(fitted.values.iter().zip(&fitted.errors)).map(|(place, (value, error))| Calibration {
-        name: names[place].clone(),
-        before: coefficients.0[place].exp(),
-        after: value.exp(),
-        error: *error,
-    });
+    let changed =
+        own.clone().zip(fitted.values.iter().zip(&fitted.errors)).map(|(place, (value, error))| Calibration {
+            name: names[place].clone(),
+            before: coefficients.0[place].exp(),
+            after: value.exp(),
+            error: *error,
+        });
     Ok((with(&fitted.values), changed.collect()))
 }
 
@@ -125,14 +126,18 @@ mod tests {
     #[test]
     fn the_embedded_coefficients_replay_the_embedded_trace() {
         let (trace, settings) = embedded_trace().expect("can be read");
-        let replay = Replay::new(&settings, &Facts::embedded(), &Coefficients::fitted()).expect("settings that can run");
+        let replay =
+            Replay::new(&settings, &Facts::embedded(), &Coefficients::fitted()).expect("settings that can run");
         let outcomes = replay.run(&trace).outcomes;
         let means = [
             over(&trace, &outcomes, |times| times.tpot_ms),
             over(&trace, &outcomes, |times| times.ttft_ms),
             over(&trace, &outcomes, |times| times.latency_ms),
         ];
-        assert!(means.iter().all(|over| (over - 1.0).abs() < 0.05), "run the example `validate` with --write: {means:?}");
+        assert!(
+            means.iter().all(|over| (over - 1.0).abs() < 0.05),
+            "run the example `validate` with --write: {means:?}"
+        );
     }
 
     #[test]
@@ -167,7 +172,8 @@ mod tests {
     fn a_trace_without_measurements_is_refused() {
         let trace = parse_trace("arrival_ms,input_tokens,output_tokens\n0,10,10\n").expect("a trace");
         let (_, settings) = embedded_trace().expect("can be read");
-        let error = calibrate(&trace, &settings, &Facts::embedded(), &Coefficients::fitted()).expect_err("nothing to fit");
+        let error =
+            calibrate(&trace, &settings, &Facts::embedded(), &Coefficients::fitted()).expect_err("nothing to fit");
         assert!(error.starts_with("0 requests of the trace have measured times"), "{error}");
     }
 }

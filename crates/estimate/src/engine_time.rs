@@ -4,7 +4,7 @@
 
 use crate::coefficients::{Chosen, Coefficients};
 use crate::question::Question;
-use crate::step;
+use crate::step::{self, Mixed};
 use tokrate_core::Span;
 use tokrate_engine::{StepTime, Work};
 
@@ -24,7 +24,7 @@ impl EngineTime {
 
     /// Seconds of a step.
     pub fn seconds(&self, work: &Work) -> f64 {
-        step::mixed(&self.question, &self.chosen, &Mixed::of(work)).total()
+        step::mixed(&self.question, &self.chosen, &sums(work)).total()
     }
 
     /// Tokens whose keys and values the memory of one copy holds beside the weights.
@@ -43,41 +43,21 @@ impl StepTime for EngineTime {
     }
 }
 
-/// Sums over a step's work that its time depends on.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Mixed {
-    /// Requests that decode.
-    pub decoding: f64,
-    /// Tokens that they compute.
-    pub decode_tokens: f64,
-    /// Tokens in the cache of all of them.
-    pub decode_context: f64,
-    /// Prompt tokens.
-    pub prompt_tokens: f64,
-    /// Pairs of a prompt token and one that it attends to.
-    pub prompt_pairs: f64,
-    /// Tokens in the cache that parts of prompts read.
-    pub prompt_context: f64,
-    /// Parts of prompts.
-    pub chunks: f64,
-}
-
-impl Mixed {
-    fn of(work: &Work) -> Mixed {
-        let decoding = f64::from(work.decoding);
-        let mut mixed = Mixed {
-            decoding,
-            decode_tokens: decoding * f64::from(work.tokens_each.max(1)),
-            decode_context: work.decode_context as f64,
-            ..Mixed::default()
-        };
-        for chunk in &work.chunks {
-            let (tokens, context) = (f64::from(chunk.tokens), f64::from(chunk.context));
-            mixed.chunks += 1.0;
-            mixed.prompt_tokens += tokens;
-            mixed.prompt_context += context;
-            mixed.prompt_pairs += tokens * (context + tokens / 2.0);
-        }
-        mixed
+/// The sums of a step's work.
+fn sums(work: &Work) -> Mixed {
+    let decoding = f64::from(work.decoding);
+    let mut mixed = Mixed {
+        decoding,
+        decode_tokens: decoding * f64::from(work.tokens_each.max(1)),
+        decode_context: work.decode_context as f64,
+        ..Mixed::default()
+    };
+    for chunk in &work.chunks {
+        let (tokens, context) = (f64::from(chunk.tokens), f64::from(chunk.context));
+        mixed.chunks += 1.0;
+        mixed.prompt_tokens += tokens;
+        mixed.prompt_context += context;
+        mixed.prompt_pairs += tokens * (context + tokens / 2.0);
     }
+    mixed
 }

@@ -21,12 +21,7 @@ pub(crate) struct Fitted {
 
 /// Fits values with a prior mean and spread each. `residuals` gives measured less predicted, and the scatter expected of it, for
 /// given values, always as many; derivatives are taken over a change of `nudge`. Weights are Cauchy's, 1/(1 + (r/2σ)²).
-pub(crate) fn fit(
-    prior: &[f64],
-    spread: &[f64],
-    nudge: f64,
-    residuals: impl Fn(&[f64]) -> Vec<(f64, f64)>,
-) -> Fitted {
+pub(crate) fn fit(prior: &[f64], spread: &[f64], nudge: f64, residuals: impl Fn(&[f64]) -> Vec<(f64, f64)>) -> Fitted {
     let count = prior.len();
     let mut now = prior.to_vec();
     let mut normal = vec![vec![0.0; count]; count];

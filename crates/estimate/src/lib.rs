@@ -20,8 +20,8 @@ pub mod model;
 pub mod names;
 pub mod precision;
 pub mod question;
-pub mod served;
 pub mod replay;
+pub mod served;
 pub mod step;
 pub mod validate;
 

@@ -8,7 +8,7 @@ use crate::csv;
 use crate::engine_time::EngineTime;
 use crate::hardware::Class;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use tokrate_core::{Span, Tick};
 use tokrate_engine::{Cluster, Emission, Engine, EngineArgs, EngineStats, Policy, Request, Speculation};
 
@@ -50,7 +50,8 @@ pub fn parse_trace(text: &str) -> Result<Vec<TraceRequest>, String> {
             return Err(format!("line 1 has no column `{column}`; a trace begins with a line that names its columns"));
         }
     }
-    let lines = text.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty()).map(|(place, _)| place + 1);
+    let lines =
+        text.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty()).map(|(place, _)| place + 1);
     let requests: Vec<TraceRequest> =
         csv::rows(text).iter().zip(lines).map(|(row, line)| trace_request(row, line)).collect::<Result<_, _>>()?;
     match requests.is_empty() {
@@ -62,7 +63,8 @@ pub fn parse_trace(text: &str) -> Result<Vec<TraceRequest>, String> {
 fn trace_request(row: &csv::Row<'_>, line: usize) -> Result<TraceRequest, String> {
     let tokens = |column: &str| {
         let read = row.number(column).filter(|value| *value >= 1.0 && value.fract() == 0.0 && *value <= 1e9);
-        let wrong = || format!("line {line}: `{column}` is {:.40?}; give a whole number of at least 1", row.text(column));
+        let wrong =
+            || format!("line {line}: `{column}` is {:.40?}; give a whole number of at least 1", row.text(column));
         read.map(|value| value as u32).ok_or_else(wrong)
     };
     let arrival = row.number("arrival_ms").filter(|value| (0.0..=1e12).contains(value));
@@ -75,9 +77,10 @@ fn trace_request(row: &csv::Row<'_>, line: usize) -> Result<TraceRequest, String
         })?,
         input_tokens: tokens("input_tokens")?,
         output_tokens: tokens("output_tokens")?,
-        real: real("real_ttft_ms").zip(real("real_tpot_ms")).zip(real("real_latency_ms")).map(
-            |((ttft_ms, tpot_ms), latency_ms)| Times { ttft_ms, tpot_ms, latency_ms },
-        ),
+        real: real("real_ttft_ms")
+            .zip(real("real_tpot_ms"))
+            .zip(real("real_latency_ms"))
+            .map(|((ttft_ms, tpot_ms), latency_ms)| Times { ttft_ms, tpot_ms, latency_ms }),
     })
 }
 
@@ -240,7 +243,16 @@ impl Replay {
         };
         let engines: Result<Vec<_>, _> = (0..copies).map(|_| Engine::new(args.clone(), time.clone())).collect();
         let cluster = engines.and_then(Cluster::new).map_err(|error| error.to_string())?;
-        Ok(Replay { cluster, assumed: resolved.assumed, args, model, device, devices: tensor * copies, class, engine: kind })
+        Ok(Replay {
+            cluster,
+            assumed: resolved.assumed,
+            args,
+            model,
+            device,
+            devices: tensor * copies,
+            class,
+            engine: kind,
+        })
     }
 
     /// Runs a trace.
@@ -248,7 +260,7 @@ impl Replay {
         let mut order: Vec<usize> = (0..trace.len()).collect();
         order.sort_by(|one, other| trace[*one].arrival_ms.total_cmp(&trace[*other].arrival_ms));
         let mut seen = Seen::default();
-        let mut refused = HashMap::new();
+        let mut refused = BTreeMap::new();
         let mut emitted = Vec::new();
         for place in order {
             let request = &trace[place];
@@ -295,7 +307,9 @@ fn tick(ms: f64) -> Tick {
 
 fn precision(settings: &EngineSettings) -> Option<String> {
     let named = settings.quantization.clone().or_else(|| settings.dtype.clone());
-    named.filter(|name| name != "auto").map(|name| if name == "bfloat16" || name == "float16" { "bf16".to_owned() } else { name })
+    named
+        .filter(|name| name != "auto")
+        .map(|name| if name == "bfloat16" || name == "float16" { "bf16".to_owned() } else { name })
 }
 
 fn speculation(settings: &EngineSettings) -> Result<Option<Speculation>, String> {
@@ -303,7 +317,8 @@ fn speculation(settings: &EngineSettings) -> Result<Option<Speculation>, String>
         (None | Some(0), _) => Ok(None),
         (Some(draft_tokens), Some(acceptance)) => Ok(Some(Speculation { draft_tokens, acceptance })),
         (Some(_), None) => {
-            Err("num_speculative_tokens without `acceptance`: give the share of proposed tokens that is accepted".to_owned())
+            Err("num_speculative_tokens without `acceptance`: give the share of proposed tokens that is accepted"
+                .to_owned())
         }
     }
 }
@@ -311,9 +326,9 @@ fn speculation(settings: &EngineSettings) -> Result<Option<Speculation>, String>
 /// When each request was first worked on, got its first and its last token.
 #[derive(Default)]
 struct Seen {
-    begun: HashMap<u64, Tick>,
-    first: HashMap<u64, Tick>,
-    last: HashMap<u64, Tick>,
+    begun: BTreeMap<u64, Tick>,
+    first: BTreeMap<u64, Tick>,
+    last: BTreeMap<u64, Tick>,
     end: Tick,
 }
 

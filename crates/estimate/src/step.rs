@@ -3,7 +3,6 @@
 //! Invariant: every part is finite and not negative for any positive finite facts, and no part falls as the batch grows.
 
 use crate::coefficients::{Chosen, Engine};
-use crate::engine_time::Mixed;
 use crate::question::Question;
 
 /// Parts of a step, seconds.
@@ -37,6 +36,25 @@ impl Step {
         ];
         parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("bandwidth", |part| part.0)
     }
+}
+
+/// Sums over a step's work that its time depends on.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Mixed {
+    /// Requests that decode.
+    pub decoding: f64,
+    /// Tokens that they compute.
+    pub decode_tokens: f64,
+    /// Tokens in the cache of all of them.
+    pub decode_context: f64,
+    /// Prompt tokens.
+    pub prompt_tokens: f64,
+    /// Pairs of a prompt token and one that it attends to.
+    pub prompt_pairs: f64,
+    /// Tokens in the cache that parts of prompts read.
+    pub prompt_context: f64,
+    /// Parts of prompts.
+    pub chunks: f64,
 }
 
 /// Exponent of the overlap of weights and arithmetic: 1 would add them, infinity take the larger.

@@ -59,7 +59,8 @@ fn a_long_prompt_is_processed_in_chunks_beside_decoding() {
     engine.submit(&Request::unique(1, 8, 4)).expect("fits");
     engine.submit(&Request::unique(2, 40, 1)).expect("fits");
     let reports = run(&mut engine);
-    let works: Vec<(u32, u64)> = reports.iter().map(|report| (report.work.decoding, report.work.prompt_tokens())).collect();
+    let works: Vec<(u32, u64)> =
+        reports.iter().map(|report| (report.work.decoding, report.work.prompt_tokens())).collect();
     // 8 + 24 of 32, then 1 + 16.
     assert_eq!(works, [(0, 32), (1, 16), (1, 0), (1, 0)]);
     assert_eq!(reports[1].work.chunks, [Chunk { tokens: 16, context: 24 }]);
@@ -75,8 +76,11 @@ fn the_last_admitted_is_preempted_and_computed_again() {
     engine.submit(&Request::unique(1, 8, 6)).expect("fits");
     engine.submit(&Request::unique(2, 8, 6)).expect("fits");
     let reports = run(&mut engine);
-    let preempted: Vec<(usize, u64)> =
-        reports.iter().enumerate().flat_map(|(step, report)| report.preempted.iter().map(move |id| (step, *id))).collect();
+    let preempted: Vec<(usize, u64)> = reports
+        .iter()
+        .enumerate()
+        .flat_map(|(step, report)| report.preempted.iter().map(move |id| (step, *id)))
+        .collect();
     assert_eq!(preempted, [(1, 2)], "in the step in which both need a block");
     let tokens: u32 = reports.iter().flat_map(|report| &report.emissions).map(|emission| emission.tokens).sum();
     assert_eq!((tokens, engine.stats().preemptions, engine.stats().blocks_held), (12, 1, 0));
@@ -113,16 +117,17 @@ fn a_static_batch_waits_for_its_last() {
 #[test]
 fn sglang_processes_prompts_apart_and_takes_known_prefixes_first() {
     let mut engine = engine(small(Policy::Sglang));
-    let shared = |id, content| Request {
-        shared: vec![Part { content, tokens: 12 }],
-        ..Request::unique(id, 12, 3)
-    };
+    let shared = |id, content| Request { shared: vec![Part { content, tokens: 12 }], ..Request::unique(id, 12, 3) };
     engine.submit(&shared(1, 7)).expect("fits");
     let first = engine.step(Tick::ZERO).expect("a prompt");
     engine.submit(&shared(2, 8)).expect("fits");
     engine.submit(&shared(3, 7)).expect("fits");
     let second = engine.step(first.ended_at).expect("prompts");
-    assert_eq!((second.work.decoding, second.admitted), (0, vec![(3, 8), (2, 0)]), "8 of 12: the last block yields a token");
+    assert_eq!(
+        (second.work.decoding, second.admitted),
+        (0, vec![(3, 8), (2, 0)]),
+        "8 of 12: the last block yields a token"
+    );
     let third = engine.step(second.ended_at).expect("tokens");
     assert_eq!((third.work.decoding, third.work.prompt_tokens()), (3, 0));
 }

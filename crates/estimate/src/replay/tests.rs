@@ -1,3 +1,5 @@
+//! Schedules of small traces, and what cannot be replayed.
+
 use super::*;
 
 const TRACE: &str = "request,arrival_ms,input_tokens,output_tokens\na,0,1000,10\nb,5,100,2\n\nc,900,100,1\n";
@@ -38,7 +40,8 @@ fn each_request_is_answered_in_its_turn() {
 
 #[test]
 fn more_copies_share_the_requests() {
-    let trace: String = (0..64).fold("arrival_ms,input_tokens,output_tokens\n".to_owned(), |text, _| text + "0,500,50\n");
+    let trace: String =
+        (0..64).fold("arrival_ms,input_tokens,output_tokens\n".to_owned(), |text, _| text + "0,500,50\n");
     let latency = |settings: &EngineSettings| {
         let replayed = replayed(settings, &trace).expect("a trace");
         replayed.outcomes.iter().map(|outcome| times(outcome).1.latency_ms).fold(0.0, f64::max)
@@ -54,8 +57,14 @@ fn what_cannot_be_replayed_is_refused_with_its_reason() {
     let trouble = |settings: &EngineSettings, trace: &str| replayed(settings, trace).expect_err("refused");
     assert!(trouble(&settings(), "a,b\n1,2\n").starts_with("line 1 has no column `arrival_ms`"));
     let bad = "arrival_ms,input_tokens,output_tokens\n0,1,1\n\n0,many,1\n";
-    assert!(trouble(&settings(), bad).starts_with("line 4: `input_tokens` is \"many\""), "{}", trouble(&settings(), bad));
-    assert!(trouble(&settings(), "arrival_ms,input_tokens,output_tokens\nNaN,1,1\n").contains("`arrival_ms` is \"NaN\""));
+    assert!(
+        trouble(&settings(), bad).starts_with("line 4: `input_tokens` is \"many\""),
+        "{}",
+        trouble(&settings(), bad)
+    );
+    assert!(
+        trouble(&settings(), "arrival_ms,input_tokens,output_tokens\nNaN,1,1\n").contains("`arrival_ms` is \"NaN\"")
+    );
     assert!(trouble(&EngineSettings::default(), TRACE).contains("name no model"));
     let odd = EngineSettings { engine: Some("fast".to_owned()), ..settings() };
     assert!(trouble(&odd, TRACE).contains("one of vllm, sglang, trtllm, static-batch, serial"));

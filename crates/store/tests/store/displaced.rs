@@ -288,7 +288,8 @@ fn a_disk_that_is_full_costs_rows_is_said_once_and_passes() {
     assert_eq!(full.written + full.lost + full.waiting, n);
     let reported: Vec<String> = std::iter::from_fn(|| log.take_failure()).collect();
     let is_known = |reported: &String| {
-        reported.contains("check that the disk is sound") || reported.contains("arrived faster than they could be written")
+        reported.contains("check that the disk is sound")
+            || reported.contains("arrived faster than they could be written")
     };
     assert!(!reported.is_empty() && reported.iter().all(is_known), "{reported:?}");
     let lost = log.lost();

@@ -85,7 +85,11 @@ fn folders_and_sockets_are_no_logs() {
     assert!(errors().iter().all(|errors| errors.starts_with("open the log LOG: it is a folder")), "{:?}", errors());
     std::fs::remove_dir(folder.log()).expect("it is empty");
     let _socket = std::os::unix::net::UnixListener::bind(folder.log()).expect("it can be made");
-    assert!(errors().iter().all(|errors| errors.starts_with("open the log LOG: it is not a regular file")), "{:?}", errors());
+    assert!(
+        errors().iter().all(|errors| errors.starts_with("open the log LOG: it is not a regular file")),
+        "{:?}",
+        errors()
+    );
 }
 
 #[test]

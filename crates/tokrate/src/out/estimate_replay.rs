@@ -36,7 +36,8 @@ const FIGURES: [Figure; 3] = [
 
 /// A row a request, with a head.
 pub fn csv(shown: &Shown<'_>) -> String {
-    let mut text = "request,arrival_ms,input_tokens,output_tokens,queue_ms,ttft_ms,tpot_ms,latency_ms,refused\n".to_owned();
+    let mut text =
+        "request,arrival_ms,input_tokens,output_tokens,queue_ms,ttft_ms,tpot_ms,latency_ms,refused\n".to_owned();
     for (request, outcome) in shown.trace.iter().zip(&shown.replayed.outcomes) {
         let name = quoted(&request.request);
         let TraceRequest { arrival_ms, input_tokens, output_tokens, .. } = request;
@@ -92,8 +93,11 @@ pub fn text(shown: &Shown<'_>) -> String {
     for figure in &FIGURES {
         let computed = summary(answered_times(shown).map(|(times, _)| (figure.of)(times)));
         let _ = writeln!(text, "{:<12} {}", figure.name, cells(computed.as_ref()));
-        let measured: Option<Vec<f64>> = answered_times(shown).map(|(_, real)| real.map(|real| (figure.of)(&real))).collect();
-        let Some((measured, computed)) = measured.and_then(|all| summary(all.into_iter())).zip(computed) else { continue };
+        let measured: Option<Vec<f64>> =
+            answered_times(shown).map(|(_, real)| real.map(|real| (figure.of)(&real))).collect();
+        let Some((measured, computed)) = measured.and_then(|all| summary(all.into_iter())).zip(computed) else {
+            continue;
+        };
         let _ = writeln!(text, "{:<12} {}", "  measured", cells(Some(&measured)));
         let off: Vec<String> = computed
             .iter()
@@ -151,9 +155,8 @@ pub fn json(shown: &Shown<'_>) -> Json {
     });
     let figure = |figure: &Figure| {
         let values = summary(answered_times(shown).map(|(times, _)| (figure.of)(times)));
-        let value = values.map_or(Json::Null, |[mean, p50, p90, p99]| {
-            object!({ "mean": mean, "p50": p50, "p90": p90, "p99": p99 })
-        });
+        let value = values
+            .map_or(Json::Null, |[mean, p50, p90, p99]| object!({ "mean": mean, "p50": p50, "p90": p90, "p99": p99 }));
         (figure.name.to_owned(), value)
     };
     let mut summary: serde_json::Map<String, Json> = FIGURES.iter().map(figure).collect();

@@ -32,7 +32,8 @@ pub(super) struct Printed {
 /// Replays a trace.
 pub(super) fn replayed(trace: &[TraceRequest], settings: &EngineSettings, as_json: bool) -> Result<Printed> {
     let facts = Estimator::embedded().facts;
-    let engine = Replay::new(settings, &facts, &Coefficients::fitted()).map_err(|error| anyhow!("estimate: {error}"))?;
+    let engine =
+        Replay::new(settings, &facts, &Coefficients::fitted()).map_err(|error| anyhow!("estimate: {error}"))?;
     let (assumed, args) = (engine.assumed.clone(), engine.args.clone());
     let named = (engine.model.clone(), engine.device.clone(), engine.devices);
     let replayed = engine.run(trace);

@@ -5,8 +5,8 @@
 use crate::config::gateway::{HTTP, aliases, lanes, simulated};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
-use tokrate_route::Policy;
 use std::marker::PhantomData;
+use tokrate_route::Policy;
 
 /// A form of text: its name as a type, and its schema.
 macro_rules! form {

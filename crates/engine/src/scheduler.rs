@@ -1,13 +1,16 @@
-//! Which requests are in the next step, and with how many tokens.
+//! Which requests run, which wait, and which are in the next step with how many tokens.
+//!
+//! Invariant: what is planned fits into the step's tokens, and who is in it holds the blocks it needs; a request that was promised
+//! its blocks gets them.
 
-use crate::args::Policy;
-use crate::engine::Engine;
+use crate::args::{EngineArgs, Policy};
+use crate::blocks::Blocks;
 use crate::request::Sequence;
-use crate::step::StepTime;
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 
 /// SGLang's `init_new_token_ratio`, what it falls to, and the steps that takes (0.5's defaults, from memory).
-pub(crate) const FIRST_RESERVE_SHARE: f64 = 0.7;
+const FIRST_RESERVE_SHARE: f64 = 0.7;
 const LEAST_RESERVE_SHARE: f64 = 0.7 * 0.14;
 const RESERVE_DECAY_STEPS: f64 = 600.0;
 
@@ -22,6 +25,20 @@ pub(crate) struct Plan {
     pub looked_up_tokens: u64,
 }
 
+/// Requests and the blocks of the cache.
+#[derive(Clone, Debug)]
+pub(crate) struct Scheduler {
+    pub args: EngineArgs,
+    pub blocks: Blocks,
+    pub waiting: VecDeque<Sequence>,
+    /// In the order of their admission.
+    pub running: Vec<Sequence>,
+    /// Blocks that running requests were promised and do not hold yet.
+    promised: u32,
+    /// Share of the tokens still to be generated that SGLang keeps room for.
+    reserve_share: f64,
+}
+
 /// Which running requests may be in a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
@@ -30,9 +47,53 @@ enum Which {
     Decoding,
 }
 
-impl<T: StepTime> Engine<T> {
+impl Scheduler {
+    pub fn new(args: EngineArgs) -> Scheduler {
+        Scheduler {
+            blocks: Blocks::new(args.num_blocks),
+            waiting: VecDeque::new(),
+            running: Vec::new(),
+            promised: 0,
+            reserve_share: FIRST_RESERVE_SHARE,
+            args,
+        }
+    }
+
+    /// Tokens beyond the next that a step may compute for a request: those that a draft proposes.
+    pub fn lookahead(&self) -> u32 {
+        self.args.speculation.map_or(0, |speculation| speculation.draft_tokens)
+    }
+
+    /// Takes a request out, whether it waits or runs; false if there is none of that id.
+    pub fn cancel(&mut self, id: u64) -> bool {
+        if let Some(place) = self.waiting.iter().position(|sequence| sequence.id == id) {
+            self.waiting.remove(place);
+            return true;
+        }
+        let Some(place) = self.running.iter().position(|sequence| sequence.id == id) else { return false };
+        let mut sequence = self.running.remove(place);
+        self.release(&mut sequence);
+        true
+    }
+
+    /// Takes out the requests that have all their tokens.
+    pub fn remove_ended(&mut self) {
+        for mut sequence in std::mem::take(&mut self.running) {
+            match sequence.generated == sequence.output_tokens {
+                true => self.release(&mut sequence),
+                false => self.running.push(sequence),
+            }
+        }
+    }
+
+    /// Gives back what a running request holds and was promised.
+    fn release(&mut self, sequence: &mut Sequence) {
+        self.promised -= self.still_promised(sequence);
+        self.blocks.release(&mut sequence.blocks);
+    }
+
     /// Plans the next step: sets `planned` of the requests that are in it, which hold the blocks they need.
-    pub(crate) fn plan(&mut self) -> Plan {
+    pub fn plan(&mut self) -> Plan {
         let mut plan = Plan::default();
         match self.args.policy {
             Policy::Vllm | Policy::TensorRt => {
@@ -56,14 +117,10 @@ impl<T: StepTime> Engine<T> {
 
     fn plan_prompts_first(&mut self, plan: &mut Plan) {
         let budget = self.plan_running(Which::Prompts, self.args.max_num_batched_tokens, plan);
-        let hashes_found = |engine: &Engine<T>, sequence: &Sequence| {
-            Reverse(engine.blocks.find(sequence.findable(engine.args.block_size)).0)
-        };
-        if self.args.prefix_caching && self.waiting.iter().any(|sequence| !sequence.hashes.is_empty()) {
-            let mut waiting: Vec<_> =
-                self.waiting.drain(..).collect::<Vec<_>>().into_iter().map(|one| (hashes_found(self, &one), one)).collect();
-            waiting.sort_by_key(|(found, _)| *found);
-            self.waiting.extend(waiting.into_iter().map(|(_, sequence)| sequence));
+        if self.waiting.iter().any(|sequence| !sequence.hashes.is_empty()) {
+            let (blocks, block_size) = (&self.blocks, self.args.block_size);
+            let found = |sequence: &Sequence| Reverse(blocks.find(sequence.findable(block_size)).0);
+            self.waiting.make_contiguous().sort_by_cached_key(found);
         }
         self.admit(budget, plan);
         if self.running.iter().all(|sequence| sequence.planned == 0) {
@@ -140,8 +197,7 @@ impl<T: StepTime> Engine<T> {
 
     fn preempt(&mut self, place: usize, plan: &mut Plan) {
         let mut sequence = self.running.remove(place);
-        self.promised -= self.still_promised(&sequence);
-        self.blocks.release(&mut sequence.blocks);
+        self.release(&mut sequence);
         (sequence.computed, sequence.planned) = (0, 0);
         plan.preempted.push(sequence.id);
         self.waiting.push_front(sequence);
@@ -200,7 +256,7 @@ impl<T: StepTime> Engine<T> {
     }
 
     /// Blocks that a running request was promised and does not hold.
-    pub(crate) fn still_promised(&self, sequence: &Sequence) -> u32 {
+    fn still_promised(&self, sequence: &Sequence) -> u32 {
         match self.args.policy {
             Policy::Vllm | Policy::Sglang => 0,
             Policy::TensorRt | Policy::StaticBatch | Policy::Serial => {
