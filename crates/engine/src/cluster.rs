@@ -182,3 +182,75 @@ fn least_busy<T: StepTime>(ranks: &mut [Rank<T>]) -> &mut Engine<T> {
     };
     &mut ranks.iter_mut().min_by_key(requests).expect("a cluster has ranks of each kind it uses").engine
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::EngineArgs;
+    use crate::step::Work;
+
+    /// Each step takes 10 ms, and 1 ms for each prompt token.
+    fn time(work: &Work) -> Span {
+        Span::from_millis(10 + work.prompt_tokens())
+    }
+
+    type Timed = fn(&Work) -> Span;
+
+    fn engine() -> Engine<Timed> {
+        Engine::new(EngineArgs { num_blocks: 64, ..EngineArgs::default() }, time as Timed)
+            .expect("settings that can run")
+    }
+
+    /// Ends of all emissions in milliseconds, with the request and whether it was the last.
+    fn run(cluster: &mut Cluster<Timed>) -> Vec<(u64, u64, bool)> {
+        let mut out = Vec::new();
+        cluster.poll(Tick::ZERO, &mut out);
+        while let Some(at) = cluster.wake_at() {
+            cluster.poll(at, &mut out);
+        }
+        out.iter()
+            .map(|(at, emission)| (at.since(Tick::ZERO).as_nanos() / 1_000_000, emission.id, emission.last))
+            .collect()
+    }
+
+    #[test]
+    fn ranks_share_the_requests() {
+        let mut cluster = Cluster::new(vec![engine(), engine()]).expect("two ranks");
+        for id in 0..3 {
+            cluster.submit(&Request::unique(id, 10, 1)).expect("fits");
+        }
+        // 0 and 2 on the first rank in one step of 20 prompt tokens, 1 on the second.
+        assert_eq!(run(&mut cluster), [(20, 1, true), (30, 0, true), (30, 2, true)]);
+        assert!(Cluster::<Timed>::new(Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_prompt_is_processed_on_one_rank_and_decoded_on_another() {
+        let transfer = Transfer { latency: Span::from_millis(2), a_token: Span::from_micros(100) };
+        let mut cluster = Cluster::disaggregated(vec![engine()], vec![engine()], transfer).expect("a rank of each");
+        cluster.submit(&Request::unique(7, 30, 3)).expect("fits");
+        cluster.submit(&Request::unique(8, 30, 1)).expect("fits");
+        // The prompts in one step of 60 tokens; 2 + 3 ms on the way; then two tokens. The other has its one token already.
+        assert_eq!(run(&mut cluster), [(70, 7, false), (70, 8, true), (85, 7, false), (95, 7, true)]);
+        assert!(cluster.stats().all(|stats| (stats.running, stats.waiting, stats.blocks_held) == (0, 0, 0)));
+        assert!(Cluster::disaggregated(Vec::new(), vec![engine()], transfer).is_err());
+    }
+
+    #[test]
+    fn a_request_is_cancelled_wherever_it_is() {
+        let transfer = Transfer { latency: Span::from_millis(50), a_token: Span::ZERO };
+        for at in [0, 15, 30, 95] {
+            let mut cluster = Cluster::disaggregated(vec![engine()], vec![engine()], transfer).expect("a rank of each");
+            cluster.submit(&Request::unique(1, 10, 9)).expect("fits");
+            let mut out = Vec::new();
+            cluster.poll(Tick::ZERO + Span::from_millis(at), &mut out);
+            assert!(cluster.cancel(1) && !cluster.cancel(1), "at {at} ms");
+            let emitted = out.len();
+            while let Some(at) = cluster.wake_at() {
+                cluster.poll(at, &mut out);
+            }
+            assert!(out[emitted..].len() <= 1, "at most the step that runs: {out:?}");
+            assert!(cluster.stats().all(|stats| stats.blocks_held == 0));
+        }
+    }
+}
