@@ -27,7 +27,7 @@ const TABLE: &[Row] = &[
     // Its build script reads the rows.
     Row { name: "catalog", internal: &["core"], external: &["serde", "toml"] },
     Row { name: "engine", internal: &["core"], external: &[] },
-    Row { name: "estimate", internal: &["core", "engine"], external: &["serde"] },
+    Row { name: "estimate", internal: &["core", "stats", "engine"], external: &["serde"] },
     Row {
         name: "apply",
         internal: &["core", "tokens"],
