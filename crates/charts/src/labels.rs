@@ -23,9 +23,8 @@ pub(crate) struct Labels {
 impl Labels {
     /// Draws the label of a point above, below or beside it; one without room is only in the table.
     pub(crate) fn draw(&mut self, svg: &mut Svg, plot: &Plot, (x, y): (f64, f64), label: &str) {
-        let is_there = |((at_x, at_y), text): &((f64, f64), String)| {
-            text == label && (at_x - x).hypot(at_y - y) < SAME_POINT
-        };
+        let is_there =
+            |((at_x, at_y), text): &((f64, f64), String)| text == label && (at_x - x).hypot(at_y - y) < SAME_POINT;
         if label.is_empty() || self.labelled.iter().any(is_there) {
             return;
         }

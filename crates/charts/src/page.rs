@@ -282,8 +282,7 @@ impl Page {
         }
         out.push_str(r#"<dl class="headline">"#);
         for figure in &self.headline {
-            let _ =
-                write!(out, r#"<div><dt>{}</dt><dd class="value">{}"#, prose(&figure.label), escape(&figure.value));
+            let _ = write!(out, r#"<div><dt>{}</dt><dd class="value">{}"#, prose(&figure.label), escape(&figure.value));
             if !figure.unit.is_empty() {
                 let _ = write!(out, " <small>{}</small>", escape(&figure.unit));
             }

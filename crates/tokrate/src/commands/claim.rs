@@ -53,7 +53,10 @@ impl Text {
         for stated in &claim.first_tokens {
             self.line(0, &format!("TTFT: {}", stated.shown("ms")));
             self.blank();
-            self.line(2, "The wait for the first token; it says nothing about how fast the answer is written after that.");
+            self.line(
+                2,
+                "The wait for the first token; it says nothing about how fast the answer is written after that.",
+            );
             self.line(2, "It grows with the prompt and with the load: without both it cannot be compared.");
             self.blank();
         }

@@ -185,7 +185,8 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         let mut record = Record::parse(include_str!("testdata/record.json")).expect("a record");
-        let long = "one of two levels was measured while another program used the cores of this machine, so it may be slow";
+        let long =
+            "one of two levels was measured while another program used the cores of this machine, so it may be slow";
         (record.status, record.reason) = (Status::Partial, Some(long.to_owned()));
         record.warnings.push(long.to_owned());
         record.notes.push(long.to_owned());
