@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 
 use crate::text::{clean, columns, escape, prose, width};
 
-/// Width of a phone's page between its margins, in pixels.
-const NARROW_PAGE: f64 = 358.0;
+/// Width of a phone's page between its margins, in pixels, less what the digits of a wide font take more than is estimated.
+const NARROW_PAGE: f64 = 336.0;
 /// Font size of cells, and the space right of each, on a narrow page.
-const CELL_TEXT: f64 = 14.5;
+const CELL_TEXT: f64 = 13.5;
 const CELL_SPACE: f64 = 10.0;
 /// A column of words is not pressed below so many pixels, if one of its words is not shorter.
 const MIN_WORDS: f64 = 100.0;
