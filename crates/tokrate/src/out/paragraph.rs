@@ -5,16 +5,21 @@
 
 use tokrate_charts::format::with_units_kept;
 
-/// Indentation of the further lines of a paragraph without a label.
-const MIN_INDENT: usize = 2;
-/// Largest indentation: below a longer label it would take the room of the text.
-const MAX_INDENT: usize = 12;
+/// Indentation of the further lines against the first, where that has no label.
+const STEP: usize = 2;
+/// Longest label that the further lines stand beside; below a longer one they are indented by [`LONG_LABEL_INDENT`].
+const MAX_LABEL: usize = 12;
+const LONG_LABEL_INDENT: usize = 4;
 
-/// A label and a text, with a line break at the end: the label may be coloured, or only indentation. Further lines are indented as far
-/// as the label reaches.
+/// A label and a text, with a line break at the end: the label may be coloured, or only indentation. Further lines stand below the
+/// text's first.
 pub fn hanging(label: &str, text: &str, width: usize) -> String {
     let plain = anstream::adapter::strip_str(label).to_string();
-    let indent = plain.chars().count().clamp(MIN_INDENT, MAX_INDENT);
+    let indent = match plain.chars().count() {
+        blank if plain.trim().is_empty() => blank + STEP,
+        label if label > MAX_LABEL => LONG_LABEL_INDENT,
+        label => label,
+    };
     let mut paragraph = label.to_owned();
     let mut used = plain.chars().count();
     let mut is_at_start = true;
@@ -85,7 +90,8 @@ mod tests {
         );
         assert_eq!(note("one two three", 9), "one two\n  three\n");
         let label = "a target with a long name: ";
-        assert_eq!(hanging(label, "one two", 32), format!("{label}one\n            two\n"));
+        assert_eq!(hanging(label, "one two", 32), format!("{label}one\n    two\n"));
+        assert_eq!(hanging("    ", "one two three", 11), "    one two\n      three\n");
         assert_eq!(hanging("  - ", "", 40), "  - \n");
     }
 

@@ -1,7 +1,7 @@
 //! What is printed at the end: warnings first, what the run comes to in a few lines, the levels, the curve.
 
 use super::comparison::Sides;
-use super::paragraph::{hanging, note};
+use super::paragraph::{hanging, note, wrapped};
 use super::stdout::MAX_TEXT_WIDTH;
 use super::{comparison_blocks, headline, scorecard, stdout, table};
 use crate::config::bench::Outputs;
@@ -108,7 +108,10 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
         writeln!(text)?;
     }
     for (label, line) in headline {
-        text.push_str(&hanging(&format!("{BOLD}{label:<LABEL$}{RESET}"), &line, width));
+        for (place, part) in wrapped(&line, width - LABEL).into_iter().enumerate() {
+            let label = if place == 0 { label } else { "" };
+            writeln!(text, "{BOLD}{label:<LABEL$}{RESET}{part}")?;
+        }
     }
     if wide {
         writeln!(text, "\n{}", table::phases(&record.phases))?;

@@ -65,7 +65,7 @@ fn what_refuses_one_request_is_told_after_one() {
         let finished = bench(&server.server.url(), "--model m");
         assert_eq!((finished.code, server.asked()), (Some(2), 1), "{finished:?}");
         assert!(folded(&finished.stdout).contains("FAILED: one request before the load failed"), "{}", finished.stdout);
-        assert!(finished.stdout.contains(words), "the provider's words: {}", finished.stdout);
+        assert!(folded(&finished.stdout).contains(words), "the provider's words: {}", finished.stdout);
     }
 }
 
@@ -156,8 +156,8 @@ fn the_plan_stands_before_every_run() {
     let prices = "--price-input 1 --price-output 10";
     let finished = bench(&server.server.url(), &format!("--model m --concurrency 1 --requests 3 --warmup 0 {prices}"));
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let plan = "127.0.0.1/m: 1 level, 3 requests, 60 tokens in and up to 60 out, up to $0.0007, about 1 s\n";
-    assert_eq!(finished.stderr, plan);
+    let plan = "127.0.0.1/m: 1 level, 3 requests, 60 tokens in and up to 60 out, up to $0.0007, about 1 s";
+    assert_eq!(folded(&finished.stderr), plan);
     assert_eq!(server.asked(), 4, "three and the one before");
 }
 

@@ -64,7 +64,7 @@ fn demands_are_listed_kept_in_the_record_and_decide_the_exit_code() {
     let statuses: Vec<AssertionStatus> = seen.record.assertions.iter().map(|outcome| outcome.status).collect();
     use AssertionStatus::{Met, Missed, NotEnoughSamples};
     assert_eq!(statuses, [Met, Missed, NotEnoughSamples, Met, Met]);
-    let text = &seen.finished.stdout;
+    let text = folded(&seen.finished.stdout);
     assert!(text.contains("not enough samples (n = ") && text.contains("needs 6636"), "{text}");
     let kept = bench("demands-met", &url(&host), 2, 12, &["--assert", "failures.share < 1%"]);
     assert_eq!(kept.finished.code, Some(0), "{:?}", kept.finished);
