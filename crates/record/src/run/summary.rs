@@ -14,7 +14,7 @@ use tokrate_stats::{Censored, Distribution, Quantile, QuantileStatus, Unit};
 pub struct SpeedSummary {
     /// Requests that have this speed.
     pub n: u64,
-    /// Further requests that were too quick to be timed: the quantiles count them, as faster than their timing error allows.
+    /// Further requests that were too quick to be timed: the quantiles count them by an upper bound of their time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bounded: u64,
     /// Mean of the requests' speeds (tok/s).
