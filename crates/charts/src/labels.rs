@@ -1,15 +1,21 @@
 //! Places labels next to points without overlap.
 //!
-//! Invariant: a label lies inside the plot and does not overlap an earlier one.
+//! Invariant: a label lies inside the plot and does not overlap an earlier one; points that lie on each other and have the same
+//! label share one.
 
 use crate::plot::Plot;
 use crate::sheet::TEXT;
 use crate::svg::{Anchor, Svg};
 use crate::text::width;
 
+/// Points nearer than this, in pixels, are one to a reader.
+const SAME_POINT: f64 = 8.0;
+
 /// The labels placed so far.
 #[derive(Default)]
 pub(crate) struct Labels {
+    /// Their points and texts.
+    labelled: Vec<((f64, f64), String)>,
     /// Left, right, top and bottom of each label.
     taken: Vec<[f64; 4]>,
 }
@@ -17,7 +23,9 @@ pub(crate) struct Labels {
 impl Labels {
     /// Draws the label of a point above, below or beside it; one without room is only in the table.
     pub(crate) fn draw(&mut self, svg: &mut Svg, plot: &Plot, (x, y): (f64, f64), label: &str) {
-        if label.is_empty() {
+        let is_there =
+            |((at_x, at_y), text): &((f64, f64), String)| text == label && (at_x - x).hypot(at_y - y) < SAME_POINT;
+        if label.is_empty() || self.labelled.iter().any(is_there) {
             return;
         }
         let extent = width(label, TEXT);
@@ -32,6 +40,7 @@ impl Labels {
         if let Some(place) = places.into_iter().find(free) {
             svg.text(place, Anchor::Start, "label halo", label);
             self.taken.push(area(place));
+            self.labelled.push(((x, y), label.to_owned()));
         }
     }
 }
