@@ -97,7 +97,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "targets",
         internal: &["core", "wire", "catalog", "net"],
-        external: &["anyhow", "http", "rustix", "serde_json", "sha2", "tokio", "toml"],
+        external: &["http", "rustix", "serde_json", "sha2", "thiserror", "tokio", "toml"],
     },
     Row { name: "route", internal: &["core"], external: &[] },
     Row {
