@@ -26,6 +26,7 @@ const TABLE: &[Row] = &[
     Row { name: "charts", internal: &["core"], external: &[] },
     // Its build script reads the rows.
     Row { name: "catalog", internal: &["core"], external: &["serde", "toml"] },
+    Row { name: "alert", internal: &["core"], external: &["serde", "serde_json"] },
     Row { name: "engine", internal: &["core"], external: &[] },
     Row { name: "estimate", internal: &["core", "stats", "engine"], external: &["serde"] },
     Row {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Crates without async, I/O, clock, environment and global state.
 const PURE: &[&str] = &[
-    "core", "tokens", "wire", "stats", "meter", "record", "judge", "detect", "charts", "catalog", "engine", "estimate",
+    "core", "tokens", "wire", "stats", "meter", "record", "judge", "detect", "alert", "charts", "catalog", "engine", "estimate",
     "sim", "apply", "route",
 ];
 
