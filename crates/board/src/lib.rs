@@ -7,6 +7,27 @@
 
 #![forbid(unsafe_code)]
 
+mod api;
+mod badge;
+mod board;
+mod csv;
 mod data;
+mod html;
+mod links;
+mod names;
+mod pages;
+mod rank;
+mod site;
+mod view;
+mod window;
 
+pub use api::{
+    ApiChange, ApiChanges, ApiEndpoint, ApiEstimate, ApiIndex, ApiLeaderboard, ApiLink, ApiNumbers, ApiParameter,
+    ApiRange, ApiRow, ApiSeries,
+};
+pub use board::Board;
 pub use data::{BoardData, Change, ChangeKind, Claim, EndpointPrice, Metric, Point, Prober, Series, Source};
+pub use html::POLICY;
+pub use rank::{MAX_RANKED, Ranks, SIGNIFICANCE};
+pub use site::{Page, Site};
+pub use window::{Estimate, Load, Share, Summary, Window};

@@ -18,6 +18,8 @@ pub struct HeatMap {
     pub description: String,
     /// What the cells measure. The tint goes from zero (or the lowest value if negative) to the highest.
     pub label: String,
+    /// Whether the tint begins at the lowest value instead, so that small differences show.
+    pub from_lowest: bool,
     /// The unit of the cells.
     pub unit: String,
     /// Names of the columns.
@@ -33,7 +35,12 @@ impl HeatMap {
 
     fn tint(&self, value: f64) -> usize {
         let all = (0..self.rows.len()).flat_map(|r| (0..self.columns.len()).filter_map(move |c| self.cell(r, c)));
-        let (low, high) = all.fold((0.0f64, f64::MIN_POSITIVE), |(l, h), v| (l.min(v), h.max(v)));
+        let start = if self.from_lowest { (f64::INFINITY, f64::NEG_INFINITY) } else { (0.0, f64::MIN_POSITIVE) };
+        let (low, high) = all.fold(start, |(l, h), v| (l.min(v), h.max(v)));
+        // All values equal: the middle tint.
+        if high <= low {
+            return 2;
+        }
         ((value - low) / (high - low) * 5.999).clamp(0.0, 5.0) as usize
     }
 }

@@ -15,6 +15,11 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
+    /// Keeps labels off an area: left, right, top and bottom.
+    pub(crate) fn reserve(&mut self, area: [f64; 4]) {
+        self.taken.push(area);
+    }
+
     /// Draws the label of a point above, below or beside it; one without room is only in the table.
     pub(crate) fn draw(&mut self, svg: &mut Svg, plot: &Plot, (x, y): (f64, f64), label: &str) {
         if label.is_empty() {

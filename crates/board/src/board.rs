@@ -1,0 +1,212 @@
+//! The data, worked out once: every series summarised at every load in every window, and ranked within its group.
+//!
+//! A group is what may be ranked together: one model, workload, place, load, source and fingerprint of conditions. Invariant:
+//! no number holds requests of two groups.
+
+use crate::data::{BoardData, Change, ChangeKind, EndpointPrice, Metric, Point, Series, Source};
+use crate::names::Names;
+use crate::rank::{Ranks, ranks};
+use crate::window::{Load, Summary, Window, slots};
+use std::collections::BTreeMap;
+
+pub(crate) const DAY_MS: i64 = 86_400_000;
+/// Days of a course of daily medians.
+pub(crate) const COURSE_DAYS: usize = 14;
+/// Parts of input and output in a blended price: three to one, as Artificial Analysis has it.
+pub(crate) const BLEND: (f64, f64) = (3.0, 1.0);
+
+/// A board, ready to be shown.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Board {
+    pub(crate) data: BoardData,
+    pub(crate) endpoints: Names,
+    pub(crate) models: Names,
+    pub(crate) providers: Names,
+    pub(crate) workloads: Names,
+    pub(crate) places: Names,
+    pub(crate) fingerprints: Names,
+    pub(crate) entries: Vec<Entry>,
+    /// Changes, the newest first.
+    pub(crate) changes: Vec<Change>,
+    prices: BTreeMap<String, usize>,
+}
+
+/// A series with what was worked out of it. Names are indices of the board's.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Entry {
+    /// Index of the series in the data.
+    pub(crate) series: usize,
+    pub(crate) source: Source,
+    pub(crate) endpoint: usize,
+    pub(crate) provider: usize,
+    pub(crate) model: usize,
+    pub(crate) workload: usize,
+    pub(crate) place: usize,
+    pub(crate) fingerprint: usize,
+    /// Points at each load, all windows.
+    pub(crate) loads: BTreeMap<Load, usize>,
+    summaries: BTreeMap<(Load, Window), Summary>,
+    ranks: BTreeMap<(Load, Window, Metric), Ranks>,
+}
+
+impl Entry {
+    pub(crate) fn summary(&self, load: Load, window: Window) -> Option<&Summary> {
+        self.summaries.get(&(load, window))
+    }
+
+    pub(crate) fn ranks(&self, load: Load, window: Window, metric: Metric) -> Option<Ranks> {
+        self.ranks.get(&(load, window, metric)).copied()
+    }
+
+    /// The load at which there are most points.
+    pub(crate) fn usual_load(&self) -> Load {
+        self.loads
+            .iter()
+            .max_by_key(|(load, count)| (**count, std::cmp::Reverse(**load)))
+            .map_or(Load::One, |(l, _)| *l)
+    }
+}
+
+impl Board {
+    /// Works out all of it.
+    pub fn new(mut data: BoardData) -> Board {
+        let oldest = data.now_unix_ms.saturating_sub(Window::Month.millis());
+        for series in &mut data.series {
+            series.points.retain(|point| point.at > oldest && point.at <= data.now_unix_ms);
+            series.points.sort_by_key(|point| point.at);
+        }
+        data.series.retain(|series| !series.points.is_empty());
+        let names = |name: fn(&Series) -> &str| Names::of(data.series.iter().map(name));
+        let mut board = Board {
+            endpoints: names(|series| &series.endpoint),
+            models: names(|series| &series.model),
+            providers: names(|series| &series.provider),
+            workloads: names(|series| &series.workload),
+            places: names(|series| &series.place),
+            fingerprints: names(|series| &series.fingerprint),
+            entries: Vec::new(),
+            changes: data.events.clone(),
+            prices: data.prices.iter().enumerate().map(|(index, price)| (price.endpoint.clone(), index)).collect(),
+            data,
+        };
+        board.changes.sort_by(|a, b| (b.at, &b.endpoint, &b.metric).cmp(&(a.at, &a.endpoint, &a.metric)));
+        board.entries = (0..board.data.series.len()).filter_map(|index| board.entry(index)).collect();
+        // In the order of what is shown, so that everything below is.
+        board
+            .entries
+            .sort_by_key(|entry| (entry.model, entry.endpoint, entry.workload, entry.place, entry.fingerprint));
+        board.rank();
+        board
+    }
+
+    fn entry(&self, index: usize) -> Option<Entry> {
+        let series = &self.data.series[index];
+        let mut by_load: BTreeMap<Load, Vec<Point>> = BTreeMap::new();
+        for point in &series.points {
+            by_load.entry(Load::of(point.in_flight)).or_default().push(point.clone());
+        }
+        let mut summaries = BTreeMap::new();
+        for (load, points) in &by_load {
+            for window in Window::ALL {
+                let from = self.data.now_unix_ms - window.millis();
+                let first = points.partition_point(|point| point.at <= from);
+                summaries.insert((*load, window), Summary::of(&points[first..]));
+            }
+        }
+        Some(Entry {
+            series: index,
+            source: series.source,
+            endpoint: self.endpoints.index(&series.endpoint)?,
+            provider: self.providers.index(&series.provider)?,
+            model: self.models.index(&series.model)?,
+            workload: self.workloads.index(&series.workload)?,
+            place: self.places.index(&series.place)?,
+            fingerprint: self.fingerprints.index(&series.fingerprint)?,
+            loads: by_load.into_iter().map(|(load, points)| (load, points.len())).collect(),
+            summaries,
+            ranks: BTreeMap::new(),
+        })
+    }
+
+    fn rank(&mut self) {
+        let mut groups: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        for (index, entry) in self.entries.iter().enumerate() {
+            for load in entry.loads.keys() {
+                let key = (entry.source, entry.model, entry.workload, entry.place, entry.fingerprint, *load);
+                groups.entry(key).or_default().push(index);
+            }
+        }
+        for ((.., load), members) in groups {
+            for window in Window::ALL {
+                for metric in Metric::ALL {
+                    let summaries: Vec<&Summary> =
+                        members.iter().filter_map(|index| self.entries[*index].summary(load, window)).collect();
+                    for (index, ranks) in members.iter().zip(ranks(&summaries, metric)) {
+                        if let Some(ranks) = ranks {
+                            self.entries[*index].ranks.insert((load, window, metric), ranks);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn points(&self, entry: &Entry) -> &[Point] {
+        &self.data.series[entry.series].points
+    }
+
+    pub(crate) fn price(&self, endpoint: usize) -> Option<&EndpointPrice> {
+        self.prices.get(&self.endpoints[endpoint].full).map(|index| &self.data.prices[*index])
+    }
+
+    /// Price of a million tokens, three of input to one of output (USD).
+    pub(crate) fn blended_price(&self, endpoint: usize) -> Option<f64> {
+        let price = self.price(endpoint)?;
+        let (input, output) = BLEND;
+        let blended = (price.input_usd_per_million * input + price.output_usd_per_million * output) / (input + output);
+        (blended.is_finite() && blended >= 0.0).then_some(blended)
+    }
+
+    /// Daily medians of the last days, the oldest first: day 0 ends now. `None` for a day with fewer than three requests.
+    pub(crate) fn course(&self, entry: &Entry, load: Load, metric: Metric) -> Vec<Option<f64>> {
+        let now = self.data.now_unix_ms;
+        let mut days: Vec<Vec<f64>> = vec![Vec::new(); COURSE_DAYS];
+        for point in slots(self.points(entry)).filter(|point| Load::of(point.in_flight) == load) {
+            let ago = ((now - point.at) / DAY_MS) as usize;
+            if let (Some(value), true) = (metric.of(point), ago < COURSE_DAYS) {
+                days[COURSE_DAYS - 1 - ago].push(value);
+            }
+        }
+        let median = |mut values: Vec<f64>| {
+            values.sort_unstable_by(f64::total_cmp);
+            (values.len() >= 3).then(|| tokrate_stats::median(&values))
+        };
+        days.into_iter().map(median).collect()
+    }
+
+    /// The changes of an entry, the newest first.
+    pub(crate) fn changes_of<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = &'a Change> {
+        let series = &self.data.series[entry.series];
+        self.changes.iter().filter(move |change| {
+            change.endpoint == series.endpoint
+                && (change.workload.is_empty() || change.workload == series.workload)
+                && (change.place.is_empty() || change.place == series.place)
+        })
+    }
+
+    /// Whether a change happened, or was found, in the last seven days.
+    pub(crate) fn is_of_this_week(&self, change: &Change) -> bool {
+        change.at.max(change.since) > self.data.now_unix_ms - 7 * DAY_MS
+    }
+
+    /// The change of this week that matters most to who chooses: a regression that lasts, else the newest.
+    pub(crate) fn main_change<'a>(&'a self, entry: &'a Entry) -> Option<&'a Change> {
+        let shown = |change: &&Change| {
+            self.is_of_this_week(change) && !matches!(change.kind, ChangeKind::Suspect | ChangeKind::Quarantine)
+        };
+        let lasts = |change: &&Change| change.kind == ChangeKind::Regression && change.until.is_none();
+        let mut week = self.changes_of(entry).filter(shown);
+        let newest = week.next();
+        newest.filter(lasts).or_else(|| week.find(lasts)).or(newest)
+    }
+}
