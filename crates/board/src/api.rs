@@ -435,3 +435,6 @@ pub(crate) fn json(value: &impl Serialize) -> String {
     // Plain data with text keys: nothing in it can fail.
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
+
+#[cfg(test)]
+mod tests;

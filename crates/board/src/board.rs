@@ -47,6 +47,8 @@ pub(crate) struct Entry {
     pub(crate) loads: BTreeMap<Load, usize>,
     summaries: BTreeMap<(Load, Window), Summary>,
     ranks: BTreeMap<(Load, Window, Metric), Ranks>,
+    /// Ranks among those that answer; kept where some fail, as they are the same elsewhere.
+    reliable_ranks: BTreeMap<(Load, Window, Metric), Ranks>,
 }
 
 impl Entry {
@@ -56,6 +58,15 @@ impl Entry {
 
     pub(crate) fn ranks(&self, load: Load, window: Window, metric: Metric) -> Option<Ranks> {
         self.ranks.get(&(load, window, metric)).copied()
+    }
+
+    /// The ranks among those of a group that do not fail for sure; `None` for one that does.
+    pub(crate) fn reliable_ranks(&self, load: Load, window: Window, metric: Metric) -> Option<Ranks> {
+        let all = || self.ranks(load, window, metric);
+        if self.summary(load, window)?.fails() {
+            return None;
+        }
+        self.reliable_ranks.get(&(load, window, metric)).copied().or_else(all)
     }
 
     /// The load at which there are most points.
@@ -73,9 +84,9 @@ impl Board {
         let oldest = data.now_unix_ms.saturating_sub(Window::Month.millis());
         for series in &mut data.series {
             series.points.retain(|point| point.at > oldest && point.at <= data.now_unix_ms);
-            series.points.sort_by_key(|point| point.at);
         }
         data.series.retain(|series| !series.points.is_empty());
+        data.series = merged(std::mem::take(&mut data.series));
         let names = |name: fn(&Series) -> &str| Names::of(data.series.iter().map(name));
         let mut board = Board {
             endpoints: names(|series| &series.endpoint),
@@ -89,12 +100,10 @@ impl Board {
             prices: data.prices.iter().enumerate().map(|(index, price)| (price.endpoint.clone(), index)).collect(),
             data,
         };
-        board.changes.sort_by(|a, b| (b.at, &b.endpoint, &b.metric).cmp(&(a.at, &a.endpoint, &a.metric)));
+        board.changes.sort_by(|a, b| order(b).cmp(&order(a)));
         board.entries = (0..board.data.series.len()).filter_map(|index| board.entry(index)).collect();
         // In the order of what is shown, so that everything below is.
-        board
-            .entries
-            .sort_by_key(|entry| (entry.model, entry.endpoint, entry.workload, entry.place, entry.fingerprint));
+        board.entries.sort_by_key(|entry| (entry.model, entry.endpoint, entry.series));
         board.rank();
         board
     }
@@ -125,6 +134,7 @@ impl Board {
             loads: by_load.into_iter().map(|(load, points)| (load, points.len())).collect(),
             summaries,
             ranks: BTreeMap::new(),
+            reliable_ranks: BTreeMap::new(),
         })
     }
 
@@ -138,17 +148,30 @@ impl Board {
         }
         for ((.., load), members) in groups {
             for window in Window::ALL {
+                let fails = |index: &usize| self.entries[*index].summary(load, window).is_some_and(Summary::fails);
+                let reliable: Vec<usize> = members.iter().copied().filter(|index| !fails(index)).collect();
                 for metric in Metric::ALL {
-                    let summaries: Vec<&Summary> =
-                        members.iter().filter_map(|index| self.entries[*index].summary(load, window)).collect();
-                    for (index, ranks) in members.iter().zip(ranks(&summaries, metric)) {
-                        if let Some(ranks) = ranks {
-                            self.entries[*index].ranks.insert((load, window, metric), ranks);
+                    let key = (load, window, metric);
+                    for (index, ranks) in self.ranks_of(&members, key) {
+                        self.entries[index].ranks.insert(key, ranks);
+                    }
+                    if reliable.len() < members.len() {
+                        for (index, ranks) in self.ranks_of(&reliable, key) {
+                            self.entries[index].reliable_ranks.insert(key, ranks);
                         }
                     }
                 }
             }
         }
+    }
+
+    /// The entries of a group that are ranked, with their ranks.
+    fn ranks_of(&self, members: &[usize], (load, window, metric): (Load, Window, Metric)) -> Vec<(usize, Ranks)> {
+        let with_summary: Vec<(usize, &Summary)> =
+            members.iter().filter_map(|index| Some((*index, self.entries[*index].summary(load, window)?))).collect();
+        let summaries: Vec<&Summary> = with_summary.iter().map(|(_, summary)| *summary).collect();
+        let ranked = with_summary.iter().zip(ranks(&summaries, metric));
+        ranked.filter_map(|((index, _), ranks)| Some((*index, ranks?))).collect()
     }
 
     pub(crate) fn points(&self, entry: &Entry) -> &[Point] {
@@ -209,4 +232,30 @@ impl Board {
         let newest = week.next();
         newest.filter(lasts).or_else(|| week.find(lasts)).or(newest)
     }
+}
+
+/// Newest last, and in one order whatever order they came in.
+fn order(change: &Change) -> (i64, i64, ChangeKind, [&str; 4]) {
+    let Change { at, since, kind, endpoint, workload, place, metric, .. } = change;
+    (*at, *since, *kind, [endpoint, workload, place, metric])
+}
+
+/// The series in one order whatever order they came in, those of one key put together, their points rising in time.
+fn merged(mut all: Vec<Series>) -> Vec<Series> {
+    fn key(series: &Series) -> (Source, [&str; 6]) {
+        let Series { endpoint, provider, model, workload, place, fingerprint, .. } = series;
+        (series.source, [endpoint, workload, place, fingerprint, provider, model])
+    }
+    all.sort_by(|a, b| key(a).cmp(&key(b)));
+    let mut out: Vec<Series> = Vec::with_capacity(all.len());
+    for series in all {
+        match out.last_mut().filter(|last| key(last) == key(&series)) {
+            Some(last) => last.points.extend(series.points),
+            None => out.push(series),
+        }
+    }
+    for series in &mut out {
+        series.points.sort_by_key(|point| point.at);
+    }
+    out
 }

@@ -238,9 +238,10 @@ pub(crate) fn share(share: &Share) -> String {
     }
 }
 
-/// An amount of money: cents from a dollar on, two or three digits below.
+/// An amount of money, escaped: cents from a dollar on, two or three digits below; what is no amount is missing.
 pub(crate) fn usd(amount: f64) -> String {
     match amount {
+        a if !(0.0..1e15).contains(&a) => format::MISSING.to_owned(),
         a if a >= 100.0 => format!("${}", format::number(a)),
         a if a >= 1.0 => format!("${a:.2}"),
         0.0 => "free".to_owned(),
@@ -248,7 +249,7 @@ pub(crate) fn usd(amount: f64) -> String {
             let places = (1 - a.log10().floor() as i32).clamp(2, 8) as usize;
             format!("${a:.places$}")
         }
-        _ => "< $0.000001".to_owned(),
+        _ => "&lt; $0.000001".to_owned(),
     }
 }
 
@@ -315,4 +316,10 @@ pub(crate) fn is_web(url: &str) -> bool {
     (url.starts_with("https://") || url.starts_with("http://"))
         && url.len() <= 500
         && !url.contains(char::is_whitespace)
+}
+
+/// The first letter large.
+pub(crate) fn title_case(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -126,7 +126,7 @@ impl Board {
     /// # Errors
     /// A parameter of a ranked page whose value names nothing.
     pub(crate) fn target(&self, path: &str, query: &str) -> Result<Option<Target>, String> {
-        let path = path.trim_start_matches('/');
+        let path = path.strip_prefix('/').unwrap_or(path);
         let path = if path.is_empty() { "index.html" } else { path };
         let parameters = crate::view::parameters(query);
         for ranked in Ranked::ALL {

@@ -3,6 +3,7 @@
 //! Invariant: a page has one `h1`, no script, and every chart of it has its table.
 
 pub(crate) mod answer;
+pub(crate) mod bars;
 pub(crate) mod changes;
 pub(crate) mod compare;
 pub(crate) mod course;

@@ -101,3 +101,6 @@ fn rank_sum_sign(a: &[f64], b: &[f64]) -> f64 {
     }
     sum
 }
+
+#[cfg(test)]
+mod tests;

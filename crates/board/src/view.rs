@@ -293,11 +293,10 @@ impl<'a> Group<'a> {
         self.rows[0].entry.fingerprint
     }
 
-    /// Those that may be in the first place by a metric, the safest first, and do not fail for sure in more than
-    /// [`MAX_FAILED`] of requests.
+    /// Those that may be in the first place by a metric among those that do not fail for sure, the safest first.
     pub(crate) fn best(&self, view: &View, metric: Metric) -> Vec<Row<'a>> {
         let first = |row: &&Row<'_>| {
-            row.entry.ranks(view.load, view.window, metric).is_some_and(|ranks| ranks.best == 1) && !row.fails()
+            row.entry.reliable_ranks(view.load, view.window, metric).is_some_and(|ranks| ranks.best == 1)
         };
         let cautious = |row: &Row<'_>| match metric {
             Metric::Errors => row.summary.errors.interval.map(|(_, high)| high),
@@ -314,16 +313,6 @@ impl<'a> Group<'a> {
     /// How many are ranked.
     pub(crate) fn ranked(&self, view: &View, metric: Metric) -> usize {
         self.rows.iter().filter(|row| row.entry.ranks(view.load, view.window, metric).is_some()).count()
-    }
-}
-
-/// Who fails more often than this, for sure, is not recommended.
-pub(crate) const MAX_FAILED: f64 = 0.05;
-
-impl Row<'_> {
-    /// Whether more than [`MAX_FAILED`] of requests fail, as far as the interval says.
-    pub(crate) fn fails(&self) -> bool {
-        self.summary.errors.interval.is_some_and(|(low, _)| low > MAX_FAILED)
     }
 }
 

@@ -330,11 +330,19 @@ impl Summary {
         self.values.get(metric as usize).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether more than [`MAX_FAILED`] of requests fail, as far as the interval says.
+    pub fn fails(&self) -> bool {
+        self.errors.interval.is_some_and(|(low, _)| low > MAX_FAILED)
+    }
+
     /// Whether nothing counts.
     pub fn is_empty(&self) -> bool {
         self.errors.n == 0 && self.quarantined == 0
     }
 }
+
+/// Who fails more often than this, for sure, is not recommended.
+pub const MAX_FAILED: f64 = 0.05;
 
 /// Fewest values whose quartiles are stated: two on either side.
 const MIN_FOR_QUARTILES: usize = 8;
@@ -350,3 +358,6 @@ fn spread(sorted: &[f64]) -> Option<f64> {
     let median = tokrate_stats::median(sorted);
     (median > 0.0).then(|| (high - low) / median)
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,6 +45,11 @@ impl HeatMap {
     }
 }
 
+/// A cell's number; whole ones without decimals.
+fn written(value: f64) -> String {
+    if value == value.trunc() { format::plain(value) } else { format::number(value) }
+}
+
 impl Chart for HeatMap {
     fn title(&self) -> &str {
         &self.title
@@ -78,7 +83,7 @@ impl Chart for HeatMap {
                 };
                 let tint = self.tint(value);
                 sheet.svg.rect(corner, (step - 2.0, 24.0), &format!("tint{tint}"));
-                let text = format::number(value);
+                let text = written(value);
                 if width(&text, TEXT) <= step - 2.0 {
                     let class = if tint >= 3 { "light" } else { "label" };
                     sheet.svg.text(middle, Anchor::Middle, class, &text);
@@ -98,8 +103,7 @@ impl Chart for HeatMap {
         for row in 0..self.rows.len() {
             let mut cells = vec![self.rows[row].0.clone()];
             cells.extend(
-                (0..self.columns.len())
-                    .map(|c| self.cell(row, c).map_or_else(|| format::MISSING.to_owned(), format::number)),
+                (0..self.columns.len()).map(|c| self.cell(row, c).map_or_else(|| format::MISSING.to_owned(), written)),
             );
             table.rows.push(cells);
         }

@@ -181,7 +181,7 @@ impl Chart for ScatterChart {
         svg.text((plot.left + 8.0, plot.top + 12.0), Anchor::Start, "note", "↖ better");
         self.draw_front(svg, &plot, &front);
         self.draw_whiskers(svg, &plot, &front);
-        let mut labels = Labels::default();
+        let mut labels = Labels::beside_first();
         labels.reserve([plot.left, plot.left + 64.0, plot.top, plot.top + 16.0]);
         for point in &self.points {
             if let Some((x, y)) = self.position(point) {

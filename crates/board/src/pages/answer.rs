@@ -5,11 +5,14 @@
 
 use crate::board::Board;
 use crate::data::{Change, ChangeKind, Metric};
-use crate::html::{change_words, estimate, interval, kind_words, lacking, name, quantity, share, usd};
+use crate::html::{
+    change_words, estimate, half_chart, interval, kind_words, lacking, name, quantity, share, title_case, usd,
+};
 use crate::links::{Links, Target};
+use crate::pages::bars;
 use crate::view::{Group, Row, View};
 use std::fmt::Write as _;
-use tokrate_charts::escape;
+use tokrate_charts::{escape, format};
 
 /// Cards on the first screen.
 pub(crate) const MAX_CARDS: usize = 6;
@@ -29,6 +32,12 @@ pub(crate) fn cards(out: &mut String, links: &Links<'_>, view: &View, groups: &[
         let group = &groups[*index];
         let is_split = groups.iter().filter(|other| other.model() == group.model()).count() > 1;
         card(out, links, view, group, is_split);
+    }
+    if let [only] = order.as_slice() {
+        let group = &groups[*only];
+        out.push_str("<div class=\"beside\">");
+        half_chart(out, &bars::of_rows(links.board, view, &group.rows, view.sort.metric()));
+        out.push_str("</div>");
     }
     out.push_str("</div>\n");
     if groups.len() > order.len() {
@@ -79,6 +88,7 @@ fn card(out: &mut String, links: &Links<'_>, view: &View, group: &Group<'_>, is_
         let _ = write!(out, "<div><dt>Price</dt><dd><b>{}</b> <small>per M tokens</small></dd></div>", usd(price));
     }
     out.push_str("</dl>");
+    left_out(out, links, view, group, metric);
     others(out, links, view, group, first);
     changed(out, links, group);
     out.push_str("</section>\n");
@@ -86,7 +96,7 @@ fn card(out: &mut String, links: &Links<'_>, view: &View, group: &Group<'_>, is_
 
 fn no_answer(out: &mut String, view: &View, group: &Group<'_>, metric: Metric) {
     if group.ranked(view, metric) > 0 {
-        out.push_str("<p class=\"pick none\">none to recommend</p><p class=\"sure\">Whoever is ahead fails in more than 5 % of requests.</p>");
+        out.push_str("<p class=\"pick none\">none to recommend</p><p class=\"sure\">Each of them fails in more than 5 % of requests.</p>");
         return;
     }
     let most = group.rows.iter().map(|row| row.summary.median(metric)).max_by_key(|estimate| estimate.n);
@@ -115,7 +125,8 @@ fn figure(out: &mut String, row: &Row<'_>, metric: Metric) {
 
 fn certainty(out: &mut String, links: &Links<'_>, view: &View, group: &Group<'_>, best: &[Row<'_>], metric: Metric) {
     let board = links.board;
-    let ranked = group.ranked(view, metric);
+    let ranked =
+        group.rows.iter().filter(|row| row.entry.reliable_ranks(view.load, view.window, metric).is_some()).count();
     let what = match metric {
         Metric::OutputSpeed => "fastest",
         Metric::Ttft => "first to start",
@@ -125,9 +136,7 @@ fn certainty(out: &mut String, links: &Links<'_>, view: &View, group: &Group<'_>
     if ranked < 2 {
         let _ = write!(out, "<p class=\"sure\">Nothing to compare it with.</p>");
     } else if best.len() == 1 {
-        let is_alone = best[0].entry.ranks(view.load, view.window, metric).is_some_and(|ranks| ranks.worst == 1);
-        let (class, words) = if is_alone { (" good", "for sure") } else { ("", "of those that answer") };
-        let _ = write!(out, "<p class=\"sure{class}\">{} {words}, of {ranked}</p>", title_case(what));
+        let _ = writeln!(out, "<p class=\"sure good\">{} of {ranked}, for sure</p>", title_case(what));
     } else {
         let names: Vec<String> = best[1..]
             .iter()
@@ -137,6 +146,22 @@ fn certainty(out: &mut String, links: &Links<'_>, view: &View, group: &Group<'_>
         let more = best.len() - 1 - names.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let _ = write!(out, "<p class=\"sure open\">Cannot be told apart from {}{more}</p>", names.join(", "));
+    }
+}
+
+/// Who may be ahead, but fails.
+fn left_out(out: &mut String, links: &Links<'_>, view: &View, group: &Group<'_>, metric: Metric) {
+    let ahead = |row: &&Row<'_>| {
+        row.summary.fails() && row.entry.ranks(view.load, view.window, metric).is_some_and(|ranks| ranks.best == 1)
+    };
+    for row in group.rows.iter().filter(ahead).take(MAX_NAMES) {
+        let share = row
+            .summary
+            .errors
+            .value()
+            .map_or_else(String::new, |share| format::percent((share * 100.0).round() / 100.0));
+        let named = links.link(&Target::Endpoint(row.entry.endpoint), &provider(links.board, row));
+        let _ = writeln!(out, "<p class=\"also\">Left out: {named}, which fails in {share} of requests</p>");
     }
 }
 
@@ -152,14 +177,14 @@ fn others(out: &mut String, links: &Links<'_>, view: &View, group: &Group<'_>, f
         && quickest.iter().all(|row| row.entry.endpoint != first.entry.endpoint)
     {
         let value = quickest[0].summary.median(ttft).value.map_or_else(String::new, |value| quantity(ttft, value));
-        said.push(format!("starts first: {} {}", named(&quickest[0]), escape(&value)));
+        said.push(format!("Starts first: {} {}", named(&quickest[0]), escape(&value)));
     }
-    let priced = group.rows.iter().filter(|row| !row.fails());
+    let priced = group.rows.iter().filter(|row| !row.summary.fails());
     let priced = priced.filter_map(|row| Some((board.blended_price(row.entry.endpoint)?, row)));
     if let Some((price, row)) = priced.min_by(|a, b| a.0.total_cmp(&b.0))
         && row.entry.endpoint != first.entry.endpoint
     {
-        said.push(format!("cheapest: {} {}", named(row), usd(price)));
+        said.push(format!("Cheapest: {} {}", named(row), usd(price)));
     }
     if !said.is_empty() {
         let _ = write!(out, "<p class=\"also\">{}</p>", said.join(" · "));
@@ -250,10 +275,4 @@ pub(crate) fn change_line(out: &mut String, links: &Links<'_>, change: &Change) 
 /// Who runs the endpoint of a row, escaped.
 pub(crate) fn provider(board: &Board, row: &Row<'_>) -> String {
     name(&board.providers[row.entry.provider])
-}
-
-/// The first letter large.
-pub(crate) fn title_case(words: &str) -> String {
-    let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

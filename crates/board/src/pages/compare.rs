@@ -7,7 +7,7 @@ use crate::board::{Board, Entry};
 use crate::data::Metric;
 use crate::html::{Frame, estimate, half_chart, name, page, share, usd};
 use crate::links::{Links, Mode, Target};
-use crate::pages::{answer, course};
+use crate::pages::course;
 use crate::rank::SIGNIFICANCE;
 use crate::window::{Load, Summary, Window};
 use std::fmt::Write as _;
@@ -15,8 +15,8 @@ use tokrate_charts::{DistributionChart, Sample, escape, format};
 use tokrate_core::Rng;
 use tokrate_stats::{rank_sum_p, ratio_of_medians};
 
-/// The window of a comparison: long enough for small differences.
-const WINDOW: Window = Window::TwoWeeks;
+/// The window of a comparison: that of the leaderboard, as a longer one mixes levels from before and after a change.
+const WINDOW: Window = Window::ThreeDays;
 
 /// The page on which two are chosen.
 pub(crate) fn index(board: &Board, target: &Target, mode: Mode) -> String {
@@ -130,6 +130,9 @@ fn verdict(board: &Board, metric: Metric, (of_a, a): (&Entry, &Summary), (of_b, 
         Some((interval, _)) => {
             let (low, high) =
                 if metric.more_is_better() { (interval.low, interval.high) } else { (interval.high, interval.low) };
+            if interval.low <= 1.0 {
+                return format!("{provider} is ahead more often than not; by how much is open");
+            }
             format!("{provider}: {} to {} % {words}", size(low), size(high))
         }
         None => format!("{provider} is ahead"),
@@ -155,7 +158,7 @@ fn body(out: &mut String, links: &Links<'_>, of_a: &Entry, of_b: &Entry, load: L
         );
     };
     for metric in [Metric::OutputSpeed, Metric::Ttft, Metric::E2e] {
-        let words = answer::title_case(metric.words());
+        let words = crate::html::title_case(metric.words());
         let verdict = escape(&verdict(board, metric, (of_a, a), (of_b, b)));
         row(&words, estimate(metric, &a.median(metric)), estimate(metric, &b.median(metric)), verdict);
     }
@@ -188,7 +191,7 @@ fn body(out: &mut String, links: &Links<'_>, of_a: &Entry, of_b: &Entry, load: L
         half_chart(
             out,
             &DistributionChart {
-                title: format!("{} of single requests", answer::title_case(metric.words())),
+                title: format!("{} of single requests", crate::html::title_case(metric.words())),
                 description: "Share of answered requests at or below a value.".to_owned(),
                 x: course::axis(metric),
                 samples: vec![sample(of_a, a), sample(of_b, b)],

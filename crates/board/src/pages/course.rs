@@ -105,7 +105,7 @@ fn marked<'a>(board: &'a Board, entry: &'a Entry, metric: Metric) -> Vec<&'a Cha
 
 /// What a chart says: its changes, else how far the daily medians went.
 fn claim(days: &[Day], changes: &[&Change], metric: Metric) -> String {
-    let what = crate::pages::answer::title_case(metric.words());
+    let what = crate::html::title_case(metric.words());
     if let Some(change) = changes.iter().find(|change| change.change.is_some()) {
         let size = change.change.map_or_else(String::new, |size| signed_percent(size, &change.metric));
         let at = match change.kind {
@@ -127,6 +127,9 @@ pub(crate) fn of_entry(board: &Board, entry: &Entry, load: Load, metric: Metric)
     let days = daily(board, entry, load, metric);
     let changes = marked(board, entry, metric);
     let mut series = vec![dots(board, entry, load, metric, true), dots(board, entry, load, metric, false)];
+    let has_grey = series.iter().any(|series| series.style == SeriesStyle::Grey && !series.points.is_empty());
+    let grey = if has_grey { ", grey in quarantine" } else { "" };
+    let beyond = cut_outliers(&mut series, &days, metric);
     series.retain(|series| !series.points.is_empty());
     series.push(course(&days, metric, "daily median"));
     let mark = |change: &&Change| Mark {
@@ -138,12 +141,43 @@ pub(crate) fn of_entry(board: &Board, entry: &Entry, load: Load, metric: Metric)
     };
     LineChart {
         title: claim(&days, &changes, metric),
-        description: "Line: median of each 24 hours; band: the middle half of them; dots: single requests.".to_owned(),
+        description: format!(
+            "Line: median of each 24 hours; band: the middle half of them; dots: single requests{grey}.{beyond}"
+        ),
         x: Axis::dates("Day"),
         y: axis(metric),
         series,
         marks: changes.iter().map(mark).collect(),
         bands: quarantines(board, entry),
+    }
+}
+
+/// Requests beyond this many times the highest daily median would press everything else to the ground.
+const MAX_OVER_MEDIAN: f64 = 3.0;
+
+/// Takes out the dots that are far above the course, and says how many there were and how far they went.
+fn cut_outliers(series: &mut [Series], days: &[Day], metric: Metric) -> String {
+    let highest = days.iter().filter_map(|day| day.half.map(|(_, high)| high).or(day.median)).fold(0.0, f64::max);
+    let limit = on_axis(metric, highest * MAX_OVER_MEDIAN);
+    if limit <= 0.0 {
+        return String::new();
+    }
+    let (mut cut, mut most) = (0, 0.0f64);
+    for series in series {
+        series.points.retain(|point| {
+            let y = point.y.unwrap_or(0.0);
+            if y > limit {
+                cut += 1;
+                most = most.max(y);
+            }
+            y <= limit
+        });
+    }
+    let value = if metric == Metric::OutputSpeed { most } else { most * 1_000.0 };
+    match cut {
+        0 => String::new(),
+        1 => format!(" One request is off the chart, at {}.", quantity(metric, value)),
+        cut => format!(" {cut} requests are off the chart, up to {}.", quantity(metric, value)),
     }
 }
 
@@ -178,7 +212,7 @@ pub(crate) fn of_entries(board: &Board, entries: &[(String, &Entry)], load: Load
         course
     });
     LineChart {
-        title: format!("{}, day by day", crate::pages::answer::title_case(metric.words())),
+        title: format!("{}, day by day", crate::html::title_case(metric.words())),
         description: "Medians of each 24 hours. Whether a difference is more than chance: the table of ranks says so."
             .to_owned(),
         x: Axis::dates("Day"),

@@ -20,6 +20,9 @@ use tokrate_stats::Level;
 const MAX_ROWS: usize = 24;
 /// Hours of a cell of the week.
 const CELL_HOURS: i64 = 3;
+const CELLS: usize = (24 / CELL_HOURS) as usize;
+/// Fewest requests of a day that has a median to compare with.
+const MIN_IN_DAY: usize = 4;
 /// Fewest requests of a cell.
 const MIN_IN_CELL: usize = 2;
 
@@ -186,53 +189,72 @@ fn when_and_how(out: &mut String, board: &Board, main: &Entry, load: Load, entri
 
 const WEEK: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
+/// Output speed by hour of the week, each request against the median of its own day, so that a change of level is no pattern.
 fn week(board: &Board, main: &Entry, load: Load) -> HeatMap {
-    let cells_a_day = (24 / CELL_HOURS) as usize;
-    let mut values: Vec<Vec<Vec<f64>>> = vec![vec![Vec::new(); cells_a_day]; 7];
+    let mut by_day: BTreeMap<i64, Vec<(i64, f64)>> = BTreeMap::new();
     for point in slots(board.points(main)).filter(|point| Load::of(point.in_flight) == load) {
-        let Some(speed) = Metric::OutputSpeed.of(point) else { continue };
+        if let Some(speed) = Metric::OutputSpeed.of(point) {
+            by_day.entry(point.at.div_euclid(DAY_MS)).or_default().push((point.at.rem_euclid(DAY_MS), speed));
+        }
+    }
+    let mut cells: Vec<Vec<Vec<f64>>> = vec![vec![Vec::new(); CELLS]; 7];
+    for (day, requests) in by_day.iter().filter(|(_, requests)| requests.len() >= MIN_IN_DAY) {
+        let mut speeds: Vec<f64> = requests.iter().map(|(_, speed)| *speed).collect();
+        speeds.sort_unstable_by(f64::total_cmp);
+        let median = tokrate_stats::median(&speeds);
         // The first of January 1970 was a Thursday.
-        let weekday = (point.at.div_euclid(DAY_MS) + 3).rem_euclid(7) as usize;
-        let hour = point.at.rem_euclid(DAY_MS) / (DAY_MS / 24);
-        values[weekday][(hour / CELL_HOURS) as usize].push(speed);
+        let weekday = (day + 3).rem_euclid(7) as usize;
+        for (at, speed) in requests {
+            cells[weekday][(at * CELLS as i64 / DAY_MS) as usize].push(speed / median * 100.0);
+        }
     }
-    let median = |values: &mut Vec<f64>| {
+    let title = slowest_hours(&cells);
+    let median = |values: &Vec<f64>| {
+        let mut values = values.clone();
         values.sort_unstable_by(f64::total_cmp);
-        (values.len() >= MIN_IN_CELL).then(|| tokrate_stats::median(values))
+        (values.len() >= MIN_IN_CELL).then(|| tokrate_stats::median(&values).round())
     };
-    let rows: Vec<(String, Vec<Option<f64>>)> = values
-        .iter_mut()
-        .zip(WEEK)
-        .map(|(cells, name)| (name.to_owned(), cells.iter_mut().map(median).collect()))
-        .collect();
-    let mut flat: Vec<(f64, usize, usize)> = Vec::new();
-    for (row, (_, cells)) in rows.iter().enumerate() {
-        flat.extend(cells.iter().enumerate().filter_map(|(column, value)| Some(((*value)?, row, column))));
-    }
-    let slowest = flat.iter().min_by(|a, b| a.0.total_cmp(&b.0));
-    let title = slowest.map_or_else(
-        || "Hours of the week: too few requests yet".to_owned(),
-        |(speed, row, column)| {
-            let hour = *column as i64 * CELL_HOURS;
-            format!(
-                "Slowest on {} from {hour:02} to {:02} UTC: {} tok/s",
-                WEEK[*row],
-                hour + CELL_HOURS,
-                format::number(*speed)
-            )
-        },
-    );
+    let rows = cells.iter().zip(WEEK).map(|(cells, name)| (name.to_owned(), cells.iter().map(median).collect()));
     HeatMap {
         title,
-        description:
-            "Median output speed by hour of the week, all of the last 30 days; a dash: fewer than two requests."
-                .to_owned(),
-        label: "Output speed of one request; hours in UTC".to_owned(),
+        description: "Output speed by hour of the week, in per cent of the same day's median, last 30 days; a dash: fewer than two requests."
+            .to_owned(),
+        label: "Output speed against its day; hours in UTC".to_owned(),
         from_lowest: true,
-        unit: "tok/s".to_owned(),
-        columns: (0..cells_a_day).map(|cell| format!("{:02}", cell as i64 * CELL_HOURS)).collect(),
-        rows,
+        unit: "%".to_owned(),
+        columns: (0..CELLS).map(|cell| format!("{:02}", cell as i64 * CELL_HOURS)).collect(),
+        rows: rows.collect(),
     }
+}
+
+/// What the week says: the slowest hours of the day, if they can be told from the others.
+fn slowest_hours(cells: &[Vec<Vec<f64>>]) -> String {
+    let of = |wanted: usize, same: bool| -> Vec<f64> {
+        let columns = cells.iter().flat_map(|day| day.iter().enumerate());
+        columns.filter(|(column, _)| (*column == wanted) == same).flat_map(|(_, values)| values.clone()).collect()
+    };
+    let mut slowest: Option<(f64, usize)> = None;
+    for column in 0..CELLS {
+        let (mut inside, outside) = (of(column, true), of(column, false));
+        if inside.len() < MIN_IN_CELL * 3 || outside.len() < MIN_IN_CELL * 3 {
+            continue;
+        }
+        // As many looks as there are hours to choose from.
+        let p = tokrate_stats::rank_sum_p(&inside, &outside) * CELLS as f64;
+        inside.sort_unstable_by(f64::total_cmp);
+        let median = tokrate_stats::median(&inside);
+        if p <= crate::rank::SIGNIFICANCE && median < 100.0 && slowest.is_none_or(|(lowest, _)| median < lowest) {
+            slowest = Some((median, column));
+        }
+    }
+    slowest.map_or_else(
+        || "No hours of the day that can be told from the others".to_owned(),
+        |(median, column)| {
+            let hour = column as i64 * CELL_HOURS;
+            let below = format::fixed(100.0 - median, 0);
+            format!("Slowest from {hour:02} to {:02} UTC: {below} % below the day", hour + CELL_HOURS)
+        },
+    )
 }
 
 fn distribution(board: &Board, main: &Entry, load: Load, metric: Metric) -> DistributionChart {
@@ -440,10 +462,13 @@ fn conditions(out: &mut String, links: &Links<'_>, entries: &[&Entry]) {
 }
 
 fn newest(out: &mut String, board: &Board, main: &Entry) {
-    out.push_str("<section><h2 id=\"rows\">The newest requests</h2>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"The newest requests\"><table><thead><tr><th scope=\"col\">Sent</th><th scope=\"col\" class=\"n\">TTFT</th><th scope=\"col\" class=\"n\">Output speed</th><th scope=\"col\" class=\"n\">Total</th><th scope=\"col\" class=\"n\">In flight</th><th scope=\"col\">Remark</th></tr></thead><tbody>");
+    out.push_str("<section><h2 id=\"rows\">The newest requests</h2>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"The newest requests\"><table><thead><tr><th scope=\"col\">Sent</th><th scope=\"col\" class=\"n\">TTFT</th><th scope=\"col\" class=\"n\">Output speed <small>tok/s</small></th><th scope=\"col\" class=\"n\">Total</th><th scope=\"col\" class=\"n\">In flight</th><th scope=\"col\">Remark</th></tr></thead><tbody>");
     for point in board.points(main).iter().rev().take(MAX_ROWS) {
         let cell = |metric: Metric| {
-            metric.of(point).map_or_else(|| format::MISSING.to_owned(), |value| crate::html::quantity(metric, value))
+            metric.of(point).map_or_else(
+                || format::MISSING.to_owned(),
+                |value| crate::html::quantity(metric, value).replace(" tok/s", ""),
+            )
         };
         let reason = point.reason.as_deref().map_or_else(String::new, text);
         let remark = match (&point.quarantine, point.failure) {

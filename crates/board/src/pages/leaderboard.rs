@@ -118,8 +118,11 @@ fn table(out: &mut String, links: &Links<'_>, view: &View, groups: &[Group<'_>])
 fn head(out: &mut String, links: &Links<'_>, view: &View, sort: Sort, words: &str) {
     let class = if sort == Sort::Name { "" } else { " class=\"n\"" };
     if view.sort == sort {
-        let direction = if sort == Sort::By(Metric::OutputSpeed) { "descending" } else { "ascending" };
-        let _ = write!(out, "<th scope=\"col\"{class} aria-sort=\"{direction}\">{words}</th>");
+        let falls = sort == Sort::By(Metric::OutputSpeed);
+        let (direction, arrow) = if falls { ("descending", "\u{a0}↓") } else { ("ascending", "\u{a0}↑") };
+        let words = words.replacen(" <small>", &format!("{arrow} <small>"), 1);
+        let arrow = if words.contains(arrow) { "" } else { arrow };
+        let _ = write!(out, "<th scope=\"col\"{class} aria-sort=\"{direction}\">{words}{arrow}</th>");
         return;
     }
     let target = Target::Ranked(Ranked::Leaderboard, View { sort, ..*view });
@@ -165,7 +168,7 @@ fn line(out: &mut String, links: &Links<'_>, view: &View, row: &Row<'_>, second:
     let (board, entry, summary) = (links.board, row.entry, row.summary);
     let ranks = entry.ranks(view.load, view.window, view.sort.metric());
     let rank = ranks.map_or_else(|| "–".to_owned(), |ranks| ranks.to_string());
-    let class = if row.fails() { " class=\"fails\"" } else { "" };
+    let class = if row.summary.fails() { " class=\"fails\"" } else { "" };
     let speed = summary.median(Metric::OutputSpeed);
     let address = links.always(&Target::Endpoint(entry.endpoint));
     let _ = write!(
@@ -181,7 +184,7 @@ fn line(out: &mut String, links: &Links<'_>, view: &View, row: &Row<'_>, second:
     );
     let words = if second == Metric::Ttft { "TTFT" } else { "Total time" };
     let _ = write!(out, "<td class=\"n\" data-name=\"{words}\">{}</td>", estimate(second, &summary.median(second)));
-    let warning = if row.fails() { " bad" } else { "" };
+    let warning = if row.summary.fails() { " bad" } else { "" };
     let _ = write!(out, "<td class=\"n{warning}\" data-name=\"Failed\">{}</td>", share(&summary.errors));
     let price = board.blended_price(entry.endpoint).map_or_else(|| "<small>unknown</small>".to_owned(), usd);
     let _ = write!(out, "<td class=\"n\" data-name=\"Price\">{price}</td>");
@@ -216,7 +219,7 @@ fn claim_line(out: &mut String, claim: &Claim, most: f64) {
         concat!(
             "<tr class=\"claim\"><td class=\"rank\">–</td><th scope=\"row\">{} <small>claimed by {}, {}</small></th>",
             "<td class=\"n speed\" data-name=\"Claimed speed\"><svg class=\"bar\" viewBox=\"0 0 {b} 16\" aria-hidden=\"true\"><circle class=\"hollow\" cx=\"{:.1}\" cy=\"8\" r=\"4\"/></svg>",
-            "{}</td><td colspan=\"6\"><small>not measured, never ranked</small></td></tr>\n"
+            "<b>{}</b><small></small></td><td colspan=\"6\"><small>not measured, never ranked</small></td></tr>\n"
         ),
         text(&claim.endpoint),
         by,
@@ -250,7 +253,7 @@ fn spark(board: &Board, row: &Row<'_>, view: &View) -> String {
         return String::new();
     }
     // A little below the lowest, so that a change of a tenth shows and noise does not fill the height.
-    let bottom = low * 0.7;
+    let bottom = low * 0.8;
     let x = |day: f64| 2.0 + day / (COURSE_DAYS - 1) as f64 * (SPARK_WIDTH - 4.0);
     let y = |value: f64| SPARK_HEIGHT - 2.0 - (value - bottom) / (high - bottom).max(1e-9) * (SPARK_HEIGHT - 4.0);
     let mut path = String::new();

@@ -6,7 +6,7 @@ use crate::board::Board;
 use crate::html::{Frame, page};
 use crate::links::{Links, Mode, Target};
 use crate::rank::SIGNIFICANCE;
-use crate::view::MAX_FAILED;
+use crate::window::MAX_FAILED;
 use std::fmt::Write as _;
 use tokrate_charts::{Axis, Bar, BarChart, Chart, Size, escape, format};
 use tokrate_stats::Level;
@@ -78,7 +78,7 @@ fn sections() -> Vec<(&'static str, Vec<String>)> {
             format!("Every two endpoints of a ranking are compared by the rank sum test (Wilcoxon 1945) on all samples of the window; shares of failures by Fisher's exact test. All comparisons of one ranking are corrected together (Holm 1979): the chance that any two identical endpoints are given different places is at most {}.", format::percent(SIGNIFICANCE)),
             "An endpoint that is surely worse than b others and surely better than w of m has a place from b + 1 to m − w. So “1–3” means: it may be the first, the second or the third; nobody can tell from this window. A longer window, or more probes, makes ranges shorter.".to_owned(),
             "Within shared places rows are sorted by the worse end of their interval: the lower end of a speed, the upper end of a time. Few samples make a wide interval, so luck does not lead the list.".to_owned(),
-            format!("An endpoint that fails for sure in more than {} of requests keeps its place, but is not recommended.", format::percent(MAX_FAILED)),
+            format!("An endpoint that fails for sure in more than {} of requests keeps its place, but is not recommended: the answer above the table is the best of the others.", format::percent(MAX_FAILED)),
         ]),
         ("What is ranked together", vec![
             "Only the same model, workload, place, load, source and conditions. Where conditions of one model differ (another tokenizer, other options), there are two rankings, each with its own fingerprint. Probes of the monitor, runs of bench and traffic of a gateway are never in one number.".to_owned(),

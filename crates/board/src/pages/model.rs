@@ -6,11 +6,11 @@ use crate::board::{Board, Entry};
 use crate::data::Metric;
 use crate::html::{Frame, half_chart, name, page};
 use crate::links::{Links, Mode, Ranked, Target};
-use crate::pages::{answer, course, filters, leaderboard, quadrants};
+use crate::pages::{answer, bars, course, filters, leaderboard, quadrants};
 use crate::view::{Group, Row, View};
 use crate::window::Window;
 use std::fmt::Write as _;
-use tokrate_charts::{Axis, Bar, BarChart, BoxChart, BoxRow};
+use tokrate_charts::{Axis, BoxChart, BoxRow};
 
 /// Lines in one chart of courses.
 const MAX_LINES: usize = 6;
@@ -60,11 +60,12 @@ fn sections(out: &mut String, links: &Links<'_>, view: &View, group: &Group<'_>)
         let low = |row: &Row<'_>| row.summary.median(Metric::OutputSpeed).low.unwrap_or(0.0);
         low(b).total_cmp(&low(a)).then(a.entry.endpoint.cmp(&b.entry.endpoint))
     });
-    out.push_str("<section class=\"pair\"><h2>How fast, and how sure</h2>\n");
-    half_chart(out, &bars(board, view, &by_speed, Metric::OutputSpeed));
-    half_chart(out, &bars(board, view, &by_speed, Metric::Ttft));
+    out.push_str("<section class=\"pair\"><h2>How soon, and how sure</h2>\n");
+    half_chart(out, &bars::of_rows(board, view, &by_speed, Metric::Ttft));
+    half_chart(out, &bars::of_rows(board, view, &by_speed, Metric::E2e));
     out.push_str("</section>\n<section class=\"pair\"><h2>Against price, and request by request</h2>\n");
-    half_chart(out, &quadrants::by_price(board, view, &by_speed));
+    let reliable: Vec<Row<'_>> = by_speed.iter().filter(|row| !row.summary.fails()).copied().collect();
+    half_chart(out, &quadrants::by_price(board, view, &reliable));
     half_chart(out, &boxes(board, view, &by_speed));
     out.push_str("</section>\n<section class=\"pair\"><h2>Day by day</h2>\n");
     let lines: Vec<(String, &Entry)> = by_speed
@@ -78,56 +79,6 @@ fn sections(out: &mut String, links: &Links<'_>, view: &View, group: &Group<'_>)
         let _ = write!(out, "<p class=\"note\">The {MAX_LINES} fastest of {}.</p>", by_speed.len());
     }
     out.push_str("</section>\n");
-}
-
-fn bars(board: &Board, view: &View, rows: &[Row<'_>], metric: Metric) -> BarChart {
-    let mut rows = rows.to_vec();
-    rows.sort_by(|a, b| {
-        let cautious = |row: &Row<'_>| {
-            let value = row.summary.median(metric).worse_end(metric).unwrap_or(f64::NAN);
-            if metric.more_is_better() { -value } else { value }
-        };
-        cautious(a).total_cmp(&cautious(b))
-    });
-    let bar = |row: &Row<'_>| {
-        let estimate = row.summary.median(metric);
-        let ranks = row.entry.ranks(view.load, view.window, metric);
-        let scaled = |value: Option<f64>| value.map(|value| course::on_axis(metric, value));
-        Bar {
-            label: board.providers[row.entry.provider].label.clone(),
-            value: scaled(estimate.value),
-            low: scaled(estimate.low),
-            high: scaled(estimate.high),
-            note: match ranks {
-                Some(ranks) => format!("place {ranks}"),
-                None => crate::html::lacking(&estimate),
-            },
-        }
-    };
-    BarChart {
-        title: format!(
-            "{} of {}: {}",
-            answer::title_case(metric.words()),
-            board.models[rows[0].entry.model].label,
-            leader(board, view, &rows, metric)
-        ),
-        description: "Median and 95 % interval. Endpoints that cannot be told apart share places.".to_owned(),
-        axis: course::axis(metric),
-        bars: rows.iter().map(bar).collect(),
-    }
-}
-
-/// Who is ahead, in words.
-fn leader(board: &Board, view: &View, rows: &[Row<'_>], metric: Metric) -> String {
-    let first = |row: &&Row<'_>| row.entry.ranks(view.load, view.window, metric).is_some_and(|ranks| ranks.best == 1);
-    let names: Vec<&str> =
-        rows.iter().filter(first).map(|row| board.providers[row.entry.provider].label.as_str()).collect();
-    match names.as_slice() {
-        [] => "too few samples".to_owned(),
-        [one] => format!("{one} is ahead"),
-        [one, other] => format!("{one} or {other}"),
-        [one, other, rest @ ..] => format!("{one}, {other} or {} more", rest.len()),
-    }
 }
 
 fn boxes(board: &Board, view: &View, rows: &[Row<'_>]) -> BoxChart {

@@ -18,7 +18,7 @@ const MAX_LABELLED: usize = 40;
 /// The page.
 pub(crate) fn render(board: &Board, target: &Target, view: &View, mode: Mode) -> String {
     let links = Links::from(board, target, mode);
-    let rows: Vec<Row<'_>> = board.rows(view).into_iter().filter(|row| !row.fails()).collect();
+    let rows: Vec<Row<'_>> = board.rows(view).into_iter().filter(|row| !row.summary.fails()).collect();
     let mut out = String::from("<h1>Price, TTFT and speed</h1>\n");
     let _ = write!(out, "<p class=\"subtitle\">{}</p>\n", filters::sentence(&links, view));
     filters::render(&mut out, &links, Ranked::Quadrants, view);
@@ -35,10 +35,9 @@ pub(crate) fn render(board: &Board, target: &Target, view: &View, mode: Mode) ->
 
 /// The name of a row in a picture: the provider, with the model where there are several.
 fn label(board: &Board, view: &View, row: &Row<'_>) -> String {
-    let provider = &board.providers[row.entry.provider].label;
     match view.model {
-        Some(_) => provider.clone(),
-        None => format!("{provider}: {}", board.models[row.entry.model].label),
+        Some(_) => board.providers[row.entry.provider].label.clone(),
+        None => board.endpoints[row.entry.endpoint].label.clone(),
     }
 }
 
@@ -68,7 +67,7 @@ pub(crate) fn by_price(board: &Board, view: &View, rows: &[Row<'_>]) -> ScatterC
     let mut points = points(board, view, rows, |row| (board.blended_price(row.entry.endpoint), None));
     points.extend(claims(board, view, rows));
     let x = Axis::linear("Price of a million tokens, 3 of input to 1 of output", "USD").holding([0.0]);
-    chart(points, x, "price", "cheaper")
+    chart(points, x, ["price", "cheaper", "cheapest"])
 }
 
 /// Output speed against TTFT.
@@ -78,10 +77,10 @@ fn by_ttft(board: &Board, view: &View, rows: &[Row<'_>]) -> ScatterChart {
         let seconds = |value: f64| value / 1_000.0;
         (ttft.value.map(seconds), ttft.low.zip(ttft.high).map(|(low, high)| (seconds(low), seconds(high))))
     });
-    chart(points, Axis::linear("Time to first text", "s").holding([0.0]), "TTFT", "sooner")
+    chart(points, Axis::linear("Time to first text", "s").holding([0.0]), ["TTFT", "sooner", "first to start"])
 }
 
-fn chart(points: Vec<ScatterPoint>, x: Axis, what: &str, better: &str) -> ScatterChart {
+fn chart(points: Vec<ScatterPoint>, x: Axis, [what, better, best]: [&str; 3]) -> ScatterChart {
     let chart = ScatterChart {
         title: String::new(),
         description: format!(
@@ -93,10 +92,11 @@ fn chart(points: Vec<ScatterPoint>, x: Axis, what: &str, better: &str) -> Scatte
         only_front_labelled: false,
     };
     let front: Vec<String> = chart.front_labels().into_iter().map(str::to_owned).collect();
+    let the = if best.contains(' ') { "" } else { "the " };
     let title = match front.as_slice() {
         [] => format!("Speed and {what}: nothing to compare yet"),
-        [one] => format!("Speed and {what}: nothing beats {one}"),
-        [first, .., last] => format!("Speed and {what}: from {first} to {last}"),
+        [one] => format!("{one} is both {best} and fastest"),
+        [first, .., last] => format!("From {first}, {the}{best}, to {last}, the fastest"),
     };
     let only_front_labelled = chart.points.len() > MAX_LABELLED;
     ScatterChart { title, only_front_labelled, ..chart }

@@ -59,12 +59,13 @@ fn body(out: &mut String, links: &Links<'_>, view: &View, group: &Group<'_>) {
     let cheapest =
         group.rows.iter().filter_map(|row| board.blended_price(row.entry.endpoint)).fold(f64::INFINITY, f64::min);
     for row in &group.rows {
-        line(out, links, view, row, cheapest);
+        line(out, links, (view, group), row, cheapest);
     }
     out.push_str("</tbody>\n");
 }
 
-fn line(out: &mut String, links: &Links<'_>, view: &View, row: &Row<'_>, cheapest: f64) {
+fn line(out: &mut String, links: &Links<'_>, (view, group): (&View, &Group<'_>), row: &Row<'_>, cheapest: f64) {
+    let ranked = |metric| group.ranked(view, metric).max(2);
     let (board, entry) = (links.board, row.entry);
     let _ = write!(
         out,
@@ -73,7 +74,10 @@ fn line(out: &mut String, links: &Links<'_>, view: &View, row: &Row<'_>, cheapes
     );
     for (metric, words) in RANKED {
         let cell = match entry.ranks(view.load, view.window, metric) {
-            Some(ranks) if ranks.best == 1 => format!("<b class=\"first\">{ranks}</b>"),
+            // A place that all share says nothing.
+            Some(ranks) if ranks.best == 1 && (ranks.worst as usize) < ranked(metric) => {
+                format!("<b class=\"first\">{ranks}</b>")
+            }
             Some(ranks) => ranks.to_string(),
             None => "<small>too few</small>".to_owned(),
         };
