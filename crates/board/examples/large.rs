@@ -66,15 +66,24 @@ fn main() -> std::io::Result<()> {
     }
     let start = Instant::now();
     let (mut files, mut bytes) = (0, 0);
+    let mut kinds: std::collections::BTreeMap<String, (usize, f64)> = std::collections::BTreeMap::new();
+    let mut last = Instant::now();
     let folder = std::env::args().nth(1).map(std::path::PathBuf::from);
     for (path, content) in site.files() {
         files += 1;
+        let kind = path.split_once('/').map_or("top", |(folder, _)| folder).to_owned();
+        let of_kind = kinds.entry(kind).or_default();
+        *of_kind = (of_kind.0 + 1, of_kind.1 + millis(last));
         bytes += content.len();
         if let Some(folder) = &folder {
             let path = folder.join(path);
             path.parent().map(std::fs::create_dir_all).transpose()?;
             std::fs::write(path, content)?;
         }
+        last = Instant::now();
+    }
+    for (kind, (count, time)) in kinds {
+        writeln!(out, "  {kind}: {count} files in {time:.0} ms")?;
     }
     let written = if folder.is_some() { "written" } else { "made" };
     writeln!(out, "static export: {files} files, {} MB {written} in {:.0} ms", bytes / 1_000_000, millis(start))

@@ -29,6 +29,47 @@ pub struct Board {
     /// Changes, the newest first.
     pub(crate) changes: Vec<Change>,
     prices: BTreeMap<String, usize>,
+    /// Indices of the changes of each endpoint, the newest first.
+    changes_by_endpoint: BTreeMap<String, Vec<usize>>,
+    pub(crate) usual: Usual,
+}
+
+/// What there is most of: the view that is shown unless another is asked for.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Usual {
+    pub(crate) source: Option<Source>,
+    pub(crate) workloads: BTreeMap<Source, usize>,
+    pub(crate) places: BTreeMap<(Source, usize), usize>,
+    pub(crate) loads: BTreeMap<(Source, usize, usize), Load>,
+}
+
+impl Usual {
+    fn of(entries: &[Entry]) -> Usual {
+        let size = |entry: &Entry| entry.loads.values().sum::<usize>();
+        Usual {
+            source: most(entries.iter().map(|entry| ((), entry.source, size(entry)))).remove(&()),
+            workloads: most(entries.iter().map(|entry| (entry.source, entry.workload, size(entry)))),
+            places: most(entries.iter().map(|entry| ((entry.source, entry.workload), entry.place, size(entry)))),
+            loads: most(entries.iter().flat_map(|entry| {
+                let key = (entry.source, entry.workload, entry.place);
+                entry.loads.iter().map(move |(load, count)| (key, *load, *count))
+            })),
+        }
+    }
+}
+
+/// For each key the choice with the largest sum; of several the smallest.
+fn most<K: Ord + Copy, C: Ord + Copy>(counted: impl Iterator<Item = (K, C, usize)>) -> BTreeMap<K, C> {
+    let mut sums: BTreeMap<(K, C), usize> = BTreeMap::new();
+    counted.for_each(|(key, choice, count)| *sums.entry((key, choice)).or_default() += count);
+    let mut best: BTreeMap<K, (usize, C)> = BTreeMap::new();
+    for ((key, choice), sum) in sums {
+        let first = best.entry(key).or_insert((sum, choice));
+        if sum > first.0 {
+            *first = (sum, choice);
+        }
+    }
+    best.into_iter().map(|(key, (_, choice))| (key, choice)).collect()
 }
 
 /// A series with what was worked out of it. Names are indices of the board's.
@@ -49,9 +90,16 @@ pub(crate) struct Entry {
     ranks: BTreeMap<(Load, Window, Metric), Ranks>,
     /// Ranks among those that answer; kept where some fail, as they are the same elsewhere.
     reliable_ranks: BTreeMap<(Load, Window, Metric), Ranks>,
+    /// Daily medians of the output speed of the last days, the oldest first; the last day ends now.
+    courses: BTreeMap<Load, Vec<Option<f32>>>,
 }
 
 impl Entry {
+    /// Daily medians of the output speed of the last [`COURSE_DAYS`], the oldest first; `None` for a day with fewer than three.
+    pub(crate) fn course(&self, load: Load) -> &[Option<f32>] {
+        self.courses.get(&load).map_or(&[], Vec::as_slice)
+    }
+
     pub(crate) fn summary(&self, load: Load, window: Window) -> Option<&Summary> {
         self.summaries.get(&(load, window))
     }
@@ -97,6 +145,8 @@ impl Board {
             fingerprints: names(|series| &series.fingerprint),
             entries: Vec::new(),
             changes: data.events.clone(),
+            changes_by_endpoint: BTreeMap::new(),
+            usual: Usual::default(),
             prices: data.prices.iter().enumerate().map(|(index, price)| (price.endpoint.clone(), index)).collect(),
             data,
         };
@@ -104,6 +154,10 @@ impl Board {
         board.entries = (0..board.data.series.len()).filter_map(|index| board.entry(index)).collect();
         // In the order of what is shown, so that everything below is.
         board.entries.sort_by_key(|entry| (entry.model, entry.endpoint, entry.series));
+        for (index, change) in board.changes.iter().enumerate() {
+            board.changes_by_endpoint.entry(change.endpoint.clone()).or_default().push(index);
+        }
+        board.usual = Usual::of(&board.entries);
         board.rank();
         board
     }
@@ -131,10 +185,11 @@ impl Board {
             workload: self.workloads.index(&series.workload)?,
             place: self.places.index(&series.place)?,
             fingerprint: self.fingerprints.index(&series.fingerprint)?,
-            loads: by_load.into_iter().map(|(load, points)| (load, points.len())).collect(),
+            loads: by_load.iter().map(|(load, points)| (*load, points.len())).collect(),
             summaries,
             ranks: BTreeMap::new(),
             reliable_ranks: BTreeMap::new(),
+            courses: by_load.iter().map(|(load, points)| (*load, course(points, self.data.now_unix_ms))).collect(),
         })
     }
 
@@ -190,29 +245,12 @@ impl Board {
         (blended.is_finite() && blended >= 0.0).then_some(blended)
     }
 
-    /// Daily medians of the last days, the oldest first: day 0 ends now. `None` for a day with fewer than three requests.
-    pub(crate) fn course(&self, entry: &Entry, load: Load, metric: Metric) -> Vec<Option<f64>> {
-        let now = self.data.now_unix_ms;
-        let mut days: Vec<Vec<f64>> = vec![Vec::new(); COURSE_DAYS];
-        for point in slots(self.points(entry)).filter(|point| Load::of(point.in_flight) == load) {
-            let ago = ((now - point.at) / DAY_MS) as usize;
-            if let (Some(value), true) = (metric.of(point), ago < COURSE_DAYS) {
-                days[COURSE_DAYS - 1 - ago].push(value);
-            }
-        }
-        let median = |mut values: Vec<f64>| {
-            values.sort_unstable_by(f64::total_cmp);
-            (values.len() >= 3).then(|| tokrate_stats::median(&values))
-        };
-        days.into_iter().map(median).collect()
-    }
-
     /// The changes of an entry, the newest first.
     pub(crate) fn changes_of<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = &'a Change> {
         let series = &self.data.series[entry.series];
-        self.changes.iter().filter(move |change| {
-            change.endpoint == series.endpoint
-                && (change.workload.is_empty() || change.workload == series.workload)
+        let of_endpoint = self.changes_by_endpoint.get(&series.endpoint).into_iter().flatten();
+        of_endpoint.map(|index| &self.changes[*index]).filter(move |change| {
+            (change.workload.is_empty() || change.workload == series.workload)
                 && (change.place.is_empty() || change.place == series.place)
         })
     }
@@ -258,4 +296,20 @@ fn merged(mut all: Vec<Series>) -> Vec<Series> {
         series.points.sort_by_key(|point| point.at);
     }
     out
+}
+
+/// Daily medians of the output speed; see [`Entry::course`].
+fn course(points: &[Point], now_unix_ms: i64) -> Vec<Option<f32>> {
+    let mut days: Vec<Vec<f32>> = vec![Vec::new(); COURSE_DAYS];
+    for point in slots(points) {
+        let ago = ((now_unix_ms - point.at) / DAY_MS) as usize;
+        if let (Some(value), true) = (Metric::OutputSpeed.of(point), ago < COURSE_DAYS) {
+            days[COURSE_DAYS - 1 - ago].push(value as f32);
+        }
+    }
+    let median = |mut values: Vec<f32>| {
+        values.sort_unstable_by(f32::total_cmp);
+        (values.len() >= 3).then(|| values[values.len().div_ceil(2) - 1])
+    };
+    days.into_iter().map(median).collect()
 }

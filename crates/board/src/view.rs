@@ -101,13 +101,11 @@ fn decoded(text: &str) -> String {
 impl Board {
     /// The view that is shown unless another is asked for: what there is most of. `None` of an empty board.
     pub(crate) fn default_view(&self) -> Option<View> {
-        let source = most(self.entries.iter().map(|entry| (entry.source, size(entry))))?;
-        self.usual_view(source)
+        self.usual_view(self.usual.source?)
     }
 
     fn usual_view(&self, source: Source) -> Option<View> {
-        let of_source = || self.entries.iter().filter(|entry| entry.source == source);
-        let workload = most(of_source().map(|entry| (entry.workload, size(entry))))?;
+        let workload = *self.usual.workloads.get(&source)?;
         let place = self.usual_place(source, workload)?;
         let load = self.usual_load(source, workload, place)?;
         let (window, sort) = (Window::ThreeDays, Sort::By(Metric::OutputSpeed));
@@ -115,16 +113,11 @@ impl Board {
     }
 
     fn usual_place(&self, source: Source, workload: usize) -> Option<usize> {
-        let of = self.entries.iter().filter(|entry| entry.source == source && entry.workload == workload);
-        most(of.map(|entry| (entry.place, size(entry))))
+        self.usual.places.get(&(source, workload)).copied()
     }
 
     fn usual_load(&self, source: Source, workload: usize, place: usize) -> Option<Load> {
-        let of = self
-            .entries
-            .iter()
-            .filter(|entry| entry.source == source && entry.workload == workload && entry.place == place);
-        most(of.flat_map(|entry| entry.loads.iter().map(|(load, count)| (*load, *count))))
+        self.usual.loads.get(&(source, workload, place)).copied()
     }
 
     /// The view that parameters ask for. What they leave open is what there is most of under what they name.
@@ -236,10 +229,7 @@ impl Board {
 
     /// The view with another workload, and what that has of place and load.
     pub(crate) fn with_workload(&self, view: &View, workload: usize) -> Option<View> {
-        let has_place = |place: usize| {
-            let mut all = self.entries.iter();
-            all.any(|entry| (entry.source, entry.workload, entry.place) == (view.source, workload, place))
-        };
+        let has_place = |place: usize| self.usual.loads.contains_key(&(view.source, workload, place));
         let place = if has_place(view.place) { Some(view.place) } else { self.usual_place(view.source, workload) };
         self.with_place(&View { workload, ..*view }, place?)
     }
@@ -330,15 +320,4 @@ fn push<T: Ord>(all: &mut Vec<T>, item: T) {
     if let Err(place) = all.binary_search(&item) {
         all.insert(place, item);
     }
-}
-
-fn size(entry: &Entry) -> usize {
-    entry.loads.values().sum()
-}
-
-/// The key with the largest sum; of several the smallest.
-fn most<K: Ord + Copy>(counted: impl Iterator<Item = (K, usize)>) -> Option<K> {
-    let mut sums: BTreeMap<K, usize> = BTreeMap::new();
-    counted.for_each(|(key, count)| *sums.entry(key).or_default() += count);
-    sums.into_iter().max_by(|(a, x), (b, y)| x.cmp(y).then(b.cmp(a))).map(|(key, _)| key)
 }

@@ -11,6 +11,7 @@ use crate::html::{
 use crate::links::{Links, Target};
 use crate::pages::bars;
 use crate::view::{Group, Row, View};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use tokrate_charts::{escape, format};
 
@@ -218,13 +219,22 @@ fn urgency(kind: ChangeKind) -> u8 {
     }
 }
 
-/// The changes of this week, the most urgent first.
-pub(crate) fn week(out: &mut String, links: &Links<'_>) {
+/// The changes of this week, the most urgent first: all, or those of a model and of whole places.
+pub(crate) fn week(out: &mut String, links: &Links<'_>, model: Option<usize>) {
     let board = links.board;
+    let of_model: BTreeSet<&str> = board
+        .entries
+        .iter()
+        .filter(|entry| model.is_none_or(|model| entry.model == model))
+        .map(|entry| board.endpoints[entry.endpoint].full.as_str())
+        .collect();
+    let is_shown =
+        |change: &&Change| model.is_none() || change.endpoint.is_empty() || of_model.contains(change.endpoint.as_str());
     let mut changes: Vec<&Change> = board
         .changes
         .iter()
         .filter(|change| board.is_of_this_week(change) && change.kind != ChangeKind::Suspect)
+        .filter(is_shown)
         .collect();
     changes.sort_by_key(|change| (urgency(change.kind), std::cmp::Reverse(change.at)));
     out.push_str("<section class=\"week\"><h2>What changed this week</h2>");

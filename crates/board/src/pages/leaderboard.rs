@@ -35,7 +35,7 @@ pub(crate) fn render(board: &Board, target: &Target, view: &View, mode: Mode) ->
     } else {
         answer::cards(&mut out, &links, view, &groups);
     }
-    answer::week(&mut out, &links);
+    answer::week(&mut out, &links, view.model);
     if !groups.is_empty() {
         table(&mut out, &links, view, &groups);
     }
@@ -99,7 +99,8 @@ fn table(out: &mut String, links: &Links<'_>, view: &View, groups: &[Group<'_>])
     head(out, links, view, Sort::Price, "Price <small>per M tokens, 3:1</small>");
     out.push_str("<th scope=\"col\" class=\"n\">n</th><th scope=\"col\">14 days <small>daily median speed</small></th><th scope=\"col\">This week</th></tr></thead>\n");
     for group in groups {
-        body(out, links, view, group, second);
+        let is_split = groups.iter().filter(|other| other.model() == group.model()).count() > 1;
+        body(out, links, view, (group, is_split), second);
     }
     out.push_str("</table>\n");
     let other = if second == Metric::Ttft { Sort::By(Metric::E2e) } else { Sort::By(Metric::Ttft) };
@@ -131,12 +132,11 @@ fn head(out: &mut String, links: &Links<'_>, view: &View, sort: Sort, words: &st
     let _ = write!(out, "<th scope=\"col\"{class}>{}{rest}</th>", links.link(&target, linked));
 }
 
-fn body(out: &mut String, links: &Links<'_>, view: &View, group: &Group<'_>, second: Metric) {
+fn body(out: &mut String, links: &Links<'_>, view: &View, (group, is_split): (&Group<'_>, bool), second: Metric) {
     let board = links.board;
     let model = group.model();
     let conditions = &board.fingerprints[group.fingerprint()];
-    let split = board.entries.iter().any(|entry| entry.model == model && entry.fingerprint != group.fingerprint());
-    let split = if split { format!(" <small>conditions {}</small>", name(conditions)) } else { String::new() };
+    let split = if is_split { format!(" <small>conditions {}</small>", name(conditions)) } else { String::new() };
     let _ = write!(
         out,
         "<tbody><tr class=\"group\"><th scope=\"rowgroup\" colspan=\"9\">{}{split}</th></tr>\n",
@@ -246,7 +246,7 @@ const SPARK_HEIGHT: f64 = 20.0;
 
 /// The daily medians of 14 days, with a dot where a lasting regression began. The page of the endpoint has the numbers.
 fn spark(board: &Board, row: &Row<'_>, view: &View) -> String {
-    let course = board.course(row.entry, view.load, Metric::OutputSpeed);
+    let course: Vec<Option<f64>> = row.entry.course(view.load).iter().map(|value| value.map(f64::from)).collect();
     let values = || course.iter().flatten();
     let (low, high) = values().fold((f64::INFINITY, 0.0f64), |(l, h), v| (l.min(*v), h.max(*v)));
     if values().count() < 2 {
