@@ -433,7 +433,7 @@ fn range(entry: &Entry, load: Load, window: Window, metric: Metric) -> Option<Ap
 /// The text of a value.
 pub(crate) fn json(value: &impl Serialize) -> String {
     // Plain data with text keys: nothing in it can fail.
-    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+    serde_json::to_string(value).unwrap_or_default() + "\n"
 }
 
 #[cfg(test)]

@@ -15,8 +15,7 @@ const MAX_LABEL: usize = 40;
 /// The picture.
 pub(crate) fn render(board: &Board, endpoint: usize) -> String {
     let label = tokrate_core::one_line(&board.endpoints[endpoint].label, MAX_LABEL);
-    let entries = board.entries.iter().filter(|entry| entry.endpoint == endpoint);
-    let main = entries.max_by_key(|entry| (entry.loads.values().sum::<usize>(), std::cmp::Reverse(entry.series)));
+    let main = board.main_entry(endpoint);
     let speed =
         main.and_then(|entry| Some(entry.summary(entry.usual_load(), Window::ThreeDays)?.median(Metric::OutputSpeed)));
     let words = match speed.map(|speed| (speed.value, speed.low.zip(speed.high))) {

@@ -229,6 +229,21 @@ impl Board {
         ranked.filter_map(|((index, _), ranks)| Some((*index, ranks?))).collect()
     }
 
+    /// Whether an entry is of the workload, place and source that are shown first.
+    pub(crate) fn is_usual(&self, entry: &Entry) -> bool {
+        let workload = self.usual.workloads.get(&entry.source);
+        self.usual.source == Some(entry.source)
+            && workload == Some(&entry.workload)
+            && self.usual.places.get(&(entry.source, entry.workload)) == Some(&entry.place)
+    }
+
+    /// The entry of an endpoint that is shown first: the usual one, else the one with the most requests.
+    pub(crate) fn main_entry(&self, endpoint: usize) -> Option<&Entry> {
+        let size = |entry: &Entry| entry.loads.values().sum::<usize>();
+        let of_endpoint = self.entries.iter().filter(|entry| entry.endpoint == endpoint);
+        of_endpoint.max_by_key(|entry| (self.is_usual(entry), size(entry), std::cmp::Reverse(entry.series)))
+    }
+
     pub(crate) fn points(&self, entry: &Entry) -> &[Point] {
         &self.data.series[entry.series].points
     }

@@ -136,7 +136,7 @@ impl ScatterChart {
             kinds.push(("something is better in both", 1));
         }
         if has(ScatterKind::Claim) {
-            kinds.push(("claimed, not measured", 2));
+            kinds.push(("claimed", 2));
         }
         let names: Vec<String> = kinds.iter().map(|(name, _)| (*name).to_owned()).collect();
         sheet.key(&names, |svg, row, (x, y)| match kinds[row].1 {
@@ -274,7 +274,7 @@ mod tests {
         };
         assert_eq!(chart.front(), [0, 2]);
         let svg = chart.panel(crate::sheet::Size::Wide);
-        assert!(svg.contains("1 is not drawn") && svg.contains("claimed, not measured"), "{svg}");
+        assert!(svg.contains("1 is not drawn") && svg.contains(">claimed<"), "{svg}");
         assert_eq!(chart.table().rows[4][1], "n/a");
         assert!(ScatterChart::default().panel(crate::sheet::Size::Narrow).contains("No data to draw"));
     }

@@ -105,7 +105,7 @@ fn shared(board: &Board, a: usize, b: usize) -> Option<(&Entry, &Entry, Load)> {
         both.map(move |(load, n)| (n, x, y, load)).collect::<Vec<_>>()
     });
     loads
-        .max_by_key(|(n, x, y, load)| (*n, std::cmp::Reverse((x.series, y.series, *load))))
+        .max_by_key(|(n, x, y, load)| (board.is_usual(x), *n, std::cmp::Reverse((x.series, y.series, *load))))
         .map(|(_, x, y, load)| (x, y, load))
 }
 
@@ -130,7 +130,7 @@ fn verdict(board: &Board, metric: Metric, (of_a, a): (&Entry, &Summary), (of_b, 
         Some((interval, _)) => {
             let (low, high) =
                 if metric.more_is_better() { (interval.low, interval.high) } else { (interval.high, interval.low) };
-            if interval.low <= 1.0 {
+            if interval.low <= 1.0 && interval.high >= 1.0 {
                 return format!("{provider} is ahead more often than not; by how much is open");
             }
             format!("{provider}: {} to {} % {words}", size(low), size(high))

@@ -32,9 +32,7 @@ pub(crate) fn render(board: &Board, target: &Target, endpoint: usize, mode: Mode
     let entries: Vec<&Entry> = board.entries.iter().filter(|entry| entry.endpoint == endpoint).collect();
     let label = &board.endpoints[endpoint].label;
     let mut out = format!("<h1>{}</h1>\n", escape(label));
-    if let Some(main) =
-        entries.iter().max_by_key(|entry| (entry.loads.values().sum::<usize>(), std::cmp::Reverse(entry.series)))
-    {
+    if let Some(main) = board.main_entry(endpoint) {
         let load = main.usual_load();
         head(&mut out, &links, main, load);
         leaderboard::notices(&mut out, board);

@@ -66,7 +66,7 @@ fn points(
 pub(crate) fn by_price(board: &Board, view: &View, rows: &[Row<'_>]) -> ScatterChart {
     let mut points = points(board, view, rows, |row| (board.blended_price(row.entry.endpoint), None));
     points.extend(claims(board, view, rows));
-    let x = Axis::linear("Price of a million tokens, 3 of input to 1 of output", "USD").holding([0.0]);
+    let x = Axis::linear("Price per million tokens, 3:1", "USD").holding([0.0]);
     chart(points, x, ["price", "cheaper", "cheapest"])
 }
 
