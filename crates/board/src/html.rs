@@ -62,7 +62,7 @@ pub(crate) fn page(links: &Links<'_>, frame: &Frame<'_>, content: &str) -> Strin
         links.link(&home(board), &site),
     );
     navigation(&mut out, links, frame.target);
-    let _ = write!(out, "</header>\n<main id=\"main\">\n{content}</main>\n");
+    let _ = writeln!(out, "</header>\n<main id=\"main\">\n{content}</main>");
     let _ = write!(
         out,
         concat!(

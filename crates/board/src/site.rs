@@ -109,9 +109,9 @@ impl Site {
         let target = crate::html::ranked(&self.board, Ranked::Leaderboard);
         let links = Links::from(&self.board, &target, Mode::Served);
         let mut out = String::from("<h1>Nothing by that name</h1>\n");
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<p>There is no {} here; it may have had no request in the last 30 days. {}</p>\n",
+            "<p>There is no {} here; it may have had no request in the last 30 days. {}</p>",
             crate::html::text(parameter),
             links.link(&target, "The whole board.")
         );

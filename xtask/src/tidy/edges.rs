@@ -27,7 +27,8 @@ const TABLE: &[Row] = &[
     Row { name: "board", internal: &["core", "stats", "detect", "charts"], external: &["serde", "serde_json"] },
     // Its build script reads the rows.
     Row { name: "catalog", internal: &["core"], external: &["serde", "toml"] },
-    Row { name: "estimate", internal: &[], external: &["serde"] },
+    Row { name: "engine", internal: &["core"], external: &[] },
+    Row { name: "estimate", internal: &["core", "engine"], external: &["serde"] },
     Row {
         name: "apply",
         internal: &["core", "tokens"],
@@ -135,6 +136,7 @@ const TABLE: &[Row] = &[
             "detect",
             "charts",
             "catalog",
+            "engine",
             "estimate",
             "apply",
             "sim",

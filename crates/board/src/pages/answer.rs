@@ -28,7 +28,7 @@ pub(crate) fn cards(out: &mut String, links: &Links<'_>, view: &View, groups: &[
     order.sort_by_key(|index| (std::cmp::Reverse(groups[*index].rows.len()), *index));
     order.truncate(MAX_CARDS);
     order.sort_unstable();
-    let _ = write!(out, "<div class=\"answers{}\">\n", if order.len() == 1 { " single" } else { "" });
+    let _ = writeln!(out, "<div class=\"answers{}\">", if order.len() == 1 { " single" } else { "" });
     for index in &order {
         let group = &groups[*index];
         let is_split = groups.iter().filter(|other| other.model() == group.model()).count() > 1;
@@ -42,9 +42,9 @@ pub(crate) fn cards(out: &mut String, links: &Links<'_>, view: &View, groups: &[
     }
     out.push_str("</div>\n");
     if groups.len() > order.len() {
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<p class=\"note\">The {} models with the most endpoints. The table has all {}; the filter picks one.</p>\n",
+            "<p class=\"note\">The {} models with the most endpoints. The table has all {}; the filter picks one.</p>",
             order.len(),
             groups.len()
         );
@@ -247,9 +247,9 @@ pub(crate) fn week(out: &mut String, links: &Links<'_>, model: Option<usize>) {
         change_line(out, links, change);
     }
     out.push_str("</ul>");
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<p class=\"note\">{}</p></section>\n",
+        "<p class=\"note\">{}</p></section>",
         links.link(&Target::Changes, &format!("All changes ({})", board.changes.len()))
     );
 }

@@ -36,7 +36,7 @@ pub(crate) fn render(board: &Board, target: &Target, mode: Mode) -> String {
         out.push_str("</ul></section>\n");
     }
     if board.changes.len() > shown.len() {
-        let _ = write!(out, "<p class=\"note\">{} older ones are not listed.</p>\n", board.changes.len() - shown.len());
+        let _ = writeln!(out, "<p class=\"note\">{} older ones are not listed.</p>", board.changes.len() - shown.len());
     }
     let description = "What changed, since when, by how much and how sure that is.".to_owned();
     page(&links, &Frame { title: "Changes".to_owned(), description, target }, &out)
@@ -72,18 +72,18 @@ pub(crate) fn feed(board: &Board) -> String {
     let title = text(&board.data.title);
     let mut out =
         String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">\n");
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<title>{title}: changes</title>\n<id>{}</id>\n<updated>{}</updated>\n<author><name>{title}</name></author>\n<generator version=\"{}\">tokrate</generator>\n",
+        "<title>{title}: changes</title>\n<id>{}</id>\n<updated>{}</updated>\n<author><name>{title}</name></author>\n<generator version=\"{}\">tokrate</generator>",
         urn(&["board", &board.data.title, &board.data.url]),
         rfc(updated),
         env!("CARGO_PKG_VERSION"),
     );
     if let Some(base) = base {
         let base = escape(base);
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<link rel=\"self\" type=\"application/atom+xml\" href=\"{base}/changes.atom\"/>\n<link rel=\"alternate\" type=\"text/html\" href=\"{base}/changes.html\"/>\n"
+            "<link rel=\"self\" type=\"application/atom+xml\" href=\"{base}/changes.atom\"/>\n<link rel=\"alternate\" type=\"text/html\" href=\"{base}/changes.html\"/>"
         );
     }
     for change in board.changes.iter().take(MAX_LISTED) {
@@ -102,19 +102,19 @@ fn entry(out: &mut String, board: &Board, change: &Change, base: Option<&str>) {
         None => text(&change.endpoint),
     };
     let words = escape(&change_words(change));
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<entry>\n<title>{named}: {words}</title>\n<id>{}</id>\n<updated>{}</updated>\n<category term=\"{word}\"/>\n",
+        "<entry>\n<title>{named}: {words}</title>\n<id>{}</id>\n<updated>{}</updated>\n<category term=\"{word}\"/>",
         id(change),
         rfc(change.until.unwrap_or(change.at).max(change.at)),
     );
     if let (Some(base), Some(index)) = (base, index) {
         let page = board.path(&Target::Endpoint(index), Mode::Served);
-        let _ = write!(out, "<link rel=\"alternate\" type=\"text/html\" href=\"{}/{page}\"/>\n", escape(base));
+        let _ = writeln!(out, "<link rel=\"alternate\" type=\"text/html\" href=\"{}/{page}\"/>", escape(base));
     }
     let mut summary = format!("{named}, {} from {}: {words}.", text(&change.workload), text(&change.place));
     for remark in change.remarks.iter().take(6) {
         let _ = write!(summary, " {}", text(remark));
     }
-    let _ = write!(out, "<summary>{summary}</summary>\n</entry>\n");
+    let _ = writeln!(out, "<summary>{summary}</summary>\n</entry>");
 }

@@ -56,9 +56,9 @@ fn form(out: &mut String, board: &Board) {
     for named in board.endpoints.iter() {
         let _ = write!(options, "<option value=\"{}\">{}</option>", named.slug, name(named));
     }
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<form class=\"compare\" action=\"compare.html\" method=\"get\"><label>One <select name=\"a\">{options}</select></label> <label>the other <select name=\"b\">{options}</select></label> <button>Compare</button></form>\n"
+        "<form class=\"compare\" action=\"compare.html\" method=\"get\"><label>One <select name=\"a\">{options}</select></label> <label>the other <select name=\"b\">{options}</select></label> <button>Compare</button></form>"
     );
 }
 
@@ -69,9 +69,9 @@ pub(crate) fn pair(board: &Board, target: &Target, (a, b): (usize, usize), mode:
     let mut out = format!("<h1>{} <small>and</small> {}</h1>\n", name(name_a), name(name_b));
     match shared(board, a, b) {
         Some((of_a, of_b, load)) => {
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<p class=\"subtitle\">{} · {} · from {} · {} · last {}</p>\n",
+                "<p class=\"subtitle\">{} · {} · from {} · {} · last {}</p>",
                 links.link(&Target::Model(of_a.model), &name(&board.models[of_a.model])),
                 name(&board.workloads[of_a.workload]),
                 name(&board.places[of_a.place]),
@@ -82,9 +82,9 @@ pub(crate) fn pair(board: &Board, target: &Target, (a, b): (usize, usize), mode:
         }
         None => {
             out.push_str("<p class=\"none\">They have no model, workload, place and conditions in common, so that nothing of theirs can be compared. Each has its own page: ");
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "{}, {}.</p>\n",
+                "{}, {}.</p>",
                 links.link(&Target::Endpoint(a), &name(name_a)),
                 links.link(&Target::Endpoint(b), &name(name_b))
             );
@@ -144,17 +144,17 @@ fn body(out: &mut String, links: &Links<'_>, of_a: &Entry, of_b: &Entry, load: L
     let empty = Summary::default();
     let (a, b) = (of_a.summary(load, WINDOW).unwrap_or(&empty), of_b.summary(load, WINDOW).unwrap_or(&empty));
     let head = |entry: &Entry| links.link(&Target::Endpoint(entry.endpoint), &name(&board.providers[entry.provider]));
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<table class=\"board\"><thead><tr><th scope=\"col\">Median, 95 %</th><th scope=\"col\" class=\"n\">{}</th><th scope=\"col\" class=\"n\">{}</th><th scope=\"col\">Verdict</th></tr></thead><tbody>\n",
+        "<table class=\"board\"><thead><tr><th scope=\"col\">Median, 95 %</th><th scope=\"col\" class=\"n\">{}</th><th scope=\"col\" class=\"n\">{}</th><th scope=\"col\">Verdict</th></tr></thead><tbody>",
         head(of_a),
         head(of_b)
     );
     let (label_a, label_b) = (name(&board.providers[of_a.provider]), name(&board.providers[of_b.provider]));
     let mut row = |words: &str, x: String, y: String, verdict: String| {
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<tr><th scope=\"row\">{words}</th><td class=\"n\" data-name=\"{label_a}\">{x}</td><td class=\"n\" data-name=\"{label_b}\">{y}</td><td data-name=\"Verdict\">{verdict}</td></tr>\n"
+            "<tr><th scope=\"row\">{words}</th><td class=\"n\" data-name=\"{label_a}\">{x}</td><td class=\"n\" data-name=\"{label_b}\">{y}</td><td data-name=\"Verdict\">{verdict}</td></tr>"
         );
     };
     for metric in [Metric::OutputSpeed, Metric::Ttft, Metric::E2e] {

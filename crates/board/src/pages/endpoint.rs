@@ -53,9 +53,9 @@ fn head(out: &mut String, links: &Links<'_>, main: &Entry, load: Load) {
     let board = links.board;
     let provider = links.link(&Target::Provider(main.provider), &name(&board.providers[main.provider]));
     let model = links.link(&Target::Model(main.model), &name(&board.models[main.model]));
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<p class=\"subtitle\">{provider} · {model} · {} · from {} · {} · {}</p>\n",
+        "<p class=\"subtitle\">{provider} · {model} · {} · from {} · {} · {}</p>",
         name(&board.workloads[main.workload]),
         name(&board.places[main.place]),
         load.words(),
@@ -450,9 +450,9 @@ fn conditions(out: &mut String, links: &Links<'_>, entries: &[&Entry]) {
     }
     let Some(entry) = entries.first() else { return };
     let endpoint = entry.endpoint;
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<p class=\"note\">All requests of the last 30 days as {}; numbers as {}; a {} for your page.</p></section>\n",
+        "<p class=\"note\">All requests of the last 30 days as {}; numbers as {}; a {} for your page.</p></section>",
         links.link(&Target::EndpointCsv(endpoint), "CSV"),
         links.link(&Target::EndpointJson(endpoint), "JSON"),
         links.link(&Target::Badge(endpoint), "badge"),

@@ -83,12 +83,12 @@ fn group(out: &mut String, links: &Links<'_>, ranked: Ranked, label: &str, choic
     let current = choices.iter().find(|choice| choice.is_current).map_or("all", |choice| choice.words.as_str());
     let _ = if choices.len() > MAX_OPEN {
         let count = choices.len() - 1;
-        write!(
+        writeln!(
             out,
-            "<details class=\"filter\"><summary>{label}: <b>{current}</b> of {count}</summary>{list}</details>\n"
+            "<details class=\"filter\"><summary>{label}: <b>{current}</b> of {count}</summary>{list}</details>"
         )
     } else {
-        write!(out, "<div class=\"filter\"><span class=\"label\">{label}</span>{list}</div>\n")
+        writeln!(out, "<div class=\"filter\"><span class=\"label\">{label}</span>{list}</div>")
     };
 }
 

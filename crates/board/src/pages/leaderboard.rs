@@ -25,7 +25,7 @@ pub(crate) fn render(board: &Board, target: &Target, view: &View, mode: Mode) ->
         Some(model) => format!("Which endpoint for {}", name(&board.models[model])),
         None => "Which endpoint to use now".to_owned(),
     };
-    let _ = write!(out, "<h1>{heading}</h1>\n<p class=\"subtitle\">{}</p>\n", filters::sentence(&links, view));
+    let _ = writeln!(out, "<h1>{heading}</h1>\n<p class=\"subtitle\">{}</p>", filters::sentence(&links, view));
     notices(&mut out, board);
     filters::render(&mut out, &links, Ranked::Leaderboard, view);
     if groups.is_empty() {
@@ -75,9 +75,9 @@ pub(crate) fn notices(out: &mut String, board: &Board) {
 
 fn table(out: &mut String, links: &Links<'_>, view: &View, groups: &[Group<'_>]) {
     let second = if view.sort == Sort::By(Metric::E2e) { Metric::E2e } else { Metric::Ttft };
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<section><h2 id=\"all\">All endpoints</h2>\n<p class=\"lead\">Ranked within each model by {}: places that cannot be told apart are shared. {} Sorted by the end of the interval that a cautious reader takes.</p>\n",
+        "<section><h2 id=\"all\">All endpoints</h2>\n<p class=\"lead\">Ranked within each model by {}: places that cannot be told apart are shared. {} Sorted by the end of the interval that a cautious reader takes.</p>",
         view.sort.metric().words(),
         links.link(&Target::Method, "What a shared place means."),
     );
@@ -107,9 +107,9 @@ fn table(out: &mut String, links: &Links<'_>, view: &View, groups: &[Group<'_>])
     let target = Target::Ranked(Ranked::Leaderboard, View { sort: other, ..*view });
     let csv = Target::Ranked(Ranked::Csv, *view);
     let json = Target::Ranked(Ranked::Json, *view);
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<p class=\"note\">{}. These rows as {} or {}. This address is the link to share: it holds every filter.</p></section>\n",
+        "<p class=\"note\">{}. These rows as {} or {}. This address is the link to share: it holds every filter.</p></section>",
         links.link(&target, &format!("Sort by {}", other.words())),
         links.link(&csv, "CSV"),
         links.link(&json, "JSON"),
@@ -137,9 +137,9 @@ fn body(out: &mut String, links: &Links<'_>, view: &View, (group, is_split): (&G
     let model = group.model();
     let conditions = &board.fingerprints[group.fingerprint()];
     let split = if is_split { format!(" <small>conditions {}</small>", name(conditions)) } else { String::new() };
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<tbody><tr class=\"group\"><th scope=\"rowgroup\" colspan=\"9\">{}{split}</th></tr>\n",
+        "<tbody><tr class=\"group\"><th scope=\"rowgroup\" colspan=\"9\">{}{split}</th></tr>",
         links.link(&Target::Model(model), &name(&board.models[model]))
     );
     let claims: Vec<&Claim> = board
@@ -203,7 +203,7 @@ fn line(out: &mut String, links: &Links<'_>, view: &View, row: &Row<'_>, second:
         let (class, word) = kind_words(change.kind);
         format!("<span class=\"state {class}\">{word}</span> <small>{}</small>", escape(&change_words(change)))
     });
-    let _ = write!(out, "<td class=\"week\" data-name=\"This week\">{week}</td></tr>\n");
+    let _ = writeln!(out, "<td class=\"week\" data-name=\"This week\">{week}</td></tr>");
 }
 
 fn claim_line(out: &mut String, claim: &Claim, most: f64) {

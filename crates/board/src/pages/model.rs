@@ -22,11 +22,11 @@ pub(crate) fn render(board: &Board, target: &Target, model: usize, mode: Mode) -
     let mut out = format!("<h1>{}</h1>\n", name(&board.models[model]));
     if let Some(view) = usual_view(board, model) {
         let groups = board.groups(&view);
-        let _ = write!(out, "<p class=\"subtitle\">{}</p>\n", filters::sentence(&links, &view));
+        let _ = writeln!(out, "<p class=\"subtitle\">{}</p>", filters::sentence(&links, &view));
         leaderboard::notices(&mut out, board);
         answer::cards(&mut out, &links, &view, &groups);
         let table = links.link(&Target::Ranked(Ranked::Leaderboard, view), "Its table, with every filter");
-        let _ = write!(out, "<p class=\"note\">{table}.</p>\n");
+        let _ = writeln!(out, "<p class=\"note\">{table}.</p>");
         let mut largest: Vec<&Group<'_>> = groups.iter().collect();
         largest.sort_by_key(|group| std::cmp::Reverse(group.rows.len()));
         if let Some(group) = largest.first() {

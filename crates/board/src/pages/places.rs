@@ -49,9 +49,9 @@ fn probers(out: &mut String, board: &Board) {
             },
         );
         let seen = prober.last_seen_unix_ms.map_or_else(|| "never".to_owned(), moment);
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<tr><th scope=\"row\">{}</th><td data-name=\"Place\">{}</td><td data-name=\"State\">{state}</td><td data-name=\"Last heard from\">{seen}</td><td class=\"n\" data-name=\"Clock\">{skew}</td><td class=\"n\" data-name=\"Probes\">{}</td><td class=\"n\" data-name=\"Missed\">{}</td><td class=\"n\" data-name=\"In quarantine\">{}</td><td data-name=\"Remark\">{}</td></tr>\n",
+            "<tr><th scope=\"row\">{}</th><td data-name=\"Place\">{}</td><td data-name=\"State\">{state}</td><td data-name=\"Last heard from\">{seen}</td><td class=\"n\" data-name=\"Clock\">{skew}</td><td class=\"n\" data-name=\"Probes\">{}</td><td class=\"n\" data-name=\"Missed\">{}</td><td class=\"n\" data-name=\"In quarantine\">{}</td><td data-name=\"Remark\">{}</td></tr>",
             text(&prober.name),
             text(&prober.place),
             format::count(prober.probes),

@@ -22,9 +22,9 @@ pub(crate) fn render(board: &Board, target: &Target, provider: usize, mode: Mode
     let mut endpoints: Vec<usize> = entries.iter().map(|entry| entry.endpoint).collect();
     endpoints.sort_unstable();
     endpoints.dedup();
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<p class=\"subtitle\">{} · last 72 hours</p>\n",
+        "<p class=\"subtitle\">{} · last 72 hours</p>",
         leaderboard::counted(endpoints.len(), "endpoint", "endpoints")
     );
     table(&mut out, &links, &entries);
@@ -52,9 +52,9 @@ fn table(out: &mut String, links: &Links<'_>, entries: &[&Entry]) {
             let empty = Summary::default();
             let summary = entry.summary(*load, Window::ThreeDays).unwrap_or(&empty);
             let ranks = entry.ranks(*load, Window::ThreeDays, Metric::OutputSpeed);
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<tr><th scope=\"row\">{}</th><td data-name=\"Workload\">{}</td><td data-name=\"From\">{}</td><td class=\"n\" data-name=\"Place by speed\">{}</td><td class=\"n\" data-name=\"Output speed\">{}</td><td class=\"n\" data-name=\"TTFT\">{}</td><td class=\"n\" data-name=\"Failed\">{}</td><td class=\"n\" data-name=\"Samples\">{}</td></tr>\n",
+                "<tr><th scope=\"row\">{}</th><td data-name=\"Workload\">{}</td><td data-name=\"From\">{}</td><td class=\"n\" data-name=\"Place by speed\">{}</td><td class=\"n\" data-name=\"Output speed\">{}</td><td class=\"n\" data-name=\"TTFT\">{}</td><td class=\"n\" data-name=\"Failed\">{}</td><td class=\"n\" data-name=\"Samples\">{}</td></tr>",
                 links.link(&Target::Endpoint(entry.endpoint), &name(&board.models[entry.model])),
                 name(&board.workloads[entry.workload]),
                 name(&board.places[entry.place]),

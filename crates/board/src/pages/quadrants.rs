@@ -20,7 +20,7 @@ pub(crate) fn render(board: &Board, target: &Target, view: &View, mode: Mode) ->
     let links = Links::from(board, target, mode);
     let rows: Vec<Row<'_>> = board.rows(view).into_iter().filter(|row| !row.summary.fails()).collect();
     let mut out = String::from("<h1>Price, TTFT and speed</h1>\n");
-    let _ = write!(out, "<p class=\"subtitle\">{}</p>\n", filters::sentence(&links, view));
+    let _ = writeln!(out, "<p class=\"subtitle\">{}</p>", filters::sentence(&links, view));
     filters::render(&mut out, &links, Ranked::Quadrants, view);
     if view.model.is_none() {
         out.push_str("<p class=\"lead\">Different models are different products: a front across models says what speed costs, not which endpoint to use.</p>\n");

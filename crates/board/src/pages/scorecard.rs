@@ -23,11 +23,11 @@ const RANKED: [(Metric, &str); 5] = [
 pub(crate) fn render(board: &Board, target: &Target, view: &View, mode: Mode) -> String {
     let links = Links::from(board, target, mode);
     let mut out = String::from("<h1>Scorecard</h1>\n");
-    let _ = write!(out, "<p class=\"subtitle\">{}</p>\n", filters::sentence(&links, view));
+    let _ = writeln!(out, "<p class=\"subtitle\">{}</p>", filters::sentence(&links, view));
     filters::render(&mut out, &links, Ranked::Scorecard, view);
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<p class=\"lead\">Places within each model. A range means that the order within it is open; <b class=\"first\">bold</b> may be the first. {}</p>\n",
+        "<p class=\"lead\">Places within each model. A range means that the order within it is open; <b class=\"first\">bold</b> may be the first. {}</p>",
         links.link(&Target::Method, "How places come about.")
     );
     out.push_str("<table class=\"board score\"><thead><tr><th scope=\"col\">Endpoint</th>");
@@ -50,9 +50,9 @@ pub(crate) fn render(board: &Board, target: &Target, view: &View, mode: Mode) ->
 fn body(out: &mut String, links: &Links<'_>, view: &View, group: &Group<'_>) {
     let board = links.board;
     let model = group.model();
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<tbody><tr class=\"group\"><th scope=\"rowgroup\" colspan=\"8\">{} <small>{}</small></th></tr>\n",
+        "<tbody><tr class=\"group\"><th scope=\"rowgroup\" colspan=\"8\">{} <small>{}</small></th></tr>",
         links.link(&Target::Model(model), &name(&board.models[model])),
         crate::pages::leaderboard::counted(group.rows.len(), "endpoint", "endpoints"),
     );
@@ -93,8 +93,8 @@ fn line(out: &mut String, links: &Links<'_>, (view, group): (&View, &Group<'_>),
         Some(price) => usd(price),
         None => "<small>unknown</small>".to_owned(),
     };
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<td class=\"n\" data-name=\"Steadiness\">{spread}</td><td class=\"n\" data-name=\"Price\">{cell}</td></tr>\n"
+        "<td class=\"n\" data-name=\"Steadiness\">{spread}</td><td class=\"n\" data-name=\"Price\">{cell}</td></tr>"
     );
 }

@@ -6,6 +6,7 @@ pub mod comparison;
 pub mod comparison_blocks;
 pub mod csv;
 pub mod estimate;
+pub mod estimate_replay;
 pub mod events;
 pub mod files;
 pub mod forecast;

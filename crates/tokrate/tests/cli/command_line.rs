@@ -60,6 +60,7 @@ fn help_says_it_all() {
         ("claim_help", vec!["claim", "--help"]),
         ("estimate_help", vec!["estimate", "--help"]),
         ("estimate_speed_help", vec!["estimate", "speed", "--help"]),
+        ("estimate_replay_help", vec!["estimate", "replay", "--help"]),
         ("claim", vec!["claim", "800 tok/s"]),
         (
             "claim_with_conditions",
