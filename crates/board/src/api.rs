@@ -255,6 +255,7 @@ pub struct ApiChange {
 impl From<&Estimate> for ApiEstimate {
     fn from(estimate: &Estimate) -> ApiEstimate {
         let Estimate { n, floor, value, low, high } = *estimate;
+        let [value, low, high] = [value, low, high].map(|number| number.map(rounded));
         ApiEstimate { value, low, high, n, needed: floor }
     }
 }
@@ -262,7 +263,8 @@ impl From<&Estimate> for ApiEstimate {
 impl From<&Share> for ApiEstimate {
     fn from(share: &Share) -> ApiEstimate {
         let (low, high) = share.interval.unzip();
-        ApiEstimate { value: share.value(), low, high, n: share.n, needed: 1 }
+        let [value, low, high] = [share.value(), low, high].map(|number| number.map(rounded));
+        ApiEstimate { value, low, high, n: share.n, needed: 1 }
     }
 }
 
@@ -283,6 +285,11 @@ impl From<&Summary> for ApiNumbers {
             cost_usd: (&summary.cost).into(),
         }
     }
+}
+
+/// A number to six significant digits: what is behind them is the width of the type, not the measurement.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
 }
 
 fn bounded(text: &str) -> String {
