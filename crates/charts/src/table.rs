@@ -75,7 +75,11 @@ impl Table {
         for column in &self.columns {
             let unit =
                 if column.unit.is_empty() { String::new() } else { format!("<small>{}</small>", escape(&column.unit)) };
-            let _ = write!(out, r#"<th scope="col"{}>{} {unit}</th>"#, class_of(column), escape(&column.label));
+            // A head without words is no head: a reader for the blind would announce nothing.
+            let _ = match column.label.is_empty() && column.unit.is_empty() {
+                true => write!(out, "<td></td>"),
+                false => write!(out, r#"<th scope="col"{}>{} {unit}</th>"#, class_of(column), escape(&column.label)),
+            };
         }
         out.push_str("</tr></thead><tbody>");
         for row in &self.rows {

@@ -24,6 +24,7 @@ const TABLE: &[Row] = &[
     Row { name: "judge", internal: &["core", "stats", "meter", "record"], external: &["serde", "serde_json"] },
     Row { name: "detect", internal: &["core", "stats"], external: &["serde", "serde_json"] },
     Row { name: "charts", internal: &["core"], external: &[] },
+    Row { name: "board", internal: &["core", "stats", "detect", "charts"], external: &["serde", "serde_json"] },
     // Its build script reads the rows.
     Row { name: "catalog", internal: &["core"], external: &["serde", "toml"] },
     Row { name: "alert", internal: &["core"], external: &["serde", "serde_json"] },
