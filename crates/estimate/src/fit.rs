@@ -4,9 +4,9 @@
 //! Invariant: the same rows give the same coefficients.
 
 use crate::coefficients::{COUNT, Coefficients};
+use crate::least_squares;
 use crate::measured::Measured;
 use crate::served::{self, Prediction};
-use tokrate_stats::least_squares;
 
 /// What of a row is fitted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -81,44 +81,12 @@ fn residuals(rows: &[&Measured], coefficients: &Coefficients) -> Vec<(f64, f64)>
     all
 }
 
-/// Steps of the fit; it settles in about ten.
-const STEPS: usize = 25;
-/// A step that changes each logarithm by less than this is the last.
-const SETTLED: f64 = 1e-4;
-/// The largest change of a logarithm in one step.
-const STRIDE: f64 = 0.4;
 /// Change of a logarithm by which derivatives are taken.
 const NUDGE: f64 = 1e-4;
 
-/// Fits (Gauss and Newton, with Cauchy's weights 1/(1 + (r/2σ)²)).
+/// Fits all coefficients to measured rows.
 pub fn fit(rows: &[&Measured]) -> Fit {
-    let prior = Coefficients::prior();
-    let spread = Coefficients::prior_sd();
-    let mut now = prior.clone();
-    let mut errors = spread;
-    for _ in 0..STEPS {
-        let base = residuals(rows, &now);
-        let mut columns: [Vec<f64>; COUNT] = std::array::from_fn(|k| {
-            let mut other = now.clone();
-            other.0[k] += NUDGE;
-            residuals(rows, &other).iter().zip(&base).map(|(a, b)| (b.0 - a.0) / NUDGE).collect()
-        });
-        let mut target: Vec<f64> = base.iter().map(|(r, _)| *r).collect();
-        let mut weights: Vec<f64> = base.iter().map(|(r, s)| 1.0 / (s * s * (1.0 + (r / (2.0 * s)).powi(2)))).collect();
-        // The prior is one more row for each coefficient.
-        for pulled in 0..COUNT {
-            columns.iter_mut().enumerate().for_each(|(k, column)| column.push(if k == pulled { 1.0 } else { 0.0 }));
-            target.push(prior.0[pulled] - now.0[pulled]);
-            weights.push(spread[pulled].powi(-2));
-        }
-        let Some(step) = least_squares(&columns, &target, &weights) else { break };
-        errors = step.errors;
-        let largest = step.coefficients.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
-        let factor = if largest > STRIDE { STRIDE / largest } else { 1.0 };
-        now.0.iter_mut().zip(step.coefficients).for_each(|(x, change)| *x += change * factor);
-        if largest < SETTLED {
-            break;
-        }
-    }
-    Fit { coefficients: now, errors }
+    let of_values = |values: &[f64; COUNT]| residuals(rows, &Coefficients(*values));
+    let fitted = least_squares::fit(&Coefficients::prior().0, &Coefficients::prior_sd(), NUDGE, of_values);
+    Fit { coefficients: Coefficients(fitted.values), errors: fitted.errors }
 }

@@ -99,6 +99,11 @@ impl<'t> Cursor<'t> {
         self.text
     }
 
+    /// The byte offset up to which the text is read.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
     /// What is not read yet.
     pub fn text_here(&self) -> &'t str {
         &self.text[self.at..]

@@ -24,9 +24,12 @@ const TABLE: &[Row] = &[
     Row { name: "judge", internal: &["core", "stats", "meter", "record"], external: &["serde", "serde_json"] },
     Row { name: "detect", internal: &["core", "stats"], external: &["serde", "serde_json"] },
     Row { name: "charts", internal: &["core"], external: &[] },
+    Row { name: "board", internal: &["core", "stats", "detect", "charts"], external: &["serde", "serde_json"] },
     // Its build script reads the rows.
     Row { name: "catalog", internal: &["core"], external: &["serde", "toml"] },
-    Row { name: "estimate", internal: &["stats"], external: &["serde"] },
+    Row { name: "alert", internal: &["core"], external: &["serde", "serde_json"] },
+    Row { name: "engine", internal: &["core"], external: &[] },
+    Row { name: "estimate", internal: &["core", "stats", "engine"], external: &["serde"] },
     Row {
         name: "apply",
         internal: &["core", "tokens"],
@@ -134,6 +137,7 @@ const TABLE: &[Row] = &[
             "detect",
             "charts",
             "catalog",
+            "engine",
             "estimate",
             "apply",
             "sim",
