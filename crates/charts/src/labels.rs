@@ -1,15 +1,21 @@
 //! Places labels next to points without overlap.
 //!
-//! Invariant: a label lies inside the plot and does not overlap an earlier one.
+//! Invariant: a label lies inside the plot and does not overlap an earlier one; points that lie on each other and have the same
+//! label share one.
 
 use crate::plot::Plot;
 use crate::sheet::TEXT;
 use crate::svg::{Anchor, Svg};
 use crate::text::width;
 
+/// Points nearer than this, in pixels, are one to a reader.
+const SAME_POINT: f64 = 8.0;
+
 /// The labels placed so far.
 #[derive(Default)]
 pub(crate) struct Labels {
+    /// Their points and texts.
+    labelled: Vec<((f64, f64), String)>,
     /// Left, right, top and bottom of each label.
     taken: Vec<[f64; 4]>,
     /// Whether labels go beside their points where they can, because intervals stand above and below.
@@ -29,7 +35,9 @@ impl Labels {
 
     /// Draws the label of a point above, below or beside it; one without room is only in the table.
     pub(crate) fn draw(&mut self, svg: &mut Svg, plot: &Plot, (x, y): (f64, f64), label: &str) {
-        if label.is_empty() {
+        let is_there =
+            |((at_x, at_y), text): &((f64, f64), String)| text == label && (at_x - x).hypot(at_y - y) < SAME_POINT;
+        if label.is_empty() || self.labelled.iter().any(is_there) {
             return;
         }
         let extent = width(label, TEXT);
@@ -47,6 +55,7 @@ impl Labels {
         if let Some(place) = places.into_iter().find(free) {
             svg.text(place, Anchor::Start, "label halo", label);
             self.taken.push(area(place));
+            self.labelled.push(((x, y), label.to_owned()));
         }
     }
 }

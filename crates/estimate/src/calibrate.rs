@@ -3,7 +3,7 @@
 //! Invariant: only the coefficients of the device's group change; a trace without measured times is refused.
 
 use crate::asked::Facts;
-use crate::coefficients::{Coefficients, OF_GROUP, group};
+use crate::coefficients::{COUNT, Coefficients, OF_GROUP, group};
 use crate::least_squares;
 use crate::replay::{EngineSettings, Outcome, Replay, TraceRequest, parse_trace};
 
@@ -66,18 +66,19 @@ pub fn calibrate(
     let replay = Replay::new(settings, facts, coefficients)?;
     let first = group(replay.class, replay.engine) * OF_GROUP.len();
     let own = first..first + OF_GROUP.len();
-    let with = |values: &[f64]| {
+    let with = |values: &[f64; OF_GROUP.len()]| {
         let mut all = coefficients.clone();
         all.0[own.clone()].copy_from_slice(values);
         all
     };
+    let of_group = |all: &[f64; COUNT]| std::array::from_fn(|place| all[own.start + place]);
     let widened = (measured as f64 / INDEPENDENT).sqrt().max(1.0);
-    let residuals = |values: &[f64]| match Replay::new(settings, facts, &with(values)) {
+    let residuals = |values: &[f64; OF_GROUP.len()]| match Replay::new(settings, facts, &with(values)) {
         Ok(replay) => of_outcomes(trace, &replay.run(trace).outcomes, widened),
         Err(_) => Vec::new(),
     };
-    let spread = Coefficients::prior_sd();
-    let fitted = least_squares::fit(&coefficients.0[own.clone()], &spread[own.clone()], NUDGE, residuals);
+    let (before, spread) = (of_group(&coefficients.0), of_group(&Coefficients::prior_sd()));
+    let fitted = least_squares::fit(&before, &spread, NUDGE, residuals);
     let names = Coefficients::names();
     let changed =
         own.clone().zip(fitted.values.iter().zip(&fitted.errors)).map(|(place, (value, error))| Calibration {

@@ -86,14 +86,7 @@ const NUDGE: f64 = 1e-4;
 
 /// Fits all coefficients to measured rows.
 pub fn fit(rows: &[&Measured]) -> Fit {
-    let of_values = |values: &[f64]| {
-        let mut coefficients = Coefficients::prior();
-        coefficients.0.copy_from_slice(values);
-        residuals(rows, &coefficients)
-    };
+    let of_values = |values: &[f64; COUNT]| residuals(rows, &Coefficients(*values));
     let fitted = least_squares::fit(&Coefficients::prior().0, &Coefficients::prior_sd(), NUDGE, of_values);
-    let mut fit = Fit { coefficients: Coefficients::prior(), errors: [0.0; COUNT] };
-    fit.coefficients.0.copy_from_slice(&fitted.values);
-    fit.errors.copy_from_slice(&fitted.errors);
-    fit
+    Fit { coefficients: Coefficients(fitted.values), errors: fitted.errors }
 }

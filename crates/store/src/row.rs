@@ -6,42 +6,49 @@
 use crate::StoreError;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Row, Statement};
+use std::borrow::Cow;
 use std::path::Path;
 use tokrate_core::{FailureKind, FinishReason};
 use tokrate_meter::GapSketch;
-use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_meter::names::Named;
+use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Sample, SampleConditions, SharedConditions};
 
-/// Every column but `id`, in the order in which rows are written and read.
-pub(crate) const COLUMNS: [&str; 44] = [
+/// Every column but `id`, in the order in which rows are written and read: those of the call, then those of the sample.
+pub(crate) const COLUMNS: [&str; 54] = [
     "call",
     "attempt",
     "role",
     "end",
     "won",
-    "started_unix_ms",
     "key",
     "alias",
     "lane",
+    "dialect_in",
+    "overhead_ns",
+    "started_unix_ms",
     "provider",
     "model",
     "model_answered",
-    "dialect_in",
     "dialect_out",
     "stream",
     "in_flight",
     "connection_new",
+    "dns_ns",
+    "connect_ns",
+    "tls_ns",
     "request_bytes",
     "output_limit",
-    "version",
     "status",
     "finish",
     "failure",
     "wait_ns",
     "ttfb_ns",
     "ttft_ns",
+    "ttft_missing",
+    "ttfat_ns",
     "total_ns",
-    "overhead_ns",
     "output_speed",
+    "output_speed_missing",
     "text_events",
     "chunks",
     "gap_p50_ns",
@@ -57,6 +64,11 @@ pub(crate) const COLUMNS: [&str; 44] = [
     "cache_write_tokens",
     "cost_usd",
     "cost_basis",
+    "region",
+    "host",
+    "tokenizer",
+    "fingerprint",
+    "version",
 ];
 
 /// The statement that adds a row.
@@ -67,52 +79,64 @@ pub(crate) fn insert_sql() -> String {
 
 /// Adds one row.
 pub(crate) fn insert(statement: &mut Statement<'_>, row: &Attempt) -> rusqlite::Result<()> {
-    let gaps = serde_json::to_string(&row.gaps).unwrap_or_else(|_| "[]".to_owned());
+    let sample = &row.sample;
+    let gaps = serde_json::to_string(&sample.gaps).unwrap_or_else(|_| "[]".to_owned());
     statement.execute(rusqlite::params![
         row.call,
         row.attempt,
         row.role.name(),
         row.end.name(),
         row.won,
-        to_i64(row.started_unix_ms),
         row.key,
         row.alias,
         row.lane,
-        row.provider,
-        row.model,
-        row.model_answered,
         row.dialect_in,
-        row.dialect_out,
-        row.stream,
-        row.in_flight,
-        row.connection_new,
-        to_i64(row.request_bytes),
-        row.output_limit,
-        row.version,
-        row.status,
-        row.finish.map(FinishReason::name),
-        row.failure.map(FailureKind::name),
-        row.wait_ns.map(to_i64),
-        row.ttfb_ns.map(to_i64),
-        row.ttft_ns.map(to_i64),
-        to_i64(row.total_ns),
         row.overhead_ns.map(to_i64),
-        row.output_speed.filter(|speed| speed.is_finite()),
-        to_i64(row.text_events),
-        to_i64(row.chunks),
-        row.gap_p50_ns.map(to_i64),
-        row.gap_p99_ns.map(to_i64),
-        row.gap_max_ns.map(to_i64),
+        to_i64(sample.started_unix_ms),
+        sample.provider,
+        sample.model,
+        sample.model_answered,
+        sample.dialect,
+        sample.stream,
+        sample.in_flight,
+        sample.connection_new,
+        sample.dns_ns.map(to_i64),
+        sample.connect_ns.map(to_i64),
+        sample.tls_ns.map(to_i64),
+        // No request has an empty body: 0 stands for one that was not sent, as in earlier versions.
+        to_i64(sample.request_bytes.unwrap_or(0)),
+        sample.output_limit,
+        sample.status,
+        sample.finish.map(FinishReason::name),
+        sample.failure.map(FailureKind::name),
+        sample.wait_ns.map(to_i64),
+        sample.ttfb_ns.map(to_i64),
+        sample.ttft_ns.map(to_i64),
+        sample.ttft_missing,
+        sample.ttfat_ns.map(to_i64),
+        to_i64(sample.total_ns),
+        sample.output_speed.filter(|speed| speed.is_finite()),
+        sample.output_speed_missing,
+        to_i64(sample.text_events),
+        to_i64(sample.chunks),
+        sample.gap_p50_ns.map(to_i64),
+        sample.gap_p99_ns.map(to_i64),
+        sample.gap_max_ns.map(to_i64),
         gaps,
-        row.input_tokens_std.map(to_i64),
-        to_i64(row.output_tokens_std),
-        row.input_tokens.map(to_i64),
-        row.output_tokens.map(to_i64),
-        row.reasoning_tokens.map(to_i64),
-        row.cached_tokens.map(to_i64),
-        row.cache_write_tokens.map(to_i64),
-        row.cost_usd.filter(|cost| cost.is_finite()),
-        row.cost_basis.name(),
+        sample.input_tokens_std.map(to_i64),
+        to_i64(sample.output_tokens_std),
+        sample.input_tokens.map(to_i64),
+        sample.output_tokens.map(to_i64),
+        sample.reasoning_tokens.map(to_i64),
+        sample.cached_tokens.map(to_i64),
+        sample.cache_write_tokens.map(to_i64),
+        sample.cost_usd.filter(|cost| cost.is_finite()),
+        sample.cost_basis.name(),
+        sample.conditions.region,
+        sample.conditions.host,
+        sample.conditions.tokenizer,
+        sample.conditions.fingerprint,
+        sample.conditions.version,
     ])?;
     Ok(())
 }
@@ -137,38 +161,49 @@ impl<'r> Reader<'r> {
         Reader { row, columns, next: 0, path }
     }
 
-    /// The whole row, if the columns are [`COLUMNS`].
-    pub fn attempt(mut self) -> Result<Attempt, StoreError> {
+    /// The whole row, if the columns are [`COLUMNS`]. Rows in sequence share the conditions that they have in common.
+    pub fn attempt(mut self, shared: &mut SharedConditions) -> Result<Attempt, StoreError> {
         Ok(Attempt {
             call: self.text()?,
             attempt: self.count()?,
             role: self.named(&AttemptRole::ALL, AttemptRole::name)?,
             end: self.named(&AttemptEnd::ALL, AttemptEnd::name)?,
             won: self.boolean()?,
-            started_unix_ms: self.count()?,
             key: self.opt_text()?,
             alias: self.text()?,
             lane: self.text()?,
+            dialect_in: self.text()?.into(),
+            overhead_ns: self.opt_count()?,
+            sample: self.sample(shared)?,
+        })
+    }
+
+    fn sample(&mut self, shared: &mut SharedConditions) -> Result<Sample, StoreError> {
+        Ok(Sample {
+            started_unix_ms: self.count()?,
             provider: self.text()?,
             model: self.text()?,
             model_answered: self.opt_text()?,
-            dialect_in: self.text()?,
-            dialect_out: self.text()?,
+            dialect: self.text()?.into(),
             stream: self.boolean()?,
             in_flight: self.count()?,
             connection_new: self.boolean()?,
-            request_bytes: self.count()?,
+            dns_ns: self.opt_count()?,
+            connect_ns: self.opt_count()?,
+            tls_ns: self.opt_count()?,
+            request_bytes: Some(self.count()?).filter(|bytes| *bytes > 0),
             output_limit: self.opt_count()?,
-            version: self.text()?,
             status: self.opt_count()?,
-            finish: self.opt_named(&FINISH_REASONS, FinishReason::name)?,
+            finish: self.opt_named(<FinishReason as Named>::ALL, FinishReason::name)?,
             failure: self.opt_named(&FailureKind::ALL, FailureKind::name)?,
             wait_ns: self.opt_count()?,
             ttfb_ns: self.opt_count()?,
             ttft_ns: self.opt_count()?,
+            ttft_missing: self.opt_text()?.map(Cow::Owned),
+            ttfat_ns: self.opt_count()?,
             total_ns: self.count()?,
-            overhead_ns: self.opt_count()?,
             output_speed: self.opt_real()?,
+            output_speed_missing: self.opt_text()?.map(Cow::Owned),
             text_events: self.count()?,
             chunks: self.count()?,
             gap_p50_ns: self.opt_count()?,
@@ -184,7 +219,22 @@ impl<'r> Reader<'r> {
             cache_write_tokens: self.opt_count()?,
             cost_usd: self.opt_real()?,
             cost_basis: self.named(&CostBasis::ALL, CostBasis::name)?,
+            conditions: self.conditions(shared)?,
         })
+    }
+
+    fn conditions(&mut self, shared: &mut SharedConditions) -> Result<SharedConditions, StoreError> {
+        let conditions = SampleConditions {
+            region: self.opt_text()?,
+            host: self.opt_text()?,
+            tokenizer: self.opt_text()?,
+            fingerprint: self.opt_text()?,
+            version: self.text()?,
+        };
+        if **shared != conditions {
+            *shared = conditions.into();
+        }
+        Ok(shared.clone())
     }
 
     /// A required text.
@@ -287,11 +337,3 @@ impl<'r> Reader<'r> {
         }
     }
 }
-
-const FINISH_REASONS: [FinishReason; 5] = [
-    FinishReason::Stop,
-    FinishReason::Length,
-    FinishReason::ToolCalls,
-    FinishReason::ContentFilter,
-    FinishReason::Other,
-];

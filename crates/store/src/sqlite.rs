@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, params_from_iter};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;
-use tokrate_record::Attempt;
+use tokrate_record::{Attempt, SharedConditions};
 
 /// Default busy timeout: how long to wait for a lock of another process.
 const LOCK_TIMEOUT: Span = Span::from_secs(5);
@@ -243,9 +243,9 @@ impl Store for Sqlite {
     }
 
     fn attempts(&self, query: &Query) -> Result<Vec<Attempt>, StoreError> {
-        let mut found = Vec::new();
+        let (mut found, mut shared) = (Vec::new(), SharedConditions::default());
         self.visit(&COLUMNS, query, |reader| {
-            found.push(reader.attempt()?);
+            found.push(reader.attempt(&mut shared)?);
             Ok(())
         })?;
         Ok(found)

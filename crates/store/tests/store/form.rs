@@ -55,7 +55,7 @@ fn a_newer_form_is_refused_and_left_as_it_was() {
     let other = Connection::open(folder.log()).expect("a log");
     other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     drop(other);
-    insta::assert_snapshot!(refused(&folder), @"open the log LOG: its schema is version 3 and this tokrate supports versions up to 2; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&folder), @"open the log LOG: its schema is version 4 and this tokrate supports versions up to 3; use the tokrate that wrote it");
 }
 
 #[test]
@@ -136,6 +136,14 @@ fn every_older_form_is_opened_with_its_rows() {
         // Once by reading only, once by writing: both bring it up to date.
         let rows = Sqlite::open_reader(&folder.log()).expect("a log").attempts(&Query::default()).expect("readable");
         assert_eq!(rows.iter().map(|row| row.call.as_str()).collect::<Vec<_>>(), ["kept"]);
+        let sample = &rows[0].sample;
+        assert_eq!((&*sample.dialect, sample.cost_usd, sample.gaps.count()), ("anthropic", Some(0.0125), 4));
+        // What an earlier version did not keep is absent.
+        let known = (version >= 3).then_some(("eu", "gate-1", "o200k_base"));
+        let conditions = &sample.conditions;
+        let named = [&conditions.region, &conditions.host, &conditions.tokenizer].map(Option::as_deref);
+        assert_eq!(named, known.map_or([None; 3], |(region, host, tokenizer)| [region, host, tokenizer].map(Some)));
+        assert_eq!((sample.tls_ns, sample.ttfat_ns), if version < 3 { (None, None) } else { (Some(300), Some(3_500)) });
         let mut store = Sqlite::open(&folder.log()).expect("a log");
         let refusals = store.refusals(&Query::default()).expect("readable");
         assert_eq!(

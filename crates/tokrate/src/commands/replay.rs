@@ -62,7 +62,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 fn policy_text(policy: &Policy, mode: Mode) -> String {
     match mode {
         Mode::Off => policy.to_string(),
-        mode => format!("{}, {}", policy.to_string(), format_mode(mode)),
+        mode => format!("{}, {}", policy, format_mode(mode)),
     }
 }
 
@@ -93,8 +93,8 @@ fn replay(alias: String, rows: &[Attempt], wanted: &[String], policy: Policy, mo
         measurable: logged.measurable(),
         given_up_early: logged.given_up_early(),
         prices: logged.lanes.iter().map(|lane| lane.price).collect(),
-        from_unix_ms: rows.iter().map(|row| row.started_unix_ms).min().unwrap_or(0),
-        until_unix_ms: rows.iter().map(|row| row.started_unix_ms).max().unwrap_or(0),
+        from_unix_ms: rows.iter().map(|row| row.sample.started_unix_ms).min().unwrap_or(0),
+        until_unix_ms: rows.iter().map(|row| row.sample.started_unix_ms).max().unwrap_or(0),
         ttft_ms: logged.ttft_ms,
         completion_ms: logged.completion_ms,
         lanes,

@@ -34,11 +34,17 @@ impl AliasStats {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokrate_record::Sample;
 
     fn row(minute: u64, attempt: u32, role: AttemptRole) -> Row {
         // All of them end in the same minute.
         let total_ns = 160u64.saturating_sub(minute) * 60_000_000_000;
-        Row { started_unix_ms: minute * 60_000, attempt, role, total_ns, ..Row::default() }
+        Row {
+            attempt,
+            role,
+            sample: Sample { started_unix_ms: minute * 60_000, total_ns, ..Sample::default() },
+            ..Row::default()
+        }
     }
 
     #[test]
