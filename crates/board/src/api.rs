@@ -380,7 +380,7 @@ impl Board {
             fingerprint: self.fingerprints[entry.fingerprint].label.clone(),
             rank: range(entry, view.load, view.window, view.sort.metric()),
             numbers: row.summary.into(),
-            blended_usd_per_million: self.blended_price(entry.endpoint),
+            blended_usd_per_million: self.blended_price(entry.endpoint).map(rounded),
             page: self.path(&Target::Endpoint(entry.endpoint), Mode::Served),
         }
     }

@@ -64,7 +64,7 @@ impl Chart for HeatMap {
         sheet.caption(&format!("{}{unit}", self.label));
         let limit = sheet.width() * 0.25;
         let names: Vec<String> = self.rows.iter().map(|(name, _)| shorten(name, limit, TEXT)).collect();
-        let left = sheet.left() + names.iter().map(|n| width(n, TEXT)).fold(0.0, f64::max) + 8.0;
+        let left = sheet.left() + names.iter().map(|n| width(n, TEXT)).fold(0.0, f64::max) + 12.0;
         let step = (sheet.right() - left) / self.columns.len().max(1) as f64;
         sheet.y += LINE + 6.0;
         for (index, name) in self.columns.iter().enumerate() {
