@@ -92,7 +92,7 @@ const TABLE: &[Row] = &[
         internal: &["core", "tokens", "wire", "apply", "net"],
         external: &["tokio", "bytes", "http", "http-body", "imara-diff", "serde", "serde_json", "thiserror"],
     },
-    Row { name: "probe", internal: &["core", "wire", "meter", "net"], external: &["bytes", "http"] },
+    Row { name: "probe", internal: &["core", "tokens", "wire", "meter", "net"], external: &["bytes", "http", "tokio"] },
     // Its errors are only shown, never branched on: anyhow's chain of causes is all that they need.
     Row {
         name: "targets",
