@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod database;
 mod error;
 mod log;
 mod query;

@@ -5,7 +5,7 @@
 //! been displaced, the error says how many may be lost.
 
 use crate::log::LogFile;
-use crate::sqlite::CheckpointState;
+use crate::database::CheckpointState;
 use crate::{Sqlite, Store, StoreError};
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;
