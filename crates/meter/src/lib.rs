@@ -14,6 +14,7 @@ mod client_error;
 mod comfort;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
+mod gaps;
 mod live;
 pub mod names;
 mod pooled;
@@ -21,13 +22,16 @@ pub mod request;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod server_metrics;
+mod stream;
 
 pub use client_bias::{ClientBias, mean};
 pub use client_error::{ClientError, ClientErrorSource, FigureValidity};
 pub use comfort::Comfort;
-pub use live::{GapSketch, LiveMeter, LiveNumbers};
+pub use gaps::GapSketch;
+pub use live::LiveMeter;
 pub use pooled::Pool;
 pub use request::{
     Anomalies, Arrival, Chunk, Ending, Failure, FailureRow, MAX_TEXT_BYTES, RequestMeter, RequestNumbers, RequestTrace,
     Timing,
 };
+pub use stream::StreamNumbers;

@@ -3,15 +3,14 @@
 //! Invariant: the results equal those of [`crate::RequestMeter`] and [`crate::RequestNumbers`]; quantiles of gaps have a
 //! stated error.
 
-mod gaps;
 mod token_counter;
 
-pub use gaps::GapSketch;
-
-use crate::request::{Anomalies, Ending, Failure, NoSpeedReason, SpeedInput, StreamMetadata, Timing};
-use gaps::GapCounts;
+use crate::gaps::GapCounts;
+use crate::request::{Ending, Failure, StreamMetadata, StreamTimes, Timing};
+use crate::stream::StreamNumbers;
+use std::borrow::Cow;
 use token_counter::{TokenCount, TokenCounter};
-use tokrate_core::{Channel, EventBatch, FinishReason, Span, Tick, Usage};
+use tokrate_core::{Channel, EventBatch, Span, Tick, Usage};
 use tokrate_tokens::Encoding;
 
 /// Measures one stream while it is forwarded. Takes at most 2 KiB however long the answer is, as long as there is a word
@@ -28,51 +27,6 @@ pub struct LiveMeter {
     chunks: u64,
     gaps: GapCounts,
     longest_gap: Span,
-}
-
-/// The figures of one stream, named as in [`crate::RequestNumbers`].
-#[derive(Clone, PartialEq, Debug)]
-pub struct LiveNumbers {
-    /// Sent to first response body byte (ns).
-    pub ttfb_ns: Option<u64>,
-    /// Sent to first output text, reasoning and tool calls included (ns).
-    pub ttft_ns: Option<u64>,
-    /// Sent to first answer text, reasoning excluded (ns).
-    pub ttfat_ns: Option<u64>,
-    /// (tokens - tokens of the first chunk) / (last text - first text), in tokens per second.
-    pub output_speed: Option<f64>,
-    /// Why there is no output speed.
-    pub output_speed_missing: Option<String>,
-    /// Text events of the answer.
-    pub text_events: u64,
-    /// Arrivals of text; text of one read is one arrival.
-    pub chunks: u64,
-    /// Median of the chunk gaps (ns), within [`GapSketch::RELATIVE_ERROR`].
-    pub gap_p50_ns: Option<u64>,
-    /// 99th percentile of the chunk gaps (ns), within [`GapSketch::RELATIVE_ERROR`].
-    pub gap_p99_ns: Option<u64>,
-    /// The longest chunk gap (ns).
-    pub gap_max_ns: Option<u64>,
-    /// All chunk gaps.
-    pub gaps: GapSketch,
-    /// Output tokens counted over the text, all channels; 0 if none were to be counted.
-    pub tokens_std: u64,
-    /// Those of `tokens_std` that the first chunk completed.
-    pub tokens_first_chunk: u64,
-    /// False if a text of 16 KiB without a word break or sign had to be cut, so that `tokens_std` may be a few off.
-    pub tokens_exact: bool,
-    /// Token counts as the provider reports them.
-    pub usage: Usage,
-    /// Why the model stopped.
-    pub finish: Option<FinishReason>,
-    /// The first model that the answer named.
-    pub model: Option<String>,
-    /// How often it named another one after that.
-    pub model_changes: u32,
-    /// Deviations from the dialect.
-    pub anomalies: Anomalies,
-    /// Why it failed, if it did.
-    pub failure: Option<Failure>,
 }
 
 impl LiveMeter {
@@ -136,39 +90,38 @@ impl LiveMeter {
     }
 
     /// Derives the outcome, as [`crate::RequestMeter::finish`] does, and computes the figures.
-    pub fn finish(mut self, timing: &Timing, ending: Ending) -> LiveNumbers {
+    pub fn finish(mut self, timing: &Timing, ending: Ending) -> StreamNumbers {
         self.metadata.close(ending, self.first_text_at.is_some());
-        let since_sent = |tick: Option<Tick>| tick.zip(timing.sent_at).map(|(tick, sent)| (tick - sent).as_nanos());
-        let counts = self.token_counter.is_some();
-        let nothing = TokenCount { tokens: 0, of_first_chunk: 0, exact: true };
-        let tallied = self.token_counter.map_or(nothing, TokenCounter::finish);
-        let window = self.first_text_at.map_or(Span::ZERO, |first| self.last_text_at - first);
-        let seen = SpeedInput {
-            tokens: tallied.tokens,
-            tokens_first_chunk: tallied.of_first_chunk,
-            chunks: self.chunks,
-            events: self.text_events,
-            window,
-        };
-        let speed = if counts { seen.speed() } else { Err(NoSpeedReason::NotCounted) };
-        let gaps = self.gaps.sketch();
-        let longest = self.longest_gap.as_nanos();
-        let gap = |share: f64| gaps.quantile(share).map(|gap| gap.min(longest));
-        LiveNumbers {
-            ttfb_ns: since_sent(timing.first_byte_at),
-            ttft_ns: since_sent(self.first_text_at),
-            ttfat_ns: since_sent(self.first_answer_at),
-            output_speed: speed.as_ref().ok().copied(),
-            output_speed_missing: speed.err().map(|why| why.reason().to_owned()),
+        let last_text_at = self.last_text_at();
+        let counted = self.token_counter.map(TokenCounter::finish);
+        let TokenCount { tokens, of_first_chunk, exact } =
+            counted.unwrap_or(TokenCount { tokens: 0, of_first_chunk: 0, exact: true });
+        let times = StreamTimes {
+            sent_at: timing.sent_at,
+            first_text_at: self.first_text_at,
+            first_answer_at: self.first_answer_at,
+            last_text_at,
             text_events: self.text_events,
             chunks: self.chunks,
-            gap_p50_ns: gap(0.5),
-            gap_p99_ns: gap(0.99),
-            gap_max_ns: (!gaps.is_empty()).then_some(longest),
+            tokens: counted.map(|_| tokens),
+            tokens_first_chunk: of_first_chunk,
+        };
+        let speed = times.speed();
+        let gaps = self.gaps.sketch();
+        StreamNumbers {
+            ttfb_ns: times.since_sent(timing.first_byte_at),
+            ttft_ns: times.since_sent(times.first_text_at),
+            ttft_missing: None,
+            ttfat_ns: times.since_sent(times.first_answer_at),
+            output_speed: speed.ok(),
+            output_speed_missing: speed.err().map(|why| Cow::Borrowed(why.reason())),
+            text_events: self.text_events,
+            chunks: self.chunks,
+            gap_max_ns: (!gaps.is_empty()).then_some(self.longest_gap.as_nanos()),
             gaps,
-            tokens_std: tallied.tokens,
-            tokens_first_chunk: tallied.of_first_chunk,
-            tokens_exact: tallied.exact,
+            tokens_std: tokens,
+            tokens_first_chunk: of_first_chunk,
+            tokens_exact: exact,
             usage: self.metadata.usage.unwrap_or_default(),
             finish: self.metadata.finish,
             model: self.metadata.model,

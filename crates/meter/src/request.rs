@@ -8,13 +8,13 @@ mod chunks;
 mod fingerprint;
 mod metadata;
 mod numbers;
+mod speed;
 
 pub use chunks::Chunk;
 pub(crate) use metadata::StreamMetadata;
-pub(crate) use numbers::SpeedInput;
-pub use numbers::{
-    ConnectionState, FailureRow, LONG_TEXT_TOKENS, MIN_SPEED_TOKENS, NoSpeedReason, Provenance, RequestNumbers,
-};
+pub use numbers::{ConnectionState, FailureRow, LONG_TEXT_TOKENS, Provenance, RequestNumbers};
+pub(crate) use speed::StreamTimes;
+pub use speed::{MIN_SPEED_TOKENS, NoSpeedReason};
 
 use std::collections::BTreeMap;
 use tokrate_core::{
@@ -106,6 +106,14 @@ impl Anomalies {
     /// Those that were seen, with their counts.
     pub fn seen(&self) -> impl Iterator<Item = (Anomaly, u32)> + '_ {
         Anomaly::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+}
+
+impl FromIterator<(Anomaly, u32)> for Anomalies {
+    fn from_iter<I: IntoIterator<Item = (Anomaly, u32)>>(counts: I) -> Anomalies {
+        let mut all = Anomalies::default();
+        counts.into_iter().for_each(|(anomaly, count)| all.0[anomaly as usize] = count);
+        all
     }
 }
 

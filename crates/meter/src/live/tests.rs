@@ -1,9 +1,10 @@
 //! The live meter against the one that keeps the text, on arbitrary streams; its memory.
 
 use super::*;
+use crate::GapSketch;
 use crate::request::{RequestMeter, RequestNumbers};
 use proptest::prelude::*;
-use tokrate_core::{Anomaly, EventKind, FailureKind};
+use tokrate_core::{Anomaly, EventKind, FailureKind, FinishReason};
 
 /// One event to be pushed.
 #[derive(Clone, Debug)]
@@ -96,18 +97,20 @@ proptest! {
         let found = live.finish(&timing, ending.clone());
         let trace = whole.finish(timing, ending);
         let row = RequestNumbers::measure(&trace, Encoding::O200kBase);
+        // All of it at once, and below figure by figure what the row itself says.
+        prop_assert_eq!(&StreamNumbers::from(&row), &found);
         prop_assert_eq!((found.ttfb_ns, found.ttft_ns, found.ttfat_ns), (row.ttfb_ns, row.ttft_ns, row.ttfat_ns));
         prop_assert_eq!((found.text_events, found.chunks), (row.text_events, row.chunks));
         prop_assert_eq!((found.tokens_std, found.tokens_first_chunk), (row.tokens_std, row.tokens_first_chunk));
         prop_assert!(found.tokens_exact);
-        prop_assert_eq!((found.output_speed, &found.output_speed_missing), (row.output_speed, &row.output_speed_missing));
+        prop_assert_eq!((found.output_speed, found.output_speed_missing.as_deref()), (row.output_speed, row.output_speed_missing.as_deref()));
         prop_assert_eq!(found.usage, trace.usage.unwrap_or_default());
         prop_assert_eq!((found.finish, &found.model, found.model_changes), (trace.finish, &trace.model, trace.model_changes));
         prop_assert_eq!((&found.failure, found.anomalies), (&trace.failure, trace.anomalies));
         let mut gaps: Vec<u64> = row.gaps().map(|(gap, _)| gap).collect();
         gaps.sort_unstable();
         prop_assert_eq!((found.gaps.count(), found.gap_max_ns), (gaps.len() as u64, gaps.last().copied()));
-        for (share, stated) in [(0.5, found.gap_p50_ns), (0.99, found.gap_p99_ns)] {
+        for (share, stated) in [0.5, 0.99].map(|share| (share, found.gap(share))) {
             let exact = gaps.get(((share * gaps.len() as f64).ceil() as usize).saturating_sub(1)).copied();
             prop_assert_eq!(stated.is_some(), exact.is_some());
             let (stated, exact) = (stated.unwrap_or(0) as f64, exact.unwrap_or(0) as f64);

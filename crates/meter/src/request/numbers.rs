@@ -5,6 +5,7 @@
 
 use super::chunks::{ChannelTokens, chunks_of};
 use super::fingerprint::TextFingerprint;
+use super::speed::{NOT_STREAMED, StreamTimes};
 use super::{Chunk, RequestTrace};
 use crate::names;
 use serde::{Deserialize, Serialize};
@@ -14,73 +15,6 @@ use tokrate_tokens::Encoding;
 
 /// Shortest text, in tokens, that is checked for single-burst delivery or equality with another.
 pub const LONG_TEXT_TOKENS: u64 = 32;
-
-/// Fewest tokens for an output speed: with fewer, one token more or less in the first chunk changes it too much.
-pub const MIN_SPEED_TOKENS: u64 = 16;
-/// Fewest reads and fewest text events for an output speed.
-const MIN_CHUNKS: u64 = 8;
-/// Why an answer that was not asked for as a stream has no time to first token and no speed of writing.
-const NOT_STREAMED: &str = "not streamed: the answer came in one piece";
-/// How far the time of one read may be off (measured against an engine that logs its writes: 0.03 to 0.085 ms at 600 to 2,500
-/// tokens a second).
-const TIMESTAMP_ERROR: Span = Span::from_micros(100);
-/// Largest relative error of an output speed.
-const MAX_SPEED_ERROR: f64 = 0.02;
-
-/// The shortest time from first text to last of which a speed is stated: at both ends the time may be off.
-pub fn min_decode_window() -> Span {
-    Span::from_nanos((2.0 * TIMESTAMP_ERROR.as_nanos() as f64 / MAX_SPEED_ERROR) as u64)
-}
-
-/// Why an answer has no output speed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoSpeedReason {
-    /// It is too short.
-    FewTokens,
-    /// It was sent in few pieces.
-    FewChunks,
-    /// It was sent in enough pieces, which came together in few reads.
-    FewReads,
-    /// It was over too soon to be timed.
-    ShortWindow,
-    /// All of it came with the first chunk.
-    NoLaterToken,
-    /// Its tokens were not counted.
-    NotCounted,
-    /// It was not asked for as a stream.
-    NotStreamed,
-}
-
-impl NoSpeedReason {
-    /// All of them.
-    pub const ALL: [NoSpeedReason; 7] = [
-        NoSpeedReason::FewTokens,
-        NoSpeedReason::FewChunks,
-        NoSpeedReason::FewReads,
-        NoSpeedReason::ShortWindow,
-        NoSpeedReason::NoLaterToken,
-        NoSpeedReason::NotCounted,
-        NoSpeedReason::NotStreamed,
-    ];
-
-    /// The reason, as written in rows.
-    pub const fn reason(self) -> &'static str {
-        match self {
-            NoSpeedReason::FewTokens => "fewer than 16 tokens",
-            NoSpeedReason::FewChunks => "fewer than 8 chunks",
-            NoSpeedReason::FewReads => "fewer than 8 reads",
-            NoSpeedReason::ShortWindow => "decode window shorter than 10 ms",
-            NoSpeedReason::NoLaterToken => "no token after the first chunk",
-            NoSpeedReason::NotCounted => "tokens were not counted",
-            NoSpeedReason::NotStreamed => NOT_STREAMED,
-        }
-    }
-
-    /// Whether it affects fast answers, so that the remaining speeds are biased.
-    pub const fn depends_on_speed(self) -> bool {
-        matches!(self, NoSpeedReason::FewReads | NoSpeedReason::ShortWindow)
-    }
-}
 
 /// Where a token count comes from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -287,7 +221,6 @@ impl RequestNumbers {
         let mut numbers = RequestNumbers::without_text(trace);
         numbers.count_tokens(trace, tokens);
         numbers.time_text(trace, &chunks);
-        numbers.compute_speeds(&chunks);
         numbers.chunk_list = chunks;
         numbers.fingerprint_text(&trace.text);
         numbers.largest_itl_ns = numbers.itl_samples().map(|(value, _)| value).max();
@@ -359,9 +292,7 @@ impl RequestNumbers {
             failure: self.failure.clone(),
             ..RequestNumbers::default()
         };
-        logged.ttft_ns = chunks.first().map(|chunk| since(chunk.at));
-        logged.time_chunks(&chunks);
-        logged.compute_speeds(&chunks);
+        logged.time_chunks(Some(received_at), None, &chunks);
         logged.chunk_list = chunks;
         logged
     }
@@ -431,44 +362,40 @@ impl RequestNumbers {
     }
 
     fn time_text(&mut self, trace: &RequestTrace, chunks: &[Chunk]) {
-        let sent_at = trace.timing.sent_at;
         let answer = trace.arrivals.iter().find(|arrival| arrival.channel != Channel::Reasoning);
-        self.ttft_ns = chunks.first().zip(sent_at).map(|(chunk, sent_at)| (chunk.at - sent_at).as_nanos());
-        self.ttfat_ns = answer.zip(sent_at).map(|(arrival, sent_at)| (arrival.at - sent_at).as_nanos());
-        self.time_chunks(chunks);
+        self.time_chunks(trace.timing.sent_at, answer.map(|arrival| arrival.at), chunks);
     }
 
-    fn time_chunks(&mut self, chunks: &[Chunk]) {
+    /// Everything that follows from when the chunks came and from the tokens in them.
+    fn time_chunks(&mut self, sent_at: Option<Tick>, first_answer_at: Option<Tick>, chunks: &[Chunk]) {
         let (first, last) = (chunks.first(), chunks.last());
-        self.first_text_at_ns = first.map(|chunk| chunk.at.as_nanos());
-        self.last_text_at_ns = last.map(|chunk| chunk.at.as_nanos());
-        self.tokens_first_chunk = first.map_or(0, |chunk| u64::from(chunk.tokens));
-        self.chunks = chunks.len() as u64;
-        self.text_events = chunks.iter().map(|chunk| u64::from(chunk.events)).sum();
+        let times = StreamTimes {
+            sent_at,
+            first_text_at: first.map(|chunk| chunk.at),
+            first_answer_at,
+            last_text_at: last.map(|chunk| chunk.at),
+            text_events: chunks.iter().map(|chunk| u64::from(chunk.events)).sum(),
+            chunks: chunks.len() as u64,
+            tokens: Some(self.tokens_std),
+            tokens_first_chunk: first.map_or(0, |chunk| u64::from(chunk.tokens)),
+        };
+        self.ttft_ns = times.since_sent(times.first_text_at);
+        self.ttfat_ns = times.since_sent(times.first_answer_at);
+        self.first_text_at_ns = times.first_text_at.map(Tick::as_nanos);
+        self.last_text_at_ns = times.last_text_at.map(Tick::as_nanos);
+        self.tokens_first_chunk = times.tokens_first_chunk;
+        self.chunks = times.chunks;
+        self.text_events = times.text_events;
         self.bursts = chunks.iter().filter(|chunk| chunk.events > 1).count() as u64;
         let together = events_in_bursts(chunks);
         self.burst_share = (self.text_events > 0).then(|| together as f64 / self.text_events as f64);
         self.one_burst = chunks.len() == 1 && self.tokens_std >= LONG_TEXT_TOKENS;
         self.largest_gap_ns = chunks.windows(2).map(|pair| (pair[1].at - pair[0].at).as_nanos()).max();
-    }
-
-    fn compute_speeds(&mut self, chunks: &[Chunk]) {
-        let window = match (chunks.first(), chunks.last()) {
-            (Some(first), Some(last)) => last.at - first.at,
-            _ => Span::ZERO,
-        };
-        let first = self.tokens_first_chunk;
-        let seen = SpeedInput {
-            tokens: self.tokens_std,
-            tokens_first_chunk: first,
-            chunks: chunks.len() as u64,
-            events: self.text_events,
-            window,
-        };
-        match seen.speed() {
+        match times.speed() {
             Ok(speed) => {
                 self.output_speed = Some(speed);
-                self.tpot_ms = Some(window.as_millis_f64() / (self.tokens_std - first) as f64);
+                let later = self.tokens_std - times.tokens_first_chunk;
+                self.tpot_ms = Some(times.window().as_millis_f64() / later as f64);
             }
             Err(why) => self.output_speed_missing = Some(why.reason().to_owned()),
         }
@@ -485,71 +412,4 @@ fn unknown_of(trace: &RequestTrace) -> BTreeMap<String, serde_json::Value> {
 
 fn events_in_bursts(chunks: &[Chunk]) -> u64 {
     chunks.iter().filter(|chunk| chunk.events > 1).map(|chunk| u64::from(chunk.events)).sum()
-}
-
-/// Inputs of the output speed.
-pub(crate) struct SpeedInput {
-    pub tokens: u64,
-    /// Those of them that the first chunk completed.
-    pub tokens_first_chunk: u64,
-    /// Reads that brought text.
-    pub chunks: u64,
-    /// Text events that the server sent.
-    pub events: u64,
-    /// First text to last.
-    pub window: Span,
-}
-
-impl SpeedInput {
-    /// The output speed: tokens after the first chunk over the time from first text to last, in tokens per second; or why it
-    /// cannot be stated.
-    pub fn speed(&self) -> Result<f64, NoSpeedReason> {
-        let later = self.tokens - self.tokens_first_chunk;
-        if self.tokens < MIN_SPEED_TOKENS {
-            Err(NoSpeedReason::FewTokens)
-        } else if self.events < MIN_CHUNKS {
-            Err(NoSpeedReason::FewChunks)
-        } else if self.chunks < MIN_CHUNKS {
-            Err(NoSpeedReason::FewReads)
-        } else if self.window < min_decode_window() {
-            Err(NoSpeedReason::ShortWindow)
-        } else if later == 0 {
-            Err(NoSpeedReason::NoLaterToken)
-        } else {
-            Ok(later as f64 / self.window.as_secs_f64())
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_speed_is_stated_once_two_timestamps_determine_it_to_two_percent() {
-        let seen = |events, chunks, window_us| SpeedInput {
-            tokens: 60,
-            tokens_first_chunk: 1,
-            chunks,
-            events,
-            window: Span::from_micros(window_us),
-        };
-        assert_eq!(seen(60, 60, 10_000).speed(), Ok(5_900.0));
-        assert_eq!(seen(60, 60, 9_999).speed(), Err(NoSpeedReason::ShortWindow));
-        assert_eq!(
-            seen(60, 7, 24_000).speed(),
-            Err(NoSpeedReason::FewReads),
-            "sixty events came together in seven reads"
-        );
-        assert_eq!(seen(7, 7, 24_000).speed(), Err(NoSpeedReason::FewChunks), "so many were sent");
-    }
-
-    #[test]
-    fn reasons_say_the_limits() {
-        let [tokens, chunks, reads, window, ..] = NoSpeedReason::ALL.map(NoSpeedReason::reason);
-        assert_eq!(tokens, format!("fewer than {MIN_SPEED_TOKENS} tokens"));
-        assert_eq!(chunks, format!("fewer than {MIN_CHUNKS} chunks"));
-        assert_eq!(reads, format!("fewer than {MIN_CHUNKS} reads"));
-        assert_eq!(window, format!("decode window shorter than {} ms", min_decode_window().as_nanos() / 1_000_000));
-    }
 }

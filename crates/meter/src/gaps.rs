@@ -21,7 +21,7 @@ pub struct GapSketch(Vec<(u16, u32)>);
 
 /// The histogram under construction: of fixed size, without a search.
 #[derive(Clone, Debug)]
-pub(super) struct GapCounts([u32; BUCKETS]);
+pub(crate) struct GapCounts([u32; BUCKETS]);
 
 impl GapSketch {
     /// OpenTelemetry's name for the resolution.
