@@ -30,9 +30,12 @@ pub struct LiveMeter {
 }
 
 impl LiveMeter {
+    /// The tokenizer of its counts.
+    pub const ENCODING: Encoding = Encoding::O200kBase;
+
     /// A meter that has seen nothing; it counts o200k_base tokens.
     pub fn new() -> LiveMeter {
-        LiveMeter { token_counter: Some(TokenCounter::new(Encoding::O200kBase)), ..LiveMeter::without_tokens() }
+        LiveMeter { token_counter: Some(TokenCounter::new(LiveMeter::ENCODING)), ..LiveMeter::without_tokens() }
     }
 
     /// The same without counting tokens, so that there is no output speed either.

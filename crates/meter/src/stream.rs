@@ -87,7 +87,10 @@ impl From<&RequestNumbers> for StreamNumbers {
             finish: row.finish,
             model: row.model.clone(),
             model_changes: row.model_changes,
-            anomalies: Anomaly::ALL.into_iter().map(|one| (one, row.anomalies.get(one.name()).copied().unwrap_or(0))).collect(),
+            anomalies: Anomaly::ALL
+                .into_iter()
+                .map(|one| (one, row.anomalies.get(one.name()).copied().unwrap_or(0)))
+                .collect(),
             failure: row.failure.as_ref().map(|failure| Failure {
                 kind: failure.kind,
                 message: failure.message.clone(),

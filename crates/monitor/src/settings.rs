@@ -104,7 +104,7 @@ impl Settings {
         let endpoint = |endpoint: &Endpoint| tokrate_prober::Endpoint {
             name: endpoint.name.clone(),
             provider: endpoint.provider.clone(),
-            host: endpoint.base.host_and_port(),
+            host: endpoint.base.authority(),
             price: endpoint.price,
             workloads: endpoint.workloads.clone(),
         };

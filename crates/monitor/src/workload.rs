@@ -123,8 +123,7 @@ impl PromptSource {
     pub fn prompt(&self, run: u64, number: u64) -> Vec<Message> {
         match self {
             PromptSource::Words { input_tokens, shared_prefix_tokens } => {
-                let spec =
-                    PromptSpec { input_tokens: *input_tokens, shared_prefix_tokens: *shared_prefix_tokens };
+                let spec = PromptSpec { input_tokens: *input_tokens, shared_prefix_tokens: *shared_prefix_tokens };
                 // The shared prefix comes from the root, what is unique from the run.
                 let words = Synthetic::new(spec, tokrate_sim::WORDS, Rng::root(0));
                 vec![Message::text(Role::User, words.content(Rng::root(run).nth(number).next_u64()))]

@@ -2,11 +2,9 @@
 //!
 //! Invariant: every attempt becomes exactly one row, however it ended; what could not be measured is absent, never 0.
 
+use crate::sample::{Sample, bound, bound_name};
 use serde::{Deserialize, Serialize};
-use tokrate_core::{FailureKind, FinishReason, is_one_line, one_line};
-use tokrate_meter::MAX_TEXT_BYTES;
-use tokrate_meter::names;
-use tokrate_meter::{GapSketch, LiveNumbers};
+use std::borrow::Cow;
 
 /// Why an attempt was started.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
@@ -40,23 +38,7 @@ pub enum AttemptEnd {
     Abandoned,
 }
 
-/// Where the cost of an attempt comes from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum CostBasis {
-    /// There is no price for the lane.
-    #[default]
-    Unknown,
-    /// Tokens as the provider reported them, times the price.
-    Reported,
-    /// Tokens as counted here, because the provider reported none (a cancelled stream, as a rule), times the price.
-    Estimated,
-    /// The provider does not bill such an attempt.
-    Free,
-}
-
-/// One attempt of one call.
+/// One attempt of one call. JSON has the fields of the sample beside those of the call.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Attempt {
@@ -70,113 +52,29 @@ pub struct Attempt {
     pub end: AttemptEnd,
     /// Whether its bytes were forwarded to the client.
     pub won: bool,
-    /// Wall time of its start (ms since 1970).
-    pub started_unix_ms: u64,
-
     /// Name of the client's virtual key; absent if none is needed.
     pub key: Option<String>,
     /// What the client asked for as `model`.
     pub alias: String,
     /// The lane's name.
     pub lane: String,
-    /// The lane's provider.
-    pub provider: String,
-    /// The model that the lane was asked for.
-    pub model: String,
-    /// The model that the answer named.
-    pub model_answered: Option<String>,
     /// Dialect of the client.
-    pub dialect_in: String,
-    /// Dialect of the lane.
-    pub dialect_out: String,
-    /// Whether a stream was requested.
-    pub stream: bool,
-    /// Calls in flight on the lane at its start, this one included.
-    pub in_flight: u32,
-    /// Whether a connection had to be opened for it.
-    pub connection_new: bool,
-    /// Bytes of the request's body as sent.
-    pub request_bytes: u64,
-    /// Upper limit of output tokens that was asked for.
-    pub output_limit: Option<u32>,
-    /// Version of tokrate.
-    pub version: String,
-
-    /// HTTP status of the answer.
-    pub status: Option<u16>,
-    /// Why the model stopped.
-    #[serde(default, with = "names::maybe")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "tokrate_meter::schema::name_or_null::<FinishReason>"))]
-    pub finish: Option<FinishReason>,
-    /// Why it failed. Of one that was answered: what was wrong with it although the client got all of it (`not_json` if an
-    /// event in it could not be read).
-    #[serde(with = "names::maybe")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "tokrate_meter::schema::name_or_null::<FailureKind>"))]
-    pub failure: Option<FailureKind>,
-    /// Start to sent (ns): waiting for a connection.
-    pub wait_ns: Option<u64>,
-    /// Sent to first byte of the body (ns).
-    pub ttfb_ns: Option<u64>,
-    /// Sent to first output text, reasoning and tool calls included (ns).
-    pub ttft_ns: Option<u64>,
-    /// Start to end (ns).
-    pub total_ns: u64,
+    pub dialect_in: Cow<'static, str>,
     /// Time that the gateway itself took: the call's arrival to this attempt's being sent on a connection that was open, plus
     /// the end of the answer to its being forwarded (ns).
     pub overhead_ns: Option<u64>,
-    /// (tokens - tokens of the first chunk) / (last text - first text), in tokens per second.
-    pub output_speed: Option<f64>,
-    /// Text events of the answer.
-    pub text_events: u64,
-    /// Arrivals of text; text of one read is one arrival.
-    pub chunks: u64,
-    /// Median of the chunk gaps (ns), within [`GapSketch::RELATIVE_ERROR`].
-    pub gap_p50_ns: Option<u64>,
-    /// 99th percentile of the chunk gaps (ns), within [`GapSketch::RELATIVE_ERROR`].
-    pub gap_p99_ns: Option<u64>,
-    /// The longest chunk gap (ns).
-    pub gap_max_ns: Option<u64>,
-    /// All chunk gaps, to be joined with those of other attempts.
-    #[serde(default)]
-    pub gaps: GapSketch,
-    /// o200k_base tokens of the request's texts, where they were counted.
-    pub input_tokens_std: Option<u64>,
-    /// o200k_base tokens of the answer's texts.
-    pub output_tokens_std: u64,
-    /// Input tokens as the provider reports them.
-    pub input_tokens: Option<u64>,
-    /// Output tokens as the provider reports them.
-    pub output_tokens: Option<u64>,
-    /// Those of `output_tokens` that were reasoning.
-    pub reasoning_tokens: Option<u64>,
-    /// Those of `input_tokens` that came from a cache.
-    pub cached_tokens: Option<u64>,
-    /// Those of `input_tokens` that were written to a cache, where that costs extra.
-    #[serde(default)]
-    pub cache_write_tokens: Option<u64>,
-    /// What it cost (USD).
-    pub cost_usd: Option<f64>,
-    /// Where that comes from.
-    pub cost_basis: CostBasis,
+
+    /// The request itself: where it went, what came of it, and under which conditions.
+    #[serde(flatten)]
+    pub sample: Sample,
 }
 
 impl Attempt {
     /// Cuts every text to [`MAX_TEXT_BYTES`], on one line, without control characters.
     pub fn bound_texts(&mut self) {
-        let names = [
-            &mut self.call,
-            &mut self.alias,
-            &mut self.lane,
-            &mut self.provider,
-            &mut self.model,
-            &mut self.dialect_in,
-            &mut self.dialect_out,
-            &mut self.version,
-        ];
-        let texts = names.into_iter().chain(&mut self.key).chain(&mut self.model_answered);
-        for text in texts.filter(|text| !is_one_line(text, MAX_TEXT_BYTES)) {
-            *text = one_line(text, MAX_TEXT_BYTES);
-        }
+        bound([&mut self.call, &mut self.alias, &mut self.lane].into_iter().chain(&mut self.key));
+        bound_name(&mut self.dialect_in);
+        self.sample.bound_texts();
     }
 }
 
@@ -212,128 +110,63 @@ impl AttemptEnd {
     }
 }
 
-impl CostBasis {
-    /// Every basis.
-    pub const ALL: [CostBasis; 4] = [CostBasis::Unknown, CostBasis::Reported, CostBasis::Estimated, CostBasis::Free];
-
-    /// The name used in rows and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CostBasis::Unknown => "unknown",
-            CostBasis::Reported => "reported",
-            CostBasis::Estimated => "estimated",
-            CostBasis::Free => "free",
-        }
-    }
-}
-
-impl Attempt {
-    /// Takes over the stream's figures: times since sent, speed, events, gaps, tokens,
-    /// usage, model, finish reason and kind of failure.
-    pub fn fill(&mut self, numbers: LiveNumbers) {
-        self.ttfb_ns = numbers.ttfb_ns;
-        self.ttft_ns = numbers.ttft_ns;
-        self.output_speed = numbers.output_speed;
-        self.text_events = numbers.text_events;
-        self.chunks = numbers.chunks;
-        self.gap_p50_ns = numbers.gap_p50_ns;
-        self.gap_p99_ns = numbers.gap_p99_ns;
-        self.gap_max_ns = numbers.gap_max_ns;
-        self.gaps = numbers.gaps;
-        self.output_tokens_std = numbers.tokens_std;
-        self.input_tokens = numbers.usage.input;
-        self.output_tokens = numbers.usage.output;
-        self.reasoning_tokens = numbers.usage.reasoning;
-        self.cached_tokens = numbers.usage.cached_input;
-        self.cache_write_tokens = numbers.usage.cache_write_input;
-        self.finish = numbers.finish;
-        self.model_answered = numbers.model;
-        self.failure = numbers.failure.map(|failure| failure.kind);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokrate_core::{Channel, EventBatch, EventKind, Tick, Usage};
-    use tokrate_meter::{Ending, LiveMeter, Timing};
+    use crate::sample::CostBasis;
+    use crate::sample::tests::every_text_is_bounded;
+    use tokrate_core::{FailureKind, FinishReason};
 
     #[test]
     fn names_are_those_of_json() {
-        let json = |value: serde_json::Value| value.as_str().expect("a name").to_owned();
         for role in AttemptRole::ALL {
-            assert_eq!(json(serde_json::to_value(role).expect("plain data")), role.name());
+            assert_eq!(serde_json::to_value(role).expect("plain data"), role.name());
         }
         for end in AttemptEnd::ALL {
-            assert_eq!(json(serde_json::to_value(end).expect("plain data")), end.name());
-        }
-        for basis in CostBasis::ALL {
-            assert_eq!(json(serde_json::to_value(basis).expect("plain data")), basis.name());
+            assert_eq!(serde_json::to_value(end).expect("plain data"), end.name());
         }
     }
 
     #[test]
     fn every_text_of_a_row_is_bounded() {
-        let long = "\u{1b}[2J".to_owned() + &"x".repeat(1 << 20);
-        let written = serde_json::to_value(Attempt::default()).expect("plain data");
-        let fields: Vec<String> = written.as_object().expect("a row").keys().cloned().collect();
-        let mut texts = 0;
-        for field in fields {
-            let mut written = written.clone();
-            written[&field] = long.clone().into();
-            // Of numbers and of names from a list that is refused.
-            let Ok(mut row) = serde_json::from_value::<Attempt>(written) else { continue };
-            row.bound_texts();
-            let written = serde_json::to_value(&row).expect("plain data");
-            let bounded = written[&field].as_str().expect("a text");
-            assert!(bounded.len() <= MAX_TEXT_BYTES && !bounded.contains('\u{1b}'), "{field}");
-            texts += 1;
-        }
-        assert_eq!(texts, 10);
+        assert_eq!(every_text_is_bounded(&Attempt::default(), Attempt::bound_texts), 16);
     }
 
     #[test]
     fn a_row_is_read_as_it_was_written() {
-        let row = Attempt {
-            call: "c".to_owned(),
+        let sample = Sample {
             failure: Some(FailureKind::RateLimited),
             finish: Some(FinishReason::Length),
             gaps: [1_000_000, 2_000_000].into_iter().collect(),
             cost_usd: Some(0.1 + 0.2),
-            ..Attempt::default()
+            ..Sample::default()
         };
+        let row = Attempt { call: "c".to_owned(), sample, ..Attempt::default() };
         let written = serde_json::to_string(&row).expect("plain data");
         assert_eq!(serde_json::from_str::<Attempt>(&written).expect("what was written"), row);
     }
 
+    /// A row as tokrate 0.1 wrote it, without the fields that came later.
     #[test]
-    fn a_row_is_filled_from_the_stream() {
-        let mut meter = LiveMeter::new();
-        let mut batch = EventBatch::new();
-        let name = batch.store("large-2");
-        batch.push(Tick::from_nanos(10), EventKind::Model(name));
-        batch.push_text(Tick::from_nanos(10), Channel::Answer, "hello world");
-        batch.push(
-            Tick::from_nanos(20),
-            EventKind::Usage(Usage { output: Some(5), input: Some(3), ..Usage::default() }),
-        );
-        meter.on(&batch);
-        assert_eq!(meter.usage().and_then(|usage| usage.output), Some(5));
-        let timing = Timing { sent_at: Some(Tick::from_nanos(4)), ..Timing::default() };
-        let mut row = Attempt { lane: "north".to_owned(), ..Attempt::default() };
-        row.fill(meter.finish(&timing, Ending::Complete));
-        let expected = Attempt {
-            lane: "north".to_owned(),
-            model_answered: Some("large-2".to_owned()),
-            failure: Some(FailureKind::Truncated),
-            ttft_ns: Some(6),
-            text_events: 1,
-            chunks: 1,
-            output_tokens_std: 2,
-            output_tokens: Some(5),
-            input_tokens: Some(3),
-            ..Attempt::default()
-        };
-        assert_eq!(row, expected);
+    fn a_row_of_an_earlier_version_is_read() {
+        let written = r#"{"call":"c-1","attempt":1,"role":"hedge","end":"answered","won":true,"started_unix_ms":1800000000000,
+            "key":null,"alias":"chat","lane":"north","provider":"north","model":"large","model_answered":null,
+            "dialect_in":"openai-chat","dialect_out":"anthropic","stream":true,"in_flight":2,"connection_new":false,
+            "request_bytes":321,"output_limit":64,"version":"0.1.0","status":200,"finish":"stop","failure":null,"wait_ns":5,
+            "ttfb_ns":6,"ttft_ns":7,"total_ns":8,"overhead_ns":9,"output_speed":50.5,"text_events":4,"chunks":3,"gap_p50_ns":20,
+            "gap_p99_ns":21,"gap_max_ns":22,"gaps":[[194,2]],"input_tokens_std":null,"output_tokens_std":12,"input_tokens":30,
+            "output_tokens":13,"reasoning_tokens":null,"cached_tokens":null,"cache_write_tokens":null,"cost_usd":0.25,
+            "cost_basis":"reported"}"#;
+        let row: Attempt = serde_json::from_str(written).expect("a row");
+        assert_eq!((row.lane.as_str(), row.overhead_ns, row.role), ("north", Some(9), AttemptRole::Hedge));
+        let sample = &row.sample;
+        assert_eq!((&*sample.dialect, sample.request_bytes, sample.gaps.count()), ("anthropic", Some(321), 2));
+        assert_eq!((sample.output_speed, sample.cost_basis), (Some(50.5), CostBasis::Reported));
+        assert_eq!((sample.conditions.version.as_str(), &sample.conditions.host), ("0.1.0", &None));
+        let known: serde_json::Value = serde_json::from_str(written).expect("an object");
+        let now = serde_json::to_value(&row).expect("plain data");
+        for (name, value) in known.as_object().expect("an object") {
+            assert_eq!(&now[name], value, "{name}");
+        }
     }
 }

@@ -9,29 +9,32 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokrate_core::{Span, Tick};
-use tokrate_record::Attempt;
+use tokrate_record::{Attempt, Sample, SampleConditions};
 use tokrate_store::{Grouping, Log, LogClock, LogConfig, Query, Store};
 
 fn row(n: u64) -> Attempt {
     Attempt {
         call: format!("0198c2f1-{n:012x}"),
-        started_unix_ms: 1_800_000_000_000 + n,
         key: Some("ada".to_owned()),
         alias: "chat".to_owned(),
         lane: "openai-gpt-large".to_owned(),
-        provider: "openai".to_owned(),
-        model: "gpt-large-2026-01-01".to_owned(),
-        dialect_in: "openai-chat".to_owned(),
-        dialect_out: "openai-chat".to_owned(),
-        version: "0.1.0".to_owned(),
-        ttft_ns: Some(231_456_789),
-        total_ns: 3_231_456_789,
-        output_speed: Some(57.25),
-        gaps: (0..60).map(|gap| 15_000_000 + gap * 150_000).collect(),
-        output_tokens_std: 512,
-        output_tokens: Some(512),
-        input_tokens: Some(1_024),
-        cost_usd: Some(0.00123),
+        dialect_in: "openai-chat".into(),
+        sample: Sample {
+            started_unix_ms: 1_800_000_000_000 + n,
+            provider: "openai".to_owned(),
+            model: "gpt-large-2026-01-01".to_owned(),
+            dialect: "openai-chat".into(),
+            ttft_ns: Some(231_456_789),
+            total_ns: 3_231_456_789,
+            output_speed: Some(57.25),
+            gaps: (0..60).map(|gap| 15_000_000 + gap * 150_000).collect(),
+            output_tokens_std: 512,
+            output_tokens: Some(512),
+            input_tokens: Some(1_024),
+            cost_usd: Some(0.00123),
+            conditions: SampleConditions { version: "0.1.0".to_owned(), ..SampleConditions::default() }.into(),
+            ..Sample::default()
+        },
         ..Attempt::default()
     }
 }

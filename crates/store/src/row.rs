@@ -5,43 +5,46 @@
 
 use crate::StoreError;
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Row, Statement};
+use rusqlite::{Row, Statement, ToSql};
+use std::borrow::Cow;
 use std::path::Path;
 use tokrate_core::{FailureKind, FinishReason};
 use tokrate_meter::GapSketch;
-use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_meter::names::Named;
+use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Sample, SampleConditions, SharedConditions};
 
-/// Every column but `id`, in the order in which rows are written and read.
-pub(crate) const COLUMNS: [&str; 44] = [
+/// Every column but `id`, in the order in which rows are written and read: those of the call, then those of the sample
+/// ([`Writer::measured`], [`Writer::shared`]).
+pub(crate) const COLUMNS: [&str; 54] = [
     "call",
     "attempt",
     "role",
     "end",
     "won",
-    "started_unix_ms",
     "key",
     "alias",
     "lane",
-    "provider",
-    "model",
-    "model_answered",
     "dialect_in",
-    "dialect_out",
-    "stream",
+    "overhead_ns",
+    "started_unix_ms",
+    "model_answered",
     "in_flight",
     "connection_new",
+    "dns_ns",
+    "connect_ns",
+    "tls_ns",
     "request_bytes",
-    "output_limit",
-    "version",
     "status",
     "finish",
     "failure",
     "wait_ns",
     "ttfb_ns",
     "ttft_ns",
+    "ttft_missing",
+    "ttfat_ns",
     "total_ns",
-    "overhead_ns",
     "output_speed",
+    "output_speed_missing",
     "text_events",
     "chunks",
     "gap_p50_ns",
@@ -57,7 +60,27 @@ pub(crate) const COLUMNS: [&str; 44] = [
     "cache_write_tokens",
     "cost_usd",
     "cost_basis",
+    "provider",
+    "model",
+    "dialect_out",
+    "stream",
+    "output_limit",
+    "region",
+    "host",
+    "tokenizer",
+    "fingerprint",
+    "version",
 ];
+
+/// The columns of a sample that differ from request to request.
+const MEASURED: usize = 34;
+/// Those that many samples have in common, the last ones of [`COLUMNS`].
+const SHARED: usize = 10;
+
+/// The columns of a sample that differ from request to request, and those that many have in common.
+pub(crate) fn sample_columns() -> (&'static [&'static str], &'static [&'static str]) {
+    COLUMNS[COLUMNS.len() - MEASURED - SHARED..].split_at(MEASURED)
+}
 
 /// The statement that adds a row.
 pub(crate) fn insert_sql() -> String {
@@ -67,54 +90,89 @@ pub(crate) fn insert_sql() -> String {
 
 /// Adds one row.
 pub(crate) fn insert(statement: &mut Statement<'_>, row: &Attempt) -> rusqlite::Result<()> {
-    let gaps = serde_json::to_string(&row.gaps).unwrap_or_else(|_| "[]".to_owned());
-    statement.execute(rusqlite::params![
-        row.call,
-        row.attempt,
-        row.role.name(),
-        row.end.name(),
-        row.won,
-        to_i64(row.started_unix_ms),
-        row.key,
-        row.alias,
-        row.lane,
-        row.provider,
-        row.model,
-        row.model_answered,
-        row.dialect_in,
-        row.dialect_out,
-        row.stream,
-        row.in_flight,
-        row.connection_new,
-        to_i64(row.request_bytes),
-        row.output_limit,
-        row.version,
-        row.status,
-        row.finish.map(FinishReason::name),
-        row.failure.map(FailureKind::name),
-        row.wait_ns.map(to_i64),
-        row.ttfb_ns.map(to_i64),
-        row.ttft_ns.map(to_i64),
-        to_i64(row.total_ns),
-        row.overhead_ns.map(to_i64),
-        row.output_speed.filter(|speed| speed.is_finite()),
-        to_i64(row.text_events),
-        to_i64(row.chunks),
-        row.gap_p50_ns.map(to_i64),
-        row.gap_p99_ns.map(to_i64),
-        row.gap_max_ns.map(to_i64),
-        gaps,
-        row.input_tokens_std.map(to_i64),
-        to_i64(row.output_tokens_std),
-        row.input_tokens.map(to_i64),
-        row.output_tokens.map(to_i64),
-        row.reasoning_tokens.map(to_i64),
-        row.cached_tokens.map(to_i64),
-        row.cache_write_tokens.map(to_i64),
-        row.cost_usd.filter(|cost| cost.is_finite()),
-        row.cost_basis.name(),
-    ])?;
-    Ok(())
+    let mut writer = Writer::new(statement);
+    writer.put(&row.call)?;
+    writer.put(row.attempt)?;
+    writer.put(row.role.name())?;
+    writer.put(row.end.name())?;
+    writer.put(row.won)?;
+    writer.put(&row.key)?;
+    writer.put(&row.alias)?;
+    writer.put(&row.lane)?;
+    writer.put(row.dialect_in.as_ref())?;
+    writer.put(row.overhead_ns.map(to_i64))?;
+    writer.measured(&row.sample)?;
+    writer.shared(&row.sample)?;
+    writer.execute()
+}
+
+/// Binds the values of a row in order.
+pub(crate) struct Writer<'s, 'c> {
+    statement: &'s mut Statement<'c>,
+    bound: usize,
+}
+
+impl<'s, 'c> Writer<'s, 'c> {
+    /// Nothing is bound yet.
+    pub fn new(statement: &'s mut Statement<'c>) -> Writer<'s, 'c> {
+        Writer { statement, bound: 0 }
+    }
+
+    /// Binds the next value.
+    pub fn put(&mut self, value: impl ToSql) -> rusqlite::Result<()> {
+        self.bound += 1;
+        self.statement.raw_bind_parameter(self.bound, value)
+    }
+
+    /// Binds what differs from request to request.
+    pub fn measured(&mut self, sample: &Sample) -> rusqlite::Result<()> {
+        self.put(to_i64(sample.started_unix_ms))?;
+        self.put(&sample.model_answered)?;
+        self.put(sample.in_flight)?;
+        self.put(sample.connection_new)?;
+        self.counts(&[sample.dns_ns, sample.connect_ns, sample.tls_ns])?;
+        // The column is older than rows that do not know it.
+        self.put(to_i64(sample.request_bytes.unwrap_or(0)))?;
+        self.put(sample.status)?;
+        self.put(sample.finish.map(FinishReason::name))?;
+        self.put(sample.failure.map(FailureKind::name))?;
+        self.counts(&[sample.wait_ns, sample.ttfb_ns, sample.ttft_ns])?;
+        self.put(sample.ttft_missing.as_deref())?;
+        self.counts(&[sample.ttfat_ns, Some(sample.total_ns)])?;
+        self.put(sample.output_speed.filter(|speed| speed.is_finite()))?;
+        self.put(sample.output_speed_missing.as_deref())?;
+        self.counts(&[Some(sample.text_events), Some(sample.chunks)])?;
+        self.counts(&[sample.gap_p50_ns, sample.gap_p99_ns, sample.gap_max_ns])?;
+        self.put(serde_json::to_string(&sample.gaps).unwrap_or_else(|_| "[]".to_owned()))?;
+        self.counts(&[sample.input_tokens_std, Some(sample.output_tokens_std)])?;
+        self.counts(&[sample.input_tokens, sample.output_tokens, sample.reasoning_tokens])?;
+        self.counts(&[sample.cached_tokens, sample.cache_write_tokens])?;
+        self.put(sample.cost_usd.filter(|cost| cost.is_finite()))?;
+        self.put(sample.cost_basis.name())
+    }
+
+    /// Binds what many samples have in common.
+    pub fn shared(&mut self, sample: &Sample) -> rusqlite::Result<()> {
+        self.put(&sample.provider)?;
+        self.put(&sample.model)?;
+        self.put(sample.dialect.as_ref())?;
+        self.put(sample.stream)?;
+        self.put(sample.output_limit)?;
+        self.put(&sample.conditions.region)?;
+        self.put(&sample.conditions.host)?;
+        self.put(&sample.conditions.tokenizer)?;
+        self.put(&sample.conditions.fingerprint)?;
+        self.put(&sample.conditions.version)
+    }
+
+    fn counts(&mut self, counts: &[Option<u64>]) -> rusqlite::Result<()> {
+        counts.iter().try_for_each(|count| self.put(count.map(to_i64)))
+    }
+
+    /// Runs the statement.
+    pub fn execute(self) -> rusqlite::Result<()> {
+        self.statement.raw_execute().map(|_| ())
+    }
 }
 
 /// SQLite integers are signed: clamps larger counts.
@@ -137,38 +195,45 @@ impl<'r> Reader<'r> {
         Reader { row, columns, next: 0, path }
     }
 
-    /// The whole row, if the columns are [`COLUMNS`].
-    pub fn attempt(mut self) -> Result<Attempt, StoreError> {
+    /// The whole row, if the columns are [`COLUMNS`]. Rows in sequence share the conditions that they have in common.
+    pub fn attempt(mut self, shared: &mut SharedConditions) -> Result<Attempt, StoreError> {
         Ok(Attempt {
             call: self.text()?,
             attempt: self.count()?,
             role: self.named(&AttemptRole::ALL, AttemptRole::name)?,
             end: self.named(&AttemptEnd::ALL, AttemptEnd::name)?,
             won: self.boolean()?,
-            started_unix_ms: self.count()?,
             key: self.opt_text()?,
             alias: self.text()?,
             lane: self.text()?,
-            provider: self.text()?,
-            model: self.text()?,
+            dialect_in: self.text()?.into(),
+            overhead_ns: self.opt_count()?,
+            sample: self.sample(shared)?,
+        })
+    }
+
+    /// A sample, if the columns are those of [`sample_columns`].
+    pub fn sample(&mut self, shared: &mut SharedConditions) -> Result<Sample, StoreError> {
+        let measured = Sample {
+            started_unix_ms: self.count()?,
             model_answered: self.opt_text()?,
-            dialect_in: self.text()?,
-            dialect_out: self.text()?,
-            stream: self.boolean()?,
             in_flight: self.count()?,
             connection_new: self.boolean()?,
-            request_bytes: self.count()?,
-            output_limit: self.opt_count()?,
-            version: self.text()?,
+            dns_ns: self.opt_count()?,
+            connect_ns: self.opt_count()?,
+            tls_ns: self.opt_count()?,
+            request_bytes: Some(self.count()?),
             status: self.opt_count()?,
-            finish: self.opt_named(&FINISH_REASONS, FinishReason::name)?,
+            finish: self.opt_named(<FinishReason as Named>::ALL, FinishReason::name)?,
             failure: self.opt_named(&FailureKind::ALL, FailureKind::name)?,
             wait_ns: self.opt_count()?,
             ttfb_ns: self.opt_count()?,
             ttft_ns: self.opt_count()?,
+            ttft_missing: self.opt_text()?.map(Cow::Owned),
+            ttfat_ns: self.opt_count()?,
             total_ns: self.count()?,
-            overhead_ns: self.opt_count()?,
             output_speed: self.opt_real()?,
+            output_speed_missing: self.opt_text()?.map(Cow::Owned),
             text_events: self.count()?,
             chunks: self.count()?,
             gap_p50_ns: self.opt_count()?,
@@ -184,7 +249,31 @@ impl<'r> Reader<'r> {
             cache_write_tokens: self.opt_count()?,
             cost_usd: self.opt_real()?,
             cost_basis: self.named(&CostBasis::ALL, CostBasis::name)?,
+            ..Sample::default()
+        };
+        Ok(Sample {
+            provider: self.text()?,
+            model: self.text()?,
+            dialect: self.text()?.into(),
+            stream: self.boolean()?,
+            output_limit: self.opt_count()?,
+            conditions: self.conditions(shared)?,
+            ..measured
         })
+    }
+
+    fn conditions(&mut self, shared: &mut SharedConditions) -> Result<SharedConditions, StoreError> {
+        let conditions = SampleConditions {
+            region: self.opt_text()?,
+            host: self.opt_text()?,
+            tokenizer: self.opt_text()?,
+            fingerprint: self.opt_text()?,
+            version: self.text()?,
+        };
+        if **shared != conditions {
+            *shared = conditions.into();
+        }
+        Ok(shared.clone())
     }
 
     /// A required text.
@@ -287,11 +376,3 @@ impl<'r> Reader<'r> {
         }
     }
 }
-
-const FINISH_REASONS: [FinishReason; 5] = [
-    FinishReason::Stop,
-    FinishReason::Length,
-    FinishReason::ToolCalls,
-    FinishReason::ContentFilter,
-    FinishReason::Other,
-];

@@ -9,7 +9,7 @@ pub(crate) static LOG: Format = Format { what: "a log", application_id: 0x746b_7
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Migrations from each version to the next, starting with an empty file.
-const MIGRATIONS: [&str; 2] = [VERSION_1, VERSION_2];
+const MIGRATIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
 
 /// Times are whole nanoseconds, money is USD, speeds are tokens per second, booleans are 0 or 1, absent is NULL.
 const VERSION_1: &str = "
@@ -80,4 +80,18 @@ CREATE TABLE refusals (
 ) STRICT;
 CREATE UNIQUE INDEX refusals_by_minute ON refusals
     (minute_unix_ms, reason, status, coalesce(key, ''), coalesce(alias, ''));
+";
+
+/// What a row says beside that of earlier versions: the opening of the connection, figures and why they are missing, conditions.
+const VERSION_3: &str = "
+ALTER TABLE attempts ADD COLUMN dns_ns INTEGER;
+ALTER TABLE attempts ADD COLUMN connect_ns INTEGER;
+ALTER TABLE attempts ADD COLUMN tls_ns INTEGER;
+ALTER TABLE attempts ADD COLUMN ttft_missing TEXT;
+ALTER TABLE attempts ADD COLUMN ttfat_ns INTEGER;
+ALTER TABLE attempts ADD COLUMN output_speed_missing TEXT;
+ALTER TABLE attempts ADD COLUMN region TEXT;
+ALTER TABLE attempts ADD COLUMN host TEXT;
+ALTER TABLE attempts ADD COLUMN tokenizer TEXT;
+ALTER TABLE attempts ADD COLUMN fingerprint TEXT;
 ";

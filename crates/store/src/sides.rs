@@ -1,16 +1,15 @@
 //! Groups the rows of two time windows into comparable levels.
 //!
-//! Invariant: a level holds rows of one lane, one model, one pair of dialects, streamed or not, with a similar number of open calls and a
-//! similar request size.
+//! Invariant: a level holds rows of one lane, one model, one pair of dialects, streamed or not, from one region, counted with one
+//! tokenizer, with a similar number of open calls and a similar request size.
 
 use crate::{Query, Sqlite, StoreError};
 use std::collections::BTreeMap;
 use tokrate_core::Conditions;
 use tokrate_record::run::Load;
-use tokrate_record::{AttemptEnd, Metric};
-use tokrate_record::{LevelSamples, RunSamples, Samples};
+use tokrate_record::{AttemptEnd, LevelSamples, Metric, RunSamples, Samples, tpot_ms};
 
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 13] = [
     "started_unix_ms",
     "lane",
     "model",
@@ -19,6 +18,8 @@ const COLUMNS: [&str; 11] = [
     "stream",
     "in_flight",
     "request_bytes",
+    "region",
+    "tokenizer",
     "end",
     "ttft_ns",
     "output_speed",
@@ -33,7 +34,13 @@ struct LevelKey {
     stream: bool,
     in_flight: u32,
     request_kib: u64,
+    /// None that was named is one of its own: whoever names one has moved, or has begun to keep them apart.
+    region: Option<String>,
+    tokenizer: String,
 }
+
+/// Tokenizer of rows that do not name theirs: earlier versions had no other.
+const FIRST_TOKENIZER: &str = "o200k_base";
 
 /// The rows of a level in one window.
 #[derive(Default)]
@@ -62,13 +69,15 @@ impl Sqlite {
                 stream: row.boolean()?,
                 in_flight: concurrency_band(row.count()?),
                 request_kib: size_band(row.count()?),
+                region: row.opt_text()?,
+                tokenizer: row.opt_str()?.unwrap_or(FIRST_TOKENIZER).to_owned(),
             };
             let end = row.named(&AttemptEnd::ALL, AttemptEnd::name)?;
             let ttft: Option<u64> = row.opt_count()?;
             let speed = row.opt_real()?;
             let window = &mut levels.entry(key).or_default()[usize::from(started >= split_unix_ms)];
             window.ttft_ms.extend(ttft.map(|ns| ns as f64 / 1e6));
-            window.tpot_ms.extend(speed.filter(|speed| *speed > 0.0).map(|speed| 1e3 / speed));
+            window.tpot_ms.extend(tpot_ms(speed));
             window.failed += u64::from(end == AttemptEnd::Failed);
             window.ended += u64::from(matches!(end, AttemptEnd::Failed | AttemptEnd::Answered));
             Ok(())
@@ -113,7 +122,14 @@ impl LevelKey {
             0 => "< 1 KiB".to_owned(),
             low => format!("{low}-{} KiB", 4 * low),
         };
-        format!("{}, {}, {dialects}, {stream}, {calls}, {size}", self.lane, self.model)
+        let mut name = format!("{}, {}, {dialects}, {stream}, {calls}, {size}", self.lane, self.model);
+        if let Some(region) = &self.region {
+            name += &format!(", from {region}");
+        }
+        if self.tokenizer != FIRST_TOKENIZER {
+            name += &format!(", {}", self.tokenizer);
+        }
+        name
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Invariant: the rows of one `append` are committed together or not at all.
 
-use crate::row::{COLUMNS, Reader, insert, insert_sql};
 use crate::database::{CheckpointState, Database, LOCK_TIMEOUT};
+use crate::row::{COLUMNS, Reader, insert, insert_sql};
 use crate::schema::LOG;
 use crate::summary::{Grouping, Summary, summarise};
 use crate::{Order, Query, Store, StoreError};
@@ -11,7 +11,7 @@ use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeSet;
 use std::path::Path;
 use tokrate_core::Span;
-use tokrate_record::Attempt;
+use tokrate_record::{Attempt, SharedConditions};
 
 /// A log in a SQLite file.
 #[derive(Debug)]
@@ -77,7 +77,8 @@ impl Sqlite {
     pub(crate) fn newest_unix_ms(&self) -> Result<Option<u64>, StoreError> {
         let sql = "SELECT max(newest) FROM (SELECT max(started_unix_ms) AS newest FROM attempts \
                    UNION ALL SELECT max(minute_unix_ms) FROM refusals)";
-        let newest = self.connection().query_row(sql, [], |row| Ok(row.get::<_, Option<i64>>(0)?.map(i64::unsigned_abs)));
+        let newest =
+            self.connection().query_row(sql, [], |row| Ok(row.get::<_, Option<i64>>(0)?.map(i64::unsigned_abs)));
         newest.map_err(|error| self.error(&error))
     }
 
@@ -135,9 +136,9 @@ impl Store for Sqlite {
     }
 
     fn attempts(&self, query: &Query) -> Result<Vec<Attempt>, StoreError> {
-        let mut found = Vec::new();
+        let (mut found, mut shared) = (Vec::new(), SharedConditions::default());
         self.visit(&COLUMNS, query, |reader| {
-            found.push(reader.attempt()?);
+            found.push(reader.attempt(&mut shared)?);
             Ok(())
         })?;
         Ok(found)

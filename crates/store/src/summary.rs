@@ -7,7 +7,7 @@ use crate::{Query, Sqlite, StoreError};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::FailureKind;
-use tokrate_record::{AttemptEnd, CostBasis};
+use tokrate_record::{AttemptEnd, CostBasis, tpot_ms};
 use tokrate_stats::{Distribution, Unit};
 
 const HOUR_MS: u64 = 3_600_000;
@@ -80,9 +80,13 @@ pub struct Mixture {
     pub in_flight: Option<(u32, u32)>,
     /// Versions of tokrate.
     pub versions: BTreeSet<String>,
+    /// Regions, as far as they were named.
+    pub regions: BTreeSet<String>,
+    /// Tokenizers, as far as they are known.
+    pub tokenizers: BTreeSet<String>,
 }
 
-const COLUMNS: [&str; 19] = [
+const COLUMNS: [&str; 21] = [
     "lane",
     "started_unix_ms",
     "end",
@@ -102,6 +106,8 @@ const COLUMNS: [&str; 19] = [
     "stream",
     "in_flight",
     "version",
+    "region",
+    "tokenizer",
 ];
 
 /// A group while its rows come.
@@ -161,7 +167,7 @@ impl Group {
         let given_up = matches!(end, AttemptEnd::Lost | AttemptEnd::Abandoned);
         self.given_up_early += u64::from(given_up && ttft.is_none());
         self.ttft_ns.extend(ttft);
-        self.tpot_ms.extend(speed.filter(|speed| *speed > 0.0).map(|speed| 1e3 / speed));
+        self.tpot_ms.extend(tpot_ms(speed));
         self.input_tokens += reported.or(counted).unwrap_or(0);
         self.output_tokens += row.opt_count::<u64>()?.unwrap_or(0);
         self.output_tokens_std += row.count::<u64>()?;
@@ -237,6 +243,8 @@ impl Summary {
                 "stream": self.mixture.stream,
                 "in_flight": self.mixture.in_flight,
                 "versions": self.mixture.versions,
+                "regions": self.mixture.regions,
+                "tokenizers": self.mixture.tokenizers,
             },
         })
     }
@@ -252,6 +260,9 @@ impl Mixture {
         let (least, most) = self.in_flight.unwrap_or((in_flight, in_flight));
         self.in_flight = Some((least.min(in_flight), most.max(in_flight)));
         insert(&mut self.versions, row.str()?);
+        for (set, name) in [(&mut self.regions, row.opt_str()?), (&mut self.tokenizers, row.opt_str()?)] {
+            name.into_iter().for_each(|name| insert(set, name));
+        }
         insert(&mut self.lanes, lane);
         insert(&mut self.models, model);
         if let Some(answered) = answered {

@@ -135,6 +135,9 @@ pub struct RequestNumbers {
     pub output_asked: Option<u64>,
     /// Input tokens that the plan asked for; set by the caller.
     pub input_asked: Option<u64>,
+    /// Bytes of the request's body as sent; set by the caller.
+    #[serde(default)]
+    pub request_bytes: Option<u64>,
     /// Input tokens as the provider reports them.
     pub input_reported: Option<u64>,
     /// Input tokens that came from a cache, as the provider reports them.

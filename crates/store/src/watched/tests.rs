@@ -30,7 +30,14 @@ impl Drop for Folder {
 }
 
 fn rows(count: usize) -> Vec<Attempt> {
-    vec![Attempt { call: "x".repeat(4_000), started_unix_ms: 1, ..Attempt::default() }; count]
+    vec![
+        Attempt {
+            call: "x".repeat(4_000),
+            sample: tokrate_record::Sample { started_unix_ms: 1, ..Default::default() },
+            ..Attempt::default()
+        };
+        count
+    ]
 }
 
 fn lost(done: Result<(), StoreError>) -> Option<u64> {

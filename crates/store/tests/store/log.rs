@@ -146,7 +146,7 @@ fn a_log_that_is_locked_when_it_is_opened_begins_when_it_is_free() {
 #[test]
 fn a_full_disk_costs_rows_and_nothing_else_until_there_is_room() {
     let folder = Folder::new("full");
-    let wall = Arc::new(AtomicU64::new(row(0).started_unix_ms));
+    let wall = Arc::new(AtomicU64::new(row(0).sample.started_unix_ms));
     let hands = Arc::clone(&wall);
     let small = LogConfig {
         max_bytes: Some(200_000),
@@ -175,7 +175,7 @@ fn a_full_disk_costs_rows_and_nothing_else_until_there_is_room() {
     drop(log);
     let kept = calls(&folder).len();
     // Time passes, what is there grows old and makes room.
-    wall.store(row(10_000).started_unix_ms, Ordering::Relaxed);
+    wall.store(row(10_000).sample.started_unix_ms, Ordering::Relaxed);
     let log = Log::open(small).expect("a log");
     until("old rows are removed", || log.counts().pruned >= kept as u64);
     log.write(row(10_000));
@@ -224,7 +224,7 @@ fn a_log_is_not_opened_on_another_file() {
 #[test]
 fn a_clock_that_jumps_back_removes_nothing_and_changes_no_row() {
     let folder = Folder::new("clock");
-    let wall = Arc::new(AtomicU64::new(row(100).started_unix_ms));
+    let wall = Arc::new(AtomicU64::new(row(100).sample.started_unix_ms));
     let hands = Arc::clone(&wall);
     let keeping = LogConfig {
         retention: Some(Span::from_secs(60)),
@@ -232,7 +232,7 @@ fn a_clock_that_jumps_back_removes_nothing_and_changes_no_row() {
         ..config(&folder)
     };
     // What the clock says when each row is written: right, back by a minute and a half, at its beginning, right again.
-    let times = [row(100).started_unix_ms, row(7).started_unix_ms, 0, row(101).started_unix_ms];
+    let times = [row(100).sample.started_unix_ms, row(7).sample.started_unix_ms, 0, row(101).sample.started_unix_ms];
     for (time, row) in times.into_iter().zip([row(100), row(99), row(40), row(101)]) {
         wall.store(time, Ordering::Relaxed);
         let log = Log::open(keeping.clone()).expect("a log");
@@ -248,7 +248,7 @@ fn old_rows_are_removed_in_steps_until_none_is_left() {
     let folder = Folder::new("retention");
     let mut store = Sqlite::open(&folder.log()).expect("a new log");
     store.append(&(0..5_000).map(row).collect::<Vec<_>>()).expect("room");
-    let now = row(5_000).started_unix_ms;
+    let now = row(5_000).sample.started_unix_ms;
     let keeping =
         LogConfig { retention: Some(Span::from_secs(100)), clock: clock::with_wall(move || now), ..config(&folder) };
     let log = Log::open(keeping).expect("a log");

@@ -7,7 +7,7 @@ use crate::rows::{filled, row};
 use rusqlite::Connection;
 use tokrate_core::FailureKind;
 use tokrate_record::RunSamples;
-use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Sample, SampleConditions};
 use tokrate_store::{Grouping, Order, Query, Store};
 
 const HOUR: u64 = 3_600_000;
@@ -15,19 +15,22 @@ const HOUR: u64 = 3_600_000;
 fn sample() -> Vec<Attempt> {
     let mut rows: Vec<Attempt> = (0..40).map(row).collect();
     for (n, row) in rows.iter_mut().enumerate() {
-        row.started_unix_ms = 500_000 * HOUR + n as u64 * HOUR / 10;
+        row.sample.started_unix_ms = 500_000 * HOUR + n as u64 * HOUR / 10;
         row.lane = if n % 4 == 0 { "south" } else { "north" }.to_owned();
         row.key = (n % 5 == 0).then(|| "ada".to_owned());
         row.alias = if n % 2 == 0 { "chat" } else { "code" }.to_owned();
-        row.in_flight = n as u32 % 7 + 1;
+        row.sample.in_flight = n as u32 % 7 + 1;
     }
     rows[3] = Attempt {
         end: AttemptEnd::Failed,
-        failure: Some(FailureKind::RateLimited),
-        ttft_ns: None,
-        output_speed: None,
-        cost_usd: None,
-        cost_basis: CostBasis::Unknown,
+        sample: Sample {
+            failure: Some(FailureKind::RateLimited),
+            ttft_ns: None,
+            output_speed: None,
+            cost_usd: None,
+            cost_basis: CostBasis::Unknown,
+            ..rows[3].sample.clone()
+        },
         ..rows[3].clone()
     };
     rows[4] = Attempt {
@@ -35,9 +38,12 @@ fn sample() -> Vec<Attempt> {
         role: AttemptRole::Race,
         call: rows[3].call.clone(),
         attempt: 1,
-        ttft_ns: None,
-        cost_usd: Some(0.5),
-        cost_basis: CostBasis::Estimated,
+        sample: Sample {
+            ttft_ns: None,
+            cost_usd: Some(0.5),
+            cost_basis: CostBasis::Estimated,
+            ..rows[4].sample.clone()
+        },
         ..rows[4].clone()
     };
     rows
@@ -55,18 +61,18 @@ fn a_query_finds_what_it_says_and_nothing_else() {
         let found = store.attempts(&query).expect("readable");
         assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{query:?}");
     };
-    let time = rows[7].started_unix_ms;
+    let time = rows[7].sample.started_unix_ms;
     check(Query { lane: text("south"), ..Query::default() }, &|row| row.lane == "south");
     check(Query { alias: text("code"), ..Query::default() }, &|row| row.alias == "code");
     check(Query { key: text("ada"), ..Query::default() }, &|row| row.key.is_some());
     check(Query { call: text("call-3"), ..Query::default() }, &|row| row.call == "call-3");
-    check(Query { from_unix_ms: Some(time), ..Query::default() }, &|row| row.started_unix_ms >= time);
-    check(Query { until_unix_ms: Some(time), ..Query::default() }, &|row| row.started_unix_ms < time);
+    check(Query { from_unix_ms: Some(time), ..Query::default() }, &|row| row.sample.started_unix_ms >= time);
+    check(Query { until_unix_ms: Some(time), ..Query::default() }, &|row| row.sample.started_unix_ms < time);
     check(Query { end: Some(AttemptEnd::Lost), ..Query::default() }, &|row| row.end == AttemptEnd::Lost);
     let limited = Query { failure: Some(FailureKind::RateLimited), ..Query::default() };
-    check(limited, &|row| row.failure.is_some());
+    check(limited, &|row| row.sample.failure.is_some());
     let both = Query { lane: text("south"), from_unix_ms: Some(time), key: text("ada"), ..Query::default() };
-    check(both, &|row| row.lane == "south" && row.started_unix_ms >= time && row.key.is_some());
+    check(both, &|row| row.lane == "south" && row.sample.started_unix_ms >= time && row.key.is_some());
     let nobody = Query { provider: text("' OR 1=1 --"), ..Query::default() };
     assert_eq!(store.attempts(&nobody).expect("readable"), []);
     let newest = Query { order: Order::Newest, limit: Some(2), ..Query::default() };
@@ -86,11 +92,11 @@ fn a_summary_counts_every_row_once_and_takes_exact_percentiles() {
         for group in &groups {
             let mine = |row: &&Attempt| {
                 group.lane.as_ref().is_none_or(|lane| *lane == row.lane)
-                    && group.hour_unix_ms.is_none_or(|hour| (hour..hour + HOUR).contains(&row.started_unix_ms))
+                    && group.hour_unix_ms.is_none_or(|hour| (hour..hour + HOUR).contains(&row.sample.started_unix_ms))
             };
             let mine: Vec<&Attempt> = rows.iter().filter(mine).collect();
             assert_eq!(group.attempts, mine.len() as u64);
-            let mut times: Vec<u64> = mine.iter().filter_map(|row| row.ttft_ns).collect();
+            let mut times: Vec<u64> = mine.iter().filter_map(|row| row.sample.ttft_ns).collect();
             times.sort_unstable();
             let nearest =
                 |share: f64| times.get((share * times.len() as f64).ceil() as usize - 1).map(|ns| *ns as f64 / 1e6);
@@ -126,10 +132,13 @@ fn a_summary_says_what_was_lost_paid_and_mixed() {
 fn a_summary_adds_up_tokens_as_reported_else_as_counted() {
     let folder = Folder::new("tokens");
     let counted = |n: u64, reported: Option<u64>, counted: Option<u64>, output: Option<u64>| Attempt {
-        input_tokens: reported,
-        input_tokens_std: counted,
-        output_tokens: output,
-        output_tokens_std: 10 + n,
+        sample: Sample {
+            input_tokens: reported,
+            input_tokens_std: counted,
+            output_tokens: output,
+            output_tokens_std: 10 + n,
+            ..row(n).sample
+        },
         ..row(n)
     };
     let rows = [
@@ -148,13 +157,15 @@ fn a_summary_adds_up_tokens_as_reported_else_as_counted() {
 fn a_summary_tells_what_cost_nothing_from_what_is_not_known_and_a_speed_of_zero_from_a_time() {
     let folder = Folder::new("zeros");
     let free = |n: u64, cost_usd: Option<f64>, speed: f64| Attempt {
-        cost_usd,
-        cost_basis: CostBasis::Free,
-        output_speed: Some(speed),
         end: AttemptEnd::Lost,
+        sample: Sample { cost_usd, cost_basis: CostBasis::Free, output_speed: Some(speed), ..row(n).sample },
         ..row(n)
     };
-    let rows = [free(0, None, 0.0), free(1, Some(0.25), 20.0), Attempt { cost_usd: Some(0.5), ..row(2) }];
+    let rows = [
+        free(0, None, 0.0),
+        free(1, Some(0.25), 20.0),
+        Attempt { sample: Sample { cost_usd: Some(0.5), ..row(2).sample }, ..row(2) },
+    ];
     let all = filled(&folder, &rows).summarise(&Query::default(), Grouping::default()).expect("readable").remove(0);
     assert_eq!((all.cost_unknown, all.cost_estimated, all.given_up_early), (0, 0, 0), "both had begun to answer");
     assert_eq!((all.lost_cost_usd, all.cost_usd), (0.25, 0.75));
@@ -164,10 +175,9 @@ fn a_summary_tells_what_cost_nothing_from_what_is_not_known_and_a_speed_of_zero_
 #[test]
 fn a_mixture_names_models_that_answered_under_another_name_and_every_pair_of_dialects() {
     let folder = Folder::new("mixture");
-    let pair = |n: u64, answered: &str, client: &str, lane: &str| Attempt {
-        model_answered: Some(answered.to_owned()),
-        dialect_in: client.to_owned(),
-        dialect_out: lane.to_owned(),
+    let pair = |n: u64, answered: &str, client: &'static str, lane: &'static str| Attempt {
+        dialect_in: client.into(),
+        sample: Sample { model_answered: Some(answered.to_owned()), dialect: lane.into(), ..row(n).sample },
         ..row(n)
     };
     let rows = [
@@ -211,7 +221,7 @@ fn windows_are_compared_like_with_like() {
     let folder = Folder::new("sides");
     let rows = sample();
     let store = filled(&folder, &rows);
-    let split = rows[20].started_unix_ms;
+    let split = rows[20].sample.started_unix_ms;
     let (before, after) = store.sides(&Query::default(), split).expect("readable");
     let ended = |side: &RunSamples| side.levels.iter().map(|level| level.ended).sum::<u64>();
     assert_eq!((ended(&before), ended(&after)), (19, 20), "the attempt that lost neither answered nor failed");
@@ -237,18 +247,27 @@ fn windows_are_compared_like_with_like() {
 fn a_window_holds_times_in_milliseconds_and_its_name_what_was_translated_and_how_large() {
     let folder = Folder::new("windows");
     let of = |n: u64, speed: f64| Attempt {
-        dialect_out: "anthropic".to_owned(),
-        stream: false,
-        in_flight: 5,
-        request_bytes: 5 * 1_024,
-        output_speed: Some(speed),
+        sample: Sample {
+            dialect: "anthropic".into(),
+            stream: false,
+            in_flight: 5,
+            request_bytes: Some(5 * 1_024),
+            output_speed: Some(speed),
+            ..row(n).sample
+        },
         ..row(n)
     };
-    let silent = Attempt { end: AttemptEnd::Lost, ttft_ns: None, lane: "south".to_owned(), ..row(1) };
+    let silent = Attempt {
+        end: AttemptEnd::Lost,
+        lane: "south".to_owned(),
+        sample: Sample { ttft_ns: None, ..row(1).sample },
+        ..row(1)
+    };
     let begun = Attempt { end: AttemptEnd::Lost, lane: "west".to_owned(), ..row(1) };
-    let failed = Attempt { end: AttemptEnd::Failed, ttft_ns: None, ..of(2, 0.0) };
+    let failed =
+        Attempt { end: AttemptEnd::Failed, sample: Sample { ttft_ns: None, ..of(2, 0.0).sample }, ..of(2, 0.0) };
     let store = filled(&folder, &[of(0, 20.0), silent, begun, failed, of(3, 40.0)]);
-    let (before, after) = store.sides(&Query::default(), row(3).started_unix_ms).expect("readable");
+    let (before, after) = store.sides(&Query::default(), row(3).sample.started_unix_ms).expect("readable");
     let names: Vec<&str> = before.levels.iter().map(|level| level.name.as_str()).collect();
     let of_window = "north, large, openai-chat to anthropic, whole, 4-7 open, 4-16 KiB";
     assert_eq!(names, [of_window, "west, large, openai-chat, stream, 1 open, < 1 KiB"], "of `south` there is nothing");
@@ -261,12 +280,51 @@ fn a_window_holds_times_in_milliseconds_and_its_name_what_was_translated_and_how
     assert_eq!((after.levels.len(), &after.levels[0].times(tokrate_record::Metric::Tpot).sorted[..]), (1, &[25.0][..]));
 }
 
+/// Attempt `n`, measured under these conditions.
+fn under(n: u64, region: Option<&str>, tokenizer: Option<&str>) -> Attempt {
+    let conditions = SampleConditions {
+        region: region.map(str::to_owned),
+        tokenizer: tokenizer.map(str::to_owned),
+        version: "0.1.0".to_owned(),
+        ..SampleConditions::default()
+    };
+    Attempt { sample: Sample { conditions: conditions.into(), ..row(n).sample }, ..row(n) }
+}
+
+#[test]
+fn rows_of_another_region_or_tokenizer_are_another_level() {
+    let folder = Folder::new("conditions");
+    let (eu, us) = (Some("eu"), Some("us"));
+    // Rows of earlier versions say neither; their tokens were o200k_base.
+    let earlier = [under(0, None, None), under(1, eu, Some("o200k_base")), under(2, us, Some("o200k_base"))];
+    let later =
+        [under(10, None, Some("o200k_base")), under(11, eu, Some("o200k_base")), under(12, us, Some("cl100k_base"))];
+    let store = filled(&folder, &[earlier, later].concat());
+    let (before, after) = store.sides(&Query::default(), row(10).sample.started_unix_ms).expect("readable");
+    let names = |side: &RunSamples| side.levels.iter().map(|level| level.name.clone()).collect::<Vec<_>>();
+    let level = "north, large, openai-chat, stream, 1 open, < 1 KiB";
+    assert_eq!(names(&before), [level.to_owned(), format!("{level}, from eu"), format!("{level}, from us")]);
+    assert_eq!(
+        names(&after),
+        [level.to_owned(), format!("{level}, from eu"), format!("{level}, from us, cl100k_base")],
+        "of the third nothing is compared"
+    );
+    let all = store.summarise(&Query::default(), Grouping::default()).expect("readable").remove(0);
+    assert_eq!(all.mixture.regions.iter().collect::<Vec<_>>(), ["eu", "us"]);
+    assert_eq!(all.mixture.tokenizers.iter().collect::<Vec<_>>(), ["cl100k_base", "o200k_base"]);
+    assert_eq!(all.json()["mixture"]["regions"], serde_json::json!(["eu", "us"]));
+}
+
 #[test]
 fn a_window_of_nothing_but_failures_is_compared_all_the_same() {
     let folder = Folder::new("failures");
-    let failed = |n: u64| Attempt { end: AttemptEnd::Failed, ttft_ns: None, output_speed: None, ..row(n) };
+    let failed = |n: u64| Attempt {
+        end: AttemptEnd::Failed,
+        sample: Sample { ttft_ns: None, output_speed: None, ..row(n).sample },
+        ..row(n)
+    };
     let store = filled(&folder, &[row(0), failed(1), failed(2)]);
-    let (before, after) = store.sides(&Query::default(), row(1).started_unix_ms).expect("readable");
+    let (before, after) = store.sides(&Query::default(), row(1).sample.started_unix_ms).expect("readable");
     let counts = |side: &RunSamples| {
         side.levels.iter().map(|level| (level.name.clone(), level.failed, level.ended)).collect::<Vec<_>>()
     };
@@ -299,7 +357,7 @@ fn pruning_takes_the_oldest_first_and_no_more_than_it_is_told() {
     // Written out of order, as a clock that jumps back does it.
     let rows: Vec<Attempt> = (0..30).rev().map(row).collect();
     let mut store = filled(&folder, &rows);
-    let before = row(20).started_unix_ms;
+    let before = row(20).sample.started_unix_ms;
     assert_eq!(store.prune(before, 15).expect("writable"), 15);
     assert_eq!(store.attempts(&Query::default()).expect("readable")[0], row(15));
     assert_eq!(store.prune(before, 15).expect("writable"), 5);
@@ -315,7 +373,7 @@ fn pages_that_pruning_empties_are_given_back_to_the_disk() {
     let reader = Connection::open(folder.log()).expect("a log");
     let pages = |name: &str| -> i64 { reader.pragma_query_value(None, name, |row| row.get(0)).expect("readable") };
     let before = pages("page_count");
-    assert_eq!(store.prune(row(200).started_unix_ms, 200).expect("writable"), 200);
+    assert_eq!(store.prune(row(200).sample.started_unix_ms, 200).expect("writable"), 200);
     assert!(pages("page_count") < before && pages("freelist_count") == 0, "{before} pages");
 }
 
