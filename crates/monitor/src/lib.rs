@@ -6,8 +6,21 @@
 
 #![forbid(unsafe_code)]
 
+mod core;
+mod daemon;
+pub mod demo;
+mod error;
+pub mod fleet;
+mod recorder;
+mod reference;
+mod row;
+mod send;
 mod settings;
+mod virtual_time;
 mod workload;
 
+pub use core::Report;
+pub use daemon::{Extent, run};
+pub use error::MonitorError;
 pub use settings::{Endpoint, Limits, Settings};
 pub use workload::{Cadence, DEFAULT_WORKLOAD, PromptSource, SUITE, Workload, built_in, built_in_names};

@@ -46,6 +46,8 @@ pub struct ClosedCycle {
     pub cycle: u64,
     /// Why its probes do not count, if they do not.
     pub quarantine: Option<String>,
+    /// What its reference probes came to.
+    pub references: Vec<ReferenceResult>,
     /// Numbers of its probes.
     pub probes: Vec<u64>,
 }

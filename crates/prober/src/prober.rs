@@ -75,6 +75,8 @@ pub struct Prober {
     next_number: u64,
     /// The first slot that was not planned yet.
     next_slot: Option<u64>,
+    /// Whether there is one cycle only.
+    is_single: bool,
     slots: BTreeSet<u64>,
     /// Regular probes that an earlier run has made.
     made: BTreeSet<(u64, SeriesId)>,
@@ -109,6 +111,7 @@ impl Prober {
             next_cycle: 0,
             next_number: 0,
             next_slot: None,
+            is_single: false,
             slots: BTreeSet::new(),
             made: BTreeSet::new(),
             lowered: every.clone(),
@@ -123,6 +126,16 @@ impl Prober {
             schedule,
             config,
         })
+    }
+
+    /// Plans one cycle of every series now, whatever the schedule says, and nothing after it. Probes may be late.
+    pub fn begin_single_cycle(&mut self, wall_ms: u64) {
+        let cycle = self.begin_cycle();
+        self.is_single = true;
+        let slot_ms = self.schedule.slot_of(wall_ms) * self.schedule.slot_ms;
+        for series in 0..self.every.len() {
+            self.plan(wall_ms, series, cycle, slot_ms, false);
+        }
     }
 
     /// The series, in the order of their ids.
@@ -140,9 +153,12 @@ impl Prober {
         self.account.restore(wall_ms, spent, further);
     }
 
-    /// Takes over a probe of an earlier run, oldest first: its outcome shows what is usual, and a regular one is not made again.
-    pub fn restore_probe(&mut self, series: SeriesId, due_ms: u64, is_further: bool, outcome: &Outcome) {
-        self.usual[series].learn(outcome);
+    /// Takes over a probe of an earlier run, oldest first: its outcome, unless it does not count, shows what is usual, and a regular
+    /// one is not made again.
+    pub fn restore_probe(&mut self, series: SeriesId, due_ms: u64, is_further: bool, outcome: Option<&Outcome>) {
+        if let Some(outcome) = outcome {
+            self.usual[series].learn(outcome);
+        }
         if !is_further {
             self.made.insert((self.schedule.slot_of(due_ms), series));
             while self.made.len() > MAX_REMEMBERED_SLOTS {
@@ -173,8 +189,10 @@ impl Prober {
     pub fn poll(&mut self, now: Tick, wall_ms: u64) -> Step {
         let was_away = self.look_at_clocks(now, wall_ms);
         self.account.turn(wall_ms);
-        self.plan_slots(wall_ms);
-        self.drop_late(wall_ms, was_away);
+        if !self.is_single {
+            self.plan_slots(wall_ms);
+            self.drop_late(wall_ms, was_away);
+        }
         if let Some(step) = self.start(now, wall_ms) {
             return step;
         }
@@ -431,7 +449,7 @@ impl Prober {
             }
         }
         let probes = outcomes.iter().map(|(number, ..)| *number).collect();
-        self.closed.push(ClosedCycle { cycle, quarantine, probes });
+        self.closed.push(ClosedCycle { cycle, quarantine, references, probes });
     }
 }
 

@@ -215,7 +215,7 @@ fn the_series_with_the_narrowest_interval_is_lowered_first() {
         let spread = if series == 2 { 0.01 } else { 0.3 };
         for _ in 0..24 {
             let ttft_ns = Some((4e8 * (spread * rng.normal()).exp()) as u64);
-            prober.restore_probe(series, 0, true, &Outcome { ttft_ns, ..good(Money::ZERO) });
+            prober.restore_probe(series, 0, true, Some(&Outcome { ttft_ns, ..good(Money::ZERO) }));
         }
     }
     prober.poll(Tick::ZERO, BEGIN + 7 * DAY_MS);
@@ -261,7 +261,7 @@ fn a_restart_makes_no_probe_of_a_slot_again() {
     let mut second = World::new(config);
     (second.now, second.wall_ms) = (first.now, first.wall_ms);
     for order in &first.sent {
-        second.prober.restore_probe(order.series, order.due_ms, order.is_further, &good(Money::ZERO));
+        second.prober.restore_probe(order.series, order.due_ms, order.is_further, Some(&good(Money::ZERO)));
     }
     second.run_until(BEGIN + DAY_MS);
     let mut slots: Vec<(SeriesId, u64)> =
@@ -270,6 +270,15 @@ fn a_restart_makes_no_probe_of_a_slot_again() {
     slots.sort_unstable();
     slots.dedup();
     assert_eq!(slots.len(), all);
+}
+
+#[test]
+fn a_single_cycle_probes_everything_once_and_nothing_after() {
+    let mut world = World::new(config(4, 8, Budget::default()));
+    world.takes_ms = 20 * 60_000;
+    world.prober.begin_single_cycle(BEGIN);
+    world.run_until(BEGIN + 2 * DAY_MS);
+    assert_eq!((world.sent.len(), world.closed.len(), world.prober.has_open_cycles()), (8, 1, false));
 }
 
 /// What happens to a prober next.
