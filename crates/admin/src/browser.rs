@@ -17,7 +17,7 @@ use tokrate_core::Span;
 use tokrate_gateway::sample::{SampleGateway, row};
 use tokrate_net::Clock;
 use tokrate_net::server::{AccessConfig, AccessSettings, ConnectionLimits, Connections, Listener};
-use tokrate_record::Attempt as Row;
+use tokrate_record::{Attempt as Row, Sample};
 
 const PHONE_PX: u32 = 390;
 const SMALL_PHONE_PX: u32 = 360;
@@ -145,9 +145,15 @@ fn updates_arrive_by_themselves_and_keep_the_readers_place() {
     assert!(scroll.as_f64() > Some(300.0), "{scroll}");
     let hostile = "<img src=x onerror=\"window.stolen='yes'\">".to_owned();
     let started_unix_ms = Clock::monotonic().wall_nanos() / 1_000_000;
-    let news =
-        Row { alias: "the-news".to_owned(), model_answered: Some(hostile), started_unix_ms, ..row(99, "openai") };
-    server.sample.record(&Row { provider: "openai".to_owned(), model: "gpt-5.2-mini".to_owned(), ..news });
+    let news = Row {
+        alias: "the-news".to_owned(),
+        sample: Sample { model_answered: Some(hostile), started_unix_ms, ..row(99, "openai").sample },
+        ..row(99, "openai")
+    };
+    server.sample.record(&Row {
+        sample: Sample { provider: "openai".to_owned(), model: "gpt-5.2-mini".to_owned(), ..news.sample },
+        ..news
+    });
     let after = browser.ask(AWAIT_UPDATE);
     let (_, height) = browser.content();
     std::fs::write(screenshot_path("1200-opened.png"), browser.picture(DESKTOP_PX, height))

@@ -52,6 +52,7 @@ impl PhaseOutput {
                 row.warmup = finished.start.warmup;
                 row.session = finished.start.turn.map(|turn| turn.session);
                 row.turn = finished.start.turn.map(|turn| turn.turn);
+                row.request_bytes = Some(finished.request_bytes);
                 row
             })
             .collect()
@@ -219,14 +220,15 @@ impl Worker {
         let (context, sender) = (Rc::clone(&self.context), self.end_sender.clone());
         tokio::task::spawn_local(async move {
             let job = Arc::clone(&context.job);
+            let request_bytes = body.len() as u64;
             let trace = context.execute(start.index, start.due_at, body, job.over()).await;
             // The receiver lives as long as the plan has requests in flight.
-            let _ = sender.send(Finished { start, trace });
+            let _ = sender.send(Finished { start, request_bytes, trace });
         });
     }
 
     fn end(&mut self, finished: Finished, now: Tick) {
-        let Finished { start, trace } = &finished;
+        let Finished { start, trace, .. } = &finished;
         self.context.job.progress.end(trace.failure.is_none());
         self.context.job.progress.keep(&trace.text);
         let number = self.prompt_number(start);

@@ -26,6 +26,8 @@ pub(crate) struct WorkerContext {
 pub struct Finished {
     /// The plan's entry.
     pub start: Start,
+    /// Size of the request's body.
+    pub request_bytes: u64,
     /// Everything that was measured.
     pub trace: RequestTrace,
 }

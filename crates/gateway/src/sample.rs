@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokrate_core::{FailureKind, Price, Rng, Span, Tick};
 use tokrate_net::{Clock, Target};
-use tokrate_record::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_record::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis, Sample};
 use tokrate_route::{LaneId, LoserPolicy, Outcome};
 use tokrate_wire::Dialect;
 
@@ -104,27 +104,30 @@ pub fn row(call: u64, lane: &str) -> Row {
     Row {
         call: format!("18a3f0c2d4e5f607-{call:x}"),
         won: true,
-        started_unix_ms: NOON_UNIX_MS,
         alias: "fast".to_owned(),
         lane: lane.to_owned(),
-        provider: "example".to_owned(),
-        model: "model-1".to_owned(),
-        model_answered: Some("model-1-2026-01-01".to_owned()),
-        dialect_in: "openai-chat".to_owned(),
-        dialect_out: "openai-chat".to_owned(),
-        stream: true,
-        in_flight: 3,
-        status: Some(200),
-        wait_ns: Some(40_000),
-        ttft_ns: Some(180_000_000),
-        total_ns: 2_400_000_000,
+        dialect_in: "openai-chat".into(),
         overhead_ns: Some(61_000),
-        output_speed: Some(92.5),
-        output_tokens_std: 204,
-        input_tokens: Some(912),
-        output_tokens: Some(210),
-        cost_usd: Some(0.000_42),
-        cost_basis: CostBasis::Reported,
+        sample: Sample {
+            started_unix_ms: NOON_UNIX_MS,
+            provider: "example".to_owned(),
+            model: "model-1".to_owned(),
+            model_answered: Some("model-1-2026-01-01".to_owned()),
+            dialect: "openai-chat".into(),
+            stream: true,
+            in_flight: 3,
+            status: Some(200),
+            wait_ns: Some(40_000),
+            ttft_ns: Some(180_000_000),
+            total_ns: 2_400_000_000,
+            output_speed: Some(92.5),
+            output_tokens_std: 204,
+            input_tokens: Some(912),
+            output_tokens: Some(210),
+            cost_usd: Some(0.000_42),
+            cost_basis: CostBasis::Reported,
+            ..Sample::default()
+        },
         ..Row::default()
     }
 }
@@ -132,14 +135,26 @@ pub fn row(call: u64, lane: &str) -> Row {
 /// The same, having lost to another attempt.
 pub fn lost(call: u64, lane: &str, number: u32) -> Row {
     let won = row(call, lane);
-    Row { attempt: number, won: false, end: AttemptEnd::Lost, role: AttemptRole::Hedge, ttft_ns: None, ..won }
+    Row {
+        attempt: number,
+        won: false,
+        end: AttemptEnd::Lost,
+        role: AttemptRole::Hedge,
+        sample: Sample { ttft_ns: None, ..won.sample },
+        ..won
+    }
 }
 
 /// The same, having failed.
 pub fn failed(call: u64, lane: &str, kind: FailureKind) -> Row {
     let won = row(call, lane);
     let (ttft_ns, output_speed, cost_usd) = (None, None, None);
-    Row { won: false, end: AttemptEnd::Failed, failure: Some(kind), ttft_ns, output_speed, cost_usd, ..won }
+    Row {
+        won: false,
+        end: AttemptEnd::Failed,
+        sample: Sample { failure: Some(kind), ttft_ns, output_speed, cost_usd, ..won.sample },
+        ..won
+    }
 }
 
 /// A lane without a key, at an address that is never connected to.
@@ -200,7 +215,7 @@ impl SampleGateway {
             train(shared, LaneId(index as u32), lane);
             rows.extend(hour_of_attempts(lane, now_unix_ms));
         }
-        rows.sort_by_key(|row| row.started_unix_ms + row.total_ns / 1_000_000);
+        rows.sort_by_key(|row| row.sample.started_unix_ms + row.sample.total_ns / 1_000_000);
         rows.iter().for_each(|row| shared.stats.record(row));
         record_latest_calls(shared, now_unix_ms);
         shared.open_calls.store(23, Ordering::Relaxed);
@@ -279,17 +294,20 @@ fn hour_of_attempts(profile: &LaneProfile, now_unix_ms: u64) -> Vec<Row> {
             let call = minute * 1_000_000 + number * 1_000 + rng.below(1_000);
             let usual = Row {
                 lane: profile.name.to_owned(),
-                provider: profile.provider.to_owned(),
-                model: profile.model.to_owned(),
-                model_answered: None,
-                started_unix_ms,
-                ttft_ns: Some(ttft),
-                total_ns: ttft + (tokens as f64 / speed * 1e9) as u64,
-                output_speed: Some(speed),
-                output_tokens: Some(tokens),
-                in_flight: 1 + rng.below((profile.half_at / 2.0) as u64 + 3) as u32,
                 overhead_ns: Some(48_000 + rng.exponential(Span::from_micros(14)).as_nanos()),
-                cost_usd: Some(cost),
+                sample: Sample {
+                    provider: profile.provider.to_owned(),
+                    model: profile.model.to_owned(),
+                    model_answered: None,
+                    started_unix_ms,
+                    ttft_ns: Some(ttft),
+                    total_ns: ttft + (tokens as f64 / speed * 1e9) as u64,
+                    output_speed: Some(speed),
+                    output_tokens: Some(tokens),
+                    in_flight: 1 + rng.below((profile.half_at / 2.0) as u64 + 3) as u32,
+                    cost_usd: Some(cost),
+                    ..row(call, profile.name).sample
+                },
                 ..row(call, profile.name)
             };
             let kinds = [FailureKind::RateLimited, FailureKind::Overloaded, FailureKind::Stalled];
@@ -298,12 +316,24 @@ fn hour_of_attempts(profile: &LaneProfile, now_unix_ms: u64) -> Vec<Row> {
                     let kind = kinds[rng.below(3) as usize];
                     let (ttft_ns, output_speed, cost_usd) = (None, None, None);
                     let end = AttemptEnd::Failed;
-                    Row { won: false, end, failure: Some(kind), ttft_ns, output_speed, cost_usd, ..usual }
+                    Row {
+                        won: false,
+                        end,
+                        sample: Sample { failure: Some(kind), ttft_ns, output_speed, cost_usd, ..usual.sample },
+                        ..usual
+                    }
                 }
                 () if rng.chance(0.07) => {
                     let (role, end) = (AttemptRole::Hedge, AttemptEnd::Lost);
                     let cost_usd = Some(cost * 0.4);
-                    Row { won: false, attempt: 1, role, end, ttft_ns: None, output_speed: None, cost_usd, ..usual }
+                    Row {
+                        won: false,
+                        attempt: 1,
+                        role,
+                        end,
+                        sample: Sample { ttft_ns: None, output_speed: None, cost_usd, ..usual.sample },
+                        ..usual
+                    }
                 }
                 () => usual,
             };
@@ -318,36 +348,110 @@ fn record_latest_calls(shared: &Shared, now_unix_ms: u64) {
     let lane = |name: &str, row: Row| {
         let profile = LANES.iter().find(|lane| lane.name == name).expect("a lane of the sample");
         let (provider, model) = (profile.provider.to_owned(), profile.model.to_owned());
-        Row { provider, model, model_answered: None, lane: name.to_owned(), ..row }
+        Row { lane: name.to_owned(), sample: Sample { provider, model, model_answered: None, ..row.sample }, ..row }
     };
     let record = |ago: u64, row: Row| {
-        shared.stats.record(&Row { started_unix_ms: now_unix_ms - ago, ..row });
+        shared.stats.record(&Row { sample: Sample { started_unix_ms: now_unix_ms - ago, ..row.sample }, ..row });
     };
     for number in 0..9u64 {
         let name = ["openai", "local", "anthropic-eu"][number as usize % 3];
         let ttft = 150_000_000 + number * 53_000_000;
         let total_ns = ttft + 1_100_000_000 + number * 171_000_000;
         let alias = ["fast", "reason", "compact"][number as usize % 3].to_owned();
-        let plain = Row { ttft_ns: Some(ttft), total_ns, alias, ..row(900_000_000 + number, name) };
+        let plain = Row {
+            alias,
+            sample: Sample { ttft_ns: Some(ttft), total_ns, ..row(900_000_000 + number, name).sample },
+            ..row(900_000_000 + number, name)
+        };
         record(21_000 - number * 900, lane(name, plain));
     }
     // A hedge that won, one that lost, a failover, a race whose loser was drained.
-    record(9_000, lane("openai", Row { role: AttemptRole::First, total_ns: 1_020_000_000, ..lost(910, "openai", 0) }));
+    record(
+        9_000,
+        lane(
+            "openai",
+            Row {
+                role: AttemptRole::First,
+                sample: Sample { total_ns: 1_020_000_000, ..lost(910, "openai", 0).sample },
+                ..lost(910, "openai", 0)
+            },
+        ),
+    );
     let won = row(910, "groq");
-    record(8_180, lane("groq", Row { attempt: 1, role: AttemptRole::Hedge, output_speed: Some(455.0), ..won }));
-    record(6_390, lane("anthropic-eu", Row { total_ns: 390_000_000, ..lost(911, "anthropic-eu", 1) }));
-    record(7_000, lane("openai", Row { ttft_ns: Some(960_000_000), ..row(911, "openai") }));
-    let refused = Row { status: Some(429), total_ns: 210_000_000, ..failed(912, "groq", FailureKind::RateLimited) };
+    record(
+        8_180,
+        lane(
+            "groq",
+            Row {
+                attempt: 1,
+                role: AttemptRole::Hedge,
+                sample: Sample { output_speed: Some(455.0), ..won.sample },
+                ..won
+            },
+        ),
+    );
+    record(
+        6_390,
+        lane(
+            "anthropic-eu",
+            Row {
+                sample: Sample { total_ns: 390_000_000, ..lost(911, "anthropic-eu", 1).sample },
+                ..lost(911, "anthropic-eu", 1)
+            },
+        ),
+    );
+    record(
+        7_000,
+        lane(
+            "openai",
+            Row { sample: Sample { ttft_ns: Some(960_000_000), ..row(911, "openai").sample }, ..row(911, "openai") },
+        ),
+    );
+    let refused = Row {
+        sample: Sample {
+            status: Some(429),
+            total_ns: 210_000_000,
+            ..failed(912, "groq", FailureKind::RateLimited).sample
+        },
+        ..failed(912, "groq", FailureKind::RateLimited)
+    };
     record(5_000, lane("groq", refused));
     record(4_790, lane("local", Row { attempt: 1, role: AttemptRole::Failover, ..row(912, "local") }));
     record(4_000, lane("local", Row { role: AttemptRole::First, ..row(913, "local") }));
-    let slower = Row { ttft_ns: Some(540_000_000), role: AttemptRole::Race, ..lost(913, "groq", 1) };
+    let slower = Row {
+        role: AttemptRole::Race,
+        sample: Sample { ttft_ns: Some(540_000_000), ..lost(913, "groq", 1).sample },
+        ..lost(913, "groq", 1)
+    };
     record(4_000, lane("groq", slower));
-    let left = Row { end: AttemptEnd::Abandoned, cost_basis: CostBasis::Estimated, ..row(914, "anthropic-eu") };
-    record(3_000, lane("anthropic-eu", Row { total_ns: 1_700_000_000, ..left }));
-    let broke = Row { won: true, ttft_ns: Some(300_000_000), ..failed(915, "openai", FailureKind::Truncated) };
+    let left = Row {
+        end: AttemptEnd::Abandoned,
+        sample: Sample { cost_basis: CostBasis::Estimated, ..row(914, "anthropic-eu").sample },
+        ..row(914, "anthropic-eu")
+    };
+    record(3_000, lane("anthropic-eu", Row { sample: Sample { total_ns: 1_700_000_000, ..left.sample }, ..left }));
+    let broke = Row {
+        won: true,
+        sample: Sample { ttft_ns: Some(300_000_000), ..failed(915, "openai", FailureKind::Truncated).sample },
+        ..failed(915, "openai", FailureKind::Truncated)
+    };
     record(2_000, lane("openai", broke));
-    record(1_400, lane("spare", Row { status: Some(503), ..failed(916, "spare", FailureKind::ServerError) }));
+    record(
+        1_400,
+        lane(
+            "spare",
+            Row {
+                sample: Sample { status: Some(503), ..failed(916, "spare", FailureKind::ServerError).sample },
+                ..failed(916, "spare", FailureKind::ServerError)
+            },
+        ),
+    );
     let other = Some("qwen3-coder-30b-a3b-awq".to_owned());
-    record(1_000, Row { model_answered: other, ..lane("local", row(917, "local")) });
+    record(
+        1_000,
+        Row {
+            sample: Sample { model_answered: other, ..lane("local", row(917, "local")).sample },
+            ..lane("local", row(917, "local"))
+        },
+    );
 }

@@ -131,7 +131,7 @@ impl<'s, 'c> Writer<'s, 'c> {
         self.put(sample.in_flight)?;
         self.put(sample.connection_new)?;
         self.counts(&[sample.dns_ns, sample.connect_ns, sample.tls_ns])?;
-        // The column is older than rows that do not know it.
+        // No request has an empty body: 0 stands for one that was not sent, as in earlier versions.
         self.put(to_i64(sample.request_bytes.unwrap_or(0)))?;
         self.put(sample.status)?;
         self.put(sample.finish.map(FinishReason::name))?;
@@ -222,7 +222,7 @@ impl<'r> Reader<'r> {
             dns_ns: self.opt_count()?,
             connect_ns: self.opt_count()?,
             tls_ns: self.opt_count()?,
-            request_bytes: Some(self.count()?),
+            request_bytes: Some(self.count()?).filter(|bytes| *bytes > 0),
             status: self.opt_count()?,
             finish: self.opt_named(<FinishReason as Named>::ALL, FinishReason::name)?,
             failure: self.opt_named(&FailureKind::ALL, FailureKind::name)?,

@@ -49,11 +49,11 @@ pub struct Sums {
 impl Sums {
     fn add(&mut self, row: &Attempt, entry: &Entry, output: u64) {
         self.rows += 1;
-        self.input.0 += row.input_tokens.or(row.input_tokens_std).unwrap_or(0);
+        self.input.0 += row.sample.input_tokens.or(row.sample.input_tokens_std).unwrap_or(0);
         self.input.1 += entry.input_tokens;
         self.output.0 += output;
         self.output.1 += entry.written;
-        self.usd.0 += row.cost_usd.unwrap_or(0.0);
+        self.usd.0 += row.sample.cost_usd.unwrap_or(0.0);
         self.usd.1 += cost(entry.input_tokens, entry.written);
     }
 }
@@ -81,7 +81,7 @@ impl Audit {
     /// Checks that the key with a budget has not spent more.
     fn budget(&mut self, rows: &[Attempt]) {
         let of_key = rows.iter().filter(|row| row.key.as_deref() == Some(Key::Budgeted.name()));
-        self.budget_spent_usd = of_key.filter_map(|row| row.cost_usd).sum();
+        self.budget_spent_usd = of_key.filter_map(|row| row.sample.cost_usd).sum();
         if self.budget_spent_usd > BUDGET_USD + 1e-12 {
             self.wrong(
                 Key::Budgeted.name(),
@@ -114,9 +114,10 @@ impl Audit {
 
     /// A row without a ledger entry must have no response and no tokens.
     fn row_alone(&mut self, name: &str, row: &Attempt) {
-        let is_silent = row.ttfb_ns.is_none() && row.output_tokens_std == 0 && row.output_tokens.is_none();
-        match row.cost_basis {
-            CostBasis::Free if is_silent && row.cost_usd == Some(0.0) => self.unsent += 1,
+        let is_silent =
+            row.sample.ttfb_ns.is_none() && row.sample.output_tokens_std == 0 && row.sample.output_tokens.is_none();
+        match row.sample.cost_basis {
+            CostBasis::Free if is_silent && row.sample.cost_usd == Some(0.0) => self.unsent += 1,
             CostBasis::Estimated if is_silent && row.end != AttemptEnd::Answered => self.unread += 1,
             _ => self.wrong(name, format!("no engine was asked, and yet {}", shown(row))),
         }
@@ -127,15 +128,16 @@ impl Audit {
         if profile.name != row.lane {
             self.wrong(name, format!("{} got the request, and the row names {}", profile.name, row.lane));
         }
-        let output = row.output_tokens.unwrap_or(row.output_tokens_std);
+        let output = row.sample.output_tokens.unwrap_or(row.sample.output_tokens_std);
         let is_priced = |output: u64| {
-            row.cost_usd
-                .is_some_and(|usd| (usd - cost(row.input_tokens.unwrap_or(entry.input_tokens), output)).abs() < 1e-12)
+            row.sample.cost_usd.is_some_and(|usd| {
+                (usd - cost(row.sample.input_tokens.unwrap_or(entry.input_tokens), output)).abs() < 1e-12
+            })
         };
-        match row.cost_basis {
+        match row.sample.cost_basis {
             CostBasis::Reported if profile.is_dishonest => {
                 self.dishonest.add(row, entry, output);
-                if row.input_tokens != Some(entry.input_tokens)
+                if row.sample.input_tokens != Some(entry.input_tokens)
                     || !is_priced(output)
                     || !is_dishonest_count(output, entry.written)
                 {
@@ -144,26 +146,30 @@ impl Audit {
             }
             CostBasis::Reported => {
                 self.reported.add(row, entry, output);
-                let is_exact = (row.input_tokens, row.output_tokens) == (Some(entry.input_tokens), Some(entry.written));
+                let is_exact = (row.sample.input_tokens, row.sample.output_tokens)
+                    == (Some(entry.input_tokens), Some(entry.written));
                 if !is_exact || !is_priced(output) {
                     self.wrong(name, mismatch(entry, row));
                 }
             }
             CostBasis::Estimated => {
-                self.estimated.add(row, entry, row.output_tokens_std);
-                if row.output_tokens_std > entry.written || !is_priced(row.output_tokens_std) {
+                self.estimated.add(row, entry, row.sample.output_tokens_std);
+                if row.sample.output_tokens_std > entry.written || !is_priced(row.sample.output_tokens_std) {
                     self.wrong(name, mismatch(entry, row));
                 }
             }
             CostBasis::Free => {
                 self.free += 1;
-                if row.end == AttemptEnd::Answered || row.cost_usd != Some(0.0) || row.output_tokens_std > 0 {
+                if row.end == AttemptEnd::Answered
+                    || row.sample.cost_usd != Some(0.0)
+                    || row.sample.output_tokens_std > 0
+                {
                     self.wrong(name, format!("free, and yet {}", shown(row)));
                 }
             }
             CostBasis::Unknown => self.wrong(name, "its lane has a price, and the row has no cost"),
         }
-        if row.end == AttemptEnd::Answered && row.output_tokens_std != entry.written {
+        if row.end == AttemptEnd::Answered && row.sample.output_tokens_std != entry.written {
             self.wrong(name, format!("{} tokens were written, and {}", entry.written, shown(row)));
         }
     }
@@ -245,7 +251,7 @@ impl Audit {
         for (call, rows) in calls {
             if !named.contains(call) {
                 let row = rows[0];
-                let kind = (row.key.as_deref().unwrap_or(""), &*row.alias, &*row.dialect_in, row.stream);
+                let kind = (row.key.as_deref().unwrap_or(""), &*row.alias, &*row.dialect_in, row.sample.stream);
                 kinds.entry(kind).or_default().0 += 1;
             }
         }
@@ -300,12 +306,12 @@ fn shown(row: &Attempt) -> String {
         "its row has {} {} ({:?}), tokens {:?} and {:?}, counted {}, {:?} USD {}",
         row.lane,
         row.end.name(),
-        row.failure,
-        row.input_tokens,
-        row.output_tokens,
-        row.output_tokens_std,
-        row.cost_usd,
-        row.cost_basis.name()
+        row.sample.failure,
+        row.sample.input_tokens,
+        row.sample.output_tokens,
+        row.sample.output_tokens_std,
+        row.sample.cost_usd,
+        row.sample.cost_basis.name()
     )
 }
 

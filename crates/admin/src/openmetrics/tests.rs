@@ -4,7 +4,7 @@ use super::*;
 use std::collections::BTreeSet;
 use tokrate_core::FailureKind;
 use tokrate_gateway::sample::{NOON_UNIX_MS, SampleGateway, failed, lane_config, lost, row};
-use tokrate_record::Attempt as Row;
+use tokrate_record::{Attempt as Row, Sample, SampleConditions};
 
 /// Stands for what clients and providers choose, and for secrets.
 const FOREIGN: &str = "foreign";
@@ -49,8 +49,22 @@ fn no_label_holds_what_clients_or_providers_chose() {
     for number in 0..200u64 {
         let foreign = || format!("{FOREIGN}-{number}");
         let (alias, key, model_answered) = (foreign(), Some(foreign()), Some(foreign()));
-        rows.push(Row { alias, key, model_answered, call: foreign(), ..row(number, "a") });
-        rows.push(Row { dialect_in: foreign(), dialect_out: foreign(), version: foreign(), ..row(number, "a") });
+        rows.push(Row {
+            alias,
+            key,
+            call: foreign(),
+            sample: Sample { model_answered, ..row(number, "a").sample },
+            ..row(number, "a")
+        });
+        rows.push(Row {
+            dialect_in: foreign().into(),
+            sample: Sample {
+                dialect: foreign().into(),
+                conditions: SampleConditions { version: foreign(), ..SampleConditions::default() }.into(),
+                ..row(number, "a").sample
+            },
+            ..row(number, "a")
+        });
     }
     let text = metrics_of(&rows, &[("a", "example", "model-1")]);
     assert!(!text.contains(FOREIGN), "{text}");

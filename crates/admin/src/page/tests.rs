@@ -3,7 +3,7 @@
 use super::*;
 use tokrate_core::FailureKind;
 use tokrate_gateway::sample::{NOON_UNIX_MS, SampleGateway, failed, lane_config, lost, row};
-use tokrate_record::Attempt as Row;
+use tokrate_record::{Attempt as Row, Sample};
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&";
 
@@ -48,7 +48,7 @@ fn configured_names_and_texts_of_providers_are_escaped() {
     let hostile = |row: Row| {
         let [lane, provider, model, alias] = [(); 4].map(|()| HOSTILE.to_owned());
         let model_answered = Some(format!("{HOSTILE}!"));
-        Row { lane, provider, model, alias, model_answered, ..row }
+        Row { lane, alias, sample: Sample { provider, model, model_answered, ..row.sample }, ..row }
     };
     for row in [row(1, ""), lost(2, "", 1), row(2, ""), failed(3, "", FailureKind::Dns)] {
         sample.record(&hostile(row));

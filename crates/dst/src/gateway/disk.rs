@@ -104,7 +104,7 @@ impl LogFile for Disk {
         let mut kept = self.kept.borrow_mut();
         let mut left = most;
         kept.rows.retain(|row| {
-            let goes = row.started_unix_ms < before_unix_ms && left > 0;
+            let goes = row.sample.started_unix_ms < before_unix_ms && left > 0;
             left -= u64::from(goes);
             !goes
         });
@@ -113,6 +113,6 @@ impl LogFile for Disk {
 
     fn newest_unix_ms(&mut self) -> Result<Option<u64>, StoreError> {
         self.check_fault()?;
-        Ok(self.kept.borrow().rows.iter().map(|row| row.started_unix_ms).max())
+        Ok(self.kept.borrow().rows.iter().map(|row| row.sample.started_unix_ms).max())
     }
 }

@@ -113,21 +113,21 @@ fn of_row(row: &Attempt) -> Vec<GatewaySituation> {
     let answered = row.end == AttemptEnd::Answered && row.won;
     let is_embeddings = row.dialect_in == "embeddings";
     let rules = [
-        (answered && row.stream, StreamAnswered),
-        (answered && !row.stream && !is_embeddings, WholeAnswered),
+        (answered && row.sample.stream, StreamAnswered),
+        (answered && !row.sample.stream && !is_embeddings, WholeAnswered),
         (answered && is_embeddings, EmbeddingsAnswered),
-        (answered && row.dialect_in != row.dialect_out, Translated),
+        (answered && row.dialect_in != row.sample.dialect, Translated),
         (row.role == AttemptRole::Failover, FailedOver),
         (row.role == AttemptRole::Hedge && row.won, HedgeWon),
         (row.end == AttemptEnd::Lost, RaceLost),
-        (row.end == AttemptEnd::Lost && row.output_tokens.is_some(), LoserDrained),
+        (row.end == AttemptEnd::Lost && row.sample.output_tokens.is_some(), LoserDrained),
         (row.end == AttemptEnd::Abandoned, ClientLeft),
-        (row.failure == Some(FailureKind::ClientStalled), ClientStalled),
-        (matches!(row.failure, Some(FailureKind::Connect | FailureKind::ConnectTimeout)), NoConnection),
-        (row.failure == Some(FailureKind::Truncated), AnswerTruncated),
-        (row.failure == Some(FailureKind::ErrorInStream), ErrorInStream),
-        (row.failure == Some(FailureKind::Protocol), BrokenHttp),
-        (matches!(row.failure, Some(FailureKind::Stalled)), LaneStalled),
+        (row.sample.failure == Some(FailureKind::ClientStalled), ClientStalled),
+        (matches!(row.sample.failure, Some(FailureKind::Connect | FailureKind::ConnectTimeout)), NoConnection),
+        (row.sample.failure == Some(FailureKind::Truncated), AnswerTruncated),
+        (row.sample.failure == Some(FailureKind::ErrorInStream), ErrorInStream),
+        (row.sample.failure == Some(FailureKind::Protocol), BrokenHttp),
+        (matches!(row.sample.failure, Some(FailureKind::Stalled)), LaneStalled),
     ];
     rules.into_iter().filter_map(|(is_so, situation)| is_so.then_some(situation)).collect()
 }
@@ -160,7 +160,7 @@ fn of_world(history: &GatewayHistory, met: &mut BTreeSet<GatewaySituation>) {
     let mut behind = history.outcomes.iter().filter(ended_behind);
     let rows = &history.kept.rows;
     let month = |row: &Attempt| {
-        let date = tokrate_core::Date::of_seconds(row.started_unix_ms / 1_000);
+        let date = tokrate_core::Date::of_seconds(row.sample.started_unix_ms / 1_000);
         (date.year, date.month)
     };
     let mut ids = BTreeSet::new();
@@ -172,7 +172,7 @@ fn of_world(history: &GatewayHistory, met: &mut BTreeSet<GatewaySituation>) {
         (history.kept.failures > 0 && history.log.lost == 0 && history.log.written > 0, DiskRecovered),
         (history.log.lost > 0, RowsLost),
         (!history.kept.moved.is_empty(), LogMoved),
-        (!rows.is_sorted_by_key(|row| row.started_unix_ms / 1_800_000), ClockWentBack),
+        (!rows.is_sorted_by_key(|row| row.sample.started_unix_ms / 1_800_000), ClockWentBack),
         (rows.iter().any(|row| month(row) != month(&rows[0])), MonthsPassed),
         (history.served.iter().any(|served| !ids.insert(&served.id)), SentAgain),
     ];

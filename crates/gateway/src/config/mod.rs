@@ -48,6 +48,10 @@ pub struct Config {
     pub log: Option<LogSettings>,
     /// Where metrics are pushed to, in addition to `/metrics`.
     pub otel: Option<OtelConfig>,
+    /// Region of this machine, for the log.
+    pub region: Option<String>,
+    /// Name of this machine, for the log.
+    pub host: Option<String>,
     /// How long open calls may go on after the gateway is told to stop.
     pub drain: Span,
     /// Seed of the router's random choices.
@@ -226,6 +230,8 @@ impl Default for Config {
             limits: LimitsConfig::default(),
             log: None,
             otel: None,
+            region: None,
+            host: None,
             drain: Span::from_secs(30),
             seed: DEFAULT_SEED,
         }

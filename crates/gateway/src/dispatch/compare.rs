@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 use tokrate_core::{ChatRequest, FailureKind, Message, Money, Role, Span, Tick};
-use tokrate_meter::{Ending, LiveNumbers};
+use tokrate_meter::{Ending, StreamNumbers};
 use tokrate_net::{Client, ClientConfig, Clock, ConnectionUse, Limits, Outgoing, Redactor};
 use tokrate_probe::deliver;
 use tokrate_wire::{Decoder, Shape, encode_request};
@@ -50,7 +50,7 @@ pub struct LaneProgress {
 #[derive(Clone, PartialEq, Debug)]
 pub struct LaneResult {
     /// Its measurements.
-    pub numbers: LiveNumbers,
+    pub numbers: StreamNumbers,
     /// Request to the end of the answer.
     pub total: Span,
     /// Cost (USD), if the lane has a price and the provider reports usage.

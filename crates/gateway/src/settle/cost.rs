@@ -6,7 +6,7 @@
 use super::account::{Account, AttemptCost};
 use crate::upstream::attempt::Attempt;
 use tokrate_core::{BilledTokens, Money};
-use tokrate_meter::LiveNumbers;
+use tokrate_meter::StreamNumbers;
 use tokrate_record::{AttemptEnd, CostBasis};
 use tokrate_route::LoserPolicy;
 use tokrate_tokens::Encoding;
@@ -18,7 +18,7 @@ const MAX_COUNTED_BYTES: usize = 256 * 1024;
 
 impl Account {
     /// The cost of an attempt, and how it is known.
-    pub(super) fn cost_of(&self, attempt: &Attempt, numbers: &LiveNumbers, end: AttemptEnd) -> AttemptCost {
+    pub(super) fn cost_of(&self, attempt: &Attempt, numbers: &StreamNumbers, end: AttemptEnd) -> AttemptCost {
         if let Some(input) = numbers.usage.input {
             self.reported_input.set(Some(input));
         }

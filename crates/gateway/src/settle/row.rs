@@ -2,15 +2,16 @@
 
 use super::account::{Account, AttemptCost, AttemptOutcome};
 use crate::upstream::attempt::Attempt;
+use std::borrow::Cow;
 use tokrate_core::{Money, Span, Tick};
-use tokrate_meter::LiveNumbers;
-use tokrate_record::{Attempt as Row, AttemptRole};
+use tokrate_meter::StreamNumbers;
+use tokrate_record::{Attempt as Row, AttemptRole, Sample};
 
 impl Account {
     pub(super) fn log_row(
         &self,
         attempt: &Attempt,
-        numbers: &LiveNumbers,
+        numbers: &StreamNumbers,
         outcome: AttemptOutcome,
         cost: AttemptCost,
         now: Tick,
@@ -21,38 +22,45 @@ impl Account {
             Some(routed) => (routed.dialect.name(), attempt.dialect().name()),
             None => ("embeddings", "embeddings"),
         };
-        let mut row = Row {
+        let connection = attempt.connection;
+        let opened = |span: Span| connection.new.then(|| span.as_nanos());
+        let mut sample = Sample {
+            started_unix_ms: attempt.started_unix_ms,
+            provider: lane.provider.clone(),
+            model: lane.model.clone(),
+            dialect: Cow::Borrowed(dialect_out),
+            stream: self.request.is_stream(),
+            in_flight: attempt.in_flight,
+            connection_new: connection.new,
+            dns_ns: opened(connection.dns),
+            connect_ns: opened(connection.connect),
+            tls_ns: opened(connection.tls),
+            request_bytes: Some(attempt.request_bytes as u64).filter(|bytes| *bytes > 0),
+            output_limit: self.request.output_limit().and_then(|limit| u32::try_from(limit).ok()),
+            status: body.answer.head().map(|head| head.status.as_u16()),
+            wait_ns: body.sent_at().map(|sent_at| (sent_at - attempt.started_at).as_nanos()),
+            total_ns: attempt.total(now).as_nanos(),
+            input_tokens_std: self.counted_input.get(),
+            cost_usd: cost.amount.map(Money::as_usd),
+            cost_basis: cost.basis,
+            conditions: self.plan.conditions.clone(),
+            ..Sample::default()
+        };
+        sample.fill(numbers);
+        sample.failure = outcome.failure;
+        Row {
             call: self.request.id.clone(),
             attempt: u32::try_from(outcome.number).unwrap_or(u32::MAX),
             role: attempt.role,
             end: outcome.end,
             won: outcome.won,
-            started_unix_ms: attempt.started_unix_ms,
             key: self.key.as_ref().map(|admitted_key| admitted_key.key.config.name.clone()),
             alias: self.alias.name.clone(),
             lane: lane.name.clone(),
-            provider: lane.provider.clone(),
-            model: lane.model.clone(),
-            dialect_in: dialect_in.to_owned(),
-            dialect_out: dialect_out.to_owned(),
-            stream: self.request.is_stream(),
-            in_flight: attempt.in_flight,
-            connection_new: attempt.connection_new,
-            request_bytes: attempt.request_bytes as u64,
-            output_limit: self.request.output_limit().and_then(|limit| u32::try_from(limit).ok()),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            status: body.answer.head().map(|head| head.status.as_u16()),
-            wait_ns: body.sent_at().map(|sent_at| (sent_at - attempt.started_at).as_nanos()),
-            total_ns: attempt.total(now).as_nanos(),
+            dialect_in: Cow::Borrowed(dialect_in),
             overhead_ns: outcome.overhead.map(Span::as_nanos),
-            input_tokens_std: self.counted_input.get(),
-            cost_usd: cost.amount.map(Money::as_usd),
-            cost_basis: cost.basis,
-            ..Row::default()
-        };
-        row.fill(numbers.clone());
-        row.failure = outcome.failure;
-        row
+            sample,
+        }
     }
 }
 

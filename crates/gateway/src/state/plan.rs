@@ -12,8 +12,9 @@ use http::HeaderValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use tokrate_core::{Money, Tick, is_one_line, one_line};
-use tokrate_meter::MAX_TEXT_BYTES;
+use tokrate_meter::{LiveMeter, MAX_TEXT_BYTES};
 use tokrate_net::{ClientConfig, Clock, Route, Secrets};
+use tokrate_record::{SampleConditions, SharedConditions};
 use tokrate_route::BudgetConfig;
 use tokrate_route::{Budget, KeyMeter, LaneId, Mode, Month, OutputLength, Policy, Router};
 use tokrate_store::{Grouping, Log, Query, Store, StoreError};
@@ -27,6 +28,8 @@ pub(crate) struct Plan {
     pub limits: LimitsConfig,
     /// SHA-256 of the admin key.
     pub admin_key: Option<[u8; 32]>,
+    /// Under which all rows are measured.
+    pub conditions: SharedConditions,
     pub router: Mutex<Router>,
 }
 
@@ -116,7 +119,16 @@ impl Plan {
             router.learn(lane.id, clock.now(), &lane.config.curve);
         }
         let Config { limits, admin_key, .. } = *config;
-        Ok(Plan { lanes, aliases, keys, limits, admin_key, router: Mutex::new(router) })
+        let conditions = SampleConditions {
+            region: config.region.clone(),
+            host: config.host.clone(),
+            tokenizer: Some(LiveMeter::ENCODING.name().to_owned()),
+            // Requests are the clients': no two need be alike.
+            fingerprint: None,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let (conditions, router) = (conditions.into(), Mutex::new(router));
+        Ok(Plan { lanes, aliases, keys, limits, admin_key, conditions, router })
     }
 
     /// Takes over what an earlier plan has learned: usage of keys, budgets of aliases, lengths of answers, speed and

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokrate_core::{Anomaly, EventBatch, FailureKind, Span, Tick};
-use tokrate_meter::{Ending, LiveNumbers};
+use tokrate_meter::{Ending, StreamNumbers};
 use tokrate_net::{Client, ConnectionUse, Exchange, Limits, Outgoing};
 use tokrate_probe::{MAX_ERROR_BODY_BYTES, deliver};
 use tokrate_record::AttemptRole;
@@ -43,11 +43,12 @@ pub(crate) struct Attempt {
     /// Size of the request's body.
     pub request_bytes: usize,
     pub body: Rc<RefCell<UpstreamBody>>,
-    pub connection_new: bool,
+    /// How its connection was come by; known once it has ended.
+    pub connection: ConnectionUse,
     /// Whether the response was complete by the rules of HTTP.
     is_complete: bool,
     ended_at: Option<Tick>,
-    measured: Option<LiveNumbers>,
+    measured: Option<StreamNumbers>,
     running: Option<Pin<Box<dyn Future<Output = Exchange>>>>,
 }
 
@@ -101,7 +102,7 @@ impl Attempt {
             in_flight,
             request_bytes: 0,
             body: Rc::new(RefCell::new(body)),
-            connection_new: false,
+            connection: ConnectionUse::default(),
             is_complete: false,
             ended_at: None,
             measured: None,
@@ -147,7 +148,7 @@ impl Attempt {
             Poll::Pending => false,
             Poll::Ready(exchange) => {
                 self.running = None;
-                self.connection_new = exchange.connection.new;
+                self.connection = exchange.connection;
                 self.is_complete = exchange.outcome.is_ok();
                 let mut body = self.body.borrow_mut();
                 body.end(exchange.ended_at);
@@ -245,7 +246,7 @@ impl Attempt {
     }
 
     /// The measurements of an attempt that has ended.
-    pub fn measured(&self) -> Option<&LiveNumbers> {
+    pub fn measured(&self) -> Option<&StreamNumbers> {
         self.measured.as_ref()
     }
 
@@ -264,8 +265,7 @@ impl Attempt {
 
     fn close(&mut self, at: Tick, ending: Ending) {
         let mut body = self.body.borrow_mut();
-        let connection = ConnectionUse { new: self.connection_new, ..ConnectionUse::default() };
-        let timing = body.answer.timing(self.started_at, at, connection);
+        let timing = body.answer.timing(self.started_at, at, self.connection);
         let measured = body.measure(&timing, ending);
         drop(body);
         self.ended_at = Some(at);

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::{Anomaly, EventBatch, EventKind, FailureKind, StreamEvent, TextRange, Tick, Usage};
-use tokrate_meter::{Ending, Failure, LiveMeter, LiveNumbers, Timing};
+use tokrate_meter::{Ending, Failure, LiveMeter, StreamNumbers, Timing};
 use tokrate_net::server::{ByteBudget, ByteShare};
 use tokrate_net::{Departure, ExchangeFailure, Head, Redactor, Sink};
 use tokrate_probe::{Answer, Recipient};
@@ -156,7 +156,7 @@ impl UpstreamBody {
     }
 
     /// The measurements of a response that has ended. To be called once.
-    pub fn measure(&mut self, timing: &Timing, ending: Ending) -> LiveNumbers {
+    pub fn measure(&mut self, timing: &Timing, ending: Ending) -> StreamNumbers {
         let is_opaque_and_whole = matches!((&self.reader, &ending), (BodyReader::Opaque, Ending::Complete));
         let mut measured = std::mem::replace(&mut self.meter, LiveMeter::without_tokens()).finish(timing, ending);
         if is_opaque_and_whole {

@@ -101,7 +101,7 @@ fn page_metrics_api_and_log_agree_on_the_same_calls() {
     // The log is written a moment later; stopping waits for it.
     let rows = gateway.rows();
     assert_eq!(rows.len() as f64, answered + failed);
-    let tokens: u64 = rows.iter().filter(|row| row.won).filter_map(|row| row.output_tokens).sum();
+    let tokens: u64 = rows.iter().filter(|row| row.won).filter_map(|row| row.sample.output_tokens).sum();
     assert_eq!(sum(&metrics, "gen_ai_client_token_usage_sum", &["alive", r#"type="output""#]), tokens as f64);
 }
 

@@ -51,7 +51,7 @@ fn message(answer: &Answer) -> String {
 
 /// The cost of the key's rows (USD).
 fn spent(rows: &[Attempt]) -> f64 {
-    rows.iter().filter(|row| row.key.as_deref() == Some("k")).filter_map(|row| row.cost_usd).sum()
+    rows.iter().filter(|row| row.key.as_deref() == Some("k")).filter_map(|row| row.sample.cost_usd).sum()
 }
 
 /// A lane that answers with 5 tokens in and 2 out: 9 millionths of a dollar.
@@ -76,7 +76,7 @@ fn a_count_of_tokens_that_no_answer_can_have_spends_nothing() {
             assert_eq!(chat(gateway.address, "").status, 200, "{counts}");
         }
         let rows = gateway.rows();
-        assert!(rows.iter().all(|row| row.cost_basis == CostBasis::Estimated), "{rows:?}");
+        assert!(rows.iter().all(|row| row.sample.cost_basis == CostBasis::Estimated), "{rows:?}");
         assert!(spent(&rows) < 1e-4, "{counts}: {}", spent(&rows));
     }
 }
@@ -102,7 +102,9 @@ fn costs(scripts: [Script; 2], loser: LoserPolicy, mode: Mode) -> Vec<(String, C
     });
     let mut rows = gateway.rows();
     rows.sort_by(|a, b| a.lane.cmp(&b.lane));
-    rows.iter().map(|row| (row.lane.clone(), row.cost_basis, row.cost_usd.expect("lanes have prices"))).collect()
+    rows.iter()
+        .map(|row| (row.lane.clone(), row.sample.cost_basis, row.sample.cost_usd.expect("lanes have prices")))
+        .collect()
 }
 
 /// A stream with text and no usage.
@@ -345,7 +347,7 @@ fn never_more_than_one_answer(dialect: Dialect, case: &Case) -> Result<(), TestC
         prop_assert!(matches!(answer.status, 200 | 429 | 502), "{} for {body}: {}", answer.status, answer.text());
     }
     let rows = gateway.rows();
-    let unlimited = rows.iter().filter(|row| row.output_limit.is_none()).filter_map(|row| row.cost_usd);
+    let unlimited = rows.iter().filter(|row| row.sample.output_limit.is_none()).filter_map(|row| row.sample.cost_usd);
     let beyond = unlimited.fold(0.0, f64::max);
     let spent = spent(&rows);
     prop_assert!(spent <= budget + beyond + 1e-12, "{spent} of {budget}, one answer: {beyond}");
@@ -701,8 +703,8 @@ fn tokens_read_from_and_written_to_a_cache_have_their_own_prices() {
         let send = r#"{"model":"all","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
         assert_eq!(post(gateway.address, "/v1/messages", send).status, 200);
         let rows = gateway.rows();
-        assert_eq!(rows[0].cost_basis, CostBasis::Reported);
-        rows[0].cost_usd.expect("a price") * 1e6
+        assert_eq!(rows[0].sample.cost_basis, CostBasis::Reported);
+        rows[0].sample.cost_usd.expect("a price") * 1e6
     };
     let [cached_input, cache_write] = [0.3, 6.0].map(Money::from_usd);
     let price = Price { cached_input, cache_write, ..Price::from_usd_per_million(3.0, 15.0).expect("a price") };
@@ -811,9 +813,9 @@ fn a_row_tells_who_answered_how_long_it_took_and_what_was_counted() {
     let mut gateway = TestGateway::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
     assert_eq!(post(gateway.address, "/v1/chat/completions", &chat_body(r#","stream":true"#)).status, 200);
     let row = gateway.rows().remove(0);
-    assert_eq!(row.provider, "provider-one");
-    let wait_ns = row.wait_ns.expect("it was sent");
-    assert!(0 < wait_ns && wait_ns < row.total_ns, "{row:?}");
+    assert_eq!(row.sample.provider, "provider-one");
+    let wait_ns = row.sample.wait_ns.expect("it was sent");
+    assert!(0 < wait_ns && wait_ns < row.sample.total_ns, "{row:?}");
     // The provider does not say how many they were.
-    assert!(row.input_tokens_std.is_some_and(|tokens| tokens > 0), "{row:?}");
+    assert!(row.sample.input_tokens_std.is_some_and(|tokens| tokens > 0), "{row:?}");
 }

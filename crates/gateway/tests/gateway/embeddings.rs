@@ -50,7 +50,7 @@ fn lanes_without_embeddings_are_tried_once_then_skipped_and_stay_healthy() {
     assert!(running.take_breaker_notices().is_empty());
     assert_eq!(post(gateway.address, "/v1/chat/completions", CHAT_BODY).status, 200, "it chats as before");
     let rows = gateway.rows();
-    let failed: Vec<_> = rows.iter().filter_map(|row| row.failure).collect();
+    let failed: Vec<_> = rows.iter().filter_map(|row| row.sample.failure).collect();
     assert_eq!(failed, [FailureKind::NotFound; 3]);
 }
 

@@ -127,6 +127,6 @@ fn a_name_of_a_megabyte_is_cut_in_the_log_and_commands_to_a_terminal_are_left_ou
         "to the client it comes as it was said"
     );
     let rows = gateway.rows();
-    let model = rows[0].model_answered.as_deref().expect("a model");
+    let model = rows[0].sample.model_answered.as_deref().expect("a model");
     assert!(model.len() <= 256 && model.starts_with("[2Jmmm") && model.ends_with('…'), "{model}");
 }

@@ -215,11 +215,14 @@ fn assert_export_matches_log(export: &Export, rows: &[tokrate_record::Attempt]) 
         ("gen_ai.provider.name", "provider-alive"),
         ("gen_ai.request.model", "model-alive"),
     ];
-    let per_token = |row: &tokrate_record::Attempt| row.output_speed.map(|speed| 1e9 / speed);
+    let per_token = |row: &tokrate_record::Attempt| row.sample.output_speed.map(|speed| 1e9 / speed);
     let times: [(&str, Vec<f64>); 3] = [
-        ("gen_ai.server.time_to_first_token", rows.iter().filter_map(|row| row.ttft_ns).map(|ns| ns as f64).collect()),
+        (
+            "gen_ai.server.time_to_first_token",
+            rows.iter().filter_map(|row| row.sample.ttft_ns).map(|ns| ns as f64).collect(),
+        ),
         ("gen_ai.server.time_per_output_token", rows.iter().filter_map(per_token).collect()),
-        ("gen_ai.client.operation.duration", rows.iter().map(|row| row.total_ns as f64).collect()),
+        ("gen_ai.client.operation.duration", rows.iter().map(|row| row.sample.total_ns as f64).collect()),
     ];
     for (name, nanos) in times {
         let [point] = export.points(name, &of_lane)[..] else { panic!("{name}: one series") };
@@ -238,13 +241,13 @@ fn assert_export_matches_log(export: &Export, rows: &[tokrate_record::Attempt]) 
         assert_eq!(point.bucket_counts, expected, "{name}");
         assert!(point.start_time_unix_nano > 0 && point.time_unix_nano > point.start_time_unix_nano);
     }
-    let output: u64 = rows.iter().filter_map(|row| row.output_tokens).sum();
+    let output: u64 = rows.iter().filter_map(|row| row.sample.output_tokens).sum();
     let [tokens] = export.points("gen_ai.client.token.usage", &[("gen_ai.token.type", "output")])[..] else {
         panic!("one series of output tokens")
     };
     assert_eq!((tokens.count, tokens.sum), (4, Some(output as f64)));
     assert_eq!(export.sum("tokrate.attempts", &[("lane", "alive"), ("end", "answered")]), 4.0);
-    let cost: f64 = rows.iter().filter_map(|row| row.cost_usd).sum();
+    let cost: f64 = rows.iter().filter_map(|row| row.sample.cost_usd).sum();
     assert!((export.sum("tokrate.cost.usd", &[]) - cost).abs() < 1e-12);
     assert_eq!(export.sum("tokrate.log.rows.written", &[]), 4.0);
 }

@@ -6,7 +6,7 @@ use crate::scripted::{Script, Scripted, chat_whole, whole};
 use std::time::SystemTime;
 use tokrate_core::Money;
 use tokrate_gateway::{KeyConfig, KeyLimits, Mode, key_hash};
-use tokrate_record::{Attempt, CostBasis};
+use tokrate_record::{Attempt, CostBasis, Sample};
 use tokrate_store::{Sqlite, Store};
 use tokrate_wire::Dialect;
 
@@ -19,11 +19,14 @@ fn row(key: &str, cost_usd: f64, ago_ms: u64) -> Attempt {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970");
     Attempt {
         key: Some(key.to_owned()),
-        started_unix_ms: now.as_millis() as u64 - ago_ms,
-        cost_usd: Some(cost_usd),
-        cost_basis: CostBasis::Reported,
-        dialect_in: "openai-chat".to_owned(),
-        dialect_out: "openai-chat".to_owned(),
+        dialect_in: "openai-chat".into(),
+        sample: Sample {
+            started_unix_ms: now.as_millis() as u64 - ago_ms,
+            cost_usd: Some(cost_usd),
+            cost_basis: CostBasis::Reported,
+            dialect: "openai-chat".into(),
+            ..Sample::default()
+        },
         ..Attempt::default()
     }
 }

@@ -117,5 +117,5 @@ fn what_a_failed_attempt_cost_is_no_cost_of_a_race() {
     assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("good")));
     assert_eq!(answer.header("x-tokrate-race-cost-usd"), Some("0.00000000"), "one after the other, not side by side");
     let failed = &gateway.rows()[0];
-    assert_eq!((failed.end, failed.cost_usd), (AttemptEnd::Failed, Some((5.0 + 2.0 * 2.0) / 1e6)));
+    assert_eq!((failed.end, failed.sample.cost_usd), (AttemptEnd::Failed, Some((5.0 + 2.0 * 2.0) / 1e6)));
 }

@@ -53,11 +53,14 @@ fn a_whole_answer_arrives_byte_for_byte_and_is_logged_once() {
     assert_eq!(rows.len(), 1);
     let row = &rows[0];
     assert_eq!((row.end, row.role, row.won), (AttemptEnd::Answered, AttemptRole::First, true));
-    assert_eq!((row.alias.as_str(), row.lane.as_str(), row.model.as_str()), ("all", "one", "model-one"));
-    assert_eq!((row.input_tokens, row.output_tokens, row.output_tokens_std), (Some(5), Some(2), 4));
-    assert_eq!((row.cost_usd, row.cost_basis), (Some((5.0 + 2.0 * 2.0) / 1e6), CostBasis::Reported));
-    assert_eq!(row.status, Some(200));
-    assert!(row.overhead_ns.is_some() && row.ttft_ns.is_some());
+    assert_eq!((row.alias.as_str(), row.lane.as_str(), row.sample.model.as_str()), ("all", "one", "model-one"));
+    assert_eq!(
+        (row.sample.input_tokens, row.sample.output_tokens, row.sample.output_tokens_std),
+        (Some(5), Some(2), 4)
+    );
+    assert_eq!((row.sample.cost_usd, row.sample.cost_basis), (Some((5.0 + 2.0 * 2.0) / 1e6), CostBasis::Reported));
+    assert_eq!(row.sample.status, Some(200));
+    assert!(row.overhead_ns.is_some() && row.sample.ttft_ns.is_some());
 }
 
 #[test]
@@ -68,9 +71,12 @@ fn a_row_records_the_conditions_of_its_measurement() {
     assert_eq!(post(gateway.address, "/v1/chat/completions", &body).status, 200);
     let rows = gateway.rows();
     let row = &rows[0];
-    assert_eq!((row.stream, row.in_flight, row.output_limit), (true, 1, Some(9)));
-    assert_eq!((row.request_bytes, row.connection_new), (first_lane.requests()[0].body.len() as u64, true));
-    assert_eq!(row.version, env!("CARGO_PKG_VERSION"));
+    assert_eq!((row.sample.stream, row.sample.in_flight, row.sample.output_limit), (true, 1, Some(9)));
+    assert_eq!(
+        (row.sample.request_bytes, row.sample.connection_new),
+        (Some(first_lane.requests()[0].body.len() as u64), true)
+    );
+    assert_eq!(row.sample.conditions.version, env!("CARGO_PKG_VERSION"));
 }
 
 #[test]
@@ -99,7 +105,7 @@ fn failover_before_the_first_token_is_invisible_to_the_client() {
         let rows = gateway.rows();
         assert_eq!(rows.len(), 2, "{failure:?}");
         assert_eq!((rows[0].end, rows[0].won), (AttemptEnd::Failed, false), "{failure:?}");
-        assert!(rows[0].failure.is_some());
+        assert!(rows[0].sample.failure.is_some());
         assert_eq!((rows[1].end, rows[1].role), (AttemptEnd::Answered, AttemptRole::Failover));
     }
 }
@@ -150,7 +156,7 @@ fn a_picture_of_many_mib_without_a_word_is_an_answer() {
         assert!(answer.status == 200 && answer.text() == *expected, "{} {}", answer.status, answer.text().len());
         assert!(other.requests().is_empty(), "the other lane was not tried");
         let rows = gateway.rows();
-        assert_eq!((rows.len(), rows[0].end, rows[0].failure), (1, AttemptEnd::Answered, None));
+        assert_eq!((rows.len(), rows[0].end, rows[0].sample.failure), (1, AttemptEnd::Answered, None));
     }
 }
 
@@ -178,7 +184,7 @@ fn answers_beyond_the_shared_buffer_limit_fail_and_their_bytes_are_released() {
     assert!(answer.text().contains("`answers_bytes`"), "{}", answer.text());
     let rows = gateway.rows();
     let failed = rows.iter().filter(|row| row.lane == "large");
-    assert!(failed.clone().count() > 1 && failed.clone().all(|row| row.failure == Some(FailureKind::TooLarge)));
+    assert!(failed.clone().count() > 1 && failed.clone().all(|row| row.sample.failure == Some(FailureKind::TooLarge)));
 }
 
 #[test]
@@ -213,7 +219,7 @@ fn a_missing_model_is_an_error_of_the_settings_and_another_lane_answers() {
     let rows = gateway.rows();
     let failed: Vec<_> = rows.iter().filter(|row| row.end == AttemptEnd::Failed).collect();
     assert_eq!(failed.len(), 1);
-    assert_eq!((failed[0].lane.as_str(), failed[0].failure), ("old", Some(FailureKind::ModelNotFound)));
+    assert_eq!((failed[0].lane.as_str(), failed[0].sample.failure), ("old", Some(FailureKind::ModelNotFound)));
 }
 
 #[test]
@@ -230,7 +236,7 @@ fn another_404_is_retried_elsewhere_and_not_held_against_the_lane() {
         assert_eq!((answer.status, answer.text().as_str()), (404, response), "as the provider wrote it");
     }
     assert_eq!((one.requests().len(), other.requests().len()), (CALLS, CALLS), "neither is benched");
-    assert!(gateway.rows().iter().all(|row| row.failure == Some(FailureKind::NotFound)));
+    assert!(gateway.rows().iter().all(|row| row.sample.failure == Some(FailureKind::NotFound)));
 }
 
 #[test]
@@ -256,7 +262,7 @@ fn an_answer_that_breaks_after_its_first_token_ends_with_one_clear_error() {
     let rows = gateway.rows();
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].end, rows[0].won), (AttemptEnd::Failed, true));
-    assert_eq!(rows[0].failure, Some(FailureKind::Truncated));
+    assert_eq!(rows[0].sample.failure, Some(FailureKind::Truncated));
 }
 
 #[test]
@@ -278,9 +284,9 @@ fn the_first_token_wins_a_race_and_the_others_are_closed() {
     eager.closed.recv_timeout(TIMEOUT).expect("the loser's connection is closed");
     let rows = gateway.rows();
     assert_eq!(rows.len(), 2);
-    assert_eq!((rows[0].end, rows[0].cost_basis), (AttemptEnd::Lost, CostBasis::Estimated));
+    assert_eq!((rows[0].end, rows[0].sample.cost_basis), (AttemptEnd::Lost, CostBasis::Estimated));
     assert_eq!((rows[1].end, rows[1].role), (AttemptEnd::Answered, AttemptRole::Race));
-    let lost = rows[0].cost_usd.expect("a price");
+    let lost = rows[0].sample.cost_usd.expect("a price");
     assert!(lost > 0.0 && (cost - lost).abs() < 1e-8, "{cost} against {lost}");
 }
 
@@ -340,7 +346,7 @@ fn a_connection_is_kept_from_call_to_call_and_replaced_when_the_lane_closed_it()
         let answer = read_answer(&mut stream);
         assert_eq!((answer.status, answer.text()), (200, body.clone()));
     }
-    let new: Vec<bool> = gateway.rows().iter().map(|row| row.connection_new).collect();
+    let new: Vec<bool> = gateway.rows().iter().map(|row| row.sample.connection_new).collect();
     assert_eq!(new, [true, false, true]);
 }
 
@@ -373,7 +379,7 @@ fn a_client_of_another_dialect_gets_its_own() {
     let requests = String::from_utf8_lossy(&first_lane.requests()[0].body).into_owned();
     assert!(requests.contains("\"role\":\"system\"") && requests.contains("\"include_usage\":true"), "{requests}");
     let rows = gateway.rows();
-    assert_eq!((rows[0].dialect_in.as_str(), rows[0].dialect_out.as_str()), ("anthropic", "openai-chat"));
+    assert_eq!((&*rows[0].dialect_in, &*rows[0].sample.dialect), ("anthropic", "openai-chat"));
     let refused = r#"{"model":"all","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"top_k":5}"#;
     let gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
     let answer = post(gateway.address, "/v1/messages", refused);
@@ -398,8 +404,11 @@ fn embeddings_and_models_are_served() {
     let rows = gateway.rows();
     assert_eq!(rows.len(), 1);
     let row = &rows[0];
-    assert_eq!((row.input_tokens, row.output_tokens, row.model_answered.as_deref()), (Some(3), Some(0), Some("m")));
-    assert_eq!((row.cost_usd, row.cost_basis), (Some(3.0 / 1e6), CostBasis::Reported));
+    assert_eq!(
+        (row.sample.input_tokens, row.sample.output_tokens, row.sample.model_answered.as_deref()),
+        (Some(3), Some(0), Some("m"))
+    );
+    assert_eq!((row.sample.cost_usd, row.sample.cost_basis), (Some(3.0 / 1e6), CostBasis::Reported));
 }
 
 #[test]
@@ -416,7 +425,7 @@ fn usage_is_requested_from_the_lane_and_hidden_from_a_client_that_did_not_ask() 
     assert_eq!(answer.text(), [&events[..from], &events[to..]].concat());
     let requests = String::from_utf8_lossy(&first_lane.requests()[0].body).into_owned();
     assert!(requests.contains("\"include_usage\":true"), "{requests}");
-    assert_eq!(gateway.rows()[0].output_tokens, Some(2));
+    assert_eq!(gateway.rows()[0].sample.output_tokens, Some(2));
 }
 
 #[test]
@@ -438,7 +447,7 @@ fn an_error_in_the_lanes_own_stream_is_not_repeated() {
     let answer = read_answer_after(seen, &mut client);
     assert_eq!(answer.text(), [first, events].concat());
     let rows = gateway.rows();
-    assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Failed, Some(FailureKind::ErrorInStream)));
+    assert_eq!((rows[0].end, rows[0].sample.failure), (AttemptEnd::Failed, Some(FailureKind::ErrorInStream)));
 }
 
 #[test]
@@ -462,6 +471,6 @@ fn a_kept_connection_that_breaks_late_is_a_failure_and_one_that_was_closed_befor
     assert_eq!(call().status, 200);
     bad.left.recv().expect("it closed its connection");
     assert_eq!((call().status, bad.requests().len()), (200, 4), "on a connection of its own");
-    let ends: Vec<_> = gateway.rows().iter().map(|row| row.failure).collect();
+    let ends: Vec<_> = gateway.rows().iter().map(|row| row.sample.failure).collect();
     assert_eq!(ends, [None, Some(FailureKind::Closed), None, None]);
 }

@@ -116,30 +116,40 @@ fn tokens_and_costs_of_the_log_match_the_engines_ledger() {
             let Some(truth) = truth.iter().find(|truth| truth.id.as_deref() == Some(&id)) else {
                 // Sent or not, it was closed before the engine read it: only its prompt is known.
                 let is_lost = row.end == AttemptEnd::Lost || row.end == AttemptEnd::Abandoned;
-                assert!(is_lost && row.ttfb_ns.is_none() && row.output_tokens_std == 0, "never read, and yet {row:?}");
                 assert!(
-                    matches!(row.cost_basis, CostBasis::Free | CostBasis::Estimated),
+                    is_lost && row.sample.ttfb_ns.is_none() && row.sample.output_tokens_std == 0,
+                    "never read, and yet {row:?}"
+                );
+                assert!(
+                    matches!(row.sample.cost_basis, CostBasis::Free | CostBasis::Estimated),
                     "never read, and yet {row:?}"
                 );
                 continue;
             };
             let written: u64 = truth.writes.iter().map(|write| u64::from(write.tokens)).sum();
             let input = u64::from(truth.input_tokens);
-            match row.cost_basis {
+            match row.sample.cost_basis {
                 CostBasis::Reported => {
-                    assert_eq!((row.input_tokens, row.output_tokens), (Some(input), Some(written)), "{id}");
+                    assert_eq!(
+                        (row.sample.input_tokens, row.sample.output_tokens),
+                        (Some(input), Some(written)),
+                        "{id}"
+                    );
                     let cost = (input as f64 + 2.0 * written as f64) / 1e6;
-                    assert!((row.cost_usd.expect("a price") - cost).abs() < 1e-12, "{id}");
+                    assert!((row.sample.cost_usd.expect("a price") - cost).abs() < 1e-12, "{id}");
                 }
                 CostBasis::Estimated => {
-                    assert!(row.output_tokens_std <= written, "{id}: more came than was written");
-                    let cost = (input as f64 + 2.0 * row.output_tokens_std as f64) / 1e6;
-                    assert!((row.cost_usd.expect("a price") - cost).abs() < 1e-12, "{id}: {row:?} against {input}");
+                    assert!(row.sample.output_tokens_std <= written, "{id}: more came than was written");
+                    let cost = (input as f64 + 2.0 * row.sample.output_tokens_std as f64) / 1e6;
+                    assert!(
+                        (row.sample.cost_usd.expect("a price") - cost).abs() < 1e-12,
+                        "{id}: {row:?} against {input}"
+                    );
                 }
                 other => panic!("{id}: {other:?}"),
             }
             if loser == drained {
-                assert!(row.end != AttemptEnd::Lost || row.cost_basis == CostBasis::Reported, "{id}: {row:?}");
+                assert!(row.end != AttemptEnd::Lost || row.sample.cost_basis == CostBasis::Reported, "{id}: {row:?}");
             }
         }
         // Every request of an engine is a row.

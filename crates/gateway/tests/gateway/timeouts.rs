@@ -46,7 +46,7 @@ fn each_timeout_has_an_error_of_its_own() {
         assert_eq!(answer.status, status, "{kind:?}: {}", answer.text());
         assert!(answer.ended && answer.text().contains("\"error\""), "{kind:?}: {}", answer.text());
         let rows = gateway.rows();
-        assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Failed, Some(kind)));
+        assert_eq!((rows[0].end, rows[0].sample.failure), (AttemptEnd::Failed, Some(kind)));
     }
 }
 
@@ -118,7 +118,7 @@ fn a_client_that_reads_nothing_is_disconnected_and_its_lane_closed() {
     assert!(answer.status == 200 && !answer.ended, "it was cut: {} bytes", answer.body.len());
     let rows = gateway.rows();
     assert_eq!(rows.len(), 1);
-    assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Abandoned, Some(FailureKind::ClientStalled)));
+    assert_eq!((rows[0].end, rows[0].sample.failure), (AttemptEnd::Abandoned, Some(FailureKind::ClientStalled)));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_whole_answer_that_nobody_reads_counts_as_abandoned() {
     lazy.write_all(&request("POST", "/v1/chat/completions", &[], WHOLE.as_bytes())).expect("it reads");
     let stream_start = read_until(&mut lazy, "HTTP/1.1 200");
     let rows = gateway.rows();
-    assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Abandoned, Some(FailureKind::ClientStalled)));
+    assert_eq!((rows[0].end, rows[0].sample.failure), (AttemptEnd::Abandoned, Some(FailureKind::ClientStalled)));
     let answer = read_answer_after(stream_start, &mut lazy);
     assert!(answer.status == 200 && !answer.ended, "it was cut: {} bytes", answer.body.len());
 }

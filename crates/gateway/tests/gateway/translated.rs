@@ -54,7 +54,7 @@ fn an_answer_that_cannot_be_translated_is_502_or_another_lanes_and_held_against_
         }
         let rows = gateway.rows();
         assert!(rows.iter().all(|row| row.end == AttemptEnd::Failed && !row.won), "{path}: {rows:?}");
-        assert!(rows.iter().all(|row| row.failure == Some(FailureKind::Untranslatable)), "{path}: {rows:?}");
+        assert!(rows.iter().all(|row| row.sample.failure == Some(FailureKind::Untranslatable)), "{path}: {rows:?}");
         assert_eq!(loud.requests().len(), 8, "it is not left alone for that");
 
         let loud = Scripted::start(vec![Script::Send(vec![message])]);
@@ -84,7 +84,7 @@ fn a_stream_of_garbage_is_no_answer_in_any_dialect() {
             assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("good")), "{}", answer.text());
             let rows = gateway.rows();
             assert_eq!((rows[0].end, rows[0].won), (AttemptEnd::Failed, false), "{garbage}");
-            let failure = rows[0].failure.expect("it failed");
+            let failure = rows[0].sample.failure.expect("it failed");
             assert!(matches!(failure, FailureKind::NotJson | FailureKind::Empty), "{garbage}: {failure:?}");
 
             let gateway = TestGateway::start(configured(vec![lane("bad", bad.address, CHAT)], Mode::Off));
@@ -107,7 +107,7 @@ fn garbage_within_an_answer_is_an_error_event_if_translated_and_a_note_in_the_lo
     assert!(answer.status == 502 || text.contains("event: error") && !text.contains("message_stop"), "{text}");
     assert!(!text.contains(" two"), "{text}");
     let rows = gateway.rows();
-    assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Failed, Some(FailureKind::NotJson)));
+    assert_eq!((rows[0].end, rows[0].sample.failure), (AttemptEnd::Failed, Some(FailureKind::NotJson)));
 
     // The first token is forwarded before the garbage comes.
     let stream_start = stream(&message[..at]);
@@ -125,7 +125,10 @@ fn garbage_within_an_answer_is_an_error_event_if_translated_and_a_note_in_the_lo
     assert_eq!(text.matches("event: error").count(), 1, "{text}");
     assert!(!text.contains("message_stop") && !text.contains(" two"), "{text}");
     let rows = gateway.rows();
-    assert_eq!((rows[0].end, rows[0].won, rows[0].failure), (AttemptEnd::Failed, true, Some(FailureKind::NotJson)));
+    assert_eq!(
+        (rows[0].end, rows[0].won, rows[0].sample.failure),
+        (AttemptEnd::Failed, true, Some(FailureKind::NotJson))
+    );
 
     let first_lane = Scripted::start(vec![Script::Send(vec![stream(&message)])]);
     let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
@@ -135,7 +138,7 @@ fn garbage_within_an_answer_is_an_error_event_if_translated_and_a_note_in_the_lo
     }
     let rows = gateway.rows();
     assert!(
-        rows.iter().all(|row| (row.end, row.failure) == (AttemptEnd::Answered, Some(FailureKind::NotJson))),
+        rows.iter().all(|row| (row.end, row.sample.failure) == (AttemptEnd::Answered, Some(FailureKind::NotJson))),
         "{rows:?}"
     );
 }

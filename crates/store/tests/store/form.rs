@@ -65,7 +65,7 @@ fn a_newer_form_is_refused_and_left_as_it_was() {
 fn a_file_that_is_not_there_is_made_by_a_writer_and_missed_by_a_reader() {
     let folder = Folder::new("missing");
     let error = Sqlite::open_reader(&folder.log()).expect_err("no file");
-    insta::assert_snapshot!(message(&folder, &error), @"open the database LOG: there is no such file; name the one that the gateway writes");
+    insta::assert_snapshot!(message(&folder, &error), @"open the database LOG: there is no such file; name one that tokrate has written");
     assert!(!folder.log().exists());
     let nowhere = folder.log().join("deeper").join("log.db");
     let error = Sqlite::open(&nowhere).expect_err("no folder");

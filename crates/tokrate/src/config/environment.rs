@@ -84,7 +84,8 @@ fn machine_kind() -> String {
     format!("{} {}, {cores} core{plural}", std::env::consts::OS, std::env::consts::ARCH)
 }
 
-fn host_name() -> String {
+/// Name of this machine.
+pub fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
         .ok()
         .map(|name| name.trim().to_owned())

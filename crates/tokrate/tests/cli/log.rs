@@ -6,7 +6,7 @@ use crate::folder::Folder;
 use crate::tool::{Finished, run};
 use serde_json::Value;
 use tokrate_core::FailureKind;
-use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Refusal, RefusalReason};
+use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Refusal, RefusalReason, Sample, SampleConditions};
 use tokrate_store::{Sqlite, Store};
 
 /// 2026-01-10 00:00 UTC.
@@ -17,26 +17,29 @@ fn row(n: u64, lane: &str) -> Attempt {
     Attempt {
         call: format!("call-{n}"),
         won: true,
-        started_unix_ms: DAY + n * 60_000,
         alias: "chat".to_owned(),
         lane: lane.to_owned(),
-        provider: lane.to_owned(),
-        model: "large".to_owned(),
-        dialect_in: "openai-chat".to_owned(),
-        dialect_out: "openai-chat".to_owned(),
-        stream: true,
-        in_flight: 1,
-        request_bytes: 700,
-        version: "0.1.0".to_owned(),
-        status: Some(200),
-        ttft_ns: Some(200_000_000 + n % 100 * 1_000_000),
-        total_ns: 2_300_000_000,
-        output_speed: Some(40.0 + (n % 100) as f64 / 10.0),
-        input_tokens: Some(150),
-        output_tokens_std: 100,
-        output_tokens: Some(101),
-        cost_usd: Some(0.0012),
-        cost_basis: CostBasis::Reported,
+        dialect_in: "openai-chat".into(),
+        sample: Sample {
+            started_unix_ms: DAY + n * 60_000,
+            provider: lane.to_owned(),
+            model: "large".to_owned(),
+            dialect: "openai-chat".into(),
+            stream: true,
+            in_flight: 1,
+            request_bytes: Some(700),
+            status: Some(200),
+            ttft_ns: Some(200_000_000 + n % 100 * 1_000_000),
+            total_ns: 2_300_000_000,
+            output_speed: Some(40.0 + (n % 100) as f64 / 10.0),
+            input_tokens: Some(150),
+            output_tokens_std: 100,
+            output_tokens: Some(101),
+            cost_usd: Some(0.0012),
+            cost_basis: CostBasis::Reported,
+            conditions: SampleConditions { version: "0.1.0".to_owned(), ..SampleConditions::default() }.into(),
+            ..Sample::default()
+        },
         ..Attempt::default()
     }
 }
@@ -44,16 +47,19 @@ fn row(n: u64, lane: &str) -> Attempt {
 fn failed(row: Attempt, kind: FailureKind, status: Option<u16>) -> Attempt {
     Attempt {
         end: AttemptEnd::Failed,
-        failure: Some(kind),
-        status,
         won: false,
-        ttft_ns: None,
-        output_speed: None,
-        output_tokens_std: 0,
-        output_tokens: None,
-        total_ns: 12_000_000,
-        cost_usd: None,
-        cost_basis: CostBasis::Free,
+        sample: Sample {
+            failure: Some(kind),
+            status,
+            ttft_ns: None,
+            output_speed: None,
+            output_tokens_std: 0,
+            output_tokens: None,
+            total_ns: 12_000_000,
+            cost_usd: None,
+            cost_basis: CostBasis::Free,
+            ..row.sample
+        },
         ..row
     }
 }
@@ -65,31 +71,40 @@ fn trails() -> Vec<Attempt> {
         role: AttemptRole::Hedge,
         end: AttemptEnd::Lost,
         won: false,
-        started_unix_ms: DAY + 300 * 60_000 + 400,
-        ttft_ns: None,
-        output_speed: None,
-        output_tokens_std: 0,
-        cost_usd: Some(0.0003),
-        cost_basis: CostBasis::Estimated,
         key: Some("ada".to_owned()),
+        sample: Sample {
+            started_unix_ms: DAY + 300 * 60_000 + 400,
+            ttft_ns: None,
+            output_speed: None,
+            output_tokens_std: 0,
+            cost_usd: Some(0.0003),
+            cost_basis: CostBasis::Estimated,
+            ..row(300, "south").sample
+        },
         ..row(300, "south")
     };
     let second = Attempt {
         attempt: 1,
         role: AttemptRole::Failover,
-        started_unix_ms: DAY + 301 * 60_000 + 12,
-        in_flight: 9,
-        model_answered: Some("large-2026".to_owned()),
+        sample: Sample {
+            started_unix_ms: DAY + 301 * 60_000 + 12,
+            in_flight: 9,
+            model_answered: Some("large-2026".to_owned()),
+            ..row(301, "south").sample
+        },
         ..row(301, "south")
     };
     let left = Attempt {
         end: AttemptEnd::Abandoned,
-        stream: false,
-        ttft_ns: None,
-        output_speed: None,
-        cost_usd: None,
-        cost_basis: CostBasis::Unknown,
-        model: "small".to_owned(),
+        sample: Sample {
+            stream: false,
+            ttft_ns: None,
+            output_speed: None,
+            cost_usd: None,
+            cost_basis: CostBasis::Unknown,
+            model: "small".to_owned(),
+            ..row(302, "north").sample
+        },
         ..row(302, "north")
     };
     let first = Attempt { key: Some("ada".to_owned()), ..row(300, "north") };
@@ -223,7 +238,10 @@ fn two_halves(name: &str, slower: f64) -> Folder {
     let rows = (0..400_u64).map(|n| {
         let plain = row(n * 3 + n / 200 * 120, "north");
         let times = if n < 200 { 1.0 } else { slower };
-        Attempt { ttft_ns: plain.ttft_ns.map(|ns| (ns as f64 * times) as u64), ..plain }
+        Attempt {
+            sample: Sample { ttft_ns: plain.sample.ttft_ns.map(|ns| (ns as f64 * times) as u64), ..plain.sample },
+            ..plain
+        }
     });
     log(name, &rows.collect::<Vec<_>>())
 }
@@ -245,7 +263,8 @@ fn a_lane_that_became_slower_is_a_regression() {
 
 #[test]
 fn attempts_under_other_conditions_are_not_compared() {
-    let rows = (0..400).map(|n| Attempt { stream: n < 200, ..row(n * 3, "north") });
+    let rows = (0..400)
+        .map(|n| Attempt { sample: Sample { stream: n < 200, ..row(n * 3, "north").sample }, ..row(n * 3, "north") });
     let folder = log("log-unlike", &rows.collect::<Vec<_>>());
     let halves = ["--since", "2026-01-10T10:00", "--until", "2026-01-10T20:00", "--regressions"];
     let finished = read(&folder, &halves);

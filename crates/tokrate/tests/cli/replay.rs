@@ -7,7 +7,7 @@ use crate::folder::Folder;
 use crate::tool::{Finished, run};
 use serde_json::Value;
 use tokrate_core::Rng;
-use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Sample};
 use tokrate_store::{Sqlite, Store};
 
 /// 2026-01-10 00:00 UTC.
@@ -29,23 +29,26 @@ fn calls(alias: &str, count: u64, lanes: &[Lane], turn: impl Fn(u64) -> usize) -
         Attempt {
             call: format!("{alias}-{n}"),
             won: true,
-            started_unix_ms: DAY + n * 10_000,
             alias: alias.to_owned(),
             lane: name.to_owned(),
-            provider: name.to_owned(),
-            model: "large".to_owned(),
-            stream: true,
-            in_flight: 1,
-            request_bytes: prompt * 4,
-            status: Some(200),
-            ttft_ns: Some((ttft * 1e9) as u64),
-            total_ns: ((ttft + answer as f64 / speed) * 1e9) as u64,
-            output_speed: Some(speed),
-            input_tokens: Some(prompt),
-            output_tokens_std: answer,
-            output_tokens: Some(answer),
-            cost_usd: Some((prompt as f64 * input + answer as f64 * output) / 1e6),
-            cost_basis: CostBasis::Reported,
+            sample: Sample {
+                started_unix_ms: DAY + n * 10_000,
+                provider: name.to_owned(),
+                model: "large".to_owned(),
+                stream: true,
+                in_flight: 1,
+                request_bytes: Some(prompt * 4),
+                status: Some(200),
+                ttft_ns: Some((ttft * 1e9) as u64),
+                total_ns: ((ttft + answer as f64 / speed) * 1e9) as u64,
+                output_speed: Some(speed),
+                input_tokens: Some(prompt),
+                output_tokens_std: answer,
+                output_tokens: Some(answer),
+                cost_usd: Some((prompt as f64 * input + answer as f64 * output) / 1e6),
+                cost_basis: CostBasis::Reported,
+                ..Sample::default()
+            },
             ..Attempt::default()
         }
     };
@@ -156,11 +159,14 @@ fn attempts_of_which_the_first_token_was_not_awaited_are_told() {
         role: AttemptRole::Hedge,
         end: AttemptEnd::Lost,
         won: false,
-        ttft_ns: None,
-        output_speed: None,
-        output_tokens_std: 0,
-        cost_usd: None,
-        cost_basis: CostBasis::Free,
+        sample: Sample {
+            ttft_ns: None,
+            output_speed: None,
+            output_tokens_std: 0,
+            cost_usd: None,
+            cost_basis: CostBasis::Free,
+            ..row.sample.clone()
+        },
         ..row.clone()
     });
     rows.extend(lost.collect::<Vec<_>>());
@@ -202,11 +208,12 @@ fn nothing_is_claimed_where_too_little_was_measured() {
 #[test]
 fn names_are_replayed_each_by_itself() {
     let mut rows = calls("chat", 200, &[SLOW, QUICK], |n| n as usize % 2);
-    rows.extend(calls("code", 200, &[QUICK], |_| 0).into_iter().map(|row| Attempt {
-        cost_usd: None,
-        cost_basis: CostBasis::Unknown,
-        ..row
-    }));
+    rows.extend(
+        calls("code", 200, &[QUICK], |_| 0).into_iter().map(|row| Attempt {
+            sample: Sample { cost_usd: None, cost_basis: CostBasis::Unknown, ..row.sample },
+            ..row
+        }),
+    );
     let folder = log("replay-names", &rows);
     let text = shown(&folder, &["--policy", "fixed"]);
     assert!(text.contains("chat: 200 answered calls") && text.contains("code: 200 answered calls"), "{text}");

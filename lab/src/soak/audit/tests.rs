@@ -37,13 +37,16 @@ fn world() -> World {
         key: Some(task.key.name().to_owned()),
         alias: task.alias.name().to_owned(),
         lane: lane.clone(),
-        dialect_in: task.dialect.name().to_owned(),
-        stream: task.stream,
-        input_tokens: Some(7),
-        output_tokens: Some(9),
-        output_tokens_std: 9,
-        cost_usd: Some(25e-6),
-        cost_basis: CostBasis::Reported,
+        dialect_in: task.dialect.name().into(),
+        sample: tokrate_record::Sample {
+            stream: task.stream,
+            input_tokens: Some(7),
+            output_tokens: Some(9),
+            output_tokens_std: 9,
+            cost_usd: Some(25e-6),
+            cost_basis: CostBasis::Reported,
+            ..tokrate_record::Sample::default()
+        },
         ..Attempt::default()
     };
     let outcome = Ok(Outcome::Whole { text: text(9), has_end_marker: true, malformed: 0 });
@@ -69,8 +72,8 @@ fn violations(world: &World) -> Vec<String> {
 fn refuse(world: &mut World) {
     world.seen[0].outcome = Ok(Outcome::Refused { status: 502, message: "lane swift: server error".to_owned() });
     let row = &mut world.rows[0];
-    (row.end, row.won, row.output_tokens, row.output_tokens_std) = (AttemptEnd::Failed, false, None, 0);
-    (row.cost_basis, row.cost_usd) = (CostBasis::Free, Some(0.0));
+    (row.end, row.won, row.sample.output_tokens, row.sample.output_tokens_std) = (AttemptEnd::Failed, false, None, 0);
+    (row.sample.cost_basis, row.sample.cost_usd) = (CostBasis::Free, Some(0.0));
 }
 
 #[test]
@@ -93,10 +96,10 @@ fn whatever_is_missing_or_differs_is_found() {
             world.ledger.entries.insert("c-1".to_owned(), entry);
         }),
         ("another lane", |world| world.rows[0].lane = PROFILES[1].name.to_owned()),
-        ("a token too many", |world| world.rows[0].output_tokens = Some(10)),
-        ("a cent too many", |world| world.rows[0].cost_usd = Some(0.01)),
+        ("a token too many", |world| world.rows[0].sample.output_tokens = Some(10)),
+        ("a cent too many", |world| world.rows[0].sample.cost_usd = Some(0.01)),
         ("more counted than written", |world| {
-            (world.rows[0].cost_basis, world.rows[0].output_tokens_std) = (CostBasis::Estimated, 10);
+            (world.rows[0].sample.cost_basis, world.rows[0].sample.output_tokens_std) = (CostBasis::Estimated, 10);
             world.rows[0].end = AttemptEnd::Lost;
         }),
         ("another end", |world| world.rows[0].end = AttemptEnd::Failed),

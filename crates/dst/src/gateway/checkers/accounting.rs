@@ -36,7 +36,7 @@ pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, wrong:
     }
     for row in rows {
         if let Some(what) = row_is_true(history, row) {
-            wrong.push(format!("row {}-{} ({:?}, {:?}): {what}", row.call, row.attempt, row.end, row.failure));
+            wrong.push(format!("row {}-{} ({:?}, {:?}): {what}", row.call, row.attempt, row.end, row.sample.failure));
         }
     }
     extras_are_paid_for(scenario, history, wrong);
@@ -52,7 +52,7 @@ pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, wrong:
 fn row_is_true(history: &GatewayHistory, row: &Attempt) -> Option<String> {
     let id = format!("{}-{}", row.call, row.attempt);
     let Some(served) = history.served.iter().rev().find(|served| served.id == id) else {
-        return row.status.map(|status| format!("status {status} of a request that reached no lane"));
+        return row.sample.status.map(|status| format!("status {status} of a request that reached no lane"));
     };
     let response = &served.response;
     if row.lane != format!("lane{}", served.lane) {
@@ -61,18 +61,21 @@ fn row_is_true(history: &GatewayHistory, row: &Attempt) -> Option<String> {
     if !response.is_sound {
         return None;
     }
-    if row.status.is_some_and(|status| status != response.status) {
-        return Some(format!("status {:?}, but the lane said {}", row.status, response.status));
+    if row.sample.status.is_some_and(|status| status != response.status) {
+        return Some(format!("status {:?}, but the lane said {}", row.sample.status, response.status));
     }
     let usage = response.usage.unwrap_or_default();
     let differs = |row: Option<u64>, wrote: Option<u64>| row.is_some() && row != wrote;
-    if differs(row.output_tokens, usage.output) || differs(row.input_tokens, usage.input) {
-        return Some(format!("tokens {:?} {:?}, but the lane said {usage:?}", row.input_tokens, row.output_tokens));
+    if differs(row.sample.output_tokens, usage.output) || differs(row.sample.input_tokens, usage.input) {
+        return Some(format!(
+            "tokens {:?} {:?}, but the lane said {usage:?}",
+            row.sample.input_tokens, row.sample.output_tokens
+        ));
     }
     let tokens = count(Encoding::O200kBase, &response.text) as u64;
-    let came_whole = row.end == AttemptEnd::Answered && row.failure.is_none() && served.routed.is_some();
-    let fits = if came_whole { row.output_tokens_std == tokens } else { row.output_tokens_std <= tokens };
-    (!fits).then(|| format!("{} tokens of the {tokens} that the lane wrote", row.output_tokens_std))
+    let came_whole = row.end == AttemptEnd::Answered && row.sample.failure.is_none() && served.routed.is_some();
+    let fits = if came_whole { row.sample.output_tokens_std == tokens } else { row.sample.output_tokens_std <= tokens };
+    (!fits).then(|| format!("{} tokens of the {tokens} that the lane wrote", row.sample.output_tokens_std))
 }
 
 /// Hedges and races are no more than calls have earned.
@@ -149,7 +152,7 @@ fn winners_are_those_of_clients(history: &GatewayHistory, wrong: &mut Vec<String
 
 /// What rows cost is what the gateway has counted and keys have spent.
 fn money_is_the_same(history: &GatewayHistory, wrong: &mut Vec<String>) {
-    let sum = |rows: &mut dyn Iterator<Item = &Attempt>| rows.filter_map(|row| row.cost_usd).sum::<f64>();
+    let sum = |rows: &mut dyn Iterator<Item = &Attempt>| rows.filter_map(|row| row.sample.cost_usd).sum::<f64>();
     let all = sum(&mut history.kept.rows.iter());
     if (all - history.counted.cost_usd).abs() > USD_TOLERANCE {
         wrong.push(format!("rows cost {all}, and {} was counted", history.counted.cost_usd));
@@ -176,8 +179,9 @@ fn budgets_are_kept(scenario: &GatewayScenario, history: &GatewayHistory, wrong:
             key.limits.usd_per_month.map(|budget| budget.as_usd())
         });
         let Some(budget) = budgets.reduce(f64::max) else { continue };
-        let unlimited = |row: &&Attempt| row.key.as_deref() == Some(name) && row.output_limit.is_none();
-        let beyond = history.kept.rows.iter().filter(unlimited).filter_map(|row| row.cost_usd).fold(0.0, f64::max);
+        let unlimited = |row: &&Attempt| row.key.as_deref() == Some(name) && row.sample.output_limit.is_none();
+        let beyond =
+            history.kept.rows.iter().filter(unlimited).filter_map(|row| row.sample.cost_usd).fold(0.0, f64::max);
         for (month, dollars) in months {
             let spent = dollars.spent.as_usd();
             if spent > budget + beyond + USD_TOLERANCE {

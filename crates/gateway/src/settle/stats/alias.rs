@@ -1,7 +1,7 @@
 //! Statistics of one alias: calls and extra attempts of the last hour, by minute.
 
 use super::last_hour::{AttemptMinutes, LastHour};
-use tokrate_record::{Attempt as Row, AttemptRole};
+use tokrate_record::{Attempt as Row, AttemptRole, Sample};
 
 /// One alias.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,12 @@ mod tests {
     fn row(minute: u64, attempt: u32, role: AttemptRole) -> Row {
         // All of them end in the same minute.
         let total_ns = 160u64.saturating_sub(minute) * 60_000_000_000;
-        Row { started_unix_ms: minute * 60_000, attempt, role, total_ns, ..Row::default() }
+        Row {
+            attempt,
+            role,
+            sample: Sample { started_unix_ms: minute * 60_000, total_ns, ..Sample::default() },
+            ..Row::default()
+        }
     }
 
     #[test]

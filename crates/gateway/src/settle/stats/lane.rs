@@ -119,8 +119,8 @@ impl LaneStats {
     pub(crate) fn new(row: &Row) -> LaneStats {
         LaneStats {
             name: row.lane.as_str().into(),
-            provider: row.provider.as_str().into(),
-            model: row.model.as_str().into(),
+            provider: row.sample.provider.as_str().into(),
+            model: row.sample.model.as_str().into(),
             peak_in_flight: 0,
             endings: BTreeMap::new(),
             cost_usd: BTreeMap::new(),
@@ -135,10 +135,10 @@ impl LaneStats {
     }
 
     pub(crate) fn record(&mut self, row: &Row) {
-        *self.endings.entry((row.role, row.end, row.failure)).or_default() += 1;
-        self.peak_in_flight = self.peak_in_flight.max(row.in_flight);
-        if let Some(cost) = row.cost_usd {
-            *self.cost_usd.entry(row.cost_basis).or_default() += cost;
+        *self.endings.entry((row.role, row.end, row.sample.failure)).or_default() += 1;
+        self.peak_in_flight = self.peak_in_flight.max(row.sample.in_flight);
+        if let Some(cost) = row.sample.cost_usd {
+            *self.cost_usd.entry(row.sample.cost_basis).or_default() += cost;
         }
         self.operations.entry(Operation::of(&row.dialect_in)).or_default().record(row);
         let Some((minute, is_new)) = self.minutes.at(AttemptMinutes::of(row)) else { return };
@@ -168,18 +168,18 @@ impl Minute {
     fn record(&mut self, row: &Row) {
         self.attempts += 1;
         if row.end == AttemptEnd::Failed && !is_lack_of_embeddings(row) {
-            self.failed.add(row.failure);
+            self.failed.add(row.sample.failure);
         }
-        if let Some(ttft) = row.ttft_ns {
+        if let Some(ttft) = row.sample.ttft_ns {
             self.ttft.record(ttft);
         }
-        if let Some(speed) = row.output_speed.filter(|speed| speed.is_finite() && *speed > 0.0) {
+        if let Some(speed) = row.sample.output_speed.filter(|speed| speed.is_finite() && *speed > 0.0) {
             self.output_speed.record((speed * SPEED_STEPS).round() as u64);
         }
-        self.cost_usd += row.cost_usd.unwrap_or(0.0);
+        self.cost_usd += row.sample.cost_usd.unwrap_or(0.0);
         if super::is_extra(row) {
             self.extra_attempts += 1;
-            self.extra_usd += row.cost_usd.unwrap_or(0.0);
+            self.extra_usd += row.sample.cost_usd.unwrap_or(0.0);
         }
     }
 
@@ -195,7 +195,7 @@ impl Minute {
 
 /// Whether a lane was asked for embeddings and has none, which says nothing about its health.
 fn is_lack_of_embeddings(row: &Row) -> bool {
-    Operation::of(&row.dialect_in) == Operation::Embeddings && row.failure == Some(FailureKind::NotFound)
+    Operation::of(&row.dialect_in) == Operation::Embeddings && row.sample.failure == Some(FailureKind::NotFound)
 }
 
 impl Operation {
@@ -237,22 +237,22 @@ impl OperationStats {
     fn record(&mut self, row: &Row) {
         // The first token of a failed attempt is no success, and the end of a cancelled one is not the provider's.
         if row.end != AttemptEnd::Failed {
-            if let Some(ttft) = row.ttft_ns {
+            if let Some(ttft) = row.sample.ttft_ns {
                 self.ttft.add(ttft);
             }
-            if let Some(speed) = row.output_speed.filter(|speed| speed.is_finite() && *speed > 0.0) {
+            if let Some(speed) = row.sample.output_speed.filter(|speed| speed.is_finite() && *speed > 0.0) {
                 self.time_per_token.add((1e9 / speed).round() as u64);
             }
         }
         if matches!(row.end, AttemptEnd::Answered | AttemptEnd::Failed) {
-            let kind = row.failure.filter(|_| row.end == AttemptEnd::Failed);
-            self.duration.entry(kind).or_insert_with(|| Histogram::new(&TIMES_NS)).add(row.total_ns);
+            let kind = row.sample.failure.filter(|_| row.end == AttemptEnd::Failed);
+            self.duration.entry(kind).or_insert_with(|| Histogram::new(&TIMES_NS)).add(row.sample.total_ns);
         }
-        if let Some(tokens) = row.input_tokens.or(row.input_tokens_std) {
+        if let Some(tokens) = row.sample.input_tokens.or(row.sample.input_tokens_std) {
             self.input_tokens.add(tokens);
         }
-        let counted = Some(row.output_tokens_std).filter(|tokens| *tokens > 0);
-        if let Some(tokens) = row.output_tokens.or(counted) {
+        let counted = Some(row.sample.output_tokens_std).filter(|tokens| *tokens > 0);
+        if let Some(tokens) = row.sample.output_tokens.or(counted) {
             self.output_tokens.add(tokens);
         }
     }

@@ -42,8 +42,8 @@ pub(crate) struct AttemptMinutes {
 impl AttemptMinutes {
     /// An attempt is counted when it ends.
     pub fn of(row: &Row) -> AttemptMinutes {
-        let ended_unix_ms = row.started_unix_ms.saturating_add(row.total_ns / 1_000_000);
-        AttemptMinutes { started: row.started_unix_ms / 60_000, counted: ended_unix_ms / 60_000 }
+        let ended_unix_ms = row.sample.started_unix_ms.saturating_add(row.sample.total_ns / 1_000_000);
+        AttemptMinutes { started: row.sample.started_unix_ms / 60_000, counted: ended_unix_ms / 60_000 }
     }
 }
 

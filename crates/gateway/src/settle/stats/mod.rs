@@ -75,10 +75,10 @@ impl Stats {
 impl StatsSnapshot {
     fn record(&mut self, row: &Row) {
         self.attempts += 1;
-        self.cost_usd += row.cost_usd.unwrap_or(0.0);
+        self.cost_usd += row.sample.cost_usd.unwrap_or(0.0);
         if is_extra(row) {
             self.extra_attempts += 1;
-            self.extra_usd += row.cost_usd.unwrap_or(0.0);
+            self.extra_usd += row.sample.cost_usd.unwrap_or(0.0);
         }
         if let Some(overhead) = row.overhead_ns {
             self.overhead.get_or_insert_with(|| Histogram::new(&OVERHEADS_NS)).add(overhead);
@@ -132,7 +132,7 @@ impl StatsSnapshot {
     }
 
     fn index_or_insert(&mut self, row: &Row) -> Option<usize> {
-        let identity = (row.lane.as_str(), row.provider.as_str(), row.model.as_str());
+        let identity = (row.lane.as_str(), row.sample.provider.as_str(), row.sample.model.as_str());
         match self.lanes.binary_search_by(|lane| lane.identity().cmp(&identity)) {
             Ok(index) => Some(index),
             Err(_) if self.lanes.len() >= MAX_LANES => None,

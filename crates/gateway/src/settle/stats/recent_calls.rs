@@ -92,7 +92,7 @@ impl RecentCalls {
             None => Arc::new(CallTrace {
                 call: row.call.clone(),
                 alias: row.alias.clone(),
-                stream: row.stream,
+                stream: row.sample.stream,
                 attempts: Vec::with_capacity(1),
                 sequence: 0,
             }),
@@ -170,24 +170,24 @@ impl CallTrace {
 
 impl AttemptTrace {
     fn of(row: &Row, lane: &Arc<str>) -> AttemptTrace {
-        let other = row.model_answered.as_ref().filter(|answered| **answered != row.model);
+        let other = row.sample.model_answered.as_ref().filter(|answered| **answered != row.sample.model);
         AttemptTrace {
             number: row.attempt,
             lane: Arc::clone(lane),
             role: row.role,
             end: row.end,
             won: row.won,
-            failure: row.failure,
-            status: row.status,
-            started_unix_ms: row.started_unix_ms,
-            wait_ns: row.wait_ns,
-            ttft_ns: row.ttft_ns,
-            total_ns: row.total_ns,
-            output_speed: row.output_speed,
-            output_tokens: row.output_tokens.unwrap_or(row.output_tokens_std),
-            in_flight: row.in_flight,
-            cost_usd: row.cost_usd,
-            cost_basis: row.cost_basis,
+            failure: row.sample.failure,
+            status: row.sample.status,
+            started_unix_ms: row.sample.started_unix_ms,
+            wait_ns: row.sample.wait_ns,
+            ttft_ns: row.sample.ttft_ns,
+            total_ns: row.sample.total_ns,
+            output_speed: row.sample.output_speed,
+            output_tokens: row.sample.output_tokens.unwrap_or(row.sample.output_tokens_std),
+            in_flight: row.sample.in_flight,
+            cost_usd: row.sample.cost_usd,
+            cost_basis: row.sample.cost_basis,
             model_answered: other.map(|answered| answered[..answered.floor_char_boundary(MAX_NAME_BYTES)].to_owned()),
         }
     }

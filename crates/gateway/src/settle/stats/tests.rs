@@ -6,12 +6,13 @@ use crate::sample::{NOON_UNIX_MS, failed, lost, row};
 use proptest::prelude::*;
 use std::hint::black_box;
 use tokrate_core::FailureKind;
+use tokrate_record::Sample;
 
 #[test]
 fn missing_embeddings_are_not_held_against_a_lane() {
     let stats = Stats::default();
     let asked = failed(1, "a", FailureKind::NotFound);
-    stats.record(&Row { dialect_in: "embeddings".to_owned(), ..asked.clone() });
+    stats.record(&Row { dialect_in: "embeddings".into(), ..asked.clone() });
     let failures = || -> u64 {
         let snapshot = stats.snapshot();
         let lane = snapshot.lane("a", "example", "model-1").expect("it was heard of");
@@ -19,7 +20,7 @@ fn missing_embeddings_are_not_held_against_a_lane() {
     };
     assert_eq!(failures(), 0);
     stats.record(&asked);
-    stats.record(&Row { dialect_in: "embeddings".to_owned(), ..failed(2, "a", FailureKind::ServerError) });
+    stats.record(&Row { dialect_in: "embeddings".into(), ..failed(2, "a", FailureKind::ServerError) });
     assert_eq!(failures(), 2, "what is held against a lane is counted as before");
 }
 
@@ -64,7 +65,14 @@ fn an_attempt_belongs_to_the_minute_it_started_in() {
     let stats = Stats::default();
     for (started, ended) in [(0, 0), (2, 2), (1, 2), (2, 3), (-59, 3), (59, 59), (-2, 59)] {
         let started_unix_ms = NOON_UNIX_MS.wrapping_add_signed(started * 60_000);
-        stats.record(&Row { started_unix_ms, total_ns: (ended - started) as u64 * 60_000_000_000, ..row(1, "a") });
+        stats.record(&Row {
+            sample: Sample {
+                started_unix_ms,
+                total_ns: (ended - started) as u64 * 60_000_000_000,
+                ..row(1, "a").sample
+            },
+            ..row(1, "a")
+        });
     }
     let snapshot = stats.snapshot();
     let noon = NOON_UNIX_MS / 60_000;
@@ -80,7 +88,10 @@ fn an_old_minute_keeps_quantiles_and_still_counts_late_attempts() {
     let at = |started: u64, ended: u64, ttft_ns: u64| {
         let started_unix_ms = NOON_UNIX_MS + started * 60_000;
         let total_ns = (ended - started) * 60_000_000_000;
-        Row { started_unix_ms, total_ns, ttft_ns: Some(ttft_ns), ..row(1, "a") }
+        Row {
+            sample: Sample { started_unix_ms, total_ns, ttft_ns: Some(ttft_ns), ..row(1, "a").sample },
+            ..row(1, "a")
+        }
     };
     let last = OPEN_MINUTES - 1;
     [200, 300, 100].into_iter().for_each(|ttft| stats.record(&at(0, 0, ttft)));
@@ -102,7 +113,10 @@ fn an_old_minute_keeps_quantiles_and_still_counts_late_attempts() {
 fn times_of_failed_and_cancelled_attempts_are_left_out() {
     let stats = Stats::default();
     stats.record(&row(1, "a"));
-    stats.record(&Row { ttft_ns: Some(1), ..failed(2, "a", FailureKind::Truncated) });
+    stats.record(&Row {
+        sample: Sample { ttft_ns: Some(1), ..failed(2, "a", FailureKind::Truncated).sample },
+        ..failed(2, "a", FailureKind::Truncated)
+    });
     stats.record(&lost(3, "a", 1));
     let snapshot = stats.snapshot();
     let chat = &snapshot.lanes[0].operations[&Operation::Chat];
@@ -115,7 +129,7 @@ fn times_of_failed_and_cancelled_attempts_are_left_out() {
 fn a_lane_with_another_model_is_another_lane() {
     let stats = Stats::default();
     stats.record(&row(1, "a"));
-    stats.record(&Row { model: "model-2".to_owned(), ..row(2, "a") });
+    stats.record(&Row { sample: Sample { model: "model-2".to_owned(), ..row(2, "a").sample }, ..row(2, "a") });
     let snapshot = stats.snapshot();
     assert_eq!(snapshot.lanes.len(), 2);
     assert_eq!(snapshot.lane("a", "example", "model-2").map(|lane| lane.count(|_| true)), Some(1));
@@ -147,8 +161,8 @@ fn recording_a_row_costs_less_than_a_microsecond() {
             .flat_map(|call| {
                 let mut rows = rows_of(call, lanes[call as usize % lanes.len()]);
                 for row in &mut rows {
-                    row.ttft_ns = row.ttft_ns.map(|ttft| ttft + call * 977 % 400_000_000);
-                    row.started_unix_ms += call / 20;
+                    row.sample.ttft_ns = row.sample.ttft_ns.map(|ttft| ttft + call * 977 % 400_000_000);
+                    row.sample.started_unix_ms += call / 20;
                 }
                 rows
             })
@@ -175,7 +189,7 @@ proptest! {
     fn the_size_is_bounded_for_any_rows(rows in prop::collection::vec((0u64..2_000, 0u32..40, 0usize..4, any::<bool>(), any::<u64>()), 0..600)) {
         let stats = Stats::default();
         for (call, number, end, won, at) in &rows {
-            stats.record(&Row { attempt: *number, end: AttemptEnd::ALL[*end], won: *won, started_unix_ms: *at, ..row(*call, "a") });
+            stats.record(&Row { attempt: *number, end: AttemptEnd::ALL[*end], won: *won, sample: Sample { started_unix_ms: *at, ..row(*call, "a").sample }, ..row(*call, "a") });
         }
         let snapshot = stats.snapshot();
         prop_assert_eq!(snapshot.attempts, rows.len() as u64);

@@ -37,10 +37,10 @@ impl Logged {
             calls.entry(&row.call).or_default().push(row);
         }
         let mut calls: Vec<Vec<&Attempt>> = calls.into_values().collect();
-        calls.iter_mut().for_each(|call| call.sort_by_key(|row| (row.started_unix_ms, row.attempt)));
+        calls.iter_mut().for_each(|call| call.sort_by_key(|row| (row.sample.started_unix_ms, row.attempt)));
         calls.retain(|call| call.iter().any(|row| row.attempt == 0));
-        calls.sort_by_key(|call| call[0].started_unix_ms);
-        let begin = calls.first().map_or(0, |call| call[0].started_unix_ms);
+        calls.sort_by_key(|call| call[0].sample.started_unix_ms);
+        let begin = calls.first().map_or(0, |call| call[0].sample.started_unix_ms);
         let mut logged = Logged { rows: Vec::new(), lanes: Vec::new(), ttft_ms: Vec::new(), completion_ms: Vec::new() };
         let mut costs: Vec<Vec<Cost>> = lanes.iter().map(|_| Vec::new()).collect();
         for (number, call) in calls.iter().enumerate() {
@@ -64,9 +64,9 @@ impl Logged {
 
     fn add_times(&mut self, call: &[&Attempt]) {
         let Some(answered) = call.iter().find(|row| row.won && row.end == AttemptEnd::Answered) else { return };
-        let waited = (answered.started_unix_ms - call[0].started_unix_ms) as f64;
-        self.ttft_ms.push(waited + ttft(answered).map_or(answered.total_ns as f64 / 1e6, Span::as_millis_f64));
-        self.completion_ms.push(waited + answered.total_ns as f64 / 1e6);
+        let waited = (answered.sample.started_unix_ms - call[0].sample.started_unix_ms) as f64;
+        self.ttft_ms.push(waited + ttft(answered).map_or(answered.sample.total_ns as f64 / 1e6, Span::as_millis_f64));
+        self.completion_ms.push(waited + answered.sample.total_ns as f64 / 1e6);
     }
 
     /// Attempts that were given up before their first output.
@@ -86,22 +86,22 @@ impl Logged {
 fn attempt(row: &Attempt, call: u64, lane: LaneId, begin: u64, prompt_tokens: u64) -> LoggedAttempt {
     let failure = match row.end {
         AttemptEnd::Answered => None,
-        AttemptEnd::Failed => Some(row.failure.unwrap_or(FailureKind::Truncated)),
+        AttemptEnd::Failed => Some(row.sample.failure.unwrap_or(FailureKind::Truncated)),
         // Neither is the lane's fault.
         AttemptEnd::Lost | AttemptEnd::Abandoned => Some(FailureKind::Cancelled),
     };
     LoggedAttempt {
         call,
         lane,
-        started: Tick::ZERO + Span::from_millis(row.started_unix_ms - begin),
-        stream: row.stream,
+        started: Tick::ZERO + Span::from_millis(row.sample.started_unix_ms - begin),
+        stream: row.sample.stream,
         ttft: ttft(row),
-        total: Span::from_nanos(row.total_ns),
+        total: Span::from_nanos(row.sample.total_ns),
         prompt_tokens,
         // Those that the output speed is measured in.
-        output_tokens: row.output_tokens_std,
-        output_speed: row.output_speed,
-        usd: row.cost_usd.or((row.cost_basis == CostBasis::Free).then_some(0.0)),
+        output_tokens: row.sample.output_tokens_std,
+        output_speed: row.sample.output_speed,
+        usd: row.sample.cost_usd.or((row.sample.cost_basis == CostBasis::Free).then_some(0.0)),
         failure,
         won: row.won,
     }
@@ -109,15 +109,15 @@ fn attempt(row: &Attempt, call: u64, lane: LaneId, begin: u64, prompt_tokens: u6
 
 /// Begun to the first output: the log has it from the moment of sending.
 fn ttft(row: &Attempt) -> Option<Span> {
-    row.ttft_ns.map(|ns| Span::from_nanos(ns + row.wait_ns.unwrap_or(0)))
+    row.sample.ttft_ns.map(|ns| Span::from_nanos(ns + row.sample.wait_ns.unwrap_or(0)))
 }
 
 /// Tokens of a call's prompt: as reported of the attempt that won, of any other, as counted, or by the request's size.
 fn prompt_tokens(call: &[&Attempt]) -> u64 {
-    let won = call.iter().filter(|row| row.won).find_map(|row| row.input_tokens);
-    won.or_else(|| call.iter().find_map(|row| row.input_tokens))
-        .or_else(|| call.iter().find_map(|row| row.input_tokens_std))
-        .unwrap_or(call[0].request_bytes / BYTES_PER_TOKEN)
+    let won = call.iter().filter(|row| row.won).find_map(|row| row.sample.input_tokens);
+    won.or_else(|| call.iter().find_map(|row| row.sample.input_tokens))
+        .or_else(|| call.iter().find_map(|row| row.sample.input_tokens_std))
+        .unwrap_or(call[0].sample.request_bytes.unwrap_or(0) / BYTES_PER_TOKEN)
 }
 
 /// What an answer cost, and for what.
@@ -130,10 +130,10 @@ struct Cost {
 
 impl Cost {
     fn of(row: &Attempt, prompt_tokens: u64) -> Option<Cost> {
-        let plain = row.cached_tokens.unwrap_or(0) == 0 && row.cache_write_tokens.unwrap_or(0) == 0;
-        let billed = matches!(row.cost_basis, CostBasis::Reported | CostBasis::Estimated);
-        let usd = row.cost_usd.filter(|_| plain && billed && row.end == AttemptEnd::Answered)?;
-        Some(Cost { input: prompt_tokens as f64, output: row.output_tokens_std as f64, usd })
+        let plain = row.sample.cached_tokens.unwrap_or(0) == 0 && row.sample.cache_write_tokens.unwrap_or(0) == 0;
+        let billed = matches!(row.sample.cost_basis, CostBasis::Reported | CostBasis::Estimated);
+        let usd = row.sample.cost_usd.filter(|_| plain && billed && row.end == AttemptEnd::Answered)?;
+        Some(Cost { input: prompt_tokens as f64, output: row.sample.output_tokens_std as f64, usd })
     }
 }
 
@@ -169,6 +169,7 @@ fn price(costs: &[Cost]) -> LaneConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokrate_record::Sample;
 
     fn costs(input: f64, output: f64, answer: impl Fn(u64) -> u64) -> Vec<Cost> {
         let cost = |n: u64| {
@@ -204,11 +205,14 @@ mod tests {
             call: call.to_owned(),
             attempt,
             lane: "a".to_owned(),
-            started_unix_ms: ms,
             won: true,
-            wait_ns: Some(2_000_000),
-            ttft_ns: Some(8_000_000),
-            total_ns: 50_000_000,
+            sample: Sample {
+                started_unix_ms: ms,
+                wait_ns: Some(2_000_000),
+                ttft_ns: Some(8_000_000),
+                total_ns: 50_000_000,
+                ..Sample::default()
+            },
             ..Attempt::default()
         };
         let lost = Attempt { won: false, end: AttemptEnd::Lost, ..row("y", 0, 1_000) };

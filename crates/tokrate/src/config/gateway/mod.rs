@@ -113,6 +113,8 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
         client: client(&row, &mut effective)?,
         limits: effective.limits(&row.limits)?,
         log: log_settings(&log, &row, &mut effective)?,
+        region: effective.region(environment::variable("TOKRATE_REGION"), row.region.clone()),
+        host: Some(environment::host_name()),
         drain: effective.span("drain", row.drain.as_deref(), Span::from_secs(30))?,
         seed: effective.number("seed", row.seed, DEFAULT_SEED),
         otel: otel::otel(row.otel.as_ref(), &environment::variable, &mut effective)?,
@@ -220,6 +222,17 @@ impl EffectiveConfig {
         };
         self.note(key, span, origin);
         Ok(span)
+    }
+
+    /// A variable over the file.
+    fn region(&mut self, variable: Option<String>, row: Option<String>) -> Option<String> {
+        let (region, origin) = match (variable, row.filter(|region| !region.is_empty())) {
+            (Some(region), _) => (region, "TOKRATE_REGION".to_owned()),
+            (None, Some(region)) => (region, self.file_origin()),
+            (None, None) => return None,
+        };
+        self.note("region", &region, origin);
+        Some(region)
     }
 
     fn number<T: ToString + Copy>(&mut self, key: &str, row: Option<T>, default: T) -> T {

@@ -42,6 +42,8 @@ pub struct GatewayRow {
     /// How long rows of the log are kept
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub log_retention: Option<String>,
+    /// Region of this machine, as it stands in the log; `TOKRATE_REGION` wins over it
+    pub region: Option<String>,
     /// Threads that serve, 1 to 1024 [default: one a core]
     pub workers: Option<usize>,
     /// How long open answers may go on at the end

@@ -11,13 +11,13 @@ use tokrate_record::{Attempt, AttemptEnd, CostBasis};
 /// A call: a head line, and a line for each attempt.
 pub fn call(attempts: &[Attempt]) -> String {
     let Some(first) = attempts.first() else { return String::new() };
-    let begun = attempts.iter().map(|row| row.started_unix_ms).min().unwrap_or(0);
+    let begun = attempts.iter().map(|row| row.sample.started_unix_ms).min().unwrap_or(0);
     let mut head = format!("{} UTC  {}  {}", date(begun), first.alias, first.call);
     if let Some(key) = &first.key {
         head += &format!("  key {key}");
     }
-    let cost: f64 = attempts.iter().filter_map(|row| row.cost_usd).sum();
-    let unknown = attempts.iter().filter(|row| row.cost_basis == CostBasis::Unknown).count();
+    let cost: f64 = attempts.iter().filter_map(|row| row.sample.cost_usd).sum();
+    let unknown = attempts.iter().filter(|row| row.sample.cost_basis == CostBasis::Unknown).count();
     head += &match unknown {
         0 => format!("  {} USD", dollars(cost)),
         _ if unknown == attempts.len() => "  cost unknown".to_owned(),
@@ -42,9 +42,9 @@ pub fn call(attempts: &[Attempt]) -> String {
 fn line(row: &Attempt, begun: u64) -> Vec<String> {
     let absent = || "-".to_owned();
     let time = |ns: Option<u64>| ns.map_or_else(absent, |ns| Span::from_nanos(ns).to_string());
-    let later = Span::from_millis(row.started_unix_ms.saturating_sub(begun));
+    let later = Span::from_millis(row.sample.started_unix_ms.saturating_sub(begun));
     let began = if later.is_zero() { row.role.name().to_owned() } else { format!("{} +{later}", row.role.name()) };
-    let cost = match (row.cost_usd, row.cost_basis) {
+    let cost = match (row.sample.cost_usd, row.sample.cost_basis) {
         (Some(cost), CostBasis::Estimated) => format!("~{}", dollars(cost)),
         (Some(cost), _) => dollars(cost),
         (None, CostBasis::Free) => "0".to_owned(),
@@ -55,11 +55,11 @@ fn line(row: &Attempt, begun: u64) -> Vec<String> {
         began,
         row.lane.clone(),
         ended(row),
-        Span::from_nanos(row.total_ns).to_string(),
-        time(row.ttft_ns),
-        row.output_speed.map_or_else(absent, number),
-        row.input_tokens.or(row.input_tokens_std).map_or_else(absent, |tokens| tokens.to_string()),
-        row.output_tokens_std.to_string(),
+        Span::from_nanos(row.sample.total_ns).to_string(),
+        time(row.sample.ttft_ns),
+        row.sample.output_speed.map_or_else(absent, number),
+        row.sample.input_tokens.or(row.sample.input_tokens_std).map_or_else(absent, |tokens| tokens.to_string()),
+        row.sample.output_tokens_std.to_string(),
         cost,
     ]
 }
@@ -67,10 +67,14 @@ fn line(row: &Attempt, begun: u64) -> Vec<String> {
 fn ended(row: &Attempt) -> String {
     let mut text = row.end.name().to_owned();
     if row.end == AttemptEnd::Failed {
-        text += &row.failure.map_or_else(String::new, |kind| format!(": {}", kind.name()));
-        text += &row.status.filter(|status| *status != 200).map_or_else(String::new, |status| format!(" ({status})"));
+        text += &row.sample.failure.map_or_else(String::new, |kind| format!(": {}", kind.name()));
+        text += &row
+            .sample
+            .status
+            .filter(|status| *status != 200)
+            .map_or_else(String::new, |status| format!(" ({status})"));
         text += if row.won { ", its beginning was given on" } else { "" };
-    } else if row.end == AttemptEnd::Answered && row.failure.is_some() {
+    } else if row.end == AttemptEnd::Answered && row.sample.failure.is_some() {
         text += ", not all of it could be read";
     }
     text

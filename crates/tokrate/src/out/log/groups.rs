@@ -146,6 +146,8 @@ fn mixed(mixture: &Mixture, by: Grouping) -> Option<String> {
         parts.push("streamed and whole answers".to_owned());
     }
     parts.extend(several("versions", &mixture.versions));
+    parts.extend(several("regions", &mixture.regions));
+    parts.extend(several("tokenizers", &mixture.tokenizers));
     (!parts.is_empty()).then(|| format!("mixed: {}", parts.join("; ")))
 }
 
