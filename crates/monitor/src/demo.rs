@@ -4,7 +4,7 @@
 
 use crate::MonitorError;
 use crate::core::{Core, Report};
-use crate::fleet::{DAYS, Member, PROBER_FAULT, PROBER_FAULT_DELAY, members};
+use crate::fleet::{DAYS, Member, PLANTED, PROBER_FAULT, PROBER_FAULT_DELAY, Planted, members};
 use crate::settings::{Endpoint, Limits, Settings};
 use crate::virtual_time::{Asked, VirtualEndpoint};
 use crate::workload::built_in;
@@ -16,7 +16,7 @@ use tokrate_core::{Span, Tick};
 use tokrate_detect::FalseAlarms;
 use tokrate_net::{ClientConfig, Target};
 use tokrate_prober::{Budget, Order, ReferenceResult, Step};
-use tokrate_store::{MonitorStore, ProbeRow};
+use tokrate_store::{EventRow, MonitorStore, ProbeRow};
 use tokrate_wire::Dialect;
 
 /// Cycles a day of the demo: two weeks are short for a detector at eight.
@@ -26,6 +26,8 @@ const STARTED_AT: Tick = Tick::from_nanos(1_000_000_000);
 /// The demo's own number of a run.
 const RUN: u64 = 0xde30;
 const DAY_MS: u64 = 86_400_000;
+/// When the two weeks begin (ms since 1970): the same always, as times of probes follow from it. 2026-06-01 00:00 UTC.
+const BEGUN_UNIX_MS: u64 = 1_780_272_000_000;
 /// A client whose own error is nothing.
 const REFERENCE: ReferenceResult = ReferenceResult { ttft_error_ns: 0, speed_error: 0.0, failure: None };
 
@@ -34,8 +36,6 @@ const REFERENCE: ReferenceResult = ReferenceResult { ttft_error_ns: 0, speed_err
 pub struct DemoConfig {
     /// Determines everything.
     pub seed: u64,
-    /// When the two weeks end (ms since 1970).
-    pub until_unix_ms: u64,
 }
 
 /// What happened.
@@ -50,12 +50,37 @@ pub struct DemoSummary {
     /// Those of them that are in quarantine.
     pub quarantined: u64,
     /// Changes that were found, in the order of their finding.
-    pub events: Vec<tokrate_store::EventRow>,
+    pub events: Vec<EventRow>,
     /// What the prober had to say.
     pub notices: Vec<String>,
 }
 
+impl DemoSummary {
+    /// What was planted.
+    pub fn planted(&self) -> &'static [Planted] {
+        &PLANTED
+    }
+
+    /// Planted regressions that were not found where the timetable has them.
+    pub fn missing(&self) -> Vec<Planted> {
+        PLANTED.into_iter().filter(|planted| !self.events.iter().any(|event| self.is_found(planted, event))).collect()
+    }
+
+    /// Whether a change is the planted one: the interval of its beginning holds the planted time, within one cycle.
+    fn is_found(&self, planted: &Planted, event: &EventRow) -> bool {
+        let time = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+        let at = time(self.begun_unix_ms + planted.at.as_nanos() / 1_000_000);
+        let cycle = time(DAY_MS / u64::from(SLOTS_A_DAY));
+        (event.endpoint.as_str(), event.metric.as_str(), event.kind.as_str())
+            == (planted.endpoint, planted.metric, "regression")
+            && (event.since_earliest_unix_ms - cycle..=event.since_latest_unix_ms + cycle).contains(&at)
+    }
+}
+
 /// The settings of the demo's monitor.
+///
+/// # Errors
+/// When an address of the fleet cannot be used.
 pub fn settings(config: &DemoConfig, database: &Path, version: &str) -> Result<Settings, MonitorError> {
     let workloads = ["100-300", "1k-1k"].into_iter().filter_map(built_in).collect();
     let endpoint = |member: &Member| -> Result<Endpoint, MonitorError> {
@@ -98,7 +123,7 @@ pub fn settings(config: &DemoConfig, database: &Path, version: &str) -> Result<S
 /// # Errors
 /// When the database cannot be used.
 pub fn live(config: &DemoConfig, settings: Settings) -> Result<DemoSummary, MonitorError> {
-    let begun_unix_ms = (config.until_unix_ms / DAY_MS * DAY_MS).saturating_sub(DAYS * DAY_MS);
+    let begun_unix_ms = BEGUN_UNIX_MS;
     let (store, _) = MonitorStore::open(&settings.database, begun_unix_ms)?;
     let settings = Arc::new(settings);
     let core = Core::new(Arc::clone(&settings), store, RUN ^ config.seed, begun_unix_ms)?;
@@ -213,29 +238,25 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::PLANTED;
 
     #[test]
     fn what_was_planted_is_found_and_nothing_else() {
         let folder = std::env::temp_dir().join(format!("tokrate-demo-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("a folder");
-        let config = DemoConfig { seed: 1, until_unix_ms: 1_795_478_400_000 };
+        let config = DemoConfig { seed: 1 };
         let settings = settings(&config, &folder.join("demo.db"), "0").expect("settings");
         let summary = live(&config, settings).expect("it lives");
         std::fs::remove_dir_all(&folder).expect("there");
-        for event in &summary.events {
-            println!("{}", event.to_json());
-        }
-        println!("{} requests, {} failed, {} in quarantine; {:?}", summary.requests, summary.failed, summary.quarantined, summary.notices);
-        for planted in PLANTED {
-            let at = summary.begun_unix_ms as i64 + (planted.at.as_nanos() / 1_000_000) as i64;
-            let found = summary.events.iter().any(|event| {
-                (event.endpoint.as_str(), event.metric.as_str(), event.kind.as_str())
-                    == (planted.endpoint, planted.metric, "regression")
-                    && (event.since_earliest_unix_ms..=event.since_latest_unix_ms + 7_200_000).contains(&at)
-            });
-            assert!(found, "{planted:?}");
-        }
+        assert_eq!(summary.missing(), []);
+        let planted = |event: &&EventRow| PLANTED.iter().any(|planted| planted.endpoint == event.endpoint);
+        let others: Vec<&EventRow> =
+            summary.events.iter().filter(|event| event.kind != "quarantine" && !planted(event)).collect();
+        assert!(others.is_empty(), "{others:?}");
+        let quarantines: Vec<&EventRow> = summary.events.iter().filter(|event| event.kind == "quarantine").collect();
+        let [fault] = quarantines[..] else { panic!("{quarantines:?}") };
+        let since = fault.since_unix_ms.unsigned_abs() - summary.begun_unix_ms;
+        assert!((PROBER_FAULT.0..PROBER_FAULT.1).contains(&Span::from_millis(since)));
+        assert_eq!((summary.quarantined, summary.notices.len()), (72, 0));
     }
 }

@@ -17,6 +17,8 @@ use tokrate_store::{EventRow, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow};
 const HISTORY_MS: u64 = 35 * 86_400_000;
 /// The detector holds samples of the latest hour back.
 const HELD_MS: i64 = 2 * 3_600_000;
+/// A cycle that does not count within so long of another belongs to the same fault.
+const SAME_FAULT_MS: i64 = 6 * 3_600_000;
 /// Most things that are held while the disk is full: a day of 200 endpoints.
 const MAX_HELD: usize = 20_000;
 /// Rows that are removed at a time.
@@ -55,6 +57,8 @@ pub(crate) struct Recorder {
     waiting: BTreeMap<(u64, String), ProbeRow>,
     /// Events before this were found by an earlier run.
     reported_until: i64,
+    /// When the latest cycle that does not count began.
+    quarantined_at: Option<i64>,
     /// Events of an earlier run that the detector may find again.
     known: Vec<EventRow>,
     findings: Findings,
@@ -81,6 +85,7 @@ impl Recorder {
             open: BTreeMap::new(),
             waiting: BTreeMap::new(),
             reported_until: i64::MAX,
+            quarantined_at: None,
             known: Vec::new(),
             findings: Findings::default(),
         };
@@ -263,6 +268,12 @@ impl Recorder {
         let times = || rows.iter().map(|row| row.probe.sample.started_unix_ms);
         let time = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
         let since = time(times().min().unwrap_or(at_unix_ms));
+        // Cycle after cycle of one fault is one event.
+        let is_same_fault = self.quarantined_at.is_some_and(|before| since - before < SAME_FAULT_MS);
+        self.quarantined_at = Some(since);
+        if is_same_fault {
+            return;
+        }
         let event = Event {
             at: time(times().max().unwrap_or(at_unix_ms)),
             source: Source { endpoint: "*".to_owned(), workload: "*".to_owned(), place: self.config.place.clone() },

@@ -123,6 +123,13 @@ const TABLE: &[Row] = &[
         external: &["tokio", "bytes", "http", "serde", "serde_json", "thiserror"],
     },
     Row {
+        name: "monitor",
+        internal: &[
+            "core", "tokens", "wire", "meter", "record", "detect", "prober", "sim", "net", "probe", "host", "store",
+        ],
+        external: &["tokio", "bytes", "http", "serde_json", "thiserror"],
+    },
+    Row {
         name: "tokrate",
         internal: &[
             "core",
@@ -133,6 +140,7 @@ const TABLE: &[Row] = &[
             "record",
             "judge",
             "detect",
+            "prober",
             "charts",
             "catalog",
             "estimate",
@@ -147,6 +155,7 @@ const TABLE: &[Row] = &[
             "store",
             "gateway",
             "admin",
+            "monitor",
         ],
         external: &[
             "tokio",
@@ -193,6 +202,7 @@ const TABLE: &[Row] = &[
             "store",
             "gateway",
             "admin",
+            "monitor",
         ],
         external: &[
             "bytes",

@@ -13,6 +13,7 @@ pub mod headline;
 pub mod junit;
 pub mod log;
 pub mod markdown;
+pub mod monitor;
 mod markdown_text;
 pub mod progress;
 pub mod race;
