@@ -17,8 +17,9 @@ use tokrate_store::{EventRow, MonitorStore, ProbeQuery, ProbeRow};
 const DAY_MS: u64 = 86_400_000;
 /// What is usual is learned again from the latest days.
 const USUAL_MS: u64 = 7 * DAY_MS;
-/// How often the store hears that the prober is alive, and old rows are removed.
-const ALIVE_MS: u64 = 60_000;
+/// How often the store hears that the prober is alive, and how often old rows are removed (ms).
+const ALIVE_MS: u64 = 600_000;
+const PRUNE_MS: u64 = 3_600_000;
 
 /// Something that a monitor reports.
 #[derive(Clone, PartialEq, Debug)]
@@ -42,6 +43,7 @@ pub(crate) struct Core {
     begun: BTreeSet<u64>,
     missed: u64,
     alive_at: u64,
+    pruned_at: u64,
     reports: VecDeque<Report>,
 }
 
@@ -68,6 +70,7 @@ impl Core {
             begun: BTreeSet::new(),
             missed: 0,
             alive_at: 0,
+            pruned_at: wall_ms,
             reports: VecDeque::new(),
         };
         core.restore(wall_ms)?;
@@ -106,6 +109,11 @@ impl Core {
         std::mem::take(&mut self.reports)
     }
 
+    /// Limits the database; what does not fit fails as on a full disk.
+    pub fn limit_disk(&mut self, max_bytes: u64) -> Result<(), tokrate_store::StoreError> {
+        self.recorder.limit(max_bytes)
+    }
+
     /// The store.
     pub fn store(&self) -> &MonitorStore {
         self.recorder.store()
@@ -135,6 +143,9 @@ impl Core {
         if wall_ms.abs_diff(self.alive_at) >= ALIVE_MS || self.missed > 0 {
             self.alive_at = wall_ms;
             self.recorder.seen(wall_ms, std::mem::take(&mut self.missed));
+        }
+        if wall_ms.abs_diff(self.pruned_at) >= PRUNE_MS {
+            self.pruned_at = wall_ms;
             self.recorder.prune(wall_ms);
         }
         if let Some(failure) = self.recorder.take_failure() {
@@ -166,7 +177,9 @@ impl Core {
         let mut left: BTreeMap<&str, Vec<(SeriesId, Outcome)>> = BTreeMap::new();
         for requests in rows.chunk_by(|one, other| probe_of(one) == probe_of(other)) {
             let first = &requests[0];
-            let Some(&id) = self.ids.get(&(first.probe.endpoint.clone(), first.probe.workload.clone())) else { continue };
+            let Some(&id) = self.ids.get(&(first.probe.endpoint.clone(), first.probe.workload.clone())) else {
+                continue;
+            };
             let outcome = outcome(requests);
             let counts = first.probe.quarantine.is_none();
             self.prober.restore_probe(id, first.probe.due_unix_ms, first.is_further, counts.then_some(&outcome));

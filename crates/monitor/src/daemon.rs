@@ -149,8 +149,7 @@ impl Shared {
     }
 
     async fn request(&self, order: &Order, nth: u32) -> ProbeRow {
-        let (endpoint, workload) =
-            (&self.settings.endpoints[order.endpoint], &self.settings.workloads[order.workload]);
+        let (endpoint, workload) = (&self.settings.endpoints[order.endpoint], &self.settings.workloads[order.workload]);
         let number = order.number.wrapping_mul(u64::from(workload.requests)).wrapping_add(u64::from(nth));
         let request = ChatRequest {
             model: endpoint.model.clone(),
@@ -162,7 +161,7 @@ impl Shared {
             ..ChatRequest::default()
         };
         let body = Bytes::from(encode_request(endpoint.dialect, &request));
-        let request_bytes = body.len() as u64;
+        let request_bytes = Some(body.len() as u64);
         let limits = Limits {
             idle: self.settings.limits.idle,
             total: self.settings.limits.total,

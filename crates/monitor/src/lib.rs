@@ -18,6 +18,7 @@ mod send;
 mod settings;
 mod virtual_time;
 mod workload;
+pub mod world;
 
 pub use core::Report;
 pub use daemon::{Extent, run};

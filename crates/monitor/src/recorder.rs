@@ -110,6 +110,11 @@ impl Recorder {
         Ok(recorder)
     }
 
+    /// Limits the database.
+    pub fn limit(&mut self, max_bytes: u64) -> Result<(), tokrate_store::StoreError> {
+        self.store.limit(max_bytes)
+    }
+
     pub fn store(&self) -> &MonitorStore {
         &self.store
     }
@@ -143,12 +148,7 @@ impl Recorder {
     }
 
     /// A cycle has ended, and counts or does not.
-    pub fn end_cycle(
-        &mut self,
-        cycle: String,
-        closed: &ClosedCycle,
-        at_unix_ms: u64,
-    ) {
+    pub fn end_cycle(&mut self, cycle: String, closed: &ClosedCycle, at_unix_ms: u64) {
         let reference: Vec<serde_json::Value> = closed.references.iter().map(reference_json).collect();
         let reference = serde_json::Value::Array(reference).to_string();
         let quarantine = closed.quarantine.clone();
@@ -198,12 +198,6 @@ impl Recorder {
             0 => format!("{failure}; {} rows are held until it can", self.held.len()),
             lost => format!("{failure}; {} rows are held and {lost} were lost", self.held.len()),
         })
-    }
-
-    /// Things that are held as they could not be written.
-    #[cfg(test)]
-    pub fn held(&self) -> usize {
-        self.held.len()
     }
 
     fn hold(&mut self, write: MonitorWrite) {
@@ -317,7 +311,14 @@ fn event_row(event: &Event, remark: Option<String>) -> EventRow {
 
 fn is_same(one: &EventRow, other: &EventRow) -> bool {
     let key = |row: &EventRow| {
-        (row.at_unix_ms, row.endpoint.clone(), row.workload.clone(), row.place.clone(), row.metric.clone(), row.kind.clone())
+        (
+            row.at_unix_ms,
+            row.endpoint.clone(),
+            row.workload.clone(),
+            row.place.clone(),
+            row.metric.clone(),
+            row.kind.clone(),
+        )
     };
     key(one) == key(other)
 }

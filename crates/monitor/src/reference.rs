@@ -2,8 +2,8 @@
 //!
 //! Invariant: its law has no jitter, so that every difference is the client's or the machine's.
 
-use crate::send::{Answered, send};
 use crate::MonitorError;
+use crate::send::{Answered, send};
 use bytes::Bytes;
 use http::HeaderMap;
 use tokrate_core::{ChatRequest, Message, Role, Span};

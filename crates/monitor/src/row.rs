@@ -24,7 +24,10 @@ impl Frame {
     /// Of a run with this number, which is unique among the starts of the prober.
     pub fn new(settings: &Settings, run: u64) -> Frame {
         let of = |workload| SharedConditions::from(SampleConditions::from(&settings.conditions(workload)));
-        Frame { run: format!("{}-{run:016x}", settings.prober), conditions: settings.workloads.iter().map(of).collect() }
+        Frame {
+            run: format!("{}-{run:016x}", settings.prober),
+            conditions: settings.workloads.iter().map(of).collect(),
+        }
     }
 
     /// The name of a cycle.
@@ -33,7 +36,14 @@ impl Frame {
     }
 
     /// The row of one request of a probe; `nth` is its place among those that were sent at once.
-    pub fn row(&self, settings: &Settings, order: &Order, nth: u32, sent: &Sent, request_bytes: u64) -> ProbeRow {
+    pub fn row(
+        &self,
+        settings: &Settings,
+        order: &Order,
+        nth: u32,
+        sent: &Sent,
+        request_bytes: Option<u64>,
+    ) -> ProbeRow {
         let (endpoint, workload) = (&settings.endpoints[order.endpoint], &settings.workloads[order.workload]);
         let numbers = &sent.numbers;
         let mut sample = Sample {
@@ -47,7 +57,7 @@ impl Frame {
             dns_ns: numbers.sent_at_ns.map(|_| numbers.dns_ns),
             connect_ns: numbers.sent_at_ns.map(|_| numbers.connect_ns),
             tls_ns: numbers.sent_at_ns.map(|_| numbers.tls_ns),
-            request_bytes: Some(request_bytes),
+            request_bytes,
             output_limit: Some(workload.output_tokens),
             status: sent.status,
             wait_ns: numbers.sent_at_ns.map(|sent_at| sent_at.saturating_sub(numbers.due_at_ns)),

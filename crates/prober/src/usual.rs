@@ -24,12 +24,18 @@ pub(crate) struct Usual {
     ttft: VecDeque<f64>,
     output_speed: VecDeque<f64>,
     failed: VecDeque<bool>,
+    /// Whether the latest one that counts was bad itself.
+    was_bad: bool,
 }
 
 impl Usual {
-    /// Whether a probe failed, or is far on the bad side; `None` where that is not known. An endpoint that often fails says
-    /// nothing about its prober when it fails again.
+    /// Whether a probe became bad: it failed, or is far on the bad side; `None` where that is not known. An endpoint that was bad
+    /// before, or often fails, says nothing about its prober when it is bad again.
     pub fn is_bad(&self, outcome: &Outcome) -> Option<bool> {
+        self.looks_bad(outcome).filter(|is_bad| !(*is_bad && self.was_bad))
+    }
+
+    fn looks_bad(&self, outcome: &Outcome) -> Option<bool> {
         if outcome.failed {
             let failures = self.failed.iter().filter(|failed| **failed).count();
             let is_known = self.failed.len() >= LEAST;
@@ -50,6 +56,7 @@ impl Usual {
 
     /// Adds a probe.
     pub fn learn(&mut self, outcome: &Outcome) {
+        self.was_bad = outcome.failed || self.looks_bad(outcome) == Some(true);
         let push = |memory: &mut VecDeque<f64>, value: Option<f64>| {
             if let Some(value) = value.filter(|value| *value > 0.0 && value.is_finite()) {
                 memory.push_back(value.ln());
@@ -118,6 +125,9 @@ mod tests {
         assert_eq!(usual.is_bad(&outcome(1.0)), Some(false), "faster is not bad");
         let failed = Outcome { failed: true, ..outcome(1.0) };
         assert_eq!(usual.is_bad(&failed), Some(true));
+        usual.learn(&outcome(6_000.0));
+        assert_eq!(usual.is_bad(&outcome(6_000.0)), None, "it was bad before");
+        usual.learn(&outcome(400.0));
         for _ in 0..10 {
             usual.learn(&failed);
         }

@@ -180,7 +180,8 @@ const TABLE: &[Row] = &[
     Row {
         name: "dst",
         internal: &[
-            "core", "tokens", "wire", "stats", "meter", "record", "sim", "net", "route", "store", "bench", "gateway",
+            "core", "tokens", "wire", "stats", "meter", "record", "detect", "prober", "sim", "net", "route", "store",
+            "bench", "gateway", "monitor",
         ],
         external: &["http", "tokio"],
     },

@@ -53,13 +53,17 @@ pub fn plan(config: &Config, plan: &Plan) -> String {
         total = (total.0 + sum.0, total.1 + sum.1, add(total.2, sum.2));
     }
     rows.push(row(["all", "", "", &format!("{:.0}", total.0), &grouped(total.1), &usd(total.2)]));
-    let mut text = format!("What is probed in {MONTH_DAYS:.0} days, with answers as long as allowed. Nothing was sent.\n\n");
+    let mut text =
+        format!("What is probed in {MONTH_DAYS:.0} days, with answers as long as allowed. Nothing was sent.\n\n");
     text.push_str(&aligned(&rows));
     text.push('\n');
     if let Some(budget) = plan.lowered {
         let key = budget.key();
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{key} does not suffice for all: series are probed less often, those with the narrowest interval first.");
+        let _ = writeln!(
+            text,
+            "{key} does not suffice for all: series are probed less often, those with the narrowest interval first."
+        );
     }
     for budget in &plan.short {
         let key = budget.key();
@@ -112,11 +116,7 @@ pub fn demo(summary: &DemoSummary, database: &Path) -> String {
     for missing in summary.missing() {
         let _ = writeln!(text, "Not found: {} of {}", missing.metric, missing.endpoint);
     }
-    let _ = writeln!(
-        text,
-        "\nThe probes: {}\n  tokrate monitor export --jsonl - --db {0}",
-        database.display()
-    );
+    let _ = writeln!(text, "\nThe probes: {}\n  tokrate monitor export --jsonl - --db {0}", database.display());
     text
 }
 
@@ -129,7 +129,8 @@ fn event_row(event: &EventRow, begun_unix_ms: u64) -> [String; 6] {
         "quarantine" => event.remark.clone().unwrap_or_default(),
         _ => format!("{:+.0} % ({:+.0} to {:+.0} %)", 100.0 * event.change, 100.0 * event.low, 100.0 * event.high),
     };
-    let endpoint = if event.endpoint == "*" { "all".to_owned() } else { format!("{}, {}", event.endpoint, event.workload) };
+    let endpoint =
+        if event.endpoint == "*" { "all".to_owned() } else { format!("{}, {}", event.endpoint, event.workload) };
     row([&day(event.at_unix_ms), &event.kind, &endpoint, &event.metric, &day(event.since_unix_ms), &by])
 }
 

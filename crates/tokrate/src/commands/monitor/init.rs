@@ -43,11 +43,13 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
 
 /// The table for these endpoints; without any, for the engine of `tokrate sim`.
 fn settings(endpoints: &[String]) -> String {
-    let mut text = String::from("# `tokrate monitor --check` says what it comes to; docs/monitor.md has more.\n[monitor]\n");
+    let mut text =
+        String::from("# `tokrate monitor --check` says what it comes to; docs/monitor.md has more.\n[monitor]\n");
     let names: Vec<String> = endpoints.iter().map(|name| format!("\"{name}\"")).collect();
     let names = if names.is_empty() { "\"sim\"".to_owned() } else { names.join(", ") };
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "endpoints = [{names}]        # targets as in `tokrate bench`; `tokrate targets` lists them");
+    let _ =
+        writeln!(text, "endpoints = [{names}]        # targets as in `tokrate bench`; `tokrate targets` lists them");
     text.push_str(TAIL);
     if endpoints.is_empty() {
         text.push_str(SIMULATED);

@@ -44,7 +44,10 @@ pub const CADENCES: [(&str, Cadence); 3] =
 /// The settings of a file.
 pub fn resolve(file: &File) -> Result<Settings> {
     let row = file.monitor.as_ref().with_context(|| {
-        format!("find [monitor] in {}; `tokrate monitor init` writes it, `tokrate monitor --demo` needs none", shown(file))
+        format!(
+            "find [monitor] in {}; `tokrate monitor init` writes it, `tokrate monitor --demo` needs none",
+            shown(file)
+        )
     })?;
     let reading = Reading { file };
     let mut workloads = Workloads { reading: &reading, own: &row.workload, list: Vec::new() };
@@ -185,7 +188,8 @@ impl Workloads<'_> {
             (Some(file), None) => self.prompts(file)?,
             (None, Some(tokens)) => PromptSource::Words { input_tokens: tokens.get(), shared_prefix_tokens: 0 },
             _ => bail!(
-                self.reading.at(span, &format!("monitor.workload.{name} needs `prompts` or `input_tokens`, one of them"))
+                self.reading
+                    .at(span, &format!("monitor.workload.{name} needs `prompts` or `input_tokens`, one of them"))
             ),
         };
         let every = row.every.as_ref().map_or(CADENCES[0].0, |every| every.get_ref().as_str());
