@@ -75,6 +75,6 @@ fn a_property_that_does_not_hold_is_a_panic() {
     let failed = std::panic::catch_unwind(|| {
         crate::drive::Driver::default().finish(Box::pin(std::future::pending::<()>()).as_mut(), "it")
     });
-    let said = failed.expect_err("it waits for ever");
-    assert!(said.downcast_ref::<String>().is_some_and(|said| said.contains("will never come")));
+    let panic = failed.expect_err("it waits for ever");
+    assert!(panic.downcast_ref::<String>().is_some_and(|panic| panic.contains("will never come")));
 }

@@ -31,7 +31,7 @@ mod upstream;
 
 pub use admission::budgets::check_budgets;
 pub use config::curve::curve_from_record;
-pub use config::display::{format_mode, format_policy};
+pub use config::display::format_mode;
 pub use config::{
     AliasConfig, Config, DEFAULT_SEED, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig,
     TokenLimits, key_hash, parse_mode,

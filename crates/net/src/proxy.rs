@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn what_cannot_be_used_is_refused_where_it_would_be_used_with_what_is_supported() {
         let long = format!("socks5://u:{}@p", "x".repeat(256));
-        for (url, said) in [
+        for (url, expected) in [
             (
                 "socks4://u:geheim@p",
                 "`socks4://` is not a supported kind of proxy: http://, https://, socks5://, socks5h://",
@@ -223,7 +223,7 @@ mod tests {
         ] {
             let settings = ProxySettings::from_values(Some("http://p"), None, Some(url), Some("b.in")).expect("named");
             let message = of(&settings, "https://h/v1").expect_err(url);
-            assert!(message.contains("ALL_PROXY") && message.contains(said), "{url}: {message}");
+            assert!(message.contains("ALL_PROXY") && message.contains(expected), "{url}: {message}");
             assert!(!message.contains("geheim") && !message.contains("xxx"), "{message}");
             assert!(of(&settings, "http://h/v1").is_ok() && of(&settings, "https://b.in/v1").is_ok(), "it is not used");
         }

@@ -1,6 +1,6 @@
 //! An HTTP server for one runtime: accepts, timestamps reads and writes, drains at shutdown.
 //!
-//! Invariant: a body that marks a frame before it hands it out is told the tick at which the frame's bytes were handed to the socket:
+//! Invariant: a body that marks a frame before it hands it out learns the tick at which the frame's bytes were handed to the socket:
 //! when the system call that took the last of them began. Over HTTP/2 and TLS other bytes can be in between; the tick is then that of the
 //! first write after the frame was handed out that took everything it was offered.
 

@@ -120,7 +120,7 @@ fn without_credentials(url: &str) -> String {
     let (hidden, rest) = rest.rsplit_once('@').map_or((None, rest), |(before, after)| (Some(before), after));
     let is_query = |symbol| symbol == '?' || symbol == '#';
     let shown = match (hidden, rest.find(is_query)) {
-        // Whether the `@` belongs to a password or to a query cannot be told.
+        // Whether the `@` belongs to a password or to a query cannot be known.
         (Some(before), _) if before.contains(is_query) => "***".to_owned(),
         (Some(_), None) => format!("***@{rest}"),
         (Some(_), Some(at)) => format!("***@{}***", &rest[..=at]),

@@ -43,12 +43,13 @@ pub struct Sample {
     pub model: String,
     /// The model that the answer named.
     pub model_answered: Option<String>,
-    /// Dialect of the request as it was sent; in JSON `dialect_out`, since a gateway's row has its client's as well.
+    // Named in JSON as the column of a gateway's log, which has its client's dialect as well.
+    /// Dialect of the request as it was sent.
     #[serde(rename = "dialect_out")]
     pub dialect: Cow<'static, str>,
     /// Whether a stream was requested.
     pub stream: bool,
-    /// Requests in flight at its start, this one included: to the lane of a gateway, or of the whole run of a bench.
+    /// Requests in flight at its start, this one included: on the lane of a gateway, in the phase of a bench.
     pub in_flight: u32,
     /// Whether a connection had to be opened for it.
     pub connection_new: bool,
@@ -131,6 +132,7 @@ pub struct Sample {
 
     /// Where, with what and by which rules it was measured.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(with = "SampleConditions"))]
     pub conditions: SharedConditions,
 }
 

@@ -17,6 +17,7 @@ mod lane_model;
 mod limits;
 mod peak_ewma;
 mod pick;
+mod policy;
 mod race;
 mod replay;
 mod router;
@@ -28,7 +29,8 @@ pub use lane_model::{CurvePoint, Expectation, LaneModel, ModelConfig, WholeAnswe
 pub use limits::{
     Admitted, KeyLimits, KeyMeter, KeyReservation, LimitKind, Month, Refused, ReservationRequest, Spending,
 };
-pub use pick::{CallShape, Policy, Ranked};
+pub use pick::{CallShape, Ranked};
+pub use policy::Policy;
 pub use race::{Action, AttemptFailure, CancelReason, Candidate, Commit, LoserPolicy, Mode, Race, RaceConfig, Role};
 pub use replay::{
     Alternative, LEVELS as REPLAY_LEVELS, LoggedAttempt, Means, Percentile, ReplayConfig, Report, replay,

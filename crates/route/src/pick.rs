@@ -5,40 +5,8 @@
 
 use crate::lane::LaneId;
 use crate::lane_model::Expectation;
-use tokrate_core::{Rng, Span};
-
-/// How lanes are chosen.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub enum Policy {
-    /// Least total time for all calls: the expected completion time of this call at the load it would cause, times how
-    /// much it slows the others down; see [`crate::LaneModel::marginal_seconds`].
-    #[default]
-    Completion,
-    /// Least expected completion time of this call alone.
-    OwnCompletion,
-    /// The cheapest lane that is expected to meet both limits; the others follow, fastest first.
-    Cheapest {
-        /// Longest mean time to first token.
-        max_ttft: Option<Span>,
-        /// Lowest output speed (tokens per second).
-        min_speed: Option<f64>,
-    },
-    /// Least sum of price and weighted time.
-    Weighted {
-        /// Value of a second (USD).
-        usd_per_second: f64,
-    },
-    /// The better of two random lanes, by peak-EWMA latency times (calls in flight + 1).
-    PeakEwma,
-    /// In turn.
-    RoundRobin,
-    /// The fewest calls in flight.
-    LeastBusy,
-    /// Lowest average latency, regardless of load.
-    LowestLatency,
-    /// In the listed order.
-    Fixed,
-}
+use crate::policy::Policy;
+use tokrate_core::Rng;
 
 /// What is known of a call before it is answered.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -180,6 +148,7 @@ fn seconds(expectation: &Expectation, view: &LaneView, shape: &CallShape) -> f64
 mod tests {
     use super::*;
     use crate::lane::LaneId;
+    use tokrate_core::Span;
 
     const SHAPE: CallShape = CallShape { prompt_tokens: 1_000, output_tokens: 200.0 };
 

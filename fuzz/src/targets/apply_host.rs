@@ -72,8 +72,8 @@ fn edited(service: Service, original: &str, update: &str, language: Option<&str>
         assert_eq!(answer["mergedCode"], answer["merged_code"]);
         answer["merged_code"].as_str().expect("a text").to_owned()
     });
-    let of_whole = merged(&whole).map(|body| said(Shape::Whole, &body));
-    assert_eq!(merged(&stream).map(|body| said(Shape::Stream, &body)), of_whole);
+    let of_whole = merged(&whole).map(|body| answer_text(Shape::Whole, &body));
+    assert_eq!(merged(&stream).map(|body| answer_text(Shape::Stream, &body)), of_whole);
     // A text that holds the tags itself is split elsewhere when it comes in a chat.
     let is_plain = |text: &str| !text.contains('<') && text.trim() == text;
     if is_plain(original) && is_plain(update) && !original.is_empty() && !update.is_empty() {
@@ -82,7 +82,7 @@ fn edited(service: Service, original: &str, update: &str, language: Option<&str>
 }
 
 /// The text of a chat's answer.
-fn said(shape: Shape, body: &[u8]) -> String {
+fn answer_text(shape: Shape, body: &[u8]) -> String {
     let (mut decoder, mut batch) = (Decoder::new(Dialect::OpenAiChat, shape), EventBatch::new());
     decoder.push(Tick::ZERO, body, &mut batch);
     decoder.end(Tick::ZERO, &mut batch);

@@ -1,4 +1,4 @@
-//! Answers in every dialect: no input panics, and neither the chunking nor the templates change what is told.
+//! Answers in every dialect: no input panics, and neither the chunking nor the templates change the events.
 //!
 //! It does not know what is right. Invariant: the first bytes of the input say the dialect, what was asked for and where
 //! to cut.
@@ -13,26 +13,26 @@ pub fn run(input: &[u8]) {
     let shape = [Shape::Stream, Shape::Whole, Shape::Array][usize::from(shape) % 3];
     let cut = usize::from(cut).min(body.len());
     let decoder = || Decoder::new(dialect, shape);
-    let told = tell(decoder(), &[body]);
-    assert_eq!(tell(decoder().without_template(), &[body]), told);
-    assert_eq!(tell(decoder(), &[&body[..cut], &body[cut..]]), told);
-    let known: Vec<String> = tell(decoder().with_unknown_fields(), &[body]);
-    assert_eq!(known.into_iter().filter(|line| !line.starts_with("unknown")).collect::<Vec<_>>(), told);
+    let lines = decode(decoder(), &[body]);
+    assert_eq!(decode(decoder().without_template(), &[body]), lines);
+    assert_eq!(decode(decoder(), &[&body[..cut], &body[cut..]]), lines);
+    let known: Vec<String> = decode(decoder().with_unknown_fields(), &[body]);
+    assert_eq!(known.into_iter().filter(|line| !line.starts_with("unknown")).collect::<Vec<_>>(), lines);
     // The same events twice in a row meet the templates that the first time has taught.
-    let again = tell(decoder(), &[body, b"\n\n", body]);
-    assert_eq!(tell(decoder().without_template(), &[body, b"\n\n", body]), again);
+    let again = decode(decoder(), &[body, b"\n\n", body]);
+    assert_eq!(decode(decoder().without_template(), &[body, b"\n\n", body]), again);
     let refused = decode_error_response(429, &[("retry-after", &String::from_utf8_lossy(&body[..cut]))], body);
     assert!(refused.message.len() <= 500);
 }
 
 /// Every event with its text; ticks are left out because they depend on the chunking.
-fn tell(mut decoder: Decoder, pushes: &[&[u8]]) -> Vec<String> {
+fn decode(mut decoder: Decoder, pushes: &[&[u8]]) -> Vec<String> {
     let mut batch = EventBatch::new();
     for bytes in pushes {
         decoder.push(Tick::ZERO, bytes, &mut batch);
     }
     decoder.end(Tick::ZERO, &mut batch);
-    let told = batch.events().iter().map(|event| match event.kind {
+    let lines = batch.events().iter().map(|event| match event.kind {
         EventKind::Text { channel, text } => format!("{channel:?} {:?}", batch.text(text)),
         EventKind::Model(name) => format!("model {:?}", batch.text(name)),
         EventKind::ToolCall { index, id, name } => format!("call {index} {:?} {:?}", batch.text(id), batch.text(name)),
@@ -43,5 +43,5 @@ fn tell(mut decoder: Decoder, pushes: &[&[u8]]) -> Vec<String> {
         }
         other => format!("{other:?}"),
     });
-    told.collect()
+    lines.collect()
 }

@@ -17,7 +17,7 @@ use tokrate_wire::{Dialect, Shape, decode_request};
 const HEADERS: [&str; 4] = ["authorization", "x-tokrate-mode", "anthropic-version", "content-length"];
 
 thread_local! {
-    /// Never dropped: what its clock keeps for the rest of the process would be told as a leak when the fuzzer ends.
+    /// Never dropped: what its clock keeps for the rest of the process would be reported as a leak when the fuzzer ends.
     static DRY_RUN: ManuallyDrop<DryRun> = ManuallyDrop::new(dry_run());
 }
 
@@ -73,9 +73,9 @@ pub fn run(input: &[u8]) {
         Decision::Respond { status: 200, .. } => {}
         Decision::Respond { status, body, dialect } => {
             assert!((400..500).contains(&status), "{status}");
-            let told: Value = serde_json::from_slice(&body).expect("an error is JSON");
-            let message = told.pointer(dialect.error_message_pointer()).and_then(Value::as_str);
-            assert!(message.is_some_and(|message| !message.is_empty()), "{dialect:?}: {told}");
+            let error: Value = serde_json::from_slice(&body).expect("an error is JSON");
+            let message = error.pointer(dialect.error_message_pointer()).and_then(Value::as_str);
+            assert!(message.is_some_and(|message| !message.is_empty()), "{dialect:?}: {error}");
         }
         Decision::Forward(requests) => {
             for upstream in requests {

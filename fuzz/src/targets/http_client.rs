@@ -22,20 +22,20 @@ const ROOM_BYTES: usize = 1 << 17;
 const BODY_BYTES_MOST: u64 = 1024;
 const LIMITS: Limits = Limits { idle: Span::MAX, total: Span::MAX, max_body_bytes: BODY_BYTES_MOST };
 
-/// What was heard of an answer.
+/// What was received of an answer.
 #[derive(Default, PartialEq, Debug)]
-struct Heard {
+struct Received {
     head: Option<(u16, HeaderMap)>,
     body: Vec<u8>,
 }
 
-impl Sink for Heard {
+impl Sink for Received {
     fn sent(&mut self, _: Tick) {
-        assert!(self.head.is_none(), "told before the head");
+        assert!(self.head.is_none(), "reported before the head");
     }
 
     fn head(&mut self, _: Tick, head: &Head) {
-        assert!(self.head.is_none() && self.body.is_empty(), "told once, before the body");
+        assert!(self.head.is_none() && self.body.is_empty(), "reported once, before the body");
         assert!(!head.status.is_informational());
         self.head = Some((head.status.as_u16(), head.headers.clone()));
     }
@@ -56,10 +56,10 @@ pub fn run(input: &[u8]) {
         let whole = ours(answer, &method, &[]);
         let cut = ours(answer, &method, &cuts);
         assert_eq!(whole, cut, "{}", String::from_utf8_lossy(answer));
-        let (Ok(()), heard) = whole else { return };
+        let (Ok(()), received) = whole else { return };
         let Some((status, headers, body)) = theirs(answer, &method) else { return };
-        assert_eq!(heard.head, Some((status, headers)), "{}", String::from_utf8_lossy(answer));
-        assert_eq!(heard.body, body, "{}", String::from_utf8_lossy(answer));
+        assert_eq!(received.head, Some((status, headers)), "{}", String::from_utf8_lossy(answer));
+        assert_eq!(received.body, body, "{}", String::from_utf8_lossy(answer));
     });
 }
 
@@ -68,7 +68,7 @@ fn outgoing(method: &Method) -> Outgoing {
 }
 
 /// What our client makes of an answer that comes in pieces and then ends; of a failure its kind.
-fn ours(answer: &[u8], method: &Method, cuts: &[usize]) -> (Result<(), FailureKind>, Heard) {
+fn ours(answer: &[u8], method: &Method, cuts: &[usize]) -> (Result<(), FailureKind>, Received) {
     let (here, mut peer) = duplex(ROOM_BYTES);
     let here = RefCell::new(Some(here));
     let dial = move || here.borrow_mut().take().expect("one connection is enough");
@@ -76,9 +76,9 @@ fn ours(answer: &[u8], method: &Method, cuts: &[usize]) -> (Result<(), FailureKi
     let (clock, _) = Clock::manual(Tick::ZERO);
     let client = Client::over_memory(ClientConfig::default(), &target, clock, dial).expect("a client without TLS");
     let driver = Driver::default();
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     let outcome = {
-        let mut exchange = pin!(client.exchange(outgoing(method), LIMITS, &mut heard));
+        let mut exchange = pin!(client.exchange(outgoing(method), LIMITS, &mut received));
         let mut ended = driver.poll(exchange.as_mut());
         let mut from = 0;
         for &cut in cuts.iter().chain([&answer.len()]) {
@@ -95,9 +95,9 @@ fn ours(answer: &[u8], method: &Method, cuts: &[usize]) -> (Result<(), FailureKi
         }
     };
     if outcome.is_ok() {
-        assert!(heard.head.is_some() && heard.body.len() as u64 <= BODY_BYTES_MOST);
+        assert!(received.head.is_some() && received.body.len() as u64 <= BODY_BYTES_MOST);
     }
-    (outcome.map_err(|failure| failure.kind), heard)
+    (outcome.map_err(|failure| failure.kind), received)
 }
 
 /// What the HTTP library makes of it; nothing if it refuses.

@@ -1,4 +1,4 @@
-//! Whatever a client sends to the HTTP/1.1 server: the same requests are heard and the same answers are written however the bytes
+//! Whatever a client sends to the HTTP/1.1 server: the same requests are received and the same answers are written however the bytes
 //! are cut, and the connection ends when the client leaves.
 //!
 //! It does not know what is right. Invariant: the first bytes of the input say where it is cut.
@@ -61,7 +61,7 @@ impl Handler for Echo {
 }
 
 /// What was asked and what was answered, if the bytes come in pieces that end at `cuts`.
-fn heard(bytes: &[u8], cuts: &[usize]) -> (Vec<String>, Vec<u8>) {
+fn serve(bytes: &[u8], cuts: &[usize]) -> (Vec<String>, Vec<u8>) {
     let (mut client, there) = tokio::io::duplex(ROOM_BYTES);
     let echo = Rc::<Echo>::default();
     let (_open, closing) = tokio::sync::watch::channel(false);
@@ -95,10 +95,10 @@ pub fn run(input: &[u8]) {
     let mut cuts = [first, second].map(|cut| usize::from(cut) % (bytes.len() + 1));
     cuts.sort_unstable();
     within_runtime(|| {
-        let (whole, cut) = (heard(bytes, &[]), heard(bytes, &cuts));
-        let said = String::from_utf8_lossy(bytes);
-        assert_eq!(whole.0, cut.0, "{said}");
-        assert!(say_the_same(&whole.1, &cut.1), "{said}: {whole:?} {cut:?}");
+        let (whole, cut) = (serve(bytes, &[]), serve(bytes, &cuts));
+        let text = String::from_utf8_lossy(bytes);
+        assert_eq!(whole.0, cut.0, "{text}");
+        assert!(say_the_same(&whole.1, &cut.1), "{text}: {whole:?} {cut:?}");
     });
 }
 

@@ -1,4 +1,4 @@
-//! Answers of an OpenTelemetry collector: what is told of one is a bounded line without a key.
+//! Answers of an OpenTelemetry collector: what is reported of one is a bounded line without a key.
 //!
 //! It does not know what collectors say. Invariant: the first bytes of the input say the status, the type of the body and whether
 //! a key stands in it.
@@ -10,22 +10,22 @@ use tokrate_net::{Answer, Head, Secrets};
 
 const KEY: &str = "sk-very-secret";
 const STATUSES: [u16; 8] = [200, 202, 400, 401, 429, 500, 503, 599];
-/// Of what is told of an answer: the collector's own words are cut at 300 bytes, the rest is ours.
+/// Of what is reported of an answer: the collector's own words are cut at 300 bytes, the rest is ours.
 const TOLD_BYTES_MOST: usize = 400;
 
 /// Panics if a property does not hold.
 pub fn run(input: &[u8]) {
-    let Some((&[status, kind, place], said)) = input.split_first_chunk::<3>() else { return };
+    let Some((&[status, kind, place], rest)) = input.split_first_chunk::<3>() else { return };
     let status =
         StatusCode::from_u16(STATUSES[usize::from(status) % STATUSES.len()]).expect("in the range of statuses");
     let mut headers = HeaderMap::new();
     let protobuf = kind & 1 == 0;
     let named = if protobuf { "application/x-protobuf" } else { "application/json" };
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(named));
-    if let Ok(value) = HeaderValue::from_bytes(&said[..said.len().min(usize::from(kind >> 4))]) {
+    if let Ok(value) = HeaderValue::from_bytes(&rest[..rest.len().min(usize::from(kind >> 4))]) {
         headers.insert(RETRY_AFTER, value);
     }
-    let mut body = said.to_vec();
+    let mut body = rest.to_vec();
     if kind & 2 != 0 {
         let place = usize::from(place).min(body.len());
         body.splice(place..place, KEY.bytes());
@@ -36,9 +36,9 @@ pub fn run(input: &[u8]) {
     sent.insert(AUTHORIZATION, key);
     let answer = Answer { head: Head { status, headers, version: Version::HTTP_11 }, body };
     let trouble = otlp_error(&answer, &Secrets::of(&sent));
-    assert!(status.is_success() || trouble.is_some(), "a failure is told");
-    let Some(told) = trouble else { return };
-    assert!(!told.is_empty() && told.len() <= TOLD_BYTES_MOST, "{}: {told}", told.len());
-    assert!(!told.chars().any(char::is_control), "{told:?}");
-    assert!(!told.contains(KEY), "{told}");
+    assert!(status.is_success() || trouble.is_some(), "a failure is reported");
+    let Some(message) = trouble else { return };
+    assert!(!message.is_empty() && message.len() <= TOLD_BYTES_MOST, "{}: {message}", message.len());
+    assert!(!message.chars().any(char::is_control), "{message:?}");
+    assert!(!message.contains(KEY), "{message}");
 }

@@ -1,5 +1,5 @@
 //! Whatever a SOCKS5 proxy answers: cuts do not matter, the exchange ends when the connection does, nothing but a whole yes is a
-//! connection, and the password is not told.
+//! connection, and the password is in no message.
 //!
 //! It does not know what stands behind the proxy. Invariant: the first bytes of the input say whether the proxy is shown a login and
 //! where its answers are cut.
@@ -35,8 +35,8 @@ pub fn run(input: &[u8]) {
         let cut = usize::from(cut).min(answers.len());
         assert_eq!((&whole, &asked), (&self::asked(answers, with_login, cut).0, &asked));
         let is_through = !matches!(whole, Err(FailureKind::Proxy | FailureKind::ConnectTimeout));
-        let told = asked.windows(4).any(|bytes| bytes == b"POST");
-        assert_eq!(is_through, told, "a request is for who is behind the proxy: {whole:?}");
+        let is_forwarded = asked.windows(4).any(|bytes| bytes == b"POST");
+        assert_eq!(is_through, is_forwarded, "a request is for who is behind the proxy: {whole:?}");
         if is_through {
             let reply = if answers[1] == 0 { 2 } else { 4 };
             assert!(answers[0] == 5 && answers[reply] == 5 && answers[reply + 1] == 0 && answers.len() >= reply + 7);

@@ -38,9 +38,9 @@ fn named(typed: &str) {
             }
         }
         Err(error) => {
-            let said = error.to_string();
-            assert!(said.starts_with("read the target"), "{said}");
-            assert!(!typed.contains("://") || !said.contains(typed), "a URL is not repeated");
+            let message = error.to_string();
+            assert!(message.starts_with("read the target"), "{message}");
+            assert!(!typed.contains("://") || !message.contains(typed), "a URL is not repeated");
         }
     }
 }
@@ -56,7 +56,7 @@ fn addressed(url: &str) {
     }
 }
 
-/// What is said of a URL with a key in it does not hold the key, and one that can be read holds none.
+/// The message about a URL with a key in it does not hold the key, and one that can be read holds none.
 fn hidden(url: &str, may_be_path: bool) {
     match Target::parse(url) {
         Ok(target) => assert!(may_be_path || !target.to_string().contains(KEY), "{url:?} became {target}"),

@@ -20,14 +20,14 @@ pub fn run(input: &[u8]) {
         let path = Dialect::of_path(&to.path("m", Shape::Stream)).expect("a path of ours");
         assert!(decode_request(&path, &translated.body).is_ok(), "what was translated can be read");
     }
-    let told = tell(from, to, shape, &[body]);
-    assert_eq!(tell(from, to, shape, &[&body[..cut], &body[cut..]]), told);
+    let lines = translate(from, to, shape, &[body]);
+    assert_eq!(translate(from, to, shape, &[&body[..cut], &body[cut..]]), lines);
     let passed = pass(&[body]);
     assert_eq!(pass(&[&body[..cut], &body[cut..]]), passed);
     assert!(passed.len() <= body.len());
 }
 
-fn tell(from: Dialect, to: Dialect, shape: Shape, parts: &[&[u8]]) -> (Vec<u8>, Progress) {
+fn translate(from: Dialect, to: Dialect, shape: Shape, parts: &[&[u8]]) -> (Vec<u8>, Progress) {
     let mut translator = AnswerTranslator::new(from, to, shape, "id", "m", 7, true);
     let (mut out, mut events) = (Vec::new(), EventBatch::new());
     for part in parts {

@@ -6,9 +6,9 @@ use super::lanes::state_description;
 use super::share;
 use std::fmt::Write as _;
 use tokrate_charts::{escape, format};
+use tokrate_gateway::format_mode;
 use tokrate_gateway::telemetry::AliasStatus;
 use tokrate_gateway::telemetry::{LaneState, Snapshot};
-use tokrate_gateway::{format_mode, format_policy};
 use tokrate_route::{LaneSnapshot, Mode};
 
 /// Lanes that are shown of one alias.
@@ -52,7 +52,7 @@ fn row(out: &mut String, snapshot: &Snapshot, alias: &AliasStatus) {
         out,
         "<tr><th scope=\"row\">{}</th><td data-name=\"{kind}\">{}; {}</td><td data-name=\"{lanes}\"><ol class=\"order\">",
         escape(&alias.name),
-        escape(&format_policy(&alias.policy)),
+        escape(&alias.policy.to_string()),
         format_mode(alias.mode),
     );
     for (index, seconds) in alias.lanes.iter().take(MAX_LANES) {

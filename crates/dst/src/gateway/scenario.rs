@@ -304,7 +304,7 @@ fn curve_point(rng: &mut Rng) -> CurvePoint {
 }
 
 fn alias(rng: &mut Rng, name: &str, lanes: Vec<usize>) -> AliasConfig {
-    let policies = [Policy::Completion, Policy::Fixed, Policy::RoundRobin, Policy::LeastBusy, Policy::PeakEwma];
+    let policies: Vec<Policy> = Policy::without_parameters().collect();
     let mode = match rng.below(4) {
         0 => Mode::Off,
         1 => Mode::Race { lanes: 2 + rng.below(2) as usize },

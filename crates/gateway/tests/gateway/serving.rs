@@ -7,8 +7,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 use tokrate_core::FailureKind;
-use tokrate_gateway::Mode;
-use tokrate_record::{AttemptEnd, AttemptRole, CostBasis};
+use tokrate_gateway::{Config, Mode};
+use tokrate_record::{AttemptEnd, AttemptRole, CostBasis, SampleConditions};
 use tokrate_wire::Dialect;
 
 const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
@@ -66,7 +66,9 @@ fn a_whole_answer_arrives_byte_for_byte_and_is_logged_once() {
 #[test]
 fn a_row_records_the_conditions_of_its_measurement() {
     let first_lane = Scripted::start(vec![Script::Send(vec![stream(&chat_events(&["one"]))])]);
-    let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
+    let (region, host) = (Some("eu-west".to_owned()), Some("gate-1".to_owned()));
+    let config = Config { region, host, ..configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off) };
+    let mut gateway = TestGateway::start(config);
     let body = chat(true).replace("\"messages\"", "\"max_tokens\":9,\"messages\"");
     assert_eq!(post(gateway.address, "/v1/chat/completions", &body).status, 200);
     let rows = gateway.rows();
@@ -76,7 +78,18 @@ fn a_row_records_the_conditions_of_its_measurement() {
         (row.sample.request_bytes, row.sample.connection_new),
         (Some(first_lane.requests()[0].body.len() as u64), true)
     );
-    assert_eq!(row.sample.conditions.version, env!("CARGO_PKG_VERSION"));
+    let opened = [row.sample.dns_ns, row.sample.connect_ns, row.sample.tls_ns];
+    assert!(opened.iter().all(Option::is_some) && row.sample.tls_ns == Some(0), "{opened:?}");
+    assert_eq!(row.sample.ttfat_ns, row.sample.ttft_ns, "nothing of it is reasoning");
+    assert_eq!(row.sample.output_speed_missing.as_deref(), Some("fewer than 16 tokens"));
+    let conditions = SampleConditions {
+        region: Some("eu-west".to_owned()),
+        host: Some("gate-1".to_owned()),
+        tokenizer: Some("o200k_base".to_owned()),
+        fingerprint: None,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    assert_eq!(*row.sample.conditions, conditions);
 }
 
 #[test]

@@ -62,16 +62,16 @@ fn what_a_client_decodes_is_what_the_log_says() {
             assert_eq!((answer.status, answer.is_whole), (200, true), "{name}: {}", answer.text());
             assert_eq!(answer.header("content-type"), Some(dialect.content_type(shape)), "{name}");
             let truth = host.truth();
-            let told = truth.request(&name).unwrap_or_else(|| panic!("{name} is not in the log"));
-            assert_eq!((told.dialect, &*told.persona), (dialect, "sim"));
-            assert_eq!(told.input_tokens as usize, count(Encoding::O200kBase, PROMPT), "{name}");
-            assert_eq!((told.end, told.output_limit), (Some(AnswerEnd::Complete), Some(12)), "{name}");
-            assert_eq!(told.stream, shape != Shape::Whole, "{name}");
+            let logged = truth.request(&name).unwrap_or_else(|| panic!("{name} is not in the log"));
+            assert_eq!((logged.dialect, &*logged.persona), (dialect, "sim"));
+            assert_eq!(logged.input_tokens as usize, count(Encoding::O200kBase, PROMPT), "{name}");
+            assert_eq!((logged.end, logged.output_limit), (Some(AnswerEnd::Complete), Some(12)), "{name}");
+            assert_eq!(logged.stream, shape != Shape::Whole, "{name}");
 
             let events = answer.events_of(dialect, shape);
-            let written: u32 = told.writes.iter().map(|write| write.tokens).sum();
+            let written: u32 = logged.writes.iter().map(|write| write.tokens).sum();
             assert_eq!((events.tokens(), written), (12, 12), "{name}: {}", answer.text());
-            let bytes: u32 = told.writes.iter().map(|write| write.bytes).sum();
+            let bytes: u32 = logged.writes.iter().map(|write| write.bytes).sum();
             assert_eq!(bytes as usize, answer.body().len(), "{name}");
             let odd: Vec<EventKind> =
                 events.all().filter(|what| matches!(what, EventKind::Anomaly(_) | EventKind::Failed { .. })).collect();
@@ -80,7 +80,7 @@ fn what_a_client_decodes_is_what_the_log_says() {
             assert_eq!(events.all().filter(|what| *what == finish).count(), 1, "{name}: {}", answer.text());
             let usage = events.usage().unwrap_or_else(|| panic!("{name} has no usage: {}", answer.text()));
             assert_eq!(usage.output, Some(12), "{name}");
-            let kinds = told.writes.iter().fold(Kinds::default(), |kinds, write| kinds.with(write.kinds));
+            let kinds = logged.writes.iter().fold(Kinds::default(), |kinds, write| kinds.with(write.kinds));
             assert!(kinds.contains(Kinds::TEXT.with(Kinds::FINISH).with(Kinds::USAGE)), "{name}: {kinds}");
         }
     }

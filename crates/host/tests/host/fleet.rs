@@ -77,9 +77,9 @@ fn a_model_name_begins_with_its_provider_on_the_main_port_and_not_on_its_own() {
         assert_eq!((answer.status, answer.events().tokens()), (200, 10), "{model}: {}", answer.text());
         assert!(models_named(&answer).iter().all(|model| model == named), "{model}: {}", answer.text());
         let truth = host.truth();
-        let told = truth.request(id).expect("logged");
+        let logged = truth.request(id).expect("logged");
         let persona = if id <= "b" { "fast" } else { "slow" };
-        assert_eq!(&*told.persona, persona);
+        assert_eq!(&*logged.persona, persona);
         let events = answer.events().all().filter(|what| matches!(what, EventKind::Text { .. })).count();
         assert_eq!(events, if persona == "fast" { 10 } else { 2 }, "each has its own law");
     }
@@ -261,15 +261,15 @@ fn tricks_are_played_on_the_wire() {
 
 #[test]
 fn what_keeps_a_fleet_from_starting_is_named() {
-    let said = |address, providers| {
+    let error = |address, providers| {
         let config = FleetConfig { address, providers, ..FleetConfig::default() };
         Host::start(config).expect_err("refused").to_string()
     };
-    let twice = said(Some(anywhere()), vec![provider("a"), provider("a")]);
+    let twice = error(Some(anywhere()), vec![provider("a"), provider("a")]);
     assert_eq!(twice, "start the providers: two of them are called `a`; rename one");
-    assert!(said(None, vec![provider("a")]).starts_with("reach the provider `a`: it has no address"));
+    assert!(error(None, vec![provider("a")]).starts_with("reach the provider `a`: it has no address"));
     let mut broken = provider("b");
     broken.persona.law.slots = 0;
-    let broken = said(Some(anywhere()), vec![provider("a"), broken]);
+    let broken = error(Some(anywhere()), vec![provider("a"), broken]);
     assert_eq!(broken, "make the provider `b`: set the slots to 0; give at least 1");
 }

@@ -63,28 +63,30 @@ fn the_truth_log_is_what_the_client_read_and_what_the_law_says() {
         (0..3).map(|i| ask(host.address(), &chat(&format!("X-Request-Id: r{i}\r\n"), 20))).collect();
     let truth = host.truth();
     for (index, answer) in answers.iter().enumerate() {
-        let told = truth.request(&format!("r{index}")).expect("logged");
-        assert_eq!((told.end, told.input_tokens, told.stream), (Some(AnswerEnd::Complete), 5, true));
-        assert_eq!(told.output_limit, Some(20));
+        let logged = truth.request(&format!("r{index}")).expect("logged");
+        assert_eq!((logged.end, logged.input_tokens, logged.stream), (Some(AnswerEnd::Complete), 5, true));
+        assert_eq!(logged.output_limit, Some(20));
         // A chunk is a write: the same lengths in the same order.
         let read: Vec<usize> = answer.chunks.iter().map(Vec::len).collect();
-        let written: Vec<usize> = told.writes.iter().map(|write| write.bytes as usize).collect();
+        let written: Vec<usize> = logged.writes.iter().map(|write| write.bytes as usize).collect();
         assert_eq!(read, written);
-        let sequence: Vec<u32> = told.writes.iter().map(|write| write.sequence).collect();
-        assert_eq!(sequence, (0..told.writes.len() as u32).collect::<Vec<_>>());
-        assert_eq!(told.writes.iter().map(|write| write.tokens).sum::<u32>(), 20);
-        assert!(told.received_at <= told.submitted_at);
-        assert!(told.writes.iter().all(|write| told.submitted_at <= write.due_at && write.due_at <= write.written_at));
-        assert!(told.writes.windows(2).all(|pair| pair[0].written_at <= pair[1].written_at));
+        let sequence: Vec<u32> = logged.writes.iter().map(|write| write.sequence).collect();
+        assert_eq!(sequence, (0..logged.writes.len() as u32).collect::<Vec<_>>());
+        assert_eq!(logged.writes.iter().map(|write| write.tokens).sum::<u32>(), 20);
+        assert!(logged.received_at <= logged.submitted_at);
+        assert!(
+            logged.writes.iter().all(|write| logged.submitted_at <= write.due_at && write.due_at <= write.written_at)
+        );
+        assert!(logged.writes.windows(2).all(|pair| pair[0].written_at <= pair[1].written_at));
         // 10 ms and 5 tokens of prompt at a million per second, then 1 ms each. A late wake joins writes: the first
         // emission in each says when it was due.
         let mut tokens = 0;
-        for write in told.writes.iter().filter(|write| write.tokens > 0) {
-            let due = told.submitted_at + Span::from_micros(10_005 + 1_000 * u64::from(tokens));
+        for write in logged.writes.iter().filter(|write| write.tokens > 0) {
+            let due = logged.submitted_at + Span::from_micros(10_005 + 1_000 * u64::from(tokens));
             assert_eq!(write.due_at, due);
             tokens += write.tokens;
         }
-        let last = told.writes.last().expect("some");
+        let last = logged.writes.last().expect("some");
         assert!(last.kinds.contains(Kinds::TEXT.with(Kinds::FINISH).with(Kinds::USAGE).with(Kinds::DONE)));
     }
     let writes: usize = truth.requests.iter().map(|request| request.writes.len()).sum();
@@ -112,10 +114,10 @@ fn a_whole_answer_comes_in_one_piece_with_usage() {
     );
     assert!(events.is_done());
     let truth = host.truth();
-    let told = &truth.requests[0];
-    assert_eq!((told.writes.len(), told.writes[0].tokens, told.end), (1, 9, Some(AnswerEnd::Complete)));
-    assert_eq!(told.writes[0].bytes as usize, answer.body().len());
-    assert_eq!(told.writes[0].due_at, told.submitted_at + Span::from_micros(10_001 + 8 * 1_000));
+    let logged = &truth.requests[0];
+    assert_eq!((logged.writes.len(), logged.writes[0].tokens, logged.end), (1, 9, Some(AnswerEnd::Complete)));
+    assert_eq!(logged.writes[0].bytes as usize, answer.body().len());
+    assert_eq!(logged.writes[0].due_at, logged.submitted_at + Span::from_micros(10_001 + 8 * 1_000));
 }
 
 #[test]
@@ -218,8 +220,8 @@ fn a_stall_leaves_the_connection_open_and_silent() {
     let silence = stream.read(&mut [0; 16]).expect_err("nothing to read");
     assert_eq!(silence.kind(), std::io::ErrorKind::WouldBlock);
     let truth = host.truth();
-    let told = &truth.requests[0];
-    assert_eq!((told.end, told.writes.iter().map(|write| write.tokens).sum::<u32>()), (None, 3));
+    let logged = &truth.requests[0];
+    assert_eq!((logged.end, logged.writes.iter().map(|write| write.tokens).sum::<u32>()), (None, 3));
 }
 
 #[test]
@@ -291,10 +293,10 @@ fn a_long_prompt_is_counted_exactly_and_enters_the_ttft() {
         assert!(ask(host.address(), &request_text("/v1/chat/completions", "", &body)).is_whole);
     }
     let truth = host.truth();
-    for told in &truth.requests {
-        assert_eq!(told.input_tokens, 5_000);
-        let first = told.writes.iter().find(|write| write.tokens > 0).expect("text");
-        assert_eq!(first.due_at, told.submitted_at + Span::from_millis(15));
+    for logged in &truth.requests {
+        assert_eq!(logged.input_tokens, 5_000);
+        let first = logged.writes.iter().find(|write| write.tokens > 0).expect("text");
+        assert_eq!(first.due_at, logged.submitted_at + Span::from_millis(15));
     }
 }
 

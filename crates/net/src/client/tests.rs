@@ -90,7 +90,7 @@ fn limits() -> Limits {
     Limits { idle: Span::from_secs(30), total: Span::from_secs(300), max_body_bytes: 1 << 20 }
 }
 
-/// What a sink heard; clones hear the same.
+/// What a sink received; clones share it.
 #[derive(Clone, Default)]
 struct RecordingSink(Rc<RefCell<Log>>);
 
@@ -128,13 +128,13 @@ impl RecordingSink {
 impl Sink for RecordingSink {
     fn sent(&mut self, at: Tick) {
         let mut log = self.0.borrow_mut();
-        assert!(log.sent.is_none() && log.head.is_none(), "told once, before the head");
+        assert!(log.sent.is_none() && log.head.is_none(), "reported once, before the head");
         log.sent = Some(at);
     }
 
     fn head(&mut self, at: Tick, head: &Head) {
         let mut log = self.0.borrow_mut();
-        assert!(log.head.is_none() && log.body.is_empty(), "told once, before the body");
+        assert!(log.head.is_none() && log.body.is_empty(), "reported once, before the body");
         log.head = Some((at, head.status.as_u16()));
     }
 

@@ -85,19 +85,19 @@ fn a_header_comes_without_the_key() {
 fn in_a_body_only_long_values_of_headers_for_keys_are_looked_for() {
     for (name, value) in [(AUTHORIZATION, "Bearer ollama"), (REFERER, "https://example.org/my-own-site")] {
         let secrets = secrets(name, value);
-        let said = format!("ask {}", value.rsplit(' ').next().expect("a word"));
+        let text = format!("ask {}", value.rsplit(' ').next().expect("a word"));
         let mut redactor = Redactor::new(secrets.clone(), Bytes::new());
-        assert_eq!(body(&mut redactor, &[said.as_bytes()]), said.as_bytes());
-        assert_eq!(secrets.redacted(said), "ask ***");
+        assert_eq!(body(&mut redactor, &[text.as_bytes()]), text.as_bytes());
+        assert_eq!(secrets.redacted(text), "ask ***");
     }
 }
 
 #[test]
 fn what_the_client_sent_itself_is_no_secret_to_it() {
-    let said = format!("KEY={KEY}\n");
-    for (request, expected) in [(format!("change {KEY}"), said.as_str()), ("change it".to_owned(), "KEY=***\n")] {
+    let text = format!("KEY={KEY}\n");
+    for (request, expected) in [(format!("change {KEY}"), text.as_str()), ("change it".to_owned(), "KEY=***\n")] {
         let mut redactor = Redactor::new(bearer(), Bytes::from(request));
-        assert_eq!(body(&mut redactor, &[said.as_bytes()]), expected.as_bytes());
+        assert_eq!(body(&mut redactor, &[text.as_bytes()]), expected.as_bytes());
     }
 }
 

@@ -222,7 +222,7 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
         loop {
             let ConnectionState::Handling(handling) = &mut self.state else { return Poll::Ready(Ok(())) };
             if let Poll::Ready(response) = Pin::new(handling).poll(context) {
-                // A client that is still sending is told with `connection: close`.
+                // A client that is still sending learns of it by `connection: close`.
                 self.keep &= self.receiving.is_none() && !self.is_closing;
                 let writer = ResponseWriter::begin(response, self.info, &mut self.keep, self.output.buffer());
                 self.state = ConnectionState::Responding(writer, Progress::BufferFull);

@@ -25,7 +25,7 @@ async fn proxy(status: &'static str) -> (SocketAddr, Seen) {
 /// What a proxy was asked.
 type Seen = Rc<RefCell<Vec<String>>>;
 
-/// A proxy that does with each connection what it is told.
+/// A proxy that treats each connection as its script says.
 async fn accepting(serve: impl AsyncFn(TcpStream, Seen) + 'static) -> (SocketAddr, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -203,9 +203,9 @@ async fn serve_socks(stream: &mut TcpStream, seen: &Seen, login: Option<&[u8]>, 
         Some(_) if !methods.contains(&2) => return stream.write_all(&[5, 0xff]).await,
         Some(login) => {
             stream.write_all(&[5, 2]).await?;
-            let mut told = vec![0; login.len()];
-            stream.read_exact(&mut told).await?;
-            stream.write_all(&[1, u8::from(told != login)]).await?;
+            let mut received = vec![0; login.len()];
+            stream.read_exact(&mut received).await?;
+            stream.write_all(&[1, u8::from(received != login)]).await?;
         }
     }
     let mut request = [0; 4];
@@ -270,7 +270,7 @@ fn a_socks_proxy_is_told_names_or_addresses_and_carries_every_version_plain_and_
 #[test]
 fn a_socks_proxy_that_does_not_let_through_says_why_and_no_password_is_shown() {
     on_local_runtime(async {
-        for (login, who, code, said) in [
+        for (login, who, code, expected) in [
             (None, "", 5, "did not reach model.test:80: the connection was refused there"),
             (None, "", 2, "opened no tunnel to model.test:80: its rules do not allow it"),
             (Some(&b"\x01\x04user\x05other"[..]), "user:sesam@", 0, "rejects the user and the password"),
@@ -280,7 +280,7 @@ fn a_socks_proxy_that_does_not_let_through_says_why_and_no_password_is_shown() {
             let config = all_through(&format!("socks5h://{who}{proxy}"), ClientConfig::default());
             let (kind, detail) = failure(&config, "http://model.test").await;
             assert_eq!(kind, FailureKind::Proxy, "{detail}");
-            assert!(detail.contains(said) && detail.contains(&proxy.to_string()), "{detail}");
+            assert!(detail.contains(expected) && detail.contains(&proxy.to_string()), "{detail}");
             assert!(!detail.contains("sesam") && !format!("{config:?}").contains("sesam"), "{detail}");
         }
     });

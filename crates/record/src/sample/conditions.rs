@@ -32,8 +32,6 @@ pub struct SampleConditions {
 
 /// Conditions that many samples share; a clone is a counted reference.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transparent))]
 pub struct SharedConditions(Arc<SampleConditions>);
 
 impl From<SampleConditions> for SharedConditions {

@@ -158,16 +158,19 @@ mod tests {
     #[test]
     fn a_clock_may_be_ahead_by_a_tenth_of_the_retention_and_by_a_day_at_most() {
         for (retention_hours, hours) in [(10, 1), (90 * 24, 24)] {
-            let said = |ahead_ms: u64| {
+            let notice = |ahead_ms: u64| {
                 let retention = Span::from_secs(retention_hours * 3_600);
                 let mut guard = ClockGuard::new(Some(NOON), retention, Span::from_secs(7_200));
                 let doubt = guard.check(Tick::ZERO, NOON + ahead_ms);
                 doubt.map(|doubt| doubt.message.expect("it begins"))
             };
             let most = hours * 3_600_000;
-            assert_eq!(said(most), None);
-            let said = said(most + 1).expect("a millisecond more");
-            assert!(said.contains(&format!("{hours}.0 hours ahead")) && said.contains("for 120 minutes"), "{said}");
+            assert_eq!(notice(most), None);
+            let notice = notice(most + 1).expect("a millisecond more");
+            assert!(
+                notice.contains(&format!("{hours}.0 hours ahead")) && notice.contains("for 120 minutes"),
+                "{notice}"
+            );
         }
     }
 

@@ -60,7 +60,7 @@ fn a_wal_that_is_removed_while_the_file_is_closed_is_noticed_when_it_is_opened_a
     std::fs::remove_file(folder.beside("-wal")).expect("it is there");
     std::fs::remove_file(folder.beside("-shm")).expect("it is there");
     assert_eq!(lost(file.open()), Some(5));
-    assert_eq!(lost(file.open()), None, "it is said once");
+    assert_eq!(lost(file.open()), None, "it is reported once");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn write_for_ever(path: PathBuf) {
             published = counts.written;
             writeln!(std::io::stdout(), "\nwritten {published}").expect("a reader");
         }
-        assert_eq!((counts.lost, log.take_failure().filter(|said| !said.contains("has locked it"))), (0, None));
+        assert_eq!((counts.lost, log.take_failure().filter(|failure| !failure.contains("has locked it"))), (0, None));
         if counts.waiting > 400 {
             assert!(log.flush(Span::from(LONG)));
         }
@@ -106,7 +106,7 @@ fn part(variable: &str, value: String, word: &'static str) -> (Child, Receiver<u
     (child, receiver)
 }
 
-/// Waits until a part has said a number of at least so many.
+/// Waits until a part has printed a number of at least so many.
 fn reach(who: &str, numbers: &Receiver<u64>, least: u64) -> u64 {
     loop {
         let number = numbers.recv_timeout(LONG).unwrap_or_else(|_| panic!("the {who} has failed or hangs"));
@@ -133,7 +133,7 @@ fn round(path: &Path, draws: &mut Rng) -> u64 {
     };
     kill(true);
     kill(false);
-    // What it had said and nobody had read yet.
+    // What it had printed and nobody had read yet.
     written.iter().last().unwrap_or(at_last)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! It knows no insides of the crate. Files are only renamed, removed and put there, never opened: opening one in this process
 //! would itself drop the locks. Invariant: what is called written is in the file that stands at the path, and the rest is counted
-//! as lost and said.
+//! as lost and reported.
 
 use crate::clock;
 use crate::folder::Folder;
@@ -45,10 +45,10 @@ fn calls(rows: std::ops::Range<u64>) -> Vec<String> {
     rows.map(|n| format!("call-{n}")).collect()
 }
 
-/// What was said, with a name for the log that does not depend on where the tests run.
-fn said(folder: &Folder, log: &Log) -> String {
-    let said: Vec<String> = std::iter::from_fn(|| log.take_failure()).collect();
-    said.join("\n").replace(&folder.log().display().to_string(), "LOG")
+/// What was reported, with a name for the log that does not depend on where the tests run.
+fn reported(folder: &Folder, log: &Log) -> String {
+    let reported: Vec<String> = std::iter::from_fn(|| log.take_failure()).collect();
+    reported.join("\n").replace(&folder.log().display().to_string(), "LOG")
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_wal_that_is_removed_is_said_and_its_rows_are_counted_as_lost() {
     write(&log, 10..15);
     assert_eq!((log.counts().written, log.lost(), log.is_healthy()), (5, 10, true));
     assert_eq!(names(&folder.log()), calls(10..15));
-    insta::assert_snapshot!(said(&folder, &log), @"write the database LOG: its -wal or -shm was removed or replaced while it was written; up to 10 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
+    insta::assert_snapshot!(reported(&folder, &log), @"write the database LOG: its -wal or -shm was removed or replaced while it was written; up to 10 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
     write(&log, 15..20);
     drop(log);
     assert_eq!(names(&folder.log()), calls(10..20));
@@ -82,7 +82,7 @@ fn a_wal_that_is_removed_costs_no_row_that_was_carried_over() {
     write(&log, 11..15);
     assert_eq!(names(&folder.log()), calls(0..15));
     assert!(log.counts().written + log.lost() == 15, "{:?}", log.counts());
-    assert!(!said(&folder, &log).is_empty(), "it is said all the same");
+    assert!(!reported(&folder, &log).is_empty(), "it is reported all the same");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_file_that_is_moved_takes_all_its_rows_with_it_and_a_new_one_is_begun() {
     assert_eq!((log.counts().written, log.lost()), (5, 10));
     assert_eq!(names(&folder.log()), calls(10..15));
     assert_eq!(names(&old), calls(0..10), "whole without the -wal that stayed behind");
-    insta::assert_snapshot!(said(&folder, &log), @"write the database LOG: it was moved or removed while it was written; up to 10 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
+    insta::assert_snapshot!(reported(&folder, &log), @"write the database LOG: it was moved or removed while it was written; up to 10 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_copy_that_is_put_over_the_file_is_not_mixed_with_it() {
     write(&log, 20..25);
     assert_eq!((log.counts().written, log.lost()), (5, 20));
     assert_eq!(names(&folder.log()), [calls(0..10), calls(20..25)].concat());
-    insta::assert_snapshot!(said(&folder, &log), @"write the database LOG: another file was put in its place while it was written; up to 20 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
+    insta::assert_snapshot!(reported(&folder, &log), @"write the database LOG: another file was put in its place while it was written; up to 20 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
     drop(log);
     assert_eq!(names(&folder.log()), [calls(0..10), calls(20..25)].concat());
 }
@@ -164,8 +164,8 @@ fn a_file_that_is_cut_off_or_garbled_is_refused_and_left_as_it_is() {
         std::fs::write(folder.log(), &damaged).expect("writable");
         let error = Log::open(LogConfig::new(folder.log(), clock::machine())).map(|_| ()).expect_err("it is damaged");
         assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
-        let said = error.to_string().replace(&folder.log().display().to_string(), "LOG");
-        insta::allow_duplicates! { insta::assert_snapshot!(said, @"use the database LOG: it is damaged (database disk image is malformed) and is left as it is; stop what writes it, move it away together with its -wal and -shm (a new one is begun), and read what is left of it with the .recover of sqlite3") };
+        let reported = error.to_string().replace(&folder.log().display().to_string(), "LOG");
+        insta::allow_duplicates! { insta::assert_snapshot!(reported, @"use the database LOG: it is damaged (database disk image is malformed) and is left as it is; stop what writes it, move it away together with its -wal and -shm (a new one is begun), and read what is left of it with the .recover of sqlite3") };
         assert!(std::fs::read(folder.log()).expect("readable") == damaged, "left as it was");
     }
 }
@@ -286,18 +286,19 @@ fn a_disk_that_is_full_costs_rows_is_said_once_and_passes() {
     assert!(!log.is_healthy());
     let full = log.counts();
     assert_eq!(full.written + full.lost + full.waiting, n);
-    let said: Vec<String> = std::iter::from_fn(|| log.take_failure()).collect();
-    let is_known = |said: &String| {
-        said.contains("check that the disk is sound") || said.contains("arrived faster than they could be written")
+    let reported: Vec<String> = std::iter::from_fn(|| log.take_failure()).collect();
+    let is_known = |reported: &String| {
+        reported.contains("check that the disk is sound")
+            || reported.contains("arrived faster than they could be written")
     };
-    assert!(!said.is_empty() && said.iter().all(is_known), "{said:?}");
+    assert!(!reported.is_empty() && reported.iter().all(is_known), "{reported:?}");
     let lost = log.lost();
     while log.lost() < lost + 100 {
         log.write(row(n));
         n += 1;
     }
     steps();
-    assert_eq!(log.take_failure(), None, "not said again while it lasts");
+    assert_eq!(log.take_failure(), None, "not reported again while it lasts");
     let full = log.counts();
     most(None);
     assert!(log.flush(LONG));

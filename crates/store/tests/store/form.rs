@@ -80,18 +80,22 @@ fn a_file_that_is_not_there_is_made_by_a_writer_and_missed_by_a_reader() {
 #[test]
 fn folders_and_sockets_are_no_logs() {
     let folder = Folder::new("places");
-    let said = || {
+    let errors = || {
         let opened = [Sqlite::open(&folder.log()), Sqlite::open_reader(&folder.log())];
         opened.map(|opened| message(&folder, &opened.expect_err("no log")))
     };
     std::fs::create_dir(folder.log()).expect("it can be made");
-    assert!(said().iter().all(|said| said.starts_with("open the database LOG: it is a folder")), "{:?}", said());
+    assert!(
+        errors().iter().all(|errors| errors.starts_with("open the database LOG: it is a folder")),
+        "{:?}",
+        errors()
+    );
     std::fs::remove_dir(folder.log()).expect("it is empty");
     let _socket = std::os::unix::net::UnixListener::bind(folder.log()).expect("it can be made");
     assert!(
-        said().iter().all(|said| said.starts_with("open the database LOG: it is not a regular file")),
+        errors().iter().all(|errors| errors.starts_with("open the database LOG: it is not a regular file")),
         "{:?}",
-        said()
+        errors()
     );
 }
 

@@ -98,7 +98,7 @@ fn a_locked_database_blocks_nobody_and_loses_nothing_that_fits() {
     assert!(!log.flush(Span::from_millis(1)));
     let failure = log.take_failure().expect("it is new");
     assert!(failure.contains("another process has locked it"), "{failure}");
-    assert_eq!(log.take_failure(), None, "it is said once");
+    assert_eq!(log.take_failure(), None, "it is reported once");
     assert_eq!(log.failure(), Some(failure), "and kept");
     assert_eq!(log.reader().expect("readers go on").attempts(&Query::default()).expect("readable"), []);
     other.execute_batch("ROLLBACK").expect("locked by it");
@@ -196,7 +196,7 @@ fn a_file_that_vanishes_is_made_anew_and_later_rows_are_kept() {
     log.write(row(1));
     assert!(log.flush(LONG));
     assert_eq!((calls(&folder), log.lost()), (vec!["call-1".to_owned()], 1), "what was removed is counted");
-    assert!(log.take_failure().expect("it is said").contains("it was moved or removed"));
+    assert!(log.take_failure().expect("it is reported").contains("it was moved or removed"));
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod folder;
 mod form;
 mod log;
 mod monitor;
+mod of_bench;
 mod queries;
 mod refusals;
 mod rows;

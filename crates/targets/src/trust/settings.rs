@@ -103,6 +103,7 @@ pub const HARMLESS: &[&str] = &[
     "gateway.limits.request_bytes",
     "gateway.limits.send",
     "gateway.limits.total",
+    "gateway.region",
     "gateway.seed",
     "gateway.workers",
 ];

@@ -1,7 +1,7 @@
 //! `tokrate gateway`: starts the lanes of this process, then the gateway, and runs it until a signal ends it.
 
 use super::Verdict;
-use crate::config::gateway::aliases::{format_mode, format_policy};
+use crate::config::gateway::aliases::format_mode;
 use crate::config::gateway::{EffectiveValue, Local, Resolved, resolve};
 use crate::flags::gateway::Flags;
 use crate::out::events;
@@ -233,7 +233,7 @@ fn serving_text(resolved: &Resolved, gateway: &RunningGateway) -> String {
             "  alias {:12} {}; {}; {}",
             alias.name,
             names.join(", "),
-            format_policy(&alias.policy),
+            alias.policy,
             format_mode(alias.mode)
         );
     }

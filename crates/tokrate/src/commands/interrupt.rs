@@ -9,15 +9,15 @@ const INTERRUPTED: i32 = 130;
 /// Watches for interrupts on a thread of its own, for the rest of the process. They are caught from the return of this
 /// function on.
 pub fn watch(stop: Stop) -> Result<()> {
-    watch_and_tell(stop, "\ntokrate: interrupted; writing what was measured (again to end at once)")
+    watch_and_print(stop, "\ntokrate: interrupted; writing what was measured (again to end at once)")
 }
 
 /// As [`watch`], for commands that have nothing to save.
 pub fn watch_quietly(stop: Stop) -> Result<()> {
-    watch_and_tell(stop, "")
+    watch_and_print(stop, "")
 }
 
-fn watch_and_tell(stop: Stop, told: &'static str) -> Result<()> {
+fn watch_and_print(stop: Stop, message: &'static str) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
@@ -32,8 +32,8 @@ fn watch_and_tell(stop: Stop, told: &'static str) -> Result<()> {
             runtime.block_on(async {
                 interrupts.next().await;
                 stop.set();
-                if !told.is_empty() {
-                    anstream::eprintln!("{told}");
+                if !message.is_empty() {
+                    anstream::eprintln!("{message}");
                 }
                 interrupts.next().await;
                 std::process::exit(INTERRUPTED);

@@ -6,7 +6,7 @@
 mod logged;
 
 use super::Verdict;
-use crate::config::gateway::aliases::{PolicyWords, format_mode, format_policy, mode, policy};
+use crate::config::gateway::aliases::{PolicyWords, format_mode, mode, policy};
 use crate::config::log::moment;
 use crate::flags::replay::Flags;
 use crate::out::log::nothing;
@@ -61,8 +61,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 
 fn policy_text(policy: &Policy, mode: Mode) -> String {
     match mode {
-        Mode::Off => format_policy(policy),
-        mode => format!("{}, {}", format_policy(policy), format_mode(mode)),
+        Mode::Off => policy.to_string(),
+        mode => format!("{}, {}", policy.to_string(), format_mode(mode)),
     }
 }
 

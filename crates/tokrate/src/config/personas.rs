@@ -55,8 +55,8 @@ impl Personas {
             let name = row.name.get_ref().clone();
             let known = |provider: &Provider| provider.persona.name == name;
             if personas.providers.iter().any(known) {
-                let said = format!("a second persona is called `{name}`; rename one");
-                return Err(placed(text, row.name.span(), said));
+                let message = format!("a second persona is called `{name}`; rename one");
+                return Err(placed(text, row.name.span(), message));
             }
             if let Some(variable) = &row.key_env {
                 personas.key_variables.insert(name, variable.get_ref().clone());
@@ -68,19 +68,19 @@ impl Personas {
 }
 
 /// An error with the place of what it is about.
-fn placed(text: &str, place: Range<usize>, said: String) -> anyhow::Error {
+fn placed(text: &str, place: Range<usize>, message: String) -> anyhow::Error {
     let before = &text[..place.start.min(text.len())];
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    anyhow!("line {line}, column {column}: {said}")
+    anyhow!("line {line}, column {column}: {message}")
 }
 
 fn provider(text: &str, row: PersonaRow, fetch: impl Fn(&str) -> Result<ApiKey>) -> Result<Provider> {
     let name = row.name.get_ref().clone();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || !name.chars().all(is_plain) {
-        let said = format!("`{name}` is no name; write letters, digits, `-`, `_` and `.`, such as fast-1");
-        return Err(placed(text, row.name.span(), said));
+        let message = format!("`{name}` is no name; write letters, digits, `-`, `_` and `.`, such as fast-1");
+        return Err(placed(text, row.name.span(), message));
     }
     let api_key = match &row.key_env {
         None => None,

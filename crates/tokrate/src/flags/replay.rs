@@ -2,6 +2,7 @@
 
 use clap::Args;
 use std::path::PathBuf;
+use tokrate_route::Policy;
 
 /// `tokrate replay`, as typed.
 #[derive(Args, Debug, Default)]
@@ -19,9 +20,7 @@ pub struct Flags {
     /// The gateway's throughput log
     #[arg(value_name = "LOG")]
     pub log: PathBuf,
-    /// How lanes are chosen: completion, own-completion, cheapest, weighted, peak-ewma, round-robin, least-busy,
-    /// lowest-latency or fixed
-    #[arg(long, value_name = "POLICY")]
+    #[arg(long, value_name = "POLICY", help = policy_help())]
     pub policy: String,
     /// How many at once: off (one lane a call), hedge, race or race=N [default: off]
     #[arg(long, value_name = "MODE")]
@@ -48,4 +47,9 @@ pub struct Flags {
     /// Write JSON instead of tables
     #[arg(long)]
     pub json: bool,
+}
+
+fn policy_help() -> String {
+    let [first @ .., last] = &Policy::NAMES;
+    format!("How lanes are chosen: {} or {last}", first.join(", "))
 }

@@ -25,9 +25,9 @@ pub struct Shown {
     pub device: String,
     /// How many.
     pub devices: f64,
-    /// Engine, where it was said.
+    /// Engine, where it was given.
     pub engine: Option<String>,
-    /// Storage of the weights, where it was said.
+    /// Storage of the weights, where it was given.
     pub precision: Option<String>,
     /// Tokens of a prompt.
     pub isl: f64,
@@ -73,9 +73,9 @@ pub fn text(all: &[Shown], example: bool) -> String {
 }
 
 fn one(text: &mut String, shown: &Shown) -> std::fmt::Result {
-    let said = [shown.precision.as_deref(), shown.engine.as_deref()];
-    let said: Vec<&str> = said.into_iter().flatten().collect();
-    writeln!(text, "\n{} on {} x {}  {}", shown.asked_model, shown.devices, shown.device, said.join(", "))?;
+    let given = [shown.precision.as_deref(), shown.engine.as_deref()];
+    let given: Vec<&str> = given.into_iter().flatten().collect();
+    writeln!(text, "\n{} on {} x {}  {}", shown.asked_model, shown.devices, shown.device, given.join(", "))?;
     writeln!(
         text,
         "  {:>5}  {:<22} {:<28} {:<20} {:<16} {:<14} reads",

@@ -36,7 +36,7 @@ impl Running {
         folder.write(
             "tokrate.toml",
             &format!(
-                "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
+                "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nregion = \"eu-west\"\n\
                  [gateway.lanes.own]\nurl = \"{}\"\nmodel = \"m\"\nprice = {{ input = 0.001, output = 0.001 }}\n\
                  [gateway.aliases.auto]\nlanes = [\"own\"]\n\
                  [gateway.keys.team]\nkey_env = \"TEAM_KEY\"\nusd_per_month = 1.0\n",
@@ -157,6 +157,23 @@ fn rows_outlive_a_vacuum_by_another_process_and_a_kill() {
 }
 
 #[test]
+fn rows_say_where_they_were_measured() {
+    let gateway = Running::start("log-region");
+    gateway.call(1);
+    gateway.until_written(1);
+    let columns = "SELECT region, host, tokenizer, connect_ns FROM attempts";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+    let (region, host, tokenizer, connect_ns): (String, String, String, i64) =
+        gateway.open().query_row(columns, [], read).expect("a row");
+    assert_eq!((region.as_str(), tokenizer.as_str()), ("eu-west", "o200k_base"));
+    assert!(!host.is_empty() && connect_ns > 0, "{host} {connect_ns}");
+    let mut checked = tokrate(&gateway.folder, &["gateway", "--config", "tokrate.toml", "--check"]);
+    let checked = finish(start(checked.env("TEAM_KEY", "sk-team-and-secret").env("TOKRATE_REGION", "us-east")));
+    let line = checked.stdout.lines().find(|line| line.contains("region")).unwrap_or_default();
+    assert!(line.contains("us-east") && line.contains("TOKRATE_REGION"), "the variable wins: {}", checked.stdout);
+}
+
+#[test]
 fn a_log_whose_wal_is_removed_is_told_on_standard_error_and_counted() {
     let mut gateway = Running::start("log-displaced");
     let mut said = BufReader::new(gateway.process.stderr.take().expect("piped"));
@@ -169,7 +186,7 @@ fn a_log_whose_wal_is_removed_is_told_on_standard_error_and_counted() {
     let line = line.replace(&gateway.folder.join("").display().to_string(), "");
     // Behind the time.
     let line = line.split_once("Z ").map_or("", |(_, line)| line.trim());
-    insta::assert_snapshot!(line, @"ERROR calls go on, but the throughput log is not written error=write the log tokrate-log.db: its -wal or -shm was removed or replaced while it was written; up to 3 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
+    insta::assert_snapshot!(line, @"ERROR calls go on, but the throughput log is not written error=write the database tokrate-log.db: its -wal or -shm was removed or replaced while it was written; up to 3 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
     gateway.until_written(2);
     assert_eq!((gateway.metric("tokrate_log_rows_written"), gateway.metric("tokrate_log_rows_lost")), (2, 3));
     gateway.process.kill().expect("it runs");

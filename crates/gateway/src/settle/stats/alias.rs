@@ -1,7 +1,7 @@
 //! Statistics of one alias: calls and extra attempts of the last hour, by minute.
 
 use super::last_hour::{AttemptMinutes, LastHour};
-use tokrate_record::{Attempt as Row, AttemptRole, Sample};
+use tokrate_record::{Attempt as Row, AttemptRole};
 
 /// One alias.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +34,7 @@ impl AliasStats {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokrate_record::Sample;
 
     fn row(minute: u64, attempt: u32, role: AttemptRole) -> Row {
         // All of them end in the same minute.

@@ -91,11 +91,11 @@ fn a_request_that_names_no_server_or_two_is_refused() {
 #[test]
 fn a_refusal_says_which_setting_to_add() {
     let access = access("127.0.0.1:8411", &[], &[]);
-    let Decision::Reject(_, said) = decided(&access, "GET", "/", &[("host", "evil.example")], false) else {
+    let Decision::Reject(_, message) = decided(&access, "GET", "/", &[("host", "evil.example")], false) else {
         panic!("it was answered")
     };
     assert_eq!(
-        said,
+        message,
         "`evil.example` is not a name of this server: use an address that it listens on, or add the name with `hosts` under \
          [gateway]"
     );
@@ -126,10 +126,10 @@ fn pages_of_other_sites_are_refused_and_links_are_not() {
     }
     assert_eq!(status(from("POST", &[own[0], ("sec-fetch-site", "cross-site")])), 403);
     assert_eq!(status(from("POST", &[own[0], own[0]])), 403, "two origins");
-    let told = HeaderValue::from_static("https://app.example");
+    let allowed = HeaderValue::from_static("https://app.example");
     let app = ("origin", "https://app.example");
-    assert_eq!(from("POST", &[app, ("sec-fetch-site", "cross-site")]), Decision::AllowOrigin(told.clone()));
-    assert_eq!(from("OPTIONS", &[app, ("access-control-request-method", "POST")]), Decision::Preflight(told));
+    assert_eq!(from("POST", &[app, ("sec-fetch-site", "cross-site")]), Decision::AllowOrigin(allowed.clone()));
+    assert_eq!(from("OPTIONS", &[app, ("access-control-request-method", "POST")]), Decision::Preflight(allowed));
     assert_eq!(
         status(from("OPTIONS", &[("origin", "http://evil.example"), ("access-control-request-method", "POST")])),
         403

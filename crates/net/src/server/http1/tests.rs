@@ -27,7 +27,7 @@ struct Echo {
     received: RefCell<Vec<String>>,
 }
 
-/// Pieces, and whether their length is told.
+/// Pieces, and whether their length is declared.
 struct Said(VecDeque<io::Result<Bytes>>, Option<u64>);
 
 impl Body for Said {
@@ -152,12 +152,12 @@ fn a_response_is_framed_for_the_version_of_its_client() {
                 false,
             ),
         ] {
-            let (received, said, closed) = ask(request).await;
-            assert!(said.starts_with("HTTP/1.1 200 OK\r\n") && said.ends_with(answer), "{request}: {said}");
+            let (received, response, closed) = ask(request).await;
+            assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with(answer), "{request}: {response}");
             assert_eq!((received.len(), closed), (1, closes), "{request}");
         }
-        let (_, said, closed) = ask("GET /none HTTP/1.1\r\n\r\n").await;
-        assert_eq!((said.as_str(), closed), ("HTTP/1.1 204 No Content\r\n\r\n", false));
+        let (_, response, closed) = ask("GET /none HTTP/1.1\r\n\r\n").await;
+        assert_eq!((response.as_str(), closed), ("HTTP/1.1 204 No Content\r\n\r\n", false));
     });
 }
 
@@ -167,8 +167,8 @@ fn an_answer_that_breaks_has_no_end() {
         for (path, answer) in
             [("broken", "\r\n\r\n3\r\nabc\r\n"), ("short", "\r\n\r\nabc"), ("long", "content-length: 2\r\n\r\n")]
         {
-            let (_, said, closed) = ask(&format!("POST /{path} HTTP/1.1\r\ncontent-length: 3\r\n\r\nabc")).await;
-            assert!(said.ends_with(answer) && closed, "{path}: {said}");
+            let (_, response, closed) = ask(&format!("POST /{path} HTTP/1.1\r\ncontent-length: 3\r\n\r\nabc")).await;
+            assert!(response.ends_with(answer) && closed, "{path}: {response}");
         }
     });
 }
@@ -198,9 +198,9 @@ fn ambiguous_and_invalid_requests_are_rejected_before_the_handler() {
             (&format!("GET /a HTTP/1.1\r\nx: {long}"), "431 Request Header Fields Too Large"),
             (&format!("GET /a HTTP/1.1\r\n{fields}\r\n"), "431 Request Header Fields Too Large"),
         ] {
-            let (received, said, closed) = ask(request).await;
+            let (received, response, closed) = ask(request).await;
             let refusal = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            assert_eq!((said, closed, received), (refusal, true, vec![]), "{:.80}", request);
+            assert_eq!((response, closed, received), (refusal, true, vec![]), "{:.80}", request);
         }
     });
 }
@@ -213,27 +213,31 @@ fn a_body_is_read_when_it_is_wanted_and_as_far_as_it_is() {
         client.write_all(format!("{head} 2\r\n\r\n").as_bytes()).await.expect("room");
         assert_eq!(read_response(&mut client).await, ("HTTP/1.1 100 Continue\r\n\r\n".to_owned(), false));
         client.write_all(b"abGET /a HTTP/1.1\r\n\r\n").await.expect("room");
-        let (said, closed) = read_response(&mut client).await;
-        assert!(said.contains("\r\n\r\nabHTTP/1.1 200 OK\r\n") && !closed, "{said}");
+        let (response, closed) = read_response(&mut client).await;
+        assert!(response.contains("\r\n\r\nabHTTP/1.1 200 OK\r\n") && !closed, "{response}");
         assert_eq!(echo.received.borrow().len(), 2);
         // Too large, by its length or by what comes: it is not asked for, or not read to its end.
-        let (received, said, closed) = ask(&format!("{head} 65\r\n\r\n")).await;
-        assert!(said.ends_with("connection: close\r\n\r\nTooLarge") && !said.contains("Continue") && closed, "{said}");
+        let (received, response, closed) = ask(&format!("{head} 65\r\n\r\n")).await;
+        assert!(
+            response.ends_with("connection: close\r\n\r\nTooLarge") && !response.contains("Continue") && closed,
+            "{response}"
+        );
         assert_eq!(received.len(), 1);
         let chunks = "8\r\nabcdefgh\r\n".repeat(9);
-        let (_, said, closed) = ask(&format!("POST /a HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{chunks}")).await;
-        assert!(said.ends_with("connection: close\r\n\r\nTooLarge") && closed, "{said}");
+        let (_, response, closed) =
+            ask(&format!("POST /a HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{chunks}")).await;
+        assert!(response.ends_with("connection: close\r\n\r\nTooLarge") && closed, "{response}");
         // Not wanted at all.
-        let (_, said, closed) = ask("POST /deaf HTTP/1.1\r\ncontent-length: 9\r\n\r\nabc").await;
-        assert!(said.ends_with("content-length: 0\r\nconnection: close\r\n\r\n") && closed, "{said}");
+        let (_, response, closed) = ask("POST /deaf HTTP/1.1\r\ncontent-length: 9\r\n\r\nabc").await;
+        assert!(response.ends_with("content-length: 0\r\nconnection: close\r\n\r\n") && closed, "{response}");
         // Broken off, by the client or in its framing.
-        let (_, said, closed) = ask("POST /a HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nx").await;
-        assert!(said.ends_with("connection: close\r\n\r\nBroken") && closed, "{said}");
+        let (_, response, closed) = ask("POST /a HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nx").await;
+        assert!(response.ends_with("connection: close\r\n\r\nBroken") && closed, "{response}");
         let (echo, mut client) = served();
         client.write_all(b"POST /a HTTP/1.1\r\ncontent-length: 9\r\n\r\nabc").await.expect("room");
         client.shutdown().await.expect("open");
-        let (said, closed) = read_response(&mut client).await;
-        assert!(said.ends_with("connection: close\r\n\r\nBroken") && closed, "{said}");
+        let (response, closed) = read_response(&mut client).await;
+        assert!(response.ends_with("connection: close\r\n\r\nBroken") && closed, "{response}");
         assert!(echo.received.borrow()[0].ends_with("Err(Broken)"));
     });
 }
@@ -248,8 +252,8 @@ fn a_rejected_client_that_goes_on_sending_is_drained_for_a_limited_time() {
         for _ in 0..40 {
             client.write_all(&[b'x'; 1 << 16]).await.expect("it is read");
         }
-        let (said, closed) = read_response(&mut client).await;
-        assert!(said.starts_with("HTTP/1.1 200 OK\r\n") && closed);
+        let (response, closed) = read_response(&mut client).await;
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && closed);
         while client.write_all(b"x").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

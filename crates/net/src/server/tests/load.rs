@@ -72,7 +72,7 @@ fn on_runtime<T>(future: impl Future<Output = T>) -> T {
     tokio::task::LocalSet::new().block_on(&runtime, future)
 }
 
-/// What is said until the end, or until the text that is waited for.
+/// What was received until the end, or until the text that is waited for.
 async fn received(stream: &mut (impl tokio::io::AsyncRead + Unpin), wanted: &str) -> String {
     let mut bytes = Vec::new();
     loop {

@@ -6,22 +6,10 @@ use crate::config::{environment, quantity};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::num::{NonZeroU32, NonZeroU64};
 use tokrate_core::Span;
+pub use tokrate_gateway::format_mode;
 use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, key_hash};
-pub use tokrate_gateway::{format_mode, format_policy};
 use tokrate_targets::KeyReference;
 
-/// Names of what the best lane can be, the default first.
-pub(in crate::config) const OBJECTIVES: [&str; 9] = [
-    "completion",
-    "own-completion",
-    "cheapest",
-    "weighted",
-    "peak-ewma",
-    "round-robin",
-    "least-busy",
-    "lowest-latency",
-    "fixed",
-];
 /// Attempts of a call at most by default.
 pub(in crate::config) const DEFAULT_ATTEMPTS: usize = 3;
 
@@ -51,7 +39,7 @@ fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig
     let share = row.extra_share.unwrap_or(usual_share);
     ensure!(share.is_finite() && share >= 0.0, "`extra_share` is a share of calls, such as 0.1");
     let wanted = PolicyWords {
-        name: row.objective.as_deref().unwrap_or(OBJECTIVES[0]),
+        name: row.objective.as_deref().unwrap_or(Policy::NAMES[0]),
         max_ttft: row.ttft_most.as_deref(),
         min_speed: row.speed_least,
         usd_per_second: row.usd_per_second,
@@ -104,24 +92,18 @@ pub fn policy(words: &PolicyWords<'_>) -> Result<Policy> {
         true => Err(anyhow!("`{key}` belongs to the policy `{to}`, not to `{name}`")),
         false => Ok(()),
     };
-    let policy = match name {
-        "completion" => Policy::Completion,
-        "own-completion" => Policy::OwnCompletion,
-        "cheapest" => Policy::Cheapest {
+    let policy = match Policy::from_name(name) {
+        Some(Policy::Cheapest { .. }) => Policy::Cheapest {
             max_ttft: words.max_ttft.map(|text| span("ttft_most", text)).transpose()?,
             min_speed: words.min_speed,
         },
-        "weighted" => Policy::Weighted {
+        Some(Policy::Weighted { .. }) => Policy::Weighted {
             usd_per_second: words.usd_per_second.context("the policy `weighted` needs `usd_per_second`")?,
         },
-        "peak-ewma" => Policy::PeakEwma,
-        "round-robin" => Policy::RoundRobin,
-        "least-busy" => Policy::LeastBusy,
-        "lowest-latency" => Policy::LowestLatency,
-        "fixed" => Policy::Fixed,
-        other => {
-            let [first @ .., last] = &OBJECTIVES;
-            bail!("`{other}` is no policy; there are {} and {last}", joined(first))
+        Some(policy) => policy,
+        None => {
+            let [first @ .., last] = &Policy::NAMES;
+            bail!("`{name}` is no policy; there are {} and {last}", joined(first))
         }
     };
     belongs("ttft_most", words.max_ttft.is_some(), "cheapest")?;

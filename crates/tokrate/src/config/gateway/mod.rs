@@ -12,7 +12,7 @@ use super::environment::{self, Environment};
 use super::file::File;
 use super::quantity;
 use crate::flags::gateway::Flags;
-use aliases::{format_mode, format_policy};
+use aliases::format_mode;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rows::{GatewayRow, LimitsRow};
 use std::net::SocketAddr;
@@ -335,7 +335,7 @@ impl EffectiveConfig {
         }
         for alias in aliases {
             let names: Vec<&str> = alias.lanes.iter().map(|place| lanes[*place].name.as_str()).collect();
-            let value = format!("{}; {}; {}", names.join(", "), format_policy(&alias.policy), format_mode(alias.mode));
+            let value = format!("{}; {}; {}", names.join(", "), alias.policy, format_mode(alias.mode));
             self.note(&format!("aliases.{}", alias.name), value, origin.clone());
         }
         for key in keys {

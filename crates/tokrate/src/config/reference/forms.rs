@@ -7,6 +7,7 @@ use crate::config::monitor::CADENCES;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use std::marker::PhantomData;
+use tokrate_route::Policy;
 
 /// A form of text: its name as a type, and its schema.
 macro_rules! form {
@@ -129,7 +130,7 @@ form!(
 form!(
     /// Which lane is the best.
     Objective,
-    json_schema!({ "type": "string", "enum": aliases::OBJECTIVES, "default": aliases::OBJECTIVES[0] })
+    json_schema!({ "type": "string", "enum": Policy::NAMES, "default": Policy::NAMES[0] })
 );
 form!(
     /// What becomes of a loser.

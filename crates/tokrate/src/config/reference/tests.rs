@@ -3,11 +3,12 @@
 use super::page::page;
 use super::{properties, schema, unknown};
 use crate::config::file::File;
-use crate::config::gateway::aliases::{self, OBJECTIVES, PolicyWords};
+use crate::config::gateway::aliases::{self, PolicyWords};
 use crate::config::{bench, environment::Environment, quantity};
 use crate::flags::bench::Flags;
 use serde_json::Value;
 use std::path::PathBuf;
+use tokrate_route::Policy;
 use tokrate_targets::trust::{HARMLESS, is_harmless};
 
 fn docs(name: &str) -> PathBuf {
@@ -61,11 +62,11 @@ fn every_key_has_a_meaning_and_a_type() {
 
 #[test]
 fn every_name_that_is_listed_is_understood() {
-    for name in OBJECTIVES {
+    for name in Policy::NAMES {
         let usd_per_second = (name == "weighted").then_some(0.001);
         let words = PolicyWords { name, max_ttft: None, min_speed: None, usd_per_second };
         let policy = aliases::policy(&words).expect("a listed objective");
-        assert!(aliases::format_policy(&policy).starts_with(name), "{policy:?}");
+        assert!(policy.to_string().starts_with(name), "{policy:?}");
     }
     let schema = schema();
     let lane = &schema["properties"]["gateway"]["properties"]["lanes"]["additionalProperties"]["properties"];

@@ -51,16 +51,16 @@ fn row(group: &Summary, by: Grouping) -> Vec<String> {
         true => least.to_string(),
         false => format!("{least}-{most}"),
     }));
-    cells.extend([&group.ttft.p50, &group.ttft.p90, &group.ttft.p99].map(|quantile| told(quantile, |ms| ms)));
+    cells.extend([&group.ttft.p50, &group.ttft.p90, &group.ttft.p99].map(|quantile| marked(quantile, |ms| ms)));
     // The slow tenth of the speeds is the long tenth of the times per token.
-    cells.extend([&group.tpot.p50, &group.tpot.p90].map(|quantile| told(quantile, |ms| 1e3 / ms)));
+    cells.extend([&group.tpot.p50, &group.tpot.p90].map(|quantile| marked(quantile, |ms| 1e3 / ms)));
     cells.extend([group.input_tokens, group.output_tokens_std].map(count));
     cells.extend([dollars(group.cost_usd), dollars(group.lost_cost_usd)]);
     cells
 }
 
 /// A percentile, marked if the sample only describes itself.
-fn told(quantile: &Quantile, of: impl Fn(f64) -> f64) -> String {
+fn marked(quantile: &Quantile, of: impl Fn(f64) -> f64) -> String {
     match (quantile.value, quantile.descriptive) {
         (Some(value), _) => number(of(value)),
         (None, Some(value)) => format!("~{}", number(of(value))),
@@ -68,16 +68,16 @@ fn told(quantile: &Quantile, of: impl Fn(f64) -> f64) -> String {
     }
 }
 
-/// What must be known to read the table; what holds for several groups is said once.
+/// What must be known to read the table; what holds for several groups is noted once.
 fn notes(groups: &[Summary], by: Grouping) -> Vec<String> {
-    let mut said: Vec<(String, Vec<String>)> = Vec::new();
+    let mut notes_of: Vec<(String, Vec<String>)> = Vec::new();
     for group in groups {
         for text in
             [failures(group), mixed(&group.mixture, by), renamed(&group.mixture), left_out(group)].into_iter().flatten()
         {
-            match said.iter_mut().find(|(known, _)| *known == text) {
+            match notes_of.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, names)) => names.push(name(group)),
-                None => said.push((text, vec![name(group)])),
+                None => notes_of.push((text, vec![name(group)])),
             }
         }
     }
@@ -90,7 +90,7 @@ fn notes(groups: &[Summary], by: Grouping) -> Vec<String> {
     let few = |quantile: &Quantile| quantile.value.is_none() && quantile.descriptive.is_some();
     let times =
         |group: &Summary| [&group.ttft.p50, &group.ttft.p99, &group.tpot.p50, &group.tpot.p90].into_iter().any(few);
-    let mut notes: Vec<String> = said.into_iter().map(several).collect();
+    let mut notes: Vec<String> = notes_of.into_iter().map(several).collect();
     if groups.iter().any(times) {
         notes.push("~ marks a percentile of too few attempts to say more than what they were".to_owned());
     }

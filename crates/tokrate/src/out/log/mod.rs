@@ -1,7 +1,7 @@
 //! The throughput log as a person reads it.
 //!
-//! It does not count. Invariant: whatever unlike rows a line sums up is said below it, and what no percentile can show
-//! is said as well.
+//! It does not count. Invariant: whatever unlike rows a line sums up is noted below it, and what no percentile can show
+//! is noted as well.
 
 mod calls;
 mod groups;
