@@ -128,7 +128,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "monitor",
         internal: &[
-            "core", "tokens", "wire", "meter", "record", "detect", "prober", "sim", "net", "probe", "host", "store",
+            "core", "tokens", "wire", "meter", "record", "detect", "prober", "board", "sim", "net", "probe", "host", "store",
         ],
         external: &["tokio", "bytes", "http", "serde_json", "thiserror"],
     },
@@ -145,6 +145,7 @@ const TABLE: &[Row] = &[
             "detect",
             "prober",
             "charts",
+            "board",
             "catalog",
             "engine",
             "estimate",
