@@ -23,7 +23,11 @@ pub struct Served {
 /// Serves a board in a thread of its own.
 pub fn start(config: ServeConfig, stop: Stop) -> Result<Served> {
     let (sender, receiver) = sync_channel(1);
-    let body = move || serve(config, Clock::monotonic(), |address| drop(sender.send(address)), stop.wait());
+    let body = move || {
+        // The receiver is there: it waits for this or for the thread's end.
+        let ready = |address| sender.send(address).unwrap_or_default();
+        serve(config, Clock::monotonic(), ready, stop.wait())
+    };
     let thread = std::thread::Builder::new().name("board".to_owned()).spawn(body).context("start the board's thread")?;
     match receiver.recv() {
         Ok(address) => Ok(Served { address, thread }),
