@@ -23,6 +23,7 @@ const TABLE: &[Row] = &[
     Row { name: "record", internal: &["core", "stats", "meter"], external: &["serde", "serde_json", "schemars"] },
     Row { name: "judge", internal: &["core", "stats", "meter", "record"], external: &["serde", "serde_json"] },
     Row { name: "detect", internal: &["core", "stats"], external: &["serde", "serde_json"] },
+    Row { name: "prober", internal: &["core"], external: &[] },
     Row { name: "charts", internal: &["core"], external: &[] },
     Row { name: "board", internal: &["core", "stats", "detect", "charts"], external: &["serde", "serde_json"] },
     // Its build script reads the rows.
@@ -94,7 +95,7 @@ const TABLE: &[Row] = &[
         internal: &["core", "tokens", "wire", "apply", "net"],
         external: &["tokio", "bytes", "http", "http-body", "imara-diff", "serde", "serde_json", "thiserror"],
     },
-    Row { name: "probe", internal: &["core", "wire", "meter", "net"], external: &["bytes", "http"] },
+    Row { name: "probe", internal: &["core", "tokens", "wire", "meter", "net"], external: &["bytes", "http", "tokio"] },
     // Its errors are only shown, never branched on: anyhow's chain of causes is all that they need.
     Row {
         name: "targets",
@@ -125,6 +126,13 @@ const TABLE: &[Row] = &[
         external: &["tokio", "bytes", "http", "serde", "serde_json", "thiserror"],
     },
     Row {
+        name: "monitor",
+        internal: &[
+            "core", "tokens", "wire", "meter", "record", "detect", "prober", "board", "sim", "net", "probe", "host", "store",
+        ],
+        external: &["tokio", "bytes", "http", "serde_json", "thiserror"],
+    },
+    Row {
         name: "tokrate",
         internal: &[
             "core",
@@ -135,7 +143,9 @@ const TABLE: &[Row] = &[
             "record",
             "judge",
             "detect",
+            "prober",
             "charts",
+            "board",
             "catalog",
             "engine",
             "estimate",
@@ -150,6 +160,7 @@ const TABLE: &[Row] = &[
             "store",
             "gateway",
             "admin",
+            "monitor",
         ],
         external: &[
             "tokio",
@@ -174,7 +185,8 @@ const TABLE: &[Row] = &[
     Row {
         name: "dst",
         internal: &[
-            "core", "tokens", "wire", "stats", "meter", "record", "sim", "net", "route", "store", "bench", "gateway",
+            "core", "tokens", "wire", "stats", "meter", "record", "detect", "prober", "sim", "net", "route", "store",
+            "bench", "gateway", "monitor",
         ],
         external: &["http", "tokio"],
     },
@@ -196,6 +208,7 @@ const TABLE: &[Row] = &[
             "store",
             "gateway",
             "admin",
+            "monitor",
         ],
         external: &[
             "bytes",

@@ -15,6 +15,7 @@ pub mod junit;
 pub mod log;
 pub mod markdown;
 mod markdown_text;
+pub mod monitor;
 pub mod paragraph;
 pub mod progress;
 pub mod race;

@@ -2,7 +2,7 @@
 //! remembers where it came from.
 
 pub mod aliases;
-mod amounts;
+pub(in crate::config) mod amounts;
 pub(in crate::config) mod lanes;
 mod otel;
 pub mod rows;
