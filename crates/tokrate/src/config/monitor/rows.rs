@@ -21,8 +21,7 @@ pub struct MonitorRow {
     /// `[monitor.targets.NAME]`
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub endpoints: Vec<Spanned<String>>,
-    /// What is asked: built-in workloads, the suite `artificial-analysis`, and names of `[monitor.workload.NAME]`
-    /// [default: `["1k-1k"]`]
+    /// What is asked: built-in workloads, `artificial-analysis`, names of `[monitor.workload.NAME]` [default: `["1k-1k"]`]
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub workloads: Vec<Spanned<String>>,
