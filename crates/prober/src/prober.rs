@@ -315,7 +315,7 @@ impl Prober {
         for series in 0..self.every.len() {
             let due = self.schedule.due(series, self.every[series], slot);
             // Of the slot in which a prober begins, only the rest was promised.
-            let due = due.filter(|due| !(is_first && *due < wall_ms) && !self.made.contains(&(slot, series)));
+            let due = due.filter(|due| !is_first || *due >= wall_ms).filter(|_| !self.made.contains(&(slot, series)));
             if let Some(due_ms) = due {
                 self.plan(due_ms, series, cycle, slot_ms, false);
             }

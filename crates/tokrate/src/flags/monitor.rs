@@ -7,11 +7,12 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
-Probes the endpoints of [monitor] in tokrate.toml at random times, keeps what came of it in tokrate-monitor.db, and prints changes as
-JSON lines as they are found. `tokrate monitor init` writes [monitor]; docs/monitor.md has a start in five minutes.
+Probes the endpoints of [monitor] in tokrate.toml at random times, keeps what came of it in
+tokrate-monitor.db, and prints changes as JSON lines as they are found. `tokrate monitor init` writes
+[monitor]; docs/monitor.md has a start in five minutes.
 
 Examples:
-  tokrate monitor --demo                 twelve simulated providers over two weeks, in seconds, no key
+  tokrate monitor --demo                 two weeks of a simulated fleet, in seconds, no key
   tokrate monitor init                   write [monitor] for the keys found in the environment
   tokrate monitor --check                what it would send and cost
   tokrate monitor                        watch until Ctrl-C

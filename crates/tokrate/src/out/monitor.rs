@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use tokrate_core::Money;
 use tokrate_monitor::Settings;
 use tokrate_monitor::demo::DemoSummary;
 use tokrate_prober::{Config, Plan};
@@ -26,14 +27,17 @@ pub fn watching(settings: &Settings) -> String {
 /// The plan of a month.
 pub fn plan(config: &Config, plan: &Plan) -> String {
     let mut rows = vec![row(["endpoint", "workload", "probes a day", "requests", "tokens", "USD"])];
-    let usd = |usd: Option<f64>| usd.map_or("price unknown".to_owned(), |usd| format!("{usd:.2}"));
+    let usd = |usd: Option<f64>| {
+        let amount = usd.and_then(Money::from_usd);
+        amount.map_or("price unknown".to_owned(), |usd| usd.to_string())
+    };
     let mut total = (0.0, 0.0, Some(0.0));
     for (place, endpoint) in config.endpoints.iter().enumerate() {
         let mut sum = (0.0, 0.0, Some(0.0));
         for series in plan.series.iter().filter(|series| series.endpoint == place) {
             let a_day = f64::from(config.slots_a_day) / f64::from(series.every);
             let lowered = if series.every > series.asked_every {
-                format!(" (asked: {:.3})", f64::from(config.slots_a_day) / f64::from(series.asked_every))
+                format!(" (asked: {})", short(f64::from(config.slots_a_day) / f64::from(series.asked_every)))
             } else {
                 String::new()
             };

@@ -66,6 +66,8 @@ fn help_says_it_all() {
             "claim_with_conditions",
             vec!["claim", "10.5k tok/s throughput on 8 x H100, llama-70b, batch 64, median of 200 runs"],
         ),
+        ("monitor_help", vec!["monitor", "--help"]),
+        ("monitor_export_help", vec!["monitor", "export", "--help"]),
         ("monitor_replay_help", vec!["monitor", "replay", "--help"]),
         ("feel_help", vec!["feel", "--help"]),
         ("sim_help", vec!["sim", "--help"]),

@@ -65,8 +65,10 @@ pub fn resolve(file: &File) -> Result<Settings> {
         bail!("understand monitor.targets.{unused} in {}: it is not among `endpoints`", shown(file));
     }
     let budget = budget(&reading, row, &endpoints)?;
-    let slots_a_day = row.slots.map_or(DEFAULT_SLOTS, std::num::NonZeroU32::get);
-    ensure!(slots_a_day <= MAX_SLOTS, "read {}: {slots_a_day} slots a day; at most {MAX_SLOTS}", key(file, "slots"));
+    let slots_a_day = row.slots.as_ref().map_or(DEFAULT_SLOTS, |slots| slots.get_ref().get());
+    if let Some(written) = row.slots.as_ref().filter(|_| slots_a_day > MAX_SLOTS) {
+        bail!(reading.at(written.span(), &format!("{slots_a_day} slots a day; at most {MAX_SLOTS}")));
+    }
     let environment = Environment::read();
     let prober = row.prober.clone().unwrap_or_else(|| environment.host.clone());
     let seed = row.seed.unwrap_or_else(|| Rng::root(0).child(&prober).next_u64());
@@ -130,10 +132,6 @@ pub fn database(file: &File) -> PathBuf {
 
 fn shown(file: &File) -> String {
     if file.path.as_os_str().is_empty() { "tokrate.toml".to_owned() } else { file.path.display().to_string() }
-}
-
-fn key(file: &File, name: &str) -> String {
-    format!("monitor.{name} in {}", shown(file))
 }
 
 /// The file, to say where something stands in it.
@@ -233,7 +231,8 @@ impl Workloads<'_> {
     fn prompts(&self, file: &Spanned<PathBuf>) -> Result<PromptSource> {
         let path = file.get_ref();
         let refused = |error: String| self.reading.at(file.span(), &format!("{}: {error}", path.display()));
-        let text = reading::text_of(path, MAX_DATA_BYTES).map_err(|error| refused(format!("{error:#}")))?;
+        let text = reading::text_of(path, MAX_DATA_BYTES)
+            .map_err(|error| refused(format!("it cannot be read ({error:#}); check the path")))?;
         let kind = FileKind::of_name(&path.to_string_lossy());
         let read = PromptFile::parse(&text, kind).map_err(|bad| refused(format!("{bad:?}")))?;
         let prompts: Arc<[_]> = read.prompts().iter().map(|prompt| prompt.messages.clone()).collect();

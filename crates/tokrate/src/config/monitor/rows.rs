@@ -21,13 +21,13 @@ pub struct MonitorRow {
     /// `[monitor.targets.NAME]`
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub endpoints: Vec<Spanned<String>>,
-    /// What is asked: built-in workloads, the suite `artificial-analysis`, and names of `[monitor.workload.NAME]` [default:
-    /// `["1k-1k"]`]
+    /// What is asked: built-in workloads, `artificial-analysis`, names of `[monitor.workload.NAME]` [default: `["1k-1k"]`]
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub workloads: Vec<Spanned<String>>,
     /// Cycles a day, 1 to 17280, each at a random time in a slot of its own [default: 8]
-    pub slots: Option<NonZeroU32>,
+    #[cfg_attr(test, schemars(with = "Option<u32>"))]
+    pub slots: Option<Spanned<NonZeroU32>>,
     /// Dollars in a calendar month (UTC); needs the price of each endpoint [default: no limit]
     #[cfg_attr(test, schemars(with = "Option<forms::Budget>"))]
     pub usd_per_month: Option<Spanned<Budget>>,
