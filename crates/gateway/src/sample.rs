@@ -178,6 +178,7 @@ pub fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u32>) ->
         curve: Vec::new(),
         forward_headers: Vec::new(),
         embeddings: None,
+        stream_whole: true,
     }
 }
 

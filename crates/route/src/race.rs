@@ -10,9 +10,12 @@ use crate::lane::LaneId;
 use std::collections::VecDeque;
 use tokrate_core::{EventKind, FailureKind, FinishReason, Span, StreamEvent, Tick};
 
-/// A refused hedge is tried again after this time at the earliest, so that a slow attempt that has just begun does not
-/// make the caller poll in a busy loop.
-const MIN_HEDGE_RETRY_INTERVAL: Span = Span::from_millis(1);
+/// A refused start beside or instead of a slow attempt is tried again after this time at the earliest, so that one that has
+/// just begun does not make the caller poll in a busy loop.
+const MIN_RETRY_INTERVAL: Span = Span::from_millis(1);
+
+/// How long the end of a response is waited for after the end mark of a whole answer, so that its connection can be kept.
+const END_GRACE: Span = Span::from_secs(1);
 
 /// How many lanes one call may use at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,8 +38,7 @@ pub enum Commit {
     /// Its first output text or tool call: for streamed answers.
     #[default]
     FirstToken,
-    /// Its successful end: for answers that are not streamed. First-token and gap limits do not apply then, and
-    /// [`Candidate::hedge_after`] counts to the end.
+    /// Its successful end: for clients that want the answer in one piece.
     End,
 }
 
@@ -47,11 +49,16 @@ pub struct RaceConfig {
     pub mode: Mode,
     /// Limit for the attempts of the call, failed ones included; at least 1.
     pub max_attempts: usize,
-    /// An attempt without output text for longer than this has failed.
+    /// An attempt without output text for longer than this has failed. With [`Commit::End`] it goes on until another
+    /// lane can be asked instead: nothing has reached the client, and a late answer is better than none.
     pub first_token_limit: Span,
     /// After its first token, an attempt that makes no progress for longer than this has failed. Chunks without text
     /// are no progress.
     pub gap_limit: Span,
+    /// With [`Commit::End`]: an attempt that has not ended after this time has failed. `None` for an equal share of the
+    /// time that the call has left for each attempt that it may still have; such an attempt goes on as well until
+    /// another lane can be asked instead.
+    pub attempt_limit: Option<Span>,
     /// The whole call, from [`Race::new`] on.
     pub total_limit: Span,
     /// What makes an attempt the winner.
@@ -68,6 +75,7 @@ impl Default for RaceConfig {
             max_attempts: 3,
             first_token_limit: Span::from_secs(60),
             gap_limit: Span::from_secs(60),
+            attempt_limit: None,
             total_limit: Span::from_secs(600),
             commit: Commit::FirstToken,
             second_look: None,
@@ -97,7 +105,9 @@ pub enum LoserPolicy {
 pub struct Candidate {
     /// Which lane.
     pub lane: LaneId,
-    /// How long it may take to its first token (with [`Commit::End`]: to its end) before a hedge starts, usually its
+    /// Whether its answer comes piece by piece, so that first-token and gap limits apply. With [`Commit::FirstToken`] all do.
+    pub streamed: bool,
+    /// How long it may take to its first token (to its end if it is not streamed) before a hedge starts, usually its
     /// own 90th percentile. `None` for never.
     pub hedge_after: Option<Span>,
     /// What becomes of it when it loses.
@@ -152,6 +162,8 @@ pub enum Action {
         lane: LaneId,
         /// Why it is started.
         role: Role,
+        /// Whether its answer is asked for piece by piece.
+        streamed: bool,
     },
     /// Forward its bytes to the client from now on, those buffered so far first.
     Win {
@@ -222,7 +234,16 @@ struct Attempt {
     reported: Option<FailureKind>,
     /// When it counts as slow enough for a hedge; `None` once it had one, or if it may never have one.
     hedge_at: Option<Tick>,
+    /// When another lane is asked instead, if one can be; only with [`Commit::End`].
+    replace_at: Option<Tick>,
     state: State,
+}
+
+impl Attempt {
+    /// When a start that was refused is tried again: the longer it takes, the more another attempt is worth.
+    fn retry_at(&self, now: Tick) -> Tick {
+        now + Span::from_nanos((now.since(self.started).as_nanos() / 4).max(MIN_RETRY_INTERVAL.as_nanos()))
+    }
 }
 
 /// The state machine of one call.
@@ -297,15 +318,32 @@ impl Race {
 
     /// An attempt failed at `now`, as seen by the caller. Ignored if the attempt has ended already.
     pub fn failed(&mut self, attempt: usize, now: Tick, failed: AttemptFailure) {
+        let is_whole = self.config.commit == Commit::End;
         if let Some(run) = self.running_mut(attempt) {
             run.progress_at = run.progress_at.max(now);
+            // An end marker makes up for neither unreadable data nor, where the whole is waited for, for the lack of it.
+            let is_incomplete = match failed.kind {
+                FailureKind::NotJson => true,
+                FailureKind::Empty | FailureKind::Untranslatable => is_whole,
+                _ => false,
+            };
             run.state = match run.reported {
                 Some(kind) => State::Failed(AttemptFailure { kind, ..failed }),
-                // An end marker after unreadable data does not make the answer complete.
-                None if run.done && failed.kind != FailureKind::NotJson => State::Ended,
+                None if run.done && !is_incomplete => State::Ended,
                 None => State::Failed(failed),
             };
         }
+    }
+
+    /// The lane refused the request of an attempt because it was to be streamed: it may be asked once more, for the
+    /// answer in one piece, and that is no failure of the call. Ignored if the attempt has ended already.
+    pub fn retry_unstreamed(&mut self, attempt: usize) {
+        let Some(run) = self.running_mut(attempt) else { return };
+        run.state = State::Abandoned;
+        let candidate = run.candidate;
+        self.candidates[candidate].streamed = false;
+        self.started[candidate] = false;
+        self.config.max_attempts += 1;
     }
 
     /// The next action at `now`; to be called until it returns `None`. `allow` is asked before every start; a candidate
@@ -342,6 +380,9 @@ impl Race {
         let undecided = self.winner.is_none() && self.leader().is_none();
         for (number, run) in self.attempts.iter().enumerate().filter(|(_, run)| run.state == State::Running) {
             wake_at = wake_at.min(self.deadline_of(run).0);
+            if let Some(replace_at) = self.replace_at(run).filter(|_| undecided) {
+                wake_at = wake_at.min(replace_at);
+            }
             if let Some(hedge_at) = run.hedge_at.filter(|_| undecided && self.can_hedge(number)) {
                 wake_at = wake_at.min(hedge_at);
             }
@@ -414,7 +455,8 @@ impl Race {
             State::Failed(failed) => broken(failed.kind, run.reported),
             State::Running | State::Abandoned => {
                 let (limit_at, kind) = self.deadline_of(run);
-                if run.done && run.reported.is_none() && now >= limit_at.min(total_at) {
+                let is_complete = self.config.commit == Commit::End && self.is_complete(run);
+                if is_complete || run.done && run.reported.is_none() && now >= limit_at.min(total_at) {
                     Action::Finish { attempt: winner }
                 } else if now >= total_at {
                     broken(FailureKind::TimedOut, run.reported)
@@ -458,6 +500,9 @@ impl Race {
     fn ready_at(&self, run: &Attempt) -> Option<Tick> {
         match (self.config.commit, run.state) {
             (Commit::End, State::Ended) => Some(run.progress_at),
+            (Commit::End, State::Running) => {
+                self.is_complete(run).then(|| run.progress_at + END_GRACE.min(self.config.gap_limit))
+            }
             (Commit::FirstToken, State::Running) => run.first_at,
             // An answer without text counts only if its finish reason explains it.
             (Commit::FirstToken, State::Ended) => {
@@ -533,11 +578,46 @@ impl Race {
 
     /// When an attempt without further events fails, and how.
     fn deadline_of(&self, run: &Attempt) -> (Tick, FailureKind) {
+        let stalls_at = run.progress_at + self.config.gap_limit;
         match (self.config.commit, run.first_at) {
-            (Commit::End, _) => (Tick::MAX, FailureKind::TimedOut),
             (Commit::FirstToken, None) => (run.started + self.config.first_token_limit, FailureKind::FirstTokenTimeout),
-            (Commit::FirstToken, Some(_)) => (run.progress_at + self.config.gap_limit, FailureKind::Stalled),
+            (Commit::FirstToken, Some(_)) => (stalls_at, FailureKind::Stalled),
+            (Commit::End, first_at) => {
+                let limit_at = self.config.attempt_limit.map_or(Tick::MAX, |limit| run.started + limit);
+                match self.is_streamed(run) && first_at.is_some() && stalls_at < limit_at {
+                    true => (stalls_at, FailureKind::Stalled),
+                    false => (limit_at, FailureKind::TimedOut),
+                }
+            }
         }
+    }
+
+    /// Whether the end mark of an answer with content has come.
+    fn is_complete(&self, run: &Attempt) -> bool {
+        run.done && run.reported.is_none() && (run.first_at.is_some() || run.finish.is_some())
+    }
+
+    fn is_streamed(&self, run: &Attempt) -> bool {
+        self.candidates[run.candidate].streamed
+    }
+
+    /// When another lane is asked instead of a running attempt, if one may be: not once it has begun to answer.
+    fn replace_at(&self, run: &Attempt) -> Option<Tick> {
+        let has_begun = self.is_streamed(run) && run.first_at.is_some();
+        run.replace_at.filter(|_| run.state == State::Running && !has_begun && self.can_start())
+    }
+
+    /// When an attempt that starts now is replaced: after its share of the time that is left, or without a first token.
+    fn replaced_after(&self, candidate: usize, now: Tick) -> Option<Tick> {
+        if self.config.commit == Commit::FirstToken {
+            return None;
+        }
+        let waiting = self.started.iter().filter(|started| !**started).count();
+        let attempts_left = waiting.min(self.config.max_attempts.max(1) - self.attempts.len()).max(1);
+        let time_left = self.started_at + self.config.total_limit - now;
+        let share = Span::from_nanos(time_left.as_nanos() / attempts_left as u64);
+        let first_token = if self.candidates[candidate].streamed { self.config.first_token_limit } else { Span::MAX };
+        Some(now + share.min(first_token))
     }
 
     fn enforce_limits(&mut self, now: Tick) {
@@ -573,20 +653,40 @@ impl Race {
             // A refused start is not retried: the race continues with fewer attempts.
             self.target_running = running.max(1);
         }
+        self.replace_overdue(now, allow) || self.start_hedge(now, allow)
+    }
+
+    /// Asks another lane instead of an attempt that takes too long, if one may be asked.
+    fn replace_overdue(&mut self, now: Tick, allow: &mut dyn FnMut(&Candidate, Role) -> bool) -> bool {
+        let is_overdue = |race: &Race, attempt: &usize| {
+            race.replace_at(&race.attempts[*attempt]).is_some_and(|replace_at| now >= replace_at)
+        };
+        let Some(overdue) = (0..self.attempts.len()).find(|attempt| is_overdue(self, attempt)) else { return false };
+        if !self.start(now, Role::Failover, allow) {
+            for attempt in overdue..self.attempts.len() {
+                if is_overdue(self, &attempt) {
+                    self.attempts[attempt].replace_at = Some(self.attempts[attempt].retry_at(now));
+                }
+            }
+            return false;
+        }
+        let run = &self.attempts[overdue];
+        let waited_for_token = self.is_streamed(run) && now >= run.started + self.config.first_token_limit;
+        let kind = if waited_for_token { FailureKind::FirstTokenTimeout } else { FailureKind::TimedOut };
+        self.attempts[overdue].state = State::Failed(AttemptFailure { kind, retry_after: None });
+        self.pending.push_back(Action::Cancel { attempt: overdue, reason: CancelReason::Failed(kind) });
+        true
+    }
+
+    /// Starts another attempt beside one that is slow.
+    fn start_hedge(&mut self, now: Tick, allow: &mut dyn FnMut(&Candidate, Role) -> bool) -> bool {
         let Some(slow) = self.attempts.iter().rposition(|run| run.state == State::Running) else { return false };
         if !self.can_hedge(slow) || self.attempts[slow].hedge_at.is_none_or(|hedge_at| now < hedge_at) {
             return false;
         }
         let started = self.start(now, Role::Hedge, allow);
         let slow = &mut self.attempts[slow];
-        slow.hedge_at = match started {
-            true => None,
-            false => Some(
-                now + Span::from_nanos(
-                    (now.since(slow.started).as_nanos() / 4).max(MIN_HEDGE_RETRY_INTERVAL.as_nanos()),
-                ),
-            ),
-        };
+        slow.hedge_at = if started { None } else { Some(slow.retry_at(now)) };
         self.target_running += usize::from(started);
         started
     }
@@ -595,9 +695,10 @@ impl Race {
         let mut waiting = (0..self.candidates.len()).filter(|&index| !self.started[index]);
         let Some(candidate) = waiting.find(|&index| allow(&self.candidates[index], role)) else { return false };
         debug_assert!(self.winner.is_none(), "nothing starts after the win");
-        self.started[candidate] = true;
         let attempt = self.attempts.len();
         let hedge_at = self.candidates[candidate].hedge_after.map(|after| now + after);
+        let replace_at = self.replaced_after(candidate, now);
+        self.started[candidate] = true;
         self.attempts.push(Attempt {
             candidate,
             started: now,
@@ -607,9 +708,12 @@ impl Race {
             done: false,
             reported: None,
             hedge_at,
+            replace_at,
             state: State::Running,
         });
-        self.pending.push_back(Action::Start { attempt, candidate, lane: self.candidates[candidate].lane, role });
+        let Candidate { lane, streamed, .. } = self.candidates[candidate];
+        let streamed = streamed || self.config.commit == Commit::FirstToken;
+        self.pending.push_back(Action::Start { attempt, candidate, lane, role, streamed });
         true
     }
 

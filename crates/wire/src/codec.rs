@@ -3,6 +3,7 @@
 //! Both live in the dialect's folder and are named in `dialects.rs` alone. Invariant: no field of a descriptor has a default,
 //! so a new dialect answers every question that anybody asks of a dialect before it compiles.
 
+use crate::assembly::{AssembledRequests, Assembly};
 use crate::document_decoder::DocumentDecoder;
 use crate::error::WireError;
 use crate::json_text::push_string;
@@ -248,6 +249,11 @@ pub(crate) trait Codec: Sync {
         out.extend_from_slice(b"data: ");
         out.extend_from_slice(&self.encode_error(status, message));
         out.extend_from_slice(b"\n\n");
+    }
+
+    /// What puts a streamed answer back into one body, and for which requests; `None` where that cannot be done exactly.
+    fn assembly(&self) -> Option<(AssembledRequests, Box<dyn Assembly>)> {
+        None
     }
 
     /// The largest number of tokens that one answer may have; `None` without a limit.

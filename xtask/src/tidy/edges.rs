@@ -16,7 +16,7 @@ struct Row {
 const TABLE: &[Row] = &[
     Row { name: "core", internal: &[], external: &[] },
     Row { name: "tokens", internal: &[], external: &[] },
-    Row { name: "wire", internal: &["core"], external: &["serde", "serde_json", "memchr"] },
+    Row { name: "wire", internal: &["core"], external: &["serde", "serde_json", "memchr", "httpdate"] },
     Row { name: "stats", internal: &["core"], external: &["serde", "schemars"] },
     // schemars with the feature `schema` only, here and in record.
     Row { name: "meter", internal: &["core", "stats", "tokens"], external: &["serde", "serde_json", "schemars"] },

@@ -130,6 +130,12 @@ fn generative<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
         labelled(snapshot).map(|(labels, stats)| (labels, &stats.ttft)).collect(),
     ));
     families.push(Family::histograms(
+        "tokrate.server.time_to_whole_answer",
+        "Sent to the last byte of an answer that came in one piece, which has no first token; failed attempts left out",
+        Unit::Seconds,
+        labelled(snapshot).map(|(labels, stats)| (labels, &stats.answer)).collect(),
+    ));
+    families.push(Family::histograms(
         "gen_ai.server.time_per_output_token",
         "1 / output speed: time per output token after the first chunk, as seen from the gateway; failed attempts left out",
         Unit::Seconds,

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing in here returns an error for a broken answer; what does not fit is counted and the rest is kept.
 
+mod assemble;
 mod chunk;
 mod decode;
 mod encode;
@@ -11,11 +12,13 @@ mod settings;
 mod usage;
 mod visitor;
 
+pub(crate) use assemble::CompletionAssembly;
 pub(crate) use chunk::finish_reason;
 pub(crate) use encode::{error, push_counts, push_error, push_head, push_middle, push_usage};
 pub(crate) use request::{Limits, push_sampling, read_sampling};
 pub(crate) use usage::read_usage;
 
+use crate::assembly::{AssembledRequests, Assembly};
 use crate::codec::{
     Codec, Descriptor, Endpoint, Framing, KeyHeader, Operation, RequestFeatures, ResponseFeatures, Roles,
     ServerTimesField, Shape, StrictTools, Unsupported, UsageInStream,
@@ -98,6 +101,10 @@ impl Codec for ChatCompletions {
 
     fn encode_error(&self, status: u16, message: &str) -> Vec<u8> {
         error(status, message)
+    }
+
+    fn assembly(&self) -> Option<(AssembledRequests, Box<dyn Assembly>)> {
+        Some((AssembledRequests::OfKnownFields, Box::new(CompletionAssembly::chat())))
     }
 
     fn output_limit(&self, lengths: &Lengths) -> Option<u64> {
