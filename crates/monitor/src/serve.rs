@@ -21,10 +21,11 @@ use std::sync::Arc;
 use tokio::task::LocalSet;
 use tokrate_board::{POLICY, Page, Site};
 use tokrate_core::{Span, Tick};
-use tokrate_net::server::{
-    AccessConfig, AccessSettings, ConnectionLimits, ConnectionTap, Connections, FullBody, Handler, Listener, RequestBody,
-};
 use tokrate_net::Clock;
+use tokrate_net::server::{
+    AccessConfig, AccessSettings, ConnectionLimits, ConnectionTap, Connections, FullBody, Handler, Listener,
+    RequestBody,
+};
 use tokrate_store::MonitorStore;
 
 /// How old the pages may be.
@@ -70,7 +71,8 @@ pub fn serve(
         let connections = Connections::new(ConnectionLimits::without_keys());
         let listener = Listener::bind(config.address, &access, &connections).await?;
         ready(listener.address());
-        let server = Rc::new(BoardServer { config, clock, made: RefCell::default(), making: tokio::sync::Mutex::default() });
+        let server =
+            Rc::new(BoardServer { config, clock, made: RefCell::default(), making: tokio::sync::Mutex::default() });
         listener.serve(server, clock, shutdown, DRAIN).await;
         Ok(())
     })

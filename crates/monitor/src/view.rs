@@ -129,15 +129,11 @@ impl Rows {
         };
         let conditions = &sample.conditions;
         let fingerprint = conditions.fingerprint.clone().unwrap_or_default();
-        let key = (
-            probe.source,
-            probe.endpoint.clone(),
-            probe.workload.clone(),
-            probe.place.clone(),
-            fingerprint.clone(),
-        );
+        let key =
+            (probe.source, probe.endpoint.clone(), probe.workload.clone(), probe.place.clone(), fingerprint.clone());
         let (series, slots) = self.series.entry(key).or_insert_with(|| {
-            let named = [("tokenizer", &conditions.tokenizer), ("region", &conditions.region), ("host", &conditions.host)];
+            let named =
+                [("tokenizer", &conditions.tokenizer), ("region", &conditions.region), ("host", &conditions.host)];
             let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
             let limit = sample.output_limit.map(|limit| ("output limit".to_owned(), limit.to_string()));
             let series = Series {

@@ -344,7 +344,10 @@ mod tests {
         let object = |text: &str| text.to_owned();
         assert_eq!(joined(&[]), (object("{}"), true));
         assert_eq!(joined(&["null", "null"]), (object(r#"{"x":null}"#), true));
-        assert_eq!(joined(&["null", r#""a\n""#, "null", r#""\ud83d""#, r#""\ude00""#]), (object(r#"{"x":"a\n\ud83d\ude00"}"#), true));
+        assert_eq!(
+            joined(&["null", r#""a\n""#, "null", r#""\ud83d""#, r#""\ude00""#]),
+            (object(r#"{"x":"a\n\ud83d\ude00"}"#), true)
+        );
         assert_eq!(joined(&["[1]", "[]", r#"[{"a":[2]},3]"#]), (object(r#"{"x":[1,{"a":[2]},3]}"#), true));
         assert_eq!(joined(&["7", "7"]), (object(r#"{"x":7}"#), true));
         assert_eq!(joined(&["7", "8"]), (object(r#"{"x":8}"#), false));

@@ -128,7 +128,8 @@ const TABLE: &[Row] = &[
     Row {
         name: "monitor",
         internal: &[
-            "core", "tokens", "wire", "meter", "record", "detect", "prober", "board", "sim", "net", "probe", "host", "store",
+            "core", "tokens", "wire", "meter", "record", "detect", "prober", "board", "sim", "net", "probe", "host",
+            "store",
         ],
         external: &["tokio", "bytes", "http", "serde_json", "thiserror"],
     },

@@ -29,8 +29,8 @@ use tokrate_net::server::{ConnectionTap, WriteSink};
 use tokrate_net::{Limits, Redactor};
 use tokrate_record::{AttemptEnd, AttemptRole};
 use tokrate_route::{
-    Action, AttemptFailure, Blame, BreakerState, BudgetLimit, CancelReason, Candidate, ExtraReservation, InFlightAttempt,
-    LaneId, Race, Role, blame, extra_usd,
+    Action, AttemptFailure, Blame, BreakerState, BudgetLimit, CancelReason, Candidate, ExtraReservation,
+    InFlightAttempt, LaneId, Race, Role, blame, extra_usd,
 };
 use tokrate_wire::error_event;
 

@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
-use tokrate_board::Site;
 use tokrate_bench::Stop;
+use tokrate_board::Site;
 use tokrate_monitor::{BoardFrame, MonitorError, ServeConfig, board_data, serve};
 use tokrate_net::Clock;
 use tokrate_store::MonitorStore;
@@ -28,7 +28,8 @@ pub fn start(config: ServeConfig, stop: Stop) -> Result<Served> {
         let ready = |address| sender.send(address).unwrap_or_default();
         serve(config, Clock::monotonic(), ready, stop.wait())
     };
-    let thread = std::thread::Builder::new().name("board".to_owned()).spawn(body).context("start the board's thread")?;
+    let thread =
+        std::thread::Builder::new().name("board".to_owned()).spawn(body).context("start the board's thread")?;
     match receiver.recv() {
         Ok(address) => Ok(Served { address, thread }),
         // It ended before it listened, and says why.

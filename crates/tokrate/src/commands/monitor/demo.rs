@@ -27,7 +27,10 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         let stop = Stop::default();
         crate::commands::interrupt::watch_quietly(stop.clone())?;
         let served = board::start(ServeConfig { address, hosts: Vec::new(), database, frame, at_unix_ms }, stop)?;
-        anstream::eprintln!("tokrate: the board is at http://{}/ until Ctrl-C; --board off ends at once", served.address);
+        anstream::eprintln!(
+            "tokrate: the board is at http://{}/ until Ctrl-C; --board off ends at once",
+            served.address
+        );
         served.join()?;
     }
     Ok(if summary.missing().is_empty() { Verdict::Good } else { Verdict::BelowBar })

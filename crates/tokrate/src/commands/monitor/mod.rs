@@ -57,16 +57,17 @@ fn watch(flags: &Flags) -> Result<Verdict> {
         anstream::eprintln!("tokrate: the board is at http://{}/", served.address);
     }
     let mut trouble = Ok(());
-    let ran = tokrate_monitor::run(settings, Clock::monotonic(), Extent::Endless, stop.wait(), &mut |report| match report {
-        Report::Event(event) => {
-            let written = stdout::write(&format!("{}\n", event.to_json()));
-            if trouble.is_ok() {
-                trouble = written;
+    let ran =
+        tokrate_monitor::run(settings, Clock::monotonic(), Extent::Endless, stop.wait(), &mut |report| match report {
+            Report::Event(event) => {
+                let written = stdout::write(&format!("{}\n", event.to_json()));
+                if trouble.is_ok() {
+                    trouble = written;
+                }
             }
-        }
-        Report::Notice(text) => anstream::eprintln!("tokrate: {text}"),
-        Report::Probe(_) => {}
-    });
+            Report::Notice(text) => anstream::eprintln!("tokrate: {text}"),
+            Report::Probe(_) => {}
+        });
     stop.set();
     if let Some(served) = served {
         served.join()?;

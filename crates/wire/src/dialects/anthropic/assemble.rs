@@ -77,8 +77,9 @@ impl MessageAssembly {
                     block.fields.field(name).take(json)
                 }
                 ("citations_delta", "citation") => block.fields.field("citations").take(&format!("[{json}]")),
-                ("input_json_delta", "partial_json") => inside_of_string(json)
-                    .is_some_and(|inside| append_unescaped(inside.as_bytes(), &mut block.input)),
+                ("input_json_delta", "partial_json") => {
+                    inside_of_string(json).is_some_and(|inside| append_unescaped(inside.as_bytes(), &mut block.input))
+                }
                 _ => {
                     block.fields.field(name).take(json);
                     false

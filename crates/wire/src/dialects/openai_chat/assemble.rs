@@ -228,9 +228,10 @@ impl Assembly for CompletionAssembly {
     }
 
     fn held_bytes(&self) -> usize {
-        let calls = self.calls.iter().map(|call| {
-            call.fields.held_bytes() + call.function.held_bytes() + call.arguments.held_bytes()
-        });
+        let calls = self
+            .calls
+            .iter()
+            .map(|call| call.fields.held_bytes() + call.function.held_bytes() + call.arguments.held_bytes());
         self.top.held_bytes()
             + self.choice.held_bytes()
             + self.logprobs.as_ref().map_or(0, JoinedFields::held_bytes)
