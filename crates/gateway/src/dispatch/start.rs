@@ -1,6 +1,7 @@
 //! Starts a call: which lanes can carry it, in which order, and the race among them.
 
-use super::call::{Call, EligibleLanes};
+use super::call::Call;
+use super::eligible::EligibleLanes;
 use super::worker::Worker;
 use crate::respond::error::ErrorResponse;
 use crate::settle::account::Account;

@@ -4,7 +4,7 @@
 //! Invariant: the result of a job is accounted for once; the number of jobs is bounded, and the oldest are forgotten first.
 
 use crate::admission::reservation::KeyReservation;
-use crate::settle::account::AttemptCost;
+use crate::settle::attempt_cost::AttemptCost;
 use crate::state::lock::locked;
 use crate::state::plan::{Lane, Plan};
 use serde::Deserialize;

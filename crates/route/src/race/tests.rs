@@ -1,6 +1,7 @@
 //! Tests of the race: scenarios of single calls, and properties of every call.
 
 use super::*;
+use crate::lane::LaneId;
 use proptest::prelude::*;
 use tokrate_core::{Channel, TextRange};
 

@@ -3,10 +3,11 @@
 //! Invariant: a delta of a kind that is not known here goes into the field that it names, and then the body is not exact.
 
 use super::request::push_input;
-use crate::assembly::{Assembly, Document, Joined, JoinedFields, LastValues, inside_of_string};
+use crate::assembly::{Joined, JoinedFields, LastValues, inside_of_string};
 use crate::json_text::append_unescaped;
 use crate::object::Object;
 use crate::remainder::Members;
+use crate::stream_assembly::{Assembly, Document};
 
 /// Collects the events of one message.
 #[derive(Debug)]

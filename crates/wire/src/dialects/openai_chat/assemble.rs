@@ -2,9 +2,10 @@
 //!
 //! Invariant: what stands in a chunk under a name that is not known here is in the body too, and then the body is not exact.
 
-use crate::assembly::{Assembly, Document, Joined, JoinedFields, LastValues};
+use crate::assembly::{Joined, JoinedFields, LastValues};
 use crate::object::{Object, elements};
 use crate::remainder::Members;
+use crate::stream_assembly::{Assembly, Document};
 
 /// Fields of a chunk that its server would not put into a body.
 const ONLY_IN_CHUNKS: [&str; 3] = ["choices", "object", "obfuscation"];
