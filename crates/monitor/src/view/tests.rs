@@ -34,6 +34,7 @@ fn probe(id: &str, cycle: &str, slot: u64, sample: Sample) -> MonitorWrite {
         workload: "1k-1k".to_owned(),
         place: "fra".to_owned(),
         prober: "p".to_owned(),
+        quarantine: Some(CYCLE_IS_OPEN.to_owned()),
         sample: Sample { provider: "north".to_owned(), model: "large".to_owned(), started_unix_ms: slot, ..sample },
         ..Probe::default()
     };
