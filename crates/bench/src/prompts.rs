@@ -3,15 +3,15 @@
 //! Invariant: the n-th prompt is a function of source, seed and n.
 
 mod file;
-mod synthetic;
 
 pub use file::{FileKind, PromptFile};
-pub use synthetic::PromptSpec;
+pub use tokrate_probe::synthetic::PromptSpec;
 
 use crate::trace::{BLOCK_TOKENS, Trace};
 use std::sync::Arc;
-use synthetic::{Synthetic, append_words};
+
 use tokrate_core::{Message, Rng, Role};
+use tokrate_probe::synthetic::{Synthetic, append_words};
 
 /// Where prompts come from.
 #[derive(Clone, Debug)]

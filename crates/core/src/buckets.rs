@@ -216,7 +216,10 @@ mod tests {
             for value in values {
                 let index = f64::from(Buckets::<SCALE>::index_of(value)) / f64::from(1 << SCALE);
                 let (low, high) = (index.exp2(), (index + 1.0 / f64::from(1 << SCALE)).exp2());
-                assert!((low < value as f64 || value == 1) && value as f64 <= high * (1.0 + 1e-12), "{value} in ({low}, {high}]");
+                assert!(
+                    (low < value as f64 || value == 1) && value as f64 <= high * (1.0 + 1e-12),
+                    "{value} in ({low}, {high}]"
+                );
             }
         }
         let half = (1.0 / f64::from(2 << SCALE)).exp2() - 1.0;

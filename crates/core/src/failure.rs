@@ -146,7 +146,9 @@ impl FailureKind {
                 "check the model of the lane in the configuration; the provider does not have it"
             }
             FailureKind::BadRequest => "read the server's message; the model may not take one of the options",
-            FailureKind::EditRefused => "name a lane with a model behind the merge engine's, which then gets such edits",
+            FailureKind::EditRefused => {
+                "name a lane with a model behind the merge engine's, which then gets such edits"
+            }
             FailureKind::RateLimited => "lower --concurrency or --rate, or ask the provider for a higher limit",
             FailureKind::Overloaded => "the server sheds load; try later or lower the load",
             FailureKind::ServerError => "read the server's message and log",

@@ -22,6 +22,20 @@ pub enum ChangeKind {
     Quarantine,
 }
 
+impl ChangeKind {
+    /// The name used in JSON and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ChangeKind::Regression => "regression",
+            ChangeKind::Improvement => "improvement",
+            ChangeKind::Spread => "spread",
+            ChangeKind::Cycle => "cycle",
+            ChangeKind::Errors => "errors",
+            ChangeKind::Quarantine => "quarantine",
+        }
+    }
+}
+
 /// A change that was found.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Event {

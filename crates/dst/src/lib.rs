@@ -13,6 +13,7 @@ pub mod fleet;
 pub mod gateway;
 pub mod integrity;
 pub mod link;
+pub mod monitor;
 pub mod scenarios;
 pub mod seeds;
 pub mod situations;

@@ -222,8 +222,9 @@ fn recurring<'r>(measured: &[&'r RequestNumbers], key: impl Fn(&'r RequestNumber
     (groups.values().filter(|(count, prompts)| differ(*count, prompts)).map(|(count, _)| count).sum(), of)
 }
 
-/// Providers prefix the maker and append a date or a variant: `gpt-4o` answers as `gpt-4o-2024-08-06`.
-fn is_same_model(asked: &str, named: &str) -> bool {
+/// Whether an answer that names this model is one of the model that was asked for. Providers prefix the maker and append a date or a
+/// variant: `gpt-4o` answers as `gpt-4o-2024-08-06`.
+pub fn is_same_model(asked: &str, named: &str) -> bool {
     let plain = |name: &str| {
         let name = name.rsplit('/').next().unwrap_or(name).to_lowercase();
         name.chars().filter(|symbol| symbol.is_alphanumeric()).collect::<String>()

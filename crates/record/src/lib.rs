@@ -29,7 +29,7 @@ pub use assertion::{AssertionOutcome, AssertionStatus};
 pub use attempt::{Attempt, AttemptEnd, AttemptRole};
 pub use gate::{GateCheck, GateViolation};
 pub use goodput::{Goodput, ShareVerdict, SloCount, share_interval};
-pub use integrity::{Suspicion, SuspicionKind};
+pub use integrity::{Suspicion, SuspicionKind, is_same_model};
 pub use metric::{Metric, MetricRow, MetricUnit, PhaseSource};
 pub use probe::{Probe, SampleSource};
 pub use record::{

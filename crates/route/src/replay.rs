@@ -11,7 +11,7 @@ mod estimate;
 mod percentile;
 
 use crate::lane::{LaneConfig, LaneId};
-use crate::pick::{CallShape};
+use crate::pick::CallShape;
 use crate::policy::Policy;
 use crate::router::{Delivery, Outcome, Router, RouterConfig};
 use estimate::{LaneHistories, Neighbours, PossibleOutcome, Strategy};

@@ -1,19 +1,19 @@
-//! Why the log database cannot be used. Invariant: every message fits behind "failed to" and names the file.
+//! Why a database cannot be used. Invariant: every message fits behind "failed to" and names the file.
 
 use std::path::{Path, PathBuf};
 
-/// Why the log's database cannot be used.
+/// Why a database cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// There is no such file.
-    #[error("open the log {}: there is no such file; name the one that the gateway writes", .path.display())]
+    #[error("open the database {}: there is no such file; name one that tokrate has written", .path.display())]
     Missing {
         /// The file.
         path: PathBuf,
     },
     /// The file cannot be opened or created.
-    #[error("open the log {}: {message}; check the folder, its rights and the disk", .path.display())]
+    #[error("open the database {}: {message}; check the folder, its rights and the disk", .path.display())]
     Open {
         /// The file.
         path: PathBuf,
@@ -21,20 +21,22 @@ pub enum StoreError {
         message: String,
     },
     /// The file is not a SQLite database.
-    #[error("open the log {}: it is not a SQLite database; name another file, or move this one away", .path.display())]
+    #[error("open the database {}: it is not a SQLite database; name another file, or move this one away", .path.display())]
     NotADatabase {
         /// The file.
         path: PathBuf,
     },
     /// The file is a SQLite database that something else made.
-    #[error("open the log {}: it is a database, but not a log of tokrate; name another file", .path.display())]
+    #[error("open the database {}: it is not {what} of tokrate; name another file", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
+        /// What it was to be, such as "a log".
+        what: &'static str,
     },
     /// A newer version of tokrate wrote the file.
     #[error(
-        "open the log {}: its schema is version {found} and this tokrate supports versions up to {known}; use the tokrate that wrote it",
+        "open the database {}: its schema is version {found} and this tokrate supports versions up to {known}; use the tokrate that wrote it",
         .path.display()
     )]
     Newer {
@@ -46,20 +48,20 @@ pub enum StoreError {
         known: u32,
     },
     /// Another process holds the database.
-    #[error("use the log {}: another process has locked it; it is free again when that one ends", .path.display())]
+    #[error("use the database {}: another process has locked it; it is free again when that one ends", .path.display())]
     Locked {
         /// The file.
         path: PathBuf,
     },
     /// The disk is full, or the configured size limit is reached.
-    #[error("write the log {}: there is no room left; free some, or keep rows for a shorter time", .path.display())]
+    #[error("write the database {}: there is no room left; free some, or keep rows for a shorter time", .path.display())]
     Full {
         /// The file.
         path: PathBuf,
     },
     /// An I/O error other than a full disk.
     #[error(
-        "use the log {}: {message}; check that the disk is sound and has room, and the limits on the size of files",
+        "use the database {}: {message}; check that the disk is sound and has room, and the limits on the size of files",
         .path.display()
     )]
     Disk {
@@ -70,7 +72,7 @@ pub enum StoreError {
     },
     /// The database is corrupt.
     #[error(
-        "use the log {}: it is damaged ({message}) and is left as it is; stop what writes it, move it away together with its -wal and \
+        "use the database {}: it is damaged ({message}) and is left as it is; stop what writes it, move it away together with its -wal and \
          -shm (a new one is begun), and read what is left of it with the .recover of sqlite3",
         .path.display()
     )]
@@ -82,7 +84,7 @@ pub enum StoreError {
     },
     /// The file, its -wal or its -shm was moved, removed or replaced while it was open.
     #[error(
-        "write the log {}: {what} while it was written; up to {lost_rows} rows went with it, and later ones go to the file that is \
+        "write the database {}: {what} while it was written; up to {lost_rows} rows went with it, and later ones go to the file that is \
          there now; stop what writes the log before you touch its files (docs/throughput-log.md)",
         .path.display()
     )]
@@ -95,7 +97,7 @@ pub enum StoreError {
         lost_rows: u64,
     },
     /// A column has a value that no version of tokrate writes.
-    #[error("read the log {}: row {row} has the invalid value {value:?} in column {column}", .path.display())]
+    #[error("read the database {}: row {row} has the invalid value {value:?} in column {column}", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -107,7 +109,7 @@ pub enum StoreError {
         value: String,
     },
     /// Any other error of SQLite.
-    #[error("use the log {}: {message}", .path.display())]
+    #[error("use the database {}: {message}", .path.display())]
     Sql {
         /// The file.
         path: PathBuf,

@@ -1,13 +1,15 @@
-//! The throughput log's database: a `Store` trait, its SQLite implementation, and a writer thread.
+//! Databases: the throughput log with a `Store` trait, its SQLite implementation and a writer thread, and a monitor's probes and events.
 //!
 //! Architecture Invariant: writing a row never blocks and never fails its caller; rows that could not be kept are counted.
 //!
-//! [`Log`] is the writing side; [`Sqlite`] reads and writes the file; [`Query`] selects rows, [`Summary`] aggregates a group of them.
+//! [`MonitorStore`] is the monitor's; of the log, [`Log`] is the writing side; [`Sqlite`] reads and writes the file; [`Query`] selects rows, [`Summary`] aggregates a group of them.
 
 #![forbid(unsafe_code)]
 
+mod database;
 mod error;
 mod log;
+mod monitor;
 mod query;
 mod refusals;
 mod row;
@@ -19,6 +21,10 @@ mod watched;
 
 pub use error::StoreError;
 pub use log::{BatchCounts, BatchRules, Batches, Log, LogClock, LogConfig, LogCounts, LogDriver, LogFile, WriterEvent};
+pub use monitor::{
+    CYCLE_IS_OPEN, EventRow, MonitorStore, MonitorWrite, NoticeRow, OpenCycle, ProbeQuery, ProbeRow, ProberRow,
+    SetAside, UsedRow,
+};
 pub use query::{Order, Query};
 pub use schema::SCHEMA_VERSION;
 pub use sqlite::Sqlite;

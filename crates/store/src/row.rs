@@ -5,7 +5,7 @@
 
 use crate::StoreError;
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Row, Statement};
+use rusqlite::{Row, Statement, ToSql};
 use std::borrow::Cow;
 use std::path::Path;
 use tokrate_core::{FailureKind, FinishReason};
@@ -13,7 +13,8 @@ use tokrate_meter::GapSketch;
 use tokrate_meter::names::Named;
 use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Sample, SampleConditions, SharedConditions};
 
-/// Every column but `id`, in the order in which rows are written and read: those of the call, then those of the sample.
+/// Every column but `id`, in the order in which rows are written and read: those of the call, then those of the sample
+/// ([`Writer::measured`], [`Writer::shared`]).
 pub(crate) const COLUMNS: [&str; 55] = [
     "call",
     "attempt",
@@ -26,18 +27,13 @@ pub(crate) const COLUMNS: [&str; 55] = [
     "dialect_in",
     "overhead_ns",
     "started_unix_ms",
-    "provider",
-    "model",
     "model_answered",
-    "dialect_out",
-    "stream",
     "in_flight",
     "connection_new",
     "dns_ns",
     "connect_ns",
     "tls_ns",
     "request_bytes",
-    "output_limit",
     "status",
     "finish",
     "failure",
@@ -65,12 +61,27 @@ pub(crate) const COLUMNS: [&str; 55] = [
     "cache_write_tokens",
     "cost_usd",
     "cost_basis",
+    "provider",
+    "model",
+    "dialect_out",
+    "stream",
+    "output_limit",
     "region",
     "host",
     "tokenizer",
     "fingerprint",
     "version",
 ];
+
+/// The columns of a sample that differ from request to request.
+const MEASURED: usize = 35;
+/// Those that many samples have in common, the last ones of [`COLUMNS`].
+const SHARED: usize = 10;
+
+/// The columns of a sample that differ from request to request, and those that many have in common.
+pub(crate) fn sample_columns() -> (&'static [&'static str], &'static [&'static str]) {
+    COLUMNS[COLUMNS.len() - MEASURED - SHARED..].split_at(MEASURED)
+}
 
 /// The statement that adds a row.
 pub(crate) fn insert_sql() -> String {
@@ -80,67 +91,89 @@ pub(crate) fn insert_sql() -> String {
 
 /// Adds one row.
 pub(crate) fn insert(statement: &mut Statement<'_>, row: &Attempt) -> rusqlite::Result<()> {
-    let sample = &row.sample;
-    let gaps = serde_json::to_string(&sample.gaps).unwrap_or_else(|_| "[]".to_owned());
-    statement.execute(rusqlite::params![
-        row.call,
-        row.attempt,
-        row.role.name(),
-        row.end.name(),
-        row.won,
-        row.key,
-        row.alias,
-        row.lane,
-        row.dialect_in,
-        row.overhead_ns.map(to_i64),
-        to_i64(sample.started_unix_ms),
-        sample.provider,
-        sample.model,
-        sample.model_answered,
-        sample.dialect,
-        sample.stream,
-        sample.in_flight,
-        sample.connection_new,
-        sample.dns_ns.map(to_i64),
-        sample.connect_ns.map(to_i64),
-        sample.tls_ns.map(to_i64),
+    let mut writer = Writer::new(statement);
+    writer.put(&row.call)?;
+    writer.put(row.attempt)?;
+    writer.put(row.role.name())?;
+    writer.put(row.end.name())?;
+    writer.put(row.won)?;
+    writer.put(&row.key)?;
+    writer.put(&row.alias)?;
+    writer.put(&row.lane)?;
+    writer.put(row.dialect_in.as_ref())?;
+    writer.put(row.overhead_ns.map(to_i64))?;
+    writer.measured(&row.sample)?;
+    writer.shared(&row.sample)?;
+    writer.execute()
+}
+
+/// Binds the values of a row in order.
+pub(crate) struct Writer<'s, 'c> {
+    statement: &'s mut Statement<'c>,
+    bound: usize,
+}
+
+impl<'s, 'c> Writer<'s, 'c> {
+    /// Nothing is bound yet.
+    pub fn new(statement: &'s mut Statement<'c>) -> Writer<'s, 'c> {
+        Writer { statement, bound: 0 }
+    }
+
+    /// Binds the next value.
+    pub fn put(&mut self, value: impl ToSql) -> rusqlite::Result<()> {
+        self.bound += 1;
+        self.statement.raw_bind_parameter(self.bound, value)
+    }
+
+    /// Binds what differs from request to request.
+    pub fn measured(&mut self, sample: &Sample) -> rusqlite::Result<()> {
+        self.put(to_i64(sample.started_unix_ms))?;
+        self.put(&sample.model_answered)?;
+        self.put(sample.in_flight)?;
+        self.put(sample.connection_new)?;
+        self.counts(&[sample.dns_ns, sample.connect_ns, sample.tls_ns])?;
         // No request has an empty body: 0 stands for one that was not sent, as in earlier versions.
-        to_i64(sample.request_bytes.unwrap_or(0)),
-        sample.output_limit,
-        sample.status,
-        sample.finish.map(FinishReason::name),
-        sample.failure.map(FailureKind::name),
-        sample.wait_ns.map(to_i64),
-        sample.ttfb_ns.map(to_i64),
-        sample.ttft_ns.map(to_i64),
-        sample.ttft_missing,
-        sample.ttfat_ns.map(to_i64),
-        sample.answer_ns.map(to_i64),
-        to_i64(sample.total_ns),
-        sample.output_speed.filter(|speed| speed.is_finite()),
-        sample.output_speed_missing,
-        to_i64(sample.text_events),
-        to_i64(sample.chunks),
-        sample.gap_p50_ns.map(to_i64),
-        sample.gap_p99_ns.map(to_i64),
-        sample.gap_max_ns.map(to_i64),
-        gaps,
-        sample.input_tokens_std.map(to_i64),
-        to_i64(sample.output_tokens_std),
-        sample.input_tokens.map(to_i64),
-        sample.output_tokens.map(to_i64),
-        sample.reasoning_tokens.map(to_i64),
-        sample.cached_tokens.map(to_i64),
-        sample.cache_write_tokens.map(to_i64),
-        sample.cost_usd.filter(|cost| cost.is_finite()),
-        sample.cost_basis.name(),
-        sample.conditions.region,
-        sample.conditions.host,
-        sample.conditions.tokenizer,
-        sample.conditions.fingerprint,
-        sample.conditions.version,
-    ])?;
-    Ok(())
+        self.put(to_i64(sample.request_bytes.unwrap_or(0)))?;
+        self.put(sample.status)?;
+        self.put(sample.finish.map(FinishReason::name))?;
+        self.put(sample.failure.map(FailureKind::name))?;
+        self.counts(&[sample.wait_ns, sample.ttfb_ns, sample.ttft_ns])?;
+        self.put(sample.ttft_missing.as_deref())?;
+        self.counts(&[sample.ttfat_ns, sample.answer_ns, Some(sample.total_ns)])?;
+        self.put(sample.output_speed.filter(|speed| speed.is_finite()))?;
+        self.put(sample.output_speed_missing.as_deref())?;
+        self.counts(&[Some(sample.text_events), Some(sample.chunks)])?;
+        self.counts(&[sample.gap_p50_ns, sample.gap_p99_ns, sample.gap_max_ns])?;
+        self.put(serde_json::to_string(&sample.gaps).unwrap_or_else(|_| "[]".to_owned()))?;
+        self.counts(&[sample.input_tokens_std, Some(sample.output_tokens_std)])?;
+        self.counts(&[sample.input_tokens, sample.output_tokens, sample.reasoning_tokens])?;
+        self.counts(&[sample.cached_tokens, sample.cache_write_tokens])?;
+        self.put(sample.cost_usd.filter(|cost| cost.is_finite()))?;
+        self.put(sample.cost_basis.name())
+    }
+
+    /// Binds what many samples have in common.
+    pub fn shared(&mut self, sample: &Sample) -> rusqlite::Result<()> {
+        self.put(&sample.provider)?;
+        self.put(&sample.model)?;
+        self.put(sample.dialect.as_ref())?;
+        self.put(sample.stream)?;
+        self.put(sample.output_limit)?;
+        self.put(&sample.conditions.region)?;
+        self.put(&sample.conditions.host)?;
+        self.put(&sample.conditions.tokenizer)?;
+        self.put(&sample.conditions.fingerprint)?;
+        self.put(&sample.conditions.version)
+    }
+
+    fn counts(&mut self, counts: &[Option<u64>]) -> rusqlite::Result<()> {
+        counts.iter().try_for_each(|count| self.put(count.map(to_i64)))
+    }
+
+    /// Runs the statement.
+    pub fn execute(self) -> rusqlite::Result<()> {
+        self.statement.raw_execute().map(|_| ())
+    }
 }
 
 /// SQLite integers are signed: clamps larger counts.
@@ -180,21 +213,17 @@ impl<'r> Reader<'r> {
         })
     }
 
-    fn sample(&mut self, shared: &mut SharedConditions) -> Result<Sample, StoreError> {
-        Ok(Sample {
+    /// A sample, if the columns are those of [`sample_columns`].
+    pub fn sample(&mut self, shared: &mut SharedConditions) -> Result<Sample, StoreError> {
+        let measured = Sample {
             started_unix_ms: self.count()?,
-            provider: self.text()?,
-            model: self.text()?,
             model_answered: self.opt_text()?,
-            dialect: self.text()?.into(),
-            stream: self.boolean()?,
             in_flight: self.count()?,
             connection_new: self.boolean()?,
             dns_ns: self.opt_count()?,
             connect_ns: self.opt_count()?,
             tls_ns: self.opt_count()?,
             request_bytes: Some(self.count()?).filter(|bytes| *bytes > 0),
-            output_limit: self.opt_count()?,
             status: self.opt_count()?,
             finish: self.opt_named(<FinishReason as Named>::ALL, FinishReason::name)?,
             failure: self.opt_named(&FailureKind::ALL, FailureKind::name)?,
@@ -222,7 +251,16 @@ impl<'r> Reader<'r> {
             cache_write_tokens: self.opt_count()?,
             cost_usd: self.opt_real()?,
             cost_basis: self.named(&CostBasis::ALL, CostBasis::name)?,
+            ..Sample::default()
+        };
+        Ok(Sample {
+            provider: self.text()?,
+            model: self.text()?,
+            dialect: self.text()?.into(),
+            stream: self.boolean()?,
+            output_limit: self.opt_count()?,
             conditions: self.conditions(shared)?,
+            ..measured
         })
     }
 

@@ -1,13 +1,15 @@
 //! The database schema and its migrations. Invariant: a released migration is never changed; a newer schema is rejected.
 
-/// SQLite's `application_id` of a log: "tkrt".
-pub(crate) const APPLICATION_ID: i32 = 0x746b_7274;
+use crate::database::Format;
+
+/// A log: "tkrt".
+pub(crate) static LOG: Format = Format { what: "a log", application_id: 0x746b_7274, migrations: &MIGRATIONS };
 
 /// The newest version; SQLite's `user_version` holds that of a file.
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Migrations from each version to the next, starting with an empty file.
-pub(crate) const MIGRATIONS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
+const MIGRATIONS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 /// Times are whole nanoseconds, money is USD, speeds are tokens per second, booleans are 0 or 1, absent is NULL.
 const VERSION_1: &str = "

@@ -4,8 +4,8 @@
 //! could then remove the live `-wal`. Invariant: rows that `append` confirmed are in the file at the path; if that file turns out to have
 //! been displaced, the error says how many may be lost.
 
+use crate::database::CheckpointState;
 use crate::log::LogFile;
-use crate::sqlite::CheckpointState;
 use crate::{Sqlite, Store, StoreError};
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;

@@ -11,40 +11,8 @@ use crate::lines::LineFramer;
 use crate::object::{elements, without_whitespace};
 use crate::peek::scan_members;
 use crate::remainder::Members;
+use crate::stream_assembly::{AssembledRequests, Assembly, Document};
 use crate::translate::table::{Rule, Table};
-use std::fmt::Debug;
-
-/// Which requests a stream is an exact answer to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum AssembledRequests {
-    /// Those whose fields its dialect's table has, with values that ask for one text.
-    OfKnownFields,
-    /// All that have none of these fields, unless with the value `false`.
-    Without(&'static [&'static str]),
-}
-
-/// Collects the documents of one stream of a dialect.
-pub(crate) trait Assembly: Debug + Send {
-    /// Takes a document: the data of an event, or a line. Anything else than an answer's part is ignored.
-    fn take(&mut self, document: &Document<'_>);
-
-    /// The body; `None` if no part of an answer came.
-    fn body(&mut self) -> Option<String>;
-
-    /// Whether the body is what the server would have sent, as far as its dialect is known.
-    fn is_exact(&self) -> bool;
-
-    /// Bytes held in memory.
-    fn held_bytes(&self) -> usize;
-}
-
-/// A document of a stream.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Document<'a> {
-    /// The name of its event; empty if it has none.
-    pub(crate) name: &'a [u8],
-    pub(crate) json: &'a str,
-}
 
 /// Puts a streamed answer back into one body.
 #[derive(Debug)]
@@ -336,7 +304,9 @@ mod tests {
     fn pieces_are_joined_by_their_kind() {
         let joined = |pieces: &[&str]| {
             let mut value = Joined::default();
-            let fits = pieces.iter().fold(true, |fits, piece| value.take(piece) && fits);
+            // All of them are taken, whether or not one before did not fit.
+            let taken: Vec<bool> = pieces.iter().map(|piece| value.take(piece)).collect();
+            let fits = taken.into_iter().all(|fits| fits);
             let mut object = Members::new();
             value.write("x", &mut object);
             (object.end(), fits)
@@ -344,7 +314,10 @@ mod tests {
         let object = |text: &str| text.to_owned();
         assert_eq!(joined(&[]), (object("{}"), true));
         assert_eq!(joined(&["null", "null"]), (object(r#"{"x":null}"#), true));
-        assert_eq!(joined(&["null", r#""a\n""#, "null", r#""\ud83d""#, r#""\ude00""#]), (object(r#"{"x":"a\n\ud83d\ude00"}"#), true));
+        assert_eq!(
+            joined(&["null", r#""a\n""#, "null", r#""\ud83d""#, r#""\ude00""#]),
+            (object(r#"{"x":"a\n\ud83d\ude00"}"#), true)
+        );
         assert_eq!(joined(&["[1]", "[]", r#"[{"a":[2]},3]"#]), (object(r#"{"x":[1,{"a":[2]},3]}"#), true));
         assert_eq!(joined(&["7", "7"]), (object(r#"{"x":7}"#), true));
         assert_eq!(joined(&["7", "8"]), (object(r#"{"x":8}"#), false));

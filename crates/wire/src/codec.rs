@@ -3,12 +3,12 @@
 //! Both live in the dialect's folder and are named in `dialects.rs` alone. Invariant: no field of a descriptor has a default,
 //! so a new dialect answers every question that anybody asks of a dialect before it compiles.
 
-use crate::assembly::{AssembledRequests, Assembly};
 use crate::document_decoder::DocumentDecoder;
 use crate::error::WireError;
 use crate::json_text::push_string;
 use crate::peek::Lengths;
 use crate::response::ResponseEncoder;
+use crate::stream_assembly::{AssembledRequests, Assembly};
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;
 use crate::translate::table::Table;

@@ -29,6 +29,7 @@ mod remainder;
 mod request;
 mod request_body;
 mod response;
+mod stream_assembly;
 mod template;
 mod timings;
 pub mod translate;

@@ -23,10 +23,14 @@ const TABLE: &[Row] = &[
     Row { name: "record", internal: &["core", "stats", "meter"], external: &["serde", "serde_json", "schemars"] },
     Row { name: "judge", internal: &["core", "stats", "meter", "record"], external: &["serde", "serde_json"] },
     Row { name: "detect", internal: &["core", "stats"], external: &["serde", "serde_json"] },
+    Row { name: "prober", internal: &["core"], external: &[] },
     Row { name: "charts", internal: &["core"], external: &[] },
+    Row { name: "board", internal: &["core", "stats", "detect", "charts"], external: &["serde", "serde_json"] },
     // Its build script reads the rows.
     Row { name: "catalog", internal: &["core"], external: &["serde", "toml"] },
-    Row { name: "estimate", internal: &[], external: &["serde"] },
+    Row { name: "alert", internal: &["core"], external: &["serde", "serde_json"] },
+    Row { name: "engine", internal: &["core"], external: &[] },
+    Row { name: "estimate", internal: &["core", "stats", "engine"], external: &["serde"] },
     Row {
         name: "apply",
         internal: &["core", "tokens"],
@@ -91,12 +95,12 @@ const TABLE: &[Row] = &[
         internal: &["core", "tokens", "wire", "apply", "net"],
         external: &["tokio", "bytes", "http", "http-body", "imara-diff", "serde", "serde_json", "thiserror"],
     },
-    Row { name: "probe", internal: &["core", "wire", "meter", "net"], external: &["bytes", "http"] },
+    Row { name: "probe", internal: &["core", "tokens", "wire", "meter", "net"], external: &["bytes", "http", "tokio"] },
     // Its errors are only shown, never branched on: anyhow's chain of causes is all that they need.
     Row {
         name: "targets",
         internal: &["core", "wire", "catalog", "net"],
-        external: &["anyhow", "http", "rustix", "serde_json", "sha2", "tokio", "toml"],
+        external: &["http", "rustix", "serde_json", "sha2", "thiserror", "tokio", "toml"],
     },
     Row { name: "route", internal: &["core"], external: &[] },
     Row {
@@ -122,6 +126,14 @@ const TABLE: &[Row] = &[
         external: &["tokio", "bytes", "http", "serde", "serde_json", "thiserror"],
     },
     Row {
+        name: "monitor",
+        internal: &[
+            "core", "tokens", "wire", "meter", "record", "detect", "prober", "board", "sim", "net", "probe", "host",
+            "store",
+        ],
+        external: &["tokio", "bytes", "http", "serde_json", "thiserror"],
+    },
+    Row {
         name: "tokrate",
         internal: &[
             "core",
@@ -132,8 +144,11 @@ const TABLE: &[Row] = &[
             "record",
             "judge",
             "detect",
+            "prober",
             "charts",
+            "board",
             "catalog",
+            "engine",
             "estimate",
             "apply",
             "sim",
@@ -146,6 +161,7 @@ const TABLE: &[Row] = &[
             "store",
             "gateway",
             "admin",
+            "monitor",
         ],
         external: &[
             "tokio",
@@ -170,7 +186,8 @@ const TABLE: &[Row] = &[
     Row {
         name: "dst",
         internal: &[
-            "core", "tokens", "wire", "stats", "meter", "record", "sim", "net", "route", "store", "bench", "gateway",
+            "core", "tokens", "wire", "stats", "meter", "record", "detect", "prober", "sim", "net", "route", "store",
+            "bench", "gateway", "monitor",
         ],
         external: &["http", "tokio"],
     },
@@ -192,6 +209,7 @@ const TABLE: &[Row] = &[
             "store",
             "gateway",
             "admin",
+            "monitor",
         ],
         external: &[
             "bytes",

@@ -6,9 +6,9 @@ use super::lanes::state_description;
 use super::share;
 use std::fmt::Write as _;
 use tokrate_charts::{escape, format};
+use tokrate_gateway::format_mode;
 use tokrate_gateway::telemetry::AliasStatus;
 use tokrate_gateway::telemetry::{LaneState, Snapshot};
-use tokrate_gateway::format_mode;
 use tokrate_route::{LaneSnapshot, Mode};
 
 /// Lanes that are shown of one alias.

@@ -5,6 +5,7 @@ mod faults;
 mod gateway;
 mod integrity;
 mod load;
+mod monitor;
 mod racing;
 mod routing;
 mod swarm;

@@ -4,6 +4,7 @@
 //! it; every attempt that was started is settled exactly once.
 
 use super::drain;
+use super::eligible::EligibleLanes;
 use crate::admission::reservation::KeyReservation;
 use crate::dispatch::worker::Worker;
 use crate::respond::error::{ErrorResponse, UnavailableLane, whole_seconds};
@@ -29,8 +30,8 @@ use tokrate_net::server::{ConnectionTap, WriteSink};
 use tokrate_net::{Limits, Redactor};
 use tokrate_record::{AttemptEnd, AttemptRole};
 use tokrate_route::{
-    Action, AttemptFailure, Blame, BreakerState, BudgetLimit, CancelReason, Candidate, ExtraReservation, InFlightAttempt,
-    LaneId, Race, Role, blame, extra_usd,
+    Action, AttemptFailure, Blame, BreakerState, BudgetLimit, CancelReason, Candidate, ExtraReservation,
+    InFlightAttempt, LaneId, Race, Role, blame, extra_usd,
 };
 use tokrate_wire::error_event;
 
@@ -39,23 +40,6 @@ use tokrate_wire::error_event;
 const SENT_AT_ONCE_BYTES: usize = 16 * 1024;
 /// tokio's timers have millisecond resolution, so a timer that is late by less is not moved.
 const TIMER_GRAIN: Span = Span::from_millis(1);
-
-/// The lanes that can carry a call, in the order of the race's candidates.
-#[derive(Default)]
-pub(crate) struct EligibleLanes {
-    pub ids: Vec<LaneId>,
-    pub endpoints: Vec<usize>,
-}
-
-impl EligibleLanes {
-    /// The lane, if there is only one: no other could make up for its refusal.
-    fn only(&self) -> Option<LaneId> {
-        match *self.ids {
-            [only] => Some(only),
-            _ => None,
-        }
-    }
-}
 
 /// A call, from its admission to its end.
 pub(crate) struct Call {
@@ -366,7 +350,8 @@ impl Call {
             if *is_probe {
                 return true;
             }
-            if !is_allowed(account, attempts, lanes, candidate.lane, role) {
+            let is_tried = |lane: LaneId| attempts.iter().any(|entry| entry.attempt.lane.id == lane);
+            if !lanes.allows(account, is_tried, candidate.lane, role) {
                 return false;
             }
             // The first attempt was covered when the call was admitted.
@@ -572,21 +557,6 @@ impl Call {
         }
         timer.as_mut().poll(context)
     }
-}
-
-/// Whether a lane may be asked now. One whose breaker is open may be if no other is left that could be asked instead: an attempt
-/// that fails is no worse for the client than none.
-fn is_allowed(account: &Account, attempts: &[Entry], lanes: &EligibleLanes, lane: LaneId, role: Role) -> bool {
-    let now = account.shared.clock.now();
-    let router = locked(&account.plan.router);
-    if router.allows(lane, now) {
-        return true;
-    }
-    let is_tried = |id: &LaneId| attempts.iter().any(|entry| entry.attempt.lane.id == *id);
-    let is_needed = matches!(role, Role::First | Role::Failover);
-    is_needed
-        && router.allows_as_last_resort(lane, now)
-        && lanes.ids.iter().filter(|id| !is_tried(id)).all(|id| !router.allows(*id, now))
 }
 
 /// A call whose answer is being written to the socket.

@@ -71,7 +71,8 @@ pub(crate) async fn follow_up(
 ) -> Result<Response<CallBody>, ErrorResponse> {
     let query = stored.query.as_deref().unwrap_or_default();
     if query.split('&').any(|pair| pair == "stream=true") {
-        let message = "`stream=true`: the state of a response is not streamed here; ask for it without, again and again";
+        let message =
+            "`stream=true`: the state of a response is not streamed here; ask for it without, again and again";
         return Err(ErrorResponse::bad_request(message));
     }
     let key = credentials.key().map(|key| key.config.name.as_str());
@@ -118,7 +119,8 @@ async fn exchange(
     let failed = |kind, message: &str| ErrorResponse::of_failure(kind, &lane.config.name, message, None);
     let endpoint = responses_endpoint(lane).ok_or_else(|| unknown(stored))?;
     let config = &lane.endpoints[endpoint].config;
-    let client = worker.client(plan, lane, endpoint).map_err(|error| failed(FailureKind::Connect, &error.to_string()))?;
+    let client =
+        worker.client(plan, lane, endpoint).map_err(|error| failed(FailureKind::Connect, &error.to_string()))?;
     let mut headers = config.headers.clone();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     let path = config.base.path_with(&stored.path());
@@ -137,11 +139,8 @@ async fn exchange(
     let reader = BodyReader::PassThrough { decoder, filter: None };
     let redactor = Redactor::new(lane.endpoints[endpoint].secrets.clone(), Bytes::new());
     let body = UpstreamBody::new(reader, Rc::clone(&worker.batch)).with_redactor(redactor);
-    let limits = Limits {
-        idle: plan.limits.first_token,
-        total: plan.limits.total,
-        max_body_bytes: plan.limits.answer_bytes,
-    };
+    let limits =
+        Limits { idle: plan.limits.first_token, total: plan.limits.total, max_body_bytes: plan.limits.answer_bytes };
     let mut attempt = Attempt::start(start, client, outgoing, body.with_byte_budget(&worker.shared.answers), limits);
     poll_fn(|context| if attempt.poll(context) { Poll::Ready(()) } else { Poll::Pending }).await;
     if let (Some(job), Some(measured)) = (job, attempt.measured()) {
@@ -183,7 +182,9 @@ mod tests {
         assert_eq!(of(Method::POST, "/v1/responses/r/cancel"), Some((path("/responses/r/cancel"), true)));
         let items = "/v1/responses/r/input_items?limit=2&order=asc";
         assert_eq!(of(Method::GET, items), Some((path("/responses/r/input_items?limit=2&order=asc"), true)));
-        for other in ["/v1/responses", "/v1/responses/", "/v1/responses/a/b", "/v1/responses/../models", "/v1/responses/a%2fb"] {
+        for other in
+            ["/v1/responses", "/v1/responses/", "/v1/responses/a/b", "/v1/responses/../models", "/v1/responses/a%2fb"]
+        {
             assert_eq!(of(Method::GET, other), None, "{other}");
         }
     }

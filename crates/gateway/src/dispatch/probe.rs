@@ -3,7 +3,8 @@
 //! When a lane is due is decided in `route`. Invariant: a lane is probed once at a time, and only if a call would have had use for
 //! it since the last time; every probe is an attempt with a row of its own, billed like any other.
 
-use super::call::{Call, EligibleLanes, Step};
+use super::call::{Call, Step};
+use super::eligible::EligibleLanes;
 use super::worker::Worker;
 use crate::admission::open_call::OpenCall;
 use crate::settle::account::Account;

@@ -1,6 +1,7 @@
 //! Starts a call: which lanes can carry it, in which order, and the race among them.
 
-use super::call::{Call, EligibleLanes};
+use super::call::Call;
+use super::eligible::EligibleLanes;
 use super::worker::Worker;
 use crate::respond::error::ErrorResponse;
 use crate::settle::account::Account;
@@ -14,8 +15,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::Span;
 use tokrate_net::server::ConnectionTap;
-use tokrate_wire::Dialect;
 use tokrate_route::{CallShape, Candidate, Commit, LaneId, Mode, Race, RaceConfig, Ranked};
+use tokrate_wire::Dialect;
 
 /// Ranks the eligible lanes and starts the race among them.
 pub(crate) fn start(
@@ -122,13 +123,7 @@ fn pinned_lane(account: &Account) -> Option<Arc<Job>> {
     if is_response { account.shared.jobs.continued_by(&request.body) } else { None }
 }
 
-fn candidate(
-    plan: &Plan,
-    ranked: &Ranked,
-    streamed: bool,
-    shape: &CallShape,
-    hedge_after: Option<Span>,
-) -> Candidate {
+fn candidate(plan: &Plan, ranked: &Ranked, streamed: bool, shape: &CallShape, hedge_after: Option<Span>) -> Candidate {
     Candidate {
         lane: ranked.lane,
         streamed,

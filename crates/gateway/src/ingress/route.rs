@@ -28,7 +28,8 @@ pub(crate) enum Route {
 impl Route {
     /// The route of a method and a path with its query.
     pub fn of(method: &Method, path_and_query: &str) -> Route {
-        let (path, query) = path_and_query.split_once('?').map_or((path_and_query, None), |(path, query)| (path, Some(query)));
+        let (path, query) =
+            path_and_query.split_once('?').map_or((path_and_query, None), |(path, query)| (path, Some(query)));
         let path = path.trim_end_matches('/');
         if let Some(stored) = StoredResponse::of(method, path, query) {
             return if stored.is_allowed() { Route::Stored(stored) } else { Route::MethodNotAllowed };

@@ -5,6 +5,7 @@
 
 use crate::admission::open_call::OpenCall;
 use crate::admission::reservation::KeyReservation;
+use crate::settle::attempt_cost::AttemptCost;
 use crate::state::jobs::{Unsettled, response_id};
 use crate::state::lock::locked;
 use crate::state::plan::{Alias, Key, Plan};
@@ -75,14 +76,6 @@ pub(crate) struct AttemptLease {
     pub key: Option<KeyReservation>,
     /// Known once the attempt has ended.
     pub cost: Option<AttemptCost>,
-}
-
-/// What an attempt cost, and how that is known.
-#[derive(Clone, Copy)]
-pub(crate) struct AttemptCost {
-    /// `None` without a price.
-    pub amount: Option<Money>,
-    pub basis: CostBasis,
 }
 
 /// How an attempt ended.

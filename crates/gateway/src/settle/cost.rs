@@ -3,7 +3,8 @@
 //! Invariant: what no provider bills (an attempt that was never sent, a refusal, a loser where losers are free) costs
 //! nothing.
 
-use super::account::{Account, AttemptCost};
+use super::account::Account;
+use super::attempt_cost::AttemptCost;
 use crate::upstream::attempt::Attempt;
 use tokrate_core::{BilledTokens, Money};
 use tokrate_meter::StreamNumbers;

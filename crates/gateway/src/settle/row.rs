@@ -1,6 +1,7 @@
 //! The row of the throughput log that an attempt leaves behind.
 
-use super::account::{Account, AttemptCost, AttemptOutcome};
+use super::account::{Account, AttemptOutcome};
+use super::attempt_cost::AttemptCost;
 use crate::upstream::attempt::Attempt;
 use std::borrow::Cow;
 use tokrate_core::{Money, Span, Tick};

@@ -4,7 +4,7 @@
 //! Invariant: the result of a job is accounted for once; the number of jobs is bounded, and the oldest are forgotten first.
 
 use crate::admission::reservation::KeyReservation;
-use crate::settle::account::AttemptCost;
+use crate::settle::attempt_cost::AttemptCost;
 use crate::state::lock::locked;
 use crate::state::plan::{Lane, Plan};
 use serde::Deserialize;
@@ -164,7 +164,12 @@ mod tests {
         let found = |text: &str| response_id(text.as_bytes());
         let id = Some("resp_1-a".to_owned());
         assert_eq!(found(r#"{"object":"response","id":"resp_1-a","status":"queued"}"#), id);
-        assert_eq!(found("event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_1-a\"}}\n\n"), id);
+        assert_eq!(
+            found(
+                "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_1-a\"}}\n\n"
+            ),
+            id
+        );
         for nothing in ["", "{}", r#"{"id":7}"#, r#"{"id":"../models"}"#, r#"{"id":""}"#, "data: [DONE]\n\n"] {
             assert_eq!(found(nothing), None, "{nothing}");
         }

@@ -253,7 +253,8 @@ impl Attempt {
 
     /// Sent to the last byte of an answer that came in one piece.
     pub fn whole_answer_time(&self) -> Option<Span> {
-        let is_whole = !self.has_streamed() && self.measured.as_ref().is_some_and(|measured| measured.failure.is_none());
+        let is_whole =
+            !self.has_streamed() && self.measured.as_ref().is_some_and(|measured| measured.failure.is_none());
         let body = self.body.borrow();
         let answer = &body.answer;
         answer.last_byte_at().zip(answer.sent_at()).filter(|_| is_whole).map(|(last, sent)| last - sent)

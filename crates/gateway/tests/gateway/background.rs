@@ -12,7 +12,8 @@ use tokrate_wire::Dialect;
 
 const PATH: &str = "/v1/responses";
 const BEGIN: &str = r#"{"model":"all","input":"think long","background":true,"max_output_tokens":50}"#;
-const QUEUED: &str = r#"{"id":"resp_1","object":"response","status":"queued","background":true,"model":"m","output":[],"usage":null}"#;
+const QUEUED: &str =
+    r#"{"id":"resp_1","object":"response","status":"queued","background":true,"model":"m","output":[],"usage":null}"#;
 const DONE: &str = r#"{"id":"resp_1","object":"response","status":"completed","background":true,"model":"m","output":[{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"output_text","text":"42","annotations":[]}]}],"usage":{"input_tokens":5,"output_tokens":40,"total_tokens":45}}"#;
 
 fn job_lane(name: &str, scripted: &Scripted) -> LaneConfig {
@@ -42,7 +43,8 @@ fn a_job_is_begun_once_and_its_result_comes_from_the_lane_that_has_it() {
     assert!(first.requests()[1].head.starts_with("GET /v1/responses/resp_1 HTTP/1.1"), "{}", first.requests()[1].head);
     assert_eq!((first.requests().len(), second.requests().len()), (4, 0));
     let rows = gateway.rows();
-    let told: Vec<_> = rows.iter().map(|row| (row.attempt, row.end, row.sample.output_tokens, row.sample.cost_basis)).collect();
+    let told: Vec<_> =
+        rows.iter().map(|row| (row.attempt, row.end, row.sample.output_tokens, row.sample.cost_basis)).collect();
     let begun = (0, AttemptEnd::Answered, None, CostBasis::Unknown);
     assert_eq!(told, [begun, (1, AttemptEnd::Answered, Some(40), CostBasis::Reported)], "the result once");
     assert_eq!((rows[0].sample.cost_usd, rows[1].sample.cost_usd), (None, Some((5.0 + 2.0 * 40.0) / 1e6)));
@@ -97,7 +99,8 @@ fn a_response_can_be_cancelled_deleted_and_continued_where_it_is() {
     assert_eq!(post(gateway.address, PATH, further).header("x-tokrate-winner"), Some("one"));
     let delete = ask(gateway.address, "DELETE", "/v1/responses/resp_1", &[], b"");
     assert_eq!((delete.status, delete.text().as_str()), (200, deleted));
-    let heads: Vec<String> = first.requests().iter().map(|request| request.head.lines().next().expect("a line").to_owned()).collect();
+    let heads: Vec<String> =
+        first.requests().iter().map(|request| request.head.lines().next().expect("a line").to_owned()).collect();
     assert_eq!(
         heads,
         [
@@ -119,7 +122,8 @@ fn a_job_belongs_to_the_key_that_began_it_and_is_charged_to_it_once() {
         // What a job of 50 tokens can cost, and not two of them.
         limits: KeyLimits { usd_per_month: Money::from_usd(0.000_6), ..KeyLimits::default() },
     };
-    let config = Config { keys: vec![key("mine"), key("other")], ..configured(vec![job_lane("one", &only)], Mode::Off) };
+    let config =
+        Config { keys: vec![key("mine"), key("other")], ..configured(vec![job_lane("one", &only)], Mode::Off) };
     let gateway = TestGateway::start(config);
     let begin = || {
         let headers = [("authorization", "Bearer sk-mine"), ("content-type", "application/json")];

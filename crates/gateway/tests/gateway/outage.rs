@@ -12,8 +12,7 @@ const PATH: &str = "/v1/chat/completions";
 const WHOLE: &str = r#"{"model":"all","messages":[{"role":"user","content":"hi"}]}"#;
 const STREAM: &str = r#"{"model":"all","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
 const BROKEN: &str = r#"{"error":{"message":"out of order","type":"server_error"}}"#;
-const LIMITED: &str =
-    r#"{"error":{"message":"Rate limit reached for m in organization o","type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#;
+const LIMITED: &str = r#"{"error":{"message":"Rate limit reached for m in organization o","type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#;
 
 fn chat_lane(name: &str, scripted: &Scripted) -> LaneConfig {
     lane(name, scripted.address, &[Dialect::OpenAiChat])
@@ -29,7 +28,8 @@ fn fails(times: usize) -> Scripted {
 
 /// One failure opens a breaker, for this long.
 fn tripping(lanes: Vec<LaneConfig>, cool_down: Span, probes: bool) -> Config {
-    let breaker = BreakerConfig { consecutive_failures: 1, cool_down, max_cool_down: cool_down, ..BreakerConfig::default() };
+    let breaker =
+        BreakerConfig { consecutive_failures: 1, cool_down, max_cool_down: cool_down, ..BreakerConfig::default() };
     Config { breaker, probes, ..configured(lanes, Mode::Off) }
 }
 
@@ -165,7 +165,10 @@ fn a_race_that_a_limit_of_its_alias_makes_smaller_says_so() {
     let gateway = TestGateway::start(config);
     let race = |mode: &str| ask(gateway.address, "POST", PATH, &[("x-tokrate-mode", mode)], STREAM.as_bytes());
     let answer = race("race=3");
-    assert_eq!((answer.header("x-tokrate-attempts"), answer.header("x-tokrate-race-limit")), (Some("1"), Some("extra_share")));
+    assert_eq!(
+        (answer.header("x-tokrate-attempts"), answer.header("x-tokrate-race-limit")),
+        (Some("1"), Some("extra_share"))
+    );
     for mode in ["off", "hedge"] {
         assert_eq!(race(mode).header("x-tokrate-race-limit"), None, "{mode}");
     }
@@ -174,7 +177,8 @@ fn a_race_that_a_limit_of_its_alias_makes_smaller_says_so() {
 
 #[test]
 fn a_race_with_room_for_all_its_lanes_has_no_limit() {
-    let lanes: Vec<Scripted> = (0..2).map(|_| Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole("yes"))])])).collect();
+    let lanes: Vec<Scripted> =
+        (0..2).map(|_| Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole("yes"))])])).collect();
     let configs = lanes.iter().zip(["one", "two"]).map(|(lane, name)| chat_lane(name, lane)).collect();
     let gateway = TestGateway::start(configured(configs, Mode::Off));
     let answer = ask(gateway.address, "POST", PATH, &[("x-tokrate-mode", "race=2")], WHOLE.as_bytes());

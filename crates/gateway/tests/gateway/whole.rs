@@ -150,7 +150,8 @@ fn a_clients_own_error_is_not_taken_for_a_refusal_to_stream() {
 
 #[test]
 fn a_lane_whose_streams_hold_what_is_not_known_is_asked_for_one_piece_the_next_time() {
-    let odd = chat_events(&["one"]).replace("\"content\":\"one\"", "\"content\":\"one\",\"reasoning_details\":[{\"text\":\"x\"}]");
+    let odd = chat_events(&["one"])
+        .replace("\"content\":\"one\"", "\"content\":\"one\",\"reasoning_details\":[{\"text\":\"x\"}]");
     let lane_at = Scripted::start(vec![
         Script::Send(vec![stream(&odd)]),
         Script::Send(vec![whole("200 OK", &chat_whole("yes"))]),
@@ -175,7 +176,12 @@ fn a_stream_that_breaks_off_is_no_answer_and_another_lane_is_asked() {
         assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("good")), "{broken}");
         assert_eq!(json(&answer)["choices"][0]["message"]["content"], "one two");
         let rows = gateway.rows();
-        assert_ne!(rows[0].sample.failure, Some(FailureKind::Untranslatable), "the lane is told what was wrong: {:?}", rows[0]);
+        assert_ne!(
+            rows[0].sample.failure,
+            Some(FailureKind::Untranslatable),
+            "the lane is told what was wrong: {:?}",
+            rows[0]
+        );
         assert_eq!(rows[0].end, AttemptEnd::Failed);
     }
 }

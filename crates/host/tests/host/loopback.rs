@@ -74,7 +74,9 @@ fn the_truth_log_is_what_the_client_read_and_what_the_law_says() {
         assert_eq!(sequence, (0..logged.writes.len() as u32).collect::<Vec<_>>());
         assert_eq!(logged.writes.iter().map(|write| write.tokens).sum::<u32>(), 20);
         assert!(logged.received_at <= logged.submitted_at);
-        assert!(logged.writes.iter().all(|write| logged.submitted_at <= write.due_at && write.due_at <= write.written_at));
+        assert!(
+            logged.writes.iter().all(|write| logged.submitted_at <= write.due_at && write.due_at <= write.written_at)
+        );
         assert!(logged.writes.windows(2).all(|pair| pair[0].written_at <= pair[1].written_at));
         // 10 ms and 5 tokens of prompt at a million per second, then 1 ms each. A late wake joins writes: the first
         // emission in each says when it was due.

@@ -23,7 +23,10 @@ fn every_failure_kind_is_assigned() {
     assert_eq!(of(Blame::Client), ["bad_request"]);
     assert_eq!(of(Blame::Key), ["unauthorized", "model_not_found"]);
     assert_eq!(of(Blame::Load), ["rate_limited", "overloaded"]);
-    assert_eq!(of(Blame::Nobody), ["not_found", "edit_refused", "untranslatable", "too_large", "client_stalled", "cancelled"]);
+    assert_eq!(
+        of(Blame::Nobody),
+        ["not_found", "edit_refused", "untranslatable", "too_large", "client_stalled", "cancelled"]
+    );
     assert_eq!(of(Blame::Lane).len(), FailureKind::ALL.len() - 11);
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the race: scenarios of single calls, and properties of every call.
 
 use super::*;
+use crate::lane::LaneId;
 use proptest::prelude::*;
 use tokrate_core::{Channel, TextRange};
 
@@ -375,8 +376,7 @@ fn happens() -> impl Strategy<Value = Happens> {
 fn any_config() -> impl Strategy<Value = RaceConfig> {
     let mode = prop_oneof![Just(Mode::Off), (1..4usize).prop_map(|lanes| Mode::Race { lanes }), Just(Mode::Hedge)];
     let limits = (5..100u64, 5..100u64, 20..400u64);
-    let rest =
-        (0..5usize, any::<bool>(), proptest::option::of(1..50u64), proptest::option::weighted(0.3, 5..150u64));
+    let rest = (0..5usize, any::<bool>(), proptest::option::of(1..50u64), proptest::option::weighted(0.3, 5..150u64));
     (mode, limits, rest).prop_map(|(mode, (first, gap, total), (max_attempts, end, look, attempt))| RaceConfig {
         mode,
         max_attempts,

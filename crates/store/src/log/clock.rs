@@ -167,7 +167,10 @@ mod tests {
             let most = hours * 3_600_000;
             assert_eq!(notice(most), None);
             let notice = notice(most + 1).expect("a millisecond more");
-            assert!(notice.contains(&format!("{hours}.0 hours ahead")) && notice.contains("for 120 minutes"), "{notice}");
+            assert!(
+                notice.contains(&format!("{hours}.0 hours ahead")) && notice.contains("for 120 minutes"),
+                "{notice}"
+            );
         }
     }
 

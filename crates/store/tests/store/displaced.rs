@@ -60,7 +60,7 @@ fn a_wal_that_is_removed_is_said_and_its_rows_are_counted_as_lost() {
     write(&log, 10..15);
     assert_eq!((log.counts().written, log.lost(), log.is_healthy()), (5, 10, true));
     assert_eq!(names(&folder.log()), calls(10..15));
-    insta::assert_snapshot!(reported(&folder, &log), @"write the log LOG: its -wal or -shm was removed or replaced while it was written; up to 10 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
+    insta::assert_snapshot!(reported(&folder, &log), @"write the database LOG: its -wal or -shm was removed or replaced while it was written; up to 10 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
     write(&log, 15..20);
     drop(log);
     assert_eq!(names(&folder.log()), calls(10..20));
@@ -96,7 +96,7 @@ fn a_file_that_is_moved_takes_all_its_rows_with_it_and_a_new_one_is_begun() {
     assert_eq!((log.counts().written, log.lost()), (5, 10));
     assert_eq!(names(&folder.log()), calls(10..15));
     assert_eq!(names(&old), calls(0..10), "whole without the -wal that stayed behind");
-    insta::assert_snapshot!(reported(&folder, &log), @"write the log LOG: it was moved or removed while it was written; up to 10 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
+    insta::assert_snapshot!(reported(&folder, &log), @"write the database LOG: it was moved or removed while it was written; up to 10 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_copy_that_is_put_over_the_file_is_not_mixed_with_it() {
     write(&log, 20..25);
     assert_eq!((log.counts().written, log.lost()), (5, 20));
     assert_eq!(names(&folder.log()), [calls(0..10), calls(20..25)].concat());
-    insta::assert_snapshot!(reported(&folder, &log), @"write the log LOG: another file was put in its place while it was written; up to 20 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
+    insta::assert_snapshot!(reported(&folder, &log), @"write the database LOG: another file was put in its place while it was written; up to 20 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
     drop(log);
     assert_eq!(names(&folder.log()), [calls(0..10), calls(20..25)].concat());
 }
@@ -165,7 +165,7 @@ fn a_file_that_is_cut_off_or_garbled_is_refused_and_left_as_it_is() {
         let error = Log::open(LogConfig::new(folder.log(), clock::machine())).map(|_| ()).expect_err("it is damaged");
         assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
         let reported = error.to_string().replace(&folder.log().display().to_string(), "LOG");
-        insta::allow_duplicates! { insta::assert_snapshot!(reported, @"use the log LOG: it is damaged (database disk image is malformed) and is left as it is; stop what writes it, move it away together with its -wal and -shm (a new one is begun), and read what is left of it with the .recover of sqlite3") };
+        insta::allow_duplicates! { insta::assert_snapshot!(reported, @"use the database LOG: it is damaged (database disk image is malformed) and is left as it is; stop what writes it, move it away together with its -wal and -shm (a new one is begun), and read what is left of it with the .recover of sqlite3") };
         assert!(std::fs::read(folder.log()).expect("readable") == damaged, "left as it was");
     }
 }
@@ -288,7 +288,8 @@ fn a_disk_that_is_full_costs_rows_is_said_once_and_passes() {
     assert_eq!(full.written + full.lost + full.waiting, n);
     let reported: Vec<String> = std::iter::from_fn(|| log.take_failure()).collect();
     let is_known = |reported: &String| {
-        reported.contains("check that the disk is sound") || reported.contains("arrived faster than they could be written")
+        reported.contains("check that the disk is sound")
+            || reported.contains("arrived faster than they could be written")
     };
     assert!(!reported.is_empty() && reported.iter().all(is_known), "{reported:?}");
     let lost = log.lost();

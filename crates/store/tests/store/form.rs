@@ -30,12 +30,15 @@ fn a_file_of_something_else_is_refused_and_left_as_it_was() {
     for garbage in ["x", "not a database at all, but a text of some length\n"] {
         std::fs::write(folder.log(), garbage.repeat(100)).expect("writable");
         let refused = refused(&folder);
-        assert_eq!(refused, "open the log LOG: it is not a SQLite database; name another file, or move this one away");
+        assert_eq!(
+            refused,
+            "open the database LOG: it is not a SQLite database; name another file, or move this one away"
+        );
     }
     std::fs::write(folder.log(), "SQLite format 3\0 and then nothing of the kind".repeat(200)).expect("writable");
     assert_eq!(
         refused(&folder),
-        "open the log LOG: it is not a SQLite database; name another file, or move this one away"
+        "open the database LOG: it is not a SQLite database; name another file, or move this one away"
     );
 }
 
@@ -45,7 +48,7 @@ fn a_database_of_something_else_is_refused_and_left_as_it_was() {
     let other = Connection::open(folder.log()).expect("a new database");
     other.execute_batch("CREATE TABLE attempts (id INTEGER PRIMARY KEY)").expect("room");
     drop(other);
-    insta::assert_snapshot!(refused(&folder), @"open the log LOG: it is a database, but not a log of tokrate; name another file");
+    insta::assert_snapshot!(refused(&folder), @"open the database LOG: it is not a log of tokrate; name another file");
 }
 
 #[test]
@@ -55,14 +58,14 @@ fn a_newer_form_is_refused_and_left_as_it_was() {
     let other = Connection::open(folder.log()).expect("a log");
     other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     drop(other);
-    insta::assert_snapshot!(refused(&folder), @"open the log LOG: its schema is version 5 and this tokrate supports versions up to 4; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 5 and this tokrate supports versions up to 4; use the tokrate that wrote it");
 }
 
 #[test]
 fn a_file_that_is_not_there_is_made_by_a_writer_and_missed_by_a_reader() {
     let folder = Folder::new("missing");
     let error = Sqlite::open_reader(&folder.log()).expect_err("no file");
-    insta::assert_snapshot!(message(&folder, &error), @"open the log LOG: there is no such file; name the one that the gateway writes");
+    insta::assert_snapshot!(message(&folder, &error), @"open the database LOG: there is no such file; name one that tokrate has written");
     assert!(!folder.log().exists());
     let nowhere = folder.log().join("deeper").join("log.db");
     let error = Sqlite::open(&nowhere).expect_err("no folder");
@@ -82,10 +85,18 @@ fn folders_and_sockets_are_no_logs() {
         opened.map(|opened| message(&folder, &opened.expect_err("no log")))
     };
     std::fs::create_dir(folder.log()).expect("it can be made");
-    assert!(errors().iter().all(|errors| errors.starts_with("open the log LOG: it is a folder")), "{:?}", errors());
+    assert!(
+        errors().iter().all(|errors| errors.starts_with("open the database LOG: it is a folder")),
+        "{:?}",
+        errors()
+    );
     std::fs::remove_dir(folder.log()).expect("it is empty");
     let _socket = std::os::unix::net::UnixListener::bind(folder.log()).expect("it can be made");
-    assert!(errors().iter().all(|errors| errors.starts_with("open the log LOG: it is not a regular file")), "{:?}", errors());
+    assert!(
+        errors().iter().all(|errors| errors.starts_with("open the database LOG: it is not a regular file")),
+        "{:?}",
+        errors()
+    );
 }
 
 #[test]
@@ -177,7 +188,7 @@ fn a_row_that_no_version_writes_is_named() {
     other.execute("UPDATE attempts SET end = 'vanished' WHERE id = 2", []).expect("writable");
     let store = Sqlite::open_reader(&folder.log()).expect("a log");
     let error = store.attempts(&Query::default()).expect_err("damaged");
-    insta::assert_snapshot!(message(&folder, &error), @r#"read the log LOG: row 2 has the invalid value "vanished" in column end"#);
+    insta::assert_snapshot!(message(&folder, &error), @r#"read the database LOG: row 2 has the invalid value "vanished" in column end"#);
 }
 
 /// Closing a file drops every lock of SQLite's that the process holds on it (POSIX): none is opened here, they are looked at only.

@@ -12,6 +12,7 @@ mod driven;
 mod folder;
 mod form;
 mod log;
+mod monitor;
 mod of_bench;
 mod queries;
 mod refusals;

@@ -7,8 +7,8 @@ use super::Verdict;
 use crate::config::environment;
 use crate::flags::gateway::InitFlags;
 use anyhow::{Context, Result, ensure};
-use std::ffi::OsStr;
 use plan::{Alias, Found, Lane, Models, Plan};
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::Path;
 use tokrate_catalog::{Kind, PROVIDERS};
@@ -53,7 +53,7 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
 }
 
 /// Nobody has to look through what tokrate has written itself; what is changed in it later has to be trusted.
-fn trust_own(path: &Path, text: &str) {
+pub fn trust_own(path: &Path, text: &str) {
     if path.file_name() != Some(OsStr::new(DEFAULT_NAME)) {
         return;
     }

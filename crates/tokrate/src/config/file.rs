@@ -20,9 +20,14 @@ pub struct File {
     pub bench: Bench,
     /// Settings of `tokrate gateway`.
     pub gateway: Option<super::gateway::rows::GatewayRow>,
+    /// Settings of `tokrate monitor`.
+    pub monitor: Option<super::monitor::rows::MonitorRow>,
     /// Where it was read from.
     #[serde(skip)]
     pub path: PathBuf,
+    /// Its text.
+    #[serde(skip)]
+    pub text: String,
 }
 
 /// `[bench]`: the keys are the flags of the command line with `_` for `-`. Where a flag takes a list, a single value may stand alone.
@@ -170,6 +175,7 @@ impl File {
             anyhow!("understand the settings file {}: {}", path.display(), parse_error_text(&error))
         })?;
         file.path = path.to_path_buf();
+        text.clone_into(&mut file.text);
         Ok(file)
     }
 

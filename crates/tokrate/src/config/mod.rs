@@ -9,6 +9,7 @@ pub mod gateway;
 pub mod lists;
 pub mod log;
 pub mod machine;
+pub mod monitor;
 pub mod personas;
 pub mod quantity;
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub enum Command {
     Log(log::Flags),
     /// Serve the tool edit_file to coding agents (Model Context Protocol on standard input and output)
     Mcp(mcp::Flags),
-    /// Say what changed in days of measurements: since when, by how much, how sure that is
+    /// Probe endpoints for days, and say what changed: since when, by how much, how sure that is
     Monitor(monitor::Flags),
     /// Ask several lanes the same at once and watch who is quicker, by how much, at what cost
     Race(race::Flags),

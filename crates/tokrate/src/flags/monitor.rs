@@ -5,17 +5,99 @@ use std::path::PathBuf;
 
 /// `tokrate monitor`, as typed.
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "\
+Probes the endpoints of [monitor] in tokrate.toml at random times, keeps what came of it in
+tokrate-monitor.db, and prints changes as JSON lines as they are found. `tokrate monitor init` writes
+[monitor]; docs/monitor.md has a start in five minutes.
+
+Examples:
+  tokrate monitor --demo                 two weeks of a simulated fleet, in seconds, no key
+  tokrate monitor init                   write [monitor] for the keys found in the environment
+  tokrate monitor --check                what it would send and cost
+  tokrate monitor                        watch until Ctrl-C
+  tokrate monitor once                   one cycle, for cron and CI")]
 pub struct Flags {
-    /// What to do.
+    /// What to do instead of watching.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+    /// Let a simulated fleet live two weeks in virtual time, and say what was found
+    #[arg(long, conflicts_with_all = ["check", "config"])]
+    pub demo: bool,
+    /// Seed of the demo
+    #[arg(long, value_name = "N", requires = "demo", default_value_t = 1)]
+    pub seed: u64,
+    /// Say how often what would be probed, with tokens and dollars in a month, and send nothing
+    #[arg(long)]
+    pub check: bool,
+    /// Address of the board, on loopback; `off` for none [default: 127.0.0.1:8413]
+    #[arg(long, value_name = "ADDR", conflicts_with = "check")]
+    pub board: Option<String>,
+    /// Settings file [default: tokrate.toml]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// The parts of the monitor.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Probe everything once, now
+    Once(ConfigFlags),
+    /// Write [monitor] for the keys found in the environment
+    Init(InitFlags),
+    /// Write the probes that are kept, as lines that `monitor replay` reads or as CSV, or the board as files
+    Export(ExportFlags),
+    /// Copy the database while it is written
+    Backup(BackupFlags),
     /// Say what changed in a file of samples: since when, by how much, how sure that is
     Replay(ReplayFlags),
+}
+
+/// The settings file.
+#[derive(Args, Debug)]
+pub struct ConfigFlags {
+    /// Settings file [default: tokrate.toml]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// `tokrate monitor init`, as typed.
+#[derive(Args, Debug)]
+pub struct InitFlags {
+    /// File to write; where there is one without [monitor], it is added at its end
+    #[arg(long, value_name = "FILE", default_value = "tokrate.toml")]
+    pub file: PathBuf,
+}
+
+/// `tokrate monitor export`, as typed.
+#[derive(Args, Debug)]
+pub struct ExportFlags {
+    /// Write JSON lines to this file; `-` for standard output
+    #[arg(long, value_name = "FILE", group = "form", required_unless_present_any = ["csv", "static_board"])]
+    pub jsonl: Option<PathBuf>,
+    /// Write CSV to this file; `-` for standard output
+    #[arg(long, value_name = "FILE", group = "form")]
+    pub csv: Option<PathBuf>,
+    /// Write the whole board as files to this folder, which must be empty or not be there; as of the newest probe
+    #[arg(long = "static", value_name = "DIR", group = "form", conflicts_with = "all")]
+    pub static_board: Option<PathBuf>,
+    /// With probes that are in quarantine, each with the reason
+    #[arg(long)]
+    pub all: bool,
+    /// Database [default: that of the settings file, else tokrate-monitor.db]
+    #[arg(long, value_name = "FILE")]
+    pub db: Option<PathBuf>,
+}
+
+/// `tokrate monitor backup`, as typed.
+#[derive(Args, Debug)]
+pub struct BackupFlags {
+    /// File to write; it must not be there
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Database [default: that of the settings file, else tokrate-monitor.db]
+    #[arg(long, value_name = "FILE")]
+    pub db: Option<PathBuf>,
 }
 
 /// `tokrate monitor replay`, as typed.

@@ -186,7 +186,7 @@ fn a_log_whose_wal_is_removed_is_told_on_standard_error_and_counted() {
     let line = line.replace(&gateway.folder.join("").display().to_string(), "");
     // Behind the time.
     let line = line.split_once("Z ").map_or("", |(_, line)| line.trim());
-    insta::assert_snapshot!(line, @"ERROR calls go on, but the throughput log is not written error=write the log tokrate-log.db: its -wal or -shm was removed or replaced while it was written; up to 3 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
+    insta::assert_snapshot!(line, @"ERROR calls go on, but the throughput log is not written error=write the database tokrate-log.db: its -wal or -shm was removed or replaced while it was written; up to 3 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
     gateway.until_written(2);
     assert_eq!((gateway.metric("tokrate_log_rows_written"), gateway.metric("tokrate_log_rows_lost")), (2, 3));
     gateway.process.kill().expect("it runs");

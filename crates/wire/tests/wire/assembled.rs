@@ -78,7 +78,8 @@ fn a_stream_becomes_the_body_that_its_server_sends_without_one() {
 
 /// Without what the two forms may differ in: the number of end marks, and white space within arguments.
 fn comparable(decoded: Decoded) -> Decoded {
-    let plain = |arguments: String| serde_json::from_str::<Value>(&arguments).map_or(arguments, |json| json.to_string());
+    let plain =
+        |arguments: String| serde_json::from_str::<Value>(&arguments).map_or(arguments, |json| json.to_string());
     let calls = decoded.calls.into_iter().map(|(id, name, arguments)| (id, name, plain(arguments)));
     Decoded { done: 1, calls: calls.collect(), ..decoded }
 }
@@ -131,10 +132,12 @@ fn what_is_not_known_is_kept_and_makes_the_body_inexact() {
         let body: Value = serde_json::from_slice(&body).expect("JSON");
         (body["choices"][0]["message"].clone(), is_exact)
     };
-    let (message, is_exact) = chat(&[r#"{"content":"a","reasoning_details":[{"text":"b"}]}"#, r#"{"reasoning_details":[{"text":"c"}]}"#]);
+    let (message, is_exact) =
+        chat(&[r#"{"content":"a","reasoning_details":[{"text":"b"}]}"#, r#"{"reasoning_details":[{"text":"c"}]}"#]);
     assert_eq!(message["reasoning_details"], serde_json::json!([{"text": "b"}, {"text": "c"}]));
     assert!(!is_exact && message["content"] == "a");
-    let (message, is_exact) = chat(&[r#"{"content":[{"type":"text","text":"a"}]}"#, r#"{"content":[{"type":"text","text":"b"}]}"#]);
+    let (message, is_exact) =
+        chat(&[r#"{"content":[{"type":"text","text":"a"}]}"#, r#"{"content":[{"type":"text","text":"b"}]}"#]);
     assert!(!is_exact && message["content"].as_array().is_some_and(|parts| parts.len() == 2), "{message}");
     // Two calls under one number, as Google's servers of this dialect write them.
     let (message, is_exact) = chat(&[

@@ -218,10 +218,14 @@ fn a_body_is_read_when_it_is_wanted_and_as_far_as_it_is() {
         assert_eq!(echo.received.borrow().len(), 2);
         // Too large, by its length or by what comes: it is not asked for, or not read to its end.
         let (received, response, closed) = ask(&format!("{head} 65\r\n\r\n")).await;
-        assert!(response.ends_with("connection: close\r\n\r\nTooLarge") && !response.contains("Continue") && closed, "{response}");
+        assert!(
+            response.ends_with("connection: close\r\n\r\nTooLarge") && !response.contains("Continue") && closed,
+            "{response}"
+        );
         assert_eq!(received.len(), 1);
         let chunks = "8\r\nabcdefgh\r\n".repeat(9);
-        let (_, response, closed) = ask(&format!("POST /a HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{chunks}")).await;
+        let (_, response, closed) =
+            ask(&format!("POST /a HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{chunks}")).await;
         assert!(response.ends_with("connection: close\r\n\r\nTooLarge") && closed, "{response}");
         // Not wanted at all.
         let (_, response, closed) = ask("POST /deaf HTTP/1.1\r\ncontent-length: 9\r\n\r\nabc").await;

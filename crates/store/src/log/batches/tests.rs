@@ -160,7 +160,10 @@ fn a_clock_that_is_years_ahead_for_a_moment_removes_nothing() {
     let cutoffs = [NOON, NOON + 60_000, NOON + 240_000].map(|wall| wall - 90 * DAY_MS);
     assert_eq!(batches.file().pruned_before, cutoffs);
     let events = batches.take_events();
-    assert!(matches!(&events[..], [WriterEvent::Notice(notice)] if notice.contains("87600.0 hours ahead")), "{events:?}");
+    assert!(
+        matches!(&events[..], [WriterEvent::Notice(notice)] if notice.contains("87600.0 hours ahead")),
+        "{events:?}"
+    );
 }
 
 #[test]

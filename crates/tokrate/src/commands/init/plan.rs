@@ -85,7 +85,8 @@ fn shared(found: &[Found]) -> Option<&'static ListedPrice> {
     let same = |row: &'static ListedPrice| {
         found.iter().flat_map(|one| rows(*one)).filter(move |other| other.common_name == row.common_name)
     };
-    let chats = |row: &&'static ListedPrice| row.common_name.is_some() && !same(row).any(|other| merges(other.provider));
+    let chats =
+        |row: &&'static ListedPrice| row.common_name.is_some() && !same(row).any(|other| merges(other.provider));
     let candidates = found.iter().flat_map(|one| rows(*one)).filter(chats);
     let rated = candidates.map(|row| (same(row).count(), same(row).filter(|other| other.role.is_some()).count(), row));
     // `max_by_key` takes the last of equals.

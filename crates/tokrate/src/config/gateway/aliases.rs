@@ -6,8 +6,8 @@ use crate::config::{environment, quantity};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::num::{NonZeroU32, NonZeroU64};
 use tokrate_core::Span;
-use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, key_hash};
 pub use tokrate_gateway::format_mode;
+use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, key_hash};
 use tokrate_targets::KeyReference;
 
 /// Attempts of a call at most by default.

@@ -28,7 +28,8 @@ pub fn lane(name: &str, row: &LaneRow) -> Result<LaneConfig> {
     lane_of(name, row).with_context(|| format!("understand gateway.lanes.{name}"))
 }
 
-fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
+/// The same; an error does not say which lane it is.
+pub fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
     let (source, model) = match (&row.target, &row.url) {
         (Some(_), Some(_)) => bail!("it has `target` and `url`; leave out one of them"),
         (None, None) => bail!("it names nobody; write target = \"PROVIDER/MODEL\", or url and model"),

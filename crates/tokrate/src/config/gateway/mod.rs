@@ -2,7 +2,7 @@
 //! remembers where it came from.
 
 pub mod aliases;
-mod amounts;
+pub(in crate::config) mod amounts;
 pub(in crate::config) mod lanes;
 mod otel;
 pub mod rows;
@@ -15,8 +15,8 @@ use crate::flags::gateway::Flags;
 use aliases::format_mode;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rows::{BreakerRow, GatewayRow, LimitsRow};
-use std::num::NonZeroU32;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use tokrate_core::Span;
 use tokrate_gateway::{BreakerConfig, Config, DEFAULT_SEED, LaneConfig, LimitsConfig, LogSettings, key_hash};

@@ -3,10 +3,11 @@
 //! Invariant: names come from where they are understood, so that none is listed that would be refused.
 
 use crate::config::gateway::{HTTP, aliases, lanes, simulated};
+use crate::config::monitor::CADENCES;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
-use tokrate_route::Policy;
 use std::marker::PhantomData;
+use tokrate_route::Policy;
 
 /// A form of text: its name as a type, and its schema.
 macro_rules! form {
@@ -145,6 +146,11 @@ form!(
     /// What is spoken with an endpoint.
     Dialect,
     json_schema!({ "type": "string", "enum": tokrate_wire::Dialect::ALL.map(tokrate_wire::Dialect::name) })
+);
+form!(
+    /// How often a workload is probed.
+    Cadence,
+    json_schema!({ "type": "string", "enum": CADENCES.map(|(name, _)| name) })
 );
 form!(
     /// An engine of this process.

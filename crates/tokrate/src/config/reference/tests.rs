@@ -4,11 +4,11 @@ use super::page::page;
 use super::{properties, schema, unknown};
 use crate::config::file::File;
 use crate::config::gateway::aliases::{self, PolicyWords};
-use tokrate_route::Policy;
 use crate::config::{bench, environment::Environment, quantity};
 use crate::flags::bench::Flags;
 use serde_json::Value;
 use std::path::PathBuf;
+use tokrate_route::Policy;
 use tokrate_targets::trust::{HARMLESS, is_harmless};
 
 fn docs(name: &str) -> PathBuf {

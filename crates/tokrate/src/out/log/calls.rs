@@ -29,8 +29,16 @@ pub fn call(attempts: &[Attempt]) -> String {
             .map(Column::words)
             .into_iter()
             .chain(
-                [("after", ""), ("TTFT", ""), ("answer", ""), ("speed", "tok/s"), ("in", "tok"), ("out", "tok"), ("cost", "USD")]
-                    .map(|(label, unit)| Column::numbers(label, unit)),
+                [
+                    ("after", ""),
+                    ("TTFT", ""),
+                    ("answer", ""),
+                    ("speed", "tok/s"),
+                    ("in", "tok"),
+                    ("out", "tok"),
+                    ("cost", "USD"),
+                ]
+                .map(|(label, unit)| Column::numbers(label, unit)),
             )
             .collect(),
         rows: attempts.iter().map(|row| line(row, begun)).collect(),

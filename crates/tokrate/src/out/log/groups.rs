@@ -96,18 +96,21 @@ fn notes(groups: &[Summary], by: Grouping) -> Vec<String> {
         [] => text,
     };
     let few = |quantile: &Quantile| quantile.value.is_none() && quantile.descriptive.is_some();
-    let times =
-        |group: &Summary| {
-            let shown = [&group.ttft.p50, &group.ttft.p99, &group.answer.p50, &group.answer.p90, &group.tpot.p50, &group.tpot.p90];
-            shown.into_iter().any(few)
-        };
+    let times = |group: &Summary| {
+        let shown =
+            [&group.ttft.p50, &group.ttft.p99, &group.answer.p50, &group.answer.p90, &group.tpot.p50, &group.tpot.p90];
+        shown.into_iter().any(few)
+    };
     let mut notes: Vec<String> = notes_of.into_iter().map(several).collect();
     if groups.iter().any(times) {
         notes.push("~ marks a percentile of too few attempts to say more than what they were".to_owned());
     }
     notes.extend(LEGEND.map(str::to_owned));
     if groups.iter().any(|group| group.answer.n > 0) {
-        notes.push("answer: sent to the last byte (ms), of answers that came in one piece; they have no TTFT and no speed".to_owned());
+        notes.push(
+            "answer: sent to the last byte (ms), of answers that came in one piece; they have no TTFT and no speed"
+                .to_owned(),
+        );
     }
     notes.insert(0, String::new());
     notes

@@ -3,10 +3,11 @@
 //! Invariant: a delta of a kind that is not known here goes into the field that it names, and then the body is not exact.
 
 use super::request::push_input;
-use crate::assembly::{Assembly, Document, Joined, JoinedFields, LastValues, inside_of_string};
+use crate::assembly::{Joined, JoinedFields, LastValues, inside_of_string};
 use crate::json_text::append_unescaped;
 use crate::object::Object;
 use crate::remainder::Members;
+use crate::stream_assembly::{Assembly, Document};
 
 /// Collects the events of one message.
 #[derive(Debug)]
@@ -77,8 +78,9 @@ impl MessageAssembly {
                     block.fields.field(name).take(json)
                 }
                 ("citations_delta", "citation") => block.fields.field("citations").take(&format!("[{json}]")),
-                ("input_json_delta", "partial_json") => inside_of_string(json)
-                    .is_some_and(|inside| append_unescaped(inside.as_bytes(), &mut block.input)),
+                ("input_json_delta", "partial_json") => {
+                    inside_of_string(json).is_some_and(|inside| append_unescaped(inside.as_bytes(), &mut block.input))
+                }
                 _ => {
                     block.fields.field(name).take(json);
                     false

@@ -1,8 +1,9 @@
 //! A streamed answer of Ollama as one body, as its server makes it: the last line, with the texts and calls of all lines.
 
-use crate::assembly::{Assembly, Document, JoinedFields, LastValues};
+use crate::assembly::{JoinedFields, LastValues};
 use crate::object::Object;
 use crate::remainder::Members;
+use crate::stream_assembly::{Assembly, Document};
 
 /// Fields that are joined; of the others the last line's count.
 const JOINED: [&str; 4] = ["response", "content", "thinking", "tool_calls"];

@@ -9,7 +9,6 @@ mod fields;
 mod request;
 mod settings;
 
-use crate::assembly::{AssembledRequests, Assembly};
 use crate::codec::{
     Codec, Descriptor, Endpoint, Framing, KeyHeader, Operation, RequestFeatures, ResponseFeatures, Roles,
     ServerTimesField, Shape, StreamPosition, StrictTools, Unsupported, UsageInStream,
@@ -19,6 +18,7 @@ use crate::error::WireError;
 use crate::peek::Lengths;
 use crate::peek::largest;
 use crate::response::ResponseEncoder;
+use crate::stream_assembly::{AssembledRequests, Assembly};
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;
 use crate::translate::table::Table;

@@ -2,9 +2,10 @@
 //!
 //! Invariant: what stands in a chunk under a name that is not known here is in the body too, and then the body is not exact.
 
-use crate::assembly::{Assembly, Document, Joined, JoinedFields, LastValues};
+use crate::assembly::{Joined, JoinedFields, LastValues};
 use crate::object::{Object, elements};
 use crate::remainder::Members;
+use crate::stream_assembly::{Assembly, Document};
 
 /// Fields of a chunk that its server would not put into a body.
 const ONLY_IN_CHUNKS: [&str; 3] = ["choices", "object", "obfuscation"];
@@ -228,9 +229,10 @@ impl Assembly for CompletionAssembly {
     }
 
     fn held_bytes(&self) -> usize {
-        let calls = self.calls.iter().map(|call| {
-            call.fields.held_bytes() + call.function.held_bytes() + call.arguments.held_bytes()
-        });
+        let calls = self
+            .calls
+            .iter()
+            .map(|call| call.fields.held_bytes() + call.function.held_bytes() + call.arguments.held_bytes());
         self.top.held_bytes()
             + self.choice.held_bytes()
             + self.logprobs.as_ref().map_or(0, JoinedFields::held_bytes)

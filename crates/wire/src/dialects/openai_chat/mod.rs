@@ -18,7 +18,6 @@ pub(crate) use encode::{error, push_counts, push_error, push_head, push_middle, 
 pub(crate) use request::{Limits, push_sampling, read_sampling};
 pub(crate) use usage::read_usage;
 
-use crate::assembly::{AssembledRequests, Assembly};
 use crate::codec::{
     Codec, Descriptor, Endpoint, Framing, KeyHeader, Operation, RequestFeatures, ResponseFeatures, Roles,
     ServerTimesField, Shape, StrictTools, Unsupported, UsageInStream,
@@ -27,6 +26,7 @@ use crate::document_decoder::DocumentDecoder;
 use crate::error::WireError;
 use crate::peek::Lengths;
 use crate::response::ResponseEncoder;
+use crate::stream_assembly::{AssembledRequests, Assembly};
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;
 use crate::translate::table::Table;

@@ -10,7 +10,6 @@ mod settings;
 
 pub(crate) use request::prompt_of;
 
-use crate::assembly::{AssembledRequests, Assembly};
 use crate::codec::{
     Codec, Descriptor, Endpoint, Framing, KeyHeader, Operation, RequestFeatures, ResponseFeatures, Roles,
     ServerTimesField, Shape, StrictTools, Unsupported, UsageInStream,
@@ -21,6 +20,7 @@ use crate::document_decoder::DocumentDecoder;
 use crate::error::WireError;
 use crate::peek::Lengths;
 use crate::response::ResponseEncoder;
+use crate::stream_assembly::{AssembledRequests, Assembly};
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;
 use crate::translate::table::Table;

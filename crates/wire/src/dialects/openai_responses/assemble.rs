@@ -2,9 +2,9 @@
 //!
 //! Invariant: an item that the stream has completed is in the body, also where the last event leaves it out.
 
-use crate::assembly::{Assembly, Document};
 use crate::object::{Object, elements};
 use crate::remainder::Members;
+use crate::stream_assembly::{Assembly, Document};
 
 /// Keeps the response of the last event, and the items before it.
 #[derive(Debug, Default)]

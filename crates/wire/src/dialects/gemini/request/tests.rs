@@ -145,9 +145,8 @@ fn pictures_are_read_and_the_rest_is_kept() {
 #[test]
 fn pictures_of_googles_client_libraries_are_pictures_elsewhere() {
     for (sent, standard) in [("-_8A", "+/8A"), ("-_8", "+/8="), ("_w", "/w=="), ("+/8=", "+/8="), ("", "")] {
-        let json = format!(
-            r#"{{"contents":[{{"parts":[{{"inlineData":{{"mimeType":"image/png","data":"{sent}"}}}}]}}]}}"#
-        );
+        let json =
+            format!(r#"{{"contents":[{{"parts":[{{"inlineData":{{"mimeType":"image/png","data":"{sent}"}}}}]}}]}}"#);
         let routed = Routed { dialect: Dialect::Gemini, model: Some("m".into()), shape: Some(Shape::Whole) };
         let translated = translate_request(&routed, Dialect::OpenAiChat, "m", json.as_bytes()).expect("a picture");
         let body = String::from_utf8(translated.body).expect("JSON");

@@ -20,7 +20,7 @@ pub struct PromptSpec {
 
 /// Generates prompts from words.
 #[derive(Debug)]
-pub(super) struct Synthetic {
+pub struct Synthetic {
     spec: PromptSpec,
     words: &'static [&'static str],
     prefix: String,
@@ -31,7 +31,7 @@ pub(super) struct Synthetic {
 
 impl Synthetic {
     /// Prompts drawn by `rng` from `words`, each of which is one o200k token with its leading space.
-    pub(super) fn new(spec: PromptSpec, words: &'static [&'static str], rng: Rng) -> Synthetic {
+    pub fn new(spec: PromptSpec, words: &'static [&'static str], rng: Rng) -> Synthetic {
         let instruction_tokens = count(Encoding::O200kBase, INSTRUCTION) as u32;
         let shared = spec.shared_prefix_tokens.min(spec.input_tokens);
         let room = spec.input_tokens - shared;
@@ -44,7 +44,7 @@ impl Synthetic {
     }
 
     /// The content of the `index`-th prompt; the same every time.
-    pub(super) fn content(&self, index: u64) -> String {
+    pub fn content(&self, index: u64) -> String {
         let mut content = String::with_capacity(self.spec.input_tokens as usize * 6);
         content.push_str(&self.prefix);
         append_words(&mut content, self.words, self.unique_tokens, &mut self.rng.nth(index));
@@ -54,7 +54,7 @@ impl Synthetic {
 }
 
 /// Adds `tokens` words; a word is one token with the space before it.
-pub(super) fn append_words(content: &mut String, words: &[&str], tokens: u32, rng: &mut Rng) {
+pub fn append_words(content: &mut String, words: &[&str], tokens: u32, rng: &mut Rng) {
     for _ in 0..tokens {
         content.push_str(words[rng.below(words.len() as u64) as usize]);
     }

@@ -1,7 +1,7 @@
-//! `tokrate monitor`: what an endpoint did for days, and what changed. Of it there is `replay` so far.
+//! `tokrate monitor replay`: the detector over a file of samples.
 
-use super::Verdict;
-use crate::flags::monitor::{Command, Flags, ReplayFlags};
+use crate::commands::Verdict;
+use crate::flags::monitor::ReplayFlags;
 use anyhow::{Context, Result, bail, ensure};
 use std::fmt::Write;
 use std::io::{BufRead, BufReader, Read, stdin};
@@ -13,15 +13,8 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 /// Broken lines that are named; of more it is said how many.
 const MAX_NAMED_LINES: usize = 5;
 
-/// Runs the part that was asked for.
-pub fn run(flags: &Flags) -> Result<Verdict> {
-    match &flags.command {
-        Command::Replay(flags) => replay(flags),
-    }
-}
-
 /// Prints the events of a file of samples.
-fn replay(flags: &ReplayFlags) -> Result<Verdict> {
+pub fn run(flags: &ReplayFlags) -> Result<Verdict> {
     let allowed = flags.false_alarms;
     ensure!((0.0001..=10.0).contains(&allowed), "read --false-alarms {allowed}: a number from 0.0001 to 10");
     let read = read_samples(flags)?;

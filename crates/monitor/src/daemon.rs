@@ -1,0 +1,182 @@
+//! A monitor in real time: polls the core, carries out what it says, and waits.
+//!
+//! Invariant: nothing of a probe is decided here; what was sent is reported to the core, and what was under way at the end is left to
+//! the next start.
+
+use crate::MonitorError;
+use crate::core::{Core, Report};
+use crate::reference::Reference;
+use crate::send::{Answered, Sent, send};
+use crate::settings::Settings;
+use bytes::Bytes;
+use std::sync::Arc;
+use tokio::task::{JoinSet, LocalSet};
+use tokrate_core::{ChatRequest, Tick};
+use tokrate_net::{Clock, Limits, random_bytes};
+use tokrate_prober::{Order, ReferenceResult, Step};
+use tokrate_store::{MonitorStore, ProbeRow};
+use tokrate_wire::encode_request;
+
+/// Largest body of an answer.
+const MAX_BODY_BYTES: u64 = 64 << 20;
+
+/// How long a monitor runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// Until it is stopped.
+    Endless,
+    /// One cycle of everything, now.
+    OneCycle,
+}
+
+/// Something that was started and has ended.
+enum Ended {
+    Probe(Order, Vec<ProbeRow>),
+    Reference(u64, ReferenceResult),
+}
+
+/// What all probes share.
+struct Shared {
+    settings: Arc<Settings>,
+    frame: crate::row::Frame,
+    reference: Reference,
+    clock: Clock,
+    run: u64,
+}
+
+/// Runs a monitor until `stop` completes, or to the end of its one cycle. `report` gets what happens, as it happens.
+///
+/// # Errors
+/// When settings make no schedule, the database cannot be used, or no engine can be started on loopback. A database that was set aside
+/// is a report.
+pub fn run(
+    settings: Settings,
+    clock: Clock,
+    extent: Extent,
+    stop: impl Future<Output = ()>,
+    report: &mut dyn FnMut(Report),
+) -> Result<(), MonitorError> {
+    let settings = Arc::new(settings);
+    let wall_ms = clock.wall_nanos() / 1_000_000;
+    let (store, aside) = MonitorStore::open(&settings.database, wall_ms)?;
+    if let Some(aside) = aside {
+        let text = format!(
+            "{} was damaged ({}): it was moved to {}, and a new one is begun",
+            settings.database.display(),
+            aside.reason,
+            aside.to.display()
+        );
+        report(Report::Notice(text));
+    }
+    let run = u64::from_le_bytes(random_bytes()?);
+    let core = Core::new(Arc::clone(&settings), store, run, wall_ms)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| MonitorError::Start(error.to_string()))?;
+    let shared = Shared { frame: core.frame.clone(), reference: Reference::start(clock)?, settings, clock, run };
+    LocalSet::new().block_on(&runtime, drive(core, Arc::new(shared), extent, stop, report));
+    Ok(())
+}
+
+async fn drive(
+    mut core: Core,
+    shared: Arc<Shared>,
+    extent: Extent,
+    stop: impl Future<Output = ()>,
+    report: &mut dyn FnMut(Report),
+) {
+    let clock = shared.clock;
+    let wall_ms = || clock.wall_nanos() / 1_000_000;
+    if extent == Extent::OneCycle {
+        core.prober.begin_single_cycle(wall_ms());
+    }
+    let mut running = JoinSet::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let wake_at = match core.poll(clock.now(), wall_ms()) {
+            Step::Reference { cycle } => {
+                let shared = Arc::clone(&shared);
+                running.spawn_local(async move {
+                    let id = format!("{}-r{cycle}", shared.frame.run);
+                    Ended::Reference(cycle, shared.reference.probe(&id).await)
+                });
+                continue;
+            }
+            Step::Probe(order) => {
+                let shared = Arc::clone(&shared);
+                running.spawn_local(async move { Ended::Probe(order, shared.probe(&order).await) });
+                continue;
+            }
+            Step::WaitUntil(tick) => tick,
+        };
+        core.take_reports().into_iter().for_each(&mut *report);
+        if extent == Extent::OneCycle && !core.prober.has_open_cycles() {
+            return;
+        }
+        tokio::select! {
+            () = &mut stop => return,
+            Some(ended) = running.join_next() => match ended {
+                Ok(Ended::Probe(order, rows)) => core.completed(&order, rows, wall_ms()),
+                Ok(Ended::Reference(cycle, result)) => core.referenced(clock.now(), cycle, result, wall_ms()),
+                // A panic in a probe: its series stays in flight, and the next start judges its cycle.
+                Err(error) => report(Report::Notice(format!("a probe ended in an internal error: {error}"))),
+            },
+            () = sleep_until(clock, wake_at) => {}
+        }
+    }
+}
+
+async fn sleep_until(clock: Clock, tick: Tick) {
+    tokio::time::sleep(tick.since(clock.now()).as_duration()).await;
+}
+
+impl Shared {
+    /// Sends the requests of a probe, all at once, and waits for all of them.
+    async fn probe(self: &Arc<Shared>, order: &Order) -> Vec<ProbeRow> {
+        let workload = &self.settings.workloads[order.workload];
+        let mut requests = JoinSet::new();
+        for nth in 0..workload.requests {
+            let (shared, order) = (Arc::clone(self), *order);
+            requests.spawn_local(async move { (nth, shared.request(&order, nth).await) });
+        }
+        let mut rows: Vec<(u32, ProbeRow)> = Vec::new();
+        while let Some(ended) = requests.join_next().await {
+            rows.extend(ended.ok());
+        }
+        rows.sort_unstable_by_key(|(nth, _)| *nth);
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+
+    async fn request(&self, order: &Order, nth: u32) -> ProbeRow {
+        let (endpoint, workload) = (&self.settings.endpoints[order.endpoint], &self.settings.workloads[order.workload]);
+        let number = order.number.wrapping_mul(u64::from(workload.requests)).wrapping_add(u64::from(nth));
+        let request = ChatRequest {
+            model: endpoint.model.clone(),
+            messages: workload.prompts.prompt(self.run, number),
+            stream: true,
+            include_usage: endpoint.include_usage,
+            max_output_tokens: Some(workload.output_tokens),
+            legacy_max_tokens: endpoint.legacy_max_tokens,
+            ..ChatRequest::default()
+        };
+        let body = Bytes::from(encode_request(endpoint.dialect, &request));
+        let request_bytes = Some(body.len() as u64);
+        let limits = Limits {
+            idle: self.settings.limits.idle,
+            total: self.settings.limits.total,
+            max_body_bytes: MAX_BODY_BYTES,
+        };
+        let to = Answered {
+            target: &endpoint.base,
+            client: &endpoint.client,
+            headers: &endpoint.headers,
+            dialect: endpoint.dialect,
+            model: &endpoint.model,
+            limits,
+            clock: self.clock,
+        };
+        let sent: Sent = send(&to, format!("{}-{}-{nth}", self.frame.run, order.number), body).await;
+        self.frame.row(&self.settings, order, nth, &sent, request_bytes)
+    }
+}

@@ -1,0 +1,31 @@
+//! A monitor: probes endpoints at random times for days, keeps what came of it, and says what changed.
+//!
+//! Numbers are the meter's, times and budgets the prober's, changes the detector's; this crate carries out and keeps.
+//!
+//! Architecture Invariant: a probe that was sent is one row for each of its requests, whatever came of it.
+
+#![forbid(unsafe_code)]
+
+mod core;
+mod daemon;
+pub mod demo;
+mod error;
+pub mod fleet;
+mod recorder;
+mod reference;
+mod row;
+mod send;
+mod serve;
+mod settings;
+mod view;
+mod virtual_time;
+mod workload;
+pub mod world;
+
+pub use core::Report;
+pub use daemon::{Extent, run};
+pub use error::MonitorError;
+pub use serve::{ServeConfig, serve};
+pub use settings::{Endpoint, Limits, Settings};
+pub use view::{BoardFrame, board_data};
+pub use workload::{Cadence, DEFAULT_WORKLOAD, PromptSource, SUITE, Workload, built_in, built_in_names};

@@ -1,0 +1,203 @@
+//! A monitor over real sockets on loopback: good endpoints, and those that answer garbage, nothing, or another model.
+
+use http::HeaderMap;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Notify;
+use tokrate_core::{FailureKind, Price, Span};
+use tokrate_detect::FalseAlarms;
+use tokrate_host::{Host, HostConfig, RunningHost};
+use tokrate_monitor::{Cadence, Endpoint, Extent, Limits, PromptSource, Report, Settings, Workload, run};
+use tokrate_net::{ClientConfig, Clock, Target};
+use tokrate_prober::Budget;
+use tokrate_sim::{Faults, Law};
+use tokrate_store::{CYCLE_IS_OPEN, MonitorStore, ProbeQuery, ProbeRow};
+use tokrate_wire::Dialect;
+
+/// A folder for one test; removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("monitor-{name}"));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn host(fault: Option<&str>) -> RunningHost {
+    let mut faults = Faults::default();
+    if let Some(fault) = fault {
+        faults.set(fault).expect("a fault");
+    }
+    let law = Law { base_delay: Span::from_millis(20), stream_tokens_per_second: 400.0, ..Law::default() };
+    Host::start(HostConfig { law, faults, model: "large".to_owned(), ..HostConfig::default() }).expect("a port")
+}
+
+/// A server that answers each connection with these bytes, and then says nothing more.
+fn raw_server(answer: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.read(&mut [0; 65_536]);
+            let _ = stream.write_all(answer);
+            open.push(stream);
+        }
+    });
+    address
+}
+
+fn endpoint(name: &str, address: SocketAddr) -> Endpoint {
+    Endpoint {
+        name: format!("{name}/large"),
+        provider: name.to_owned(),
+        model: "large".to_owned(),
+        dialect: Dialect::OpenAiChat,
+        base: Target::parse(&format!("http://{address}/v1")).expect("a URL"),
+        headers: HeaderMap::new(),
+        client: ClientConfig { reuse: false, rx_timestamps: true, ..ClientConfig::default() },
+        price: Price::from_usd_per_million(1.0, 2.0),
+        legacy_max_tokens: false,
+        include_usage: true,
+        workloads: vec![0],
+    }
+}
+
+fn settings(folder: &Folder, endpoints: Vec<Endpoint>, requests: u32) -> Settings {
+    Settings {
+        prober: "one".to_owned(),
+        place: "here".to_owned(),
+        endpoints,
+        workloads: vec![Workload {
+            name: "short".to_owned(),
+            prompts: PromptSource::Words { input_tokens: 50, shared_prefix_tokens: 0 },
+            output_tokens: 40,
+            requests,
+            cadence: Cadence::EveryCycle,
+        }],
+        slots_a_day: 17_280,
+        budget: Budget::default(),
+        max_in_flight: 4,
+        limits: Limits { idle: Span::from_millis(500), total: Span::from_secs(20) },
+        retention: Span::from_secs(400 * 86_400),
+        database: folder.0.join("monitor.db"),
+        false_alarms: FalseAlarms::default(),
+        seed: 1,
+        host: "test".to_owned(),
+        machine: "test".to_owned(),
+        version: "0".to_owned(),
+    }
+}
+
+fn one_cycle(settings: Settings) -> Vec<ProbeRow> {
+    let database = settings.database.clone();
+    let mut reported = 0;
+    let mut report = |report: Report| reported += usize::from(matches!(report, Report::Probe(_)));
+    run(settings, Clock::monotonic(), Extent::OneCycle, std::future::pending(), &mut report).expect("it runs");
+    let store = MonitorStore::open_reader(&database).expect("it wrote one");
+    assert!(store.open_cycles("one").expect("readable").is_empty());
+    let rows = store.probes(&ProbeQuery::default()).expect("readable");
+    assert_eq!(rows.len(), reported);
+    rows
+}
+
+#[test]
+fn what_an_endpoint_answers_is_a_row_with_numbers_or_with_a_reason() {
+    let faults =
+        ["other_model=1", "server_error=1", "empty=1", "burst=1", "disconnect@20=1", "stall@5=1", "rate_limited=1"];
+    let hosts: Vec<RunningHost> = [None].into_iter().chain(faults.into_iter().map(Some)).map(host).collect();
+    let names = ["good", "other", "broken", "empty", "burst", "cut", "stalled", "limited"];
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr()).expect("a port");
+    let garbage = raw_server(b"HTTP/1.1 200 OK\r\ncontent-length: 30\r\n\r\n\x00\xff<script>alert(1)</script>\r\n\r");
+    let mute = raw_server(b"");
+    let mut endpoints: Vec<Endpoint> =
+        names.iter().zip(&hosts).map(|(name, host)| endpoint(name, host.address())).collect();
+    endpoints.extend([endpoint("closed", closed), endpoint("garbage", garbage), endpoint("mute", mute)]);
+    endpoints.push(Endpoint {
+        base: Target::parse(&format!("http://{}.invalid/v1", "a".repeat(64))).expect("a URL"),
+        ..endpoint("nowhere", closed)
+    });
+    let folder = Folder::new("answers");
+    let rows = one_cycle(settings(&folder, endpoints, 1));
+    assert_eq!(rows.len(), 12);
+    let of = |name: &str| rows.iter().find(|row| row.probe.sample.provider == name).expect("it was probed");
+    let sample = &of("good").probe.sample;
+    // On a machine that is busy with other tests the reference may be off.
+    let quarantine = of("good").probe.quarantine.as_deref();
+    assert!(quarantine.is_none_or(|why| why.starts_with("the client's own error")), "{quarantine:?}");
+    assert_eq!(of("good").reason, None);
+    assert!(sample.ttft_ns.expect("it spoke") > 10_000_000, "{sample:?}");
+    assert!(sample.output_speed.expect("it is long enough") > 20.0, "{sample:?}");
+    assert_eq!((sample.status, sample.input_tokens, sample.output_tokens), (Some(200), Some(50), Some(40)));
+    assert!((sample.cost_usd.expect("it has a price") - 130e-6).abs() < 1e-9 && sample.connect_ns.is_some());
+    let expected = [
+        ("broken", FailureKind::ServerError),
+        ("empty", FailureKind::Empty),
+        ("cut", FailureKind::Truncated),
+        ("stalled", FailureKind::Stalled),
+        ("limited", FailureKind::RateLimited),
+        ("closed", FailureKind::Connect),
+        ("mute", FailureKind::Stalled),
+        ("nowhere", FailureKind::Dns),
+        ("garbage", FailureKind::NotJson),
+    ];
+    for (name, kind) in expected {
+        let row = of(name);
+        assert_eq!(row.probe.sample.failure, Some(kind), "{name}: {row:?}");
+        assert!(row.reason.as_ref().is_some_and(|reason| !reason.is_empty()), "{name}");
+    }
+    let other = of("other");
+    assert!(other.reason.as_ref().is_some_and(|reason| reason.starts_with("answered by another model: ")), "{other:?}");
+    assert_eq!((other.probe.sample.ttft_ns, other.probe.sample.output_speed), (None, None));
+    let burst = &of("burst").probe.sample;
+    assert!(burst.output_speed.is_none() && burst.output_speed_missing.is_some(), "{burst:?}");
+}
+
+#[test]
+fn a_burst_is_several_rows_of_one_probe() {
+    let (folder, host) = (Folder::new("burst"), host(None));
+    let rows = one_cycle(settings(&folder, vec![endpoint("good", host.address())], 5));
+    assert_eq!(rows.len(), 5);
+    assert!(rows.iter().all(|row| row.reason.is_none() && row.probe.sample.in_flight == 5));
+    let starts = rows.iter().map(|row| row.probe.sample.started_unix_ms);
+    assert!(starts.clone().max().expect("five") - starts.min().expect("five") < 1_000, "at once");
+}
+
+#[test]
+fn a_monitor_that_is_stopped_goes_on_where_it_was() {
+    let (folder, host) = (Folder::new("restart"), host(None));
+    let settings = settings(&folder, vec![endpoint("good", host.address())], 1);
+    for _ in 0..2 {
+        let (enough, is_enough) = (Arc::new(Notify::new()), AtomicBool::new(false));
+        let stop = Arc::clone(&enough);
+        let mut report = |report: Report| {
+            if matches!(report, Report::Probe(_)) && !is_enough.swap(true, Ordering::Relaxed) {
+                enough.notify_one();
+            }
+        };
+        let stop = async move { stop.notified().await };
+        run(settings.clone(), Clock::monotonic(), Extent::Endless, stop, &mut report).expect("it runs");
+    }
+    let store = MonitorStore::open_reader(&settings.database).expect("it wrote one");
+    let rows = store.probes(&ProbeQuery::default()).expect("readable");
+    assert!(rows.len() >= 2, "{rows:?}");
+    let (first, last) = (&rows[0].probe, &rows[rows.len() - 1].probe);
+    assert_ne!(first.id, last.id);
+    assert_ne!(first.quarantine.as_deref(), Some(CYCLE_IS_OPEN), "judged at the latest by the second start");
+    let mut slots: Vec<u64> = rows.iter().map(|row| row.slot_unix_ms).collect();
+    slots.dedup();
+    assert_eq!(slots.len(), rows.len(), "no slot twice");
+}

@@ -1,0 +1,200 @@
+//! One request from start to trace: sends the body, decodes and meters the response.
+//!
+//! Invariant: whatever ends the exchange, the trace keeps what was measured before, and names the failure.
+
+use crate::answer::Answer;
+use crate::deliver::{Recipient, deliver};
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::cell::RefCell;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tokrate_core::{EventBatch, EventKind, FailureKind, Span, Tick};
+use tokrate_meter::{Ending, RequestMeter, RequestTrace};
+use tokrate_net::{Client, Clock, Departure, Exchange, Head, Limits, Outgoing, Redactor, Secrets, Sink};
+use tokrate_wire::{Decoder, Dialect, Shape};
+
+/// How long after the end of the answer the end of the body is waited for, before the connection is given up.
+const GRACE_AFTER_DONE: Span = Span::from_secs(1);
+
+/// A request that is to be measured.
+pub struct Call<'a> {
+    /// Who sends it.
+    pub client: &'a Client,
+    /// Path of the request.
+    pub path: String,
+    /// Headers of the endpoint; the content type and `id` are added.
+    pub headers: HeaderMap,
+    /// The request's `x-request-id`.
+    pub id: String,
+    /// The request's body.
+    pub body: Bytes,
+    /// What is spoken.
+    pub dialect: Dialect,
+    /// What is asked for.
+    pub shape: Shape,
+    /// Keep fields of the answer that the dialect does not prescribe.
+    pub keep_unknown: bool,
+    /// What is masked in everything that the server sends.
+    pub secrets: Secrets,
+    /// Time limits and the largest body.
+    pub limits: Limits,
+    /// When it was wanted.
+    pub due_at: Tick,
+    /// The clock of all times.
+    pub clock: Clock,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Measured {
+    /// Everything that was measured.
+    pub trace: RequestTrace,
+    /// The head of the answer, if one came.
+    pub head: Option<Head>,
+}
+
+impl Call<'_> {
+    /// Sends the request and measures its answer until it ends, fails, or `cancelled` completes. `batch` is an event arena: empty
+    /// before and after. `on_text` gets the length of the text of each read.
+    pub async fn measure(
+        self,
+        batch: &RefCell<EventBatch>,
+        cancelled: impl Future<Output = ()>,
+        on_text: &dyn Fn(usize),
+    ) -> Measured {
+        let mut headers = self.headers;
+        // Some servers reject a body without a content type.
+        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+        if let Ok(value) = HeaderValue::from_str(&self.id) {
+            headers.insert(HeaderName::from_static("x-request-id"), value);
+        }
+        let outgoing = Outgoing { method: http::Method::POST, path: self.path, headers, body: self.body };
+        let decoder = Decoder::new(self.dialect, self.shape);
+        let mut sink = AnswerSink {
+            decoder: if self.keep_unknown { decoder.with_unknown_fields() } else { decoder },
+            answer: Answer::new(Redactor::new(self.secrets, Bytes::new())),
+            meter: RequestMeter::new(),
+            done: Rc::new(Notify::new()),
+            batch,
+            on_text,
+        };
+        let done = Rc::clone(&sink.done);
+        let exchange = tokio::select! {
+            biased;
+            exchange = deliver(self.client, &outgoing, self.limits, &mut sink) => Some(exchange),
+            () = cancelled => None,
+            () = overdue(done) => None,
+        };
+        sink.finish(self.due_at, self.clock.now(), exchange)
+    }
+}
+
+/// Completes some time after the end of the answer, if the body has not ended by then.
+async fn overdue(done: Rc<Notify>) {
+    done.notified().await;
+    tokio::time::sleep(GRACE_AFTER_DONE.as_duration()).await;
+}
+
+/// Decodes and meters one answer.
+struct AnswerSink<'a> {
+    answer: Answer,
+    decoder: Decoder,
+    meter: RequestMeter,
+    done: Rc<Notify>,
+    batch: &'a RefCell<EventBatch>,
+    on_text: &'a dyn Fn(usize),
+}
+
+impl AnswerSink<'_> {
+    /// Passes the decoded events to the meter.
+    fn meter_batch(&mut self, batch: &mut EventBatch) {
+        let was_done = self.meter.is_done();
+        self.meter.on(batch);
+        if !was_done && self.meter.is_done() {
+            self.done.notify_one();
+        }
+        let text = |kind: EventKind| if let EventKind::Text { text, .. } = kind { text.len() } else { 0 };
+        (self.on_text)(batch.events().iter().map(|event| text(event.kind)).sum());
+        batch.clear();
+    }
+
+    fn finish(mut self, due_at: Tick, now: Tick, exchange: Option<Exchange>) -> Measured {
+        let ended_at = exchange.as_ref().map_or(now, |exchange| exchange.ended_at);
+        // Whatever was held back arrived with the last read, not later.
+        let last_read = self.answer.last_byte_at().unwrap_or(ended_at);
+        let held = self.answer.end();
+        self.decode(last_read, &held);
+        let complete = exchange.as_ref().is_some_and(|exchange| exchange.outcome.is_ok());
+        if self.answer.error_response().is_none() && (complete || self.answer.first_byte_at().is_some()) {
+            let mut batch = self.batch.borrow_mut();
+            self.decoder.end(last_read, &mut batch);
+            self.meter_batch(&mut batch);
+        }
+        let connection = exchange.as_ref().map(|exchange| exchange.connection).unwrap_or_default();
+        let timing = self.answer.timing(due_at, ended_at, connection);
+        let ending = self.ending(exchange);
+        let mut trace = self.meter.finish(timing, ending);
+        self.answer.clean(trace.failure.as_mut(), &mut trace.model);
+        Measured { trace, head: self.answer.head_mut().cloned() }
+    }
+
+    fn ending(&self, exchange: Option<Exchange>) -> Ending {
+        if let Some((refusal, head)) = self.answer.error_response().zip(self.answer.head()) {
+            return Ending::Failed {
+                kind: refusal.kind,
+                message: format!("HTTP {}: {}", head.status.as_u16(), refusal.message),
+                retry_after: refusal.retry_after,
+            };
+        }
+        match exchange {
+            Some(exchange) => self.answer.ending(exchange.outcome),
+            None if self.meter.is_done() => Ending::Complete,
+            None => Ending::Failed {
+                kind: FailureKind::Cancelled,
+                message: "the run ended before the answer did".to_owned(),
+                retry_after: None,
+            },
+        }
+    }
+
+    fn decode(&mut self, at: Tick, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            let mut batch = self.batch.borrow_mut();
+            self.decoder.push(at, bytes, &mut batch);
+            self.meter_batch(&mut batch);
+        }
+    }
+}
+
+impl Sink for AnswerSink<'_> {
+    fn begin(&mut self, departure: &Departure) {
+        self.answer.begin(departure);
+    }
+
+    fn sent(&mut self, _: Tick) {}
+
+    fn head(&mut self, _: Tick, head: &Head) {
+        self.answer.set_head(head.clone());
+    }
+
+    fn body(&mut self, at: Tick, bytes: &[u8]) {
+        let clean = self.answer.push(at, bytes);
+        self.decode(at, &clean);
+    }
+}
+
+impl Recipient for AnswerSink<'_> {
+    fn last_sent_at(&self) -> Option<Tick> {
+        self.answer.last_sent_at()
+    }
+
+    fn has_head(&self) -> bool {
+        self.answer.head().is_some()
+    }
+
+    fn sent_into_closed_connection(&mut self) {
+        self.answer.begin_again();
+    }
+}

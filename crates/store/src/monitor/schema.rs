@@ -1,0 +1,126 @@
+//! The tables of a monitor's database. Invariant: a released migration is never changed; a newer schema is rejected.
+
+use crate::database::Format;
+
+/// A monitor's database: "tkrm".
+pub(crate) static MONITOR: Format =
+    Format { what: "a monitor's database", application_id: 0x746b_726d, migrations: &[VERSION_1] };
+
+/// Times are ms since 1970 or whole nanoseconds, money is USD, speeds are tokens per second, booleans are 0 or 1, absent is NULL.
+/// What many probes have in common is one row of `series`.
+const VERSION_1: &str = "
+CREATE TABLE series (
+    id INTEGER PRIMARY KEY,
+    source TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    workload TEXT NOT NULL,
+    place TEXT NOT NULL,
+    prober TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    dialect_out TEXT NOT NULL,
+    stream INTEGER NOT NULL,
+    output_limit INTEGER,
+    region TEXT,
+    host TEXT,
+    tokenizer TEXT,
+    fingerprint TEXT,
+    version TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX series_by_values ON series
+    (endpoint, workload, place, prober, source, provider, model, dialect_out, stream, coalesce(output_limit, -1),
+     coalesce(region, ''), coalesce(host, ''), coalesce(tokenizer, ''), coalesce(fingerprint, ''), version);
+CREATE TABLE probes (
+    id INTEGER PRIMARY KEY,
+    series INTEGER NOT NULL REFERENCES series (id),
+    probe TEXT NOT NULL,
+    cycle TEXT NOT NULL,
+    slot_unix_ms INTEGER NOT NULL,
+    due_unix_ms INTEGER NOT NULL,
+    is_further INTEGER NOT NULL,
+    quarantine TEXT,
+    reason TEXT,
+    started_unix_ms INTEGER NOT NULL,
+    model_answered TEXT,
+    in_flight INTEGER NOT NULL,
+    connection_new INTEGER NOT NULL,
+    dns_ns INTEGER,
+    connect_ns INTEGER,
+    tls_ns INTEGER,
+    request_bytes INTEGER NOT NULL,
+    status INTEGER,
+    finish TEXT,
+    failure TEXT,
+    wait_ns INTEGER,
+    ttfb_ns INTEGER,
+    ttft_ns INTEGER,
+    ttft_missing TEXT,
+    ttfat_ns INTEGER,
+    answer_ns INTEGER,
+    total_ns INTEGER NOT NULL,
+    output_speed REAL,
+    output_speed_missing TEXT,
+    text_events INTEGER NOT NULL,
+    chunks INTEGER NOT NULL,
+    gap_p50_ns INTEGER,
+    gap_p99_ns INTEGER,
+    gap_max_ns INTEGER,
+    gaps TEXT NOT NULL,
+    input_tokens_std INTEGER,
+    output_tokens_std INTEGER NOT NULL,
+    input_tokens INTEGER,
+    output_tokens INTEGER,
+    reasoning_tokens INTEGER,
+    cached_tokens INTEGER,
+    cache_write_tokens INTEGER,
+    cost_usd REAL,
+    cost_basis TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX probes_by_name ON probes (probe);
+CREATE INDEX probes_by_time ON probes (started_unix_ms);
+CREATE INDEX probes_by_cycle ON probes (cycle);
+CREATE TABLE cycles (
+    id INTEGER PRIMARY KEY,
+    cycle TEXT NOT NULL UNIQUE,
+    prober TEXT NOT NULL,
+    place TEXT NOT NULL,
+    begun_unix_ms INTEGER NOT NULL,
+    ended_unix_ms INTEGER,
+    reference TEXT,
+    quarantine TEXT
+) STRICT;
+CREATE INDEX cycles_open ON cycles (cycle) WHERE ended_unix_ms IS NULL;
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY,
+    at_unix_ms INTEGER NOT NULL,
+    endpoint TEXT NOT NULL,
+    workload TEXT NOT NULL,
+    place TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    since_unix_ms INTEGER NOT NULL,
+    since_earliest_unix_ms INTEGER NOT NULL,
+    since_latest_unix_ms INTEGER NOT NULL,
+    change REAL NOT NULL,
+    low REAL NOT NULL,
+    high REAL NOT NULL,
+    p REAL NOT NULL,
+    n INTEGER NOT NULL,
+    remark TEXT
+) STRICT;
+CREATE UNIQUE INDEX events_by_values ON events (at_unix_ms, endpoint, workload, place, metric, kind, since_unix_ms);
+CREATE TABLE notices (
+    id INTEGER PRIMARY KEY,
+    at_unix_ms INTEGER NOT NULL,
+    prober TEXT NOT NULL,
+    text TEXT NOT NULL
+) STRICT;
+CREATE TABLE probers (
+    prober TEXT PRIMARY KEY,
+    place TEXT NOT NULL,
+    seen_unix_ms INTEGER NOT NULL,
+    missed INTEGER NOT NULL DEFAULT 0,
+    -- Samples up to here went through the detector.
+    detected_unix_ms INTEGER NOT NULL DEFAULT 0
+) STRICT;
+";
