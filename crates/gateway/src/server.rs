@@ -86,6 +86,9 @@ impl Gateway {
         let log = config.log.as_ref().map(|log| Log::open(log.store_config(clock))).transpose()?;
         if let Some(log) = &log {
             plan.restore(&plan.spent(log, clock.wall_seconds(), None)?);
+            if let Err(error) = plan.learn_from_log(log, clock) {
+                tracing::warn!("lanes begin without what the log knows of them: {error}");
+            }
         }
         let shared = Arc::new(Shared::new(clock, plan, log));
         // Binding needs a runtime; this one ends here, and each worker thread has its own.

@@ -4,6 +4,7 @@
 
 use crate::admission::budgets::check_budgets;
 use crate::admission::calendar::{month_of, month_start};
+use crate::config::curve::curve_from_log;
 use crate::config::{AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
 use crate::error::GatewayError;
 use crate::state::lane_health::{LaneHealth, NoticeTimer};
@@ -17,8 +18,13 @@ use tokrate_net::{ClientConfig, Clock, Route, Secrets};
 use tokrate_record::{SampleConditions, SharedConditions};
 use tokrate_route::BudgetConfig;
 use tokrate_route::{Budget, KeyMeter, LaneId, Mode, Month, OutputLength, Policy, Router, RouterConfig};
-use tokrate_store::{Grouping, Log, Query, Store, StoreError};
+use tokrate_store::{Grouping, Log, Order, Query, Store, StoreError};
 use tokrate_wire::Dialect;
+
+/// A lane's rows of this time are learned from at the start: the same hour of yesterday is among them.
+const LEARNED_SECONDS: u64 = 86_400;
+/// At most so many of a lane, the newest: a point of its curve counts as at most 20.
+const LEARNED_ROWS: u64 = 300;
 
 /// The configuration in force.
 pub(crate) struct Plan {
@@ -193,6 +199,26 @@ impl Plan {
             spent.by_key.push((*hash, Money::from_usd(usd).unwrap_or(Money::MAX)));
         }
         Ok(spent)
+    }
+
+    /// Lets the router know what the log has measured of late with each lane's model, so that it need not begin anew.
+    pub fn learn_from_log(&self, log: &Log, clock: Clock) -> Result<(), StoreError> {
+        let reader = log.reader()?;
+        for lane in &self.lanes {
+            let query = Query {
+                lane: Some(lane.config.name.clone()),
+                from_unix_ms: Some(clock.wall_seconds().saturating_sub(LEARNED_SECONDS) * 1_000),
+                order: Order::Newest,
+                limit: Some(LEARNED_ROWS),
+                ..Query::default()
+            };
+            let rows = reader.attempts(&query)?;
+            let LaneConfig { provider, model, .. } = &lane.config;
+            let same = rows.iter().filter(|row| row.sample.provider == *provider && row.sample.model == *model);
+            let curve = curve_from_log(same);
+            locked(&self.router).learn(lane.id, clock.now(), &curve);
+        }
+        Ok(())
     }
 
     /// Charges each key's budget with what it has spent.

@@ -8,7 +8,8 @@ use std::net::TcpStream;
 use std::time::Instant;
 use tokrate_core::Span;
 use tokrate_gateway::{CurvePoint, LaneConfig, Mode, Policy};
-use tokrate_record::AttemptEnd;
+use tokrate_record::{Attempt, AttemptEnd, Sample};
+use tokrate_store::{Sqlite, Store};
 use tokrate_wire::Dialect;
 
 const PATH: &str = "/v1/chat/completions";
@@ -61,6 +62,40 @@ fn an_answer_of_unknown_length_goes_where_a_long_one_is_complete_first() {
         let answer = post(gateway.address, PATH, &body);
         assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some(winner)), "{body}");
     }
+}
+
+/// A row of the log: a streamed answer of the lane, begun just now.
+fn logged(lane: &LaneConfig, ttft: Span, output_speed: f64) -> Attempt {
+    let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    let sample = Sample {
+        started_unix_ms: u64::try_from(started.as_millis()).expect("small"),
+        provider: lane.provider.clone(),
+        model: lane.model.clone(),
+        in_flight: 1,
+        ttft_ns: Some(ttft.as_nanos()),
+        output_speed: Some(output_speed),
+        input_tokens: Some(10),
+        ..Sample::default()
+    };
+    Attempt { lane: lane.name.clone(), sample, ..Attempt::default() }
+}
+
+#[test]
+fn after_a_restart_a_call_goes_where_the_log_says_that_it_is_complete_first() {
+    let lanes = [answering(), answering()];
+    let (slow, quick) = (chat_lane("slow", &lanes[0]), chat_lane("quick", &lanes[1]));
+    let mut rows: Vec<Attempt> = (0..20).map(|_| logged(&slow, Span::from_millis(900), 20.0)).collect();
+    rows.extend((0..20).map(|_| logged(&quick, Span::from_millis(100), 200.0)));
+    // What the lane's name stood for before says nothing of it.
+    let other = LaneConfig { model: "another".to_owned(), ..slow.clone() };
+    rows.extend((0..50).map(|_| logged(&other, Span::from_millis(1), 5_000.0)));
+    let mut config = configured(vec![slow, quick], Mode::Off);
+    config.aliases[0].policy = Policy::OwnCompletion;
+    let path = &config.log.as_ref().expect("a log").path;
+    Sqlite::open(path).expect("a file").append(&rows).expect("rows");
+    let gateway = TestGateway::start(config);
+    let answer = post(gateway.address, PATH, r#"{"model":"all","messages":[]}"#);
+    assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("quick")));
 }
 
 #[test]
