@@ -201,7 +201,12 @@ fn missing_speeds(phase: &PhaseResult) -> Option<LevelSentence> {
     let why: Vec<&str> = speed.missing.iter().map(|missing| missing.reason.as_str()).collect();
     (without > 0).then(|| {
         let all = speed.n + without;
-        at_level(phase, format!("{without} of {all} answers have no output speed ({})", why.join(", ")))
+        let bounded = match speed.bounded {
+            0 => String::new(),
+            quick if quick == without => "; too quick to be timed, they count by a bound".to_owned(),
+            quick => format!("; the {quick} that were too quick to be timed count by a bound"),
+        };
+        at_level(phase, format!("{without} of {all} answers have no output speed ({}){bounded}", why.join(", ")))
     })
 }
 

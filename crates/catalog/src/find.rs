@@ -3,6 +3,7 @@
 //! Invariant: a price is found for the exact name of a model or for that name followed by a date, never for another model.
 
 use crate::{ListedPrice, PRICES, PROVIDERS, Provider};
+use tokrate_core::edit_distance;
 
 /// Minimum number of digits of a date suffix, as in `-20251001` or `-2026-07-09`.
 const MIN_DATE_DIGITS: usize = 6;
@@ -34,7 +35,7 @@ pub fn nearest(name: &str) -> Vec<&'static str> {
             let within = name.len() >= 3 && (row.name.contains(&name) || name.contains(row.name));
             // Who hosts a model is asked for by the model's name too: `grok` is xAI's.
             let hosts = PRICES.iter().any(|price| price.provider == row.name && is_family(price.model, &name));
-            let nearest = if within || hosts { 1 } else { distance(&name, row.name) };
+            let nearest = if within || hosts { 1 } else { edit_distance(&name, row.name) };
             (nearest, row.name)
         })
         .filter(|(distance, row)| *distance <= 1 + row.len() / 4)
@@ -46,25 +47,4 @@ pub fn nearest(name: &str) -> Vec<&'static str> {
 /// Whether a model's name begins with this word.
 fn is_family(model: &str, word: &str) -> bool {
     model.to_lowercase().strip_prefix(word).is_some_and(|rest| !word.is_empty() && rest.starts_with(['-', '.', ' ']))
-}
-
-/// Edit distance with transpositions (Damerau 1964, optimal string alignment).
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for (i, row) in rows.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    rows[0] = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        for j in 1..=b.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut cost = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                cost = cost.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = cost;
-        }
-    }
-    rows[a.len()][b.len()]
 }

@@ -159,6 +159,7 @@ fn heat() -> HeatMap {
         title: "Output speed by prompt length and load".to_owned(),
         description: "Median output speed of one request, invented.".to_owned(),
         label: "Output speed of one request".to_owned(),
+        from_lowest: false,
         unit: "tok/s".to_owned(),
         columns: ["1", "2", "4", "8", "16", "32"].map(str::to_owned).to_vec(),
         rows: vec![row("100 / 300", 104.0), row("1k / 1k", 93.0), row("10k / 1.5k", 61.0), row("100k / 2k", 22.0)],

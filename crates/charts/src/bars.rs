@@ -49,6 +49,14 @@ impl BarChart {
         self.bars.iter().flat_map(|b| [b.value, b.low, b.high]).flatten().filter(|v| axis.accepts(*v)).collect()
     }
 
+    /// The values as they are written: times in their own unit, other numbers with equal decimals.
+    fn texts(&self) -> Vec<String> {
+        if self.axis.is_time() {
+            return self.bars.iter().map(|bar| bar.value.map_or_else(|| MISSING.to_owned(), format::seconds)).collect();
+        }
+        format::column(&self.bars.iter().map(|bar| bar.value).collect::<Vec<_>>())
+    }
+
     fn words(bar: &Bar, text: &str, drawable: bool) -> String {
         let value = if drawable { text.to_owned() } else { MISSING.to_owned() };
         if bar.note.is_empty() { value } else { format!("{value} ({})", bar.note) }
@@ -68,8 +76,12 @@ impl Chart for BarChart {
         let axis = self.axis();
         let names: Vec<&str> = self.bars.iter().map(|b| b.label.as_str()).collect();
         let drawable = |v: Option<f64>| v.filter(|v| axis.accepts(*v));
-        let texts = format::column(&self.bars.iter().map(|b| b.value).collect::<Vec<_>>());
-        let room = texts.iter().map(|t| width(t, TEXT)).fold(0.0, f64::max) + 14.0;
+        let texts = self.texts();
+        let words: Vec<String> =
+            self.bars.iter().zip(&texts).map(|(b, text)| Self::words(b, text, drawable(b.value).is_some())).collect();
+        // Room for the longest words, but most of the width is the bars'.
+        let longest = words.iter().map(|words| width(words, TEXT)).fold(0.0, f64::max);
+        let room = longest.min(sheet.width() * 0.34) + 14.0;
         let rows = Rows::draw(sheet, &axis, &self.values(), &names, room);
         let zero = rows.x.at(0.0);
         for (index, bar) in self.bars.iter().enumerate() {
@@ -92,8 +104,7 @@ impl Chart for BarChart {
                 sheet.svg.path(&path, "whisker ink");
                 end = end.max(high);
             }
-            let words = Self::words(bar, &texts[index], drawable(bar.value).is_some());
-            let words = shorten(&words, sheet.right() - end - 8.0, TEXT);
+            let words = shorten(&words[index], sheet.right() - end - 8.0, TEXT);
             sheet.svg.text((end + 7.0, y + 4.0), Anchor::Start, "label halo", &words);
         }
         if self.values().is_empty() {

@@ -18,6 +18,8 @@ pub struct HeatMap {
     pub description: String,
     /// What the cells measure. The tint goes from zero (or the lowest value if negative) to the highest.
     pub label: String,
+    /// Whether the tint begins at the lowest value instead, so that small differences show.
+    pub from_lowest: bool,
     /// The unit of the cells.
     pub unit: String,
     /// Names of the columns.
@@ -33,9 +35,19 @@ impl HeatMap {
 
     fn tint(&self, value: f64) -> usize {
         let all = (0..self.rows.len()).flat_map(|r| (0..self.columns.len()).filter_map(move |c| self.cell(r, c)));
-        let (low, high) = all.fold((0.0f64, f64::MIN_POSITIVE), |(l, h), v| (l.min(v), h.max(v)));
+        let start = if self.from_lowest { (f64::INFINITY, f64::NEG_INFINITY) } else { (0.0, f64::MIN_POSITIVE) };
+        let (low, high) = all.fold(start, |(l, h), v| (l.min(v), h.max(v)));
+        // All values equal: the middle tint.
+        if high <= low {
+            return 2;
+        }
         ((value - low) / (high - low) * 5.999).clamp(0.0, 5.0) as usize
     }
+}
+
+/// A cell's number; whole ones without decimals.
+fn written(value: f64) -> String {
+    if value == value.trunc() { format::plain(value) } else { format::number(value) }
 }
 
 impl Chart for HeatMap {
@@ -52,7 +64,7 @@ impl Chart for HeatMap {
         sheet.caption(&format!("{}{unit}", self.label));
         let limit = sheet.width() * 0.25;
         let names: Vec<String> = self.rows.iter().map(|(name, _)| shorten(name, limit, TEXT)).collect();
-        let left = sheet.left() + names.iter().map(|n| width(n, TEXT)).fold(0.0, f64::max) + 8.0;
+        let left = sheet.left() + names.iter().map(|n| width(n, TEXT)).fold(0.0, f64::max) + 12.0;
         let step = (sheet.right() - left) / self.columns.len().max(1) as f64;
         sheet.y += LINE + 6.0;
         for (index, name) in self.columns.iter().enumerate() {
@@ -71,7 +83,7 @@ impl Chart for HeatMap {
                 };
                 let tint = self.tint(value);
                 sheet.svg.rect(corner, (step - 2.0, 24.0), &format!("tint{tint}"));
-                let text = format::number(value);
+                let text = written(value);
                 if width(&text, TEXT) <= step - 2.0 {
                     let class = if tint >= 3 { "light" } else { "label" };
                     sheet.svg.text(middle, Anchor::Middle, class, &text);
@@ -91,8 +103,7 @@ impl Chart for HeatMap {
         for row in 0..self.rows.len() {
             let mut cells = vec![self.rows[row].0.clone()];
             cells.extend(
-                (0..self.columns.len())
-                    .map(|c| self.cell(row, c).map_or_else(|| format::MISSING.to_owned(), format::number)),
+                (0..self.columns.len()).map(|c| self.cell(row, c).map_or_else(|| format::MISSING.to_owned(), written)),
             );
             table.rows.push(cells);
         }

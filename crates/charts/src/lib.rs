@@ -1,7 +1,7 @@
 //! SVG charts, HTML report pages and terminal plots, each chart with a table of the same numbers.
 //!
 //! Input is plain numbers and text, output is one string. A caller builds a chart ([`LineChart`], [`DistributionChart`],
-//! [`TimelineChart`], [`BarChart`], [`BoxChart`], [`HeatMap`]), takes its [`Chart::svg`] and [`Chart::table`], or puts it
+//! [`TimelineChart`], [`BarChart`], [`BoxChart`], [`HeatMap`], [`ScatterChart`]), takes its [`Chart::svg`] and [`Chart::table`], or puts it
 //! on a [`Page`].
 //!
 //! Architecture Invariant: everything here is a pure function. The same input gives the same bytes; no input panics; every
@@ -9,7 +9,9 @@
 
 mod bars;
 mod boxes;
+mod dates;
 mod distribution;
+mod dots;
 mod end_labels;
 pub use tokrate_core::format;
 mod heat;
@@ -19,6 +21,7 @@ mod page;
 mod plot;
 mod rows;
 mod scale;
+mod scatter;
 mod sheet;
 mod svg;
 mod table;
@@ -33,6 +36,7 @@ pub use heat::HeatMap;
 pub use line::{Band, Direction, LineChart, Mark, Point, Series, SeriesStyle};
 pub use page::{Block, Figure, Level, Notice, Page, Panel, Section};
 pub use scale::{Axis, Scale};
+pub use scatter::{ScatterChart, ScatterKind, ScatterPoint};
 pub use sheet::{Chart, Sheet, Size};
 pub use svg::STYLE;
 pub use table::{Align, Column, Table};

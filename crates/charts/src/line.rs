@@ -2,6 +2,7 @@
 //!
 //! Invariant: a missing value leaves a gap, never a zero; values that cannot be drawn are counted and reported.
 
+use crate::dots;
 use crate::end_labels::spread;
 use crate::format::{self, MISSING};
 use crate::labels::Labels;
@@ -39,6 +40,16 @@ pub enum SeriesStyle {
     Fit,
     /// Reference: a dashed grey line.
     Reference,
+    /// Single measurements behind the course that follows them: small dots in its colour, not listed in the table.
+    Dots,
+    /// Single measurements that count for nothing: small grey dots, not listed in the table.
+    Grey,
+}
+
+impl SeriesStyle {
+    pub(crate) fn is_dots(self) -> bool {
+        matches!(self, SeriesStyle::Dots | SeriesStyle::Grey)
+    }
 }
 
 /// A named series of points; sorted by `x` when drawn.
@@ -206,13 +217,20 @@ impl LineChart {
         self.series.iter().all(|s| s.style != SeriesStyle::Fit)
     }
 
+    /// Whether a series has a name at the end of its line.
+    fn is_named(series: &Series) -> bool {
+        !series.name.is_empty() && !series.style.is_dots()
+    }
+
     fn end_labels(&self, sheet: &Sheet) -> Option<(f64, Vec<String>)> {
-        let named = self.series.iter().filter(|s| !s.name.is_empty() && !self.runs(s).0.is_empty()).count();
+        let named = self.series.iter().filter(|s| Self::is_named(s) && !self.runs(s).0.is_empty()).count();
         if sheet.is_narrow() || named == 0 || named > 12 {
             return None;
         }
         let limit = 190.0;
-        let names: Vec<String> = self.series.iter().map(|s| shorten(&s.name, limit, TEXT)).collect();
+        let name =
+            |series: &Series| if Self::is_named(series) { shorten(&series.name, limit, TEXT) } else { String::new() };
+        let names: Vec<String> = self.series.iter().map(name).collect();
         Some((names.iter().map(|n| width(n, TEXT)).fold(0.0, f64::max) + 14.0, names))
     }
 
@@ -222,7 +240,15 @@ impl LineChart {
         sheet.key(&names, |svg, row, (x, y)| {
             let index = shown[row];
             let series = &self.series[index];
-            if series.style != SeriesStyle::Measured || self.joins_points() {
+            if series.style.is_dots() {
+                (0..3).for_each(|i| {
+                    svg.line(
+                        (x + 3.0 + 7.0 * f64::from(i), y),
+                        (x + 3.0 + 7.0 * f64::from(i), y),
+                        &line_class(series.style, self.tone(index)),
+                    )
+                });
+            } else if series.style != SeriesStyle::Measured || self.joins_points() {
                 svg.line((x, y), (x + 20.0, y), &line_class(series.style, self.tone(index)));
             }
             if series.style == SeriesStyle::Measured {
@@ -236,6 +262,15 @@ impl LineChart {
         let series = &self.series[index];
         let tone = self.tone(index);
         for run in self.runs(series).0 {
+            if series.style.is_dots() {
+                let class = if series.style == SeriesStyle::Grey {
+                    "dots".to_owned()
+                } else {
+                    format!("dots {}", colour(tone))
+                };
+                dots::draw(svg, plot, &run, &class);
+                continue;
+            }
             if series.style == SeriesStyle::Course && run.len() == 1 {
                 self.draw_points(svg, plot, &run, (&series.name, tone), labels);
                 continue;
@@ -474,7 +509,8 @@ impl Chart for LineChart {
 
     fn table(&self) -> Table {
         let only_fits = self.series.iter().all(|s| s.style == SeriesStyle::Fit);
-        let listed: Vec<&Series> = self.series.iter().filter(|s| only_fits || s.style != SeriesStyle::Fit).collect();
+        let is_listed = |s: &&Series| !s.style.is_dots() && (only_fits || s.style != SeriesStyle::Fit);
+        let listed: Vec<&Series> = self.series.iter().filter(is_listed).collect();
         let mut xs: Vec<f64> = listed.iter().flat_map(|s| s.points.iter().map(|p| p.x)).collect();
         xs.sort_by(f64::total_cmp);
         xs.dedup_by(|a, b| a == b || (a.is_nan() && b.is_nan()));
@@ -484,8 +520,8 @@ impl Chart for LineChart {
             table.columns.push(Column::words(""));
             cells.push(xs.iter().map(|x| labels_at(&listed, *x)).collect());
         }
-        table.columns.push(Column::numbers(&self.x.label, &self.x.unit));
-        cells.push(xs.iter().map(|x| format::plain(*x)).collect());
+        table.columns.push(Column::numbers(&self.x.label, self.x.column_unit()));
+        cells.push(xs.iter().map(|x| self.x.cell(*x)).collect());
         for series in listed {
             let at = |x: &f64| series.points.iter().find(|p| p.x == *x || (p.x.is_nan() && x.is_nan()));
             let name = if series.name.is_empty() { &self.y.label } else { &series.name };
@@ -517,7 +553,7 @@ impl LineChart {
             let range = match (band.from.is_finite(), band.to.is_finite()) {
                 (_, false) => format!("above {}", axis.quantity(band.from)),
                 (false, true) => format!("below {}", axis.quantity(band.to)),
-                _ => format!("{} to {}", format::plain(band.from), axis.quantity(band.to)),
+                _ => format!("{} to {}", axis.cell(band.from), axis.quantity(band.to)),
             };
             notes.push(format!("{}: {range}.", band.name));
         }
@@ -591,5 +627,7 @@ fn line_class(style: SeriesStyle, tone: usize) -> String {
         SeriesStyle::Measured => format!("line thin {}", colour(tone)),
         SeriesStyle::Course | SeriesStyle::Fit => format!("line {}", colour(tone)),
         SeriesStyle::Reference => "ref".to_owned(),
+        SeriesStyle::Dots => format!("dots {}", colour(tone)),
+        SeriesStyle::Grey => "dots".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use crate::sheet::{Chart, Size};
 use crate::svg::STYLE;
 use crate::table::Table;
-use crate::text::{escape, escape_lines};
+use crate::text::{escape, escape_lines, prose};
 
 /// Severity of a notice. It is printed as a word, so that colour is not the only information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -120,11 +120,11 @@ impl Block {
             }
             Block::Multiples { title, description, panels } => push_multiples(out, (title, description), panels),
             Block::Table(table) => write!(out, "{}", table.html()),
-            Block::Paragraph(text) => write!(out, "<p>{}</p>", escape(text)),
+            Block::Paragraph(text) => write!(out, "<p>{}</p>", prose(text)),
             Block::DefinitionList(terms) => {
                 out.push_str("<dl>");
                 for (term, meaning) in terms {
-                    let _ = write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escape(term), escape(meaning));
+                    let _ = write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", prose(term), prose(meaning));
                 }
                 write!(out, "</dl>")
             }
@@ -149,10 +149,10 @@ fn push_chart(
 
 fn push_heading(out: &mut String, title: &str, description: &str) -> std::fmt::Result {
     if !title.is_empty() {
-        write!(out, "<h3>{}</h3>", escape(title))?;
+        write!(out, "<h3>{}</h3>", prose(title))?;
     }
     if !description.is_empty() {
-        write!(out, r#"<p class="lead">{}</p>"#, escape(description))?;
+        write!(out, r#"<p class="lead">{}</p>"#, prose(description))?;
     }
     Ok(())
 }
@@ -231,16 +231,16 @@ impl Page {
         );
         let _ = write!(out, "<header><h1>{title}</h1>");
         if !self.subtitle.is_empty() {
-            let _ = write!(out, r#"<p class="subtitle">{}</p>"#, escape(&self.subtitle));
+            let _ = write!(out, r#"<p class="subtitle">{}</p>"#, prose(&self.subtitle));
         }
         out.push_str("</header>\n<main>\n");
         self.push_notices(&mut out);
         self.push_headline(&mut out);
         self.push_contents(&mut out);
         for (index, section) in self.sections.iter().enumerate() {
-            let _ = writeln!(out, r#"<section id="s{}"><h2>{}</h2>"#, index + 1, escape(&section.title));
+            let _ = writeln!(out, r#"<section id="s{}"><h2>{}</h2>"#, index + 1, prose(&section.title));
             if !section.intro.is_empty() {
-                let _ = writeln!(out, r#"<p class="intro">{}</p>"#, escape(&section.intro));
+                let _ = writeln!(out, r#"<p class="intro">{}</p>"#, prose(&section.intro));
             }
             for block in &section.blocks {
                 block.push(&mut out);
@@ -249,7 +249,7 @@ impl Page {
         }
         out.push_str("</main>\n");
         if !self.footer.is_empty() {
-            let _ = writeln!(out, "<footer>{}</footer>", escape(&self.footer));
+            let _ = writeln!(out, "<footer>{}</footer>", prose(&self.footer));
         }
         out.push_str("</body>\n</html>\n");
         out
@@ -270,7 +270,7 @@ impl Page {
             let _ = write!(
                 out,
                 r#"<li class="{class}"><span class="sign" aria-hidden="true">{sign}</span><p><strong>{word}.</strong> {}</p></li>"#,
-                escape(&notice.text)
+                prose(&notice.text)
             );
         }
         out.push_str("</ul>\n");
@@ -282,15 +282,14 @@ impl Page {
         }
         out.push_str(r#"<dl class="headline">"#);
         for figure in &self.headline {
-            let _ =
-                write!(out, r#"<div><dt>{}</dt><dd class="value">{}"#, escape(&figure.label), escape(&figure.value));
+            let _ = write!(out, r#"<div><dt>{}</dt><dd class="value">{}"#, prose(&figure.label), escape(&figure.value));
             if !figure.unit.is_empty() {
                 let _ = write!(out, " <small>{}</small>", escape(&figure.unit));
             }
             out.push_str("</dd>");
             for (class, text) in [("interval", &figure.interval), ("aside", &figure.note)] {
                 if !text.is_empty() {
-                    let _ = write!(out, r#"<dd class="{class}">{}</dd>"#, escape(text));
+                    let _ = write!(out, r#"<dd class="{class}">{}</dd>"#, prose(text));
                 }
             }
             out.push_str("</div>");
@@ -304,7 +303,7 @@ impl Page {
         }
         out.push_str(r#"<nav aria-label="Contents"><ol>"#);
         for (index, section) in self.sections.iter().enumerate() {
-            let _ = write!(out, r##"<li><a href="#s{}">{}</a></li>"##, index + 1, escape(&section.title));
+            let _ = write!(out, r##"<li><a href="#s{}">{}</a></li>"##, index + 1, prose(&section.title));
         }
         out.push_str("</ol></nav>\n");
     }

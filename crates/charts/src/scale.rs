@@ -6,7 +6,7 @@
 //! Invariant: for every input the domain has a positive width and at most [`MAX_TICKS`] ticks, all finite, inside the
 //! domain and strictly increasing; a mapped value is always finite.
 
-use crate::format;
+use crate::{dates, format};
 
 /// Magnitudes beyond this are treated as not drawable, so that differences never overflow.
 pub(crate) const LARGEST: f64 = 1e200;
@@ -30,7 +30,7 @@ pub enum Scale {
 pub struct Axis {
     /// Label, such as "Output speed of one request".
     pub label: String,
-    /// Unit, such as "tok/s"; empty for none. With "s" the ticks choose ms, µs and so on.
+    /// Unit, such as "tok/s"; empty for none. With "s" the ticks choose ms, µs and so on; "date" is days since 1970.
     pub unit: String,
     /// Linear or logarithmic.
     pub scale: Scale,
@@ -44,6 +44,11 @@ impl Axis {
     /// A linear axis.
     pub fn linear(label: impl Into<String>, unit: impl Into<String>) -> Axis {
         Axis { label: label.into(), unit: unit.into(), scale: Scale::Linear, holds: None, labelled: Vec::new() }
+    }
+
+    /// An axis of points in time, in days since 1970; the ticks are dates, in UTC.
+    pub fn dates(label: impl Into<String>) -> Axis {
+        Axis::linear(label, "date")
     }
 
     /// A logarithmic axis.
@@ -70,7 +75,11 @@ impl Axis {
 
     /// Label, unit and, if it applies, "log scale".
     pub(crate) fn caption(&self) -> String {
-        let unit = if self.unit.is_empty() || self.is_time() { String::new() } else { format!(", {}", self.unit) };
+        let unit = if self.unit.is_empty() || self.is_time() || self.is_date() {
+            String::new()
+        } else {
+            format!(", {}", self.unit)
+        };
         let scale = if self.scale == Scale::Log { " (log scale)" } else { "" };
         format!("{}{unit}{scale}", self.label)
     }
@@ -78,6 +87,21 @@ impl Axis {
     /// True when values are seconds, whose ticks choose their own unit.
     pub(crate) fn is_time(&self) -> bool {
         self.unit == "s"
+    }
+
+    /// True when values are points in time.
+    pub(crate) fn is_date(&self) -> bool {
+        self.unit == "date"
+    }
+
+    /// The unit for the head of a column; none where the cells say it.
+    pub(crate) fn column_unit(&self) -> &str {
+        if self.is_date() { "" } else { &self.unit }
+    }
+
+    /// A value for a cell of a column, without its unit.
+    pub(crate) fn cell(&self, value: f64) -> String {
+        if self.is_date() { dates::moment(value) } else { format::plain(value) }
     }
 
     /// True when `value` can be placed on this axis.
@@ -90,6 +114,7 @@ impl Axis {
         match self.unit.as_str() {
             _ if !value.is_finite() => format::number(value),
             "s" => format::seconds(value),
+            "date" => dates::moment(value),
             "" => format::plain(value),
             unit => format!("{} {unit}", format::plain(value)),
         }
@@ -131,6 +156,7 @@ impl Mapping {
         });
         let target = target.clamp(2, MAX_TICKS - 4);
         let (low, high, ticks) = match axis.scale {
+            Scale::Linear if axis.is_date() => dates::domain(bounds, target),
             Scale::Linear => linear_domain(bounds, origin, target),
             Scale::Log => log_domain(bounds, values, target),
         };
@@ -333,6 +359,9 @@ fn strictly_increasing(mut ticks: Vec<f64>) -> Vec<f64> {
 fn tick_labels(axis: &Axis, ticks: &[f64]) -> Vec<String> {
     if axis.is_time() && axis.scale == Scale::Log {
         return ticks.iter().map(|t| short_seconds(*t)).collect();
+    }
+    if axis.is_date() {
+        return dates::labels(ticks);
     }
     let largest = ticks.iter().fold(0.0f64, |m, t| m.max(t.abs()));
     let step = ticks.windows(2).map(|p| p[1] - p[0]).fold(f64::INFINITY, f64::min);

@@ -162,6 +162,13 @@ impl Path {
         self.lift();
     }
 
+    /// A segment without length, in short form.
+    pub(crate) fn dot(&mut self, (x, y): (f64, f64)) {
+        let tenth = |v: f64| coordinate((v * 10.0).round() / 10.0);
+        let _ = write!(self.data, "M{} {}h0", tenth(x), tenth(y));
+        self.lift();
+    }
+
     pub(crate) fn polygon(&mut self, points: &[(f64, f64)]) {
         self.lift();
         for point in points {

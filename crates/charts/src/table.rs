@@ -4,7 +4,15 @@
 
 use std::fmt::Write as _;
 
-use crate::text::{clean, columns, escape};
+use crate::text::{clean, columns, escape, prose, width};
+
+/// Width of a phone's page between its margins, in pixels, less what the digits of a wide font take more than is estimated.
+const NARROW_PAGE: f64 = 336.0;
+/// Font size of cells, and the space right of each, on a narrow page.
+const CELL_TEXT: f64 = 13.5;
+const CELL_SPACE: f64 = 10.0;
+/// A column of words is not pressed below so many pixels, if one of its words is not shorter.
+const MIN_WORDS: f64 = 100.0;
 
 /// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -53,11 +61,13 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table as HTML. It scrolls horizontally if it is wider than the page.
+    /// The table as HTML. On a page that is too narrow for it rows become blocks, a line for each cell; on any other it scrolls.
     pub fn html(&self) -> String {
         let mut out = String::new();
         let caption = escape(&self.caption);
-        let _ = write!(out, r#"<div class="scroll" role="region" tabindex="0" aria-label="{caption}"><table>"#);
+        let is_stacked = self.min_width() > NARROW_PAGE;
+        let class = if is_stacked { "scroll stack" } else { "scroll" };
+        let _ = write!(out, r#"<div class="{class}" role="region" tabindex="0" aria-label="{caption}"><table>"#);
         if !caption.is_empty() {
             let _ = write!(out, "<caption>{caption}</caption>");
         }
@@ -65,28 +75,48 @@ impl Table {
         for column in &self.columns {
             let unit =
                 if column.unit.is_empty() { String::new() } else { format!("<small>{}</small>", escape(&column.unit)) };
-            let _ = write!(out, r#"<th scope="col"{}>{} {unit}</th>"#, class_of(column), escape(&column.label));
+            // A head without words is no head: a reader for the blind would announce nothing.
+            let _ = match column.label.is_empty() && column.unit.is_empty() {
+                true => write!(out, "<td></td>"),
+                false => write!(out, r#"<th scope="col"{}>{} {unit}</th>"#, class_of(column), escape(&column.label)),
+            };
         }
         out.push_str("</tr></thead><tbody>");
         for row in &self.rows {
             out.push_str("<tr>");
             for (index, column) in self.columns.iter().enumerate() {
-                let cell = escape(row.get(index).map_or("", String::as_str));
+                let cell = prose(row.get(index).map_or("", String::as_str));
                 let cell = if column.align == Align::Right { breakable_number(&cell) } else { cell };
                 let class = class_of(column);
-                let _ = if index == 0 {
-                    write!(out, r#"<th scope="row"{class}>{cell}</th>"#)
-                } else {
-                    write!(out, "<td{class}>{cell}</td>")
+                let _ = match (index, is_stacked) {
+                    (0, _) => write!(out, r#"<th scope="row"{class}>{cell}</th>"#),
+                    (_, true) => write!(out, r#"<td{class} data-label="{}">{cell}</td>"#, escape(&head(column))),
+                    (_, false) => write!(out, "<td{class}>{cell}</td>"),
                 };
             }
             out.push_str("</tr>");
         }
         out.push_str("</tbody></table></div>");
         for note in &self.notes {
-            let _ = write!(out, r#"<p class="note">{}</p>"#, escape(note));
+            let _ = write!(out, r#"<p class="note">{}</p>"#, prose(note));
         }
         out
+    }
+
+    /// The narrowest that its columns can be drawn without breaking a word or a number, in pixels.
+    fn min_width(&self) -> f64 {
+        let of_cell = |column: &Column, cell: &str| {
+            let parts = if column.align == Align::Right { breakable_number(cell) } else { cell.to_owned() };
+            let longest = parts.split(' ').map(|part| width(part, CELL_TEXT)).fold(0.0, f64::max);
+            if column.align == Align::Right { longest } else { longest.max(MIN_WORDS.min(width(cell, CELL_TEXT))) }
+        };
+        let of_column = |(index, column): (usize, &Column)| {
+            let cells = self.rows.iter().filter_map(|row| row.get(index));
+            let head = column.label.split(' ').chain([column.unit.as_str()]).map(|word| width(word, CELL_TEXT));
+            let widest = cells.map(|cell| of_cell(column, cell)).chain(head).fold(0.0, f64::max);
+            widest + CELL_SPACE
+        };
+        self.columns.iter().enumerate().map(of_column).sum()
     }
 
     /// The table as plain text: aligned columns, a rule below the heading, notes at the end, no trailing spaces.
@@ -169,6 +199,19 @@ mod tests {
         let cells = ["failed", "1.5 % [1.2..1.9]"].map(str::to_owned).to_vec();
         let html = Table { rows: vec![cells], ..table() }.html();
         assert!(html.contains("1.5\u{a0}% [1.2..1.9]<"), "{html}");
+    }
+
+    #[test]
+    fn a_table_too_wide_for_a_phone_is_stacked_there_with_its_heads_beside_its_cells() {
+        let narrow = table().html();
+        assert!(!narrow.contains("stack") && !narrow.contains("data-label"), "{narrow}");
+        let numbers = (0..7).map(|place| Column::numbers(format!("TTFT p{place}"), "ms"));
+        let columns: Vec<Column> = std::iter::once(Column::words("level")).chain(numbers).collect();
+        let row: Vec<String> = columns.iter().map(|_| "1,234 [1,230..1,240]".to_owned()).collect();
+        let wide = Table { columns, rows: vec![row], ..Table::default() }.html();
+        assert!(wide.contains(r#"<div class="scroll stack""#), "{wide}");
+        assert_eq!(wide.matches(r#"data-label="TTFT p"#).count(), 7, "the first cell heads the block: {wide}");
+        assert!(wide.contains(r#"<td class="n" data-label="TTFT p6 (ms)">1,234 [1,230..1,240]</td>"#), "{wide}");
     }
 
     #[test]

@@ -252,11 +252,13 @@ fn mark_of(chart: &LineChart, index: usize, unicode: bool) -> char {
 
 fn key(chart: &LineChart, width: usize, unicode: bool) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for (index, series) in chart.series.iter().enumerate().filter(|(_, s)| !s.name.is_empty()) {
+    for (index, series) in chart.series.iter().enumerate().filter(|(_, s)| !s.name.is_empty() && !s.style.is_dots()) {
         let sign = match series.style {
             SeriesStyle::Measured => mark_of(chart, index, unicode).to_string(),
             SeriesStyle::Course | SeriesStyle::Fit => if unicode { "⠒⠒" } else { ".." }.to_owned(),
-            SeriesStyle::Reference => if unicode { "⠂⠐" } else { ". ." }.to_owned(),
+            SeriesStyle::Reference | SeriesStyle::Dots | SeriesStyle::Grey => {
+                if unicode { "⠂⠐" } else { ". ." }.to_owned()
+            }
         };
         let entry = shorten_columns(&format!("{sign} {}", series.name), width.saturating_sub(2), unicode);
         match lines.last_mut() {

@@ -15,6 +15,11 @@ pub fn escape(text: &str) -> String {
     escape_cleaned(&clean(text))
 }
 
+/// `text` as [`escape`] gives it, its numbers kept on one line with their units: for text that a page breaks into lines.
+pub(crate) fn prose(text: &str) -> String {
+    escape(&crate::format::with_units_kept(text))
+}
+
 /// `text` escaped with its line breaks kept: for preformatted blocks.
 pub(crate) fn escape_lines(text: &str) -> String {
     text.lines().map(|line| escape(&line.replace('\t', "    "))).collect::<Vec<_>>().join("\n")

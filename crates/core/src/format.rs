@@ -134,6 +134,32 @@ pub fn quantity(value: f64, unit: &str) -> String {
     }
 }
 
+/// Units that stay on the line of their number.
+const UNITS: [&str; 16] =
+    ["%", "ms", "s", "µs", "us", "ns", "min", "h", "tok/s", "req/s", "tokens/s", "GB/s", "GB", "GiB", "MiB", "USD"];
+
+/// A text whose numbers keep their units, and `n = 2` its parts, where it is broken into lines: the space between them becomes U+00A0.
+///
+/// ```
+/// use tokrate_core::format::with_units_kept;
+/// assert_eq!(with_units_kept("it grew by 30.0 %, to 5 ms"), "it grew by 30.0\u{a0}%, to 5\u{a0}ms");
+/// assert_eq!(with_units_kept("100 % of 2 h"), "100\u{a0}% of 2\u{a0}h");
+/// assert_eq!(with_units_kept("of 5 streams, n = 2"), "of 5 streams, n\u{a0}=\u{a0}2");
+/// ```
+pub fn with_units_kept(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len() + 8);
+    for word in text.split(' ') {
+        if word.as_ptr() != text.as_ptr() {
+            let unit = word.trim_end_matches(['.', ',', ';', ':', ')', ']', '?', '!']);
+            let is_unit = kept.ends_with(|last: char| last.is_ascii_digit()) && UNITS.contains(&unit);
+            let is_equation = word == "=" || kept.ends_with("\u{a0}=");
+            kept.push(if is_unit || is_equation { '\u{a0}' } else { ' ' });
+        }
+        kept.push_str(word);
+    }
+    kept
+}
+
 /// Formats a column with equal decimals, so that decimal points align: enough for three significant digits of the
 /// median. Missing values read "n/a"; integers stay integers.
 pub fn column(values: &[Option<f64>]) -> Vec<String> {

@@ -3,6 +3,7 @@
 //!
 //! Architecture Invariant: this crate depends on nothing but `std`, does no I/O, reads no clock and holds no global state.
 
+mod buckets;
 mod conditions;
 mod date;
 mod event;
@@ -16,6 +17,7 @@ mod text;
 mod time;
 mod units;
 
+pub use buckets::{Buckets, Count};
 pub use conditions::{Conditions, Fingerprint};
 pub use date::{Date, parse_rfc3339, rfc3339};
 pub use event::{Anomaly, Channel, EventBatch, EventKind, FinishReason, ServerTimings, StreamEvent, TextRange, Usage};
@@ -24,6 +26,6 @@ pub use money::{BilledTokens, Money, Price};
 pub use request::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};
 pub use rng::Rng;
 pub use sketch::Sketch;
-pub use text::{is_one_line, one_line};
+pub use text::{edit_distance, is_one_line, one_line};
 pub use time::{Span, Tick};
 pub use units::{RequestsPerSecond, TokensPerSecond};

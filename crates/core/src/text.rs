@@ -1,6 +1,9 @@
-//! Makes untrusted text safe to print on one line.
+//! Makes untrusted text safe to print on one line, and says how far apart two names are.
 //!
 //! Invariant: the result is bounded, on one line, and contains no terminal control characters.
+
+/// What of a name is compared (characters): a typed name may be of any length.
+const MAX_COMPARED_CHARS: usize = 64;
 
 /// Reduces a text to one line of at most `max_bytes` bytes, cut between characters and marked with an ellipsis. Runs of
 /// white space and terminal control characters become one space.
@@ -35,6 +38,28 @@ fn is_control(character: char) -> bool {
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Characters to insert, delete, replace or swap with their neighbour to get from one name to the other, of the first 64 of each
+/// (Damerau 1964, optimal string alignment).
+pub fn edit_distance(a: &str, b: &str) -> usize {
+    let [a, b] = [a, b].map(|name| name.chars().take(MAX_COMPARED_CHARS).collect::<Vec<char>>());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    rows[0] = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut cost = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                cost = cost.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = cost;
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,5 +78,13 @@ mod tests {
             assert!(line.len() <= max_bytes && line.ends_with('…'), "{line}");
         }
         assert_eq!(one_line("  a \n b  ", 10), "a b");
+    }
+
+    #[test]
+    fn two_letters_that_changed_places_are_one_edit() {
+        let distance = edit_distance;
+        assert_eq!((distance("kitten", "sitting"), distance("", "ab"), distance("same", "same")), (3, 2, 0));
+        assert_eq!((distance("opneai", "openai"), distance("ab", "ba"), distance("é", "e")), (1, 1, 1));
+        assert_eq!(distance(&"x".repeat(1 << 20), ""), MAX_COMPARED_CHARS);
     }
 }

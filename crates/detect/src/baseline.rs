@@ -4,6 +4,7 @@
 
 use crate::series::{DAY_MS, Point};
 use std::collections::BTreeMap;
+use tokrate_stats::midpoint_median;
 
 /// A level and two harmonics of a day, each with sine and cosine.
 const TERMS: usize = 5;
@@ -44,7 +45,7 @@ impl Baseline {
             return None;
         }
         let mut baseline = Baseline {
-            terms: [median(points.iter().map(|point| point.ln).collect()), 0.0, 0.0, 0.0, 0.0],
+            terms: [midpoint_median(points.iter().map(|point| point.ln).collect()), 0.0, 0.0, 0.0, 0.0],
             spread: 0.0,
             score_spread: 1.0,
             inflation: 1.0,
@@ -131,7 +132,7 @@ impl Baseline {
     fn spread_of(&self, points: &[Point]) -> f64 {
         let sizes = points.iter().map(|point| (point.ln - self.expected(point)).abs()).collect();
         let freedom = points.len() as f64 / (points.len() - TERMS) as f64;
-        (median(sizes) / MAD_OF_NORMAL * freedom.sqrt()).max(LEAST_SPREAD)
+        (midpoint_median(sizes) / MAD_OF_NORMAL * freedom.sqrt()).max(LEAST_SPREAD)
     }
 
     /// What neighbours and days have in common makes a mean of many points less sure than its count says: the larger of
@@ -164,7 +165,7 @@ pub(crate) fn huber_mean(values: &[f64], spread: f64) -> Option<f64> {
     if values.is_empty() {
         return None;
     }
-    let mut mean = median(values.to_vec());
+    let mut mean = midpoint_median(values.to_vec());
     for _ in 0..ROUNDS {
         let weights = values.iter().map(|value| (CLIP * spread / (value - mean).abs().max(CLIP * spread)).min(1.0));
         let (sum, total) = values
@@ -174,14 +175,4 @@ pub(crate) fn huber_mean(values: &[f64], spread: f64) -> Option<f64> {
         mean = sum / total;
     }
     Some(mean)
-}
-
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => values[middle],
-        _ => f64::midpoint(values[middle - 1], values[middle]),
-    }
 }

@@ -104,7 +104,7 @@ impl CycleDetector {
         if days.len() < LEAST_DAYS || p > P || upper_tail(far_elsewhere, elsewhere, FAR_SHARE) < ELSEWHERE_P {
             return None;
         }
-        let deviation = crate::baseline::median(far.iter().map(|(_, deviation)| *deviation).collect());
+        let deviation = tokrate_stats::midpoint_median(far.iter().map(|(_, deviation)| *deviation).collect());
         Some((first, CycleChange { since: far[0].0, deviation, p, n: n as usize }))
     }
 }

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 use tokrate_estimate::asked::Facts;
+use tokrate_estimate::calibrate::{calibrate, embedded_trace};
 use tokrate_estimate::coefficients::{COUNT, Coefficients, GROUPS, OF_GROUP, group};
 use tokrate_estimate::fit::{self, Output};
 use tokrate_estimate::interval::Intervals;
@@ -109,20 +110,30 @@ fn middle(mut values: Vec<f64>) -> f64 {
 }
 
 /// Writes the coefficients of all rows, with standard errors, and the intervals of the residuals.
-fn write(rows: &[Measured], residuals: &[Residual]) -> std::io::Result<()> {
+fn write(rows: &[Measured], residuals: &[Residual]) -> Result<(), Box<dyn std::error::Error>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
-    let fitted = fit::fit(&rows.iter().collect::<Vec<_>>());
+    let mut fitted = fit::fit(&rows.iter().collect::<Vec<_>>());
+    let (trace, settings) = embedded_trace()?;
+    let names = Coefficients::names();
+    let (coefficients, changed) = calibrate(&trace, &settings, &Facts::embedded(), &fitted.coefficients)?;
+    fitted.coefficients = coefficients;
+    for one in &changed {
+        if let Some(place) = names.iter().position(|name| *name == one.name) {
+            fitted.errors[place] = one.error;
+        }
+    }
+    let of_trace = |name: &String| changed.iter().any(|one| one.name == *name);
     let count = |place: usize| {
         let own = |row: &&Measured| {
             place >= GROUPS.len() * OF_GROUP.len()
                 || group(row.question.device.class, row.question.engine) == place / OF_GROUP.len()
         };
-        rows.iter().filter(own).count()
+        rows.iter().filter(own).count() + if of_trace(&names[place]) { trace.len() } else { 0 }
     };
-    let names = Coefficients::names();
     let lines = (0..COUNT)
         .map(|k| format!("{},{:.5},{:.3},{}\n", names[k], fitted.coefficients.0[k].exp(), fitted.errors[k], count(k)));
     let text = format!("name,value,standard_error_log,rows\n{}", lines.collect::<String>());
     std::fs::write(data.join("coefficients.csv"), text)?;
-    std::fs::write(data.join("intervals.csv"), Intervals::of_residuals(residuals.iter()).table())
+    std::fs::write(data.join("intervals.csv"), Intervals::of_residuals(residuals.iter()).table())?;
+    Ok(())
 }

@@ -7,16 +7,20 @@
 
 pub mod answer;
 pub mod asked;
+pub mod calibrate;
 pub mod coefficients;
 pub mod csv;
+pub mod engine_time;
 pub mod fit;
 pub mod hardware;
 pub mod interval;
+mod least_squares;
 pub mod measured;
 pub mod model;
 pub mod names;
 pub mod precision;
 pub mod question;
+pub mod replay;
 pub mod served;
 pub mod step;
 pub mod validate;

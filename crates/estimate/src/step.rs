@@ -38,6 +38,25 @@ impl Step {
     }
 }
 
+/// Sums over a step's work that its time depends on.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Mixed {
+    /// Requests that decode.
+    pub decoding: f64,
+    /// Tokens that they compute.
+    pub decode_tokens: f64,
+    /// Tokens in the cache of all of them.
+    pub decode_context: f64,
+    /// Prompt tokens.
+    pub prompt_tokens: f64,
+    /// Pairs of a prompt token and one that it attends to.
+    pub prompt_pairs: f64,
+    /// Tokens in the cache that parts of prompts read.
+    pub prompt_context: f64,
+    /// Parts of prompts.
+    pub chunks: f64,
+}
+
 /// Exponent of the overlap of weights and arithmetic: 1 would add them, infinity take the larger.
 const OVERLAP: f64 = 6.0;
 
@@ -75,6 +94,41 @@ pub fn decode(question: &Question, chosen: &Chosen, batch: f64, context: f64) ->
         cache: cache / (cache_devices * device.bandwidth * chosen.e_kv),
         communication: all_reduces(question, chosen, batch),
         overhead: layers(question, chosen) + chosen.t_step + batch * request(question, chosen),
+    }
+}
+
+/// Time of a step of a scheduler that decodes and processes prompts at once: the weights are streamed once for all tokens;
+/// arithmetic is that of decoding at its share of the peak and that of prompts at theirs, attention of prompts included
+/// (4 L h_attn for each pair of tokens); the cache of decoding requests and that of earlier parts of prompts is read. Seconds.
+pub fn mixed(question: &Question, chosen: &Chosen, work: &Mixed) -> Step {
+    let (model, device) = (&question.model, &question.device);
+    let tokens = work.decode_tokens + work.prompt_tokens;
+    if let Some(latency) = device.layer_latency {
+        return Step { overhead: model.layers * latency * (1.0 + work.prompt_tokens / 512.0), ..Step::default() };
+    }
+    let context = work.decode_context / work.decoding.max(1.0);
+    let decode = decode(question, chosen, work.decode_tokens.max(1.0), context);
+    let devices = parallel(question);
+    let peak = device.peak(question.precision.arithmetic);
+    let mut rate = peak * chosen.mfu_p * if model.sparse() { chosen.moe_prefill } else { 1.0 };
+    if question.engine == Engine::Local {
+        rate /= 1.0 + peak / chosen.local_saturation;
+    }
+    let attention = 4.0 * model.heads * model.head_dim * work.prompt_pairs * model.full_layers;
+    let prompts = (model.prompt_flops(1.0) * work.prompt_tokens + attention) / (devices * rate);
+    let moe = if model.sparse() { chosen.moe } else { 1.0 };
+    let weights = model.streamed(tokens, chosen.expert_skew) * question.bytes_a_weight();
+    let cache_devices = if model.latent.is_some() { 1.0 } else { devices.min(model.kv_heads) };
+    let bytes = question.bytes_a_cache_value();
+    // Each decoding request reads its cache once a step, however many tokens a draft proposed.
+    let cache = work.decoding * model.cache_bytes(context, bytes) + model.cache_bytes(work.prompt_context, bytes);
+    let compute = if work.decode_tokens > 0.0 { decode.compute } else { 0.0 };
+    Step {
+        weights: moe * weights / (devices * device.bandwidth * chosen.e_w),
+        compute: compute + prompts,
+        cache: cache / (cache_devices * device.bandwidth * chosen.e_kv),
+        communication: all_reduces(question, chosen, tokens),
+        overhead: layers(question, chosen) + chosen.t_step + (work.decoding + work.chunks) * request(question, chosen),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What holds for any facts: finite numbers, speeds that load does not raise, totals that it does not lower.
 
 use proptest::prelude::*;
+use tokrate_estimate::calibrate::{calibrate, embedded_trace};
 use tokrate_estimate::coefficients::{Coefficients, Engine};
 use tokrate_estimate::question::Question;
 use tokrate_estimate::served::{naive, predict};
@@ -96,6 +97,8 @@ fn no_measured_row_is_faster_than_the_peaks_allow() {
 fn the_embedded_coefficients_are_those_of_the_rows() {
     let (rows, _) = measured::rows(&Facts::embedded());
     let fitted = fit::fit(&rows.iter().collect::<Vec<_>>()).coefficients;
+    let (trace, settings) = embedded_trace().expect("can be read");
+    let (fitted, _) = calibrate(&trace, &settings, &Facts::embedded(), &fitted).expect("a measured trace");
     let embedded = Coefficients::fitted();
     for ((name, fitted), embedded) in Coefficients::names().iter().zip(fitted.0).zip(embedded.0) {
         assert!((fitted - embedded).abs() < 2e-3, "{name}: run the example `validate` with --write");

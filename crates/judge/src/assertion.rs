@@ -4,6 +4,7 @@
 //! load not run.
 
 mod lookup;
+mod pairs;
 mod spelling;
 
 pub(crate) use spelling::canonical_spelling;
@@ -58,6 +59,18 @@ impl Assertion {
             let column = if error.column > read { error.column - read + typed } else { 1 };
             example(ExpressionError { text: text.to_owned(), column, ..error })
         })
+    }
+
+    /// Parses one assertion, or several in the form of `vllm bench serve --goodput` and of AIPerf: `ttft:400 tpot:50` is of every
+    /// request, `p99_ttft_ms:400` of a percentile; times in milliseconds.
+    ///
+    /// # Errors
+    /// As [`Assertion::parse`].
+    pub fn parse_all(text: &str) -> Result<Vec<Assertion>, ExpressionError> {
+        match pairs::is_list(text) {
+            true => pairs::read(text).map_err(|error| error.with_example("ttft:400 p95_tpot_ms:50")),
+            false => Assertion::parse(text).map(|assertion| vec![assertion]),
+        }
     }
 
     /// Checks every phase that the assertion applies to; never empty.

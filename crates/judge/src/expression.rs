@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use tokrate_core::edit_distance;
 
 /// Syntax error in an expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -96,6 +97,11 @@ impl<'t> Cursor<'t> {
     /// All of it.
     pub fn text(&self) -> &'t str {
         self.text
+    }
+
+    /// The byte offset up to which the text is read.
+    pub fn position(&self) -> usize {
+        self.at
     }
 
     /// What is not read yet.
@@ -193,28 +199,12 @@ pub(crate) fn suggestion(word: &str, known: &[&str]) -> String {
 pub fn nearest<'n>(word: &str, known: &[&'n str]) -> Vec<&'n str> {
     let mut near: Vec<(usize, &str)> = known
         .iter()
-        .map(|name| (distance(word, name), *name))
+        .map(|name| (edit_distance(word, name), *name))
         .filter(|(distance, name)| *distance <= 2.max(name.len() / 3) || (word.len() > 2 && name.starts_with(word)))
         .collect();
     near.sort_unstable();
     near.truncate(3);
     near.into_iter().map(|(_, name)| name).collect()
-}
-
-/// Letters to insert, delete or replace to get from one word to the other (Levenshtein 1966).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 impl fmt::Display for ExpressionError {
@@ -253,7 +243,6 @@ mod tests {
         assert_eq!(suggestion("ttt", &known), "; did you mean ttft or tpot or ttfb?");
         assert_eq!(suggestion("output", &known), "; did you mean output_speed?");
         assert_eq!(suggestion("zebra", &known), "; known are ttft, ttfb, tpot, output_speed");
-        assert_eq!((distance("kitten", "sitting"), distance("", "ab"), distance("same", "same")), (3, 2, 0));
     }
 
     #[test]

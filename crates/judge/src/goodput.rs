@@ -41,7 +41,7 @@ pub fn goodput(slos: &[Slo], phase: &PhaseResult, requests: &[RequestNumbers]) -
 }
 
 fn count_of(slo: &Slo, judged: &[&RequestNumbers]) -> SloCount {
-    let lacks = |request: &&&RequestNumbers| request.is_answered() && slo.metric.of(request).is_none();
+    let lacks = |request: &&&RequestNumbers| slo.kept(request).is_none();
     SloCount {
         slo: slo.to_string(),
         met: judged.iter().filter(|request| slo.kept(request) == Some(true)).count() as u64,

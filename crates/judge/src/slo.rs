@@ -56,13 +56,28 @@ impl Slo {
         Ok(slos)
     }
 
-    /// Whether a request meets it; `None` for an answer that lacks the metric. One that failed, was refused for its rate or was
-    /// cancelled does not.
+    /// Whether a request meets it; `None` for an answer that lacks the metric, and whose bounds do not decide. One that failed, was
+    /// refused for its rate or was cancelled does not.
     pub fn kept(&self, request: &RequestNumbers) -> Option<bool> {
-        match request.is_answered() {
-            true => Some(self.relation.holds(self.metric.of(request)?, self.bound)),
-            false => Some(false),
+        if !request.is_answered() {
+            return Some(false);
         }
+        match self.metric.of(request) {
+            Some(value) => Some(self.relation.holds(value, self.bound)),
+            None => self.kept_by_bounds(request),
+        }
+    }
+
+    /// The same of an answer too quick to be timed: where the least and the most that its time per token can be agree.
+    fn kept_by_bounds(&self, request: &RequestNumbers) -> Option<bool> {
+        let (least, most) = request.tpot_bounds_ms()?;
+        let ends = match self.metric {
+            Metric::Tpot => [least, most],
+            Metric::OutputSpeed => [1e3 / most, 1e3 / least],
+            _ => return None,
+        };
+        let [low, high] = ends.map(|value| self.relation.holds(value, self.bound));
+        (low == high).then_some(low)
     }
 }
 
@@ -104,8 +119,8 @@ fn pair(cursor: &mut Cursor<'_>) -> Result<Slo, ExpressionError> {
     let name = word.to_lowercase();
     // The unit of this form may hang on the name.
     let metric = Metric::from_other_tools_name(name.strip_suffix("_ms").unwrap_or(&name)).ok_or_else(|| {
-        let known = ["ttft", "tpot", "e2el"];
-        cursor.error(at, format!("`{word}` is no metric of a request{}", suggestion(&name, &known)))
+        let unknown = || format!("`{word}` is no metric of a request{}", suggestion(&name, &["ttft", "tpot", "e2el"]));
+        cursor.error(at, of_many(word).unwrap_or_else(unknown))
     })?;
     let sign_at = cursor.here();
     if !cursor.take(':') {
@@ -140,6 +155,7 @@ fn of_many(text: &str) -> Option<String> {
     let left = text.split(['<', '>', '=', '≤', '≥']).next().unwrap_or_default();
     let demand = crate::assertion::canonical_spelling(left).unwrap_or_else(|| left.trim().to_lowercase());
     let (metric, statistic) = demand.split_once('.')?;
+    let metric = metric.rsplit_once('_').filter(|(_, unit)| milliseconds_in(unit).is_some()).map_or(metric, |it| it.0);
     Metric::of_requests_from_name(metric)?;
     let share = statistic.strip_prefix('p').and_then(|percent| percent.replace('_', ".").parse::<f64>().ok());
     let share = share.map_or_else(String::new, |percent| {
@@ -213,6 +229,7 @@ mod tests {
     use proptest::prelude::*;
     use tokrate_core::{FailureKind, Span};
     use tokrate_meter::fixtures::{failed_request, rate_limited_request, steady_request};
+    use tokrate_meter::request::NoSpeedReason;
 
     fn actual(text: &str) -> String {
         match Slo::parse_all(text) {
@@ -243,6 +260,7 @@ mod tests {
         assert_eq!(actual("ttft<5e8ns"), "ttft_ms < 500");
         // Nothing keeps it, and yet it is a bound.
         assert_eq!((actual("ttft:0"), actual("ttft_ms<=0")), ("ttft_ms <= 0".to_owned(), "ttft_ms <= 0".to_owned()));
+        assert!(actual("p99_ttft_ms:400").starts_with("1: p99 is of many requests, an objective of each one"));
         for odd in ["ttft:200s", "itl:20", "ttft:", "ttft:200 tpot", "p95:3", "ttft:-1"] {
             assert!(Slo::parse_all(odd).is_err(), "{odd}");
         }
@@ -300,6 +318,17 @@ mod tests {
         {
             assert_eq!((kept(met, &request), kept(missed, &request)), (Some(true), Some(false)), "{met}");
         }
+        // 40 tokens in 7.8 ms: 0.195 to 0.206 ms each.
+        let mut quick = steady_request(0, 0, 100, 1, 40);
+        (quick.output_speed, quick.tpot_ms) = (None, None);
+        quick.output_speed_missing = Some(NoSpeedReason::ShortWindow.reason().to_owned());
+        quick.last_text_at_ns = quick.first_text_at_ns.map(|first| first + 7_800_000);
+        assert_eq!([kept("tpot_ms<0.21", &quick), kept("output_speed>4800", &quick)], [Some(true); 2]);
+        assert_eq!([kept("tpot_ms<0.19", &quick), kept("output_speed>5200", &quick)], [Some(false); 2]);
+        assert_eq!(
+            [kept("tpot_ms<0.2", &quick), kept("output_speed>5000", &quick), kept("itl<1s", &quick)][..2],
+            [None; 2]
+        );
         let short = steady_request(0, 0, 100, 20, 2);
         assert_eq!(kept("ttft_ms<200", &short), Some(true));
         assert_eq!(kept("tpot_ms<1000", &short), None, "two tokens have no tpot");

@@ -5,7 +5,11 @@
 //!
 //! The buckets are those of OpenTelemetry's exponential histogram at scale 3: bucket `i` covers `(2^(i/8), 2^((i+1)/8)]`.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+use tokrate_core::Buckets;
+
+/// Buckets of gaps. Finer ones would take more of a row of the log than everything else in it.
+type Gaps = Buckets<3, u32>;
 
 /// The lowest bucket, `(2^10, 2^(81/8)]` ns; everything shorter is counted there.
 const LOWEST: u16 = 80;
@@ -13,65 +17,48 @@ const LOWEST: u16 = 80;
 const BUCKETS: usize = 216;
 
 /// Chunk gaps (ns), as index and count of each bucket that is not empty, rising.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Vec<(u16, u32)>")]
 #[cfg_attr(feature = "schema", schemars(with = "Vec<(u16, u32)>"))]
-pub struct GapSketch(Vec<(u16, u32)>);
+pub struct GapSketch(Gaps);
 
-/// The histogram under construction: of fixed size, without a search.
+/// The histogram under construction: of fixed size and without a search, so that an open stream allocates nothing for a gap.
 #[derive(Clone, Debug)]
 pub(crate) struct GapCounts([u32; BUCKETS]);
 
 impl GapSketch {
-    /// OpenTelemetry's name for the resolution.
-    pub const SCALE: i32 = 3;
     /// Largest relative error of a quantile: half a bucket, `2^(1/16) - 1`.
-    pub const RELATIVE_ERROR: f64 = 0.044_274;
+    pub const RELATIVE_ERROR: f64 = Gaps::RELATIVE_ERROR;
 
     /// True when there is no gap.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.counts().is_empty()
     }
 
     /// How many gaps there are.
     pub fn count(&self) -> u64 {
-        self.0.iter().map(|(_, n)| u64::from(*n)).sum()
+        self.0.count()
     }
 
     /// The buckets that are not empty: index and count, rising.
     pub fn buckets(&self) -> &[(u16, u32)] {
-        &self.0
+        self.0.counts()
     }
 
     /// Adds one gap (ns).
     pub fn record(&mut self, gap_ns: u64) {
-        self.add(index_of(gap_ns), 1);
+        self.0.add(index_of(gap_ns), 1);
     }
 
     /// Adds all gaps of another.
     pub fn merge(&mut self, other: &GapSketch) {
-        for &(index, n) in &other.0 {
-            self.add(index, n);
-        }
+        self.0.merge(&other.0);
     }
 
     /// The gap at quantile `q` (nearest rank, ns); `None` when there is no gap.
     pub fn quantile(&self, q: f64) -> Option<u64> {
-        let count = self.count();
-        let rank = ((q.clamp(0.0, 1.0) * count as f64).ceil() as u64).max(1);
-        let mut seen = 0;
-        self.0.iter().find_map(|&(index, n)| {
-            seen += u64::from(n);
-            (rank <= seen).then(|| middle_of(index))
-        })
-    }
-
-    fn add(&mut self, index: u16, n: u32) {
-        match self.0.binary_search_by_key(&index, |bucket| bucket.0) {
-            Ok(place) => self.0[place].1 = self.0[place].1.saturating_add(n),
-            Err(place) => self.0.insert(place, (index, n)),
-        }
+        self.0.quantile(q)
     }
 }
 
@@ -86,7 +73,8 @@ impl GapCounts {
 
     pub fn sketch(&self) -> GapSketch {
         let filled = self.0.iter().enumerate().filter(|(_, n)| **n > 0);
-        GapSketch(filled.map(|(place, &n)| (LOWEST + place as u16, n)).collect())
+        let counts = filled.map(|(place, &n)| (LOWEST + place as u16, n)).collect();
+        GapSketch(Gaps::from_counts(counts).unwrap_or_default())
     }
 }
 
@@ -103,38 +91,23 @@ impl TryFrom<Vec<(u16, u32)>> for GapSketch {
 
     fn try_from(buckets: Vec<(u16, u32)>) -> Result<GapSketch, Self::Error> {
         let known = LOWEST..LOWEST + BUCKETS as u16;
-        let rising = buckets.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        let whole = buckets.iter().all(|(index, n)| known.contains(index) && *n > 0);
-        (rising && whole).then_some(GapSketch(buckets)).ok_or("the buckets of a gap sketch do not fit together")
+        let are_known = buckets.iter().all(|(index, _)| known.contains(index));
+        let gaps = Gaps::from_counts(buckets).filter(|_| are_known);
+        gaps.map(GapSketch).ok_or("the buckets of a gap sketch do not fit together")
+    }
+}
+
+impl Serialize for GapSketch {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.counts().serialize(serializer)
     }
 }
 
 /// The bucket that counts a gap.
 #[inline]
 fn index_of(gap_ns: u64) -> u16 {
-    // `ceil(2^63 * 2^(i/8))`: every eighth bound of core's sketch.
-    const BOUNDS: [u64; 8] = [
-        0x8000_0000_0000_0000,
-        0x8b95_c1e3_ea8b_d6e7,
-        0x9837_f051_8db8_a970,
-        0xa5fe_d6a9_b151_38eb,
-        0xb504_f333_f9de_6485,
-        0xc567_2a11_5506_dade,
-        0xd744_fcca_d69d_6af5,
-        0xeac0_c6e7_dd24_392f,
-    ];
-    let value = gap_ns.clamp(1 << 10, 1 << 37);
-    let octave = 63 - value.leading_zeros();
-    let mantissa = value << (63 - octave);
-    let step = BOUNDS[1..].iter().filter(|bound| **bound <= mantissa).count();
-    // Of the bounds only powers of two are whole numbers, and they close the bucket below.
-    let index = (octave * 8) as u16 + step as u16 - u16::from(value.is_power_of_two());
-    index.max(LOWEST)
-}
-
-/// The geometric middle of a bucket, rounded.
-fn middle_of(index: u16) -> u64 {
-    ((f64::from(index) + 0.5) / 8.0).exp2().round() as u64
+    // The lower bound itself closes the bucket below.
+    Gaps::index_of(gap_ns.clamp(1 << 10, 1 << 37)).max(LOWEST)
 }
 
 #[cfg(test)]
@@ -159,15 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_falls_into_the_bucket_whose_bounds_hold_it() {
-        let mut rng = Rng::root(8);
-        for _ in 0..20_000 {
-            let octave = 10 + rng.below(27);
-            let gap = (1_u64 << octave) + 1 + rng.below(1 << octave);
-            let index = f64::from(index_of(gap));
-            let (low, high) = ((index / 8.0).exp2(), ((index + 1.0) / 8.0).exp2());
-            assert!(low < gap as f64 && gap as f64 <= high, "{gap} in ({low}, {high}]");
-        }
+    fn gaps_outside_of_the_range_count_in_the_first_or_last_bucket() {
         assert_eq!([0, 1, 1_024, 1_025].map(index_of), [80; 4]);
         assert_eq!([1 << 37, u64::MAX].map(index_of), [295; 2]);
         assert_eq!([2_048, 2_049].map(index_of), [87, 88], "2^11 closes its bucket");
@@ -195,5 +160,6 @@ mod tests {
         }
         let read: GapSketch = serde_json::from_str("[[90,1],[91,4000000000]]").expect("sound");
         assert_eq!(read.buckets(), [(90, 1), (91, 4_000_000_000)]);
+        assert_eq!(serde_json::to_string(&read).expect("plain data"), "[[90,1],[91,4000000000]]");
     }
 }

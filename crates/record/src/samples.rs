@@ -5,11 +5,11 @@
 
 use crate::metric::Metric;
 use crate::record::Record;
-use crate::run::{Load, PhaseResult, Rounds, by_load, unrepresentative_speeds};
+use crate::run::{Load, PhaseResult, Rounds, by_load, tpot_distribution};
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch};
 use tokrate_meter::request::RequestNumbers;
-use tokrate_stats::{Distribution, Level, Quantile};
+use tokrate_stats::{Distribution, Level, Quantile, QuantileStatus};
 
 /// Values of one metric, one for each request that has it.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -67,10 +67,27 @@ impl Samples {
         Samples { sorted: values, ..Samples::default() }
     }
 
-    /// The values of a sketch: each bucket's middle, repeated by its count, within 0.55 % of the true values.
+    /// The values of a sketch: each bucket's middle, repeated by its count, within 0.55 % of the true values. None where those of
+    /// which only a bound is known decide where the median is.
     fn of_distribution(distribution: &Distribution) -> Samples {
+        if distribution.p50.status == QuantileStatus::Undetermined {
+            return Samples::default();
+        }
         let stated = (!distribution.is_empty()).then(|| distribution.p50.clone());
         Samples { sorted: distribution.values(), resolution: Sketch::RELATIVE_ERROR, stated }
+    }
+
+    /// Times per token, of answers too quick to be timed the bound. None where these decide where the median is.
+    fn of_tpot(measured: &[&RequestNumbers], mut timed: Vec<f64>) -> Samples {
+        let distribution = tpot_distribution(measured, 0);
+        if distribution.censored.is_none() {
+            return Samples::exact(timed);
+        }
+        if distribution.p50.status == QuantileStatus::Undetermined {
+            return Samples::default();
+        }
+        timed.extend(measured.iter().filter_map(|row| Some(row.tpot_bounds_ms()?.1)));
+        Samples { stated: Some(distribution.p50), ..Samples::exact(timed) }
     }
 
     /// Their median.
@@ -165,12 +182,11 @@ impl LevelSamples {
     fn of_rows(phase: &PhaseResult, rows: &[RequestNumbers]) -> LevelSamples {
         let measured: Vec<&RequestNumbers> = rows.iter().filter(|row| row.is_answered() && !row.warmup).collect();
         let of_all = |metric: Metric| measured.iter().filter_map(|row| metric.of(row)).collect();
-        // The speeds that exist would not be representative.
-        let is_refused = |metric| metric == Metric::Tpot && unrepresentative_speeds(&measured).is_some();
         LevelSamples {
-            times: times_of(
-                |metric| if is_refused(metric) { Samples::default() } else { Samples::exact(of_all(metric)) },
-            ),
+            times: times_of(|metric| match metric {
+                Metric::Tpot => Samples::of_tpot(&measured, of_all(metric)),
+                metric => Samples::exact(of_all(metric)),
+            }),
             ..LevelSamples::of_phase(phase)
         }
     }

@@ -1,11 +1,11 @@
 //! Summary of a sample: moments, quantiles with intervals, and a mergeable sketch.
 //!
-//! Invariant: every number is finite or absent, and the counts of finite and infinite samples add up to `n`.
+//! Invariant: every number is finite or absent, and the counts of finite, censored and infinite samples add up to `n`.
 //!
 //! Quantile intervals assume independent samples. Samples pooled from within requests (token gaps) are correlated within a
 //! request; their intervals are too narrow, and reports that show them must say so.
 
-use super::{Interval, Level, Quantile, SketchParts, mean_interval};
+use super::{Censored, CensoredSamples, Interval, Level, Quantile, SketchParts, mean_interval};
 use serde::{Deserialize, Serialize};
 use tokrate_core::{Rng, Sketch};
 
@@ -54,21 +54,24 @@ impl Unit {
 pub struct Distribution {
     /// Unit of every number below but those of the sketch.
     pub unit: Unit,
-    /// How many samples there are, infinite ones included.
+    /// How many samples there are, censored and infinite ones included.
     pub n: u64,
     /// How many samples are +infinity: failures, in an `adj_` distribution.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub infinite: u64,
-    /// Mean; absent without samples and with an infinite one.
+    /// Samples of which only an upper bound is known; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub censored: Option<Censored>,
+    /// Mean; absent without samples and with a censored or infinite one.
     pub mean: Option<f64>,
     /// Interval of the mean, when it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_interval: Option<Interval>,
-    /// Standard deviation of the sample (divisor n - 1); absent below two samples and with an infinite one.
+    /// Standard deviation of the sample (divisor n - 1); absent below two samples and with a censored or infinite one.
     pub standard_deviation: Option<f64>,
-    /// Smallest sample that is finite.
+    /// Smallest sample that is finite; absent with a censored one.
     pub min: Option<f64>,
-    /// Largest sample; absent without samples and with an infinite one.
+    /// Largest sample; absent without samples, with an infinite one, and where a censored one could be larger.
     pub max: Option<f64>,
     /// The median.
     pub p50: Quantile,
@@ -82,7 +85,7 @@ pub struct Distribution {
     pub p99_9: Quantile,
     /// How many of the sketch's whole units make one `unit`.
     pub sketch_steps: f64,
-    /// The finite samples as a mergeable histogram (relative error of a quantile at most 0.55 %).
+    /// The finite samples that are not censored as a mergeable histogram (relative error of a quantile at most 0.55 %).
     pub sketch: SketchParts,
 }
 
@@ -119,6 +122,50 @@ impl Distribution {
         Self::of_sorted(samples.len() as u64, infinite, unit, sketch, |index| samples[index])
     }
 
+    /// The same with further samples of which only an upper bound is known (`at_most`, +infinity for none). Sorts both.
+    pub fn of_values_censored(
+        samples: &mut Vec<f64>,
+        at_most: &mut Vec<f64>,
+        infinite: u64,
+        unit: Unit,
+    ) -> Distribution {
+        let plain = Self::of_values_adjusted(samples, infinite, unit);
+        at_most.retain(|bound| *bound >= 0.0);
+        at_most.sort_unstable_by(f64::total_cmp);
+        let bounded = at_most.partition_point(|bound| bound.is_finite());
+        let mut bounds = Sketch::new();
+        for &bound in &at_most[..bounded] {
+            bounds.record((bound * unit.steps()).round() as u64);
+        }
+        let censored = Censored { at_most: SketchParts(bounds), unbounded: (at_most.len() - bounded) as u64 };
+        plain.with_censored(censored, samples, &at_most[..bounded])
+    }
+
+    /// A distribution of exact samples with censored ones beside them; both lists rise.
+    fn with_censored(self, censored: Censored, exact: &[f64], at_most: &[f64]) -> Distribution {
+        if censored.n() == 0 {
+            return self;
+        }
+        let (unbounded, infinite) = (censored.unbounded, self.infinite);
+        let quantile = |level| Quantile::of_censored(CensoredSamples { exact, at_most, unbounded, infinite }, level);
+        let largest = at_most.last().copied().unwrap_or(0.0);
+        Distribution {
+            n: self.n.saturating_add(censored.n()),
+            mean: None,
+            mean_interval: None,
+            standard_deviation: None,
+            min: None,
+            max: self.max.filter(|max| unbounded == 0 && largest <= *max),
+            p50: quantile(Level::P50),
+            p90: quantile(Level::P90),
+            p95: quantile(Level::P95),
+            p99: quantile(Level::P99),
+            p99_9: quantile(Level::P99_9),
+            censored: Some(censored),
+            ..self
+        }
+    }
+
     /// Adds the 95 % interval of the mean (BCa bootstrap up to 5,000 samples, deterministic). `samples` are those the
     /// distribution was made of, in its unit; nothing is added for a mean that is absent or from under 10 samples.
     pub fn with_mean_interval(mut self, samples: &[f64], rng: &Rng) -> Distribution {
@@ -141,12 +188,24 @@ impl Distribution {
         let infinite = parts.iter().map(|part| part.infinite).sum();
         let values = values_of(&sketch, first.steps());
         let pooled = Distribution::of_sorted(sketch.count(), infinite, first.unit, sketch, |index| values[index]);
-        Some(Distribution { mean: mean.filter(|_| infinite == 0), ..pooled })
+        let pooled = Distribution { mean: mean.filter(|_| infinite == 0), ..pooled };
+        let mut censored = Censored::default();
+        for part in parts.iter().filter_map(|part| part.censored.as_ref()) {
+            censored.at_most.0.merge(&part.at_most.0);
+            censored.unbounded += part.unbounded;
+        }
+        let at_most = values_of(&censored.at_most.0, first.steps());
+        Some(pooled.with_censored(censored, &values, &at_most))
     }
 
-    /// The finite samples, ascending, each within 0.55 %.
+    /// The finite samples, ascending, each within 0.55 %; a censored one stands at its bound.
     pub fn values(&self) -> Vec<f64> {
-        values_of(&self.sketch.0, self.steps())
+        let mut values = values_of(&self.sketch.0, self.steps());
+        if let Some(censored) = &self.censored {
+            values.extend(values_of(&censored.at_most.0, self.steps()));
+            values.sort_unstable_by(f64::total_cmp);
+        }
+        values
     }
 
     fn steps(&self) -> f64 {
@@ -179,6 +238,7 @@ impl Distribution {
             unit,
             n: finite.saturating_add(infinite),
             infinite,
+            censored: None,
             mean: mean.filter(|_| whole),
             mean_interval: None,
             standard_deviation: deviation.filter(|_| whole),

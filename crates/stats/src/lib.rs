@@ -6,6 +6,7 @@
 
 mod binomial;
 mod bootstrap;
+mod censored;
 mod distribution;
 mod linear;
 mod normal;
@@ -16,12 +17,14 @@ pub mod usl;
 
 pub use binomial::{ln_gamma, lower_rank, smallest_sample, upper_rank};
 pub use bootstrap::{BOOTSTRAP_FLOOR, Interval, IntervalMethod, mean_interval, percentile_interval, wilson_interval};
+pub use censored::{Censored, CensoredSamples};
 pub use distribution::{Distribution, Unit};
-pub use linear::solve;
+pub use linear::{LeastSquares, least_squares, solve};
 pub use normal::{normal_cdf, normal_quantile};
 pub use quantile::{Level, Quantile, QuantileStatus};
 pub use significance::{
-    fisher_p, holm, median, normal_p, permutation_p, rank_sum_p, ratio_of_medians, share_difference, visible_errors,
+    fisher_p, holm, median, midpoint_median, normal_p, permutation_p, rank_sum_p, ratio_of_medians, share_difference,
+    visible_errors,
 };
 pub use sketch::SketchParts;
 

@@ -102,6 +102,8 @@ pub enum QuantileStatus {
     NotEnoughSamples,
     /// There is no sample at all.
     NoSamples,
+    /// Samples of which only a bound is known could move it out of its interval.
+    Undetermined,
 }
 
 /// One quantile with its distribution-free interval (order statistics, exact binomial; independent samples assumed).

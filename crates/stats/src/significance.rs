@@ -15,6 +15,18 @@ pub fn median(sorted: &[f64]) -> f64 {
     if sorted.is_empty() { f64::NAN } else { sorted[sorted.len().div_ceil(2) - 1] }
 }
 
+/// The median of values in any order, between the two middle ones of an even number; NaN of none. An estimate of a level or a
+/// spread; what is shown to people is [`median`], a value that occurred.
+pub fn midpoint_median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => values[middle],
+        _ => f64::midpoint(values[middle - 1], values[middle]),
+    }
+}
+
 /// P-value of the two-sided rank sum test (Wilcoxon 1945; ties share their mean rank), by random permutations. Medians
 /// would be a poor statistic here: if the two sides do not overlap, a split with one sample moved has the same medians.
 pub fn permutation_p(a: &[f64], b: &[f64], rng: &Rng) -> f64 {
@@ -91,23 +103,9 @@ pub fn ratio_of_medians(a: &[f64], b: &[f64], rng: &Rng) -> Option<(Interval, f6
 fn resampled_median(sorted: &[f64], rng: &mut Rng) -> f64 {
     let n = sorted.len();
     let rank = n.div_ceil(2);
-    let (below, above) = (gamma(rank as f64, rng), gamma((n - rank + 1) as f64, rng));
+    let (below, above) = (rng.gamma(rank as f64), rng.gamma((n - rank + 1) as f64));
     let place = (below / (below + above) * n as f64) as usize;
     sorted[place.min(n - 1)]
-}
-
-/// A gamma variable of shape 1 or more (Marsaglia and Tsang 2000).
-fn gamma(shape: f64, rng: &mut Rng) -> f64 {
-    let d = shape - 1.0 / 3.0;
-    let c = 1.0 / (9.0 * d).sqrt();
-    loop {
-        let x = rng.normal();
-        let v = (1.0 + c * x).powi(3);
-        let u = 1.0 - rng.unit();
-        if v > 0.0 && u.ln() < 0.5 * x * x + d - d * v + d * v.ln() {
-            return d * v;
-        }
-    }
 }
 
 /// The smallest change, in standard errors, that a test at level `alpha` detects with 80 % power.

@@ -13,6 +13,9 @@ use tokrate_core::Sketch;
 #[cfg_attr(feature = "schema", schemars(with = "Written"))]
 pub struct SketchParts(pub Sketch);
 
+/// OpenTelemetry's scales are signed.
+const SCALE: i32 = Sketch::SCALE as i32;
+
 /// The fields in JSON.
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -35,7 +38,7 @@ struct Written {
 impl From<SketchParts> for Written {
     fn from(SketchParts(sketch): SketchParts) -> Written {
         Written {
-            scale: Sketch::SCALE,
+            scale: SCALE,
             zeros: sketch.zeros(),
             buckets: sketch.buckets().collect(),
             sum: u64::try_from(sketch.sum()).unwrap_or(u64::MAX),
@@ -49,7 +52,7 @@ impl TryFrom<Written> for SketchParts {
     type Error = &'static str;
 
     fn try_from(written: Written) -> Result<SketchParts, Self::Error> {
-        if written.scale != Sketch::SCALE {
+        if written.scale != SCALE {
             return Err("a sketch has another scale than 6; read it with the version of tokrate that wrote it");
         }
         Sketch::from_parts(written.zeros, written.buckets, u128::from(written.sum), written.min, written.max)

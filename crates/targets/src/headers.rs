@@ -2,8 +2,8 @@
 //!
 //! Invariant: a value that may be a key is marked sensitive, so that it is never printed.
 
+use crate::error::TargetError;
 use crate::key::Secret;
-use anyhow::{Context, Result};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
 use tokrate_catalog::Auth;
@@ -44,13 +44,12 @@ pub fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Head
 ///
 /// # Errors
 /// When no header can carry it.
-pub fn key_header(auth: Auth, key: &Secret) -> Result<(HeaderName, HeaderValue)> {
+pub fn key_header(auth: Auth, key: &Secret) -> Result<(HeaderName, HeaderValue), TargetError> {
     let (name, text) = match auth {
         Auth::Header(name) => (HeaderName::from_static(name), key.reveal().to_owned()),
         Auth::Bearer | Auth::None => (http::header::AUTHORIZATION, format!("Bearer {}", key.reveal())),
     };
-    let mut value =
-        HeaderValue::from_str(&text).context("read the API key: it holds characters that no header can carry")?;
+    let mut value = HeaderValue::from_str(&text).map_err(TargetError::KeyHeader)?;
     value.set_sensitive(true);
     Ok((name, value))
 }
@@ -70,7 +69,7 @@ pub(crate) fn all(
     own: &[(&'static str, &'static str)],
     key: Option<&Secret>,
     set: &[(HeaderName, HeaderValue)],
-) -> Result<HeaderMap> {
+) -> Result<HeaderMap, TargetError> {
     let mut headers = HeaderMap::new();
     for (name, value) in own {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));

@@ -1,7 +1,7 @@
 //! Keys: read by reference, never printed.
 
+use crate::error::TargetError;
 use crate::reading::{self, MAX_SETTINGS_BYTES};
-use anyhow::{Context, Result, bail};
 use std::fmt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -57,32 +57,25 @@ impl KeyReference {
     ///
     /// # Errors
     /// When there is none, or none that a header can carry. They name the reference, never what was found there.
-    pub fn fetch(&self, variables: Variables<'_>) -> Result<Secret> {
+    pub fn fetch(&self, variables: Variables<'_>) -> Result<Secret, TargetError> {
         let found = match self {
-            KeyReference::Variable(name) => {
-                variables(name).with_context(|| {
-                    format!("read the API key: the environment variable {name} is not set; set it, or name another with --key-env (key_env in a file)")
-                })?
-            }
+            KeyReference::Variable(name) => variables(name).ok_or_else(|| TargetError::KeyVariable(name.clone()))?,
             KeyReference::File(path) => reading::text_of(path, MAX_SETTINGS_BYTES)
-                .with_context(|| format!("read the API key from {}; check --key-file", path.display()))?,
+                .map_err(|source| TargetError::KeyFile { path: path.clone(), source })?,
             KeyReference::Command(command) => {
-                let output = Command::new("sh")
-                    .args(["-c", command])
-                    .output()
-                    .context("run the command of --key-cmd; check that `sh` is there")?;
+                let output = Command::new("sh").args(["-c", command]).output().map_err(TargetError::KeyCommand)?;
                 if !output.status.success() {
-                    bail!("read the API key: the command of --key-cmd ended with {}; run it by hand to see why", output.status);
+                    return Err(TargetError::KeyCommandFailed(output.status));
                 }
-                String::from_utf8(output.stdout).ok().context("read the API key: the command of --key-cmd did not print text")?
+                String::from_utf8(output.stdout).map_err(|_| TargetError::KeyNoText)?
             }
         };
         let key = found.trim();
         if key.is_empty() {
-            bail!("read the API key: {self} is empty");
+            return Err(TargetError::KeyEmpty(self.clone()));
         }
         if !key.bytes().all(|byte| (0x21..0x7f).contains(&byte)) {
-            bail!("read the API key: {self} holds spaces or characters that no header can carry");
+            return Err(TargetError::KeyUnsendable(self.clone()));
         }
         Ok(Secret { text: key.to_owned(), origin: self.clone() })
     }
@@ -120,7 +113,7 @@ mod tests {
         let good = KeyReference::Command("printf ' abc\\n'".into()).fetch(NOTHING_SET).expect("a key");
         assert_eq!(good.reveal(), "abc");
         let bad = KeyReference::Command("printf 'sk-two words'".into());
-        let bad = format!("{:#}", bad.fetch(NOTHING_SET).expect_err("not a header value"));
+        let bad = bad.fetch(NOTHING_SET).expect_err("not a header value").with_causes();
         assert!(!bad.contains("sk-two"), "{bad}");
     }
 }

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod error;
 mod headers;
 mod key;
 mod models;
@@ -12,6 +13,7 @@ pub mod reading;
 mod resolve;
 pub mod trust;
 
+pub use error::TargetError;
 pub use headers::{HeaderError, header, key_header};
 pub use key::{KeyReference, Secret, Variables};
 pub use models::find_only_model;

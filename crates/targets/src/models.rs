@@ -2,12 +2,12 @@
 //!
 //! Invariant: a model is found only where there is exactly one.
 
+use crate::error::TargetError;
 use crate::resolve::Endpoint;
-use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use tokio::task::LocalSet;
 use tokrate_core::Span;
-use tokrate_net::{Answer, Client, ClientConfig, Clock, Limits, Route};
+use tokrate_net::{Answer, Client, ClientConfig, Clock, Limits, Route, Target};
 
 /// Time for each request; somebody waits for their run to start.
 const TIMEOUT: Span = Span::from_secs(10);
@@ -28,14 +28,17 @@ const PLACES: [(&str, &str, &str); 4] = [
 ///
 /// # Errors
 /// When the endpoint cannot be asked, or lists no model or several.
-pub fn find_only_model(endpoint: &mut Endpoint, client: ClientConfig) -> Result<String> {
+pub fn find_only_model(endpoint: &mut Endpoint, client: ClientConfig) -> Result<String, TargetError> {
     let base = endpoint.base.clone();
     let config = ClientConfig { connect_timeout: TIMEOUT, reuse: true, rx_timestamps: false, ..client };
-    let asked = || format!("start the run: no model was named, and {base} could not be asked for its models");
+    fn unasked<E: std::error::Error + Send + Sync + 'static>(base: &Target) -> impl Fn(E) -> TargetError {
+        let base = base.to_string();
+        move |error| TargetError::Models { base: base.clone(), source: error.into() }
+    }
     let clock = Clock::monotonic();
-    let route = Route::resolve_blocking(&base, &config, clock).with_context(asked)?;
-    let client = Client::new(config, route, clock).with_context(asked)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().with_context(asked)?;
+    let route = Route::resolve_blocking(&base, &config, clock).map_err(unasked(&base))?;
+    let client = Client::new(config, route, clock).map_err(unasked(&base))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(unasked(&base))?;
     let limits = Limits { idle: TIMEOUT, total: TIMEOUT, max_body_bytes: MAX_BODY_BYTES };
     let get = |path: String| {
         let (client, headers) = (&client, endpoint.headers.clone());
@@ -45,7 +48,12 @@ pub fn find_only_model(endpoint: &mut Endpoint, client: ClientConfig) -> Result<
     for (path, list, name) in PLACES {
         let answer = match get(base.path_with(path)) {
             Ok(answer) => answer,
-            Err(failure) => bail!("{}: {}; name it with --model", asked(), failure.detail),
+            Err(failure) => {
+                return Err(TargetError::ModelsUnanswered {
+                    base: base.to_string(),
+                    detail: failure.detail.to_string(),
+                });
+            }
         };
         match names(&answer, list, name) {
             Some(models) => {
@@ -57,10 +65,7 @@ pub fn find_only_model(endpoint: &mut Endpoint, client: ClientConfig) -> Result<
             None => refused = refused.or(Some(answer.head.status.as_u16())),
         }
     }
-    bail!(
-        "start the run: no model was named, and {base} lists none (HTTP {}); name it with --model",
-        refused.unwrap_or_default()
-    )
+    Err(TargetError::ModelsUnlisted { base: base.to_string(), status: refused.unwrap_or_default() })
 }
 
 fn names(answer: &Answer, list: &str, name: &str) -> Option<Vec<String>> {
@@ -73,18 +78,14 @@ fn names(answer: &Answer, list: &str, name: &str) -> Option<Vec<String>> {
     Some(listed.iter().filter_map(name_of).collect())
 }
 
-fn only(models: &[String]) -> Result<String> {
+fn only(models: &[String]) -> Result<String, TargetError> {
     match models {
         [model] => Ok(model.clone()),
-        [] => bail!("start the run: no model was named, and the endpoint has none loaded; name it with --model"),
+        [] => Err(TargetError::NoModel),
         several => {
-            let shown: Vec<&str> = several.iter().take(MAX_SHOWN).map(String::as_str).collect();
+            let first: Vec<&str> = several.iter().take(MAX_SHOWN).map(String::as_str).collect();
             let more = if several.len() > MAX_SHOWN { ", …" } else { "" };
-            bail!(
-                "start the run: no model was named, and the endpoint has {}: {}{more}; name one with --model",
-                several.len(),
-                shown.join(", ")
-            )
+            Err(TargetError::SeveralModels { count: several.len(), shown: first.join(", ") + more })
         }
     }
 }

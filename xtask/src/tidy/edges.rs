@@ -25,9 +25,12 @@ const TABLE: &[Row] = &[
     Row { name: "detect", internal: &["core", "stats"], external: &["serde", "serde_json"] },
     Row { name: "prober", internal: &["core"], external: &[] },
     Row { name: "charts", internal: &["core"], external: &[] },
+    Row { name: "board", internal: &["core", "stats", "detect", "charts"], external: &["serde", "serde_json"] },
     // Its build script reads the rows.
     Row { name: "catalog", internal: &["core"], external: &["serde", "toml"] },
-    Row { name: "estimate", internal: &[], external: &["serde"] },
+    Row { name: "alert", internal: &["core"], external: &["serde", "serde_json"] },
+    Row { name: "engine", internal: &["core"], external: &[] },
+    Row { name: "estimate", internal: &["core", "stats", "engine"], external: &["serde"] },
     Row {
         name: "apply",
         internal: &["core", "tokens"],
@@ -97,7 +100,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "targets",
         internal: &["core", "wire", "catalog", "net"],
-        external: &["anyhow", "http", "rustix", "serde_json", "sha2", "tokio", "toml"],
+        external: &["http", "rustix", "serde_json", "sha2", "thiserror", "tokio", "toml"],
     },
     Row { name: "route", internal: &["core"], external: &[] },
     Row {
@@ -143,6 +146,7 @@ const TABLE: &[Row] = &[
             "prober",
             "charts",
             "catalog",
+            "engine",
             "estimate",
             "apply",
             "sim",

@@ -128,7 +128,10 @@ impl Load {
             Load::Closed { concurrency } => format!("concurrency {concurrency}"),
             Load::Open { rate, arrivals, .. } => format!("{rate} {}", arrivals.name()),
             Load::ClosedRamp { ramp } => format!("concurrency {ramp}"),
-            Load::OpenRamp { ramp, arrivals, .. } => format!("{ramp} req/s {}", arrivals.name()),
+            Load::OpenRamp { ramp, arrivals, .. } => {
+                let (arrivals, growth, over) = (arrivals.name(), ramp.growth.name(), ramp.over.as_secs_f64());
+                format!("{}..{} req/s {arrivals}, {growth} over {over} s", ramp.from, ramp.to)
+            }
             Load::Trace { due, .. } => format!("trace of {} requests", due.len()),
             Load::Sessions { sessions, turns, .. } => format!("{sessions} sessions of {turns} turns"),
         }

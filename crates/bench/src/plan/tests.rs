@@ -289,6 +289,13 @@ fn a_closed_ramp_opens_slot_after_slot_and_ends_with_its_time() {
 }
 
 #[test]
+fn a_ramp_of_rates_has_its_unit_beside_its_numbers() {
+    let ramp = Ramp { from: 1.0, to: 30.0, growth: Growth::Linear, over: Span::from_secs(2) };
+    let load = Load::OpenRamp { ramp, arrivals: Arrivals::Poisson, in_flight_limit: 64 };
+    assert_eq!(load.name(), "1..30 req/s poisson, linear over 2 s");
+}
+
+#[test]
 fn a_request_that_is_taken_back_ends_the_phase() {
     let mut plan = Plan::new(&closed(2, 10, 0), Share::WHOLE, Tick::ZERO, Rng::root(1));
     let Step::Start(start) = plan.poll(Tick::ZERO) else { panic!("one is due") };

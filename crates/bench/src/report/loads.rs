@@ -75,11 +75,15 @@ fn partial(rounds: &Rounds<'_>) -> Vec<String> {
     let (n, with_speed, name) = (rounds.count(|phase| phase.counts.measured), rounds.with_speed(), rounds.name());
     let speed = (rounds.output_speed().is_some() && with_speed < n)
         .then(|| format!("Output speed at {name} is that of {with_speed} of {n} answers; the others have none."));
+    let bounded = rounds.with_speed_bound();
+    let quick = (rounds.output_speed().is_some_and(|speed| speed.value.is_some()) && bounded > 0).then(|| {
+        format!("Output speed at {name} counts {bounded} of {n} answers by a bound: they were too quick to be timed.")
+    });
     let (_, undecided, of) = rounds.goodput_counts();
     let kept = (undecided > 0).then(|| {
         format!("Of {undecided} of {of} requests at {name} it is not known whether they keep every --slo: they lack a metric.")
     });
-    speed.into_iter().chain(kept).collect()
+    speed.into_iter().chain(quick).chain(kept).collect()
 }
 
 /// A quantile of all rounds together, marked where they are too few to state it.

@@ -203,6 +203,9 @@ impl Subject {
     }
 }
 
+/// Why a quantile is not stated of which only bounds are known.
+const UNDETERMINED: &str = "answers too quick to be timed could move it out of its interval";
+
 fn maybe(value: Option<f64>, otherwise: &str) -> Lookup {
     value.map_or_else(|| Lookup::Missing(otherwise.to_owned()), Lookup::Value)
 }
@@ -212,9 +215,11 @@ fn find_time(times: &Distribution, statistic: &str) -> Lookup {
         return find_quantile(times.quantile(level), times.n);
     }
     let unbounded = times.infinite > 0 && statistic != "min" && statistic != "n";
+    let is_bound_only = times.censored.is_some() && statistic != "n" && !(statistic == "max" && times.max.is_some());
     match statistic {
         "n" => Lookup::Value(times.n as f64),
         _ if unbounded => Lookup::Infinite,
+        _ if is_bound_only => Lookup::Missing(format!("no exact {statistic}: answers were too quick to be timed")),
         "mean" => maybe(times.mean, "no request has it"),
         "min" => maybe(times.min, "no request has it"),
         "max" => maybe(times.max, "no request has it"),
@@ -228,16 +233,19 @@ fn find_quantile(quantile: &Quantile, n: u64) -> Lookup {
         (QuantileStatus::NotEnoughSamples, _) => Lookup::TooFew { n, floor: quantile.floor },
         (QuantileStatus::Stated, Some(value)) => Lookup::Value(value),
         (QuantileStatus::Stated, None) => Lookup::Infinite,
+        (QuantileStatus::Undetermined, _) => Lookup::Missing(UNDETERMINED.to_owned()),
     }
 }
 
 fn find_speed(speeds: &SpeedSummary, statistic: &str) -> Lookup {
     let quantile = |quantile: &SpeedQuantile| match (quantile.status, quantile.value) {
         (QuantileStatus::NotEnoughSamples, _) => Lookup::TooFew { n: speeds.n, floor: quantile.floor },
+        (QuantileStatus::Undetermined, _) => {
+            Lookup::Missing(speeds.refused.as_deref().unwrap_or(UNDETERMINED).to_owned())
+        }
         (_, Some(value)) => Lookup::Value(value),
         _ => {
             let reason = speeds.missing.first().map_or("no request has it", |missing| missing.reason.as_str());
-            let reason = speeds.refused.as_deref().unwrap_or(reason);
             Lookup::Missing(reason.to_owned())
         }
     };

@@ -57,6 +57,59 @@ fn other_spellings_of_a_percentile_are_read_as_it() {
 }
 
 #[test]
+fn pairs_of_other_tools_are_of_every_request_or_of_their_percentile() {
+    let read = |text: &str| match Assertion::parse_all(text) {
+        Ok(assertions) => assertions.iter().map(Assertion::to_string).collect::<Vec<String>>().join(", "),
+        Err(error) => {
+            assert!(Assertion::parse_all(&error.example).is_ok(), "the example of {error}");
+            format!("{}: {}; '{}'", error.column, error.message, error.example)
+        }
+    };
+    assert_eq!(read("ttft:400"), "adj_ttft_ms.max <= 400");
+    assert_eq!(read("ttft:400 tpot:50ms"), "adj_ttft_ms.max <= 400, adj_tpot_ms.max <= 50");
+    assert_eq!(read("TTFT: 400, e2el: 2000"), "adj_ttft_ms.max <= 400, adj_e2e_ms.max <= 2000");
+    assert_eq!(
+        read("time_to_first_token:75 inter_token_latency:20.5"),
+        "adj_ttft_ms.max <= 75, adj_tpot_ms.max <= 20.5"
+    );
+    assert_eq!(
+        read("p99_ttft_ms:400 median_tpot_ms:50 @ concurrency 4"),
+        "ttft_ms.p99 <= 400 @ concurrency 4, tpot_ms.p50 <= 50 @ concurrency 4"
+    );
+    assert_eq!(read("ttft_ms.p95:400"), "ttft_ms.p95 <= 400");
+    assert_eq!(read("output_speed.median:30"), "output_speed.median >= 30");
+    assert_eq!(read("ttft_ms.p95 < 400 @ concurrency 4"), "ttft_ms.p95 < 400 @ concurrency 4", "no pair");
+    let bad = [
+        "ttft:",
+        "ttft:fast",
+        "ttft:400s",
+        "tftf:400",
+        "ttft:400 tpot",
+        "output_speed:30",
+        "failures.share:1%",
+        "ttft.p96:4",
+    ];
+    insta::assert_snapshot!("refused_pairs", bad.map(|text| format!("{text}\n    {}", read(text))).join("\n"));
+}
+
+#[test]
+fn a_failed_request_does_not_keep_a_pair() {
+    let mut requests: Vec<_> = (0..8).map(|i| steady_request(i, i * 1_000, 100, 10, 40)).collect();
+    let status = |text: &str, requests: &[_]| {
+        let assertions = Assertion::parse_all(text).expect("pairs");
+        let phases = [phase(&closed(1), requests)];
+        assertions
+            .iter()
+            .flat_map(|assertion| assertion.judge(&phases))
+            .map(|outcome| outcome.status)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(status("ttft:100 tpot:9", &requests), [AssertionStatus::Met, AssertionStatus::Missed]);
+    requests.push(failed_request(8, 8_000, 8_010, FailureKind::Stalled));
+    assert_eq!(status("ttft:100", &requests), [AssertionStatus::Missed]);
+}
+
+#[test]
 fn a_text_that_is_no_assertion_is_refused_with_its_column() {
     let bad = [
         "",
@@ -144,7 +197,7 @@ fn every_name_can_be_looked_up() {
 proptest! {
     #[test]
     fn any_text_is_read_or_refused_within_its_length(text in "\\PC{0,40}") {
-        if let Err(error) = Assertion::parse(&text) {
+        for error in [Assertion::parse(&text).err(), Assertion::parse_all(&text).err()].into_iter().flatten() {
             prop_assert!(error.column >= 1 && error.column <= text.chars().count() + 1);
         }
     }

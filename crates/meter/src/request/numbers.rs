@@ -5,7 +5,7 @@
 
 use super::chunks::{ChannelTokens, chunks_of};
 use super::fingerprint::TextFingerprint;
-use super::speed::{NOT_STREAMED, StreamTimes};
+use super::speed::{NOT_STREAMED, NoSpeedReason, StreamTimes, TIMESTAMP_ERROR};
 use super::{Chunk, RequestTrace};
 use crate::names;
 use serde::{Deserialize, Serialize};
@@ -240,6 +240,19 @@ impl RequestNumbers {
         self.failure.as_ref().map(|failure| failure.kind)
     }
 
+    /// The least and the most that the time per token can be (ms) of an answer that was too quick to be timed: both ends of its time
+    /// may be off. `None` of any other; infinity where all of its tokens came with the first chunk.
+    pub fn tpot_bounds_ms(&self) -> Option<(f64, f64)> {
+        let reason = self.output_speed_missing.as_deref()?;
+        NoSpeedReason::ALL.into_iter().find(|why| why.depends_on_speed() && why.reason() == reason)?;
+        let window = self.last_text_at_ns?.checked_sub(self.first_text_at_ns?)? as f64 / 1e6;
+        let error = 2.0 * TIMESTAMP_ERROR.as_millis_f64();
+        match self.tokens_std.saturating_sub(self.tokens_first_chunk) {
+            0 => Some((0.0, f64::INFINITY)),
+            later => Some(((window - error).max(0.0) / later as f64, (window + error) / later as f64)),
+        }
+    }
+
     /// The gaps between chunks with the tokens of the later one, in order (ns, tokens).
     pub fn gaps(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         self.chunk_list.windows(2).map(|pair| ((pair[1].at - pair[0].at).as_nanos(), pair[1].tokens))
@@ -415,4 +428,27 @@ fn unknown_of(trace: &RequestTrace) -> BTreeMap<String, serde_json::Value> {
 
 fn events_in_bursts(chunks: &[Chunk]) -> u64 {
     chunks.iter().filter(|chunk| chunk.events > 1).map(|chunk| u64::from(chunk.events)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_too_quick_to_be_timed_has_bounds() {
+        let answer = |reason: NoSpeedReason, first_chunk| RequestNumbers {
+            first_text_at_ns: Some(1_000_000),
+            last_text_at_ns: Some(9_000_000),
+            tokens_std: 21,
+            tokens_first_chunk: first_chunk,
+            output_speed_missing: Some(reason.reason().to_owned()),
+            ..RequestNumbers::default()
+        };
+        // 20 tokens in 7.8 to 8.2 ms.
+        let bounds = answer(NoSpeedReason::ShortWindow, 1).tpot_bounds_ms().expect("it was timed");
+        assert!((bounds.0 - 0.39).abs() < 1e-12 && (bounds.1 - 0.41).abs() < 1e-12, "{bounds:?}");
+        assert_eq!(answer(NoSpeedReason::FewReads, 21).tpot_bounds_ms(), Some((0.0, f64::INFINITY)));
+        assert_eq!(answer(NoSpeedReason::FewTokens, 1).tpot_bounds_ms(), None, "short answers may be slow");
+        assert_eq!(RequestNumbers::default().tpot_bounds_ms(), None);
+    }
 }

@@ -12,7 +12,7 @@ const MIN_CHUNKS: u64 = 8;
 pub(super) const NOT_STREAMED: &str = "not streamed: the answer came in one piece";
 /// How far the time of one read may be off (measured against an engine that logs its writes: 0.03 to 0.085 ms at 600 to 2,500
 /// tokens a second).
-const TIMESTAMP_ERROR: Span = Span::from_micros(100);
+pub(super) const TIMESTAMP_ERROR: Span = Span::from_micros(100);
 /// Largest relative error of an output speed.
 const MAX_SPEED_ERROR: f64 = 0.02;
 

@@ -5,7 +5,7 @@
 
 use super::counts::{connections_of, failures_of, is_failed, names_of, rate_limited_of};
 use super::steady::in_flight;
-use super::summary::unrepresentative_speeds;
+use super::summary::{tpot_distribution, unrepresentative_speeds};
 use super::validity::with_validity;
 use super::{
     ComfortBands, Connections, Counts, FailureCount, InputTokens, Load, NameCount, ObservedConcurrency, RateLimited,
@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch, Span, Tick};
 use tokrate_meter::ClientError;
+use tokrate_meter::Comfort;
 use tokrate_meter::Pool;
 use tokrate_meter::request::RequestNumbers;
 use tokrate_meter::server_metrics::ServerReport;
@@ -316,13 +317,8 @@ impl Times<'_> {
         Distribution::of_nanos_adjusted(&mut self.samples(of), infinite)
     }
 
-    /// Empty where the values would not be representative.
     fn tpot(&self, infinite: u64) -> Distribution {
-        if self.unrepresentative.is_some() {
-            return Distribution::of_values(&mut Vec::new(), Unit::Milliseconds);
-        }
-        let mut samples: Vec<f64> = self.measured.iter().filter_map(|request| request.tpot_ms).collect();
-        Distribution::of_values_adjusted(&mut samples, infinite, Unit::Milliseconds)
+        tpot_distribution(self.measured, infinite)
     }
 
     fn output_speed(&self, tpot: &Distribution) -> SpeedSummary {
@@ -331,10 +327,17 @@ impl Times<'_> {
         SpeedSummary::of(tpot, speeds, missing, self.unrepresentative.clone())
     }
 
-    /// Comfort bands, if the speeds are representative.
+    /// Comfort bands, if the speeds are representative: those of answers too quick to be timed are known where even their bound is in
+    /// the last band.
     fn comfort(&self) -> ComfortBands {
-        let stated = self.measured.iter().filter(|_| self.unrepresentative.is_none());
-        ComfortBands::of(stated.filter_map(|request| request.output_speed))
+        let least = |request: &RequestNumbers| request.tpot_bounds_ms().map(|(_, at_most)| 1e3 / at_most);
+        let is_fast = |speed: &f64| Comfort::of(*speed) == Comfort::FasterThanReading;
+        let quick = || self.measured.iter().filter_map(|request| least(request));
+        if self.unrepresentative.is_some() && !quick().all(|speed| is_fast(&speed)) {
+            return ComfortBands::default();
+        }
+        let timed = self.measured.iter().filter_map(|request| request.output_speed);
+        ComfortBands::of(timed.chain(quick().filter(is_fast)))
     }
 
     fn e2e_per_token(&self) -> Distribution {

@@ -69,9 +69,14 @@ impl Rounds<'_> {
         Some(SpeedQuantile::of(&self.times(Metric::Tpot)?.p50))
     }
 
-    /// Requests of which an output speed is known.
+    /// Requests that the output speed is of: those that have one, and those too quick to be timed, of which a bound is known.
     pub fn with_speed(&self) -> u64 {
-        self.count(|phase| phase.output_speed.n)
+        self.count(|phase| phase.output_speed.n + phase.output_speed.bounded)
+    }
+
+    /// Those of them of which only a bound is known.
+    pub fn with_speed_bound(&self) -> u64 {
+        self.count(|phase| phase.output_speed.bounded)
     }
 
     /// Why the rounds lack a metric; `None` if one of them has it.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_meter::Comfort;
 use tokrate_meter::request::{NoSpeedReason, Provenance, RequestNumbers};
-use tokrate_stats::{Distribution, Quantile, QuantileStatus};
+use tokrate_stats::{Censored, Distribution, Quantile, QuantileStatus, Unit};
 
 /// A speed of single requests, in tokens per second.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -14,6 +14,9 @@ use tokrate_stats::{Distribution, Quantile, QuantileStatus};
 pub struct SpeedSummary {
     /// Requests that have this speed.
     pub n: u64,
+    /// Further requests that were too quick to be timed: the quantiles count them by an upper bound of their time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bounded: u64,
     /// Mean of the requests' speeds (tok/s).
     pub mean: Option<f64>,
     /// The speed of the median request, by time per token.
@@ -27,7 +30,7 @@ pub struct SpeedSummary {
     /// Those of `missing` over all measured requests; absent without any.
     #[serde(default)]
     pub missing_share: Option<f64>,
-    /// Why nothing is stated although `n` requests have the speed: they are not representative.
+    /// Why no median is stated although `n` requests have the speed: they are not representative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -135,12 +138,12 @@ pub struct InputTokens {
 
 impl SpeedSummary {
     /// From the distribution of time per token (ms), the speeds of the requests, the reasons of those that have none, and why
-    /// nothing is stated, if so.
+    /// these are not representative, if so: then they have no mean, and a median only where the others cannot move it.
     pub(super) fn of(
         per_token: &Distribution,
         speeds: impl Iterator<Item = f64>,
         missing: impl Iterator<Item = String>,
-        refused: Option<String>,
+        unrepresentative: Option<String>,
     ) -> SpeedSummary {
         let (sum, n) = speeds.fold((0.0, 0_u64), |(sum, n), speed| (sum + speed, n + 1));
         let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
@@ -149,8 +152,9 @@ impl SpeedSummary {
         SpeedSummary {
             n,
             missing_share: (n + without > 0).then(|| without as f64 / (n + without) as f64),
-            mean: (n > 0 && refused.is_none()).then(|| sum / n as f64),
-            refused,
+            mean: (n > 0 && unrepresentative.is_none()).then(|| sum / n as f64),
+            refused: unrepresentative.filter(|_| per_token.p50.status == QuantileStatus::Undetermined),
+            bounded: per_token.censored.as_ref().map_or(0, Censored::n),
             median: SpeedQuantile::of(&per_token.p50),
             slowest_5_percent: SpeedQuantile::of(&per_token.p95),
             slowest_1_percent: SpeedQuantile::of(&per_token.p99),
@@ -159,8 +163,19 @@ impl SpeedSummary {
     }
 }
 
-/// Above this share of answers too quick to be timed, the speeds of the others are not representative.
+/// Above this share of answers too quick to be timed, the speeds of the others are not representative of them.
 const MAX_UNTIMED_SHARE: f64 = 0.02;
+
+/// The time per token of the requests; those too quick to be timed have an upper bound.
+pub(crate) fn tpot_distribution(measured: &[&RequestNumbers], infinite: u64) -> Distribution {
+    let mut samples: Vec<f64> = measured.iter().filter_map(|request| request.tpot_ms).collect();
+    let mut at_most: Vec<f64> = measured.iter().filter_map(|request| Some(request.tpot_bounds_ms()?.1)).collect();
+    Distribution::of_values_censored(&mut samples, &mut at_most, infinite, Unit::Milliseconds)
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
 
 /// Why the output speeds of these requests are not representative; `None` if they are.
 pub(crate) fn unrepresentative_speeds(measured: &[&RequestNumbers]) -> Option<String> {
@@ -241,7 +256,7 @@ impl TokenSummary {
             std_reasoning: sum(|request| request.tokens_std_reasoning),
             std_answer: sum(|request| request.tokens_std_answer),
             std_tool: sum(|request| request.tokens_std_tool),
-            std_per_request: Distribution::of_values(&mut lengths, tokrate_stats::Unit::Tokens),
+            std_per_request: Distribution::of_values(&mut lengths, Unit::Tokens),
             std_of_all: all.iter().map(|request| request.tokens_std).sum(),
             requests_reported: pairs.len() as u64,
             reported: (!pairs.is_empty()).then_some(reported),

@@ -264,23 +264,46 @@ fn the_speed_of_the_slow_ones_is_not_stated_as_that_of_all() {
     let short = |index| steady_request(index, index, 1, 5, 4);
     let with = |quick_ones: u64| (0..200).map(move |index| if index < quick_ones { quick(index) } else { slow(index) });
     let few = phase(&closed(200), &with(4).collect::<Vec<_>>());
-    assert_eq!((few.output_speed.refused.as_deref(), few.output_speed.n, few.tpot.n), (None, 196, 196));
-    assert_eq!(few.output_speed.median.value, Some(200.0));
-    let many = phase(&closed(200), &with(5).collect::<Vec<_>>());
+    assert_eq!((few.output_speed.refused.as_deref(), few.output_speed.n, few.tpot.n), (None, 196, 200));
+    assert_eq!((few.output_speed.median.value, few.output_speed.bounded), (Some(200.0), 4));
+    assert!(few.output_speed.mean.is_some_and(|mean| (mean - 200.0).abs() < 1e-9));
+    let many = phase(&closed(200), &with(50).collect::<Vec<_>>());
+    assert_eq!((many.output_speed.median.value, many.output_speed.mean), (Some(200.0), None), "a mean has no bound");
+    let most = phase(&closed(200), &with(90).collect::<Vec<_>>());
     assert_eq!(
-        many.output_speed.refused.as_deref(),
+        most.output_speed.refused.as_deref(),
         Some(
-            "5 of 200 answers were too quick to be timed (decode window shorter than 10 ms); \
-             the other 195 would give the speed of the slow ones"
+            "90 of 200 answers were too quick to be timed (decode window shorter than 10 ms); \
+             the other 110 would give the speed of the slow ones"
         )
     );
-    assert_eq!((many.output_speed.n, many.output_speed.mean, many.output_speed.median.value), (195, None, None));
-    assert_eq!((many.output_speed.median.descriptive, many.tpot.n, many.adj_tpot.n), (None, 0, 0));
-    assert_eq!(many.comfort, ComfortBands::default());
+    assert_eq!((most.output_speed.n, most.output_speed.mean, most.output_speed.median.value), (110, None, None));
+    assert_eq!((most.output_speed.median.descriptive, most.tpot.p50.value), (None, None));
+    assert_eq!(most.output_speed.slowest_5_percent.value, Some(200.0), "the slow end is known all the same");
+    assert_eq!(most.comfort.faster_than_reading, 200, "those too quick are at least so fast");
     // Short answers are no slower than others: what is left speaks for them.
     let shorter: Vec<_> = (0..200).map(|index| if index < 100 { short(index) } else { slow(index) }).collect();
     let shorter = phase(&closed(200), &shorter).output_speed;
     assert_eq!((shorter.refused, shorter.n, shorter.missing_share), (None, 100, Some(0.5)));
+}
+
+#[test]
+fn one_quick_answer_of_forty_does_not_take_the_speed_of_the_others() {
+    // 40 tokens at 2,500 tok/s take 15.6 ms, and one answer was over in 7.8 ms.
+    let timed = |index| RequestNumbers {
+        tpot_ms: Some(0.4),
+        output_speed: Some(2_500.0),
+        ..steady_request(index, index, 1, 1, 40)
+    };
+    let mut quick = quick(39);
+    quick.last_text_at_ns = quick.first_text_at_ns.map(|first| first + 7_800_000);
+    let mut requests: Vec<_> = (0..39).map(timed).chain([quick]).collect();
+    let median = |requests: &[RequestNumbers]| phase(&closed(40), requests).output_speed.median;
+    let bounded = median(&requests);
+    assert_eq!((bounded.value, bounded.low, bounded.high), (Some(2_500.0), Some(2_500.0), Some(2_500.0)));
+    // All of its tokens in one read: nothing is known of it, and one of forty does not matter either.
+    requests[39].tokens_first_chunk = 40;
+    assert_eq!(median(&requests).value, Some(2_500.0));
 }
 
 #[test]

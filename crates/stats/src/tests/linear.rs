@@ -1,6 +1,6 @@
 //! Tests of linear least squares: an exact solution, and what has none.
 
-use crate::solve;
+use crate::{least_squares, solve};
 
 #[test]
 fn the_weighted_solution_is_that_of_the_normal_equations_in_fractions() {
@@ -11,6 +11,18 @@ fn the_weighted_solution_is_that_of_the_normal_equations_in_fractions() {
     for (found, expected) in found.into_iter().zip(expected) {
         assert!((found - expected).abs() < 1e-14, "{found} for {expected}");
     }
+}
+
+#[test]
+fn standard_errors_are_those_of_the_inverse_normal_matrix() {
+    // The mean of values with variances 1, 1/4 and 4, and with a column beside it that is 1 for the last alone.
+    let fit = least_squares(&[vec![1.0; 3]], &[3.0, 5.0, 9.0], &[1.0, 4.0, 0.25]).expect("one column");
+    assert!((fit.coefficients[0] - 25.25 / 5.25).abs() < 1e-12 && (fit.errors[0] - 5.25_f64.powf(-0.5)).abs() < 1e-12);
+    let columns = [vec![1.0; 3], vec![0.0, 0.0, 1.0]];
+    let fit = least_squares(&columns, &[3.0, 5.0, 9.0], &[1.0, 4.0, 0.25]).expect("independent");
+    let expected = [0.2_f64, 0.2 + 4.0].map(f64::sqrt);
+    assert!(fit.errors.iter().zip(expected).all(|(found, error)| (found - error).abs() < 1e-12), "{fit:?}");
+    assert!((fit.coefficients[0] - 4.6).abs() < 1e-12 && (fit.coefficients[1] - 4.4).abs() < 1e-12, "{fit:?}");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 //!
 //! Invariant: whoever sends requests gets the same endpoints for the same words.
 
+use crate::error::TargetError;
 use crate::headers;
 use crate::key::{KeyReference, Secret, Variables};
-use anyhow::{Context, Result, anyhow, bail};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokrate_catalog::{Endpoint as CatalogEndpoint, Kind, ListedPrice, Provider, Quirks, TargetName};
 use tokrate_net::Target;
@@ -85,7 +85,7 @@ impl TargetSettings<'_> {
     ///
     /// # Errors
     /// When a variable or the key is missing, or an address makes no sense.
-    pub fn resolve(self, variables: Variables<'_>) -> Result<ResolvedTarget> {
+    pub fn resolve(self, variables: Variables<'_>) -> Result<ResolvedTarget, TargetError> {
         match self.source {
             TargetSource::Catalog { name, endpoints, url } => {
                 let mut target = catalog_target(&name, &endpoints, url.as_ref(), self.key, &self.headers, variables)?;
@@ -110,16 +110,16 @@ fn catalog_target(
     key: Option<KeyReference>,
     set: &[(HeaderName, HeaderValue)],
     variables: Variables<'_>,
-) -> Result<ResolvedTarget> {
+) -> Result<ResolvedTarget, TargetError> {
     // Before the key: whoever has set up nothing yet is told first where the provider is.
     let bases = endpoints.iter().map(|endpoint| match url {
         Some(url) => Ok(split_address(url).0),
         None => {
             let base = catalog_base(name, endpoint, variables)?;
-            Target::parse(&base).with_context(|| format!("find {}", name.row.title))
+            Target::parse(&base).map_err(|source| TargetError::Base { provider: name.row.title, source })
         }
     });
-    let bases = bases.collect::<Result<Vec<Target>>>()?;
+    let bases = bases.collect::<Result<Vec<Target>, TargetError>>()?;
     let key = match key {
         Some(key) => Some(key),
         None => own_key(name.row, url.is_none(), variables)?,
@@ -133,7 +133,7 @@ fn catalog_target(
             quirks: endpoint.quirks,
         })
     });
-    let endpoints = endpoints.collect::<Result<Vec<Endpoint>>>()?;
+    let endpoints = endpoints.collect::<Result<Vec<Endpoint>, TargetError>>()?;
     Ok(ResolvedTarget { row: Some(name.row), model: None, price: None, key, endpoints })
 }
 
@@ -143,14 +143,12 @@ fn endpoint_at(
     dialect: Option<Dialect>,
     key: Option<&Secret>,
     set: &[(HeaderName, HeaderValue)],
-) -> Result<Endpoint> {
+) -> Result<Endpoint, TargetError> {
     let (base, of_path) = split_address(url);
     let dialect = match (dialect, of_path) {
-        (Some(named), Some(found)) if named != found => bail!(
-            "read {url}: it ends in the path of {}, and the dialect is to be {}; leave out one of them",
-            found.name(),
-            named.name()
-        ),
+        (Some(named), Some(found)) if named != found => {
+            return Err(TargetError::OtherDialect { url: url.to_string(), found: found.name(), named: named.name() });
+        }
         (named, found) => named.or(found).unwrap_or(Dialect::OpenAiChat),
     };
     let headers = headers::all(headers::usual_auth(dialect), dialect.required_header().as_slice(), key, set)?;
@@ -161,11 +159,9 @@ fn endpoint_at(
 ///
 /// # Errors
 /// Says what is wrong with it.
-pub fn parse_url(text: &str) -> Result<Target> {
+pub fn parse_url(text: &str) -> Result<Target, TargetError> {
     Target::parse(text).map_err(|error| match error {
-        tokrate_net::NetError::Url { url, reason } => {
-            anyhow!("`{url}` cannot be used: {reason}; write for example http://127.0.0.1:8000/v1")
-        }
+        tokrate_net::NetError::Url { url, reason } => TargetError::Url { url, reason: reason.to_string() },
         other => other.into(),
     })
 }
@@ -182,9 +178,9 @@ pub fn split_address(url: &Target) -> (Target, Option<Dialect>) {
 ///
 /// # Errors
 /// Names those that there are.
-pub fn parse_dialect(name: &str) -> Result<Dialect> {
+pub fn parse_dialect(name: &str) -> Result<Dialect, TargetError> {
     Dialect::from_name(name)
-        .with_context(|| format!("`{name}` is no dialect that is spoken here; it is one of {}", dialect_names()))
+        .ok_or_else(|| TargetError::UnknownDialect { name: name.to_owned(), known: dialect_names() })
 }
 
 #[inline(never)]
@@ -198,31 +194,35 @@ pub fn key_variable(row: &Provider, variables: Variables<'_>) -> Option<&'static
 }
 
 /// The key of the provider's own variable. A hosted provider without one is an error where its own address is used.
-fn own_key(row: &Provider, at_own_address: bool, variables: Variables<'_>) -> Result<Option<KeyReference>> {
+fn own_key(
+    row: &Provider,
+    at_own_address: bool,
+    variables: Variables<'_>,
+) -> Result<Option<KeyReference>, TargetError> {
     if let Some(name) = key_variable(row, variables) {
         return Ok(Some(KeyReference::Variable(name.to_owned())));
     }
     if row.kind == Kind::Hosted && at_own_address {
-        bail!(
-            "read the API key of {}: the environment variable {} is not set; set it, or name another with --key-env",
-            row.title,
-            row.key_env.join(" (or ") + if row.key_env.len() > 1 { ")" } else { "" }
-        );
+        let variables = row.key_env.join(" (or ") + if row.key_env.len() > 1 { ")" } else { "" };
+        return Err(TargetError::NoKey { provider: row.title, variables });
     }
     Ok(None)
 }
 
 /// The base of an endpoint of the catalog, with the user's address and variables in their places.
-fn catalog_base(name: &TargetName<'_>, endpoint: &CatalogEndpoint, variables: Variables<'_>) -> Result<String> {
+fn catalog_base(
+    name: &TargetName<'_>,
+    endpoint: &CatalogEndpoint,
+    variables: Variables<'_>,
+) -> Result<String, TargetError> {
     let mut base = endpoint.base.to_owned();
     for variable in name.row.variables {
         let placeholder = format!("{{{}}}", variable.name);
         if base.contains(&placeholder) {
-            let value = variables(variable.name).with_context(|| {
-                format!(
-                    "find {}: the environment variable {} is not set; it holds {}",
-                    name.row.title, variable.name, variable.meaning
-                )
+            let value = variables(variable.name).ok_or(TargetError::Variable {
+                provider: name.row.title,
+                variable: variable.name,
+                meaning: variable.meaning,
             })?;
             base = base.replace(&placeholder, value.trim().trim_end_matches('/'));
         }

@@ -8,8 +8,8 @@ mod settings;
 
 pub use settings::{HARMLESS, SensitiveSetting, is_harmless};
 
+use crate::error::TargetError;
 use crate::reading::{MAX_SETTINGS_BYTES, bytes_from};
-use anyhow::{Context, Result, bail, ensure};
 use settings::sensitive;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -38,15 +38,15 @@ impl SettingsFile {
     ///
     /// # Errors
     /// When it cannot be read, or is too long or no text.
-    pub fn read(path: &Path) -> Result<SettingsFile> {
-        let reading = || format!("read the settings file {}", path.display());
+    pub fn read(path: &Path) -> Result<SettingsFile, TargetError> {
+        let unread = TargetError::io("read the settings file", path);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let name = path.file_name().with_context(reading)?;
-        let absolute = folder.canonicalize().with_context(reading)?.join(name);
-        let file = std::fs::File::open(path).with_context(reading)?;
-        let metadata = file.metadata().with_context(reading)?;
-        let bytes = bytes_from(file, MAX_SETTINGS_BYTES).with_context(reading)?;
-        let text = String::from_utf8(bytes).ok().with_context(|| format!("{}: it is not UTF-8", reading()))?;
+        let name = path.file_name().ok_or_else(|| TargetError::NoSettings(path.to_owned()))?;
+        let absolute = folder.canonicalize().map_err(&unread)?.join(name);
+        let file = std::fs::File::open(path).map_err(&unread)?;
+        let metadata = file.metadata().map_err(&unread)?;
+        let bytes = bytes_from(file, MAX_SETTINGS_BYTES).map_err(&unread)?;
+        let text = String::from_utf8(bytes).map_err(|_| TargetError::SettingsNoText(path.to_owned()))?;
         Ok(SettingsFile { path: absolute, text, metadata })
     }
 
@@ -54,7 +54,7 @@ impl SettingsFile {
     ///
     /// # Errors
     /// Lists the settings that need trust, or says what is no TOML.
-    pub fn ensure_trusted(&self, data_folder: Option<&Path>, instead: &str) -> Result<()> {
+    pub fn ensure_trusted(&self, data_folder: Option<&Path>, instead: &str) -> Result<(), TargetError> {
         let needing = sensitive(&self.text)?;
         if needing.is_empty() {
             return Ok(());
@@ -77,16 +77,17 @@ impl SettingsFile {
             let _ = write!(text, "\n  {warning}");
         }
         if let Err(error) = store {
-            let _ = write!(text, "\n  what is trusted cannot be looked up: failed to {error:#}");
+            let _ = write!(text, "\n  what is trusted cannot be looked up: failed to {}", error.with_causes());
         }
-        bail!("{text}\nread it; if you trust it, run `tokrate trust`, or {instead}");
+        let _ = write!(text, "\nread it; if you trust it, run `tokrate trust`, or {instead}");
+        Err(TargetError::Untrusted(text))
     }
 
     /// The settings that need trust, in the order of the file.
     ///
     /// # Errors
     /// When it is no TOML.
-    pub fn sensitive_settings(&self) -> Result<Vec<SensitiveSetting>> {
+    pub fn sensitive_settings(&self) -> Result<Vec<SensitiveSetting>, TargetError> {
         sensitive(&self.text)
     }
 
@@ -126,16 +127,18 @@ impl TrustStore {
     ///
     /// # Errors
     /// When there is no such folder, or others can write there.
-    pub fn open(data_folder: Option<&Path>) -> Result<TrustStore> {
-        let data = data_folder.context("find the folder for what is trusted: set XDG_DATA_HOME or HOME")?;
+    pub fn open(data_folder: Option<&Path>) -> Result<TrustStore, TargetError> {
+        let data = data_folder.ok_or(TargetError::NoDataFolder)?;
         let folder = data.join("trusted");
         match folder.metadata() {
             Ok(metadata) => {
                 let who = others(&metadata, 0o022).join(" and ");
-                ensure!(who.is_empty(), "rely on {}: {who} can write there; make it yours alone", folder.display());
+                if !who.is_empty() {
+                    return Err(TargetError::SharedStore { folder, who });
+                }
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error).with_context(|| format!("look into {}", folder.display())),
+            Err(error) => return Err(TargetError::io("look into", &folder)(error)),
         }
         Ok(TrustStore(folder))
     }
@@ -159,25 +162,25 @@ impl TrustStore {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn add(&self, file: &SettingsFile) -> Result<()> {
-        let writing = || format!("write into {}", self.0.display());
-        make_private(&self.0).with_context(writing)?;
+    pub fn add(&self, file: &SettingsFile) -> Result<(), TargetError> {
+        let unwritten = TargetError::io("write into", &self.0);
+        make_private(&self.0).map_err(&unwritten)?;
         // Written beside it first: half a path is no trust, but it would be listed.
         let hash = file.hash();
         let part = self.0.join(format!(".{hash}.{}.part", std::process::id()));
-        std::fs::write(&part, bytes(&file.path)).with_context(writing)?;
-        std::fs::rename(&part, self.0.join(hash)).with_context(writing)
+        std::fs::write(&part, bytes(&file.path)).map_err(&unwritten)?;
+        std::fs::rename(&part, self.0.join(hash)).map_err(unwritten)
     }
 
     /// Removes every text of a path; returns whether there was one.
     ///
     /// # Errors
     /// When the store cannot be read or written.
-    pub fn remove(&self, path: &Path) -> Result<bool> {
+    pub fn remove(&self, path: &Path) -> Result<bool, TargetError> {
         let known: Vec<PathBuf> =
             self.entries()?.into_iter().filter(|(_, known)| known == path).map(|(entry, _)| entry).collect();
         for entry in &known {
-            std::fs::remove_file(entry).with_context(|| format!("remove {}", entry.display()))?;
+            std::fs::remove_file(entry).map_err(TargetError::io("remove", entry))?;
         }
         Ok(!known.is_empty())
     }
@@ -186,7 +189,7 @@ impl TrustStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn paths(&self) -> Result<Vec<PathBuf>> {
+    pub fn paths(&self) -> Result<Vec<PathBuf>, TargetError> {
         let mut paths: Vec<PathBuf> = self.entries()?.into_iter().map(|(_, path)| path).collect();
         paths.sort();
         paths.dedup();
@@ -194,15 +197,15 @@ impl TrustStore {
     }
 
     /// The entries with their paths.
-    fn entries(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
-        let looking = || format!("look into {}", self.0.display());
+    fn entries(&self) -> Result<Vec<(PathBuf, PathBuf)>, TargetError> {
+        let unread = TargetError::io("look into", &self.0);
         let entries = match std::fs::read_dir(&self.0) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.with_context(looking)?,
+            entries => entries.map_err(&unread)?,
         };
         let mut found = Vec::new();
         for entry in entries {
-            let entry = entry.with_context(looking)?.path();
+            let entry = entry.map_err(&unread)?.path();
             let is_complete = entry.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
             if is_complete && let Ok(path) = std::fs::read(&entry) {
                 found.push((entry, path_of(path)));
@@ -216,9 +219,11 @@ impl TrustStore {
 ///
 /// # Errors
 /// When somebody else has changed it meanwhile, or the store cannot be opened or written.
-pub fn add_own(data_folder: Option<&Path>, path: &Path, text: &str) -> Result<()> {
+pub fn add_own(data_folder: Option<&Path>, path: &Path, text: &str) -> Result<(), TargetError> {
     let file = SettingsFile::read(path)?;
-    ensure!(file.text == text, "trust {}: someone else has changed it meanwhile", path.display());
+    if file.text != text {
+        return Err(TargetError::Changed(path.to_owned()));
+    }
     TrustStore::open(data_folder)?.add(&file)
 }
 

@@ -4,7 +4,7 @@
 //! Invariant: a key that is not listed as harmless needs trust, so that a new one is safe before anybody has thought of
 //! it.
 
-use anyhow::{Context, Result};
+use crate::error::TargetError;
 use std::fmt::Write;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -150,8 +150,8 @@ impl SensitiveSetting {
 ///
 /// # Errors
 /// When the text is no TOML.
-pub fn sensitive(text: &str) -> Result<Vec<SensitiveSetting>> {
-    let table = DeTable::parse(text).context("understand the settings file")?;
+pub fn sensitive(text: &str) -> Result<Vec<SensitiveSetting>, TargetError> {
+    let table = DeTable::parse(text).map_err(|error| TargetError::SettingsNoToml(Box::new(error)))?;
     let mut found = Vec::new();
     walk("", table.get_ref(), text, &mut found);
     found.sort_by_key(|setting| setting.line);

@@ -6,9 +6,9 @@ use super::Verdict;
 use super::compare::{compare_records, verdict};
 use crate::config::bench::Requirements;
 use crate::out::comparison::{self, Sides};
+use crate::out::paragraph::note;
 use crate::out::records::read_records;
-use crate::out::table::wrapped;
-use crate::out::{comparison_blocks, stdout, summary};
+use crate::out::{comparison_blocks, stdout};
 use anyhow::{Result, anyhow, ensure};
 use tokrate_judge::compare::{CompareOutcome, CompareReport};
 use tokrate_record::{Record, RunSamples};
@@ -72,8 +72,8 @@ impl Baseline {
 impl BaselineResult {
     /// For the terminal; with `--wide` the whole table.
     pub fn text(&self, is_wide: bool) -> String {
-        let missing = self.missing.iter().flat_map(|missing| wrapped(missing, stdout::width(summary::MAX_WIDTH)));
-        let mut text: String = missing.map(|line| line + "\n").collect();
+        let width = stdout::width(stdout::MAX_TEXT_WIDTH);
+        let mut text: String = self.missing.iter().map(|missing| note(missing, width)).collect();
         for report in &self.reports {
             let table = comparison_blocks::shown(report, Sides::BeforeAfter, is_wide);
             text += &format!("\nAgainst the baseline:\n{table}");

@@ -8,6 +8,7 @@ use crate::config::file::File;
 use crate::flags::bench::Flags;
 use crate::out::files;
 use crate::out::forecast;
+use crate::out::paragraph::hanging;
 use crate::out::results::{Results, Written};
 use crate::out::{stdout, summary};
 use anyhow::Result;
@@ -27,7 +28,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let baseline = Baseline::read(&outputs.requirements, configs.len())?;
     let names = names_of(&configs);
     if flags.limits.dry_run {
-        stdout::write(&forecast::text(&names, &configs, stdout::width(summary::MAX_WIDTH)))?;
+        stdout::write(&forecast::text(&names, &configs, stdout::width(stdout::MAX_TEXT_WIDTH)))?;
         return Ok(Verdict::Good);
     }
     let kept = outputs.requirements.save_baseline.as_deref();
@@ -53,14 +54,14 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let all_written = tell(results.finish(&judged, &held.reports, held.missing.clone()), &outputs);
     printed?;
     if let Some(missing) = &held.missing {
-        anstream::eprintln!("tokrate: {missing}");
+        warn(missing);
     }
     if outputs.quiet {
         anstream::eprint!("{}{}", summary::troubles(&names, &judged), held.troubles());
     }
     if outputs.strict {
         for (name, why) in names.iter().zip(records).filter_map(|(name, record)| Some((name, strict_reason(record)?))) {
-            anstream::eprintln!("tokrate: {name}: --strict: {why}");
+            warn(&format!("{name}: --strict: {why}"));
         }
     }
     let measured = records.iter().map(|record| verdict(record, &outputs)).max().unwrap_or(Verdict::NotMeasured);
@@ -81,6 +82,11 @@ fn print(text: &str, outputs: &Outputs) -> Result<()> {
         return Ok(());
     }
     stdout::write(text)
+}
+
+/// A warning on standard error.
+fn warn(text: &str) {
+    anstream::eprint!("{}", hanging("tokrate: ", text, stdout::error_width()));
 }
 
 /// Says where the files are and which could not be written; whether all could.
@@ -178,7 +184,7 @@ fn strict_reason(record: &Record) -> Option<String> {
 /// Keeps the records as a baseline; one that does not count would make every later run look well.
 fn keep(path: &Path, records: &[Record], measured: Verdict) -> Result<()> {
     if let Some(why) = unfit(records, measured) {
-        anstream::eprintln!("tokrate: no baseline is kept in {}: {why}", path.display());
+        warn(&format!("no baseline is kept in {}: {why}", path.display()));
         return Ok(());
     }
     match records {

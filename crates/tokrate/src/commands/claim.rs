@@ -2,8 +2,9 @@
 
 use super::Verdict;
 use crate::flags::claim::Flags;
+use crate::out::paragraph::hanging;
+use crate::out::stdout;
 use anyhow::{Context, Result, anyhow};
-use std::fmt::Write;
 use tokrate_judge::{Claim, Comparison, Meaning, StatedValue};
 use tokrate_record::Record;
 use tokrate_targets::reading::{self, MAX_DATA_BYTES};
@@ -19,82 +20,103 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         }
         None => Vec::new(),
     };
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let _ = write_claim(&mut text, &claim, &records);
-    crate::out::stdout::write(&text)?;
+    let mut text = Text { written: String::new(), width: stdout::width(stdout::MAX_TEXT_WIDTH) };
+    text.claim(&claim, &records);
+    stdout::write(&text.written)?;
     Ok(Verdict::Good)
 }
 
-fn write_claim(text: &mut String, claim: &Claim, records: &[Record]) -> std::fmt::Result {
-    for stated in &claim.speeds {
-        speed(text, stated)?;
-    }
-    for stated in &claim.first_tokens {
-        writeln!(text, "TTFT: {}\n", stated.shown("ms"))?;
-        writeln!(
-            text,
-            "  The wait for the first token; it says nothing about how fast the answer is written after that."
-        )?;
-        writeln!(text, "  It grows with the prompt and with the load: without both it cannot be compared.\n")?;
-    }
-    conditions(text, claim)?;
-    for record in records {
-        writeln!(text, "\nMeasured: {} at {}", record.conditions.model, record.conditions.endpoint)?;
-        let sentences = claim.compare_with(record);
-        if sentences.is_empty() {
-            writeln!(text, "  This record cannot judge it: it holds no such number.")?;
-        }
-        for sentence in sentences {
-            writeln!(text, "  {sentence}")?;
-        }
-    }
-    Ok(())
+/// What is printed, in lines of a width.
+struct Text {
+    written: String,
+    width: usize,
 }
 
-fn speed(text: &mut String, stated: &StatedValue) -> std::fmt::Result {
-    writeln!(text, "{}", stated.shown("tok/s"))?;
-    match stated.meaning {
-        Some(meaning) => writeln!(text, "\nThe words say {}. Then:", meaning.name())?,
-        None => writeln!(text, "\nThe words do not say which speed. It could be:")?,
+impl Text {
+    /// A paragraph, indented by so many columns.
+    fn line(&mut self, indent: usize, text: &str) {
+        self.labelled(&" ".repeat(indent), text);
     }
-    for meaning in stated.meanings() {
-        writeln!(text, "\n  {} ({})", meaning.name(), definition(meaning))?;
-        for end in stated.ends() {
-            for sentence in meaning.implications(end) {
-                writeln!(text, "    {sentence}")?;
+
+    fn labelled(&mut self, label: &str, text: &str) {
+        self.written += &hanging(label, text, self.width);
+    }
+
+    fn blank(&mut self) {
+        self.written.push('\n');
+    }
+
+    fn claim(&mut self, claim: &Claim, records: &[Record]) {
+        for stated in &claim.speeds {
+            self.speed(stated);
+        }
+        for stated in &claim.first_tokens {
+            self.line(0, &format!("TTFT: {}", stated.shown("ms")));
+            self.blank();
+            self.line(
+                2,
+                "The wait for the first token; it says nothing about how fast the answer is written after that.",
+            );
+            self.line(2, "It grows with the prompt and with the load: without both it cannot be compared.");
+            self.blank();
+        }
+        self.conditions(claim);
+        for record in records {
+            self.blank();
+            self.line(0, &format!("Measured: {} at {}", record.conditions.model, record.conditions.endpoint));
+            let sentences = claim.compare_with(record);
+            if sentences.is_empty() {
+                self.line(2, "This record cannot judge it: it holds no such number.");
+            }
+            for sentence in sentences {
+                self.line(2, &sentence);
             }
         }
     }
-    writeln!(text)
-}
 
-/// The conditions that were stated, what was not understood, and what is missing.
-fn conditions(text: &mut String, claim: &Claim) -> std::fmt::Result {
-    if !claim.conditions.is_empty() {
-        writeln!(text, "Said:")?;
-        for (condition, stated) in &claim.conditions {
-            writeln!(text, "  {}: {stated}", condition.name())?;
+    fn speed(&mut self, stated: &StatedValue) {
+        self.line(0, &stated.shown("tok/s"));
+        self.blank();
+        match stated.meaning {
+            Some(meaning) => self.line(0, &format!("The words say {}. Then:", meaning.name())),
+            None => self.line(0, "The words do not say which speed. It could be:"),
         }
-        writeln!(text)?;
-    }
-    if !claim.not_understood.is_empty() {
-        writeln!(text, "Not understood, and not used:")?;
-        for part in &claim.not_understood {
-            writeln!(text, "  {part}")?;
+        for meaning in stated.meanings() {
+            self.blank();
+            self.line(2, &format!("{} ({})", meaning.name(), definition(meaning)));
+            for sentence in stated.ends().into_iter().flat_map(|end| meaning.implications(end)) {
+                self.line(4, &sentence);
+            }
         }
-        writeln!(text)?;
+        self.blank();
     }
-    let missing: Vec<&str> = claim.missing().map(|condition| condition.question()).collect();
-    if missing.is_empty() {
-        writeln!(text, "Nothing that the number depends on is missing.")?;
-    } else {
-        writeln!(text, "To be asked before the number can be compared with another:")?;
-        for question in missing {
-            writeln!(text, "  - {question}")?;
+
+    /// The conditions that were stated, what was not understood, and what is missing.
+    fn conditions(&mut self, claim: &Claim) {
+        if !claim.conditions.is_empty() {
+            self.line(0, "Said:");
+            for (condition, stated) in &claim.conditions {
+                self.line(2, &format!("{}: {stated}", condition.name()));
+            }
+            self.blank();
+        }
+        if !claim.not_understood.is_empty() {
+            self.line(0, "Not understood, and not used:");
+            for part in &claim.not_understood {
+                self.line(2, part);
+            }
+            self.blank();
+        }
+        let missing: Vec<&str> = claim.missing().map(|condition| condition.question()).collect();
+        if missing.is_empty() {
+            self.line(0, "Nothing that the number depends on is missing.");
+        } else {
+            self.line(0, "To be asked before the number can be compared with another:");
+            for question in missing {
+                self.labelled("  - ", question);
+            }
         }
     }
-    Ok(())
 }
 
 fn definition(meaning: Meaning) -> &'static str {

@@ -1,6 +1,7 @@
 //! `tokrate estimate`: how fast a model should answer on given hardware, computed from facts and fitted coefficients.
 
 mod batch;
+mod replay;
 
 use super::Verdict;
 use crate::flags::estimate::{Flags, SpeedFlags, What};
@@ -16,6 +17,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let estimator = Estimator::embedded();
     let (shown, as_json, example) = match &flags.what {
         Some(What::Speed(speed)) => (vec![of_flags(&estimator, speed)?], speed.json, false),
+        Some(What::Replay(flags)) => return replay::run(flags),
         None => (example(&estimator)?, flags.json, true),
     };
     let written = if as_json { format!("{}\n", json(&shown)) } else { text(&shown, example) };

@@ -62,7 +62,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 fn policy_text(policy: &Policy, mode: Mode) -> String {
     match mode {
         Mode::Off => policy.to_string(),
-        mode => format!("{}, {}", policy.to_string(), format_mode(mode)),
+        mode => format!("{}, {}", policy, format_mode(mode)),
     }
 }
 

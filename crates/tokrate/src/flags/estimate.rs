@@ -33,6 +33,40 @@ pub struct Flags {
 pub enum What {
     /// Speed, TTFT, what binds and cost of a model on devices, at each load
     Speed(Box<SpeedFlags>),
+    /// TTFT, time a token and latency of each request of a trace, as an engine's scheduler would answer it
+    Replay(ReplayFlags),
+}
+
+/// `tokrate estimate replay`, as typed.
+#[derive(Args, Debug, Default)]
+#[command(after_help = "\
+The trace is a file of comma-separated values; its first line names the columns arrival_ms, input_tokens, output_tokens, and
+optionally request and real_ttft_ms, real_tpot_ms, real_latency_ms, which are then held against what is computed. The
+engine's settings are JSON with the names of vLLM's flags (max_num_seqs, max_num_batched_tokens, tensor_parallel_size, …).
+
+Rows go to standard output, the summary to standard error. Exit codes: 0; 2 nothing could be answered.")]
+pub struct ReplayFlags {
+    /// The requests
+    #[arg(long, value_name = "FILE")]
+    pub trace: PathBuf,
+    /// The engine's settings [default: vLLM's defaults]
+    #[arg(long, value_name = "FILE")]
+    pub engine_args: Option<PathBuf>,
+    /// Name of the model [default: that of the settings]
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Name of the device [default: that of the settings]
+    #[arg(long, value_name = "NAME")]
+    pub hardware: Option<String>,
+    /// Scheduler: vllm, sglang, trtllm, static-batch or serial [default: vllm]
+    #[arg(long, value_name = "NAME")]
+    pub engine: Option<String>,
+    /// Storage of the weights, such as bf16, fp8, int4 [default: that of the settings, else as published]
+    #[arg(long, value_name = "FORMAT")]
+    pub precision: Option<String>,
+    /// Print rows and summary as one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `tokrate estimate speed`, as typed.

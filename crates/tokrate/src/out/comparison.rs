@@ -3,6 +3,7 @@
 //! Invariant: every row says what was seen, how sure it is, and what would have been seen.
 
 use super::markdown_text::{self, plain};
+use super::paragraph::note;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use tokrate_charts::{Block, Column, Section, Table};
@@ -35,14 +36,13 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// For a wide terminal: the whole table.
-pub fn wide(report: &CompareReport, sides: Sides<'_>) -> String {
-    let mut text = String::new();
-    for line in differences(report, sides) {
-        let _ = writeln!(text, "{line}");
-    }
-    let _ = write!(text, "{}\n{}\n", table(report, sides).text(), sentence(report, sides));
-    text
+/// For a wide terminal: the whole table, and sentences in lines of `width`.
+pub fn wide(report: &CompareReport, sides: Sides<'_>, width: usize) -> String {
+    let mut table = table(report, sides);
+    let notes = std::mem::take(&mut table.notes);
+    let lines = |lines: &[String]| lines.iter().map(|line| note(line, width)).collect::<String>();
+    let (above, below) = (lines(&differences(report, sides)), lines(&notes));
+    format!("{above}{}{below}\n{}", table.text(), note(&sentence(report, sides), width))
 }
 
 /// For a pull request.

@@ -4,8 +4,8 @@
 //! or in `--json` and `--markdown`.
 
 use super::comparison::{Sides, differences, sentence, value_number, wide};
+use super::paragraph::{note, wrapped};
 use super::stdout;
-use super::table::wrapped;
 use std::fmt::Write;
 use tokrate_charts::{Column, Table};
 use tokrate_judge::compare::{CompareReport, CompareRow, CompareVerdict};
@@ -23,7 +23,8 @@ pub const MAX_WIDTH: usize = 100;
 
 /// The report for this terminal; with `--wide` the whole table.
 pub fn shown(report: &CompareReport, sides: Sides<'_>, is_wide: bool) -> String {
-    if is_wide { wide(report, sides) } else { text(report, sides, stdout::width(MAX_WIDTH)) }
+    let width = stdout::width(MAX_WIDTH);
+    if is_wide { wide(report, sides, width) } else { text(report, sides, width) }
 }
 
 /// The report for a terminal of this width.
@@ -41,9 +42,7 @@ fn text(report: &CompareReport, sides: Sides<'_>, width: usize) -> String {
         }
         None => (named.then(|| format!("{a} → {b}")), lists(report, sides, width), true),
     };
-    let lines = |lines: Vec<String>| -> String {
-        lines.iter().flat_map(|line| wrapped(line, width)).map(|line| line + "\n").collect()
-    };
+    let lines = |lines: Vec<String>| -> String { lines.iter().map(|line| note(line, width)).collect() };
     let above: Vec<String> = differences(report, sides).into_iter().chain(legend).collect();
     let below = lines(notes(report, sides, is_detectable_in_rows));
     format!("{}{body}{below}\n{}", lines(above), lines(vec![sentence(report, sides)]))

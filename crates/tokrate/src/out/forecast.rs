@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is not known, bounded or estimated is marked so.
 
-use super::table::wrapped;
+use super::paragraph::note;
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::Config;
 use tokrate_bench::forecast::{ASSUMED, Basis, Forecast, Level};
@@ -61,7 +61,7 @@ fn assumption() -> String {
 
 /// What every target will be asked for, level by level, in lines of at most `width`.
 pub fn text(names: &[String], configs: &[Config], width: usize) -> String {
-    let paragraph = |words: &str| wrapped(words, width).join("\n") + "\n";
+    let paragraph = |words: &str| note(words, width);
     let mut text = String::new();
     let forecasts: Vec<Forecast> = configs.iter().map(|config| Forecast::of(config, None)).collect();
     for ((name, config), forecast) in names.iter().zip(configs).zip(&forecasts) {

@@ -58,12 +58,14 @@ fn at(load: &Rounds<'_>) -> String {
         (None, Some(e2e)) => format!("{}; whole answer after {e2e} ms", without(load, Metric::Ttft)),
         (None, None) => without(load, Metric::Ttft),
     };
-    format!("{speed}, {first}")
+    // Reasons have commas and brackets of their own.
+    let is_whole = load.output_speed().is_some_and(|median| self::speed(&median).is_some());
+    format!("{speed}{} {first}", if is_whole { "," } else { ";" })
 }
 
 /// That a figure is not there, and why.
 fn without(load: &Rounds<'_>, metric: Metric) -> String {
-    let why = load.missing_reason(metric).map_or_else(String::new, |why| format!(" ({why})"));
+    let why = load.missing_reason(metric).map_or_else(String::new, |why| format!(": {why}"));
     format!("no {}{why}", metric.row().words)
 }
 

@@ -5,8 +5,9 @@
 
 use super::comparison::{self, Sides};
 use super::files::{self, PhaseName, Rows};
+use super::paragraph::{hanging, note};
 use super::progress::Display;
-use super::{badge, csv, forecast, junit, markdown, scorecard, vllm};
+use super::{badge, csv, forecast, junit, markdown, scorecard, stdout, vllm};
 use crate::config::bench::Outputs;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -202,10 +203,11 @@ impl Observer for Results<'_> {
     fn planned(&mut self, target: usize, forecast: &Forecast) {
         self.display.clear();
         if !self.outputs.quiet {
-            anstream::eprintln!("{}: {}", self.targets[target].name, forecast::line(forecast));
+            let label = format!("{}: ", self.targets[target].name);
+            anstream::eprint!("{}", hanging(&label, &forecast::line(forecast), stdout::error_width()));
             self.planned.push(forecast.clone());
             if self.planned.len() == self.targets.len() && self.targets.len() > 1 {
-                anstream::eprintln!("{}", forecast::together(&self.planned));
+                anstream::eprint!("{}", note(&forecast::together(&self.planned), stdout::error_width()));
             }
         }
     }

@@ -3,7 +3,7 @@
 //! It does not add criteria up to one score. Invariant: a rank that chance could change is shown as a range.
 
 use super::markdown_text::{self, plain};
-use super::table::wrapped;
+use super::paragraph::note;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::ops::Range;
@@ -21,9 +21,7 @@ pub fn text(card: &Scorecard, width: usize) -> String {
     let whole = table(card);
     let mut text = format!("{}\n", whole.caption);
     let (heads, legend) = heads(card);
-    for line in legend {
-        text.extend(wrapped(&line, width).into_iter().map(|line| line + "\n"));
-    }
+    text.extend(legend.iter().map(|line| note(line, width)));
     let table = |targets: Range<usize>| Table {
         caption: String::new(),
         columns: std::iter::once(Column::words(""))
@@ -43,9 +41,7 @@ pub fn text(card: &Scorecard, width: usize) -> String {
         text += &if first == 0 { block } else { format!("\n{block}") };
         first = end;
     }
-    for note in &whole.notes {
-        text.extend(wrapped(note, width).into_iter().map(|line| line + "\n"));
-    }
+    text.extend(whole.notes.iter().map(|text| note(text, width)));
     text
 }
 

@@ -1,7 +1,8 @@
 //! What is printed at the end: warnings first, what the run comes to in a few lines, the levels, the curve.
 
 use super::comparison::Sides;
-use super::table::wrapped;
+use super::paragraph::{hanging, note, wrapped};
+use super::stdout::MAX_TEXT_WIDTH;
 use super::{comparison_blocks, headline, scorecard, stdout, table};
 use crate::config::bench::Outputs;
 use std::fmt::Write;
@@ -10,8 +11,6 @@ use tokrate_judge::Comparison;
 use tokrate_record::run::missing_figures;
 use tokrate_record::{AssertionStatus, Record, Status};
 
-/// Longest line of text: longer ones are hard to read.
-pub const MAX_WIDTH: usize = 80;
 /// Width of the labels before the lines.
 const LABEL: usize = 10;
 const BOLD: &str = "\u{1b}[1m";
@@ -55,7 +54,7 @@ fn render(text: &mut String, names: &[String], results: &Comparison, outputs: &O
         if records.len() > 1 {
             writeln!(text, "== {name} ==")?;
         }
-        target(text, record, outputs.wide, stdout::width(MAX_WIDTH))?;
+        target(text, record, outputs.wide, stdout::width(MAX_TEXT_WIDTH))?;
         if records.len() > 1 {
             writeln!(text)?;
         }
@@ -73,9 +72,8 @@ fn render(text: &mut String, names: &[String], results: &Comparison, outputs: &O
 /// One target: its warnings first, its headline, its table, its curve.
 fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::fmt::Result {
     let conditions = &record.conditions;
-    writeln!(text, "{} at {}", conditions.model, conditions.endpoint)?;
-    writeln!(
-        text,
+    text.push_str(&note(&format!("{} at {}", conditions.model, conditions.endpoint), width));
+    let measured = format!(
         "{}, {}, {}, {}; {:.0} s on {}",
         conditions.lengths(),
         if conditions.streaming { "streamed" } else { "not streamed" },
@@ -83,24 +81,27 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
         conditions.dialect,
         record.wall_seconds,
         conditions.host,
-    )?;
+    );
+    text.push_str(&note(&measured, width));
     match (record.status, &record.reason) {
         (Status::Complete, _) => {}
         (status, reason) => {
             let label = if status == Status::Failed { "FAILED" } else { "PARTIAL" };
-            writeln!(text, "\n{label}: {}", reason.as_deref().unwrap_or("see the warnings"))?;
+            let reason = reason.as_deref().unwrap_or("see the warnings");
+            write!(text, "\n{}", hanging(&format!("{label}: "), reason, width))?;
         }
     }
     for (place, warning) in record.warnings.iter().enumerate() {
-        writeln!(text, "{}{YELLOW}warning:{RESET} {warning}", if place == 0 { "\n" } else { "" })?;
+        let label = format!("{YELLOW}warning:{RESET} ");
+        write!(text, "{}{}", if place == 0 { "\n" } else { "" }, hanging(&label, warning, width))?;
     }
     // What a search has found stands in the headline.
     let found = record.search.as_ref().map(|search| search.sentence.as_str());
     for (place, note) in record.notes.iter().filter(|note| Some(note.as_str()) != found).enumerate() {
-        writeln!(text, "{}note: {note}", if place == 0 { "\n" } else { "" })?;
+        write!(text, "{}{}", if place == 0 { "\n" } else { "" }, hanging("note: ", note, width))?;
     }
     for (message, count) in first_messages(record) {
-        writeln!(text, "  first message of {count}: {message}")?;
+        text.push_str(&hanging("  ", &format!("first message of {count}: {message}"), width));
     }
     let headline = headline::lines(record);
     if !headline.is_empty() {
@@ -114,9 +115,7 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
     }
     if wide {
         writeln!(text, "\n{}", table::phases(&record.phases))?;
-        for absence in missing_figures(&record.phases) {
-            writeln!(text, "{absence}")?;
-        }
+        text.extend(missing_figures(&record.phases).iter().map(|reason| note(reason, width)));
     } else if !record.phases.is_empty() {
         writeln!(text, "\n{}", table::loads(&record.phases, width))?;
     }
@@ -128,7 +127,9 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
     }
     for outcome in &record.assertions {
         let place = outcome.phase.as_deref().unwrap_or("-");
-        writeln!(text, "  {:<18}  {}  ({place}: {})", outcome.status.name(), outcome.assertion, outcome.detail)?;
+        let label = format!("  {:<18}  ", outcome.status.name());
+        let outcome = format!("{}  ({place}: {})", outcome.assertion, outcome.detail);
+        text.push_str(&hanging(&label, &outcome, width));
     }
     Ok(())
 }
@@ -180,12 +181,24 @@ mod tests {
         );
     }
 
+    fn folded(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<&str>>().join(" ")
+    }
+
     #[test]
-    fn no_line_but_a_warning_is_wider_than_the_terminal() {
+    fn no_line_is_wider_than_the_terminal() {
+        let mut record = Record::parse(include_str!("testdata/record.json")).expect("a record");
+        let long =
+            "one of two levels was measured while another program used the cores of this machine, so it may be slow";
+        (record.status, record.reason) = (Status::Partial, Some(long.to_owned()));
+        record.warnings.push(long.to_owned());
+        record.notes.push(long.to_owned());
         for width in [40, 60, 80] {
-            let text = anstream::adapter::strip_str(&shown(false, width)).to_string();
-            let headline = text.lines().skip_while(|line| !line.starts_with("How fast"));
-            let widest = headline.map(|line| line.chars().count()).max();
+            let mut text = String::new();
+            target(&mut text, &record, false, width).expect("a string takes all");
+            let text = anstream::adapter::strip_str(&text).to_string();
+            assert_eq!(folded(&text).matches(long).count(), 3, "{text}");
+            let widest = text.lines().map(|line| line.chars().count()).max();
             assert!(widest.is_some_and(|widest| widest <= width), "{widest:?} at {width}\n{text}");
         }
     }

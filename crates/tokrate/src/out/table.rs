@@ -1,5 +1,6 @@
 //! The tables on standard output: a row for each level, or with `--wide` a column with every number, what failed first.
 
+use super::paragraph::note;
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::report;
 use tokrate_charts::format::number;
@@ -41,39 +42,14 @@ pub fn loads(phases: &[PhaseResult], width: usize) -> String {
             break;
         }
     }
-    for note in &loads.notes {
-        text.extend(wrapped(note, width).into_iter().map(|line| format!("\n{line}")));
-    }
+    let notes = loads.notes.iter().map(|text| format!("\n{}", note(text, width).trim_end()));
+    text.extend(notes);
     text
 }
 
 /// A column head, its unit below it.
 fn head(column: &tokrate_charts::Column) -> String {
     if column.unit.is_empty() { column.label.clone() } else { format!("{}\n({})", column.label, column.unit) }
-}
-
-/// A text in lines of at most so many characters, broken at spaces, but not between a number and its per cent.
-pub fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match words.last_mut() {
-            Some(number) if word.starts_with('%') && number.ends_with(|last: char| last.is_ascii_digit()) => {
-                *number += &format!(" {word}");
-            }
-            _ => words.push(word.to_owned()),
-        }
-    }
-    let mut lines: Vec<String> = Vec::new();
-    for word in words {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(&word);
-            }
-            _ => lines.push(word),
-        }
-    }
-    lines
 }
 
 /// The numbers of all phases: column heads, then a label and a cell for each phase, row by row.
@@ -280,17 +256,4 @@ fn added(phase: &PhaseResult, of: impl Fn(&tokrate_meter::ClientError) -> Option
         .as_ref()
         .and_then(of)
         .map_or_else(|| "-".to_owned(), |(p50, p99)| format!("{:.3} / {:.3}", p50 / 1e6, p99 / 1e6))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_broken_at_spaces_and_lose_nothing() {
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("a-word-longer-than-that b", 7), ["a-word-longer-than-that", "b"]);
-        assert_eq!(wrapped("one two three", 80), ["one two three"]);
-        assert_eq!(wrapped("it grew by 30.0 %.", 15), ["it grew by", "30.0 %."], "a number keeps its unit");
-    }
 }

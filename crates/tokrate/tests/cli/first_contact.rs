@@ -5,7 +5,7 @@
 
 use crate::folder::Folder;
 use crate::scripted::{Asked, Server, Then, UNTIL_CLOSED, answer, stream};
-use crate::tool::{Finished, finish, run, start, tokrate};
+use crate::tool::{Finished, finish, folded, run, start, tokrate};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -64,8 +64,8 @@ fn what_refuses_one_request_is_told_after_one() {
         let server = Counted::start(move |_| error(status, words, ""));
         let finished = bench(&server.server.url(), "--model m");
         assert_eq!((finished.code, server.asked()), (Some(2), 1), "{finished:?}");
-        assert!(finished.stdout.contains("FAILED: one request before the load failed"), "{}", finished.stdout);
-        assert!(finished.stdout.contains(words), "the provider's words: {}", finished.stdout);
+        assert!(folded(&finished.stdout).contains("FAILED: one request before the load failed"), "{}", finished.stdout);
+        assert!(folded(&finished.stdout).contains(words), "the provider's words: {}", finished.stdout);
     }
 }
 
@@ -74,11 +74,11 @@ fn a_long_wait_is_refused_and_a_server_that_fails_is_asked_three_times() {
     let server = Counted::start(|_| error("429 Too Many Requests", "slow down", "Retry-After: 3600\r\n"));
     let finished = bench(&server.server.url(), "--model m");
     assert_eq!((finished.code, server.asked()), (Some(2), 1), "{finished:?}");
-    assert!(finished.stdout.contains("asks to wait 3600 s before the first request"), "{}", finished.stdout);
+    assert!(folded(&finished.stdout).contains("asks to wait 3600 s before the first request"), "{}", finished.stdout);
     let server = Counted::start(|_| error("503 Service Unavailable", "loading", "Retry-After: 0\r\n"));
     let finished = bench(&server.server.url(), "--model m");
     assert_eq!((finished.code, server.asked()), (Some(2), 3), "{finished:?}");
-    assert!(finished.stdout.contains("failed, 3 times: HTTP 503: loading"), "{}", finished.stdout);
+    assert!(folded(&finished.stdout).contains("failed, 3 times: HTTP 503: loading"), "{}", finished.stdout);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_server_that_says_nothing_is_given_up_after_one_time_limit() {
     let url = format!("http://{}/v1", silent.local_addr().expect("it is bound"));
     let finished = bench(&url, "--model m --idle-timeout 300ms");
     assert_eq!(finished.code, Some(2), "{finished:?}");
-    assert!(finished.stdout.contains("no byte came for 300 ms"), "{}", finished.stdout);
+    assert!(folded(&finished.stdout).contains("no byte came for 300 ms"), "{}", finished.stdout);
 }
 
 #[test]
@@ -100,11 +100,11 @@ fn a_key_that_is_revoked_during_the_load_ends_the_run_and_what_was_measured_stan
     let finished = bench(&server.server.url(), "--model m --concurrency 1,2 --requests 100");
     assert_eq!((finished.code, server.asked()), (Some(3), 13), "{finished:?}");
     assert!(
-        finished.stdout.contains("PARTIAL: concurrency 1: aborted: 3 requests in a row failed"),
+        folded(&finished.stdout).contains("PARTIAL: concurrency 1: aborted: 3 requests in a row failed"),
         "{}",
         finished.stdout
     );
-    assert!(finished.stdout.contains("the key was revoked"), "{}", finished.stdout);
+    assert!(folded(&finished.stdout).contains("the key was revoked"), "{}", finished.stdout);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_wait_that_is_asked_for_during_the_load_is_bounded_too() {
     });
     let finished = bench(&server.server.url(), "--model m --concurrency 1 --requests 100");
     assert_eq!((finished.code, server.asked()), (Some(3), 6), "{finished:?}");
-    assert!(finished.stdout.contains("longer than --max-wait 120 s"), "{}", finished.stdout);
+    assert!(folded(&finished.stdout).contains("longer than --max-wait 120 s"), "{}", finished.stdout);
     assert!(!finished.stderr.contains("waiting"), "nobody waits so long: {}", finished.stderr);
 }
 
@@ -156,8 +156,8 @@ fn the_plan_stands_before_every_run() {
     let prices = "--price-input 1 --price-output 10";
     let finished = bench(&server.server.url(), &format!("--model m --concurrency 1 --requests 3 --warmup 0 {prices}"));
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let plan = "127.0.0.1/m: 1 level, 3 requests, 60 tokens in and up to 60 out, up to $0.0007, about 1 s\n";
-    assert_eq!(finished.stderr, plan);
+    let plan = "127.0.0.1/m: 1 level, 3 requests, 60 tokens in and up to 60 out, up to $0.0007, about 1 s";
+    assert_eq!(folded(&finished.stderr), plan);
     assert_eq!(server.asked(), 4, "three and the one before");
 }
 
@@ -196,7 +196,7 @@ fn the_whole_address_of_an_api_is_understood() {
     let refused = bench(&url, "--model m --dialect openai-chat");
     assert_eq!((refused.code, messages.asked()), (Some(2), 1));
     assert!(
-        refused.stderr.contains("ends in the path of anthropic, and --dialect says openai-chat"),
+        folded(&refused.stderr).contains("ends in the path of anthropic, and --dialect says openai-chat"),
         "{}",
         refused.stderr
     );
@@ -225,7 +225,7 @@ fn the_only_model_of_an_endpoint_needs_no_name() {
     }
     let locked = Counted::start(|_| error("401 Unauthorized", "no key", ""));
     let finished = bench(&locked.server.url(), "");
-    assert!(finished.stderr.contains("lists none (HTTP 401); name it with --model"), "{}", finished.stderr);
+    assert!(folded(&finished.stderr).contains("lists none (HTTP 401); name it with --model"), "{}", finished.stderr);
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn pictures_of_own_prompts_are_sent() {
         format!("bench --url {url} --model m --calibration off --prompts prompts.jsonl --requests 2 -c 1 --json -");
     let finished = run(&folder, &arguments.split_whitespace().collect::<Vec<&str>>());
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stdout.contains("(1 with pictures, which are not counted)"), "{}", finished.stdout);
+    assert!(folded(&finished.stdout).contains("(1 with pictures, which are not counted)"), "{}", finished.stdout);
 }
 
 /// A process may open as many files as its hard limit says, and no load asks for more.
@@ -267,7 +267,7 @@ fn a_load_that_needs_more_connections_than_may_be_opened_is_refused() {
     let refused = limited(&format!("{load} --concurrency 1,400 --requests 400"));
     assert_eq!((refused.code, server.asked()), (Some(2), 0), "{refused:?}");
     assert!(
-        refused.stderr.contains("raise the limit (`ulimit -n 464`) or ask for at most 192 at once"),
+        folded(&refused.stderr).contains("raise the limit (`ulimit -n 464`) or ask for at most 192 at once"),
         "{}",
         refused.stderr
     );
@@ -276,7 +276,7 @@ fn a_load_that_needs_more_connections_than_may_be_opened_is_refused() {
     let refused = limited(&format!("{load} --rate 20 --duration 1s"));
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(
-        refused.stderr.contains("so few open files that 192 requests in flight are the most"),
+        folded(&refused.stderr).contains("so few open files that 192 requests in flight are the most"),
         "{}",
         refused.stderr
     );
@@ -312,7 +312,7 @@ fn whoever_wants_no_table_hears_why_a_run_failed() {
     let server = Counted::start(|_| error("401 Unauthorized", "no such key", ""));
     let finished = bench(&server.server.url(), "--model m -q");
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
-    assert!(finished.stderr.contains("no such key"), "{}", finished.stderr);
+    assert!(folded(&finished.stderr).contains("no such key"), "{}", finished.stderr);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use crate::folder::Folder;
 use crate::loopback_truth::{engine, quick, url};
 use crate::scripted::{Server, Then, answer, stream};
-use crate::tool::{self, Bench, number};
+use crate::tool::{self, Bench, folded, number};
 use serde_json::Value;
 use std::io::Write;
 use std::sync::Arc;
@@ -183,7 +183,7 @@ fn a_wait_that_a_refusal_asks_for_is_kept_unless_told_otherwise() {
     let limited = &polite.phase().rate_limited;
     let seconds = limited.held_back_seconds.expect("it waited");
     assert!((seconds - 1.0).abs() < 1e-6 && limited.held_back_share.is_some_and(|share| share > 0.1), "{limited:?}");
-    assert!(polite.finished.stdout.contains("held back by 429"), "{}", polite.finished.stdout);
+    assert!(folded(&polite.finished.stdout).contains("held back by 429"), "{}", polite.finished.stdout);
 
     let began = Instant::now();
     let load = format!("{load} --no-backoff");

@@ -3,7 +3,7 @@
 //! It does not judge the numbers. Invariant: every output tells of the same requests.
 
 use crate::folder::Folder;
-use crate::tool::{Bench, Finished, finish, run, tokrate};
+use crate::tool::{Bench, Finished, finish, folded, run, tokrate};
 use serde_json::Value;
 use tokrate_record::{Record, Status};
 
@@ -114,6 +114,10 @@ fn a_full_standard_output_is_an_error_and_takes_nothing_from_the_files() {
     command.stdin(std::process::Stdio::null()).stdout(full).stderr(std::process::Stdio::piped());
     let finished = finish(command.spawn().expect("it starts"));
     assert_eq!(finished.code, Some(2), "{finished:?}");
-    assert!(finished.stderr.contains("failed to write to standard output: No space left"), "{}", finished.stderr);
+    assert!(
+        folded(&finished.stderr).contains("failed to write to standard output: No space left"),
+        "{}",
+        finished.stderr
+    );
     assert_eq!(folder.names(), ["record.json"]);
 }

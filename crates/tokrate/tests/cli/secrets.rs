@@ -4,7 +4,7 @@
 
 use crate::folder::Folder;
 use crate::scripted::{Server, Then, answer, delta, event};
-use crate::tool::{Finished, bench_arguments, finish, start, tokrate};
+use crate::tool::{Finished, bench_arguments, finish, folded, start, tokrate};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
@@ -62,7 +62,7 @@ fn a_refusal_that_quotes_the_key_shows_no_key() {
     });
     let (folder, finished) = run(&server, &[]);
     assert_eq!(finished.code, Some(2));
-    assert!(finished.stdout.contains("Incorrect API key provided"), "{}", finished.stdout);
+    assert!(folded(&finished.stdout).contains("Incorrect API key provided"), "{}", finished.stdout);
     assert!(folder.read("rows.jsonl").contains("unauthorized"));
     assert!(folder.read("record.json").contains("--key-env"), "the hint says what to check");
     expect_no_secret(&folder, &finished);

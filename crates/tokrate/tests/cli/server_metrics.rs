@@ -5,7 +5,7 @@
 
 use crate::folder::Folder;
 use crate::scripted::{Asked, Server, Then, answer, stream};
-use crate::tool::{Bench, finish, start, tokrate};
+use crate::tool::{Bench, finish, folded, start, tokrate};
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -112,7 +112,11 @@ fn other_users_and_other_counts_are_warned_of() {
     let found = bench(&format!("vllm@{}/m", shared.place()));
     assert!(server(&found).foreign_requests.is_some_and(|foreign| foreign > 0));
     assert!(warnings(&found)[0].contains("others use it"), "{:?}", found.record.warnings);
-    assert!(found.finished.stdout.contains("warning: concurrency 2: the server finished"), "{}", found.finished.stdout);
+    assert!(
+        folded(&found.finished.stdout).contains("warning: concurrency 2: the server finished"),
+        "{}",
+        found.finished.stdout
+    );
     let more = engine(|n, _| metrics(&vllm(n, u64::from(TOKENS) + 2)));
     let found = bench(&format!("vllm@{}/m", more.place()));
     let warnings = warnings(&found);
@@ -192,7 +196,7 @@ fn a_page_may_be_named_and_a_key_stays_with_its_server() {
     });
     let found = bench(&format!("llama-cpp@{}/m", engine_at.place()));
     assert_eq!((server(&found).family.as_str(), server(&found).decode_speed()), ("llama-cpp", Some(40.0)));
-    assert!(found.finished.stdout.contains("server: speed while writing (tok/s)"));
+    assert!(folded(&found.finished.stdout).contains("server: speed while writing (tok/s)"));
 
     let elsewhere = engine(|n, asked| {
         assert_eq!(asked.header("authorization"), None, "a key goes nowhere else");

@@ -60,6 +60,11 @@ pub fn run(folder: &Folder, arguments: &[&str]) -> Finished {
     finish(start(&mut tokrate(folder, arguments)))
 }
 
+/// A text on one line: sentences are wrapped to the terminal.
+pub fn folded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<&str>>().join(" ")
+}
+
 fn read_all(mut output: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {

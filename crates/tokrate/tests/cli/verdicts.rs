@@ -1,7 +1,7 @@
 //! Demands, baselines and comparisons of the built binary: what is printed, what is written, what the exit code says.
 
 use crate::folder::Folder;
-use crate::tool::{Bench, Finished, bench, bench_arguments, run};
+use crate::tool::{Bench, Finished, bench, bench_arguments, folded, run};
 use tokrate_core::Span;
 use tokrate_host::{Host, HostConfig};
 use tokrate_record::AssertionStatus;
@@ -64,7 +64,7 @@ fn demands_are_listed_kept_in_the_record_and_decide_the_exit_code() {
     let statuses: Vec<AssertionStatus> = seen.record.assertions.iter().map(|outcome| outcome.status).collect();
     use AssertionStatus::{Met, Missed, NotEnoughSamples};
     assert_eq!(statuses, [Met, Missed, NotEnoughSamples, Met, Met]);
-    let text = &seen.finished.stdout;
+    let text = folded(&seen.finished.stdout);
     assert!(text.contains("not enough samples (n = ") && text.contains("needs 6636"), "{text}");
     let kept = bench("demands-met", &url(&host), 2, 12, &["--assert", "failures.share < 1%"]);
     assert_eq!(kept.finished.code, Some(0), "{:?}", kept.finished);
@@ -87,7 +87,7 @@ fn a_baseline_that_is_not_there_is_refused_before_anything_is_sent_unless_this_r
             measure(&folder, "http://127.0.0.1:9/v1", "run", &[&["--baseline", "base.json"], further].concat());
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(
-            refused.stderr.contains("there is no base.json; check the path, or add --save-baseline"),
+            folded(&refused.stderr).contains("there is no base.json; check the path, or add --save-baseline"),
             "{refused:?}"
         );
         assert!(!folder.join("run.json").exists(), "nothing was measured");
@@ -97,7 +97,7 @@ fn a_baseline_that_is_not_there_is_refused_before_anything_is_sent_unless_this_r
     let first = measure(&folder, &url(&host), "first", &further);
     host.stop();
     assert_eq!((first.code, first.stdout.as_str()), (Some(0), ""), "{first:?}");
-    assert!(first.stderr.contains("tokrate: no baseline at base.json yet"), "{first:?}");
+    assert!(folded(&first.stderr).contains("tokrate: no baseline at base.json yet"), "{first:?}");
     assert!(folder.read("table.md").contains("> no baseline at base.json yet"));
 }
 
@@ -111,16 +111,16 @@ fn a_slower_engine_is_a_regression_against_the_baseline() {
     assert!(absent.stdout.contains(nothing) && absent.stderr.contains(nothing), "{absent:?}");
     let refused = measure(&folder, &url(&slow), "second", &["--baseline", "base.json"]);
     assert_eq!(refused.code, Some(2), "another port is another endpoint");
-    assert!(refused.stderr.contains("add --ignore endpoint"), "{}", refused.stderr);
+    assert!(folded(&refused.stderr).contains("add --ignore endpoint"), "{}", refused.stderr);
     let further = ["--baseline", "base.json", "--ignore", "endpoint", "--markdown", "table.md", "--junit", "junit.xml"];
     let worse = measure(&folder, &url(&slow), "third", &further);
     assert_eq!(worse.code, Some(1), "{worse:?}");
-    assert!(worse.stdout.contains("Regression: TTFT at concurrency 4"), "{}", worse.stdout);
+    assert!(folded(&worse.stdout).contains("Regression: TTFT at concurrency 4"), "{}", worse.stdout);
     assert!(folder.read("table.md").contains("Regression: TTFT at concurrency 4"));
     let quiet = ["--baseline", "base.json", "--ignore", "endpoint", "--quiet"];
     let quiet = measure(&folder, &url(&slow), "quiet", &quiet);
     assert_eq!((quiet.code, quiet.stdout.as_str()), (Some(1), ""), "{quiet:?}");
-    assert!(quiet.stderr.contains("tokrate: Regression: TTFT at concurrency 4"), "{}", quiet.stderr);
+    assert!(folded(&quiet.stderr).contains("tokrate: Regression: TTFT at concurrency 4"), "{}", quiet.stderr);
     assert!(folder.read("junit.xml").contains("TTFT against the baseline"));
 
     let compared = run(&folder, &["compare", "first.json", "third.json", "--ignore", "endpoint", "--json", "-"]);
@@ -164,7 +164,7 @@ fn a_scorecard_tells_the_quick_from_the_slow_in_every_form() {
     let against = &shown["against_first"][0];
     assert_eq!((&against["first"], &against["report"]["rows"][0]["verdict"]), (&far.as_str().into(), &"better".into()));
     // The terminal's lines are broken at its width.
-    let stdout = finished.stdout.split_whitespace().collect::<Vec<&str>>().join(" ");
+    let stdout = folded(&finished.stdout);
     for text in [&stdout, &folder.read("all.md").replace('\\', ""), &folder.read("all.html")] {
         assert!(text.contains("rank by TTFT") && text.contains(&format!("{near} against {far}: better in TTFT (")));
     }
@@ -179,7 +179,7 @@ fn a_scorecard_tells_the_quick_from_the_slow_in_every_form() {
     insta::assert_snapshot!("scorecard", labels.collect::<Vec<&str>>().join("\n"));
     let alone = run(&folder, &["bench", &near, "--scorecard"]);
     assert_eq!(alone.code, Some(2), "{alone:?}");
-    assert!(alone.stderr.contains("name at least two"), "{}", alone.stderr);
+    assert!(folded(&alone.stderr).contains("name at least two"), "{}", alone.stderr);
     quick.stop();
     slow.stop();
 }

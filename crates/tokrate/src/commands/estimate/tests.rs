@@ -1,6 +1,7 @@
 //! What people see of the worked example and of refusals.
 
 use super::*;
+use tokrate_estimate::replay::{SettingsFile, parse_trace};
 
 fn refusal(flags: SpeedFlags) -> String {
     let flags = SpeedFlags { concurrency: vec![1], isl: 1000, osl: 300, ..flags };
@@ -40,4 +41,29 @@ fn refusals_say_what_to_do() {
     ];
     let lines: Vec<String> = flags.into_iter().map(refusal).collect();
     insta::assert_snapshot!("refusals", lines.join("\n"));
+}
+
+const TRACE: &str = "\
+request,arrival_ms,input_tokens,output_tokens,real_ttft_ms,real_tpot_ms,real_latency_ms
+a,0,2000,100,160,12,1350
+\"b, long\",20,40000,10,,,
+c,25,500,200,190,12.5,2680
+";
+
+#[test]
+fn a_replayed_trace() {
+    let trace = parse_trace(TRACE).expect("a trace");
+    let settings: SettingsFile = serde_json::from_str(
+        r#"{"hardware": "rtx-pro-6000", "engine_kwargs": {"model": "llama-3.1-8b", "max_num_seqs": 8, "max_model_len": 32768,
+            "max_num_batched_tokens": 2048, "dtype": "bfloat16", "kv_cache_dtype": "auto"}}"#,
+    )
+    .expect("settings");
+    let settings = settings.settings();
+    let printed = replay::replayed(&trace, &settings, false).expect("a replay");
+    insta::assert_snapshot!("replay", format!("{}\n{}", printed.rows, printed.summary));
+    let printed = replay::replayed(&trace, &settings, true).expect("a replay");
+    let json: serde_json::Value = serde_json::from_str(&printed.rows).expect("JSON");
+    assert_eq!(json["summary"]["answered"], 2);
+    assert_eq!(json["rows"][1]["refused"], "prompt and answer are 40010 tokens, max_model_len is 32768");
+    assert_eq!(json["engine"]["policy"], "vllm");
 }

@@ -36,9 +36,9 @@ pub(super) fn requirements(flags: &flags::Verdict, file: &File) -> Result<Requir
     } else {
         ("--assert".to_owned(), flags.asserts.as_slice())
     };
-    let assertions = texts.iter().map(|text| Assertion::parse(text).with_context(|| format!("read {origin}")));
+    let assertions = texts.iter().map(|text| Assertion::parse_all(text).with_context(|| format!("read {origin}")));
     Ok(Requirements {
-        assertions: assertions.collect::<Result<_>>()?,
+        assertions: assertions.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect(),
         baseline: flags.baseline.clone(),
         save_baseline: flags.save_baseline.clone(),
         compare: CompareOptions {

@@ -38,7 +38,7 @@ pub struct Output {
     /// Write a badge (SVG) with output speed and TTFT at the lowest load to a file
     #[arg(long, value_name = "FILE")]
     pub badge: Option<PathBuf>,
-    /// Show the targets side by side: speed, TTFT and their places with ties, speed kept under load, steadiness, errors, price
+    /// Show the targets side by side: speed, TTFT and ranks with ties, speed kept under load, tails, errors, price
     #[arg(long)]
     pub scorecard: bool,
     /// Print every number of every level, and each round by itself

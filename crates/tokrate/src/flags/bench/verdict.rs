@@ -7,12 +7,12 @@ use std::path::PathBuf;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Verdicts")]
 pub struct Verdict {
-    /// What a good request keeps, such as ttft_ms<500, tpot_ms<50 or output_speed>30; repeatable. Requests that keep all
-    /// of them are the goodput; failed and rate-limited ones miss
+    /// What a good request keeps, such as ttft_ms<500, tpot_ms<50 or output_speed>30, or 'ttft:500 tpot:50' as in vLLM; repeatable.
+    /// Requests that keep all of them are the goodput; failed and rate-limited ones miss
     #[arg(long = "slo", value_name = "METRIC<BOUND")]
     pub slos: Vec<String>,
-    /// What the result must keep, such as 'ttft_ms.p95 < 500 @ concurrency 10' or 'failures.share < 1%'; repeatable. One
-    /// that is not met, or not measured, makes the exit code 1
+    /// What the result must keep, such as 'ttft_ms.p95 < 500 @ concurrency 10' or 'failures.share < 1%'; 'ttft:500' is of every
+    /// request; repeatable. One that is not met, or not measured, makes the exit code 1
     #[arg(long = "assert", value_name = "ASSERTION")]
     pub asserts: Vec<String>,
     /// Compare with this record; a regression makes the exit code 1. It must be there, unless --save-baseline names the

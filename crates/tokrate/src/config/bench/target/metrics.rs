@@ -28,7 +28,7 @@ pub(super) fn server_metrics(
         Some(typed) => {
             let target = typed.parse(|url| {
                 ensure!(url.contains("://"), "`{url}` is neither a URL nor `off`");
-                parse_url(&url)
+                Ok(parse_url(&url)?)
             })?;
             let path = Some(target.value.path_with("")).filter(|path| !path.is_empty());
             (target.value, path.unwrap_or_else(|| USUAL_PATH.to_owned()))

@@ -125,7 +125,8 @@ impl Typed {
         };
         let model = self.model.as_ref().map(|model| model.value.clone()).filter(|model| !model.is_empty());
         let url = address(url, self.dialect.as_ref())?;
-        let dialect = self.dialect.clone().map(|dialect| dialect.parse(|name| parse_dialect(&name))).transpose()?;
+        let dialect =
+            self.dialect.clone().map(|dialect| dialect.parse(|name| Ok(parse_dialect(&name)?))).transpose()?;
         let source = TargetSource::Address { url, dialect: dialect.map(|dialect| dialect.value) };
         remote_target(source, model, flags, environment, file)
     }
@@ -151,7 +152,7 @@ fn spoken(row: &Provider) -> String {
 
 /// The URL, unless it ends in the path of another dialect than was typed.
 fn address(url: &Value<String>, typed: Option<&Value<String>>) -> Result<tokrate_net::Target> {
-    let url = url.clone().parse(|text| parse_url(&text))?.value;
+    let url = url.clone().parse(|text| Ok(parse_url(&text)?))?.value;
     if let (Some(found), Some(typed)) = (split_address(&url).1, typed)
         && found.name() != typed.value
     {

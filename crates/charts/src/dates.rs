@@ -1,0 +1,65 @@
+//! Axes of points in time: days since 1970, with ticks at whole hours, days and weeks, in UTC.
+//!
+//! Invariant: as for every axis, ticks are finite, inside the domain and strictly increasing, and there are few of them.
+
+use crate::scale::MAX_TICKS;
+use tokrate_core::Date;
+
+/// Distances between ticks, in days.
+const STEPS: [f64; 14] =
+    [1.0 / 24.0, 2.0 / 24.0, 3.0 / 24.0, 0.25, 0.5, 1.0, 2.0, 3.0, 7.0, 14.0, 28.0, 91.0, 182.0, 365.0];
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+/// Days that have a date: until the year 9999.
+const LAST_DAY: f64 = 2_932_896.0;
+
+/// The domain around `bounds` and its ticks, about `target` of them at most.
+pub(crate) fn domain(bounds: Option<(f64, f64)>, target: usize) -> (f64, f64, Vec<f64>) {
+    let (low, high) = bounds.unwrap_or((0.0, 1.0));
+    let (low, high) = (low.clamp(0.0, LAST_DAY), high.clamp(0.0, LAST_DAY));
+    let (low, high) = if high - low < 1.0 / 24.0 { (low, low + 1.0 / 24.0) } else { (low, high) };
+    let fits = |step: &f64| (high - low) / step <= target as f64;
+    let longest = (high - low) / target.max(1) as f64;
+    let step = STEPS.into_iter().find(fits).unwrap_or(longest.ceil());
+    let first = (low / step).ceil() as u64;
+    let ticks = (first..).map(|index| index as f64 * step).take_while(|tick| *tick <= high).take(MAX_TICKS).collect();
+    (low, high, ticks)
+}
+
+/// Labels of ticks: the day, with the hour where ticks are closer than a day.
+pub(crate) fn labels(ticks: &[f64]) -> Vec<String> {
+    let in_days = ticks.iter().all(|tick| *tick == tick.trunc());
+    ticks.iter().map(|tick| if in_days { day(*tick) } else { moment(*tick) }).collect()
+}
+
+/// A day: "21 Nov".
+fn day(value: f64) -> String {
+    let date = Date::of_day(value.clamp(0.0, LAST_DAY) as u64);
+    format!("{} {}", date.day, MONTHS[(date.month as usize - 1).min(11)])
+}
+
+/// A day and minute: "21 Nov 14:25".
+pub(crate) fn moment(value: f64) -> String {
+    // To the nearest minute first, so that a tick at 14:00 never reads 13:59.
+    let minutes = (value.clamp(0.0, LAST_DAY) * 1_440.0).round();
+    let (hour, minute) = ((minutes / 60.0) as u64 % 24, minutes as u64 % 60);
+    format!("{} {hour:02}:{minute:02}", day((minutes / 1_440.0).floor()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_whole_days_or_hours() {
+        // 2026-11-10 to 2026-11-24 07:12.
+        let (_, _, ticks) = domain(Some((20_767.3, 20_781.3)), 8);
+        assert_eq!(labels(&ticks), ["11 Nov", "13 Nov", "15 Nov", "17 Nov", "19 Nov", "21 Nov", "23 Nov"]);
+        let (_, _, ticks) = domain(Some((20_780.3, 20_781.3)), 5);
+        assert_eq!(labels(&ticks), ["23 Nov 12:00", "23 Nov 18:00", "24 Nov 00:00", "24 Nov 06:00"]);
+        for bounds in [None, Some((5.0, 5.0)), Some((-1e9, 1e12)), Some((0.0, 1e6))] {
+            let (low, high, ticks) = domain(bounds, 5);
+            assert!(low < high && ticks.len() <= MAX_TICKS, "{bounds:?}");
+            assert!(ticks.windows(2).all(|pair| pair[0] < pair[1]) && ticks.iter().all(|t| (low..=high).contains(t)));
+        }
+    }
+}

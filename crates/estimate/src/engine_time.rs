@@ -1,0 +1,63 @@
+//! How long a step of an engine's scheduler takes on the devices of a question.
+//!
+//! Invariant: a step takes some time, and no less with more work in it.
+
+use crate::coefficients::{Chosen, Coefficients};
+use crate::question::Question;
+use crate::step::{self, Mixed};
+use tokrate_core::Span;
+use tokrate_engine::{StepTime, Work};
+
+/// Step times of one copy of a model.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EngineTime {
+    question: Question,
+    chosen: Chosen,
+}
+
+impl EngineTime {
+    /// Those of a question, with fitted coefficients.
+    pub fn new(question: Question, coefficients: &Coefficients) -> EngineTime {
+        let chosen = coefficients.of(question.device.class, question.engine);
+        EngineTime { question, chosen }
+    }
+
+    /// Seconds of a step.
+    pub fn seconds(&self, work: &Work) -> f64 {
+        step::mixed(&self.question, &self.chosen, &sums(work)).total()
+    }
+
+    /// Tokens whose keys and values the memory of one copy holds beside the weights.
+    pub fn cache_tokens(&self) -> f64 {
+        let room = self.question.memory(self.question.devices_a_copy()).cache_room;
+        // Sliding windows need less; at 4,096 tokens a sequence they are filled in every model of the table.
+        let each = self.question.model.cache_bytes(4_096.0, self.question.bytes_a_cache_value()) / 4_096.0;
+        (room / each.max(1.0)).max(0.0)
+    }
+}
+
+impl StepTime for EngineTime {
+    fn span(&self, work: &Work) -> Span {
+        // A nanosecond at least, so that time goes on whatever the facts are.
+        Span::from_secs_f64(self.seconds(work)).max(Span::from_nanos(1))
+    }
+}
+
+/// The sums of a step's work.
+fn sums(work: &Work) -> Mixed {
+    let decoding = f64::from(work.decoding);
+    let mut mixed = Mixed {
+        decoding,
+        decode_tokens: decoding * f64::from(work.tokens_each.max(1)),
+        decode_context: work.decode_context as f64,
+        ..Mixed::default()
+    };
+    for chunk in &work.chunks {
+        let (tokens, context) = (f64::from(chunk.tokens), f64::from(chunk.context));
+        mixed.chunks += 1.0;
+        mixed.prompt_tokens += tokens;
+        mixed.prompt_context += context;
+        mixed.prompt_pairs += tokens * (context + tokens / 2.0);
+    }
+    mixed
+}

@@ -1,0 +1,73 @@
+//! `tokrate estimate replay`: the requests of a trace as an engine would answer them.
+
+use crate::commands::Verdict;
+use crate::flags::estimate::ReplayFlags;
+use crate::out::estimate_replay::{Shown, csv, json, text};
+use anyhow::{Context, Result, anyhow};
+use tokrate_estimate::Estimator;
+use tokrate_estimate::coefficients::Coefficients;
+use tokrate_estimate::replay::{EngineSettings, Outcome, Replay, SettingsFile, TraceRequest, parse_trace};
+use tokrate_targets::reading::{self, MAX_DATA_BYTES, MAX_SETTINGS_BYTES};
+
+/// Replays and prints: rows on standard output, the summary on standard error; with `--json` both as one object.
+pub fn run(flags: &ReplayFlags) -> Result<Verdict> {
+    let path = flags.trace.display();
+    let trace = reading::text_of(&flags.trace, MAX_DATA_BYTES).with_context(|| format!("read the trace {path}"))?;
+    let trace = parse_trace(&trace).map_err(|error| anyhow!("read the trace {path}: {error}"))?;
+    let printed = replayed(&trace, &settings(flags)?, flags.json)?;
+    crate::out::stdout::write(&printed.rows)?;
+    anstream::eprint!("{}", printed.summary);
+    Ok(if printed.answered { Verdict::Good } else { Verdict::NotMeasured })
+}
+
+/// What is printed of a replay.
+pub(super) struct Printed {
+    /// For standard output.
+    pub rows: String,
+    /// For standard error.
+    pub summary: String,
+    answered: bool,
+}
+
+/// Replays a trace.
+pub(super) fn replayed(trace: &[TraceRequest], settings: &EngineSettings, as_json: bool) -> Result<Printed> {
+    let facts = Estimator::embedded().facts;
+    let engine =
+        Replay::new(settings, &facts, &Coefficients::fitted()).map_err(|error| anyhow!("estimate: {error}"))?;
+    let (assumed, args) = (engine.assumed.clone(), engine.args.clone());
+    let named = (engine.model.clone(), engine.device.clone(), engine.devices);
+    let replayed = engine.run(trace);
+    let shown = Shown { trace, replayed: &replayed, assumed: &assumed, args: &args, named: &named };
+    let is_answered = |outcome: &Outcome| matches!(outcome, Outcome::Answered { .. });
+    Ok(Printed {
+        rows: if as_json { format!("{}\n", json(&shown)) } else { csv(&shown) },
+        summary: if as_json { String::new() } else { text(&shown) },
+        answered: replayed.outcomes.iter().any(is_answered),
+    })
+}
+
+/// The file's settings, with the flags' over them.
+fn settings(flags: &ReplayFlags) -> Result<EngineSettings> {
+    let mut settings = match &flags.engine_args {
+        None => EngineSettings::default(),
+        Some(path) => {
+            let text = reading::text_of(path, MAX_SETTINGS_BYTES)
+                .with_context(|| format!("read the engine's settings {}", path.display()))?;
+            let file: SettingsFile = serde_json::from_str(&text)
+                .with_context(|| format!("understand the engine's settings {}", path.display()))?;
+            file.settings()
+        }
+    };
+    let given = [
+        (&flags.model, &mut settings.model),
+        (&flags.hardware, &mut settings.hardware),
+        (&flags.engine, &mut settings.engine),
+        (&flags.precision, &mut settings.quantization),
+    ];
+    for (flag, setting) in given {
+        if flag.is_some() {
+            setting.clone_from(flag);
+        }
+    }
+    Ok(settings)
+}
