@@ -132,12 +132,15 @@ fn call(trace: &CallTrace) -> Value {
     })
 }
 
-/// Groups of the log's rows. Blocks on the database.
+/// Groups of the log's rows, refused requests by reason, and what the log could not keep since the start. Blocks on the database.
 pub(crate) fn summary(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) -> Result<Value, ApiError> {
     let (mut query, by) = query::summary(query, now_unix_ms)?;
     query.limit = Some(MAX_SUMMARY_ROWS);
     query.order = tokrate_store::Order::Newest;
-    let groups = log.ok_or(ApiError::NoLog)?.reader()?.summarise(&query, by)?;
+    let log = log.ok_or(ApiError::NoLog)?;
+    let reader = log.reader()?;
+    let groups = reader.summarise(&query, by)?;
+    let counts = log.counts();
     let rows: u64 = groups.iter().map(|group| group.attempts).sum();
     Ok(json!({
         "now_unix_ms": now_unix_ms,
@@ -146,6 +149,8 @@ pub(crate) fn summary(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) 
         "by": { "lane": by.lane, "hour": by.hour },
         "cut_off": rows == MAX_SUMMARY_ROWS,
         "groups": groups.iter().map(tokrate_store::Summary::json).collect::<Vec<Value>>(),
+        "refused": reader.refused_by_reason(&query)?,
+        "lost": { "attempts": counts.lost, "refusals": counts.lost_refusals },
     }))
 }
 

@@ -8,7 +8,6 @@
 
 mod api;
 mod auth;
-mod body;
 #[cfg(test)]
 mod browser;
 mod openmetrics;
@@ -17,7 +16,6 @@ mod page;
 pub mod query;
 
 use api::ApiError;
-use body::FullBody;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::header::{REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
@@ -27,7 +25,7 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 use std::rc::Rc;
 use tokrate_gateway::telemetry::Observer;
-use tokrate_net::server::{ConnectionTap, Handler, RequestBody};
+use tokrate_net::server::{ConnectionTap, FullBody, Handler, RequestBody};
 
 /// Responses that are built at once; one more request gets a 503.
 const MAX_RESPONSES: usize = 32;

@@ -229,7 +229,7 @@ fn log(out: &mut String, snapshot: &Snapshot) {
         );
         return;
     };
-    let (class, word) = match (log.is_healthy, log.counts.lost) {
+    let (class, word) = match (log.is_healthy, log.counts.lost + log.counts.lost_refusals) {
         (false, _) => ("bad", "rows do not reach the database"),
         (true, 0) => ("good", "every row is kept"),
         (true, _) => ("warning", "rows were lost"),
@@ -242,6 +242,9 @@ fn log(out: &mut String, snapshot: &Snapshot) {
         ("rows removed by retention", format::count(log.counts.pruned)),
         ("file", log.path.clone()),
     ];
+    if log.counts.lost_refusals > 0 {
+        terms.push(("refused requests lost", format::count(log.counts.lost_refusals)));
+    }
     if let Some(error) = &log.error {
         terms.push((if log.is_healthy { "last error, over now" } else { "error" }, error.clone()));
     }

@@ -137,6 +137,10 @@ pub struct ListedPrice {
     pub provider: &'static str,
     /// Model as the provider knows it.
     pub model: &'static str,
+    /// What the model is called here if several providers host it; rows with the same one are the same model.
+    pub common_name: Option<&'static str>,
+    /// What the model is for, if it is the one of its provider that `tokrate init` takes.
+    pub role: Option<Role>,
     /// What it charges.
     pub price: Price,
     /// Where this is written.
@@ -147,9 +151,20 @@ pub struct ListedPrice {
     pub notes: &'static str,
 }
 
+/// What a model is chosen for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Hard questions: a provider's large model.
+    Reason,
+    /// Answers soon.
+    Fast,
+    /// Merges edits into files; it answers no questions.
+    Apply,
+}
+
 mod data {
     //! The rows, as the build script made them.
-    use super::{At, Auth, Endpoint, Kind, ListedPrice, Metrics, Probe, Provider, Quirks, Variable};
+    use super::{At, Auth, Endpoint, Kind, ListedPrice, Metrics, Probe, Provider, Quirks, Role, Variable};
     use tokrate_core::{Money, Price};
     include!(concat!(env!("OUT_DIR"), "/catalog.rs"));
 }

@@ -142,10 +142,40 @@ fn a_bad_price_is_refused_with_its_line() {
         "source = \"\"",
         "date = \"2026-13-01\"",
         "currency = \"EUR\"",
+        "common_name = \"Model M\"",
+        "common_name = \"m\"",
+        "role = \"chat\"",
     ];
     insta::assert_snapshot!("bad_prices", shown(PRICE, &lines, |text| findings(PROVIDER, text)));
     let found = findings(PROVIDER, &format!("{PRICE}{PRICE}"));
     assert_eq!(found, ["prices.toml:12: found \"m\", expected one price for a model of a provider"]);
+}
+
+#[test]
+fn rows_with_a_common_name_are_one_model_of_several_providers() {
+    let other = PROVIDER.replace("acme", "other");
+    let named = PRICE.replace("input", "common_name = \"m\"\nrole = \"fast\"\ninput");
+    let both = format!("{PROVIDER}{other}");
+    assert_eq!(findings(&both, &format!("{named}{}", named.replace("acme", "other"))), [""; 0]);
+    let twice = findings(&both, &format!("{named}{}", named.replace("model = \"m\"", "model = \"n\"")));
+    assert_eq!(
+        twice,
+        [
+            "prices.toml:5: found \"m\", expected a name that no other model of the provider has",
+            "prices.toml:6: found \"fast\", expected one model of a provider with a role",
+            "prices.toml:15: found \"m\", expected a name that no other model of the provider has",
+            "prices.toml:16: found \"fast\", expected one model of a provider with a role",
+        ]
+    );
+}
+
+#[test]
+fn every_hosted_provider_with_prices_has_one_model_with_a_role() {
+    for row in PROVIDERS.iter().filter(|row| row.kind == Kind::Hosted) {
+        let rows: Vec<_> = PRICES.iter().filter(|price| price.provider == row.name).collect();
+        let with_role = rows.iter().filter(|price| price.role.is_some()).count();
+        assert_eq!(with_role, usize::from(!rows.is_empty()), "{}", row.name);
+    }
 }
 
 #[test]

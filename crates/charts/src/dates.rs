@@ -2,7 +2,6 @@
 //!
 //! Invariant: as for every axis, ticks are finite, inside the domain and strictly increasing, and there are few of them.
 
-use crate::scale::MAX_TICKS;
 use tokrate_core::Date;
 
 /// Distances between ticks, in days.
@@ -12,8 +11,8 @@ const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Au
 /// Days that have a date: until the year 9999.
 const LAST_DAY: f64 = 2_932_896.0;
 
-/// The domain around `bounds` and its ticks, about `target` of them at most.
-pub(crate) fn domain(bounds: Option<(f64, f64)>, target: usize) -> (f64, f64, Vec<f64>) {
+/// The domain around `bounds` and its ticks, about `target` of them and never more than `most`.
+pub(crate) fn domain(bounds: Option<(f64, f64)>, target: usize, most: usize) -> (f64, f64, Vec<f64>) {
     let (low, high) = bounds.unwrap_or((0.0, 1.0));
     let (low, high) = (low.clamp(0.0, LAST_DAY), high.clamp(0.0, LAST_DAY));
     let (low, high) = if high - low < 1.0 / 24.0 { (low, low + 1.0 / 24.0) } else { (low, high) };
@@ -21,7 +20,7 @@ pub(crate) fn domain(bounds: Option<(f64, f64)>, target: usize) -> (f64, f64, Ve
     let longest = (high - low) / target.max(1) as f64;
     let step = STEPS.into_iter().find(fits).unwrap_or(longest.ceil());
     let first = (low / step).ceil() as u64;
-    let ticks = (first..).map(|index| index as f64 * step).take_while(|tick| *tick <= high).take(MAX_TICKS).collect();
+    let ticks = (first..).map(|index| index as f64 * step).take_while(|tick| *tick <= high).take(most).collect();
     (low, high, ticks)
 }
 
@@ -52,13 +51,13 @@ mod tests {
     #[test]
     fn ticks_are_whole_days_or_hours() {
         // 2026-11-10 to 2026-11-24 07:12.
-        let (_, _, ticks) = domain(Some((20_767.3, 20_781.3)), 8);
+        let (_, _, ticks) = domain(Some((20_767.3, 20_781.3)), 8, 24);
         assert_eq!(labels(&ticks), ["11 Nov", "13 Nov", "15 Nov", "17 Nov", "19 Nov", "21 Nov", "23 Nov"]);
-        let (_, _, ticks) = domain(Some((20_780.3, 20_781.3)), 5);
+        let (_, _, ticks) = domain(Some((20_780.3, 20_781.3)), 5, 24);
         assert_eq!(labels(&ticks), ["23 Nov 12:00", "23 Nov 18:00", "24 Nov 00:00", "24 Nov 06:00"]);
         for bounds in [None, Some((5.0, 5.0)), Some((-1e9, 1e12)), Some((0.0, 1e6))] {
-            let (low, high, ticks) = domain(bounds, 5);
-            assert!(low < high && ticks.len() <= MAX_TICKS, "{bounds:?}");
+            let (low, high, ticks) = domain(bounds, 5, 24);
+            assert!(low < high && ticks.len() <= 24, "{bounds:?}");
             assert!(ticks.windows(2).all(|pair| pair[0] < pair[1]) && ticks.iter().all(|t| (low..=high).contains(t)));
         }
     }

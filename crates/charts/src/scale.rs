@@ -156,7 +156,7 @@ impl Mapping {
         });
         let target = target.clamp(2, MAX_TICKS - 4);
         let (low, high, ticks) = match axis.scale {
-            Scale::Linear if axis.is_date() => dates::domain(bounds, target),
+            Scale::Linear if axis.is_date() => dates::domain(bounds, target, MAX_TICKS),
             Scale::Linear => linear_domain(bounds, origin, target),
             Scale::Log => log_domain(bounds, values, target),
         };

@@ -3,8 +3,9 @@
 //! Width, height and Unicode support are arguments; colour is never used. Invariant: no line is wider than requested or
 //! ends in a space, and without `unicode` every byte is ASCII.
 
-use crate::line::{Direction, LineChart, SeriesStyle};
+use crate::line::LineChart;
 use crate::scale::{Mapping, Origin};
+use crate::series::{Direction, SeriesStyle};
 use crate::text::{cells, columns, shorten_columns};
 
 /// Characters for marks of measured series, in the order of the series.

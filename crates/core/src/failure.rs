@@ -26,6 +26,8 @@ pub enum FailureKind {
     ModelNotFound,
     /// 400, 413, 422: the request was understood and refused.
     BadRequest,
+    /// 422 of a merge engine: the edit was understood and cannot be merged without a model.
+    EditRefused,
     /// 429 or its equivalent in the dialect: neither an error of the model nor a slow answer.
     RateLimited,
     /// 503, 529 or its equivalent in the dialect: the server reports overload.
@@ -62,7 +64,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order in which tables show them.
-    pub const ALL: [FailureKind; 26] = [
+    pub const ALL: [FailureKind; 27] = [
         FailureKind::Dns,
         FailureKind::Connect,
         FailureKind::Closed,
@@ -73,6 +75,7 @@ impl FailureKind {
         FailureKind::NotFound,
         FailureKind::ModelNotFound,
         FailureKind::BadRequest,
+        FailureKind::EditRefused,
         FailureKind::RateLimited,
         FailureKind::Overloaded,
         FailureKind::ServerError,
@@ -104,6 +107,7 @@ impl FailureKind {
             FailureKind::NotFound => "not_found",
             FailureKind::ModelNotFound => "model_not_found",
             FailureKind::BadRequest => "bad_request",
+            FailureKind::EditRefused => "edit_refused",
             FailureKind::RateLimited => "rate_limited",
             FailureKind::Overloaded => "overloaded",
             FailureKind::ServerError => "server_error",
@@ -142,6 +146,9 @@ impl FailureKind {
                 "check the model of the lane in the configuration; the provider does not have it"
             }
             FailureKind::BadRequest => "read the server's message; the model may not take one of the options",
+            FailureKind::EditRefused => {
+                "name a lane with a model behind the merge engine's, which then gets such edits"
+            }
             FailureKind::RateLimited => "lower --concurrency or --rate, or ask the provider for a higher limit",
             FailureKind::Overloaded => "the server sheds load; try later or lower the load",
             FailureKind::ServerError => "read the server's message and log",

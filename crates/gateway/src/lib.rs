@@ -40,5 +40,5 @@ pub use dispatch::compare::{LaneComparison, LaneProgress, LaneResult};
 pub use error::GatewayError;
 pub use ingress::dry_run::{Decision, DryRun, UpstreamRequest};
 pub use server::{Gateway, RunningGateway};
-pub use tokrate_route::{BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy, Spending};
+pub use tokrate_route::{BreakerConfig, BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy, Spending};
 pub use upstream::dns::unresolved_blocking;

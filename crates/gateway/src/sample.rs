@@ -178,6 +178,7 @@ pub fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u32>) ->
         curve: Vec::new(),
         forward_headers: Vec::new(),
         embeddings: None,
+        stream_whole: true,
     }
 }
 
@@ -345,14 +346,6 @@ fn hour_of_attempts(profile: &LaneProfile, now_unix_ms: u64) -> Vec<Row> {
 
 /// The last calls, with every kind of ending.
 fn record_latest_calls(shared: &Shared, now_unix_ms: u64) {
-    let lane = |name: &str, row: Row| {
-        let profile = LANES.iter().find(|lane| lane.name == name).expect("a lane of the sample");
-        let (provider, model) = (profile.provider.to_owned(), profile.model.to_owned());
-        Row { lane: name.to_owned(), sample: Sample { provider, model, model_answered: None, ..row.sample }, ..row }
-    };
-    let record = |ago: u64, row: Row| {
-        shared.stats.record(&Row { sample: Sample { started_unix_ms: now_unix_ms - ago, ..row.sample }, ..row });
-    };
     for number in 0..9u64 {
         let name = ["openai", "local", "anthropic-eu"][number as usize % 3];
         let ttft = 150_000_000 + number * 53_000_000;
@@ -363,12 +356,32 @@ fn record_latest_calls(shared: &Shared, now_unix_ms: u64) {
             sample: Sample { ttft_ns: Some(ttft), total_ns, ..row(900_000_000 + number, name).sample },
             ..row(900_000_000 + number, name)
         };
-        record(21_000 - number * 900, lane(name, plain));
+        record(shared, now_unix_ms, 21_000 - number * 900, of_lane(name, plain));
     }
-    // A hedge that won, one that lost, a failover, a race whose loser was drained.
+    record_hedges(shared, now_unix_ms);
+    record_failovers(shared, now_unix_ms);
+    record_endings(shared, now_unix_ms);
+}
+
+/// The row as one of a lane of the sample.
+fn of_lane(name: &str, row: Row) -> Row {
+    let profile = LANES.iter().find(|lane| lane.name == name).expect("a lane of the sample");
+    let (provider, model) = (profile.provider.to_owned(), profile.model.to_owned());
+    Row { lane: name.to_owned(), sample: Sample { provider, model, model_answered: None, ..row.sample }, ..row }
+}
+
+/// Counts a row that began `ago` milliseconds before now.
+fn record(shared: &Shared, now_unix_ms: u64, ago: u64, row: Row) {
+    shared.stats.record(&Row { sample: Sample { started_unix_ms: now_unix_ms - ago, ..row.sample }, ..row });
+}
+
+/// A hedge that won, one that lost.
+fn record_hedges(shared: &Shared, now_unix_ms: u64) {
     record(
+        shared,
+        now_unix_ms,
         9_000,
-        lane(
+        of_lane(
             "openai",
             Row {
                 role: AttemptRole::First,
@@ -379,8 +392,10 @@ fn record_latest_calls(shared: &Shared, now_unix_ms: u64) {
     );
     let won = row(910, "groq");
     record(
+        shared,
+        now_unix_ms,
         8_180,
-        lane(
+        of_lane(
             "groq",
             Row {
                 attempt: 1,
@@ -391,8 +406,10 @@ fn record_latest_calls(shared: &Shared, now_unix_ms: u64) {
         ),
     );
     record(
+        shared,
+        now_unix_ms,
         6_390,
-        lane(
+        of_lane(
             "anthropic-eu",
             Row {
                 sample: Sample { total_ns: 390_000_000, ..lost(911, "anthropic-eu", 1).sample },
@@ -401,12 +418,18 @@ fn record_latest_calls(shared: &Shared, now_unix_ms: u64) {
         ),
     );
     record(
+        shared,
+        now_unix_ms,
         7_000,
-        lane(
+        of_lane(
             "openai",
             Row { sample: Sample { ttft_ns: Some(960_000_000), ..row(911, "openai").sample }, ..row(911, "openai") },
         ),
     );
+}
+
+/// A failover, a race whose loser was drained.
+fn record_failovers(shared: &Shared, now_unix_ms: u64) {
     let refused = Row {
         sample: Sample {
             status: Some(429),
@@ -415,30 +438,46 @@ fn record_latest_calls(shared: &Shared, now_unix_ms: u64) {
         },
         ..failed(912, "groq", FailureKind::RateLimited)
     };
-    record(5_000, lane("groq", refused));
-    record(4_790, lane("local", Row { attempt: 1, role: AttemptRole::Failover, ..row(912, "local") }));
-    record(4_000, lane("local", Row { role: AttemptRole::First, ..row(913, "local") }));
+    record(shared, now_unix_ms, 5_000, of_lane("groq", refused));
+    record(
+        shared,
+        now_unix_ms,
+        4_790,
+        of_lane("local", Row { attempt: 1, role: AttemptRole::Failover, ..row(912, "local") }),
+    );
+    record(shared, now_unix_ms, 4_000, of_lane("local", Row { role: AttemptRole::First, ..row(913, "local") }));
     let slower = Row {
         role: AttemptRole::Race,
         sample: Sample { ttft_ns: Some(540_000_000), ..lost(913, "groq", 1).sample },
         ..lost(913, "groq", 1)
     };
-    record(4_000, lane("groq", slower));
+    record(shared, now_unix_ms, 4_000, of_lane("groq", slower));
+}
+
+/// A client that left, a stream that broke, a lane that failed, a model that was not asked for.
+fn record_endings(shared: &Shared, now_unix_ms: u64) {
     let left = Row {
         end: AttemptEnd::Abandoned,
         sample: Sample { cost_basis: CostBasis::Estimated, ..row(914, "anthropic-eu").sample },
         ..row(914, "anthropic-eu")
     };
-    record(3_000, lane("anthropic-eu", Row { sample: Sample { total_ns: 1_700_000_000, ..left.sample }, ..left }));
+    record(
+        shared,
+        now_unix_ms,
+        3_000,
+        of_lane("anthropic-eu", Row { sample: Sample { total_ns: 1_700_000_000, ..left.sample }, ..left }),
+    );
     let broke = Row {
         won: true,
         sample: Sample { ttft_ns: Some(300_000_000), ..failed(915, "openai", FailureKind::Truncated).sample },
         ..failed(915, "openai", FailureKind::Truncated)
     };
-    record(2_000, lane("openai", broke));
+    record(shared, now_unix_ms, 2_000, of_lane("openai", broke));
     record(
+        shared,
+        now_unix_ms,
         1_400,
-        lane(
+        of_lane(
             "spare",
             Row {
                 sample: Sample { status: Some(503), ..failed(916, "spare", FailureKind::ServerError).sample },
@@ -448,10 +487,12 @@ fn record_latest_calls(shared: &Shared, now_unix_ms: u64) {
     );
     let other = Some("qwen3-coder-30b-a3b-awq".to_owned());
     record(
+        shared,
+        now_unix_ms,
         1_000,
         Row {
-            sample: Sample { model_answered: other, ..lane("local", row(917, "local")).sample },
-            ..lane("local", row(917, "local"))
+            sample: Sample { model_answered: other, ..of_lane("local", row(917, "local")).sample },
+            ..of_lane("local", row(917, "local"))
         },
     );
 }

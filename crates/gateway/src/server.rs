@@ -3,6 +3,7 @@
 //! Invariant: all threads listen before the start is reported, and none is left running at the end.
 
 use crate::config::{Config, LogSettings};
+use crate::dispatch::probe;
 use crate::dispatch::worker::Worker;
 use crate::error::GatewayError;
 use crate::ingress::service::Ingress;
@@ -275,7 +276,11 @@ pub(crate) async fn serve_clients(
     let ingress = Rc::new(Ingress { worker: Rc::clone(&worker) });
     // An error means that the gateway's handle was dropped, which stops it as well.
     let end = async move { drop(shutdown_requested.wait_for(|requested| *requested).await) };
-    serve_accepted(clients, ingress, worker.shared.clock, end, drain).await;
+    let serving = serve_accepted(clients, ingress, worker.shared.clock, end, drain);
+    tokio::select! {
+        () = serving => {}
+        () = probe::run(Rc::clone(&worker)) => {}
+    }
     // Losers that are drained are read to their end as well, so that their cost is known.
     worker.drains.end(drain).await;
 }

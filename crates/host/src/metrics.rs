@@ -73,7 +73,7 @@ pub(crate) struct RequestProgress {
     tokens: u32,
 }
 
-/// A Prometheus histogram.
+/// A Prometheus histogram. No sketch: its bounds are those of the engine that is emulated.
 #[derive(Clone, Debug)]
 struct Histogram {
     bounds: &'static [f64],

@@ -4,13 +4,15 @@ use crate::Comparison;
 use schemars::schema_for;
 use std::path::Path;
 use tokrate_meter::RequestNumbers;
-use tokrate_record::{Attempt, Record, lay_out};
+use tokrate_record::{Attempt, Probe, Record, Refusal, lay_out};
 
 #[test]
 fn the_schemas_in_docs_are_those_of_the_types() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     for (name, schema) in [
         ("attempt.schema.json", schema_for!(Attempt)),
+        ("refusal.schema.json", schema_for!(Refusal)),
+        ("probe.schema.json", schema_for!(Probe)),
         ("record.schema.json", schema_for!(Record)),
         ("request.schema.json", schema_for!(RequestNumbers)),
         ("comparison.schema.json", schema_for!(Comparison)),

@@ -14,7 +14,7 @@ pub use chunks::Chunk;
 pub(crate) use metadata::StreamMetadata;
 pub use numbers::{ConnectionState, FailureRow, LONG_TEXT_TOKENS, Provenance, RequestNumbers};
 pub(crate) use speed::StreamTimes;
-pub use speed::{MIN_SPEED_TOKENS, NoSpeedReason};
+pub use speed::{MIN_SPEED_TOKENS, NOT_STREAMED, NoSpeedReason};
 
 use std::collections::BTreeMap;
 use tokrate_core::{

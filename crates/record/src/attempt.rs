@@ -20,6 +20,8 @@ pub enum AttemptRole {
     Hedge,
     /// Started together with the first.
     Race,
+    /// Of no client's call: the gateway asked whether a lane that had failed is back.
+    Probe,
 }
 
 /// How an attempt ended, as the gateway's client saw it.
@@ -80,8 +82,8 @@ impl Attempt {
 
 impl AttemptRole {
     /// Every role.
-    pub const ALL: [AttemptRole; 4] =
-        [AttemptRole::First, AttemptRole::Failover, AttemptRole::Hedge, AttemptRole::Race];
+    pub const ALL: [AttemptRole; 5] =
+        [AttemptRole::First, AttemptRole::Failover, AttemptRole::Hedge, AttemptRole::Race, AttemptRole::Probe];
 
     /// The name used in rows and tables.
     pub const fn name(self) -> &'static str {
@@ -90,6 +92,7 @@ impl AttemptRole {
             AttemptRole::Failover => "failover",
             AttemptRole::Hedge => "hedge",
             AttemptRole::Race => "race",
+            AttemptRole::Probe => "probe",
         }
     }
 }

@@ -9,6 +9,7 @@ const MINUTE_MS: u64 = 60_000;
 
 /// Why a request was refused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RefusalReason {
     /// 400, 422: it cannot be understood, or no lane can express it.
@@ -37,6 +38,7 @@ pub enum RefusalReason {
 
 /// Refused requests of one minute that have everything below in common but the times.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusal {
     /// Wall time of the first (ms since 1970).
     pub first_unix_ms: u64,

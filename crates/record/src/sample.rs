@@ -13,7 +13,7 @@ pub use of_request::RunFrame;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use tokrate_core::{FailureKind, FinishReason, is_one_line, one_line};
-use tokrate_meter::{GapSketch, MAX_TEXT_BYTES, StreamNumbers, names};
+use tokrate_meter::{GapSketch, MAX_TEXT_BYTES, NOT_STREAMED, StreamNumbers, names};
 
 /// Where the cost of a request comes from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ pub struct Sample {
     /// Dialect of the request as it was sent.
     #[serde(rename = "dialect_out")]
     pub dialect: Cow<'static, str>,
-    /// Whether a stream was requested.
+    /// Whether a stream was requested; of a gateway's lane it may be for a client that wants the answer in one piece.
     pub stream: bool,
     /// Requests in flight at its start, this one included: on the lane of a gateway, in the phase of a bench.
     pub in_flight: u32,
@@ -90,6 +90,9 @@ pub struct Sample {
     /// Sent to first answer text, reasoning excluded (ns).
     #[serde(default)]
     pub ttfat_ns: Option<u64>,
+    /// Sent to the last byte of an answer that came in one piece (ns); of such an answer there is no time to first token.
+    #[serde(default)]
+    pub answer_ns: Option<u64>,
     /// Start to end (ns).
     pub total_ns: u64,
     /// (tokens - tokens of the first chunk) / (last text - first text), in tokens per second.
@@ -161,6 +164,15 @@ impl Sample {
         self.finish = numbers.finish;
         self.model_answered.clone_from(&numbers.model);
         self.failure = numbers.failure.as_ref().map(|failure| failure.kind);
+    }
+
+    /// Clears the figures that only a stream has: an answer in one piece comes with its first token.
+    pub fn clear_streaming_figures(&mut self) {
+        if self.ttft_ns.take().is_some() {
+            self.ttft_missing = Some(Cow::Borrowed(NOT_STREAMED));
+        }
+        (self.ttfat_ns, self.output_speed) = (None, None);
+        self.output_speed_missing = Some(Cow::Borrowed(NOT_STREAMED));
     }
 
     /// Time per output token (ms): 1 / output speed.

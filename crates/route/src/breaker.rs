@@ -1,7 +1,8 @@
 //! The circuit breaker of one lane: who is to blame for a failure, and how long the lane is out of rotation.
 //!
 //! Invariant: client errors, cancelled calls and successes never open it; a wait that the provider asked for is kept, up to
-//! `max_retry_after`; after the wait one probe at a time is let through.
+//! `max_retry_after`; after the wait one probe at a time is let through. A call that was let through while it was open
+//! (see [`crate::Router::allows_as_last_resort`]) closes it by its first token, and does not prolong the wait by its failure.
 
 use tokrate_core::{FailureKind, Span, Tick};
 
@@ -26,8 +27,9 @@ pub fn blame(kind: FailureKind) -> Blame {
         FailureKind::BadRequest => Blame::Client,
         FailureKind::Unauthorized | FailureKind::ModelNotFound => Blame::Key,
         FailureKind::RateLimited | FailureKind::Overloaded => Blame::Load,
-        // A resource missing at one provider may exist at another; that is no fault of either.
-        FailureKind::NotFound => Blame::Nobody,
+        // A resource missing at one provider may exist at another, and what a merge engine cannot merge a model can; that is
+        // no fault of either.
+        FailureKind::NotFound | FailureKind::EditRefused => Blame::Nobody,
         // The lane answered correctly, only not for this client's dialect.
         FailureKind::Untranslatable => Blame::Nobody,
         FailureKind::Cancelled | FailureKind::TooLarge | FailureKind::ClientStalled => Blame::Nobody,
@@ -63,7 +65,7 @@ impl Default for BreakerConfig {
             failure_rate_limit: 0.5,
             min_outcomes: 20,
             cool_down: Span::from_secs(2),
-            max_cool_down: Span::from_secs(120),
+            max_cool_down: Span::from_secs(30),
             key_cool_down: Span::from_secs(600),
             max_retry_after: Span::from_secs(3_600),
             probe_timeout: Span::from_secs(60),
@@ -144,9 +146,12 @@ impl Breaker {
         }
     }
 
-    /// A call started at `started` got its first token: enough for a probe to close the breaker.
+    /// A call started at `started` got its first token: enough for a probe to close the breaker, and for a last resort to
+    /// do so if the lane had failed. Calls that were in flight when it opened say nothing, and a wait that the provider
+    /// asked for is kept.
     pub fn first_token(&mut self, started: Tick) {
-        if self.open.is_some_and(|period| started >= period.until) {
+        let is_last_resort = |period: OpenPeriod| period.blame == Blame::Lane && started >= period.at;
+        if self.open.is_some_and(|period| started >= period.until || is_last_resort(period)) {
             self.open = None;
             self.consecutive_failures = 0;
             (self.outcomes, self.outcomes_seen) = (0, 0);
@@ -227,9 +232,24 @@ impl Breaker {
     fn open_for(&mut self, now: Tick, started: Tick, blame: Blame, wait: Span) {
         let until = now + wait;
         match &mut self.open {
-            Some(period) if started < period.until => period.until = period.until.max(until),
+            Some(period) if started < period.until => {
+                if until > period.until {
+                    (period.until, period.blame) = (until, blame);
+                }
+            }
             _ => self.open = Some(OpenPeriod { at: now, until, blame, probe_at: None }),
         }
+    }
+
+    /// The same without the probe in flight, for a router that does not hear of its end.
+    pub fn without_probe(mut self) -> Breaker {
+        self.open.iter_mut().for_each(|period| period.probe_at = None);
+        self
+    }
+
+    /// Who is to blame and when its wait is over, while it is open or half-open.
+    pub fn opened_by(&self) -> Option<(Blame, Tick)> {
+        self.open.map(|period| (period.blame, period.until))
     }
 
     /// When it opened, if it is open.

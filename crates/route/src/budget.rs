@@ -25,6 +25,28 @@ impl Default for BudgetConfig {
     }
 }
 
+/// What keeps an extra request from starting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BudgetLimit {
+    /// [`BudgetConfig::extra_share`].
+    ExtraShare,
+    /// [`BudgetConfig::max_extra_cost_pct`].
+    ExtraCost,
+    /// [`BudgetConfig::max_extra_usd_per_hour`].
+    ExtraUsdPerHour,
+}
+
+impl BudgetLimit {
+    /// The name of its setting.
+    pub const fn name(self) -> &'static str {
+        match self {
+            BudgetLimit::ExtraShare => "extra_share",
+            BudgetLimit::ExtraCost => "max_extra_cost_pct",
+            BudgetLimit::ExtraUsdPerHour => "max_extra_usd_per_hour",
+        }
+    }
+}
+
 /// The reservation of an extra request, to be returned with [`Budget::settle`] when its cost is known.
 #[derive(PartialEq, Debug)]
 #[must_use = "a reservation that is never settled or released stays reserved"]
@@ -78,21 +100,26 @@ impl Budget {
         self.regular.add(now, usd);
     }
 
-    /// Whether an extra request of this expected cost (USD) may start. An unknown cost is not allowed where dollars are
-    /// limited: unknown is not zero.
+    /// Whether an extra request of this expected cost (USD) may start.
     pub fn permits(&mut self, now: Tick, expected_usd: Option<f64>) -> bool {
+        self.limit_for(now, expected_usd).is_none()
+    }
+
+    /// What keeps an extra request of this expected cost (USD) from starting now, if anything does. An unknown cost is not
+    /// allowed where dollars are limited: unknown is not zero.
+    pub fn limit_for(&mut self, now: Tick, expected_usd: Option<f64>) -> Option<BudgetLimit> {
         // Ten times 0.1 is slightly less than 1 in floating point.
         if self.level < 1.0 - 1e-9 {
-            return false;
+            return Some(BudgetLimit::ExtraShare);
         }
-        if self.config.max_extra_cost_pct.is_none() && self.config.max_extra_usd_per_hour.is_none() {
-            return true;
+        let BudgetConfig { max_extra_cost_pct, max_extra_usd_per_hour, .. } = self.config;
+        let extra = expected_usd.map(|usd| self.extra.last_hour(now) + self.reserved_usd + usd);
+        let regular = if max_extra_cost_pct.is_some() { self.regular.last_hour(now) } else { 0.0 };
+        let exceeds = |limit: Option<f64>| limit.is_some_and(|limit| extra.is_none_or(|extra| extra > limit));
+        if exceeds(max_extra_cost_pct.map(|percent| regular * percent / 100.0)) {
+            return Some(BudgetLimit::ExtraCost);
         }
-        let Some(expected_usd) = expected_usd else { return false };
-        let extra = self.extra.last_hour(now) + self.reserved_usd + expected_usd;
-        let regular = self.regular.last_hour(now);
-        self.config.max_extra_cost_pct.is_none_or(|percent| extra <= regular * percent / 100.0)
-            && self.config.max_extra_usd_per_hour.is_none_or(|limit| extra <= limit)
+        exceeds(max_extra_usd_per_hour).then_some(BudgetLimit::ExtraUsdPerHour)
     }
 
     /// Reserves an extra request if it is permitted.

@@ -45,7 +45,8 @@ impl DecayingMean {
 const BINS_PER_OCTAVE: f64 = 8.0;
 const BUCKETS: usize = 168;
 
-/// A histogram of positive numbers with decaying weights: 21 octaves of 8 buckets.
+/// A histogram of positive numbers with decaying weights: 21 octaves of 8 buckets. No `Buckets`: those count whole values above
+/// zero, these weigh ratios below 1 by real numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct DecayingHistogram {
     /// The first bucket begins at two to this power.

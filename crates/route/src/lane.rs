@@ -37,4 +37,6 @@ pub struct InFlightAttempt {
     /// Integral of calls in flight over time (nanoseconds) up to that moment.
     pub(crate) load_before: f64,
     pub(crate) first_token_at: Option<Tick>,
+    /// Whether the breaker was open: it counts among the lane's last resorts until it is finished.
+    pub(crate) is_last_resort: bool,
 }

@@ -23,7 +23,7 @@ mod replay;
 mod router;
 
 pub use breaker::{Blame, Breaker, BreakerConfig, BreakerState, blame};
-pub use budget::{AttemptResult, Budget, BudgetConfig, ExtraReservation, extra_usd};
+pub use budget::{AttemptResult, Budget, BudgetConfig, BudgetLimit, ExtraReservation, extra_usd};
 pub use lane::{InFlightAttempt, LaneConfig, LaneId};
 pub use lane_model::{CurvePoint, Expectation, LaneModel, ModelConfig, WholeAnswer};
 pub use limits::{

@@ -45,6 +45,8 @@ pub(crate) struct LaneView {
     pub latency: Option<f64>,
     /// Its position in the round-robin order.
     pub turn: u32,
+    /// How long until it may be tried again (seconds), if it is unusable.
+    pub wait: f64,
 }
 
 /// Tier, best first, and the score within it, lowest first.
@@ -71,7 +73,7 @@ pub(crate) fn order(
     let by_peak = matches!(policy, Policy::PeakEwma) || needs_model(policy) && all_unknown;
     for (place, (rank, view)) in views.iter_mut().enumerate() {
         *rank = match view.ranked.usable {
-            false => (UNUSABLE, place as f64),
+            false => (UNUSABLE, view.wait),
             true if by_peak => (KNOWN, view.peak),
             true => score(view, place, shape, policy),
         };
@@ -165,6 +167,7 @@ mod tests {
             peak: 0.0,
             latency: None,
             turn: 0,
+            wait: 0.0,
         }
     }
 

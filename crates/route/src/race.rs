@@ -5,198 +5,20 @@
 //! starts after that; every attempt ends exactly once (it won, was cancelled or drained, or failed); a race that can no
 //! longer be won says so at the next poll.
 
+mod terms;
+
+pub use terms::{Action, AttemptFailure, CancelReason, Candidate, Commit, LoserPolicy, Mode, RaceConfig, Role};
+
 use crate::breaker::{Blame, blame};
-use crate::lane::LaneId;
 use std::collections::VecDeque;
 use tokrate_core::{EventKind, FailureKind, FinishReason, Span, StreamEvent, Tick};
 
-/// A refused hedge is tried again after this time at the earliest, so that a slow attempt that has just begun does not
-/// make the caller poll in a busy loop.
-const MIN_HEDGE_RETRY_INTERVAL: Span = Span::from_millis(1);
+/// A refused start beside or instead of a slow attempt is tried again after this time at the earliest, so that one that has
+/// just begun does not make the caller poll in a busy loop.
+const MIN_RETRY_INTERVAL: Span = Span::from_millis(1);
 
-/// How many lanes one call may use at once.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mode {
-    /// One at a time; the next one when it fails (failover).
-    #[default]
-    Off,
-    /// Several at once; the first token wins.
-    Race {
-        /// How many, at least 1.
-        lanes: usize,
-    },
-    /// One; a second one when the first takes longer than [`Candidate::hedge_after`], or at once when it fails.
-    Hedge,
-}
-
-/// What makes an attempt the winner.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Commit {
-    /// Its first output text or tool call: for streamed answers.
-    #[default]
-    FirstToken,
-    /// Its successful end: for answers that are not streamed. First-token and gap limits do not apply then, and
-    /// [`Candidate::hedge_after`] counts to the end.
-    End,
-}
-
-/// The settings of a race.
-#[derive(Clone, PartialEq, Debug)]
-pub struct RaceConfig {
-    /// How many lanes may be asked.
-    pub mode: Mode,
-    /// Limit for the attempts of the call, failed ones included; at least 1.
-    pub max_attempts: usize,
-    /// An attempt without output text for longer than this has failed.
-    pub first_token_limit: Span,
-    /// After its first token, an attempt that makes no progress for longer than this has failed. Chunks without text
-    /// are no progress.
-    pub gap_limit: Span,
-    /// The whole call, from [`Race::new`] on.
-    pub total_limit: Span,
-    /// What makes an attempt the winner.
-    pub commit: Commit,
-    /// How long the first token of one attempt is held back for another attempt that, by the speed of its lane, will
-    /// complete earlier.
-    pub second_look: Option<Span>,
-}
-
-impl Default for RaceConfig {
-    fn default() -> RaceConfig {
-        RaceConfig {
-            mode: Mode::Off,
-            max_attempts: 3,
-            first_token_limit: Span::from_secs(60),
-            gap_limit: Span::from_secs(60),
-            total_limit: Span::from_secs(600),
-            commit: Commit::FirstToken,
-            second_look: None,
-        }
-    }
-}
-
-/// What becomes of an attempt that lost.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum LoserPolicy {
-    /// It is cancelled; what the provider bills for it is estimated.
-    #[default]
-    CancelEstimate,
-    /// It is read to its end in the background, so that its usage is exact.
-    DrainExact {
-        /// For at most this long.
-        max_time: Span,
-        /// And at most this many bytes.
-        max_bytes: u64,
-    },
-    /// It is cancelled; the provider bills nothing.
-    Free,
-}
-
-/// A lane that the call may use.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Candidate {
-    /// Which lane.
-    pub lane: LaneId,
-    /// How long it may take to its first token (with [`Commit::End`]: to its end) before a hedge starts, usually its
-    /// own 90th percentile. `None` for never.
-    pub hedge_after: Option<Span>,
-    /// What becomes of it when it loses.
-    pub loser: LoserPolicy,
-    /// Expected output speed (tokens per second), for `second_look`.
-    pub expected_speed: Option<f64>,
-    /// Expected output tokens, for `second_look`.
-    pub expected_output_tokens: Option<f64>,
-}
-
-/// Why an attempt was started.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Role {
-    /// The call's first.
-    First,
-    /// An earlier one has failed.
-    Failover,
-    /// An earlier one is slow.
-    Hedge,
-    /// Together with the first.
-    Race,
-}
-
-/// How an attempt failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AttemptFailure {
-    /// The kind of failure.
-    pub kind: FailureKind,
-    /// How long the provider asked to wait.
-    pub retry_after: Option<Span>,
-}
-
-/// Why an attempt is cancelled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CancelReason {
-    /// Another one won.
-    Lost,
-    /// It failed: a time limit has passed, or its stream reported an error.
-    Failed(FailureKind),
-}
-
-/// What the caller has to do.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Action {
-    /// Begin an attempt.
-    Start {
-        /// Its number, from 0 in order of starts.
-        attempt: usize,
-        /// Index of its candidate.
-        candidate: usize,
-        /// The candidate's lane.
-        lane: LaneId,
-        /// Why it is started.
-        role: Role,
-    },
-    /// Forward its bytes to the client from now on, those buffered so far first.
-    Win {
-        /// The winner.
-        attempt: usize,
-    },
-    /// Abort an attempt: close its connection.
-    Cancel {
-        /// Its number.
-        attempt: usize,
-        /// Why.
-        reason: CancelReason,
-    },
-    /// Read a losing attempt to its end in the background. The race no longer follows it.
-    Drain {
-        /// Its number.
-        attempt: usize,
-        /// Until this time at the latest.
-        until: Tick,
-        /// At most this many bytes from now on.
-        max_bytes: u64,
-    },
-    /// The winner succeeded; close its connection if it is still open after the end marker. The last action.
-    Finish {
-        /// The winner.
-        attempt: usize,
-    },
-    /// The winner failed after it had won; close its connection if it is open. The last action.
-    Break {
-        /// The winner.
-        attempt: usize,
-        /// How it failed.
-        kind: FailureKind,
-        /// Whether its own stream has reported the error, so that the client has seen it.
-        reported: bool,
-    },
-    /// No attempt can win any more. The last action.
-    Fail {
-        /// How the call failed. [`FailureKind::Overloaded`] without an attempt if no lane could be used at all.
-        kind: FailureKind,
-        /// The attempt whose error is reported to the client: a client error first, else the latest one; `None` if
-        /// there was no attempt or the time limit of the call has passed.
-        attempt: Option<usize>,
-    },
-}
+/// How long the end of a response is waited for after the end mark of a whole answer, so that its connection can be kept.
+const END_GRACE: Span = Span::from_secs(1);
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum State {
@@ -222,7 +44,16 @@ struct Attempt {
     reported: Option<FailureKind>,
     /// When it counts as slow enough for a hedge; `None` once it had one, or if it may never have one.
     hedge_at: Option<Tick>,
+    /// When another lane is asked instead, if one can be; only with [`Commit::End`].
+    replace_at: Option<Tick>,
     state: State,
+}
+
+impl Attempt {
+    /// When a start that was refused is tried again: the longer it takes, the more another attempt is worth.
+    fn retry_at(&self, now: Tick) -> Tick {
+        now + Span::from_nanos((now.since(self.started).as_nanos() / 4).max(MIN_RETRY_INTERVAL.as_nanos()))
+    }
 }
 
 /// The state machine of one call.
@@ -297,15 +128,32 @@ impl Race {
 
     /// An attempt failed at `now`, as seen by the caller. Ignored if the attempt has ended already.
     pub fn failed(&mut self, attempt: usize, now: Tick, failed: AttemptFailure) {
+        let is_whole = self.config.commit == Commit::End;
         if let Some(run) = self.running_mut(attempt) {
             run.progress_at = run.progress_at.max(now);
+            // An end marker makes up for neither unreadable data nor, where the whole is waited for, for the lack of it.
+            let is_incomplete = match failed.kind {
+                FailureKind::NotJson => true,
+                FailureKind::Empty | FailureKind::Untranslatable => is_whole,
+                _ => false,
+            };
             run.state = match run.reported {
                 Some(kind) => State::Failed(AttemptFailure { kind, ..failed }),
-                // An end marker after unreadable data does not make the answer complete.
-                None if run.done && failed.kind != FailureKind::NotJson => State::Ended,
+                None if run.done && !is_incomplete => State::Ended,
                 None => State::Failed(failed),
             };
         }
+    }
+
+    /// The lane refused the request of an attempt because it was to be streamed: it may be asked once more, for the
+    /// answer in one piece, and that is no failure of the call. Ignored if the attempt has ended already.
+    pub fn retry_unstreamed(&mut self, attempt: usize) {
+        let Some(run) = self.running_mut(attempt) else { return };
+        run.state = State::Abandoned;
+        let candidate = run.candidate;
+        self.candidates[candidate].streamed = false;
+        self.started[candidate] = false;
+        self.config.max_attempts += 1;
     }
 
     /// The next action at `now`; to be called until it returns `None`. `allow` is asked before every start; a candidate
@@ -342,6 +190,9 @@ impl Race {
         let undecided = self.winner.is_none() && self.leader().is_none();
         for (number, run) in self.attempts.iter().enumerate().filter(|(_, run)| run.state == State::Running) {
             wake_at = wake_at.min(self.deadline_of(run).0);
+            if let Some(replace_at) = self.replace_at(run).filter(|_| undecided) {
+                wake_at = wake_at.min(replace_at);
+            }
             if let Some(hedge_at) = run.hedge_at.filter(|_| undecided && self.can_hedge(number)) {
                 wake_at = wake_at.min(hedge_at);
             }
@@ -414,7 +265,8 @@ impl Race {
             State::Failed(failed) => broken(failed.kind, run.reported),
             State::Running | State::Abandoned => {
                 let (limit_at, kind) = self.deadline_of(run);
-                if run.done && run.reported.is_none() && now >= limit_at.min(total_at) {
+                let is_complete = self.config.commit == Commit::End && self.is_complete(run);
+                if is_complete || run.done && run.reported.is_none() && now >= limit_at.min(total_at) {
                     Action::Finish { attempt: winner }
                 } else if now >= total_at {
                     broken(FailureKind::TimedOut, run.reported)
@@ -458,6 +310,9 @@ impl Race {
     fn ready_at(&self, run: &Attempt) -> Option<Tick> {
         match (self.config.commit, run.state) {
             (Commit::End, State::Ended) => Some(run.progress_at),
+            (Commit::End, State::Running) => {
+                self.is_complete(run).then(|| run.progress_at + END_GRACE.min(self.config.gap_limit))
+            }
             (Commit::FirstToken, State::Running) => run.first_at,
             // An answer without text counts only if its finish reason explains it.
             (Commit::FirstToken, State::Ended) => {
@@ -533,11 +388,46 @@ impl Race {
 
     /// When an attempt without further events fails, and how.
     fn deadline_of(&self, run: &Attempt) -> (Tick, FailureKind) {
+        let stalls_at = run.progress_at + self.config.gap_limit;
         match (self.config.commit, run.first_at) {
-            (Commit::End, _) => (Tick::MAX, FailureKind::TimedOut),
             (Commit::FirstToken, None) => (run.started + self.config.first_token_limit, FailureKind::FirstTokenTimeout),
-            (Commit::FirstToken, Some(_)) => (run.progress_at + self.config.gap_limit, FailureKind::Stalled),
+            (Commit::FirstToken, Some(_)) => (stalls_at, FailureKind::Stalled),
+            (Commit::End, first_at) => {
+                let limit_at = self.config.attempt_limit.map_or(Tick::MAX, |limit| run.started + limit);
+                match self.is_streamed(run) && first_at.is_some() && stalls_at < limit_at {
+                    true => (stalls_at, FailureKind::Stalled),
+                    false => (limit_at, FailureKind::TimedOut),
+                }
+            }
         }
+    }
+
+    /// Whether the end mark of an answer with content has come.
+    fn is_complete(&self, run: &Attempt) -> bool {
+        run.done && run.reported.is_none() && (run.first_at.is_some() || run.finish.is_some())
+    }
+
+    fn is_streamed(&self, run: &Attempt) -> bool {
+        self.candidates[run.candidate].streamed
+    }
+
+    /// When another lane is asked instead of a running attempt, if one may be: not once it has begun to answer.
+    fn replace_at(&self, run: &Attempt) -> Option<Tick> {
+        let has_begun = self.is_streamed(run) && run.first_at.is_some();
+        run.replace_at.filter(|_| run.state == State::Running && !has_begun && self.can_start())
+    }
+
+    /// When an attempt that starts now is replaced: after its share of the time that is left, or without a first token.
+    fn replaced_after(&self, candidate: usize, now: Tick) -> Option<Tick> {
+        if self.config.commit == Commit::FirstToken {
+            return None;
+        }
+        let waiting = self.started.iter().filter(|started| !**started).count();
+        let attempts_left = waiting.min(self.config.max_attempts.max(1) - self.attempts.len()).max(1);
+        let time_left = self.started_at + self.config.total_limit - now;
+        let share = Span::from_nanos(time_left.as_nanos() / attempts_left as u64);
+        let first_token = if self.candidates[candidate].streamed { self.config.first_token_limit } else { Span::MAX };
+        Some(now + share.min(first_token))
     }
 
     fn enforce_limits(&mut self, now: Tick) {
@@ -573,20 +463,40 @@ impl Race {
             // A refused start is not retried: the race continues with fewer attempts.
             self.target_running = running.max(1);
         }
+        self.replace_overdue(now, allow) || self.start_hedge(now, allow)
+    }
+
+    /// Asks another lane instead of an attempt that takes too long, if one may be asked.
+    fn replace_overdue(&mut self, now: Tick, allow: &mut dyn FnMut(&Candidate, Role) -> bool) -> bool {
+        let is_overdue = |race: &Race, attempt: &usize| {
+            race.replace_at(&race.attempts[*attempt]).is_some_and(|replace_at| now >= replace_at)
+        };
+        let Some(overdue) = (0..self.attempts.len()).find(|attempt| is_overdue(self, attempt)) else { return false };
+        if !self.start(now, Role::Failover, allow) {
+            for attempt in overdue..self.attempts.len() {
+                if is_overdue(self, &attempt) {
+                    self.attempts[attempt].replace_at = Some(self.attempts[attempt].retry_at(now));
+                }
+            }
+            return false;
+        }
+        let run = &self.attempts[overdue];
+        let waited_for_token = self.is_streamed(run) && now >= run.started + self.config.first_token_limit;
+        let kind = if waited_for_token { FailureKind::FirstTokenTimeout } else { FailureKind::TimedOut };
+        self.attempts[overdue].state = State::Failed(AttemptFailure { kind, retry_after: None });
+        self.pending.push_back(Action::Cancel { attempt: overdue, reason: CancelReason::Failed(kind) });
+        true
+    }
+
+    /// Starts another attempt beside one that is slow.
+    fn start_hedge(&mut self, now: Tick, allow: &mut dyn FnMut(&Candidate, Role) -> bool) -> bool {
         let Some(slow) = self.attempts.iter().rposition(|run| run.state == State::Running) else { return false };
         if !self.can_hedge(slow) || self.attempts[slow].hedge_at.is_none_or(|hedge_at| now < hedge_at) {
             return false;
         }
         let started = self.start(now, Role::Hedge, allow);
         let slow = &mut self.attempts[slow];
-        slow.hedge_at = match started {
-            true => None,
-            false => Some(
-                now + Span::from_nanos(
-                    (now.since(slow.started).as_nanos() / 4).max(MIN_HEDGE_RETRY_INTERVAL.as_nanos()),
-                ),
-            ),
-        };
+        slow.hedge_at = if started { None } else { Some(slow.retry_at(now)) };
         self.target_running += usize::from(started);
         started
     }
@@ -595,9 +505,10 @@ impl Race {
         let mut waiting = (0..self.candidates.len()).filter(|&index| !self.started[index]);
         let Some(candidate) = waiting.find(|&index| allow(&self.candidates[index], role)) else { return false };
         debug_assert!(self.winner.is_none(), "nothing starts after the win");
-        self.started[candidate] = true;
         let attempt = self.attempts.len();
         let hedge_at = self.candidates[candidate].hedge_after.map(|after| now + after);
+        let replace_at = self.replaced_after(candidate, now);
+        self.started[candidate] = true;
         self.attempts.push(Attempt {
             candidate,
             started: now,
@@ -607,9 +518,12 @@ impl Race {
             done: false,
             reported: None,
             hedge_at,
+            replace_at,
             state: State::Running,
         });
-        self.pending.push_back(Action::Start { attempt, candidate, lane: self.candidates[candidate].lane, role });
+        let Candidate { lane, streamed, .. } = self.candidates[candidate];
+        let streamed = streamed || self.config.commit == Commit::FirstToken;
+        self.pending.push_back(Action::Start { attempt, candidate, lane, role, streamed });
         true
     }
 

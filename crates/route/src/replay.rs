@@ -98,8 +98,10 @@ pub struct Means {
 /// Result of a replay.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Report {
-    /// Answered calls in the log.
+    /// Answered calls in the log whose answer has a time to first token.
     pub calls: usize,
+    /// Answered calls whose answer came in one piece: they have no time to first token, and are in no other figure.
+    pub whole: usize,
     /// Calls for which the alternative could be estimated; all figures below are of these.
     pub covered: usize,
     /// Covered calls for which it made the choice that was made.
@@ -156,6 +158,10 @@ pub fn replay(
         let now = call[0].started;
         playback.play(now);
         let Some(answered) = call.iter().find(|row| row.won && row.failure.is_none()) else { continue };
+        let Some(ttft) = answered.ttft else {
+            tally.report.whole += 1;
+            continue;
+        };
         tally.report.calls += 1;
         let shape = CallShape { prompt_tokens: call[0].prompt_tokens, output_tokens: answered.output_tokens as f64 };
         let order = playback.router.order(now, &shape, &ids, &policy);
@@ -165,7 +171,7 @@ pub fn replay(
         };
         let lanes_used: Vec<LaneId> = call.iter().map(|row| row.lane).collect();
         let same_choice = matches!(alternative, Alternative::Single(_)) && lanes_used == chosen;
-        let actual = MeasuredCall::of(call, answered);
+        let actual = MeasuredCall::of(call, answered, ttft);
         tally.add(&actual, &neighbours, strategy, &shape, same_choice);
         covered_calls.push(CoveredCall { call_index, now, shape, chosen, actual });
     }
@@ -200,10 +206,10 @@ struct MeasuredCall {
 }
 
 impl MeasuredCall {
-    fn of(call: &[LoggedAttempt], answered: &LoggedAttempt) -> MeasuredCall {
+    fn of(call: &[LoggedAttempt], answered: &LoggedAttempt, ttft: Span) -> MeasuredCall {
         let waited = answered.started.since(call[0].started).as_secs_f64();
         MeasuredCall {
-            ttft: waited + answered.ttft.unwrap_or(answered.total).as_secs_f64(),
+            ttft: waited + ttft.as_secs_f64(),
             completion: waited + answered.total.as_secs_f64(),
             usd: call.iter().map(|row| row.usd).sum(),
             attempts: call.len() as f64,

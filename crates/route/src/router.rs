@@ -12,7 +12,7 @@ use crate::lane::{InFlightAttempt, LaneConfig, LaneId};
 use crate::lane_model::{CurvePoint, Expectation, ModelConfig};
 use crate::pick::{self, CallShape, LaneView, Ranked};
 use crate::policy::Policy;
-use lane_state::LaneState;
+use lane_state::{LaneState, Probing};
 pub use snapshot::{LaneSnapshot, SnapshotPoint};
 use tokrate_core::{BilledTokens, FailureKind, Money, Rng, Span, Tick};
 
@@ -29,6 +29,8 @@ pub struct RouterConfig {
     pub peak_decay: Span,
     /// Samples needed before the 90th percentile of a lane's time to first token is used for hedges.
     pub min_hedge_samples: f64,
+    /// Whether the caller probes lanes that failed ([`Router::take_probe`]), so that no client's call does.
+    pub active_probes: bool,
 }
 
 impl Default for RouterConfig {
@@ -39,9 +41,16 @@ impl Default for RouterConfig {
             exploration: 0.01,
             peak_decay: Span::from_secs(10),
             min_hedge_samples: 5.0,
+            active_probes: false,
         }
     }
 }
+
+/// A lane of which too little is known is hedged as if it were slow: 90 % of the times to first token of hosted models stay
+/// below this.
+const UNKNOWN_TTFT_P90: Span = Span::from_secs(10);
+/// The same of its output speed (tokens per second).
+const UNKNOWN_OUTPUT_SPEED: f64 = 10.0;
 
 /// How an attempt ended.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -110,7 +119,7 @@ impl Router {
     }
 
     /// The candidates in the order in which a call should try them. Lanes whose breaker is open or whose cap is reached
-    /// come last and are marked; unknown lane numbers are left out.
+    /// come last, those that may be tried soonest first, and are marked; unknown lane numbers are left out.
     pub fn order(&mut self, now: Tick, shape: &CallShape, candidates: &[LaneId], policy: &Policy) -> Vec<Ranked> {
         let mut views = std::mem::take(&mut self.scratch);
         views.clear();
@@ -122,6 +131,9 @@ impl Router {
             self.turns += 1;
         }
         pick::order(&mut views, shape, policy, self.config.exploration, &mut self.rng);
+        for (_, view) in views.iter().filter(|(_, view)| !view.ranked.usable) {
+            self.lanes[view.ranked.lane.index()].want();
+        }
         let order = views.iter().map(|(_, view)| view.ranked).collect();
         self.scratch = views;
         order
@@ -142,6 +154,31 @@ impl Router {
     /// Whether a lane is usable at `now`: its breaker allows it and its cap is not reached.
     pub fn allows(&self, lane: LaneId, now: Tick) -> bool {
         self.lanes.get(lane.index()).is_some_and(|lane| lane.is_usable(now))
+    }
+
+    /// Whether a call that has no usable lane left may go to this one although its breaker is open: the lane failed, and a
+    /// try that fails again is no worse for the client than none. Few such calls are let through at once.
+    pub fn allows_as_last_resort(&self, lane: LaneId, now: Tick) -> bool {
+        self.lanes.get(lane.index()).is_some_and(|lane| lane.is_last_resort(now))
+    }
+
+    /// A lane that is to be probed now, with the attempt that was begun for that, if there is one.
+    pub fn take_probe(&mut self, now: Tick) -> Option<InFlightAttempt> {
+        let due = self.lanes.iter().position(|lane| lane.probe_at(now).is_some_and(|at| at <= now))?;
+        self.lanes[due].probing = Probing::Active { is_wanted: false };
+        Some(self.start(LaneId(due as u32), now))
+    }
+
+    /// When a lane is to be probed next, as far as is known now.
+    pub fn next_probe_at(&self, now: Tick) -> Option<Tick> {
+        self.lanes.iter().filter_map(|lane| lane.probe_at(now)).min()
+    }
+
+    /// A lane refuses to be probed: from now on calls of clients find out whether it is back.
+    pub fn stop_probes(&mut self, lane: LaneId) {
+        if let Some(lane) = self.lanes.get_mut(lane.index()) {
+            lane.probing = Probing::ByCalls;
+        }
     }
 
     /// State of the breaker of a lane; `None` if there is no such lane.
@@ -198,17 +235,21 @@ impl Router {
         lane.model.expect(now, prompt_tokens, lane.in_flight + 1)
     }
 
-    /// 90th percentile of the time to first token of one more call: the time after which a hedge may start.
+    /// 90th percentile of the time to first token of one more call: the time after which a hedge may start. Of a lane that
+    /// is not known yet it is that of a slow one; `None` if there is no such lane.
     pub fn hedge_after(&self, lane: LaneId, now: Tick, prompt_tokens: u64) -> Option<Span> {
         let lane = self.lanes.get(lane.index())?;
-        lane.model.ttft_p90(now, prompt_tokens, lane.in_flight + 1, self.config.min_hedge_samples)
+        let known = lane.model.ttft_p90(now, prompt_tokens, lane.in_flight + 1, self.config.min_hedge_samples);
+        Some(known.unwrap_or(UNKNOWN_TTFT_P90))
     }
 
     /// The same for a non-streamed answer: the 90th percentile of the total time.
     pub fn hedge_after_whole(&self, lane: LaneId, now: Tick, shape: &CallShape) -> Option<Span> {
         let lane = self.lanes.get(lane.index())?;
         let least = self.config.min_hedge_samples;
-        lane.model.whole_p90(now, shape.prompt_tokens, shape.output_tokens, lane.in_flight + 1, least)
+        let known = lane.model.whole_p90(now, shape.prompt_tokens, shape.output_tokens, lane.in_flight + 1, least);
+        let unknown = || UNKNOWN_TTFT_P90 + Span::from_secs_f64(shape.output_tokens.max(0.0) / UNKNOWN_OUTPUT_SPEED);
+        Some(known.unwrap_or_else(unknown))
     }
 
     /// What a call is expected to cost on a lane, as much of its prompt cached as of late; `None` without a price.

@@ -75,10 +75,23 @@ impl Query {
         (sql, values)
     }
 
+    /// Whether it asks for what only attempts have.
+    pub(crate) fn is_of_attempts(&self) -> bool {
+        let named = self.lane.is_some() || self.provider.is_some() || self.call.is_some();
+        named || self.end.is_some() || self.failure.is_some()
+    }
+
     /// The same after `FROM refusals`, in the order of time.
     pub(crate) fn refusals_tail(&self) -> (String, Vec<Value>) {
+        let (mut sql, values) = self.refusals_filter();
+        sql.push_str(" ORDER BY minute_unix_ms, reason, status, coalesce(key, ''), coalesce(alias, '')");
+        (sql, values)
+    }
+
+    /// The same in any order.
+    pub(crate) fn refusals_filter(&self) -> (String, Vec<Value>) {
         let minute = self.from_unix_ms.map(|from| from.saturating_sub(MINUTE_MS));
-        let (mut sql, values) = filtered([
+        filtered([
             // A bound that the index knows.
             ("minute_unix_ms >= ?", time(minute)),
             ("minute_unix_ms < ?", time(self.until_unix_ms)),
@@ -86,9 +99,7 @@ impl Query {
             ("first_unix_ms < ?", time(self.until_unix_ms)),
             ("alias = ?", text(&self.alias)),
             ("key = ?", text(&self.key)),
-        ]);
-        sql.push_str(" ORDER BY minute_unix_ms, reason, status, coalesce(key, ''), coalesce(alias, '')");
-        (sql, values)
+        ])
     }
 }
 

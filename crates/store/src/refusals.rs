@@ -3,6 +3,7 @@
 use crate::row::{Reader, to_i64};
 use crate::{Query, Sqlite, StoreError};
 use rusqlite::{TransactionBehavior, params, params_from_iter};
+use std::collections::BTreeMap;
 use tokrate_record::{Refusal, RefusalReason};
 
 const COLUMNS: [&str; 7] = ["first_unix_ms", "last_unix_ms", "key", "alias", "reason", "status", "count"];
@@ -43,6 +44,28 @@ impl Sqlite {
         };
         let written = write();
         written.map_err(|error| self.error(&error))
+    }
+
+    /// Refused requests by the name of their reason, as [`Sqlite::refusals`] counts them; none for a query of what refusals do not
+    /// have: a lane, a provider, a call, an end, a failure.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a row in it is damaged.
+    pub fn refused_by_reason(&self, query: &Query) -> Result<BTreeMap<&'static str, u64>, StoreError> {
+        let mut counts = BTreeMap::new();
+        if query.is_of_attempts() {
+            return Ok(counts);
+        }
+        let (conditions, values) = query.refusals_filter();
+        let sql = format!("SELECT 0, reason, sum(count) FROM refusals{conditions} GROUP BY reason");
+        let mut statement = self.connection().prepare_cached(&sql).map_err(|error| self.error(&error))?;
+        let mut rows = statement.query(params_from_iter(values)).map_err(|error| self.error(&error))?;
+        while let Some(row) = rows.next().map_err(|error| self.error(&error))? {
+            let mut reader = Reader::new(row, &["reason", "count"], self.path());
+            let reason = reader.named(&RefusalReason::ALL, RefusalReason::name)?;
+            counts.insert(reason.name(), reader.count()?);
+        }
+        Ok(counts)
     }
 
     /// The refusals whose first request came in the time of a query, of its key and alias, the oldest first. A refusal has no lane,

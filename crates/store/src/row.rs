@@ -15,7 +15,7 @@ use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Sample, Sample
 
 /// Every column but `id`, in the order in which rows are written and read: those of the call, then those of the sample
 /// ([`Writer::measured`], [`Writer::shared`]).
-pub(crate) const COLUMNS: [&str; 54] = [
+pub(crate) const COLUMNS: [&str; 55] = [
     "call",
     "attempt",
     "role",
@@ -42,6 +42,7 @@ pub(crate) const COLUMNS: [&str; 54] = [
     "ttft_ns",
     "ttft_missing",
     "ttfat_ns",
+    "answer_ns",
     "total_ns",
     "output_speed",
     "output_speed_missing",
@@ -73,7 +74,7 @@ pub(crate) const COLUMNS: [&str; 54] = [
 ];
 
 /// The columns of a sample that differ from request to request.
-const MEASURED: usize = 34;
+const MEASURED: usize = 35;
 /// Those that many samples have in common, the last ones of [`COLUMNS`].
 const SHARED: usize = 10;
 
@@ -138,7 +139,7 @@ impl<'s, 'c> Writer<'s, 'c> {
         self.put(sample.failure.map(FailureKind::name))?;
         self.counts(&[sample.wait_ns, sample.ttfb_ns, sample.ttft_ns])?;
         self.put(sample.ttft_missing.as_deref())?;
-        self.counts(&[sample.ttfat_ns, Some(sample.total_ns)])?;
+        self.counts(&[sample.ttfat_ns, sample.answer_ns, Some(sample.total_ns)])?;
         self.put(sample.output_speed.filter(|speed| speed.is_finite()))?;
         self.put(sample.output_speed_missing.as_deref())?;
         self.counts(&[Some(sample.text_events), Some(sample.chunks)])?;
@@ -231,6 +232,7 @@ impl<'r> Reader<'r> {
             ttft_ns: self.opt_count()?,
             ttft_missing: self.opt_text()?.map(Cow::Owned),
             ttfat_ns: self.opt_count()?,
+            answer_ns: self.opt_count()?,
             total_ns: self.count()?,
             output_speed: self.opt_real()?,
             output_speed_missing: self.opt_text()?.map(Cow::Owned),

@@ -9,7 +9,7 @@ pub(crate) static LOG: Format = Format { what: "a log", application_id: 0x746b_7
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Migrations from each version to the next, starting with an empty file.
-const MIGRATIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
+const MIGRATIONS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 /// Times are whole nanoseconds, money is USD, speeds are tokens per second, booleans are 0 or 1, absent is NULL.
 const VERSION_1: &str = "
@@ -94,4 +94,12 @@ ALTER TABLE attempts ADD COLUMN region TEXT;
 ALTER TABLE attempts ADD COLUMN host TEXT;
 ALTER TABLE attempts ADD COLUMN tokenizer TEXT;
 ALTER TABLE attempts ADD COLUMN fingerprint TEXT;
+";
+
+/// The time of an answer in one piece, of which there is no time to first token: earlier versions wrote the one for the other.
+const VERSION_4: &str = "
+ALTER TABLE attempts ADD COLUMN answer_ns INTEGER;
+UPDATE attempts SET answer_ns = ttft_ns, ttft_ns = NULL, ttfat_ns = NULL,
+    ttft_missing = 'not streamed: the answer came in one piece'
+    WHERE stream = 0 AND ttft_ns IS NOT NULL;
 ";

@@ -43,6 +43,8 @@ pub struct Summary {
     pub given_up_early: u64,
     /// Sent to first output text (ms), of all attempts that came so far.
     pub ttft: Distribution,
+    /// Sent to the last byte (ms), of answers that came in one piece: they have no time to first text.
+    pub answer: Distribution,
     /// Time per token after the first chunk (ms): 1 / output speed, of all attempts that have one.
     pub tpot: Distribution,
     /// Input tokens: as reported, else as counted.
@@ -86,12 +88,13 @@ pub struct Mixture {
     pub tokenizers: BTreeSet<String>,
 }
 
-const COLUMNS: [&str; 21] = [
+const COLUMNS: [&str; 22] = [
     "lane",
     "started_unix_ms",
     "end",
     "failure",
     "ttft_ns",
+    "answer_ns",
     "output_speed",
     "input_tokens",
     "input_tokens_std",
@@ -118,6 +121,7 @@ struct Group {
     failed: BTreeMap<Option<FailureKind>, u64>,
     given_up_early: u64,
     ttft_ns: Vec<u64>,
+    answer_ns: Vec<u64>,
     tpot_ms: Vec<f64>,
     input_tokens: u64,
     output_tokens_std: u64,
@@ -157,6 +161,7 @@ impl Group {
         let end = row.named(&AttemptEnd::ALL, AttemptEnd::name)?;
         let failure = row.opt_named(&FailureKind::ALL, FailureKind::name)?;
         let ttft: Option<u64> = row.opt_count()?;
+        let answer: Option<u64> = row.opt_count()?;
         let speed = row.opt_real()?;
         let (reported, counted): (Option<u64>, Option<u64>) = (row.opt_count()?, row.opt_count()?);
         self.attempts += 1;
@@ -167,6 +172,7 @@ impl Group {
         let given_up = matches!(end, AttemptEnd::Lost | AttemptEnd::Abandoned);
         self.given_up_early += u64::from(given_up && ttft.is_none());
         self.ttft_ns.extend(ttft);
+        self.answer_ns.extend(answer);
         self.tpot_ms.extend(tpot_ms(speed));
         self.input_tokens += reported.or(counted).unwrap_or(0);
         self.output_tokens += row.opt_count::<u64>()?.unwrap_or(0);
@@ -194,6 +200,7 @@ impl Group {
             failed: self.failed,
             given_up_early: self.given_up_early,
             ttft: Distribution::of_nanos(&mut self.ttft_ns),
+            answer: Distribution::of_nanos(&mut self.answer_ns),
             tpot: Distribution::of_values(&mut self.tpot_ms, Unit::Milliseconds),
             input_tokens: self.input_tokens,
             output_tokens_std: self.output_tokens_std,
@@ -227,6 +234,7 @@ impl Summary {
             "abandoned": self.abandoned,
             "given_up_early": self.given_up_early,
             "ttft": self.ttft,
+            "answer": self.answer,
             "tpot": self.tpot,
             "input_tokens": self.input_tokens,
             "output_tokens_std": self.output_tokens_std,

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a message says what was to be done and what to do about it, and never holds a key.
 
-use crate::key::KeyReference;
+use crate::key_reference::KeyReference;
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;

@@ -91,7 +91,7 @@ pub(crate) fn all(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::KeyReference;
+    use crate::key_reference::KeyReference;
 
     #[test]
     fn headers_that_were_set_win_over_the_key_and_the_endpoints_own() {

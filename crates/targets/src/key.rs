@@ -1,9 +1,9 @@
 //! Keys: read by reference, never printed.
 
 use crate::error::TargetError;
+use crate::key_reference::KeyReference;
 use crate::reading::{self, MAX_SETTINGS_BYTES};
 use std::fmt;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// The environment: the value of a variable that is set and not empty, by its name.
@@ -34,25 +34,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Where a key is to be found.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum KeyReference {
-    /// The name of an environment variable.
-    Variable(String),
-    /// A file; white space around the key is dropped.
-    File(PathBuf),
-    /// A command whose standard output is the key.
-    Command(String),
-}
-
 impl KeyReference {
-    /// The reference that was given, the variable before the file before the command.
-    pub fn first(variable: &Option<String>, file: &Option<PathBuf>, command: &Option<String>) -> Option<KeyReference> {
-        None.or_else(|| variable.clone().map(KeyReference::Variable))
-            .or_else(|| file.clone().map(KeyReference::File))
-            .or_else(|| command.clone().map(KeyReference::Command))
-    }
-
     /// Fetches the key.
     ///
     /// # Errors
@@ -82,15 +64,6 @@ impl KeyReference {
 }
 
 /// Without the text of a command, which may hold a key.
-impl fmt::Display for KeyReference {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            KeyReference::Variable(name) => write!(formatter, "the environment variable {name}"),
-            KeyReference::File(path) => write!(formatter, "{}", path.display()),
-            KeyReference::Command(_) => formatter.write_str("what the command of --key-cmd printed"),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

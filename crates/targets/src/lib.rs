@@ -8,6 +8,7 @@
 mod error;
 mod headers;
 mod key;
+mod key_reference;
 mod models;
 pub mod reading;
 mod resolve;
@@ -15,7 +16,8 @@ pub mod trust;
 
 pub use error::TargetError;
 pub use headers::{HeaderError, header, key_header};
-pub use key::{KeyReference, Secret, Variables};
+pub use key::{Secret, Variables};
+pub use key_reference::KeyReference;
 pub use models::find_only_model;
 pub use resolve::{
     Endpoint, ResolvedTarget, TargetSettings, TargetSource, key_variable, parse_dialect, parse_url, split_address,

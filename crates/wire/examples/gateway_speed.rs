@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 use tokrate_core::{EventBatch, Tick};
-use tokrate_wire::{AnswerTranslator, Dialect, Passage, RequestPeek, Shape, UsageFilter, translate_request};
+use tokrate_wire::{AnswerTranslator, Changes, Dialect, Passage, RequestPeek, Shape, UsageFilter, translate_request};
 
 const ROUNDS: usize = 21;
 
@@ -36,7 +36,7 @@ fn main() {
     for (name, body) in [&bodies[0], &bodies[7]] {
         report(&format!("peek and splice: {name}"), body.len(), || {
             let peek = RequestPeek::read(black_box(body)).expect("a good body");
-            peek.splice(body, Some("another"), true).len()
+            peek.splice(body, &Changes { model: Some("another"), include_usage: true, ..Changes::default() }).len()
         });
     }
     for (name, body) in [&bodies[0], &bodies[7]] {

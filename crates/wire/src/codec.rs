@@ -8,6 +8,7 @@ use crate::error::WireError;
 use crate::json_text::push_string;
 use crate::peek::Lengths;
 use crate::response::ResponseEncoder;
+use crate::stream_assembly::{AssembledRequests, Assembly};
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;
 use crate::translate::table::Table;
@@ -248,6 +249,11 @@ pub(crate) trait Codec: Sync {
         out.extend_from_slice(b"data: ");
         out.extend_from_slice(&self.encode_error(status, message));
         out.extend_from_slice(b"\n\n");
+    }
+
+    /// What puts a streamed answer back into one body, and for which requests; `None` where that cannot be done exactly.
+    fn assembly(&self) -> Option<(AssembledRequests, Box<dyn Assembly>)> {
+        None
     }
 
     /// The largest number of tokens that one answer may have; `None` without a limit.

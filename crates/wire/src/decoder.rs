@@ -27,6 +27,7 @@ pub struct Decoder {
     sniffed_bytes: usize,
     last_at: Tick,
     any_event: bool,
+    is_whole: bool,
 }
 
 /// What the body turned out to be.
@@ -59,6 +60,7 @@ impl Decoder {
             sniffed_bytes: 0,
             last_at: Tick::ZERO,
             any_event: false,
+            is_whole: false,
         }
     }
 
@@ -89,6 +91,11 @@ impl Decoder {
             Form::Elements(framer) => framer.held_bytes(),
             Form::Whole => self.whole.len(),
         }
+    }
+
+    /// Whether the answer came in one piece, whatever it was asked for in.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// The dialect that it decodes.
@@ -166,6 +173,7 @@ impl Decoder {
                 self.mark_bytes += 1;
             } else if !byte.is_ascii_whitespace() {
                 self.form = self.form_of(byte);
+                self.is_whole = matches!(self.form, Form::Whole);
                 return offset;
             }
         }

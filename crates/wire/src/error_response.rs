@@ -13,6 +13,9 @@ const MAX_MESSAGE_BYTES: usize = 500;
 const MAX_LIMITS: usize = 32;
 const MAX_LIMIT_BYTES: usize = 100;
 
+/// The `type` of the error with which a merge engine refuses an edit.
+const EDIT_REFUSED: &str = "apply_refused";
+
 /// Larger values are ignored: such numbers are dates in seconds or milliseconds, not durations.
 const MAX_WAIT_SECONDS: f64 = 1e8;
 
@@ -41,6 +44,9 @@ pub fn decode_error_response(status: u16, headers: &[(&str, &str)], body: &[u8])
         && let Some(named @ (FailureKind::NotFound | FailureKind::Unauthorized)) = error.kind()
     {
         kind = named;
+    }
+    if status == 422 && error.labels.contains(EDIT_REFUSED) {
+        kind = FailureKind::EditRefused;
     }
     let mut retry_after = wait_from_headers(headers);
     if retry_after.is_none() {
@@ -199,11 +205,17 @@ fn wait_from_body(error: &Value) -> Option<Span> {
     direct.or_else(|| details.iter().find_map(|detail| read_wait(detail["retryDelay"].as_str()?)))
 }
 
-/// `retry-after-ms`, or `retry-after` in seconds. A date is not read: there is no clock here.
+/// `retry-after-ms`, or `retry-after` in seconds or as a date, which is that much later than the response's own `date`: the
+/// server's clock is the one that it counts by.
 fn wait_from_headers(headers: &[(&str, &str)]) -> Option<Span> {
     let milliseconds = header(headers, "retry-after-ms").and_then(|text| text.trim().parse::<f64>().ok());
     let in_milliseconds = milliseconds.and_then(|milliseconds| wait_of_seconds(milliseconds / 1e3));
-    in_milliseconds.or_else(|| read_wait(header(headers, "retry-after")?))
+    let until = || {
+        let at = |name: &str| httpdate::parse_http_date(header(headers, name)?.trim()).ok();
+        let wait = at("retry-after")?.duration_since(at("date")?).unwrap_or_default();
+        wait_of_seconds(wait.as_secs_f64())
+    };
+    in_milliseconds.or_else(|| read_wait(header(headers, "retry-after")?)).or_else(until)
 }
 
 /// The wait that the limit headers imply: until every limit of which nothing remains is refilled; otherwise until the

@@ -6,6 +6,7 @@
 //! Architecture Invariant: a decoder never fails and never panics. Broken input becomes events and counted anomalies,
 //! and any chunking of the same bytes gives the same events.
 
+mod assembly;
 mod calls;
 mod codec;
 mod counts;
@@ -28,11 +29,13 @@ mod remainder;
 mod request;
 mod request_body;
 mod response;
+mod stream_assembly;
 mod template;
 mod timings;
 pub mod translate;
 mod usage_filter;
 
+pub use assembly::AnswerAssembler;
 pub use codec::{Framing, KeyHeader, Operation, ServerTimesField, Shape, UsageInStream};
 pub use decoder::Decoder;
 pub use dialect::{Dialect, Routed};
@@ -40,7 +43,7 @@ pub use encoder::{Encoder, encode_error_response};
 pub use error::WireError;
 pub use error_response::{ErrorResponse, decode_error_response};
 pub use external_input::{ExternalInput, external_input};
-pub use peek::{Lengths, Limit, PeekError, RequestPeek};
+pub use peek::{Changes, Lengths, Limit, PeekError, RequestPeek};
 pub use request::{decode_request, encode_request};
 pub use response::{Answer, Piece, ToolCall};
 pub use translate::{

@@ -12,6 +12,7 @@ mod splice;
 pub use error::{PeekError, PeekErrorKind};
 pub(crate) use lengths::largest;
 pub use lengths::{Lengths, Limit};
+pub use splice::Changes;
 
 use crate::json_text::{append_unescaped, plain_length};
 use scan::{Key, Scan, matches_name};
@@ -52,6 +53,8 @@ pub struct RequestPeek {
     pub include_usage: bool,
     /// Limits of the answers' length and number.
     pub lengths: Lengths,
+    /// Whether `background` is true: OpenAI's responses then go on after the request was answered.
+    pub background: bool,
     /// Where the value of `stream_options.include_usage` stands.
     include_usage_place: Option<Place>,
     /// Offset behind the opening brace of the body, and whether the object is empty.
@@ -65,7 +68,7 @@ pub struct RequestPeek {
 }
 
 /// The fields that are read.
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     "model",
     "stream",
     "stream_options",
@@ -80,6 +83,7 @@ const FIELDS: [&str; 14] = [
     "generationConfig",
     "generation_config",
     "prompt",
+    "background",
 ];
 
 const INCLUDE_USAGE: &str = "stream_options.include_usage";
@@ -124,14 +128,13 @@ impl RequestPeek {
         append_unescaped(inside, &mut text).then_some(Cow::Owned(text))
     }
 
-    /// The body with another model, if one is given, and with `stream_options.include_usage` true, if that is wanted. Every
-    /// other byte stays; nothing is copied if nothing is to be changed.
+    /// The body with these changes. Every other byte stays; nothing is copied if nothing is to be changed.
     ///
     /// # Panics
     /// When `body` is not as long as the one that was scanned.
-    pub fn splice<'b>(&self, body: &'b [u8], model: Option<&str>, include_usage: bool) -> Cow<'b, [u8]> {
+    pub fn splice<'b>(&self, body: &'b [u8], changes: &Changes<'_>) -> Cow<'b, [u8]> {
         assert_eq!(body.len(), self.length, "a peek belongs to the body that it was read from");
-        splice::splice(self, body, model, include_usage)
+        splice::splice(self, body, changes)
     }
 
     fn nothing(length: usize) -> RequestPeek {
@@ -142,6 +145,7 @@ impl RequestPeek {
             stream_options: None,
             include_usage: false,
             lengths: Lengths::default(),
+            background: false,
             include_usage_place: None,
             inside: 0,
             empty: true,
@@ -185,6 +189,11 @@ impl RequestPeek {
             }
             "prompt" => self.lengths.take_prompt(value),
             // A value of another type is left for the provider to refuse.
+            "background" => {
+                self.background = value == b"true";
+                Ok(())
+            }
+            // A value of another type is left for the provider to refuse.
             "options" | "generationConfig" | "generation_config" => Ok(()),
             _ => {
                 let number = matches!(value, [b'-' | b'0'..=b'9', ..]);
@@ -213,6 +222,25 @@ impl RequestPeek {
         self.stream_options = Some(Place { start, end: scan.at });
         Ok(())
     }
+}
+
+/// Goes through the fields at the top of a body: what stands between the quotes of each name, and its value.
+///
+/// # Errors
+/// When the body is no object.
+pub(crate) fn scan_members(body: &[u8], mut take: impl FnMut(&[u8], &[u8])) -> Result<(), PeekError> {
+    let mut scan = Scan::new(body);
+    scan.skip_whitespace();
+    if scan.peek() != Some(b'{') {
+        return Err(scan.not_an_object());
+    }
+    let members = scan.members(|scan, key| {
+        let start = scan.at;
+        let end = scan.value(1)?;
+        take(key.text, &scan.bytes[start..end]);
+        Ok(())
+    });
+    members.map(drop)
 }
 
 /// Which of the fields a key names, and whether it does so to the letter.

@@ -37,6 +37,7 @@ fn dry_run() -> DryRun {
         price: None,
         token_limits: TokenLimits::default(),
         embeddings: None,
+        stream_whole: true,
         max_in_flight: None,
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),

@@ -16,7 +16,7 @@ struct Row {
 const TABLE: &[Row] = &[
     Row { name: "core", internal: &[], external: &[] },
     Row { name: "tokens", internal: &[], external: &[] },
-    Row { name: "wire", internal: &["core"], external: &["serde", "serde_json", "memchr"] },
+    Row { name: "wire", internal: &["core"], external: &["serde", "serde_json", "memchr", "httpdate"] },
     Row { name: "stats", internal: &["core"], external: &["serde", "schemars"] },
     // schemars with the feature `schema` only, here and in record.
     Row { name: "meter", internal: &["core", "stats", "tokens"], external: &["serde", "serde_json", "schemars"] },
@@ -128,7 +128,8 @@ const TABLE: &[Row] = &[
     Row {
         name: "monitor",
         internal: &[
-            "core", "tokens", "wire", "meter", "record", "detect", "prober", "sim", "net", "probe", "host", "store",
+            "core", "tokens", "wire", "meter", "record", "detect", "prober", "board", "sim", "net", "probe", "host",
+            "store",
         ],
         external: &["tokio", "bytes", "http", "serde_json", "thiserror"],
     },
@@ -145,6 +146,7 @@ const TABLE: &[Row] = &[
             "detect",
             "prober",
             "charts",
+            "board",
             "catalog",
             "engine",
             "estimate",

@@ -4,7 +4,9 @@ use super::*;
 use std::collections::BTreeSet;
 use tokrate_core::FailureKind;
 use tokrate_gateway::sample::{NOON_UNIX_MS, SampleGateway, failed, lane_config, lost, row};
+use tokrate_gateway::telemetry::LogStatus;
 use tokrate_record::{Attempt as Row, Sample, SampleConditions};
+use tokrate_store::LogCounts;
 
 /// Stands for what clients and providers choose, and for secrets.
 const FOREIGN: &str = "foreign";
@@ -23,6 +25,17 @@ fn the_text_is_unchanged() {
     // The buckets of one family are enough to show their form.
     let short = |line: &&str| !line.contains("_bucket") || line.starts_with("tokrate_gateway_overhead");
     insta::assert_snapshot!(text.lines().filter(short).collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn what_the_log_could_not_keep_is_counted_rows_and_refusals_apart() {
+    let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
+    let counts = LogCounts { written: 7, lost: 2, waiting: 1, pruned: 0, lost_refusals: 3 };
+    let log = LogStatus { path: String::new(), counts, error: None, is_healthy: true };
+    let text = text(Snapshot { log: Some(log), ..sample.snapshot(NOON_UNIX_MS) });
+    for line in ["rows_written_total 7.0", "rows_lost_total 2.0", "refusals_lost_total 3.0", "rows_waiting 1.0"] {
+        assert!(text.lines().any(|shown| shown == format!("tokrate_log_{line}")), "{line} in {text}");
+    }
 }
 
 #[test]

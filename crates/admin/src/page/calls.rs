@@ -152,6 +152,7 @@ fn description(trace: &CallTrace, attempt: &AttemptTrace) -> String {
     match attempt.role {
         AttemptRole::First => {}
         AttemptRole::Race => description.push("race".to_owned()),
+        AttemptRole::Probe => description.push("probe".to_owned()),
         AttemptRole::Hedge => description.push(format!("hedge after {after}")),
         AttemptRole::Failover => description.push(format!("failover after {after}")),
     }

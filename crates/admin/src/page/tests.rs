@@ -67,6 +67,21 @@ fn configured_names_and_texts_of_providers_are_escaped() {
 }
 
 #[test]
+fn refused_requests_that_the_log_could_not_keep_are_shown() {
+    let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
+    let shown = |lost_refusals| {
+        let mut snapshot = sample.snapshot(NOON_UNIX_MS);
+        let counts = tokrate_store::LogCounts { lost_refusals, ..tokrate_store::LogCounts::default() };
+        let path = "log.db".to_owned();
+        snapshot.log = Some(tokrate_gateway::telemetry::LogStatus { path, counts, error: None, is_healthy: true });
+        page(&snapshot)
+    };
+    assert!(shown(0).contains("every row is kept") && !shown(0).contains("refused requests lost"));
+    let some = shown(3);
+    assert!(some.contains("rows were lost") && some.contains("<dt>refused requests lost</dt><dd>3</dd>"), "{some}");
+}
+
+#[test]
 fn nothing_on_the_page_needs_what_its_policy_forbids() {
     let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
     let html = page(&sample.snapshot(NOON_UNIX_MS));

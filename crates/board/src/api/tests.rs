@@ -1,3 +1,5 @@
+//! The JSON Schemas in docs match the types; `cargo xtask docs` writes them.
+
 use super::*;
 use schemars::schema_for;
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! Ranks by simulation: how often identical endpoints are separated, and whether the true places are in the ranges.
+
 use super::*;
 use crate::data::Point;
 use tokrate_core::{FailureKind, Rng};

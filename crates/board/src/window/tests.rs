@@ -1,3 +1,5 @@
+//! One number of a window: its interval, its floor, and what counts in it.
+
 use super::*;
 use tokrate_core::{FailureKind, Rng};
 

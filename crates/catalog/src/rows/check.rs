@@ -2,13 +2,15 @@
 //!
 //! Invariant: every finding names the position and what was expected there.
 
-use super::{EndpointRow, Findings, PriceFile, ProviderFile, ProviderRow};
+use super::{EndpointRow, Findings, PriceFile, PriceRow, ProviderFile, ProviderRow};
 use toml::Spanned;
 
 /// Known deviations of an endpoint from its dialect.
 const QUIRKS: &[&str] = &["max_tokens_field", "no_stream_options", "ignore_eos"];
 /// Known families of metric names.
 const METRICS: &[&str] = &["vllm", "sglang", "tgi", "llama-cpp", "trtllm"];
+/// What a provider's model is taken for.
+const ROLES: &[&str] = &["reason", "fast", "apply"];
 /// Upper limit of a plausible price.
 const MAX_USD_PER_MILLION: f64 = 10_000.0;
 
@@ -138,6 +140,8 @@ pub(super) fn prices(file: &PriceFile, providers: &ProviderFile, findings: &mut 
         expect(findings, &row.model, !model.trim().is_empty(), "the name of a model");
         expect(findings, &row.model, !priced.contains(&(provider, model)), "one price for a model of a provider");
         priced.push((provider, model));
+        common_name(file, row, findings);
+        role(file, row, findings);
         for number in [Some(&row.input), Some(&row.output), row.cached.as_ref()].into_iter().flatten() {
             let good = (0.0..=MAX_USD_PER_MILLION).contains(number.get_ref());
             let expected = "US dollars per million tokens, between 0 and 10,000";
@@ -149,6 +153,30 @@ pub(super) fn prices(file: &PriceFile, providers: &ProviderFile, findings: &mut 
         }
         provenance(&row.source, &row.date, findings);
     }
+}
+
+/// A name that only one row has joins nothing, and two rows of one provider are two models.
+fn common_name(file: &PriceFile, row: &PriceRow, findings: &mut Findings<'_>) {
+    let Some(text) = &row.common_name else { return };
+    let name = text.get_ref().as_str();
+    let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
+    expect(findings, text, !name.is_empty() && name.bytes().all(word), "a name of a-z, 0-9, `-` and `.`");
+    let named = |other: &&Spanned<PriceRow>| {
+        other.get_ref().common_name.as_ref().is_some_and(|common| common.get_ref() == name)
+    };
+    let providers = || file.price.iter().filter(named).map(|other| other.get_ref().provider.get_ref());
+    let own = providers().filter(|provider| *provider == row.provider.get_ref()).count();
+    expect(findings, text, own == 1, "a name that no other model of the provider has");
+    expect(findings, text, providers().count() > 1, "a name that a row of another provider has too");
+}
+
+fn role(file: &PriceFile, row: &PriceRow, findings: &mut Findings<'_>) {
+    let Some(text) = &row.role else { return };
+    expect(findings, text, ROLES.contains(&text.get_ref().as_str()), &format!("one of {ROLES:?}"));
+    let own = |other: &&Spanned<PriceRow>| {
+        other.get_ref().role.is_some() && other.get_ref().provider.get_ref() == row.provider.get_ref()
+    };
+    expect(findings, text, file.price.iter().filter(own).count() == 1, "one model of a provider with a role");
 }
 
 fn provenance(source: &Text, date: &Text, findings: &mut Findings<'_>) {

@@ -4,6 +4,7 @@
 
 use super::{EndpointRow, PriceFile, PriceRow, ProviderFile, ProviderRow};
 use std::fmt::Write;
+use toml::Spanned;
 
 pub(super) fn source(providers: &ProviderFile, prices: &PriceFile) -> String {
     let mut out = String::new();
@@ -84,13 +85,20 @@ fn price(out: &mut String, row: &PriceRow) {
     // To the nearest pico-dollar, as `Money::from_usd` does it.
     let money = |usd: f64| format!("Money::from_pico_usd({})", (usd * 1e12).round() as u128);
     let cached = row.cached.as_ref().map_or("None".to_owned(), |cached| format!("Some({})", money(*cached.get_ref())));
+    let role = match row.role.as_ref().map(|role| role.get_ref().as_str()) {
+        Some("reason") => "Some(Role::Reason)",
+        Some("fast") => "Some(Role::Fast)",
+        Some("apply") => "Some(Role::Apply)",
+        _ => "None",
+    };
     line(
         out,
         format_args!(
-            "    ListedPrice {{ provider: {:?}, model: {:?}, price: Price {{ input: {}, output: {}, \
-             cached_input: {cached}, cache_write: None }}, source: {:?}, date: {:?}, notes: {:?} }},",
+            "    ListedPrice {{ provider: {:?}, model: {:?}, common_name: {:?}, role: {role}, price: Price {{ input: {}, \
+             output: {}, cached_input: {cached}, cache_write: None }}, source: {:?}, date: {:?}, notes: {:?} }},",
             row.provider.get_ref(),
             row.model.get_ref(),
+            row.common_name.as_ref().map(Spanned::get_ref),
             money(*row.input.get_ref()),
             money(*row.output.get_ref()),
             row.source.get_ref(),

@@ -130,6 +130,8 @@ pub(crate) struct PriceFile {
 struct PriceRow {
     provider: Spanned<String>,
     model: Spanned<String>,
+    common_name: Option<Spanned<String>>,
+    role: Option<Spanned<String>>,
     input: Spanned<f64>,
     output: Spanned<f64>,
     cached: Option<Spanned<f64>>,

@@ -212,6 +212,7 @@ impl<'a> World<'a> {
     fn candidate(&self, ranked: &Ranked, shape: &CallShape) -> Candidate {
         Candidate {
             lane: ranked.lane,
+            streamed: true,
             hedge_after: self.router.hedge_after(ranked.lane, self.now, shape.prompt_tokens),
             loser: self.scenario.lanes[ranked.lane.0 as usize].loser,
             expected_speed: ranked.expectation.map(|expectation| expectation.speed),

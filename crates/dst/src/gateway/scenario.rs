@@ -288,6 +288,7 @@ fn lane(rng: &mut Rng, place: usize, loser: LoserPolicy) -> LaneConfig {
         curve: if rng.chance(0.5) { vec![curve_point(rng)] } else { Vec::new() },
         forward_headers: Vec::new(),
         embeddings: None,
+        stream_whole: rng.chance(0.8),
         token_limits: TokenLimits { input: None, output: rng.chance(0.5).then_some(MAX_TOKENS) },
     }
 }

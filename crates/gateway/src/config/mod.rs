@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use tokrate_core::{Money, Price, Span};
 use tokrate_net::{ClientConfig, Clock, Target};
-use tokrate_route::{BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy};
+use tokrate_route::{BreakerConfig, BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy};
 use tokrate_store::{LogClock, LogConfig};
 use tokrate_wire::Dialect;
 
@@ -44,6 +44,10 @@ pub struct Config {
     pub keys: Vec<KeyConfig>,
     /// Timeouts and size limits.
     pub limits: LimitsConfig,
+    /// When lanes are taken out of rotation, and for how long.
+    pub breaker: BreakerConfig,
+    /// Whether the gateway itself asks a lane that failed whether it is back.
+    pub probes: bool,
     /// The throughput log, if one is kept.
     pub log: Option<LogSettings>,
     /// Where metrics are pushed to, in addition to `/metrics`.
@@ -84,6 +88,8 @@ pub struct LaneConfig {
     pub forward_headers: Vec<String>,
     /// Whether it serves embeddings; `None` to find out by asking.
     pub embeddings: Option<bool>,
+    /// Whether answers that a client wants in one piece may be asked for as streams.
+    pub stream_whole: bool,
 }
 
 /// One dialect of a lane.
@@ -151,6 +157,8 @@ pub struct LimitsConfig {
     pub first_token: Span,
     /// Time between two tokens.
     pub gap: Span,
+    /// Time for one attempt at an answer in one piece; `None` for its share of what is left of `total`.
+    pub attempt: Option<Span>,
     /// Time for the whole call.
     pub total: Span,
     /// Time within which a client must read some of the data that is ready for it, or be disconnected.
@@ -228,6 +236,8 @@ impl Default for Config {
             aliases: Vec::new(),
             keys: Vec::new(),
             limits: LimitsConfig::default(),
+            breaker: BreakerConfig::default(),
+            probes: true,
             log: None,
             otel: None,
             region: None,
@@ -244,6 +254,7 @@ impl Default for LimitsConfig {
             body: Span::from_secs(30),
             first_token: Span::from_secs(120),
             gap: Span::from_secs(60),
+            attempt: None,
             total: Span::from_secs(1800),
             send: Span::from_secs(120),
             request_bytes: 32 << 20,

@@ -4,9 +4,10 @@
 //! it; every attempt that was started is settled exactly once.
 
 use super::drain;
+use super::eligible::EligibleLanes;
 use crate::admission::reservation::KeyReservation;
 use crate::dispatch::worker::Worker;
-use crate::respond::error::{ErrorResponse, UnavailableLane};
+use crate::respond::error::{ErrorResponse, UnavailableLane, whole_seconds};
 use crate::respond::headers::CALL_HEADER;
 use crate::settle::account::{Account, AttemptLease, AttemptOutcome};
 use crate::settle::row::role_in_log;
@@ -14,8 +15,9 @@ use crate::state::lane_health::is_lane_failure;
 use crate::state::lock::locked;
 use crate::upstream::attempt::{Attempt, AttemptStart};
 use crate::upstream::body::{StreamFailure, UpstreamBody};
+use crate::upstream::request::Destination;
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response};
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -26,10 +28,10 @@ use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_net::server::{ConnectionTap, WriteSink};
 use tokrate_net::{Limits, Redactor};
-use tokrate_record::AttemptEnd;
+use tokrate_record::{AttemptEnd, AttemptRole};
 use tokrate_route::{
-    Action, AttemptFailure, Blame, BreakerState, CancelReason, Candidate, ExtraReservation, LaneId, Race, Role, blame,
-    extra_usd,
+    Action, AttemptFailure, Blame, BreakerState, BudgetLimit, CancelReason, Candidate, ExtraReservation,
+    InFlightAttempt, LaneId, Race, Role, blame, extra_usd,
 };
 use tokrate_wire::error_event;
 
@@ -38,14 +40,6 @@ use tokrate_wire::error_event;
 const SENT_AT_ONCE_BYTES: usize = 16 * 1024;
 /// tokio's timers have millisecond resolution, so a timer that is late by less is not moved.
 const TIMER_GRAIN: Span = Span::from_millis(1);
-
-/// The lanes that can carry a call.
-pub(crate) struct EligibleLanes {
-    /// The endpoint of each candidate, in the candidates' order.
-    pub endpoints: Vec<usize>,
-    /// The lane, if there is only one: no other could make up for its refusal.
-    pub only: Option<LaneId>,
-}
 
 /// A call, from its admission to its end.
 pub(crate) struct Call {
@@ -58,6 +52,11 @@ pub(crate) struct Call {
     has_just_won: bool,
     /// Reserved for the attempt that is about to be started.
     granted: Granted,
+    /// What has kept a lane from being asked together with the first.
+    race_limit: Option<&'static str>,
+    /// Whether it is the gateway's own, to see whether a lane is back; and its attempt, until it is sent.
+    is_probe: bool,
+    probe: Option<InFlightAttempt>,
     ending: Option<Step>,
     /// The gateway's overhead, taken before the client delays the end of the answer.
     overhead_at_end: Option<Span>,
@@ -81,6 +80,8 @@ pub(crate) struct Entry {
     pub attempt: Attempt,
     lease: Option<AttemptLease>,
     failed: Option<AttemptFailure>,
+    /// Whether the router knows of its first token.
+    has_reported_token: bool,
 }
 
 /// What the client's connection has to do next.
@@ -115,11 +116,19 @@ impl Call {
             winner: None,
             has_just_won: false,
             granted: Granted::default(),
+            race_limit: None,
+            is_probe: false,
+            probe: None,
             ending: None,
             overhead_at_end: None,
             timer: None,
             tap,
         })
+    }
+
+    /// Makes it a probe of its lane with an attempt that the router has begun.
+    pub fn probe_with(&mut self, started: InFlightAttempt) {
+        (self.is_probe, self.probe) = (true, Some(started));
     }
 
     /// Drives the call until its connection has something to do.
@@ -149,6 +158,11 @@ impl Call {
     /// The winner, once there is one.
     pub fn winning_entry(&self) -> Option<&Entry> {
         self.winner.map(|winner| &self.attempts[winner])
+    }
+
+    /// What has kept a lane from being asked together with the first, if anything has.
+    pub fn race_limit(&self) -> Option<&'static str> {
+        self.race_limit
     }
 
     /// The attempts that were started.
@@ -225,22 +239,22 @@ impl Call {
 
     /// Whether a failure of the lane's settings is final, because no other lane could answer.
     fn is_final(&self, kind: FailureKind) -> bool {
-        self.lanes.only.is_some() && blame(kind) == Blame::Key
+        self.lanes.only().is_some() && blame(kind) == Blame::Key
     }
 
     /// The refusal of a call's only lane from before, while its breaker is open for that: another try would change
-    /// nothing, and a 503 would make the client retry.
+    /// nothing, and a 503 would make the client retry, or say less than the provider did of a limit.
     pub fn cached_refusal(&self) -> Option<Response<Bytes>> {
-        let lane = self.account.plan.lane(self.lanes.only?);
+        let lane = self.account.plan.lane(self.lanes.only()?);
         let breaker = locked(&self.account.plan.router).breaker(lane.id, self.now())?;
-        let failure = lane.health.last_failure().filter(|failure| blame(failure.kind) == Blame::Key)?;
-        if !matches!(breaker, BreakerState::Open { blame: Blame::Key, .. }) {
-            return None;
-        }
+        let BreakerState::Open { until, blame: Blame::Key | Blame::Load } = breaker else { return None };
+        let is_final = |kind| blame(kind) == Blame::Key || kind == FailureKind::RateLimited;
+        let failure = lane.health.last_failure().filter(|failure| is_final(failure.kind))?;
+        let wait = (blame(failure.kind) == Blame::Load).then(|| until - self.now());
         let (status, refusal) = (failure.status?, failure.refusal.as_ref()?);
         let dialect = self.account.request.dialect();
         if refusal.dialect != dialect {
-            let error = ErrorResponse::of_failure(failure.kind, &lane.config.name, &failure.message, None);
+            let error = ErrorResponse::of_failure(failure.kind, &lane.config.name, &failure.message, wait);
             return Some(ErrorResponse { status, ..error }.into_response(dialect));
         }
         let mut response = Response::new(refusal.body.clone());
@@ -248,15 +262,20 @@ impl Call {
         if let Some(content_type) = &refusal.content_type {
             response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
         }
+        if let Some(wait) = wait {
+            response.headers_mut().insert(RETRY_AFTER, whole_seconds(wait));
+        }
         Some(response)
     }
 
-    /// A lane's refusal of the request itself, passed on as the provider wrote it if the dialects agree; for a call
-    /// with a single lane also a refusal of its key or model.
+    /// A lane's refusal of the request itself or for a rate limit, passed on as the provider wrote it if the dialects agree;
+    /// for a call with a single lane also a refusal of its key or model.
     pub fn upstream_refusal(&self, attempt: usize) -> Option<Response<Bytes>> {
         let attempt = &self.attempts[attempt].attempt;
-        let kind = attempt.failure()?.kind;
-        let is_clients = blame(kind) == Blame::Client || kind == FailureKind::NotFound || self.is_final(kind);
+        let AttemptFailure { kind, retry_after: own_wait } = attempt.failure()?;
+        let is_clients = blame(kind) == Blame::Client
+            || matches!(kind, FailureKind::NotFound | FailureKind::EditRefused | FailureKind::RateLimited)
+            || self.is_final(kind);
         let same_dialect = attempt.dialect() == self.account.request.dialect();
         let body = attempt.body.borrow();
         let head = body.answer.head().filter(|head| head.status.is_client_error())?;
@@ -266,6 +285,11 @@ impl Call {
         let mut response = Response::new(attempt.redacted_refusal(&body));
         *response.status_mut() = head.status;
         *response.headers_mut() = head.headers.clone();
+        response.headers_mut().remove(DATE);
+        // Another lane of the call may be back earlier.
+        if let Some(wait) = self.race.retry_after().filter(|wait| own_wait.is_none_or(|own| *wait < own)) {
+            response.headers_mut().insert(RETRY_AFTER, whole_seconds(wait));
+        }
         if let Ok(id) = HeaderValue::from_str(&self.account.request.id) {
             response.headers_mut().insert(HeaderName::from_static(CALL_HEADER), id);
         }
@@ -291,6 +315,12 @@ impl Call {
             for event in entry.attempt.body.borrow_mut().take_race_events() {
                 self.race.on_event(number, &event);
             }
+            // A call that waits for its end does not win with a token, of which the router is to know all the same.
+            let has_token = !entry.has_reported_token && entry.attempt.body.borrow().meter.first_text_at().is_some();
+            if has_token && !self.account.request.is_stream() {
+                self.report_first_token(number);
+            }
+            let entry = &mut self.attempts[number];
             if has_ended {
                 let now = self.account.shared.clock.now();
                 let end = if entry.attempt.failure().is_some() { AttemptEnd::Failed } else { AttemptEnd::Answered };
@@ -300,6 +330,11 @@ impl Call {
                     None => self.race.ended(number, now),
                     Some(failed) => {
                         entry.failed = Some(failed);
+                        let is_converted = entry.attempt.streamed && !self.account.request.is_stream();
+                        if is_converted && entry.attempt.refused_to_stream() {
+                            entry.attempt.lane.remember_unfit_streams(now, "it refuses to stream them");
+                            self.race.retry_unstreamed(number);
+                        }
                         self.race.failed(number, now, failed);
                     }
                 }
@@ -309,16 +344,26 @@ impl Call {
 
     fn next_action(&mut self) -> Option<Action> {
         let now = self.now();
-        let Call { race, account, granted, attempts, .. } = self;
+        let Call { race, account, granted, attempts, lanes, race_limit, is_probe, .. } = self;
         let mut allow = |candidate: &Candidate, role: Role| {
-            if !locked(&account.plan.router).allows(candidate.lane, now) {
+            // The router has begun the attempt of a probe already.
+            if *is_probe {
+                return true;
+            }
+            let is_tried = |lane: LaneId| attempts.iter().any(|entry| entry.attempt.lane.id == lane);
+            if !lanes.allows(account, is_tried, candidate.lane, role) {
                 return false;
             }
             // The first attempt was covered when the call was admitted.
             if role == Role::First {
                 return true;
             }
-            let Ok(key) = account.reserve_further(candidate.lane, role) else { return false };
+            let Ok(key) = account.reserve_further(candidate.lane, role) else {
+                if role == Role::Race {
+                    race_limit.get_or_insert("key");
+                }
+                return false;
+            };
             if role == Role::Failover {
                 granted.key = key;
                 return true;
@@ -326,7 +371,11 @@ impl Call {
             let running = attempts.iter().filter(|entry| entry.lease.is_some());
             let running = running.map(|entry| account.expected_usd(entry.attempt.lane.id));
             let cost = extra_usd(account.expected_usd(candidate.lane), running);
-            granted.extra = locked(&account.alias.budget).reserve(now, cost);
+            let mut budget = locked(&account.alias.budget);
+            granted.extra = budget.reserve(now, cost);
+            if granted.extra.is_none() && role == Role::Race && race_limit.is_none() {
+                *race_limit = budget.limit_for(now, cost).map(BudgetLimit::name);
+            }
             granted.key = key.filter(|_| granted.extra.is_some());
             granted.extra.is_some()
         };
@@ -335,11 +384,15 @@ impl Call {
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::Start { candidate, lane, role, .. } => self.start(candidate, lane, role),
+            Action::Start { candidate, lane, role, streamed, .. } => {
+                let to = Destination { endpoint: self.lanes.endpoints[candidate], streamed };
+                self.start(lane, to, role);
+            }
             Action::Win { attempt } => {
                 self.winner = Some(attempt);
                 self.body(attempt).borrow_mut().is_forwarded = true;
                 self.report_first_token(attempt);
+                self.note_race_limit();
                 // Reported after the losers are settled, so that the head can say what they cost.
                 self.has_just_won = true;
             }
@@ -368,16 +421,17 @@ impl Call {
         }
     }
 
-    fn start(&mut self, candidate: usize, lane: LaneId, role: Role) {
+    fn start(&mut self, lane: LaneId, to: Destination, role: Role) {
         let number = self.attempts.len();
         let now = self.now();
         let account = &self.account;
         let lane = Arc::clone(account.plan.lane(lane));
-        let endpoint = self.lanes.endpoints[candidate];
-        let started = locked(&account.plan.router).start(lane.id, now);
+        let Destination { endpoint, streamed } = to;
+        let started = self.probe.take().unwrap_or_else(|| locked(&account.plan.router).start(lane.id, now));
         let attempt_start = AttemptStart {
             endpoint,
-            role: role_in_log(role),
+            streamed,
+            role: if self.is_probe { AttemptRole::Probe } else { role_in_log(role) },
             at: now,
             unix_ms: account.shared.clock.wall_nanos() / 1_000_000,
             in_flight: started.in_flight,
@@ -388,7 +442,7 @@ impl Call {
         let limits = Limits { idle: Span::MAX, total: Span::MAX, max_body_bytes: account.plan.limits.answer_bytes };
         let client = self.worker.client(&account.plan, &lane, endpoint);
         let client = client.map_err(|error| (FailureKind::Connect, error.to_string()));
-        let prepared = account.request.upstream_request(&lane, endpoint, account.plan.limits.answer_bytes);
+        let prepared = account.request.upstream_request(&lane, to, account.plan.limits.answer_bytes);
         let prepared = prepared.map_err(|message| (FailureKind::BadRequest, message));
         let batch = Rc::clone(&self.worker.batch);
         let (attempt, failed) = match (prepared, client) {
@@ -415,7 +469,7 @@ impl Call {
         if failed.is_some() {
             self.account.settle_cost(&attempt, &mut lease, AttemptEnd::Failed);
         }
-        self.attempts.push(Entry { attempt, lease: Some(lease), failed });
+        self.attempts.push(Entry { attempt, lease: Some(lease), failed, has_reported_token: false });
     }
 
     /// Hands a loser over to a task that reads it to its end.
@@ -435,18 +489,29 @@ impl Call {
         );
     }
 
-    /// Reports the winner's first token to the router while the answer still runs.
+    /// Reports an attempt's first token to the router while the answer still runs.
     fn report_first_token(&mut self, number: usize) {
-        if !self.account.request.is_stream() {
-            // A whole answer has no first token of its own.
+        let now = self.now();
+        let Entry { attempt, lease, has_reported_token, .. } = &mut self.attempts[number];
+        // An answer in one piece has no first token of its own.
+        if std::mem::replace(has_reported_token, true) || !attempt.has_streamed() {
             return;
         }
-        let now = self.now();
-        let Entry { attempt, lease, .. } = &mut self.attempts[number];
         let body = attempt.body.borrow();
         if let (Some(lease), Some(first), Some(sent)) = (lease, body.meter.first_text_at(), body.sent_at()) {
             let prompt_tokens = self.account.prompt_tokens;
             locked(&self.account.plan.router).first_token(&mut lease.started, now, first - sent, prompt_tokens);
+        }
+    }
+
+    /// Says in the log that a race had fewer lanes than it was to have.
+    fn note_race_limit(&self) {
+        let Some(limit) = self.race_limit else { return };
+        let alias = &self.account.alias;
+        if alias.race_notice.is_due(self.now()) {
+            let name = &alias.name;
+            tracing::warn!(alias = %name, limit, "a race has fewer lanes than it was to have: a limit of its alias or key \
+                 does not allow more");
         }
     }
 
@@ -466,6 +531,9 @@ impl Call {
             _ => None,
         };
         let lane = &entry.attempt.lane;
+        if end == AttemptEnd::Answered && entry.attempt.body.borrow().is_inexact() {
+            lane.remember_unfit_streams(self.account.shared.clock.now(), "its streams hold what is not known here");
+        }
         if let Some(kind) = failure.filter(|kind| end == AttemptEnd::Failed && is_lane_failure(*kind)) {
             lane.health.record_failure(entry.attempt.lane_failure(kind));
         }

@@ -3,5 +3,8 @@
 pub(crate) mod call;
 pub(crate) mod compare;
 pub(crate) mod drain;
+pub(crate) mod eligible;
+pub(crate) mod follow_up;
+pub(crate) mod probe;
 pub(crate) mod start;
 pub(crate) mod worker;

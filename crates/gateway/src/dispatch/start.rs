@@ -1,17 +1,22 @@
 //! Starts a call: which lanes can carry it, in which order, and the race among them.
 
-use super::call::{Call, EligibleLanes};
+use super::call::Call;
+use super::eligible::EligibleLanes;
 use super::worker::Worker;
 use crate::respond::error::ErrorResponse;
 use crate::settle::account::Account;
+use crate::state::jobs::Job;
 use crate::state::lock::locked;
 use crate::state::plan::Plan;
 use crate::upstream::dns::REFRESH_INTERVAL;
+use crate::upstream::request::Destination;
+use http::StatusCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::Span;
 use tokrate_net::server::ConnectionTap;
-use tokrate_route::{CallShape, Candidate, Commit, Mode, Race, RaceConfig, Ranked};
+use tokrate_route::{CallShape, Candidate, Commit, LaneId, Mode, Race, RaceConfig, Ranked};
+use tokrate_wire::Dialect;
 
 /// Ranks the eligible lanes and starts the race among them.
 pub(crate) fn start(
@@ -22,62 +27,69 @@ pub(crate) fn start(
 ) -> Result<Box<Call>, ErrorResponse> {
     let now = worker.shared.clock.now();
     let plan = Arc::clone(&account.plan);
-    let (eligible, endpoints) = eligible_lanes(&account)?;
-    account.reserve_first(&eligible)?;
+    let eligible = eligible_lanes(&account)?;
+    let ids: Vec<LaneId> = eligible.iter().map(|(id, _)| *id).collect();
+    account.reserve_first(&ids)?;
     let shape = CallShape { prompt_tokens: account.prompt_tokens, output_tokens: account.expected_output_tokens() };
     let mut router = locked(&plan.router);
-    let ranked = router.order(now, &shape, &eligible, &account.alias.policy);
-    let commit = if account.request.is_stream() { Commit::FirstToken } else { Commit::End };
-    let candidates = ranked.iter().map(|ranked| {
-        let hedge_after = match commit {
-            Commit::FirstToken => router.hedge_after(ranked.lane, now, shape.prompt_tokens),
-            Commit::End => router.hedge_after_whole(ranked.lane, now, &shape),
+    let ranked = router.order(now, &shape, &ids, &account.alias.policy);
+    let mut lanes = EligibleLanes::default();
+    let mut candidates = Vec::with_capacity(ranked.len());
+    for ranked in &ranked {
+        let (_, to) = eligible.iter().find(|(id, _)| *id == ranked.lane).expect("only eligible lanes are ranked");
+        let hedge_after = match to.streamed {
+            true => router.hedge_after(ranked.lane, now, shape.prompt_tokens),
+            false => router.hedge_after_whole(ranked.lane, now, &shape),
         };
-        candidate(&plan, ranked, &shape, hedge_after)
-    });
-    let candidates = candidates.collect();
+        candidates.push(candidate(&plan, ranked, to.streamed, &shape, hedge_after));
+        lanes.ids.push(ranked.lane);
+        lanes.endpoints.push(to.endpoint);
+    }
     drop(router);
-    let endpoint_of = |ranked: &Ranked| {
-        let index = eligible.iter().position(|lane| *lane == ranked.lane).expect("only eligible lanes are ranked");
-        endpoints[index]
-    };
-    let endpoints = ranked.iter().map(endpoint_of).collect();
-    let only = match ranked.as_slice() {
-        [only] => Some(only.lane),
-        _ => None,
-    };
-    let config = RaceConfig {
-        mode,
-        max_attempts: account.alias.max_attempts.max(match mode {
-            Mode::Race { lanes } => lanes,
-            Mode::Hedge => 2,
-            Mode::Off => 1,
-        }),
-        first_token_limit: plan.limits.first_token,
-        gap_limit: plan.limits.gap,
-        total_limit: plan.limits.total,
-        commit,
-        second_look: account.alias.second_look,
-    };
+    if plan.probes && ranked.iter().any(|ranked| !ranked.usable) {
+        worker.shared.probes_wanted.notify_one();
+    }
     locked(&account.alias.budget).on_call();
-    let race = Race::new(config, candidates, now);
-    Ok(Call::new(Rc::clone(worker), account, race, EligibleLanes { endpoints, only }, Rc::clone(tap)))
+    let race = Race::new(race_config(&account, mode), candidates, now);
+    Ok(Call::new(Rc::clone(worker), account, race, lanes, Rc::clone(tap)))
 }
 
-/// The lanes that can carry a request, each with its endpoint.
-pub(crate) fn eligible_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<usize>), ErrorResponse> {
-    let (mut eligible, mut endpoints, mut obstacle, mut unresolved) = (Vec::new(), Vec::new(), None, None);
+fn race_config(account: &Account, mode: Mode) -> RaceConfig {
+    let limits = &account.plan.limits;
+    let (mode, max_attempts) = match (account.request.is_background(), mode) {
+        // Each lane that is asked begins a job, which goes on and is billed whoever is answered.
+        (true, _) => (Mode::Off, 1),
+        (false, Mode::Race { lanes }) => (mode, account.alias.max_attempts.max(lanes)),
+        (false, Mode::Hedge) => (mode, account.alias.max_attempts.max(2)),
+        (false, Mode::Off) => (mode, account.alias.max_attempts),
+    };
+    RaceConfig {
+        mode,
+        max_attempts,
+        first_token_limit: limits.first_token,
+        gap_limit: limits.gap,
+        attempt_limit: limits.attempt,
+        total_limit: limits.total,
+        commit: if account.request.is_stream() { Commit::FirstToken } else { Commit::End },
+        second_look: account.alias.second_look,
+    }
+}
+
+/// The lanes that can carry a request, each with where it goes there.
+pub(crate) fn eligible_lanes(account: &Account) -> Result<Vec<(LaneId, Destination)>, ErrorResponse> {
+    let (mut eligible, mut obstacle, mut unresolved) = (Vec::new(), None, None);
     let (mut unpriced, mut obstacles) = (Vec::new(), Vec::new());
     let now = account.shared.clock.now();
+    let pinned = pinned_lane(account);
     for &id in &account.alias.lanes {
         let lane = account.plan.lane(id);
-        match account.request.endpoint_for(lane, now) {
+        if pinned.as_ref().is_some_and(|job| !job.is_at(lane)) {
+            continue;
+        }
+        match account.request.destination(lane, now) {
             Ok(_) if account.needs_prices() && lane.config.price.is_none() => unpriced.push(lane.config.name.as_str()),
-            Ok(endpoint) => match lane.endpoints[endpoint].unresolved() {
-                None => {
-                    eligible.push(id);
-                    endpoints.push(endpoint);
-                }
+            Ok(destination) => match lane.endpoints[destination.endpoint].unresolved() {
+                None => eligible.push((id, destination)),
                 Some(reason) => {
                     unresolved
                         .get_or_insert_with(|| ErrorResponse::unresolved(&lane.config.name, reason, REFRESH_INTERVAL));
@@ -95,14 +107,26 @@ pub(crate) fn eligible_lanes(account: &Account) -> Result<(Vec<tokrate_route::La
     // A lane that lacks an address or a price explains more than one that can never carry the request.
     let unpriced = (!unpriced.is_empty()).then(|| ErrorResponse::unpriced(&unpriced));
     match unresolved.or(unpriced).or(obstacle) {
+        None if eligible.is_empty() && pinned.is_some() => {
+            let message = "no lane of this alias has the response that `previous_response_id` names";
+            Err(ErrorResponse::new(StatusCode::NOT_FOUND, message))
+        }
         Some(error) if eligible.is_empty() => Err(error),
-        _ => Ok((eligible, endpoints)),
+        _ => Ok(eligible),
     }
 }
 
-fn candidate(plan: &Plan, ranked: &Ranked, shape: &CallShape, hedge_after: Option<Span>) -> Candidate {
+/// The job that the request goes on from: only the lane that has it knows it.
+fn pinned_lane(account: &Account) -> Option<Arc<Job>> {
+    let request = &account.request;
+    let is_response = request.routed.as_ref().is_some_and(|routed| routed.dialect == Dialect::OpenAiResponses);
+    if is_response { account.shared.jobs.continued_by(&request.body) } else { None }
+}
+
+fn candidate(plan: &Plan, ranked: &Ranked, streamed: bool, shape: &CallShape, hedge_after: Option<Span>) -> Candidate {
     Candidate {
         lane: ranked.lane,
+        streamed,
         hedge_after,
         loser: plan.lane(ranked.lane).config.loser,
         expected_speed: ranked.expectation.map(|expected| expected.speed),

@@ -94,18 +94,20 @@ impl DryRun {
         let mut asked = Asked::default();
         let (credentials, routed) = match admit(&plan, route, &head, &ConnectionTap::default(), &mut asked)? {
             Admission::Respond(response) => return Ok(Err(response)),
+            // It goes to the lane that has it, if any has.
+            Admission::FollowUp(..) => return Ok(Ok(Vec::new())),
             Admission::Call(credentials, routed) => (credentials, routed),
         };
         let key = credentials.admit_call(&self.ingress.worker.shared)?;
         let open = OpenCall::begin(&self.ingress.worker.shared, plan.limits.calls)?;
         let received = ReceivedRequest { credentials, key, routed, head, body, at: Tick::ZERO };
         let (account, _) = self.ingress.account(plan, received, open, &mut asked)?;
-        let (lanes, endpoints) = eligible_lanes(&account)?;
-        let forwarded = lanes.into_iter().zip(endpoints).map(|(id, endpoint)| {
+        let lanes = eligible_lanes(&account)?;
+        let forwarded = lanes.into_iter().map(|(id, destination)| {
             let lane = account.plan.lane(id);
-            let outgoing = account.request.upstream_request(lane, endpoint, account.plan.limits.answer_bytes);
+            let outgoing = account.request.upstream_request(lane, destination, account.plan.limits.answer_bytes);
             let (outgoing, _) = outgoing.expect("eligible lanes can carry the request");
-            let dialect = account.request.routed.as_ref().map(|_| lane.endpoints[endpoint].config.dialect);
+            let dialect = account.request.routed.as_ref().map(|_| lane.endpoints[destination.endpoint].config.dialect);
             UpstreamRequest { lane: lane.config.name.clone(), dialect, path: outgoing.path, body: outgoing.body }
         });
         Ok(Ok(forwarded.collect()))

@@ -1,5 +1,6 @@
 //! Routes: what the method and the path of a request ask for. Paths of dialects are those of `wire`.
 
+use crate::dispatch::follow_up::StoredResponse;
 use http::Method;
 use tokrate_wire::{Dialect, Routed};
 
@@ -14,6 +15,8 @@ pub(crate) enum Route {
     Models,
     /// One model of that list.
     Model(String),
+    /// A response that goes on in the background.
+    Stored(StoredResponse),
     /// A health check.
     Health,
     /// A known path with the wrong method.
@@ -25,7 +28,12 @@ pub(crate) enum Route {
 impl Route {
     /// The route of a method and a path with its query.
     pub fn of(method: &Method, path_and_query: &str) -> Route {
-        let path = path_and_query.split('?').next().unwrap_or_default().trim_end_matches('/');
+        let (path, query) =
+            path_and_query.split_once('?').map_or((path_and_query, None), |(path, query)| (path, Some(query)));
+        let path = path.trim_end_matches('/');
+        if let Some(stored) = StoredResponse::of(method, path, query) {
+            return if stored.is_allowed() { Route::Stored(stored) } else { Route::MethodNotAllowed };
+        }
         let route = if path == "/v1/models" || path == "/models" {
             Route::Models
         } else if let Some(routed) = Dialect::of_path(path_and_query) {
@@ -48,6 +56,7 @@ impl Route {
     pub fn dialect(&self) -> Dialect {
         match self {
             Route::Generate(routed) => routed.dialect,
+            Route::Stored(_) => Dialect::OpenAiResponses,
             _ => Dialect::OpenAiChat,
         }
     }
@@ -70,6 +79,9 @@ mod tests {
         assert_eq!(get("/v1/models"), Route::Models);
         assert_eq!(get("/v1/models/openai/gpt-5"), Route::Model("openai/gpt-5".to_owned()));
         assert_eq!(get("/healthz"), Route::Health);
+        assert!(matches!(get("/v1/responses/resp_1"), Route::Stored(stored) if stored.id == "resp_1"));
+        assert_eq!(post("/v1/responses/resp_1"), Route::MethodNotAllowed);
+        assert_eq!(post("/v1/responses"), Route::Generate(Dialect::OpenAiResponses.into()));
         assert_eq!(get("/v1/chat/completions"), Route::MethodNotAllowed);
         assert_eq!(post("/v1/models"), Route::MethodNotAllowed);
         for nothing in ["/", "/v1", "/v1/files", "/metrics", "//"] {

@@ -6,6 +6,7 @@
 use super::models;
 use crate::admission::credentials::Credentials;
 use crate::admission::open_call::OpenCall;
+use crate::dispatch::follow_up::{StoredResponse, follow_up};
 use crate::dispatch::start::start;
 use crate::dispatch::worker::Worker;
 use crate::ingress::route::Route;
@@ -19,7 +20,6 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::{Span, Tick};
@@ -95,6 +95,9 @@ impl Ingress {
         let plan = self.worker.plan();
         let (credentials, routed) = match admit(&plan, route, &head, tap, asked)? {
             Admission::Respond(response) => return Ok(response.map(CallBody::plain)),
+            Admission::FollowUp(credentials, stored) => {
+                return follow_up(&self.worker, &plan, &credentials, &stored).await;
+            }
             Admission::Call(credentials, routed) => (credentials, routed),
         };
         // Limits on calls are checked before any of the body is held.
@@ -184,8 +187,8 @@ impl Ingress {
         drop(in_body);
         let headers = forwarded_headers(headers, plan, &alias);
         let body = if body.len() <= MAX_COPIED_BYTES { Bytes::copy_from_slice(&body) } else { body };
-        let translated = RefCell::default();
-        Ok((CallRequest { routed, shape, peek, headers, body, id, created, translated }, alias))
+        let (translated, can_assemble) = Default::default();
+        Ok((CallRequest { routed, shape, peek, headers, body, id, created, translated, can_assemble }, alias))
     }
 }
 
@@ -214,6 +217,8 @@ pub(crate) enum Admission {
     Respond(Response<Bytes>),
     /// A call, once its body was read; without a dialect it is for embeddings.
     Call(Credentials, Option<Routed>),
+    /// Something about a response that goes on in the background.
+    FollowUp(Credentials, StoredResponse),
 }
 
 /// The dialect of error responses.
@@ -245,6 +250,7 @@ pub(crate) fn admit(
     match route {
         Route::Generate(routed) => Ok(Admission::Call(credentials, Some(routed))),
         Route::Embeddings => Ok(Admission::Call(credentials, None)),
+        Route::Stored(stored) => Ok(Admission::FollowUp(credentials, stored)),
         Route::Models => Ok(Admission::Respond(models::models(plan, &credentials, &head.headers))),
         Route::Model(name) => models::model(plan, &credentials, &head.headers, &name).map(Admission::Respond),
         Route::MethodNotAllowed => Err(ErrorResponse::new(

@@ -24,6 +24,7 @@ pub(crate) async fn respond(mut call: Box<Call>) -> Result<Response<CallBody>, E
             Step::Bytes(bytes) if whole.is_empty() => whole = bytes.into(),
             Step::Bytes(bytes) => whole.extend_from_slice(&bytes),
             Step::Finished => {
+                call.account.note_job(&whole);
                 let head = response_head(&call);
                 let mut response = Response::new(CallBody::whole(Bytes::from(whole), call));
                 head.apply_to(&mut response);

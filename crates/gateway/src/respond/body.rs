@@ -97,6 +97,7 @@ impl Body for CallBody {
             }
             Poll::Ready(Step::Bytes(bytes)) => {
                 tail.update(&bytes);
+                call.account.note_job(&bytes);
                 *body = CallBody::Stream(call, tail);
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }

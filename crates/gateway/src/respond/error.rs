@@ -166,8 +166,7 @@ impl ErrorResponse {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(wait) = self.retry_after {
-            // Whole seconds, rounded up.
-            headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_nanos().div_ceil(1_000_000_000)));
+            headers.insert(RETRY_AFTER, whole_seconds(wait));
         }
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
             headers.insert(ALLOW, HeaderValue::from_static("GET, POST"));
@@ -181,6 +180,11 @@ impl ErrorResponse {
         }
         response
     }
+}
+
+/// Whole seconds, rounded up.
+pub(crate) fn whole_seconds(wait: Span) -> HeaderValue {
+    HeaderValue::from(wait.as_nanos().div_ceil(1_000_000_000))
 }
 
 /// Adds details to an error in Anthropic's form.

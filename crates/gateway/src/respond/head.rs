@@ -6,7 +6,7 @@
 use crate::dispatch::call::Call;
 use crate::respond::headers::CALL_HEADER;
 use crate::upstream::body::UpstreamBody;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, DATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tokrate_core::Span;
 
@@ -38,7 +38,9 @@ pub(crate) fn response_head(call: &Call) -> ResponseHead {
     let mut headers = take_forwarded_headers(&mut attempt.body.borrow_mut());
     let body = attempt.body.borrow();
     let request = &call.account.request;
-    if request.routed.is_some() && attempt.dialect() != request.dialect() {
+    headers.remove(DATE);
+    let is_converted = attempt.streamed && !request.is_stream();
+    if request.routed.is_some() && (attempt.dialect() != request.dialect() || is_converted) {
         let content_type = request.dialect().content_type(request.shape);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     }
@@ -54,9 +56,12 @@ pub(crate) fn response_head(call: &Call) -> ResponseHead {
     put("x-tokrate-attempts", Some(call.attempts().len().into()));
     put("x-tokrate-race-cost-usd", decimal((call.account.extra_usd() * 1e8).round() as u64, 8));
     put("x-tokrate-overhead-us", call.overhead().map(|overhead| (overhead.as_nanos() / 1000).into()));
+    put("x-tokrate-race-limit", call.race_limit().map(HeaderValue::from_static));
+    let milliseconds = |time: Span| decimal((time.as_nanos() + 500) / 1000, 3);
     let live = || Some(body.meter.first_text_at()? - body.sent_at()?);
     let ttft = attempt.measured().and_then(|measured| measured.ttft_ns).map(Span::from_nanos).or_else(live);
-    put("x-tokrate-ttft-ms", ttft.and_then(|ttft| decimal((ttft.as_nanos() + 500) / 1000, 3)));
+    put("x-tokrate-ttft-ms", ttft.filter(|_| attempt.has_streamed()).and_then(milliseconds));
+    put("x-tokrate-answer-ms", attempt.whole_answer_time().and_then(milliseconds));
     ResponseHead { status: body.answer.head().map_or(StatusCode::OK, |head| head.status), headers }
 }
 

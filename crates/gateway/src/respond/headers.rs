@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue};
 use tokrate_net::Secrets;
 
 /// Headers of a provider that are useful to a client.
-const FORWARDED: [&str; 7] = [
+const FORWARDED: [&str; 8] = [
     "retry-after-ms",
     "content-type",
     "retry-after",
@@ -12,6 +12,8 @@ const FORWARDED: [&str; 7] = [
     "x-request-id",
     "x-should-retry",
     "openai-processing-ms",
+    // For a date in `retry-after`; it is not forwarded.
+    "date",
 ];
 /// The call's id in the log.
 pub(crate) const CALL_HEADER: &str = "x-tokrate-call";

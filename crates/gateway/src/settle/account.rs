@@ -5,6 +5,8 @@
 
 use crate::admission::open_call::OpenCall;
 use crate::admission::reservation::KeyReservation;
+use crate::settle::attempt_cost::AttemptCost;
+use crate::state::jobs::{Unsettled, response_id};
 use crate::state::lock::locked;
 use crate::state::plan::{Alias, Key, Plan};
 use crate::state::shared::Shared;
@@ -33,6 +35,10 @@ pub(crate) struct Account {
     pub(super) key: Option<AdmittedKey>,
     /// Reserved for the first attempt, until that starts.
     pub first_reservation: RefCell<Option<KeyReservation>>,
+    /// The identifier of a response that goes on in the background.
+    job_id: RefCell<Option<String>>,
+    /// Reserved for a response that goes on in the background, until its result is seen.
+    job_reservation: RefCell<Option<KeyReservation>>,
     /// What the body refers to outside itself, once it was looked for.
     pub external_input: OnceCell<ExternalInput>,
     extra_usd: Cell<f64>,
@@ -72,14 +78,6 @@ pub(crate) struct AttemptLease {
     pub cost: Option<AttemptCost>,
 }
 
-/// What an attempt cost, and how that is known.
-#[derive(Clone, Copy)]
-pub(crate) struct AttemptCost {
-    /// `None` without a price.
-    pub amount: Option<Money>,
-    pub basis: CostBasis,
-}
-
 /// How an attempt ended.
 #[derive(Clone, Copy)]
 pub(crate) struct AttemptOutcome {
@@ -113,6 +111,8 @@ impl Account {
             prompt_tokens,
             key,
             first_reservation: RefCell::default(),
+            job_id: RefCell::default(),
+            job_reservation: RefCell::default(),
             external_input: OnceCell::new(),
             extra_usd: Cell::new(0.0),
             reported_input: Cell::new(None),
@@ -148,6 +148,12 @@ impl Account {
     /// Computes the cost of an attempt that has ended and settles it with the key; its row is written later.
     pub fn settle_cost(&self, attempt: &Attempt, lease: &mut AttemptLease, end: AttemptEnd) {
         let (Some(numbers), None) = (attempt.measured(), lease.cost) else { return };
+        if self.request.is_background() && numbers.usage.billed().is_none() && attempt.body.borrow().is_good() {
+            // The job has only begun; its result says what it costs.
+            lease.cost = Some(AttemptCost { amount: None, basis: CostBasis::Unknown });
+            self.job_reservation.replace(lease.key.take());
+            return;
+        }
         let cost = self.cost_of(attempt, numbers, end);
         lease.cost = Some(cost);
         if let Some(key) = lease.key.take() {
@@ -191,14 +197,14 @@ impl Account {
             billed: numbers.usage.billed(),
             output_tokens: output,
             output_speed: numbers.output_speed,
-            delivery: match self.request.is_stream() {
+            delivery: match attempt.has_streamed() || self.request.is_background() {
                 true => Delivery::Streamed,
                 false => Delivery::Whole { expected_tokens: self.expected_output_tokens() },
             },
         };
         let mut started = lease.started;
         let mut router = locked(&self.plan.router);
-        if let Some(ttft) = numbers.ttft_ns.map(Span::from_nanos).filter(|_| self.request.is_stream()) {
+        if let Some(ttft) = numbers.ttft_ns.map(Span::from_nanos).filter(|_| attempt.has_streamed()) {
             router.first_token(&mut started, now, ttft, self.prompt_tokens);
         }
         let lane = &attempt.lane;
@@ -208,10 +214,28 @@ impl Account {
         drop(router);
         if let (Some(before), Some(after)) = (before, after) {
             self.shared.breaker_notices.record(&lane.config.name, &lane.health, before, after, now);
+            if before != after {
+                self.shared.probes_wanted.notify_one();
+            }
         }
         if outcome.end == AttemptEnd::Answered {
             locked(&self.alias.output_length).observe(now, output);
         }
-        self.shared.write(self.log_row(attempt, numbers, outcome, cost, now));
+        let row = self.log_row(attempt, numbers, outcome, cost, now);
+        if self.request.is_background()
+            && let Some(id) = self.job_id.take()
+        {
+            let reservation = self.job_reservation.take();
+            self.shared.jobs.add(id, Arc::clone(lane), Unsettled { row: row.clone(), reservation });
+        }
+        self.shared.write(row);
+    }
+
+    /// Looks for the identifier of a response that goes on in the background, in bytes of its answer.
+    pub fn note_job(&self, bytes: &[u8]) {
+        let mut id = self.job_id.borrow_mut();
+        if id.is_none() && self.request.is_background() {
+            *id = response_id(bytes);
+        }
     }
 }

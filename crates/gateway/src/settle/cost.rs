@@ -3,7 +3,8 @@
 //! Invariant: what no provider bills (an attempt that was never sent, a refusal, a loser where losers are free) costs
 //! nothing.
 
-use super::account::{Account, AttemptCost};
+use super::account::Account;
+use super::attempt_cost::AttemptCost;
 use crate::upstream::attempt::Attempt;
 use tokrate_core::{BilledTokens, Money};
 use tokrate_meter::StreamNumbers;
@@ -28,10 +29,13 @@ impl Account {
         if let Some(tokens) = numbers.usage.billed() {
             return AttemptCost { amount: Some(price.cost(tokens)), basis: CostBasis::Reported };
         }
-        // Nobody bills what was not sent, or was refused.
-        let answered = attempt.body.borrow().is_good();
+        // Nobody bills what was not sent, or was refused. What was sent and not responded to may have been worked on.
+        let body = attempt.body.borrow();
+        let is_refused = end == AttemptEnd::Failed && body.answer.head().is_some() && !body.is_good();
+        let is_unsent = body.sent_at().is_none();
+        drop(body);
         let is_free = end == AttemptEnd::Lost && attempt.lane.config.loser == LoserPolicy::Free;
-        if is_free || attempt.body.borrow().sent_at().is_none() || (!answered && end == AttemptEnd::Failed) {
+        if is_free || is_unsent || is_refused {
             return AttemptCost { amount: Some(Money::ZERO), basis: CostBasis::Free };
         }
         let input = numbers.usage.input.unwrap_or_else(|| self.input_tokens());

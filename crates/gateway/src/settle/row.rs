@@ -1,6 +1,7 @@
 //! The row of the throughput log that an attempt leaves behind.
 
-use super::account::{Account, AttemptCost, AttemptOutcome};
+use super::account::{Account, AttemptOutcome};
+use super::attempt_cost::AttemptCost;
 use crate::upstream::attempt::Attempt;
 use std::borrow::Cow;
 use tokrate_core::{Money, Span, Tick};
@@ -29,7 +30,7 @@ impl Account {
             provider: lane.provider.clone(),
             model: lane.model.clone(),
             dialect: Cow::Borrowed(dialect_out),
-            stream: self.request.is_stream(),
+            stream: attempt.streamed,
             in_flight: attempt.in_flight,
             connection_new: connection.new,
             dns_ns: opened(connection.dns),
@@ -48,6 +49,10 @@ impl Account {
         };
         sample.fill(numbers);
         sample.failure = outcome.failure;
+        if !attempt.has_streamed() {
+            sample.clear_streaming_figures();
+            sample.answer_ns = attempt.whole_answer_time().map(Span::as_nanos);
+        }
         Row {
             call: self.request.id.clone(),
             attempt: u32::try_from(outcome.number).unwrap_or(u32::MAX),

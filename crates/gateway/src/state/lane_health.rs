@@ -1,4 +1,4 @@
-//! What is remembered of a lane beside its speed: its last failure, and whether it lacks embeddings.
+//! What is remembered of a lane beside its speed: its last failure, and whether it lacks embeddings or streams.
 //!
 //! Whether a lane is used after a failure is up to the router's breaker. Invariant: no key is kept, and the size is
 //! bounded by the configured lanes.
@@ -15,6 +15,9 @@ use tokrate_wire::Dialect;
 /// How long a lane without embeddings is skipped for them; short enough that an engine which gained them is used within
 /// the hour.
 const EMBEDDINGS_RETRY_AFTER: Span = Span::from_secs(3_600);
+/// How long a lane is asked for answers in one piece because it refused to stream them, or because its streams hold what
+/// cannot be put back into one piece exactly.
+const STREAMS_RETRY_AFTER: Span = Span::from_secs(3_600);
 /// Longest excerpt of a provider's message in a notice (bytes).
 const MAX_MESSAGE_BYTES: usize = 200;
 /// Notices that wait to be printed; nobody reads more than these at once.
@@ -25,6 +28,7 @@ const MAX_LINES: usize = 64;
 pub(crate) struct LaneHealth {
     last_failure: Mutex<Option<Arc<LaneFailure>>>,
     no_embeddings_until: Mutex<Option<Tick>>,
+    no_streams_until: Mutex<Option<Tick>>,
 }
 
 /// A failure of a lane.
@@ -67,8 +71,19 @@ impl LaneHealth {
         locked(&self.no_embeddings_until).is_some_and(|until| now < until)
     }
 
-    /// Takes over the last failure of the same lane in an earlier plan. Whether it has embeddings is found out again,
-    /// because new settings suggest that something has changed.
+    /// Remembers that answers in one piece are better not asked for as streams; true if that was not known.
+    pub fn record_unfit_streams(&self, now: Tick) -> bool {
+        let known = locked(&self.no_streams_until).replace(now + STREAMS_RETRY_AFTER);
+        known.is_none_or(|until| now >= until)
+    }
+
+    /// Whether answers in one piece may be asked for as streams.
+    pub fn may_stream_whole(&self, now: Tick) -> bool {
+        locked(&self.no_streams_until).is_none_or(|until| now >= until)
+    }
+
+    /// Takes over the last failure of the same lane in an earlier plan. Whether it has embeddings and streams is found out
+    /// again, because new settings suggest that something has changed.
     pub fn inherit(&self, known: &LaneHealth) {
         *locked(&self.last_failure) = known.last_failure();
     }
@@ -120,6 +135,25 @@ impl BreakerNotices {
     /// The lines since the last call of this.
     pub fn take(&self) -> Vec<String> {
         locked(&self.0).drain(..).collect()
+    }
+}
+
+/// Lets a line of the log through once in a while.
+#[derive(Debug, Default)]
+pub(crate) struct NoticeTimer(Mutex<Option<Tick>>);
+
+/// Time between two lines that say the same.
+const NOTICE_INTERVAL: Span = Span::from_secs(60);
+
+impl NoticeTimer {
+    /// Whether a line may be written now; if so, the next one may be a minute later.
+    pub fn is_due(&self, now: Tick) -> bool {
+        let mut last = locked(&self.0);
+        let is_due = last.is_none_or(|last| now - last >= NOTICE_INTERVAL);
+        if is_due {
+            *last = Some(now);
+        }
+        is_due
     }
 }
 

@@ -1,5 +1,6 @@
 //! What all threads share: the plan in force, the health of lanes, counters.
 
+pub(crate) mod jobs;
 pub(crate) mod lane_health;
 pub(crate) mod lock;
 pub(crate) mod plan;

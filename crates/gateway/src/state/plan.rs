@@ -6,7 +6,7 @@ use crate::admission::budgets::check_budgets;
 use crate::admission::calendar::{month_of, month_start};
 use crate::config::{AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
 use crate::error::GatewayError;
-use crate::state::lane_health::LaneHealth;
+use crate::state::lane_health::{LaneHealth, NoticeTimer};
 use crate::state::lock::locked;
 use http::HeaderValue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use tokrate_meter::{LiveMeter, MAX_TEXT_BYTES};
 use tokrate_net::{ClientConfig, Clock, Route, Secrets};
 use tokrate_record::{SampleConditions, SharedConditions};
 use tokrate_route::BudgetConfig;
-use tokrate_route::{Budget, KeyMeter, LaneId, Mode, Month, OutputLength, Policy, Router};
+use tokrate_route::{Budget, KeyMeter, LaneId, Mode, Month, OutputLength, Policy, Router, RouterConfig};
 use tokrate_store::{Grouping, Log, Query, Store, StoreError};
 use tokrate_wire::Dialect;
 
@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     /// Under which all rows are measured.
     pub conditions: SharedConditions,
     pub router: Mutex<Router>,
+    /// Whether lanes that failed are probed.
+    pub probes: bool,
 }
 
 /// A lane with its connection routes.
@@ -65,6 +67,8 @@ pub(crate) struct Alias {
     pub budget: Arc<Mutex<Budget>>,
     pub output_length: Arc<Mutex<OutputLength>>,
     pub budget_config: BudgetConfig,
+    /// When the log last said that a race had fewer lanes than it was to have.
+    pub race_notice: Arc<NoticeTimer>,
     /// Whether it is configured, rather than implied by a lane's name.
     pub is_configured: bool,
 }
@@ -94,16 +98,7 @@ impl Plan {
         for lane in &lanes {
             let own = [lane.config.name.clone(), format!("{}/{}", lane.config.provider, lane.config.model)];
             for name in own {
-                let single = AliasConfig {
-                    name: name.clone(),
-                    lanes: vec![lane.id.0 as usize],
-                    policy: Policy::Fixed,
-                    mode: Mode::Off,
-                    max_attempts: 1,
-                    budget: BudgetConfig::default(),
-                    second_look: None,
-                };
-                aliases.entry(name).or_insert_with(|| Arc::new(Alias::new(&single, false)));
+                aliases.entry(name.clone()).or_insert_with(|| Arc::new(Alias::of_lane(lane, name)));
             }
         }
         for alias in &config.aliases {
@@ -114,11 +109,14 @@ impl Plan {
             (key.sha256, Arc::new(Key { config: key.clone(), meter }))
         };
         let keys = config.keys.iter().map(key).collect();
-        let mut router = Router::new(config.lanes.iter().map(LaneConfig::for_router).collect(), config.seed);
+        let router_config =
+            RouterConfig { breaker: config.breaker, active_probes: config.probes, ..RouterConfig::default() };
+        let lanes_of_router = config.lanes.iter().map(LaneConfig::for_router).collect();
+        let mut router = Router::with_config(router_config, lanes_of_router, config.seed);
         for lane in &lanes {
             router.learn(lane.id, clock.now(), &lane.config.curve);
         }
-        let Config { limits, admin_key, .. } = *config;
+        let Config { limits, admin_key, probes, .. } = *config;
         let conditions = SampleConditions {
             region: config.region.clone(),
             host: config.host.clone(),
@@ -128,7 +126,7 @@ impl Plan {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let (conditions, router) = (conditions.into(), Mutex::new(router));
-        Ok(Plan { lanes, aliases, keys, limits, admin_key, conditions, router })
+        Ok(Plan { lanes, aliases, keys, limits, admin_key, conditions, router, probes })
     }
 
     /// Takes over what an earlier plan has learned: usage of keys, budgets of aliases, lengths of answers, speed and
@@ -137,7 +135,7 @@ impl Plan {
         let mut router = locked(&self.router);
         for lane in &self.lanes {
             // A lane is the same if it leads to the same model at the same addresses.
-            let same = |other: &&Arc<Lane>| other.config.name == lane.config.name && other.has_same_target(lane);
+            let same = |other: &&Arc<Lane>| other.is_same(lane);
             if let Some(known) = previous.lanes.iter().find(same) {
                 router.inherit(lane.id, &locked(&previous.router), known.id);
                 lane.health.inherit(&known.health);
@@ -233,9 +231,22 @@ impl Lane {
         Ok(Lane { id: LaneId(index), config: config.clone(), endpoints, name_headers, health })
     }
 
+    /// From now on answers in one piece are asked for in one piece, for this reason.
+    pub fn remember_unfit_streams(&self, now: Tick, reason: &str) {
+        if self.health.record_unfit_streams(now) {
+            let name = &self.config.name;
+            tracing::info!(lane = %name, "answers in one piece are asked for in one piece for an hour: {reason}");
+        }
+    }
+
     /// The resolver's message, if a host name has no address yet.
     pub fn unresolved(&self) -> Option<&str> {
         self.endpoints.iter().find_map(Endpoint::unresolved)
+    }
+
+    /// Whether it is that lane of an earlier plan.
+    pub fn is_same(&self, other: &Lane) -> bool {
+        self.config.name == other.config.name && self.has_same_target(other)
     }
 
     /// Whether two lanes lead to one model at the same addresses.
@@ -278,6 +289,20 @@ impl Endpoint {
 }
 
 impl Alias {
+    /// An alias that stands for one lane.
+    pub fn of_lane(lane: &Lane, name: String) -> Alias {
+        let single = AliasConfig {
+            name,
+            lanes: vec![lane.id.0 as usize],
+            policy: Policy::Fixed,
+            mode: Mode::Off,
+            max_attempts: 1,
+            budget: BudgetConfig::default(),
+            second_look: None,
+        };
+        Alias::new(&single, false)
+    }
+
     fn new(config: &AliasConfig, is_configured: bool) -> Alias {
         let id = |&index: &usize| LaneId(u32::try_from(index).expect("a configuration has fewer than 2^32 lanes"));
         Alias {
@@ -290,6 +315,7 @@ impl Alias {
             budget: Arc::new(Mutex::new(Budget::new(config.budget))),
             output_length: Arc::default(),
             budget_config: config.budget,
+            race_notice: Arc::default(),
             is_configured,
         }
     }

@@ -6,11 +6,13 @@ use crate::config::Config;
 use crate::error::GatewayError;
 use crate::otel::status::ExportStatus;
 use crate::settle::stats::Stats;
+use crate::state::jobs::Jobs;
 use crate::state::lane_health::BreakerNotices;
 use crate::state::plan::Plan;
 use crate::telemetry::refusals::Refusals;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::Notify;
 use tokrate_net::Clock;
 use tokrate_net::server::ByteBudget;
 use tokrate_record::{Attempt as Row, Refusal};
@@ -24,6 +26,10 @@ pub(crate) struct Shared {
     pub stats: Stats,
     /// Breakers that have opened and were not reported yet.
     pub breaker_notices: BreakerNotices,
+    /// Responses that go on in the background.
+    pub jobs: Jobs,
+    /// Told when a lane may have to be probed.
+    pub probes_wanted: Notify,
     /// Requests refused before a lane was asked.
     pub refusals: Refusals,
     /// How the metrics export fares.
@@ -53,6 +59,8 @@ impl Shared {
             log,
             stats: Stats::default(),
             breaker_notices: BreakerNotices::default(),
+            jobs: Jobs::default(),
+            probes_wanted: Notify::new(),
             refusals: Refusals::default(),
             exports: ExportStatus::default(),
             open_calls: AtomicUsize::new(0),
@@ -96,6 +104,7 @@ impl Shared {
     fn adopt(&self, plan: Plan) {
         *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         self.generation.fetch_add(1, Ordering::AcqRel);
+        self.probes_wanted.notify_one();
     }
 
     /// A unique id for the next call.

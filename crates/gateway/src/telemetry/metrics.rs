@@ -130,6 +130,12 @@ fn generative<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
         labelled(snapshot).map(|(labels, stats)| (labels, &stats.ttft)).collect(),
     ));
     families.push(Family::histograms(
+        "tokrate.server.time_to_whole_answer",
+        "Sent to the last byte of an answer that came in one piece, which has no first token; failed attempts left out",
+        Unit::Seconds,
+        labelled(snapshot).map(|(labels, stats)| (labels, &stats.answer)).collect(),
+    ));
+    families.push(Family::histograms(
         "gen_ai.server.time_per_output_token",
         "1 / output speed: time per output token after the first chunk, as seen from the gateway; failed attempts left out",
         Unit::Seconds,
@@ -236,9 +242,16 @@ fn gateway<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
     ));
     if let Some(log) = &snapshot.log {
         let (written, lost) = (once(log.counts.written as f64), once(log.counts.lost as f64));
+        let lost_refusals = once(log.counts.lost_refusals as f64);
         families.extend([
             Family::counters("tokrate.log.rows.written", "Rows of the throughput log in its database", rows, written),
             Family::counters("tokrate.log.rows.lost", "Rows of the throughput log that could not be kept", rows, lost),
+            Family::counters(
+                "tokrate.log.refusals.lost",
+                "Refused requests that could not be kept in the throughput log",
+                "{request}",
+                lost_refusals,
+            ),
             Family::gauges(
                 "tokrate.log.rows.waiting",
                 "Rows of the throughput log to be written",

@@ -34,6 +34,8 @@ pub(crate) struct Attempt {
     pub lane: Arc<Lane>,
     /// Index of the lane's endpoint.
     pub endpoint: usize,
+    /// Whether its answer was asked for piece by piece.
+    pub streamed: bool,
     pub role: AttemptRole,
     /// When it was started, and the wall time of that (ms since 1970).
     pub started_at: Tick,
@@ -56,6 +58,7 @@ pub(crate) struct Attempt {
 pub(crate) struct AttemptStart {
     pub lane: Arc<Lane>,
     pub endpoint: usize,
+    pub streamed: bool,
     pub role: AttemptRole,
     pub at: Tick,
     pub unix_ms: u64,
@@ -92,10 +95,11 @@ impl Attempt {
     }
 
     fn unsent(start: AttemptStart, body: UpstreamBody) -> Attempt {
-        let AttemptStart { lane, endpoint, role, at, unix_ms, in_flight } = start;
+        let AttemptStart { lane, endpoint, streamed, role, at, unix_ms, in_flight } = start;
         Attempt {
             lane,
             endpoint,
+            streamed,
             role,
             started_at: at,
             started_unix_ms: unix_ms,
@@ -204,6 +208,11 @@ impl Attempt {
         failure.map(|failure| failure.message.clone()).unwrap_or_default()
     }
 
+    /// Whether the response was complete by the rules of HTTP.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
     /// Whether a refusal is complete and can be passed on. Half of an error document cannot be parsed by any client.
     pub fn has_whole_refusal(&self) -> bool {
         self.is_complete && self.body.borrow().answer.error_body().len() < MAX_ERROR_BODY_BYTES
@@ -225,6 +234,30 @@ impl Attempt {
     /// The body of the lane's refusal, without any key.
     pub fn redacted_refusal(&self, body: &UpstreamBody) -> Bytes {
         Bytes::from(self.redacted(String::from_utf8_lossy(body.answer.error_body()).into_owned()))
+    }
+
+    /// Whether the lane refused the request because of a field that asks for a stream: some models are streamed to some
+    /// customers only, and some servers do not know `stream_options`.
+    pub fn refused_to_stream(&self) -> bool {
+        let body = self.body.borrow();
+        let status = body.answer.head().map(|head| head.status);
+        let is_refusal = matches!(status, Some(StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY));
+        let text = || String::from_utf8_lossy(body.answer.error_body()).to_ascii_lowercase();
+        self.streamed && is_refusal && text().contains("stream")
+    }
+
+    /// Whether its answer came piece by piece, so that it has a first token.
+    pub fn has_streamed(&self) -> bool {
+        self.streamed && !self.body.borrow().is_whole()
+    }
+
+    /// Sent to the last byte of an answer that came in one piece.
+    pub fn whole_answer_time(&self) -> Option<Span> {
+        let is_whole =
+            !self.has_streamed() && self.measured.as_ref().is_some_and(|measured| measured.failure.is_none());
+        let body = self.body.borrow();
+        let answer = &body.answer;
+        answer.last_byte_at().zip(answer.sent_at()).filter(|_| is_whole).map(|(last, sent)| last - sent)
     }
 
     /// Whether the lane answered a request for embeddings with the status of an unknown path.

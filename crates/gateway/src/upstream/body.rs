@@ -14,7 +14,7 @@ use tokrate_meter::{Ending, Failure, LiveMeter, StreamNumbers, Timing};
 use tokrate_net::server::{ByteBudget, ByteShare};
 use tokrate_net::{Departure, ExchangeFailure, Head, Redactor, Sink};
 use tokrate_probe::{Answer, Recipient};
-use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
+use tokrate_wire::{AnswerAssembler, AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
 
 /// Reading from a streaming lane pauses while this much waits for the client: the size of one read (bytes).
 const MAX_READY_BYTES: usize = 64 * 1024;
@@ -23,10 +23,14 @@ const MAX_READY_BYTES: usize = 64 * 1024;
 /// forwarded without delay (bytes).
 const MAX_UNCOUNTED_BYTES: usize = 2 * MAX_READY_BYTES;
 
+const UNASSEMBLED: &str = "the stream holds no answer that could be put into one piece";
+
 /// How the body is processed.
 pub(crate) enum BodyReader {
     /// Forwarded unchanged and decoded alongside. The filter removes usage that only the gateway asked for.
     PassThrough { decoder: Box<Decoder>, filter: Option<Box<UsageFilter>> },
+    /// A stream that is put back into one piece, and decoded alongside.
+    Assembled { decoder: Box<Decoder>, assembler: Box<AnswerAssembler> },
     /// Re-encoded in the client's dialect.
     Translated(Box<AnswerTranslator>),
     /// Forwarded without being decoded.
@@ -74,6 +78,8 @@ pub(crate) struct UpstreamBody {
     pub is_forwarded: bool,
     /// Whether the race knows that the response cannot be translated.
     has_reported_failure: bool,
+    /// Whether a stream could not be put back into one piece.
+    is_unassembled: bool,
     text: Option<String>,
     reader: BodyReader,
     batch: Rc<RefCell<EventBatch>>,
@@ -93,6 +99,7 @@ impl UpstreamBody {
             is_over_budget: false,
             is_forwarded: false,
             has_reported_failure: false,
+            is_unassembled: false,
             text: None,
             reader,
             batch,
@@ -174,11 +181,32 @@ impl UpstreamBody {
         measured
     }
 
-    /// Why the response could not be translated, if so.
+    /// Why the response could not be translated, or put back into one piece, if so.
     pub fn translation_failure(&self) -> Option<Ending> {
-        let BodyReader::Translated(translator) = &self.reader else { return None };
-        let (kind, message) = translator.failure()?;
+        let (kind, message) = self.reader_failure()?;
         Some(Ending::Failed { kind, message: message.to_owned(), retry_after: None })
+    }
+
+    fn reader_failure(&self) -> Option<(FailureKind, &str)> {
+        match &self.reader {
+            BodyReader::Translated(translator) => translator.failure(),
+            BodyReader::Assembled { .. } if self.is_unassembled => Some((FailureKind::Untranslatable, UNASSEMBLED)),
+            _ => None,
+        }
+    }
+
+    /// Whether the answer came in one piece, whatever it was asked for in.
+    pub fn is_whole(&self) -> bool {
+        match &self.reader {
+            BodyReader::PassThrough { decoder, .. } | BodyReader::Assembled { decoder, .. } => decoder.is_whole(),
+            BodyReader::Translated(translator) => translator.is_whole(),
+            BodyReader::Opaque => true,
+        }
+    }
+
+    /// Whether a stream held what cannot be put back into one piece for certain.
+    pub fn is_inexact(&self) -> bool {
+        matches!(&self.reader, BodyReader::Assembled { assembler, .. } if !assembler.is_exact())
     }
 
     /// Usage and model of a response with embeddings.
@@ -214,7 +242,9 @@ impl UpstreamBody {
     /// How an exchange ended, for the meter.
     pub fn ending_of(&self, outcome: Result<(), ExchangeFailure>) -> Ending {
         match self.answer.ending(outcome) {
-            Ending::Complete => self.translation_failure().unwrap_or(Ending::Complete),
+            Ending::Complete if matches!(self.reader, BodyReader::Translated(_)) => {
+                self.translation_failure().unwrap_or(Ending::Complete)
+            }
             failed => failed,
         }
     }
@@ -235,6 +265,10 @@ impl UpstreamBody {
                 if let Some(filter) = filter {
                     filter.end(&mut self.ready);
                 }
+            }
+            BodyReader::Assembled { decoder, assembler } => {
+                decoder.end(at, &mut batch);
+                self.is_unassembled |= !assembler.finish(&mut self.ready);
             }
             BodyReader::Translated(translator) => {
                 translator.end(at, &mut self.ready, &mut batch);
@@ -264,6 +298,14 @@ impl UpstreamBody {
                     self.ready.extend_from_slice(bytes);
                 }
             }
+            BodyReader::Assembled { decoder, assembler } => {
+                decoder.push(at, bytes, &mut batch);
+                assembler.push(bytes);
+                // The server may hold its connection open behind the end mark.
+                if batch.events().iter().any(|event| event.kind == EventKind::Done) {
+                    self.is_unassembled |= !assembler.finish(&mut self.ready);
+                }
+            }
             BodyReader::Translated(translator) => translator.push(at, bytes, &mut self.ready, &mut batch),
             BodyReader::Opaque => self.ready.extend_from_slice(bytes),
         }
@@ -278,6 +320,7 @@ impl UpstreamBody {
         let held = self.ready.len()
             + match &self.reader {
                 BodyReader::PassThrough { decoder, .. } => decoder.held_bytes(),
+                BodyReader::Assembled { decoder, assembler } => decoder.held_bytes() + assembler.held_bytes(),
                 BodyReader::Translated(translator) => translator.held_bytes(),
                 BodyReader::Opaque => 0,
             };
@@ -292,8 +335,12 @@ impl UpstreamBody {
 
     /// Reports to the race that the response cannot be translated; no later end mark makes up for that.
     pub fn report_translation_failure(&mut self, at: Tick) {
-        let BodyReader::Translated(translator) = &self.reader else { return };
-        let Some((kind, _)) = translator.failure().filter(|_| !self.has_reported_failure) else { return };
+        if self.has_reported_failure {
+            return;
+        }
+        // What is no answer at all is so for its own reason, which the meter finds.
+        let is_answer = self.has_content || matches!(self.reader, BodyReader::Translated(_));
+        let Some((kind, _)) = self.reader_failure().filter(|_| is_answer) else { return };
         self.has_reported_failure = true;
         let event = EventKind::Failed { kind, message: TextRange::default(), retry_after: None };
         self.race_events.push(StreamEvent { at, kind: event });

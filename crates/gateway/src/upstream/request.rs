@@ -1,7 +1,7 @@
 //! The request to a lane, made from the client's: spliced in the same dialect, translated to another.
 //!
-//! Invariant: in the same dialect nothing changes but the model and the request for usage; of the client's headers only
-//! those named here or by the lane are forwarded.
+//! Invariant: in the same dialect nothing changes but the model, the request for usage and, for an answer that is put back into
+//! one piece here, that it is asked for as a stream; of the client's headers only those named here or by the lane are forwarded.
 
 use crate::respond::error::ErrorResponse;
 use crate::state::plan::{Alias, Lane, Plan};
@@ -10,12 +10,13 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use tokrate_core::Tick;
 use tokrate_net::Outgoing;
 use tokrate_route::LaneId;
 use tokrate_wire::{
-    AnswerTranslator, Decoder, Dialect, RequestPeek, Routed, Shape, UsageInStream, encode_request, translate_request,
+    AnswerAssembler, AnswerTranslator, Changes, Decoder, Dialect, RequestPeek, Routed, Shape, UsageInStream,
+    encode_request, translate_request,
 };
 
 /// Client headers that matter to providers and carry no credentials.
@@ -53,10 +54,22 @@ pub(crate) struct CallRequest {
     pub created: u64,
     /// Translations for lanes of another dialect, made before any lane is tried.
     pub translated: RefCell<Vec<(LaneId, TranslatedRequest)>>,
+    /// Whether an answer in one piece can be put together from a stream of the client's own dialect.
+    pub can_assemble: OnceCell<bool>,
+}
+
+/// Where a request goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Destination {
+    /// Index of the lane's endpoint.
+    pub endpoint: usize,
+    /// Whether the answer is asked for piece by piece.
+    pub streamed: bool,
 }
 
 /// A request in another dialect.
 pub(crate) struct TranslatedRequest {
+    streamed: bool,
     body: Bytes,
     include_usage: bool,
 }
@@ -70,6 +83,11 @@ impl CallRequest {
     /// Whether the client wants a stream.
     pub fn is_stream(&self) -> bool {
         self.shape != Shape::Whole
+    }
+
+    /// Whether the request begins a job that goes on after it was answered, and is billed whoever asks for its result.
+    pub fn is_background(&self) -> bool {
+        self.dialect() == Dialect::OpenAiResponses && self.routed.is_some() && self.peek.background
     }
 
     /// A rough estimate from the size of the request.
@@ -87,8 +105,8 @@ impl CallRequest {
         self.peek.lengths.answers(self.dialect())
     }
 
-    /// The endpoint of a lane that can carry the request.
-    pub fn endpoint_for(&self, lane: &Lane, now: Tick) -> Result<usize, ErrorResponse> {
+    /// The endpoint of a lane that can carry the request, and whether it is asked for a stream.
+    pub fn destination(&self, lane: &Lane, now: Tick) -> Result<Destination, ErrorResponse> {
         match &self.routed {
             None => {
                 let none = |why| ErrorResponse::bad_request(format!("lane {} {why}", lane.config.name));
@@ -96,33 +114,51 @@ impl CallRequest {
                     (Some(false), _) => Err(none("has `embeddings = false`")),
                     (_, None) => Err(none("has no OpenAI endpoint")),
                     (None, Some(_)) if lane.health.lacks_embeddings(now) => Err(none("has no path for embeddings")),
-                    (_, Some(endpoint)) => Ok(endpoint),
+                    (_, Some(endpoint)) => Ok(Destination { endpoint, streamed: false }),
                 }
             }
             Some(routed) => {
                 let endpoint = lane.endpoint(Some(routed.dialect));
-                self.translate_for(routed, lane, endpoint)?;
-                Ok(endpoint)
+                let streamed = self.is_stream() || self.may_be_streamed(routed, lane, endpoint, now);
+                self.translate_for(routed, lane, Destination { endpoint, streamed })?;
+                Ok(Destination { endpoint, streamed })
             }
         }
     }
 
-    /// Translates the request for a lane of another dialect.
-    fn translate_for(&self, routed: &Routed, lane: &Lane, endpoint: usize) -> Result<(), ErrorResponse> {
+    /// Whether an answer that the client wants in one piece can be asked for as a stream of this endpoint, without losing
+    /// anything.
+    fn may_be_streamed(&self, routed: &Routed, lane: &Lane, endpoint: usize, now: Tick) -> bool {
         let endpoint = &lane.endpoints[endpoint].config;
+        let lacks_usage = endpoint.no_stream_options && endpoint.dialect.usage_in_stream() == UsageInStream::OnRequest;
+        if !lane.config.stream_whole || lacks_usage || self.answers() > 1 || !lane.health.may_stream_whole(now) {
+            return false;
+        }
+        let can_assemble = || AnswerAssembler::for_request(routed.dialect, &self.body, 0).is_some();
+        endpoint.dialect != routed.dialect || *self.can_assemble.get_or_init(can_assemble)
+    }
+
+    /// Translates the request for a lane of another dialect.
+    fn translate_for(&self, routed: &Routed, lane: &Lane, to: Destination) -> Result<(), ErrorResponse> {
+        let (endpoint, streamed) = (&lane.endpoints[to.endpoint].config, to.streamed);
         if endpoint.dialect == routed.dialect {
             return Ok(());
         }
         let translated = translate_request(routed, endpoint.dialect, &lane.config.model, &self.body);
         let mut translated = translated.map_err(|error| ErrorResponse::untranslatable(&error))?;
-        let body = match endpoint.max_tokens_field && translated.request.max_output_tokens.is_some() {
+        let is_converted = streamed && !translated.request.stream;
+        let is_older = endpoint.max_tokens_field && translated.request.max_output_tokens.is_some();
+        let body = match is_converted || is_older {
             true => {
-                translated.request.legacy_max_tokens = true;
+                translated.request.stream |= streamed;
+                translated.request.include_usage |= is_converted;
+                translated.request.legacy_max_tokens = is_older;
                 encode_request(endpoint.dialect, &translated.request)
             }
             false => translated.body,
         };
-        let translated = TranslatedRequest { body: Bytes::from(body), include_usage: translated.include_usage };
+        let include_usage = translated.include_usage;
+        let translated = TranslatedRequest { streamed, body: Bytes::from(body), include_usage };
         self.translated.borrow_mut().push((lane.id, translated));
         Ok(())
     }
@@ -131,59 +167,86 @@ impl CallRequest {
     pub fn upstream_request(
         &self,
         lane: &Lane,
-        endpoint: usize,
+        to: Destination,
         answer_bytes: u64,
     ) -> Result<(Outgoing, BodyReader), String> {
-        let endpoint = &lane.endpoints[endpoint].config;
+        let endpoint = &lane.endpoints[to.endpoint].config;
         let model = &lane.config.model;
         let target = |path: &str| endpoint.base.path_with(path);
-        let headers = self.headers_for(lane, endpoint.dialect, &endpoint.headers);
+        let shape = self.upstream_shape(endpoint.dialect, to.streamed);
+        let headers = self.headers_for(lane, endpoint.dialect.content_type(shape), &endpoint.headers);
         let outgoing = |path, body| Outgoing { method: Method::POST, path, headers, body };
         let Some(routed) = &self.routed else {
-            let body = self.spliced(model, false);
+            let body = self.spliced(&Changes { model: Some(model), ..Changes::default() });
             return Ok((outgoing(target("/embeddings"), body), BodyReader::Opaque));
         };
-        // The array form exists for Gemini's own clients only.
-        let shape =
-            if endpoint.dialect == routed.dialect || self.shape == Shape::Whole { self.shape } else { Shape::Stream };
         let path = target(&endpoint.dialect.path(model, shape));
-        if endpoint.dialect == routed.dialect {
-            let knows_usage = routed.dialect.usage_in_stream() == UsageInStream::OnRequest;
-            let adds_usage =
-                knows_usage && self.shape == Shape::Stream && !self.peek.include_usage && !endpoint.no_stream_options;
-            // Gemini has the model in the path.
-            let body = match routed.model {
-                Some(_) => self.body.clone(),
-                None => self.spliced(model, adds_usage),
-            };
-            // An image or a minute of audio is one event of many MiB.
-            let event_bytes = usize::try_from(answer_bytes).unwrap_or(usize::MAX);
-            let decoder = Box::new(Decoder::new(routed.dialect, self.shape).with_max_event_bytes(event_bytes));
-            let filter = adds_usage.then(Box::default);
-            return Ok((outgoing(path, body), BodyReader::PassThrough { decoder, filter }));
+        let is_converted = to.streamed && !self.is_stream();
+        if endpoint.dialect != routed.dialect {
+            let (body, include_usage) = self.translation(routed, lane, to)?;
+            let CallRequest { id, created, shape, .. } = self;
+            let (from, client) = (endpoint.dialect, routed.dialect);
+            let translator = AnswerTranslator::new(from, client, *shape, id, model, *created, include_usage);
+            let translator = if is_converted { translator.with_streamed_upstream() } else { translator };
+            return Ok((outgoing(path, body), BodyReader::Translated(Box::new(translator))));
         }
-        let translated = self.translated.borrow();
-        let Some((_, TranslatedRequest { body, include_usage })) = translated.iter().find(|(of, _)| *of == lane.id)
-        else {
-            return Err(format!("lane {} does not speak {}", lane.config.name, routed.dialect.name()));
+        let knows_usage = routed.dialect.usage_in_stream() == UsageInStream::OnRequest;
+        let adds_usage =
+            knows_usage && shape == Shape::Stream && !self.peek.include_usage && !endpoint.no_stream_options;
+        // Gemini has the model in the path.
+        let body = match routed.model {
+            Some(_) => self.body.clone(),
+            None => self.spliced(&Changes { model: Some(model), stream: is_converted, include_usage: adds_usage }),
         };
-        let CallRequest { id, created, shape, .. } = self;
-        let (from, to) = (endpoint.dialect, routed.dialect);
-        let translator = AnswerTranslator::new(from, to, *shape, id, model, *created, *include_usage);
-        Ok((outgoing(path, body.clone()), BodyReader::Translated(Box::new(translator))))
+        // An image or a minute of audio is one event of many MiB.
+        let event_bytes = usize::try_from(answer_bytes).unwrap_or(usize::MAX);
+        let decoder = Box::new(Decoder::new(routed.dialect, shape).with_max_event_bytes(event_bytes));
+        let assembler = is_converted.then(|| AnswerAssembler::for_request(routed.dialect, &self.body, event_bytes));
+        let reader = match assembler.flatten() {
+            Some(assembler) => BodyReader::Assembled { decoder, assembler: Box::new(assembler) },
+            None => BodyReader::PassThrough { decoder, filter: adds_usage.then(Box::default) },
+        };
+        Ok((outgoing(path, body), reader))
     }
 
-    fn spliced(&self, model: &str, include_usage: bool) -> Bytes {
-        match self.peek.splice(&self.body, Some(model), include_usage) {
+    /// The shape in which an answer is asked for.
+    fn upstream_shape(&self, dialect: Dialect, streamed: bool) -> Shape {
+        let is_own = self.routed.as_ref().is_some_and(|routed| routed.dialect == dialect);
+        match (streamed, self.shape) {
+            (false, _) => Shape::Whole,
+            // The array form exists for Gemini's own clients only.
+            (true, Shape::Array) if is_own => Shape::Array,
+            (true, _) => Shape::Stream,
+        }
+    }
+
+    /// The translated body, and whether the client asked for token counts. A lane that refused to stream is translated for
+    /// once more.
+    fn translation(&self, routed: &Routed, lane: &Lane, to: Destination) -> Result<(Bytes, bool), String> {
+        let find = || {
+            let translated = self.translated.borrow();
+            let is_wanted =
+                |(of, request): &&(LaneId, TranslatedRequest)| *of == lane.id && request.streamed == to.streamed;
+            translated.iter().find(is_wanted).map(|(_, request)| (request.body.clone(), request.include_usage))
+        };
+        if let Some(known) = find() {
+            return Ok(known);
+        }
+        self.translate_for(routed, lane, to).map_err(|error| error.message)?;
+        find().ok_or_else(|| format!("lane {} does not speak {}", lane.config.name, routed.dialect.name()))
+    }
+
+    fn spliced(&self, changes: &Changes<'_>) -> Bytes {
+        match self.peek.splice(&self.body, changes) {
             Cow::Borrowed(_) => self.body.clone(),
             Cow::Owned(body) => Bytes::from(body),
         }
     }
 
-    fn headers_for(&self, lane: &Lane, dialect: Dialect, own: &HeaderMap) -> HeaderMap {
+    fn headers_for(&self, lane: &Lane, accept: &'static str, own: &HeaderMap) -> HeaderMap {
         let mut headers = own.clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static(dialect.content_type(self.shape)));
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
         for (name, value) in &self.headers {
             let is_named = || lane.config.forward_headers.iter().any(|named| named == name.as_str());
             if (FORWARDED.contains(&name.as_str()) || is_named()) && !own.contains_key(name) {

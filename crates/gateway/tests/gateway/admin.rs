@@ -115,6 +115,10 @@ fn the_log_is_queried_over_the_api() {
     for _ in 0..3 {
         assert_eq!(post(before.address, "/v1/chat/completions", BODY).status, 200);
     }
+    let unknown = BODY.replace("\"all\"", "\"nobody\"");
+    for _ in 0..2 {
+        assert_eq!(post(before.address, "/v1/chat/completions", &unknown).status, 404);
+    }
     let kept = path.with_extension("kept");
     let mut before = before;
     assert_eq!(before.rows().len(), 3);
@@ -125,6 +129,10 @@ fn the_log_is_queried_over_the_api() {
     let admin = gateway.running.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
 
     let summary = json(&get(admin, "/api/summary?since=1h&by=lane"));
+    assert_eq!(summary["refused"], serde_json::json!({ "not_found": 2 }));
+    assert_eq!(summary["lost"], serde_json::json!({ "attempts": 0, "refusals": 0 }));
+    let of_lane = json(&get(admin, "/api/summary?since=1h&lane=alive"));
+    assert_eq!(of_lane["refused"], serde_json::json!({}), "no lane has part in a refusal");
     assert_eq!((&summary["groups"][0]["lane"], &summary["groups"][0]["attempts"]), (&"alive".into(), &3.into()));
     assert_eq!(summary["cut_off"], false);
     let hours = json(&get(admin, "/api/summary?by=hour"));

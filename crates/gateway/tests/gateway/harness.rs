@@ -43,6 +43,7 @@ pub fn lane(name: &str, address: SocketAddr, dialects: &[Dialect]) -> LaneConfig
         curve: Vec::new(),
         forward_headers: vec!["x-tokrate-fault".to_owned()],
         embeddings: None,
+        stream_whole: true,
     }
 }
 
@@ -65,6 +66,8 @@ pub fn configured(lanes: Vec<LaneConfig>, mode: Mode) -> Config {
         aliases: vec![all],
         log: Some(LogSettings { path: log, retention: None }),
         drain: Span::from_secs(5),
+        // What lanes get is what clients ask for, unless a test is about that.
+        probes: false,
         ..Config::default()
     }
 }

@@ -6,6 +6,7 @@
 
 mod access;
 mod admin;
+mod background;
 mod billing;
 mod budget;
 mod client;
@@ -15,6 +16,7 @@ mod harness;
 mod key_redaction;
 mod lane_errors;
 mod otel;
+mod outage;
 mod refusals;
 mod restored_budgets;
 mod routing;
@@ -24,3 +26,4 @@ mod simulated;
 mod timeouts;
 mod translated;
 mod truncation;
+mod whole;

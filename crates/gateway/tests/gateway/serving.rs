@@ -60,7 +60,7 @@ fn a_whole_answer_arrives_byte_for_byte_and_is_logged_once() {
     );
     assert_eq!((row.sample.cost_usd, row.sample.cost_basis), (Some((5.0 + 2.0 * 2.0) / 1e6), CostBasis::Reported));
     assert_eq!(row.sample.status, Some(200));
-    assert!(row.overhead_ns.is_some() && row.sample.ttft_ns.is_some());
+    assert!(row.overhead_ns.is_some() && row.sample.ttft_ns.is_none() && row.sample.answer_ns.is_some());
 }
 
 #[test]

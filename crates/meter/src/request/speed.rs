@@ -9,7 +9,7 @@ pub const MIN_SPEED_TOKENS: u64 = 16;
 /// Fewest reads and fewest text events for an output speed.
 const MIN_CHUNKS: u64 = 8;
 /// Why an answer that was not asked for as a stream has no time to first token and no speed of writing.
-pub(super) const NOT_STREAMED: &str = "not streamed: the answer came in one piece";
+pub const NOT_STREAMED: &str = "not streamed: the answer came in one piece";
 /// How far the time of one read may be off (measured against an engine that logs its writes: 0.03 to 0.085 ms at 600 to 2,500
 /// tokens a second).
 pub(super) const TIMESTAMP_ERROR: Span = Span::from_micros(100);

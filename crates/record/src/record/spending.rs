@@ -104,6 +104,7 @@ fn is_refusal(kind: FailureKind) -> bool {
             | K::Unauthorized
             | K::NotFound
             | K::BadRequest
+            | K::EditRefused
             | K::RateLimited
             | K::Overloaded
             | K::ServerError

@@ -6,7 +6,7 @@ use super::bound;
 use crate::record::ConditionsRow;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::Deref;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// The conditions of a sample beside those that every request has of its own. Absent ones are unknown, as in rows of earlier
 /// versions.
@@ -31,14 +31,14 @@ pub struct SampleConditions {
 }
 
 /// Conditions that many samples share; a clone is a counted reference.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SharedConditions(Arc<SampleConditions>);
+#[derive(Clone, Debug, Default)]
+pub struct SharedConditions(Option<Arc<SampleConditions>>);
 
 impl From<SampleConditions> for SharedConditions {
     fn from(mut conditions: SampleConditions) -> SharedConditions {
         let SampleConditions { region, host, tokenizer, fingerprint, version } = &mut conditions;
         bound([version].into_iter().chain(region).chain(host).chain(tokenizer).chain(fingerprint));
-        SharedConditions(Arc::new(conditions))
+        SharedConditions(Some(Arc::new(conditions)))
     }
 }
 
@@ -55,24 +55,29 @@ impl From<&ConditionsRow> for SampleConditions {
     }
 }
 
-impl Default for SharedConditions {
-    fn default() -> SharedConditions {
-        static UNKNOWN: LazyLock<Arc<SampleConditions>> = LazyLock::new(Arc::default);
-        SharedConditions(Arc::clone(&UNKNOWN))
+/// Conditions of which nothing is known.
+static UNKNOWN: SampleConditions =
+    SampleConditions { region: None, host: None, tokenizer: None, fingerprint: None, version: String::new() };
+
+impl PartialEq for SharedConditions {
+    fn eq(&self, other: &SharedConditions) -> bool {
+        **self == **other
     }
 }
+
+impl Eq for SharedConditions {}
 
 impl Deref for SharedConditions {
     type Target = SampleConditions;
 
     fn deref(&self) -> &SampleConditions {
-        &self.0
+        self.0.as_deref().unwrap_or(&UNKNOWN)
     }
 }
 
 impl Serialize for SharedConditions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        SampleConditions::serialize(self, serializer)
     }
 }
 

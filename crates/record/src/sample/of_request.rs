@@ -84,6 +84,8 @@ impl Sample {
             ..Sample::default()
         };
         sample.fill(&StreamNumbers::from(row));
+        let is_whole = !conditions.streaming && sample.failure.is_none();
+        sample.answer_ns = row.sent_at_ns.filter(|_| is_whole).map(|sent_at| row.ended_at_ns.saturating_sub(sent_at));
         sample
     }
 }

@@ -23,8 +23,11 @@ fn every_failure_kind_is_assigned() {
     assert_eq!(of(Blame::Client), ["bad_request"]);
     assert_eq!(of(Blame::Key), ["unauthorized", "model_not_found"]);
     assert_eq!(of(Blame::Load), ["rate_limited", "overloaded"]);
-    assert_eq!(of(Blame::Nobody), ["not_found", "untranslatable", "too_large", "client_stalled", "cancelled"]);
-    assert_eq!(of(Blame::Lane).len(), FailureKind::ALL.len() - 10);
+    assert_eq!(
+        of(Blame::Nobody),
+        ["not_found", "edit_refused", "untranslatable", "too_large", "client_stalled", "cancelled"]
+    );
+    assert_eq!(of(Blame::Lane).len(), FailureKind::ALL.len() - 11);
 }
 
 #[test]
@@ -84,18 +87,18 @@ fn a_rejected_key_opens_it_for_the_key_cool_down() {
 #[test]
 fn after_the_cool_down_one_probe_is_allowed_and_its_first_token_closes_it() {
     let mut lane = breaker();
-    lane.failed(at(0), at(0), Blame::Load, None);
-    assert_eq!(lane.state(at(2_000)), BreakerState::HalfOpen { probing: false });
-    lane.start(at(2_000));
-    assert!(!lane.allows(at(2_001)), "one at a time");
+    lane.failed(at(10), at(9), Blame::Load, None);
+    assert_eq!(lane.state(at(2_010)), BreakerState::HalfOpen { probing: false });
+    lane.start(at(2_010));
+    assert!(!lane.allows(at(2_011)), "one at a time");
     let mut lost = lane.clone();
-    lost.cancelled(at(2_000));
-    assert!(lost.allows(at(2_001)), "a try that was given up is free again");
-    assert!(lane.allows(at(62_000)), "and so is one that nobody heard of again");
-    lane.first_token(at(1_999));
-    assert!(!lane.allows(at(2_002)), "a token of a call from before says nothing");
-    lane.first_token(at(2_000));
-    assert_eq!(lane.state(at(2_002)), BreakerState::Closed);
+    lost.cancelled(at(2_010));
+    assert!(lost.allows(at(2_011)), "a try that was given up is free again");
+    assert!(lane.allows(at(62_010)), "and so is one that nobody heard of again");
+    lane.first_token(at(9));
+    assert!(!lane.allows(at(2_012)), "a token of a call from before says nothing");
+    lane.first_token(at(2_010));
+    assert_eq!(lane.state(at(2_012)), BreakerState::Closed);
 }
 
 #[test]
@@ -110,7 +113,7 @@ fn each_failed_probe_doubles_the_wait_up_to_its_limit_and_a_success_resets_it() 
         waits.push(until.since(at(now)).as_nanos() / 1_000_000_000);
         now = until.as_nanos() / 1_000_000;
     }
-    assert_eq!(waits, [2, 4, 8, 16, 32, 64, 120, 120, 120]);
+    assert_eq!(waits, [2, 4, 8, 16, 30, 30, 30, 30, 30]);
     lane.start(at(now));
     lane.ended(at(now));
     lane.failed(at(now), at(now), Blame::Load, None);
@@ -161,6 +164,30 @@ fn a_failure_of_a_call_in_flight_when_it_opened_does_not_double_the_wait() {
     lane.start(at(2_000));
     lane.failed(at(2_000), at(2_000), Blame::Load, None);
     assert_eq!(lane.state(at(2_000)), open_until(6_000, Blame::Load), "the second opening, not the third");
+}
+
+#[test]
+fn a_last_resort_that_answers_closes_it_and_one_that_fails_prolongs_nothing() {
+    let mut lane = breaker();
+    (0..5).for_each(|time| lane.failed(at(time), at(time), Blame::Lane, None));
+    assert_eq!(lane.state(at(4)), open_until(2_004, Blame::Lane));
+    let mut failing = lane.clone();
+    failing.start(at(500));
+    failing.failed(at(1_000), at(500), Blame::Lane, None);
+    assert_eq!(failing.state(at(1_000)), open_until(2_004, Blame::Lane));
+    failing.start(at(2_004));
+    failing.failed(at(2_004), at(2_004), Blame::Lane, None);
+    assert_eq!(failing.state(at(2_004)), open_until(6_004, Blame::Lane), "nor does it double the next wait");
+    lane.ended(at(3));
+    assert_eq!(lane.state(at(400)), open_until(2_004, Blame::Lane), "it was in flight before");
+    lane.first_token(at(500));
+    assert_eq!(lane.state(at(600)), BreakerState::Closed);
+    // A wait that the provider asked for is kept, though the lane had failed before.
+    let mut asked = breaker();
+    (0..5).for_each(|time| asked.failed(at(time), at(time), Blame::Lane, None));
+    asked.failed(at(10), at(0), Blame::Load, Some(Span::from_secs(60)));
+    asked.first_token(at(500));
+    assert_eq!(asked.state(at(600)), open_until(60_010, Blame::Load));
 }
 
 proptest! {

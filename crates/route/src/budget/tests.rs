@@ -161,3 +161,22 @@ proptest! {
         prop_assert_eq!(extra_usd(None, std::iter::empty()), None);
     }
 }
+
+#[test]
+fn a_refusal_names_the_limit_that_it_comes_of() {
+    let mut budget = Budget::new(BudgetConfig { max_extra_usd_per_hour: Some(1.0), ..limited() });
+    assert_eq!(budget.limit_for(at(0), None), Some(BudgetLimit::ExtraShare));
+    budget.on_call();
+    budget.record_regular(at(0), 10.0);
+    assert_eq!(budget.limit_for(at(0), Some(0.9)), None);
+    assert_eq!(budget.limit_for(at(0), Some(1.1)), Some(BudgetLimit::ExtraUsdPerHour));
+    assert_eq!(budget.limit_for(at(0), Some(5.1)), Some(BudgetLimit::ExtraCost));
+    assert_eq!(budget.limit_for(at(0), None), Some(BudgetLimit::ExtraCost), "of unknown cost");
+    let names = [BudgetLimit::ExtraShare, BudgetLimit::ExtraCost, BudgetLimit::ExtraUsdPerHour].map(BudgetLimit::name);
+    assert_eq!(names, ["extra_share", "max_extra_cost_pct", "max_extra_usd_per_hour"]);
+}
+
+/// An extra request for each call, for half of what calls cost.
+fn limited() -> BudgetConfig {
+    BudgetConfig { extra_share: 1.0, burst: 10.0, max_extra_cost_pct: Some(50.0), max_extra_usd_per_hour: None }
+}

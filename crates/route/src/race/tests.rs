@@ -1,10 +1,12 @@
 //! Tests of the race: scenarios of single calls, and properties of every call.
 
 use super::*;
+use crate::lane::LaneId;
 use proptest::prelude::*;
 use tokrate_core::{Channel, TextRange};
 
 mod queries;
+mod whole;
 
 fn at(milliseconds: u64) -> Tick {
     Tick::from_nanos(milliseconds * 1_000_000)
@@ -374,13 +376,14 @@ fn happens() -> impl Strategy<Value = Happens> {
 fn any_config() -> impl Strategy<Value = RaceConfig> {
     let mode = prop_oneof![Just(Mode::Off), (1..4usize).prop_map(|lanes| Mode::Race { lanes }), Just(Mode::Hedge)];
     let limits = (5..100u64, 5..100u64, 20..400u64);
-    let rest = (0..5usize, any::<bool>(), proptest::option::of(1..50u64));
-    (mode, limits, rest).prop_map(|(mode, (first, gap, total), (max_attempts, end, look))| RaceConfig {
+    let rest = (0..5usize, any::<bool>(), proptest::option::of(1..50u64), proptest::option::weighted(0.3, 5..150u64));
+    (mode, limits, rest).prop_map(|(mode, (first, gap, total), (max_attempts, end, look, attempt))| RaceConfig {
         mode,
         max_attempts,
         first_token_limit: ms(first),
         gap_limit: ms(gap),
         total_limit: ms(total),
+        attempt_limit: attempt.map(ms),
         commit: if end { Commit::End } else { Commit::FirstToken },
         second_look: look.map(ms),
     })
@@ -392,9 +395,10 @@ fn any_candidate() -> impl Strategy<Value = Candidate> {
         Just(LoserPolicy::Free),
         Just(LoserPolicy::DrainExact { max_time: ms(40), max_bytes: 100 })
     ];
-    (0..4u32, proptest::option::of(0..60u64), loser, proptest::option::of(1..2_000u32)).prop_map(
-        |(lane, after, loser, speed)| Candidate {
+    (0..4u32, proptest::option::of(0..60u64), loser, proptest::option::of(1..2_000u32), any::<bool>()).prop_map(
+        |(lane, after, loser, speed, streamed)| Candidate {
             lane: LaneId(lane),
+            streamed,
             hedge_after: after.map(ms),
             loser,
             expected_speed: speed.map(f64::from),

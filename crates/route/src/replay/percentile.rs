@@ -15,7 +15,7 @@ const BIN_LOG_WIDTH: f64 = 0.005;
 const MIN_SECONDS: f64 = 1e-5;
 const BINS: usize = 5_000;
 
-/// A weighted histogram of times.
+/// A weighted histogram of times. No `Buckets`: a call is spread over many bins by shares, and their quantiles are interpolated.
 pub(super) struct Mixture {
     bins: Vec<f64>,
     total: f64,

@@ -4,7 +4,7 @@
 //! average over its own life.
 
 use super::{Delivery, Outcome, RouterConfig};
-use crate::breaker::{Blame, Breaker, blame};
+use crate::breaker::{Blame, Breaker, BreakerState, blame};
 use crate::decay::DecayingMean;
 use crate::lane::{InFlightAttempt, LaneConfig, LaneId};
 use crate::lane_model::{LaneModel, WholeAnswer};
@@ -24,6 +24,9 @@ const CACHE_SHARE_PRIOR_TOKENS: f64 = 1_000.0;
 const CAP_DECREASE_FACTOR: f64 = 0.75;
 /// Fewer tokens after the first one say nothing about the speed of a stream.
 const MIN_ROUGH_SPEED_TOKENS: u64 = 8;
+/// Calls that go at once to a lane whose breaker is open because nothing else is left: enough to see soon that it is back,
+/// few enough that a lane which hangs does not collect them.
+const MAX_LAST_RESORTS: u32 = 4;
 /// Weight of a new sample in the plain average latency.
 const LATENCY_EWMA_WEIGHT: f64 = 0.1;
 
@@ -41,6 +44,10 @@ pub(super) struct LaneState {
     pub model: LaneModel,
     pub breaker: Breaker,
     pub in_flight: u32,
+    /// Those that were started while the breaker was open.
+    last_resorts: u32,
+    /// How the gateway finds out whether the lane is back.
+    pub probing: Probing,
     /// The cap learned from overload errors; `None` before the first.
     pub learned_cap: Option<f64>,
     pub peak: PeakEwma,
@@ -56,6 +63,18 @@ pub(super) struct LaneState {
     cache_write_share: DecayingMean,
 }
 
+/// How it is found out whether a lane that failed is back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Probing {
+    /// By a call of a client.
+    ByCalls,
+    /// By requests of the gateway's own, one each time that a call would have had use for the lane.
+    Active {
+        /// Whether a call has had use for it since the last one.
+        is_wanted: bool,
+    },
+}
+
 /// Attempts of a lane, in total.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Counts {
@@ -69,7 +88,7 @@ impl LaneState {
     /// Copies what was learned; not in-flight calls and counts.
     pub fn inherit(&mut self, known: &LaneState) {
         self.model = known.model.clone();
-        self.breaker = known.breaker.clone();
+        self.breaker = known.breaker.clone().without_probe();
         self.learned_cap = known.learned_cap;
         self.peak = known.peak;
         self.latency = known.latency;
@@ -84,6 +103,11 @@ impl LaneState {
             model: LaneModel::new(settings.model),
             breaker: Breaker::new(settings.breaker),
             in_flight: 0,
+            last_resorts: 0,
+            probing: match settings.active_probes {
+                true => Probing::Active { is_wanted: false },
+                false => Probing::ByCalls,
+            },
             learned_cap: None,
             peak: PeakEwma::new(settings.peak_decay),
             latency: None,
@@ -103,7 +127,50 @@ impl LaneState {
     }
 
     pub fn is_usable(&self, now: Tick) -> bool {
-        self.breaker.allows(now) && self.cap().is_none_or(|cap| self.in_flight < cap)
+        let is_probed = self.probing != Probing::ByCalls && self.is_down();
+        !is_probed && self.breaker.allows(now) && self.has_room()
+    }
+
+    /// Whether a call that has no other lane may use it although its breaker is open: not if its key or model is wrong or
+    /// the provider asked to wait, which another try does not change.
+    pub fn is_last_resort(&self, now: Tick) -> bool {
+        self.breaker.state(now) != BreakerState::Closed
+            && self.is_down()
+            && self.has_room()
+            && self.last_resorts < MAX_LAST_RESORTS
+    }
+
+    /// When it may be probed, if it is to be.
+    pub fn probe_at(&self, now: Tick) -> Option<Tick> {
+        let (_, until) = self.breaker.opened_by().filter(|_| self.is_down())?;
+        let is_wanted = self.probing == Probing::Active { is_wanted: true };
+        let is_probing = self.breaker.state(now) == (BreakerState::HalfOpen { probing: true });
+        (is_wanted && !is_probing && self.has_room()).then_some(until)
+    }
+
+    /// A call would have had use for it.
+    pub fn want(&mut self) {
+        if let Probing::Active { is_wanted } = &mut self.probing {
+            *is_wanted = true;
+        }
+    }
+
+    /// How long until it may be tried again, as an order among unusable lanes: those of which no try is of use come last.
+    pub fn wait(&self, now: Tick) -> f64 {
+        match self.breaker.opened_by() {
+            None => 0.0,
+            Some((Blame::Lane, until)) => until.since(now).as_secs_f64(),
+            Some((_, until)) => 1e9 + until.since(now).as_secs_f64(),
+        }
+    }
+
+    /// Whether its breaker is open or half-open because the lane failed.
+    fn is_down(&self) -> bool {
+        self.breaker.opened_by().is_some_and(|(blame, _)| blame == Blame::Lane)
+    }
+
+    fn has_room(&self) -> bool {
+        self.cap().is_none_or(|cap| self.in_flight < cap)
     }
 
     pub fn view(&self, now: Tick, lane: LaneId, shape: &CallShape, shared: bool) -> LaneView {
@@ -121,6 +188,7 @@ impl LaneState {
             peak: self.peak.load(now, self.in_flight),
             latency: self.latency,
             turn: 0,
+            wait: self.wait(now),
         }
     }
 
@@ -159,8 +227,11 @@ impl LaneState {
         self.integrate_load(now);
         self.in_flight += 1;
         self.counts.started += 1;
+        let is_last_resort = !self.breaker.allows(now);
+        self.last_resorts += u32::from(is_last_resort);
         self.breaker.start(now);
-        InFlightAttempt { lane, at: now, in_flight: self.in_flight, load_before: self.load, first_token_at: None }
+        let in_flight = self.in_flight;
+        InFlightAttempt { lane, at: now, in_flight, load_before: self.load, first_token_at: None, is_last_resort }
     }
 
     pub fn first_token(&mut self, started: &InFlightAttempt, now: Tick, ttft: Span, prompt_tokens: u64) {
@@ -195,6 +266,7 @@ impl LaneState {
         }
         debug_assert!(self.in_flight > 0, "an attempt is finished once");
         self.in_flight = self.in_flight.saturating_sub(1);
+        self.last_resorts = self.last_resorts.saturating_sub(u32::from(started.is_last_resort));
         let blame_of_failure = match outcome.failure {
             None => return self.succeeded(started, now, life),
             // The time limit of the whole call is no fault of a lane that was answering.

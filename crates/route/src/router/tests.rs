@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use tokrate_core::Price;
 
 mod lanes;
+mod outage;
 
 fn at(milliseconds: u64) -> Tick {
     Tick::from_nanos(milliseconds * 1_000_000)
@@ -309,7 +310,9 @@ fn a_speed_is_recorded_at_the_mean_load_of_its_call() {
 fn a_hedge_time_needs_enough_first_tokens() {
     let mut router = router(1);
     for call in 0..10 {
-        assert!(call >= 5 || router.hedge_after(LaneId(0), at(call), 1_000).is_none());
+        // Before, it is hedged as a slow lane would be.
+        assert!(call >= 5 || router.hedge_after(LaneId(0), at(call), 1_000) == Some(Span::from_secs(10)));
+        assert!(call >= 5 || router.hedge_after_whole(LaneId(0), at(call), &SHAPE) == Some(Span::from_secs(30)));
         let mut started = router.start(LaneId(0), at(call));
         router.first_token(&mut started, at(call), Span::from_millis(200), 1_000);
         router.finish(started, at(call), &well());

@@ -184,42 +184,46 @@ impl<F: LogFile> Batches<F> {
 
     /// Writes the held rows in batches, unless a retry is not yet due; returns whether all were written.
     pub fn write(&mut self, now: Tick) -> bool {
-        let mut is_displaced = false;
-        while !self.held.is_empty() {
-            if self.retry_at.is_some_and(|at| now < at) {
-                return false;
-            }
-            let rows = self.held.len().min(self.rules.batch_rows.max(1));
-            let written = self.load_newest().and_then(|()| self.file.append(&self.held[..rows]));
-            match written {
-                Ok(()) => {
-                    self.held.drain(..rows);
-                    self.counts.written += rows as u64;
-                    self.mark_working();
-                }
-                // Try once more with the file that is at the path now.
-                Err(error) if self.is_displaced(&error) && !is_displaced => is_displaced = true,
-                Err(error) => {
-                    self.fail(now, &error);
-                    return false;
-                }
-            }
-        }
-        true
+        self.write_all(
+            now,
+            |batches| batches.held.is_empty(),
+            |batches| {
+                let rows = batches.held.len().min(batches.rules.batch_rows.max(1));
+                batches.file.append(&batches.held[..rows])?;
+                batches.held.drain(..rows);
+                batches.counts.written += rows as u64;
+                Ok(())
+            },
+        )
     }
 
     /// Writes the refusals, unless a retry is not yet due; returns whether there are none left.
     pub fn write_refusals(&mut self, now: Tick) -> bool {
+        self.write_all(
+            now,
+            |batches| batches.refusals.is_empty(),
+            |batches| {
+                batches.file.append_refusals(&batches.refusals.rows())?;
+                batches.refusals.take();
+                Ok(())
+            },
+        )
+    }
+
+    /// Writes one batch after another until it is done; false if one could not be written, or a retry is not yet due.
+    fn write_all(
+        &mut self,
+        now: Tick,
+        is_done: impl Fn(&Self) -> bool,
+        write: impl Fn(&mut Self) -> Result<(), StoreError>,
+    ) -> bool {
         let mut is_displaced = false;
-        while !self.refusals.is_empty() {
+        while !is_done(self) {
             if self.retry_at.is_some_and(|at| now < at) {
                 return false;
             }
-            match self.load_newest().and_then(|()| self.file.append_refusals(&self.refusals.rows())) {
-                Ok(()) => {
-                    self.refusals.take();
-                    self.mark_working();
-                }
+            match self.load_newest().and_then(|()| write(self)) {
+                Ok(()) => self.mark_working(),
                 // Try once more with the file that is at the path now.
                 Err(error) if self.is_displaced(&error) && !is_displaced => is_displaced = true,
                 Err(error) => {

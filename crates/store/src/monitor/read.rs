@@ -121,6 +121,15 @@ impl MonitorStore {
         Ok(found.into_iter().next().unwrap_or_default())
     }
 
+    /// When the latest probe began (ms since 1970); `None` without one.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn newest_probe(&self) -> Result<Option<u64>, StoreError> {
+        let sql = "SELECT max(started_unix_ms) FROM probes HAVING max(started_unix_ms) IS NOT NULL";
+        Ok(self.list(sql, [], |row| unsigned(row, 0))?.into_iter().next())
+    }
+
     /// Changes that were found from a time on (ms since 1970), oldest first.
     ///
     /// # Errors

@@ -56,6 +56,7 @@ CREATE TABLE probes (
     ttft_ns INTEGER,
     ttft_missing TEXT,
     ttfat_ns INTEGER,
+    answer_ns INTEGER,
     total_ns INTEGER NOT NULL,
     output_speed REAL,
     output_speed_missing TEXT,

@@ -58,7 +58,7 @@ fn a_newer_form_is_refused_and_left_as_it_was() {
     let other = Connection::open(folder.log()).expect("a log");
     other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     drop(other);
-    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 4 and this tokrate supports versions up to 3; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 5 and this tokrate supports versions up to 4; use the tokrate that wrote it");
 }
 
 #[test]
@@ -151,6 +151,7 @@ fn every_older_form_is_opened_with_its_rows() {
         let named = [&conditions.region, &conditions.host, &conditions.tokenizer].map(Option::as_deref);
         assert_eq!(named, known.map_or([None; 3], |(region, host, tokenizer)| [region, host, tokenizer].map(Some)));
         assert_eq!((sample.tls_ns, sample.ttfat_ns), if version < 3 { (None, None) } else { (Some(300), Some(3_500)) });
+        assert_eq!(sample.answer_ns, (version >= 4).then_some(3_900));
         let mut store = Sqlite::open(&folder.log()).expect("a log");
         let refusals = store.refusals(&Query::default()).expect("readable");
         assert_eq!(
@@ -161,6 +162,21 @@ fn every_older_form_is_opened_with_its_rows() {
         assert_eq!(store.attempts(&Query::default()).expect("readable").len(), 2);
         assert_eq!(store.version().expect("readable"), SCHEMA_VERSION);
         assert_eq!(store.damage().expect("readable"), None);
+    }
+}
+
+#[test]
+fn a_whole_answers_time_is_no_time_to_first_token_in_older_logs_either() {
+    for (version, file) in older_files().into_iter().filter(|(version, _)| *version < 4) {
+        let folder = Folder::new(&format!("whole-{version}"));
+        let old = Connection::open(folder.log()).expect("a new database");
+        old.execute_batch(&std::fs::read_to_string(&file).expect("a form for every version")).expect("a whole form");
+        old.execute("UPDATE attempts SET stream = 0", []).expect("writable");
+        drop(old);
+        let rows = Sqlite::open(&folder.log()).expect("a log").attempts(&Query::default()).expect("readable");
+        let sample = &rows[0].sample;
+        assert_eq!((sample.ttft_ns, sample.ttfat_ns, sample.answer_ns), (None, None, Some(3_000)), "version {version}");
+        assert!(sample.ttft_missing.as_deref().is_some_and(|why| why.starts_with("not streamed")));
     }
 }
 

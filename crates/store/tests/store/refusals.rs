@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::folder::Folder;
 use crate::rows::row;
-use tokrate_core::Span;
+use tokrate_core::{FailureKind, Span};
 use tokrate_store::{Log, LogConfig, Query, Refusal, RefusalReason, Sqlite, Store};
 
 /// The beginning of a minute.
@@ -46,6 +46,28 @@ fn a_query_finds_refusals_by_time_key_and_alias() {
     assert_eq!(found(&until(MINUTE + 90_000)), [refusal(0, None)]);
     assert_eq!(found(&Query { key: Some("ada".to_owned()), ..Query::default() }).len(), 2);
     assert_eq!(found(&Query { alias: Some("chat".to_owned()), ..Query::default() }), [asked]);
+}
+
+#[test]
+fn refused_requests_are_counted_by_reason_within_a_query_and_not_for_a_lane() {
+    let folder = Folder::new("refusals-reasons");
+    let mut store = Sqlite::open(&folder.log()).expect("a new log");
+    let unknown = Refusal { count: 4, ..Refusal::new(MINUTE + 90_000, RefusalReason::Unauthorized, 401) };
+    let other = Refusal { status: 404, reason: RefusalReason::NotFound, ..refusal(0, Some("ada")) };
+    let rows = [refusal(0, None), refusal(90, Some("ada")), unknown, other];
+    store.append_refusals(&rows).expect("room");
+    let counted = |query: Query| store.refused_by_reason(&query).expect("readable").into_iter().collect::<Vec<_>>();
+    assert_eq!(counted(Query::default()), [("not_found", 1), ("too_many_requests", 2), ("unauthorized", 4)]);
+    let later = Query { from_unix_ms: Some(MINUTE + 60_000), ..Query::default() };
+    assert_eq!(counted(later), [("too_many_requests", 1), ("unauthorized", 4)]);
+    let ada = Query { key: Some("ada".to_owned()), ..Query::default() };
+    assert_eq!(counted(ada), [("not_found", 1), ("too_many_requests", 1)]);
+    assert_eq!(
+        counted(Query { lane: Some("north".to_owned()), ..Query::default() }),
+        [],
+        "no lane has part in a refusal"
+    );
+    assert_eq!(counted(Query { failure: Some(FailureKind::Stalled), ..Query::default() }), []);
 }
 
 #[test]

@@ -4,7 +4,8 @@
 
 use crate::error::TargetError;
 use crate::headers;
-use crate::key::{KeyReference, Secret, Variables};
+use crate::key::{Secret, Variables};
+use crate::key_reference::KeyReference;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokrate_catalog::{Endpoint as CatalogEndpoint, Kind, ListedPrice, Provider, Quirks, TargetName};
 use tokrate_net::Target;

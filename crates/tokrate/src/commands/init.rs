@@ -1,22 +1,24 @@
 //! `tokrate init`: writes a commented settings file for the providers whose keys the environment holds, and a key for clients.
 
 mod key;
+mod plan;
 
 use super::Verdict;
 use crate::config::environment;
 use crate::flags::gateway::InitFlags;
 use anyhow::{Context, Result, ensure};
+use plan::{Alias, Found, Lane, Models, Plan};
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::Path;
-use tokrate_catalog::{Kind, PRICES, PROVIDERS, Provider};
+use tokrate_catalog::{Kind, PROVIDERS};
 use tokrate_targets::key_variable;
 use tokrate_targets::trust::{self, DEFAULT_NAME};
 
 /// Writes the file; over another only with `--force`.
 pub fn run(flags: &InitFlags) -> Result<Verdict> {
     let path = &flags.file;
-    let found: Vec<(&Provider, &str)> = PROVIDERS
+    let found: Vec<Found> = PROVIDERS
         .iter()
         .filter(|row| row.kind == Kind::Hosted)
         .filter_map(|row| Some((row, key_variable(row, &environment::variable)?)))
@@ -28,7 +30,8 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
         path.display()
     );
     let key = key::make(path)?;
-    let text = settings(&found, &key.path);
+    let plan = plan::plan(&found);
+    let text = settings(&plan, &key.path);
     std::fs::write(path, &text).with_context(|| format!("write {}", path.display()))?;
     let named: Vec<&str> = found.iter().map(|(row, _)| row.title).collect();
     match named.is_empty() {
@@ -40,6 +43,10 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
     let made = if key.is_new { "made a key for clients" } else { "kept the key for clients that was there" };
     let file = key.path.display();
     anstream::println!("{made}: {file}\nclients show it as their API key: export OPENAI_API_KEY=\"$(cat '{file}')\"");
+    if !plan.aliases.is_empty() {
+        let asked_for: Vec<&str> = plan.aliases.iter().map(|alias| alias.name).collect();
+        anstream::println!("and name as their model: {}", listed(&asked_for));
+    }
     trust_own(path, &text);
     anstream::println!("next: tokrate gateway --check, then tokrate gateway");
     Ok(Verdict::Good)
@@ -57,32 +64,52 @@ pub fn trust_own(path: &Path, text: &str) {
 }
 
 /// The text of the file.
-fn settings(found: &[(&Provider, &str)], key_file: &Path) -> String {
+fn settings(plan: &Plan, key_file: &Path) -> String {
     let mut text = String::from(HEAD);
-    let mut lanes = Vec::new();
-    for (row, variable) in found {
-        let model = PRICES.iter().find(|price| price.provider == row.name).map(|price| price.model);
-        // Writing to a String cannot fail.
-        let _ = write!(text, "\n# {}: key from {variable}", row.title);
-        let _ = match model {
-            Some(_) => writeln!(text, "; another model: see `tokrate targets`"),
-            None => writeln!(text, "; write the model that you use"),
-        };
-        let off = if model.is_some() { "" } else { "# " };
-        let _ = writeln!(text, "{off}[gateway.lanes.{}]", row.name);
-        let _ = writeln!(text, "{off}target = \"{}/{}\"", row.name, model.unwrap_or("MODEL"));
-        let _ = writeln!(text, "{off}key_env = \"{variable}\"");
-        lanes.extend(model.map(|_| row.name));
+    for lane in &plan.lanes {
+        text.push_str(&lane_text(lane));
     }
-    if lanes.is_empty() {
-        text.push_str(SIMULATED);
-        lanes.extend(["quick", "strong"]);
+    if plan.aliases.iter().any(|alias| alias.models == Models::Merging) {
+        text.push_str(MERGE_LANE);
     }
-    let quoted: Vec<String> = lanes.iter().map(|lane| format!("\"{lane}\"")).collect();
-    let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
+    match plan.aliases.is_empty() {
+        true => text.push_str(SIMULATED),
+        false => text.push_str("\n# What clients ask for as `model`.\n"),
+    }
+    let aliases: Vec<String> = plan.aliases.iter().map(alias_text).collect();
+    text.push_str(&aliases.join("\n"));
     let key_file = toml::Value::String(key_file.display().to_string());
-    let _ = write!(text, "{ALIAS}lanes = [{}]\n{MODE}{KEY}key_file = {key_file}\n{TAIL}", listed(&quoted));
+    // Writing to a String cannot fail.
+    let _ = write!(text, "{KEY}key_file = {key_file}\n{TAIL}");
     text
+}
+
+fn lane_text(lane: &Lane) -> String {
+    let (row, variable) = lane.found;
+    let (off, hint) = match lane.model {
+        Some(_) => ("", "another model: see `tokrate targets`"),
+        None => ("# ", "write the model that you use, and the lane into an alias"),
+    };
+    let model = lane.model.unwrap_or("MODEL");
+    format!(
+        "\n# {}: key from {variable}; {hint}\n{off}[gateway.lanes.{}]\n{off}target = \"{}/{model}\"\n\
+         {off}key_env = \"{variable}\"\n",
+        row.title, lane.name, row.name
+    )
+}
+
+fn alias_text(alias: &Alias) -> String {
+    let quoted: Vec<String> = alias.lanes.iter().map(|lane| format!("\"{lane}\"")).collect();
+    let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
+    let (note, mode) = match alias.models {
+        Models::Same(model) if alias.lanes.len() > 1 => {
+            (format!("# {model} of {} providers: whichever is fastest now.\n", alias.lanes.len()), BY_SPEED)
+        }
+        Models::Same(_) => (String::new(), BY_SPEED),
+        Models::Different => (DIFFERENT.to_owned(), IN_ORDER),
+        Models::Merging => (MERGING.to_owned(), IN_ORDER),
+    };
+    format!("{note}[gateway.aliases.{}]\nlanes = [{}]\n{mode}", alias.name, listed(&quoted))
 }
 
 const HEAD: &str = "\
@@ -95,22 +122,42 @@ log = \"tokrate-log.db\"        # throughput log; no prompt and no answer is in 
 ";
 
 const SIMULATED: &str = "
-# No key of a known provider was found in the environment: two simulated providers, to try things.
+# Two simulated providers, to try things: the environment has no key of a provider whose models are known.
 [gateway.lanes.quick]
 local = \"sim:prompt\"
 
 [gateway.lanes.strong]
 local = \"sim:swift\"
-";
 
-const ALIAS: &str = "
 # What clients ask for as `model`.
 [gateway.aliases.auto]
-";
-
-const MODE: &str = "\
+lanes = [\"quick\", \"strong\"]
 objective = \"completion\"      # least expected time to the end; also cheapest, weighted, fixed, ...
 mode = \"hedge\"                # off, hedge (another lane when one is slow), race, race=N
+";
+
+const MERGE_LANE: &str = "
+# tokrate's own merge engine: merges edits in this process, without a model.
+[gateway.lanes.merge]
+local = \"apply\"
+";
+
+const BY_SPEED: &str = "\
+objective = \"completion\"      # least expected time to the end; also cheapest, weighted, fixed, ...
+mode = \"hedge\"                # off, hedge (another lane when one is slow), race, race=N
+";
+
+const IN_ORDER: &str = "\
+objective = \"fixed\"           # in this order
+mode = \"off\"
+";
+
+const DIFFERENT: &str = "\
+# Different models: the first answers, the next only if it fails. Put them in your order.
+";
+
+const MERGING: &str = "\
+# Edits of code: the merge engine, and a model for what it refuses.
 ";
 
 const KEY: &str = "
@@ -125,12 +172,24 @@ const TAIL: &str = "
 # usd_per_month = 100.0
 ";
 
-/// What is written without any key, and with one.
+/// What is written without any key, with one, and with several.
 #[cfg(test)]
 pub fn written() -> Vec<String> {
-    let openai = tokrate_catalog::provider("openai").expect("a row");
     let key = Path::new("/data/tokrate/gateway.key");
-    vec![settings(&[], key), settings(&[(openai, "OPENAI_API_KEY")], key)]
+    let keys = [
+        &[][..],
+        &[("openai", "OPENAI_API_KEY")],
+        &[
+            ("openai", "OPENAI_API_KEY"),
+            ("anthropic", "ANTHROPIC_API_KEY"),
+            ("cerebras", "CEREBRAS_API_KEY"),
+            ("groq", "GROQ_API_KEY"),
+            ("morph", "MORPH_API_KEY"),
+            ("azure", "AZURE_OPENAI_API_KEY"),
+        ],
+    ];
+    let found = |(name, variable)| (tokrate_catalog::provider(name).expect("a row"), variable);
+    keys.iter().map(|keys| settings(&plan::plan(&keys.iter().copied().map(found).collect::<Vec<_>>()), key)).collect()
 }
 
 /// Not inlined: see `names.rs` of meter.
@@ -150,7 +209,9 @@ mod tests {
             let read: Result<crate::config::file::File, _> = toml::from_str(text);
             assert!(read.is_ok(), "{read:?}\n{text}");
         }
+        assert!(MERGE_LANE.contains(&format!("[gateway.lanes.{}]", plan::MERGE)));
         insta::assert_snapshot!("init_simulated", texts[0]);
         insta::assert_snapshot!("init_openai", texts[1]);
+        insta::assert_snapshot!("init_several_keys", texts[2]);
     }
 }

@@ -32,18 +32,17 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 
 fn groups(config: &Config, store: &Sqlite, by: Grouping) -> Result<Verdict> {
     let groups = store.summarise(&config.query, by)?;
-    // No lane has part in a refusal.
-    let refusals = if config.query.lane.is_none() { store.refusals(&config.query)? } else { Vec::new() };
+    let refused = store.refused_by_reason(&config.query)?;
     if config.json {
         let groups: Vec<Value> = groups.iter().map(tokrate_store::Summary::json).collect();
-        return print_json(config, json!({ "groups": groups, "refused": log::refused_by_reason(&refusals) }));
+        return print_json(config, json!({ "groups": groups, "refused": refused }));
     }
     if groups.is_empty() {
         stdout::write(&format!("{}\n", log::nothing("attempts", &config.path, &config.query)))?;
     } else {
         stdout::write(&log::groups(&groups, by))?;
     }
-    stdout::write(&log::refused_line(&refusals))?;
+    stdout::write(&log::refused_line(&refused))?;
     Ok(Verdict::Good)
 }
 

@@ -17,6 +17,7 @@ use logged::Logged;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tokrate_net::Clock;
+use tokrate_record::AttemptRole;
 use tokrate_route::{Alternative, Mode, Policy, ReplayConfig};
 use tokrate_store::{Attempt, Query, Sqlite, Store, StoreError};
 
@@ -48,7 +49,9 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         error => error.into(),
     })?;
     let mut aliases: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
-    for row in store.attempts(&query)? {
+    // A probe is nobody's call.
+    let rows = store.attempts(&query)?.into_iter().filter(|row| row.role != AttemptRole::Probe);
+    for row in rows {
         aliases.entry(row.alias.clone()).or_default().push(row);
     }
     ensure!(!aliases.is_empty(), "replay the calls: {}", nothing("attempts", &flags.log, &query));
@@ -97,6 +100,7 @@ fn replay(alias: String, rows: &[Attempt], wanted: &[String], policy: Policy, mo
         until_unix_ms: rows.iter().map(|row| row.sample.started_unix_ms).max().unwrap_or(0),
         ttft_ms: logged.ttft_ms,
         completion_ms: logged.completion_ms,
+        answer_ms: logged.answer_ms,
         lanes,
         listed: !wanted.is_empty(),
         policy,

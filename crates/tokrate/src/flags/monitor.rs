@@ -30,6 +30,9 @@ pub struct Flags {
     /// Say how often what would be probed, with tokens and dollars in a month, and send nothing
     #[arg(long)]
     pub check: bool,
+    /// Address of the board, on loopback; `off` for none [default: 127.0.0.1:8413]
+    #[arg(long, value_name = "ADDR", conflicts_with = "check")]
+    pub board: Option<String>,
     /// Settings file [default: tokrate.toml]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -42,7 +45,7 @@ pub enum Command {
     Once(ConfigFlags),
     /// Write [monitor] for the keys found in the environment
     Init(InitFlags),
-    /// Write the probes that are kept, as lines that `monitor replay` reads, or as CSV
+    /// Write the probes that are kept, as lines that `monitor replay` reads or as CSV, or the board as files
     Export(ExportFlags),
     /// Copy the database while it is written
     Backup(BackupFlags),
@@ -70,11 +73,14 @@ pub struct InitFlags {
 #[derive(Args, Debug)]
 pub struct ExportFlags {
     /// Write JSON lines to this file; `-` for standard output
-    #[arg(long, value_name = "FILE", required_unless_present = "csv", conflicts_with = "csv")]
+    #[arg(long, value_name = "FILE", group = "form", required_unless_present_any = ["csv", "static_board"])]
     pub jsonl: Option<PathBuf>,
     /// Write CSV to this file; `-` for standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "form")]
     pub csv: Option<PathBuf>,
+    /// Write the whole board as files to this folder, which must be empty or not be there; as of the newest probe
+    #[arg(long = "static", value_name = "DIR", group = "form", conflicts_with = "all")]
+    pub static_board: Option<PathBuf>,
     /// With probes that are in quarantine, each with the reason
     #[arg(long)]
     pub all: bool,

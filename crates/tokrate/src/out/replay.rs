@@ -42,6 +42,8 @@ pub struct Replayed {
     pub ttft_ms: Vec<f64>,
     /// Time to the end of each answered call (ms), rising.
     pub completion_ms: Vec<f64>,
+    /// Time to each answer that came in one piece (ms), rising.
+    pub answer_ms: Vec<f64>,
     /// How lanes were chosen instead.
     pub policy: Policy,
     /// Whether it was one lane a call.
@@ -60,7 +62,9 @@ impl Replayed {
     /// Why nothing is claimed; `None` if something is.
     pub fn refusal(&self, instead: &str) -> Option<String> {
         let report = &self.report;
-        let why = if report.calls == 0 {
+        let why = if report.calls == 0 && report.whole > 0 {
+            format!("all of its {} answers came in one piece, and such answers have no TTFT", report.whole)
+        } else if report.calls == 0 {
             "no call of it was answered".to_owned()
         } else if report.coverage() < COVERAGE_LEAST {
             format!(
@@ -126,11 +130,16 @@ impl Replayed {
             "lanes": lanes,
             "given_up_before_first_output": self.given_up_early,
             "calls_answered": report.calls,
+            "calls_answered_in_one_piece": report.whole,
             "calls_covered": report.covered,
             "coverage": report.coverage(),
             "coverage_least": COVERAGE_LEAST,
             "as_done": (is_stated && self.one_lane).then_some(report.same_choice),
-            "measured_all": { "ttft_ms": quantiles(&self.ttft_ms), "completion_ms": quantiles(&self.completion_ms) },
+            "measured_all": {
+                "ttft_ms": quantiles(&self.ttft_ms),
+                "completion_ms": quantiles(&self.completion_ms),
+                "answer_ms": quantiles(&self.answer_ms),
+            },
             "measured_covered": is_stated.then(|| means(&report.measured)),
             "estimated": is_stated.then(|| means(&report.estimated)),
             "completion_difference_ms": is_stated.then(|| self.saved() * -1e3),
@@ -271,6 +280,13 @@ fn notes(replayed: &Replayed) -> Vec<String> {
         _ => notes.push(format!("lanes to choose from: {}", replayed.lanes.join(", "))),
     }
     notes.extend(prices(replayed));
+    if report.whole > 0 {
+        notes.push(format!(
+            "left out: {} calls whose answers came in one piece, which have no TTFT (median time to the answer {} ms)",
+            report.whole,
+            number(Quantile::of_sorted(&replayed.answer_ms, 0, Level::P50).descriptive.unwrap_or_default())
+        ));
+    }
     if replayed.given_up_early > 0 {
         notes.push(format!(
             "aborted before their first output: {} attempts, so that lanes which lost look faster than they are",

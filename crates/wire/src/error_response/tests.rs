@@ -78,7 +78,13 @@ fn the_wait_is_read_from_the_most_exact_header() {
     assert_eq!(wait(&[("retry-after", "20")]), Some(Span::from_secs(20)));
     assert_eq!(wait(&[("retry-after", "0.5")]), Some(Span::from_millis(500)));
     assert_eq!(wait(&[("retry-after", "20"), ("retry-after-ms", "1500")]), Some(Span::from_millis(1500)));
-    assert_eq!(wait(&[("retry-after", "Fri, 20 Nov 2026 10:00:00 GMT")]), None, "a date needs a clock");
+    let date = ("date", "Fri, 20 Nov 2026 09:59:30 GMT");
+    for later in ["Fri, 20 Nov 2026 10:00:00 GMT", "Friday, 20-Nov-26 10:00:00 GMT", "Fri Nov 20 10:00:00 2026"] {
+        assert_eq!(wait(&[("retry-after", later), date]), Some(Span::from_secs(30)), "{later}");
+        assert_eq!(wait(&[("retry-after", later)]), None, "the server's own time is not known");
+    }
+    assert_eq!(wait(&[("retry-after", "Fri, 20 Nov 2026 09:00:00 GMT"), date]), Some(Span::ZERO), "it has passed");
+    assert_eq!(wait(&[("retry-after", "soon"), date]), None);
     assert_eq!(wait(&[("retry-after", "-3")]), None);
     assert_eq!(wait(&[("retry-after", "NaN")]), None);
     assert_eq!(wait(&[]), None);
@@ -164,4 +170,13 @@ proptest! {
         prop_assert!(!understood.message.contains(char::is_control));
         prop_assert!(understood.limits.iter().all(|(_, value)| value.len() <= 100 && !value.contains(char::is_control)));
     }
+}
+
+#[test]
+fn a_merge_engines_refusal_is_told_from_a_clients_error() {
+    let refused = r#"{"error":{"type":"apply_refused","code":"ambiguous","message":"two places fit"}}"#;
+    assert_eq!(decode_error_response(422, &[], refused.as_bytes()).kind, FailureKind::EditRefused);
+    assert_eq!(decode_error_response(400, &[], refused.as_bytes()).kind, FailureKind::BadRequest);
+    let other = r#"{"error":{"type":"invalid_request_error","message":"no"}}"#;
+    assert_eq!(decode_error_response(422, &[], other.as_bytes()).kind, FailureKind::BadRequest);
 }

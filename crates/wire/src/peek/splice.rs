@@ -1,6 +1,6 @@
-//! A body with another model and with token counts asked for.
+//! A body with another model, asked for as a stream or with token counts.
 //!
-//! Invariant: every byte that is not part of the two changes stays as it was.
+//! Invariant: every byte that is not part of the changes stays as it was.
 
 use super::{Place, RequestPeek};
 use crate::json_text::push_string;
@@ -8,27 +8,35 @@ use std::borrow::Cow;
 
 const INCLUDE_USAGE: &[u8] = b"\"include_usage\":true";
 
+/// What is to be changed in a body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Changes<'m> {
+    /// Another model.
+    pub model: Option<&'m str>,
+    /// Set `stream` to true.
+    pub stream: bool,
+    /// Set `stream_options.include_usage` to true.
+    pub include_usage: bool,
+}
+
 /// New bytes in the place of old ones.
 struct Edit {
     place: Place,
     text: Vec<u8>,
 }
 
-pub(super) fn splice<'b>(
-    peek: &RequestPeek,
-    body: &'b [u8],
-    model: Option<&str>,
-    include_usage: bool,
-) -> Cow<'b, [u8]> {
-    let model = model.and_then(|model| model_edit(peek, body, model));
+pub(super) fn splice<'b>(peek: &RequestPeek, body: &'b [u8], changes: &Changes<'_>) -> Cow<'b, [u8]> {
+    let model = changes.model.and_then(|model| model_edit(peek, body, model));
     // A field that goes in front of all others needs a comma if there are others, by now at the latest.
-    let alone = peek.empty && model.is_none();
-    let usage = (include_usage && !peek.include_usage).then(|| usage_edit(peek, alone));
-    let mut edits: Vec<Edit> = usage.into_iter().chain(model).collect();
+    let mut alone = peek.empty && model.is_none();
+    let stream = (changes.stream && peek.stream != Some(true)).then(|| stream_edit(peek, alone));
+    alone &= stream.is_none();
+    let usage = (changes.include_usage && !peek.include_usage).then(|| usage_edit(peek, alone));
+    // Insertions at one place stay in their order: those with a comma first.
+    let mut edits: Vec<Edit> = usage.into_iter().chain(stream).chain(model).collect();
     if edits.is_empty() {
         return Cow::Borrowed(body);
     }
-    // Two insertions at one place stay in their order: the one with the comma first.
     edits.sort_by_key(|edit| edit.place.start);
     let added: usize = edits.iter().map(|edit| edit.text.len()).sum();
     let mut spliced = Vec::with_capacity(body.len() + added);
@@ -54,6 +62,14 @@ fn model_edit(peek: &RequestPeek, body: &[u8], model: &str) -> Option<Edit> {
             push_string(model, &mut text);
             Some(insertion(peek.inside, text, peek.empty))
         }
+    }
+}
+
+fn stream_edit(peek: &RequestPeek, alone: bool) -> Edit {
+    match peek.stream_place {
+        // `false` or `null`.
+        Some(place) => Edit { place, text: b"true".to_vec() },
+        None => insertion(peek.inside, b"\"stream\":true".to_vec(), alone),
     }
 }
 

@@ -197,7 +197,37 @@ fn the_depth_limit_counts_the_body_itself() {
 
 fn spliced(body: &str, model: Option<&str>, include_usage: bool) -> String {
     let peek = RequestPeek::read(body.as_bytes()).unwrap();
-    String::from_utf8(peek.splice(body.as_bytes(), model, include_usage).into_owned()).unwrap()
+    let changes = Changes { model, include_usage, ..Changes::default() };
+    String::from_utf8(peek.splice(body.as_bytes(), &changes).into_owned()).unwrap()
+}
+
+#[test]
+fn a_body_is_asked_for_as_a_stream() {
+    let streamed = |body: &str, include_usage: bool| {
+        let peek = RequestPeek::read(body.as_bytes()).unwrap();
+        let changes = Changes { model: Some("b"), stream: true, include_usage };
+        String::from_utf8(peek.splice(body.as_bytes(), &changes).into_owned()).unwrap()
+    };
+    for (body, plain, counted) in [
+        (
+            r#"{"model":"a","stream": false,"x":1}"#,
+            r#"{"model":"b","stream": true,"x":1}"#,
+            r#"{"stream_options":{"include_usage":true},"model":"b","stream": true,"x":1}"#,
+        ),
+        (
+            "{}",
+            r#"{"stream":true,"model":"b"}"#,
+            r#"{"stream_options":{"include_usage":true},"stream":true,"model":"b"}"#,
+        ),
+        (
+            r#"{"stream":true,"model":"b"}"#,
+            r#"{"stream":true,"model":"b"}"#,
+            r#"{"stream_options":{"include_usage":true},"stream":true,"model":"b"}"#,
+        ),
+    ] {
+        assert_eq!(streamed(body, false), plain);
+        assert_eq!(streamed(body, true), counted);
+    }
 }
 
 #[test]
@@ -223,8 +253,9 @@ fn a_splice_changes_two_values_and_no_other_byte() {
     assert_eq!(spliced("{}", Some("m"), false), r#"{"model":"m"}"#);
     let same = br#"{"model":"a","stream_options":{"include_usage":true}}"#;
     let peek = RequestPeek::read(same).unwrap();
-    assert!(matches!(peek.splice(same, Some("a"), true), Cow::Borrowed(_)));
-    assert!(matches!(peek.splice(same, None, false), Cow::Borrowed(_)));
+    let unchanged = Changes { model: Some("a"), include_usage: true, ..Changes::default() };
+    assert!(matches!(peek.splice(same, &unchanged), Cow::Borrowed(_)));
+    assert!(matches!(peek.splice(same, &Changes::default()), Cow::Borrowed(_)));
 }
 
 /// JSON as nobody writes it: white space, escapes and nesting anywhere.
@@ -335,7 +366,8 @@ proptest! {
     #[test]
     fn a_splice_is_what_a_parser_would_write(body in body(), model in prop::option::of("[a-z\"\\\\é]{0,6}"), wanted: bool) {
         let Ok(peek) = RequestPeek::read(body.as_bytes()) else { return Err(TestCaseError::reject("not read")) };
-        let spliced = peek.splice(body.as_bytes(), model.as_deref(), wanted);
+        let changes = Changes { model: model.as_deref(), include_usage: wanted, ..Changes::default() };
+        let spliced = peek.splice(body.as_bytes(), &changes);
         // Lone surrogates and numbers beyond floats have no tree; there are none of the first, and few of the second.
         let Ok(mut tree) = serde_json::from_str::<Value>(&body) else { return Err(TestCaseError::reject("no tree")) };
         let root = tree.as_object_mut().unwrap();

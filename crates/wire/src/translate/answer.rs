@@ -92,9 +92,21 @@ impl AnswerTranslator {
         }
     }
 
+    /// The upstream was asked for a stream, although the client wants the answer in one piece. To be called before the first
+    /// push.
+    pub fn with_streamed_upstream(mut self) -> AnswerTranslator {
+        self.decoder = Decoder::new(self.decoder.dialect(), Shape::Stream).with_max_event_bytes(MAX_WHOLE_BYTES);
+        self
+    }
+
     /// Bytes of the answer that are held in memory until they can be written.
     pub fn held_bytes(&self) -> usize {
         self.held + self.decoder.held_bytes()
+    }
+
+    /// Whether the upstream's answer came in one piece, whatever it was asked for in.
+    pub fn is_whole(&self) -> bool {
+        self.decoder.is_whole()
     }
 
     /// How far the answer has come.

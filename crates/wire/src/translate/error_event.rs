@@ -11,6 +11,7 @@ use tokrate_core::FailureKind;
 pub fn status_of(kind: FailureKind) -> u16 {
     match kind {
         FailureKind::BadRequest => 400,
+        FailureKind::EditRefused => 422,
         FailureKind::NotFound => 404,
         FailureKind::TooLarge => 502,
         FailureKind::RateLimited => 429,

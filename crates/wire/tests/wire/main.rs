@@ -4,6 +4,7 @@
 // The lints spare test functions by themselves, but not what these call.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod assembled;
 mod bad_input;
 mod body;
 mod dialects;

@@ -1,4 +1,5 @@
-//! Histograms with fixed buckets, as Prometheus keeps them.
+//! Histograms with fixed buckets, as Prometheus keeps them. No sketch: scrapers add up buckets by their published bounds, which no
+//! logarithmic bucket ends at.
 //!
 //! Invariant: a value is counted once, in the first bucket whose bound is not below it; the bounds never change while
 //! the process lives.

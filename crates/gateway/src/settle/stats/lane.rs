@@ -86,6 +86,8 @@ pub enum Operation {
 pub struct OperationStats {
     /// Sent to first output text (ns).
     pub ttft: Histogram,
+    /// Sent to the last byte (ns) of answers that came in one piece.
+    pub answer: Histogram,
     /// 1 / output speed (ns).
     pub time_per_token: Histogram,
     /// Start to end (ns) of attempts that were not cancelled, by failure.
@@ -225,6 +227,7 @@ impl Default for OperationStats {
     fn default() -> OperationStats {
         OperationStats {
             ttft: Histogram::new(&TIMES_NS),
+            answer: Histogram::new(&TIMES_NS),
             time_per_token: Histogram::new(&TIMES_NS),
             duration: BTreeMap::new(),
             input_tokens: Histogram::new(&TOKENS),
@@ -239,6 +242,9 @@ impl OperationStats {
         if row.end != AttemptEnd::Failed {
             if let Some(ttft) = row.sample.ttft_ns {
                 self.ttft.add(ttft);
+            }
+            if let Some(answer) = row.sample.answer_ns {
+                self.answer.add(answer);
             }
             if let Some(speed) = row.sample.output_speed.filter(|speed| speed.is_finite() && *speed > 0.0) {
                 self.time_per_token.add((1e9 / speed).round() as u64);

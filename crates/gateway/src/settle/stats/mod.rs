@@ -89,7 +89,10 @@ impl StatsSnapshot {
                 }
             }
         }
-        self.record_alias(row);
+        // A probe is nobody's call.
+        if row.role != AttemptRole::Probe {
+            self.record_alias(row);
+        }
         let Some(index) = self.index_or_insert(row) else { return };
         let lane = &mut self.lanes[index];
         lane.record(row);

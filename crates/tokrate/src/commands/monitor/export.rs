@@ -10,11 +10,19 @@ use serde_json::{Map, Value, json};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use tokrate_core::rfc3339;
+use tokrate_monitor::BoardFrame;
 use tokrate_store::{ProbeQuery, ProbeRow};
 
 /// Writes the file.
 pub fn run(flags: &ExportFlags) -> Result<Verdict> {
     let store = open(flags.db.as_deref())?;
+    if let Some(folder) = &flags.static_board {
+        let at_unix_ms = store.newest_probe()?.context("export the board: there is no probe in the database")?;
+        let frame = BoardFrame { title: "How fast they answer".to_owned(), ..BoardFrame::default() };
+        let count = super::board::write_files(&store, &frame, at_unix_ms, folder)?;
+        anstream::eprintln!("tokrate: wrote {count} files to {}; begin with index.html", folder.display());
+        return Ok(Verdict::Good);
+    }
     let query = ProbeQuery { counted_only: !flags.all, ..ProbeQuery::default() };
     let (path, is_csv) = match (&flags.jsonl, &flags.csv) {
         (Some(path), _) => (path, false),

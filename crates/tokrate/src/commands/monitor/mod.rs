@@ -1,5 +1,6 @@
 //! `tokrate monitor`: what an endpoint did for days, and what changed.
 
+mod board;
 mod demo;
 mod export;
 pub mod init;
@@ -7,13 +8,13 @@ mod replay;
 
 use super::Verdict;
 use crate::config::file::File;
-use crate::config::monitor::{database, resolve};
+use crate::config::monitor::{board_address, board_hosts, database, resolve};
 use crate::flags::monitor::{BackupFlags, Command, ConfigFlags, Flags};
 use crate::out::{monitor as shown, stdout};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use tokrate_bench::Stop;
-use tokrate_monitor::{Extent, Report};
+use tokrate_monitor::{BoardFrame, Extent, Report, ServeConfig};
 use tokrate_net::Clock;
 use tokrate_prober::Plan;
 use tokrate_store::{MonitorStore, ProbeRow};
@@ -26,7 +27,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         Some(Command::Export(flags)) => export::run(flags),
         Some(Command::Backup(flags)) => backup(flags),
         Some(Command::Replay(flags)) => replay::run(flags),
-        None if flags.demo => demo::run(flags.seed),
+        None if flags.demo => demo::run(flags),
         None if flags.check => check(flags),
         None => watch(flags),
     }
@@ -34,21 +35,44 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 
 /// Watches until it is interrupted; changes are JSON lines on standard output.
 fn watch(flags: &Flags) -> Result<Verdict> {
-    let settings = resolve(&File::read(flags.config.as_deref())?)?;
+    let file = File::read(flags.config.as_deref())?;
+    let settings = resolve(&file)?;
     let stop = Stop::default();
     super::interrupt::watch_quietly(stop.clone())?;
-    anstream::eprintln!("tokrate: {}", shown::watching(&settings));
-    let mut trouble = Ok(());
-    tokrate_monitor::run(settings, Clock::monotonic(), Extent::Endless, stop.wait(), &mut |report| match report {
-        Report::Event(event) => {
-            let written = stdout::write(&format!("{}\n", event.to_json()));
-            if trouble.is_ok() {
-                trouble = written;
-            }
+    let served = match board_address(flags.board.as_deref(), Some(&file))? {
+        None => None,
+        Some(address) => {
+            let config = ServeConfig {
+                address,
+                hosts: board_hosts(&file),
+                database: settings.database.clone(),
+                frame: BoardFrame::of(&settings, "How fast they answer", ""),
+                at_unix_ms: None,
+            };
+            Some(board::start(config, stop.clone())?)
         }
-        Report::Notice(text) => anstream::eprintln!("tokrate: {text}"),
-        Report::Probe(_) => {}
-    })?;
+    };
+    anstream::eprintln!("tokrate: {}", shown::watching(&settings));
+    if let Some(served) = &served {
+        anstream::eprintln!("tokrate: the board is at http://{}/", served.address);
+    }
+    let mut trouble = Ok(());
+    let ran =
+        tokrate_monitor::run(settings, Clock::monotonic(), Extent::Endless, stop.wait(), &mut |report| match report {
+            Report::Event(event) => {
+                let written = stdout::write(&format!("{}\n", event.to_json()));
+                if trouble.is_ok() {
+                    trouble = written;
+                }
+            }
+            Report::Notice(text) => anstream::eprintln!("tokrate: {text}"),
+            Report::Probe(_) => {}
+        });
+    stop.set();
+    if let Some(served) = served {
+        served.join()?;
+    }
+    ran?;
     trouble?;
     Ok(Verdict::Good)
 }

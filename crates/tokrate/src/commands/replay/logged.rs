@@ -18,6 +18,7 @@ const MIN_COSTS: usize = 5;
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// A log as the replay reads it.
+#[derive(Default)]
 pub struct Logged {
     /// The attempts, call by call.
     pub rows: Vec<LoggedAttempt>,
@@ -27,6 +28,8 @@ pub struct Logged {
     pub ttft_ms: Vec<f64>,
     /// Time to the end of each answered call (ms), rising.
     pub completion_ms: Vec<f64>,
+    /// Time to each answer that came in one piece (ms), rising.
+    pub answer_ms: Vec<f64>,
 }
 
 impl Logged {
@@ -41,7 +44,7 @@ impl Logged {
         calls.retain(|call| call.iter().any(|row| row.attempt == 0));
         calls.sort_by_key(|call| call[0].sample.started_unix_ms);
         let begin = calls.first().map_or(0, |call| call[0].sample.started_unix_ms);
-        let mut logged = Logged { rows: Vec::new(), lanes: Vec::new(), ttft_ms: Vec::new(), completion_ms: Vec::new() };
+        let mut logged = Logged { rows: Vec::new(), lanes: Vec::new(), ..Logged::default() };
         let mut costs: Vec<Vec<Cost>> = lanes.iter().map(|_| Vec::new()).collect();
         for (number, call) in calls.iter().enumerate() {
             let prompt_tokens = prompt_tokens(call);
@@ -59,13 +62,15 @@ impl Logged {
         logged.lanes = costs.iter().map(|costs| price(costs)).collect();
         logged.ttft_ms.sort_by(f64::total_cmp);
         logged.completion_ms.sort_by(f64::total_cmp);
+        logged.answer_ms.sort_by(f64::total_cmp);
         logged
     }
 
     fn add_times(&mut self, call: &[&Attempt]) {
         let Some(answered) = call.iter().find(|row| row.won && row.end == AttemptEnd::Answered) else { return };
         let waited = (answered.sample.started_unix_ms - call[0].sample.started_unix_ms) as f64;
-        self.ttft_ms.push(waited + ttft(answered).map_or(answered.sample.total_ns as f64 / 1e6, Span::as_millis_f64));
+        self.ttft_ms.extend(ttft(answered).map(|ttft| waited + ttft.as_millis_f64()));
+        self.answer_ms.extend(answered.sample.answer_ns.map(|answer| answer as f64 / 1e6));
         self.completion_ms.push(waited + answered.sample.total_ns as f64 / 1e6);
     }
 
@@ -94,7 +99,8 @@ fn attempt(row: &Attempt, call: u64, lane: LaneId, begin: u64, prompt_tokens: u6
         call,
         lane,
         started: Tick::ZERO + Span::from_millis(row.sample.started_unix_ms - begin),
-        stream: row.sample.stream,
+        // A stream may be asked for and the answer come in one piece all the same.
+        stream: row.sample.stream && row.sample.answer_ns.is_none(),
         ttft: ttft(row),
         total: Span::from_nanos(row.sample.total_ns),
         prompt_tokens,

@@ -57,6 +57,7 @@ pub fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
         curve: row.curve.as_deref().map(curve).transpose()?.unwrap_or_default(),
         forward_headers: row.forward_headers.iter().map(|name| name.to_ascii_lowercase()).collect(),
         embeddings: row.embeddings,
+        stream_whole: row.stream_whole.unwrap_or(true),
     })
 }
 

@@ -14,11 +14,12 @@ use super::quantity;
 use crate::flags::gateway::Flags;
 use aliases::format_mode;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use rows::{GatewayRow, LimitsRow};
+use rows::{BreakerRow, GatewayRow, LimitsRow};
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use tokrate_core::Span;
-use tokrate_gateway::{Config, DEFAULT_SEED, LaneConfig, LimitsConfig, LogSettings, key_hash};
+use tokrate_gateway::{BreakerConfig, Config, DEFAULT_SEED, LaneConfig, LimitsConfig, LogSettings, key_hash};
 use tokrate_net::{ClientConfig, HttpVersion};
 use tokrate_targets::KeyReference;
 
@@ -112,6 +113,8 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
         workers,
         client: client(&row, &mut effective)?,
         limits: effective.limits(&row.limits)?,
+        breaker: effective.breaker(&row.breaker)?,
+        probes: effective.number("breaker.probe", row.breaker.probe, true),
         log: log_settings(&log, &row, &mut effective)?,
         region: effective.region(environment::variable("TOKRATE_REGION"), row.region.clone()),
         host: Some(environment::host_name()),
@@ -274,6 +277,7 @@ impl EffectiveConfig {
             body: self.span("limits.body", row.body.as_deref(), default.body)?,
             first_token: self.span("limits.first_token", row.first_token.as_deref(), default.first_token)?,
             gap: self.span("limits.gap", row.gap.as_deref(), default.gap)?,
+            attempt: self.optional_span("limits.attempt", row.attempt.as_deref())?,
             total: self.span("limits.total", row.total.as_deref(), default.total)?,
             send: self.span("limits.send", row.send.as_deref(), default.send)?,
             request_bytes,
@@ -292,12 +296,45 @@ impl EffectiveConfig {
             limits.bodies_bytes / 2 >= limits.request_bytes,
             "read gateway.limits.bodies_bytes: it must be at least twice request_bytes, {request_bytes}"
         );
-        let spans =
-            [("first_token", limits.first_token), ("gap", limits.gap), ("total", limits.total), ("send", limits.send)];
+        let spans = [
+            ("first_token", limits.first_token),
+            ("gap", limits.gap),
+            ("attempt", limits.attempt.unwrap_or(limits.total)),
+            ("total", limits.total),
+            ("send", limits.send),
+        ];
         for (name, span) in spans {
             ensure!(span > Span::ZERO, "read gateway.limits.{name}: nothing can be answered within no time");
         }
         Ok(limits)
+    }
+
+    fn breaker(&mut self, row: &BreakerRow) -> Result<BreakerConfig> {
+        let default = BreakerConfig::default();
+        let failures = row.failures.map(NonZeroU32::get);
+        let breaker = BreakerConfig {
+            consecutive_failures: self.number("breaker.failures", failures, default.consecutive_failures),
+            cool_down: self.span("breaker.cool_down", row.cool_down.as_deref(), default.cool_down)?,
+            max_cool_down: self.span("breaker.max_cool_down", row.max_cool_down.as_deref(), default.max_cool_down)?,
+            key_cool_down: self.span("breaker.key_cool_down", row.key_cool_down.as_deref(), default.key_cool_down)?,
+            max_retry_after: self.span(
+                "breaker.max_retry_after",
+                row.max_retry_after.as_deref(),
+                default.max_retry_after,
+            )?,
+            ..default
+        };
+        ensure!(
+            breaker.cool_down > Span::ZERO && breaker.max_cool_down >= breaker.cool_down,
+            "read gateway.breaker: `cool_down` must be above 0 and at most `max_cool_down`, {}",
+            breaker.max_cool_down
+        );
+        Ok(breaker)
+    }
+
+    /// A time that is not set by default.
+    fn optional_span(&mut self, key: &str, text: Option<&str>) -> Result<Option<Span>> {
+        text.map(|text| self.span(key, Some(text), Span::ZERO)).transpose()
     }
 
     fn lanes(&mut self, row: &GatewayRow) -> Result<Lanes> {

@@ -62,6 +62,9 @@ pub struct GatewayRow {
     /// What a call may take: time, bytes, places
     #[serde(default)]
     pub limits: LimitsRow,
+    /// When lanes that fail are left out, and for how long
+    #[serde(default)]
+    pub breaker: BreakerRow,
     /// Ways to an answer, by their names: a provider, a model there and a key
     #[serde(default)]
     pub lanes: BTreeMap<String, LaneRow>,
@@ -111,12 +114,18 @@ pub struct LimitsRow {
     /// For the whole request to come; then 408
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub body: Option<String>,
-    /// To the first token of an attempt; then another lane is asked, or else the call ends with 504
+    /// To the first token of an attempt; then another lane is asked, or else the call ends with 504. A call for an answer in one
+    /// piece goes on while no other lane can be asked
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub first_token: Option<String>,
-    /// Between two tokens; then an error event. Comments that keep a connection alive are no tokens
+    /// Between two tokens; then an error event, or for an answer in one piece another lane. Comments that keep a connection alive are
+    /// no tokens
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub gap: Option<String>,
+    /// For one attempt at an answer in one piece; then another lane is asked, or else the call ends with 504 [default: an equal share
+    /// of what is left of `total` for each attempt that the call may still have, and then only if another lane can be asked]
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub attempt: Option<String>,
     /// For the whole call; then 504 or an error event
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub total: Option<String>,
@@ -139,6 +148,30 @@ pub struct LimitsRow {
     pub connections: Option<usize>,
     /// Those of one peer that has shown no key, if there are keys [default: 7/16 of `connections`]
     pub connections_by_peer: Option<usize>,
+}
+
+/// `[gateway.breaker]`.
+#[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct BreakerRow {
+    /// Failures of a lane in a row after which it is left out; so it is if half of its latest calls fail. Client errors do not count
+    pub failures: Option<NonZeroU32>,
+    /// How long it is left out the first time; each time that it fails again, twice as long
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub cool_down: Option<String>,
+    /// The longest that it is left out
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub max_cool_down: Option<String>,
+    /// How long a lane is left out whose key or model its provider refuses
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub key_cool_down: Option<String>,
+    /// The longest wait that a provider may ask for (`Retry-After`)
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub max_retry_after: Option<String>,
+    /// Whether the gateway itself asks a lane that failed whether it is back, with a short request of its own (`probe` in the log),
+    /// so that no client's call does
+    pub probe: Option<bool>,
 }
 
 /// `[gateway.lanes.NAME]`.
@@ -173,6 +206,9 @@ pub struct LaneRow {
     /// Names of headers of the client that are handed on
     #[serde(default)]
     pub forward_headers: Vec<String>,
+    /// Whether answers that clients want in one piece are asked for as streams where that changes nothing in them, so that a lane that
+    /// hangs is seen early and the time to the first token is known [default: true]
+    pub stream_whole: Option<bool>,
     /// Whether it has embeddings [default: yes, until it answers that it has no such path; then no for an hour]
     pub embeddings: Option<bool>,
     /// What a million tokens cost (USD), zeros where nobody bills. Keys with `usd_per_month` are not let to lanes without a

@@ -4,9 +4,13 @@ use super::lanes::{price_of, token_limits};
 use super::rows::LaneRow;
 use super::{Lanes, Local};
 use anyhow::{Context, Result, bail, ensure};
+use tokrate_apply_host::MODELS;
 use tokrate_core::{Price, Span};
 use tokrate_gateway::{AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, TokenLimits};
 use tokrate_sim::{Background, Faults, Law, Persona};
+
+/// The name under which the merge engine of this process is asked.
+const APPLY_MODEL: &str = "apply";
 
 /// The three that stand in: one quick to start and slow to write, one slow to start and fast, one unsteady.
 pub fn personas() -> [Persona; 3] {
@@ -74,8 +78,15 @@ pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Loca
         ensure!(row.url.is_none() && row.target.is_none(), "it has `local` and an address; leave out one of them");
         let price = row.price.map(price_of);
         if local == "apply" {
-            let model = row.model.as_deref().unwrap_or("tokrate-apply");
+            let model = row.model.as_deref().unwrap_or(APPLY_MODEL);
+            ensure!(
+                MODELS.contains(&model),
+                "`model` of the merge engine is one of {}, not `{model}`; all of them are the same engine",
+                MODELS.join(", ")
+            );
             let lane = lane(name, model, Some(price.unwrap_or_default()));
+            // A merge comes at once and whole.
+            let lane = LaneConfig { provider: "tokrate".to_owned(), stream_whole: false, ..lane };
             return Ok((LaneConfig { token_limits: token_limits(row), ..lane }, Local::Apply));
         }
         let of = local
@@ -93,7 +104,13 @@ pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Loca
         let price = price.unwrap_or(persona.price);
         let lane = lane(name, row.model.as_deref().unwrap_or("sim"), Some(price));
         let forward_headers = row.forward_headers.iter().map(|name| name.to_ascii_lowercase()).collect();
-        let lane = LaneConfig { forward_headers, token_limits: token_limits(row), embeddings: row.embeddings, ..lane };
+        let lane = LaneConfig {
+            forward_headers,
+            token_limits: token_limits(row),
+            embeddings: row.embeddings,
+            stream_whole: row.stream_whole.unwrap_or(true),
+            ..lane
+        };
         Ok((lane, Local::Simulated(Box::new(persona))))
     };
     found().with_context(|| format!("understand gateway.lanes.{name}"))
@@ -113,5 +130,6 @@ fn lane(name: &str, model: &str, price: Option<Price>) -> LaneConfig {
         curve: Vec::new(),
         forward_headers: vec!["x-tokrate-fault".to_owned()],
         embeddings: None,
+        stream_whole: true,
     }
 }

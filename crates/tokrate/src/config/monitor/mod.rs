@@ -12,6 +12,7 @@ use super::quantity;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rows::{MonitorRow, TargetRow, WorkloadRow};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,6 +100,28 @@ pub fn resolve(file: &File) -> Result<Settings> {
         machine: environment.machine,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
+}
+
+/// Where the board is served unless another address is named.
+pub const DEFAULT_BOARD: &str = "127.0.0.1:8413";
+
+/// The address of the board: the flag over the file over the default; `None` if it is off.
+pub fn board_address(flag: Option<&str>, file: Option<&File>) -> Result<Option<SocketAddr>> {
+    let written = file.and_then(|file| file.monitor.as_ref()?.board.as_deref());
+    match flag.or(written).unwrap_or(DEFAULT_BOARD) {
+        "off" => Ok(None),
+        address => {
+            let parsed = address.parse().with_context(|| {
+                format!("read the board's address `{address}`; write one such as {DEFAULT_BOARD}, or `off`")
+            })?;
+            Ok(Some(parsed))
+        }
+    }
+}
+
+/// Names under which the board may be asked.
+pub fn board_hosts(file: &File) -> Vec<String> {
+    file.monitor.as_ref().map(|row| row.board_hosts.clone()).unwrap_or_default()
 }
 
 /// The database of a file, or the default one.

@@ -36,6 +36,11 @@ pub struct MonitorRow {
     pub tokens_per_day: Option<Spanned<NonZeroU64>>,
     /// Where this machine stands, as it is shown, such as `fra` [default: `here`]
     pub place: Option<String>,
+    /// Address of the board, on loopback, or `off` [default: `127.0.0.1:8413`]
+    pub board: Option<String>,
+    /// Names under which the board may be asked, such as that of a proxy in front of it [default: none but `localhost`]
+    #[serde(default)]
+    pub board_hosts: Vec<String>,
     /// Name of this prober, unique on a board [default: the machine's name]
     pub prober: Option<String>,
     /// Database (SQLite) [default: `"tokrate-monitor.db"`]

@@ -29,8 +29,16 @@ pub fn call(attempts: &[Attempt]) -> String {
             .map(Column::words)
             .into_iter()
             .chain(
-                [("after", ""), ("TTFT", ""), ("speed", "tok/s"), ("in", "tok"), ("out", "tok"), ("cost", "USD")]
-                    .map(|(label, unit)| Column::numbers(label, unit)),
+                [
+                    ("after", ""),
+                    ("TTFT", ""),
+                    ("answer", ""),
+                    ("speed", "tok/s"),
+                    ("in", "tok"),
+                    ("out", "tok"),
+                    ("cost", "USD"),
+                ]
+                .map(|(label, unit)| Column::numbers(label, unit)),
             )
             .collect(),
         rows: attempts.iter().map(|row| line(row, begun)).collect(),
@@ -57,6 +65,7 @@ fn line(row: &Attempt, begun: u64) -> Vec<String> {
         ended(row),
         Span::from_nanos(row.sample.total_ns).to_string(),
         time(row.sample.ttft_ns),
+        time(row.sample.answer_ns),
         row.sample.output_speed.map_or_else(absent, number),
         row.sample.input_tokens.or(row.sample.input_tokens_std).map_or_else(absent, |tokens| tokens.to_string()),
         row.sample.output_tokens_std.to_string(),

@@ -30,18 +30,24 @@ pub fn groups(groups: &[Summary], by: Grouping) -> String {
         "USD",
         "lost USD",
     ];
+    let has_whole = groups.iter().any(|group| group.answer.n > 0);
+    let whole = ["answer p50", "p90"].into_iter().filter(|_| has_whole);
+    let heads = heads[..TIMES].iter().copied().chain(whole).chain(heads[TIMES..].iter().copied());
     let names = [(by.hour, "hour (UTC)"), (by.lane, "lane")].into_iter().filter(|(is, _)| *is).map(|(_, name)| name);
     let columns = names.map(Column::words).chain(heads.map(|label| Column::numbers(label, "")));
     let table = Table {
         caption: String::new(),
         columns: columns.collect(),
-        rows: groups.iter().map(|group| row(group, by)).collect(),
+        rows: groups.iter().map(|group| row(group, by, has_whole)).collect(),
         notes: notes(groups, by),
     };
     table.text()
 }
 
-fn row(group: &Summary, by: Grouping) -> Vec<String> {
+/// Columns before those of answers in one piece.
+const TIMES: usize = 9;
+
+fn row(group: &Summary, by: Grouping, has_whole: bool) -> Vec<String> {
     let count = |n: u64| if n == 0 { "-".to_owned() } else { n.to_string() };
     let mut cells = Vec::new();
     cells.extend(group.hour_unix_ms.map(|hour| date(hour)[..16].to_owned()));
@@ -52,6 +58,8 @@ fn row(group: &Summary, by: Grouping) -> Vec<String> {
         false => format!("{least}-{most}"),
     }));
     cells.extend([&group.ttft.p50, &group.ttft.p90, &group.ttft.p99].map(|quantile| marked(quantile, |ms| ms)));
+    let whole = [&group.answer.p50, &group.answer.p90].into_iter().filter(|_| has_whole);
+    cells.extend(whole.map(|quantile| marked(quantile, |ms| ms)));
     // The slow tenth of the speeds is the long tenth of the times per token.
     cells.extend([&group.tpot.p50, &group.tpot.p90].map(|quantile| marked(quantile, |ms| 1e3 / ms)));
     cells.extend([group.input_tokens, group.output_tokens_std].map(count));
@@ -88,13 +96,22 @@ fn notes(groups: &[Summary], by: Grouping) -> Vec<String> {
         [] => text,
     };
     let few = |quantile: &Quantile| quantile.value.is_none() && quantile.descriptive.is_some();
-    let times =
-        |group: &Summary| [&group.ttft.p50, &group.ttft.p99, &group.tpot.p50, &group.tpot.p90].into_iter().any(few);
+    let times = |group: &Summary| {
+        let shown =
+            [&group.ttft.p50, &group.ttft.p99, &group.answer.p50, &group.answer.p90, &group.tpot.p50, &group.tpot.p90];
+        shown.into_iter().any(few)
+    };
     let mut notes: Vec<String> = notes_of.into_iter().map(several).collect();
     if groups.iter().any(times) {
         notes.push("~ marks a percentile of too few attempts to say more than what they were".to_owned());
     }
     notes.extend(LEGEND.map(str::to_owned));
+    if groups.iter().any(|group| group.answer.n > 0) {
+        notes.push(
+            "answer: sent to the last byte (ms), of answers that came in one piece; they have no TTFT and no speed"
+                .to_owned(),
+        );
+    }
     notes.insert(0, String::new());
     notes
 }

@@ -9,7 +9,7 @@ mod refusals;
 
 pub use calls::call;
 pub use groups::groups;
-pub use refusals::{refusals, refused_by_reason, refused_line};
+pub use refusals::{refusals, refused_line};
 
 use crate::config::log::date;
 use std::path::Path;

@@ -11,23 +11,13 @@ const MAX_REASONS: usize = 3;
 /// What refusals of one line of the table have in common: key, alias, reason, status.
 type Group<'a> = (Option<&'a str>, Option<&'a str>, &'static str, u16);
 
-/// Refused requests by the name of their reason.
-pub fn refused_by_reason(refusals: &[Refusal]) -> BTreeMap<&'static str, u64> {
-    let mut counts = BTreeMap::new();
-    for row in refusals {
-        *counts.entry(row.reason.name()).or_default() += row.count;
-    }
-    counts
-}
-
-/// A line below the attempts; empty if nothing was refused.
-pub fn refused_line(refusals: &[Refusal]) -> String {
-    let counts = refused_by_reason(refusals);
+/// A line below the attempts, of refused requests by reason; empty if nothing was refused.
+pub fn refused_line(counts: &BTreeMap<&'static str, u64>) -> String {
     if counts.is_empty() {
         return String::new();
     }
     let total: u64 = counts.values().sum();
-    let mut reasons: Vec<(&str, u64)> = counts.into_iter().collect();
+    let mut reasons: Vec<(&str, u64)> = counts.iter().map(|(reason, count)| (*reason, *count)).collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let shown = &reasons[..reasons.len().min(MAX_REASONS)];
     let rest = total - shown.iter().map(|(_, count)| count).sum::<u64>();

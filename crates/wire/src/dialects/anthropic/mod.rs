@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing in here returns an error for a broken answer; what does not fit is counted and the rest is kept.
 
+mod assemble;
 mod decode;
 mod encode;
 mod fields;
@@ -18,9 +19,11 @@ use crate::error::WireError;
 use crate::peek::Lengths;
 use crate::peek::largest;
 use crate::response::ResponseEncoder;
+use crate::stream_assembly::{AssembledRequests, Assembly};
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;
 use crate::translate::table::Table;
+use assemble::MessageAssembly;
 use decode::MessagesDecoder;
 use encode::MessagesEncoder;
 use tokrate_core::ChatRequest;
@@ -105,6 +108,10 @@ impl Codec for Messages {
         out.extend_from_slice(b"event: error\ndata: ");
         out.extend_from_slice(&self.encode_error(status, message));
         out.extend_from_slice(b"\n\n");
+    }
+
+    fn assembly(&self) -> Option<(AssembledRequests, Box<dyn Assembly>)> {
+        Some((AssembledRequests::OfKnownFields, Box::new(MessageAssembly::default())))
     }
 
     fn output_limit(&self, lengths: &Lengths) -> Option<u64> {

@@ -4,6 +4,7 @@
 
 mod decode;
 mod encode;
+mod export;
 mod fields;
 mod import;
 mod parts;
@@ -128,6 +129,7 @@ impl Codec for GenerateContent {
 
     /// Google's schemas name types in capitals, nobody else's do.
     fn prepare_export(&self, request: &mut ChatRequest) {
+        export::prepare(&mut request.messages);
         for tool in &mut request.tools {
             tool.parameters = tool.parameters.as_deref().map(in_json_schema);
         }

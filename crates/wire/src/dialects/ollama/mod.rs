@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing in here returns an error for a broken answer; what does not fit is counted and the rest is kept.
 
+mod assemble;
 mod decode;
 mod encode;
 mod fields;
@@ -17,9 +18,11 @@ use crate::error::WireError;
 use crate::peek::Lengths;
 use crate::peek::largest;
 use crate::response::ResponseEncoder;
+use crate::stream_assembly::{AssembledRequests, Assembly};
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;
 use crate::translate::table::Table;
+use assemble::LineAssembly;
 use decode::OllamaDecoder;
 use encode::OllamaEncoder;
 use tokrate_core::ChatRequest;
@@ -158,6 +161,10 @@ impl Codec for Ollama {
     ) {
         out.extend_from_slice(&self.encode_error(status, message));
         out.push(b'\n');
+    }
+
+    fn assembly(&self) -> Option<(AssembledRequests, Box<dyn Assembly>)> {
+        Some((AssembledRequests::OfKnownFields, Box::new(LineAssembly::default())))
     }
 
     fn output_limit(&self, lengths: &Lengths) -> Option<u64> {

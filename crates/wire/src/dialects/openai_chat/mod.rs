@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing in here returns an error for a broken answer; what does not fit is counted and the rest is kept.
 
+mod assemble;
 mod chunk;
 mod decode;
 mod encode;
@@ -11,6 +12,7 @@ mod settings;
 mod usage;
 mod visitor;
 
+pub(crate) use assemble::CompletionAssembly;
 pub(crate) use chunk::finish_reason;
 pub(crate) use encode::{error, push_counts, push_error, push_head, push_middle, push_usage};
 pub(crate) use request::{Limits, push_sampling, read_sampling};
@@ -24,6 +26,7 @@ use crate::document_decoder::DocumentDecoder;
 use crate::error::WireError;
 use crate::peek::Lengths;
 use crate::response::ResponseEncoder;
+use crate::stream_assembly::{AssembledRequests, Assembly};
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;
 use crate::translate::table::Table;
@@ -98,6 +101,10 @@ impl Codec for ChatCompletions {
 
     fn encode_error(&self, status: u16, message: &str) -> Vec<u8> {
         error(status, message)
+    }
+
+    fn assembly(&self) -> Option<(AssembledRequests, Box<dyn Assembly>)> {
+        Some((AssembledRequests::OfKnownFields, Box::new(CompletionAssembly::chat())))
     }
 
     fn output_limit(&self, lengths: &Lengths) -> Option<u64> {

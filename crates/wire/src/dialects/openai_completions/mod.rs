@@ -15,10 +15,12 @@ use crate::codec::{
     ServerTimesField, Shape, StrictTools, Unsupported, UsageInStream,
 };
 use crate::dialects::openai_chat;
+use crate::dialects::openai_chat::CompletionAssembly;
 use crate::document_decoder::DocumentDecoder;
 use crate::error::WireError;
 use crate::peek::Lengths;
 use crate::response::ResponseEncoder;
+use crate::stream_assembly::{AssembledRequests, Assembly};
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;
 use crate::translate::table::Table;
@@ -93,6 +95,10 @@ impl Codec for Completions {
 
     fn encode_error(&self, status: u16, message: &str) -> Vec<u8> {
         openai_chat::error(status, message)
+    }
+
+    fn assembly(&self) -> Option<(AssembledRequests, Box<dyn Assembly>)> {
+        Some((AssembledRequests::OfKnownFields, Box::new(CompletionAssembly::text())))
     }
 
     fn output_limit(&self, lengths: &Lengths) -> Option<u64> {

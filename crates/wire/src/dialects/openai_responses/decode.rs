@@ -301,8 +301,8 @@ impl ResponsesDecoder {
                 "content_filter" => FinishReason::ContentFilter,
                 _ => FinishReason::Other,
             }),
-            // A response that goes on in the background.
-            "queued" | "in_progress" => return,
+            // A response that goes on in the background: what was asked for has come.
+            "queued" | "in_progress" => Some(FinishReason::Other),
             _ => Some(FinishReason::Other),
         };
         if let Some(reason) = finish {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing in here returns an error for a broken answer; what does not fit is counted and the rest is kept.
 
+mod assemble;
 mod decode;
 mod encode;
 mod fields;
@@ -19,9 +20,11 @@ use crate::error::WireError;
 use crate::peek::Lengths;
 use crate::peek::largest;
 use crate::response::ResponseEncoder;
+use crate::stream_assembly::{AssembledRequests, Assembly};
 use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;
 use crate::translate::table::Table;
+use assemble::ResponseAssembly;
 use decode::ResponsesDecoder;
 use encode::ResponsesEncoder;
 use tokrate_core::ChatRequest;
@@ -97,6 +100,10 @@ impl Codec for Responses {
 
     fn push_error_event(&self, _shape: Shape, status: u16, message: &str, position: StreamPosition, out: &mut Vec<u8>) {
         encode::push_error_event(status, message, position.sequence, out);
+    }
+
+    fn assembly(&self) -> Option<(AssembledRequests, Box<dyn Assembly>)> {
+        Some((AssembledRequests::Without(&["background"]), Box::new(ResponseAssembly::default())))
     }
 
     fn output_limit(&self, lengths: &Lengths) -> Option<u64> {

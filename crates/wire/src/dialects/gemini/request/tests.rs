@@ -2,6 +2,7 @@
 
 use super::super::parts::{read_result, written_result};
 use super::*;
+use crate::{Dialect, Routed, Shape, translate_request};
 use tokrate_core::Image;
 
 fn read(json: &str) -> ChatRequest {
@@ -139,6 +140,18 @@ fn pictures_are_read_and_the_rest_is_kept() {
     assert!(matches!(&content[3], Content::Other(json) if json.contains("fps")));
     assert_eq!(content[4], Content::Other(r#"{"newKind":{"a":1}}"#.into()));
     assert!(written(&settled(json)).contains(r#"{"mimeType":"image/jpeg","fileUri":"gs://b/c.jpg"}"#));
+}
+
+#[test]
+fn pictures_of_googles_client_libraries_are_pictures_elsewhere() {
+    for (sent, standard) in [("-_8A", "+/8A"), ("-_8", "+/8="), ("_w", "/w=="), ("+/8=", "+/8="), ("", "")] {
+        let json =
+            format!(r#"{{"contents":[{{"parts":[{{"inlineData":{{"mimeType":"image/png","data":"{sent}"}}}}]}}]}}"#);
+        let routed = Routed { dialect: Dialect::Gemini, model: Some("m".into()), shape: Some(Shape::Whole) };
+        let translated = translate_request(&routed, Dialect::OpenAiChat, "m", json.as_bytes()).expect("a picture");
+        let body = String::from_utf8(translated.body).expect("JSON");
+        assert!(body.contains(&format!(r#""data:image/png;base64,{standard}""#)), "{sent}: {body}");
+    }
 }
 
 #[test]

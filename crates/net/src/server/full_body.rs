@@ -6,11 +6,13 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// `None` once it was sent, or if it is empty.
+/// A response body that is known from the start; `None` once it was sent, or if it is empty.
+#[derive(Debug)]
 pub struct FullBody(Option<Bytes>);
 
 impl FullBody {
-    pub(crate) fn new(bytes: Bytes) -> FullBody {
+    /// The body `bytes`; none if they are empty.
+    pub fn new(bytes: Bytes) -> FullBody {
         FullBody(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 }

@@ -1,0 +1,36 @@
+//! The lanes that can carry a call, and whether one of them may be asked now.
+
+use crate::settle::account::Account;
+use crate::state::lock::locked;
+use tokrate_route::{LaneId, Role};
+
+/// The lanes that can carry a call, in the order of the race's candidates.
+#[derive(Default)]
+pub(crate) struct EligibleLanes {
+    pub ids: Vec<LaneId>,
+    pub endpoints: Vec<usize>,
+}
+
+impl EligibleLanes {
+    /// The lane, if there is only one: no other could make up for its refusal.
+    pub fn only(&self) -> Option<LaneId> {
+        match *self.ids {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Whether a lane may be asked now. One whose breaker is open may be if no other is left that could be asked instead: an attempt
+    /// that fails is no worse for the client than none.
+    pub fn allows(&self, account: &Account, is_tried: impl Fn(LaneId) -> bool, lane: LaneId, role: Role) -> bool {
+        let now = account.shared.clock.now();
+        let router = locked(&account.plan.router);
+        if router.allows(lane, now) {
+            return true;
+        }
+        let is_needed = matches!(role, Role::First | Role::Failover);
+        is_needed
+            && router.allows_as_last_resort(lane, now)
+            && self.ids.iter().filter(|id| !is_tried(**id)).all(|id| !router.allows(*id, now))
+    }
+}

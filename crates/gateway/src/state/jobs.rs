@@ -1,0 +1,178 @@
+//! Responses that go on in the background after their request was answered: which lane has each, and what is to be accounted for
+//! when its result is seen.
+//!
+//! Invariant: the result of a job is accounted for once; the number of jobs is bounded, and the oldest are forgotten first.
+
+use crate::admission::reservation::KeyReservation;
+use crate::settle::attempt_cost::AttemptCost;
+use crate::state::lock::locked;
+use crate::state::plan::{Lane, Plan};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use tokrate_core::{Money, Usage};
+use tokrate_record::{Attempt as Row, AttemptEnd, CostBasis, Sample};
+
+/// Most jobs that are remembered: a day's of a busy gateway, at about a kilobyte each.
+const MAX_JOBS: usize = 10_000;
+/// The longest identifier that is looked for (bytes).
+const MAX_ID_BYTES: usize = 256;
+
+/// The jobs of a gateway.
+#[derive(Default)]
+pub(crate) struct Jobs(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    by_id: HashMap<String, Arc<Job>>,
+    /// Identifiers, the oldest first.
+    order: VecDeque<String>,
+}
+
+/// A response in the background.
+pub(crate) struct Job {
+    lane: Arc<Lane>,
+    /// Name of the client's key.
+    pub key: Option<String>,
+    /// What is to be accounted for; `None` once that was done.
+    unsettled: Mutex<Option<Unsettled>>,
+}
+
+/// What a job holds until its result is seen.
+pub(crate) struct Unsettled {
+    /// The row of the request that began it.
+    pub row: Row,
+    pub reservation: Option<KeyReservation>,
+}
+
+impl Jobs {
+    /// Remembers a job.
+    pub fn add(&self, id: String, lane: Arc<Lane>, unsettled: Unsettled) {
+        let key = unsettled.row.key.clone();
+        let job = Arc::new(Job { lane, key, unsettled: Mutex::new(Some(unsettled)) });
+        let mut known = locked(&self.0);
+        if known.by_id.insert(id.clone(), job).is_none() {
+            known.order.push_back(id);
+        }
+        if known.order.len() > MAX_JOBS
+            && let Some(oldest) = known.order.pop_front()
+        {
+            known.by_id.remove(&oldest);
+        }
+    }
+
+    /// The job of that identifier.
+    pub fn get(&self, id: &str) -> Option<Arc<Job>> {
+        locked(&self.0).by_id.get(id).cloned()
+    }
+
+    /// The job that a request goes on from, if it does from one that is known.
+    pub fn continued_by(&self, body: &[u8]) -> Option<Arc<Job>> {
+        #[derive(Deserialize)]
+        struct Continuation<'a> {
+            #[serde(borrow)]
+            previous_response_id: Option<Cow<'a, str>>,
+        }
+        if locked(&self.0).order.is_empty() {
+            return None;
+        }
+        let Continuation { previous_response_id } = serde_json::from_slice(body).ok()?;
+        self.get(&previous_response_id?)
+    }
+}
+
+impl Job {
+    /// Whether that lane has it.
+    pub fn is_at(&self, lane: &Lane) -> bool {
+        lane.is_same(&self.lane)
+    }
+
+    /// The lane that has it, in the plan in force; `None` if that has no such lane any more.
+    pub fn lane_of<'p>(&self, plan: &'p Plan) -> Option<&'p Arc<Lane>> {
+        plan.lanes.iter().find(|lane| lane.is_same(&self.lane))
+    }
+
+    /// Accounts for the result of the job, if these are the token counts of one and it was not accounted for: settles what was
+    /// reserved, and gives the row of the result, seen at `now_unix_ms`.
+    pub fn settle(&self, usage: &Usage, status: Option<u16>, now_unix_ms: u64) -> Option<Row> {
+        let billed = usage.billed()?;
+        let Unsettled { row, reservation } = locked(&self.unsettled).take()?;
+        let price = self.lane.config.full_price();
+        let cost = AttemptCost {
+            amount: price.map(|price| price.cost(billed)),
+            basis: if price.is_some() { CostBasis::Reported } else { CostBasis::Unknown },
+        };
+        if let Some(reservation) = reservation {
+            reservation.settle(billed.input.saturating_add(billed.output), cost.amount.unwrap_or_default());
+        }
+        let begun = row.sample;
+        let sample = Sample {
+            status,
+            failure: None,
+            total_ns: now_unix_ms.saturating_sub(begun.started_unix_ms).saturating_mul(1_000_000),
+            input_tokens: usage.input,
+            output_tokens: usage.output,
+            reasoning_tokens: usage.reasoning,
+            cached_tokens: usage.cached_input,
+            cache_write_tokens: usage.cache_write_input,
+            cost_usd: cost.amount.map(Money::as_usd),
+            cost_basis: cost.basis,
+            wait_ns: None,
+            ttfb_ns: None,
+            answer_ns: None,
+            ..begun
+        };
+        let (attempt, end) = (row.attempt + 1, AttemptEnd::Answered);
+        Some(Row { attempt, end, won: true, overhead_ns: None, sample, ..row })
+    }
+}
+
+/// The identifier of a response: at the top of a body, or in the first event of a stream.
+pub(crate) fn response_id(bytes: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Body {
+        id: Option<String>,
+        response: Option<Inner>,
+    }
+    #[derive(Deserialize)]
+    struct Inner {
+        id: String,
+    }
+    let of = |json: &[u8]| {
+        let body: Body = serde_json::from_slice(json).ok()?;
+        body.response.map(|response| response.id).or(body.id).filter(|id| is_response_id(id))
+    };
+    of(bytes).or_else(|| {
+        let mut lines = bytes.split(|byte| *byte == b'\n');
+        lines.find_map(|line| of(line.strip_prefix(b"data:")?.trim_ascii()))
+    })
+}
+
+/// Whether a text may stand in a path as the identifier of a response.
+pub(crate) fn is_response_id(id: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identifier_is_found_in_a_body_and_in_a_stream() {
+        let found = |text: &str| response_id(text.as_bytes());
+        let id = Some("resp_1-a".to_owned());
+        assert_eq!(found(r#"{"object":"response","id":"resp_1-a","status":"queued"}"#), id);
+        assert_eq!(
+            found(
+                "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_1-a\"}}\n\n"
+            ),
+            id
+        );
+        for nothing in ["", "{}", r#"{"id":7}"#, r#"{"id":"../models"}"#, r#"{"id":""}"#, "data: [DONE]\n\n"] {
+            assert_eq!(found(nothing), None, "{nothing}");
+        }
+        assert!(!is_response_id(&"x".repeat(MAX_ID_BYTES + 1)));
+    }
+}
