@@ -454,8 +454,17 @@ fn record_failovers(shared: &Shared, now_unix_ms: u64) {
     record(shared, now_unix_ms, 4_000, of_lane("groq", slower));
 }
 
-/// A client that left, a stream that broke, a lane that failed, a model that was not asked for.
+/// A client that left, a stream that broke, a lane that failed, a model that was not asked for, an answer in one piece.
 fn record_endings(shared: &Shared, now_unix_ms: u64) {
+    let whole = Sample {
+        stream: false,
+        ttft_ns: None,
+        output_speed: None,
+        answer_ns: Some(2_350_000_000),
+        total_ns: 2_350_000_000,
+        ..row(918, "local").sample
+    };
+    record(shared, now_unix_ms, 3_500, of_lane("local", Row { sample: whole, ..row(918, "local") }));
     let left = Row {
         end: AttemptEnd::Abandoned,
         sample: Sample { cost_basis: CostBasis::Estimated, ..row(914, "anthropic-eu").sample },

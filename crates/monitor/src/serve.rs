@@ -125,7 +125,7 @@ impl BoardServer {
         };
         match site.route(head.uri.path(), head.uri.query().unwrap_or_default()) {
             Some(page) => answered(page, head),
-            None => refusal(StatusCode::NOT_FOUND, "not found; the board begins at /, its API at /api/v1.json"),
+            None => refusal(StatusCode::NOT_FOUND, "not found; the board begins at /, its API at /api/v1/index.json"),
         }
     }
 }

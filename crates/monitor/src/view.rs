@@ -37,8 +37,8 @@ impl BoardFrame {
             let price = endpoint.price?;
             Some(EndpointPrice {
                 endpoint: endpoint.name.clone(),
-                input_usd_per_million: price.input.as_usd() * 1e6,
-                output_usd_per_million: price.output.as_usd() * 1e6,
+                input_usd_per_million: price.input.as_usd(),
+                output_usd_per_million: price.output.as_usd(),
                 source: "the settings or the catalog of this monitor".to_owned(),
                 date: String::new(),
             })

@@ -63,8 +63,6 @@ impl KeyReference {
     }
 }
 
-/// Without the text of a command, which may hold a key.
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,6 +23,7 @@ impl KeyReference {
     }
 }
 
+/// Without the text of a command, which may hold a key.
 impl fmt::Display for KeyReference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

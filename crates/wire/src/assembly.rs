@@ -304,7 +304,9 @@ mod tests {
     fn pieces_are_joined_by_their_kind() {
         let joined = |pieces: &[&str]| {
             let mut value = Joined::default();
-            let fits = pieces.iter().fold(true, |fits, piece| value.take(piece) && fits);
+            // All of them are taken, whether or not one before did not fit.
+            let taken: Vec<bool> = pieces.iter().map(|piece| value.take(piece)).collect();
+            let fits = taken.into_iter().all(|fits| fits);
             let mut object = Members::new();
             value.write("x", &mut object);
             (object.end(), fits)

@@ -68,7 +68,7 @@ for (const wire of WIRES) {
     checkUsage(answer.usage);
     const [seen] = await mark.seen();
     same([seen.system, seen.user], [['Be brief.'], [`Hello ${mark}`]]);
-    same([seen.temperature, seen.max_tokens, seen.stream], [0.5, 64, false]);
+    same([seen.temperature, seen.max_tokens, seen.stream], [0.5, 64, true]);
   });
 
   check(`messages stream on the ${wire} lane: events in order`, async (mark) => {

@@ -81,7 +81,7 @@ def on_every_wire(wire):
         check_usage(answer.usage)
         seen = mark.seen()
         same((seen["system"], seen["user"]), (["Be brief."], [f"Hello {mark}"]))
-        same((seen["temperature"], seen["max_tokens"], seen["stream"]), (0.5, 64, False))
+        same((seen["temperature"], seen["max_tokens"], seen["stream"]), (0.5, 64, True))
 
     @check(f"messages stream on the {wire} lane: events in order")
     def _(mark):

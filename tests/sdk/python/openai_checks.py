@@ -68,7 +68,7 @@ def on_every_wire(wire):
         seen = mark.seen()
         same(seen["system"], ["Be brief."])
         same(seen["user"], [f"Hello {mark}"])
-        same((seen["temperature"], seen["max_tokens"], seen["stream"]), (0.5, 64, False))
+        same((seen["temperature"], seen["max_tokens"], seen["stream"]), (0.5, 64, True))
 
     @check(f"chat stream on the {wire} lane: no usage that was not asked for")
     def _(mark):
@@ -508,8 +508,10 @@ def _(mark):
 
 @check("what is not offered is a NotFoundError")
 def _(_mark):
-    for ask_for in [client.files.list, lambda: client.moderations.create(input="x"), lambda: client.responses.retrieve("r")]:
+    for ask_for in [client.files.list, lambda: client.moderations.create(input="x")]:
         holds(raises(openai.NotFoundError, ask_for).message, "not found")
+    # Only the lane that began a response in the background has it.
+    holds(raises(openai.NotFoundError, lambda: client.responses.retrieve("r")).message, "is not known here")
 
 
 @check("async: eight streams at once, each its own")

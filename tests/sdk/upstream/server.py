@@ -167,7 +167,8 @@ class Connection:
                 await self.writer.drain()
                 return False
             return await self.send(200, telling.WHOLE[dialect](said))
-        self.head(200, {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"})
+        named = {"request-id": "req_scripted", "x-request-id": "req_scripted"}
+        self.head(200, {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked", **named})
         for frame in telling.STREAM[dialect](said, entry["seen"]):
             await self.piece(frame)
         if said.end == "hold":

@@ -34,7 +34,7 @@ fn what_the_log_could_not_keep_is_counted_rows_and_refusals_apart() {
     let log = LogStatus { path: String::new(), counts, error: None, is_healthy: true };
     let text = text(Snapshot { log: Some(log), ..sample.snapshot(NOON_UNIX_MS) });
     for line in ["rows_written_total 7.0", "rows_lost_total 2.0", "refusals_lost_total 3.0", "rows_waiting 1.0"] {
-        assert!(text.lines().any(|shown| shown == format!("tokrate_log_{line}")), "{line} in {text}");
+        assert!(text.lines().any(|shown| shown.replace("{}", "") == format!("tokrate_log_{line}")), "{line} in {text}");
     }
 }
 

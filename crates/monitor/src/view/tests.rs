@@ -34,6 +34,7 @@ fn probe(id: &str, cycle: &str, slot: u64, sample: Sample) -> MonitorWrite {
         workload: "1k-1k".to_owned(),
         place: "fra".to_owned(),
         prober: "p".to_owned(),
+        quarantine: Some(CYCLE_IS_OPEN.to_owned()),
         sample: Sample { provider: "north".to_owned(), model: "large".to_owned(), started_unix_ms: slot, ..sample },
         ..Probe::default()
     };
@@ -93,4 +94,15 @@ fn slots_share_a_weight_and_open_cycles_are_left_out() {
     assert_eq!((two.failure, two.e2e_ms, two.weight), (Some(FailureKind::RateLimited), None, 0.5));
     assert_eq!((three.quarantine.as_deref(), three.weight), (Some("the resolver failed"), 1.0));
     assert_eq!(store.newest_probe().expect("a database"), Some(NOW));
+}
+
+#[test]
+fn prices_are_those_of_a_million_tokens() {
+    let settings = crate::demo::settings(&crate::demo::DemoConfig { seed: 1 }, &PathBuf::from("none.db"), "0");
+    let settings = settings.expect("the demo's settings");
+    let frame = BoardFrame::of(&settings, "t", "");
+    let written = settings.endpoints[0].price.expect("a price").output.as_usd();
+    assert_eq!(frame.prices.len(), settings.endpoints.len());
+    assert_eq!(frame.prices[0].output_usd_per_million, written);
+    assert!((0.01..100.0).contains(&written), "dollars for a million tokens: {written}");
 }

@@ -80,7 +80,8 @@ fn closed_port() -> String {
 #[test]
 fn the_demo_finds_what_was_planted_and_its_store_can_be_replayed() {
     let folder = Folder::new("monitor-demo");
-    let finished = finish(start(tokrate(&folder, &["monitor", "--demo"]).env("TMPDIR", folder.path())));
+    let finished =
+        finish(start(tokrate(&folder, &["monitor", "--demo", "--board", "off"]).env("TMPDIR", folder.path())));
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     let line = finished.stdout.lines().find(|line| line.starts_with("The probes: ")).expect("it says where");
     let database = line.trim_start_matches("The probes: ").to_owned();
