@@ -13,9 +13,11 @@ mod level;
 mod sample;
 mod series;
 mod shift;
+mod stream;
 mod tracker;
 
 pub use detector::Detector;
 pub use event::{ChangeKind, Event};
 pub use level::FalseAlarms;
 pub use sample::{Sample, Source};
+pub use stream::{StreamChange, StreamWatch};

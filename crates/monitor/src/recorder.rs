@@ -7,9 +7,9 @@
 //! Invariant: a change is kept together with how far the detector has come, so that it is reported once.
 
 use crate::MonitorError;
-use crate::row::detected;
+use crate::row::{StreamForm, detected, stream_form};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use tokrate_detect::{ChangeKind, Detector, Event, FalseAlarms, Source};
+use tokrate_detect::{ChangeKind, Detector, Event, FalseAlarms, Source, StreamChange, StreamWatch};
 use tokrate_prober::{ClosedCycle, ReferenceResult};
 use tokrate_store::{EventRow, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow};
 
@@ -47,6 +47,8 @@ pub(crate) struct Recorder {
     config: RecorderConfig,
     store: MonitorStore,
     detector: Detector,
+    /// Forms of streams, by series and number.
+    streams: BTreeMap<(Source, &'static str), StreamWatch>,
     /// Not written yet.
     held: VecDeque<MonitorWrite>,
     lost: u64,
@@ -79,6 +81,7 @@ impl Recorder {
             detector: Detector::new(config.false_alarms),
             config,
             store,
+            streams: BTreeMap::new(),
             held: VecDeque::new(),
             lost: 0,
             failure: None,
@@ -96,12 +99,11 @@ impl Recorder {
             ..ProbeQuery::default()
         };
         let mut history = Vec::new();
-        recorder.store.visit_probes(&query, |row| history.push(detected(&row)))?;
+        recorder.store.visit_probes(&query, |row| history.push((detected(&row), stream_form(&row))))?;
         recorder.known = recorder.store.events(detected_until.saturating_sub(HELD_MS))?;
         recorder.reported_until = detected_until.saturating_sub(HELD_MS);
-        for sample in history {
-            let events = recorder.detector.push(sample);
-            recorder.report(events);
+        for (sample, form) in history {
+            recorder.examine(sample, form);
         }
         // A suspicion of yesterday asks for nothing now.
         recorder.detector.take_suspects();
@@ -226,8 +228,7 @@ impl Recorder {
             let row = entry.remove();
             let sample = detected(&row);
             until = Some(sample.at);
-            let events = self.detector.push(sample);
-            self.report(events);
+            self.examine(sample, stream_form(&row));
         }
         let suspects = self.detector.take_suspects();
         self.findings.suspects.extend(suspects.into_iter().map(|source| (source.endpoint, source.workload)));
@@ -236,11 +237,31 @@ impl Recorder {
         }
     }
 
+    /// Gives a sample to the detector, and the form of its stream to those who follow it.
+    fn examine(&mut self, sample: tokrate_detect::Sample, form: StreamForm) {
+        for (metric, value) in form {
+            let watch = self.streams.entry((sample.source.clone(), metric)).or_default();
+            let change = value.and_then(|value| watch.push(sample.at, value));
+            if let Some(row) = change.map(|change| stream_row(&sample, metric, &change)).filter(|row| self.is_new(row))
+            {
+                self.hold(MonitorWrite::Event(Box::new(row.clone())));
+                self.findings.events.push(row);
+            }
+        }
+        let events = self.detector.push(sample);
+        self.report(events);
+    }
+
+    /// Whether a change was not found before.
+    fn is_new(&self, row: &EventRow) -> bool {
+        row.at_unix_ms > self.reported_until && !self.known.iter().any(|other| is_same(other, row))
+    }
+
     /// Keeps events that were not found before.
     fn report(&mut self, events: Vec<Event>) {
         for event in events {
             let row = event_row(&event, None);
-            if event.at <= self.reported_until || self.known.iter().any(|other| is_same(other, &row)) {
+            if !self.is_new(&row) {
                 continue;
             }
             if event.kind == ChangeKind::Quarantine {
@@ -309,6 +330,28 @@ fn event_row(event: &Event, remark: Option<String>) -> EventRow {
     }
 }
 
+/// A change of a stream's form as it is kept.
+fn stream_row(sample: &tokrate_detect::Sample, metric: &'static str, change: &StreamChange) -> EventRow {
+    let remark = "the stream has another form: a new batching, speculation or proxy shows so".to_owned();
+    EventRow {
+        at_unix_ms: sample.at,
+        endpoint: sample.source.endpoint.clone(),
+        workload: sample.source.workload.clone(),
+        place: sample.source.place.clone(),
+        metric: metric.to_owned(),
+        kind: "stream".to_owned(),
+        since_unix_ms: change.since,
+        since_earliest_unix_ms: change.since,
+        since_latest_unix_ms: change.since,
+        change: change.change,
+        low: change.range.0,
+        high: change.range.1,
+        p: change.p,
+        n: change.n as u64,
+        remark: Some(remark),
+    }
+}
+
 fn is_same(one: &EventRow, other: &EventRow) -> bool {
     let key = |row: &EventRow| {
         (
@@ -330,3 +373,6 @@ fn reference_json(reference: &ReferenceResult) -> serde_json::Value {
         "failure": reference.failure,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -169,3 +169,18 @@ pub(crate) fn detected(row: &ProbeRow) -> tokrate_detect::Sample {
         ok,
     }
 }
+
+/// Numbers of a stream's form by name: tokens of a chunk, and the 99th percentile of its gaps over their median.
+pub(crate) type StreamForm = [(&'static str, Option<f64>); 2];
+
+/// Fewest chunks that show a form.
+const MIN_CHUNKS: u64 = 8;
+
+/// The form of a row's stream.
+pub(crate) fn stream_form(row: &ProbeRow) -> StreamForm {
+    let sample = &row.probe.sample;
+    let is_shown = row.reason.is_none() && sample.chunks >= MIN_CHUNKS;
+    let ratio = |over: u64, under: u64| (is_shown && under > 0).then(|| over as f64 / under as f64);
+    let unevenness = sample.gap_p99_ns.zip(sample.gap_p50_ns).and_then(|(p99, p50)| ratio(p99, p50));
+    [("tokens_per_chunk", ratio(sample.output_tokens_std, sample.chunks)), ("gap_unevenness", unevenness)]
+}

@@ -1,0 +1,98 @@
+//! A recorder over days of rows that are made up.
+
+use super::*;
+use std::path::{Path, PathBuf};
+use tokrate_record::{Probe, Sample};
+use tokrate_store::CYCLE_IS_OPEN;
+
+const BEGIN: u64 = 1_780_272_000_000;
+const SLOT_MS: u64 = 3 * 3_600_000;
+
+/// A folder for one test; removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("tokrate-recorder-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn recorder(database: &Path, now_unix_ms: u64) -> Recorder {
+    let config = RecorderConfig {
+        prober: "one".to_owned(),
+        place: "here".to_owned(),
+        false_alarms: FalseAlarms::default(),
+        retention_ms: u64::MAX,
+    };
+    let (store, _) = MonitorStore::open(database, now_unix_ms).expect("a store");
+    let mut recorder = Recorder::new(config, store, now_unix_ms).expect("readable");
+    recorder.seen(now_unix_ms, 0);
+    recorder
+}
+
+/// The only probe of a slot; from the 80th on four tokens come at once.
+fn row(slot: u64) -> ProbeRow {
+    let sample = Sample {
+        started_unix_ms: BEGIN + slot * SLOT_MS,
+        provider: "acme".to_owned(),
+        model: "large".to_owned(),
+        output_tokens_std: 300,
+        chunks: if slot < 80 { 290 + slot % 7 } else { 75 },
+        ttft_ns: Some(400_000_000 + slot % 5 * 10_000_000),
+        output_speed: Some(80.0 + (slot % 6) as f64),
+        total_ns: 4_000_000_000,
+        ..Sample::default()
+    };
+    let probe = Probe {
+        id: format!("one-{slot}-0"),
+        endpoint: "acme/large".to_owned(),
+        workload: "w".to_owned(),
+        place: "here".to_owned(),
+        prober: "one".to_owned(),
+        quarantine: Some(CYCLE_IS_OPEN.to_owned()),
+        sample,
+        ..Probe::default()
+    };
+    ProbeRow { probe, cycle: format!("c{slot}"), slot_unix_ms: BEGIN + slot * SLOT_MS, ..ProbeRow::default() }
+}
+
+fn record(recorder: &mut Recorder, slot: u64) -> Vec<EventRow> {
+    let (row, at) = (row(slot), BEGIN + slot * SLOT_MS);
+    recorder.begin_cycle(row.cycle.clone(), at);
+    recorder.keep(vec![row]);
+    let closed = ClosedCycle { cycle: slot, quarantine: None, references: Vec::new(), probes: Vec::new() };
+    recorder.end_cycle(format!("c{slot}"), &closed, at);
+    recorder.take_findings().events
+}
+
+#[test]
+fn another_form_of_the_stream_is_one_event_over_restarts() {
+    let folder = Folder::new("stream");
+    let database = folder.0.join("monitor.db");
+    let mut found = Vec::new();
+    // Restarted every ten slots, and the last time amid the change.
+    for run in 0..14 {
+        let first = run * 10;
+        let mut recorder = recorder(&database, BEGIN + first * SLOT_MS);
+        found.extend(recorder.take_findings().events);
+        for slot in first..first + 10 {
+            found.extend(record(&mut recorder, slot));
+        }
+        assert_eq!(recorder.take_failure(), None);
+    }
+    let [event] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((event.kind.as_str(), event.metric.as_str()), ("stream", "tokens_per_chunk"));
+    assert_eq!(event.since_unix_ms as u64, BEGIN + 80 * SLOT_MS);
+    assert!((2.5..3.5).contains(&event.change), "{event:?}");
+    let store = MonitorStore::open_reader(&database).expect("it wrote one");
+    assert_eq!(store.events(0).expect("readable"), found);
+}
