@@ -58,8 +58,8 @@ impl Sums {
     }
 }
 
-/// Clients of one kind: key, alias, dialect and shape are in the log as well.
-type Kind<'a> = (&'a str, &'a str, &'a str, bool);
+/// Clients of one kind: key, alias and dialect are in the log as well.
+type Kind<'a> = (&'a str, &'a str, &'a str);
 
 impl Audit {
     /// Checks everything; `seeds` are those of the engines, in their order.
@@ -244,20 +244,21 @@ impl Audit {
     }
 
     /// Calls whose name reached no client, by kind: at most one for each client that disconnected before the response head. An
-    /// error of a lane always carries its call's name.
+    /// error of a lane always carries its call's name. Whether the client wanted a stream is no part of the kind: a row says
+    /// how its lane was asked, and a whole answer may be asked for as a stream.
     fn counts(&mut self, seen: &[ClientResult], calls: &BTreeMap<&str, Vec<&Attempt>>) {
         let named: BTreeSet<&str> = seen.iter().filter_map(|seen| seen.call.as_deref()).collect();
         let mut kinds: BTreeMap<Kind<'_>, (u64, u64)> = BTreeMap::new();
         for (call, rows) in calls {
             if !named.contains(call) {
                 let row = rows[0];
-                let kind = (row.key.as_deref().unwrap_or(""), &*row.alias, &*row.dialect_in, row.sample.stream);
+                let kind = (row.key.as_deref().unwrap_or(""), &*row.alias, &*row.dialect_in);
                 kinds.entry(kind).or_default().0 += 1;
             }
         }
         for seen in seen {
             let task = &seen.task;
-            let kind = (task.key.name(), task.alias.name(), task.dialect.name(), task.stream);
+            let kind = (task.key.name(), task.alias.name(), task.dialect.name());
             let (_, disconnected) = kinds.entry(kind).or_default();
             match &seen.outcome {
                 Ok(Outcome::Refused { message, .. }) if was_attempted(message) && seen.call.is_none() => {
