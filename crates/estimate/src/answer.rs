@@ -3,7 +3,7 @@
 use crate::asked::{Asked, Facts, Resolved};
 use crate::coefficients::{Coefficients, GROUPS, group};
 use crate::fit::Output;
-use crate::interval::{Intervals, Value};
+use crate::interval::{Factors, Intervals, Value};
 use crate::measured::{self, Measured};
 use crate::question::{Kind, Question};
 use crate::served;
@@ -124,6 +124,17 @@ impl Estimator {
         }
     }
 
+    /// The fitted coefficients.
+    pub fn coefficients(&self) -> &Coefficients {
+        &self.coefficients
+    }
+
+    /// Factors of the interval of a time a token, wider where the question lies outside of what was measured.
+    pub fn tpot_factors(&self, question: &Question) -> Factors {
+        let reasons = i32::try_from(self.extrapolated(question).len()).unwrap_or(3).min(3);
+        self.intervals.factors(question.kind(), Output::Tpot, question.device.class).widened(WIDER.powi(reasons))
+    }
+
     /// In what the question lies outside of what was measured.
     fn extrapolated(&self, question: &Question) -> Vec<String> {
         let own = group(question.device.class, question.engine);
@@ -157,7 +168,7 @@ impl Estimator {
     }
 
     /// The measured rows most like a question: same kind and engine first, then by size, bandwidth, load and lengths.
-    fn nearest(&self, question: &Question) -> Vec<String> {
+    pub fn nearest(&self, question: &Question) -> Vec<String> {
         let apart = |a: f64, b: f64| (a.max(1e-9) / b.max(1e-9)).ln().abs();
         let distance = |other: &Question| {
             let kind = if other.kind() == question.kind() { 0.0 } else { 5.0 };

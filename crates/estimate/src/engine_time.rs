@@ -13,18 +13,33 @@ use tokrate_engine::{StepTime, Work};
 pub struct EngineTime {
     question: Question,
     chosen: Chosen,
+    /// Factor of every step.
+    factor: f64,
+    /// What each proposed token of a draft adds to a decode step, as a share of the step.
+    draft: f64,
 }
 
 impl EngineTime {
     /// Those of a question, with fitted coefficients.
     pub fn new(question: Question, coefficients: &Coefficients) -> EngineTime {
         let chosen = coefficients.of(question.device.class, question.engine);
-        EngineTime { question, chosen }
+        EngineTime { question, chosen, factor: 1.0, draft: 0.0 }
+    }
+
+    /// The same with every step so many times as long, as at the end of an interval.
+    pub fn slowed(self, factor: f64) -> EngineTime {
+        EngineTime { factor: self.factor * factor, ..self }
+    }
+
+    /// The same with a draft whose every token costs this share of a decode step.
+    pub fn with_draft(self, share: f64) -> EngineTime {
+        EngineTime { draft: share, ..self }
     }
 
     /// Seconds of a step.
     pub fn seconds(&self, work: &Work) -> f64 {
-        step::mixed(&self.question, &self.chosen, &sums(work)).total()
+        let proposed = if work.decoding > 0 { f64::from(work.tokens_each.max(1) - 1) } else { 0.0 };
+        step::mixed(&self.question, &self.chosen, &sums(work)).total() * self.factor * (1.0 + self.draft * proposed)
     }
 
     /// Tokens whose keys and values the memory of one copy holds beside the weights.

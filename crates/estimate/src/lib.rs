@@ -8,7 +8,10 @@
 pub mod answer;
 pub mod asked;
 pub mod calibrate;
+pub mod capacity;
+pub mod claim;
 pub mod coefficients;
+pub mod cost;
 pub mod csv;
 pub mod engine_time;
 pub mod fit;
@@ -22,8 +25,11 @@ pub mod precision;
 pub mod question;
 pub mod replay;
 pub mod served;
+pub mod serving;
 pub mod step;
+pub mod traffic;
 pub mod validate;
+pub mod what_if;
 
 pub use answer::{Answer, Estimator};
 pub use asked::{Asked, Facts};

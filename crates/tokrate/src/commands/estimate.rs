@@ -1,7 +1,12 @@
 //! `tokrate estimate`: how fast a model should answer on given hardware, computed from facts and fitted coefficients.
 
 mod batch;
+mod capacity;
+mod claim;
+mod cost;
 mod replay;
+mod subject;
+mod what_if;
 
 use super::Verdict;
 use crate::flags::estimate::{Flags, SpeedFlags, What};
@@ -17,6 +22,10 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let estimator = Estimator::embedded();
     let (shown, as_json, example) = match &flags.what {
         Some(What::Speed(speed)) => (vec![of_flags(&estimator, speed)?], speed.json, false),
+        Some(What::Capacity(flags)) => return capacity::run(flags),
+        Some(What::Cost(flags)) => return cost::run(flags),
+        Some(What::WhatIf(flags)) => return what_if::run(flags),
+        Some(What::Claim(flags)) => return claim::run(flags),
         Some(What::Replay(flags)) => return replay::run(flags),
         None => (example(&estimator)?, flags.json, true),
     };
@@ -29,29 +38,9 @@ fn of_flags(estimator: &Estimator, flags: &SpeedFlags) -> Result<Shown> {
     if flags.concurrency.contains(&0) {
         bail!("estimate: 0 requests at once; check --concurrency");
     }
-    if flags.gpus == 0 {
-        bail!("estimate: 0 devices; check --gpus");
-    }
-    if let Some(price) = flags.price.filter(|price| !(price.is_finite() && *price > 0.0)) {
-        bail!("estimate: a price of {price} dollars an hour; check --price");
-    }
-    let asked = Asked {
-        model: flags.model.clone(),
-        hardware: flags.hardware.clone(),
-        n_gpus: Some(f64::from(flags.gpus)),
-        tp: flags.tp.map(f64::from),
-        engine: flags.engine.clone(),
-        weight_precision: flags.precision.clone(),
-        isl: Some(f64::from(flags.isl)),
-        osl: Some(f64::from(flags.osl)),
-        params_b: flags.params_b,
-        active_params_b: flags.active_params_b,
-        memory_gb: flags.memory_gb,
-        memory_bandwidth_gbps: flags.memory_bandwidth_gbps,
-        tflops: flags.tflops,
-        ..Asked::default()
-    };
-    estimated(estimator, &asked, &flags.concurrency, flags.price)
+    let asked =
+        Asked { isl: Some(f64::from(flags.isl)), osl: Some(f64::from(flags.osl)), ..subject::asked(&flags.subject)? };
+    estimated(estimator, &asked, &flags.concurrency, flags.subject.price)
 }
 
 /// A question at several loads.
@@ -107,5 +96,7 @@ fn example(estimator: &Estimator) -> Result<Vec<Shown>> {
     devices.into_iter().map(of).collect()
 }
 
+#[cfg(test)]
+mod planning_tests;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,9 @@
 //! The flags of `tokrate estimate`. Nothing is resolved or checked here beyond its form.
 
+mod planning;
+
+pub use planning::{CapacityFlags, ClaimFlags, CostFlags, LoadFlags, Subject, WhatIfFlags};
+
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -11,6 +15,8 @@ use std::path::PathBuf;
 Examples:
   tokrate estimate                                 a 70B model on four devices of three kinds
   tokrate estimate speed --model llama-3.3-70b --hardware h100-sxm --gpus 4 --precision fp8 -c 1,10,25,50
+  tokrate estimate capacity --model llama-3.3-70b --hardware h100-sxm --gpus 4 --precision fp8 --users 500 --think 30s
+  tokrate estimate claim --params-b 7 --model '7B' --hardware h100-sxm --precision fp8 --speed 10500
   tokrate estimate --batch rows.jsonl              one JSON object a line, one answer a line
 
 Numbers are computed, not measured; docs/estimate.md says how far they are off."
@@ -33,6 +39,14 @@ pub struct Flags {
 pub enum What {
     /// Speed, TTFT, what binds and cost of a model on devices, at each load
     Speed(Box<SpeedFlags>),
+    /// How many users, or requests a second, keep objectives; with the curve
+    Capacity(Box<CapacityFlags>),
+    /// What a million tokens cost on own hardware at the load that keeps objectives, against API prices
+    Cost(Box<CostFlags>),
+    /// What one change does to speed, TTFT and cost: precision, devices, speculation, shared prompts and others
+    WhatIf(Box<WhatIfFlags>),
+    /// Whether a claimed speed can be, and what it would need
+    Claim(Box<ClaimFlags>),
     /// TTFT, time a token and latency of each request of a trace, as an engine's scheduler would answer it
     Replay(ReplayFlags),
 }
@@ -72,24 +86,8 @@ pub struct ReplayFlags {
 /// `tokrate estimate speed`, as typed.
 #[derive(Args, Debug, Default)]
 pub struct SpeedFlags {
-    /// Name of the model, such as llama-3.3-70b
-    #[arg(long, value_name = "NAME")]
-    pub model: String,
-    /// Name of the device, such as h100-sxm, rtx-4090, m4-max
-    #[arg(long, value_name = "NAME")]
-    pub hardware: String,
-    /// Devices in all
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub gpus: u32,
-    /// Devices that share one copy of the model [default: all]
-    #[arg(long, value_name = "N")]
-    pub tp: Option<u32>,
-    /// Storage of the weights, such as bf16, fp8, nvfp4, int4, Q4_K_M [default: as published]
-    #[arg(long, value_name = "FORMAT")]
-    pub precision: Option<String>,
-    /// Engine: vllm, sglang, trtllm, llama.cpp [default: by the kind of device]
-    #[arg(long, value_name = "NAME")]
-    pub engine: Option<String>,
+    #[command(flatten)]
+    pub subject: Subject,
     /// Requests at once
     #[arg(short = 'c', long = "concurrency", value_name = "N,…", value_delimiter = ',', default_values_t = [1, 10, 25, 50])]
     pub concurrency: Vec<u32>,
@@ -99,24 +97,6 @@ pub struct SpeedFlags {
     /// Tokens of an answer
     #[arg(long, value_name = "N", default_value_t = 300)]
     pub osl: u32,
-    /// Parameters of a model that is in no table, billions
-    #[arg(long, value_name = "N")]
-    pub params_b: Option<f64>,
-    /// Parameters that a token uses of it, billions
-    #[arg(long, value_name = "N")]
-    pub active_params_b: Option<f64>,
-    /// Memory of a device that is in no table, GB
-    #[arg(long, value_name = "N")]
-    pub memory_gb: Option<f64>,
-    /// Memory bandwidth of a device, GB/s
-    #[arg(long, value_name = "N")]
-    pub memory_bandwidth_gbps: Option<f64>,
-    /// Dense 16-bit peak of a device, TFLOP/s
-    #[arg(long, value_name = "N")]
-    pub tflops: Option<f64>,
-    /// Price of one device, dollars an hour [default: a range of rents, where one is known]
-    #[arg(long, value_name = "DOLLARS")]
-    pub price: Option<f64>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

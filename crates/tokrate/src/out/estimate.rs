@@ -2,6 +2,11 @@
 //!
 //! Invariant: each number is shown with its interval, and says that it is computed.
 
+pub mod capacity;
+pub mod claim;
+pub mod cost;
+pub mod what_if;
+
 use serde_json::{Value as Json, json as object};
 use std::fmt::Write;
 use tokrate_estimate::{Answer, Value};
@@ -137,6 +142,7 @@ fn interval(value: Option<Value>, unit: &str) -> String {
 /// Three digits at most, but whole numbers above.
 fn short(value: f64) -> String {
     match value {
+        value if value > 0.0 && value < 0.1 => format!("{value:.4}"),
         value if value >= 100.0 => format!("{value:.0}"),
         value if value >= 10.0 => format!("{value:.1}"),
         value => format!("{value:.2}"),

@@ -1,6 +1,7 @@
 //! What people see of the worked example and of refusals.
 
 use super::*;
+use crate::flags::estimate::Subject;
 use tokrate_estimate::replay::{SettingsFile, parse_trace};
 
 fn refusal(flags: SpeedFlags) -> String {
@@ -8,14 +9,24 @@ fn refusal(flags: SpeedFlags) -> String {
     of_flags(&Estimator::embedded(), &flags).map(|_| ()).expect_err("refused").to_string()
 }
 
-fn speed(model: &str, hardware: &str, gpus: u32, precision: &str) -> SpeedFlags {
-    SpeedFlags {
+fn subject(model: &str, hardware: &str, gpus: u32, precision: &str) -> Subject {
+    Subject {
         model: model.to_owned(),
         hardware: hardware.to_owned(),
         gpus,
         precision: Some(precision.to_owned()),
-        ..SpeedFlags::default()
+        ..Subject::default()
     }
+}
+
+fn speed(model: &str, hardware: &str, gpus: u32, precision: &str) -> SpeedFlags {
+    SpeedFlags { subject: subject(model, hardware, gpus, precision), ..SpeedFlags::default() }
+}
+
+/// With one fact of the subject changed.
+fn with(mut flags: SpeedFlags, change: impl Fn(&mut Subject)) -> SpeedFlags {
+    change(&mut flags.subject);
+    flags
 }
 
 #[test]
@@ -33,11 +44,11 @@ fn refusals_say_what_to_do() {
         speed("llama-3.3-70b", "h900", 1, "bf16"),
         speed("llama-3.3-70b", "h100", 1, "float3"),
         speed("llama-3.3-70b", "h100", 0, "fp8"),
-        SpeedFlags { memory_bandwidth_gbps: Some(0.0), ..speed("llama-3.3-70b", "h100", 1, "fp8") },
-        SpeedFlags { memory_bandwidth_gbps: Some(900.0), ..speed("llama-3.3-70b", "new-card", 1, "fp8") },
-        SpeedFlags { tflops: Some(f64::NAN), ..speed("llama-3.3-70b", "h100", 1, "fp8") },
-        SpeedFlags { tp: Some(8), ..speed("llama-3.3-70b", "h100", 4, "fp8") },
-        SpeedFlags { price: Some(-1.0), ..speed("llama-3.3-70b", "h100", 4, "fp8") },
+        with(speed("llama-3.3-70b", "h100", 1, "fp8"), |subject| subject.memory_bandwidth_gbps = Some(0.0)),
+        with(speed("llama-3.3-70b", "new-card", 1, "fp8"), |subject| subject.memory_bandwidth_gbps = Some(900.0)),
+        with(speed("llama-3.3-70b", "h100", 1, "fp8"), |subject| subject.tflops = Some(f64::NAN)),
+        with(speed("llama-3.3-70b", "h100", 4, "fp8"), |subject| subject.tp = Some(8)),
+        with(speed("llama-3.3-70b", "h100", 4, "fp8"), |subject| subject.price = Some(-1.0)),
     ];
     let lines: Vec<String> = flags.into_iter().map(refusal).collect();
     insta::assert_snapshot!("refusals", lines.join("\n"));
