@@ -9,6 +9,7 @@ pub mod answer;
 pub mod asked;
 pub mod calibrate;
 pub mod capacity;
+pub mod chain;
 pub mod claim;
 pub mod coefficients;
 pub mod cost;

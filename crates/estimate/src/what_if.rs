@@ -190,7 +190,10 @@ pub fn usual(base: &Scenario) -> Vec<Change> {
         changes.push(Change::Shared(base.lengths.isl / 5 * 4));
     }
     if !local {
-        changes.extend(["vllm", "sglang", "trtllm"].map(|name| Change::Engine(name.to_owned())));
+        // Without a name it is one like vLLM.
+        let own = base.asked.engine.as_deref().unwrap_or("vllm");
+        let others = ["vllm", "sglang", "trtllm"].into_iter().filter(|name| *name != own);
+        changes.extend(others.map(|name| Change::Engine(name.to_owned())));
     }
     changes.retain(|change| change.apply(base) != *base);
     changes

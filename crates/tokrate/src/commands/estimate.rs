@@ -2,6 +2,7 @@
 
 mod batch;
 mod capacity;
+mod chain;
 mod claim;
 mod cost;
 mod replay;
@@ -25,6 +26,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         Some(What::Capacity(flags)) => return capacity::run(flags),
         Some(What::Cost(flags)) => return cost::run(flags),
         Some(What::WhatIf(flags)) => return what_if::run(flags),
+        Some(What::Chain(flags)) => return chain::run(flags),
         Some(What::Claim(flags)) => return claim::run(flags),
         Some(What::Replay(flags)) => return replay::run(flags),
         None => (example(&estimator)?, flags.json, true),
@@ -96,6 +98,8 @@ fn example(estimator: &Estimator) -> Result<Vec<Shown>> {
     devices.into_iter().map(of).collect()
 }
 
+#[cfg(test)]
+mod chain_tests;
 #[cfg(test)]
 mod planning_tests;
 #[cfg(test)]

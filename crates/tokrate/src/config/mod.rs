@@ -3,6 +3,7 @@
 
 pub mod apply;
 pub mod bench;
+pub mod chain;
 pub mod environment;
 pub mod file;
 pub mod gateway;

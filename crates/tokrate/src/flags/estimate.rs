@@ -1,7 +1,9 @@
 //! The flags of `tokrate estimate`. Nothing is resolved or checked here beyond its form.
 
+mod chain;
 mod planning;
 
+pub use chain::ChainFlags;
 pub use planning::{CapacityFlags, ClaimFlags, CostFlags, LoadFlags, Subject, WhatIfFlags};
 
 use clap::{Args, Subcommand};
@@ -16,6 +18,7 @@ Examples:
   tokrate estimate                                 a 70B model on four devices of three kinds
   tokrate estimate speed --model llama-3.3-70b --hardware h100-sxm --gpus 4 --precision fp8 -c 1,10,25,50
   tokrate estimate capacity --model llama-3.3-70b --hardware h100-sxm --gpus 4 --precision fp8 --users 500 --think 30s
+  tokrate estimate chain --example coding          20 edits by an agent: who answers which role, time, p95, cost
   tokrate estimate claim --params-b 7 --model '7B' --hardware h100-sxm --precision fp8 --speed 10500
   tokrate estimate --batch rows.jsonl              one JSON object a line, one answer a line
 
@@ -45,6 +48,8 @@ pub enum What {
     Cost(Box<CostFlags>),
     /// What one change does to speed, TTFT and cost: precision, devices, speculation, shared prompts and others
     WhatIf(Box<WhatIfFlags>),
+    /// How long an agent takes, its p95, cost and critical path: calls and tools one after another or side by side
+    Chain(ChainFlags),
     /// Whether a claimed speed can be, and what it would need
     Claim(Box<ClaimFlags>),
     /// TTFT, time a token and latency of each request of a trace, as an engine's scheduler would answer it

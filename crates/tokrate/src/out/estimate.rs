@@ -3,6 +3,7 @@
 //! Invariant: each number is shown with its interval, and says that it is computed.
 
 pub mod capacity;
+pub mod chain;
 pub mod claim;
 pub mod cost;
 pub mod what_if;

@@ -16,7 +16,7 @@ fn subject() -> Subject {
 }
 
 fn load() -> LoadFlags {
-    LoadFlags { isl: 400, osl: 20, ..LoadFlags::default() }
+    LoadFlags { isl: 400, osl: 20, length_cv: 0.2, ..LoadFlags::default() }
 }
 
 fn capacity_flags(slos: &[&str]) -> CapacityFlags {

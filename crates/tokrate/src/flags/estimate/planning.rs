@@ -57,7 +57,7 @@ pub struct LoadFlags {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub shared_prefix: u32,
     /// How much lengths vary: standard deviation over the mean
-    #[arg(long, value_name = "CV", default_value_t = 0.0)]
+    #[arg(long, value_name = "CV", default_value_t = 0.2)]
     pub length_cv: f64,
     /// Scheduler: vllm, sglang, trtllm, static-batch or serial [default: by the engine]
     #[arg(long, value_name = "NAME")]
