@@ -21,4 +21,4 @@ pub use cluster::{Cluster, Transfer};
 pub use engine::{Engine, EngineStats};
 pub use prefix::Part;
 pub use request::{Request, TooLarge};
-pub use step::{Chunk, Emission, StepReport, StepTime, Work};
+pub use step::{Chunk, Emission, SharedTime, StepReport, StepTime, Work};

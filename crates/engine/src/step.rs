@@ -1,5 +1,7 @@
 //! What a step computes, how long that takes, and what comes of it.
 
+use std::fmt;
+use std::sync::Arc;
 use tokrate_core::{Span, Tick};
 
 /// Tokens of one prompt that a step processes.
@@ -50,6 +52,29 @@ pub trait StepTime {
 impl<F: Fn(&Work) -> Span> StepTime for F {
     fn span(&self, work: &Work) -> Span {
         self(work)
+    }
+}
+
+/// Step times whose kind is not known where they are used, shared by all ranks.
+#[derive(Clone)]
+pub struct SharedTime(Arc<dyn StepTime + Send + Sync>);
+
+impl SharedTime {
+    /// Shares step times.
+    pub fn new(time: impl StepTime + Send + Sync + 'static) -> SharedTime {
+        SharedTime(Arc::new(time))
+    }
+}
+
+impl StepTime for SharedTime {
+    fn span(&self, work: &Work) -> Span {
+        self.0.span(work)
+    }
+}
+
+impl fmt::Debug for SharedTime {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("SharedTime")
     }
 }
 

@@ -7,7 +7,7 @@ use crate::asked::Asked;
 use crate::coefficients;
 use crate::engine_time::EngineTime;
 use crate::question::{Kind, Question};
-use tokrate_engine::{Cluster, Engine, EngineArgs, Policy, Speculation};
+use tokrate_engine::{Cluster, Engine, EngineArgs, Policy, SharedTime, Speculation};
 
 /// Settings of the scheduler that a question may change. Absent is what is usual.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -106,6 +106,17 @@ impl Serving {
     pub fn cluster(&self, factor: f64) -> Result<Cluster<EngineTime>, String> {
         let engine = |_| Engine::new(self.args.clone(), self.time.clone().slowed(factor));
         let engines: Result<Vec<_>, _> = (0..self.copies).map(engine).collect();
+        engines.and_then(Cluster::new).map_err(|error| error.to_string())
+    }
+
+    /// The same, for those who do not know where step times come from.
+    ///
+    /// # Errors
+    /// Settings that no engine can run with.
+    pub fn shared_cluster(&self) -> Result<Cluster<SharedTime>, String> {
+        let time = SharedTime::new(self.time.clone());
+        let engines: Result<Vec<_>, _> =
+            (0..self.copies).map(|_| Engine::new(self.args.clone(), time.clone())).collect();
         engines.and_then(Cluster::new).map_err(|error| error.to_string())
     }
 

@@ -9,10 +9,16 @@ use crate::law::{Law, LawError};
 use crate::limits::{Allowance, Buckets};
 use crate::persona::{Deviation, Persona};
 use crate::schedule::Schedule;
+use crate::scheduled::Scheduled;
 use crate::script::{Interruption, Refused, Script};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use tokrate_core::{Channel, Rng, Span, Tick, Usage};
+use tokrate_engine::{Cluster, SharedTime};
+
+mod batched;
+#[cfg(test)]
+mod batched_tests;
 
 /// A simulated inference engine.
 ///
@@ -45,6 +51,8 @@ pub struct Engine {
     free_indices: Vec<usize>,
     indices: BTreeMap<RequestId, usize>,
     schedule: Schedule,
+    /// What decides when tokens come, if it is not the law.
+    cluster: Option<Cluster<SharedTime>>,
     /// Due tick, ticket and index of the next step of each stream that has one. A step whose ticket is not that of its
     /// stream is stale.
     steps: BinaryHeap<Reverse<(Tick, u64, usize)>>,
@@ -73,6 +81,16 @@ pub struct Stats {
     pub ended: u64,
     /// Requests cancelled.
     pub cancelled: u64,
+    /// How often a scheduler took a request's place away.
+    pub preemptions: u64,
+    /// Blocks of a scheduler's cache.
+    pub cache_blocks: u64,
+    /// Those in use.
+    pub cache_blocks_held: u64,
+    /// Prompt tokens that a scheduler looked up in its prefix cache.
+    pub looked_up_tokens: u64,
+    /// Those that it found.
+    pub found_tokens: u64,
 }
 
 impl std::iter::Sum for Stats {
@@ -85,6 +103,11 @@ impl std::iter::Sum for Stats {
             refused: sum.refused + one.refused,
             ended: sum.ended + one.ended,
             cancelled: sum.cancelled + one.cancelled,
+            preemptions: sum.preemptions + one.preemptions,
+            cache_blocks: sum.cache_blocks + one.cache_blocks,
+            cache_blocks_held: sum.cache_blocks_held + one.cache_blocks_held,
+            looked_up_tokens: sum.looked_up_tokens + one.looked_up_tokens,
+            found_tokens: sum.found_tokens + one.found_tokens,
         })
     }
 }
@@ -149,6 +172,7 @@ impl Engine {
         Ok(Engine {
             background_rng: root.child("background"),
             buckets: Buckets::new(persona.limits),
+            cluster: persona.scheduled.as_ref().map(Scheduled::start),
             persona,
             root,
             started_at,
@@ -176,6 +200,7 @@ impl Engine {
         self.next_request += 1;
         self.stats.submitted += 1;
         let script = self.draw_script(id, &request).inspect_err(|_| self.stats.refused += 1)?;
+        self.submit_to_cluster(id, &script).inspect_err(|_| self.stats.refused += 1)?;
         let stream = Stream {
             id,
             script,
@@ -202,6 +227,7 @@ impl Engine {
         self.indices.insert(id, index);
         self.schedule.enqueue(index);
         self.admit(self.now);
+        self.poll_cluster(self.now);
         Ok(id)
     }
 
@@ -213,6 +239,7 @@ impl Engine {
         self.stats.cancelled += 1;
         self.remove(index);
         self.admit(self.now);
+        self.poll_cluster(self.now);
     }
 
     /// Appends everything due by `now`, in due order.
@@ -226,17 +253,19 @@ impl Engine {
     pub fn wake_at(&self) -> Option<Tick> {
         let step = self.steps.peek().map(|Reverse((due, ..))| self.flush_at(*due));
         let emission = self.outbox.front().map(|emission| emission.due);
-        step.into_iter().chain(emission).min()
+        let scheduled = self.cluster.as_ref().and_then(Cluster::wake_at).map(|due| self.flush_at(due));
+        step.into_iter().chain(emission).chain(scheduled).min()
     }
 
     /// Counters as of the latest call.
     pub fn stats(&self) -> Stats {
-        Stats {
+        let stats = Stats {
             running: self.schedule.running(),
             decoding: self.schedule.decoding(),
             queued: self.schedule.queued(),
             ..self.stats
-        }
+        };
+        self.cluster.as_ref().map_or(stats, |cluster| batched::stats(cluster, stats))
     }
 
     /// The law of the engine.
@@ -279,6 +308,7 @@ impl Engine {
     /// Processes every step due by `now`, tick by tick.
     fn advance(&mut self, now: Tick) {
         self.now = self.now.max(now);
+        self.advance_cluster();
         let mut group = std::mem::take(&mut self.group);
         while let Some(&Reverse((at, ..))) = self.steps.peek()
             && at <= self.now
@@ -292,7 +322,7 @@ impl Engine {
                 }
             }
             for &index in &group {
-                self.step(index, at);
+                self.step(index, at, self.persona.law.tokens_per_chunk);
             }
             // The number of decoding streams at this tick, which the next gaps depend on, is known only now.
             for index in group.drain(..) {
@@ -305,7 +335,10 @@ impl Engine {
 
     /// Gives free slots to queued streams.
     fn admit(&mut self, at: Tick) {
-        while let Some(index) = self.schedule.admit(&self.persona.law) {
+        // A scheduler admits by itself.
+        while self.persona.scheduled.is_none()
+            && let Some(index) = self.schedule.admit(&self.persona.law)
+        {
             let factor = self.deviation(at).ttft;
             let law = &self.persona.law;
             let stream = self.streams[index].as_mut().expect("only live streams queue");
@@ -320,9 +353,8 @@ impl Engine {
         }
     }
 
-    /// Processes the step of a stream at `at`: a chunk, a fault, or the end.
-    fn step(&mut self, index: usize, at: Tick) {
-        let law_chunk = self.persona.law.tokens_per_chunk;
+    /// Processes the step of a stream at `at`: a chunk of at most so many tokens, a fault, or the end.
+    fn step(&mut self, index: usize, at: Tick, most: u32) {
         let stream = self.streams[index].as_mut().expect("a valid step belongs to a live stream");
         if stream.phase == Phase::Prefill {
             stream.phase = Phase::Decoding;
@@ -334,7 +366,7 @@ impl Engine {
         if let Some(how) = stream.script.interruption_after(stream.sent) {
             return self.interrupt(index, at, how);
         }
-        let tokens = stream.script.next_chunk(stream.sent, law_chunk);
+        let tokens = stream.script.next_chunk(stream.sent, most);
         if tokens > 0 {
             let channel = stream.script.channel_after(stream.sent);
             let words = stream.script.words(stream.sent, tokens);
@@ -408,6 +440,9 @@ impl Engine {
             Phase::Prefill | Phase::Decoding | Phase::Stalled => self.schedule.release(),
         }
         self.indices.remove(&stream.id);
+        if let Some(cluster) = &mut self.cluster {
+            cluster.cancel(stream.id.0);
+        }
         self.free_indices.push(index);
     }
 

@@ -6,6 +6,7 @@ use crate::background::Background;
 use crate::faults::Faults;
 use crate::law::{Law, LawError};
 use crate::limits::Limits;
+use crate::scheduled::Scheduled;
 use crate::timetable::Timetable;
 use std::borrow::Cow;
 use tokrate_core::{Price, Rng, Span};
@@ -30,6 +31,8 @@ pub struct Persona {
     /// Speed of the clock of timetable and background load: at 1440, a day takes a minute. Law and limits stay in real
     /// time.
     pub time_scale: f64,
+    /// A scheduler that decides in place of the law when tokens come; the law says only what answers look like.
+    pub scheduled: Option<Scheduled>,
 }
 
 /// How the persona deviates from its law at one time.
@@ -55,6 +58,7 @@ impl Default for Persona {
             timetable: Timetable::default(),
             limits: Limits::default(),
             time_scale: 1.0,
+            scheduled: None,
         }
     }
 }

@@ -60,7 +60,7 @@ const TABLE: &[Row] = &[
             "tree-sitter-yaml",
         ],
     },
-    Row { name: "sim", internal: &["core", "tokens"], external: &[] },
+    Row { name: "sim", internal: &["core", "tokens", "engine"], external: &[] },
     Row {
         name: "net",
         internal: &["core"],

@@ -34,7 +34,10 @@ type Row = (&'static str, &'static str, Source);
 const VLLM: &[Row] = &[
     ("vllm:num_requests_running", "Number of requests in model execution batches.", RUNNING),
     ("vllm:num_requests_waiting", "Number of requests waiting to be processed.", WAITING),
-    ("vllm:kv_cache_usage_perc", "KV-cache usage. 1 means 100 percent usage.", Source::Gauge(|_| 0.0)),
+    ("vllm:kv_cache_usage_perc", "KV-cache usage. 1 means 100 percent usage.", Source::Gauge(cache_use)),
+    ("vllm:num_preemptions_total", "Cumulative number of preemption from the engine.", PREEMPTIONS),
+    ("vllm:prefix_cache_queries_total", "Prefix cache queries, in terms of number of queried tokens.", LOOKED_UP),
+    ("vllm:prefix_cache_hits_total", "Prefix cache hits, in terms of number of cached tokens.", FOUND),
     ("vllm:prompt_tokens_total", "Number of prefill tokens processed.", INPUT),
     ("vllm:generation_tokens_total", "Number of generation tokens processed.", OUTPUT),
     ("vllm:request_success_total", "Count of successfully processed requests.", Source::Finished),
@@ -101,6 +104,9 @@ const LLAMA_CPP: &[Row] = &[
 
 const RUNNING: Source = Source::Gauge(|shown| f64::from(shown.stats.running));
 const WAITING: Source = Source::Gauge(|shown| f64::from(shown.stats.queued));
+const PREEMPTIONS: Source = Source::Counter(|shown| shown.stats.preemptions as f64);
+const LOOKED_UP: Source = Source::Counter(|shown| shown.stats.looked_up_tokens as f64);
+const FOUND: Source = Source::Counter(|shown| shown.stats.found_tokens as f64);
 const REQUESTS: Source = Source::Counter(|shown| shown.meter.finished.iter().sum::<u64>() as f64);
 const INPUT: Source = Source::Counter(|shown| shown.meter.input_tokens as f64);
 const OUTPUT: Source = Source::Counter(|shown| shown.meter.output_tokens as f64);
@@ -114,6 +120,11 @@ const PREFILL: Source = Source::Histogram(|meter| &meter.prefill);
 const DECODE: Source = Source::Histogram(|meter| &meter.decode);
 const INPUT_LENGTHS: Source = Source::Histogram(|meter| &meter.input_lengths);
 const OUTPUT_LENGTHS: Source = Source::Histogram(|meter| &meter.output_lengths);
+
+/// Share of the cache in use; 0 of an engine that has none.
+fn cache_use(shown: &ProviderMetrics<'_>) -> f64 {
+    shown.stats.cache_blocks_held as f64 / (shown.stats.cache_blocks as f64).max(1.0)
+}
 
 /// The page of these providers.
 pub(crate) fn page(providers: &[ProviderMetrics<'_>]) -> String {

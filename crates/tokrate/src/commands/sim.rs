@@ -13,7 +13,7 @@ use tokrate_sim::Persona;
 
 /// Serves until interrupted; then prints how much was served and how late the engine's own writes were.
 pub fn run(flags: &Flags) -> Result<Verdict> {
-    let Resolved { config, key_variables } = resolve(flags)?;
+    let Resolved { config, key_variables, engine } = resolve(flags)?;
     let stop = Stop::default();
     super::interrupt::watch(stop.clone())?;
     let (providers, is_fleet) = (config.providers.clone(), flags.personas.is_some());
@@ -22,6 +22,9 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         match is_fleet {
             true => anstream::print!("{}", fleet_text(&providers, addresses, &key_variables)),
             false => anstream::print!("{}", engine_text(&providers[0], addresses.first())),
+        }
+        if let Some(engine) = engine {
+            anstream::println!("{engine}");
         }
         if let Some(path) = logged {
             anstream::println!("truth log: {}", path.display());

@@ -112,6 +112,7 @@ fn provider(text: &str, row: PersonaRow, fetch: impl Fn(&str) -> Result<ApiKey>)
         timetable,
         limits: Limits { requests_per_minute: limits.requests_per_minute, tokens_per_minute: limits.tokens_per_minute },
         time_scale: row.time_scale.unwrap_or(1.0),
+        scheduled: None,
     };
     Ok(Provider {
         persona: checked(text, place, persona, Persona::check)?,

@@ -2,13 +2,17 @@
 
 use super::personas::Personas;
 use super::{environment, quantity};
-use crate::flags::sim::{Flags, Law as LawFlags};
-use anyhow::{Context, Result};
+use crate::flags::sim::{EngineFlags, Flags, Law as LawFlags};
+use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use tokrate_core::Span;
-use tokrate_host::{ApiKey, FleetConfig, HostConfig, TruthLog};
-use tokrate_sim::{Faults, Law};
+use tokrate_engine::{Policy, Speculation};
+use tokrate_estimate::serving::{Serving, Tuning};
+use tokrate_estimate::what_if::Change;
+use tokrate_estimate::{Asked, Estimator};
+use tokrate_host::{ApiKey, EmulatedEngine, FleetConfig, HostConfig, MetricNames, TruthLog};
+use tokrate_sim::{Faults, Law, Scheduled};
 use tokrate_targets::KeyReference;
 
 /// Where the simulated engine listens by default.
@@ -21,6 +25,8 @@ pub struct Resolved {
     pub config: FleetConfig,
     /// The environment variable of each provider's key, by the provider's name.
     pub key_variables: BTreeMap<String, String>,
+    /// The engine whose scheduler serves, in words.
+    pub engine: Option<String>,
 }
 
 /// Resolves the flags, and the file of personas if one is named.
@@ -30,8 +36,19 @@ pub fn resolve(flags: &Flags) -> Result<Resolved> {
     let Some(path) = &flags.personas else {
         let hosts = flags.allow_hosts.clone();
         let config = HostConfig { truth, hosts, ..alone(flags, typed.map_or_else(|| address(DEFAULT_ADDRESS), Ok)?)? };
+        let mut config = FleetConfig::from(config);
+        let (scheduled, summary) = scheduled(flags)?.unzip();
+        for provider in &mut config.providers {
+            provider.persona.scheduled.clone_from(&scheduled);
+            if flags.engine.engine.as_deref() == Some("sglang") {
+                provider.emulated_engine = EmulatedEngine::Sglang;
+                provider.metrics = MetricNames::Sglang;
+            } else if scheduled.is_some() {
+                provider.emulated_engine = EmulatedEngine::Vllm;
+            }
+        }
         let key_variables = flags.key_env.iter().map(|variable| (flags.model.clone(), variable.clone())).collect();
-        return Ok(Resolved { config: config.into(), key_variables });
+        return Ok(Resolved { config, key_variables, engine: summary });
     };
     let personas = Personas::read(path)?;
     let listen = typed.or(personas.listen).map_or_else(|| address(DEFAULT_ADDRESS), Ok)?;
@@ -43,7 +60,55 @@ pub fn resolve(flags: &Flags) -> Result<Resolved> {
         truth,
         ..FleetConfig::default()
     };
-    Ok(Resolved { config, key_variables: personas.key_variables })
+    Ok(Resolved { config, key_variables: personas.key_variables, engine: None })
+}
+
+/// The scheduler that is asked for, and what it is in words.
+fn scheduled(flags: &Flags) -> Result<Option<(Scheduled, String)>> {
+    let Some((engine, hardware)) = flags.engine.engine.as_ref().zip(flags.engine.hardware.as_ref()) else {
+        return Ok(None);
+    };
+    let EngineFlags { gpus, tp, precision, max_num_seqs, max_num_batched_tokens, speculation, .. } = &flags.engine;
+    let policy = Policy::from_name(engine).with_context(|| {
+        format!("read --engine: unknown engine {engine:?}; one of {}", Policy::NAMED.map(|(name, _)| name).join(", "))
+    })?;
+    let speculation = match speculation.as_deref().map(|text| Change::parse(&format!("speculation={text}"))) {
+        Some(Ok(Change::Speculation(draft_tokens, acceptance))) => Some(Speculation { draft_tokens, acceptance }),
+        Some(Err(error)) => bail!("read --speculation: {error}"),
+        _ => None,
+    };
+    let asked = Asked {
+        model: flags.model.clone(),
+        hardware: hardware.clone(),
+        n_gpus: gpus.map(f64::from),
+        tp: tp.map(f64::from),
+        // A scheduler of one request at a time is that of local engines.
+        engine: Some(if policy == Policy::Serial { "llama.cpp" } else { engine }.to_owned()),
+        weight_precision: precision.clone(),
+        ..Asked::default()
+    };
+    let tuning = Tuning {
+        policy: Some(policy),
+        max_num_seqs: *max_num_seqs,
+        max_num_batched_tokens: *max_num_batched_tokens,
+        speculation,
+        prefix_caching: None,
+    };
+    let serving =
+        Serving::new(&Estimator::embedded(), &asked, &tuning).map_err(|error| anyhow!("estimate: {error}"))?;
+    let cluster = serving.shared_cluster().map_err(|error| anyhow!("estimate: {error}"))?;
+    let (low, high) = serving.interval;
+    let summary = format!(
+        "{} on {} x {}, scheduler {engine}: step times are computed, not measured (80 % within {:.0} % to {:.0} % of them); {} blocks of {} tokens",
+        serving.question.model.name,
+        serving.question.devices,
+        serving.question.device.name,
+        low * 100.0,
+        high * 100.0,
+        serving.args.num_blocks,
+        serving.args.block_size
+    );
+    Ok(Some((Scheduled::new(cluster), summary)))
 }
 
 fn address(text: &str) -> Result<SocketAddr> {

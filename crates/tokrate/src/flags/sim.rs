@@ -10,6 +10,8 @@ Examples:
   tokrate sim                                        on 127.0.0.1:8400, model `sim`
   tokrate sim --slots 8 --speed 60 --fault rate_limited=0.05 --fault disconnect@20=0.01
   tokrate sim --truth-log truth.jsonl                every write with its nanosecond
+  tokrate sim --engine vllm --model llama-3.1-8b --hardware h100-sxm --precision fp8
+                                                     the scheduler of vLLM with step times of that hardware
   tokrate sim --personas examples/personas.toml      several providers, each with its own character
 
 Dialects, by path: OpenAI's and Anthropic's under /v1, Gemini's under /v1beta, Ollama's under /api,
@@ -24,7 +26,7 @@ pub struct Flags {
     /// File of virtual providers to serve in place of one engine (TOML, see examples/personas.toml)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["Law", "model", "key_env", "faults"])]
     pub personas: Option<PathBuf>,
-    /// Model name that answers carry
+    /// Model name that answers carry; with --engine the model whose speed is estimated
     #[arg(long, value_name = "NAME", default_value = "sim")]
     pub model: String,
     /// Environment variable that holds the API key to demand
@@ -37,6 +39,8 @@ pub struct Flags {
     #[arg(long, value_name = "FILE")]
     pub truth_log: Option<PathBuf>,
     #[command(flatten)]
+    pub engine: EngineFlags,
+    #[command(flatten)]
     pub law: Law,
     /// Fault and its probability, KIND=P or KIND@TOKEN=P; repeatable.
     /// Kinds: rate_limited, server_error, stall, disconnect, malformed,
@@ -44,6 +48,36 @@ pub struct Flags {
     /// other_model, short, usage_inflated, hidden_reasoning, same_start
     #[arg(long = "fault", value_name = "KIND[@TOKEN]=P", verbatim_doc_comment)]
     pub faults: Vec<String>,
+}
+
+/// An engine in place of the law.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Engine (a scheduler in steps of batches, with step times of `tokrate estimate`)")]
+pub struct EngineFlags {
+    /// Scheduler: vllm, sglang, trtllm, static-batch or serial
+    #[arg(long, value_name = "NAME", requires = "hardware", conflicts_with_all = ["Law", "personas"])]
+    pub engine: Option<String>,
+    /// Name of the device, such as h100-sxm, rtx-4090, m4-max
+    #[arg(long, value_name = "NAME", requires = "engine")]
+    pub hardware: Option<String>,
+    /// Devices in all [default: 1]
+    #[arg(long, value_name = "N", requires = "engine")]
+    pub gpus: Option<u32>,
+    /// Devices that share one copy of the model [default: all]
+    #[arg(long, value_name = "N", requires = "engine")]
+    pub tp: Option<u32>,
+    /// Storage of the weights, such as bf16, fp8, int4 [default: as published]
+    #[arg(long, value_name = "FORMAT", requires = "engine")]
+    pub precision: Option<String>,
+    /// Most requests of a copy that run at once
+    #[arg(long, value_name = "N", requires = "engine")]
+    pub max_num_seqs: Option<u32>,
+    /// Most tokens of a step
+    #[arg(long, value_name = "N", requires = "engine")]
+    pub max_num_batched_tokens: Option<u32>,
+    /// Speculative decoding: tokens that a draft proposes, and the chance of each to be accepted, such as 3:0.7
+    #[arg(long, value_name = "TOKENS:SHARE", requires = "engine")]
+    pub speculation: Option<String>,
 }
 
 /// The engine's law.

@@ -44,6 +44,7 @@ mod scripted;
 mod sdk;
 mod secrets;
 mod server_metrics;
+mod sim_engine;
 mod targets;
 mod tool;
 mod trust;

@@ -151,6 +151,7 @@ fn every_key_has_its_effect() {
         },
         limits: Limits { requests_per_minute: Some(19), tokens_per_minute: Some(20) },
         time_scale: 60.0,
+        scheduled: None,
     };
     assert_eq!(provider.persona, expected);
     assert_eq!(provider.address, "127.0.0.1:0".parse().ok());
