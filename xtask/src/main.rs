@@ -35,6 +35,8 @@ usage: cargo xtask <chore>
   docs            write anew what docs/ has that is made from the code: schemas, the reference of the settings
   release         build target/guided/tokrate, the binary as it is handed out: optimised by a profile of its own use
   bench [NAME…]   measure the bars with the release binary, beside a floor in the same run
+  bench estimate [--rows N] [--write]
+                  how far estimates are off in cross-validation, worst rows first, beside the naive roofline
 ";
 
 fn main() -> ExitCode {
@@ -50,6 +52,10 @@ fn main() -> ExitCode {
         Some("nightly") => nightly::run(&root, &arguments[1..]),
         Some("tour") => tour::run(&root),
         Some("sdk") => sdk::run(&root, &arguments[1..]),
+        Some("bench") if arguments.get(1).is_some_and(|name| name == "estimate") => {
+            let flags = ["run", "--quiet", "--release", "--package", "tokrate-estimate", "--example", "validate", "--"];
+            Err(Command::new(env!("CARGO")).args(flags).args(&arguments[2..]).exec()).context("run cargo")
+        }
         // Chores that need the workspace's crates are built only when they are called.
         Some("bench" | "soak" | "release") => {
             let flags = ["run", "--quiet", "--package", "lab", "--"];

@@ -1,5 +1,6 @@
 //! `tokrate estimate`: how fast a model should answer on given hardware, computed from facts and fitted coefficients.
 
+mod against;
 mod batch;
 mod capacity;
 mod chain;
@@ -21,6 +22,11 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         return batch::run(path);
     }
     let estimator = Estimator::embedded();
+    if let Some(What::Speed(speed)) = &flags.what
+        && let Some(path) = &speed.against
+    {
+        return against::run(&estimator, speed, path);
+    }
     let (shown, as_json, example) = match &flags.what {
         Some(What::Speed(speed)) => (vec![of_flags(&estimator, speed)?], speed.json, false),
         Some(What::Capacity(flags)) => return capacity::run(flags),

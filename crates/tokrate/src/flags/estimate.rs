@@ -102,6 +102,9 @@ pub struct SpeedFlags {
     /// Tokens of an answer
     #[arg(long, value_name = "N", default_value_t = 300)]
     pub osl: u32,
+    /// Hold a record of `tokrate bench` against the estimate; loads and lengths are then the record's
+    #[arg(long, value_name = "RECORD", conflicts_with = "concurrency")]
+    pub against: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -2,6 +2,7 @@
 //!
 //! Invariant: each number is shown with its interval, and says that it is computed.
 
+pub mod against;
 pub mod capacity;
 pub mod chain;
 pub mod claim;

@@ -7,7 +7,9 @@ use crate::out::estimate::chain::{Planned, Shown, html, json, text};
 use crate::out::records::read_record;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::path::Path;
-use tokrate_estimate::chain::{Chain, Plan, Speed, Step, Times, draw};
+#[cfg(test)]
+use tokrate_estimate::chain::Chain;
+use tokrate_estimate::chain::{Plan, Speed, Step, Times, draw};
 use tokrate_estimate::cost::ApiPrice;
 use tokrate_estimate::serving::{Serving, Tuning};
 use tokrate_estimate::traffic::{Arrivals, Lengths, run as simulate};
@@ -60,10 +62,12 @@ fn example(name: &str) -> Result<&'static str> {
 /// The chain with every plan drawn.
 pub(super) fn planned(estimator: &Estimator, text: &str) -> Result<Shown> {
     let file = file::read(text)?;
-    let chain = file.chain().with_context(|| format!("read the chain {:?}", file.name))?;
+    let named = || format!("read the chain {:?}", file.name);
+    let chain = file.chain().with_context(named)?;
+    let all = file.plans(&chain).with_context(named)?;
     let mut notes = Vec::new();
     let mut plans = Vec::new();
-    for (name, roles) in file.plans(&chain)? {
+    for (name, roles) in all {
         let mut speeds = Vec::new();
         for step in &chain.steps {
             let speed = step.role.as_ref().and_then(|role| roles.get(role));

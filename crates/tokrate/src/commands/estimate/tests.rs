@@ -78,3 +78,18 @@ fn a_replayed_trace() {
     assert_eq!(json["rows"][1]["refused"], "prompt and answer are 40010 tokens, max_model_len is 32768");
     assert_eq!(json["engine"]["policy"], "vllm");
 }
+
+#[test]
+fn a_record_is_held_against_the_estimate() {
+    let text = include_str!("../../out/testdata/record.json");
+    let record = tokrate_record::Record::parse(text).expect("a record");
+    let flags = speed("llama-3.1-8b", "h100-sxm", 1, "fp8");
+    let shown = against::compared(&Estimator::embedded(), &flags, &record, "record.json").expect("levels");
+    insta::assert_snapshot!("against", crate::out::estimate::against::text(&shown));
+    let json = crate::out::estimate::against::json(&shown);
+    assert!(json["rows"][0]["quotient"].as_f64() > Some(0.0) && json["rows"][0]["mbu_reached"].as_f64() < Some(1.0));
+    let empty = tokrate_record::Record { phases: Vec::new(), ..record };
+    let error =
+        against::compared(&Estimator::embedded(), &flags, &empty, "empty.json").map(|_| ()).expect_err("no level");
+    assert!(error.to_string().contains("empty.json has no level"), "{error}");
+}
