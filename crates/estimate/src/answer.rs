@@ -63,6 +63,11 @@ impl Estimator {
         Estimator { facts, coefficients: Coefficients::fitted(), intervals: Intervals::embedded(), rows }
     }
 
+    /// The same with other coefficients, such as those of one's own devices; intervals stay those of cross-validation.
+    pub fn with_coefficients(self, coefficients: Coefficients) -> Estimator {
+        Estimator { coefficients, ..self }
+    }
+
     /// Answers what was asked.
     ///
     /// # Errors

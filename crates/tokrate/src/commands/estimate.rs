@@ -2,10 +2,12 @@
 
 mod against;
 mod batch;
+mod calibrate;
 mod capacity;
 mod chain;
 mod claim;
 mod cost;
+mod profile;
 mod replay;
 mod subject;
 mod what_if;
@@ -25,15 +27,16 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     if let Some(What::Speed(speed)) = &flags.what
         && let Some(path) = &speed.against
     {
-        return against::run(&estimator, speed, path);
+        return against::run(&profile::estimator(&speed.subject)?, speed, path);
     }
     let (shown, as_json, example) = match &flags.what {
-        Some(What::Speed(speed)) => (vec![of_flags(&estimator, speed)?], speed.json, false),
+        Some(What::Speed(speed)) => (vec![of_flags(&profile::estimator(&speed.subject)?, speed)?], speed.json, false),
         Some(What::Capacity(flags)) => return capacity::run(flags),
         Some(What::Cost(flags)) => return cost::run(flags),
         Some(What::WhatIf(flags)) => return what_if::run(flags),
         Some(What::Chain(flags)) => return chain::run(flags),
         Some(What::Claim(flags)) => return claim::run(flags),
+        Some(What::Calibrate(flags)) => return calibrate::run(flags),
         Some(What::Replay(flags)) => return replay::run(flags),
         None => (example(&estimator)?, flags.json, true),
     };

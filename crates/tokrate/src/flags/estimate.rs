@@ -52,6 +52,8 @@ pub enum What {
     Chain(ChainFlags),
     /// Whether a claimed speed can be, and what it would need
     Claim(Box<ClaimFlags>),
+    /// Coefficients of one's own devices from a trace that was measured there, for --profile
+    Calibrate(Box<CalibrateFlags>),
     /// TTFT, time a token and latency of each request of a trace, as an engine's scheduler would answer it
     Replay(ReplayFlags),
 }
@@ -83,9 +85,26 @@ pub struct ReplayFlags {
     /// Storage of the weights, such as bf16, fp8, int4 [default: that of the settings, else as published]
     #[arg(long, value_name = "FORMAT")]
     pub precision: Option<String>,
+    /// Coefficients of `tokrate estimate calibrate`
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
     /// Print rows and summary as one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// `tokrate estimate calibrate`, as typed.
+#[derive(Args, Debug, Default)]
+#[command(after_help = "\
+The trace is that of `estimate replay` with the columns real_ttft_ms, real_tpot_ms and real_latency_ms, of ten requests or more.
+Only the coefficients of the device's kind with its engine are fitted; they apply to every device of that kind. Exit codes: 0; 2
+nothing could be fitted.")]
+pub struct CalibrateFlags {
+    #[command(flatten)]
+    pub replay: ReplayFlags,
+    /// Write the coefficients, for --profile
+    #[arg(long, value_name = "FILE")]
+    pub write: Option<PathBuf>,
 }
 
 /// `tokrate estimate speed`, as typed.

@@ -1,6 +1,6 @@
 //! `tokrate estimate capacity`: the load within objectives, searched in virtual time.
 
-use super::subject;
+use super::{profile, subject};
 use crate::commands::Verdict;
 use crate::flags::estimate::CapacityFlags;
 use crate::out::estimate::capacity::{Shown, html, json, text};
@@ -14,7 +14,7 @@ pub fn run(flags: &CapacityFlags) -> Result<Verdict> {
     if let Some(path) = &flags.html {
         crate::out::files::check_writable(path)?;
     }
-    let shown = found(&Estimator::embedded(), flags)?;
+    let shown = found(&profile::estimator(&flags.subject)?, flags)?;
     if let Some(path) = &flags.html {
         crate::out::files::write(path, &html(&shown))?;
     }

@@ -1,6 +1,6 @@
 //! `tokrate estimate claim`: a claimed speed against the peaks and the estimate.
 
-use super::subject;
+use super::{profile, subject};
 use crate::commands::Verdict;
 use crate::flags::estimate::ClaimFlags;
 use crate::out::estimate::claim::{Judged, Shown, Speedup, json, text};
@@ -10,7 +10,7 @@ use tokrate_estimate::{Asked, Estimator};
 
 /// Judges and prints. Below the bar when the claim is not plausible as it stands.
 pub fn run(flags: &ClaimFlags) -> Result<Verdict> {
-    let shown = judged(&Estimator::embedded(), flags)?;
+    let shown = judged(&profile::estimator(&flags.subject)?, flags)?;
     let written = if flags.json { format!("{}\n", json(&shown)) } else { text(&shown) };
     crate::out::stdout::write(&written)?;
     Ok(if shown.verdict() == claim::Verdict::Plausible { Verdict::Good } else { Verdict::BelowBar })

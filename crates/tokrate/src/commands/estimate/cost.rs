@@ -1,6 +1,6 @@
 //! `tokrate estimate cost`: own hardware at the load that keeps objectives, against API prices.
 
-use super::subject;
+use super::{profile, subject};
 use crate::commands::Verdict;
 use crate::flags::estimate::CostFlags;
 use crate::out::estimate::cost::{Api, Shown, json, text};
@@ -14,7 +14,7 @@ use tokrate_estimate::serving::Serving;
 
 /// Works it out and prints. Below the bar when nothing keeps the objectives.
 pub fn run(flags: &CostFlags) -> Result<Verdict> {
-    let shown = compared(&Estimator::embedded(), flags)?;
+    let shown = compared(&profile::estimator(&flags.subject)?, flags)?;
     let written = if flags.json { format!("{}\n", json(&shown)) } else { text(&shown) };
     crate::out::stdout::write(&written)?;
     Ok(if shown.own.is_empty() { Verdict::BelowBar } else { Verdict::Good })

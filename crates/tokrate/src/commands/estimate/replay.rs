@@ -1,9 +1,11 @@
 //! `tokrate estimate replay`: the requests of a trace as an engine would answer them.
 
+use super::profile::coefficients;
 use crate::commands::Verdict;
 use crate::flags::estimate::ReplayFlags;
 use crate::out::estimate_replay::{Shown, csv, json, text};
 use anyhow::{Context, Result, anyhow};
+use std::path::Path;
 use tokrate_estimate::Estimator;
 use tokrate_estimate::coefficients::Coefficients;
 use tokrate_estimate::replay::{EngineSettings, Outcome, Replay, SettingsFile, TraceRequest, parse_trace};
@@ -11,13 +13,19 @@ use tokrate_targets::reading::{self, MAX_DATA_BYTES, MAX_SETTINGS_BYTES};
 
 /// Replays and prints: rows on standard output, the summary on standard error; with `--json` both as one object.
 pub fn run(flags: &ReplayFlags) -> Result<Verdict> {
-    let path = flags.trace.display();
-    let trace = reading::text_of(&flags.trace, MAX_DATA_BYTES).with_context(|| format!("read the trace {path}"))?;
-    let trace = parse_trace(&trace).map_err(|error| anyhow!("read the trace {path}: {error}"))?;
-    let printed = replayed(&trace, &settings(flags)?, flags.json)?;
+    let trace = trace(&flags.trace)?;
+    let coefficients = coefficients(flags.profile.as_deref())?;
+    let printed = replayed(&trace, &settings(flags)?, &coefficients, flags.json)?;
     crate::out::stdout::write(&printed.rows)?;
     anstream::eprint!("{}", printed.summary);
     Ok(if printed.answered { Verdict::Good } else { Verdict::NotMeasured })
+}
+
+/// Reads a trace.
+pub(super) fn trace(path: &Path) -> Result<Vec<TraceRequest>> {
+    let shown = path.display();
+    let text = reading::text_of(path, MAX_DATA_BYTES).with_context(|| format!("read the trace {shown}"))?;
+    parse_trace(&text).map_err(|error| anyhow!("read the trace {shown}: {error}"))
 }
 
 /// What is printed of a replay.
@@ -30,10 +38,14 @@ pub(super) struct Printed {
 }
 
 /// Replays a trace.
-pub(super) fn replayed(trace: &[TraceRequest], settings: &EngineSettings, as_json: bool) -> Result<Printed> {
+pub(super) fn replayed(
+    trace: &[TraceRequest],
+    settings: &EngineSettings,
+    coefficients: &Coefficients,
+    as_json: bool,
+) -> Result<Printed> {
     let facts = Estimator::embedded().facts;
-    let engine =
-        Replay::new(settings, &facts, &Coefficients::fitted()).map_err(|error| anyhow!("estimate: {error}"))?;
+    let engine = Replay::new(settings, &facts, coefficients).map_err(|error| anyhow!("estimate: {error}"))?;
     let (assumed, args) = (engine.assumed.clone(), engine.args.clone());
     let named = (engine.model.clone(), engine.device.clone(), engine.devices);
     let replayed = engine.run(trace);
@@ -47,7 +59,7 @@ pub(super) fn replayed(trace: &[TraceRequest], settings: &EngineSettings, as_jso
 }
 
 /// The file's settings, with the flags' over them.
-fn settings(flags: &ReplayFlags) -> Result<EngineSettings> {
+pub(super) fn settings(flags: &ReplayFlags) -> Result<EngineSettings> {
     let mut settings = match &flags.engine_args {
         None => EngineSettings::default(),
         Some(path) => {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::flags::estimate::Subject;
+use tokrate_estimate::coefficients::Coefficients;
 use tokrate_estimate::replay::{SettingsFile, parse_trace};
 
 fn refusal(flags: SpeedFlags) -> String {
@@ -70,9 +71,9 @@ fn a_replayed_trace() {
     )
     .expect("settings");
     let settings = settings.settings();
-    let printed = replay::replayed(&trace, &settings, false).expect("a replay");
+    let printed = replay::replayed(&trace, &settings, &Coefficients::fitted(), false).expect("a replay");
     insta::assert_snapshot!("replay", format!("{}\n{}", printed.rows, printed.summary));
-    let printed = replay::replayed(&trace, &settings, true).expect("a replay");
+    let printed = replay::replayed(&trace, &settings, &Coefficients::fitted(), true).expect("a replay");
     let json: serde_json::Value = serde_json::from_str(&printed.rows).expect("JSON");
     assert_eq!(json["summary"]["answered"], 2);
     assert_eq!(json["rows"][1]["refused"], "prompt and answer are 40010 tokens, max_model_len is 32768");
@@ -92,4 +93,52 @@ fn a_record_is_held_against_the_estimate() {
     let error =
         against::compared(&Estimator::embedded(), &flags, &empty, "empty.json").map(|_| ()).expect_err("no level");
     assert!(error.to_string().contains("empty.json has no level"), "{error}");
+}
+
+/// Twelve requests far apart, measured as the engine computes them but with steps half as long again.
+fn slow_trace(settings: &tokrate_estimate::replay::EngineSettings) -> Vec<tokrate_estimate::replay::TraceRequest> {
+    use tokrate_estimate::replay::{Outcome, Replay};
+    let rows: String = (0..12).map(|at| format!("{at},{},{},40\n", at * 3000, 300 + 40 * at)).collect();
+    let trace = parse_trace(&format!("request,arrival_ms,input_tokens,output_tokens\n{rows}")).expect("a trace");
+    let engine = Replay::new(settings, &Estimator::embedded().facts, &Coefficients::fitted()).expect("settings");
+    let outcomes = engine.run(&trace).outcomes;
+    let measured = trace.into_iter().zip(outcomes).map(|(mut request, outcome)| {
+        if let Outcome::Answered { mut times, .. } = outcome {
+            (times.tpot_ms, times.latency_ms) = (times.tpot_ms * 1.5, times.latency_ms * 1.5);
+            request.real = Some(times);
+        }
+        request
+    });
+    measured.collect()
+}
+
+#[test]
+fn a_measured_trace_becomes_a_profile_that_is_used() {
+    let settings: SettingsFile =
+        serde_json::from_str(r#"{"hardware": "rtx-pro-6000", "model": "llama-3.1-8b", "dtype": "bfloat16"}"#)
+            .expect("settings");
+    let settings = settings.settings();
+    let trace = slow_trace(&settings);
+    let (changed, after) = calibrate::fitted(&trace, &settings, &Coefficients::fitted()).expect("a fit");
+    insta::assert_snapshot!("calibrated", calibrate::table(&changed, "a trace"));
+    let profile = profile::Profile::of(&changed, "a trace".to_owned());
+    let read = serde_json::to_string(&profile).and_then(|text| serde_json::from_str::<profile::Profile>(&text));
+    let again = read.expect("it reads what it wrote").apply().expect("known names");
+    assert!(again.0.iter().zip(after.0).all(|(one, other)| (one - other).abs() < 1e-9));
+    let flags =
+        SpeedFlags { concurrency: vec![1], isl: 500, osl: 40, ..speed("llama-3.1-8b", "rtx-pro-6000", 1, "bf16") };
+    let flags = with(flags, |subject| subject.engine = Some("vllm".to_owned()));
+    let tpot = |estimator: &Estimator| {
+        let answer = &of_flags(estimator, &flags).expect("an answer").loads[0].answer;
+        answer.tpot_ms.map_or(0.0, |value| value.value)
+    };
+    let quotient = tpot(&Estimator::embedded().with_coefficients(again)) / tpot(&Estimator::embedded());
+    assert!((1.25..1.6).contains(&quotient), "{quotient}");
+    for wrong in [
+        r#"{"form": "x", "fitted_to": "", "coefficients": {}}"#,
+        r#"{"form": "tokrate.profile.v1", "fitted_to": "", "coefficients": {"speed": {"value": 1, "standard_error_log": 0}}}"#,
+        r#"{"form": "tokrate.profile.v1", "fitted_to": "", "coefficients": {"ceiling": {"value": 0, "standard_error_log": 0}}}"#,
+    ] {
+        assert!(serde_json::from_str::<profile::Profile>(wrong).expect("the form").apply().is_err(), "{wrong}");
+    }
 }

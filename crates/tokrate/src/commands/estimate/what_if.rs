@@ -1,6 +1,6 @@
 //! `tokrate estimate what-if`: one thing changed at a time.
 
-use super::subject;
+use super::{profile, subject};
 use crate::commands::Verdict;
 use crate::flags::estimate::WhatIfFlags;
 use crate::out::estimate::what_if::{Row, Shown, json, text};
@@ -10,7 +10,7 @@ use tokrate_estimate::what_if::{Change, Scenario, effect, usual};
 
 /// Runs the base and every change, and prints.
 pub fn run(flags: &WhatIfFlags) -> Result<Verdict> {
-    let shown = changed(&Estimator::embedded(), flags)?;
+    let shown = changed(&profile::estimator(&flags.subject)?, flags)?;
     let written = if flags.json { format!("{}\n", json(&shown)) } else { text(&shown) };
     crate::out::stdout::write(&written)?;
     Ok(Verdict::Good)

@@ -42,6 +42,9 @@ pub struct Subject {
     /// Price of one device, dollars an hour [default: a range of rents, where one is known]
     #[arg(long, value_name = "DOLLARS")]
     pub price: Option<f64>,
+    /// Coefficients of `tokrate estimate calibrate`
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
 }
 
 /// What requests look like, and the scheduler before them.
