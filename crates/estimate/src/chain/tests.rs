@@ -1,3 +1,5 @@
+//! Chains whose times and costs can be worked out by hand, and chains that cannot be.
+
 use super::*;
 use crate::traffic::quantile;
 

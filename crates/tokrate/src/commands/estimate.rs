@@ -33,7 +33,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         Some(What::Speed(speed)) => (vec![of_flags(&profile::estimator(&speed.subject)?, speed)?], speed.json, false),
         Some(What::Capacity(flags)) => return capacity::run(flags),
         Some(What::Cost(flags)) => return cost::run(flags),
-        Some(What::WhatIf(flags)) => return what_if::run(flags),
+        Some(What::Changes(flags)) => return what_if::run(flags),
         Some(What::Chain(flags)) => return chain::run(flags),
         Some(What::Claim(flags)) => return claim::run(flags),
         Some(What::Calibrate(flags)) => return calibrate::run(flags),

@@ -47,7 +47,8 @@ pub enum What {
     /// What a million tokens cost on own hardware at the load that keeps objectives, against API prices
     Cost(Box<CostFlags>),
     /// What one change does to speed, TTFT and cost: precision, devices, speculation, shared prompts and others
-    WhatIf(Box<WhatIfFlags>),
+    #[command(name = "what-if")]
+    Changes(Box<WhatIfFlags>),
     /// How long an agent takes, its p95, cost and critical path: calls and tools one after another or side by side
     Chain(ChainFlags),
     /// Whether a claimed speed can be, and what it would need

@@ -61,6 +61,12 @@ fn help_says_it_all() {
         ("estimate_help", vec!["estimate", "--help"]),
         ("estimate_speed_help", vec!["estimate", "speed", "--help"]),
         ("estimate_replay_help", vec!["estimate", "replay", "--help"]),
+        ("estimate_capacity_help", vec!["estimate", "capacity", "--help"]),
+        ("estimate_cost_help", vec!["estimate", "cost", "--help"]),
+        ("estimate_what_if_help", vec!["estimate", "what-if", "--help"]),
+        ("estimate_claim_help", vec!["estimate", "claim", "--help"]),
+        ("estimate_chain_help", vec!["estimate", "chain", "--help"]),
+        ("estimate_calibrate_help", vec!["estimate", "calibrate", "--help"]),
         ("claim", vec!["claim", "800 tok/s"]),
         (
             "claim_with_conditions",
