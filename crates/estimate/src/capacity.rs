@@ -96,8 +96,9 @@ pub enum Search {
 const MOST_LOAD: f64 = 16_384.0;
 /// The smallest rate that is tried, requests a second.
 const LEAST_RATE: f64 = 1.0 / 64.0;
-/// Relative width at which the bisection ends.
+/// Relative width at which the bisection ends, of the load and of the ends of its range.
 const PRECISION: f64 = 0.03;
+const PRECISION_OF_ENDS: f64 = 0.1;
 
 /// Searches the largest load.
 ///
@@ -110,10 +111,15 @@ pub fn search(
     objectives: &[Objective],
 ) -> Result<Capacity, String> {
     let mut curve = Vec::new();
-    let (most, unbounded) = bisect(serving, lengths, kind, objectives, 1.0, &mut curve)?;
+    let least = if matches!(kind, Search::Users(_)) { 1.0 } else { LEAST_RATE };
+    let from = From { load: least, least, precision: PRECISION };
+    let (most, unbounded) = bisect(serving, lengths, kind, objectives, (1.0, from), &mut curve)?;
     curve.sort_by(|one: &Tried, other| one.load.total_cmp(&other.load));
     let (low, high) = serving.interval;
-    let at = |factor| bisect(serving, lengths, kind, objectives, factor, &mut Vec::new()).map(|found| found.0);
+    // The ends lie near the load itself.
+    let near = most.map_or(least, |most| whole(kind, most / 2.0).max(least));
+    let from = From { load: near, least, precision: PRECISION_OF_ENDS };
+    let at = |factor| bisect(serving, lengths, kind, objectives, (factor, from), &mut Vec::new()).map(|found| found.0);
     Ok(Capacity { most, range: (at(high)?, at(low)?), unbounded, curve })
 }
 
@@ -138,12 +144,25 @@ pub fn try_load(
     Ok(Tried { load, samples, kept })
 }
 
+/// Where a bisection begins, what it does not go below, and how fine it gets.
+#[derive(Clone, Copy)]
+struct From {
+    load: f64,
+    least: f64,
+    precision: f64,
+}
+
+/// Users are counted in whole ones.
+fn whole(kind: Search, load: f64) -> f64 {
+    if matches!(kind, Search::Users(_)) { load.round() } else { load }
+}
+
 fn bisect(
     serving: &Serving,
     lengths: &Lengths,
     kind: Search,
     objectives: &[Objective],
-    factor: f64,
+    (factor, from): (f64, From),
     curve: &mut Vec<Tried>,
 ) -> Result<(Option<f64>, bool), String> {
     let mut good_at = |load: f64| {
@@ -152,34 +171,31 @@ fn bisect(
         curve.push(tried);
         Ok::<bool, String>(good)
     };
-    let whole = |load: f64| if matches!(kind, Search::Users(_)) { load.round() } else { load };
-    let least = if matches!(kind, Search::Users(_)) { 1.0 } else { LEAST_RATE };
-    if !good_at(least)? {
-        return Ok((None, false));
-    }
-    let mut low = least;
+    let mut low = from.load;
     let mut high = low * 2.0;
-    while good_at(high)? {
-        low = high;
-        high *= 2.0;
-        if high > MOST_LOAD {
-            return Ok((Some(low), true));
+    while !good_at(low)? {
+        if low <= from.least {
+            return Ok((None, false));
+        }
+        high = low;
+        low = whole(kind, low / 2.0).max(from.least);
+    }
+    // A start that was good has not tried what is above it.
+    if high > from.load {
+        while good_at(high)? {
+            low = high;
+            high *= 2.0;
+            if high > MOST_LOAD {
+                return Ok((Some(low), true));
+            }
         }
     }
-    while high / low > 1.0 + PRECISION {
-        let middle = whole((low * high).sqrt());
+    while high / low > 1.0 + from.precision {
+        let geometric = whole(kind, (low * high).sqrt());
+        let middle = if geometric > low { geometric } else { whole(kind, (low + high) / 2.0) };
         if middle <= low || middle >= high {
             break;
         }
-        if good_at(middle)? {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    // Neighbouring numbers of users that the geometric mean does not reach.
-    while matches!(kind, Search::Users(_)) && high - low > 1.0 && high / low > 1.0 + PRECISION {
-        let middle = ((low + high) / 2.0).floor();
         if good_at(middle)? {
             low = middle;
         } else {
