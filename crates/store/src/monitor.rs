@@ -3,11 +3,15 @@
 //! Invariant: what is applied together is kept together or not at all; a probe that is written twice is one row.
 
 mod read;
+mod queues;
 mod rows;
 mod schema;
 
 pub use read::ProbeQuery;
-pub use rows::{CYCLE_IS_OPEN, EventRow, MonitorWrite, NoticeRow, OpenCycle, ProbeRow, ProberRow, SetAside, UsedRow};
+pub use rows::{
+    CYCLE_IS_OPEN, DeliveryRow, EventRow, MonitorWrite, NoticeRow, OpenCycle, ProbeRow, ProberRow, SetAside, SpoolEntry,
+    UsedRow,
+};
 
 use crate::StoreError;
 use crate::database::{Database, LOCK_TIMEOUT};
@@ -120,6 +124,7 @@ impl MonitorStore {
             for sql in [
                 "DELETE FROM events WHERE at_unix_ms < ?",
                 "DELETE FROM notices WHERE at_unix_ms < ?",
+                "DELETE FROM deliveries WHERE given_up_unix_ms < ?",
                 "DELETE FROM cycles WHERE begun_unix_ms < ? AND ended_unix_ms IS NOT NULL",
             ] {
                 removed += connection.prepare_cached(sql)?.execute([before])? as u64;
@@ -207,6 +212,12 @@ fn write_one(transaction: &Connection, write: &MonitorWrite) -> rusqlite::Result
             let sql = "UPDATE probers SET detected_unix_ms = max(detected_unix_ms, ?) WHERE prober = ?";
             execute(transaction, sql, params![until_unix_ms, prober])
         }
+        MonitorWrite::AlertState(_)
+        | MonitorWrite::Delivery(_)
+        | MonitorWrite::Delivered { .. }
+        | MonitorWrite::Spooled(_)
+        | MonitorWrite::SpoolSent { .. }
+        | MonitorWrite::Pushed { .. } => queues::write(transaction, write),
     }
 }
 
