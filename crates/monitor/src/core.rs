@@ -10,7 +10,8 @@ use crate::row::{Frame, outcome};
 use crate::settings::Settings;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use tokrate_core::{Date, Money, Tick};
+use tokrate_alert::Delivery;
+use tokrate_core::{Date, Money, Span, Tick};
 use tokrate_prober::{ClosedCycle, Notice, Order, Outcome, Prober, ReferenceResult, SeriesId, Spent, Step};
 use tokrate_store::{EventRow, MonitorStore, ProbeQuery, ProbeRow};
 
@@ -56,6 +57,7 @@ impl Core {
             place: settings.place.clone(),
             false_alarms: settings.false_alarms,
             retention_ms: settings.retention.as_nanos() / 1_000_000,
+            alerts: settings.alerts.clone(),
         };
         let names = |series: &tokrate_prober::Series| {
             (settings.endpoints[series.endpoint].name.clone(), settings.workloads[series.workload].name.clone())
@@ -104,6 +106,23 @@ impl Core {
         self.settle(wall_ms);
     }
 
+    /// The next message to deliver.
+    pub fn take_delivery(&mut self, wall_ms: u64) -> Option<Delivery> {
+        self.recorder.take_delivery(wall_ms)
+    }
+
+    /// What came of a delivery.
+    pub fn delivered(&mut self, delivery: &Delivery, result: Result<(), String>, wall_ms: u64) {
+        let notice = self.recorder.delivered(delivery, result, wall_ms);
+        self.reports.extend(notice.map(Report::Notice));
+    }
+
+    /// How long there is nothing to do for alerts.
+    pub fn alert_wait(&self, wall_ms: u64) -> Option<Span> {
+        let wake_at = self.recorder.alert_wake_at(wall_ms)?;
+        Some(Span::from_millis(wake_at.saturating_sub(wall_ms)))
+    }
+
     /// What happened since this was last asked.
     pub fn take_reports(&mut self) -> VecDeque<Report> {
         std::mem::take(&mut self.reports)
@@ -143,7 +162,9 @@ impl Core {
         if wall_ms.abs_diff(self.alive_at) >= ALIVE_MS || self.missed > 0 {
             self.alive_at = wall_ms;
             self.recorder.seen(wall_ms, std::mem::take(&mut self.missed));
+            self.recorder.look_for_silence(wall_ms);
         }
+        self.recorder.poll_alerts(wall_ms);
         if wall_ms.abs_diff(self.pruned_at) >= PRUNE_MS {
             self.pruned_at = wall_ms;
             self.recorder.prune(wall_ms);

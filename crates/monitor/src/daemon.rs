@@ -11,6 +11,7 @@ use crate::settings::Settings;
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::task::{JoinSet, LocalSet};
+use tokrate_alert::Delivery;
 use tokrate_core::{ChatRequest, Tick};
 use tokrate_net::{Clock, Limits, random_bytes};
 use tokrate_prober::{Order, ReferenceResult, Step};
@@ -33,6 +34,7 @@ pub enum Extent {
 enum Ended {
     Probe(Order, Vec<ProbeRow>),
     Reference(u64, ReferenceResult),
+    Delivery(Box<Delivery>, Result<(), String>),
 }
 
 /// What all probes share.
@@ -56,6 +58,11 @@ pub fn run(
     stop: impl Future<Output = ()>,
     report: &mut dyn FnMut(Report),
 ) -> Result<(), MonitorError> {
+    let mut settings = settings;
+    if extent == Extent::OneCycle {
+        // All of the cycle is found at once.
+        settings.alerts.rules.iter_mut().for_each(|rule| rule.rule.group_wait_ms = 0);
+    }
     let settings = Arc::new(settings);
     let wall_ms = clock.wall_nanos() / 1_000_000;
     let (store, aside) = MonitorStore::open(&settings.database, wall_ms)?;
@@ -111,14 +118,25 @@ async fn drive(
             Step::WaitUntil(tick) => tick,
         };
         core.take_reports().into_iter().for_each(&mut *report);
-        if extent == Extent::OneCycle && !core.prober.has_open_cycles() {
+        while let Some(delivery) = core.take_delivery(wall_ms()) {
+            let shared = Arc::clone(&shared);
+            running.spawn_local(async move {
+                let result = shared.deliver(&delivery).await;
+                Ended::Delivery(Box::new(delivery), result)
+            });
+        }
+        // What could not be delivered is tried again by the next run.
+        if extent == Extent::OneCycle && !core.prober.has_open_cycles() && running.is_empty() {
             return;
         }
+        let alerts_at = core.alert_wait(wall_ms()).map(|wait| clock.now() + wait);
+        let wake_at = alerts_at.map_or(wake_at, |at| at.min(wake_at));
         tokio::select! {
             () = &mut stop => return,
             Some(ended) = running.join_next() => match ended {
                 Ok(Ended::Probe(order, rows)) => core.completed(&order, rows, wall_ms()),
                 Ok(Ended::Reference(cycle, result)) => core.referenced(clock.now(), cycle, result, wall_ms()),
+                Ok(Ended::Delivery(delivery, result)) => core.delivered(&delivery, result, wall_ms()),
                 // A panic in a probe: its series stays in flight, and the next start judges its cycle.
                 Err(error) => report(Report::Notice(format!("a probe ended in an internal error: {error}"))),
             },
@@ -132,6 +150,10 @@ async fn sleep_until(clock: Clock, tick: Tick) {
 }
 
 impl Shared {
+    async fn deliver(&self, delivery: &Delivery) -> Result<(), String> {
+        self.settings.alerts.deliver(delivery, self.clock).await
+    }
+
     /// Sends the requests of a probe, all at once, and waits for all of them.
     async fn probe(self: &Arc<Shared>, order: &Order) -> Vec<ProbeRow> {
         let workload = &self.settings.workloads[order.workload];

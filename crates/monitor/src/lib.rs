@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alerting;
 mod core;
 mod daemon;
 pub mod demo;
@@ -22,10 +23,12 @@ mod virtual_time;
 mod workload;
 pub mod world;
 
+pub use alerting::{AlertRule, AlertSettings, CHANGE_KINDS, PROBE_METRICS, Watch};
 pub use core::Report;
 pub use daemon::{Extent, run};
 pub use error::MonitorError;
 pub use serve::{ServeConfig, serve};
 pub use settings::{Endpoint, Limits, Settings};
+pub use tokrate_notify as notify;
 pub use view::{BoardFrame, board_data};
 pub use workload::{Cadence, DEFAULT_WORKLOAD, PromptSource, SUITE, Workload, built_in, built_in_names};

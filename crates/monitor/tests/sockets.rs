@@ -10,7 +10,9 @@ use tokio::sync::Notify;
 use tokrate_core::{FailureKind, Price, Span};
 use tokrate_detect::FalseAlarms;
 use tokrate_host::{Host, HostConfig, RunningHost};
-use tokrate_monitor::{Cadence, Endpoint, Extent, Limits, PromptSource, Report, Settings, Workload, run};
+use tokrate_monitor::{
+    AlertSettings, Cadence, Endpoint, Extent, Limits, PromptSource, Report, Settings, Workload, run,
+};
 use tokrate_net::{ClientConfig, Clock, Target};
 use tokrate_prober::Budget;
 use tokrate_sim::{Faults, Law};
@@ -95,6 +97,7 @@ fn settings(folder: &Folder, endpoints: Vec<Endpoint>, requests: u32) -> Setting
         retention: Span::from_secs(400 * 86_400),
         database: folder.0.join("monitor.db"),
         false_alarms: FalseAlarms::default(),
+        alerts: AlertSettings::default(),
         seed: 1,
         host: "test".to_owned(),
         machine: "test".to_owned(),

@@ -2,15 +2,15 @@
 //!
 //! Invariant: what is applied together is kept together or not at all; a probe that is written twice is one row.
 
-mod read;
 mod queues;
+mod read;
 mod rows;
 mod schema;
 
 pub use read::ProbeQuery;
 pub use rows::{
-    CYCLE_IS_OPEN, DeliveryRow, EventRow, MonitorWrite, NoticeRow, OpenCycle, ProbeRow, ProberRow, SetAside, SpoolEntry,
-    UsedRow,
+    CYCLE_IS_OPEN, DeliveryRow, EventRow, MonitorWrite, NoticeRow, OpenCycle, ProbeRow, ProberRow, SetAside,
+    SpoolEntry, UsedRow,
 };
 
 use crate::StoreError;

@@ -91,9 +91,7 @@ pub(super) fn write(transaction: &Connection, write: &MonitorWrite) -> rusqlite:
             execute(transaction, "DELETE FROM deliveries WHERE message = ? AND receiver = ?", [message, receiver])
         }
         MonitorWrite::Spooled(entry) => execute(transaction, "INSERT INTO spool (entry) VALUES (?)", [entry]),
-        MonitorWrite::SpoolSent { last } => {
-            execute(transaction, "DELETE FROM spool WHERE id <= ?", [to_i64(*last)])
-        }
+        MonitorWrite::SpoolSent { last } => execute(transaction, "DELETE FROM spool WHERE id <= ?", [to_i64(*last)]),
         MonitorWrite::Pushed { prober, spool, last, skew_ms } => {
             let sql = "INSERT INTO pushed (prober, spool, last) VALUES (?, ?, ?) \
                        ON CONFLICT (prober, spool) DO UPDATE SET last = max(last, excluded.last)";
