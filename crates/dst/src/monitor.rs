@@ -201,6 +201,7 @@ impl Scenario {
             database: database.to_owned(),
             false_alarms: FalseAlarms::default(),
             alerts: alerts(),
+            push: None,
             seed: self.seed,
             host: "simulated".to_owned(),
             machine: "virtual time".to_owned(),

@@ -5,6 +5,7 @@
 //! left of it.
 
 use crate::MonitorError;
+use crate::push::{Batch, PushAnswer, Refusal};
 use crate::recorder::{Findings, Recorder, RecorderConfig};
 use crate::row::{Frame, outcome};
 use crate::settings::Settings;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use tokrate_alert::Delivery;
 use tokrate_core::{Date, Money, Span, Tick};
 use tokrate_prober::{ClosedCycle, Notice, Order, Outcome, Prober, ReferenceResult, SeriesId, Spent, Step};
-use tokrate_store::{EventRow, MonitorStore, ProbeQuery, ProbeRow};
+use tokrate_store::{EventRow, MonitorStore, ProbeQuery, ProbeRow, SpoolEntry};
 
 const DAY_MS: u64 = 86_400_000;
 /// What is usual is learned again from the latest days.
@@ -58,6 +59,7 @@ impl Core {
             false_alarms: settings.false_alarms,
             retention_ms: settings.retention.as_nanos() / 1_000_000,
             alerts: settings.alerts.clone(),
+            pushes: settings.push.is_some(),
         };
         let names = |series: &tokrate_prober::Series| {
             (settings.endpoints[series.endpoint].name.clone(), settings.workloads[series.workload].name.clone())
@@ -123,6 +125,48 @@ impl Core {
         Some(Span::from_millis(wake_at.saturating_sub(wall_ms)))
     }
 
+    /// The oldest entries that the hub does not have.
+    pub fn spool(&mut self) -> Vec<SpoolEntry> {
+        let found = self.recorder.spool();
+        found.unwrap_or_else(|error| {
+            self.reports.push_back(Report::Notice(format!("failed to {error}")));
+            Vec::new()
+        })
+    }
+
+    /// The name of the spool; `fresh` becomes it in a new database.
+    pub fn spool_name(&mut self, fresh: &str) -> Result<String, MonitorError> {
+        Ok(self.recorder.spool_name(fresh)?)
+    }
+
+    /// Whether the hub has everything.
+    pub fn is_pushed(&self) -> bool {
+        self.recorder.is_pushed()
+    }
+
+    /// What came of a batch.
+    pub fn push_ended(&mut self, answer: &PushAnswer, notice: Option<String>, wall_ms: u64) {
+        if let PushAnswer::Has(last) = answer {
+            self.recorder.spool_sent(*last);
+        }
+        if let Some(text) = notice {
+            self.notice(text, wall_ms);
+        }
+    }
+
+    /// A batch of another prober has come.
+    pub fn take_batch(&mut self, batch: Batch, wall_ms: u64) -> Result<u64, Refusal> {
+        let result = self.recorder.take_batch(batch, wall_ms);
+        self.settle(wall_ms);
+        result
+    }
+
+    /// Something that users should know.
+    pub fn notice(&mut self, text: String, wall_ms: u64) {
+        self.recorder.notice(text.clone(), wall_ms);
+        self.reports.push_back(Report::Notice(text));
+    }
+
     /// What happened since this was last asked.
     pub fn take_reports(&mut self) -> VecDeque<Report> {
         std::mem::take(&mut self.reports)
@@ -168,6 +212,11 @@ impl Core {
         if wall_ms.abs_diff(self.pruned_at) >= PRUNE_MS {
             self.pruned_at = wall_ms;
             self.recorder.prune(wall_ms);
+            match self.recorder.bound_spool() {
+                Ok(0) => {}
+                Ok(over) => self.notice(format!("the hub was away for too long: {over} entries were dropped"), wall_ms),
+                Err(error) => self.reports.push_back(Report::Notice(format!("failed to {error}"))),
+            }
         }
         if let Some(failure) = self.recorder.take_failure() {
             self.reports.push_back(Report::Notice(format!("failed to {failure}")));

@@ -5,17 +5,20 @@
 
 use crate::MonitorError;
 use crate::core::{Core, Report};
+use crate::hub::{Call, Inbox};
+use crate::push::{PushAnswer, Pusher};
 use crate::reference::Reference;
 use crate::send::{Answered, Sent, send};
 use crate::settings::Settings;
 use bytes::Bytes;
 use std::sync::Arc;
+use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
 use tokrate_alert::Delivery;
 use tokrate_core::{ChatRequest, Tick};
 use tokrate_net::{Clock, Limits, random_bytes};
 use tokrate_prober::{Order, ReferenceResult, Step};
-use tokrate_store::{MonitorStore, ProbeRow};
+use tokrate_store::{MonitorStore, ProbeRow, SpoolEntry};
 use tokrate_wire::encode_request;
 
 /// Largest body of an answer.
@@ -35,6 +38,7 @@ enum Ended {
     Probe(Order, Vec<ProbeRow>),
     Reference(u64, ReferenceResult),
     Delivery(Box<Delivery>, Result<(), String>),
+    Push(PushAnswer),
 }
 
 /// What all probes share.
@@ -44,9 +48,11 @@ struct Shared {
     reference: Reference,
     clock: Clock,
     run: u64,
+    /// The name of the spool, where there is a hub.
+    spool: String,
 }
 
-/// Runs a monitor until `stop` completes, or to the end of its one cycle. `report` gets what happens, as it happens.
+/// Runs a monitor until `stop` completes, or to the end of its one cycle. `inbox` is that of a hub. `report` gets what happens, as it happens.
 ///
 /// # Errors
 /// When settings make no schedule, the database cannot be used, or no engine can be started on loopback. A database that was set aside
@@ -55,6 +61,7 @@ pub fn run(
     settings: Settings,
     clock: Clock,
     extent: Extent,
+    inbox: Option<Inbox>,
     stop: impl Future<Output = ()>,
     report: &mut dyn FnMut(Report),
 ) -> Result<(), MonitorError> {
@@ -76,13 +83,15 @@ pub fn run(
         report(Report::Notice(text));
     }
     let run = u64::from_le_bytes(random_bytes()?);
-    let core = Core::new(Arc::clone(&settings), store, run, wall_ms)?;
+    let mut core = Core::new(Arc::clone(&settings), store, run, wall_ms)?;
+    let spool = if settings.push.is_some() { core.spool_name(&format!("{run:016x}"))? } else { String::new() };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| MonitorError::Start(error.to_string()))?;
-    let shared = Shared { frame: core.frame.clone(), reference: Reference::start(clock)?, settings, clock, run };
-    LocalSet::new().block_on(&runtime, drive(core, Arc::new(shared), extent, stop, report));
+    let shared = Shared { frame: core.frame.clone(), reference: Reference::start(clock)?, settings, clock, run, spool };
+    let inbox = inbox.map(|inbox| inbox.0);
+    LocalSet::new().block_on(&runtime, drive(core, Arc::new(shared), extent, inbox, stop, report));
     Ok(())
 }
 
@@ -90,6 +99,7 @@ async fn drive(
     mut core: Core,
     shared: Arc<Shared>,
     extent: Extent,
+    mut inbox: Option<mpsc::Receiver<Call>>,
     stop: impl Future<Output = ()>,
     report: &mut dyn FnMut(Report),
 ) {
@@ -99,6 +109,7 @@ async fn drive(
         core.prober.begin_single_cycle(wall_ms());
     }
     let mut running = JoinSet::new();
+    let mut pusher = Pusher::new(clock.now());
     let mut stop = std::pin::pin!(stop);
     loop {
         let wake_at = match core.poll(clock.now(), wall_ms()) {
@@ -125,23 +136,59 @@ async fn drive(
                 Ended::Delivery(Box::new(delivery), result)
             });
         }
-        // What could not be delivered is tried again by the next run.
+        if shared.settings.push.is_some() && pusher.is_due(clock.now()) {
+            let entries = core.spool();
+            pusher.took(!entries.is_empty(), clock.now());
+            if !entries.is_empty() {
+                let shared = Arc::clone(&shared);
+                running.spawn_local(async move { Ended::Push(shared.push(&entries).await) });
+            }
+        }
+        // What could not be delivered or pushed is tried again by the next run.
         if extent == Extent::OneCycle && !core.prober.has_open_cycles() && running.is_empty() {
-            return;
+            if shared.settings.push.is_none() || core.is_pushed() || !pusher.is_well() {
+                return;
+            }
+            pusher.hurry(clock.now());
+            continue;
         }
         let alerts_at = core.alert_wait(wall_ms()).map(|wait| clock.now() + wait);
-        let wake_at = alerts_at.map_or(wake_at, |at| at.min(wake_at));
+        let push_at = shared.settings.push.as_ref().and_then(|_| pusher.wake_at());
+        let wake_at = [alerts_at, push_at].into_iter().flatten().fold(wake_at, Tick::min);
         tokio::select! {
             () = &mut stop => return,
             Some(ended) = running.join_next() => match ended {
                 Ok(Ended::Probe(order, rows)) => core.completed(&order, rows, wall_ms()),
                 Ok(Ended::Reference(cycle, result)) => core.referenced(clock.now(), cycle, result, wall_ms()),
                 Ok(Ended::Delivery(delivery, result)) => core.delivered(&delivery, result, wall_ms()),
+                Ok(Ended::Push(answer)) => {
+                    let notice = pusher.ended(&answer, clock.now());
+                    core.push_ended(&answer, notice, wall_ms());
+                }
                 // A panic in a probe: its series stays in flight, and the next start judges its cycle.
                 Err(error) => report(Report::Notice(format!("a probe ended in an internal error: {error}"))),
             },
+            call = next_call(&mut inbox) => match call {
+                Call::Batch(batch, reply) => {
+                    // Nobody may wait for it any more; what is kept stays kept.
+                    let _ = reply.send(core.take_batch(*batch, wall_ms()));
+                }
+                Call::Notice(text) => core.notice(text, wall_ms()),
+            },
             () = sleep_until(clock, wake_at) => {}
         }
+    }
+}
+
+/// The next call of a hub; never, where there is none.
+async fn next_call(inbox: &mut Option<mpsc::Receiver<Call>>) -> Call {
+    let next = match inbox {
+        Some(inbox) => inbox.recv().await,
+        None => None,
+    };
+    match next {
+        Some(call) => call,
+        None => std::future::pending().await,
     }
 }
 
@@ -150,6 +197,14 @@ async fn sleep_until(clock: Clock, tick: Tick) {
 }
 
 impl Shared {
+    async fn push(&self, entries: &[SpoolEntry]) -> PushAnswer {
+        let Settings { prober, place, push, .. } = &*self.settings;
+        match push {
+            Some(push) => push.send(prober, place, &self.spool, entries, self.clock).await,
+            None => PushAnswer::Failed("there is no hub".to_owned()),
+        }
+    }
+
     async fn deliver(&self, delivery: &Delivery) -> Result<(), String> {
         self.settings.alerts.deliver(delivery, self.clock).await
     }

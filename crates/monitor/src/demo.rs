@@ -105,6 +105,7 @@ pub fn settings(config: &DemoConfig, database: &Path, version: &str) -> Result<S
         database: database.to_owned(),
         false_alarms: FalseAlarms::default(),
         alerts: AlertSettings::default(),
+        push: None,
         seed: config.seed,
         host: "simulated".to_owned(),
         machine: "virtual time".to_owned(),

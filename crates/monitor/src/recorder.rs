@@ -8,6 +8,7 @@
 
 use crate::MonitorError;
 use crate::alerting::{AlertSettings, Alerting};
+use crate::push::entry_of;
 use crate::row::{StreamForm, detected, stream_form};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tokrate_alert::Delivery;
@@ -34,6 +35,8 @@ pub(crate) struct RecorderConfig {
     pub false_alarms: FalseAlarms,
     pub retention_ms: u64,
     pub alerts: AlertSettings,
+    /// Whether what is kept goes to a hub.
+    pub pushes: bool,
 }
 
 /// What was found since it was last asked.
@@ -262,7 +265,12 @@ impl Recorder {
             self.held.pop_front();
             self.lost += 1;
         }
+        let spooled = if self.config.pushes { entry_of(&write) } else { None };
         self.held.push_back(write);
+        if let Some(entry) = spooled {
+            // Plain data always becomes JSON.
+            self.held.extend(serde_json::to_string(&entry).ok().map(MonitorWrite::Spooled));
+        }
     }
 
     fn write_held(&mut self) {
@@ -333,6 +341,7 @@ impl Recorder {
                 let time = |ms: i64| u64::try_from(ms).unwrap_or(0);
                 self.hold(MonitorWrite::Quarantine {
                     place: event.source.place.clone(),
+                    prober: self.config.prober.clone(),
                     from_unix_ms: time(event.since),
                     until_unix_ms: time(event.at),
                     reason: "half of the unrelated providers moved together within an hour".to_owned(),
@@ -435,6 +444,8 @@ fn reference_json(reference: &ReferenceResult) -> serde_json::Value {
         "failure": reference.failure,
     })
 }
+
+mod pushed;
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 //! Invariant: no defaults that depend on the environment; a key is only in headers that are marked sensitive.
 
 use crate::alerting::AlertSettings;
+use crate::push::PushSettings;
 use crate::workload::{Cadence, Workload};
 use http::HeaderMap;
 use std::path::PathBuf;
@@ -46,6 +47,8 @@ pub struct Settings {
     pub seed: u64,
     /// Who gets messages of what.
     pub alerts: AlertSettings,
+    /// The hub that gets what is kept here, if there is one.
+    pub push: Option<PushSettings>,
     /// Name of this machine, and what kind it is.
     pub host: String,
     /// See `host`.

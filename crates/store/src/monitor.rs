@@ -193,10 +193,11 @@ fn write_one(transaction: &Connection, write: &MonitorWrite) -> rusqlite::Result
             let sql = "UPDATE probes SET quarantine = ? WHERE cycle = ? AND quarantine = ?";
             execute(transaction, sql, params![quarantine, cycle, CYCLE_IS_OPEN])
         }
-        MonitorWrite::Quarantine { place, from_unix_ms, until_unix_ms, reason } => {
+        MonitorWrite::Quarantine { place, prober, from_unix_ms, until_unix_ms, reason } => {
             let sql = "UPDATE probes SET quarantine = ?1 WHERE quarantine IS NULL AND started_unix_ms BETWEEN ?2 AND ?3 \
-                       AND series IN (SELECT id FROM series WHERE place = ?4)";
-            execute(transaction, sql, params![reason, to_i64(*from_unix_ms), to_i64(*until_unix_ms), place])
+                       AND series IN (SELECT id FROM series WHERE place = ?4 AND prober = ?5)";
+            let (from, until) = (to_i64(*from_unix_ms), to_i64(*until_unix_ms));
+            execute(transaction, sql, params![reason, from, until, place, prober])
         }
         MonitorWrite::Notice { at_unix_ms, prober, text } => {
             let sql = "INSERT INTO notices (at_unix_ms, prober, text) VALUES (?, ?, ?)";

@@ -136,7 +136,7 @@ const TABLE: &[Row] = &[
             "core", "tokens", "wire", "meter", "record", "judge", "detect", "prober", "alert", "board", "sim", "net",
             "probe", "host", "notify", "store",
         ],
-        external: &["tokio", "bytes", "http", "serde", "serde_json", "thiserror"],
+        external: &["tokio", "aws-lc-rs", "base64", "bytes", "http", "serde", "serde_json", "thiserror"],
     },
     Row {
         name: "tokrate",

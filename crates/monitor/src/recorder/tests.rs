@@ -33,6 +33,7 @@ fn recorder(database: &Path, now_unix_ms: u64) -> Recorder {
         false_alarms: FalseAlarms::default(),
         retention_ms: u64::MAX,
         alerts: AlertSettings::default(),
+        pushes: false,
     };
     let (store, _) = MonitorStore::open(database, now_unix_ms).expect("a store");
     let mut recorder = Recorder::new(config, store, now_unix_ms).expect("readable");

@@ -111,10 +111,12 @@ pub enum MonitorWrite {
         /// Why it does not count.
         quarantine: Option<String>,
     },
-    /// Rows of a place that began in a time, both ends included, do not count.
+    /// Rows of a prober at a place that began in a time, both ends included, do not count.
     Quarantine {
         /// The place.
         place: String,
+        /// The prober.
+        prober: String,
         /// The time (ms since 1970).
         from_unix_ms: u64,
         /// Its end.

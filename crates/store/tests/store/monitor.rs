@@ -136,6 +136,7 @@ fn rows_of_a_cycle_count_from_its_end_on_unless_it_is_in_quarantine() {
     let probers = store.probers().expect("readable");
     assert_eq!((probers[0].missed, probers[0].requests, probers[0].quarantined), (5, 3, 1));
     let span = MonitorWrite::Quarantine {
+        prober: "one".to_owned(),
         place: "fra".to_owned(),
         from_unix_ms: BEGIN,
         until_unix_ms: BEGIN + 1_000,

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is contradictory is refused with its line, before anything is sent or opened.
 
+pub mod alerts;
 pub mod rows;
 
 use super::environment::{self, Environment};
@@ -95,6 +96,7 @@ pub fn resolve(file: &File) -> Result<Settings> {
         retention,
         database: row.database.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DATABASE)),
         false_alarms: FalseAlarms { worse_in_month: allowed, ..FalseAlarms::default() },
+        alerts: alerts::alerts(&reading, row)?,
         seed,
         host: environment.host,
         machine: environment.machine,
