@@ -3,6 +3,7 @@
 //! Rules, incidents and forms are `alert`'s. Invariant: what a rule remembers and the messages that it made are written together with
 //! the change that they came of, so that a restart neither forgets nor repeats one.
 
+use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_alert::{Alerts, AlertsState, Delivery, Finding, Outbox, Retry, Rule};
@@ -46,6 +47,41 @@ impl AlertSettings {
         let context = tokrate_notify::Context { board: self.board.clone(), hold_ms };
         receiver.send(&delivery.message, &context, clock).await
     }
+}
+
+/// Sends a test alert to a receiver, and waits until it has it. Blocks; call it outside a runtime.
+///
+/// # Errors
+/// Why it was not accepted, without keys.
+pub fn send_test_alert(settings: &Settings, receiver: &str, clock: Clock) -> Result<(), String> {
+    let now_ms = clock.wall_nanos() / 1_000_000;
+    let mut alerts = Alerts::new(
+        &settings.prober,
+        vec![Rule {
+            name: "test".to_owned(),
+            group_wait_ms: 0,
+            receivers: vec![receiver.to_owned()],
+            ..Rule::default()
+        }],
+        AlertsState::default(),
+    );
+    let text = "a test alert of `tokrate monitor alert-test`: nothing is wrong";
+    alerts.observe(Finding {
+        rule: "test",
+        endpoint: "test/test",
+        workload: "",
+        place: &settings.place,
+        at_ms: now_ms,
+        bad: true,
+        text,
+    });
+    let message = alerts.poll(now_ms).pop().ok_or("there is no message")?;
+    let delivery = Delivery { message, receiver: receiver.to_owned(), failures: 0, next_ms: now_ms, error: None };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("no runtime: {error}"))?;
+    tokio::task::LocalSet::new().block_on(&runtime, settings.alerts.deliver(&delivery, clock))
 }
 
 /// A rule, and what makes it find something bad.

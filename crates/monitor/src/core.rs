@@ -164,6 +164,7 @@ impl Core {
     /// Something that users should know.
     pub fn notice(&mut self, text: String, wall_ms: u64) {
         self.recorder.notice(text.clone(), wall_ms);
+        self.recorder.write_held();
         self.reports.push_back(Report::Notice(text));
     }
 

@@ -25,7 +25,7 @@ mod virtual_time;
 mod workload;
 pub mod world;
 
-pub use alerting::{AlertRule, AlertSettings, CHANGE_KINDS, PROBE_METRICS, Watch};
+pub use alerting::{AlertRule, AlertSettings, CHANGE_KINDS, PROBE_METRICS, Watch, send_test_alert};
 pub use core::Report;
 pub use daemon::{Extent, run};
 pub use error::MonitorError;

@@ -273,7 +273,8 @@ impl Recorder {
         }
     }
 
-    fn write_held(&mut self) {
+    /// Writes what waits, if it can.
+    pub fn write_held(&mut self) {
         // With what the rules made of it, in one transaction.
         for write in self.alerting.poll(self.now_unix_ms) {
             self.hold(write);

@@ -30,7 +30,6 @@ pub struct Batch {
     pub(crate) spool: String,
     /// Its clock less the hub's (ms).
     pub(crate) skew_ms: i64,
-    /// What is to be written, by the number of its entry, ascending.
     pub(crate) writes: Vec<(u64, MonitorWrite)>,
 }
 
@@ -180,6 +179,11 @@ impl Batch {
         let signed = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
         let skew_ms = signed(text.made_unix_ms).saturating_sub(signed(now_unix_ms));
         Ok(Batch { prober: prober.to_owned(), place, spool: text.spool, skew_ms, writes })
+    }
+
+    /// What is to be written, by the number of its entry, ascending.
+    pub fn writes(&self) -> &[(u64, MonitorWrite)] {
+        &self.writes
     }
 
     /// The number of its last entry.

@@ -47,7 +47,7 @@ impl PushKey {
     }
 
     /// Signs a body, in base64.
-    pub(crate) fn sign(&self, body: &[u8]) -> String {
+    pub fn sign(&self, body: &[u8]) -> String {
         STANDARD.encode(self.0.sign(&[CONTEXT, body].concat()))
     }
 }

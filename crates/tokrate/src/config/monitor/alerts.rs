@@ -15,7 +15,7 @@ use tokrate_monitor::alert::{QuietHours, Rule};
 use tokrate_monitor::notify::{HttpReceiver, MailReceiver, MailServer, Receiver, To};
 use tokrate_monitor::{AlertRule, AlertSettings, CHANGE_KINDS, PROBE_METRICS, Watch};
 use tokrate_net::ClientConfig;
-use tokrate_targets::reading::{MAX_SETTINGS_BYTES, bytes_of};
+use tokrate_targets::reading::{MAX_SETTINGS_BYTES, bytes_of, text_of};
 use tokrate_targets::{KeyReference, header};
 use toml::Spanned;
 
@@ -107,12 +107,16 @@ fn receiver(monitor: &MonitorRow, row: &ReceiverRow) -> Result<To> {
 
 /// The URL, from where it stands.
 fn url(row: &ReceiverRow) -> Result<String> {
-    let reference = KeyReference::first(&row.url_env, &row.url_file, &None);
-    match (&row.url, reference) {
-        (Some(url), None) => Ok(url.clone()),
-        (None, Some(reference)) => Ok(reference.fetch(&environment::variable)?.reveal().to_owned()),
-        (None, None) => bail!("it has no address; write `url`, `url_env` or `url_file`"),
-        (Some(_), Some(_)) => bail!("it has two addresses; write one of `url`, `url_env`, `url_file`"),
+    match (&row.url, &row.url_env, &row.url_file) {
+        (Some(url), None, None) => Ok(url.clone()),
+        (None, Some(name), None) => environment::variable(name).with_context(|| {
+            format!("read its URL: the environment variable {name} is not set; set it, or name another with `url_env`")
+        }),
+        (None, None, Some(path)) => {
+            text_of(path, MAX_SETTINGS_BYTES).with_context(|| format!("read its URL from {}", path.display()))
+        }
+        (None, None, None) => bail!("it has no address; write `url`, `url_env` or `url_file`"),
+        _ => bail!("it has two addresses; write one of `url`, `url_env`, `url_file`"),
     }
 }
 

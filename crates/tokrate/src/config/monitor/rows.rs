@@ -18,7 +18,8 @@ use toml::Spanned;
 #[serde(deny_unknown_fields)]
 pub struct MonitorRow {
     /// What is probed: targets by name as in `tokrate bench` (`openai/gpt-5`, `vllm@127.0.0.1:8000/MODEL`), and names of
-    /// `[monitor.targets.NAME]`
+    /// `[monitor.targets.NAME]`; only a hub can do without
+    #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub endpoints: Vec<Spanned<String>>,
     /// What is asked: built-in workloads, `artificial-analysis`, names of `[monitor.workload.NAME]` [default: `["1k-1k"]`]
@@ -74,6 +75,49 @@ pub struct MonitorRow {
     /// Who gets messages of what
     #[serde(default)]
     pub alerts: AlertsRow,
+    /// The hub that gets what is kept here
+    pub push: Option<PushRow>,
+    /// Probers elsewhere that push to the board of this monitor
+    pub hub: Option<HubRow>,
+}
+
+/// `[monitor.push]`; the key is made by `tokrate monitor push-key`.
+#[derive(Deserialize, Debug, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PushRow {
+    /// Address of the hub's board, such as `https://board.example`
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub hub: Spanned<String>,
+    /// Environment variable that holds this prober's key
+    pub key_env: Option<String>,
+    /// File that holds the key
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
+    pub key_file: Option<PathBuf>,
+    /// Command that prints the key
+    pub key_cmd: Option<String>,
+    /// PEM file with a further certificate authority [default: that of `[monitor]`]
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
+    pub ca_file: Option<PathBuf>,
+}
+
+/// `[monitor.hub]`.
+#[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct HubRow {
+    /// Who may push, by the name of the prober
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, KnownProberRow>"))]
+    pub probers: BTreeMap<Spanned<String>, KnownProberRow>,
+}
+
+/// `[monitor.hub.probers.NAME]`.
+#[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct KnownProberRow {
+    /// Its public key, as `tokrate monitor push-key` prints it
+    pub public_key: String,
 }
 
 /// `[monitor.alerts]`.

@@ -154,6 +154,11 @@ form!(
     json_schema!({ "type": "string", "enum": CADENCES.map(|(name, _)| name) })
 );
 form!(
+    /// A kind of receiver of alerts.
+    ReceiverKind,
+    json_schema!({ "type": "string", "enum": RECEIVER_KINDS })
+);
+form!(
     /// An engine of this process.
     LocalEngine,
     json_schema!({ "type": "string", "enum": simulated::local_names() })
