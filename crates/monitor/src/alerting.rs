@@ -379,3 +379,6 @@ fn value(metric: Metric, sample: &Sample) -> Option<f64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;
