@@ -3,7 +3,6 @@
 //! Rules, incidents and forms are `alert`'s. Invariant: what a rule remembers and the messages that it made are written together with
 //! the change that they came of, so that a restart neither forgets nor repeats one.
 
-use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_alert::{Alerts, AlertsState, Delivery, Finding, Outbox, Retry, Rule};
@@ -53,10 +52,10 @@ impl AlertSettings {
 ///
 /// # Errors
 /// Why it was not accepted, without keys.
-pub fn send_test_alert(settings: &Settings, receiver: &str, clock: Clock) -> Result<(), String> {
+pub fn send_test_alert(settings: &AlertSettings, prober: &str, receiver: &str, clock: Clock) -> Result<(), String> {
     let now_ms = clock.wall_nanos() / 1_000_000;
     let mut alerts = Alerts::new(
-        &settings.prober,
+        prober,
         vec![Rule {
             name: "test".to_owned(),
             group_wait_ms: 0,
@@ -70,7 +69,7 @@ pub fn send_test_alert(settings: &Settings, receiver: &str, clock: Clock) -> Res
         rule: "test",
         endpoint: "test/test",
         workload: "",
-        place: &settings.place,
+        place: "",
         at_ms: now_ms,
         bad: true,
         text,
@@ -81,7 +80,7 @@ pub fn send_test_alert(settings: &Settings, receiver: &str, clock: Clock) -> Res
         .enable_all()
         .build()
         .map_err(|error| format!("no runtime: {error}"))?;
-    tokio::task::LocalSet::new().block_on(&runtime, settings.alerts.deliver(&delivery, clock))
+    tokio::task::LocalSet::new().block_on(&runtime, settings.deliver(&delivery, clock))
 }
 
 /// A rule, and what makes it find something bad.

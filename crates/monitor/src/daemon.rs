@@ -129,21 +129,7 @@ async fn drive(
             Step::WaitUntil(tick) => tick,
         };
         core.take_reports().into_iter().for_each(&mut *report);
-        while let Some(delivery) = core.take_delivery(wall_ms()) {
-            let shared = Arc::clone(&shared);
-            running.spawn_local(async move {
-                let result = shared.deliver(&delivery).await;
-                Ended::Delivery(Box::new(delivery), result)
-            });
-        }
-        if shared.settings.push.is_some() && pusher.is_due(clock.now()) {
-            let entries = core.spool();
-            pusher.took(!entries.is_empty(), clock.now());
-            if !entries.is_empty() {
-                let shared = Arc::clone(&shared);
-                running.spawn_local(async move { Ended::Push(shared.push(&entries).await) });
-            }
-        }
+        start_outgoing(&mut core, &shared, &mut pusher, &mut running);
         // What could not be delivered or pushed is tried again by the next run.
         if extent == Extent::OneCycle && !core.prober.has_open_cycles() && running.is_empty() {
             if shared.settings.push.is_none() || core.is_pushed() || !pusher.is_well() {
@@ -158,13 +144,7 @@ async fn drive(
         tokio::select! {
             () = &mut stop => return,
             Some(ended) = running.join_next() => match ended {
-                Ok(Ended::Probe(order, rows)) => core.completed(&order, rows, wall_ms()),
-                Ok(Ended::Reference(cycle, result)) => core.referenced(clock.now(), cycle, result, wall_ms()),
-                Ok(Ended::Delivery(delivery, result)) => core.delivered(&delivery, result, wall_ms()),
-                Ok(Ended::Push(answer)) => {
-                    let notice = pusher.ended(&answer, clock.now());
-                    core.push_ended(&answer, notice, wall_ms());
-                }
+                Ok(ended) => take_ended(&mut core, &mut pusher, ended, clock),
                 // A panic in a probe: its series stays in flight, and the next start judges its cycle.
                 Err(error) => report(Report::Notice(format!("a probe ended in an internal error: {error}"))),
             },
@@ -176,6 +156,39 @@ async fn drive(
                 Call::Notice(text) => core.notice(text, wall_ms()),
             },
             () = sleep_until(clock, wake_at) => {}
+        }
+    }
+}
+
+/// Sends what is due beside probes: alerts, and what the hub does not have.
+fn start_outgoing(core: &mut Core, shared: &Arc<Shared>, pusher: &mut Pusher, running: &mut JoinSet<Ended>) {
+    let (now, wall_ms) = (shared.clock.now(), shared.clock.wall_nanos() / 1_000_000);
+    while let Some(delivery) = core.take_delivery(wall_ms) {
+        let shared = Arc::clone(shared);
+        running.spawn_local(async move {
+            let result = shared.deliver(&delivery).await;
+            Ended::Delivery(Box::new(delivery), result)
+        });
+    }
+    if shared.settings.push.is_some() && pusher.is_due(now) {
+        let entries = core.spool();
+        pusher.took(!entries.is_empty(), now);
+        if !entries.is_empty() {
+            let shared = Arc::clone(shared);
+            running.spawn_local(async move { Ended::Push(shared.push(&entries).await) });
+        }
+    }
+}
+
+fn take_ended(core: &mut Core, pusher: &mut Pusher, ended: Ended, clock: Clock) {
+    let (now, wall_ms) = (clock.now(), clock.wall_nanos() / 1_000_000);
+    match ended {
+        Ended::Probe(order, rows) => core.completed(&order, rows, wall_ms),
+        Ended::Reference(cycle, result) => core.referenced(now, cycle, result, wall_ms),
+        Ended::Delivery(delivery, result) => core.delivered(&delivery, result, wall_ms),
+        Ended::Push(answer) => {
+            let notice = pusher.ended(&answer, now);
+            core.push_ended(&answer, notice, wall_ms);
         }
     }
 }

@@ -213,7 +213,7 @@ fn line(stream: &mut dyn Duplex) -> String {
 
 /// Serves one mail; `lines` gets what the client says, the data as one.
 fn serve_mail(stream: &mut dyn Duplex, greeting: bool, starttls: bool, refuse: bool, lines: &mut Vec<String>) -> bool {
-    let mut say = |stream: &mut dyn Duplex, text: &str| stream.write_all(text.as_bytes()).expect("a client");
+    let say = |stream: &mut dyn Duplex, text: &str| stream.write_all(text.as_bytes()).expect("a client");
     if greeting {
         say(stream, "220 mail.test ESMTP\r\n");
     }

@@ -93,7 +93,7 @@ impl Share {
     fn fill(&mut self, now: Tick) {
         let step = Span::from_secs(60).as_nanos() / A_MINUTE;
         let more = now.since(self.at).as_nanos() / step;
-        self.at = self.at + Span::from_nanos(more.saturating_mul(step));
+        self.at += Span::from_nanos(more.saturating_mul(step));
         self.batches = u32::try_from(u64::from(self.batches).saturating_add(more)).unwrap_or(BURST).min(BURST);
     }
 }

@@ -71,9 +71,9 @@ impl Pusher {
         self.next = now + GATHER;
     }
 
-    /// Looks at once, as nothing more will come.
+    /// Looks at once, as nothing is under way and nothing more will come.
     pub fn hurry(&mut self, now: Tick) {
-        self.next = now;
+        (self.next, self.is_out) = (now, false);
     }
 
     /// When to look next; `None` while a batch is under way.

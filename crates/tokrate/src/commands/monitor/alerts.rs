@@ -17,7 +17,7 @@ pub fn test(flags: &AlertTestFlags) -> Result<Verdict> {
         true => "find a receiver: there is none; write [monitor.alerts.receivers.NAME]".to_owned(),
         false => format!("find the receiver `{}`; there are {}", flags.receiver, known.join(", ")),
     })?;
-    send_test_alert(&settings, &flags.receiver, Clock::monotonic())
+    send_test_alert(&settings.alerts, &settings.prober, &flags.receiver, Clock::monotonic())
         .map_err(|error| anyhow::anyhow!("send a test alert to `{}` ({receiver}): {error}", receiver.name))?;
     anstream::println!("sent a test alert to `{}`: {receiver}", receiver.name);
     Ok(Verdict::Good)

@@ -79,12 +79,7 @@ pub fn resolve(file: &File) -> Result<Settings> {
     }
     let environment = Environment::read();
     let prober = row.prober.clone().unwrap_or_else(|| environment.host.clone());
-    let others = row.hub.iter().flat_map(|hub| hub.probers.keys());
-    if let Some(same) = others.into_iter().find(|name| *name.get_ref() == prober) {
-        bail!(
-            reading.at(same.span(), &format!("`{prober}` is this monitor's own prober; set `prober` to another name"))
-        );
-    }
+    push::ensure_own_name(&reading, row, &prober)?;
     let seed = row.seed.unwrap_or_else(|| Rng::root(0).child(&prober).next_u64());
     let retention = reading.span(row.retention.as_ref(), DEFAULT_RETENTION)?;
     if let Some(written) = row.retention.as_ref().filter(|_| retention < MIN_RETENTION) {

@@ -32,6 +32,17 @@ pub fn push(reading: &Reading<'_>, row: &MonitorRow, prober: &str) -> Result<Opt
     Ok(Some(PushSettings { hub, key, client }))
 }
 
+/// Refuses the name of this monitor's own prober among those of the hub.
+pub fn ensure_own_name(reading: &Reading<'_>, row: &MonitorRow, prober: &str) -> Result<()> {
+    let mut others = row.hub.iter().flat_map(|hub| hub.probers.keys());
+    if let Some(same) = others.find(|name| name.get_ref() == prober) {
+        bail!(
+            reading.at(same.span(), &format!("`{prober}` is this monitor's own prober; set `prober` to another name"))
+        );
+    }
+    Ok(())
+}
+
 /// Who may push to this hub.
 pub fn known_probers(reading: &Reading<'_>, row: &HubRow) -> Result<Vec<KnownProber>> {
     let mut known: Vec<KnownProber> = Vec::new();
