@@ -37,6 +37,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "mcp", run: of::mcp::run },
     Target { name: "otlp_reply", run: of::otlp_reply::run },
     Target { name: "prompts", run: of::prompts::run },
+    Target { name: "push_batch", run: of::push_batch::run },
     Target { name: "record", run: of::record::run },
     Target { name: "request", run: of::request::run },
     Target { name: "request_peek", run: of::request_peek::run },

@@ -14,6 +14,7 @@ pub mod http_server;
 pub mod mcp;
 pub mod otlp_reply;
 pub mod prompts;
+pub mod push_batch;
 pub mod record;
 pub mod request;
 pub mod request_peek;

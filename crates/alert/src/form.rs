@@ -107,7 +107,7 @@ fn slack_escaped(text: &str) -> String {
 pub fn alertmanager(message: &Message, board: Option<&str>, hold_ms: u64) -> Value {
     let alert = |member: &Member| {
         let ends = member.recovered_ms.unwrap_or(message.at_ms.saturating_add(hold_ms));
-        json!({
+        let mut alert = json!({
             "labels": {
                 "alertname": message.rule,
                 "provider": message.provider,
@@ -122,8 +122,11 @@ pub fn alertmanager(message: &Message, board: Option<&str>, hold_ms: u64) -> Val
             },
             "startsAt": time(member.since_ms),
             "endsAt": time(ends),
-            "generatorURL": board.unwrap_or_default(),
-        })
+        });
+        if let Some(board) = board {
+            alert["generatorURL"] = board.into();
+        }
+        alert
     };
     message.members.iter().map(alert).collect()
 }

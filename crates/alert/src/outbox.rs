@@ -75,7 +75,10 @@ impl Outbox {
             };
             !self.waiting[..place].iter().any(is_before)
         };
-        let due = |(delivery, is_out): &(Delivery, bool)| !is_out && delivery.next_ms <= now_ms;
+        // What would be due later than any retry is due now: the clock was set back.
+        let latest = now_ms.saturating_add(self.retry.longest_ms);
+        let is_due = |next_ms: u64| next_ms <= now_ms || next_ms > latest;
+        let due = |(delivery, is_out): &(Delivery, bool)| !is_out && is_due(delivery.next_ms);
         let place = (0..self.waiting.len()).find(|place| due(&self.waiting[*place]) && is_first(*place))?;
         self.waiting[place].1 = true;
         Some(self.waiting[place].0.clone())
@@ -171,6 +174,13 @@ mod tests {
         assert_eq!(outbox.take_due(1_000).expect("due").message.id, "b-1", "the second waits for the first");
         outbox.delivered("a-1", "chat");
         assert_eq!(outbox.take_due(1_000).expect("due").message.id, "a-2");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_holds_nothing_back() {
+        let mut outbox = Outbox::default();
+        outbox.push(&Message { at_ms: 2_000_000_000, ..message("a-1", "a", &["chat"]) });
+        assert!(outbox.take_due(1_000_000_000).is_some());
     }
 
     #[test]

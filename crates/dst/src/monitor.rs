@@ -8,11 +8,18 @@ mod checkers;
 pub use checkers::check;
 
 use http::HeaderMap;
+use std::cell::RefCell;
 use std::path::Path;
+use std::rc::Rc;
+use tokrate_alert::{Message, Rule};
 use tokrate_core::{Money, Price, Rng, Span};
 use tokrate_detect::FalseAlarms;
+use tokrate_judge::Slo;
+use tokrate_monitor::notify::{Receiver, To};
 use tokrate_monitor::world::{Provider, World};
-use tokrate_monitor::{Cadence, Endpoint, Limits, MonitorError, PromptSource, Report, Settings, Workload};
+use tokrate_monitor::{
+    AlertRule, AlertSettings, Cadence, Endpoint, Limits, MonitorError, PromptSource, Report, Settings, Watch, Workload,
+};
 use tokrate_net::{ClientConfig, Target};
 use tokrate_prober::Budget;
 use tokrate_sim::{Background, Change, Faults, Law, Persona, Timetable};
@@ -76,6 +83,46 @@ pub struct History {
     pub prober: ProberRow,
     /// Probes that were under way when the prober was killed.
     pub abandoned: u64,
+    /// Alerts in the order in which the receiver accepted them.
+    pub alerts: Vec<Message>,
+    /// Attempts that the receiver did not accept.
+    pub refused: u64,
+    /// Alerts that were on their way when the prober was killed.
+    pub unsure: u64,
+    /// Alerts that still wait at the end.
+    pub waiting: usize,
+}
+
+/// Changes as they come, and slow answers or failures twice in three probes, with reminders.
+fn alerts() -> AlertSettings {
+    let rule = |name: &str, failing: u32, of: u32| Rule {
+        name: name.to_owned(),
+        failing,
+        of,
+        remind_after_ms: (of > 1).then_some(6 * HOUR_MS),
+        receivers: vec!["ops".to_owned()],
+        ..Rule::default()
+    };
+    let watched = |rule: Rule, watch: Watch| AlertRule { rule, watch, resolve_after_ms: 2 * DAY_MS };
+    let slow = Slo::parse("ttft<350ms").expect("an objective");
+    // Its address is never asked: a world hands alerts over itself.
+    let to = To::Command(vec!["true".to_owned()]);
+    AlertSettings {
+        rules: vec![
+            watched(rule("changes", 1, 1), Watch::Changes(vec!["regression".to_owned(), "errors".to_owned()])),
+            watched(rule("slow", 2, 3), Watch::Objectives(vec![slow])),
+        ],
+        receivers: vec![Receiver { name: "ops".to_owned(), to }],
+        board: None,
+    }
+}
+
+/// What a receiver has seen. It refuses a third of all attempts but on the last day.
+#[derive(Default)]
+struct Received {
+    accepted: Vec<Message>,
+    refused: u64,
+    is_last_day: bool,
 }
 
 impl Scenario {
@@ -153,6 +200,8 @@ impl Scenario {
             retention: Span::from_secs(400 * 86_400),
             database: database.to_owned(),
             false_alarms: FalseAlarms::default(),
+            alerts: alerts(),
+            push: None,
             seed: self.seed,
             host: "simulated".to_owned(),
             machine: "virtual time".to_owned(),
@@ -195,6 +244,17 @@ impl Scenario {
 pub fn run(scenario: &Scenario, database: &Path) -> Result<History, MonitorError> {
     let providers = (0..scenario.endpoints).map(|place| scenario.provider(place)).collect();
     let mut world = World::new(scenario.settings(database), providers, scenario.seed, BEGUN_UNIX_MS)?;
+    let received = Rc::new(RefCell::new(Received::default()));
+    let (taken, mut rng) = (Rc::clone(&received), Rng::root(scenario.seed).child("receiver"));
+    world.receiver = Some(Box::new(move |delivery| {
+        let mut taken = taken.borrow_mut();
+        if !taken.is_last_day && rng.chance(0.33) {
+            taken.refused += 1;
+            return Err("HTTP 503".to_owned());
+        }
+        taken.accepted.push(delivery.message.clone());
+        Ok(())
+    }));
     let (mut reported, mut events, mut notices) = (Vec::new(), Vec::new(), Vec::new());
     let mut report = |report: Report| match report {
         Report::Probe(row) => reported.push(*row),
@@ -225,9 +285,11 @@ pub fn run(scenario: &Scenario, database: &Path) -> Result<History, MonitorError
         }
     }
     world.limit_disk(u64::MAX)?;
+    received.borrow_mut().is_last_day = true;
     // A day without trouble, in which everything that was held is written and every cycle ends.
     world.run((scenario.days + 1) * DAY_MS, &mut report);
-    let abandoned = world.abandoned();
+    let (abandoned, unsure) = (world.abandoned(), world.unsure());
+    let received = received.take();
     let store = world.store();
     Ok(History {
         kept: store.probes(&ProbeQuery::default())?,
@@ -237,5 +299,9 @@ pub fn run(scenario: &Scenario, database: &Path) -> Result<History, MonitorError
         events,
         notices,
         abandoned,
+        waiting: store.deliveries()?.len(),
+        alerts: received.accepted,
+        refused: received.refused,
+        unsure,
     })
 }

@@ -5,14 +5,16 @@
 //! left of it.
 
 use crate::MonitorError;
+use crate::push::{Batch, PushAnswer, Refusal};
 use crate::recorder::{Findings, Recorder, RecorderConfig};
 use crate::row::{Frame, outcome};
 use crate::settings::Settings;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use tokrate_core::{Date, Money, Tick};
+use tokrate_alert::Delivery;
+use tokrate_core::{Date, Money, Span, Tick};
 use tokrate_prober::{ClosedCycle, Notice, Order, Outcome, Prober, ReferenceResult, SeriesId, Spent, Step};
-use tokrate_store::{EventRow, MonitorStore, ProbeQuery, ProbeRow};
+use tokrate_store::{EventRow, MonitorStore, ProbeQuery, ProbeRow, SpoolEntry};
 
 const DAY_MS: u64 = 86_400_000;
 /// What is usual is learned again from the latest days.
@@ -56,6 +58,8 @@ impl Core {
             place: settings.place.clone(),
             false_alarms: settings.false_alarms,
             retention_ms: settings.retention.as_nanos() / 1_000_000,
+            alerts: settings.alerts.clone(),
+            pushes: settings.push.is_some(),
         };
         let names = |series: &tokrate_prober::Series| {
             (settings.endpoints[series.endpoint].name.clone(), settings.workloads[series.workload].name.clone())
@@ -104,6 +108,66 @@ impl Core {
         self.settle(wall_ms);
     }
 
+    /// The next message to deliver.
+    pub fn take_delivery(&mut self, wall_ms: u64) -> Option<Delivery> {
+        self.recorder.take_delivery(wall_ms)
+    }
+
+    /// What came of a delivery.
+    pub fn delivered(&mut self, delivery: &Delivery, result: Result<(), String>, wall_ms: u64) {
+        let notice = self.recorder.delivered(delivery, result, wall_ms);
+        self.reports.extend(notice.map(Report::Notice));
+    }
+
+    /// How long there is nothing to do for alerts.
+    pub fn alert_wait(&self, wall_ms: u64) -> Option<Span> {
+        let wake_at = self.recorder.alert_wake_at(wall_ms)?;
+        Some(Span::from_millis(wake_at.saturating_sub(wall_ms)))
+    }
+
+    /// The oldest entries that the hub does not have.
+    pub fn spool(&mut self) -> Vec<SpoolEntry> {
+        let found = self.recorder.spool();
+        found.unwrap_or_else(|error| {
+            self.reports.push_back(Report::Notice(format!("failed to {error}")));
+            Vec::new()
+        })
+    }
+
+    /// The name of the spool; `fresh` becomes it in a new database.
+    pub fn spool_name(&mut self, fresh: &str) -> Result<String, MonitorError> {
+        Ok(self.recorder.spool_name(fresh)?)
+    }
+
+    /// Whether the hub has everything.
+    pub fn is_pushed(&self) -> bool {
+        self.recorder.is_pushed()
+    }
+
+    /// What came of a batch.
+    pub fn push_ended(&mut self, answer: &PushAnswer, notice: Option<String>, wall_ms: u64) {
+        if let PushAnswer::Has(last) = answer {
+            self.recorder.spool_sent(*last);
+        }
+        if let Some(text) = notice {
+            self.notice(text, wall_ms);
+        }
+    }
+
+    /// A batch of another prober has come.
+    pub fn take_batch(&mut self, batch: Batch, wall_ms: u64) -> Result<u64, Refusal> {
+        let result = self.recorder.take_batch(batch, wall_ms);
+        self.settle(wall_ms);
+        result
+    }
+
+    /// Something that users should know.
+    pub fn notice(&mut self, text: String, wall_ms: u64) {
+        self.recorder.notice(text.clone(), wall_ms);
+        self.recorder.write_held();
+        self.reports.push_back(Report::Notice(text));
+    }
+
     /// What happened since this was last asked.
     pub fn take_reports(&mut self) -> VecDeque<Report> {
         std::mem::take(&mut self.reports)
@@ -143,10 +207,17 @@ impl Core {
         if wall_ms.abs_diff(self.alive_at) >= ALIVE_MS || self.missed > 0 {
             self.alive_at = wall_ms;
             self.recorder.seen(wall_ms, std::mem::take(&mut self.missed));
+            self.recorder.look_for_silence(wall_ms);
         }
+        self.recorder.poll_alerts(wall_ms);
         if wall_ms.abs_diff(self.pruned_at) >= PRUNE_MS {
             self.pruned_at = wall_ms;
             self.recorder.prune(wall_ms);
+            match self.recorder.bound_spool() {
+                Ok(0) => {}
+                Ok(over) => self.notice(format!("the hub was away for too long: {over} entries were dropped"), wall_ms),
+                Err(error) => self.reports.push_back(Report::Notice(format!("failed to {error}"))),
+            }
         }
         if let Some(failure) = self.recorder.take_failure() {
             self.reports.push_back(Report::Notice(format!("failed to {failure}")));

@@ -5,16 +5,20 @@
 
 use crate::MonitorError;
 use crate::core::{Core, Report};
+use crate::hub::{Call, Inbox};
+use crate::push::{PushAnswer, Pusher};
 use crate::reference::Reference;
 use crate::send::{Answered, Sent, send};
 use crate::settings::Settings;
 use bytes::Bytes;
 use std::sync::Arc;
+use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
+use tokrate_alert::Delivery;
 use tokrate_core::{ChatRequest, Tick};
 use tokrate_net::{Clock, Limits, random_bytes};
 use tokrate_prober::{Order, ReferenceResult, Step};
-use tokrate_store::{MonitorStore, ProbeRow};
+use tokrate_store::{MonitorStore, ProbeRow, SpoolEntry};
 use tokrate_wire::encode_request;
 
 /// Largest body of an answer.
@@ -33,6 +37,8 @@ pub enum Extent {
 enum Ended {
     Probe(Order, Vec<ProbeRow>),
     Reference(u64, ReferenceResult),
+    Delivery(Box<Delivery>, Result<(), String>),
+    Push(PushAnswer),
 }
 
 /// What all probes share.
@@ -42,9 +48,11 @@ struct Shared {
     reference: Reference,
     clock: Clock,
     run: u64,
+    /// The name of the spool, where there is a hub.
+    spool: String,
 }
 
-/// Runs a monitor until `stop` completes, or to the end of its one cycle. `report` gets what happens, as it happens.
+/// Runs a monitor until `stop` completes, or to the end of its one cycle. `inbox` is that of a hub. `report` gets what happens, as it happens.
 ///
 /// # Errors
 /// When settings make no schedule, the database cannot be used, or no engine can be started on loopback. A database that was set aside
@@ -53,9 +61,15 @@ pub fn run(
     settings: Settings,
     clock: Clock,
     extent: Extent,
+    inbox: Option<Inbox>,
     stop: impl Future<Output = ()>,
     report: &mut dyn FnMut(Report),
 ) -> Result<(), MonitorError> {
+    let mut settings = settings;
+    if extent == Extent::OneCycle {
+        // All of the cycle is found at once.
+        settings.alerts.rules.iter_mut().for_each(|rule| rule.rule.group_wait_ms = 0);
+    }
     let settings = Arc::new(settings);
     let wall_ms = clock.wall_nanos() / 1_000_000;
     let (store, aside) = MonitorStore::open(&settings.database, wall_ms)?;
@@ -69,13 +83,15 @@ pub fn run(
         report(Report::Notice(text));
     }
     let run = u64::from_le_bytes(random_bytes()?);
-    let core = Core::new(Arc::clone(&settings), store, run, wall_ms)?;
+    let mut core = Core::new(Arc::clone(&settings), store, run, wall_ms)?;
+    let spool = if settings.push.is_some() { core.spool_name(&format!("{run:016x}"))? } else { String::new() };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| MonitorError::Start(error.to_string()))?;
-    let shared = Shared { frame: core.frame.clone(), reference: Reference::start(clock)?, settings, clock, run };
-    LocalSet::new().block_on(&runtime, drive(core, Arc::new(shared), extent, stop, report));
+    let shared = Shared { frame: core.frame.clone(), reference: Reference::start(clock)?, settings, clock, run, spool };
+    let inbox = inbox.map(|inbox| inbox.0);
+    LocalSet::new().block_on(&runtime, drive(core, Arc::new(shared), extent, inbox, stop, report));
     Ok(())
 }
 
@@ -83,6 +99,7 @@ async fn drive(
     mut core: Core,
     shared: Arc<Shared>,
     extent: Extent,
+    mut inbox: Option<mpsc::Receiver<Call>>,
     stop: impl Future<Output = ()>,
     report: &mut dyn FnMut(Report),
 ) {
@@ -92,6 +109,7 @@ async fn drive(
         core.prober.begin_single_cycle(wall_ms());
     }
     let mut running = JoinSet::new();
+    let mut pusher = Pusher::new(clock.now());
     let mut stop = std::pin::pin!(stop);
     loop {
         let wake_at = match core.poll(clock.now(), wall_ms()) {
@@ -111,19 +129,79 @@ async fn drive(
             Step::WaitUntil(tick) => tick,
         };
         core.take_reports().into_iter().for_each(&mut *report);
-        if extent == Extent::OneCycle && !core.prober.has_open_cycles() {
-            return;
+        start_outgoing(&mut core, &shared, &mut pusher, &mut running);
+        // What could not be delivered or pushed is tried again by the next run.
+        if extent == Extent::OneCycle && !core.prober.has_open_cycles() && running.is_empty() {
+            if shared.settings.push.is_none() || core.is_pushed() || !pusher.is_well() {
+                return;
+            }
+            pusher.hurry(clock.now());
+            continue;
         }
+        let alerts_at = core.alert_wait(wall_ms()).map(|wait| clock.now() + wait);
+        let push_at = shared.settings.push.as_ref().and_then(|_| pusher.wake_at());
+        let wake_at = [alerts_at, push_at].into_iter().flatten().fold(wake_at, Tick::min);
         tokio::select! {
             () = &mut stop => return,
             Some(ended) = running.join_next() => match ended {
-                Ok(Ended::Probe(order, rows)) => core.completed(&order, rows, wall_ms()),
-                Ok(Ended::Reference(cycle, result)) => core.referenced(clock.now(), cycle, result, wall_ms()),
+                Ok(ended) => take_ended(&mut core, &mut pusher, ended, clock),
                 // A panic in a probe: its series stays in flight, and the next start judges its cycle.
                 Err(error) => report(Report::Notice(format!("a probe ended in an internal error: {error}"))),
             },
+            call = next_call(&mut inbox) => match call {
+                Call::Batch(batch, reply) => {
+                    // Nobody may wait for it any more; what is kept stays kept.
+                    let _ = reply.send(core.take_batch(*batch, wall_ms()));
+                }
+                Call::Notice(text) => core.notice(text, wall_ms()),
+            },
             () = sleep_until(clock, wake_at) => {}
         }
+    }
+}
+
+/// Sends what is due beside probes: alerts, and what the hub does not have.
+fn start_outgoing(core: &mut Core, shared: &Arc<Shared>, pusher: &mut Pusher, running: &mut JoinSet<Ended>) {
+    let (now, wall_ms) = (shared.clock.now(), shared.clock.wall_nanos() / 1_000_000);
+    while let Some(delivery) = core.take_delivery(wall_ms) {
+        let shared = Arc::clone(shared);
+        running.spawn_local(async move {
+            let result = shared.deliver(&delivery).await;
+            Ended::Delivery(Box::new(delivery), result)
+        });
+    }
+    if shared.settings.push.is_some() && pusher.is_due(now) {
+        let entries = core.spool();
+        pusher.took(!entries.is_empty(), now);
+        if !entries.is_empty() {
+            let shared = Arc::clone(shared);
+            running.spawn_local(async move { Ended::Push(shared.push(&entries).await) });
+        }
+    }
+}
+
+fn take_ended(core: &mut Core, pusher: &mut Pusher, ended: Ended, clock: Clock) {
+    let (now, wall_ms) = (clock.now(), clock.wall_nanos() / 1_000_000);
+    match ended {
+        Ended::Probe(order, rows) => core.completed(&order, rows, wall_ms),
+        Ended::Reference(cycle, result) => core.referenced(now, cycle, result, wall_ms),
+        Ended::Delivery(delivery, result) => core.delivered(&delivery, result, wall_ms),
+        Ended::Push(answer) => {
+            let notice = pusher.ended(&answer, now);
+            core.push_ended(&answer, notice, wall_ms);
+        }
+    }
+}
+
+/// The next call of a hub; never, where there is none.
+async fn next_call(inbox: &mut Option<mpsc::Receiver<Call>>) -> Call {
+    let next = match inbox {
+        Some(inbox) => inbox.recv().await,
+        None => None,
+    };
+    match next {
+        Some(call) => call,
+        None => std::future::pending().await,
     }
 }
 
@@ -132,6 +210,18 @@ async fn sleep_until(clock: Clock, tick: Tick) {
 }
 
 impl Shared {
+    async fn push(&self, entries: &[SpoolEntry]) -> PushAnswer {
+        let Settings { prober, place, push, .. } = &*self.settings;
+        match push {
+            Some(push) => push.send(prober, place, &self.spool, entries, self.clock).await,
+            None => PushAnswer::Failed("there is no hub".to_owned()),
+        }
+    }
+
+    async fn deliver(&self, delivery: &Delivery) -> Result<(), String> {
+        self.settings.alerts.deliver(delivery, self.clock).await
+    }
+
     /// Sends the requests of a probe, all at once, and waits for all of them.
     async fn probe(self: &Arc<Shared>, order: &Order) -> Vec<ProbeRow> {
         let workload = &self.settings.workloads[order.workload];

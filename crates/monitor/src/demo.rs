@@ -3,6 +3,7 @@
 //! Invariant: settings and seed determine every row; nothing here decides about numbers.
 
 use crate::MonitorError;
+use crate::alerting::AlertSettings;
 use crate::core::Report;
 use crate::fleet::{DAYS, Member, PLANTED, PROBER_FAULT, PROBER_FAULT_DELAY, Planted, members};
 use crate::settings::{Endpoint, Limits, Settings};
@@ -103,6 +104,8 @@ pub fn settings(config: &DemoConfig, database: &Path, version: &str) -> Result<S
         retention: Span::from_secs(400 * 86_400),
         database: database.to_owned(),
         false_alarms: FalseAlarms::default(),
+        alerts: AlertSettings::default(),
+        push: None,
         seed: config.seed,
         host: "simulated".to_owned(),
         machine: "virtual time".to_owned(),

@@ -6,11 +6,14 @@
 
 #![forbid(unsafe_code)]
 
+mod alerting;
 mod core;
 mod daemon;
 pub mod demo;
 mod error;
 pub mod fleet;
+mod hub;
+mod push;
 mod recorder;
 mod reference;
 mod row;
@@ -22,10 +25,15 @@ mod virtual_time;
 mod workload;
 pub mod world;
 
+pub use alerting::{AlertRule, AlertSettings, CHANGE_KINDS, PROBE_METRICS, Watch, send_test_alert};
 pub use core::Report;
 pub use daemon::{Extent, run};
 pub use error::MonitorError;
+pub use hub::{Hub, Inbox, hub};
+pub use push::{Batch, Gate, KnownProber, MAX_BATCH_BYTES, PublicKey, PushKey, PushSettings, Refusal};
 pub use serve::{ServeConfig, serve};
 pub use settings::{Endpoint, Limits, Settings};
+pub use tokrate_alert as alert;
+pub use tokrate_notify as notify;
 pub use view::{BoardFrame, board_data};
 pub use workload::{Cadence, DEFAULT_WORKLOAD, PromptSource, SUITE, Workload, built_in, built_in_names};

@@ -7,8 +7,11 @@
 //! Invariant: a change is kept together with how far the detector has come, so that it is reported once.
 
 use crate::MonitorError;
+use crate::alerting::{AlertSettings, Alerting};
+use crate::push::entry_of;
 use crate::row::{StreamForm, detected, stream_form};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tokrate_alert::Delivery;
 use tokrate_detect::{ChangeKind, Detector, Event, FalseAlarms, Source, StreamChange, StreamWatch};
 use tokrate_prober::{ClosedCycle, ReferenceResult};
 use tokrate_store::{EventRow, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow};
@@ -31,6 +34,9 @@ pub(crate) struct RecorderConfig {
     pub place: String,
     pub false_alarms: FalseAlarms,
     pub retention_ms: u64,
+    pub alerts: AlertSettings,
+    /// Whether what is kept goes to a hub.
+    pub pushes: bool,
 }
 
 /// What was found since it was last asked.
@@ -64,6 +70,9 @@ pub(crate) struct Recorder {
     /// Events of an earlier run that the detector may find again.
     known: Vec<EventRow>,
     findings: Findings,
+    alerting: Alerting,
+    /// The wall time at which this was last asked to do something (ms since 1970).
+    now_unix_ms: u64,
 }
 
 #[derive(Debug, Default)]
@@ -77,12 +86,15 @@ impl Recorder {
     pub fn new(config: RecorderConfig, store: MonitorStore, now_unix_ms: u64) -> Result<Recorder, MonitorError> {
         let of_prober = store.probers()?.into_iter().find(|row| row.name == config.prober);
         let detected_until = of_prober.map_or(i64::MIN, |row| row.detected_unix_ms);
+        let (alerting, held) = Alerting::new(&config.prober, &config.alerts, &store, now_unix_ms)?;
         let mut recorder = Recorder {
+            alerting,
+            now_unix_ms,
             detector: Detector::new(config.false_alarms),
             config,
             store,
             streams: BTreeMap::new(),
-            held: VecDeque::new(),
+            held: held.into(),
             lost: 0,
             failure: None,
             open: BTreeMap::new(),
@@ -151,6 +163,7 @@ impl Recorder {
 
     /// A cycle has ended, and counts or does not.
     pub fn end_cycle(&mut self, cycle: String, closed: &ClosedCycle, at_unix_ms: u64) {
+        self.now_unix_ms = at_unix_ms;
         let reference: Vec<serde_json::Value> = closed.references.iter().map(reference_json).collect();
         let reference = serde_json::Value::Array(reference).to_string();
         let quarantine = closed.quarantine.clone();
@@ -160,6 +173,7 @@ impl Recorder {
         } else {
             for mut row in rows {
                 row.probe.quarantine = None;
+                self.alerting.probe(&row, at_unix_ms);
                 self.waiting.insert((row.probe.sample.started_unix_ms, row.probe.id.clone()), row);
             }
         }
@@ -178,6 +192,50 @@ impl Recorder {
         let (prober, place) = (self.config.prober.clone(), self.config.place.clone());
         self.hold(MonitorWrite::Seen { prober, place, at_unix_ms, missed });
         self.write_held();
+    }
+
+    /// Passes time on to the rules of alerts.
+    pub fn poll_alerts(&mut self, now_unix_ms: u64) {
+        self.now_unix_ms = now_unix_ms;
+        if self.alerting.wake_at(now_unix_ms).is_some_and(|wake_at| wake_at <= now_unix_ms) {
+            self.write_held();
+        }
+    }
+
+    /// Lets the rules look for probers that are silent.
+    pub fn look_for_silence(&mut self, now_unix_ms: u64) {
+        self.now_unix_ms = now_unix_ms;
+        if !self.alerting.watches_probers() {
+            return;
+        }
+        match self.store.probers() {
+            Ok(probers) => self.alerting.probers(&probers, now_unix_ms),
+            Err(error) => self.failure = Some(error.to_string()),
+        }
+        self.write_held();
+    }
+
+    /// The next message to deliver. What is not written yet is not sent.
+    pub fn take_delivery(&mut self, now_unix_ms: u64) -> Option<Delivery> {
+        if self.held.is_empty() { self.alerting.take_due(now_unix_ms) } else { None }
+    }
+
+    /// What came of a delivery; returns what users should know.
+    pub fn delivered(&mut self, delivery: &Delivery, result: Result<(), String>, now_unix_ms: u64) -> Option<String> {
+        self.now_unix_ms = now_unix_ms;
+        let (writes, notice) = self.alerting.ended(delivery, result, now_unix_ms);
+        writes.into_iter().for_each(|write| self.hold(write));
+        if let Some(text) = &notice {
+            self.notice(text.clone(), now_unix_ms);
+        }
+        self.write_held();
+        notice
+    }
+
+    /// When an alert or a delivery is due (ms since 1970).
+    pub fn alert_wake_at(&self, now_unix_ms: u64) -> Option<u64> {
+        let delivery = if self.held.is_empty() { self.alerting.delivery_at() } else { None };
+        [self.alerting.wake_at(now_unix_ms), delivery].into_iter().flatten().min()
     }
 
     /// Removes what is older than it is kept.
@@ -207,10 +265,20 @@ impl Recorder {
             self.held.pop_front();
             self.lost += 1;
         }
+        let spooled = if self.config.pushes { entry_of(&write) } else { None };
         self.held.push_back(write);
+        if let Some(entry) = spooled {
+            // Plain data always becomes JSON.
+            self.held.extend(serde_json::to_string(&entry).ok().map(MonitorWrite::Spooled));
+        }
     }
 
-    fn write_held(&mut self) {
+    /// Writes what waits, if it can.
+    pub fn write_held(&mut self) {
+        // With what the rules made of it, in one transaction.
+        for write in self.alerting.poll(self.now_unix_ms) {
+            self.hold(write);
+        }
         if self.held.is_empty() {
             return;
         }
@@ -244,12 +312,18 @@ impl Recorder {
             let change = value.and_then(|value| watch.push(sample.at, value));
             if let Some(row) = change.map(|change| stream_row(&sample, metric, &change)).filter(|row| self.is_new(row))
             {
-                self.hold(MonitorWrite::Event(Box::new(row.clone())));
-                self.findings.events.push(row);
+                self.found(row);
             }
         }
         let events = self.detector.push(sample);
         self.report(events);
+    }
+
+    /// A change is kept and passed on.
+    fn found(&mut self, row: EventRow) {
+        self.alerting.change(&row, self.now_unix_ms);
+        self.hold(MonitorWrite::Event(Box::new(row.clone())));
+        self.findings.events.push(row);
     }
 
     /// Whether a change was not found before.
@@ -268,13 +342,13 @@ impl Recorder {
                 let time = |ms: i64| u64::try_from(ms).unwrap_or(0);
                 self.hold(MonitorWrite::Quarantine {
                     place: event.source.place.clone(),
+                    prober: self.config.prober.clone(),
                     from_unix_ms: time(event.since),
                     until_unix_ms: time(event.at),
                     reason: "half of the unrelated providers moved together within an hour".to_owned(),
                 });
             }
-            self.hold(MonitorWrite::Event(Box::new(row.clone())));
-            self.findings.events.push(row);
+            self.found(row);
         }
     }
 
@@ -303,9 +377,7 @@ impl Recorder {
             p: 0.0,
             n: rows.len(),
         };
-        let row = event_row(&event, Some(reason.to_owned()));
-        self.hold(MonitorWrite::Event(Box::new(row.clone())));
-        self.findings.events.push(row);
+        self.found(event_row(&event, Some(reason.to_owned())));
     }
 }
 
@@ -373,6 +445,8 @@ fn reference_json(reference: &ReferenceResult) -> serde_json::Value {
         "failure": reference.failure,
     })
 }
+
+mod pushed;
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,8 @@
 //! thread of their own, so that no probe waits for one; pages of other sites can neither read nor frame it.
 
 use crate::MonitorError;
+use crate::hub::{Hub, HubServer};
+use crate::push::{self, Refusal};
 use crate::view::{BoardFrame, board_data};
 use bytes::Bytes;
 use http::header::{
@@ -47,6 +49,8 @@ pub struct ServeConfig {
     pub database: PathBuf,
     /// What stands on the board beside it.
     pub frame: BoardFrame,
+    /// Where batches of other probers go, if this is a hub.
+    pub hub: Option<Hub>,
     /// The time that the board is of (ms since 1970); `None` for the present.
     pub at_unix_ms: Option<u64>,
 }
@@ -71,8 +75,9 @@ pub fn serve(
         let connections = Connections::new(ConnectionLimits::without_keys());
         let listener = Listener::bind(config.address, &access, &connections).await?;
         ready(listener.address());
-        let server =
-            Rc::new(BoardServer { config, clock, made: RefCell::default(), making: tokio::sync::Mutex::default() });
+        let hub = config.hub.as_ref().map(|hub| HubServer::new(hub, clock));
+        let making = tokio::sync::Mutex::default();
+        let server = Rc::new(BoardServer { config, clock, hub, made: RefCell::default(), making });
         listener.serve(server, clock, shutdown, DRAIN).await;
         Ok(())
     })
@@ -81,6 +86,7 @@ pub fn serve(
 struct BoardServer {
     config: ServeConfig,
     clock: Clock,
+    hub: Option<HubServer>,
     /// The pages, and when they were made.
     made: RefCell<Option<(Tick, Arc<Site>)>>,
     /// Held by the request that makes them anew.
@@ -148,6 +154,18 @@ fn answered(page: Page, head: &Parts) -> Response<FullBody> {
     answer
 }
 
+/// What is said of a batch.
+fn acknowledged(result: Result<u64, Refusal>) -> Response<FullBody> {
+    let refused = match result {
+        Ok(last) => return response(StatusCode::OK, "application/json", json!({ "last": last }).to_string().into()),
+        Err(refused) => refused,
+    };
+    let next = if let Refusal::Replayed(next) = &refused { Some(next) } else { None };
+    let body = json!({ "error": { "code": refused.code(), "message": refused.to_string(), "next": next } });
+    let status = StatusCode::from_u16(refused.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    response(status, "application/json", body.to_string().into())
+}
+
 fn refusal(status: StatusCode, message: &str) -> Response<FullBody> {
     let body = json!({ "error": { "message": message } }).to_string();
     let mut answer = response(status, "application/json", body.into());
@@ -177,8 +195,13 @@ impl Handler for BoardServer {
     type Body = FullBody;
 
     async fn handle(self: Rc<Self>, request: Request<RequestBody>, _: Rc<ConnectionTap>) -> Response<FullBody> {
-        let (head, _) = request.into_parts();
-        self.respond(&head).await
+        let (head, body) = request.into_parts();
+        match &self.hub {
+            Some(hub) if head.method == Method::POST && head.uri.path() == push::PATH => {
+                acknowledged(hub.take(&head.headers, body).await)
+            }
+            _ => self.respond(&head).await,
+        }
     }
 
     fn error_body(&self, _: &Request<RequestBody>, _: StatusCode, message: &str) -> Vec<u8> {

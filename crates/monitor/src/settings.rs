@@ -2,6 +2,8 @@
 //!
 //! Invariant: no defaults that depend on the environment; a key is only in headers that are marked sensitive.
 
+use crate::alerting::AlertSettings;
+use crate::push::PushSettings;
 use crate::workload::{Cadence, Workload};
 use http::HeaderMap;
 use std::path::PathBuf;
@@ -43,6 +45,10 @@ pub struct Settings {
     pub false_alarms: FalseAlarms,
     /// Seed of all times.
     pub seed: u64,
+    /// Who gets messages of what.
+    pub alerts: AlertSettings,
+    /// The hub that gets what is kept here, if there is one.
+    pub push: Option<PushSettings>,
     /// Name of this machine, and what kind it is.
     pub host: String,
     /// See `host`.

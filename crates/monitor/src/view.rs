@@ -66,7 +66,7 @@ pub fn board_data(store: &MonitorStore, frame: &BoardFrame, now_unix_ms: u64) ->
         place: row.place,
         last_seen_unix_ms: Some(to_i64(row.seen_unix_ms)),
         silent_after_ms: SILENT_AFTER_MS,
-        clock_skew_ms: None,
+        clock_skew_ms: row.skew_ms.map(|ms| ms as f64),
         probes: row.requests,
         missed: row.missed,
         quarantined: row.quarantined,

@@ -7,8 +7,9 @@ use crate::MonitorError;
 use crate::core::{Core, Report};
 use crate::settings::Settings;
 use crate::virtual_time::{Asked, VirtualEndpoint};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use tokrate_alert::Delivery;
 use tokrate_core::{Span, Tick};
 use tokrate_prober::{Order, ReferenceResult, Spent, Step};
 use tokrate_sim::Persona;
@@ -26,12 +27,20 @@ pub struct Provider {
     pub round_trip: Span,
 }
 
+/// Takes an alert; an error is why it does not.
+pub type Receive = Box<dyn FnMut(&Delivery) -> Result<(), String>>;
+
+/// How long an alert is on its way.
+const DELIVERY: Span = Span::from_secs(1);
+
 /// A monitor and its providers.
 pub struct World {
     /// Times since the beginning at which every way takes so much longer: the prober's own network.
     pub delays: Vec<((Span, Span), Span)>,
     /// Times since the beginning at which reference probes are off by so much (ns).
     pub reference_errors: Vec<((Span, Span), i64)>,
+    /// What takes alerts, and whether it accepts one; a second later the monitor knows. Without it all are accepted.
+    pub receiver: Option<Receive>,
     core: Option<Core>,
     engines: Vec<VirtualEndpoint>,
     settings: Arc<Settings>,
@@ -43,8 +52,12 @@ pub struct World {
     seed: u64,
     /// Probes under way, by when they end and their number.
     ends: BTreeMap<(Tick, u64), (Order, Vec<ProbeRow>)>,
+    /// Alerts that a receiver has decided on, and when the monitor knows.
+    deliveries: VecDeque<(Tick, Delivery, Result<(), String>)>,
     /// Probes whose end no monitor saw, as it was killed.
     abandoned: u64,
+    /// Alerts that were on their way when the monitor was killed.
+    unsure: u64,
 }
 
 impl World {
@@ -65,6 +78,8 @@ impl World {
         let mut world = World {
             delays: Vec::new(),
             reference_errors: Vec::new(),
+            receiver: None,
+            deliveries: VecDeque::new(),
             core: None,
             engines: engines.collect::<Result<_, _>>()?,
             settings: Arc::new(settings),
@@ -75,6 +90,7 @@ impl World {
             seed,
             ends: BTreeMap::new(),
             abandoned: 0,
+            unsure: 0,
         };
         world.start()?;
         Ok(world)
@@ -98,6 +114,8 @@ impl World {
         self.core = None;
         self.abandoned += self.ends.len() as u64;
         self.ends.clear();
+        self.unsure += self.deliveries.len() as u64;
+        self.deliveries.clear();
         self.now += away;
         self.start()
     }
@@ -130,6 +148,11 @@ impl World {
         self.abandoned
     }
 
+    /// Alerts of which no monitor learned whether they were accepted.
+    pub fn unsure(&self) -> u64 {
+        self.unsure
+    }
+
     /// Time since the beginning (ms).
     pub fn elapsed_ms(&self) -> u64 {
         self.now.since(STARTED_AT).as_nanos() / 1_000_000
@@ -151,6 +174,8 @@ impl World {
             self.now = self.now.max(*at);
             self.complete();
         }
+        self.now += DELIVERY;
+        self.send_alerts();
         self.core().take_reports().into_iter().for_each(report);
     }
 
@@ -161,8 +186,10 @@ impl World {
             self.complete();
             let wake_at = self.turn();
             self.core().take_reports().into_iter().for_each(&mut *report);
+            let alerts_at = self.send_alerts();
             let end = self.ends.keys().next().map(|(at, _)| *at);
-            self.now = end.map_or(wake_at, |end| end.min(wake_at)).min(until).max(self.now);
+            let next = [end, alerts_at].into_iter().flatten().min();
+            self.now = next.map_or(wake_at, |next| next.min(wake_at)).min(until).max(self.now);
         }
     }
 
@@ -183,6 +210,21 @@ impl World {
                 Step::WaitUntil(tick) => return tick,
             }
         }
+    }
+
+    /// Hands over the alerts that are due; says when there is something to do about alerts again.
+    fn send_alerts(&mut self) -> Option<Tick> {
+        let (now, wall_ms) = (self.now, self.wall_ms());
+        while let Some((_, delivery, result)) = self.deliveries.pop_front_if(|(at, _, _)| *at <= now) {
+            self.core().delivered(&delivery, result, wall_ms);
+        }
+        while let Some(delivery) = self.core().take_delivery(wall_ms) {
+            let result = self.receiver.as_mut().map_or(Ok(()), |receive| receive(&delivery));
+            self.deliveries.push_back((now + DELIVERY, delivery, result));
+        }
+        let known_at = self.deliveries.front().map(|(at, _, _)| *at);
+        let due_at = self.core().alert_wait(wall_ms).map(|wait| now + wait);
+        [known_at, due_at].into_iter().flatten().min()
     }
 
     fn send(&mut self, order: Order) {

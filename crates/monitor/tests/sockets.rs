@@ -10,7 +10,9 @@ use tokio::sync::Notify;
 use tokrate_core::{FailureKind, Price, Span};
 use tokrate_detect::FalseAlarms;
 use tokrate_host::{Host, HostConfig, RunningHost};
-use tokrate_monitor::{Cadence, Endpoint, Extent, Limits, PromptSource, Report, Settings, Workload, run};
+use tokrate_monitor::{
+    AlertSettings, Cadence, Endpoint, Extent, Limits, PromptSource, Report, Settings, Workload, run,
+};
 use tokrate_net::{ClientConfig, Clock, Target};
 use tokrate_prober::Budget;
 use tokrate_sim::{Faults, Law};
@@ -95,6 +97,8 @@ fn settings(folder: &Folder, endpoints: Vec<Endpoint>, requests: u32) -> Setting
         retention: Span::from_secs(400 * 86_400),
         database: folder.0.join("monitor.db"),
         false_alarms: FalseAlarms::default(),
+        alerts: AlertSettings::default(),
+        push: None,
         seed: 1,
         host: "test".to_owned(),
         machine: "test".to_owned(),
@@ -106,7 +110,7 @@ fn one_cycle(settings: Settings) -> Vec<ProbeRow> {
     let database = settings.database.clone();
     let mut reported = 0;
     let mut report = |report: Report| reported += usize::from(matches!(report, Report::Probe(_)));
-    run(settings, Clock::monotonic(), Extent::OneCycle, std::future::pending(), &mut report).expect("it runs");
+    run(settings, Clock::monotonic(), Extent::OneCycle, None, std::future::pending(), &mut report).expect("it runs");
     let store = MonitorStore::open_reader(&database).expect("it wrote one");
     assert!(store.open_cycles("one").expect("readable").is_empty());
     let rows = store.probes(&ProbeQuery::default()).expect("readable");
@@ -189,7 +193,7 @@ fn a_monitor_that_is_stopped_goes_on_where_it_was() {
             }
         };
         let stop = async move { stop.notified().await };
-        run(settings.clone(), Clock::monotonic(), Extent::Endless, stop, &mut report).expect("it runs");
+        run(settings.clone(), Clock::monotonic(), Extent::Endless, None, stop, &mut report).expect("it runs");
     }
     let store = MonitorStore::open_reader(&settings.database).expect("it wrote one");
     let rows = store.probes(&ProbeQuery::default()).expect("readable");

@@ -131,7 +131,9 @@ impl Config {
                 return Err(ConfigError::NoPrice(endpoint.name.clone()));
             }
         }
-        if self.endpoints.iter().all(|endpoint| endpoint.workloads.is_empty()) {
+        // A hub probes nothing itself.
+        let is_idle = self.endpoints.iter().all(|endpoint| endpoint.workloads.is_empty());
+        if is_idle && !self.endpoints.is_empty() {
             return Err(ConfigError::Nothing);
         }
         Ok(())

@@ -2,12 +2,16 @@
 //!
 //! Invariant: what is applied together is kept together or not at all; a probe that is written twice is one row.
 
+mod queues;
 mod read;
 mod rows;
 mod schema;
 
 pub use read::ProbeQuery;
-pub use rows::{CYCLE_IS_OPEN, EventRow, MonitorWrite, NoticeRow, OpenCycle, ProbeRow, ProberRow, SetAside, UsedRow};
+pub use rows::{
+    CYCLE_IS_OPEN, DeliveryRow, EventRow, MonitorWrite, NoticeRow, OpenCycle, ProbeRow, ProberRow, SetAside,
+    SpoolEntry, UsedRow,
+};
 
 use crate::StoreError;
 use crate::database::{Database, LOCK_TIMEOUT};
@@ -120,6 +124,7 @@ impl MonitorStore {
             for sql in [
                 "DELETE FROM events WHERE at_unix_ms < ?",
                 "DELETE FROM notices WHERE at_unix_ms < ?",
+                "DELETE FROM deliveries WHERE given_up_unix_ms < ?",
                 "DELETE FROM cycles WHERE begun_unix_ms < ? AND ended_unix_ms IS NOT NULL",
             ] {
                 removed += connection.prepare_cached(sql)?.execute([before])? as u64;
@@ -188,10 +193,11 @@ fn write_one(transaction: &Connection, write: &MonitorWrite) -> rusqlite::Result
             let sql = "UPDATE probes SET quarantine = ? WHERE cycle = ? AND quarantine = ?";
             execute(transaction, sql, params![quarantine, cycle, CYCLE_IS_OPEN])
         }
-        MonitorWrite::Quarantine { place, from_unix_ms, until_unix_ms, reason } => {
+        MonitorWrite::Quarantine { place, prober, from_unix_ms, until_unix_ms, reason } => {
             let sql = "UPDATE probes SET quarantine = ?1 WHERE quarantine IS NULL AND started_unix_ms BETWEEN ?2 AND ?3 \
-                       AND series IN (SELECT id FROM series WHERE place = ?4)";
-            execute(transaction, sql, params![reason, to_i64(*from_unix_ms), to_i64(*until_unix_ms), place])
+                       AND series IN (SELECT id FROM series WHERE place = ?4 AND prober = ?5)";
+            let (from, until) = (to_i64(*from_unix_ms), to_i64(*until_unix_ms));
+            execute(transaction, sql, params![reason, from, until, place, prober])
         }
         MonitorWrite::Notice { at_unix_ms, prober, text } => {
             let sql = "INSERT INTO notices (at_unix_ms, prober, text) VALUES (?, ?, ?)";
@@ -207,6 +213,12 @@ fn write_one(transaction: &Connection, write: &MonitorWrite) -> rusqlite::Result
             let sql = "UPDATE probers SET detected_unix_ms = max(detected_unix_ms, ?) WHERE prober = ?";
             execute(transaction, sql, params![until_unix_ms, prober])
         }
+        MonitorWrite::AlertState(_)
+        | MonitorWrite::Delivery(_)
+        | MonitorWrite::Delivered { .. }
+        | MonitorWrite::Spooled(_)
+        | MonitorWrite::SpoolSent { .. }
+        | MonitorWrite::Pushed { .. } => queues::write(transaction, write),
     }
 }
 

@@ -102,6 +102,11 @@ const TABLE: &[Row] = &[
         internal: &["core", "wire", "catalog", "net"],
         external: &["http", "rustix", "serde_json", "sha2", "thiserror", "tokio", "toml"],
     },
+    Row {
+        name: "notify",
+        internal: &["core", "alert", "net"],
+        external: &["aws-lc-rs", "base64", "bytes", "http", "lettre", "serde_json", "tokio"],
+    },
     Row { name: "route", internal: &["core"], external: &[] },
     Row {
         name: "store",
@@ -128,10 +133,10 @@ const TABLE: &[Row] = &[
     Row {
         name: "monitor",
         internal: &[
-            "core", "tokens", "wire", "meter", "record", "detect", "prober", "board", "sim", "net", "probe", "host",
-            "store",
+            "core", "tokens", "wire", "meter", "record", "judge", "detect", "prober", "alert", "board", "sim", "net",
+            "probe", "host", "notify", "store",
         ],
-        external: &["tokio", "bytes", "http", "serde_json", "thiserror"],
+        external: &["tokio", "aws-lc-rs", "base64", "bytes", "http", "serde", "serde_json", "thiserror"],
     },
     Row {
         name: "tokrate",
@@ -186,8 +191,8 @@ const TABLE: &[Row] = &[
     Row {
         name: "dst",
         internal: &[
-            "core", "tokens", "wire", "stats", "meter", "record", "detect", "prober", "sim", "net", "route", "store",
-            "bench", "gateway", "monitor",
+            "core", "tokens", "wire", "stats", "meter", "record", "judge", "detect", "prober", "alert", "sim", "net",
+            "route", "store", "bench", "gateway", "monitor",
         ],
         external: &["http", "tokio"],
     },

@@ -4,6 +4,7 @@
 
 use super::{History, Scenario, Trouble};
 use std::collections::{BTreeMap, BTreeSet};
+use tokrate_alert::{Message, MessageKind};
 use tokrate_store::{CYCLE_IS_OPEN, EventRow, ProbeRow};
 
 /// Everything that is wrong with a history.
@@ -13,6 +14,7 @@ pub fn check(scenario: &Scenario, history: &History) -> Vec<String> {
     slots(history, &mut wrong);
     numbers(history, &mut wrong);
     events(history, &mut wrong);
+    alerts(history, &mut wrong);
     troubles(scenario, history, &mut wrong);
     budget(scenario, history, &mut wrong);
     wrong.truncate(10);
@@ -81,6 +83,48 @@ fn events(history: &History, wrong: &mut Vec<String>) {
     if reported != kept {
         wrong.push(format!("reported {reported:?}, kept {kept:?}"));
     }
+}
+
+/// An alert is accepted once, or again where the prober was killed before it knew; those of an incident come in their order, from the
+/// first on and with the end last; and every change for the worse is in one.
+fn alerts(history: &History, wrong: &mut Vec<String>) {
+    let mut incidents: BTreeMap<&str, Vec<&Message>> = BTreeMap::new();
+    let (mut ids, mut again) = (BTreeSet::new(), 0);
+    for message in &history.alerts {
+        if ids.insert(&message.id) {
+            incidents.entry(&message.incident).or_default().push(message);
+        } else {
+            again += 1;
+        }
+    }
+    if again > history.unsure {
+        wrong.push(format!("{again} alerts came again, and {} were on their way at a kill", history.unsure));
+    }
+    if history.waiting > 0 {
+        wrong.push(format!("{} alerts still wait after a day in which all were accepted", history.waiting));
+    }
+    for (incident, messages) in &incidents {
+        for (number, message) in messages.iter().enumerate() {
+            if message.id != format!("{incident}-{}", number + 1) {
+                wrong.push(format!("{} is not message {} of its incident", message.id, number + 1));
+            }
+            let is_first = message.kind == MessageKind::Firing;
+            let is_last = message.kind == MessageKind::Resolved;
+            if is_first != (number == 0) || is_last && number + 1 != messages.len() {
+                wrong.push(format!("{} is {:?}", message.id, message.kind));
+            }
+        }
+    }
+    let named = |event: &EventRow| {
+        let is_it = |message: &&Message| {
+            let is_member = |endpoint: &str| message.members.iter().any(|member| member.endpoint == endpoint);
+            message.rule == "changes" && is_member(&event.endpoint)
+        };
+        history.alerts.iter().any(|message| is_it(&message))
+    };
+    let is_worse = |event: &&EventRow| event.kind == "regression" || event.kind == "errors" && event.change > 0.0;
+    let unnamed = history.events.iter().filter(is_worse).filter(|event| !named(event));
+    wrong.extend(unnamed.map(|event| format!("no alert names {event:?}")));
 }
 
 /// What was done to the prober is to be seen.

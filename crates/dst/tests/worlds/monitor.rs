@@ -29,13 +29,19 @@ fn history(scenario: &Scenario, name: &str) -> History {
 #[test]
 fn whatever_happens_to_a_prober_nothing_is_lost_or_done_twice() {
     let seeds: u64 = std::env::var("TOKRATE_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(40);
+    let (mut alerts, mut refused, mut unsure) = (0, 0, 0);
     for seed in 0..seeds {
         let scenario = Scenario::of_seed(seed);
         let history = history(&scenario, "swarm");
         let wrong = check(&scenario, &history);
         assert!(wrong.is_empty(), "seed {seed}: {wrong:#?}\n{scenario:?}\n{:?}", history.notices);
         assert!(!history.kept.is_empty());
+        alerts += history.alerts.len();
+        refused += history.refused;
+        unsure += history.unsure;
     }
+    // The checks of alerts had something to check.
+    assert!(alerts as u64 > seeds && refused > seeds / 4, "{alerts} alerts, {refused} refused, {unsure} unsure");
 }
 
 #[test]

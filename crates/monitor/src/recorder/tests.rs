@@ -32,6 +32,8 @@ fn recorder(database: &Path, now_unix_ms: u64) -> Recorder {
         place: "here".to_owned(),
         false_alarms: FalseAlarms::default(),
         retention_ms: u64::MAX,
+        alerts: AlertSettings::default(),
+        pushes: false,
     };
     let (store, _) = MonitorStore::open(database, now_unix_ms).expect("a store");
     let mut recorder = Recorder::new(config, store, now_unix_ms).expect("readable");

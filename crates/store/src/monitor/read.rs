@@ -175,7 +175,7 @@ impl MonitorStore {
     /// # Errors
     /// When the store cannot be read.
     pub fn probers(&self) -> Result<Vec<ProberRow>, StoreError> {
-        let sql = "SELECT r.prober, r.place, r.seen_unix_ms, r.missed, r.detected_unix_ms, \
+        let sql = "SELECT r.prober, r.place, r.seen_unix_ms, r.missed, r.detected_unix_ms, r.skew_ms, \
                    count(p.id), count(p.id) FILTER (WHERE p.quarantine IS NOT NULL AND p.quarantine <> ?) \
                    FROM probers r LEFT JOIN series s ON s.prober = r.prober LEFT JOIN probes p ON p.series = s.id \
                    GROUP BY r.prober ORDER BY r.prober";
@@ -186,13 +186,14 @@ impl MonitorStore {
                 seen_unix_ms: unsigned(row, 2)?,
                 missed: unsigned(row, 3)?,
                 detected_unix_ms: row.get(4)?,
-                requests: unsigned(row, 5)?,
-                quarantined: unsigned(row, 6)?,
+                skew_ms: row.get(5)?,
+                requests: unsigned(row, 6)?,
+                quarantined: unsigned(row, 7)?,
             })
         })
     }
 
-    fn list<T>(
+    pub(super) fn list<T>(
         &self,
         sql: &str,
         values: impl rusqlite::Params,
@@ -207,7 +208,7 @@ impl MonitorStore {
 }
 
 /// A count, which SQLite stores signed.
-fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(|count| u64::try_from(count).unwrap_or(0))
 }
 

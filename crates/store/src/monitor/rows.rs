@@ -111,10 +111,12 @@ pub enum MonitorWrite {
         /// Why it does not count.
         quarantine: Option<String>,
     },
-    /// Rows of a place that began in a time, both ends included, do not count.
+    /// Rows of a prober at a place that began in a time, both ends included, do not count.
     Quarantine {
         /// The place.
         place: String,
+        /// The prober.
+        prober: String,
         /// The time (ms since 1970).
         from_unix_ms: u64,
         /// Its end.
@@ -151,6 +153,59 @@ pub enum MonitorWrite {
         /// The time (ms since 1970).
         until_unix_ms: i64,
     },
+    /// What the rules of alerts remember, in place of what was kept before.
+    AlertState(String),
+    /// A message that is still to be delivered, or what has become of it.
+    Delivery(Box<DeliveryRow>),
+    /// A receiver has a message.
+    Delivered {
+        /// The message.
+        message: String,
+        /// Who has it.
+        receiver: String,
+    },
+    /// Something for the hub.
+    Spooled(String),
+    /// The hub has everything of the spool up to an entry.
+    SpoolSent {
+        /// The entry's number.
+        last: u64,
+    },
+    /// A hub has everything of a prober's spool up to an entry.
+    Pushed {
+        /// The prober.
+        prober: String,
+        /// The name of its spool.
+        spool: String,
+        /// The entry's number.
+        last: u64,
+        /// Its clock less the hub's (ms).
+        skew_ms: i64,
+    },
+}
+
+/// A message that is still to be delivered, or was given up.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DeliveryRow {
+    /// The message, by its unique id.
+    pub message: String,
+    /// Who gets it.
+    pub receiver: String,
+    /// When the message was made (ms since 1970).
+    pub made_unix_ms: u64,
+    /// All of it, as JSON.
+    pub delivery: String,
+    /// When it was given up.
+    pub given_up_unix_ms: Option<u64>,
+}
+
+/// An entry of a spool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SpoolEntry {
+    /// Its number, which no later entry has.
+    pub id: u64,
+    /// What it says.
+    pub entry: String,
 }
 
 /// A prober, and what is known of it.
@@ -170,6 +225,8 @@ pub struct ProberRow {
     pub quarantined: u64,
     /// Samples up to here went through the detector (ms since 1970).
     pub detected_unix_ms: i64,
+    /// Its clock less that of the hub (ms), where it pushes to this one.
+    pub skew_ms: Option<i64>,
 }
 
 /// Something that users should know.

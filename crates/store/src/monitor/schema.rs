@@ -4,7 +4,7 @@ use crate::database::Format;
 
 /// A monitor's database: "tkrm".
 pub(crate) static MONITOR: Format =
-    Format { what: "a monitor's database", application_id: 0x746b_726d, migrations: &[VERSION_1] };
+    Format { what: "a monitor's database", application_id: 0x746b_726d, migrations: &[VERSION_1, VERSION_2] };
 
 /// Times are ms since 1970 or whole nanoseconds, money is USD, speeds are tokens per second, booleans are 0 or 1, absent is NULL.
 /// What many probes have in common is one row of `series`.
@@ -123,4 +123,40 @@ CREATE TABLE probers (
     -- Samples up to here went through the detector.
     detected_unix_ms INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+";
+
+/// What is still to be delivered, and what came from elsewhere.
+const VERSION_2: &str = "
+CREATE TABLE alerts (
+    -- Of the rules of this monitor; one row.
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    state TEXT NOT NULL
+) STRICT;
+CREATE TABLE deliveries (
+    id INTEGER PRIMARY KEY,
+    message TEXT NOT NULL,
+    receiver TEXT NOT NULL,
+    made_unix_ms INTEGER NOT NULL,
+    delivery TEXT NOT NULL,
+    -- Of those that were given up.
+    given_up_unix_ms INTEGER
+) STRICT;
+CREATE UNIQUE INDEX deliveries_by_name ON deliveries (message, receiver);
+CREATE TABLE spool (
+    -- Never used again once it is gone: the hub knows by it what it has.
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    entry TEXT NOT NULL
+) STRICT;
+CREATE TABLE spool_name (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    name TEXT NOT NULL
+) STRICT;
+CREATE TABLE pushed (
+    prober TEXT NOT NULL,
+    spool TEXT NOT NULL,
+    -- The latest entry of that spool that is kept here.
+    last INTEGER NOT NULL,
+    PRIMARY KEY (prober, spool)
+) STRICT, WITHOUT ROWID;
+ALTER TABLE probers ADD COLUMN skew_ms INTEGER;
 ";

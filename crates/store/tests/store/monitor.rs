@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tokrate_core::{FailureKind, Rng};
 use tokrate_record::{Probe, Sample, SampleConditions, SampleSource};
-use tokrate_store::{CYCLE_IS_OPEN, EventRow, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow, Sqlite, StoreError};
+use tokrate_store::{
+    CYCLE_IS_OPEN, DeliveryRow, EventRow, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow, Sqlite, StoreError,
+};
 
 const BEGIN: u64 = 1_795_478_400_000;
 
@@ -134,6 +136,7 @@ fn rows_of_a_cycle_count_from_its_end_on_unless_it_is_in_quarantine() {
     let probers = store.probers().expect("readable");
     assert_eq!((probers[0].missed, probers[0].requests, probers[0].quarantined), (5, 3, 1));
     let span = MonitorWrite::Quarantine {
+        prober: "one".to_owned(),
         place: "fra".to_owned(),
         from_unix_ms: BEGIN,
         until_unix_ms: BEGIN + 1_000,
@@ -206,7 +209,7 @@ fn other_files_and_newer_ones_are_refused_and_there_is_one_writer() {
     insta::assert_snapshot!(refused(&path), @"use the database FILE: another process has locked it; it is free again when that one ends");
     drop(store);
     Connection::open(&path).expect("a file").pragma_update(None, "user_version", 99).expect("writable");
-    insta::assert_snapshot!(refused(&path), @"open the database FILE: its schema is version 99 and this tokrate supports versions up to 1; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&path), @"open the database FILE: its schema is version 99 and this tokrate supports versions up to 2; use the tokrate that wrote it");
     let text = path.with_extension("toml");
     std::fs::write(&text, "[monitor]\n").expect("writable");
     assert!(matches!(MonitorStore::open(&text, BEGIN), Err(StoreError::NotADatabase { .. })));
@@ -294,4 +297,81 @@ fn rows_that_were_confirmed_outlive_a_kill() {
         let whole: Vec<String> = (0..ids.len()).map(|number| format!("one-{number}")).collect();
         assert!(ids.len() as u64 >= confirmed && ids == whole, "round {round}: {} of {confirmed}", ids.len());
     }
+}
+
+#[test]
+fn what_waits_is_there_until_it_was_delivered_or_pushed() {
+    let folder = Folder::new("monitor-queues");
+    let delivery = |message: &str, state: &str, given_up_unix_ms: Option<u64>| {
+        MonitorWrite::Delivery(Box::new(DeliveryRow {
+            message: message.to_owned(),
+            receiver: "ops".to_owned(),
+            made_unix_ms: BEGIN,
+            delivery: state.to_owned(),
+            given_up_unix_ms,
+        }))
+    };
+    let spooled = |entry: &str| MonitorWrite::Spooled(entry.to_owned());
+    let mut store = open(&path(&folder));
+    assert_eq!((store.alert_state().expect("readable"), store.spool_len().expect("readable")), (None, 0));
+    let name = store.spool_name("first").expect("writable");
+    let writes = [
+        MonitorWrite::AlertState("1".to_owned()),
+        MonitorWrite::AlertState("2".to_owned()),
+        delivery("a", "new", None),
+        delivery("b", "new", None),
+        delivery("a", "failed once", None),
+        spooled("x"),
+        spooled("y"),
+    ];
+    store.apply(&writes).expect("room");
+    drop(store);
+    let mut store = open(&path(&folder));
+    assert_eq!((name.as_str(), store.spool_name("second").expect("writable")), ("first", name.clone()));
+    assert_eq!(store.alert_state().expect("readable").as_deref(), Some("2"));
+    let states = |store: &MonitorStore| -> Vec<String> {
+        store.deliveries().expect("readable").into_iter().map(|row| row.delivery).collect()
+    };
+    assert_eq!(states(&store), ["failed once", "new"]);
+    assert_eq!(store.spool(9).expect("readable").iter().map(|one| one.id).collect::<Vec<_>>(), [1, 2]);
+    let delivered = MonitorWrite::Delivered { message: "a".to_owned(), receiver: "ops".to_owned() };
+    store.apply(&[delivered, MonitorWrite::SpoolSent { last: 2 }, spooled("z")]).expect("room");
+    assert_eq!(states(&store), ["new"]);
+    let left = store.spool(9).expect("readable");
+    assert_eq!((left.len(), left[0].id, left[0].entry.as_str()), (1, 3, "z"), "no number twice");
+    store.apply(&[delivery("b", "given up", Some(BEGIN))]).expect("room");
+    store.prune(BEGIN + 1, 10).expect("writable");
+    assert_eq!(states(&store), [""; 0]);
+}
+
+#[test]
+fn a_hub_knows_how_far_it_has_the_spool_of_each_prober() {
+    let folder = Folder::new("monitor-pushed");
+    let mut store = open(&path(&folder));
+    let pushed = |prober: &str, last: u64, skew_ms: i64| MonitorWrite::Pushed {
+        prober: prober.to_owned(),
+        spool: "s".to_owned(),
+        last,
+        skew_ms,
+    };
+    store.apply(&[seen(BEGIN, 0), pushed("one", 7, -40), pushed("one", 5, 30)]).expect("room");
+    assert_eq!(store.pushed("one", "s").expect("readable"), Some(7), "it never goes back");
+    assert_eq!(store.pushed("one", "other").expect("readable"), None);
+    assert_eq!(store.probers().expect("readable")[0].skew_ms, Some(30));
+}
+
+#[test]
+fn a_database_of_the_first_version_is_migrated_with_all_it_holds() {
+    let folder = Folder::new("monitor-migrated");
+    let mut store = open(&path(&folder));
+    store.apply(&[seen(BEGIN, 3), write(1)]).expect("room");
+    drop(store);
+    let connection = Connection::open(path(&folder)).expect("a file");
+    let undone = "DROP TABLE alerts; DROP TABLE deliveries; DROP TABLE spool; DROP TABLE spool_name; DROP TABLE pushed; \
+                  ALTER TABLE probers DROP COLUMN skew_ms; PRAGMA user_version = 1;";
+    connection.execute_batch(undone).expect("the first version");
+    drop(connection);
+    let store = open(&path(&folder));
+    assert_eq!(store.probes(&ProbeQuery::default()).expect("readable"), [probe(1)]);
+    assert_eq!((store.probers().expect("readable")[0].missed, store.alert_state().expect("readable")), (3, None));
 }

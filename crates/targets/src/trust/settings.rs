@@ -132,15 +132,19 @@ impl SensitiveSetting {
     pub fn what(&self) -> &'static str {
         let last = self.key.rsplit('.').next().unwrap_or_default();
         match last {
-            "url" | "targets" | "target" | "endpoint" | "server_metrics" | "unix_socket" => "says where requests go",
+            "url" | "hub" | "targets" | "target" | "endpoint" | "server_metrics" | "unix_socket" => {
+                "says where requests go"
+            }
             "listen" | "admin" | "hosts" => "says who can reach the gateway",
             "log" | "json" | "jsonl" | "html" | "csv" | "markdown" | "vllm_json" | "junit" | "badge"
             | "save_baseline" => "names a file that is written",
             "insecure" => "lets anybody answer in the endpoint's place",
             "log_retention" => "deletes rows of the log",
             "sha256" => "lets a client in",
+            "command" => "runs a command",
+            "public_key" => "lets a prober in",
             _ if last.ends_with("key_cmd") => "runs a command",
-            _ if last.ends_with("key_env") => "uses a variable of your environment",
+            _ if last.ends_with("_env") => "uses a variable of your environment",
             _ if last.ends_with("_file")
                 || matches!(last, "prompts" | "prompts_whole" | "curve" | "trace" | "baseline") =>
             {
@@ -215,6 +219,11 @@ fn shown(key: &str, value: &Spanned<DeValue<'_>>, text: &str) -> String {
             format!("[{}]", named.join(", "))
         }
         _ if is_header => "***".to_owned(),
+        // Whoever has the path of a chat's webhook can write to it.
+        DeValue::String(url) if key.starts_with("monitor.alerts.receivers.") && key.ends_with(".url") => {
+            let end = url.match_indices('/').nth(2).map_or(url.len(), |(at, _)| at);
+            format!("\"{}{}\"", escaped(&without_password(&url[..end])), if end < url.len() { "/***" } else { "" })
+        }
         _ => escaped(&without_password(text.get(value.span()).unwrap_or_default())),
     }
 }
@@ -303,6 +312,8 @@ mod tests {
         assert_eq!(value("gateway.lanes.a.headers.x = \"sk-1\"\n"), "***");
         assert_eq!(value("bench.key_cmd = \"\"\"a\nb\"\"\"\n"), "\"\"\"a\\u{a}b\"\"\"");
         assert_eq!(value("bench.key_cmd = 'a\u{202e}b'\n"), "'a\\u{202e}b'");
+        let chat = "monitor.alerts.receivers.chat.url = \"https://hooks.slack.com/services/T0/B0/XYZ\"\n";
+        assert_eq!(value(chat), "\"https://hooks.slack.com/***\"");
         let long = "x".repeat(5000);
         assert!(value(&format!("bench.key_cmd = '{long}'\n")).contains(&long));
     }

@@ -1,6 +1,6 @@
 //! `tokrate init`: writes a commented settings file for the providers whose keys the environment holds, and a key for clients.
 
-mod key;
+pub mod key;
 mod plan;
 
 use super::Verdict;

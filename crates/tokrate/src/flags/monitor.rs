@@ -49,6 +49,10 @@ pub enum Command {
     Export(ExportFlags),
     /// Copy the database while it is written
     Backup(BackupFlags),
+    /// Send a test alert to a receiver of [monitor.alerts]
+    AlertTest(AlertTestFlags),
+    /// Make the key with which a prober pushes to a hub, and print its public half
+    PushKey(PushKeyFlags),
     /// Say what changed in a file of samples: since when, by how much, how sure that is
     Replay(ReplayFlags),
 }
@@ -59,6 +63,28 @@ pub struct ConfigFlags {
     /// Settings file [default: tokrate.toml]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+/// `tokrate monitor alert-test`, as typed.
+#[derive(Args, Debug)]
+pub struct AlertTestFlags {
+    /// Name of the receiver
+    #[arg(value_name = "RECEIVER")]
+    pub receiver: String,
+    /// Settings file [default: tokrate.toml]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// `tokrate monitor push-key`, as typed.
+#[derive(Args, Debug)]
+pub struct PushKeyFlags {
+    /// File to write the private key to; it must not be there
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Name of the prober, as the hub knows it
+    #[arg(long, value_name = "NAME", default_value = "NAME")]
+    pub prober: String,
 }
 
 /// `tokrate monitor init`, as typed.

@@ -4,9 +4,9 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use tokrate_core::Money;
-use tokrate_monitor::Settings;
+use tokrate_core::{Money, Span};
 use tokrate_monitor::demo::DemoSummary;
+use tokrate_monitor::{AlertRule, KnownProber, Settings, Watch};
 use tokrate_prober::{Config, Plan};
 use tokrate_store::{EventRow, ProbeRow};
 
@@ -16,6 +16,9 @@ const MONTH_DAYS: f64 = 30.0;
 /// What is about to be watched.
 pub fn watching(settings: &Settings) -> String {
     let (endpoints, workloads) = (settings.endpoints.len(), settings.workloads.len());
+    if endpoints == 0 {
+        return format!("keeping what others push in {} (Ctrl-C ends)", settings.database.display());
+    }
     format!(
         "watching {endpoints} endpoints with {workloads} workloads, {} cycles a day, from `{}` into {} (Ctrl-C ends)",
         settings.slots_a_day,
@@ -77,6 +80,35 @@ pub fn plan(config: &Config, plan: &Plan) -> String {
         text.push_str("There is no budget: usd_per_month or tokens_per_day sets one.\n");
     }
     text
+}
+
+/// Who gets alerts, where it is pushed to, and who pushes here; empty if nobody.
+pub fn connections(settings: &Settings, probers: Option<&[KnownProber]>) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    for receiver in &settings.alerts.receivers {
+        let _ = writeln!(text, "Alerts go to `{}`: {receiver}", receiver.name);
+    }
+    for AlertRule { rule, watch, .. } in &settings.alerts.rules {
+        let what = match watch {
+            Watch::Changes(kinds) => kinds.join(", "),
+            Watch::Objectives(slos) => {
+                let slos: Vec<String> = slos.iter().map(ToString::to_string).collect();
+                format!("{} of {} probes miss {}", rule.failing, rule.of, slos.join(" or "))
+            }
+            Watch::Silence(ms) => format!("a prober is silent for {}", Span::from_millis(*ms)),
+        };
+        let places = if rule.places > 1 { format!(" in {} places", rule.places) } else { String::new() };
+        let _ = writeln!(text, "Rule `{}`: {what}{places}, to {}", rule.name, rule.receivers.join(", "));
+    }
+    if let Some(push) = &settings.push {
+        let _ = writeln!(text, "All that is kept is pushed to {}, as `{}`", push.hub, settings.prober);
+    }
+    if let Some(probers) = probers {
+        let names: Vec<&str> = probers.iter().map(|prober| prober.name.as_str()).collect();
+        let _ = writeln!(text, "These may push here: {}", names.join(", "));
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 /// The probes of one cycle.

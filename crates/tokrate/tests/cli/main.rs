@@ -35,6 +35,8 @@ mod loopback_medians;
 mod loopback_truth;
 mod mcp;
 mod monitor;
+mod monitor_alerts;
+mod monitor_push;
 mod outputs;
 mod race;
 mod reached;

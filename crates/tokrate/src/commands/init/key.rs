@@ -30,6 +30,13 @@ pub fn make(settings: &Path) -> Result<KeyFile> {
 
 /// Writes a key; tells whether there was none before.
 fn write(path: &Path) -> Result<bool> {
+    let random: [u8; 32] = tokrate_net::random_bytes()?;
+    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    write_secret(path, &format!("tokrate-{digits}"))
+}
+
+/// Writes a line to a new file that its user alone can read; tells whether there was none before.
+pub fn write_secret(path: &Path, text: &str) -> Result<bool> {
     if let Some(folder) = path.parent() {
         let mut builder = DirBuilder::new();
         builder.recursive(true);
@@ -46,9 +53,7 @@ fn write(path: &Path) -> Result<bool> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
         Err(error) => return Err(error.into()),
     };
-    let random: [u8; 32] = tokrate_net::random_bytes()?;
-    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    writeln!(file, "tokrate-{digits}")?;
+    writeln!(file, "{text}")?;
     file.sync_all()?;
     Ok(true)
 }

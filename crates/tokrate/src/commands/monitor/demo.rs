@@ -26,7 +26,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         let at_unix_ms = MonitorStore::open_reader(&database)?.newest_probe()?;
         let stop = Stop::default();
         crate::commands::interrupt::watch_quietly(stop.clone())?;
-        let served = board::start(ServeConfig { address, hosts: Vec::new(), database, frame, at_unix_ms }, stop)?;
+        let served =
+            board::start(ServeConfig { address, hosts: Vec::new(), database, frame, hub: None, at_unix_ms }, stop)?;
         anstream::eprintln!(
             "tokrate: the board is at http://{}/ until Ctrl-C; --board off ends at once",
             served.address

@@ -1,17 +1,19 @@
 //! `tokrate monitor`: what an endpoint did for days, and what changed.
 
+mod alerts;
 mod board;
 mod demo;
 mod export;
 pub mod init;
+mod push;
 mod replay;
 
 use super::Verdict;
 use crate::config::file::File;
-use crate::config::monitor::{board_address, board_hosts, database, resolve};
+use crate::config::monitor::{board_address, board_hosts, database, hub_probers, resolve};
 use crate::flags::monitor::{BackupFlags, Command, ConfigFlags, Flags};
 use crate::out::{monitor as shown, stdout};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use tokrate_bench::Stop;
 use tokrate_monitor::{BoardFrame, Extent, Report, ServeConfig};
@@ -26,6 +28,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         Some(Command::Init(flags)) => init::run(flags),
         Some(Command::Export(flags)) => export::run(flags),
         Some(Command::Backup(flags)) => backup(flags),
+        Some(Command::AlertTest(flags)) => alerts::test(flags),
+        Some(Command::PushKey(flags)) => push::key(flags),
         Some(Command::Replay(flags)) => replay::run(flags),
         None if flags.demo => demo::run(flags),
         None if flags.check => check(flags),
@@ -39,7 +43,9 @@ fn watch(flags: &Flags) -> Result<Verdict> {
     let settings = resolve(&file)?;
     let stop = Stop::default();
     super::interrupt::watch_quietly(stop.clone())?;
+    let (hub, inbox) = hub_probers(&file)?.map(tokrate_monitor::hub).unzip();
     let served = match board_address(flags.board.as_deref(), Some(&file))? {
+        None if hub.is_some() => bail!("start the hub: batches come in where the board is served, and that is off"),
         None => None,
         Some(address) => {
             let config = ServeConfig {
@@ -47,6 +53,7 @@ fn watch(flags: &Flags) -> Result<Verdict> {
                 hosts: board_hosts(&file),
                 database: settings.database.clone(),
                 frame: BoardFrame::of(&settings, "How fast they answer", ""),
+                hub,
                 at_unix_ms: None,
             };
             Some(board::start(config, stop.clone())?)
@@ -57,8 +64,8 @@ fn watch(flags: &Flags) -> Result<Verdict> {
         anstream::eprintln!("tokrate: the board is at http://{}/", served.address);
     }
     let mut trouble = Ok(());
-    let ran =
-        tokrate_monitor::run(settings, Clock::monotonic(), Extent::Endless, stop.wait(), &mut |report| match report {
+    let ran = tokrate_monitor::run(settings, Clock::monotonic(), Extent::Endless, inbox, stop.wait(), &mut |report| {
+        match report {
             Report::Event(event) => {
                 let written = stdout::write(&format!("{}\n", event.to_json()));
                 if trouble.is_ok() {
@@ -67,7 +74,8 @@ fn watch(flags: &Flags) -> Result<Verdict> {
             }
             Report::Notice(text) => anstream::eprintln!("tokrate: {text}"),
             Report::Probe(_) => {}
-        });
+        }
+    });
     stop.set();
     if let Some(served) = served {
         served.join()?;
@@ -83,11 +91,18 @@ fn once(flags: &ConfigFlags) -> Result<Verdict> {
     let stop = Stop::default();
     super::interrupt::watch_quietly(stop.clone())?;
     let (mut rows, mut events): (Vec<ProbeRow>, Vec<_>) = (Vec::new(), Vec::new());
-    tokrate_monitor::run(settings, Clock::monotonic(), Extent::OneCycle, stop.wait(), &mut |report| match report {
-        Report::Event(event) => events.push(event),
-        Report::Notice(text) => anstream::eprintln!("tokrate: {text}"),
-        Report::Probe(row) => rows.push(*row),
-    })?;
+    tokrate_monitor::run(
+        settings,
+        Clock::monotonic(),
+        Extent::OneCycle,
+        None,
+        stop.wait(),
+        &mut |report| match report {
+            Report::Event(event) => events.push(event),
+            Report::Notice(text) => anstream::eprintln!("tokrate: {text}"),
+            Report::Probe(row) => rows.push(*row),
+        },
+    )?;
     stdout::write(&shown::probes(&rows))?;
     for event in &events {
         stdout::write(&format!("{}\n", event.to_json()))?;
@@ -106,11 +121,16 @@ fn once(flags: &ConfigFlags) -> Result<Verdict> {
 
 /// Says what the settings come to.
 fn check(flags: &Flags) -> Result<Verdict> {
-    let settings = resolve(&File::read(flags.config.as_deref())?)?;
+    let file = File::read(flags.config.as_deref())?;
+    let settings = resolve(&file)?;
+    let probers = hub_probers(&file)?;
     let schedule = settings.schedule();
     schedule.check().context("make a schedule of [monitor]")?;
     let plan = Plan::of(&schedule);
-    stdout::write(&shown::plan(&schedule, &plan))?;
+    if !settings.endpoints.is_empty() {
+        stdout::write(&shown::plan(&schedule, &plan))?;
+    }
+    stdout::write(&shown::connections(&settings, probers.as_deref()))?;
     Ok(if plan.short.is_empty() { Verdict::Good } else { Verdict::BelowBar })
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Invariant: what is contradictory is refused with its line, before anything is sent or opened.
 
+pub mod alerts;
+pub mod push;
 pub mod rows;
 
 use super::environment::{self, Environment};
@@ -20,7 +22,8 @@ use tokrate_bench::prompts::{FileKind, PromptFile};
 use tokrate_core::{Rng, Span};
 use tokrate_detect::FalseAlarms;
 use tokrate_monitor::{
-    Cadence, DEFAULT_WORKLOAD, Endpoint, Limits, PromptSource, SUITE, Settings, Workload, built_in, built_in_names,
+    Cadence, DEFAULT_WORKLOAD, Endpoint, KnownProber, Limits, PromptSource, SUITE, Settings, Workload, built_in,
+    built_in_names,
 };
 use tokrate_net::ClientConfig;
 use tokrate_prober::Budget;
@@ -59,7 +62,12 @@ pub fn resolve(file: &File) -> Result<Settings> {
         ensure!(!twice, reading.at(name.span(), &format!("the endpoint `{}` is there twice", name.get_ref())));
         endpoints.push(endpoint(&reading, row, name, &chosen, &mut workloads)?);
     }
-    ensure!(!endpoints.is_empty(), "understand [monitor] of {}: `endpoints` is empty; name one target", shown(file));
+    let is_hub = row.hub.is_some();
+    ensure!(
+        is_hub || !endpoints.is_empty(),
+        "understand [monitor] of {}: `endpoints` is empty; name one target",
+        shown(file)
+    );
     let unused = row.targets.keys().find(|name| !row.endpoints.iter().any(|used| used.get_ref() == *name));
     if let Some(unused) = unused {
         bail!("understand monitor.targets.{unused} in {}: it is not among `endpoints`", shown(file));
@@ -71,6 +79,7 @@ pub fn resolve(file: &File) -> Result<Settings> {
     }
     let environment = Environment::read();
     let prober = row.prober.clone().unwrap_or_else(|| environment.host.clone());
+    push::ensure_own_name(&reading, row, &prober)?;
     let seed = row.seed.unwrap_or_else(|| Rng::root(0).child(&prober).next_u64());
     let retention = reading.span(row.retention.as_ref(), DEFAULT_RETENTION)?;
     if let Some(written) = row.retention.as_ref().filter(|_| retention < MIN_RETENTION) {
@@ -81,6 +90,8 @@ pub fn resolve(file: &File) -> Result<Settings> {
         bail!(reading.at(written.span(), "write a number from 0.0001 to 10"));
     }
     Ok(Settings {
+        alerts: alerts::alerts(&reading, row)?,
+        push: push::push(&reading, row, &prober)?,
         prober,
         place: row.place.clone().unwrap_or_else(|| DEFAULT_PLACE.to_owned()),
         endpoints,
@@ -119,6 +130,12 @@ pub fn board_address(flag: Option<&str>, file: Option<&File>) -> Result<Option<S
     }
 }
 
+/// Who may push to this hub; `None` if it is none.
+pub fn hub_probers(file: &File) -> Result<Option<Vec<KnownProber>>> {
+    let hub = file.monitor.as_ref().and_then(|row| row.hub.as_ref());
+    hub.map(|hub| push::known_probers(&Reading { file }, hub)).transpose()
+}
+
 /// Names under which the board may be asked.
 pub fn board_hosts(file: &File) -> Vec<String> {
     file.monitor.as_ref().map(|row| row.board_hosts.clone()).unwrap_or_default()
@@ -135,7 +152,7 @@ fn shown(file: &File) -> String {
 }
 
 /// The file, to say where something stands in it.
-struct Reading<'f> {
+pub struct Reading<'f> {
     file: &'f File,
 }
 

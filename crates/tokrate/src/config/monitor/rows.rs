@@ -18,7 +18,8 @@ use toml::Spanned;
 #[serde(deny_unknown_fields)]
 pub struct MonitorRow {
     /// What is probed: targets by name as in `tokrate bench` (`openai/gpt-5`, `vllm@127.0.0.1:8000/MODEL`), and names of
-    /// `[monitor.targets.NAME]`
+    /// `[monitor.targets.NAME]`; only a hub can do without
+    #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub endpoints: Vec<Spanned<String>>,
     /// What is asked: built-in workloads, `artificial-analysis`, names of `[monitor.workload.NAME]` [default: `["1k-1k"]`]
@@ -71,6 +72,156 @@ pub struct MonitorRow {
     /// Workloads of one's own
     #[serde(default)]
     pub workload: BTreeMap<String, WorkloadRow>,
+    /// Who gets messages of what
+    #[serde(default)]
+    pub alerts: AlertsRow,
+    /// The hub that gets what is kept here
+    pub push: Option<PushRow>,
+    /// Probers elsewhere that push to the board of this monitor
+    pub hub: Option<HubRow>,
+}
+
+/// `[monitor.push]`; the key is made by `tokrate monitor push-key`.
+#[derive(Deserialize, Debug, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PushRow {
+    /// Address of the hub's board, such as `https://board.example`
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub hub: Spanned<String>,
+    /// Environment variable that holds this prober's key
+    pub key_env: Option<String>,
+    /// File that holds the key
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
+    pub key_file: Option<PathBuf>,
+    /// Command that prints the key
+    pub key_cmd: Option<String>,
+    /// PEM file with a further certificate authority [default: that of `[monitor]`]
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
+    pub ca_file: Option<PathBuf>,
+}
+
+/// `[monitor.hub]`.
+#[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct HubRow {
+    /// Who may push, by the name of the prober
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, KnownProberRow>"))]
+    pub probers: BTreeMap<Spanned<String>, KnownProberRow>,
+}
+
+/// `[monitor.hub.probers.NAME]`.
+#[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct KnownProberRow {
+    /// Its public key, as `tokrate monitor push-key` prints it
+    pub public_key: String,
+}
+
+/// `[monitor.alerts]`.
+#[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct AlertsRow {
+    /// Address of the board, for a link in messages
+    pub board_url: Option<String>,
+    /// Who can get messages
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, ReceiverRow>"))]
+    pub receivers: BTreeMap<Spanned<String>, ReceiverRow>,
+    /// When they get one [default: one rule `changes`, of regressions and errors, for all receivers]
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, RuleRow>"))]
+    pub rules: BTreeMap<Spanned<String>, RuleRow>,
+}
+
+/// `[monitor.alerts.receivers.NAME]`.
+#[derive(Deserialize, Debug, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ReceiverRow {
+    /// What it is
+    #[cfg_attr(test, schemars(with = "forms::ReceiverKind"))]
+    pub kind: String,
+    /// Where: an http or https URL (of `alertmanager` without `/api/v2/alerts`); of `email` the server, `smtps://HOST:465` or
+    /// `smtp://HOST:587` (STARTTLS)
+    pub url: Option<String>,
+    /// Environment variable that holds the URL, where it is a secret as that of Slack
+    pub url_env: Option<String>,
+    /// File that holds the URL
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
+    pub url_file: Option<PathBuf>,
+    /// Environment variable that holds a key: of `webhook` that of signatures, of `alertmanager` and `slack` a bearer token, of `email`
+    /// the password
+    pub key_env: Option<String>,
+    /// File that holds the key
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
+    pub key_file: Option<PathBuf>,
+    /// Command that prints the key
+    pub key_cmd: Option<String>,
+    /// Further headers of every request: names and values
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// PEM file with a further certificate authority [default: that of `[monitor]`]
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
+    pub ca_file: Option<PathBuf>,
+    /// User name at the mail server
+    pub user: Option<String>,
+    /// From whom e-mails are
+    pub from: Option<String>,
+    /// Who gets them
+    #[serde(default)]
+    pub to: Vec<String>,
+    /// Of `command`: a program and its arguments, without a shell
+    #[serde(default)]
+    pub command: Vec<String>,
+}
+
+/// `[monitor.alerts.rules.NAME]`: about changes that the detector finds, objectives that probes miss, or silent probers; one of them.
+#[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RuleRow {
+    /// Kinds of changes: `regression`, `errors`, `improvement`, `spread`, `cycle`, `stream`, `quarantine` [default: the first two, where
+    /// there is no `slo` and no `silent`]
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
+    pub changes: Option<Vec<Spanned<String>>>,
+    /// Objectives of a probe, such as `ttft<2s` or `output_speed>30`; of `ttfb`, `ttft`, `ttfat`, `e2e`, `output_speed`. A failed probe
+    /// misses them
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
+    pub slo: Option<Vec<Spanned<String>>>,
+    /// A prober that was not seen for so long, at least `20m`
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub silent: Option<Spanned<String>>,
+    /// Endpoints that it is about: names, or beginnings of names with `*` at their end [default: all]
+    #[serde(default)]
+    pub endpoints: Vec<String>,
+    /// Workloads that it is about, written alike [default: all]
+    #[serde(default)]
+    pub workloads: Vec<String>,
+    /// So many of the latest `of` probes of a place must miss; as many good ones in a row end it [default: 1; only with `slo`]
+    pub failing: Option<NonZeroU32>,
+    /// See `failing`; at most 64 [default: as `failing`]
+    pub of: Option<NonZeroU32>,
+    /// In so many places at once [default: 1]
+    pub places: Option<NonZeroU32>,
+    /// So long the first message waits for others of the same provider [default: `"5m"`]
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub group_wait: Option<Spanned<String>>,
+    /// A message again after so long, while it lasts [default: none]
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub remind_after: Option<Spanned<String>>,
+    /// A change is over after so long without another, as it has become usual [default: `"168h"`]
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub resolve_after: Option<Spanned<String>>,
+    /// Hours of the day (UTC) in which messages wait, such as `22:00-07:00` [default: none]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub quiet: Option<Spanned<String>>,
+    /// Who gets its messages [default: all receivers]
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
+    pub receivers: Option<Vec<Spanned<String>>>,
 }
 
 /// `[monitor.targets.NAME]`.

@@ -4,6 +4,7 @@
 
 use crate::config::gateway::{HTTP, aliases, lanes, simulated};
 use crate::config::monitor::CADENCES;
+use crate::config::monitor::alerts::RECEIVER_KINDS;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -151,6 +152,11 @@ form!(
     /// How often a workload is probed.
     Cadence,
     json_schema!({ "type": "string", "enum": CADENCES.map(|(name, _)| name) })
+);
+form!(
+    /// A kind of receiver of alerts.
+    ReceiverKind,
+    json_schema!({ "type": "string", "enum": RECEIVER_KINDS })
 );
 form!(
     /// An engine of this process.

@@ -1,0 +1,321 @@
+//! Batches that are forged, cut, replayed and lost; probers and hubs that are killed.
+
+use super::batch::{Batch, Refusal, write_batch};
+use super::entry::entry_of;
+use super::gate::{Gate, KnownProber};
+use super::{MAX_BATCH_BYTES, PublicKey, PushKey};
+use crate::alerting::AlertSettings;
+use crate::recorder::{Recorder, RecorderConfig};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use tokrate_core::{Rng, Span, Tick};
+use tokrate_detect::FalseAlarms;
+use tokrate_prober::ClosedCycle;
+use tokrate_record::{Probe, Sample};
+use tokrate_store::{CYCLE_IS_OPEN, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow, SpoolEntry};
+
+const NOW: u64 = 1_780_272_000_000;
+
+/// A folder for one test; removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("tokrate-push-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn key(number: u8) -> PushKey {
+    use base64::Engine;
+    PushKey::parse(&base64::engine::general_purpose::STANDARD.encode([number; 32])).expect("a key")
+}
+
+fn row(prober: &str, number: u64) -> ProbeRow {
+    let run = format!("{prober}-00000000000000ff");
+    let sample = Sample {
+        started_unix_ms: NOW - 1_000_000 + number,
+        provider: "acme".to_owned(),
+        model: "large".to_owned(),
+        ttft_ns: Some(400_000_000 + number),
+        output_speed: Some(81.25),
+        gaps: [10_000_000, 12_000_000].into_iter().collect(),
+        total_ns: 4_000_000_000,
+        ..Sample::default()
+    };
+    let probe = Probe {
+        id: format!("{run}-{number}-0"),
+        endpoint: "acme/large".to_owned(),
+        workload: "w".to_owned(),
+        place: "fra".to_owned(),
+        prober: prober.to_owned(),
+        quarantine: Some(CYCLE_IS_OPEN.to_owned()),
+        sample,
+        ..Probe::default()
+    };
+    ProbeRow { probe, cycle: format!("{run}-c{}", number / 3), slot_unix_ms: NOW - 1_000_000, ..ProbeRow::default() }
+}
+
+fn spooled(id: u64, write: &MonitorWrite) -> SpoolEntry {
+    let entry = entry_of(write).expect("it goes to a hub");
+    SpoolEntry { id, entry: serde_json::to_string(&entry).expect("plain data") }
+}
+
+fn entries(prober: &str) -> Vec<SpoolEntry> {
+    let cycle = row(prober, 4).cycle;
+    let write = [
+        MonitorWrite::CycleBegun { cycle: cycle.clone(), prober: String::new(), place: String::new(), at_unix_ms: 5 },
+        MonitorWrite::Probe(Box::new(row(prober, 4))),
+        MonitorWrite::CycleEnded { cycle, at_unix_ms: NOW, reference: "[]".to_owned(), quarantine: None },
+        MonitorWrite::Notice { at_unix_ms: NOW, prober: String::new(), text: "hello".to_owned() },
+    ];
+    (1..).zip(&write).map(|(id, write)| spooled(id, write)).collect()
+}
+
+fn read(body: &str, signer: &PushKey, now_unix_ms: u64) -> Result<Batch, Refusal> {
+    Batch::read(body.as_bytes(), &signer.sign(body.as_bytes()), "fra-1", &key(1).public(), now_unix_ms)
+}
+
+#[test]
+fn a_batch_is_read_as_it_was_written_under_its_probers_name_and_place() {
+    let body = write_batch("fra-1", "fra", "s", NOW - 250, &entries("fra-1"));
+    let batch = read(&body, &key(1), NOW).expect("good");
+    assert_eq!((batch.skew_ms, batch.last(), batch.writes.len()), (-250, 4, 4));
+    assert_eq!(batch.writes[1].1, MonitorWrite::Probe(Box::new(row("fra-1", 4))));
+    let MonitorWrite::Notice { prober, text, .. } = &batch.writes[3].1 else { panic!("a notice") };
+    assert_eq!((prober.as_str(), text.as_str()), ("fra-1", "hello"));
+}
+
+#[test]
+fn what_is_wrong_with_a_batch_is_said() {
+    let good = || write_batch("fra-1", "fra", "s", NOW, &entries("fra-1"));
+    let refused = |body: &str, signer: &PushKey, now: u64| {
+        let refusal = read(body, signer, now).expect_err("refused");
+        format!("{} {}: {refusal}", refusal.status(), refusal.code())
+    };
+    let future = vec![spooled(
+        1,
+        &MonitorWrite::Seen { prober: String::new(), place: String::new(), at_unix_ms: NOW + 600_000, missed: 0 },
+    )];
+    let mut twice = entries("fra-1");
+    twice[1].id = 1;
+    let text = [
+        refused(&good(), &key(2), NOW),
+        refused(&good().replace("hello", "help!"), &key(1), NOW + 86_500_000),
+        refused(&write_batch("fra-1", "fra", "s", NOW + 301_000, &entries("fra-1")), &key(1), NOW),
+        refused(&write_batch("fra-1", "fra", "s", NOW, &future), &key(1), NOW),
+        refused(&write_batch("other", "fra", "s", NOW, &entries("fra-1")), &key(1), NOW),
+        refused(&write_batch("fra-1", "fra", "s", NOW, &entries("fra-1-00000000000000ff")), &key(1), NOW),
+        refused(&write_batch("fra-1", "fra", "s", NOW, &entries("nyc")), &key(1), NOW),
+        refused(&write_batch("fra-1", "f\nra", "s", NOW, &entries("fra-1")), &key(1), NOW),
+        refused(&write_batch("fra-1", "fra", "s", NOW, &[]), &key(1), NOW),
+        refused(&write_batch("fra-1", "fra", "s", NOW, &twice), &key(1), NOW),
+        refused(&good().replace("\"version\":1", "\"version\":2"), &key(1), NOW),
+        refused(&good().replace("\"notice\"", "\"command\""), &key(1), NOW),
+        refused("{}", &key(1), NOW),
+        refused(&" ".repeat(MAX_BATCH_BYTES + 1), &key(1), NOW),
+        Refusal::Replayed(8).to_string(),
+    ];
+    insta::assert_snapshot!("refusals", text.join("\n"));
+}
+
+#[test]
+fn a_flood_is_refused_by_its_name_and_forgeries_use_up_nothing() {
+    let known = [KnownProber { name: "fra-1".to_owned(), key: key(1).public() }];
+    let start = Tick::from_nanos(1);
+    let mut gate = Gate::new(&known, start);
+    let body = write_batch("fra-1", "fra", "s", NOW, &entries("fra-1"));
+    assert_eq!(gate.admit("nyc", start), Err(Refusal::Unknown));
+    for _ in 0..1_000 {
+        gate.admit("fra-1", start).expect("forgeries cost it nothing");
+        assert_eq!(gate.read("fra-1", body.as_bytes(), "AAAA", NOW), Err(Refusal::Forged));
+    }
+    let signature = key(1).sign(body.as_bytes());
+    let taken = (0..1_000).take_while(|_| {
+        gate.admit("fra-1", start).is_ok() && gate.read("fra-1", body.as_bytes(), &signature, NOW).is_ok()
+    });
+    assert_eq!(taken.count(), 240);
+    assert_eq!(gate.admit("fra-1", start), Err(Refusal::Flood));
+    assert_eq!(gate.admit("fra-1", start + Span::from_millis(250)), Ok(()), "240 a minute");
+    // One notice an hour for a prober and a kind, without a name that a stranger chose.
+    let notice = gate.refused("<script>", &Refusal::Unknown, start).expect("the first");
+    assert!(notice.starts_with("refused a batch of an unknown prober: "), "{notice}");
+    for _ in 0..9 {
+        assert_eq!(gate.refused("x", &Refusal::Unknown, start), None);
+    }
+    let later = gate.refused("y", &Refusal::Unknown, start + Span::from_secs(3_600)).expect("an hour later");
+    assert!(later.starts_with("refused 10 batches of an unknown prober"), "{later}");
+    assert!(gate.refused("fra-1", &Refusal::Forged, start).expect("another kind").contains("`fra-1`"));
+}
+
+/// A prober's or a hub's recorder on a database.
+fn recorder(database: &Path, prober: &str, pushes: bool) -> Recorder {
+    let config = RecorderConfig {
+        prober: prober.to_owned(),
+        place: "fra".to_owned(),
+        false_alarms: FalseAlarms::default(),
+        retention_ms: u64::MAX,
+        alerts: AlertSettings::default(),
+        pushes,
+    };
+    let (store, _) = MonitorStore::open(database, NOW).expect("a store");
+    Recorder::new(config, store, NOW).expect("readable")
+}
+
+/// What happens to a batch and those who hold it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    /// It comes, and the answer too.
+    Good,
+    /// It is lost on its way.
+    Lost,
+    /// It comes, and the answer is lost.
+    AnswerLost,
+    /// It comes, and the hub is killed before it answers.
+    HubKilled,
+    /// It comes, and the prober is killed before it has the answer.
+    ProberKilled,
+    /// It comes twice.
+    Twice,
+    /// Somebody changes it.
+    Forged,
+}
+
+const FATES: [Fate; 7] =
+    [Fate::Good, Fate::Lost, Fate::AnswerLost, Fate::HubKilled, Fate::ProberKilled, Fate::Twice, Fate::Forged];
+
+/// A prober and a hub, and what is between them.
+struct Wire<'f> {
+    folder: &'f Path,
+    prober: Option<Recorder>,
+    hub: Option<Recorder>,
+    public: PublicKey,
+}
+
+impl<'f> Wire<'f> {
+    fn new(folder: &'f Path) -> Wire<'f> {
+        let mut wire = Wire { folder, prober: None, hub: None, public: key(1).public() };
+        wire.restart(true);
+        wire.restart(false);
+        wire
+    }
+
+    /// Kills one of both, and starts it again.
+    fn restart(&mut self, is_hub: bool) {
+        if is_hub {
+            self.hub = None;
+            self.hub = Some(recorder(&self.folder.join("hub.db"), "hub", false));
+        } else {
+            self.prober = None;
+            self.prober = Some(recorder(&self.folder.join("prober.db"), "fra-1", true));
+        }
+    }
+
+    fn prober(&mut self) -> &mut Recorder {
+        self.prober.as_mut().expect("started")
+    }
+
+    /// Sends the oldest batch; whether there was one.
+    fn push(&mut self, fate: Fate) -> bool {
+        let name = self.prober().spool_name("s").expect("writable");
+        let entries = self.prober().spool().expect("readable");
+        let Some(last) = entries.last().map(|entry| entry.id) else { return false };
+        let mut body = write_batch("fra-1", "fra", &name, NOW, &entries).into_bytes();
+        let signature = key(1).sign(&body);
+        if fate == Fate::Forged {
+            body.swap(40, 60);
+        }
+        let mut answers = Vec::new();
+        for _ in 0..if fate == Fate::Twice { 2 } else { usize::from(fate != Fate::Lost) } {
+            let read = Batch::read(&body, &signature, "fra-1", &self.public, NOW);
+            answers.push(read.and_then(|batch| self.hub.as_mut().expect("started").take_batch(batch, NOW)));
+        }
+        match fate {
+            Fate::HubKilled => self.restart(true),
+            Fate::ProberKilled => self.restart(false),
+            Fate::Lost | Fate::AnswerLost => {}
+            Fate::Good | Fate::Twice | Fate::Forged => match answers.last() {
+                Some(Ok(has)) => self.prober().spool_sent(*has),
+                Some(Err(Refusal::Replayed(next))) => self.prober().spool_sent(last.min(next - 1)),
+                Some(Err(refusal)) => assert_eq!((fate, refusal), (Fate::Forged, &Refusal::Forged)),
+                None => {}
+            },
+        }
+        true
+    }
+}
+
+/// Rows without what the database itself chose.
+fn kept(store: &MonitorStore) -> (Vec<ProbeRow>, Vec<String>) {
+    let notices = store.notices(0).expect("readable").into_iter().map(|notice| notice.text);
+    (store.probes(&ProbeQuery::default()).expect("readable"), notices.collect())
+}
+
+#[test]
+fn whoever_is_killed_and_whatever_is_lost_everything_is_at_the_hub_once() {
+    for seed in 0..8 {
+        let folder = Folder::new(&format!("kill-{seed}"));
+        let mut rng = Rng::root(seed).child("push");
+        let mut wire = Wire::new(&folder.0);
+        let mut number = 0;
+        for round in 0..40 {
+            let rows: Vec<ProbeRow> = (0..3).map(|place| row("fra-1", number + place)).collect();
+            number += 3;
+            let cycle = rows[0].cycle.clone();
+            let prober = wire.prober();
+            prober.begin_cycle(cycle.clone(), NOW);
+            prober.keep(rows);
+            prober.notice(format!("round {round}"), NOW);
+            let quarantine = rng.chance(0.2).then(|| "slow here".to_owned());
+            let closed = ClosedCycle { cycle: 0, quarantine, references: Vec::new(), probes: Vec::new() };
+            prober.end_cycle(cycle, &closed, NOW);
+            prober.seen(NOW, 1);
+            for _ in 0..rng.below(3) {
+                wire.push(FATES[rng.below(FATES.len() as u64) as usize]);
+            }
+        }
+        while wire.push(Fate::Good) {}
+        let prober = kept(wire.prober().store());
+        let hub = kept(wire.hub.as_ref().expect("started").store());
+        assert_eq!((prober.0.len(), prober.1.len()), (120, 40));
+        assert_eq!(prober, hub, "seed {seed}");
+        let missed = |store: &MonitorStore| store.probers().expect("readable")[0].missed;
+        assert_eq!(missed(wire.hub.as_ref().expect("started").store()), 40, "seed {seed}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_body_that_was_changed_anywhere_is_forged(at in 0usize..2_000, to: u8) {
+        let mut body = write_batch("fra-1", "fra", "s", NOW, &entries("fra-1")).into_bytes();
+        let signature = key(1).sign(&body);
+        let at = at % body.len();
+        prop_assume!(body[at] != to);
+        body[at] = to;
+        let read = Batch::read(&body, &signature, "fra-1", &key(1).public(), NOW);
+        prop_assert_eq!(read, Err(Refusal::Forged));
+    }
+
+    #[test]
+    fn what_a_prober_signs_is_read_or_refused_and_never_written_in_anothers_name(text in ".{0,200}", at in 0usize..2_000) {
+        let mut body = write_batch("fra-1", "fra", "s", NOW, &entries("fra-1"));
+        let mut at = at % body.len();
+        while !body.is_char_boundary(at) { at -= 1; }
+        body.insert_str(at, &text);
+        if let Ok(batch) = read(&body, &key(1), NOW) {
+            for (_, write) in batch.writes {
+                if let MonitorWrite::Probe(row) = write {
+                    prop_assert_eq!((row.probe.prober.as_str(), row.probe.id.starts_with("fra-1-")), ("fra-1", true));
+                }
+            }
+        }
+    }
+}
