@@ -42,7 +42,9 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
     }
     let made = if key.is_new { "made a key for clients" } else { "kept the key for clients that was there" };
     let file = key.path.display();
-    anstream::println!("{made}: {file}\nclients show it as their API key, in a shell that is not the gateway's: export OPENAI_API_KEY=\"$(cat '{file}')\"");
+    anstream::println!(
+        "{made}: {file}\nclients show it as their API key, in a shell that is not the gateway's: export OPENAI_API_KEY=\"$(cat '{file}')\""
+    );
     if !plan.aliases.is_empty() {
         let asked_for: Vec<&str> = plan.aliases.iter().map(|alias| alias.name).collect();
         anstream::println!("and name as their model: {}", listed(&asked_for));

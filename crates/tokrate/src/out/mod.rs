@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod badge;
+pub mod board;
 pub mod comparison;
 pub mod comparison_blocks;
 pub mod csv;

@@ -44,6 +44,7 @@ mod scripted;
 mod sdk;
 mod secrets;
 mod server_metrics;
+mod sources;
 mod targets;
 mod tool;
 mod trust;

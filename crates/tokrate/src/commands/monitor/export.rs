@@ -4,26 +4,34 @@
 
 use super::open;
 use crate::commands::Verdict;
+use crate::config::file::File;
+use crate::config::monitor::traffic_log;
 use crate::flags::monitor::ExportFlags;
+use crate::flags::source::Source;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tokrate_core::rfc3339;
 use tokrate_monitor::BoardFrame;
-use tokrate_store::{ProbeQuery, ProbeRow};
+use tokrate_store::{ProbeQuery, ProbeRow, Query, Sqlite};
 
 /// Writes the file.
 pub fn run(flags: &ExportFlags) -> Result<Verdict> {
-    let store = open(flags.db.as_deref())?;
+    let source = flags.source.unwrap_or(Source::Monitor);
+    let file = File::of_folder("name the log with --log").ok();
+    let log = traffic_log(flags.log.as_deref(), file.as_ref());
     if let Some(folder) = &flags.static_board {
+        let store = open(flags.db.as_deref())?;
+        if let Some(log) = &log {
+            Sqlite::open_reader(log)?;
+        }
         let at_unix_ms = store.newest_probe()?.context("export the board: there is no probe in the database")?;
-        let frame = BoardFrame { title: "How fast they answer".to_owned(), ..BoardFrame::default() };
+        let frame = BoardFrame { title: "How fast they answer".to_owned(), log, ..BoardFrame::default() };
         let count = super::board::write_files(&store, &frame, at_unix_ms, folder)?;
         anstream::eprintln!("tokrate: wrote {count} files to {}; begin with index.html", folder.display());
         return Ok(Verdict::Good);
     }
-    let query = ProbeQuery { counted_only: !flags.all, ..ProbeQuery::default() };
     let (path, is_csv) = match (&flags.jsonl, &flags.csv) {
         (Some(path), _) => (path, false),
         (None, Some(path)) => (path, true),
@@ -37,30 +45,44 @@ pub fn run(flags: &ExportFlags) -> Result<Verdict> {
     };
     let mut written = if is_csv { writeln!(out, "{}", COLUMNS.join(",")) } else { Ok(()) };
     let mut count = 0_u64;
-    store.visit_probes(&query, |row| {
+    let each = |row: ProbeRow| {
         let fields = fields(&row);
         let line = if is_csv { csv_line(&fields) } else { json_line(fields) };
         if written.is_ok() {
             written = writeln!(out, "{line}");
             count += 1;
         }
-    })?;
+    };
+    if source == Source::Gateway {
+        let log = log.unwrap_or_else(|| PathBuf::from(crate::config::log::DEFAULT_NAME));
+        let mut each = each;
+        Sqlite::open_reader(&log)?.visit_attempts(&Query::default(), |row| each(ProbeRow::of_attempt(row)))?;
+    } else {
+        let source = Some(source.of_rows());
+        let query = ProbeQuery { counted_only: !flags.all, source, ..ProbeQuery::default() };
+        open(flags.db.as_deref())?.visit_probes(&query, each)?;
+    }
     match written.and_then(|()| out.flush()) {
         // A reader that has gone (`| head`) wants no more.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         written => written.with_context(failed)?,
     }
     if path != Path::new("-") {
-        anstream::eprintln!("tokrate: wrote {count} probes to {}", path.display());
+        anstream::eprintln!(
+            "tokrate: wrote {count} rows of the source `{}` to {}",
+            source.of_rows().name(),
+            path.display()
+        );
     }
     Ok(Verdict::Good)
 }
 
-const COLUMNS: [&str; 30] = [
+const COLUMNS: [&str; 31] = [
     "at",
     "endpoint",
     "workload",
     "place",
+    "source",
     "ttft_ms",
     "output_speed",
     "e2e_ms",
@@ -99,9 +121,10 @@ fn fields(row: &ProbeRow) -> [Value; COLUMNS.len()] {
         json!(probe.endpoint),
         json!(probe.workload),
         json!(probe.place),
+        json!(probe.source.name()),
         ms(sample.ttft_ns),
         json!(sample.output_speed),
-        ms(is_ok.then_some(sample.total_ns)),
+        ms((is_ok && !row.is_cut_off).then_some(sample.total_ns)),
         json!(is_ok),
         json!(row.reason),
         json!(sample.ttft_missing),
