@@ -50,7 +50,7 @@ pub enum Command {
     Once(ConfigFlags),
     /// Write [monitor] for the keys found in the environment
     Init(InitFlags),
-    /// Write the probes that are kept, as lines that `monitor replay` reads or as CSV, or the board as files
+    /// Write the probes that are kept, as lines that `monitor replay` reads, CSV or Parquet, or the board as files
     Export(ExportFlags),
     /// Put records of `tokrate bench` on the board, as a source of their own
     Add(AddFlags),
@@ -80,11 +80,14 @@ pub struct InitFlags {
 #[derive(Args, Debug)]
 pub struct ExportFlags {
     /// Write JSON lines to this file; `-` for standard output
-    #[arg(long, value_name = "FILE", group = "form", required_unless_present_any = ["csv", "static_board"])]
+    #[arg(long, value_name = "FILE", group = "form", required_unless_present_any = ["csv", "parquet", "static_board"])]
     pub jsonl: Option<PathBuf>,
     /// Write CSV to this file; `-` for standard output
     #[arg(long, value_name = "FILE", group = "form")]
     pub csv: Option<PathBuf>,
+    /// Write Parquet to this file, for DuckDB, pandas and their like
+    #[arg(long, value_name = "FILE", group = "form")]
+    pub parquet: Option<PathBuf>,
     /// Write the whole board as files to this folder, which must be empty or not be there; as of the newest probe
     #[arg(long = "static", value_name = "DIR", group = "form", conflicts_with = "all")]
     pub static_board: Option<PathBuf>,

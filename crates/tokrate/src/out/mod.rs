@@ -18,6 +18,7 @@ pub mod markdown;
 mod markdown_text;
 pub mod monitor;
 pub mod paragraph;
+pub mod parquet;
 pub mod progress;
 pub mod race;
 pub mod records;
