@@ -7,7 +7,7 @@ use crate::prompts::PromptSource;
 use crate::shown_figures::shows;
 use tokrate_charts::format;
 use tokrate_meter::FigureValidity;
-use tokrate_record::{PhaseResult, Suspicion};
+use tokrate_record::{Metric, PhaseResult, Suspicion};
 
 /// A sentence about one level.
 struct LevelSentence {
@@ -191,11 +191,12 @@ pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
     whole.into_iter().chain(by_level).chain(sentences).collect()
 }
 
-/// Why the output speed of a level is missing, or is that of some of its answers.
+/// Which answers of a level are not in its output speed. Why there is none at all is said where it would stand
+/// ([`tokrate_record::missing_figures`]).
 fn missing_speeds(phase: &PhaseResult) -> Option<LevelSentence> {
     let speed = &phase.output_speed;
-    if let Some(why) = &speed.refused {
-        return Some(at_level(phase, format!("output speed and TPOT are not stated: {why}")));
+    if phase.missing_reason(Metric::OutputSpeed).is_some() {
+        return None;
     }
     let without: u64 = speed.missing.iter().map(|missing| missing.count).sum();
     let why: Vec<&str> = speed.missing.iter().map(|missing| missing.reason.as_str()).collect();

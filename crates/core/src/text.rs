@@ -28,7 +28,9 @@ pub fn one_line(text: &str, max_bytes: usize) -> String {
 
 /// Whether a text can be printed on one line unchanged.
 pub fn is_one_line(text: &str, max_bytes: usize) -> bool {
-    text.len() <= max_bytes && !text.chars().any(is_control)
+    // Names are ASCII as a rule, and bytes are checked several at a time.
+    let is_printable_ascii = || text.bytes().fold(true, |all, byte| all & (0x20..0x7f).contains(&byte));
+    text.len() <= max_bytes && (is_printable_ascii() || !text.chars().any(is_control))
 }
 
 /// Whether a terminal interprets a character instead of showing it: control characters, and bidirectional formatting

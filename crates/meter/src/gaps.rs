@@ -72,6 +72,10 @@ impl GapCounts {
     }
 
     pub fn sketch(&self) -> GapSketch {
+        // An answer in one piece has no gap, and is most of what some gateways carry.
+        if self.0 == Self::EMPTY.0 {
+            return GapSketch::default();
+        }
         let filled = self.0.iter().enumerate().filter(|(_, n)| **n > 0);
         let counts = filled.map(|(place, &n)| (LOWEST + place as u16, n)).collect();
         GapSketch(Gaps::from_counts(counts).unwrap_or_default())

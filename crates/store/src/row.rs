@@ -4,7 +4,7 @@
 //! become NULL.
 
 use crate::StoreError;
-use rusqlite::types::{Value, ValueRef};
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Row, Statement, ToSql};
 use std::borrow::Cow;
 use std::path::Path;
@@ -116,13 +116,18 @@ pub(crate) struct Writer<'s, 'c> {
 impl<'s, 'c> Writer<'s, 'c> {
     /// Nothing is bound yet.
     pub fn new(statement: &'s mut Statement<'c>) -> Writer<'s, 'c> {
+        // What is not bound is NULL.
+        statement.clear_bindings();
         Writer { statement, bound: 0 }
     }
 
     /// Binds the next value.
     pub fn put(&mut self, value: impl ToSql) -> rusqlite::Result<()> {
         self.bound += 1;
-        self.statement.raw_bind_parameter(self.bound, value)
+        match value.to_sql()? {
+            ToSqlOutput::Owned(Value::Null) | ToSqlOutput::Borrowed(ValueRef::Null) => Ok(()),
+            value => self.statement.raw_bind_parameter(self.bound, value),
+        }
     }
 
     /// Binds what differs from request to request.

@@ -107,9 +107,9 @@ impl Shared {
         self.probes_wanted.notify_one();
     }
 
-    /// A unique id for the next call.
+    /// A unique id for the next call. Ids rise, so that the log's index of calls grows at its end.
     pub fn next_call_id(&self) -> String {
-        format!("{}-{:x}", self.prefix, self.calls.fetch_add(1, Ordering::Relaxed))
+        format!("{}-{:08x}", self.prefix, self.calls.fetch_add(1, Ordering::Relaxed))
     }
 
     /// A unique id of this run.

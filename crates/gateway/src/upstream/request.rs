@@ -23,16 +23,20 @@ use tokrate_wire::{
 const FORWARDED: [&str; 5] =
     ["anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-stainless-helper-method"];
 
+/// Whether a lane gets a header of the client's.
+fn is_forwarded(name: &HeaderName, lane: &Lane) -> bool {
+    FORWARDED.contains(&name.as_str()) || lane.config.forward_headers.iter().any(|named| named == name.as_str())
+}
+
 /// Copies of the headers that a lane of the alias may receive, without the buffer that they arrived in.
 pub(crate) fn forwarded_headers(headers: &HeaderMap, plan: &Plan, alias: &Alias) -> HeaderMap {
     let mut kept = HeaderMap::new();
-    let named = alias.lanes.iter().flat_map(|lane| plan.lane(*lane).config.forward_headers.iter());
-    for name in FORWARDED.into_iter().chain(named.map(String::as_str)) {
-        let Some(value) = headers.get(name) else { continue };
-        if let (Ok(name), Ok(value)) =
-            (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value.as_bytes()))
+    for (name, value) in headers {
+        if alias.lanes.iter().any(|lane| is_forwarded(name, plan.lane(*lane)))
+            && let (Ok(name), Ok(value)) =
+                (HeaderName::from_bytes(name.as_str().as_bytes()), HeaderValue::from_bytes(value.as_bytes()))
         {
-            kept.insert(name, value);
+            kept.append(name, value);
         }
     }
     kept
@@ -247,10 +251,10 @@ impl CallRequest {
         let mut headers = own.clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        for (name, value) in &self.headers {
-            let is_named = || lane.config.forward_headers.iter().any(|named| named == name.as_str());
-            if (FORWARDED.contains(&name.as_str()) || is_named()) && !own.contains_key(name) {
-                headers.insert(name.clone(), value.clone());
+        for name in self.headers.keys().filter(|name| is_forwarded(name, lane) && !own.contains_key(*name)) {
+            headers.remove(name);
+            for value in self.headers.get_all(name) {
+                headers.append(name.clone(), value.clone());
             }
         }
         headers

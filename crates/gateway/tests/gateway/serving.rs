@@ -43,6 +43,26 @@ fn a_stream_in_its_own_dialect_arrives_byte_for_byte_however_it_was_cut() {
 }
 
 #[test]
+fn a_lane_gets_every_value_of_a_header_that_is_forwarded_and_no_other_header() {
+    let one = Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole("hi"))])]);
+    let gateway = TestGateway::start(configured(vec![lane("one", one.address, CHAT)], Mode::Off));
+    let sent = [
+        ("anthropic-beta", "context-1m"),
+        ("Anthropic-Beta", "interleaved"),
+        ("x-tokrate-fault", "none"),
+        ("cookie", "a=b"),
+        ("content-type", "application/json"),
+    ];
+    let answer = ask(gateway.address, "POST", "/v1/chat/completions", &sent, chat(false).as_bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let head = one.requests()[0].head.to_ascii_lowercase();
+    for wanted in ["anthropic-beta: context-1m\r\n", "anthropic-beta: interleaved\r\n", "x-tokrate-fault: none\r\n"] {
+        assert_eq!(head.matches(wanted).count(), 1, "{wanted} in {head}");
+    }
+    assert!(!head.contains("cookie"), "{head}");
+}
+
+#[test]
 fn a_whole_answer_arrives_byte_for_byte_and_is_logged_once() {
     let body = chat_whole("four words are here");
     let first_lane = Scripted::start(vec![Script::Send(vec![whole("200 OK", &body)])]);

@@ -89,10 +89,14 @@ impl TokenCounter {
 
     /// Counts what is left.
     pub fn finish(mut self) -> TokenCount {
+        let rest = std::mem::take(&mut self.held);
+        self.count(&rest);
         for channel in 0..self.channels.len() {
-            self.activate(channel);
-            let rest = std::mem::take(&mut self.held);
-            self.count(&rest);
+            let rest = std::mem::take(&mut self.channels[channel].tail);
+            if !rest.is_empty() {
+                self.active = channel;
+                self.count(&rest);
+            }
         }
         let sum = |of: fn(&ChannelCounter) -> u64| self.channels.iter().map(of).sum();
         TokenCount {

@@ -5,7 +5,7 @@
 use crate::apply::{AMBIGUOUS, FILE, GOOD, MERGED};
 use crate::folder::Folder;
 use crate::scripted::{Server, Then};
-use crate::tool::{BOUND, finish, run, start, tokrate};
+use crate::tool::{BOUND, finish, start, tokrate};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
