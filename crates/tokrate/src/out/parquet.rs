@@ -129,3 +129,43 @@ fn write<T: parquet::data_type::DataType>(
     column.typed::<T>().write_batch(&there, Some(&is_there), None)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+    use serde_json::json;
+
+    const COLUMNS: [Column; 5] = [
+        ("at", Kind::Time),
+        ("name", Kind::Text),
+        ("speed", Kind::Number),
+        ("tokens", Kind::Count),
+        ("ok", Kind::Truth),
+    ];
+
+    #[test]
+    fn what_is_missing_or_of_another_type_is_null() {
+        let path = std::env::temp_dir().join(format!("tokrate-parquet-{}.parquet", std::process::id()));
+        let mut file = ParquetFile::new(std::fs::File::create(&path).expect("room"), &COLUMNS).expect("a schema");
+        let good = [json!("2026-01-10T00:00:00.250Z"), json!("a"), json!(1.5), json!(7), json!(true)];
+        let bad = [json!("soon"), json!(1), json!("fast"), json!(-0.5), json!(0)];
+        for row in [good, std::array::from_fn(|_| Value::Null), bad] {
+            file.push(row).expect("room");
+        }
+        file.finish().expect("room");
+        let reader = SerializedFileReader::new(std::fs::File::open(&path).expect("there")).expect("a file");
+        let rows: Vec<_> = reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect();
+        assert_eq!(rows.len(), 3);
+        assert_eq!(rows[0].get_timestamp_millis(0).ok(), Some(1_768_003_200_250));
+        assert_eq!(rows[0].get_string(1).map(String::as_str).ok(), Some("a"));
+        assert_eq!(rows[0].get_double(2).ok(), Some(1.5));
+        assert_eq!((rows[0].get_long(3).ok(), rows[0].get_bool(4).ok()), (Some(7), Some(true)));
+        let nulls = |row: &parquet::record::Row| {
+            row.get_column_iter().filter(|(_, field)| matches!(field, parquet::record::Field::Null)).count()
+        };
+        assert_eq!((nulls(&rows[1]), nulls(&rows[2])), (5, 5));
+        std::fs::remove_file(&path).expect("there");
+    }
+}

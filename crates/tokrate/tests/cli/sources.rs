@@ -55,6 +55,19 @@ fn a_bench_is_on_the_board_once_and_is_no_probe() {
 }
 
 #[test]
+fn columns_are_written_to_a_file_only() {
+    let folder = traffic("sources-columns");
+    let export = ["monitor", "export", "--source", "gateway", "--log", "tokrate-log.db", "--parquet"];
+    let refused = run(&folder, &[export.as_slice(), &["-"]].concat());
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""));
+    assert!(refused.stderr.contains("columns do not go to standard output; name a file"), "{}", refused.stderr);
+    let written = run(&folder, &[export.as_slice(), &["t.parquet"]].concat());
+    assert_eq!(written.code, Some(0), "{}", written.stderr);
+    let bytes = std::fs::read(folder.join("t.parquet")).expect("there");
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "whole");
+}
+
+#[test]
 fn the_log_of_bench_runs_has_the_records_figures() {
     let bench = on_a_board("sources-log");
     let phase = bench.phase();
