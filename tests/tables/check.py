@@ -52,9 +52,9 @@ def truth(folder: Path) -> dict:
 def of_duckdb(path: Path) -> dict:
     reader = {"jsonl": "read_json_auto", "csv": "read_csv_auto", "parquet": "read_parquet"}[path.suffix[1:]]
     table = f"{reader}('{path}')"
-    one = lambda sql: duckdb.sql(sql).fetchone()
+    one = lambda sql: duckdb.sql(sql).fetchall()[0]
     summary = {"rows": one(f"SELECT count(*) FROM {table}")[0], "ok": one(f"SELECT count(*) FROM {table} WHERE ok")[0]}
-    at = f"SELECT epoch_ms(min(at::TIMESTAMPTZ)), epoch_ms(max(at::TIMESTAMPTZ)) FROM {table}"
+    at = f'SELECT epoch_ms(min("at"::TIMESTAMPTZ)), epoch_ms(max("at"::TIMESTAMPTZ)) FROM {table}'
     summary["first"], summary["last"] = one(at)
     for name in TEXTS:
         summary[name] = one(f"SELECT count(DISTINCT {name}) FROM {table}")[0]
