@@ -75,7 +75,7 @@ impl Target {
 
     /// The base path followed by `path`.
     pub fn path_with(&self, path: &str) -> String {
-        format!("{}{path}", self.path)
+        [&*self.path, path].concat()
     }
 
     /// Host and port as in a `Host` header: without the default port.

@@ -149,7 +149,10 @@ impl<'s, 'c> Writer<'s, 'c> {
         self.put(sample.output_speed_missing.as_deref())?;
         self.counts(&[Some(sample.text_events), Some(sample.chunks)])?;
         self.counts(&[sample.gap_p50_ns, sample.gap_p99_ns, sample.gap_max_ns])?;
-        self.put(serde_json::to_string(&sample.gaps).unwrap_or_else(|_| "[]".to_owned()))?;
+        match sample.gaps.is_empty() {
+            true => self.put("[]")?,
+            false => self.put(serde_json::to_string(&sample.gaps).unwrap_or_else(|_| "[]".to_owned()))?,
+        }
         self.counts(&[sample.input_tokens_std, Some(sample.output_tokens_std)])?;
         self.counts(&[sample.input_tokens, sample.output_tokens, sample.reasoning_tokens])?;
         self.counts(&[sample.cached_tokens, sample.cache_write_tokens])?;

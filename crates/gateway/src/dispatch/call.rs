@@ -448,7 +448,8 @@ impl Call {
         let (attempt, failed) = match (prepared, client) {
             (Ok((mut outgoing, reader)), Ok(client)) => {
                 // So that the provider's log can be matched with ours.
-                if let Ok(id) = HeaderValue::from_str(&format!("{}-{number}", account.request.id)) {
+                let id = [account.request.id.as_str(), "-", number.to_string().as_str()].concat();
+                if let Ok(id) = HeaderValue::from_maybe_shared(Bytes::from(id)) {
                     outgoing.headers.insert(HeaderName::from_static("x-request-id"), id);
                 }
                 let secrets = lane.endpoints[endpoint].secrets.clone();

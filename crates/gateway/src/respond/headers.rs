@@ -20,7 +20,8 @@ pub(crate) const CALL_HEADER: &str = "x-tokrate-call";
 
 /// Copies of the headers that are forwarded or that carry rate limits, without secrets.
 pub(crate) fn forwarded_headers(headers: &HeaderMap, secrets: &Secrets) -> HeaderMap {
-    let mut kept = HeaderMap::new();
+    // The gateway's own are added to them.
+    let mut kept = HeaderMap::with_capacity(16);
     for (name, value) in headers {
         if (FORWARDED.contains(&name.as_str()) || name.as_str().contains("ratelimit"))
             && let Ok(value) = HeaderValue::from_bytes(secrets.redacted_header(value).as_bytes())

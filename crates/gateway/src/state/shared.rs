@@ -109,7 +109,7 @@ impl Shared {
 
     /// A unique id for the next call. Ids rise, so that the log's index of calls grows at its end.
     pub fn next_call_id(&self) -> String {
-        format!("{}-{:08x}", self.prefix, self.calls.fetch_add(1, Ordering::Relaxed))
+        call_id(&self.prefix, self.calls.fetch_add(1, Ordering::Relaxed))
     }
 
     /// A unique id of this run.
@@ -133,5 +133,35 @@ impl Shared {
         if let Some(log) = &self.log {
             log.write(row);
         }
+    }
+}
+
+/// The id of a call: eight hexadecimal digits and more once they are needed, so that ids sort as their numbers. Written by
+/// hand, because it stands before every call.
+fn call_id(prefix: &str, mut number: u64) -> String {
+    let mut digits = [b'0'; 16];
+    for digit in digits.iter_mut().rev() {
+        *digit = b"0123456789abcdef"[(number & 15) as usize];
+        number >>= 4;
+    }
+    let start = digits.iter().position(|digit| *digit != b'0').unwrap_or(8).min(8);
+    let mut id = String::with_capacity(prefix.len() + 1 + digits.len() - start);
+    id.push_str(prefix);
+    id.push('-');
+    id.extend(digits[start..].iter().map(|digit| char::from(*digit)));
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_calls_are_hexadecimal_and_sort_as_their_numbers() {
+        let numbers = [0, 1, 9, 10, 15, 16, 255, 0xffff_ffff];
+        let ids = numbers.map(|number| call_id("1a", number));
+        assert_eq!(ids, numbers.map(|number| format!("1a-{number:08x}")));
+        assert!(ids.is_sorted());
+        assert_eq!(call_id("1a", u64::MAX), "1a-ffffffffffffffff");
     }
 }

@@ -1,4 +1,4 @@
-//! Writes the example board as files: `cargo run -p tokrate-board --example write -- FOLDER`. Its numbers are invented.
+//! Writes the example board as files: `cargo run -p tokrate-board --example write_board -- FOLDER`. Its numbers are invented.
 
 #[path = "../tests/fleet/mod.rs"]
 mod fleet;
