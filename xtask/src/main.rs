@@ -5,6 +5,7 @@ mod docs;
 mod fuzz;
 mod nightly;
 mod sdk;
+mod tables;
 mod tidy;
 mod tour;
 mod verify;
@@ -22,6 +23,7 @@ usage: cargo xtask <chore>
   tidy            check the project's rules: dependency table, pure crates, headers, sizes
   sdk [--only PART]
                   run the published SDKs of OpenAI and Anthropic against the gateway (part of test)
+  tables          let DuckDB and pandas open the monitor's exports (part of test)
   soak gateway [--minutes N] [--rate R] [--seed S] [--tokrate BINARY] [--write]
                   the gateway under faults, every answer and every row checked (a short one is part of test)
   advisories [--database DIR | --update DIR]
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
             let flags = ["run", "--quiet", "--release", "--package", "tokrate-estimate", "--example", "validate", "--"];
             Err(Command::new(env!("CARGO")).args(flags).args(&arguments[2..]).exec()).context("run cargo")
         }
+        Some("tables") => tables::run(&root),
         // Chores that need the workspace's crates are built only when they are called.
         Some("bench" | "soak" | "release") => {
             let flags = ["run", "--quiet", "--package", "lab", "--"];

@@ -41,15 +41,21 @@ pub fn check(root: &Path, tokrate: &Path, arguments: &[String]) -> Result<()> {
 
 /// The Python that has the SDKs.
 fn ensure_python(root: &Path) -> Result<PathBuf> {
-    let folder = cache::tool("sdk-python")?;
-    let pinned = read(&root.join(REQUIREMENTS))?;
+    python(root, "sdk-python", REQUIREMENTS, "the SDKs for Python")
+}
+
+/// A Python in a folder of its own with pinned packages, installed if they are missing.
+pub fn python(root: &Path, name: &str, requirements: &str, what: &str) -> Result<PathBuf> {
+    let folder = cache::tool(name)?;
+    let pinned = read(&root.join(requirements))?;
     let is_recent = succeeds("python3", &["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]);
-    ensure!(is_recent, "find Python 3.10 or later as `python3`, which checks published SDKs; install it");
-    tools::fill(&folder, &pinned, "the SDKs for Python", |folder| {
+    ensure!(is_recent, "find Python 3.10 or later as `python3`, which {what} need; install it");
+    tools::fill(&folder, &pinned, what, |folder| {
         tools::run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
         let flags = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
-        tools::run(Command::new(folder.join("bin/python")).args(flags).arg(root.join(REQUIREMENTS)))
-            .context(UNREACHABLE)
+        tools::run(Command::new(folder.join("bin/python")).args(flags).arg(root.join(requirements))).with_context(
+            || format!("install {what} (the package registries must be reachable once; see the output above)"),
+        )
     })?;
     Ok(folder.join("bin/python"))
 }

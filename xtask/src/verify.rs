@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all checks, cheapest first.
 
-use crate::{sdk, tidy};
+use crate::{sdk, tables, tidy};
 use anyhow::Result;
 use std::path::Path;
 use std::process::Command;
@@ -30,7 +30,8 @@ pub fn install(root: &Path) -> Result<()> {
 fn packages(root: &Path) -> Result<()> {
     tools::ensure_browser()?;
     tools::ensure_clients()?;
-    sdk::ensure(root)
+    sdk::ensure(root)?;
+    tables::ensure(root).map(drop)
 }
 
 /// Checks that need no other programs than the compiler's.
@@ -50,6 +51,7 @@ fn tested(cargo: &Cargo) -> Result<()> {
     // Whole binaries, as the tests' build has made them: others would have other features, and take as long to build.
     let tokrate = cargo.program("tokrate");
     sdk::check(cargo.root(), &tokrate, &[])?;
+    tables::check(cargo.root(), &tokrate)?;
     for chore in [
         &["soak", "gateway", "--minutes", "0.3", "--rate", "30", "--seed", "5", "--tokrate"][..],
         &["release", "--try"],

@@ -216,9 +216,9 @@ mod tests {
     #[test]
     fn a_summary_is_of_a_day_by_lane_by_default() {
         let (query, by) = summary(None, NOW).expect("every parameter has a default");
-        assert_eq!((query.from_unix_ms, by), (Some(NOW - 86_400_000), Grouping { lane: true, hour: false }));
+        assert_eq!((query.from_unix_ms, by), (Some(NOW - 86_400_000), Grouping { lane: true, ..Grouping::default() }));
         let (query, by) = summary(Some("since=all&by=lane,hour"), NOW).expect("good");
-        assert_eq!((query.from_unix_ms, by), (None, Grouping { lane: true, hour: true }));
+        assert_eq!((query.from_unix_ms, by), (None, Grouping { lane: true, hour: true, ..Grouping::default() }));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! False alarms and power of the detector on synthetic days: 8 probes a day, log-normal spread, 3 % bad values, a daily cycle of
-//! 30 %, two numbers of each endpoint. `cargo run --release -p tokrate-detect --example power [ENDPOINTS]`.
+//! 30 %, two numbers of each endpoint. `cargo run --release -p tokrate-detect --example power [ENDPOINTS]`. Lines of bars are for
+//! `cargo xtask bench monitor`.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -66,6 +67,11 @@ fn sample(world: &World, source: &Source, at: i64, phase: f64, rng: &mut Rng) ->
     Sample { at, source: source.clone(), ttft_ms: Some(ttft), output_speed: Some(speed), e2e_ms: None, ok: true }
 }
 
+/// A bar with what was reached.
+fn bar(what: &str, bar: &str, figure: &str, is_met: bool) {
+    println!("BAR|{what}|{bar}|{figure}|{}", if is_met { "met" } else { "missed" });
+}
+
 fn main() {
     let endpoints: u64 = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(200);
     let still = World { spread: 0.0, days: 60, drop: 0.0, at: i64::MAX, evenings: false, with_extra_probes: false };
@@ -85,12 +91,15 @@ fn main() {
                 "| {spread:.2} | {with_extra_probes} | {all:.3} {kinds:.3?} | {:.1} |",
                 extra as f64 / 2.0 / endpoints as f64
             );
+            let extra = if with_extra_probes { ", with further probes" } else { "" };
+            let what = format!("detector: false events per endpoint and 30 days, spread {spread:.2}{extra}");
+            bar(&what, "<= 0.05", &format!("{all:.3}"), all <= 0.05);
         }
     }
     println!(
         "\n| spread | drop | extra probes | found in time | median delay (h) | 90 % (h) |\n|---|---|---|---|---|---|"
     );
-    for (spread, drop, hours) in [(0.30, 0.2, 72), (0.15, 0.1, 96), (0.15, 0.2, 72)] {
+    for (spread, drop, hours, wanted) in [(0.30, 0.2, 72, 0.85), (0.15, 0.1, 96, 0.85), (0.15, 0.2, 72, 0.98)] {
         for with_extra_probes in [false, true] {
             let mut delays: Vec<i64> = (0..endpoints)
                 .map(|seed| {
@@ -112,6 +121,15 @@ fn main() {
                 at(0.5),
                 at(0.9)
             );
+            let extra = if with_extra_probes { ", with further probes" } else { "" };
+            let what = format!("detector: drop of {:.0} % at spread {spread:.2}{extra}", drop * 100.0);
+            let (wanted_share, reached) = (format!(">= {:.0} % in {hours} h", wanted * 100.0), share * 100.0);
+            bar(&what, &wanted_share, &format!("{reached:.1} %"), share >= wanted);
+            if drop > 0.1 {
+                let hours = if with_extra_probes { 10.0 } else { 30.0 };
+                let what = format!("{what}: median delay");
+                bar(&what, &format!("<= {hours:.0} h"), &format!("{:.1} h", at(0.5)), at(0.5) <= hours);
+            }
         }
     }
     println!("\n| spread | two hours each evening: events by kind, per endpoint in 30 days |\n|---|---|");
@@ -123,5 +141,8 @@ fn main() {
             events.iter().for_each(|event| *kinds.entry(event.kind).or_default() += 1.0 / endpoints as f64);
         }
         println!("| {spread:.2} | {kinds:.3?} |");
+        let cycles = kinds.get(&ChangeKind::Cycle).copied().unwrap_or(0.0);
+        let what = format!("detector: two hours each evening at spread {spread:.2}: cycle events of an endpoint");
+        bar(&what, "1", &format!("{cycles:.2}"), (cycles - 1.0).abs() <= 0.05);
     }
 }

@@ -237,6 +237,27 @@ impl Scenario {
     }
 }
 
+/// Lets a scenario without trouble happen and keeps nothing of it; `each` gets the days that have passed, after every thirtieth of them.
+/// How many requests and changes were reported.
+///
+/// # Errors
+/// When the database cannot be used.
+pub fn watch(scenario: &Scenario, database: &Path, mut each: impl FnMut(u64)) -> Result<(u64, u64), MonitorError> {
+    let providers = (0..scenario.endpoints).map(|place| scenario.provider(place)).collect();
+    let mut world = World::new(scenario.settings(database), providers, scenario.seed, BEGUN_UNIX_MS)?;
+    let (mut requests, mut events) = (0, 0);
+    let mut count = |report: Report| match report {
+        Report::Probe(_) => requests += 1,
+        Report::Event(_) => events += 1,
+        Report::Notice(_) => {}
+    };
+    for day in (30..=scenario.days).step_by(30).chain((!scenario.days.is_multiple_of(30)).then_some(scenario.days)) {
+        world.run_until(day * DAY_MS, &mut count);
+        each(day);
+    }
+    Ok((requests, events))
+}
+
 /// Lets a scenario happen, with its database at a path.
 ///
 /// # Errors

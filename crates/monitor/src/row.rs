@@ -92,6 +92,7 @@ impl Frame {
             slot_unix_ms: order.slot_ms,
             is_further: order.is_further,
             reason,
+            is_cut_off: false,
         }
     }
 }

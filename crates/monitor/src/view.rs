@@ -5,10 +5,12 @@
 
 use crate::settings::Settings;
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokrate_board::{BoardData, Change, ChangeKind, EndpointPrice, Point, Prober, Series, Source};
 use tokrate_record::SampleSource;
-use tokrate_store::{CYCLE_IS_OPEN, EventRow, MonitorStore, ProbeQuery, ProbeRow, StoreError};
+use tokrate_store::{CYCLE_IS_OPEN, EventRow, MonitorStore, ProbeQuery, ProbeRow, Query, Sqlite, StoreError};
 
 /// What a board looks back at (ms): 30 days.
 const LOOK_BACK_MS: u64 = 30 * 86_400_000;
@@ -16,6 +18,8 @@ const LOOK_BACK_MS: u64 = 30 * 86_400_000;
 const NOTICES_MS: u64 = 86_400_000;
 /// Notices that are shown at most.
 const MAX_NOTICES: usize = 5;
+/// Attempts of a gateway that a board holds at most; of more, each n-th is taken.
+const MAX_ATTEMPTS: u64 = 200_000;
 /// A prober that was not seen for so long is silent (ms): two of the longest usual slots, of three hours.
 const SILENT_AFTER_MS: i64 = 6 * 3_600_000;
 
@@ -28,6 +32,8 @@ pub struct BoardFrame {
     pub url: String,
     /// What endpoints charge.
     pub prices: Vec<EndpointPrice>,
+    /// The throughput log of a gateway, whose traffic is shown beside the probes, as a source of its own.
+    pub log: Option<PathBuf>,
 }
 
 impl BoardFrame {
@@ -47,6 +53,7 @@ impl BoardFrame {
             title: title.to_owned(),
             url: url.to_owned(),
             prices: settings.endpoints.iter().filter_map(price).collect(),
+            log: None,
         }
     }
 }
@@ -60,6 +67,10 @@ pub fn board_data(store: &MonitorStore, frame: &BoardFrame, now_unix_ms: u64) ->
     let query = ProbeQuery { from_unix_ms: Some(from_unix_ms), ..ProbeQuery::default() };
     let mut rows = Rows::default();
     store.visit_probes(&query, |row| rows.add(row))?;
+    let of_traffic = frame.log.as_deref().and_then(|path| {
+        rows.add_traffic(path, from_unix_ms)
+            .unwrap_or_else(|error| Some(format!("The gateway's traffic is not shown: failed to {error}.")))
+    });
     let events = store.events(to_i64(from_unix_ms))?;
     let probers = store.probers()?.into_iter().map(|row| Prober {
         name: row.name,
@@ -83,7 +94,7 @@ pub fn board_data(store: &MonitorStore, frame: &BoardFrame, now_unix_ms: u64) ->
         events: events.iter().map(change).collect(),
         prices: frame.prices.clone(),
         claims: Vec::new(),
-        notices: notices.split_off(first).into_iter().map(|notice| notice.text).collect(),
+        notices: of_traffic.into_iter().chain(notices.split_off(first).into_iter().map(|notice| notice.text)).collect(),
     })
 }
 
@@ -102,14 +113,28 @@ struct Rows {
 }
 
 impl Rows {
+    /// Adds a gateway's attempts; what a reader must know of them.
+    fn add_traffic(&mut self, path: &Path, from_unix_ms: u64) -> Result<Option<String>, StoreError> {
+        let log = Sqlite::open_reader(path)?;
+        let mut query = Query { from_unix_ms: Some(from_unix_ms), ..Query::default() };
+        let count = log.count(&query)?;
+        query.each_nth = NonZeroU64::new(count.div_ceil(MAX_ATTEMPTS)).filter(|nth| nth.get() > 1);
+        log.visit_attempts(&query, |attempt| self.add(ProbeRow::of_attempt(attempt)))?;
+        Ok(query.each_nth.map(|nth| {
+            format!(
+                "Of the gateway's {count} attempts of 30 days the numbers hold one in {nth}, spread evenly over them."
+            )
+        }))
+    }
+
     fn add(&mut self, row: ProbeRow) {
-        let ProbeRow { probe, slot_unix_ms, reason, .. } = row;
+        let ProbeRow { probe, slot_unix_ms, reason, is_cut_off, .. } = row;
         if probe.quarantine.as_deref() == Some(CYCLE_IS_OPEN) {
             return;
         }
         let sample = &probe.sample;
         let ms = |ns: Option<u64>| ns.map(|ns| ns as f32 / 1e6);
-        let is_answered = sample.failure.is_none();
+        let is_answered = sample.failure.is_none() && !is_cut_off;
         let missing = sample.output_speed_missing.as_deref().or(sample.ttft_missing.as_deref());
         let why = reason.as_deref().or(missing).map(|text| self.text(text));
         let point = Point {
@@ -128,7 +153,11 @@ impl Rows {
             weight: 1.0,
         };
         let conditions = &sample.conditions;
-        let fingerprint = conditions.fingerprint.clone().unwrap_or_default();
+        // A gateway's attempts have no fingerprint: their requests are its clients'. What is known of them tells them apart.
+        let fingerprint = conditions.fingerprint.clone().unwrap_or_else(|| {
+            let form = if sample.stream { "streamed" } else { "whole" };
+            format!("{form} {}", conditions.tokenizer.as_deref().unwrap_or_default())
+        });
         let key =
             (probe.source, probe.endpoint.clone(), probe.workload.clone(), probe.place.clone(), fingerprint.clone());
         let (series, slots) = self.series.entry(key).or_insert_with(|| {
@@ -166,7 +195,10 @@ impl Rows {
         let weighed = |(mut series, slots): (Series, Vec<u64>)| {
             let mut counts: HashMap<u64, u32> = HashMap::new();
             slots.iter().for_each(|slot| *counts.entry(*slot).or_default() += 1);
-            series.points.iter_mut().zip(&slots).for_each(|(point, slot)| point.weight = 1.0 / counts[slot] as f32);
+            // Only a monitor's slots hold requests that were sent because of others.
+            if series.source == Source::Monitor {
+                series.points.iter_mut().zip(&slots).for_each(|(point, slot)| point.weight = 1.0 / counts[slot] as f32);
+            }
             series
         };
         self.series.into_values().map(weighed).collect()

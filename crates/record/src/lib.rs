@@ -18,6 +18,7 @@ mod gate;
 mod goodput;
 mod integrity;
 mod metric;
+mod of_record;
 mod probe;
 mod record;
 mod refusal;
@@ -31,6 +32,7 @@ pub use gate::{GateCheck, GateViolation};
 pub use goodput::{Goodput, ShareVerdict, SloCount, share_interval};
 pub use integrity::{Suspicion, SuspicionKind, is_same_model};
 pub use metric::{Metric, MetricRow, MetricUnit, PhaseSource};
+pub use of_record::ProbeNames;
 pub use probe::{Probe, SampleSource};
 pub use record::{
     Billed, ConditionsRow, EngineHost, Gpu, Record, RecordError, SearchLevel, SearchResult, SearchStatus, Spending,

@@ -74,7 +74,7 @@ fn measure(name: &str, each: u64, pause: Duration) {
     let counts = log.counts();
     let reader = log.reader().expect("a log");
     let begun = Instant::now();
-    let by = Grouping { lane: true, hour: true };
+    let by = Grouping { lane: true, hour: true, ..Grouping::default() };
     let groups = black_box(reader.summarise(&Query::default(), by).expect("readable")).len();
     let summed = begun.elapsed().as_nanos() as f64 / counts.written.max(1) as f64;
     drop((reader, log));

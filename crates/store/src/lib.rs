@@ -10,9 +10,11 @@ mod database;
 mod error;
 mod log;
 mod monitor;
+mod of_probes;
 mod query;
 mod refusals;
 mod row;
+mod samples;
 mod schema;
 mod sides;
 mod sqlite;
@@ -26,6 +28,7 @@ pub use monitor::{
     ProberRow, SetAside, SpoolEntry, UsedRow,
 };
 pub use query::{Order, Query};
+pub use samples::WindowSamples;
 pub use schema::SCHEMA_VERSION;
 pub use sqlite::Sqlite;
 pub use summary::{Grouping, Mixture, Summary};

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is applied together is kept together or not at all; a probe that is written twice is one row.
 
+mod of_attempt;
 mod queues;
 mod read;
 mod rows;
@@ -17,7 +18,7 @@ use crate::StoreError;
 use crate::database::{Database, LOCK_TIMEOUT};
 use crate::row::{Writer, sample_columns, to_i64};
 use rusqlite::{Connection, OptionalExtension, params};
-use schema::MONITOR;
+pub(crate) use schema::MONITOR;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;
@@ -58,6 +59,14 @@ impl MonitorStore {
     /// When there is no such file, or it is no monitor's database of a known form.
     pub fn open_reader(path: &Path) -> Result<MonitorStore, StoreError> {
         Ok(MonitorStore { database: Database::open_reader(path, &MONITOR)?, _lock: None })
+    }
+
+    /// Opens the database to add rows to it, beside the process that writes it; one is made if there is none.
+    ///
+    /// # Errors
+    /// When the file is another kind of database or has a newer schema, or it cannot be used.
+    pub fn open_to_add(path: &Path) -> Result<MonitorStore, StoreError> {
+        Ok(MonitorStore { database: Database::open(path, &MONITOR, LOCK_TIMEOUT)?, _lock: None })
     }
 
     fn begin_anew(

@@ -2,6 +2,7 @@
 
 use crate::row::to_i64;
 use rusqlite::types::Value;
+use std::num::NonZeroU64;
 use tokrate_core::FailureKind;
 use tokrate_record::AttemptEnd;
 
@@ -33,6 +34,8 @@ pub struct Query {
     pub order: Order,
     /// At most so many.
     pub limit: Option<u64>,
+    /// Only each n-th row, by the order of writing: a share of what there is, spread evenly over it.
+    pub each_nth: Option<NonZeroU64>,
 }
 
 /// By the time of beginning; of equal times, by the time of writing.
@@ -60,6 +63,7 @@ impl Query {
             ("provider = ?", text(&self.provider)),
             ("end = ?", self.end.map(|end| name(end.name()))),
             ("failure = ?", self.failure.map(|kind| name(kind.name()))),
+            ("id % ? = 0", self.each_nth.map(|n| Value::Integer(to_i64(n.get())))),
         ];
         let (mut sql, mut values) = filtered(conditions);
         if ordered || self.limit.is_some() {

@@ -1,7 +1,8 @@
 //! Groups the rows of two time windows into comparable levels.
 //!
 //! Invariant: a level holds rows of one lane, one model, one pair of dialects, streamed or not, from one region, counted with one
-//! tokenizer, with a similar number of open calls and a similar request size.
+//! tokenizer, with a similar number of open calls and a similar request size; of probes and of a bench's requests also those of one
+//! workload under the same conditions.
 
 use crate::{Query, Sqlite, StoreError};
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use tokrate_core::Conditions;
 use tokrate_record::run::Load;
 use tokrate_record::{AttemptEnd, LevelSamples, Metric, RunSamples, Samples, tpot_ms};
 
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 15] = [
     "started_unix_ms",
     "lane",
     "model",
@@ -20,6 +21,8 @@ const COLUMNS: [&str; 13] = [
     "request_bytes",
     "region",
     "tokenizer",
+    "alias",
+    "fingerprint",
     "end",
     "ttft_ns",
     "output_speed",
@@ -37,6 +40,8 @@ struct LevelKey {
     /// None that was named is one of its own: whoever names one has moved, or has begun to keep them apart.
     region: Option<String>,
     tokenizer: String,
+    /// Workload and fingerprint, where requests have conditions of their own.
+    workload: Option<(String, String)>,
 }
 
 /// Tokenizer of rows that do not name theirs: earlier versions had no other.
@@ -71,6 +76,10 @@ impl Sqlite {
                 request_kib: size_band(row.count()?),
                 region: row.opt_text()?,
                 tokenizer: row.opt_str()?.unwrap_or(FIRST_TOKENIZER).to_owned(),
+                workload: {
+                    let alias = row.str()?;
+                    row.opt_str()?.map(|fingerprint| (alias.to_owned(), fingerprint.to_owned()))
+                },
             };
             let end = row.named(&AttemptEnd::ALL, AttemptEnd::name)?;
             let ttft: Option<u64> = row.opt_count()?;
@@ -128,6 +137,9 @@ impl LevelKey {
         }
         if self.tokenizer != FIRST_TOKENIZER {
             name += &format!(", {}", self.tokenizer);
+        }
+        if let Some((workload, fingerprint)) = &self.workload {
+            name += &format!(", {workload} (conditions {fingerprint})");
         }
         name
     }

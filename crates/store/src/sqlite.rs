@@ -28,6 +28,11 @@ impl Sqlite {
         Sqlite::open_with_timeout(path, LOCK_TIMEOUT)
     }
 
+    /// Of an open database that has the log's tables, or views of their form.
+    pub(crate) fn of(database: Database) -> Sqlite {
+        Sqlite { database }
+    }
+
     /// The same with another busy timeout.
     pub(crate) fn open_with_timeout(path: &Path, lock_timeout: Span) -> Result<Sqlite, StoreError> {
         Ok(Sqlite { database: Database::open(path, &LOG, lock_timeout)? })
@@ -136,11 +141,8 @@ impl Store for Sqlite {
     }
 
     fn attempts(&self, query: &Query) -> Result<Vec<Attempt>, StoreError> {
-        let (mut found, mut shared) = (Vec::new(), SharedConditions::default());
-        self.visit(&COLUMNS, query, |reader| {
-            found.push(reader.attempt(&mut shared)?);
-            Ok(())
-        })?;
+        let mut found = Vec::new();
+        self.visit_attempts(query, |row| found.push(row))?;
         Ok(found)
     }
 
@@ -201,6 +203,29 @@ impl Sqlite {
             Ok(attempts)
         };
         names.into_iter().map(attempts).collect()
+    }
+
+    /// How many rows match a query, without its limit.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn count(&self, query: &Query) -> Result<u64, StoreError> {
+        let (tail, values) = Query { limit: None, ..query.clone() }.tail(false);
+        let sql = format!("SELECT count(*) FROM attempts{tail}");
+        let count = self.connection().query_row(&sql, params_from_iter(values), |row| row.get::<_, i64>(0));
+        count.map(i64::unsigned_abs).map_err(|error| self.error(&error))
+    }
+
+    /// Passes each matching row to `each`, in the query's order.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a row in it is damaged.
+    pub fn visit_attempts(&self, query: &Query, mut each: impl FnMut(Attempt)) -> Result<(), StoreError> {
+        let mut shared = SharedConditions::default();
+        self.visit(&COLUMNS, query, |reader| {
+            each(reader.attempt(&mut shared)?);
+            Ok(())
+        })
     }
 
     /// Passes the columns of each matching row to `each`, in the query's order.

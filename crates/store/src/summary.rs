@@ -15,8 +15,10 @@ const HOUR_MS: u64 = 3_600_000;
 /// What makes a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Grouping {
-    /// A group for each lane.
+    /// A group for each lane, or endpoint.
     pub lane: bool,
+    /// A group for each name asked for, or workload.
+    pub alias: bool,
     /// A group for each hour (UTC) of beginning.
     pub hour: bool,
 }
@@ -26,6 +28,8 @@ pub struct Grouping {
 pub struct Summary {
     /// Its lane, where groups are made by lane.
     pub lane: Option<String>,
+    /// What was asked for, where groups are made by that.
+    pub alias: Option<String>,
     /// The beginning of its hour (ms since 1970), where groups are made by hour.
     pub hour_unix_ms: Option<u64>,
     /// Attempts.
@@ -86,10 +90,13 @@ pub struct Mixture {
     pub regions: BTreeSet<String>,
     /// Tokenizers, as far as they are known.
     pub tokenizers: BTreeSet<String>,
+    /// Fingerprints of conditions; attempts of a gateway have none.
+    pub fingerprints: BTreeSet<String>,
 }
 
-const COLUMNS: [&str; 22] = [
+const COLUMNS: [&str; 24] = [
     "lane",
+    "alias",
     "started_unix_ms",
     "end",
     "failure",
@@ -111,6 +118,7 @@ const COLUMNS: [&str; 22] = [
     "version",
     "region",
     "tokenizer",
+    "fingerprint",
 ];
 
 /// A group while its rows come.
@@ -133,27 +141,35 @@ struct Group {
     mixture: Mixture,
 }
 
-/// What tells groups apart; the empty lane and hour 0 stand for all where groups are not made by them.
-type Groups = BTreeMap<String, BTreeMap<u64, Group>>;
+/// What tells groups apart: lane, name asked for, hour. An empty name and hour 0 stand for all where groups are not made by them.
+type Groups = BTreeMap<String, BTreeMap<String, BTreeMap<u64, Group>>>;
 
 pub(crate) fn summarise(store: &Sqlite, query: &Query, by: Grouping) -> Result<Vec<Summary>, StoreError> {
     let mut groups = Groups::new();
     store.visit_all(&COLUMNS, query, |mut row| {
-        let lane = row.str()?;
+        let (lane, alias) = (row.str()?, row.str()?);
         let started: u64 = row.count()?;
-        let name = if by.lane { lane } else { "" };
         let hour = if by.hour { started / HOUR_MS * HOUR_MS } else { 0 };
-        if !groups.contains_key(name) {
-            groups.insert(name.to_owned(), BTreeMap::new());
-        }
-        groups.get_mut(name).expect("put there above").entry(hour).or_default().take(lane, row)
+        let of_lane = entry(&mut groups, if by.lane { lane } else { "" });
+        let of_alias = entry(of_lane, if by.alias { alias } else { "" });
+        of_alias.entry(hour).or_default().take(lane, row)
     })?;
-    let closed = |(lane, hours): (String, BTreeMap<u64, Group>)| {
-        let lane = by.lane.then_some(lane);
-        let close = move |(hour, group): (u64, Group)| group.close(lane.clone(), by.hour.then_some(hour));
-        hours.into_iter().map(close).collect::<Vec<Summary>>()
-    };
-    Ok(groups.into_iter().flat_map(closed).collect())
+    let mut closed = Vec::new();
+    for (lane, aliases) in groups {
+        for (alias, hours) in aliases {
+            let names = (by.lane.then(|| lane.clone()), by.alias.then_some(alias));
+            closed.extend(hours.into_iter().map(|(hour, group)| group.close(names.clone(), by.hour.then_some(hour))));
+        }
+    }
+    Ok(closed)
+}
+
+/// The value of a name, made if there is none; the name is copied only then.
+fn entry<'m, V: Default>(map: &'m mut BTreeMap<String, V>, name: &str) -> &'m mut V {
+    if !map.contains_key(name) {
+        map.insert(name.to_owned(), V::default());
+    }
+    map.get_mut(name).expect("put there above")
 }
 
 impl Group {
@@ -188,10 +204,11 @@ impl Group {
         self.mixture.take(lane, row)
     }
 
-    fn close(mut self, lane: Option<String>, hour_unix_ms: Option<u64>) -> Summary {
+    fn close(mut self, (lane, alias): (Option<String>, Option<String>), hour_unix_ms: Option<u64>) -> Summary {
         let ended = |end: AttemptEnd| self.ends.get(&end).copied().unwrap_or(0);
         Summary {
             lane,
+            alias,
             hour_unix_ms,
             attempts: self.attempts,
             answered: ended(AttemptEnd::Answered),
@@ -226,6 +243,7 @@ impl Summary {
             |(kind, n): (&Option<FailureKind>, &u64)| (kind.map_or("unknown", FailureKind::name).to_owned(), *n);
         json!({
             "lane": self.lane,
+            "alias": self.alias,
             "hour_unix_ms": self.hour_unix_ms,
             "attempts": self.attempts,
             "answered": self.answered,
@@ -253,6 +271,7 @@ impl Summary {
                 "versions": self.mixture.versions,
                 "regions": self.mixture.regions,
                 "tokenizers": self.mixture.tokenizers,
+                "fingerprints": self.mixture.fingerprints,
             },
         })
     }
@@ -268,8 +287,8 @@ impl Mixture {
         let (least, most) = self.in_flight.unwrap_or((in_flight, in_flight));
         self.in_flight = Some((least.min(in_flight), most.max(in_flight)));
         insert(&mut self.versions, row.str()?);
-        for (set, name) in [(&mut self.regions, row.opt_str()?), (&mut self.tokenizers, row.opt_str()?)] {
-            name.into_iter().for_each(|name| insert(set, name));
+        for set in [&mut self.regions, &mut self.tokenizers, &mut self.fingerprints] {
+            row.opt_str()?.into_iter().for_each(|name| insert(set, name));
         }
         insert(&mut self.lanes, lane);
         insert(&mut self.models, model);

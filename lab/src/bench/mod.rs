@@ -12,6 +12,7 @@ mod dialects;
 mod events;
 mod floor;
 mod gateway;
+mod monitor;
 mod paced;
 mod process;
 mod request;
@@ -111,6 +112,10 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     // The simulated fleets need no server either.
     if let Some(("routing", rest)) = arguments.split_first().map(|(name, rest)| (name.as_str(), rest)) {
         return routing::run(root, rest);
+    }
+    // Monitor and board are measured by examples of their crates, beside the binary.
+    if let Some(("monitor", rest)) = arguments.split_first().map(|(name, rest)| (name.as_str(), rest)) {
+        return monitor::run(root, rest);
     }
     let options = Options::parse(arguments)?;
     if cfg!(debug_assertions) {
@@ -221,6 +226,7 @@ fn usage() -> String {
     }
     text += &format!("\nor, of the merge engine:\n\n{}", apply::USAGE);
     text += &format!("\nor, of the gateway:\n\n{}", gateway::USAGE);
+    text += &format!("\nor, of monitor and board:\n\n{}", monitor::USAGE);
     text += &format!("\nor, of routing on simulated fleets:\n\n{}", routing::USAGE);
     text
 }

@@ -180,6 +180,7 @@ const TABLE: &[Row] = &[
             "toml",
             "indicatif",
             "rustix",
+            "parquet",
             "tracing",
             "tracing-subscriber",
             // Only with the feature `jemalloc`, which is on unless it is left out.

@@ -126,6 +126,7 @@ impl Entry {
                     cycle: bounded(cycle),
                     slot_unix_ms: slot,
                     is_further: further,
+                    is_cut_off: false,
                     reason: reason.map(bounded),
                 }))
             }

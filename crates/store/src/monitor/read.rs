@@ -23,6 +23,8 @@ pub struct ProbeQuery {
     pub cycle: Option<String>,
     /// By this prober.
     pub prober: Option<String>,
+    /// From this source.
+    pub source: Option<SampleSource>,
     /// Without those in quarantine, and those whose cycle has not ended.
     pub counted_only: bool,
 }
@@ -95,7 +97,7 @@ impl MonitorStore {
         let (quarantine, reason) = (reader.opt_text()?, reader.opt_text()?);
         let sample = reader.sample(shared)?;
         let probe = Probe { id, source, endpoint, workload, place, prober, due_unix_ms, quarantine, sample };
-        Ok(ProbeRow { probe, cycle, slot_unix_ms, is_further, reason })
+        Ok(ProbeRow { probe, cycle, slot_unix_ms, is_further, reason, is_cut_off: false })
     }
 
     /// Cycles of a prober that have not ended, oldest first.
@@ -222,6 +224,7 @@ fn tail(query: &ProbeQuery) -> (String, Vec<Value>) {
         ("s.endpoint = ?", text(&query.endpoint)),
         ("p.cycle = ?", text(&query.cycle)),
         ("s.prober = ?", text(&query.prober)),
+        ("s.source = ?", query.source.map(|source| Value::Text(source.name().to_owned()))),
     ];
     let mut sql: Vec<&str> = Vec::new();
     let mut values = Vec::new();

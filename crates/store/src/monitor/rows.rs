@@ -23,6 +23,8 @@ pub struct ProbeRow {
     pub is_further: bool,
     /// Why it has no numbers: the message of its failure, or what was wrong with the answer.
     pub reason: Option<String>,
+    /// Whether it was ended from this side before its answer was whole, as of a gateway whose client left: it has no total time.
+    pub is_cut_off: bool,
 }
 
 /// A change that was found.

@@ -70,7 +70,7 @@ fn probe(number: u64) -> ProbeRow {
         quarantine: None,
         sample,
     };
-    ProbeRow { probe, cycle: "c-1".to_owned(), slot_unix_ms: BEGIN, is_further: number % 2 == 1, reason: None }
+    ProbeRow { probe, cycle: "c-1".to_owned(), slot_unix_ms: BEGIN, is_further: number % 2 == 1, ..ProbeRow::default() }
 }
 
 fn write(number: u64) -> MonitorWrite {

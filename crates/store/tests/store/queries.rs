@@ -87,7 +87,8 @@ fn a_summary_counts_every_row_once_and_takes_exact_percentiles() {
     let store = filled(&folder, &rows);
     let groupings = [(false, false), (true, false), (false, true), (true, true)];
     for (lane, hour) in groupings {
-        let groups = store.summarise(&Query::default(), Grouping { lane, hour }).expect("readable");
+        let groups =
+            store.summarise(&Query::default(), Grouping { lane, hour, ..Grouping::default() }).expect("readable");
         assert_eq!(groups.iter().map(|group| group.attempts).sum::<u64>(), 40);
         for group in &groups {
             let mine = |row: &&Attempt| {

@@ -1,16 +1,21 @@
 //! `tokrate compare`: two records compared.
 
 use super::Verdict;
+use crate::config::log::moment;
 use crate::config::verdicts::{metrics, threshold};
 use crate::flags::compare::Flags;
+use crate::flags::source::Source;
 use crate::out::comparison::{self, Sides};
 use crate::out::records::{is_embedded, read_record, read_rows};
 use crate::out::{comparison_blocks, files};
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::io::Read;
 use std::path::Path;
 use tokrate_judge::compare::{CompareOptions, CompareOutcome, CompareReport, compare};
+use tokrate_net::Clock;
 use tokrate_record::Record;
 use tokrate_record::RunSamples;
+use tokrate_store::{Query, Sqlite, StoreError};
 
 /// Reads both, compares, prints.
 pub fn run(flags: &Flags) -> Result<Verdict> {
@@ -28,9 +33,11 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     for path in [&flags.json, &flags.markdown].into_iter().flatten() {
         files::check_writable(path)?;
     }
-    let (before, after) = (read_record(&flags.before)?, read_record(&flags.after)?);
-    let report =
-        compare_records(&before, &side(&flags.before, &before)?, &after, &side(&flags.after, &after)?, &options)?;
+    let (before, after) = (Measured::read(&flags.before, flags)?, Measured::read(&flags.after, flags)?);
+    let are_embedded = before.is_embedded && after.is_embedded;
+    let mut report = compare_sides(&before.samples, &after.samples, are_embedded, &options)?;
+    let marks = [("before", &before), ("after", &after)];
+    report.notes.extend(marks.iter().filter_map(|(side, it)| Some(format!("{side}: {}", it.mark.as_ref()?))));
     if let Some(path) = &flags.json {
         files::write(path, &(serde_json::to_string_pretty(&report)? + "\n"))?;
     }
@@ -54,8 +61,17 @@ pub fn compare_records(
     side_after: &RunSamples,
     options: &CompareOptions,
 ) -> Result<CompareReport> {
+    compare_sides(side_before, side_after, is_embedded(before) && is_embedded(after), options)
+}
+
+fn compare_sides(
+    side_before: &RunSamples,
+    side_after: &RunSamples,
+    are_embedded: bool,
+    options: &CompareOptions,
+) -> Result<CompareReport> {
     let mut options = options.clone();
-    if is_embedded(before) && is_embedded(after) {
+    if are_embedded {
         options.ignore.push("endpoint".to_owned());
     }
     compare(side_before, side_after, &options).map_err(|error| anyhow!("{error}"))
@@ -69,6 +85,81 @@ pub fn verdict(report: &CompareReport) -> Verdict {
         CompareOutcome::NothingCompared => Verdict::NotMeasured,
     }
 }
+
+/// One side of a comparison.
+struct Measured {
+    samples: RunSamples,
+    /// Whether the embedded engine was measured.
+    is_embedded: bool,
+    /// What it is, if it is no record.
+    mark: Option<String>,
+}
+
+impl Measured {
+    fn read(path: &Path, flags: &Flags) -> Result<Measured> {
+        if is_database(path) {
+            return window(path, flags);
+        }
+        let record = read_record(path)?;
+        Ok(Measured { samples: side(path, &record)?, is_embedded: is_embedded(&record), mark: None })
+    }
+}
+
+/// Whether a file begins as those of SQLite do.
+fn is_database(path: &Path) -> bool {
+    let mut begin = [0; 16];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut begin));
+    read.is_ok() && begin == *b"SQLite format 3\0"
+}
+
+/// Rows of a log or of a monitor's database.
+fn window(path: &Path, flags: &Flags) -> Result<Measured> {
+    let now = Clock::monotonic().wall_nanos() / 1_000_000;
+    let until = flags.until.as_deref().map(|text| moment(text, now)).transpose().context("read --until")?.flatten();
+    let since = flags.since.as_deref().map(|text| moment(text, until.unwrap_or(now)));
+    let query = Query {
+        from_unix_ms: since.transpose().context("read --since")?.flatten(),
+        until_unix_ms: until,
+        lane: flags.lane.clone(),
+        alias: flags.workload.clone(),
+        ..Query::default()
+    };
+    // With a record on the other side --source is of the only database; with two of them it is of the one that has several sources.
+    let (store, source) = match (Sqlite::open_reader(path), flags.source) {
+        (Ok(log), _) => (log, Source::Gateway),
+        (Err(StoreError::Foreign { .. }), source) => {
+            let source = source.filter(|source| *source != Source::Gateway).unwrap_or(Source::Monitor);
+            (Sqlite::open_probes(path, source.of_rows())?, source)
+        }
+        (Err(error), _) => return Err(error.into()),
+    };
+    let found = store.window_samples(&query)?;
+    let source = source.of_rows().name();
+    ensure!(
+        found.rows > 0,
+        "read {}: no row of the source `{source}` fits; choose another --lane, --workload or --since, or --source",
+        path.display()
+    );
+    if let Some((name, values)) = found.kinds.iter().next() {
+        let shown: Vec<&str> = values.iter().take(SHOWN_KINDS).map(String::as_str).collect();
+        let flag = match *name {
+            "lane" => "name one with --lane",
+            "workload" => "name one with --workload",
+            _ => "narrow it with --lane, --workload, --since and --until",
+        };
+        bail!(
+            "read {}: rows of {} kinds of {name} would be one number ({}); {flag}",
+            path.display(),
+            values.len(),
+            shown.join(", ")
+        );
+    }
+    let mark = format!("{} rows of the source `{source}` in {}", found.rows, path.display());
+    Ok(Measured { samples: found.samples, is_embedded: false, mark: Some(mark) })
+}
+
+/// Unlike values that a refusal names.
+const SHOWN_KINDS: usize = 6;
 
 /// A record with the rows that lie beside it, if they do.
 fn side(path: &Path, record: &Record) -> Result<RunSamples> {

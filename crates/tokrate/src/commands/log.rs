@@ -3,6 +3,7 @@
 use super::{Verdict, compare};
 use crate::config::log::{Config, View, resolve};
 use crate::flags::log::Flags;
+use crate::flags::source::Source;
 use crate::out::comparison::Sides;
 use crate::out::{comparison_blocks, log, stdout};
 use anyhow::{Result, anyhow};
@@ -15,13 +16,22 @@ use tokrate_store::{Grouping, Sqlite, Store, StoreError};
 /// Reads the log and prints the view that was chosen.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let config = resolve(flags, Clock::monotonic().wall_nanos() / 1_000_000)?;
-    let store = Sqlite::open_reader(&config.path).map_err(|error| match error {
+    let of_gateway = config.source == Source::Gateway;
+    let opened = match config.source {
+        Source::Gateway => Sqlite::open_reader(&config.path),
+        source => Sqlite::open_probes(&config.path, source.of_rows()),
+    };
+    let store = opened.map_err(|error| match error {
         StoreError::Missing { path } => anyhow!(
-            "read the log {}: there is no such file; `tokrate gateway` writes one where it runs, --db names another",
-            path.display()
+            "read the log {}: there is no such file; `tokrate {}` writes one where it runs, --db names another",
+            path.display(),
+            if of_gateway { "gateway" } else { "monitor" }
         ),
         error => error.into(),
     })?;
+    if !(of_gateway || config.json) {
+        stdout::write(&format!("source: {}, in {}\n", config.source.of_rows().name(), config.path.display()))?;
+    }
     match config.view {
         View::Groups(by) => groups(&config, &store, by),
         View::Calls(most) => calls(&config, &store, most),
@@ -40,7 +50,7 @@ fn groups(config: &Config, store: &Sqlite, by: Grouping) -> Result<Verdict> {
     if groups.is_empty() {
         stdout::write(&format!("{}\n", log::nothing("attempts", &config.path, &config.query)))?;
     } else {
-        stdout::write(&log::groups(&groups, by))?;
+        stdout::write(&log::groups(&groups, by, config.source))?;
     }
     stdout::write(&log::refused_line(&refused))?;
     Ok(Verdict::Good)
@@ -102,6 +112,7 @@ fn print_json(config: &Config, what: Value) -> Result<Verdict> {
     let query = &config.query;
     let mut all = json!({
         "schema": "tokrate.log.v1",
+        "source": config.source.of_rows().name(),
         "from_unix_ms": query.from_unix_ms,
         "until_unix_ms": query.until_unix_ms,
         "lane": query.lane,

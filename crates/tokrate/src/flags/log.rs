@@ -1,5 +1,6 @@
 //! The flags of `tokrate log`.
 
+use super::source::Source;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -14,9 +15,14 @@ Examples:
   tokrate log --calls 5 --alias code           the latest calls with their attempts
   tokrate log --since 24h --regressions        the last 24 hours against the 24 before
   tokrate log --refused --key ada              requests that the gateway refused, and why
+  tokrate log --source monitor --since 30d     probes of `tokrate monitor`, endpoint by endpoint
   tokrate log --since 2026-11-01 --until 2026-11-02T12:00 --json")]
 pub struct Flags {
-    /// The gateway's throughput log [default: `log` of [gateway] in tokrate.toml, else tokrate-log.db]
+    /// What is read: a gateway's throughput log, or of a monitor's database its probes, or the bench runs that were added to it;
+    /// never two of them together
+    #[arg(long, value_name = "SOURCE", value_enum, default_value_t)]
+    pub source: Source,
+    /// The log, or the monitor's database [default: that of tokrate.toml, else tokrate-log.db or tokrate-monitor.db]
     #[arg(long, value_name = "FILE")]
     pub db: Option<PathBuf>,
     /// Attempts begun since then: a time back from the end such as 90m, 24h or 7d, a UTC date such as 2026-11-21 or
@@ -26,16 +32,17 @@ pub struct Flags {
     /// Attempts begun before then, written like --since [default: now]
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
-    /// Only this lane
+    /// Only this lane, or endpoint
     #[arg(long, value_name = "LANE", conflicts_with = "refused")]
     pub lane: Option<String>,
-    /// Only calls that asked for this name
+    /// Only calls that asked for this name, or this workload
     #[arg(long, value_name = "ALIAS")]
     pub alias: Option<String>,
     /// Only calls with this virtual key (its name)
     #[arg(long, value_name = "NAME")]
     pub key: Option<String>,
-    /// A row for each lane, hour (UTC), both, or `all` for a single one [default: lane]
+    /// A row for each lane (or endpoint), alias (or workload), hour (UTC), several of them, or `all` for a single one
+    /// [default: lane; of probes and bench runs lane,workload]
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', conflicts_with_all = ["calls", "regressions", "refused"])]
     pub by: Vec<String>,
     /// Show the latest N calls with all their attempts

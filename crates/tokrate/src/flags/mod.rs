@@ -14,6 +14,7 @@ pub mod monitor;
 pub mod race;
 pub mod replay;
 pub mod sim;
+pub mod source;
 pub mod targets;
 pub mod trust;
 

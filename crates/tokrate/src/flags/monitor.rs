@@ -1,5 +1,6 @@
 //! The flags of `tokrate monitor`.
 
+use super::source::Source;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -33,6 +34,10 @@ pub struct Flags {
     /// Address of the board, on loopback; `off` for none [default: 127.0.0.1:8413]
     #[arg(long, value_name = "ADDR", conflicts_with = "check")]
     pub board: Option<String>,
+    /// Throughput log of a gateway, whose traffic the board shows beside the probes, as a source of its own [default: `log` of
+    /// [monitor]]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "demo"])]
+    pub log: Option<PathBuf>,
     /// Settings file [default: tokrate.toml]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -45,8 +50,10 @@ pub enum Command {
     Once(ConfigFlags),
     /// Write [monitor] for the keys found in the environment
     Init(InitFlags),
-    /// Write the probes that are kept, as lines that `monitor replay` reads or as CSV, or the board as files
+    /// Write the probes that are kept, as lines that `monitor replay` reads, CSV or Parquet, or the board as files
     Export(ExportFlags),
+    /// Put records of `tokrate bench` on the board, as a source of their own
+    Add(AddFlags),
     /// Copy the database while it is written
     Backup(BackupFlags),
     /// Send a test alert to a receiver of [monitor.alerts]
@@ -99,17 +106,55 @@ pub struct InitFlags {
 #[derive(Args, Debug)]
 pub struct ExportFlags {
     /// Write JSON lines to this file; `-` for standard output
-    #[arg(long, value_name = "FILE", group = "form", required_unless_present_any = ["csv", "static_board"])]
+    #[arg(long, value_name = "FILE", group = "form", required_unless_present_any = ["csv", "parquet", "static_board"])]
     pub jsonl: Option<PathBuf>,
     /// Write CSV to this file; `-` for standard output
     #[arg(long, value_name = "FILE", group = "form")]
     pub csv: Option<PathBuf>,
+    /// Write Parquet to this file, for DuckDB, pandas and their like
+    #[arg(long, value_name = "FILE", group = "form")]
+    pub parquet: Option<PathBuf>,
     /// Write the whole board as files to this folder, which must be empty or not be there; as of the newest probe
     #[arg(long = "static", value_name = "DIR", group = "form", conflicts_with = "all")]
     pub static_board: Option<PathBuf>,
     /// With probes that are in quarantine, each with the reason
     #[arg(long)]
     pub all: bool,
+    /// Which rows: probes of the monitor, bench runs that were added, or a gateway's traffic (of --log); never two of them together
+    /// [default: monitor]
+    #[arg(long, value_name = "SOURCE", value_enum, conflicts_with = "static_board")]
+    pub source: Option<Source>,
+    /// Throughput log of a gateway: the board shows its traffic as a source of its own, and `--source gateway` reads it [default:
+    /// `log` of [monitor]]
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Database [default: that of the settings file, else tokrate-monitor.db]
+    #[arg(long, value_name = "FILE")]
+    pub db: Option<PathBuf>,
+}
+
+/// `tokrate monitor add`, as typed.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The requests are read from the rows beside a record (the same name with .jsonl). `tokrate bench --board FILE` adds a run while it is
+measured. One that is added twice is there once.
+
+Examples:
+  tokrate bench openai/gpt-5-mini --json run.json --jsonl run.jsonl
+  tokrate monitor add run.json")]
+pub struct AddFlags {
+    /// Records of one target each
+    #[arg(value_name = "RECORD", required = true)]
+    pub records: Vec<PathBuf>,
+    /// What the endpoint is called on the board [default: provider/model]
+    #[arg(long, value_name = "NAME")]
+    pub endpoint: Option<String>,
+    /// What the workload is called; only the same one is ranked together [default: tokens of prompt and answer, such as 1000-500]
+    #[arg(long, value_name = "NAME")]
+    pub workload: Option<String>,
+    /// Where it was measured from [default: the record's region, else its machine]
+    #[arg(long, value_name = "NAME")]
+    pub place: Option<String>,
     /// Database [default: that of the settings file, else tokrate-monitor.db]
     #[arg(long, value_name = "FILE")]
     pub db: Option<PathBuf>,

@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod badge;
+pub mod board;
 pub mod comparison;
 pub mod comparison_blocks;
 pub mod csv;
@@ -17,6 +18,7 @@ pub mod markdown;
 mod markdown_text;
 pub mod monitor;
 pub mod paragraph;
+pub mod parquet;
 pub mod progress;
 pub mod race;
 pub mod records;

@@ -3,6 +3,7 @@
 //! It does not judge. Invariant: every file that was asked for is whole and valid whenever the run ends, or reported not to
 //! be, and one that cannot be written takes no other with it; one target gives one record, several give a comparison.
 
+use super::board::add_phase;
 use super::comparison::{self, Sides};
 use super::files::{self, PhaseName, Rows};
 use super::paragraph::{hanging, note};
@@ -21,13 +22,15 @@ use tokrate_judge::Comparison;
 use tokrate_judge::compare::CompareReport;
 use tokrate_meter::RequestNumbers;
 use tokrate_record::run::Load;
-use tokrate_record::{PhaseResult, Record};
+use tokrate_record::{PhaseResult, ProbeNames, Record};
+use tokrate_store::{MonitorStore, StoreError};
 
 /// Shows progress and writes files after every phase.
 pub struct Results<'a> {
     outputs: &'a Outputs,
     display: Display,
     rows: Option<Rows>,
+    board: Option<Board>,
     targets: Vec<Measured>,
     /// What each target will be asked for.
     planned: Vec<Forecast>,
@@ -39,6 +42,14 @@ pub struct Results<'a> {
     no_baseline: Option<String>,
     /// Why rows are missing, if any are.
     lost_rows: Option<anyhow::Error>,
+}
+
+/// A monitor's database that the requests are added to.
+struct Board {
+    store: MonitorStore,
+    path: PathBuf,
+    /// Why requests are missing, if any are.
+    lost: Option<StoreError>,
 }
 
 /// What became of a file.
@@ -63,12 +74,17 @@ impl<'a> Results<'a> {
     /// No results yet, of targets of these names.
     pub fn new(outputs: &'a Outputs, names: &[String]) -> Result<Results<'a>> {
         let rows = outputs.jsonl.as_deref().map(Rows::create).transpose()?;
+        let board = outputs
+            .board
+            .clone()
+            .map(|path| -> Result<Board> { Ok(Board { store: MonitorStore::open_to_add(&path)?, path, lost: None }) });
         let display = Display::new(!outputs.quiet);
         let target = |name: &String| Measured { name: name.clone(), record: None, pictured: Samples::default() };
         Ok(Results {
             outputs,
             display,
             rows,
+            board: board.transpose()?,
             targets: names.iter().map(target).collect(),
             planned: Vec::new(),
             judged: None,
@@ -103,6 +119,11 @@ impl<'a> Results<'a> {
             };
             written.push(Written { name, path, result });
         }
+        written.extend(self.board.take().map(|Board { path, lost, .. }| {
+            let result =
+                lost.map_or(Ok(()), |error| Err(anyhow::Error::new(error).context("put requests on the board")));
+            Written { name: "board", path, result }
+        }));
         written
     }
 
@@ -185,6 +206,10 @@ impl<'a> Results<'a> {
         if let Some(file) = self.rows.as_mut().filter(|_| self.lost_rows.is_none()) {
             let name = several.then_some(target.name.as_str());
             self.lost_rows = file.add(&phase_name(name, phase, place.phase), rows).err();
+        }
+        if let Some(board) = self.board.as_mut().filter(|board| board.lost.is_none()) {
+            let number = record.phases.len() - 1;
+            board.lost = add_phase(&mut board.store, record, number, rows, &ProbeNames::of(record)).err();
         }
         self.write();
     }

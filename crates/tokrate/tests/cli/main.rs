@@ -47,6 +47,7 @@ mod sdk;
 mod secrets;
 mod server_metrics;
 mod sim_engine;
+mod sources;
 mod targets;
 mod tool;
 mod trust;

@@ -1,92 +1,160 @@
-//! `tokrate monitor export`: the probes that are kept, in the form that `monitor replay` reads, or as a table.
+//! `tokrate monitor export`: the probes that are kept, in the form that `monitor replay` reads, as a table, or in columns.
 //!
 //! Invariant: a text of a provider cannot leave its field.
 
 use super::open;
 use crate::commands::Verdict;
+use crate::config::file::File;
+use crate::config::monitor::traffic_log;
 use crate::flags::monitor::ExportFlags;
-use anyhow::{Context, Result};
+use crate::flags::source::Source;
+use crate::out::parquet::{Column, Kind, ParquetFile};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tokrate_core::rfc3339;
 use tokrate_monitor::BoardFrame;
-use tokrate_store::{ProbeQuery, ProbeRow};
+use tokrate_store::{ProbeQuery, ProbeRow, Query, Sqlite};
 
 /// Writes the file.
 pub fn run(flags: &ExportFlags) -> Result<Verdict> {
-    let store = open(flags.db.as_deref())?;
+    let source = flags.source.unwrap_or(Source::Monitor);
+    let file = File::of_folder("name the log with --log").ok();
+    let log = traffic_log(flags.log.as_deref(), file.as_ref());
     if let Some(folder) = &flags.static_board {
+        let store = open(flags.db.as_deref())?;
+        if let Some(log) = &log {
+            Sqlite::open_reader(log)?;
+        }
         let at_unix_ms = store.newest_probe()?.context("export the board: there is no probe in the database")?;
-        let frame = BoardFrame { title: "How fast they answer".to_owned(), ..BoardFrame::default() };
+        let frame = BoardFrame { title: "How fast they answer".to_owned(), log, ..BoardFrame::default() };
         let count = super::board::write_files(&store, &frame, at_unix_ms, folder)?;
         anstream::eprintln!("tokrate: wrote {count} files to {}; begin with index.html", folder.display());
         return Ok(Verdict::Good);
     }
-    let query = ProbeQuery { counted_only: !flags.all, ..ProbeQuery::default() };
-    let (path, is_csv) = match (&flags.jsonl, &flags.csv) {
-        (Some(path), _) => (path, false),
-        (None, Some(path)) => (path, true),
-        (None, None) => unreachable!("one of them is required"),
+    let (path, form) = match (&flags.jsonl, &flags.csv, &flags.parquet) {
+        (Some(path), _, _) => (path, Form::Json),
+        (_, Some(path), _) => (path, Form::Csv),
+        (_, _, Some(path)) => (path, Form::Parquet),
+        (None, None, None) => unreachable!("one of them is required"),
     };
     let failed = || format!("write {}", path.display());
-    let mut out: Box<dyn Write> = if path.as_os_str() == "-" {
-        Box::new(BufWriter::new(std::io::stdout().lock()))
-    } else {
-        Box::new(BufWriter::new(std::fs::File::create(path).with_context(failed)?))
-    };
-    let mut written = if is_csv { writeln!(out, "{}", COLUMNS.join(",")) } else { Ok(()) };
-    let mut count = 0_u64;
-    store.visit_probes(&query, |row| {
-        let fields = fields(&row);
-        let line = if is_csv { csv_line(&fields) } else { json_line(fields) };
+    let mut sink = Sink::open(path, form).with_context(failed)?;
+    let (mut count, mut written) = (0_u64, Ok(()));
+    let mut each = |row: ProbeRow| {
         if written.is_ok() {
-            written = writeln!(out, "{line}");
+            written = sink.add(&row);
             count += 1;
         }
-    })?;
-    match written.and_then(|()| out.flush()) {
+    };
+    if source == Source::Gateway {
+        let log = log.unwrap_or_else(|| PathBuf::from(crate::config::log::DEFAULT_NAME));
+        Sqlite::open_reader(&log)?.visit_attempts(&Query::default(), |row| each(ProbeRow::of_attempt(row)))?;
+    } else {
+        let source = Some(source.of_rows());
+        let query = ProbeQuery { counted_only: !flags.all, source, ..ProbeQuery::default() };
+        open(flags.db.as_deref())?.visit_probes(&query, each)?;
+    }
+    match written.and_then(|()| sink.finish()) {
         // A reader that has gone (`| head`) wants no more.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        Err(error) if is_broken_pipe(&error) => {}
         written => written.with_context(failed)?,
     }
     if path != Path::new("-") {
-        anstream::eprintln!("tokrate: wrote {count} probes to {}", path.display());
+        anstream::eprintln!(
+            "tokrate: wrote {count} rows of the source `{}` to {}",
+            source.of_rows().name(),
+            path.display()
+        );
     }
     Ok(Verdict::Good)
 }
 
-const COLUMNS: [&str; 30] = [
-    "at",
-    "endpoint",
-    "workload",
-    "place",
-    "ttft_ms",
-    "output_speed",
-    "e2e_ms",
-    "ok",
-    "error",
-    "ttft_missing",
-    "output_speed_missing",
-    "quarantine",
-    "id",
-    "prober",
-    "due",
-    "slot",
-    "further",
-    "provider",
-    "model",
-    "model_answered",
-    "status",
-    "finish",
-    "input_tokens",
-    "output_tokens",
-    "gap_p50_ms",
-    "gap_p99_ms",
-    "dns_ms",
-    "connect_ms",
-    "tls_ms",
-    "cost_usd",
+/// The form of a file.
+#[derive(Clone, Copy)]
+enum Form {
+    Json,
+    Csv,
+    Parquet,
+}
+
+/// A file under way.
+enum Sink {
+    Lines(Box<dyn Write>, fn([Value; COLUMNS.len()]) -> String),
+    Parquet(Box<ParquetFile<std::fs::File>>),
+}
+
+impl Sink {
+    fn open(path: &Path, form: Form) -> Result<Sink> {
+        let is_stdout = path == Path::new("-");
+        if let Form::Parquet = form {
+            ensure!(!is_stdout, "columns do not go to standard output; name a file");
+            return Ok(Sink::Parquet(Box::new(ParquetFile::new(std::fs::File::create(path)?, &COLUMNS)?)));
+        }
+        let mut out: Box<dyn Write> = if is_stdout {
+            Box::new(BufWriter::new(std::io::stdout().lock()))
+        } else {
+            Box::new(BufWriter::new(std::fs::File::create(path)?))
+        };
+        if let Form::Csv = form {
+            writeln!(out, "{}", COLUMNS.map(|(name, _)| name).join(","))?;
+            return Ok(Sink::Lines(out, csv_line));
+        }
+        Ok(Sink::Lines(out, json_line))
+    }
+
+    fn add(&mut self, row: &ProbeRow) -> Result<()> {
+        match self {
+            Sink::Lines(out, line) => Ok(writeln!(out, "{}", line(fields(row)))?),
+            Sink::Parquet(file) => file.push(fields(row)),
+        }
+    }
+
+    fn finish(self) -> Result<()> {
+        match self {
+            Sink::Lines(mut out, _) => Ok(out.flush()?),
+            Sink::Parquet(file) => file.finish(),
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+const COLUMNS: [Column; 31] = [
+    ("at", Kind::Time),
+    ("endpoint", Kind::Text),
+    ("workload", Kind::Text),
+    ("place", Kind::Text),
+    ("source", Kind::Text),
+    ("ttft_ms", Kind::Number),
+    ("output_speed", Kind::Number),
+    ("e2e_ms", Kind::Number),
+    ("ok", Kind::Truth),
+    ("error", Kind::Text),
+    ("ttft_missing", Kind::Text),
+    ("output_speed_missing", Kind::Text),
+    ("quarantine", Kind::Text),
+    ("id", Kind::Text),
+    ("prober", Kind::Text),
+    ("due", Kind::Time),
+    ("slot", Kind::Time),
+    ("further", Kind::Truth),
+    ("provider", Kind::Text),
+    ("model", Kind::Text),
+    ("model_answered", Kind::Text),
+    ("status", Kind::Count),
+    ("finish", Kind::Text),
+    ("input_tokens", Kind::Count),
+    ("output_tokens", Kind::Count),
+    ("gap_p50_ms", Kind::Number),
+    ("gap_p99_ms", Kind::Number),
+    ("dns_ms", Kind::Number),
+    ("connect_ms", Kind::Number),
+    ("tls_ms", Kind::Number),
+    ("cost_usd", Kind::Number),
 ];
 
 /// The values of [`COLUMNS`].
@@ -99,9 +167,10 @@ fn fields(row: &ProbeRow) -> [Value; COLUMNS.len()] {
         json!(probe.endpoint),
         json!(probe.workload),
         json!(probe.place),
+        json!(probe.source.name()),
         ms(sample.ttft_ns),
         json!(sample.output_speed),
-        ms(is_ok.then_some(sample.total_ns)),
+        ms((is_ok && !row.is_cut_off).then_some(sample.total_ns)),
         json!(is_ok),
         json!(row.reason),
         json!(sample.ttft_missing),
@@ -136,10 +205,10 @@ fn time(unix_ms: u64) -> String {
 
 fn json_line(fields: [Value; COLUMNS.len()]) -> String {
     let known = COLUMNS.into_iter().zip(fields).filter(|(_, value)| !value.is_null());
-    Value::Object(known.map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Value>>()).to_string()
+    Value::Object(known.map(|((name, _), value)| (name.to_owned(), value)).collect::<Map<String, Value>>()).to_string()
 }
 
-fn csv_line(fields: &[Value]) -> String {
+fn csv_line(fields: [Value; COLUMNS.len()]) -> String {
     let cells: Vec<String> = fields.iter().map(csv_cell).collect();
     cells.join(",")
 }

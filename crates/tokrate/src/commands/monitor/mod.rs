@@ -1,5 +1,6 @@
 //! `tokrate monitor`: what an endpoint did for days, and what changed.
 
+pub mod add;
 mod alerts;
 mod board;
 mod demo;
@@ -10,11 +11,11 @@ mod replay;
 
 use super::Verdict;
 use crate::config::file::File;
-use crate::config::monitor::{board_address, board_hosts, database, hub_probers, resolve};
+use crate::config::monitor::{board_address, board_hosts, hub_probers, resolve, traffic_log};
 use crate::flags::monitor::{BackupFlags, Command, ConfigFlags, Flags};
 use crate::out::{monitor as shown, stdout};
 use anyhow::{Context, Result, bail};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tokrate_bench::Stop;
 use tokrate_monitor::{BoardFrame, Extent, Report, ServeConfig};
 use tokrate_net::Clock;
@@ -26,6 +27,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     match &flags.command {
         Some(Command::Once(flags)) => once(flags),
         Some(Command::Init(flags)) => init::run(flags),
+        Some(Command::Add(flags)) => add::run(flags),
         Some(Command::Export(flags)) => export::run(flags),
         Some(Command::Backup(flags)) => backup(flags),
         Some(Command::AlertTest(flags)) => alerts::test(flags),
@@ -52,7 +54,10 @@ fn watch(flags: &Flags) -> Result<Verdict> {
                 address,
                 hosts: board_hosts(&file),
                 database: settings.database.clone(),
-                frame: BoardFrame::of(&settings, "How fast they answer", ""),
+                frame: BoardFrame {
+                    log: traffic_log(flags.log.as_deref(), Some(&file)),
+                    ..BoardFrame::of(&settings, "How fast they answer", "")
+                },
                 hub,
                 at_unix_ms: None,
             };
@@ -143,11 +148,6 @@ fn backup(flags: &BackupFlags) -> Result<Verdict> {
 
 /// Opens the named database for reading, or that of the settings file, or the default one.
 fn open(named: Option<&Path>) -> Result<MonitorStore> {
-    let path = match named {
-        Some(path) => path.to_owned(),
-        // Whatever else the file says, a name of a database is read and nothing is sent.
-        None => File::of_folder("name the database with --db").map_or_else(|_| PathBuf::new(), |file| database(&file)),
-    };
-    let path = if path.as_os_str().is_empty() { PathBuf::from(crate::config::monitor::DEFAULT_DATABASE) } else { path };
+    let path = add::database_path(named);
     Ok(MonitorStore::open_reader(&path)?)
 }

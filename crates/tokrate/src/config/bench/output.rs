@@ -25,6 +25,8 @@ pub struct Outputs {
     pub junit: Option<PathBuf>,
     /// A picture of two numbers.
     pub badge: Option<PathBuf>,
+    /// Database of a monitor that the requests are added to.
+    pub board: Option<PathBuf>,
     /// The targets side by side.
     pub scorecard: bool,
     /// Every number of every level.
@@ -73,6 +75,7 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
         ("--vllm-json", &output.vllm_json),
         ("--junit", &output.junit),
         ("--badge", &output.badge),
+        ("--board", &output.board),
     ] {
         ensure!(!is_stdout(path), "read {flag}: only --json or --markdown can go to standard output; name a file");
     }
@@ -89,6 +92,7 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
         vllm_json: output.vllm_json.clone(),
         junit: output.junit.clone(),
         badge: output.badge.clone(),
+        board: output.board.clone(),
         scorecard: output.scorecard,
         wide: output.wide,
         quiet: output.quiet,
@@ -104,7 +108,8 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
 fn check_apart(outputs: &Outputs) -> Result<()> {
     let baseline = outputs.requirements.save_baseline.as_deref().map(|path| ("baseline", path));
     let mut seen: Vec<(&str, PathBuf)> = Vec::new();
-    for (name, path) in outputs.files().filter(|(_, path)| *path != Path::new("-")).chain(baseline) {
+    let board = outputs.board.as_deref().map(|path| ("board", path));
+    for (name, path) in outputs.files().filter(|(_, path)| *path != Path::new("-")).chain(baseline).chain(board) {
         // A device or a pipe takes whatever comes.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             continue;

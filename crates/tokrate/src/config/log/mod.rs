@@ -7,12 +7,13 @@ pub use moment::{date, moment};
 use super::file::File;
 use super::verdicts::threshold;
 use crate::flags::log::Flags;
+use crate::flags::source::Source;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::PathBuf;
 use tokrate_store::{Grouping, Query};
 
 /// Where a gateway keeps its log by default.
-const DEFAULT_NAME: &str = "tokrate-log.db";
+pub const DEFAULT_NAME: &str = "tokrate-log.db";
 /// How far back rows are read by default.
 const DEFAULT_SINCE: &str = "24h";
 /// More calls than anyone reads.
@@ -23,6 +24,8 @@ const MAX_CALLS: usize = 10_000;
 pub struct Config {
     /// The database file.
     pub path: PathBuf,
+    /// What of it.
+    pub source: Source,
     /// The rows.
     pub query: Query,
     /// How they are shown.
@@ -51,6 +54,9 @@ pub enum View {
 
 /// Resolves flags and file at a wall time (ms since 1970).
 pub fn resolve(flags: &Flags, now_unix_ms: u64) -> Result<Config> {
+    let of_gateway = flags.source == Source::Gateway;
+    ensure!(of_gateway || !flags.refused, "read --refused: only a gateway refuses requests; leave out --source");
+    ensure!(of_gateway || flags.key.is_none(), "read --key: only a gateway's clients have keys; leave out --source");
     let until = flags.until.as_deref().map(|text| moment(text, now_unix_ms)).transpose().context("read --until")?;
     ensure!(until != Some(None), "read --until: `all` has no end; leave it out for all until now");
     let end = until.flatten().unwrap_or(now_unix_ms);
@@ -76,22 +82,23 @@ pub fn resolve(flags: &Flags, now_unix_ms: u64) -> Result<Config> {
             View::Regressions { split_unix_ms: split, threshold: threshold(flags.threshold.as_deref())? }
         }
         (None, false) if flags.refused => View::Refused,
-        (None, false) => View::Groups(grouping(&flags.by)?),
+        (None, false) => View::Groups(grouping(&flags.by, flags.source)?),
     };
-    Ok(Config { path: path(flags)?, query, view, json: flags.json })
+    Ok(Config { path: path(flags)?, source: flags.source, query, view, json: flags.json })
 }
 
-fn grouping(names: &[String]) -> Result<Grouping> {
+fn grouping(names: &[String], source: Source) -> Result<Grouping> {
     if names.is_empty() {
-        return Ok(Grouping { lane: true, hour: false });
+        return Ok(Grouping { lane: true, alias: source != Source::Gateway, hour: false });
     }
     let mut by = Grouping::default();
     for name in names {
         match name.as_str() {
             "lane" => by.lane = true,
             "hour" => by.hour = true,
+            "alias" | "workload" => by.alias = true,
             "all" if names.len() == 1 => {}
-            other => bail!("read --by: `{other}` makes no groups; write lane, hour, lane,hour or all"),
+            other => bail!("read --by: `{other}` makes no groups; write lane, alias, hour, several of them, or all"),
         }
     }
     Ok(by)
@@ -102,6 +109,9 @@ fn path(flags: &Flags) -> Result<PathBuf> {
         return Ok(path.clone());
     }
     let file = File::of_folder("name the log by hand: --db FILE")?;
+    if flags.source != Source::Gateway {
+        return Ok(crate::config::monitor::database(&file));
+    }
     match file.gateway.and_then(|gateway| gateway.log).as_deref() {
         Some("off") => bail!(
             "read the log: gateway.log in {} is `off`, so that none is kept; name one with --db",
@@ -126,7 +136,7 @@ mod tests {
     fn the_window_is_a_day_until_now_and_its_forerunner_a_day_before() {
         let config = resolve(&flags(), NOW).expect("good flags");
         assert_eq!((config.query.from_unix_ms, config.query.until_unix_ms), (Some(NOW - 24 * HOUR), None));
-        assert_eq!(config.view, View::Groups(Grouping { lane: true, hour: false }));
+        assert_eq!(config.view, View::Groups(Grouping { lane: true, ..Grouping::default() }));
         let asked = Flags { regressions: true, since: Some("2h".to_owned()), ..flags() };
         let config = resolve(&asked, NOW).expect("good flags");
         assert_eq!(config.query.from_unix_ms, Some(NOW - 4 * HOUR));
@@ -135,9 +145,12 @@ mod tests {
 
     #[test]
     fn groups_are_made_by_what_is_named() {
-        let by = |names: &[&str]| grouping(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).ok();
-        assert_eq!(by(&["hour"]), Some(Grouping { lane: false, hour: true }));
-        assert_eq!(by(&["hour", "lane"]), Some(Grouping { lane: true, hour: true }));
+        let by = |names: &[&str]| {
+            grouping(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), Source::Monitor).ok()
+        };
+        assert_eq!(by(&[]), Some(Grouping { lane: true, alias: true, hour: false }));
+        assert_eq!(by(&["hour"]), Some(Grouping { hour: true, ..Grouping::default() }));
+        assert_eq!(by(&["hour", "lane"]), Some(Grouping { lane: true, alias: false, hour: true }));
         assert_eq!(by(&["all"]), Some(Grouping::default()));
         assert_eq!((by(&["day"]), by(&["all", "lane"])), (None, None));
     }

@@ -16,7 +16,7 @@ use rows::{MonitorRow, TargetRow, WorkloadRow};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokrate_bench::prompts::{FileKind, PromptFile};
 use tokrate_core::{Rng, Span};
@@ -139,6 +139,12 @@ pub fn hub_probers(file: &File) -> Result<Option<Vec<KnownProber>>> {
 /// Names under which the board may be asked.
 pub fn board_hosts(file: &File) -> Vec<String> {
     file.monitor.as_ref().map(|row| row.board_hosts.clone()).unwrap_or_default()
+}
+
+/// The gateway's log whose traffic the board shows: the flag over the file.
+pub fn traffic_log(flag: Option<&Path>, file: Option<&File>) -> Option<PathBuf> {
+    let written = || file?.monitor.as_ref()?.log.clone();
+    flag.map(Path::to_owned).or_else(written)
 }
 
 /// The database of a file, or the default one.

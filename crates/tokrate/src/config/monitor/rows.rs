@@ -47,6 +47,9 @@ pub struct MonitorRow {
     /// Database (SQLite) [default: `"tokrate-monitor.db"`]
     #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
     pub database: Option<PathBuf>,
+    /// Throughput log of a gateway on this machine, whose traffic the board shows beside the probes, as a source of its own
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
+    pub log: Option<PathBuf>,
     /// How long probes are kept, at least 35 days, which the detector looks back [default: `"9600h"`]
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub retention: Option<Spanned<String>>,

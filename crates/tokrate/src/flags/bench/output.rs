@@ -38,6 +38,9 @@ pub struct Output {
     /// Write a badge (SVG) with output speed and TTFT at the lowest load to a file
     #[arg(long, value_name = "FILE")]
     pub badge: Option<PathBuf>,
+    /// Put the requests on the board of `tokrate monitor`, as a source of their own: its database, made if it is not there
+    #[arg(long, value_name = "FILE")]
+    pub board: Option<PathBuf>,
     /// Show the targets side by side: speed, TTFT and ranks with ties, speed kept under load, tails, errors, price
     #[arg(long)]
     pub scorecard: bool,

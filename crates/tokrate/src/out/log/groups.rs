@@ -4,6 +4,7 @@
 //! below.
 
 use super::{date, dollars};
+use crate::flags::source::Source;
 use std::collections::BTreeSet;
 use tokrate_charts::format::number;
 use tokrate_charts::{Column, Table};
@@ -12,7 +13,7 @@ use tokrate_stats::Quantile;
 use tokrate_store::{Grouping, Mixture, Summary};
 
 /// The groups, and what must be known to read them.
-pub fn groups(groups: &[Summary], by: Grouping) -> String {
+pub fn groups(groups: &[Summary], by: Grouping, source: Source) -> String {
     let heads = [
         "n",
         "answered",
@@ -33,13 +34,15 @@ pub fn groups(groups: &[Summary], by: Grouping) -> String {
     let has_whole = groups.iter().any(|group| group.answer.n > 0);
     let whole = ["answer p50", "p90"].into_iter().filter(|_| has_whole);
     let heads = heads[..TIMES].iter().copied().chain(whole).chain(heads[TIMES..].iter().copied());
-    let names = [(by.hour, "hour (UTC)"), (by.lane, "lane")].into_iter().filter(|(is, _)| *is).map(|(_, name)| name);
+    let (lane, alias) = if source == Source::Gateway { ("lane", "alias") } else { ("endpoint", "workload") };
+    let names = [(by.hour, "hour (UTC)"), (by.lane, lane), (by.alias, alias)];
+    let names = names.into_iter().filter(|(is, _)| *is).map(|(_, name)| name);
     let columns = names.map(Column::words).chain(heads.map(|label| Column::numbers(label, "")));
     let table = Table {
         caption: String::new(),
         columns: columns.collect(),
-        rows: groups.iter().map(|group| row(group, by, has_whole)).collect(),
-        notes: notes(groups, by),
+        rows: groups.iter().map(|group| row(group, has_whole)).collect(),
+        notes: notes(groups, by, source),
     };
     table.text()
 }
@@ -47,11 +50,11 @@ pub fn groups(groups: &[Summary], by: Grouping) -> String {
 /// Columns before those of answers in one piece.
 const TIMES: usize = 9;
 
-fn row(group: &Summary, by: Grouping, has_whole: bool) -> Vec<String> {
+fn row(group: &Summary, has_whole: bool) -> Vec<String> {
     let count = |n: u64| if n == 0 { "-".to_owned() } else { n.to_string() };
     let mut cells = Vec::new();
     cells.extend(group.hour_unix_ms.map(|hour| date(hour)[..16].to_owned()));
-    cells.extend(by.lane.then(|| group.lane.clone().unwrap_or_default()));
+    cells.extend([&group.lane, &group.alias].into_iter().filter_map(Clone::clone));
     cells.extend([group.attempts, group.answered, group.failures(), group.lost, group.abandoned].map(count));
     cells.extend(group.mixture.in_flight.map(|(least, most)| match least == most {
         true => least.to_string(),
@@ -77,7 +80,7 @@ fn marked(quantile: &Quantile, of: impl Fn(f64) -> f64) -> String {
 }
 
 /// What must be known to read the table; what holds for several groups is noted once.
-fn notes(groups: &[Summary], by: Grouping) -> Vec<String> {
+fn notes(groups: &[Summary], by: Grouping, source: Source) -> Vec<String> {
     let mut notes_of: Vec<(String, Vec<String>)> = Vec::new();
     for group in groups {
         for text in
@@ -105,7 +108,7 @@ fn notes(groups: &[Summary], by: Grouping) -> Vec<String> {
     if groups.iter().any(times) {
         notes.push("~ marks a percentile of too few attempts to say more than what they were".to_owned());
     }
-    notes.extend(LEGEND.map(str::to_owned));
+    notes.extend(LEGEND.iter().skip(usize::from(source != Source::Gateway)).map(|text| (*text).to_owned()));
     if groups.iter().any(|group| group.answer.n > 0) {
         notes.push(
             "answer: sent to the last byte (ms), of answers that came in one piece; they have no TTFT and no speed"
@@ -123,7 +126,7 @@ const LEGEND: [&str; 2] = [
 
 /// What a row is called.
 fn name(group: &Summary) -> String {
-    let parts = [group.hour_unix_ms.map(|hour| date(hour)[..16].to_owned()), group.lane.clone()];
+    let parts = [group.hour_unix_ms.map(|hour| date(hour)[..16].to_owned()), group.lane.clone(), group.alias.clone()];
     parts.into_iter().flatten().collect::<Vec<String>>().join(" ")
 }
 
@@ -165,6 +168,7 @@ fn mixed(mixture: &Mixture, by: Grouping) -> Option<String> {
     parts.extend(several("versions", &mixture.versions));
     parts.extend(several("regions", &mixture.regions));
     parts.extend(several("tokenizers", &mixture.tokenizers));
+    parts.extend(several("conditions", &mixture.fingerprints));
     (!parts.is_empty()).then(|| format!("mixed: {}", parts.join("; ")))
 }
 

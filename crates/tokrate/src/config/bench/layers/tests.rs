@@ -6,8 +6,12 @@ use clap::{Args, FromArgMatches};
 use std::path::Path;
 
 /// Flags without a key, and why.
-const WITHOUT: [(&str, &str); 3] =
-    [("config", "it names the file"), ("dry_run", "it is a question"), ("help", "it is a question")];
+const WITHOUT: [(&str, &str); 4] = [
+    ("board", "a run is put before others by who starts it, not by a folder"),
+    ("config", "it names the file"),
+    ("dry_run", "it is a question"),
+    ("help", "it is a question"),
+];
 
 fn flags(line: &str) -> Flags {
     let command = Flags::augment_args(clap::Command::new("bench"));
