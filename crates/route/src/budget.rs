@@ -8,7 +8,7 @@ use tokrate_core::{Span, Tick};
 /// The settings of a budget.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BudgetConfig {
-    /// Extra requests as a share of calls: each call adds this much to the bucket.
+    /// Extra requests as a share of calls: each call adds this much to the bucket, which begins with one if this is above 0.
     pub extra_share: f64,
     /// Capacity of the bucket, in requests.
     pub burst: f64,
@@ -85,9 +85,10 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget with an empty bucket: extra requests are earned by calls.
+    /// A budget whose calls have earned nothing yet, but for one extra request: the first call may be one that hangs.
     pub fn new(config: BudgetConfig) -> Budget {
-        Budget { config, level: 0.0, reserved_usd: 0.0, extra: HourlySum::default(), regular: HourlySum::default() }
+        let level = if config.extra_share > 0.0 { 1.0 } else { 0.0 };
+        Budget { config, level, reserved_usd: 0.0, extra: HourlySum::default(), regular: HourlySum::default() }
     }
 
     /// A call has arrived: the bucket earns its share.

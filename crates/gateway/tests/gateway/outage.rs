@@ -167,7 +167,7 @@ fn a_race_that_a_limit_of_its_alias_makes_smaller_says_so() {
     let answer = race("race=3");
     assert_eq!(
         (answer.header("x-tokrate-attempts"), answer.header("x-tokrate-race-limit")),
-        (Some("1"), Some("extra_share"))
+        (Some("2"), Some("extra_share"))
     );
     for mode in ["off", "hedge"] {
         assert_eq!(race(mode).header("x-tokrate-race-limit"), None, "{mode}");

@@ -18,7 +18,8 @@ fn dollars(limit: f64) -> BudgetConfig {
 #[test]
 fn ten_calls_earn_one_extra_request_up_to_one_burst() {
     let mut budget = budget(BudgetConfig::default());
-    assert!(!budget.permits(at(0), None), "nothing before the first call");
+    let first = budget.reserve(at(0), None);
+    assert!(first.is_some() && !budget.permits(at(0), None), "one before any call has earned it");
     (0..9).for_each(|_| budget.on_call());
     assert!(!budget.permits(at(0), None));
     budget.on_call();
@@ -28,6 +29,12 @@ fn ten_calls_earn_one_extra_request_up_to_one_burst() {
     assert_eq!(granted.len(), 10);
     granted.into_iter().take(1).for_each(|reserved| budget.release(reserved));
     assert!(budget.permits(at(0), None));
+}
+
+#[test]
+fn without_a_share_nothing_is_begun_either() {
+    let budget = budget(BudgetConfig { extra_share: 0.0, ..BudgetConfig::default() });
+    assert_eq!(budget.level(), 0.0);
 }
 
 #[test]
@@ -47,7 +54,7 @@ fn dollars_of_requests_in_flight_are_reserved_and_the_hour_slides() {
 #[test]
 fn a_released_reservation_frees_its_place_and_its_dollars() {
     let mut budget = budget(dollars(1.0));
-    (0..2).for_each(|_| budget.on_call());
+    budget.on_call();
     assert_eq!(budget.level(), 2.0);
     let unsent = budget.reserve(at(0), Some(0.75)).expect("within the limit");
     assert_eq!((budget.level(), budget.reserved_usd()), (1.0, 0.75));
@@ -107,7 +114,7 @@ proptest! {
                 budget.settle_extra(at(now), reserved, usd);
                 paid.push((now, usd));
             }
-            prop_assert!(f64::from(extra) <= f64::from(calls) * share + 1e-6);
+            prop_assert!(f64::from(extra) <= 1.0 + f64::from(calls) * share + 1e-6);
             let hour: f64 = paid.iter().filter(|(when, _)| when + 3_600 > now).map(|(_, usd)| usd).sum();
             let held: f64 = open.iter().map(|(_, usd)| usd).sum();
             prop_assert!(hour + held <= 1.0 + 1e-9, "{hour} paid and {held} held");
@@ -165,8 +172,8 @@ proptest! {
 #[test]
 fn a_refusal_names_the_limit_that_it_comes_of() {
     let mut budget = Budget::new(BudgetConfig { max_extra_usd_per_hour: Some(1.0), ..limited() });
-    assert_eq!(budget.limit_for(at(0), None), Some(BudgetLimit::ExtraShare));
-    budget.on_call();
+    let unpaid = BudgetConfig { extra_share: 0.0, ..limited() };
+    assert_eq!(Budget::new(unpaid).limit_for(at(0), None), Some(BudgetLimit::ExtraShare));
     budget.record_regular(at(0), 10.0);
     assert_eq!(budget.limit_for(at(0), Some(0.9)), None);
     assert_eq!(budget.limit_for(at(0), Some(1.1)), Some(BudgetLimit::ExtraUsdPerHour));

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 /// `tokrate trust`, as typed.
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
-Settings that name addresses, keys, commands or files count in a tokrate.toml that was trusted, by its path and its text: one
-that has changed has to be trusted again. A file that --config names needs no trust.
+Settings that name addresses, keys, commands or files count in a tokrate.toml that was trusted, by
+its path and its text: one that has changed has to be trusted again. A file that --config names
+needs no trust.
 
 Exit codes: 0 done; 2 the file cannot be read or understood, or the trust cannot be recorded.
 

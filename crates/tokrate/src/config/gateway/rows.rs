@@ -274,7 +274,7 @@ pub struct AliasRow {
     pub speed_least: Option<f64>,
     /// Of `weighted`, which needs it: what a second is worth (USD)
     pub usd_per_second: Option<f64>,
-    /// Extra attempts as a share of calls [default: 0.1; of `race=N` N - 1]
+    /// Extra attempts as a share of calls, and one before any call has earned it [default: 0.1; of `race=N` N - 1]
     pub extra_share: Option<f64>,
     /// What extra attempts may cost, as a percentage of what calls cost without them [default: no limit]
     #[cfg_attr(test, schemars(with = "Option<forms::Percentage>"))]
