@@ -20,6 +20,8 @@ mod row;
 mod send;
 mod serve;
 mod settings;
+#[cfg(test)]
+mod testing;
 mod view;
 mod virtual_time;
 mod workload;

@@ -1,31 +1,13 @@
 //! Rules over changes, objectives and silence, worked out by hand, with restarts amid.
 
 use super::*;
-use std::path::PathBuf;
+use crate::testing::Folder;
 use tokrate_alert::MessageKind;
 use tokrate_notify::{Receiver, To};
 use tokrate_record::Probe;
 
 const NOW: u64 = 1_780_272_000_000;
 const MINUTE: u64 = 60_000;
-
-/// A folder for one test; removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("tokrate-alerting-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("a folder");
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn settings(watch: Watch, receivers: &[&str]) -> AlertSettings {
     let receiver = |name: &&str| Receiver { name: (*name).to_owned(), to: To::Command(vec!["true".to_owned()]) };
@@ -51,7 +33,8 @@ struct Monitor {
 
 impl Monitor {
     fn new(name: &str, settings: AlertSettings) -> Monitor {
-        let mut monitor = Monitor { folder: Folder::new(name), settings, store: None, alerting: None };
+        let mut monitor =
+            Monitor { folder: Folder::new(&format!("alerting-{name}")), settings, store: None, alerting: None };
         monitor.restart();
         monitor
     }

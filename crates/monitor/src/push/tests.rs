@@ -6,8 +6,9 @@ use super::gate::{Gate, KnownProber};
 use super::{MAX_BATCH_BYTES, PublicKey, PushKey};
 use crate::alerting::AlertSettings;
 use crate::recorder::{Recorder, RecorderConfig};
+use crate::testing::Folder;
 use proptest::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tokrate_core::{Rng, Span, Tick};
 use tokrate_detect::FalseAlarms;
 use tokrate_prober::ClosedCycle;
@@ -15,24 +16,6 @@ use tokrate_record::{Probe, Sample};
 use tokrate_store::{CYCLE_IS_OPEN, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow, SpoolEntry};
 
 const NOW: u64 = 1_780_272_000_000;
-
-/// A folder for one test; removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("tokrate-push-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("a folder");
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn key(number: u8) -> PushKey {
     use base64::Engine;
@@ -262,7 +245,7 @@ fn kept(store: &MonitorStore) -> (Vec<ProbeRow>, Vec<String>) {
 #[test]
 fn whoever_is_killed_and_whatever_is_lost_everything_is_at_the_hub_once() {
     for seed in 0..8 {
-        let folder = Folder::new(&format!("kill-{seed}"));
+        let folder = Folder::new(&format!("push-kill-{seed}"));
         let mut rng = Rng::root(seed).child("push");
         let mut wire = Wire::new(&folder.0);
         let mut number = 0;

@@ -1,30 +1,13 @@
 //! A recorder over days of rows that are made up.
 
 use super::*;
-use std::path::{Path, PathBuf};
+use crate::testing::Folder;
+use std::path::Path;
 use tokrate_record::{Probe, Sample};
 use tokrate_store::CYCLE_IS_OPEN;
 
 const BEGIN: u64 = 1_780_272_000_000;
 const SLOT_MS: u64 = 3 * 3_600_000;
-
-/// A folder for one test; removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("tokrate-recorder-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("a folder");
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn recorder(database: &Path, now_unix_ms: u64) -> Recorder {
     let config = RecorderConfig {
@@ -78,7 +61,7 @@ fn record(recorder: &mut Recorder, slot: u64) -> Vec<EventRow> {
 
 #[test]
 fn another_form_of_the_stream_is_one_event_over_restarts() {
-    let folder = Folder::new("stream");
+    let folder = Folder::new("recorder-stream");
     let database = folder.0.join("monitor.db");
     let mut found = Vec::new();
     // Restarted every ten slots, and the last time amid the change.

@@ -1,30 +1,13 @@
 //! What a board is made of a small database.
 
 use super::*;
-use std::path::PathBuf;
+use crate::testing::Folder;
 use tokrate_core::FailureKind;
 use tokrate_record::{Probe, Sample};
 use tokrate_store::MonitorWrite;
 
 const HOUR: u64 = 3_600_000;
 const NOW: u64 = 1_780_000_000_000;
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("tokrate-view-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).expect("a folder");
-        Folder(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn probe(id: &str, cycle: &str, slot: u64, sample: Sample) -> MonitorWrite {
     let probe = Probe {
@@ -58,7 +41,7 @@ fn ended(cycle: &str, at_unix_ms: u64, quarantine: Option<&str>) -> MonitorWrite
 
 #[test]
 fn slots_share_a_weight_and_open_cycles_are_left_out() {
-    let folder = Folder::new("rows");
+    let folder = Folder::new("view-rows");
     let (mut store, _) = MonitorStore::open(&folder.0.join("tokrate-monitor.db"), NOW).expect("a new database");
     let answered = || Sample {
         ttft_ns: Some(250_000_000),
