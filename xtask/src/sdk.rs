@@ -13,10 +13,6 @@ const REQUIREMENTS: &str = "tests/sdk/requirements.txt";
 const NODE_PACKAGE: &str = "tests/sdk/node/package.json";
 const NODE_LOCK: &str = "tests/sdk/node/package-lock.json";
 
-/// Context of a failed installation.
-const UNREACHABLE: &str =
-    "install the published SDKs (the package registries must be reachable once; see the output above)";
-
 /// Installs the SDKs if they are missing.
 pub fn ensure(root: &Path) -> Result<()> {
     ensure_python(root)?;
@@ -41,30 +37,14 @@ pub fn check(root: &Path, tokrate: &Path, arguments: &[String]) -> Result<()> {
 
 /// The Python that has the SDKs.
 fn ensure_python(root: &Path) -> Result<PathBuf> {
-    python(root, "sdk-python", REQUIREMENTS, "the SDKs for Python")
-}
-
-/// A Python in a folder of its own with pinned packages, installed if they are missing.
-pub fn python(root: &Path, name: &str, requirements: &str, what: &str) -> Result<PathBuf> {
-    let folder = cache::tool(name)?;
-    let pinned = read(&root.join(requirements))?;
-    let is_recent = succeeds("python3", &["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]);
-    ensure!(is_recent, "find Python 3.10 or later as `python3`, which {what} need; install it");
-    tools::fill(&folder, &pinned, what, |folder| {
-        tools::run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
-        let flags = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
-        tools::run(Command::new(folder.join("bin/python")).args(flags).arg(root.join(requirements))).with_context(
-            || format!("install {what} (the package registries must be reachable once; see the output above)"),
-        )
-    })?;
-    Ok(folder.join("bin/python"))
+    tools::pinned_python("sdk-python", &root.join(REQUIREMENTS), "the SDKs for Python")
 }
 
 /// The folder of Node's packages.
 fn ensure_node(root: &Path) -> Result<PathBuf> {
     let folder = cache::tool("sdk-node")?;
     let pinned = read(&root.join(NODE_LOCK))?;
-    let is_recent = succeeds("node", &["-e", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)"]);
+    let is_recent = tools::succeeds("node", &["-e", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)"]);
     ensure!(is_recent, "find Node 20 or later as `node`, which checks published SDKs; install it, with npm");
     tools::fill(&folder, &pinned, "the SDKs for Node", |folder| {
         for file in [NODE_PACKAGE, NODE_LOCK] {
@@ -72,13 +52,10 @@ fn ensure_node(root: &Path) -> Result<PathBuf> {
             std::fs::copy(root.join(file), folder.join(name)).with_context(|| format!("copy {file}"))?;
         }
         let flags = ["ci", "--no-fund", "--no-audit", "--loglevel=error", "--ignore-scripts"];
-        tools::run(Command::new("npm").args(flags).current_dir(folder)).context(UNREACHABLE)
+        tools::run(Command::new("npm").args(flags).current_dir(folder))
+            .with_context(|| tools::not_installed("the SDKs for Node"))
     })?;
     Ok(folder.join("node_modules"))
-}
-
-fn succeeds(program: &str, arguments: &[&str]) -> bool {
-    Command::new(program).args(arguments).status().is_ok_and(|status| status.success())
 }
 
 fn read(path: &Path) -> Result<String> {

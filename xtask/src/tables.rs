@@ -2,7 +2,6 @@
 //!
 //! Invariant: only pinned versions run, and nothing is installed twice.
 
-use crate::sdk;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +10,7 @@ use xtask::tools;
 
 /// Installs the readers if they are missing.
 pub fn ensure(root: &Path) -> Result<PathBuf> {
-    sdk::python(root, "tables-python", "tests/tables/requirements.txt", "DuckDB and pandas")
+    tools::pinned_python("tables-python", &root.join("tests/tables/requirements.txt"), "DuckDB and pandas")
 }
 
 /// Installs the readers if they are missing, builds the binary, and checks it.

@@ -1,7 +1,7 @@
 //! Programs that the tests need. Each is installed only if it is missing, and that is printed.
 
 use crate::cache;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -132,6 +132,24 @@ fn install_python_packages(folder: &Path, packages: &[&str]) -> Result<()> {
     run(Command::new(folder.join("bin/python")).args(flags).args(packages))
 }
 
+/// A Python in a folder of its own with the packages that a file pins, installed if they are missing; `shown` names them.
+pub fn pinned_python(name: &str, requirements: &Path, shown: &str) -> Result<PathBuf> {
+    let pinned = std::fs::read_to_string(requirements).with_context(|| format!("read {}", requirements.display()))?;
+    let is_recent = succeeds("python3", &["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]);
+    ensure!(is_recent, "find Python 3.10 or later as `python3`, which {shown} need; install it");
+    let folder = cache::tool(name)?;
+    fill(&folder, &pinned, shown, |folder| {
+        install_python_packages(folder, &["--requirement", &requirements.display().to_string()])
+            .with_context(|| not_installed(shown))
+    })?;
+    Ok(folder.join("bin/python"))
+}
+
+/// What a failed installation of packages means.
+pub fn not_installed(shown: &str) -> String {
+    format!("install {shown} (the package registries must be reachable once; see the output above)")
+}
+
 /// Installs a published gateway into a folder of its own; its Python.
 pub fn gateway_peer(name: &str, packages: &[&str]) -> Result<PathBuf> {
     let folder = cache::tool(&format!("gateway-{name}"))?;
@@ -204,6 +222,11 @@ fn is_root() -> bool {
 fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|candidate| candidate.is_file())
+}
+
+/// Whether a program is there and ends well.
+pub fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program).args(arguments).status().is_ok_and(|status| status.success())
 }
 
 /// Runs a command to its end; its failure is an error that names it.
