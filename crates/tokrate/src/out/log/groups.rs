@@ -108,7 +108,10 @@ fn notes(groups: &[Summary], by: Grouping, source: Source) -> Vec<String> {
     if groups.iter().any(times) {
         notes.push("~ marks a percentile of too few attempts to say more than what they were".to_owned());
     }
-    notes.extend(LEGEND.iter().skip(usize::from(source != Source::Gateway)).map(|text| (*text).to_owned()));
+    if source == Source::Gateway {
+        notes.push(LEGEND_OF_CALLS.to_owned());
+    }
+    notes.push(LEGEND.to_owned());
     if groups.iter().any(|group| group.answer.n > 0) {
         notes.push(
             "answer: sent to the last byte (ms), of answers that came in one piece; they have no TTFT and no speed"
@@ -119,10 +122,10 @@ fn notes(groups: &[Summary], by: Grouping, source: Source) -> Vec<String> {
     notes
 }
 
-const LEGEND: [&str; 2] = [
-    "lost: another attempt of the call won; left: the client went away; open: calls that the lane had open",
-    "TTFT in ms; speed: output speed in tok/s (o200k) after the first chunk; in, out: tokens; lost USD: paid for the lost",
-];
+/// Columns that only attempts of a gateway's calls have.
+const LEGEND_OF_CALLS: &str =
+    "lost: another attempt of the call won; left: the client went away; open: calls that the lane had open";
+const LEGEND: &str = "TTFT in ms; speed: output speed in tok/s (o200k) after the first chunk; in, out: tokens; lost USD: paid for the lost";
 
 /// What a row is called.
 fn name(group: &Summary) -> String {
