@@ -4,7 +4,7 @@ mod chain;
 mod planning;
 
 pub use chain::ChainFlags;
-pub use planning::{CapacityFlags, ClaimFlags, CostFlags, LoadFlags, Subject, WhatIfFlags};
+pub use planning::{CapacityFlags, ClaimFlags, CostFlags, LoadFlags, ObjectiveFlags, Subject, WhatIfFlags};
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

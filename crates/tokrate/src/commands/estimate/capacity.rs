@@ -27,7 +27,7 @@ pub fn run(flags: &CapacityFlags) -> Result<Verdict> {
 
 /// What the search found.
 pub(super) fn found(estimator: &Estimator, flags: &CapacityFlags) -> Result<Shown> {
-    let objectives = subject::objectives(&flags.slos)?;
+    let objectives = subject::objectives(&flags.objectives)?;
     ensure!(flags.users != Some(0), "estimate: 0 users; check --users");
     let rate = flags.rate.as_deref().map(subject::rate).transpose()?;
     let think = flags.think.as_deref().map(subject::seconds).transpose()?.unwrap_or(0.0);
@@ -47,7 +47,7 @@ pub(super) fn found(estimator: &Estimator, flags: &CapacityFlags) -> Result<Show
         lengths,
         kind,
         objectives,
-        slos: flags.slos.clone(),
+        slos: flags.objectives.slos.clone(),
         capacity,
         dollars_hour: price,
     })

@@ -22,7 +22,7 @@ pub fn run(flags: &CostFlags) -> Result<Verdict> {
 
 /// Own hardware and every API.
 pub(super) fn compared(estimator: &Estimator, flags: &CostFlags) -> Result<Shown> {
-    let objectives = subject::objectives(&flags.slos)?;
+    let objectives = subject::objectives(&flags.objectives)?;
     let asked = subject::asked_with(&flags.subject, &flags.load)?;
     let lengths = subject::lengths(&flags.load)?;
     let peak = flags.peak;
@@ -61,7 +61,7 @@ pub(super) fn compared(estimator: &Estimator, flags: &CostFlags) -> Result<Shown
         interval: capacity.range,
         serving,
         lengths,
-        slos: flags.slos.clone(),
+        slos: flags.objectives.slos.clone(),
         apis,
         month: flags.requests_a_month.map(|count| (count, peak)),
     })

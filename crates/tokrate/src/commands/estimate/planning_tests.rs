@@ -1,7 +1,7 @@
 //! What people see of capacity, cost, what-if and claims.
 
 use super::*;
-use crate::flags::estimate::{CapacityFlags, ClaimFlags, CostFlags, LoadFlags, Subject, WhatIfFlags};
+use crate::flags::estimate::{CapacityFlags, ClaimFlags, CostFlags, LoadFlags, ObjectiveFlags, Subject, WhatIfFlags};
 use crate::out::estimate as out;
 
 fn subject() -> Subject {
@@ -23,7 +23,7 @@ fn capacity_flags(slos: &[&str]) -> CapacityFlags {
     CapacityFlags {
         subject: subject(),
         load: load(),
-        slos: slos.iter().map(|slo| (*slo).to_owned()).collect(),
+        objectives: ObjectiveFlags { slos: slos.iter().map(|slo| (*slo).to_owned()).collect() },
         users: Some(500),
         think: Some("5s".to_owned()),
         ..CapacityFlags::default()
@@ -55,7 +55,7 @@ fn costs_against_the_catalog() {
     let flags = CostFlags {
         subject: Subject { price: Some(2.5), ..subject() },
         load: load(),
-        slos: vec!["output_speed p5 > 40".to_owned(), "ttft p95 < 2s".to_owned()],
+        objectives: ObjectiveFlags { slos: vec!["output_speed p5 > 40".to_owned(), "ttft p95 < 2s".to_owned()] },
         api_price: vec!["mine=0.01:0.02".to_owned(), "other=0.5:1.5:0.1".to_owned()],
         requests_a_month: Some(2e7),
         peak: 3.0,
@@ -145,7 +145,7 @@ fn what_cannot_be_planned_is_refused() {
     let lines = [
         capacity(|flags| flags.subject.precision = Some("bf16".to_owned())),
         capacity(|flags| flags.subject.gpus = 0),
-        capacity(|flags| flags.slos = vec!["ttft p95".to_owned()]),
+        capacity(|flags| flags.objectives.slos = vec!["ttft p95".to_owned()]),
         capacity(|flags| flags.users = Some(0)),
         capacity(|flags| flags.rate = Some("0/s".to_owned())),
         capacity(|flags| flags.think = Some("soon".to_owned())),

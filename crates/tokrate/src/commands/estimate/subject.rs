@@ -3,7 +3,7 @@
 //! Invariant: what comes out is checked for its form; facts are checked when the question is resolved.
 
 use crate::config::quantity;
-use crate::flags::estimate::{LoadFlags, Subject};
+use crate::flags::estimate::{LoadFlags, ObjectiveFlags, Subject};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use tokrate_engine::{Policy, Speculation};
 use tokrate_estimate::Asked;
@@ -78,8 +78,8 @@ pub fn tuning(load: &LoadFlags) -> Result<Tuning> {
 }
 
 /// Objectives as they are typed: the word `pNN` says which percentile has to keep the bound.
-pub fn objectives(texts: &[String]) -> Result<Vec<Objective>> {
-    texts.iter().map(|text| objective(text)).collect()
+pub fn objectives(flags: &ObjectiveFlags) -> Result<Vec<Objective>> {
+    flags.slos.iter().map(|text| objective(text)).collect()
 }
 
 fn objective(text: &str) -> Result<Objective> {

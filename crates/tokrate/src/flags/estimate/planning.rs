@@ -76,6 +76,14 @@ pub struct LoadFlags {
     pub speculation: Option<String>,
 }
 
+/// What requests have to keep.
+#[derive(Args, Debug, Default, Clone)]
+pub struct ObjectiveFlags {
+    /// Objective; repeatable
+    #[arg(long = "slo", value_name = "OBJECTIVE", default_values_t = ["ttft p95 < 2s".to_owned(), "output_speed p5 > 20".to_owned()])]
+    pub slos: Vec<String>,
+}
+
 /// `tokrate estimate capacity`, as typed.
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
@@ -89,9 +97,8 @@ pub struct CapacityFlags {
     pub subject: Subject,
     #[command(flatten)]
     pub load: LoadFlags,
-    /// Objective; repeatable
-    #[arg(long = "slo", value_name = "OBJECTIVE", default_values_t = ["ttft p95 < 2s".to_owned(), "output_speed p5 > 20".to_owned()])]
-    pub slos: Vec<String>,
+    #[command(flatten)]
+    pub objectives: ObjectiveFlags,
     /// Search requests a second (arrivals at random) instead of users, and say what carries this many, such as 12/s or 300/min
     #[arg(long, value_name = "RATE", conflicts_with_all = ["users", "think"])]
     pub rate: Option<String>,
@@ -120,9 +127,8 @@ pub struct CostFlags {
     pub subject: Subject,
     #[command(flatten)]
     pub load: LoadFlags,
-    /// Objective; repeatable
-    #[arg(long = "slo", value_name = "OBJECTIVE", default_values_t = ["ttft p95 < 2s".to_owned(), "output_speed p5 > 20".to_owned()])]
-    pub slos: Vec<String>,
+    #[command(flatten)]
+    pub objectives: ObjectiveFlags,
     /// Price of an API, dollars a million tokens: NAME=INPUT:OUTPUT or NAME=INPUT:OUTPUT:CACHED; repeatable
     #[arg(long, value_name = "NAME=IN:OUT")]
     pub api_price: Vec<String>,
