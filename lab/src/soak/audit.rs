@@ -8,7 +8,7 @@ use super::engines::{INPUT_PRICE, OUTPUT_PRICE, PROFILES};
 use super::ledger::{Entry, Ledger, is_text_of};
 use super::plan::{BUDGET_USD, Key};
 use std::collections::{BTreeMap, BTreeSet};
-use tokrate_record::{AttemptEnd, CostBasis};
+use tokrate_record::{AttemptEnd, AttemptRole, CostBasis};
 use tokrate_store::Attempt;
 
 /// Violations, and the sums for the report.
@@ -250,8 +250,13 @@ impl Audit {
         let named: BTreeSet<&str> = seen.iter().filter_map(|seen| seen.call.as_deref()).collect();
         let mut kinds: BTreeMap<Kind<'_>, (u64, u64)> = BTreeMap::new();
         for (call, rows) in calls {
-            if !named.contains(call) {
-                let row = rows[0];
+            let row = rows[0];
+            if row.role == AttemptRole::Probe {
+                // The gateway's own: nobody's call, so that no client may have seen it.
+                if named.contains(call) {
+                    self.wrong(call, "it is a probe of the gateway's, and a client saw it");
+                }
+            } else if !named.contains(call) {
                 let kind = (row.key.as_deref().unwrap_or(""), &*row.alias, &*row.dialect_in);
                 kinds.entry(kind).or_default().0 += 1;
             }

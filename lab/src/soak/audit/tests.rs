@@ -3,6 +3,7 @@
 use super::*;
 use crate::soak::plan::{Plan, Purpose, Task};
 use tokrate_core::Rng;
+use tokrate_record::AttemptRole;
 use tokrate_sim::Words;
 
 /// The engine's place and seed; an honest one.
@@ -85,8 +86,22 @@ fn a_call_that_everybody_tells_the_same_of_balances() {
 }
 
 #[test]
+fn a_probe_is_of_no_client_and_balances_with_its_engine_all_the_same() {
+    let mut world = world();
+    let row = &world.rows[0];
+    let probe = Attempt { call: "p".to_owned(), role: AttemptRole::Probe, key: None, ..row.clone() };
+    let entry = world.ledger.entries["c-0"].clone();
+    world.rows.push(probe);
+    world.ledger.entries.insert("p-0".to_owned(), entry);
+    assert_eq!(violations(&world), Vec::<String>::new());
+    world.rows[1].sample.output_tokens = Some(10);
+    assert!(!violations(&world).is_empty(), "a token too many");
+}
+
+#[test]
 fn whatever_is_missing_or_differs_is_found() {
-    let corruptions: [(&str, Corruption); 16] = [
+    let corruptions: [(&str, Corruption); 17] = [
+        ("a client that saw a probe", |world| world.rows[0].role = AttemptRole::Probe),
         ("a lost row", |world| world.rows.clear()),
         ("a row twice", |world| world.rows.push(world.rows[0].clone())),
         ("an engine that nobody asked", |world| world.ledger.entries.clear()),
