@@ -40,14 +40,19 @@ impl AnswerAssembler {
     /// An assembler for the answer to a request of this dialect; `None` if a stream might lack something that the answer in
     /// one piece has: the request holds a field that is not known here, or one that asks for more than one text.
     pub fn for_request(dialect: Dialect, request: &[u8], max_event_bytes: usize) -> Option<AnswerAssembler> {
-        let (requests, assembly) = dialect.codec().assembly()?;
+        let (requests, new_assembly) = dialect.codec().assembly?;
         let framing = dialect.descriptor().framing;
         let is_plain = match requests {
-            AssembledRequests::OfKnownFields => has_only_known_fields(dialect.codec().request_fields(), request),
+            AssembledRequests::OfKnownFields => has_only_known_fields(dialect.codec().request_fields, request),
             AssembledRequests::Without(fields) => has_none_of(fields, request),
         };
-        let form = Form::Unknown;
-        is_plain.then_some(AnswerAssembler { framing, form, assembly, limit: max_event_bytes, is_readable: true })
+        is_plain.then(|| AnswerAssembler {
+            framing,
+            form: Form::Unknown,
+            assembly: new_assembly(),
+            limit: max_event_bytes,
+            is_readable: true,
+        })
     }
 
     /// Bytes held in memory.

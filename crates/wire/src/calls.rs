@@ -4,6 +4,7 @@
 
 use crate::json_text::push_string;
 use crate::object::Object;
+use tokrate_core::{Content, Message};
 
 /// The calls gathered so far.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +70,16 @@ pub(crate) fn push_arguments_as_object(arguments: &str, out: &mut Vec<u8>) {
             out.push(b'}');
         }
     }
+}
+
+/// The name of the call with that identifier, for dialects whose results name the tool.
+pub(crate) fn called_name<'m>(history: &'m [Message], wanted: &str) -> &'m str {
+    let mut contents = history.iter().flat_map(|message| &message.content);
+    let name = contents.find_map(|content| match content {
+        Content::ToolCall { id, name, .. } if id == wanted => Some(name.as_str()),
+        _ => None,
+    });
+    name.unwrap_or_default()
 }
 
 #[cfg(test)]

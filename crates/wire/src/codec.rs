@@ -1,4 +1,4 @@
-//! What a dialect is made of: one descriptor with its facts, and one implementation of [`Codec`] with its formats.
+//! What a dialect is made of: one descriptor with its facts, and one [`Codec`] with the functions of its formats.
 //!
 //! Both live in the dialect's folder and are named in `dialects.rs` alone. Invariant: no field of a descriptor has a default,
 //! so a new dialect answers every question that anybody asks of a dialect before it compiles.
@@ -176,6 +176,7 @@ pub(crate) struct ResponseFeatures {
 }
 
 /// The facts of a dialect.
+#[derive(Clone, Copy)]
 pub(crate) struct Descriptor {
     /// The name used in flags and records.
     pub(crate) name: &'static str,
@@ -202,7 +203,7 @@ pub(crate) struct Descriptor {
     pub(crate) rate_limit_prefix: Option<&'static str>,
     pub(crate) request: RequestFeatures,
     pub(crate) response: ResponseFeatures,
-    pub(crate) codec: &'static dyn Codec,
+    pub(crate) codec: Codec,
 }
 
 /// How far a stream has come when it fails.
@@ -220,65 +221,41 @@ pub(crate) type Unsupported = String;
 /// No place at all: the caller names the dialect.
 pub(crate) const NO_PLACE: Result<(), Unsupported> = Err(String::new());
 
+/// Makes the collector of one stream.
+pub(crate) type NewAssembly = fn() -> Box<dyn Assembly>;
+
 /// The formats of a dialect, both ways.
-pub(crate) trait Codec: Sync {
+#[derive(Clone, Copy)]
+pub(crate) struct Codec {
     /// The body of a request.
-    fn encode_request(&self, request: &ChatRequest) -> Vec<u8>;
-
+    pub(crate) encode_request: fn(&ChatRequest) -> Vec<u8>,
     /// Reads the body of a request.
-    fn decode_request(&self, body: &[u8]) -> Result<ChatRequest, WireError>;
-
+    pub(crate) decode_request: fn(&[u8]) -> Result<ChatRequest, WireError>,
     /// A decoder at the start of an answer.
-    fn decoder(&self) -> Box<dyn DocumentDecoder>;
-
+    pub(crate) decoder: fn() -> Box<dyn DocumentDecoder>,
     /// An encoder for the answer `id` of `model`, created at `created` seconds since 1970, that is asked for in `shape`.
-    fn encoder(&self, shape: Shape, id: &str, model: &str, created: u64) -> Box<dyn ResponseEncoder>;
-
+    pub(crate) encoder: fn(shape: Shape, id: &str, model: &str, created: u64) -> Box<dyn ResponseEncoder>,
     /// The body of an answer with an error status.
-    fn encode_error(&self, status: u16, message: &str) -> Vec<u8>;
-
-    /// Appends the event that ends a failed stream. Server-sent events without a name unless a dialect names them.
-    fn push_error_event(
-        &self,
-        _shape: Shape,
-        status: u16,
-        message: &str,
-        _position: StreamPosition,
-        out: &mut Vec<u8>,
-    ) {
-        out.extend_from_slice(b"data: ");
-        out.extend_from_slice(&self.encode_error(status, message));
-        out.extend_from_slice(b"\n\n");
-    }
-
+    pub(crate) encode_error: fn(status: u16, message: &str) -> Vec<u8>,
+    /// Appends the event that ends a failed stream.
+    pub(crate) push_error_event:
+        fn(shape: Shape, status: u16, message: &str, position: StreamPosition, out: &mut Vec<u8>),
     /// What puts a streamed answer back into one body, and for which requests; `None` where that cannot be done exactly.
-    fn assembly(&self) -> Option<(AssembledRequests, Box<dyn Assembly>)> {
-        None
-    }
-
+    pub(crate) assembly: Option<(AssembledRequests, NewAssembly)>,
     /// The largest number of tokens that one answer may have; `None` without a limit.
-    fn output_limit(&self, lengths: &Lengths) -> Option<u64>;
-
+    pub(crate) output_limit: fn(&Lengths) -> Option<u64>,
     /// What becomes of each field of a request that is translated into another dialect.
-    fn request_fields(&self) -> &'static Table;
-
-    /// Writes a setting of a translated request as a field of this dialect.
-    ///
-    /// # Errors
-    /// Why there is no field for it.
-    fn write_setting(
-        &self,
-        setting: &Setting,
-        request: &mut ChatRequest,
-        fields: &mut SettingFields,
-    ) -> Result<(), Unsupported>;
-
+    pub(crate) request_fields: &'static Table,
+    /// Writes a setting of a translated request as a field of this dialect, or says why there is none for it.
+    pub(crate) write_setting: fn(&Setting, &mut ChatRequest, &mut SettingFields) -> Result<(), Unsupported>,
     /// Makes a request that was read in this dialect fit for any other.
-    fn prepare_export(&self, _request: &mut ChatRequest) {}
-
+    pub(crate) prepare_export: fn(&mut ChatRequest),
     /// Makes a request that was read in another dialect fit for this one.
-    fn prepare_import(&self, _request: &mut ChatRequest) {}
+    pub(crate) prepare_import: fn(&mut ChatRequest),
 }
+
+/// Of a dialect whose requests need no preparation.
+pub(crate) fn unchanged(_request: &mut ChatRequest) {}
 
 /// A text as JSON.
 pub(crate) fn quoted(text: &str) -> String {

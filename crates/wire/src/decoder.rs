@@ -54,7 +54,7 @@ impl Decoder {
             shape,
             form: Form::Unknown,
             limit: DEFAULT_MAX_EVENT_BYTES,
-            documents: Documents::new(dialect.codec().decoder()),
+            documents: Documents::new((dialect.codec().decoder)()),
             whole: Vec::new(),
             mark_bytes: 0,
             sniffed_bytes: 0,

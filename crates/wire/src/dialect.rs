@@ -150,8 +150,8 @@ impl Dialect {
         self.descriptor().response.server_times
     }
 
-    pub(crate) fn codec(self) -> &'static dyn Codec {
-        self.descriptor().codec
+    pub(crate) fn codec(self) -> &'static Codec {
+        &self.descriptor().codec
     }
 
     /// The path of every request; `None` for a dialect whose paths name the model.
@@ -173,7 +173,7 @@ impl Dialect {
 impl Lengths {
     /// Tokens that one answer may have, as the provider of this dialect reads it; `None` without a limit.
     pub fn output_limit(&self, dialect: Dialect) -> Option<u64> {
-        dialect.codec().output_limit(self)
+        (dialect.codec().output_limit)(self)
     }
 
     /// Answers that are written and billed: for each prompt as many as the largest of the fields.

@@ -30,6 +30,16 @@ pub(crate) struct Source<'n> {
     pub(crate) part: Part,
 }
 
+/// Emits the model of an answer if it has changed from the one that is known; whether it has.
+pub(crate) fn emit_model(known: &mut String, at: Tick, model: Option<&str>, out: &mut EventBatch) -> bool {
+    let Some(model) = model.filter(|model| !model.is_empty() && model != known) else { return false };
+    known.clear();
+    known.push_str(model);
+    let range = out.store(model);
+    out.push(at, EventKind::Model(range));
+    true
+}
+
 /// Decodes the documents of one answer; remembers what later documents refer to.
 pub(crate) trait DocumentDecoder: Debug + Send + Sync + BoxedClone {
     /// Decodes a document into events. Everything is read before anything is emitted, so that an error emits nothing. A value

@@ -13,7 +13,7 @@ pub struct Encoder(Box<dyn ResponseEncoder>);
 impl Encoder {
     /// An encoder for the answer `id` of `model`, created at `created` seconds since 1970, that is asked for in `shape`.
     pub fn new(dialect: Dialect, shape: Shape, id: &str, model: &str, created: u64) -> Encoder {
-        Encoder(dialect.codec().encoder(shape, id, model, created))
+        Encoder((dialect.codec().encoder)(shape, id, model, created))
     }
 
     /// Appends the bytes of one piece, framing included.
@@ -34,5 +34,5 @@ impl Encoder {
 
 /// The body of an error response.
 pub fn encode_error_response(dialect: Dialect, status: u16, message: &str) -> Vec<u8> {
-    dialect.codec().encode_error(status, message)
+    (dialect.codec().encode_error)(status, message)
 }

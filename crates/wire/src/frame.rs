@@ -5,10 +5,12 @@
 
 use memchr::{memchr, memchr2};
 
-/// The limit of an event's size unless another is set: 8 MiB.
+/// The limit of an event's size unless another is set: room for a picture of several megabytes in base64, the largest thing that
+/// providers put into one event.
 pub const DEFAULT_MAX_EVENT_BYTES: usize = 8 << 20;
 
-/// Buffers that grew beyond this are given back after the event that needed them.
+/// Buffers that grew beyond this are given back after the event that needed them: usual events have some hundred bytes, and thousands
+/// of open streams must not each keep the largest event that they ever had.
 const KEPT_CAPACITY: usize = 64 << 10;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -64,11 +66,6 @@ enum Line {
 }
 
 impl SseFramer {
-    /// Bytes held in memory.
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.line.len() + self.data.len() + self.name.len()
-    }
-
     /// A framer at the start of a body that skips events of more than `max_event_bytes`.
     pub fn new(max_event_bytes: usize) -> SseFramer {
         SseFramer {
@@ -85,6 +82,11 @@ impl SseFramer {
             data: Vec::new(),
             name: Vec::new(),
         }
+    }
+
+    /// Bytes held in memory.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.line.len() + self.data.len() + self.name.len()
     }
 
     /// Takes the next bytes of the body and hands on each event that they complete.
@@ -104,26 +106,12 @@ impl SseFramer {
                 break;
             };
             let line = &rest[..end];
-            // What nearly every event looks like: one data line and the empty line, both in this push.
             if !self.begun
-                && rest.get(end..end + 2) == Some(&b"\n\n"[..])
-                && line.starts_with(b"data:")
-                && end as u64 <= self.limit
+                && let Some((event, length)) = unnamed_event(rest, end, self.limit)
             {
                 self.first_line = false;
-                on_frame(Frame::Event { name: b"", data: without_leading_space(&line[5..]) });
-                rest = &rest[end + 2..];
-                continue;
-            }
-            // The same with the line ends that some proxies and Google write.
-            if !self.begun
-                && rest.get(end..end + 4) == Some(&b"\r\n\r\n"[..])
-                && line.starts_with(b"data:")
-                && end as u64 <= self.limit
-            {
-                self.first_line = false;
-                on_frame(Frame::Event { name: b"", data: without_leading_space(&line[5..]) });
-                rest = &rest[end + 4..];
+                on_frame(event);
+                rest = &rest[length..];
                 continue;
             }
             // What it looks like in dialects that name their events.
@@ -300,7 +288,16 @@ impl SseFramer {
     }
 }
 
-/// An event of a name and one data line that stand at the start of `bytes`, and its length with the empty line; the first
+/// An event of one data line that stands at the start of `bytes`, and its length with the empty line: what nearly every event looks
+/// like. The line ends at `end`. Both line ends occur: some proxies, and Google, write CR LF.
+fn unnamed_event(bytes: &[u8], end: usize, limit: u64) -> Option<(Frame<'_>, usize)> {
+    let value = bytes[..end].strip_prefix(b"data:")?;
+    let line_ends = [&b"\n\n"[..], b"\r\n\r\n"].into_iter().find(|ends| bytes[end..].starts_with(ends))?;
+    let event = Frame::Event { name: b"", data: without_leading_space(value) };
+    (end as u64 <= limit).then_some((event, end + line_ends.len()))
+}
+
+/// The same in dialects that name their events: a name and one data line that stand at the start of `bytes`, and its length with the empty line; the first
 /// line ends at `end`.
 fn named_event(bytes: &[u8], end: usize, limit: u64) -> Option<(Frame<'_>, usize)> {
     const DATA: &[u8] = b"\ndata:";

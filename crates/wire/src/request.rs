@@ -13,7 +13,7 @@ use tokrate_core::ChatRequest;
 /// A field in [`ChatRequest::extra`] replaces the field of that name which would be written otherwise. What a dialect has no
 /// field for is left out. A number that is not finite is left out: JSON has none.
 pub fn encode_request(dialect: Dialect, request: &ChatRequest) -> Vec<u8> {
-    dialect.codec().encode_request(request)
+    (dialect.codec().encode_request)(request)
 }
 
 /// Reads the body of a request that was sent to a path ([`Dialect::of_path`]). Of a repeated field the last counts.
@@ -22,7 +22,7 @@ pub fn encode_request(dialect: Dialect, request: &ChatRequest) -> Vec<u8> {
 /// When the body is no JSON object, when a field that every request needs is absent, or when a field has a value of a wrong
 /// type.
 pub fn decode_request(routed: &Routed, body: &[u8]) -> Result<ChatRequest, WireError> {
-    let mut request = routed.dialect.codec().decode_request(body)?;
+    let mut request = (routed.dialect.codec().decode_request)(body)?;
     if let Some(model) = &routed.model {
         request.model.clone_from(model);
     }

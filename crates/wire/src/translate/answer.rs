@@ -389,7 +389,7 @@ impl AnswerTranslator {
             out.extend_from_slice(&encode_error_response(self.to, status_of(kind), message));
         } else {
             let position = StreamPosition { begun: self.begun, sequence: self.encoder.next_sequence() };
-            self.to.codec().push_error_event(self.shape, status_of(kind), message, position, out);
+            (self.to.codec().push_error_event)(self.shape, status_of(kind), message, position, out);
         }
         self.progress = Progress::Failed(kind);
         self.failure = message.to_owned();

@@ -31,7 +31,7 @@ pub(super) fn adapt(request: &mut ChatRequest, from: Dialect, to: Dialect) -> Re
     if let Some(Content::Other(_)) = request.messages.iter().flat_map(|message| &message.content).find(is_other) {
         return Err(refused(("messages".to_owned(), "a part of the conversation is of an unknown kind".to_owned())));
     }
-    to.codec().prepare_import(request);
+    (to.codec().prepare_import)(request);
     check_roles(&request.messages, to).map_err(refused)?;
     check_fields(request, to).map_err(refused)
 }

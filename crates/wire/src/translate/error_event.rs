@@ -37,6 +37,6 @@ pub fn error_event(dialect: Dialect, shape: Shape, kind: FailureKind, message: &
         out.extend_from_slice(end);
     }
     let position = StreamPosition { begun: !sent.trim_ascii().is_empty(), sequence: 0 };
-    dialect.codec().push_error_event(shape, status_of(kind), message, position, &mut out);
+    (dialect.codec().push_error_event)(shape, status_of(kind), message, position, &mut out);
     out
 }

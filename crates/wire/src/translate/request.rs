@@ -73,7 +73,7 @@ pub fn translate_request(
 ) -> Result<TranslatedRequest, TranslateError> {
     let from = routed.dialect;
     let mut cleaner = Cleaner::new(from, to);
-    let cleaned = cleaner.clean(body, from.codec().request_fields())?;
+    let cleaned = cleaner.clean(body, from.codec().request_fields)?;
     let decoded = decode_request(routed, cleaned.as_bytes());
     let mut request = decoded.map_err(|error| TranslateError::unreadable(from, to, &error))?;
     let Cleaner { settings, strict, .. } = cleaner;
@@ -81,7 +81,7 @@ pub fn translate_request(
     request.model = model.to_owned();
     request.legacy_max_tokens = false;
     check_remainder(&mut request, from, to)?;
-    from.codec().prepare_export(&mut request);
+    (from.codec().prepare_export)(&mut request);
     adapt(&mut request, from, to)?;
     let refused = |(field, why)| TranslateError { from, to, field, why };
     request.extra = write_settings(to, &settings, &mut request).map_err(refused)?;

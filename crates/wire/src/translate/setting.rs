@@ -95,6 +95,19 @@ pub(crate) enum SamplingParameter {
     RepeatPenalty,
 }
 
+impl SamplingParameter {
+    /// The name that it has nearly everywhere.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            SamplingParameter::TopK => "top_k",
+            SamplingParameter::MinP => "min_p",
+            SamplingParameter::FrequencyPenalty => "frequency_penalty",
+            SamplingParameter::PresencePenalty => "presence_penalty",
+            SamplingParameter::RepeatPenalty => "repeat_penalty",
+        }
+    }
+}
+
 /// A JSON Schema for an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct JsonSchema {

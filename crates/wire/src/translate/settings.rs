@@ -27,7 +27,7 @@ pub(super) fn write_settings(
             Setting::JsonObject if has_schema => {}
             Setting::ReasoningBudget(_) if has_effort && !takes_both => {}
             Setting::NoParallelToolCalls if request.tools.is_empty() => {}
-            _ => to.codec().write_setting(setting, request, &mut fields).map_err(|why| {
+            _ => (to.codec().write_setting)(setting, request, &mut fields).map_err(|why| {
                 let why = if why.is_empty() { format!("{} has no place for it", to.name()) } else { why };
                 (path.clone(), why)
             })?,

@@ -2,8 +2,8 @@
 //!
 //! Invariant: a delta of a kind that is not known here goes into the field that it names, and then the body is not exact.
 
-use super::request::push_input;
 use crate::assembly::{Joined, JoinedFields, LastValues, inside_of_string};
+use crate::calls::push_arguments_as_object;
 use crate::json_text::append_unescaped;
 use crate::object::Object;
 use crate::remainder::Members;
@@ -149,7 +149,7 @@ impl Block {
         let mut block = Members::new();
         for (name, value) in self.fields.iter() {
             match name == "input" && !self.input.is_empty() {
-                true => push_input(&self.input, block.field(name)),
+                true => push_arguments_as_object(&self.input, block.field(name)),
                 false => value.write(name, &mut block),
             }
         }

@@ -4,7 +4,7 @@
 //! without the white space between its values.
 
 use super::usage::{read_usage, usage_at_start};
-use crate::document_decoder::{DocumentDecoder, Pattern, Source, emit_failure, emit_usage};
+use crate::document_decoder::{DocumentDecoder, Pattern, Source, emit_failure, emit_model, emit_usage};
 use crate::object::{Object, range_within, without_whitespace};
 use serde_json::Error;
 use std::borrow::Cow;
@@ -94,7 +94,7 @@ impl DocumentDecoder for MessagesDecoder {
         match document {
             Document::Nothing | Document::Unrecognised => {}
             Document::Start(message) => {
-                named = self.emit_model(at, message.model.as_deref(), out);
+                named = usize::from(emit_model(&mut self.model, at, message.model.as_deref(), out));
                 if let Some(reading) = message.usage.and_then(read_usage).and_then(usage_at_start) {
                     emit_usage(at, reading, out);
                 }
@@ -112,7 +112,7 @@ impl DocumentDecoder for MessagesDecoder {
             Document::Stop => out.push(at, EventKind::Done),
             Document::Failure => emit_failure(at, json, out),
             Document::Whole(message) => {
-                self.emit_model(at, message.model.as_deref(), out);
+                emit_model(&mut self.model, at, message.model.as_deref(), out);
                 for (index, block) in (0..).zip(&message.blocks) {
                     self.emit_block(at, index, block, true, out);
                 }
@@ -132,16 +132,6 @@ impl DocumentDecoder for MessagesDecoder {
 }
 
 impl MessagesDecoder {
-    /// Emits the model if it has changed.
-    fn emit_model(&mut self, at: Tick, model: Option<&str>, out: &mut EventBatch) -> usize {
-        let Some(model) = model.filter(|model| !model.is_empty() && *model != self.model) else { return 0 };
-        self.model.clear();
-        self.model.push_str(model);
-        let range = out.store(model);
-        out.push(at, EventKind::Model(range));
-        1
-    }
-
     /// Emits a block. In a stream the input of a call follows piece by piece, and stands as `{}` in the block itself.
     fn emit_block(&mut self, at: Tick, index: u64, block: &Block<'_>, whole: bool, out: &mut EventBatch) {
         out.push_text(at, Channel::Reasoning, &block.reasoning);

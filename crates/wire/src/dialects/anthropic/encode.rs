@@ -3,7 +3,8 @@
 //! Invariant: whatever the order of the pieces, each block is started, filled and stopped in turn, and the finish
 //! reason and the token counts stand in one event.
 
-use super::request::push_input;
+use crate::calls::push_arguments_as_object;
+use crate::codec::{Shape, StreamPosition};
 use crate::json_text::push_number;
 use crate::json_text::{push_escaped, push_string};
 use crate::response::{Answer, Piece, ResponseEncoder};
@@ -211,7 +212,7 @@ impl ResponseEncoder for MessagesEncoder {
             out.extend_from_slice(b",\"name\":");
             push_string(call.name, &mut out);
             out.extend_from_slice(b",\"input\":");
-            push_input(call.arguments, &mut out);
+            push_arguments_as_object(call.arguments, &mut out);
             out.push(b'}');
         }
         out.extend_from_slice(b"],\"stop_reason\":\"");
@@ -229,6 +230,13 @@ impl ResponseEncoder for MessagesEncoder {
 /// The start of each channel's `delta`, after `"type":`.
 const DELTAS: [&str; 3] =
     [r#""thinking_delta","thinking":""#, r#""text_delta","text":""#, r#""input_json_delta","partial_json":""#];
+
+/// Appends the event that ends a failed stream.
+pub(super) fn push_error_event(_: Shape, status: u16, message: &str, _: StreamPosition, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"event: error\ndata: ");
+    out.extend_from_slice(&error(status, message));
+    out.extend_from_slice(b"\n\n");
+}
 
 /// The body of an answer with an error status.
 pub(crate) fn error(status: u16, message: &str) -> Vec<u8> {

@@ -12,21 +12,13 @@ mod usage;
 
 use crate::codec::{
     Codec, Descriptor, Endpoint, Framing, KeyHeader, Operation, RequestFeatures, ResponseFeatures, Roles,
-    ServerTimesField, Shape, StreamPosition, StrictTools, Unsupported, UsageInStream,
+    ServerTimesField, StrictTools, UsageInStream, unchanged,
 };
-use crate::document_decoder::DocumentDecoder;
-use crate::error::WireError;
-use crate::peek::Lengths;
 use crate::peek::largest;
-use crate::response::ResponseEncoder;
-use crate::stream_assembly::{AssembledRequests, Assembly};
-use crate::translate::setting::Setting;
-use crate::translate::setting_fields::SettingFields;
-use crate::translate::table::Table;
+use crate::stream_assembly::AssembledRequests;
 use assemble::MessageAssembly;
 use decode::MessagesDecoder;
 use encode::MessagesEncoder;
-use tokrate_core::ChatRequest;
 
 pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "anthropic",
@@ -71,66 +63,21 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
         usage: UsageInStream::OpeningAndEnd,
         server_times: ServerTimesField::None,
     },
-    codec: &Messages,
+    codec: Codec {
+        encode_request: request::encode,
+        decode_request: request::decode,
+        decoder: || Box::new(MessagesDecoder::default()),
+        encoder: |_, id, model, _| Box::new(MessagesEncoder::new(id, model)),
+        encode_error: encode::error,
+        push_error_event: encode::push_error_event,
+        assembly: Some((AssembledRequests::OfKnownFields, || Box::new(MessageAssembly::default()))),
+        output_limit: |lengths| largest(&[lengths.max_tokens]),
+        request_fields: &fields::REQUEST,
+        write_setting: settings::write,
+        prepare_export: unchanged,
+        prepare_import: unchanged,
+    },
 };
-
-struct Messages;
-
-impl Codec for Messages {
-    fn encode_request(&self, request: &ChatRequest) -> Vec<u8> {
-        request::encode(request)
-    }
-
-    fn decode_request(&self, body: &[u8]) -> Result<ChatRequest, WireError> {
-        request::decode(body)
-    }
-
-    fn decoder(&self) -> Box<dyn DocumentDecoder> {
-        Box::new(MessagesDecoder::default())
-    }
-
-    fn encoder(&self, _shape: Shape, id: &str, model: &str, _created: u64) -> Box<dyn ResponseEncoder> {
-        Box::new(MessagesEncoder::new(id, model))
-    }
-
-    fn encode_error(&self, status: u16, message: &str) -> Vec<u8> {
-        encode::error(status, message)
-    }
-
-    fn push_error_event(
-        &self,
-        _shape: Shape,
-        status: u16,
-        message: &str,
-        _position: StreamPosition,
-        out: &mut Vec<u8>,
-    ) {
-        out.extend_from_slice(b"event: error\ndata: ");
-        out.extend_from_slice(&self.encode_error(status, message));
-        out.extend_from_slice(b"\n\n");
-    }
-
-    fn assembly(&self) -> Option<(AssembledRequests, Box<dyn Assembly>)> {
-        Some((AssembledRequests::OfKnownFields, Box::new(MessageAssembly::default())))
-    }
-
-    fn output_limit(&self, lengths: &Lengths) -> Option<u64> {
-        largest(&[lengths.max_tokens])
-    }
-
-    fn request_fields(&self) -> &'static Table {
-        &fields::REQUEST
-    }
-
-    fn write_setting(
-        &self,
-        setting: &Setting,
-        request: &mut ChatRequest,
-        fields: &mut SettingFields,
-    ) -> Result<(), Unsupported> {
-        settings::write(setting, request, fields)
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -3,11 +3,14 @@
 //! Invariant: a conversation that is read and written again is the same to the model; `cache_control` on single blocks
 //! is the one thing that [`ChatRequest`] has no place for.
 
+use crate::calls::push_arguments_as_object;
 use crate::error::WireError;
 use crate::json_text::push_string;
 use crate::object::{Object, read_array, read_text, without_whitespace};
 use crate::remainder::Members;
-use crate::request_body::{Body, keep, read_flag, read_limit, read_number, read_required_text, read_strings};
+use crate::request_body::{
+    Body, keep, push_list, read_flag, read_limit, read_number, read_required_text, read_strings,
+};
 use serde_json::value::RawValue;
 use tokrate_core::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};
 
@@ -111,17 +114,6 @@ pub(crate) fn decode(body: &[u8]) -> Result<ChatRequest, WireError> {
     // The dialect always sends them.
     request.include_usage = request.stream;
     Ok(request)
-}
-
-fn push_list<T>(list: &[T], out: &mut Vec<u8>, push: impl Fn(&T, &mut Vec<u8>)) {
-    out.push(b'[');
-    for (index, element) in list.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        push(element, out);
-    }
-    out.push(b']');
 }
 
 fn push_system(messages: &[Message], out: &mut Vec<u8>) {
@@ -242,7 +234,7 @@ fn push_block(content: &Content, out: &mut Vec<u8>) {
             begin(r#"{"type":"tool_use","id":"#, id);
             begin(r#","name":"#, name);
             out.extend_from_slice(b",\"input\":");
-            push_input(arguments, out);
+            push_arguments_as_object(arguments, out);
         }
         Content::ToolResult { id, text, .. } => {
             begin(r#"{"type":"tool_result","tool_use_id":"#, id);
@@ -254,19 +246,6 @@ fn push_block(content: &Content, out: &mut Vec<u8>) {
         }
     }
     out.push(b'}');
-}
-
-/// The input must be an object here; arguments that are none (a call that was cut off) are put into one.
-pub(super) fn push_input(arguments: &str, out: &mut Vec<u8>) {
-    match Object::read(arguments) {
-        Ok(Some(_)) => out.extend_from_slice(arguments.as_bytes()),
-        _ if arguments.trim_ascii().is_empty() => out.extend_from_slice(b"{}"),
-        _ => {
-            out.extend_from_slice(b"{\"arguments\":");
-            push_string(arguments, out);
-            out.push(b'}');
-        }
-    }
 }
 
 fn push_tool(tool: &Tool, out: &mut Vec<u8>) {

@@ -4,7 +4,9 @@
 //! the JSON they are, without the white space between its values.
 
 use super::usage::read_usage;
-use crate::document_decoder::{DocumentDecoder, Part, Pattern, Source, UsageReading, emit_failure, emit_usage};
+use crate::document_decoder::{
+    DocumentDecoder, Part, Pattern, Source, UsageReading, emit_failure, emit_model, emit_usage,
+};
 use crate::object::{Object, elements, range_within, read_text, without_whitespace};
 use serde_json::Error;
 use std::borrow::Cow;
@@ -51,7 +53,7 @@ impl DocumentDecoder for GeminiDecoder {
     fn decode(&mut self, source: Source<'_>, json: &str, out: &mut EventBatch) -> Result<Option<Pattern>, Error> {
         let chunk = read(json)?;
         let at = source.at;
-        self.emit_model(at, chunk.model.as_deref(), out);
+        emit_model(&mut self.model, at, chunk.model.as_deref(), out);
         let before = out.events().len();
         let usage = chunk.usage.map_or(Ok(None), read_usage);
         if chunk.malformed || chunk.unrecognised || usage.is_err() {
@@ -112,16 +114,6 @@ impl DocumentDecoder for GeminiDecoder {
 }
 
 impl GeminiDecoder {
-    /// Emits the model if it has changed.
-    fn emit_model(&mut self, at: Tick, model: Option<&str>, out: &mut EventBatch) {
-        if let Some(model) = model.filter(|model| !model.is_empty() && *model != self.model) {
-            self.model.clear();
-            self.model.push_str(model);
-            let range = out.store(model);
-            out.push(at, EventKind::Model(range));
-        }
-    }
-
     /// Emits the finish reason, if it is known and not emitted yet.
     fn emit_finish(&mut self, at: Tick, out: &mut EventBatch) -> bool {
         let Some(reason) = self.finish.take() else { return false };

@@ -3,7 +3,7 @@
 //! Invariant: each chunk is a whole answer object of its own, and a call is written once all of it is known.
 
 use crate::calls::{GatheredCalls, push_arguments};
-use crate::codec::Shape;
+use crate::codec::{Shape, StreamPosition};
 use crate::json_text::push_number;
 use crate::json_text::{push_escaped, push_string};
 use crate::response::{Answer, Piece, ResponseEncoder};
@@ -143,6 +143,18 @@ impl ResponseEncoder for GeminiEncoder {
         out.extend_from_slice(&self.tail);
         out
     }
+}
+
+/// Appends the event that ends a failed stream, and in an array closes that.
+pub(super) fn push_error_event(shape: Shape, status: u16, message: &str, position: StreamPosition, out: &mut Vec<u8>) {
+    let is_array = shape == Shape::Array;
+    out.extend_from_slice(match (is_array, position.begun) {
+        (false, _) => b"data: ".as_slice(),
+        (true, true) => b",\n",
+        (true, false) => b"[",
+    });
+    out.extend_from_slice(&error(status, message));
+    out.extend_from_slice(if is_array { b"]" } else { b"\n\n" });
 }
 
 /// The body of an answer with an error status.

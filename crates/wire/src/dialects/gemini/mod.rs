@@ -15,20 +15,11 @@ mod usage;
 
 use crate::codec::{
     Codec, Descriptor, Endpoint, Framing, KeyHeader, Operation, RequestFeatures, ResponseFeatures, Roles,
-    ServerTimesField, Shape, StreamPosition, StrictTools, Unsupported, UsageInStream,
+    ServerTimesField, StrictTools, UsageInStream,
 };
-use crate::document_decoder::DocumentDecoder;
-use crate::error::WireError;
-use crate::peek::Lengths;
 use crate::peek::largest;
-use crate::response::ResponseEncoder;
-use crate::translate::schema::in_json_schema;
-use crate::translate::setting::Setting;
-use crate::translate::setting_fields::SettingFields;
-use crate::translate::table::Table;
 use decode::GeminiDecoder;
 use encode::GeminiEncoder;
-use tokrate_core::ChatRequest;
 
 pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "gemini",
@@ -73,69 +64,18 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
         usage: UsageInStream::Always,
         server_times: ServerTimesField::None,
     },
-    codec: &GenerateContent,
+    codec: Codec {
+        encode_request: request::encode,
+        decode_request: request::decode,
+        decoder: || Box::new(GeminiDecoder::default()),
+        encoder: |shape, id, model, _| Box::new(GeminiEncoder::new(shape, id, model)),
+        encode_error: encode::error,
+        push_error_event: encode::push_error_event,
+        assembly: None,
+        output_limit: |lengths| largest(&[lengths.generation]),
+        request_fields: &fields::REQUEST,
+        write_setting: settings::write,
+        prepare_export: export::prepare,
+        prepare_import: |request| import::prepare(&mut request.messages),
+    },
 };
-
-struct GenerateContent;
-
-impl Codec for GenerateContent {
-    fn encode_request(&self, request: &ChatRequest) -> Vec<u8> {
-        request::encode(request)
-    }
-
-    fn decode_request(&self, body: &[u8]) -> Result<ChatRequest, WireError> {
-        request::decode(body)
-    }
-
-    fn decoder(&self) -> Box<dyn DocumentDecoder> {
-        Box::new(GeminiDecoder::default())
-    }
-
-    fn encoder(&self, shape: Shape, id: &str, model: &str, _created: u64) -> Box<dyn ResponseEncoder> {
-        Box::new(GeminiEncoder::new(shape, id, model))
-    }
-
-    fn encode_error(&self, status: u16, message: &str) -> Vec<u8> {
-        encode::error(status, message)
-    }
-
-    fn push_error_event(&self, shape: Shape, status: u16, message: &str, position: StreamPosition, out: &mut Vec<u8>) {
-        let is_array = shape == Shape::Array;
-        out.extend_from_slice(match (is_array, position.begun) {
-            (false, _) => b"data: ".as_slice(),
-            (true, true) => b",\n",
-            (true, false) => b"[",
-        });
-        out.extend_from_slice(&self.encode_error(status, message));
-        out.extend_from_slice(if is_array { b"]" } else { b"\n\n" });
-    }
-
-    fn output_limit(&self, lengths: &Lengths) -> Option<u64> {
-        largest(&[lengths.generation])
-    }
-
-    fn request_fields(&self) -> &'static Table {
-        &fields::REQUEST
-    }
-
-    fn write_setting(
-        &self,
-        setting: &Setting,
-        request: &mut ChatRequest,
-        fields: &mut SettingFields,
-    ) -> Result<(), Unsupported> {
-        settings::write(setting, request, fields)
-    }
-
-    /// Google's schemas name types in capitals, nobody else's do.
-    fn prepare_export(&self, request: &mut ChatRequest) {
-        export::prepare(&mut request.messages);
-        for tool in &mut request.tools {
-            tool.parameters = tool.parameters.as_deref().map(in_json_schema);
-        }
-    }
-
-    fn prepare_import(&self, request: &mut ChatRequest) {
-        import::prepare(&mut request.messages);
-    }
-}

@@ -3,7 +3,7 @@
 //! Invariant: a part of a kind that has no place stays the JSON it was.
 
 use super::decode::field;
-use crate::calls::push_arguments_as_object;
+use crate::calls::{called_name, push_arguments_as_object};
 use crate::error::WireError;
 use crate::object::{Object, read_array, read_text, without_whitespace};
 use crate::remainder::Members;
@@ -95,16 +95,6 @@ fn push_part(content: &Content, part_signature: Option<&String>, history: &[Mess
         part.text("thoughtSignature", part_signature);
     }
     out.extend_from_slice(part.end().as_bytes());
-}
-
-/// The name of the call with that identifier: the dialect wants it in the result too.
-fn called_name<'m>(history: &'m [Message], wanted: &str) -> &'m str {
-    let mut contents = history.iter().flat_map(|message| &message.content);
-    let name = contents.find_map(|content| match content {
-        Content::ToolCall { id, name, .. } if id == wanted => Some(name.as_str()),
-        _ => None,
-    });
-    name.unwrap_or_default()
 }
 
 /// A result must be an object: one that is is sent as it is, any other text stands in one.

@@ -10,20 +10,12 @@ mod settings;
 
 use crate::codec::{
     Codec, Descriptor, Endpoint, Framing, KeyHeader, Operation, RequestFeatures, ResponseFeatures, Roles,
-    ServerTimesField, Shape, StrictTools, Unsupported, UsageInStream,
+    ServerTimesField, StrictTools, UsageInStream, unchanged,
 };
 use crate::dialects::openai_chat;
-use crate::document_decoder::DocumentDecoder;
-use crate::error::WireError;
-use crate::peek::Lengths;
 use crate::peek::{Limit, largest};
-use crate::response::ResponseEncoder;
-use crate::translate::setting::Setting;
-use crate::translate::setting_fields::SettingFields;
-use crate::translate::table::Table;
 use decode::LlamaDecoder;
 use encode::LlamaEncoder;
-use tokrate_core::ChatRequest;
 
 pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "llama-completion",
@@ -68,52 +60,24 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
         usage: UsageInStream::Always,
         server_times: ServerTimesField::Own,
     },
-    codec: &Completion,
-};
-
-struct Completion;
-
-impl Codec for Completion {
-    fn encode_request(&self, request: &ChatRequest) -> Vec<u8> {
-        request::encode(request)
-    }
-
-    fn decode_request(&self, body: &[u8]) -> Result<ChatRequest, WireError> {
-        request::decode(body)
-    }
-
-    fn decoder(&self) -> Box<dyn DocumentDecoder> {
-        Box::new(LlamaDecoder::default())
-    }
-
-    fn encoder(&self, _shape: Shape, _id: &str, model: &str, _created: u64) -> Box<dyn ResponseEncoder> {
-        Box::new(LlamaEncoder::new(model))
-    }
-
-    fn encode_error(&self, status: u16, message: &str) -> Vec<u8> {
-        openai_chat::error(status, message)
-    }
-
-    fn output_limit(&self, lengths: &Lengths) -> Option<u64> {
-        match lengths.n_predict {
+    codec: Codec {
+        encode_request: request::encode,
+        decode_request: request::decode,
+        decoder: || Box::new(LlamaDecoder::default()),
+        encoder: |_, _, model, _| Box::new(LlamaEncoder::new(model)),
+        encode_error: openai_chat::error,
+        push_error_event: openai_chat::push_error_event,
+        assembly: None,
+        output_limit: |lengths| match lengths.n_predict {
             Limit::Unset => largest(&[lengths.max_tokens]),
             limit => largest(&[limit]),
-        }
-    }
-
-    fn request_fields(&self) -> &'static Table {
-        &fields::REQUEST
-    }
-
-    fn write_setting(
-        &self,
-        setting: &Setting,
-        request: &mut ChatRequest,
-        fields: &mut SettingFields,
-    ) -> Result<(), Unsupported> {
-        settings::write(setting, request, fields)
-    }
-}
+        },
+        request_fields: &fields::REQUEST,
+        write_setting: settings::write,
+        prepare_export: unchanged,
+        prepare_import: unchanged,
+    },
+};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Settings of a translated request as fields of llama.cpp's completion.
 
 use crate::codec::{NO_PLACE, Unsupported};
-use crate::translate::setting::{SamplingParameter, Setting};
+use crate::translate::setting::Setting;
 use crate::translate::setting_fields::SettingFields;
 use tokrate_core::ChatRequest;
 
@@ -14,16 +14,7 @@ pub(super) fn write(
         Setting::JsonSchema(schema) => fields.set("json_schema", schema.schema.clone()),
         // For the provider's records only, and there is no provider.
         Setting::User(_) | Setting::Metadata(_) => {}
-        Setting::Sampling(parameter, json) => {
-            let name = match parameter {
-                SamplingParameter::TopK => "top_k",
-                SamplingParameter::MinP => "min_p",
-                SamplingParameter::FrequencyPenalty => "frequency_penalty",
-                SamplingParameter::PresencePenalty => "presence_penalty",
-                SamplingParameter::RepeatPenalty => "repeat_penalty",
-            };
-            fields.set(name, json.clone());
-        }
+        Setting::Sampling(parameter, json) => fields.set(parameter.name(), json.clone()),
         Setting::JsonObject
         | Setting::ReasoningEffort(_)
         | Setting::ReasoningBudget(_)

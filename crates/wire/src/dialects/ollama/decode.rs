@@ -2,7 +2,7 @@
 //!
 //! Invariant: the line that is `done` is the end, whatever else it holds; a count that is absent is unknown, not zero.
 
-use crate::document_decoder::{DocumentDecoder, Pattern, Source, UsageReading, emit_failure, emit_usage};
+use crate::document_decoder::{DocumentDecoder, Pattern, Source, UsageReading, emit_failure, emit_model, emit_usage};
 use crate::object::{Object, range_within, read_text, without_whitespace};
 use serde_json::Error;
 use std::borrow::Cow;
@@ -45,7 +45,7 @@ impl DocumentDecoder for OllamaDecoder {
     fn decode(&mut self, source: Source<'_>, json: &str, out: &mut EventBatch) -> Result<Option<Pattern>, Error> {
         let line = read(json)?;
         let at = source.at;
-        self.emit_model(at, line.model.as_deref(), out);
+        emit_model(&mut self.model, at, line.model.as_deref(), out);
         let before = out.events().len();
         if line.malformed || line.unrecognised {
             out.push(at, EventKind::Anomaly(Anomaly::Malformed));
@@ -103,16 +103,6 @@ impl DocumentDecoder for OllamaDecoder {
 }
 
 impl OllamaDecoder {
-    /// Emits the model if it has changed.
-    fn emit_model(&mut self, at: Tick, model: Option<&str>, out: &mut EventBatch) {
-        if let Some(model) = model.filter(|model| !model.is_empty() && *model != self.model) {
-            self.model.clear();
-            self.model.push_str(model);
-            let range = out.store(model);
-            out.push(at, EventKind::Model(range));
-        }
-    }
-
     fn emit(&mut self, at: Tick, delta: &Delta<'_>, out: &mut EventBatch) {
         match delta {
             Delta::Text(channel, text, _) => out.push_text(at, *channel, text),

@@ -4,7 +4,7 @@
 //! no place for stay the JSON they were.
 
 use super::Method;
-use crate::calls::push_arguments_as_object;
+use crate::calls::{called_name, push_arguments_as_object};
 use crate::error::WireError;
 use crate::object::{Object, read_array, read_text, without_whitespace};
 use crate::remainder::{Members, array_of, rest_of};
@@ -238,16 +238,6 @@ fn push_result(id: &str, name: &str, text: &str, out: &mut Vec<u8>) {
     }
     push_comma(out);
     out.extend_from_slice(result.end().as_bytes());
-}
-
-/// The name of the call with that identifier: in this dialect a result names the tool, not the call.
-fn called_name<'m>(history: &'m [Message], wanted: &str) -> &'m str {
-    let mut contents = history.iter().flat_map(|message| &message.content);
-    let name = contents.find_map(|content| match content {
-        Content::ToolCall { id, name, .. } if id == wanted => Some(name.as_str()),
-        _ => None,
-    });
-    name.unwrap_or_default()
 }
 
 fn push_message(message: &Message, out: &mut Vec<u8>) {

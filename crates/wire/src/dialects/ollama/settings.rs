@@ -1,7 +1,7 @@
 //! Settings of a translated request as fields of Ollama's requests, those of the sampler in `options`.
 
 use crate::codec::{NO_PLACE, Unsupported, quoted};
-use crate::translate::setting::{Effort, SamplingParameter, Setting};
+use crate::translate::setting::{Effort, Setting};
 use crate::translate::setting_fields::SettingFields;
 use tokrate_core::ChatRequest;
 
@@ -23,16 +23,7 @@ pub(super) fn write(
         Setting::ReasoningBudget(_) | Setting::IncludeReasoning => fields.set("think", "true".to_owned()),
         // For the provider's records only.
         Setting::User(_) | Setting::Metadata(_) => {}
-        Setting::Sampling(parameter, json) => {
-            let name = match parameter {
-                SamplingParameter::TopK => "top_k",
-                SamplingParameter::MinP => "min_p",
-                SamplingParameter::FrequencyPenalty => "frequency_penalty",
-                SamplingParameter::PresencePenalty => "presence_penalty",
-                SamplingParameter::RepeatPenalty => "repeat_penalty",
-            };
-            fields.set_in("options", name, json.clone());
-        }
+        Setting::Sampling(parameter, json) => fields.set_in("options", parameter.name(), json.clone()),
         Setting::NoParallelToolCalls | Setting::Verbosity(_) | Setting::ServiceTier(_) => return NO_PLACE,
     }
     Ok(())

@@ -105,7 +105,7 @@ impl CompletionAssembly {
                 }
                 _ => {
                     let is_known = JOINED.contains(&name) && !json.starts_with('{');
-                    // Parts of a content come one at a time, and which of them belong together is not said.
+                    // Parts of a content come one at a time, and nothing shows which of them belong together.
                     let is_parts = name == "content" && json.starts_with('[');
                     let fits = self.message.field(name).take(json);
                     self.is_exact &= fits && !is_parts && (is_known || json == "null");

@@ -5,7 +5,9 @@
 
 use super::chunk::{Call, Chunk, Delta, read_chunk};
 use super::usage::read_usage;
-use crate::document_decoder::{DocumentDecoder, Part, Pattern, Source, UsageReading, emit_failure, emit_usage};
+use crate::document_decoder::{
+    DocumentDecoder, Part, Pattern, Source, UsageReading, emit_failure, emit_model, emit_usage,
+};
 use crate::object::range_within;
 use crate::timings::{read_engine_timings, read_times_in_seconds};
 use tokrate_core::{Anomaly, EventBatch, EventKind, Tick};
@@ -37,7 +39,7 @@ impl DocumentDecoder for ChatDecoder {
     ) -> Result<Option<Pattern>, serde_json::Error> {
         let chunk = read_chunk(json)?;
         let Source { at, name, part } = source;
-        self.emit_model(at, &chunk, out);
+        emit_model(&mut self.model, at, chunk.model.as_deref(), out);
         let before = out.events().len();
         let bare_error = (name == b"error" || chunk.message) && !chunk.choices && chunk.failure.is_none();
         let usage = chunk.usage.map_or(Ok(None), read_usage);
@@ -96,16 +98,6 @@ impl DocumentDecoder for ChatDecoder {
 }
 
 impl ChatDecoder {
-    fn emit_model(&mut self, at: Tick, chunk: &Chunk<'_>, out: &mut EventBatch) {
-        let Some(model) = chunk.model.as_deref().filter(|model| !model.is_empty() && *model != self.model) else {
-            return;
-        };
-        self.model.clear();
-        self.model.push_str(model);
-        let range = out.store(model);
-        out.push(at, EventKind::Model(range));
-    }
-
     /// Emits the texts; returns whether a tool call was announced with them.
     fn emit_texts(&mut self, at: Tick, chunk: &Chunk<'_>, out: &mut EventBatch) -> bool {
         let mut announced = false;

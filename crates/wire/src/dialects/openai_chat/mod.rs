@@ -20,19 +20,11 @@ pub(crate) use usage::read_usage;
 
 use crate::codec::{
     Codec, Descriptor, Endpoint, Framing, KeyHeader, Operation, RequestFeatures, ResponseFeatures, Roles,
-    ServerTimesField, Shape, StrictTools, Unsupported, UsageInStream,
+    ServerTimesField, Shape, StreamPosition, StrictTools, UsageInStream, unchanged,
 };
-use crate::document_decoder::DocumentDecoder;
-use crate::error::WireError;
-use crate::peek::Lengths;
-use crate::response::ResponseEncoder;
-use crate::stream_assembly::{AssembledRequests, Assembly};
-use crate::translate::setting::Setting;
-use crate::translate::setting_fields::SettingFields;
-use crate::translate::table::Table;
+use crate::stream_assembly::AssembledRequests;
 use decode::ChatDecoder;
 use encode::ChatEncoder;
-use tokrate_core::ChatRequest;
 
 pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "openai-chat",
@@ -77,50 +69,25 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
         usage: UsageInStream::OnRequest,
         server_times: ServerTimesField::OfLlamaCpp,
     },
-    codec: &ChatCompletions,
+    codec: Codec {
+        encode_request: request::encode,
+        decode_request: request::decode,
+        decoder: || Box::new(ChatDecoder::default()),
+        encoder: |_, id, model, created| Box::new(ChatEncoder::new(id, model, created)),
+        encode_error: error,
+        push_error_event,
+        assembly: Some((AssembledRequests::OfKnownFields, || Box::new(CompletionAssembly::chat()))),
+        output_limit: |lengths| lengths.of_openai(&[lengths.max_completion_tokens, lengths.max_tokens]),
+        request_fields: &fields::REQUEST,
+        write_setting: settings::write,
+        prepare_export: unchanged,
+        prepare_import: unchanged,
+    },
 };
 
-struct ChatCompletions;
-
-impl Codec for ChatCompletions {
-    fn encode_request(&self, request: &ChatRequest) -> Vec<u8> {
-        request::encode(request)
-    }
-
-    fn decode_request(&self, body: &[u8]) -> Result<ChatRequest, WireError> {
-        request::decode(body)
-    }
-
-    fn decoder(&self) -> Box<dyn DocumentDecoder> {
-        Box::new(ChatDecoder::default())
-    }
-
-    fn encoder(&self, _shape: Shape, id: &str, model: &str, created: u64) -> Box<dyn ResponseEncoder> {
-        Box::new(ChatEncoder::new(id, model, created))
-    }
-
-    fn encode_error(&self, status: u16, message: &str) -> Vec<u8> {
-        error(status, message)
-    }
-
-    fn assembly(&self) -> Option<(AssembledRequests, Box<dyn Assembly>)> {
-        Some((AssembledRequests::OfKnownFields, Box::new(CompletionAssembly::chat())))
-    }
-
-    fn output_limit(&self, lengths: &Lengths) -> Option<u64> {
-        lengths.of_openai(&[lengths.max_completion_tokens, lengths.max_tokens])
-    }
-
-    fn request_fields(&self) -> &'static Table {
-        &fields::REQUEST
-    }
-
-    fn write_setting(
-        &self,
-        setting: &Setting,
-        request: &mut ChatRequest,
-        fields: &mut SettingFields,
-    ) -> Result<(), Unsupported> {
-        settings::write(setting, request, fields)
-    }
+/// Appends the event that ends a failed stream, as llama.cpp's server has it too.
+pub(crate) fn push_error_event(_: Shape, status: u16, message: &str, _: StreamPosition, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"data: ");
+    out.extend_from_slice(&error(status, message));
+    out.extend_from_slice(b"\n\n");
 }

@@ -3,12 +3,14 @@
 //! Invariant: only the first choice is measured; the others are counted.
 
 use crate::dialects::openai_chat::{finish_reason, read_usage};
-use crate::document_decoder::{DocumentDecoder, Part, Pattern, Source, UsageReading, emit_failure, emit_usage};
+use crate::document_decoder::{
+    DocumentDecoder, Part, Pattern, Source, UsageReading, emit_failure, emit_model, emit_usage,
+};
 use crate::object::{Object, range_within};
 use crate::timings::{read_engine_timings, read_times_in_seconds};
 use serde_json::Error;
 use std::borrow::Cow;
-use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FinishReason, Tick};
+use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FinishReason};
 
 /// What has to be remembered from chunk to chunk.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +44,7 @@ impl DocumentDecoder for CompletionsDecoder {
             && (name == b"error" || chunk.get("message").is_some() || chunk.get("detail").is_some());
         let usage = chunk.get("usage").map_or(Ok(None), read_usage);
         let unrecognised = choice.is_none() && failure.is_none() && !bare_error && chunk.get("usage").is_none();
-        self.emit_model(at, model.as_deref(), out);
+        emit_model(&mut self.model, at, model.as_deref(), out);
         let before = out.events().len();
         if wrong || unrecognised || usage.is_err() {
             out.push(at, EventKind::Anomaly(Anomaly::Malformed));
@@ -98,16 +100,7 @@ impl DocumentDecoder for CompletionsDecoder {
     }
 }
 
-impl CompletionsDecoder {
-    fn emit_model(&mut self, at: Tick, model: Option<&str>, out: &mut EventBatch) {
-        if let Some(model) = model.filter(|model| !model.is_empty() && *model != self.model) {
-            self.model.clear();
-            self.model.push_str(model);
-            let range = out.store(model);
-            out.push(at, EventKind::Model(range));
-        }
-    }
-}
+impl CompletionsDecoder {}
 
 /// The first choice; `None` if there is no such field.
 fn read_choices<'a>(chunk: &Object<'a>, wrong: &mut bool) -> Result<Option<Choice<'a>>, Error> {

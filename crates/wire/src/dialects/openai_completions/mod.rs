@@ -12,21 +12,13 @@ pub(crate) use request::prompt_of;
 
 use crate::codec::{
     Codec, Descriptor, Endpoint, Framing, KeyHeader, Operation, RequestFeatures, ResponseFeatures, Roles,
-    ServerTimesField, Shape, StrictTools, Unsupported, UsageInStream,
+    ServerTimesField, StrictTools, UsageInStream, unchanged,
 };
 use crate::dialects::openai_chat;
 use crate::dialects::openai_chat::CompletionAssembly;
-use crate::document_decoder::DocumentDecoder;
-use crate::error::WireError;
-use crate::peek::Lengths;
-use crate::response::ResponseEncoder;
-use crate::stream_assembly::{AssembledRequests, Assembly};
-use crate::translate::setting::Setting;
-use crate::translate::setting_fields::SettingFields;
-use crate::translate::table::Table;
+use crate::stream_assembly::AssembledRequests;
 use decode::CompletionsDecoder;
 use encode::CompletionsEncoder;
-use tokrate_core::ChatRequest;
 
 pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "openai-completions",
@@ -71,50 +63,18 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
         usage: UsageInStream::OnRequest,
         server_times: ServerTimesField::OfLlamaCpp,
     },
-    codec: &Completions,
+    codec: Codec {
+        encode_request: request::encode,
+        decode_request: request::decode,
+        decoder: || Box::new(CompletionsDecoder::default()),
+        encoder: |_, id, model, created| Box::new(CompletionsEncoder::new(id, model, created)),
+        encode_error: openai_chat::error,
+        push_error_event: openai_chat::push_error_event,
+        assembly: Some((AssembledRequests::OfKnownFields, || Box::new(CompletionAssembly::text()))),
+        output_limit: |lengths| lengths.of_openai(&[lengths.max_tokens]),
+        request_fields: &fields::REQUEST,
+        write_setting: settings::write,
+        prepare_export: unchanged,
+        prepare_import: unchanged,
+    },
 };
-
-struct Completions;
-
-impl Codec for Completions {
-    fn encode_request(&self, request: &ChatRequest) -> Vec<u8> {
-        request::encode(request)
-    }
-
-    fn decode_request(&self, body: &[u8]) -> Result<ChatRequest, WireError> {
-        request::decode(body)
-    }
-
-    fn decoder(&self) -> Box<dyn DocumentDecoder> {
-        Box::new(CompletionsDecoder::default())
-    }
-
-    fn encoder(&self, _shape: Shape, id: &str, model: &str, created: u64) -> Box<dyn ResponseEncoder> {
-        Box::new(CompletionsEncoder::new(id, model, created))
-    }
-
-    fn encode_error(&self, status: u16, message: &str) -> Vec<u8> {
-        openai_chat::error(status, message)
-    }
-
-    fn assembly(&self) -> Option<(AssembledRequests, Box<dyn Assembly>)> {
-        Some((AssembledRequests::OfKnownFields, Box::new(CompletionAssembly::text())))
-    }
-
-    fn output_limit(&self, lengths: &Lengths) -> Option<u64> {
-        lengths.of_openai(&[lengths.max_tokens])
-    }
-
-    fn request_fields(&self) -> &'static Table {
-        &fields::REQUEST
-    }
-
-    fn write_setting(
-        &self,
-        setting: &Setting,
-        request: &mut ChatRequest,
-        fields: &mut SettingFields,
-    ) -> Result<(), Unsupported> {
-        settings::write(setting, request, fields)
-    }
-}

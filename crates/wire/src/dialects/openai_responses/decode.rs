@@ -5,7 +5,7 @@
 
 use super::item::{Call, Item, Opaque, read_item, read_items, read_part};
 use crate::dialects::openai_chat::read_usage;
-use crate::document_decoder::{DocumentDecoder, Pattern, Source, emit_failure, emit_usage};
+use crate::document_decoder::{DocumentDecoder, Pattern, Source, emit_failure, emit_model, emit_usage};
 use crate::object::{Object, range_within};
 use crate::timings::read_engine_timings;
 use serde_json::Error;
@@ -187,7 +187,9 @@ impl DocumentDecoder for ResponsesDecoder {
             }
             Document::Opaque => self.emit_opaque(at, Level::Delta, out),
             Document::Complete(place, level, item) => self.emit_item(at, &place, level, &item, out),
-            Document::InProgress(response) => named = self.emit_model(at, response.model.as_deref(), out),
+            Document::InProgress(response) => {
+                named = usize::from(emit_model(&mut self.model, at, response.model.as_deref(), out))
+            }
             Document::Finished(response) => self.emit_end(at, response, out),
             Document::Failure => emit_failure(at, json, out),
         }
@@ -203,16 +205,6 @@ impl DocumentDecoder for ResponsesDecoder {
 }
 
 impl ResponsesDecoder {
-    /// Emits the model if it has changed.
-    fn emit_model(&mut self, at: Tick, model: Option<&str>, out: &mut EventBatch) -> usize {
-        let Some(model) = model.filter(|model| !model.is_empty() && *model != self.model) else { return 0 };
-        self.model.clear();
-        self.model.push_str(model);
-        let range = out.store(model);
-        out.push(at, EventKind::Model(range));
-        1
-    }
-
     /// Whether what stands at this level comes for the first time: nothing like it came at an earlier level.
     fn is_first(&mut self, slot: usize, level: Level) -> bool {
         let is_first = self.emitted_at[slot].is_none_or(|emitted_at| level <= emitted_at);
@@ -285,7 +277,7 @@ impl ResponsesDecoder {
     }
 
     fn emit_end(&mut self, at: Tick, response: Response<'_>, out: &mut EventBatch) {
-        self.emit_model(at, response.model.as_deref(), out);
+        emit_model(&mut self.model, at, response.model.as_deref(), out);
         for (index, item) in (0..).zip(&response.items) {
             let item_id = item.call.as_ref().map_or(Cow::Borrowed(""), |call| call.item_id.clone());
             let place = Place { output_index: Some(index), item_id };

@@ -12,22 +12,14 @@ mod settings;
 
 use crate::codec::{
     Codec, Descriptor, Endpoint, Framing, KeyHeader, Operation, RequestFeatures, ResponseFeatures, Roles,
-    ServerTimesField, Shape, StreamPosition, StrictTools, Unsupported, UsageInStream,
+    ServerTimesField, StrictTools, UsageInStream, unchanged,
 };
 use crate::dialects::openai_chat;
-use crate::document_decoder::DocumentDecoder;
-use crate::error::WireError;
-use crate::peek::Lengths;
 use crate::peek::largest;
-use crate::response::ResponseEncoder;
-use crate::stream_assembly::{AssembledRequests, Assembly};
-use crate::translate::setting::Setting;
-use crate::translate::setting_fields::SettingFields;
-use crate::translate::table::Table;
+use crate::stream_assembly::AssembledRequests;
 use assemble::ResponseAssembly;
 use decode::ResponsesDecoder;
 use encode::ResponsesEncoder;
-use tokrate_core::ChatRequest;
 
 pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "openai-responses",
@@ -72,57 +64,23 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
         usage: UsageInStream::Always,
         server_times: ServerTimesField::OfLlamaCpp,
     },
-    codec: &Responses,
+    codec: Codec {
+        encode_request: request::encode,
+        decode_request: request::decode,
+        decoder: || Box::new(ResponsesDecoder::default()),
+        encoder: |_, id, model, created| Box::new(ResponsesEncoder::new(id, model, created)),
+        encode_error: openai_chat::error,
+        push_error_event: |_, status, message, position, out| {
+            encode::push_error_event(status, message, position.sequence, out);
+        },
+        assembly: Some((AssembledRequests::Without(&["background"]), || Box::new(ResponseAssembly::default()))),
+        output_limit: |lengths| largest(&[lengths.max_output_tokens]),
+        request_fields: &fields::REQUEST,
+        write_setting: settings::write,
+        prepare_export: unchanged,
+        prepare_import: unchanged,
+    },
 };
-
-struct Responses;
-
-impl Codec for Responses {
-    fn encode_request(&self, request: &ChatRequest) -> Vec<u8> {
-        request::encode(request)
-    }
-
-    fn decode_request(&self, body: &[u8]) -> Result<ChatRequest, WireError> {
-        request::decode(body)
-    }
-
-    fn decoder(&self) -> Box<dyn DocumentDecoder> {
-        Box::new(ResponsesDecoder::default())
-    }
-
-    fn encoder(&self, _shape: Shape, id: &str, model: &str, created: u64) -> Box<dyn ResponseEncoder> {
-        Box::new(ResponsesEncoder::new(id, model, created))
-    }
-
-    fn encode_error(&self, status: u16, message: &str) -> Vec<u8> {
-        openai_chat::error(status, message)
-    }
-
-    fn push_error_event(&self, _shape: Shape, status: u16, message: &str, position: StreamPosition, out: &mut Vec<u8>) {
-        encode::push_error_event(status, message, position.sequence, out);
-    }
-
-    fn assembly(&self) -> Option<(AssembledRequests, Box<dyn Assembly>)> {
-        Some((AssembledRequests::Without(&["background"]), Box::new(ResponseAssembly::default())))
-    }
-
-    fn output_limit(&self, lengths: &Lengths) -> Option<u64> {
-        largest(&[lengths.max_output_tokens])
-    }
-
-    fn request_fields(&self) -> &'static Table {
-        &fields::REQUEST
-    }
-
-    fn write_setting(
-        &self,
-        setting: &Setting,
-        request: &mut ChatRequest,
-        fields: &mut SettingFields,
-    ) -> Result<(), Unsupported> {
-        settings::write(setting, request, fields)
-    }
-}
 
 #[cfg(test)]
 mod tests;
