@@ -25,7 +25,7 @@ pub use sessions::{SessionSummary, TurnSummary};
 pub use steady::{Steady, Throughput};
 pub(crate) use steady::{in_flight, slots};
 pub(crate) use summary::tpot_distribution;
-pub use summary::{ComfortBands, InputTokens, MissingSpeed, SpeedQuantile, SpeedSummary, TokenSummary};
+pub use summary::{ComfortBands, InputTokens, MissingSpeed, SpeedSummary, TokenSummary};
 pub use sweep::{ObservedConcurrency, Sweep};
 
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,6 @@
 use tokrate_charts::{Column, Table, format};
 use tokrate_meter::ClientErrorSource;
 use tokrate_record::curve::{CurveResult, ModelFit};
-use tokrate_record::run::SpeedQuantile;
 use tokrate_record::{EngineHost, Metric, PhaseResult, Record};
 use tokrate_stats::{Level, Quantile, QuantileStatus};
 
@@ -31,9 +30,9 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
         let label = format!("E2E from due, failures as infinite {} (ms)", level.name());
         row(&label, &|phase| quantile(phase.adj_e2e_from_due.quantile(level)));
     }
-    row("output speed, median (tok/s)", &|phase| speed(&phase.output_speed.median));
-    row("output speed, slowest 5 % (tok/s)", &|phase| speed(&phase.output_speed.slowest_5_percent));
-    row("end-to-end speed, median (tok/s)", &|phase| speed(&phase.e2e_speed.median));
+    row("output speed, median (tok/s)", &|phase| quantile(&phase.output_speed.median));
+    row("output speed, slowest 5 % (tok/s)", &|phase| quantile(&phase.output_speed.slowest_5_percent));
+    row("end-to-end speed, median (tok/s)", &|phase| quantile(&phase.e2e_speed.median));
     row("throughput (tok/s)", &|phase| throughput(phase, |seen| seen.tokens_per_second));
     row("throughput, busiest second (tok/s)", &|phase| throughput(phase, |seen| seen.peak_tokens_per_second));
     row("requests per second", &|phase| throughput(phase, |seen| seen.requests_per_second));
@@ -304,14 +303,6 @@ pub(super) fn quantile(quantile: &Quantile) -> String {
         (Some(value), Some(low), Some(high)) => format!("{} [{}]", format::number(value), format::interval(low, high)),
         (Some(value), ..) => format::number(value),
         _ if quantile.infinite => "failed".to_owned(),
-        _ => few(quantile.status, quantile.descriptive),
-    }
-}
-
-fn speed(quantile: &SpeedQuantile) -> String {
-    match (quantile.value, quantile.low, quantile.high) {
-        (Some(value), Some(low), Some(high)) => format!("{} [{}]", format::number(value), format::interval(low, high)),
-        (Some(value), ..) => format::number(value),
         _ => few(quantile.status, quantile.descriptive),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: names are those of the record, and a value that the record does not state is never found.
 
-use tokrate_record::run::{PhaseResult, SpeedQuantile, SpeedSummary};
+use tokrate_record::run::{PhaseResult, SpeedSummary};
 use tokrate_record::{Metric, MetricUnit, PhaseSource};
 use tokrate_stats::{Distribution, Level, Quantile, QuantileStatus};
 
@@ -238,7 +238,7 @@ fn find_quantile(quantile: &Quantile, n: u64) -> Lookup {
 }
 
 fn find_speed(speeds: &SpeedSummary, statistic: &str) -> Lookup {
-    let quantile = |quantile: &SpeedQuantile| match (quantile.status, quantile.value) {
+    let quantile = |quantile: &Quantile| match (quantile.status, quantile.value) {
         (QuantileStatus::NotEnoughSamples, _) => Lookup::TooFew { n: speeds.n, floor: quantile.floor },
         (QuantileStatus::Undetermined, _) => {
             Lookup::Missing(speeds.refused.as_deref().unwrap_or(UNDETERMINED).to_owned())

@@ -4,7 +4,7 @@
 //!
 //! Each level is left out once, the model is fitted to the others, and what it says of the one left out is compared with what
 //! was measured (leave-one-out cross-validation, Stone 1974). The best is the one with the least error; all whose error is
-//! not clearly above it stay admitted, so that what is said with them holds whichever of them is true.
+//! not clearly above it stay admitted, so that what is stated with them holds whichever of them is true.
 
 use super::model::{ModelKind, ThroughputModel, fit_model};
 use serde::{Deserialize, Serialize};

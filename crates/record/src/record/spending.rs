@@ -53,7 +53,7 @@ impl Billed {
         Billed::of(row.failure_kind(), reported, row.input_asked.unwrap_or(0), row.tokens_std)
     }
 
-    /// As they are priced. Writes to a cache are not told apart.
+    /// As they are priced. Writes to a cache are not separate.
     pub fn tokens(&self) -> BilledTokens {
         BilledTokens { input: self.input, cached_input: self.cached, cache_write: 0, output: self.output }
     }

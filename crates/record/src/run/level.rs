@@ -2,7 +2,7 @@
 //!
 //! Invariant: what the phase does not state, the level does not have.
 
-use super::{PhaseResult, SpeedQuantile};
+use super::PhaseResult;
 use crate::curve::{LoadAxis, LoadLevel, Measured};
 use tokrate_stats::{Distribution, Quantile};
 
@@ -26,8 +26,8 @@ impl PhaseResult {
         LoadLevel {
             load: self.load.amount(),
             throughput,
-            output_speed: measured_speed(&self.output_speed.median),
-            ttft: measured_time(&self.ttft.p50),
+            output_speed: measured(&self.output_speed.median),
+            ttft: measured(&self.ttft.p50),
             mean_ttft: measured_mean(&self.ttft),
             mean_e2e: measured_mean(&self.e2e),
             requests: self.counts.started,
@@ -37,12 +37,7 @@ impl PhaseResult {
     }
 }
 
-fn measured_speed(quantile: &SpeedQuantile) -> Option<Measured> {
-    let value = quantile.value.or(quantile.descriptive)?;
-    Some(both_ends(value, quantile.low, quantile.high))
-}
-
-fn measured_time(quantile: &Quantile) -> Option<Measured> {
+fn measured(quantile: &Quantile) -> Option<Measured> {
     Some(both_ends(quantile.nearest_rank()?, quantile.low, quantile.high))
 }
 

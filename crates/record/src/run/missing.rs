@@ -47,21 +47,29 @@ impl PhaseResult {
 
 /// Every figure that phases lack, a sentence each: which, why, and at which phases if not at all of them.
 pub fn missing_figures(phases: &[PhaseResult]) -> Vec<String> {
-    let mut found: Vec<(Metric, String, Vec<&str>)> = Vec::new();
+    let mut found: Vec<(Vec<Metric>, String, Vec<&str>)> = Vec::new();
     for figure in EXPLAINED_METRICS {
+        let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
         for phase in phases {
             let Some(reason) = phase.missing_reason(figure) else { continue };
-            match found.iter_mut().find(|(known, why, _)| *known == figure && *why == reason) {
-                Some((_, _, places)) => places.push(&phase.name),
-                None => found.push((figure, reason, vec![&phase.name])),
+            match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, places)) => places.push(&phase.name),
+                None => reasons.push((reason, vec![&phase.name])),
+            }
+        }
+        for (reason, places) in reasons {
+            match found.iter_mut().find(|(_, why, at)| *why == reason && *at == places) {
+                Some((figures, ..)) => figures.push(figure),
+                None => found.push((vec![figure], reason, places)),
             }
         }
     }
-    let actual = found.into_iter().map(|(figure, reason, places)| {
+    let sentence = |(figures, reason, places): (Vec<Metric>, String, Vec<&str>)| {
         let place = if places.len() == phases.len() { String::new() } else { format!(" at {}", places.join("; ")) };
-        format!("No {}{place}: {reason}.", figure.row().words)
-    });
-    actual.collect()
+        let figures: Vec<&str> = figures.into_iter().map(|figure| figure.row().words).collect();
+        format!("No {}{place}: {reason}.", figures.join(", no "))
+    };
+    found.into_iter().map(sentence).collect()
 }
 
 #[cfg(test)]
@@ -72,7 +80,7 @@ mod tests {
     use tokrate_meter::fixtures::{failed_request, steady_request};
 
     #[test]
-    fn exactly_missing_figures_have_a_reason() {
+    fn exactly_missing_figures_have_a_reason_and_share_a_sentence_where_it_is_one() {
         let steady: Vec<_> = (1..=20).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
         let whole = phase(&closed(1), &steady);
         assert_eq!(EXPLAINED_METRICS.map(|figure| whole.missing_reason(figure)), [None, None, None, None]);
@@ -87,11 +95,7 @@ mod tests {
         let two = PhaseResult { name: "two".to_owned(), ..failed };
         assert_eq!(
             missing_figures(&[one, two]),
-            [
-                "No time to first token at two: no request was answered.",
-                "No time between tokens at two: no request was answered.",
-                "No output speed at two: no request was answered.",
-            ]
+            ["No time to first token, no time between tokens, no output speed at two: no request was answered."]
         );
     }
 

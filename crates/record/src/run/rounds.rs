@@ -3,10 +3,11 @@
 //! Invariant: requests are pooled, never figures. A round without measured requests is skipped; if a round measured
 //! requests but lacks a figure, the pool lacks it too.
 
-use super::{Load, PhaseResult, SpeedQuantile};
+use super::summary::as_speed;
+use super::{Load, PhaseResult};
 use crate::goodput::Goodput;
 use crate::metric::{Metric, PhaseSource};
-use tokrate_stats::Distribution;
+use tokrate_stats::{Distribution, Quantile};
 
 /// Largest share of undecided requests: above it, the decided ones may be the slow ones only. As for output speeds.
 const MAX_UNDECIDED_SHARE: f64 = 0.02;
@@ -65,8 +66,8 @@ impl Rounds<'_> {
     }
 
     /// The median output speed of all rounds together.
-    pub fn output_speed(&self) -> Option<SpeedQuantile> {
-        Some(SpeedQuantile::of(&self.times(Metric::Tpot)?.p50))
+    pub fn output_speed(&self) -> Option<Quantile> {
+        Some(as_speed(&self.times(Metric::Tpot)?.p50))
     }
 
     /// Requests that the output speed is of: those that have one, and those too quick to be timed, of which a bound is known.

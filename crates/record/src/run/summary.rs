@@ -20,11 +20,11 @@ pub struct SpeedSummary {
     /// Mean of the requests' speeds (tok/s).
     pub mean: Option<f64>,
     /// The speed of the median request, by time per token.
-    pub median: SpeedQuantile,
+    pub median: Quantile,
     /// Of all requests, 5 % were this slow or slower: 1 / p95 of the time per token.
-    pub slowest_5_percent: SpeedQuantile,
+    pub slowest_5_percent: Quantile,
     /// Of all requests, 1 % were this slow or slower: 1 / p99 of the time per token.
-    pub slowest_1_percent: SpeedQuantile,
+    pub slowest_1_percent: Quantile,
     /// Measured requests that have no such speed, by reason.
     pub missing: Vec<MissingSpeed>,
     /// Those of `missing` over all measured requests; absent without any.
@@ -33,27 +33,6 @@ pub struct SpeedSummary {
     /// Why no median is stated although `n` requests have the speed: they are not representative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-}
-
-/// A quantile of a speed (tok/s).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SpeedQuantile {
-    /// The speed, if there are enough samples.
-    pub value: Option<f64>,
-    /// The speed of a sample too small to state it; descriptive only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub descriptive: Option<f64>,
-    /// Lower bound of the interval.
-    pub low: Option<f64>,
-    /// Upper bound of the interval.
-    pub high: Option<f64>,
-    /// Confidence of the interval.
-    pub confidence: f64,
-    /// Whether it is stated.
-    pub status: QuantileStatus,
-    /// The fewest samples from which it is stated.
-    pub floor: u64,
 }
 
 /// Requests without a speed, and why.
@@ -155,9 +134,9 @@ impl SpeedSummary {
             mean: (n > 0 && unrepresentative.is_none()).then(|| sum / n as f64),
             refused: unrepresentative.filter(|_| per_token.p50.status == QuantileStatus::Undetermined),
             bounded: per_token.censored.as_ref().map_or(0, Censored::n),
-            median: SpeedQuantile::of(&per_token.p50),
-            slowest_5_percent: SpeedQuantile::of(&per_token.p95),
-            slowest_1_percent: SpeedQuantile::of(&per_token.p99),
+            median: as_speed(&per_token.p50),
+            slowest_5_percent: as_speed(&per_token.p95),
+            slowest_1_percent: as_speed(&per_token.p99),
             missing: reasons.into_iter().map(|(reason, count)| MissingSpeed { reason, count }).collect(),
         }
     }
@@ -204,19 +183,17 @@ pub(crate) fn unrepresentative_speeds(measured: &[&RequestNumbers]) -> Option<St
     })
 }
 
-impl SpeedQuantile {
-    /// A quantile of time per token (ms), turned over: its upper bound becomes the lower one.
-    pub(super) fn of(time: &Quantile) -> SpeedQuantile {
-        let over = |milliseconds: Option<f64>| milliseconds.filter(|&time| time > 0.0).map(|time| 1e3 / time);
-        SpeedQuantile {
-            value: over(time.value),
-            descriptive: over(time.descriptive),
-            low: over(time.high),
-            high: over(time.low),
-            confidence: time.confidence,
-            status: time.status,
-            floor: time.floor,
-        }
+/// A quantile of time per token (ms) as one of speed (tok/s): its upper bound becomes the lower one, and no time is no speed.
+pub(super) fn as_speed(time: &Quantile) -> Quantile {
+    let over = |milliseconds: Option<f64>| milliseconds.filter(|&time| time > 0.0).map(|time| 1e3 / time);
+    Quantile {
+        value: over(time.value),
+        descriptive: over(time.descriptive),
+        low: over(time.high),
+        high: over(time.low),
+        infinite: false,
+        high_infinite: false,
+        ..time.clone()
     }
 }
 
@@ -366,9 +343,9 @@ mod tests {
 
     #[test]
     fn no_time_per_token_is_no_speed() {
-        let flat = SpeedQuantile::of(&Quantile::of_sorted(&[0.0; 8], 0, Level::P50));
+        let flat = as_speed(&Quantile::of_sorted(&[0.0; 8], 0, Level::P50));
         assert_eq!((flat.value, flat.low, flat.high), (None, None, None), "an infinite speed could not be written");
-        let half = SpeedQuantile::of(&Quantile::of_sorted(&[0.0, 0.0, 4.0, 4.0, 4.0, 5.0, 5.0, 5.0], 0, Level::P50));
+        let half = as_speed(&Quantile::of_sorted(&[0.0, 0.0, 4.0, 4.0, 4.0, 5.0, 5.0, 5.0], 0, Level::P50));
         // The 95 % interval of the median of eight reaches from the first to the last.
         assert_eq!((half.value, half.low, half.high), (Some(250.0), Some(200.0), None));
     }

@@ -3,7 +3,7 @@
 //! It does not round. Invariant: the columns are the same for every run, units stand in their names, and what is
 //! missing is empty, never 0.
 
-use tokrate_record::run::{Load, SpeedQuantile, missing_figures};
+use tokrate_record::run::{Load, missing_figures};
 use tokrate_record::{Metric, PhaseResult, Record};
 use tokrate_stats::Level;
 
@@ -55,10 +55,12 @@ const COLUMNS: &[Column] = &[
     Column::Quantile(Metric::Itl, Level::P99, Part::Value),
     Column::Quantile(Metric::E2e, Level::P50, Part::Value),
     Column::Quantile(Metric::E2e, Level::P99, Part::Value),
-    Column::Own("output_speed_median_tok_s", |phase| speed(&phase.output_speed.median)),
+    Column::Own("output_speed_median_tok_s", |phase| number(phase.output_speed.median.nearest_rank())),
     Column::Own("output_speed_median_low_tok_s", |phase| number(phase.output_speed.median.low)),
     Column::Own("output_speed_median_high_tok_s", |phase| number(phase.output_speed.median.high)),
-    Column::Own("output_speed_slowest_5_percent_tok_s", |phase| speed(&phase.output_speed.slowest_5_percent)),
+    Column::Own("output_speed_slowest_5_percent_tok_s", |phase| {
+        number(phase.output_speed.slowest_5_percent.nearest_rank())
+    }),
     Column::Own("output_speed_n", |phase| Some(phase.output_speed.n.to_string())),
     Column::Own("output_speed_missing_share", |phase| number(phase.output_speed.missing_share)),
     Column::Own("throughput_tok_s", |phase| number(phase.throughput.as_ref().map(|seen| seen.tokens_per_second))),
@@ -127,10 +129,6 @@ fn quoted(cell: &str) -> String {
 
 fn number(value: Option<f64>) -> Option<String> {
     value.map(|value| value.to_string())
-}
-
-fn speed(quantile: &SpeedQuantile) -> Option<String> {
-    number(quantile.value.or(quantile.descriptive))
 }
 
 fn added(nanoseconds: Option<f64>) -> Option<String> {

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use tokrate_bench::report::{capacity_sentences, shows, sign_sentences};
 use tokrate_charts::format::number;
-use tokrate_record::run::{Rounds, SpeedQuantile, by_load};
+use tokrate_record::run::{Rounds, by_load};
 use tokrate_record::{Metric, Record};
 use tokrate_stats::Quantile;
 
@@ -48,7 +48,7 @@ fn labelled(label: &'static str, texts: Vec<String>) -> impl Iterator<Item = (&'
 fn at(load: &Rounds<'_>) -> String {
     let median = |metric| load.times(metric).and_then(|times| value(&times.p50));
     let (of, n) = (load.with_speed(), load.count(|phase| phase.counts.measured));
-    let speed = match (load.output_speed().and_then(|median| speed(&median)), of < n) {
+    let speed = match (load.output_speed().and_then(|median| value(&median)), of < n) {
         (Some(speed), false) => format!("{speed} tok/s a request"),
         (Some(speed), true) => format!("{speed} tok/s a request (of {of} answers)"),
         (None, _) => without(load, Metric::OutputSpeed),
@@ -59,7 +59,7 @@ fn at(load: &Rounds<'_>) -> String {
         (None, None) => without(load, Metric::Ttft),
     };
     // Reasons have commas and brackets of their own.
-    let is_whole = load.output_speed().is_some_and(|median| self::speed(&median).is_some());
+    let is_whole = load.output_speed().is_some_and(|median| value(&median).is_some());
     format!("{speed}{} {first}", if is_whole { "," } else { ";" })
 }
 
@@ -69,17 +69,9 @@ fn without(load: &Rounds<'_>, metric: Metric) -> String {
     format!("no {}{why}", metric.row().words)
 }
 
-fn speed(quantile: &SpeedQuantile) -> Option<String> {
-    shown(quantile.value, quantile.low.zip(quantile.high), quantile.descriptive)
-}
-
-fn value(quantile: &Quantile) -> Option<String> {
-    shown(quantile.value, quantile.low.zip(quantile.high), quantile.descriptive)
-}
-
 /// A number with its interval; `~` before one that describes too few samples.
-fn shown(value: Option<f64>, interval: Option<(f64, f64)>, descriptive: Option<f64>) -> Option<String> {
-    match (value, interval, descriptive) {
+fn value(quantile: &Quantile) -> Option<String> {
+    match (quantile.value, quantile.low.zip(quantile.high), quantile.descriptive) {
         (Some(value), Some((low, high)), _) => Some(format!("{} [{}..{}]", number(value), number(low), number(high))),
         (Some(value), None, _) => Some(number(value)),
         (None, _, Some(value)) => Some(format!("~{}", number(value))),

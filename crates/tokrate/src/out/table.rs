@@ -4,7 +4,7 @@ use super::paragraph::note;
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::report;
 use tokrate_charts::format::number;
-use tokrate_record::run::{ServerTimingSummary, SpeedQuantile, TimingMedian};
+use tokrate_record::run::{ServerTimingSummary, TimingMedian};
 use tokrate_record::{Metric, PhaseResult};
 use tokrate_stats::{Level, Quantile, QuantileStatus};
 
@@ -81,7 +81,7 @@ impl Row {
         match self {
             Row::Own(_, of) => of(phase),
             Row::Quantile(metric, level) => {
-                metric.times(phase).map_or_else(|| "-".to_owned(), |times| milliseconds(times.quantile(*level)))
+                metric.times(phase).map_or_else(|| "-".to_owned(), |times| shown(times.quantile(*level)))
             }
         }
     }
@@ -122,17 +122,17 @@ const ROWS: &[Row] = &[
     Row::Quantile(Metric::Ttft, Level::P95),
     Row::Quantile(Metric::Ttft, Level::P99),
     Row::Own("TTFAT p50 (ms)", |phase| match (phase.ttfat.p50.nearest_rank(), phase.ttft.p50.nearest_rank()) {
-        (Some(answer), Some(any)) if answer > any => milliseconds(&phase.ttfat.p50),
+        (Some(answer), Some(any)) if answer > any => shown(&phase.ttfat.p50),
         _ => "-".to_owned(),
     }),
     Row::Quantile(Metric::Itl, Level::P50),
     Row::Quantile(Metric::Itl, Level::P99),
     Row::Quantile(Metric::E2e, Level::P50),
     Row::Own("E2E from due p99 (ms)", |phase| {
-        if phase.load.is_closed() { "-".to_owned() } else { milliseconds(&phase.e2e_from_due.p99) }
+        if phase.load.is_closed() { "-".to_owned() } else { shown(&phase.e2e_from_due.p99) }
     }),
-    Row::Own("output speed p50 (tok/s)", |phase| speed(&phase.output_speed.median)),
-    Row::Own("output speed, slowest 5 % (tok/s)", |phase| speed(&phase.output_speed.slowest_5_percent)),
+    Row::Own("output speed p50 (tok/s)", |phase| shown(&phase.output_speed.median)),
+    Row::Own("output speed, slowest 5 % (tok/s)", |phase| shown(&phase.output_speed.slowest_5_percent)),
     Row::Own("answers without output speed (%)", |phase| {
         let share = phase.output_speed.missing_share.filter(|share| *share > 0.0);
         share.map_or_else(|| "-".to_owned(), |share| number(share * 100.0))
@@ -207,7 +207,7 @@ fn level(phase: &PhaseResult) -> String {
 /// The median of a time that the server states, or of the gap to what the client saw.
 fn server(phase: &PhaseResult, of: impl Fn(&ServerTimingSummary) -> &Option<TimingMedian>) -> String {
     let timing = phase.server_timings.as_ref().and_then(|times| of(times).as_ref());
-    timing.map_or_else(|| "-".to_owned(), |timing| milliseconds(&timing.median))
+    timing.map_or_else(|| "-".to_owned(), |timing| shown(&timing.median))
 }
 
 fn right(text: &str) -> Cell {
@@ -219,19 +219,11 @@ fn count(n: u64) -> String {
 }
 
 /// A quantile with its interval; marked `~` when the sample only describes itself.
-fn milliseconds(quantile: &Quantile) -> String {
+fn shown(quantile: &Quantile) -> String {
     match (quantile.value, quantile.low, quantile.high) {
         (Some(value), Some(low), Some(high)) => format!("{} [{}..{}]", number(value), number(low), number(high)),
         (Some(value), _, _) => number(value),
         (None, ..) if quantile.infinite => "failed".to_owned(),
-        _ => few(quantile.status, quantile.descriptive),
-    }
-}
-
-fn speed(quantile: &SpeedQuantile) -> String {
-    match (quantile.value, quantile.low, quantile.high) {
-        (Some(value), Some(low), Some(high)) => format!("{} [{}..{}]", number(value), number(low), number(high)),
-        (Some(value), _, _) => number(value),
         _ => few(quantile.status, quantile.descriptive),
     }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 use tokrate_record::Goodput;
-use tokrate_record::run::{SpeedQuantile, Throughput};
-use tokrate_stats::QuantileStatus;
+use tokrate_record::run::Throughput;
+use tokrate_stats::{Quantile, QuantileStatus};
 
 /// A phase in which no two numbers are the same.
 fn distinct() -> PhaseResult {
@@ -36,7 +36,7 @@ fn distinct() -> PhaseResult {
         interval: None,
         per_second: Some(1.22),
     });
-    let speed = |value| SpeedQuantile {
+    let speed = |value| Quantile {
         value: Some(value),
         descriptive: None,
         low: None,
@@ -44,6 +44,8 @@ fn distinct() -> PhaseResult {
         confidence: 0.98,
         status: QuantileStatus::Stated,
         floor: 130,
+        infinite: false,
+        high_infinite: false,
     };
     let speeds = &mut result.output_speed;
     (speeds.n, speeds.mean, speeds.median) = (123, Some(124.5), speed(125.5));

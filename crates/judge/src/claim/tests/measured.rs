@@ -3,11 +3,11 @@
 use super::*;
 use tokrate_meter::fixtures::steady_request;
 use tokrate_record::fixtures::{closed, phase, record};
-use tokrate_record::run::{SpeedQuantile, Throughput};
-use tokrate_stats::{Interval, IntervalMethod, QuantileStatus};
+use tokrate_record::run::Throughput;
+use tokrate_stats::{Interval, IntervalMethod, Quantile, QuantileStatus};
 
-fn speed(value: f64, ends: Option<(f64, f64)>) -> SpeedQuantile {
-    SpeedQuantile {
+fn speed(value: f64, ends: Option<(f64, f64)>) -> Quantile {
+    Quantile {
         value: ends.map(|_| value),
         descriptive: ends.is_none().then_some(value),
         low: ends.map(|ends| ends.0),
@@ -15,6 +15,8 @@ fn speed(value: f64, ends: Option<(f64, f64)>) -> SpeedQuantile {
         confidence: 0.95,
         status: QuantileStatus::Stated,
         floor: 6,
+        infinite: false,
+        high_infinite: false,
     }
 }
 
