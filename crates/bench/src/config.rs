@@ -109,7 +109,7 @@ pub struct Remote {
     pub insecure: bool,
     /// Unix socket at which it listens, in place of the host and port of the base.
     pub unix_socket: Option<PathBuf>,
-    /// Proxies as the environment names them.
+    /// Proxies, if any are named.
     pub proxy: Option<tokrate_net::ProxySettings>,
 }
 

@@ -139,7 +139,7 @@ impl FailureKind {
             FailureKind::Tls => {
                 "the message says what does not fit: TLS at all, its version of HTTP, or the certificate (--ca-file names your own)"
             }
-            FailureKind::Proxy => "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY",
+            FailureKind::Proxy => "check --proxy, or HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY",
             FailureKind::Unauthorized => "check the key that is sent (--key-env), its rights and its credit",
             FailureKind::NotFound => "check the path of --url (most end in /v1) and the name in --model",
             FailureKind::ModelNotFound => {

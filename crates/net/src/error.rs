@@ -37,7 +37,9 @@ pub enum NetError {
     #[error("read the server's certificate and key: {0}; both must be PEM")]
     Certificate(String),
     /// HTTP/2 without TLS through a proxy, which proxies do not forward.
-    #[error("reach an http:// server over HTTP/2 through an HTTP proxy; use HTTP/1.1 or name the host in NO_PROXY")]
+    #[error(
+        "reach an http:// server over HTTP/2 through an HTTP proxy; use HTTP/1.1, or reach it without the proxy (NO_PROXY, or --proxy off)"
+    )]
     ProxiedHttp2,
     /// An unusable proxy setting.
     #[error("read the proxy in {variable}: {reason}")]

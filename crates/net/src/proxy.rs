@@ -1,4 +1,4 @@
-//! Proxy settings from the values of HTTP_PROXY and its siblings, and which proxy a target uses.
+//! Proxy settings, from the values of HTTP_PROXY and its siblings or from one URL, and which proxy a target uses.
 //!
 //! It does not read the environment. Invariant: credentials are never printed.
 
@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// Longest user, password or host name in SOCKS5: their lengths are one byte.
 const MAX_SOCKS_STRING_BYTES: usize = 255;
 
-/// Proxies as the environment names them. An invalid one is an error only when a target would use it.
+/// Proxies, as the environment names them or one for all targets. An invalid one of the environment is an error only when a target
+/// would use it.
 #[derive(Clone, Debug)]
 pub struct ProxySettings {
     http: Option<Arc<Result<Proxy, InvalidProxy>>>,
@@ -146,6 +147,16 @@ impl ProxySettings {
         Some(ProxySettings { http, https, rest: Arc::new(rest) })
     }
 
+    /// One proxy for every target.
+    ///
+    /// # Errors
+    /// Why the URL cannot be used, without its credentials.
+    pub fn for_all(url: &str) -> Result<ProxySettings, String> {
+        let proxy = Some(Arc::new(Ok(Proxy::parse(url)?)));
+        let rest = Arc::new(Matcher::builder().all("http://any.invalid").build());
+        Ok(ProxySettings { http: proxy.clone(), https: proxy, rest })
+    }
+
     /// The proxy through which this target is reached, if any.
     pub(crate) fn intercept(&self, target: &Target) -> Result<Option<Proxy>, NetError> {
         let Some(named) = (if target.is_tls() { &self.https } else { &self.http }) else { return Ok(None) };
@@ -185,6 +196,21 @@ mod tests {
         assert!(ProxySettings::from_values(Some(""), None, None, None).is_none());
         let one = ProxySettings::from_values(None, https, None, None).expect("a proxy is named");
         assert!(of(&one, "http://h/v1").expect("none is needed").is_none());
+    }
+
+    #[test]
+    fn a_proxy_for_all_targets_takes_local_ones_too_and_is_refused_at_once() {
+        let settings = ProxySettings::for_all("socks5h://u:geheim@p").expect("a proxy");
+        for url in ["http://localhost:1/v1", "https://127.0.0.1/v1", "http://h/v1"] {
+            let proxy = of(&settings, url).expect("it can be used").expect("it is meant");
+            assert_eq!((proxy.kind, proxy.authority().as_str()), (ProxyKind::Socks5h, "p:1080"), "{url}");
+        }
+        for (url, expected) in
+            [("socks4://u:geheim@p", "`socks4://` is not"), ("", "not a URL"), ("http://u:ge#heim@p", "not a URL")]
+        {
+            let message = ProxySettings::for_all(url).expect_err(url);
+            assert!(message.contains(expected) && !message.contains("heim"), "{url}: {message}");
+        }
     }
 
     #[test]

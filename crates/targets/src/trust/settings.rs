@@ -132,7 +132,7 @@ impl SensitiveSetting {
     pub fn what(&self) -> &'static str {
         let last = self.key.rsplit('.').next().unwrap_or_default();
         match last {
-            "url" | "hub" | "targets" | "target" | "endpoint" | "server_metrics" | "unix_socket" => {
+            "url" | "hub" | "targets" | "target" | "endpoint" | "server_metrics" | "unix_socket" | "proxy" => {
                 "says where requests go"
             }
             "listen" | "admin" | "hosts" => "says who can reach the gateway",

@@ -50,6 +50,7 @@ pub struct Bench {
     pub http: Option<String>,
     pub new_connections: Option<bool>,
     pub unix_socket: Option<PathBuf>,
+    pub proxy: Option<String>,
     pub ca_file: Option<PathBuf>,
     pub insecure: Option<bool>,
     pub server_metrics: Option<String>,

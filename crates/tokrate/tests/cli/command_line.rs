@@ -129,11 +129,15 @@ fn a_target_that_makes_no_sense_is_refused() {
         "bench --url http://localhost/v1 --model m --unix-socket settings.toml",
         "bench --unix-socket nowhere.sock",
         "bench vllm/m sglang/m --unix-socket nowhere.sock",
+        "bench --url http://host/v1 --model m --proxy socks4://user:sk-secret@host",
+        "bench --url http://host/v1 --model m --proxy http://user:sk#secret@host",
+        "bench --url http://host/v1 --model m --proxy off --unix-socket nowhere.sock",
+        "bench --proxy http://host:3128",
     ];
     folder.write("settings.toml", "[bench]\n");
     let shown = refusals(&folder, &lines);
-    let said: Vec<&str> = shown.lines().filter(|line| !line.starts_with('$')).collect();
-    assert!(!said.iter().any(|line| line.contains("sk-secret")), "{said:?}");
+    let printed: Vec<&str> = shown.lines().filter(|line| !line.starts_with('$')).collect();
+    assert!(!printed.iter().any(|line| line.contains("secret")), "{printed:?}");
     insta::assert_snapshot!("target", shown);
 }
 
@@ -142,8 +146,8 @@ fn a_header_that_makes_no_sense_is_refused_without_its_value() {
     let folder = Folder::new("header");
     let lines = ["--header nocolon", "--header 'bad name: sk-value'", "--header 'x: sk-a\nb'", "--header ': sk-value'"];
     let shown = shown(&folder, REMOTE, &lines);
-    let said: Vec<&str> = shown.lines().filter(|line| line.starts_with("tokrate")).collect();
-    assert!(!said.iter().any(|line| line.contains("sk-")), "{said:?}");
+    let printed: Vec<&str> = shown.lines().filter(|line| line.starts_with("tokrate")).collect();
+    assert!(!printed.iter().any(|line| line.contains("sk-")), "{printed:?}");
     insta::assert_snapshot!("header", shown);
 }
 

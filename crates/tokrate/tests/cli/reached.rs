@@ -81,11 +81,40 @@ fn a_proxy_that_stood_between_is_named_wherever_a_result_is_shown() {
 }
 
 #[test]
+fn the_proxy_flag_wins_over_the_settings_file_and_both_over_the_environment() {
+    let (server, folder) = (endpoint(), Folder::new("proxy-flag"));
+    let nobody = "http://127.0.0.1:9";
+    folder.write("proxy.toml", &format!("[bench]\nproxy = \"http://user:geheim@{}\"\n", server.place()));
+    folder.write("wrong.toml", "[bench]\nproxy = \"ftp://user:geheim@host\"\n");
+    let run = |url: &str, further: &[&str]| {
+        let mut words = bench_arguments(url, 1, 2);
+        words.extend(further.iter().map(|&word| word.to_owned()));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        finish(start(tokrate(&folder, &words).env("ALL_PROXY", nobody).env("NO_PROXY", "elsewhere.invalid")))
+    };
+    let through = format!("through the proxy {}", server.place());
+    let elsewhere = "http://elsewhere.invalid/v1";
+    let proxy = format!("http://{}", server.place());
+    for further in [&["--proxy", proxy.as_str(), "--config", "wrong.toml"][..], &["--config", "proxy.toml"]] {
+        let ran = run(elsewhere, further);
+        assert!(ran.code == Some(0) && ran.stdout.contains(&through), "{ran:?}");
+    }
+    let direct = run(&server.url(), &["--proxy", "off"]);
+    assert!(direct.code == Some(0) && !direct.stdout.contains("proxy"), "{direct:?}");
+    let refused = run(elsewhere, &["--config", "wrong.toml"]);
+    let reason = "failed to read bench.proxy in wrong.toml: `ftp://` is not a supported kind of proxy";
+    assert!(refused.code == Some(2) && refused.stderr.contains(reason), "{refused:?}");
+    assert!(!refused.stderr.contains("geheim"), "{refused:?}");
+    let failed = run(elsewhere, &["--proxy", nobody]);
+    assert!(failed.code == Some(2) && failed.stdout.contains("check --proxy"), "{failed:?}");
+}
+
+#[test]
 fn a_proxy_that_cannot_be_used_is_refused_where_it_would_be_used_and_shows_no_password() {
     let (server, folder) = (endpoint(), Folder::new("proxies"));
     let words = bench_arguments(&server.url(), 1, 2);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    for (value, said) in [
+    for (value, message) in [
         (
             "socks4://user:geheim@127.0.0.1:1080",
             "failed to read the proxy in ALL_PROXY: `socks4://` is not a supported kind of proxy: http://, https://, socks5://, socks5h://",
@@ -94,7 +123,7 @@ fn a_proxy_that_cannot_be_used_is_refused_where_it_would_be_used_and_shows_no_pa
     ] {
         let refused = finish(start(tokrate(&folder, &words).env("ALL_PROXY", value)));
         assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.stderr.contains(said) && !refused.stderr.contains("heim"), "{}", refused.stderr);
+        assert!(refused.stderr.contains(message) && !refused.stderr.contains("heim"), "{}", refused.stderr);
         let besides = finish(start(tokrate(&folder, &words).env("ALL_PROXY", value).env("NO_PROXY", "127.0.0.1")));
         assert_eq!(besides.code, Some(0), "{besides:?}");
     }

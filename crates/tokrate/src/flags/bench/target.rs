@@ -42,6 +42,10 @@ pub struct Target {
     /// Unix socket at which the endpoint listens; --url http://localhost/v1 then only says path and name
     #[arg(long, value_name = "PATH")]
     pub unix_socket: Option<PathBuf>,
+    /// Proxy for every request: http://, https://, socks5:// or socks5h://, or `off` [default: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY
+    /// and NO_PROXY]
+    #[arg(long, value_name = "URL|off", conflicts_with = "unix_socket")]
+    pub proxy: Option<String>,
     /// PEM file with further certificate authorities, or with the endpoint's own certificate
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,

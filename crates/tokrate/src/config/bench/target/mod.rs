@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue};
 use std::path::PathBuf;
 use tokrate_bench::{Embedded, Remote, Target};
 use tokrate_catalog::{Endpoint as CatalogEndpoint, Kind, Provider, Quirks, TargetName};
-use tokrate_net::{ClientConfig, HttpVersion};
+use tokrate_net::{ClientConfig, HttpVersion, ProxySettings};
 use tokrate_record::TargetPrice;
 use tokrate_sim::{Faults, Law};
 use tokrate_targets::{
@@ -121,6 +121,10 @@ impl Typed {
                 flags.unix_socket.is_none(),
                 "start the run: --unix-socket needs an endpoint; name a target or a --url, such as --url http://localhost/v1"
             );
+            ensure!(
+                flags.proxy.is_none(),
+                "start the run: --proxy needs an endpoint; name a target or a --url (the embedded engine is asked directly)"
+            );
             return Ok(BenchTarget { target: embedded(), quirks: Quirks::default() });
         };
         let model = self.model.as_ref().map(|model| model.value.clone()).filter(|model| !model.is_empty());
@@ -193,7 +197,7 @@ fn remote_target(
         ca_file: flags.ca_file.clone().or_else(|| file.bench.ca_file.clone()),
         insecure: flags.insecure || file.bench.insecure == Some(true),
         unix_socket: flags.unix_socket.clone(),
-        proxy: environment.proxies(),
+        proxy: proxies(flags, environment, file)?,
         ..ClientConfig::default()
     };
     let model = match model {
@@ -253,6 +257,17 @@ fn parse_header(line: &str) -> Result<(HeaderName, HeaderValue)> {
             anyhow!("read --header: the value of `{name}` holds characters that no header can carry")
         }
     })
+}
+
+/// The proxy that was named for this run, or those of the environment.
+fn proxies(flags: &flags::Target, environment: &Environment, file: &File) -> Result<Option<ProxySettings>> {
+    match pick_text("--proxy", &flags.proxy, None, file, "proxy", &file.bench.proxy) {
+        None => Ok(environment.proxies()),
+        Some(named) if named.value == "off" => Ok(None),
+        Some(named) => {
+            Ok(Some(named.parse(|url| ProxySettings::for_all(&url).map_err(|reason| anyhow!(reason)))?.value))
+        }
+    }
 }
 
 fn http_version(flags: &flags::Target, file: &File) -> Result<HttpVersion> {
