@@ -41,20 +41,20 @@ mod tests {
 
     #[test]
     fn nothing_is_advised_that_was_not_there() {
-        let said = |kind, message, key, alone| advised(kind, message, Circumstances { key, alone });
+        let advice = |kind, message, key, alone| advised(kind, message, Circumstances { key, alone });
         let with_key = Some("the key from the environment variable KEY");
-        let without = said(FailureKind::Unauthorized, "HTTP 401: who?", None, true);
+        let without = advice(FailureKind::Unauthorized, "HTTP 401: who?", None, true);
         assert!(without.contains("no key was sent"), "{without}");
-        let with = said(FailureKind::Unauthorized, "HTTP 401: who?", with_key, true);
+        let with = advice(FailureKind::Unauthorized, "HTTP 401: who?", with_key, true);
         assert!(
             with.starts_with("HTTP 401: who?; the server refused the key from the environment variable KEY: "),
             "{with}"
         );
-        let poor = said(FailureKind::Unauthorized, "HTTP 402: no credit", with_key, true);
+        let poor = advice(FailureKind::Unauthorized, "HTTP 402: no credit", with_key, true);
         assert!(poor.ends_with("; add credit to the account, or ask for less"), "{poor}");
-        let early = said(FailureKind::RateLimited, "HTTP 429: slowly", with_key, true);
+        let early = advice(FailureKind::RateLimited, "HTTP 429: slowly", with_key, true);
         assert!(!early.contains("--concurrency"), "{early}");
-        assert!(said(FailureKind::RateLimited, "HTTP 429: slowly", with_key, false).contains("--concurrency"));
-        assert_eq!(said(FailureKind::Tls, "no TLS here; use http://", None, true), "no TLS here; use http://");
+        assert!(advice(FailureKind::RateLimited, "HTTP 429: slowly", with_key, false).contains("--concurrency"));
+        assert_eq!(advice(FailureKind::Tls, "no TLS here; use http://", None, true), "no TLS here; use http://");
     }
 }

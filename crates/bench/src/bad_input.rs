@@ -23,9 +23,9 @@ impl BadInput {
 
     /// A serde error in JSON that starts at `line`.
     pub(crate) fn json(line: usize, error: &serde_json::Error, expected: &str) -> BadInput {
-        let said = error.to_string();
-        let said = said.split(" at line ").next().unwrap_or(&said);
-        BadInput::at(line + error.line().saturating_sub(1), error.column().max(1), format!("{expected}: {said}"))
+        let reason = error.to_string();
+        let reason = reason.split(" at line ").next().unwrap_or(&reason);
+        BadInput::at(line + error.line().saturating_sub(1), error.column().max(1), format!("{expected}: {reason}"))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::prompts::{PromptSource, PromptSpec, Prompts};
 use crate::{BenchError, Stop};
 use http::HeaderMap;
-pub(crate) use load::ClientLoad;
+pub(crate) use load::{ClientLoad, MAX_SECONDS};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

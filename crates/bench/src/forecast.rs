@@ -3,9 +3,9 @@
 //! It does not know results. Invariant: a number says whether it follows from the plan, is the most that can be, or is reckoned;
 //! money is what is spent at most, if every answer is as long as it may be.
 
-use crate::Config;
 use crate::plan::{Arrivals, Extent, Load, PhaseSpec};
 use crate::schedule::{Schedule, ScheduleMode};
+use crate::{Calibration, Config, calibrate};
 use tokrate_core::BilledTokens;
 use tokrate_record::TargetPrice;
 
@@ -45,6 +45,8 @@ pub struct Forecast {
     pub usd_limit: Option<f64>,
     /// Whether a number stands on [`ASSUMED`].
     pub assumed: bool,
+    /// What calibrations of the listed levels may take beside that (s); none where one of an earlier run serves.
+    pub calibration_seconds: f64,
 }
 
 /// What one level will ask for.
@@ -96,6 +98,11 @@ impl Forecast {
             courses_summed.reduce(Level::most).map(|level| Level { basis: level.basis.max(Basis::AtMost), ..level });
         Forecast {
             assumed: listed.iter().chain(courses.iter().flatten()).any(|spec| is_assumed(config, spec, seen)),
+            calibration_seconds: match config.calibration {
+                Calibration::Off => 0.0,
+                _ if !config.request.stream => 0.0,
+                _ => calibrate::MAX_SECONDS * levels.len() as f64,
+            },
             levels,
             added: added.map(|added| added.within(config.max_cost_usd)),
             usd_limit: config.max_cost_usd,

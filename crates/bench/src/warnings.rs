@@ -58,7 +58,7 @@ pub(crate) fn invalid_results(phases: &[PhaseResult]) -> Vec<String> {
 pub(crate) fn invalid_details(phases: &[PhaseResult]) -> Option<String> {
     let details = invalid_figures(phases, |figure| !shows(figure));
     (!details.is_empty()).then(|| {
-        format!("in the tables of every number (--wide, report, record) not valid by the client's own error: {details}")
+        format!("not valid by the client's own error, in the full tables alone (--wide, report, record): {details}")
     })
 }
 
@@ -191,7 +191,7 @@ pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
     whole.into_iter().chain(by_level).chain(sentences).collect()
 }
 
-/// Which answers of a level are not in its output speed. Why there is none at all is said where it would stand
+/// Which answers of a level are not in its output speed. Why there is none at all stands where it would stand
 /// ([`tokrate_record::missing_figures`]).
 fn missing_speeds(phase: &PhaseResult) -> Option<LevelSentence> {
     let speed = &phase.output_speed;

@@ -111,8 +111,8 @@ fn two_targets_take_turns_and_share_a_page() {
         samples: &collector.samples[place],
     });
     let page = comparison_html(&subjects, Vec::new());
-    for said in ["fast &lt;one&gt;, slow one: how fast they answer", "<h4>c = 3</h4>", "Where the targets differ"] {
-        assert!(page.contains(said), "{said}");
+    for part in ["fast &lt;one&gt;, slow one: how fast they answer", "<h4>c = 3</h4>", "Where the targets differ"] {
+        assert!(page.contains(part), "{part}");
     }
     assert!(!page.contains("<one>") && !page.contains("NaN"));
 }

@@ -210,7 +210,8 @@ pub fn nearest<'n>(word: &str, known: &[&'n str]) -> Vec<&'n str> {
 impl fmt::Display for ExpressionError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ExpressionError { text, column, message, example } = self;
-        write!(formatter, "`{text}`, column {column}: {message}; write for example '{example}'")
+        let end = if message.ends_with('?') { " Write" } else { "; write" };
+        write!(formatter, "`{text}`, column {column}: {message}{end} for example '{example}'")
     }
 }
 

@@ -109,14 +109,14 @@ pub enum TargetError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// An endpoint that was asked for its models did not answer.
-    #[error(
-        "start the run: no model was named, and {base} could not be asked for its models: {detail}; name it with --model"
-    )]
+    #[error("start the run: no model was named, and {base} could not be asked for its models: {detail}; {hint}")]
     ModelsUnanswered {
         /// Its base URL.
         base: String,
         /// What happened.
         detail: String,
+        /// What to do.
+        hint: &'static str,
     },
     /// An endpoint lists no models.
     #[error("start the run: no model was named, and {base} lists none (HTTP {status}); name it with --model")]

@@ -6,7 +6,7 @@ use crate::error::TargetError;
 use crate::resolve::Endpoint;
 use serde_json::Value;
 use tokio::task::LocalSet;
-use tokrate_core::Span;
+use tokrate_core::{FailureKind, Span};
 use tokrate_net::{Answer, Client, ClientConfig, Clock, Limits, Route, Target};
 
 /// Time for each request; somebody waits for their run to start.
@@ -52,6 +52,14 @@ pub fn find_only_model(endpoint: &mut Endpoint, client: ClientConfig) -> Result<
                 return Err(TargetError::ModelsUnanswered {
                     base: base.to_string(),
                     detail: failure.detail.to_string(),
+                    hint: match failure.kind {
+                        FailureKind::Dns
+                        | FailureKind::Connect
+                        | FailureKind::ConnectTimeout
+                        | FailureKind::Tls
+                        | FailureKind::Proxy => failure.kind.hint(),
+                        _ => "name it with --model",
+                    },
                 });
             }
         };

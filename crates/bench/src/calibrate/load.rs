@@ -12,7 +12,7 @@ const MAX_DELAY: Span = Span::from_millis(250);
 /// The longest stream of a calibration (s).
 const MAX_STREAM_SECONDS: f64 = 2.0;
 /// Approximate time limit of a calibration (s); at low concurrency streams are shortened to fit.
-const MAX_SECONDS: f64 = 5.0;
+pub const MAX_SECONDS: f64 = 5.0;
 /// Text events of a calibration's stream: enough gaps, bounded time.
 const EVENTS: std::ops::RangeInclusive<f64> = 2.0..=400.0;
 /// Approximate minimum duration of the load (s).

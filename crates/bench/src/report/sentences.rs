@@ -27,11 +27,17 @@ pub fn capacity_sentences(curve: &CurveResult) -> Vec<String> {
         }
         _ => format!("{what}: not found; {}.", figure.reason),
     };
-    vec![
-        sentence("A request slows by more than throughput gains beyond".to_owned(), &capacity.slows),
-        sentence(format!("{share:.0} % of the most throughput is reached at"), &capacity.nearly_all),
-        sentence("Requests begin to wait beyond".to_owned(), &capacity.waits),
-    ]
+    let slows = "A request slows by more than throughput gains beyond";
+    let nearly_all = format!("{share:.0} % of the most throughput is reached at");
+    let (first, second) = (&capacity.slows, &capacity.nearly_all);
+    let is_one_reason =
+        [first, second].iter().all(|figure| figure.status == FigureStatus::Unknown) && first.reason == second.reason;
+    let mut sentences = match is_one_reason {
+        true => vec![format!("{slows}, and {nearly_all}: neither was found; {}.", first.reason)],
+        false => vec![sentence(slows.to_owned(), first), sentence(nearly_all, second)],
+    };
+    sentences.push(sentence("Requests begin to wait beyond".to_owned(), &capacity.waits));
+    sentences
 }
 
 /// The signs of saturation that need no fit, a sentence each.

@@ -329,9 +329,9 @@ proptest! {
         };
         let (most, most_seconds) = (most(&|specs| requests(specs) as f64) as u64, most(&seconds));
         let (mut sent, mut took) = (0, 0.0);
-        let mut said = results.into_iter().cycle();
+        let mut measured = results.into_iter().cycle();
         let (_, done, _) = run(&schedule, |spec| {
-            let (tokens_per_second, share) = said.next().expect("it goes round");
+            let (tokens_per_second, share) = measured.next().expect("it goes round");
             let Extent::Requests(n) = spec.extent else { panic!("requests") };
             sent += n + spec.warmup;
             took += seconds(std::slice::from_ref(spec));

@@ -82,11 +82,11 @@ impl<'t> Parser<'t> {
     }
 
     pub(super) fn add_condition(&mut self, condition: Condition, start: usize, end: usize) {
-        let said = self.text[start..end].trim().to_owned();
+        let value = self.text[start..end].trim().to_owned();
         match self.claim.conditions.iter_mut().find(|(named, _)| *named == condition) {
-            Some((_, known)) if known.split(", ").any(|part| part == said) => {}
-            Some((_, known)) => *known = format!("{known}, {said}"),
-            None => self.claim.conditions.push((condition, said)),
+            Some((_, known)) if known.split(", ").any(|part| part == value) => {}
+            Some((_, known)) => *known = format!("{known}, {value}"),
+            None => self.claim.conditions.push((condition, value)),
         }
     }
 
@@ -195,10 +195,10 @@ impl<'t> Parser<'t> {
         if !figure.is_ambiguous && !parted {
             return Ok(());
         }
-        let said =
+        let number =
             if parted { &self.text[head.len() - digits..start + 3] } else { &self.text[start..start + figure.length] };
         let message = format!(
-            "`{said}` can be read in two ways; write thousands with a comma or not at all (10,500 or 10500) and decimals with a point"
+            "`{number}` can be read in two ways; write thousands with a comma or not at all (10,500 or 10500) and decimals with a point"
         );
         Err(ClaimError { message })
     }

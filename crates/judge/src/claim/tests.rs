@@ -16,8 +16,8 @@ fn read(text: &str) -> String {
     let mut parts: Vec<String> =
         claim.speeds.iter().map(|stated| format!("{} ({})", stated.shown("tok/s"), meaning(stated))).collect();
     parts.extend(claim.first_tokens.iter().map(|stated| format!("TTFT {}", stated.shown("ms"))));
-    parts.extend(claim.conditions.iter().map(|(condition, said)| format!("{}: {said}", condition.name())));
-    parts.extend(claim.not_understood.iter().map(|said| format!("not understood: {said}")));
+    parts.extend(claim.conditions.iter().map(|(condition, text)| format!("{}: {text}", condition.name())));
+    parts.extend(claim.not_understood.iter().map(|text| format!("not understood: {text}")));
     parts.join(" | ")
 }
 

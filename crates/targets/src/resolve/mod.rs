@@ -112,7 +112,7 @@ fn catalog_target(
     set: &[(HeaderName, HeaderValue)],
     variables: Variables<'_>,
 ) -> Result<ResolvedTarget, TargetError> {
-    // Before the key: whoever has set up nothing yet is told first where the provider is.
+    // Before the key: whoever has set up nothing yet learns first where the provider is.
     let bases = endpoints.iter().map(|endpoint| match url {
         Some(url) => Ok(split_address(url).0),
         None => {

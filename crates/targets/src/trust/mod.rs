@@ -64,7 +64,7 @@ impl SettingsFile {
             return Ok(());
         }
         let known = store.as_ref().is_ok_and(|store| store.has_path(&self.path));
-        let why = if known { "it has changed since it was trusted" } else { "nobody has said that it is trusted" };
+        let why = if known { "it has changed since it was trusted" } else { "it was never trusted" };
         let mut text = format!("use {} of this folder: {why}", DEFAULT_NAME);
         for setting in needing.iter().take(MAX_LISTED) {
             // Writing to a String cannot fail.

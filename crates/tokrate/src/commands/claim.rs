@@ -94,7 +94,7 @@ impl Text {
     /// The conditions that were stated, what was not understood, and what is missing.
     fn conditions(&mut self, claim: &Claim) {
         if !claim.conditions.is_empty() {
-            self.line(0, "Said:");
+            self.line(0, "Stated:");
             for (condition, stated) in &claim.conditions {
                 self.line(2, &format!("{}: {stated}", condition.name()));
             }

@@ -50,7 +50,7 @@ pub enum Command {
     Estimate(Box<estimate::Flags>),
     /// Stream text at a stated speed, to feel what a number means
     Feel(feel::Flags),
-    /// One door to all providers: races them, routes on measured speed, logs what was true
+    /// One address for all providers: races them, routes on measured speed, logs what was true
     Gateway(gateway::Flags),
     /// Write a commented tokrate.toml from the keys found in the environment
     Init(gateway::InitFlags),

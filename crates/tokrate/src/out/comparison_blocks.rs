@@ -60,15 +60,17 @@ fn levels(report: &CompareReport) -> Vec<(&str, Vec<&CompareRow>)> {
     levels
 }
 
-/// A level and the requests behind it; "at least" where a metric has more than another.
+/// A level and the requests behind it on either side; from the fewest to the most where metrics differ.
 fn title(level: &str, rows: &[&CompareRow]) -> String {
     let counted = || rows.iter().filter(|row| row.metric.is_time_of_requests() || row.metric == Metric::OutputSpeed);
-    let pairs = || counted().map(|row| (row.n_a, row.n_b));
-    let Some((a, b)) = pairs().reduce(|least, next| (least.0.min(next.0), least.1.min(next.1))) else {
-        return level.to_owned();
+    let range = |n: fn(&CompareRow) -> u64| {
+        let (least, most) = (counted().map(|row| n(row)).min()?, counted().map(|row| n(row)).max()?);
+        Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
     };
-    let is_same = pairs().all(|pair| pair == (a, b));
-    format!("{level} (n = {a} / {b}{})", if is_same { "" } else { " at least" })
+    match (range(|row| row.n_a), range(|row| row.n_b)) {
+        (Some(a), Some(b)) => format!("{level} (n = {a} / {b})"),
+        _ => level.to_owned(),
+    }
 }
 
 /// A table for each level, all with the same columns, and the columns that are left out; `None` where the width is too small for those

@@ -18,7 +18,11 @@ pub fn line(forecast: &Forecast) -> String {
         (n, Some(added)) => format!("{n} levels and {}", added.name),
     };
     let mut parts = vec![levels];
-    parts.extend(numbers(&forecast.total(), forecast.added.is_some()));
+    let total = forecast.total();
+    parts.extend(numbers(&total, forecast.added.is_some()));
+    if total.seconds.is_some() && forecast.calibration_seconds > 0.0 {
+        parts.push(format!("and up to {} of calibration", time(forecast.calibration_seconds)));
+    }
     let assumed = if forecast.assumed { format!("; {}", assumption()) } else { String::new() };
     parts.join(", ") + &assumed
 }

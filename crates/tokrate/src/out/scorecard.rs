@@ -134,14 +134,20 @@ fn steps(card: &Scorecard) -> BTreeSet<(u32, u32)> {
 fn notes(card: &Scorecard) -> Vec<String> {
     let mut notes = vec![format!(
         "[a..b] is the 95 % interval; ~ describes too few samples. Targets of one rank a-b do not differ by more than chance \
-         explains: permutation test of ranks, {} tests, a chance of {:.0} % that any difference among them is none (Holm).",
+         explains: permutation test of ranks, {} test{}, which together find a difference that is none in at most {:.0} % of runs (Holm).",
         card.family,
+        if card.family == 1 { "" } else { "s" },
         card.alpha * 100.0
     )];
     if card.level.is_none() {
         notes.push("The targets have no load level in common, so they have no ranks.".to_owned());
     }
-    if card.rows.iter().any(|row| row.degradation.is_empty()) {
+    let has_speed = |row: &&ScoreRow| row.output_speed.median.is_some();
+    let without: Vec<&str> = card.rows.iter().filter(|row| !has_speed(row)).map(|row| row.target.as_str()).collect();
+    if card.level.is_some() && !without.is_empty() {
+        notes.push(format!("{} has no output speed there; its own table says why.", without.join(", ")));
+    }
+    if card.rows.iter().filter(has_speed).any(|row| row.degradation.is_empty()) {
         let note = "Speed kept under load takes two concurrencies that all targets were measured at, such as --concurrency 1,10,50.";
         notes.push(note.to_owned());
     }

@@ -3,6 +3,7 @@
 //! It does not show a key. Invariant: names that a server gave are shown without control characters, and quoted where a
 //! shell would take them apart.
 
+use super::paragraph::wrapped;
 use comfy_table::{LineStyle, Table, presets};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -11,6 +12,8 @@ use tokrate_core::Money;
 
 /// Models of one server that are shown; the others are counted.
 const MODELS_SHOWN: usize = 5;
+/// Width of a list of dialects, which leaves both columns within 80.
+const MAX_DIALECTS_WIDTH: usize = 48;
 
 /// Something that answers at a port.
 #[derive(Clone, PartialEq, Debug)]
@@ -75,24 +78,25 @@ pub fn text(listed: &[Listed], ports: &[u16], found: &[Found]) -> String {
 fn table(listed: &[Listed], kind: Kind) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
-    table.set_header(["name", if kind == Kind::Local { "engine" } else { "provider" }, "dialects", "key", "base"]);
+    table.set_header(["name, key", "base, dialects"]);
     for Listed { row, keys } in listed.iter().filter(|listed| listed.row.kind == kind) {
-        let key = if keys.is_empty() { "-".to_owned() } else { variables(keys) };
         let base = row.endpoints.first().map_or("", |endpoint| endpoint.base);
-        table.add_row([row.name, row.title, &dialects(row), &key, base]);
+        let left = [row.name.to_owned(), row.title.to_owned()].into_iter().chain(keys.iter().map(variable));
+        let right = std::iter::once(base.to_owned()).chain(wrapped(&dialects(row), MAX_DIALECTS_WIDTH));
+        // An empty line parts it from the next row.
+        let cell = |lines: Vec<String>| lines.join("\n") + "\n ";
+        table.add_row([cell(left.collect()), cell(right.collect())]);
     }
     table.to_string()
 }
 
-#[inline(never)]
-fn variables(keys: &[(&'static str, bool)]) -> String {
-    let shown = keys.iter().map(|(name, set)| format!("{name}{}", if *set { " (set)" } else { "" }));
-    shown.collect::<Vec<_>>().join("\n")
+fn variable((name, is_set): &(&'static str, bool)) -> String {
+    format!("{name}{}", if *is_set { " (set)" } else { "" })
 }
 
 #[inline(never)]
 fn dialects(row: &Provider) -> String {
-    row.endpoints.iter().map(|endpoint| endpoint.dialect).collect::<Vec<_>>().join("\n")
+    row.endpoints.iter().map(|endpoint| endpoint.dialect).collect::<Vec<_>>().join(", ")
 }
 
 fn described(found: &Found) -> String {

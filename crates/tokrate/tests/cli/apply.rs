@@ -87,21 +87,24 @@ fn a_refusal_says_where_and_what_to_do() {
     ] {
         let finished = fed(&folder, flags, AMBIGUOUS.as_bytes());
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
-        let said = &finished.stderr;
-        assert!(said.starts_with("a.rs: refused (ambiguous_location): "), "{said}");
-        assert!(said.contains("       2 |     let x = 1;\n") && said.contains("       7 |     let x = 1;\n"), "{said}");
-        assert!(said.contains("\nto do: "), "{said}");
+        let shown = &finished.stderr;
+        assert!(shown.starts_with("a.rs: refused (ambiguous_location): "), "{shown}");
+        assert!(
+            shown.contains("       2 |     let x = 1;\n") && shown.contains("       7 |     let x = 1;\n"),
+            "{shown}"
+        );
+        assert!(shown.contains("\nto do: "), "{shown}");
         assert_eq!(folder.read("a.rs"), FILE);
     }
     let finished = fed(&folder, &["apply", "a.rs", "--json"], AMBIGUOUS.as_bytes());
     assert_eq!(finished.code, Some(1));
-    let told = json_of(&finished);
+    let reported = json_of(&finished);
     assert_eq!(
-        (&told["status"], &told["by"], &told["code"]),
+        (&reported["status"], &reported["by"], &reported["code"]),
         (&json!("refused"), &json!("refused"), &json!("ambiguous_location"))
     );
-    assert_eq!(told["candidates"], json!([[2, 2], [7, 7]]));
-    assert!(told["message"].is_string() && told["hint"].is_string(), "{told}");
+    assert_eq!(reported["candidates"], json!([[2, 2], [7, 7]]));
+    assert!(reported["message"].is_string() && reported["hint"].is_string(), "{reported}");
 }
 
 #[test]
@@ -168,23 +171,23 @@ fn a_check_says_only_whether() {
 #[test]
 fn json_holds_what_was_asked_for() {
     let folder = folder("apply-json");
-    let told = |further: &[&str]| {
+    let reported = |further: &[&str]| {
         let arguments = [&["apply", "a.rs", "--update", "good.txt", "--json"], further].concat();
         let finished = run(&folder, &arguments);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         json_of(&finished)
     };
-    let plain = told(&[]);
+    let plain = reported(&[]);
     assert_eq!(
         (&plain["status"], &plain["by"], &plain["output"]),
         (&json!("merged"), &json!("deterministic"), &json!(MERGED))
     );
     assert_eq!(plain["edits"][0]["old_start"], 7);
     assert_eq!((&plain["how"]["format"], &plain["checks"]["parse"]), (&json!("search_replace"), &json!("passed")));
-    let diff = told(&["--diff"]);
+    let diff = reported(&["--diff"]);
     assert!(diff["diff"].as_str().is_some_and(|diff| diff.starts_with("--- a/a.rs\n+++ b/a.rs\n")), "{diff}");
-    assert_eq!((diff.get("output"), told(&["--check"]).get("output")), (None, None));
-    assert_eq!((told(&["--in-place"]).get("output"), folder.read("a.rs").as_str()), (None, MERGED));
+    assert_eq!((diff.get("output"), reported(&["--check"]).get("output")), (None, None));
+    assert_eq!((reported(&["--in-place"]).get("output"), folder.read("a.rs").as_str()), (None, MERGED));
 }
 
 #[test]

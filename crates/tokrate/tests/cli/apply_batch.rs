@@ -28,8 +28,8 @@ fn expect(rows: &[Value]) {
     ];
     assert_eq!(seen, expected);
     assert_eq!((&rows[0]["output"], &rows[3]["output"]), (&json!(MERGED), &json!(MERGED)));
-    let told = rows[2]["message"].as_str().expect("text");
-    assert!(told.starts_with("line 3, column 2: "), "{told}");
+    let reported = rows[2]["message"].as_str().expect("text");
+    assert!(reported.starts_with("line 3, column 2: "), "{reported}");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn cases_come_from_a_file_or_a_pipe_and_results_go_likewise() {
 fn what_cannot_be_read_or_written_ends_with_2() {
     let folder = Folder::new("batch-refused");
     folder.write("cases.jsonl", &cases());
-    for (arguments, told) in [
+    for (arguments, reason) in [
         (&["--batch", "nowhere.jsonl"][..], "nowhere.jsonl"),
         (&["--batch", "."], "read --batch ."),
         (&["--batch", "cases.jsonl", "--output", "nowhere/results.jsonl"], "nowhere/results.jsonl"),
@@ -61,7 +61,7 @@ fn what_cannot_be_read_or_written_ends_with_2() {
     ] {
         let finished = run(&folder, &[&["apply"], arguments].concat());
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
-        assert!(finished.stderr.contains(told), "{}", finished.stderr);
+        assert!(finished.stderr.contains(reason), "{}", finished.stderr);
         assert_eq!(folder.read("cases.jsonl"), cases(), "the cases are as they were");
     }
 }

@@ -54,9 +54,9 @@ fn what_the_engine_refuses_a_model_may_merge() {
     assert_eq!((authorization, &body["model"]), (Some(format!("Bearer {KEY}")), &json!("merger")));
     let content = body["messages"][1]["content"].as_str().expect("a text");
     assert!(content.contains(FILE) && content.contains(SNIPPET), "{content}");
-    let told = apply(&folder, &server.url(), &["--json", "--in-place"]);
-    let told: Value = serde_json::from_str(&told.stdout).expect("JSON");
-    assert_eq!((&told["status"], &told["by"]), (&json!("merged"), &json!("model")), "{told}");
+    let reported = apply(&folder, &server.url(), &["--json", "--in-place"]);
+    let reported: Value = serde_json::from_str(&reported.stdout).expect("JSON");
+    assert_eq!((&reported["status"], &reported["by"]), (&json!("merged"), &json!("model")), "{reported}");
     assert_eq!(folder.read("a.rs"), merged);
 }
 
@@ -74,7 +74,7 @@ fn what_the_engine_merges_is_no_business_of_a_model() {
 #[test]
 fn a_model_that_does_more_than_it_was_asked_leaves_the_refusal_standing() {
     let merged = FILE.replacen("    let x = 1;\n", "    let x = 1;\n    let y = 2;\n", 1);
-    for (answered, said) in [
+    for (answered, output) in [
         (merged.replace("fn two", "fn three"), "neither in the file nor in the update"),
         (FILE.to_owned(), "the model's file is the original"),
         ("I cannot do that.".to_owned(), "neither in the file nor in the update"),
@@ -84,7 +84,7 @@ fn a_model_that_does_more_than_it_was_asked_leaves_the_refusal_standing() {
         let finished = apply(&folder, &server.url(), &["--in-place"]);
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
         assert!(finished.stderr.starts_with("a.rs: refused (ambiguous_location): "), "{}", finished.stderr);
-        assert!(finished.stderr.contains("the model's answer was not accepted") && finished.stderr.contains(said));
+        assert!(finished.stderr.contains("the model's answer was not accepted") && finished.stderr.contains(output));
         assert_eq!(folder.read("a.rs"), FILE);
     }
 }
@@ -93,8 +93,8 @@ fn a_model_that_does_more_than_it_was_asked_leaves_the_refusal_standing() {
 fn a_model_that_fails_leaves_the_refusal_standing() {
     let folder = folder("fallback-failed", SNIPPET);
     let echo = Server::start(|request, stream| {
-        let told = request.header("authorization").unwrap_or_default().to_owned();
-        stream.write_all(answer("401 Unauthorized", "text/plain", &told).as_bytes()).map(|()| Then::Close)
+        let sent = request.header("authorization").unwrap_or_default().to_owned();
+        stream.write_all(answer("401 Unauthorized", "text/plain", &sent).as_bytes()).map(|()| Then::Close)
     });
     let finished = apply(&folder, &echo.url(), &[]);
     assert_eq!(finished.code, Some(1));

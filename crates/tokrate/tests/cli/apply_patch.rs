@@ -83,8 +83,8 @@ fn a_patch_works_below_its_root_and_tells_json() {
     folder.write("p.txt", "*** Begin Patch\n*** Update File: src/a.txt\n@@\n-two\n+zwei\n*** End Patch\n");
     let done = run(&folder, &["apply", "--patch", "p.txt", "--root", "project", "--json"]);
     assert_eq!(done.code, Some(0), "{done:?}");
-    let told: Value = serde_json::from_str(&done.stdout).expect("JSON");
-    insta::assert_snapshot!("patch_json", format!("{told:#}"));
+    let reported: Value = serde_json::from_str(&done.stdout).expect("JSON");
+    insta::assert_snapshot!("patch_json", format!("{reported:#}"));
     assert_eq!(folder.read("project/src/a.txt"), "one\nzwei\n");
 }
 
@@ -98,9 +98,9 @@ fn one_refused_file_keeps_all_of_them() {
     assert!(refused.stderr.starts_with("twice.txt: refused (ambiguous_location): "), "{}", refused.stderr);
     assert!(refused.stderr.contains("       3 | same\n") && refused.stderr.ends_with("no file was changed\n"));
     assert_eq!(all(&folder), before);
-    let told = patched(&folder, &["--json"], &patch);
-    let told: Value = serde_json::from_str(&told.stdout).expect("JSON");
-    assert_eq!((&told["status"], &told["files"][0]["code"]), (&"refused".into(), &"ambiguous_location".into()));
+    let reported = patched(&folder, &["--json"], &patch);
+    let reported: Value = serde_json::from_str(&reported.stdout).expect("JSON");
+    assert_eq!((&reported["status"], &reported["files"][0]["code"]), (&"refused".into(), &"ambiguous_location".into()));
 }
 
 /// A patch that adds one file, or edits one.

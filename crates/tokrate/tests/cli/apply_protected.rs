@@ -146,8 +146,8 @@ fn a_patch_touches_no_git_folder_and_no_other_file_with_it() {
         }
     }
     let refused = patched(&folder, &["--json"], &patches(".git/config")[0]);
-    let told: Value = serde_json::from_str(&refused.stdout).expect("JSON");
-    assert_eq!(told["files"][0]["code"], "protected_path");
+    let reported: Value = serde_json::from_str(&refused.stdout).expect("JSON");
+    assert_eq!(reported["files"][0]["code"], "protected_path");
 }
 
 #[test]
@@ -184,25 +184,25 @@ fn an_agents_tool_is_held_to_the_same() {
     let absolute: Vec<String> =
         [".git/config", ".GIT/config", ".bashrc"].iter().map(|path| folder.join(path).display().to_string()).collect();
     let paths: Vec<&str> = NEVER.iter().chain(ASKED_FOR).copied().chain(absolute.iter().map(String::as_str)).collect();
-    for (path, said) in paths.iter().zip(edited(&folder, &[], &paths)) {
-        assert!(said.contains("refused (protected_path)"), "{path}: {said}");
-        assert!(!said.contains("three"), "{path}: nothing of it is shown: {said}");
+    for (path, output) in paths.iter().zip(edited(&folder, &[], &paths)) {
+        assert!(output.contains("refused (protected_path)"), "{path}: {output}");
+        assert!(!output.contains("three"), "{path}: nothing of it is shown: {output}");
     }
-    for (path, said) in ["bare.git/config", "bare.git/hooks/update", "bare.git/objects/two"].iter().zip(edited(
+    for (path, output) in ["bare.git/config", "bare.git/hooks/update", "bare.git/objects/two"].iter().zip(edited(
         &folder,
         &[],
         &["bare.git/config", "bare.git/hooks/update", "bare.git/objects/two"],
     )) {
-        assert!(said.contains("refused (protected_path)"), "{path}: {said}");
+        assert!(output.contains("refused (protected_path)"), "{path}: {output}");
     }
     assert_eq!(everything(&folder), before);
-    let said =
+    let output =
         edited(&folder, &["--allow", ".bashrc", "--allow", "Jenkinsfile"], &[".bashrc", "Jenkinsfile", ".zshrc"]);
-    assert!(said[0].contains("+x\n") && said[1].contains("+x\n"), "{said:?}");
-    assert!(said[2].contains("refused (protected_path)"), "{said:?}");
+    assert!(output[0].contains("+x\n") && output[1].contains("+x\n"), "{output:?}");
+    assert!(output[2].contains("refused (protected_path)"), "{output:?}");
     let root = folder.join(".github").display().to_string();
-    let said = edited(&folder, &["--root", &root], &["workflows/ci.yml"]);
-    assert!(said[0].contains("+x\n"), "a root was named by a person: {said:?}");
+    let output = edited(&folder, &["--root", &root], &["workflows/ci.yml"]);
+    assert!(output[0].contains("+x\n"), "a root was named by a person: {output:?}");
 }
 
 #[cfg(unix)]
@@ -238,12 +238,12 @@ fn links_lead_to_no_protected_file() {
         }
     }
     let there: Vec<&str> = hostile.into_iter().filter(|path| !path.contains("new")).collect();
-    for (path, said) in there.iter().zip(edited(&folder, &[], &there)) {
-        assert!(said.contains("refused (protected_path)"), "{path}: {said}");
+    for (path, output) in there.iter().zip(edited(&folder, &[], &there)) {
+        assert!(output.contains("refused (protected_path)"), "{path}: {output}");
     }
     // What one link is allowed for is not allowed for where it leads to.
-    let said = edited(&folder, &["--allow", "worktree/.cargo"], &["src/ci/ci.yml", "worktree/.cargo/a.txt"]);
-    assert!(said[0].contains("refused (protected_path)") && said[1].contains("+x\n"), "{said:?}");
+    let output = edited(&folder, &["--allow", "worktree/.cargo"], &["src/ci/ci.yml", "worktree/.cargo/a.txt"]);
+    assert!(output[0].contains("refused (protected_path)") && output[1].contains("+x\n"), "{output:?}");
 }
 
 #[cfg(unix)]
@@ -255,10 +255,10 @@ fn pipes_and_second_names_are_no_way_in_either() {
     assert!(pipe.success());
     std::fs::hard_link(folder.join(".git/config"), folder.join("src/second")).expect("a second name");
     std::fs::set_permissions(folder.join("src/a.txt"), std::fs::Permissions::from_mode(0o640)).expect("a mode");
-    let said = edited(&folder, &[], &["src/pipe", "src/second", "src"]);
-    assert!(said[0].contains("(not_a_file)") && said[2].contains("(not_a_file)"), "{said:?}");
+    let output = edited(&folder, &[], &["src/pipe", "src/second", "src"]);
+    assert!(output[0].contains("(not_a_file)") && output[2].contains("(not_a_file)"), "{output:?}");
     // A rename ends what the two names shared.
-    assert!(said[1].contains("+x\n"), "{said:?}");
+    assert!(output[1].contains("+x\n"), "{output:?}");
     assert_eq!(folder.read(".git/config"), "one\ntwo\nthree\n");
     // What git writes of modes and links changes neither, in any way in.
     let before = everything(&folder);

@@ -105,8 +105,8 @@ fn the_published_sdk_of_morph_works_unchanged() {
         ],
         "file": {"baseDir": folder.path(), "input": {"target_filepath": "a.rs", "code_edit": GOOD, "instruction": "I set x"}},
     });
-    let said = sdk::node("morph.cjs", &input);
-    let results = said["results"].as_array().expect("a list");
+    let output = sdk::node("morph.cjs", &input);
+    let results = output["results"].as_array().expect("a list");
     for result in &results[..2] {
         assert_eq!((&result["success"], &result["mergedCode"]), (&json!(true), &json!(MERGED)));
         assert_eq!(result["changes"], json!({"linesAdded": 0, "linesRemoved": 0, "linesModified": 1}));
@@ -117,7 +117,7 @@ fn the_published_sdk_of_morph_works_unchanged() {
     for result in &results[3..] {
         assert_eq!(result["mergedCode"], json!(merged), "{}", result["error"]);
     }
-    assert_eq!(said["edited"]["success"], json!(true), "{}", said["edited"]);
+    assert_eq!(output["edited"]["success"], json!(true), "{}", output["edited"]);
     assert_eq!(folder.read("a.rs"), MERGED, "the SDK wrote the file");
     let stopped = served.stop();
     assert_eq!(stopped.code, Some(0));
@@ -125,8 +125,8 @@ fn the_published_sdk_of_morph_works_unchanged() {
 }
 
 /// What the SDKs of OpenAI make of the same requests.
-fn expect_openai(said: &Value) {
-    let answers = said["answers"].as_array().expect("a list");
+fn expect_openai(output: &Value) {
+    let answers = output["answers"].as_array().expect("a list");
     for answer in &answers[..3] {
         assert_eq!((&answer["text"], &answer["finish"]), (&json!(MERGED), &json!("stop")), "{answer}");
         assert_eq!(answer["apply"], "deterministic");
@@ -134,7 +134,7 @@ fn expect_openai(said: &Value) {
     let counts = |text: &str| tokrate_tokens::count(tokrate_tokens::Encoding::O200kBase, text);
     let (prompt, completion) = (counts(&content(GOOD)), counts(MERGED));
     let usage = json!({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion});
-    assert_eq!((&answers[0]["usage"], &answers[1]["usage"]), (&usage, &Value::Null), "{said}");
+    assert_eq!((&answers[0]["usage"], &answers[1]["usage"]), (&usage, &Value::Null), "{output}");
     assert_eq!((&answers[2]["usage"], &answers[0]["model"]), (&usage, &json!("apply")));
     for answer in &answers[3..5] {
         let seen = [&answer["status"], &answer["type"], &answer["code"]];
@@ -145,7 +145,7 @@ fn expect_openai(said: &Value) {
     assert_eq!(answers[6]["status"], 404);
     assert!(answers[6]["message"].as_str().is_some_and(|message| message.contains("relace-apply-3")), "{answers:?}");
     assert_eq!(answers[7]["status"], 400);
-    assert_eq!(said["models"], json!(["auto", "apply", "morph-v3-fast", "morph-v3-large", "relace-apply-3"]));
+    assert_eq!(output["models"], json!(["auto", "apply", "morph-v3-fast", "morph-v3-large", "relace-apply-3"]));
 }
 
 fn openai_requests() -> Vec<Value> {

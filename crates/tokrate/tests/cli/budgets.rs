@@ -28,13 +28,13 @@ fn a_check_names_lanes_that_a_key_with_a_budget_cannot_use_or_only_one_call_at_a
 
 #[test]
 fn a_budget_without_a_log_or_with_one_that_forgets_is_refused_by_a_check_and_at_the_start() {
-    for (top, flags, said) in [
+    for (top, flags, message) in [
         ("log = \"off\"", &[][..], "without a log a restart forgets"),
         ("", &["--log", "off"], "without a log a restart forgets"),
         ("log_retention = \"48h\"", &[], "raise `log_retention`"),
     ] {
         let finished = checked(top, flags);
         assert_eq!(finished.code, Some(2), "{top} {flags:?}");
-        assert!(finished.stderr.contains("key `team`") && finished.stderr.contains(said), "{}", finished.stderr);
+        assert!(finished.stderr.contains("key `team`") && finished.stderr.contains(message), "{}", finished.stderr);
     }
 }

@@ -86,11 +86,11 @@ fn a_certificate_that_nobody_trusts_is_named() {
 #[test]
 fn a_certificate_that_is_not_to_be_checked_is_not_and_the_result_says_so() {
     let (server, file) = encrypted("insecure");
-    let said = "the certificate of the endpoint was not checked (--insecure)";
+    let output = "the certificate of the endpoint was not checked (--insecure)";
     let bench = measured("insecure", &server, &["--insecure"]);
     bench.expect(0, &[]);
-    assert!(bench.record.warnings.iter().any(|warning| warning == said), "{:?}", bench.record.warnings);
-    assert!(bench.finished.stdout.contains(said), "{}", bench.finished.stdout);
+    assert!(bench.record.warnings.iter().any(|warning| warning == output), "{:?}", bench.record.warnings);
+    assert!(bench.finished.stdout.contains(output), "{}", bench.finished.stdout);
     // The file of settings can say it too, and nobody else's file can.
     let url = server.url().replace("http://", "https://");
     let line = format!("bench --url {url} --model m --requests 2 --warmup 0 --calibration off --json record.json");
@@ -104,7 +104,7 @@ fn a_certificate_that_is_not_to_be_checked_is_not_and_the_result_says_so() {
         refused.stderr
     );
     let named = run(&bench.folder, &[&words[..], &["--config", "tokrate.toml"]].concat());
-    assert!(named.code == Some(0) && named.stdout.contains(said), "{named:?}");
+    assert!(named.code == Some(0) && named.stdout.contains(output), "{named:?}");
     std::fs::remove_file(file).expect("it was written");
 }
 

@@ -6,8 +6,8 @@ use crate::tool::run;
 #[test]
 fn init_makes_a_key_that_the_gateway_asks_for_and_that_is_shown_nowhere() {
     let folder = Folder::new("init-key");
-    let said = run(&folder, &["init"]);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let init = run(&folder, &["init"]);
+    assert_eq!(init.code, Some(0), "{}", init.stderr);
     let file = folder.join("data/tokrate/gateway.key");
     let key = std::fs::read_to_string(&file).expect("a key");
     let key = key.trim();
@@ -19,14 +19,14 @@ fn init_makes_a_key_that_the_gateway_asks_for_and_that_is_shown_nowhere() {
     }
     let settings = std::fs::read_to_string(folder.join("tokrate.toml")).expect("settings");
     assert!(settings.contains(&file.display().to_string()), "{settings}");
-    assert!(said.stdout.contains(&file.display().to_string()), "{}", said.stdout);
+    assert!(init.stdout.contains(&file.display().to_string()), "{}", init.stdout);
     let checked = run(&folder, &["gateway", "--config", "tokrate.toml", "--check"]);
     assert!(
         checked.stdout.contains("gateway.keys.local") && checked.stdout.contains("*** for all"),
         "{}",
         checked.stdout
     );
-    for text in [&settings, &said.stdout, &said.stderr, &checked.stdout, &checked.stderr] {
+    for text in [&settings, &init.stdout, &init.stderr, &checked.stdout, &checked.stderr] {
         assert!(!text.contains(key), "{text}");
     }
     let again = run(&folder, &["init", "--force"]);

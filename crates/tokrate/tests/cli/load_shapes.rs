@@ -117,9 +117,9 @@ fn a_session_sends_what_was_said_and_heard() {
         turns.sort_by_key(|row| number(row, "turn"));
         for (turn, row) in (0..).zip(&turns) {
             assert_eq!(number(row, "turn"), turn);
-            let said = u64::from(seen(&truth, row).input_tokens);
-            assert_eq!(said, 30 * (turn + 1) + 8 * turn, "prompts of 30 tokens, answers of 8");
-            assert_eq!(number(row, "input_asked"), said);
+            let tokens = u64::from(seen(&truth, row).input_tokens);
+            assert_eq!(tokens, 30 * (turn + 1) + 8 * turn, "prompts of 30 tokens, answers of 8");
+            assert_eq!(number(row, "input_asked"), tokens);
         }
         for pair in turns.windows(2) {
             // From when the plan hears of the end, which is a little after it.
@@ -135,11 +135,11 @@ fn a_session_sends_what_was_said_and_heard() {
 
 #[test]
 fn prompts_of_a_file_are_sent_as_they_stand() {
-    let said = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let heard = std::sync::Arc::clone(&said);
+    let prompts = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen_prompts = std::sync::Arc::clone(&prompts);
     let server = Server::start(move |asked, connection| {
         let content = asked.json()["messages"][0]["content"].as_str().unwrap_or_default().to_owned();
-        heard.lock().expect("whole").push(content);
+        seen_prompts.lock().expect("whole").push(content);
         let body = stream(3).concat();
         connection.write_all(answer("200 OK", "text/event-stream", &body).as_bytes()).map(|()| Then::Close)
     });
@@ -149,11 +149,11 @@ fn prompts_of_a_file_are_sent_as_they_stand() {
     let load = "--prompts prompts.jsonl --concurrency 1 --requests 4 --warmup 0";
     let bench = measure(folder, &server.url(), load);
     bench.expect(0, &[]);
-    let mut said = said.lock().expect("whole").clone();
-    assert_eq!(said[0], said[3], "after the last the first");
-    said.truncate(3);
-    said.sort();
-    assert_eq!(said, ["and three?", "number two", "one"]);
+    let mut prompts = prompts.lock().expect("whole").clone();
+    assert_eq!(prompts[0], prompts[3], "after the last the first");
+    prompts.truncate(3);
+    prompts.sort();
+    assert_eq!(prompts, ["and three?", "number two", "one"]);
     let conditions = &bench.record.conditions;
     assert_eq!(conditions.input_tokens, 2, "the mean of 1, 2 and 3 tokens");
     assert!(conditions.prompts.starts_with("3 prompts of 1 to 3 tokens from a JSON Lines file, hash "));

@@ -287,13 +287,13 @@ fn what_cannot_be_read_is_said_with_what_to_do() {
         &["--by", "day"],
         &["--regressions", "--since", "all"],
     ];
-    let mut said = String::new();
+    let mut message = String::new();
     for line in lines {
         let finished = read(&folder, line);
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{line:?}");
-        said += &format!("$ tokrate log {}\n{}\n", line.join(" "), finished.stderr);
+        message += &format!("$ tokrate log {}\n{}\n", line.join(" "), finished.stderr);
     }
-    insta::assert_snapshot!("refusals", said);
+    insta::assert_snapshot!("refusals", message);
     assert_eq!(folder.names(), ["letter.db"], "nothing was made");
 }
 

@@ -176,13 +176,13 @@ fn rows_say_where_they_were_measured() {
 #[test]
 fn a_log_whose_wal_is_removed_is_told_on_standard_error_and_counted() {
     let mut gateway = Running::start("log-displaced");
-    let mut said = BufReader::new(gateway.process.stderr.take().expect("piped"));
+    let mut stderr = BufReader::new(gateway.process.stderr.take().expect("piped"));
     gateway.call(3);
     gateway.until_written(3);
     std::fs::remove_file(gateway.folder.join("tokrate-log.db-wal")).expect("it is there");
     gateway.call(2);
     let mut line = String::new();
-    said.read_line(&mut line).expect("text");
+    stderr.read_line(&mut line).expect("text");
     let line = line.replace(&gateway.folder.join("").display().to_string(), "");
     // Behind the time.
     let line = line.split_once("Z ").map_or("", |(_, line)| line.trim());

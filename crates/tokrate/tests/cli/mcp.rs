@@ -81,7 +81,7 @@ fn the_published_sdk_of_the_protocol_works() {
     let folder = Folder::new("mcp-sdk");
     folder.write("a.rs", FILE);
     let edit = |path: &str, edit: &str| json!({"path": path, "code_edit": edit, "instruction": "I set x"});
-    let said = sdk::node(
+    let printed = sdk::node(
         "mcp.mjs",
         &json!({
             "program": env!("CARGO_BIN_EXE_tokrate"),
@@ -90,10 +90,10 @@ fn the_published_sdk_of_the_protocol_works() {
             "calls": [edit("a.rs", AMBIGUOUS), edit("a.rs", GOOD), edit("../outside.rs", GOOD)],
         }),
     );
-    assert_eq!((&said["server"], &said["tools"]), (&json!("tokrate"), &json!(["edit_file"])));
-    let errors: Vec<bool> = (0..3).map(|call| said["results"][call]["isError"] == true).collect();
-    assert_eq!(errors, [true, false, true], "{said}");
-    assert!(said["results"][1]["text"].as_str().is_some_and(|text| text.contains("+    let x = 22;")), "{said}");
+    assert_eq!((&printed["server"], &printed["tools"]), (&json!("tokrate"), &json!(["edit_file"])));
+    let errors: Vec<bool> = (0..3).map(|call| printed["results"][call]["isError"] == true).collect();
+    assert_eq!(errors, [true, false, true], "{printed}");
+    assert!(printed["results"][1]["text"].as_str().is_some_and(|text| text.contains("+    let x = 22;")), "{printed}");
     assert_eq!(folder.read("a.rs"), MERGED);
 }
 
@@ -106,9 +106,9 @@ fn a_refusal_is_an_answer_that_helps() {
         (&answers[0]["result"]["isError"], &answers[0]["result"]["_meta"]["tokrate/apply"]),
         (&json!(true), &json!("refused"))
     );
-    let said = text(&answers[0]);
-    assert!(said.starts_with("a.rs: refused (ambiguous_location): "), "{said}");
-    assert!(said.contains("       7 |     let x = 1;\n") && said.contains("\nto do: "), "{said}");
+    let printed = text(&answers[0]);
+    assert!(printed.starts_with("a.rs: refused (ambiguous_location): "), "{printed}");
+    assert!(printed.contains("       7 |     let x = 1;\n") && printed.contains("\nto do: "), "{printed}");
     assert_eq!(folder.read("a.rs"), FILE);
 }
 

@@ -53,13 +53,13 @@ fn what_cannot_be_replayed_says_why() {
         vec!["empty.jsonl", "--false-alarms", "0"],
         vec!["empty.jsonl", "--false-alarms", "NaN"],
     ];
-    let mut said = String::new();
+    let mut message = String::new();
     for arguments in refusals {
         let finished = run(&folder, &[&["monitor", "replay"], arguments.as_slice()].concat());
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{arguments:?}");
-        said += &finished.stderr;
+        message += &finished.stderr;
     }
-    insta::assert_snapshot!("refused", said);
+    insta::assert_snapshot!("refused", message);
 }
 
 /// The folder's settings: one endpoint at an address.

@@ -164,8 +164,8 @@ fn a_test_alert_goes_to_one_receiver_and_what_it_answers_is_shown() {
     assert_eq!((body["rule"].as_str(), body["kind"].as_str()), (Some("test"), Some("firing")));
     let unknown = run(&folder, &["monitor", "alert-test", "chat", "--config", "m.toml"]);
     assert_eq!((good.code, refused.code, unknown.code), (Some(0), Some(2), Some(2)));
-    let said = good.stdout + &refused.stderr + &unknown.stderr;
-    insta::assert_snapshot!("alert_test", said.replace(&address.to_string(), "ADDRESS"));
+    let printed = good.stdout + &refused.stderr + &unknown.stderr;
+    insta::assert_snapshot!("alert_test", printed.replace(&address.to_string(), "ADDRESS"));
 }
 
 /// The messages that a command has appended to a file.

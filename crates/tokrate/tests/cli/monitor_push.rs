@@ -154,11 +154,11 @@ fn a_hub_says_why_it_takes_nothing_that_nobody_signed() {
     BufReader::new(stream).read_line(&mut line).expect("it answers");
     assert_eq!(line.trim(), "HTTP/1.1 413 Payload Too Large");
     // It says so, and then the board does, and without a name that a stranger chose.
-    let mut said = Vec::new();
-    while said.len() < 3 {
-        said.push(hub.lines.recv_timeout(BOUND).expect("three kinds of refusals"));
+    let mut notices = Vec::new();
+    while notices.len() < 3 {
+        notices.push(hub.lines.recv_timeout(BOUND).expect("three kinds of refusals"));
     }
-    assert!(said[2].contains("refused a batch of `fra-1`: the batch is larger"), "{said:?}");
+    assert!(notices[2].contains("refused a batch of `fra-1`: the batch is larger"), "{notices:?}");
     let store = MonitorStore::open_reader(&folder.join("hub.db")).expect("it wrote one");
     let notices: Vec<String> = store.notices(0).expect("readable").into_iter().map(|notice| notice.text).collect();
     assert!(notices.iter().any(|text| text.starts_with("refused a batch of `fra-1`: the signature")), "{notices:?}");

@@ -19,7 +19,10 @@ fn a_sweep_of_the_embedded_engine_writes_everything() {
     let folder = Folder::new("everything");
     let finished = sweep(&folder, "--wide --json record.json --jsonl rows.jsonl --html report.html");
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(finished.stderr, "sim: 4 levels, about 2 s\n", "the plan, and no progress where nobody watches");
+    assert_eq!(
+        finished.stderr, "sim: 4 levels, about 2 s, and up to 20 s of calibration\n",
+        "the plan, and no progress where nobody watches"
+    );
     assert!(!finished.stdout.contains('\u{1b}'), "no colours in a pipe");
     assert_eq!(folder.names(), ["record.json", "report.html", "rows.jsonl"]);
     let bench = Bench::read(folder, finished);

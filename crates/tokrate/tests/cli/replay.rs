@@ -242,11 +242,11 @@ fn what_cannot_be_replayed_is_said_with_what_to_do() {
         &["calls.db", "--policy", "fixed", "--since", "all", "--lanes", "north,north"],
         &["calls.db", "--policy", "fixed", "--since", "yesterday"],
     ];
-    let mut said = String::new();
+    let mut message = String::new();
     for line in lines {
         let finished = run(&folder, &[&["replay"], line].concat());
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{line:?}");
-        said += &format!("$ tokrate replay {}\n{}\n", line.join(" "), finished.stderr);
+        message += &format!("$ tokrate replay {}\n{}\n", line.join(" "), finished.stderr);
     }
-    insta::assert_snapshot!("refusals", said);
+    insta::assert_snapshot!("refusals", message);
 }

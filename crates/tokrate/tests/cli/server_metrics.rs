@@ -145,12 +145,12 @@ fn a_server_without_a_page_is_a_note_and_no_failure() {
         ("metrics", "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nvllm:x 1\n".to_owned()),
         ("larger than", metrics(&long)),
     ];
-    for (said, page) in pages {
+    for (printed, page) in pages {
         let silent = engine(move |_, _| page.clone());
         let found = bench(&format!("vllm@{}/m", silent.place()));
         assert_eq!(found.phase().server, None);
         let note = found.record.notes.iter().find(|note| note.contains("server's own metrics were not read"));
-        assert!(note.is_some_and(|note| note.contains(said)), "{said}: {:?}", found.record.notes);
+        assert!(note.is_some_and(|note| note.contains(printed)), "{printed}: {:?}", found.record.notes);
         assert_eq!(warnings(&found), [""; 0]);
     }
 }

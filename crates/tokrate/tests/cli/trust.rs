@@ -72,10 +72,10 @@ fn a_trusted_file_counts_until_it_is_changed_or_lies_elsewhere() {
     let folder = Folder::new("trust-once");
     let text = "[bench]\nmodel = \"m\"\nkey_cmd = \"touch ran; exit 3\"\nurl = \"http://127.0.0.1:9/v1\"\n";
     folder.write("tokrate.toml", text);
-    let said = run(&folder, &["trust"]);
-    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    let trust = run(&folder, &["trust"]);
+    assert_eq!((trust.code, trust.stderr.as_str()), (Some(0), ""), "{trust:?}");
     assert!(!ran(&folder), "to trust is not to run");
-    insta::assert_snapshot!("trusted", shown(&folder, &said.stdout));
+    insta::assert_snapshot!("trusted", shown(&folder, &trust.stdout));
     assert!(run(&folder, &["bench"]).stderr.contains("--key-cmd ended with") && ran(&folder));
     std::fs::remove_file(folder.join("ran")).expect("removed");
     let list = run(&folder, &["trust", "--list"]);
@@ -92,14 +92,14 @@ fn a_trusted_file_counts_until_it_is_changed_or_lies_elsewhere() {
     std::fs::create_dir(folder.join("other")).expect("made");
     folder.write("other/tokrate.toml", text);
     let elsewhere = finish(start(tokrate(&folder, &["bench"]).current_dir(folder.join("other"))));
-    assert!(elsewhere.code == Some(2) && elsewhere.stderr.contains("nobody has said"), "{elsewhere:?}");
+    assert!(elsewhere.code == Some(2) && elsewhere.stderr.contains("it was never trusted"), "{elsewhere:?}");
     // As it was, it still counts; taken back, it does not.
     folder.write("tokrate.toml", text);
     assert!(run(&folder, &["bench"]).stderr.contains("--key-cmd ended with") && ran(&folder));
     std::fs::remove_file(folder.join("ran")).expect("removed");
     assert_eq!(run(&folder, &["trust", "--remove"]).code, Some(0));
     let refused = run(&folder, &["bench"]);
-    assert!(refused.code == Some(2) && refused.stderr.contains("nobody has said"), "{refused:?}");
+    assert!(refused.code == Some(2) && refused.stderr.contains("it was never trusted"), "{refused:?}");
     assert!(!ran(&folder));
     assert_eq!(run(&folder, &["trust", "--list"]).stdout, "");
     assert!(run(&folder, &["trust", "--remove"]).stdout.ends_with("was not trusted\n"));
@@ -117,8 +117,8 @@ fn settings_that_harm_nobody_need_no_trust() {
     let bench =
         run(&folder, &["bench", "--output-tokens", "3", "--calibration", "off", "--no-html", "--json", "record.json"]);
     assert_eq!(bench.code, Some(0), "{bench:?}");
-    let said = run(&folder, &["trust"]);
-    assert!(said.code == Some(0) && said.stdout.contains("it needs no trust"), "{said:?}");
+    let trust = run(&folder, &["trust"]);
+    assert!(trust.code == Some(0) && trust.stdout.contains("it needs no trust"), "{trust:?}");
     assert!(!folder.join("data").exists(), "nothing had to be recorded");
 }
 
@@ -148,11 +148,11 @@ fn what_is_to_be_trusted_is_shown_whole_and_without_tricks() {
              [gateway.lanes.\"a\\u001b[2K\"]\nurl = '''x\r\ny'''\n"
         ),
     );
-    let said = run(&folder, &["trust"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.stdout.contains(&command), "{}", said.stdout);
-    assert!(!said.stdout.contains("sk-"), "{}", said.stdout);
-    assert!(said.stdout.chars().all(|sign| sign == '\n' || (!sign.is_control() && sign != '\u{202e}')), "{said:?}");
+    let trust = run(&folder, &["trust"]);
+    assert_eq!(trust.code, Some(0), "{trust:?}");
+    assert!(trust.stdout.contains(&command), "{}", trust.stdout);
+    assert!(!trust.stdout.contains("sk-"), "{}", trust.stdout);
+    assert!(trust.stdout.chars().all(|sign| sign == '\n' || (!sign.is_control() && sign != '\u{202e}')), "{trust:?}");
     for (name, text) in [("unknown", "[bench]\nkey_cmdd = \"x\"\n"), ("broken", "[bench\n"), ("no text", "\u{0}")] {
         folder.write("tokrate.toml", text);
         let refused = run(&folder, &["trust"]);
@@ -264,8 +264,11 @@ fn a_running_gateway_takes_no_change_that_nobody_trusts() {
         &lanes(&["a", "b"]).replace("model = \"m\"", "model = \"m\"\nkey_cmd = \"touch ran; echo k\""),
     );
     gateway.signal("-HUP");
-    let said = gateway.line_with(&ends);
-    assert!(said.contains("kept the old settings") && said.contains("has changed since it was trusted"), "{said}");
+    let message = gateway.line_with(&ends);
+    assert!(
+        message.contains("kept the old settings") && message.contains("has changed since it was trusted"),
+        "{message}"
+    );
     assert!(gateway.line_with(&["`tokrate trust`"]).contains("read it"));
     assert!(!ran(&folder));
     assert_eq!(run(&folder, &["trust"]).code, Some(0));

@@ -36,8 +36,8 @@ fn a_line_has_one_result_in_its_place() {
         let seen: Vec<String> = results
             .iter()
             .map(|row| {
-                let told = row["message"].as_str().filter(|_| row["code"] == "bad_line").unwrap_or_default();
-                format!("{} {} {} {} {told}", row["id"], row["status"], row["by"], row["code"])
+                let reported = row["message"].as_str().filter(|_| row["code"] == "bad_line").unwrap_or_default();
+                format!("{} {} {} {} {reported}", row["id"], row["status"], row["by"], row["code"])
             })
             .collect();
         insta::assert_snapshot!("rows", seen.join("\n"));
