@@ -6,6 +6,9 @@
 
 use tokrate_core::{FailureKind, Span, Tick};
 
+/// Outcomes that the failure rate is taken of: as many as a word has bits, but for one, so that the mask can be written as a shift.
+const OUTCOMES_KEPT: u32 = u64::BITS - 1;
+
 /// Whose fault a failure is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Blame {
@@ -44,7 +47,7 @@ pub struct BreakerConfig {
     pub consecutive_failures: u32,
     /// Failure rate over the latest outcomes that opens it, once there are [`BreakerConfig::min_outcomes`].
     pub failure_rate_limit: f64,
-    /// Outcomes needed before the rate counts; the latest 63 are kept.
+    /// Outcomes needed before the rate counts; the latest [`OUTCOMES_KEPT`] are kept.
     pub min_outcomes: u32,
     /// How long it stays open the first time; each failed probe doubles it.
     pub cool_down: Span,
@@ -61,13 +64,19 @@ pub struct BreakerConfig {
 impl Default for BreakerConfig {
     fn default() -> BreakerConfig {
         BreakerConfig {
+            // As Envoy's outlier detection and Istio have it.
             consecutive_failures: 5,
             failure_rate_limit: 0.5,
+            // At a failure rate of 10 %, which other lanes make up for, ten failures of twenty come once in 140,000 windows.
             min_outcomes: 20,
+            // About as long as a proxy takes to restart; engines take longer, hence the doubling.
             cool_down: Span::from_secs(2),
             max_cool_down: Span::from_secs(30),
+            // Somebody has to correct the key or the model first.
             key_cool_down: Span::from_secs(600),
+            // When a quota is used up some ask for the rest of the day; an hour later it is tried again all the same.
             max_retry_after: Span::from_secs(3_600),
+            // Longer than the first token of a slow model takes.
             probe_timeout: Span::from_secs(60),
         }
     }
@@ -183,7 +192,7 @@ impl Breaker {
             Blame::Client | Blame::Nobody => self.cancelled(started),
             Blame::Key => self.trip(now, started, blame, self.config.key_cool_down),
             Blame::Load => match retry_after {
-                // The provider said when to retry: then, and not later.
+                // The provider named the time to retry: then, and not later.
                 Some(asked) => {
                     self.open_for(now, started, blame, asked.min(self.config.max_retry_after));
                 }
@@ -206,9 +215,8 @@ impl Breaker {
     }
 
     fn record(&mut self, failed: bool) {
-        let window = 64 - 1;
-        self.outcomes_seen = (self.outcomes_seen + 1).min(window);
-        self.outcomes = ((self.outcomes << 1) | u64::from(failed)) & ((1 << window) - 1);
+        self.outcomes_seen = (self.outcomes_seen + 1).min(OUTCOMES_KEPT);
+        self.outcomes = ((self.outcomes << 1) | u64::from(failed)) & ((1 << OUTCOMES_KEPT) - 1);
     }
 
     /// Opens the breaker for at least `floor`, twice as long each time, or prolongs the wait if it is open.
@@ -241,7 +249,7 @@ impl Breaker {
         }
     }
 
-    /// The same without the probe in flight, for a router that does not hear of its end.
+    /// The same without the probe in flight, for a router that does not learn of its end.
     pub fn without_probe(mut self) -> Breaker {
         self.open.iter_mut().for_each(|period| period.probe_at = None);
         self

@@ -62,7 +62,7 @@ pub struct Outcome {
     pub retry_after: Option<Span>,
     /// Tokens of its prompt.
     pub prompt_tokens: u64,
-    /// What the provider said that it bills; `None` if it said nothing.
+    /// What the provider reported as billed; `None` if it reported nothing.
     pub billed: Option<BilledTokens>,
     /// Output tokens received.
     pub output_tokens: u64,

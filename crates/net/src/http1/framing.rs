@@ -2,7 +2,8 @@
 //!
 //! Invariant: however the bytes are split into reads, body and end are the same; bytes after the end are not touched.
 
-/// Most bytes of one chunk-size line's extensions, and of all trailers together: they are read and dropped.
+/// Most bytes of one chunk-size line's extensions, and of all trailers together: they are read and dropped. RFC 9112 (7.1.1) asks for a
+/// limit and names none; hyper has this one.
 const MAX_OVERHEAD_BYTES: u32 = 16 * 1024;
 
 /// The framing of a body, with its decoding state.

@@ -213,8 +213,8 @@ fn non_streamed_answers_give_total_times_and_hedge_times() {
     let expected = learned.expect(at(300), 0, 1).expect("it is known");
     for tokens in [20.0, 100.0, 220.0, 400.0] {
         let truth = 0.4 + 0.01 * tokens;
-        let said = expected.completion_seconds(tokens);
-        assert!((said / truth - 1.0).abs() < 0.2, "{tokens} tokens: {said} against {truth}");
+        let estimate = expected.completion_seconds(tokens);
+        assert!((estimate / truth - 1.0).abs() < 0.2, "{tokens} tokens: {estimate} against {truth}");
     }
     assert!(learned.ttft_p90(at(300), 0, 1, 10.0).is_none(), "no first token was ever seen");
     // Nine of ten calls have fewer than 380 tokens.
