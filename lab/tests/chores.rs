@@ -11,8 +11,8 @@ fn lab(arguments: &[&str]) -> Output {
 fn a_chore_that_is_not_known_is_refused_with_those_that_are() {
     for arguments in [&[][..], &["benhc"]] {
         let output = lab(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((output.status.code(), said.contains("bench | soak | release")), (Some(2), true), "{said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), message.contains("bench | soak | release")), (Some(2), true), "{message}");
     }
 }
 
@@ -25,7 +25,7 @@ fn arguments_that_make_no_sense_build_and_measure_nothing() {
     ];
     for (arguments, named) in refused {
         let output = lab(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((output.status.code(), said.contains(named)), (Some(1), true), "{said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), message.contains(named)), (Some(1), true), "{message}");
     }
 }

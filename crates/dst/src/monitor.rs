@@ -77,7 +77,7 @@ pub struct History {
     pub events: Vec<EventRow>,
     /// See `events`.
     pub kept_events: Vec<EventRow>,
-    /// What the prober said.
+    /// What the prober logged.
     pub notices: Vec<String>,
     /// The prober's own account.
     pub prober: ProberRow,

@@ -185,7 +185,7 @@ mod tests {
             FigureValidity::speed("throughput", 2_000.0, 0.0, 60.0),
         ]);
         assert_eq!(error.figures.iter().map(|figure| figure.valid).collect::<Vec<bool>>(), [true, false, false]);
-        let said = "ITL p99 of 6.00 ms could be off by 500 µs, throughput of 2,000 tok/s could be off by 60.0 tok/s";
-        assert_eq!(error.reason.as_deref(), Some(said));
+        let message = "ITL p99 of 6.00 ms could be off by 500 µs, throughput of 2,000 tok/s could be off by 60.0 tok/s";
+        assert_eq!(error.reason.as_deref(), Some(message));
     }
 }

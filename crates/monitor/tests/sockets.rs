@@ -42,7 +42,7 @@ fn host(fault: Option<&str>) -> RunningHost {
     if let Some(fault) = fault {
         faults.set(fault).expect("a fault");
     }
-    let law = Law { base_delay: Span::from_millis(20), stream_tokens_per_second: 400.0, ..Law::default() };
+    let law = Law { base_delay: Span::from_millis(20), stream_tokens_per_second: 100.0, ..Law::default() };
     Host::start(HostConfig { law, faults, model: "large".to_owned(), ..HostConfig::default() }).expect("a port")
 }
 

@@ -266,7 +266,7 @@ mod tests {
         }
         assert_eq!(faults, before, "a refused fault changes nothing");
         assert!(Faults { server_error_status: 404, ..Faults::default() }.check().is_err());
-        let said = faults.set("fire=0.1").expect_err("refused").to_string();
-        assert!(said.starts_with("read the fault `fire=0.1`: there is no such kind; write KIND=P"), "{said}");
+        let message = faults.set("fire=0.1").expect_err("refused").to_string();
+        assert!(message.starts_with("read the fault `fire=0.1`: there is no such kind; write KIND=P"), "{message}");
     }
 }

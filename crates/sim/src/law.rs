@@ -272,15 +272,15 @@ mod tests {
 
     #[test]
     fn an_invalid_value_is_named() {
-        let said = |law: Law| law.check().expect_err("refused").to_string();
+        let message = |law: Law| law.check().expect_err("refused").to_string();
         let law = Law::default;
-        assert_eq!(said(Law { slots: 0, ..law() }), "set the slots to 0; give at least 1");
+        assert_eq!(message(Law { slots: 0, ..law() }), "set the slots to 0; give at least 1");
         assert_eq!(
-            said(Law { stream_tokens_per_second: f64::NAN, ..law() }),
+            message(Law { stream_tokens_per_second: f64::NAN, ..law() }),
             "set the stream speed to NaN tok/s; give a number above 0, or inf"
         );
         assert_eq!(
-            said(Law { contention: -0.1, ..law() }),
+            message(Law { contention: -0.1, ..law() }),
             "set the contention (alpha) to -0.1; give a number from 0 to 1000000"
         );
         assert!(Law { prefill_tokens_per_second: 0.0, ..law() }.check().is_err());

@@ -1,7 +1,7 @@
 //! Rate limits of a provider, and the state that rate-limit headers report.
 //!
 //! Invariant: token buckets are exact in whole nanoseconds; no minute admits more than the limit plus one full bucket, and
-//! a request that waits as long as it was told to is admitted if no other comes first.
+//! a request that waits as long as it was asked to is admitted if no other comes first.
 
 use tokrate_core::{Span, Tick};
 

@@ -156,13 +156,13 @@ mod tests {
 
     #[test]
     fn invalid_settings_are_named() {
-        let said = |persona: Persona| persona.check().expect_err("refused").to_string();
+        let message = |persona: Persona| persona.check().expect_err("refused").to_string();
         let persona = Persona::default;
         let none = Limits { requests_per_minute: Some(0), tokens_per_minute: None };
         assert_eq!(
-            said(Persona { limits: none, ..persona() }),
+            message(Persona { limits: none, ..persona() }),
             "set the limit of requests per minute to 0; give at least 1"
         );
-        assert!(said(Persona { time_scale: 0.0, ..persona() }).starts_with("set the time scale to 0"));
+        assert!(message(Persona { time_scale: 0.0, ..persona() }).starts_with("set the time scale to 0"));
     }
 }

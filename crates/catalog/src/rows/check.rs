@@ -50,7 +50,7 @@ fn kind(row: &ProviderRow, findings: &mut Findings<'_>) {
         }
         "local" => {
             expect(findings, &row.kind, !row.usual_ports.is_empty(), "usual_ports, because the engine is looked for");
-            expect(findings, &row.kind, !row.probes.is_empty(), "probes, because the engine must be told from others");
+            expect(findings, &row.kind, !row.probes.is_empty(), "probes, because the engine must be recognised");
         }
         _ => expect(findings, &row.kind, false, "\"hosted\" or \"local\""),
     }

@@ -10,10 +10,10 @@ use tokrate_core::FailureKind;
 use tokrate_record::{Attempt, AttemptEnd, AttemptRole};
 
 macro_rules! situations {
-    ($($(#[$said:meta])* $name:ident,)*) => {
+    ($($(#[$documentation:meta])* $name:ident,)*) => {
         /// A situation that must be reached at least once.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub enum GatewaySituation { $($(#[$said])* $name,)* }
+        pub enum GatewaySituation { $($(#[$documentation])* $name,)* }
 
         impl GatewaySituation {
             /// Every situation.

@@ -14,9 +14,9 @@ fn the_capacity_of_a_small_engine_is_found() {
     for sweep in Kind::ALL.into_iter().filter_map(small) {
         let (truth, curve) = (sweep.truth(), sweep.run());
         let capacity = &curve.capacity;
-        let said =
+        let stated =
             [(&capacity.slows, truth.slows), (&capacity.nearly_all, truth.nearly_all), (&capacity.waits, truth.waits)];
-        for (figure, truth) in said {
+        for (figure, truth) in stated {
             let verdict = Sweep::verdict(&curve, figure, truth);
             let shown = format!("{:?}, seed {}: {truth} is said to be {figure:?}", sweep.kind, sweep.scenario.seed);
             assert!(!matches!(verdict, Verdict::Wrong | Verdict::Excludes), "{shown}");

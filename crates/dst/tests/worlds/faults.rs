@@ -61,8 +61,8 @@ fn every_engine_fault_gives_its_failure_kind() {
         let seen: Vec<(Anomaly, u32)> = exchange.trace.anomalies.seen().collect();
         assert_eq!(seen, anomaly.map(|anomaly| (anomaly, 1)).into_iter().collect::<Vec<_>>(), "{fault}");
     }
-    let told: Vec<&str> = table.iter().map(|row| row.0.split('@').next().unwrap()).collect();
-    assert!(Faults::KINDS.iter().all(|kind| told.contains(kind)), "a fault is missing from the table");
+    let kinds: Vec<&str> = table.iter().map(|row| row.0.split('@').next().unwrap()).collect();
+    assert!(Faults::KINDS.iter().all(|kind| kinds.contains(kind)), "a fault is missing from the table");
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn hold(what: &str, history: &FleetHistory, max_deviation: f64) {
             }
             (CallEnd::Broken(kind), Some(winner)) => {
                 assert_eq!(call.shown_tokens, call.attempts[winner].tokens, "{what}");
-                assert_eq!(call.attempts[winner].failure, Some(kind), "{what}: told as it was");
+                assert_eq!(call.attempts[winner].failure, Some(kind), "{what}: reported as it was");
             }
             (CallEnd::Failed(_), None) => assert_eq!((call.shown_tokens, call.ttft), (0, None), "{what}"),
             other => panic!("{what}: {other:?} in {call:?}"),
