@@ -6,7 +6,7 @@ use super::query::{self, ParamError, QueryParams};
 use serde_json::{Value, json};
 use tokrate_core::Span;
 use tokrate_gateway::telemetry::CallTrace;
-use tokrate_gateway::telemetry::{LaneState, LaneStatus, Snapshot, blame_name};
+use tokrate_gateway::telemetry::{LaneChange, LaneState, LaneStatus, Snapshot, blame_name};
 use tokrate_route::{Expectation, LaneSnapshot};
 use tokrate_store::{Log, Store, StoreError};
 
@@ -97,6 +97,27 @@ pub(crate) fn calls(snapshot: &Snapshot, query: Option<&str>) -> Result<Value, A
     params.finish()?;
     let calls: Vec<Value> = snapshot.stats.calls(limit as usize).iter().map(|trace| call(trace)).collect();
     Ok(json!({ "now_unix_ms": snapshot.now_unix_ms, "calls": calls }))
+}
+
+/// Changes that were found in the traffic, the newest first; `null` where nobody watches.
+pub(crate) fn changes(snapshot: &Snapshot, query: Option<&str>) -> Result<Value, ApiError> {
+    QueryParams::of(query)?.finish()?;
+    let change = |change: &LaneChange| {
+        json!({
+            "at_unix_ms": change.at_unix_ms,
+            "since_unix_ms": change.since_unix_ms,
+            "lane": change.lane,
+            "alias": change.alias,
+            "metric": change.metric,
+            "kind": change.kind,
+            "change": change.change,
+            "low": change.low,
+            "high": change.high,
+            "n": change.n,
+        })
+    };
+    let changes = snapshot.changes.as_ref().map(|changes| changes.iter().map(change).collect::<Vec<Value>>());
+    Ok(json!({ "now_unix_ms": snapshot.now_unix_ms, "changes": changes }))
 }
 
 fn call(trace: &CallTrace) -> Value {

@@ -59,6 +59,7 @@ enum Endpoint {
     Ready,
     EligibleLanes,
     Calls,
+    Changes,
     Summary,
     Attempts,
 }
@@ -93,6 +94,7 @@ impl Admin {
             "/readyz" => Endpoint::Ready,
             "/api/lanes" => Endpoint::EligibleLanes,
             "/api/calls" => Endpoint::Calls,
+            "/api/changes" => Endpoint::Changes,
             "/api/summary" => Endpoint::Summary,
             "/api/attempts" => Endpoint::Attempts,
             _ => return AdminResponse::not_found(),
@@ -138,6 +140,7 @@ impl Endpoint {
             }
             Endpoint::EligibleLanes => AdminResponse::json(api::lanes(&snapshot(), query)),
             Endpoint::Calls => AdminResponse::json(api::calls(&snapshot(), query)),
+            Endpoint::Changes => AdminResponse::json(api::changes(&snapshot(), query)),
             Endpoint::Summary => AdminResponse::json(api::summary(observer.log(), query, now())),
             Endpoint::Attempts => AdminResponse::json(api::attempts(observer.log(), query, now())),
         }

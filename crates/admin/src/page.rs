@@ -5,6 +5,7 @@
 
 mod aliases;
 mod calls;
+mod changes;
 mod lanes;
 mod last_hour;
 
@@ -66,6 +67,7 @@ pub(crate) fn fragment(snapshot: &Snapshot) -> String {
     let mut out = String::with_capacity(96 * 1024);
     headline(&mut out, snapshot);
     aliases::render(&mut out, snapshot);
+    changes::render(&mut out, snapshot);
     lanes::render(&mut out, snapshot);
     last_hour::render(&mut out, snapshot);
     calls::render(&mut out, snapshot);

@@ -1,6 +1,6 @@
 //! False alarms and power of the detector on synthetic days: 8 probes a day, log-normal spread, 3 % bad values, a daily cycle of
-//! 30 %, two numbers of each endpoint. `cargo run --release -p tokrate-detect --example power [ENDPOINTS]`. Lines of bars are for
-//! `cargo xtask bench monitor`.
+//! 30 %, one or two numbers of each endpoint. `cargo run --release -p tokrate-detect --example power [ENDPOINTS [SEED]]`. Lines of
+//! bars are for `cargo xtask bench monitor`.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -25,13 +25,39 @@ struct World {
     /// Time to the first token doubles for two hours each evening from then on.
     evenings: bool,
     with_extra_probes: bool,
+    /// Whether a sample has a time to the first token beside its speed.
+    two_numbers: bool,
+}
+
+impl World {
+    /// How further probes are named in a bar.
+    fn extra(&self) -> &'static str {
+        if self.with_extra_probes { ", with further probes" } else { "" }
+    }
+
+    fn numbers(&self) -> &'static str {
+        if self.two_numbers { "two numbers" } else { "one number" }
+    }
+}
+
+/// What `of` finds of each endpoint, worked out by all cores.
+fn each<T: Send>(endpoints: u64, of: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    std::thread::scope(|scope| {
+        let of = &of;
+        let part = |first: u64| move || (first..endpoints).step_by(threads as usize).map(of).collect::<Vec<T>>();
+        let running: Vec<_> = (0..threads).map(|first| scope.spawn(part(first))).collect();
+        running.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    })
 }
 
 /// One endpoint's events, and how many further probes were asked for.
 fn run(world: &World, seed: u64) -> (Vec<Event>, usize) {
     let mut rng = Rng::root(seed).child("endpoint");
     let phase = rng.unit() * 24.0;
-    let mut detector = Detector::new(FalseAlarms::default());
+    let allowed = FalseAlarms::default();
+    let allowed = if world.with_extra_probes { allowed.with_further_probes() } else { allowed };
+    let mut detector = Detector::new(allowed);
     let source = Source { endpoint: "a/b".to_owned(), workload: String::new(), place: String::new() };
     let (mut events, mut extra, mut asked_at) = (Vec::new(), 0, i64::MIN / 2);
     for slot in 0..world.days * PROBES_A_DAY {
@@ -64,7 +90,17 @@ fn sample(world: &World, source: &Source, at: i64, phase: f64, rng: &mut Rng) ->
     let speed = 100.0 * cycle * value(rng) * if at >= world.at { 1.0 - world.drop } else { 1.0 };
     let is_evening = world.evenings && at >= world.at && (19.0..21.0).contains(&hour);
     let ttft = 400.0 / cycle * value(rng) * if is_evening { 2.0 } else { 1.0 };
-    Sample { at, source: source.clone(), ttft_ms: Some(ttft), output_speed: Some(speed), e2e_ms: None, ok: true }
+    let ttft_ms = (world.two_numbers || world.evenings).then_some(ttft);
+    Sample {
+        at,
+        source: source.clone(),
+        ttft_ms,
+        output_speed: Some(speed),
+        e2e_ms: None,
+        ok: true,
+        in_flight: None,
+        input_tokens: None,
+    }
 }
 
 /// A bar with what was reached.
@@ -73,71 +109,90 @@ fn bar(what: &str, bar: &str, figure: &str, is_met: bool) {
 }
 
 fn main() {
-    let endpoints: u64 = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(200);
-    let still = World { spread: 0.0, days: 60, drop: 0.0, at: i64::MAX, evenings: false, with_extra_probes: false };
+    let mut arguments = std::env::args().skip(1).filter_map(|word| word.parse().ok());
+    let endpoints: u64 = arguments.next().unwrap_or(200);
+    let seed = arguments.next().unwrap_or(0) * 1_000_000;
+    let still = World {
+        spread: 0.0,
+        days: 60,
+        drop: 0.0,
+        at: i64::MAX,
+        evenings: false,
+        with_extra_probes: false,
+        two_numbers: true,
+    };
+    let kinds = [(true, false), (false, false), (true, true)];
+    let kinds = kinds.map(|(two_numbers, with_extra_probes)| World { two_numbers, with_extra_probes, ..still });
+    false_alarms(endpoints, seed, &kinds);
+    drops(endpoints, seed + 10_000, &kinds);
+    evenings(endpoints, seed + 20_000, still);
+}
+
+fn false_alarms(endpoints: u64, seed: u64, worlds: &[World]) {
     println!(
-        "| spread | extra probes | false events per endpoint and 30 days, by kind | extra probes a month |\n|---|---|---|---|"
+        "| numbers | spread | extra probes | false events per endpoint and 30 days | by kind | extra probes a month |"
     );
-    for spread in [0.10, 0.15, 0.20, 0.25, 0.30] {
-        for with_extra_probes in [false, true] {
+    println!("|---|---|---|---|---|---|");
+    for world in worlds {
+        for spread in [0.10, 0.15, 0.20, 0.25, 0.30] {
+            let world = World { spread, ..*world };
             let (mut kinds, mut extra) = (BTreeMap::<ChangeKind, f64>::new(), 0);
-            for seed in 0..endpoints {
-                let (events, asked) = run(&World { spread, with_extra_probes, ..still }, seed);
+            for (events, asked) in each(endpoints, |endpoint| run(&world, seed + endpoint)) {
                 extra += asked;
                 events.iter().for_each(|event| *kinds.entry(event.kind).or_default() += 0.5 / endpoints as f64);
             }
             let all: f64 = kinds.values().sum();
-            println!(
-                "| {spread:.2} | {with_extra_probes} | {all:.3} {kinds:.3?} | {:.1} |",
-                extra as f64 / 2.0 / endpoints as f64
-            );
-            let extra = if with_extra_probes { ", with further probes" } else { "" };
-            let what = format!("detector: false events per endpoint and 30 days, spread {spread:.2}{extra}");
-            bar(&what, "<= 0.05", &format!("{all:.3}"), all <= 0.05);
+            let extra = extra as f64 / 2.0 / endpoints as f64;
+            let (numbers, with) = (world.numbers(), world.with_extra_probes);
+            println!("| {numbers} | {spread:.2} | {with} | {all:.3} | {kinds:.3?} | {extra:.1} |");
+            let what = format!("detector: false events per endpoint and 30 days, {numbers}, spread {spread:.2}");
+            bar(&format!("{what}{}", world.extra()), "<= 0.05", &format!("{all:.3}"), all <= 0.05);
         }
     }
-    println!(
-        "\n| spread | drop | extra probes | found in time | median delay (h) | 90 % (h) |\n|---|---|---|---|---|---|"
-    );
-    for (spread, drop, hours, wanted) in [(0.30, 0.2, 72, 0.85), (0.15, 0.1, 96, 0.85), (0.15, 0.2, 72, 0.98)] {
-        for with_extra_probes in [false, true] {
-            let mut delays: Vec<i64> = (0..endpoints)
-                .map(|seed| {
-                    let at = (30 * 24 + (seed as i64 * 7) % 24) * HOUR_MS;
-                    let world = World { spread, drop, at, with_extra_probes, days: 45, ..still };
-                    let (events, _) = run(&world, 10_000 + seed);
-                    let found = events.iter().find(|event| {
-                        event.at >= at && event.kind == ChangeKind::Regression && event.metric == "output_speed"
-                    });
-                    found.map_or(i64::MAX, |event| event.at - at)
-                })
-                .collect();
+}
+
+fn drops(endpoints: u64, seed: u64, worlds: &[World]) {
+    println!("\n| numbers | spread | drop | extra probes | found in time | median delay (h) | 90 % (h) |");
+    println!("|---|---|---|---|---|---|---|");
+    for world in worlds {
+        for (spread, drop, hours, wanted) in [(0.30, 0.2, 72, 0.85), (0.15, 0.1, 96, 0.85), (0.15, 0.2, 72, 0.98)] {
+            let world = World { spread, drop, days: 45, ..*world };
+            let mut delays = each(endpoints, |endpoint| {
+                let at = (30 * 24 + (endpoint as i64 * 7) % 24) * HOUR_MS;
+                let (events, _) = run(&World { at, ..world }, seed + endpoint);
+                let found = events.iter().find(|event| {
+                    event.at >= at && event.kind == ChangeKind::Regression && event.metric == "output_speed"
+                });
+                found.map_or(i64::MAX, |event| event.at - at)
+            });
             delays.sort_unstable();
             let share = delays.iter().filter(|delay| **delay <= hours * HOUR_MS).count() as f64 / endpoints as f64;
             let at = |share: f64| delays[(endpoints as f64 * share) as usize] as f64 / HOUR_MS as f64;
+            let (numbers, reached, with) = (world.numbers(), share * 100.0, world.with_extra_probes);
             println!(
-                "| {spread:.2} | {drop} | {with_extra_probes} | {:.1} % within {hours} h | {:.1} | {:.1} |",
-                share * 100.0,
+                "| {numbers} | {spread:.2} | {drop} | {with} | {reached:.1} % within {hours} h | {:.1} | {:.1} |",
                 at(0.5),
                 at(0.9)
             );
-            let extra = if with_extra_probes { ", with further probes" } else { "" };
-            let what = format!("detector: drop of {:.0} % at spread {spread:.2}{extra}", drop * 100.0);
-            let (wanted_share, reached) = (format!(">= {:.0} % in {hours} h", wanted * 100.0), share * 100.0);
+            let what =
+                format!("detector: drop of {:.0} % at spread {spread:.2}, {numbers}{}", drop * 100.0, world.extra());
+            let wanted_share = format!(">= {:.0} % in {hours} h", wanted * 100.0);
             bar(&what, &wanted_share, &format!("{reached:.1} %"), share >= wanted);
             if drop > 0.1 {
-                let hours = if with_extra_probes { 10.0 } else { 30.0 };
+                let hours = if world.with_extra_probes { 10.0 } else { 30.0 };
                 let what = format!("{what}: median delay");
                 bar(&what, &format!("<= {hours:.0} h"), &format!("{:.1} h", at(0.5)), at(0.5) <= hours);
             }
         }
     }
+}
+
+fn evenings(endpoints: u64, seed: u64, still: World) {
     println!("\n| spread | two hours each evening: events by kind, per endpoint in 30 days |\n|---|---|");
     for spread in [0.10, 0.15, 0.20, 0.30] {
+        let world = World { spread, at: 30 * 24 * HOUR_MS, evenings: true, ..still };
         let mut kinds = BTreeMap::<ChangeKind, f64>::new();
-        for seed in 0..endpoints {
-            let world = World { spread, at: 30 * 24 * HOUR_MS, evenings: true, ..still };
-            let (events, _) = run(&world, 20_000 + seed);
+        for (events, _) in each(endpoints, |endpoint| run(&world, seed + endpoint)) {
             events.iter().for_each(|event| *kinds.entry(event.kind).or_default() += 1.0 / endpoints as f64);
         }
         println!("| {spread:.2} | {kinds:.3?} |");

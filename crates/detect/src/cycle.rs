@@ -1,16 +1,30 @@
 //! Whether a series became bad at one time of day and stayed as it was at others.
 //!
-//! Points far on the bad side are counted by hours of the day: many of them in a few hours, on several days, beside usual
-//! points in all other hours, are a change of the daily cycle and not of the level.
+//! Two looks, of which one suffices. Points far on the bad side are counted by hours of the day: many of them in a few hours, on
+//! several days, beside usual points in all other hours, are a change of the daily cycle and not of the level. Where points scatter so
+//! widely that few are far, the mean of the same hours over more days tells.
 //!
 //! Invariant: hours that were reported are not reported again while they stay so.
 
 use crate::series::{DAY_MS, HOUR_MS, Point};
 use std::collections::{BTreeSet, VecDeque};
-use tokrate_stats::ln_gamma;
+use tokrate_stats::{ln_gamma, normal_p};
 
-/// Days that are looked at.
+/// Days in which far points are counted, and over which means are taken.
 const WINDOW_MS: i64 = 10 * DAY_MS;
+const LONG_WINDOW_MS: i64 = 20 * DAY_MS;
+/// Most points that are looked at, the latest: 20 days of one in a minute and a half.
+const MAX_POINTS: usize = 20_000;
+/// Hours whose means are looked at.
+const MEAN_HOURS: [i64; 2] = [2, HOURS];
+/// A mean counts when it is so far from that of all other hours, in standard errors: 0.01 events an endpoint in 30 still days of
+/// `examples/power.rs`, of which many windows and looks are the reason. Single points count up to so many standard deviations.
+const MEAN_Z: f64 = 5.0;
+const CLIP: f64 = 3.0;
+/// Other hours are as usual while their mean is within so many standard errors.
+const ELSEWHERE_Z: f64 = 3.0;
+/// Fewest days of a mean.
+const LEAST_MEAN_DAYS: usize = 7;
 /// Hours of the day that are looked at together: one slot of eight probes a day.
 const HOURS: i64 = 3;
 /// A point is far when it is this many standard deviations on the bad side.
@@ -58,7 +72,8 @@ impl CycleDetector {
     pub fn push(&mut self, point: &Point, deviation: f64) -> Option<CycleChange> {
         let at = point.at;
         self.points.push_back((at, deviation));
-        while self.points.front().is_some_and(|(old, _)| *old < at - WINDOW_MS) {
+        let is_old = |(old, _): &(i64, f64)| *old < at - LONG_WINDOW_MS;
+        while self.points.len() > MAX_POINTS || self.points.front().is_some_and(is_old) {
             self.points.pop_front();
         }
         let is_far = deviation > FAR;
@@ -72,8 +87,13 @@ impl CycleDetector {
             return None;
         }
         let hour = hour_of(at);
-        let windows = (0..HOURS).filter_map(|back| self.look((hour - back).rem_euclid(24)));
-        let (first, found) = windows.min_by(|a, b| a.1.p.total_cmp(&b.1.p))?;
+        let firsts = || (0..HOURS).map(|back| (hour - back).rem_euclid(24));
+        let counted = firsts().filter_map(|first| self.count(first, at));
+        let (first, found) = counted.min_by(|a, b| a.1.p.total_cmp(&b.1.p)).or_else(|| {
+            let windows = MEAN_HOURS.into_iter().flat_map(|hours| (0..hours).map(move |back| (hour - back, hours)));
+            let found = windows.filter_map(|(first, hours)| self.mean(first.rem_euclid(24), hours));
+            found.min_by(|a, b| a.1.p.total_cmp(&b.1.p))
+        })?;
         self.reported.push((first, at));
         Some(found)
     }
@@ -83,11 +103,35 @@ impl CycleDetector {
         self.points.clear();
     }
 
-    fn look(&self, first: i64) -> Option<(i64, CycleChange)> {
+    /// The mean of some hours against that of all others.
+    fn mean(&self, first: i64, hours: i64) -> Option<(i64, CycleChange)> {
+        let others = self.points.iter().filter(|(at, _)| !self.expects(*at));
+        let (within, elsewhere): (Vec<&(i64, f64)>, Vec<&(i64, f64)>) =
+            others.partition(|(at, _)| (hour_of(*at) - first).rem_euclid(24) < hours);
+        let mean = |points: &[&(i64, f64)]| {
+            points.iter().map(|(_, deviation)| deviation.clamp(-CLIP, CLIP)).sum::<f64>() / points.len().max(1) as f64
+        };
+        let (n, others, usual) = (within.len() as f64, elsewhere.len() as f64, mean(&elsewhere));
+        let z = (mean(&within) - usual) / (1.0 / n.max(1.0) + 1.0 / others.max(1.0)).sqrt();
+        // Days of which this hour was no worse than others are not counted as bad.
+        let days: BTreeSet<i64> =
+            within.iter().filter(|(_, deviation)| *deviation > 1.0).map(|(at, _)| at.div_euclid(DAY_MS)).collect();
+        if z < MEAN_Z || days.len() < LEAST_MEAN_DAYS || usual.abs() * others.sqrt() > ELSEWHERE_Z {
+            return None;
+        }
+        let since = within.iter().find(|(_, deviation)| *deviation > FAR)?.0;
+        let bad: Vec<f64> = within.iter().filter(|(at, _)| *at >= since).map(|(_, deviation)| *deviation).collect();
+        let n = bad.len();
+        Some((first, CycleChange { since, deviation: tokrate_stats::midpoint_median(bad), p: normal_p(z), n }))
+    }
+
+    /// Far points of three hours against those of all others.
+    fn count(&self, first: i64, now: i64) -> Option<(i64, CycleChange)> {
         let within = |at: i64| (hour_of(at) - first).rem_euclid(24) < HOURS;
         let (mut n, mut far, mut elsewhere, mut far_elsewhere) = (0, Vec::new(), 0, 0);
         // What hours that were reported do says nothing of others.
-        for (at, deviation) in self.points.iter().filter(|(at, _)| !self.expects(*at)) {
+        let latest = self.points.iter().filter(|(at, _)| *at >= now - WINDOW_MS && !self.expects(*at));
+        for (at, deviation) in latest {
             match (within(*at), *deviation > FAR) {
                 (true, is_far) => {
                     n += 1;

@@ -7,7 +7,7 @@
 
 use crate::baseline::Baseline;
 use crate::series::{DAY_MS, Point, Series};
-use crate::shift::{Limits, Look, Shift, Way, limit, look};
+use crate::shift::{Limits, Look, Shift, Way, limits, look};
 
 /// How far back points are looked at for a change, and how old a point is before it belongs to the baseline.
 const WINDOW_MS: i64 = 6 * DAY_MS;
@@ -25,6 +25,9 @@ const MAX_REFERENCE_POINTS: usize = 4_096;
 const LEAST_NEW_LEVEL: usize = 8;
 /// A baseline is fitted anew when its points are this much older than they could be.
 const REFIT_MS: i64 = DAY_MS / 2;
+
+/// What [`FalseAlarms::with_further_probes`] leaves of the regressions by chance.
+const FURTHER_PROBES_PART: f64 = 0.5;
 
 /// How often something may be reported of a source although nothing has changed; its numbers share what is allowed.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -44,6 +47,12 @@ impl Default for FalseAlarms {
 }
 
 impl FalseAlarms {
+    /// The same for a source that is probed further after each suspicion: those probes look again where chance has gone far already,
+    /// so that as many limits are passed by chance if each is that much stricter (set on still worlds of `examples/power.rs`).
+    pub fn with_further_probes(self) -> FalseAlarms {
+        FalseAlarms { worse_in_month: FURTHER_PROBES_PART * self.worse_in_month, ..self }
+    }
+
     /// The part of each of `numbers`.
     pub(crate) fn shared_by(self, numbers: usize) -> FalseAlarms {
         let part = 1.0 / numbers.max(1) as f64;
@@ -105,7 +114,8 @@ impl LevelDetector {
         self.learn(point.at);
         let Some(reference) = &self.reference else { return Look::Usual };
         let from = reference.until.max(point.at - WINDOW_MS);
-        let mut recent: Vec<Point> = self.series.between(from, i64::MAX).rev().take(MAX_WINDOW_POINTS).collect();
+        let comparable = self.series.between(from, i64::MAX).filter(|point| reference.baseline.knows(point));
+        let mut recent: Vec<Point> = comparable.rev().take(MAX_WINDOW_POINTS).collect();
         recent.reverse();
         let seen = look(&reference.baseline, &reference.points, &recent, &reference.limits);
         if let Look::Shifted(shift) = &seen {
@@ -119,9 +129,10 @@ impl LevelDetector {
         self.reference.as_ref().map(|reference| reference.baseline.spread())
     }
 
-    /// How far a point is from what is usual, in standard deviations; `None` while that is not known.
+    /// How far a point is from what is usual of points like it, in standard deviations; `None` while that is not known.
     pub fn deviation(&self, point: &Point) -> Option<f64> {
-        self.reference.as_ref().map(|reference| reference.baseline.deviation(point))
+        let baseline = &self.reference.as_ref()?.baseline;
+        baseline.knows(point).then(|| baseline.deviation(point))
     }
 
     /// Whether the baseline rests on days at the present level, and not on a few points after a change.
@@ -151,14 +162,15 @@ impl LevelDetector {
         if count >= LEAST_REFERENCE && ends.is_some_and(|(first, last)| last.at - first.at >= LEAST_REFERENCE_MS) {
             let step = count.div_ceil(MAX_REFERENCE_POINTS);
             let points: Vec<Point> = self.series.between(from, until).step_by(step).collect();
-            if let Some(baseline) = Baseline::fit(&points) {
+            if let Some((baseline, points)) = Baseline::fit(&points) {
                 self.carried = None;
                 self.reference = Some(self.reference_of(baseline, points, count, until));
             }
         } else if let Some(carried) = &self.carried
             && self.reference.is_none()
         {
-            let points: Vec<Point> = self.series.between(self.level_since, i64::MAX).take(LEAST_NEW_LEVEL).collect();
+            let comparable = self.series.between(self.level_since, i64::MAX).filter(|point| carried.knows(point));
+            let points: Vec<Point> = comparable.take(LEAST_NEW_LEVEL).collect();
             if let (LEAST_NEW_LEVEL, Some(last)) = (points.len(), points.last())
                 && let Some(baseline) = carried.at_level_of(&points)
             {
@@ -174,7 +186,7 @@ impl LevelDetector {
         let days = points.last().zip(points.first()).map_or(1, |(last, first)| last.at - first.at).max(1) as f64
             / DAY_MS as f64;
         let a_month = count as f64 / days * 30.0;
-        let of = |in_month: f64| limit(a_month / in_month.max(1e-6));
+        let of = |in_month: f64| limits(a_month / in_month.max(1e-6));
         let (worse, better) = (of(self.allowed.worse_in_month), of(self.allowed.better_in_month));
         let (up, down) = if self.worse == Way::Up { (worse, better) } else { (better, worse) };
         let limits = Limits { up, down, suspect: of(self.allowed.suspects_in_month) };

@@ -5,6 +5,8 @@
 use serde::Deserialize;
 use tokrate_core::parse_rfc3339;
 
+/// Bands of loads, and of lengths of prompts; the first is that of samples without one.
+const BANDS: u32 = 8;
 /// Longest name that is kept (bytes); what is longer is cut.
 const MAX_NAME_BYTES: usize = 256;
 
@@ -23,6 +25,10 @@ pub struct Sample {
     pub e2e_ms: Option<f64>,
     /// Whether it was answered.
     pub ok: bool,
+    /// Requests that were open at the endpoint when it began, with itself; `None` where it is always the same.
+    pub in_flight: Option<u32>,
+    /// Tokens of the prompt; `None` where it is always of the same length.
+    pub input_tokens: Option<u32>,
 }
 
 /// Where samples of one series come from.
@@ -62,6 +68,10 @@ struct Line {
     ok: Option<bool>,
     #[serde(default)]
     error: Option<serde_json::Value>,
+    #[serde(default)]
+    in_flight: Option<u32>,
+    #[serde(default)]
+    input_tokens: Option<u32>,
 }
 
 impl Sample {
@@ -96,7 +106,18 @@ impl Sample {
             output_speed: number(read.output_speed),
             e2e_ms: number(read.e2e_ms),
             ok: read.ok.unwrap_or(!failed),
+            in_flight: read.in_flight,
+            input_tokens: read.input_tokens,
         })
+    }
+
+    /// Only samples of one band are compared: their load is within a factor of two, their prompts within one of four.
+    pub fn band(&self) -> u8 {
+        let octave = |number: Option<u32>| number.map_or(0, |number| number.max(1).ilog2() + 1);
+        // 64 open requests and more are one, prompts of fewer than 256 tokens, and of 256 Ki and more.
+        let load = octave(self.in_flight).min(BANDS - 1);
+        let prompt = self.input_tokens.map_or(0, |tokens| octave(Some(tokens / 64)).div_ceil(2).clamp(1, BANDS - 1));
+        (load * BANDS + prompt) as u8
     }
 }
 

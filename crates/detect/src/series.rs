@@ -16,13 +16,15 @@ pub struct Point {
     pub at: i64,
     /// Natural logarithm of the value.
     pub ln: f64,
+    /// Only points of one band are alike: see [`crate::sample::Sample::band`].
+    pub band: u8,
 }
 
 impl Point {
     /// A point of a positive value; `None` for a value that has no logarithm.
     pub fn new(at: i64, value: f64) -> Option<Point> {
         let ln = value.ln();
-        (value > 0.0 && ln.is_finite()).then_some(Point { at, ln })
+        (value > 0.0 && ln.is_finite()).then_some(Point { at, ln, band: 0 })
     }
 
     /// Angle of the time of day, 0 to 2 pi from midnight UTC on.

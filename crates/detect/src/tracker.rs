@@ -50,7 +50,8 @@ impl Metric {
             Metric::OutputSpeed => sample.output_speed,
             Metric::EndToEnd => sample.e2e_ms.filter(|_| sample.ttft_ms.is_none() && sample.output_speed.is_none()),
         };
-        Point::new(sample.at, value.filter(|_| sample.ok)?)
+        let point = Point::new(sample.at, value.filter(|_| sample.ok)?)?;
+        Some(Point { band: sample.band(), ..point })
     }
 }
 

@@ -29,6 +29,8 @@ fn days(endpoint: &str, days: i64, seed: u64, alter: impl Fn(&mut Sample)) -> Ve
             output_speed: Some(speed),
             e2e_ms: None,
             ok: true,
+            in_flight: None,
+            input_tokens: None,
         };
         alter(&mut sample);
         sample
@@ -164,6 +166,8 @@ fn a_crowded_source_is_followed_in_bounded_work() {
         output_speed: Some((0.15 * rng.normal()).exp() * if nth >= 70_000 { 80.0 } else { 100.0 }),
         e2e_ms: None,
         ok: true,
+        in_flight: None,
+        input_tokens: None,
     });
     let found = events(samples.collect());
     let regressions = found.iter().filter(|event| event.kind == ChangeKind::Regression).collect::<Vec<_>>();
@@ -181,6 +185,8 @@ fn a_line_is_a_sample_or_says_why_not() {
         output_speed: Some(12.5),
         e2e_ms: None,
         ok: true,
+        in_flight: None,
+        input_tokens: None,
     };
     assert_eq!(sample, Ok(expected));
     let failed = Sample::parse(r#"{"at":"1970-01-01T00:00:01Z","endpoint":"a","error":"timeout"}"#);
@@ -222,6 +228,8 @@ proptest! {
             output_speed: (value * 7.0).is_finite().then_some(value * 7.0),
             e2e_ms: Some(*value),
             ok: *ok,
+            in_flight: None,
+            input_tokens: None,
         });
         for event in events(samples.collect()) {
             prop_assert!(event.change.is_finite() && event.low.is_finite() && event.high.is_finite() && (0.0..=1.0).contains(&event.p), "{event:?}");

@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
-use tokrate_core::Span;
+use tokrate_core::{Span, Tick};
 use tokrate_net::server::{
     Accept, AccessConfig, AccessSettings, ConnectionLimits, Connections, Handler, Listener, SharedSocket,
     serve_accepted,
@@ -58,6 +58,7 @@ pub struct RunningGateway {
     address: SocketAddr,
     admin: Option<SocketAddr>,
     shared: Arc<Shared>,
+    started_at: Tick,
     log_settings: Option<LogSettings>,
     shutdown: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
@@ -132,7 +133,17 @@ impl Gateway {
         }
         let dns = DnsRefresher::start(&shared)?;
         let exporter = config.otel.as_ref().map(|otel| Exporter::start(otel, &config.client, &shared)).transpose()?;
-        Ok(RunningGateway { address, admin, shared, log_settings: config.log, shutdown, threads, exporter, _dns: dns })
+        Ok(RunningGateway {
+            address,
+            admin,
+            started_at: clock.now(),
+            shared,
+            log_settings: config.log,
+            shutdown,
+            threads,
+            exporter,
+            _dns: dns,
+        })
     }
 }
 
@@ -151,6 +162,11 @@ impl RunningGateway {
     /// one.
     pub fn unresolved(&self) -> Vec<String> {
         dns::unresolved(self.shared.plan().lanes.iter().map(Arc::as_ref))
+    }
+
+    /// Read access to it, and where changes of its lanes are reported.
+    pub fn observer(&self) -> Observer {
+        Observer::new(Arc::clone(&self.shared), self.started_at)
     }
 
     /// The newest error of the log, once.

@@ -22,6 +22,7 @@ mod serve;
 mod settings;
 #[cfg(test)]
 mod testing;
+mod traffic;
 mod view;
 mod virtual_time;
 mod workload;
@@ -37,5 +38,6 @@ pub use serve::{ServeConfig, serve};
 pub use settings::{Endpoint, Limits, Settings};
 pub use tokrate_alert as alert;
 pub use tokrate_notify as notify;
+pub use traffic::{TrafficFindings, TrafficWatch};
 pub use view::{BoardFrame, board_data};
 pub use workload::{Cadence, DEFAULT_WORKLOAD, PromptSource, SUITE, Workload, built_in, built_in_names};

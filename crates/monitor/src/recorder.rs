@@ -90,7 +90,7 @@ impl Recorder {
         let mut recorder = Recorder {
             alerting,
             now_unix_ms,
-            detector: Detector::new(config.false_alarms),
+            detector: Detector::new(config.false_alarms.with_further_probes()),
             config,
             store,
             streams: BTreeMap::new(),

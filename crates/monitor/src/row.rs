@@ -168,6 +168,8 @@ pub(crate) fn detected(row: &ProbeRow) -> tokrate_detect::Sample {
         output_speed: sample.output_speed.filter(|_| ok),
         e2e_ms: ok.then(|| ms(sample.total_ns)),
         ok,
+        in_flight: None,
+        input_tokens: None,
     }
 }
 

@@ -14,12 +14,12 @@ use tokrate_net::NetError;
 pub enum TargetError {
     /// The variable of a key is not set.
     #[error(
-        "read the API key: the environment variable {0} is not set; set it, or name another with --key-env (key_env in a file)"
+        "read the API key: the environment variable {0} is not set; set it, or name another (`key_env` in a settings file, --key-env on the command line)"
     )]
     KeyVariable(String),
     /// No variable of a hosted provider's key is set.
     #[error(
-        "read the API key of {provider}: the environment variable {variables} is not set; set it, or name another with --key-env"
+        "read the API key of {provider}: the environment variable {variables} is not set; set it, or name another (`key_env` in a settings file, --key-env on the command line)"
     )]
     NoKey {
         /// Title of the provider.
@@ -28,7 +28,7 @@ pub enum TargetError {
         variables: String,
     },
     /// The file of a key cannot be read.
-    #[error("read the API key from {}; check --key-file", path.display())]
+    #[error("read the API key from {}; check `key_file` (or --key-file)", path.display())]
     KeyFile {
         /// The file.
         path: PathBuf,
@@ -36,13 +36,13 @@ pub enum TargetError {
         source: io::Error,
     },
     /// The command of a key cannot be run.
-    #[error("run the command of --key-cmd; check that `sh` is there")]
+    #[error("run the command of `key_cmd` (or --key-cmd); check that `sh` is there")]
     KeyCommand(#[source] io::Error),
     /// The command of a key failed.
-    #[error("read the API key: the command of --key-cmd ended with {0}; run it by hand to see why")]
+    #[error("read the API key: the command of `key_cmd` (or --key-cmd) ended with {0}; run it by hand to see why")]
     KeyCommandFailed(ExitStatus),
     /// The command of a key printed no text.
-    #[error("read the API key: the command of --key-cmd did not print text")]
+    #[error("read the API key: the command of `key_cmd` (or --key-cmd) did not print text")]
     KeyNoText,
     /// There is no key where it is to be found.
     #[error("read the API key: {0} is empty")]

@@ -29,7 +29,7 @@ impl fmt::Display for KeyReference {
         match self {
             KeyReference::Variable(name) => write!(formatter, "the environment variable {name}"),
             KeyReference::File(path) => write!(formatter, "{}", path.display()),
-            KeyReference::Command(_) => formatter.write_str("what the command of --key-cmd printed"),
+            KeyReference::Command(_) => formatter.write_str("what the command of `key_cmd` (or --key-cmd) printed"),
         }
     }
 }

@@ -153,3 +153,40 @@ fn what_drawing_a_page_costs() {
         );
     }
 }
+
+#[test]
+fn changes_of_lanes_are_on_the_page_with_their_interval_and_escaped() {
+    use tokrate_gateway::telemetry::LaneChange;
+    let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
+    assert!(!page(&sample.snapshot(NOON_UNIX_MS)).contains("What changed"), "nobody watches");
+    sample.observer().report_changes(Vec::new());
+    assert!(page(&sample.snapshot(NOON_UNIX_MS)).contains("No lane has changed"));
+    let slower = LaneChange {
+        at_unix_ms: NOON_UNIX_MS,
+        since_unix_ms: NOON_UNIX_MS - 7_200_000,
+        lane: "a".to_owned(),
+        alias: HOSTILE.to_owned(),
+        metric: "output_speed",
+        kind: "regression",
+        change: -0.25,
+        low: -0.31,
+        high: -0.19,
+        n: 9,
+    };
+    let elsewhere = LaneChange { lane: HOSTILE.to_owned(), at_unix_ms: 0, ..slower.clone() };
+    let at_once = LaneChange { lane: "*".to_owned(), kind: "quarantine", ..slower.clone() };
+    sample.observer().report_changes(vec![elsewhere, at_once, slower]);
+    let snapshot = sample.snapshot(NOON_UNIX_MS);
+    let html = page(&snapshot);
+    assert!(!html.contains("<script>alert"), "{html}");
+    let section = html.split("<section id=\"changes\">").nth(1).and_then(|rest| rest.split("</section>").next());
+    insta::assert_snapshot!("changes", section.unwrap_or_default().replace("><", ">\n<"));
+    let metrics = crate::openmetrics::text(snapshot.clone());
+    let lines: Vec<&str> = metrics.lines().filter(|line| line.starts_with("tokrate_lane_changes")).collect();
+    assert_eq!(lines, ["tokrate_lane_changes{lane=\"a\",kind=\"regression\",metric=\"output_speed\"} 1.0"]);
+    let api = crate::api::changes(&snapshot, None).expect("no parameters");
+    assert_eq!(
+        (api["changes"].as_array().map(Vec::len), &api["changes"][0]["low"]),
+        (Some(3), &serde_json::json!(-0.31))
+    );
+}

@@ -9,6 +9,7 @@ use crate::settle::stats::Stats;
 use crate::state::jobs::Jobs;
 use crate::state::lane_health::BreakerNotices;
 use crate::state::plan::Plan;
+use crate::telemetry::changes::Changes;
 use crate::telemetry::refusals::Refusals;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     pub probes_wanted: Notify,
     /// Requests refused before a lane was asked.
     pub refusals: Refusals,
+    /// Changes that were found in the traffic of lanes.
+    pub changes: Changes,
     /// How the metrics export fares.
     pub exports: ExportStatus,
     /// The budget for bodies of open calls.
@@ -62,6 +65,7 @@ impl Shared {
             jobs: Jobs::default(),
             probes_wanted: Notify::new(),
             refusals: Refusals::default(),
+            changes: Changes::default(),
             exports: ExportStatus::default(),
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),

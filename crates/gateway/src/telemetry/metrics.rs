@@ -110,12 +110,16 @@ impl<'a> Family<'a> {
     }
 }
 
+/// So long a change is in the metrics (ms): a week, after which the new level is what is usual.
+const CHANGES_SHOWN_MS: u64 = 7 * 86_400_000;
+
 /// All families of a snapshot.
 pub fn families(snapshot: &Snapshot) -> Vec<Family<'_>> {
     let mut families = Vec::with_capacity(20);
     generative(snapshot, &mut families);
     attempts(snapshot, &mut families);
     lanes(snapshot, &mut families);
+    changes(snapshot, &mut families);
     gateway(snapshot, &mut families);
     exports(snapshot, &mut families);
     families
@@ -217,6 +221,23 @@ fn lanes<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
             speed,
         ),
     ]);
+}
+
+/// Changes of lanes in the traffic of the last seven days, by what changed; only of lanes that are configured.
+fn changes<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
+    let Some(changes) = &snapshot.changes else { return };
+    let since = snapshot.now_unix_ms.saturating_sub(CHANGES_SHOWN_MS);
+    let mut found = Vec::new();
+    for change in changes.iter().filter(|change| change.at_unix_ms >= since) {
+        let Some(lane) = snapshot.lanes.iter().find(|lane| lane.name == change.lane) else { continue };
+        found.push((Labels::lane(&lane.name).with("kind", change.kind).with("metric", change.metric), 1.0));
+    }
+    families.push(Family::gauges(
+        "tokrate.lane.changes",
+        "Changes found in the traffic of a lane in the last seven days, at like load",
+        Unit::Counted("{change}"),
+        merged(found),
+    ));
 }
 
 fn gateway<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {

@@ -1,6 +1,7 @@
 //! The state of a running gateway as plain values, for its admin side and for exporters.
 
 pub(crate) mod aliases;
+pub(crate) mod changes;
 pub mod metrics;
 pub(crate) mod refusals;
 pub(crate) mod snapshot;
@@ -12,6 +13,7 @@ pub use crate::settle::stats::{
     OPEN_MINUTES, Operation, OperationStats, SPEED_STEPS, StatsSnapshot,
 };
 pub use aliases::AliasStatus;
+pub use changes::LaneChange;
 pub use snapshot::{LaneState, LaneStatus, LogStatus, Snapshot, blame_name};
 
 use crate::state::shared::Shared;
@@ -35,6 +37,11 @@ impl Observer {
     /// The state of the gateway now. Blocks for as long as it takes to read a file of `/proc`.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::of(&self.shared, self.started_at)
+    }
+
+    /// Keeps changes that were found in the traffic of lanes, for the page, the API and the metrics.
+    pub fn report_changes(&self, found: Vec<LaneChange>) {
+        self.shared.changes.add(found);
     }
 
     /// The throughput log, if one is kept.

@@ -3,6 +3,7 @@
 //! Invariant: locks are held only while references and counters are copied; what is unknown is `None`.
 
 use super::aliases::{AliasStatus, aliases};
+use super::changes::LaneChange;
 use crate::settle::stats::{LaneStats, StatsSnapshot, first_minute_of_hour};
 use crate::state::lock::locked;
 use crate::state::plan::Plan;
@@ -34,6 +35,8 @@ pub struct Snapshot {
     pub stats: StatsSnapshot,
     /// The throughput log, if one is kept.
     pub log: Option<LogStatus>,
+    /// Changes that were found in the traffic, the newest first; `None` where nobody watches.
+    pub changes: Option<Vec<LaneChange>>,
     /// Memory of the process that is in RAM, if the operating system says so.
     pub resident_bytes: Option<u64>,
     /// Counts of the metrics export, if there is one.
@@ -121,6 +124,7 @@ impl Snapshot {
             refusals: shared.refusals.counts().to_vec(),
             stats,
             log,
+            changes: shared.changes.newest_first(),
             resident_bytes: resident_bytes(),
             exports: shared.exports.counts(),
         }

@@ -1,5 +1,7 @@
 //! `tokrate gateway`: starts the lanes of this process, then the gateway, and runs it until a signal ends it.
 
+mod watch;
+
 use super::Verdict;
 use crate::config::gateway::aliases::format_mode;
 use crate::config::gateway::{EffectiveValue, Local, Resolved, resolve};
@@ -42,6 +44,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     tokrate_net::server::raise_open_files();
     let _locals = start_locals(&mut resolved)?;
     let gateway = Gateway::start(resolved.config.clone(), Admin::new)?;
+    let _watch =
+        resolved.config.log.as_ref().map(|log| watch::start(log.path.clone(), gateway.observer(), stop.clone()));
     let warnings = check_budgets(&resolved.config)?;
     wait(&stop, &gateway, flags, || {
         anstream::print!("{}", serving_text(&resolved, &gateway));

@@ -1,6 +1,7 @@
 //! `tokrate.toml`: settings that stay the same from run to run. Unknown keys are refused, with their place, and so is a file that
 //! merely lies there and names addresses, keys or commands, until its user trusts it.
 
+use super::monitor::rows::RECEIVER_KINDS;
 use super::quantity::Share;
 use super::{environment, lists};
 use anyhow::{Context, Result, anyhow};
@@ -189,14 +190,56 @@ impl File {
 /// The message, with the nearest key in place of all of them where one is not known.
 fn parse_error_text(error: &toml::de::Error) -> String {
     let shown = error.to_string();
+    if error.message() == "missing field `kind`" {
+        let hint =
+            "write what kind of receiver it is, such as kind = \"webhook\" (also slack, alertmanager, email, command)";
+        return shown.trim_end().replace(error.message(), &format!("it has no `kind`: {hint}"));
+    }
     let unknown = error.message().strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, expected "));
     let Some((typed, known)) = unknown else { return shown.trim_end().to_owned() };
     let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-    let near = match nearest(typed, &known)[..] {
-        [] => "; docs/configuration.md lists those that there are".to_owned(),
-        ref near => format!("; did you mean {}?", near.join(" or ")),
+    let (near, shown) = match (meant(typed, &known), &nearest(typed, &known)[..]) {
+        (Some(meant), _) => (format!("; {meant}"), without_value(&shown)),
+        (None, []) => ("; docs/configuration.md lists those that there are".to_owned(), shown),
+        (None, near) => (format!("; did you mean {}?", near.join(" or ")), shown),
     };
     shown.trim_end().replace(error.message(), &format!("there is no key `{typed}` here{near}"))
+}
+
+/// The message without what stands behind `=` in the line that it shows, which may be a key or an address that is one.
+fn without_value(shown: &str) -> String {
+    let lines = shown.lines().map(|line| match line.split_once('=') {
+        Some((before, _)) if before.trim_start().starts_with(|first: char| first.is_ascii_digit()) => {
+            format!("{before}= …")
+        }
+        _ => line.to_owned(),
+    });
+    lines.collect::<Vec<String>>().join("\n")
+}
+
+/// What a key means that other programs have, where a table has these `known` ones.
+fn meant(typed: &str, known: &[&str]) -> Option<String> {
+    let has = |key: &str| known.contains(&key);
+    // The keys of a receiver of alerts.
+    if has("kind") && has("url_env") && RECEIVER_KINDS.contains(&typed) {
+        let rest = if typed == "email" { "url = \"smtps://HOST\", from and to" } else { "url = \"…\" (or url_env)" };
+        return Some(format!("write kind = \"{typed}\" and {rest}"));
+    }
+    let is_key = matches!(typed, "key" | "api_key" | "apikey" | "token" | "password" | "secret");
+    if is_key && has("key_env") {
+        return Some(
+            "keys do not stand in this file; name where one is: key_env = \"VARIABLE\", key_file or key_cmd".to_owned(),
+        );
+    }
+    let instead = match typed {
+        "base_url" | "endpoint" | "address" | "host" => "url",
+        "interval" | "cadence" | "frequency" | "schedule" => "slots",
+        "budget" => "usd_per_month",
+        "db" | "store" => "database",
+        "region" | "location" => "place",
+        _ => return None,
+    };
+    has(instead).then(|| format!("what it means is called `{instead}` here"))
 }
 
 #[cfg(test)]
@@ -213,6 +256,26 @@ mod tests {
         assert!(message.ends_with("did you mean max_failures?"), "{message}");
         let message = refused("[bench]\ncolour = 1\n");
         assert!(message.ends_with("`colour` here; docs/configuration.md lists those that there are"), "{message}");
+    }
+
+    #[test]
+    fn a_slip_that_many_make_is_answered_with_what_to_write() {
+        let slips = [
+            "[monitor.endpoints.mine]\nurl = \"http://a/v1\"\n",
+            "[monitor]\nendpoints = \"openai/gpt-5\"\n",
+            "[monitor.workloads.long]\ninput_tokens = 5\n",
+            "[monitor.alerts.receivers.ops]\nwebhook = \"https://hook.example/\"\n",
+            "[monitor.alerts.receivers.ops]\nemail = \"me@a.example\"\n",
+            "[monitor.alerts.receivers.ops]\nurl = \"https://hook.example/\"\n",
+            "[monitor.targets.mine]\napi_key = \"sk\"\n",
+            "[monitor.targets.mine]\nbase_url = \"http://a/v1\"\n",
+            "[monitor]\ninterval = \"1h\"\n",
+            "[monitor]\nbudget = 5\n",
+            "[monitor]\ndb = \"x.db\"\n",
+            "[monitor.push]\nhub = \"https://a\"\ntoken = \"t\"\n",
+        ];
+        let refused = |text: &&str| File::parse(Path::new("t.toml"), text).expect_err("no such key").to_string();
+        insta::assert_snapshot!(slips.iter().map(refused).collect::<Vec<_>>().join("\n\n"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Invariant: the error of an item is the same as of the item alone.
 
 use serde::de::value::SeqAccessDeserializer;
-use serde::de::{Error, IntoDeserializer, SeqAccess, Visitor};
+use serde::de::{Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::marker::PhantomData;
@@ -40,6 +40,41 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
 
     fn visit_str<E: Error>(self, item: &str) -> Result<Vec<T>, E> {
         T::deserialize(item.into_deserializer()).map(|item| vec![item])
+    }
+}
+
+/// A list of names, where a table of one of the names is a common slip; `instead` is the table that was meant.
+pub fn names<'de, T, D>(deserializer: D, key: &'static str, instead: &'static str) -> Result<Vec<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    deserializer.deserialize_any(Names { key, instead, item: PhantomData })
+}
+
+struct Names<T> {
+    key: &'static str,
+    instead: &'static str,
+    item: PhantomData<T>,
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Names<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a list of names: {} = [\"NAME\"]", self.key)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Vec<T>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<Vec<T>, A::Error> {
+        let name = table.next_key::<String>()?.unwrap_or_else(|| "NAME".to_owned());
+        let Names { key, instead, .. } = self;
+        Err(A::Error::custom(format!(
+            "`{key}` is a list of names and no table: write {key} = [\"{name}\"], and what belongs to it in [{instead}.{name}]"
+        )))
     }
 }
 

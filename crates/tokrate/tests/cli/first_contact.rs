@@ -329,7 +329,10 @@ fn a_key_that_is_refused_is_named_by_where_it_comes_from_and_never_shown() {
     let named = refused(&["--key-file", "key.txt"]);
     assert!(named.contains("no such key; the server refused the key from key.txt: check"), "{named}");
     let command = refused(&["--key-cmd", "printf sk-very-secret"]);
-    assert!(command.contains("the server refused the key from what the command of --key-cmd printed"), "{command}");
+    assert!(
+        command.contains("the server refused the key from what the command of `key_cmd` (or --key-cmd) printed"),
+        "{command}"
+    );
     // A header that was typed takes the place of the key.
     let typed = refused(&["--key-file", "key.txt", "--header", "authorization: Bearer sk-other"]);
     assert!(typed.contains("the server refused the key in the headers that were given (--header)"), "{typed}");

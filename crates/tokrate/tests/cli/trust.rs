@@ -76,7 +76,7 @@ fn a_trusted_file_counts_until_it_is_changed_or_lies_elsewhere() {
     assert_eq!((trust.code, trust.stderr.as_str()), (Some(0), ""), "{trust:?}");
     assert!(!ran(&folder), "to trust is not to run");
     insta::assert_snapshot!("trusted", shown(&folder, &trust.stdout));
-    assert!(run(&folder, &["bench"]).stderr.contains("--key-cmd ended with") && ran(&folder));
+    assert!(run(&folder, &["bench"]).stderr.contains("--key-cmd) ended with") && ran(&folder));
     std::fs::remove_file(folder.join("ran")).expect("removed");
     let list = run(&folder, &["trust", "--list"]);
     assert_eq!(shown(&folder, &list.stdout), "FOLDER/tokrate.toml\n");
@@ -95,7 +95,7 @@ fn a_trusted_file_counts_until_it_is_changed_or_lies_elsewhere() {
     assert!(elsewhere.code == Some(2) && elsewhere.stderr.contains("it was never trusted"), "{elsewhere:?}");
     // As it was, it still counts; taken back, it does not.
     folder.write("tokrate.toml", text);
-    assert!(run(&folder, &["bench"]).stderr.contains("--key-cmd ended with") && ran(&folder));
+    assert!(run(&folder, &["bench"]).stderr.contains("--key-cmd) ended with") && ran(&folder));
     std::fs::remove_file(folder.join("ran")).expect("removed");
     assert_eq!(run(&folder, &["trust", "--remove"]).code, Some(0));
     let refused = run(&folder, &["bench"]);
@@ -187,7 +187,7 @@ fn who_else_can_write_is_said_and_a_store_of_others_is_not_relied_on() {
     assert!(!ran(&folder));
     assert_eq!(run(&folder, &["trust"]).code, Some(2));
     set(&store, 0o700);
-    assert!(run(&folder, &["bench"]).stderr.contains("--key-cmd ended with"));
+    assert!(run(&folder, &["bench"]).stderr.contains("--key-cmd) ended with"));
     // An entry that says something else is none.
     for entry in std::fs::read_dir(&store).expect("there") {
         std::fs::write(entry.expect("an entry").path(), "/elsewhere/tokrate.toml").expect("written");

@@ -3,7 +3,7 @@
 //! Invariant: what is contradictory is refused with its line; keys, passwords and URLs that are secrets are in no message.
 
 use super::Reading;
-use super::rows::{AlertsRow, MonitorRow, ReceiverRow, RuleRow};
+use super::rows::{AlertsRow, MonitorRow, RECEIVER_KINDS, ReceiverRow, RuleRow};
 use crate::config::environment::{self, Environment};
 use anyhow::{Context, Result, bail, ensure};
 use http::header::AUTHORIZATION;
@@ -19,8 +19,6 @@ use tokrate_targets::reading::{MAX_SETTINGS_BYTES, bytes_of, text_of};
 use tokrate_targets::{KeyReference, header};
 use toml::Spanned;
 
-/// What a receiver can be.
-pub const RECEIVER_KINDS: [&str; 5] = ["webhook", "slack", "alertmanager", "email", "command"];
 /// The rule of a file that has receivers and no rule.
 const DEFAULT_RULE: &str = "changes";
 /// Kinds of changes of a rule that names none.

@@ -4,13 +4,17 @@
 
 use crate::config::gateway::amounts::Budget;
 use crate::config::gateway::rows::PriceRow;
+use crate::config::lists;
 #[cfg(test)]
 use crate::config::reference::forms;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use toml::Spanned;
+
+/// What a receiver of alerts can be.
+pub const RECEIVER_KINDS: [&str; 5] = ["webhook", "slack", "alertmanager", "email", "command"];
 
 /// `[monitor]`.
 #[derive(Deserialize, Debug, Default, Clone)]
@@ -19,11 +23,11 @@ use toml::Spanned;
 pub struct MonitorRow {
     /// What is probed: targets by name as in `tokrate bench` (`openai/gpt-5`, `vllm@127.0.0.1:8000/MODEL`), and names of
     /// `[monitor.targets.NAME]`; only a hub can do without
-    #[serde(default)]
+    #[serde(default, deserialize_with = "endpoint_names")]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub endpoints: Vec<Spanned<String>>,
     /// What is asked: built-in workloads, `artificial-analysis`, names of `[monitor.workload.NAME]` [default: `["1k-1k"]`]
-    #[serde(default)]
+    #[serde(default, deserialize_with = "workload_names")]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub workloads: Vec<Spanned<String>>,
     /// Cycles a day, 1 to 17280, each at a random time in a slot of its own [default: 8]
@@ -82,6 +86,14 @@ pub struct MonitorRow {
     pub push: Option<PushRow>,
     /// Probers elsewhere that push to the board of this monitor
     pub hub: Option<HubRow>,
+}
+
+fn endpoint_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Spanned<String>>, D::Error> {
+    lists::names(deserializer, "endpoints", "monitor.targets")
+}
+
+fn workload_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Spanned<String>>, D::Error> {
+    lists::names(deserializer, "workloads", "monitor.workload")
 }
 
 /// `[monitor.push]`; the key is made by `tokrate monitor push-key`.

@@ -4,7 +4,7 @@
 
 use crate::config::gateway::{HTTP, aliases, lanes, simulated};
 use crate::config::monitor::CADENCES;
-use crate::config::monitor::alerts::RECEIVER_KINDS;
+use crate::config::monitor::rows::RECEIVER_KINDS;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use std::marker::PhantomData;
