@@ -37,9 +37,10 @@ pub(crate) fn start(
     let mut candidates = Vec::with_capacity(ranked.len());
     for ranked in &ranked {
         let (_, to) = eligible.iter().find(|(id, _)| *id == ranked.lane).expect("only eligible lanes are ranked");
-        let hedge_after = match to.streamed {
-            true => router.hedge_after(ranked.lane, now, shape.prompt_tokens),
-            false => router.hedge_after_whole(ranked.lane, now, &shape),
+        let hedge_after = match (mode, to.streamed) {
+            (Mode::Off | Mode::Race { .. }, _) => None,
+            (Mode::Hedge, true) => router.hedge_after(ranked.lane, now, shape.prompt_tokens),
+            (Mode::Hedge, false) => router.hedge_after_whole(ranked.lane, now, &shape),
         };
         candidates.push(candidate(&plan, ranked, to.streamed, &shape, hedge_after));
         lanes.ids.push(ranked.lane);
