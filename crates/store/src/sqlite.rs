@@ -13,8 +13,8 @@ use std::path::Path;
 use tokrate_core::Span;
 use tokrate_record::{Attempt, SharedConditions};
 
-/// Rows of one statement where there are so many: a statement that adds eight costs a sixth less than eight that add one, because it
-/// finds the end of each index once; sixteen cost more again, for their texts outgrow SQLite's lookaside memory.
+/// Rows of one statement where there are so many: SQLite then keeps its place in table and indexes from row to row. Counted in
+/// instructions (callgrind), eight save most: 5,000 a row, against 4,000 with four and 3,000 with sixteen.
 const ROWS_AT_ONCE: usize = 8;
 
 /// A log in a SQLite file.
