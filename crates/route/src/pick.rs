@@ -24,7 +24,7 @@ pub struct Ranked {
     pub lane: LaneId,
     /// Whether it may be used now: its breaker is not open and its cap not reached.
     pub usable: bool,
-    /// What the call can expect of it; `None` if too little is known.
+    /// What the call can expect of it; `None` if too little is known, or if there was nothing to choose from.
     pub expectation: Option<Expectation>,
 }
 

@@ -119,8 +119,17 @@ impl Router {
     }
 
     /// The candidates in the order in which a call should try them. Lanes whose breaker is open or whose cap is reached
-    /// come last, those that may be tried soonest first, and are marked; unknown lane numbers are left out.
+    /// come last, those that may be tried soonest first, and are marked; unknown lane numbers are left out. Of a single candidate
+    /// nothing is worked out but whether it is usable.
     pub fn order(&mut self, now: Tick, shape: &CallShape, candidates: &[LaneId], policy: &Policy) -> Vec<Ranked> {
+        if let [only] = *candidates {
+            let Some(lane) = self.lanes.get_mut(only.index()) else { return Vec::new() };
+            let usable = lane.is_usable(now);
+            if !usable {
+                lane.want();
+            }
+            return vec![Ranked { lane: only, usable, expectation: None }];
+        }
         let mut views = std::mem::take(&mut self.scratch);
         views.clear();
         let shared = matches!(policy, Policy::Completion);

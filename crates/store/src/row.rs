@@ -83,27 +83,29 @@ pub(crate) fn sample_columns() -> (&'static [&'static str], &'static [&'static s
     COLUMNS[COLUMNS.len() - MEASURED - SHARED..].split_at(MEASURED)
 }
 
-/// The statement that adds a row.
-pub(crate) fn insert_sql() -> String {
-    let placeholders = vec!["?"; COLUMNS.len()].join(", ");
-    format!("INSERT INTO attempts ({}) VALUES ({placeholders})", COLUMNS.join(", "))
+/// The statement that adds so many rows.
+pub(crate) fn insert_sql(rows: usize) -> String {
+    let placeholders = format!("({})", vec!["?"; COLUMNS.len()].join(", "));
+    format!("INSERT INTO attempts ({}) VALUES {}", COLUMNS.join(", "), vec![placeholders; rows].join(", "))
 }
 
-/// Adds one row.
-pub(crate) fn insert(statement: &mut Statement<'_>, row: &Attempt) -> rusqlite::Result<()> {
+/// Adds rows, as many as the statement is for.
+pub(crate) fn insert(statement: &mut Statement<'_>, rows: &[Attempt]) -> rusqlite::Result<()> {
     let mut writer = Writer::new(statement);
-    writer.put(&row.call)?;
-    writer.put(row.attempt)?;
-    writer.put(row.role.name())?;
-    writer.put(row.end.name())?;
-    writer.put(row.won)?;
-    writer.put(&row.key)?;
-    writer.put(&row.alias)?;
-    writer.put(&row.lane)?;
-    writer.put(row.dialect_in.as_ref())?;
-    writer.put(row.overhead_ns.map(to_i64))?;
-    writer.measured(&row.sample)?;
-    writer.shared(&row.sample)?;
+    for row in rows {
+        writer.put(&row.call)?;
+        writer.put(row.attempt)?;
+        writer.put(row.role.name())?;
+        writer.put(row.end.name())?;
+        writer.put(row.won)?;
+        writer.put(&row.key)?;
+        writer.put(&row.alias)?;
+        writer.put(&row.lane)?;
+        writer.put(row.dialect_in.as_ref())?;
+        writer.put(row.overhead_ns.map(to_i64))?;
+        writer.measured(&row.sample)?;
+        writer.shared(&row.sample)?;
+    }
     writer.execute()
 }
 

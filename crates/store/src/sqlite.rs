@@ -13,6 +13,10 @@ use std::path::Path;
 use tokrate_core::Span;
 use tokrate_record::{Attempt, SharedConditions};
 
+/// Rows of one statement where there are so many: SQLite then keeps its place in table and indexes from row to row. Counted in
+/// instructions (callgrind), eight save most: 5,000 a row, against 4,000 with four and 3,000 with sixteen.
+const ROWS_AT_ONCE: usize = 8;
+
 /// A log in a SQLite file.
 #[derive(Debug)]
 pub struct Sqlite {
@@ -135,8 +139,13 @@ impl Sqlite {
 impl Store for Sqlite {
     fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
         self.database.transact(|transaction| {
-            let mut statement = transaction.prepare_cached(&insert_sql())?;
-            rows.iter().try_for_each(|row| insert(&mut statement, row))
+            let (several, rest) = rows.split_at(rows.len() - rows.len() % ROWS_AT_ONCE);
+            for (rows, at_once) in [(several, ROWS_AT_ONCE), (rest, 1)].into_iter().filter(|(rows, _)| !rows.is_empty())
+            {
+                let mut statement = transaction.prepare_cached(&insert_sql(at_once))?;
+                rows.chunks(at_once).try_for_each(|rows| insert(&mut statement, rows))?;
+            }
+            Ok(())
         })
     }
 

@@ -88,7 +88,7 @@ pub struct LaneConfig {
     pub forward_headers: Vec<String>,
     /// Whether it serves embeddings; `None` to find out by asking.
     pub embeddings: Option<bool>,
-    /// Whether answers that a client wants in one piece may be asked for as streams.
+    /// Whether answers that a client wants in one piece may be asked for as streams where another lane could take over.
     pub stream_whole: bool,
 }
 

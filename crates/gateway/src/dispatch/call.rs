@@ -135,10 +135,10 @@ impl Call {
     pub fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
         loop {
             self.drive(context);
-            let mut has_started = false;
-            while let Some(action) = self.next_action() {
+            let (now, mut has_started) = (self.now(), false);
+            while let Some(action) = self.next_action(now) {
                 has_started |= matches!(action, Action::Start { .. });
-                self.perform(action);
+                self.perform(action, now);
             }
             if std::mem::take(&mut self.has_just_won) {
                 return Poll::Ready(Step::Won);
@@ -149,7 +149,7 @@ impl Call {
             if let Some(step) = self.ending.take() {
                 return Poll::Ready(step);
             }
-            if !has_started && self.poll_timer(context).is_pending() {
+            if !has_started && self.poll_timer(now, context).is_pending() {
                 return Poll::Pending;
             }
         }
@@ -342,8 +342,7 @@ impl Call {
         }
     }
 
-    fn next_action(&mut self) -> Option<Action> {
-        let now = self.now();
+    fn next_action(&mut self, now: Tick) -> Option<Action> {
         let Call { race, account, granted, attempts, lanes, race_limit, is_probe, .. } = self;
         let mut allow = |candidate: &Candidate, role: Role| {
             // The router has begun the attempt of a probe already.
@@ -382,11 +381,11 @@ impl Call {
         race.poll(now, &mut allow)
     }
 
-    fn perform(&mut self, action: Action) {
+    fn perform(&mut self, action: Action, now: Tick) {
         match action {
             Action::Start { candidate, lane, role, streamed, .. } => {
                 let to = Destination { endpoint: self.lanes.endpoints[candidate], streamed };
-                self.start(lane, to, role);
+                self.start(lane, to, role, now);
             }
             Action::Win { attempt } => {
                 self.winner = Some(attempt);
@@ -397,7 +396,6 @@ impl Call {
                 self.has_just_won = true;
             }
             Action::Cancel { attempt, reason } => {
-                let now = self.now();
                 self.attempts[attempt].attempt.cancel(now);
                 let end = match reason {
                     CancelReason::Lost => AttemptEnd::Lost,
@@ -411,7 +409,6 @@ impl Call {
             Action::Drain { attempt, until, max_bytes } => self.drain(attempt, until, max_bytes),
             Action::Finish { .. } => self.ending = Some(Step::Finished),
             Action::Break { attempt, kind, reported } => {
-                let now = self.now();
                 self.attempts[attempt].attempt.cancel(now);
                 self.attempts[attempt].failed.get_or_insert(AttemptFailure { kind, retry_after: None });
                 self.settle(attempt, AttemptEnd::Failed);
@@ -421,9 +418,8 @@ impl Call {
         }
     }
 
-    fn start(&mut self, lane: LaneId, to: Destination, role: Role) {
+    fn start(&mut self, lane: LaneId, to: Destination, role: Role, now: Tick) {
         let number = self.attempts.len();
-        let now = self.now();
         let account = &self.account;
         let lane = Arc::clone(account.plan.lane(lane));
         let Destination { endpoint, streamed } = to;
@@ -492,7 +488,7 @@ impl Call {
 
     /// Reports an attempt's first token to the router while the answer still runs.
     fn report_first_token(&mut self, number: usize) {
-        let now = self.now();
+        let clock = self.account.shared.clock;
         let Entry { attempt, lease, has_reported_token, .. } = &mut self.attempts[number];
         // An answer in one piece has no first token of its own.
         if std::mem::replace(has_reported_token, true) || !attempt.has_streamed() {
@@ -501,7 +497,7 @@ impl Call {
         let body = attempt.body.borrow();
         if let (Some(lease), Some(first), Some(sent)) = (lease, body.meter.first_text_at(), body.sent_at()) {
             let prompt_tokens = self.account.prompt_tokens;
-            locked(&self.account.plan.router).first_token(&mut lease.started, now, first - sent, prompt_tokens);
+            locked(&self.account.plan.router).first_token(&mut lease.started, clock.now(), first - sent, prompt_tokens);
         }
     }
 
@@ -546,10 +542,9 @@ impl Call {
     }
 
     #[expect(clippy::disallowed_methods, reason = "tokio's timers count from its own instants")]
-    fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_timer(&mut self, now: Tick, context: &mut Context<'_>) -> Poll<()> {
         let Some(wake_at) = self.race.wake_at() else { return Poll::Pending };
-        let now = || self.account.shared.clock.now();
-        let until = || Instant::now() + (wake_at - now()).as_duration();
+        let until = || Instant::now() + (wake_at - now).as_duration();
         let (due, timer) = self.timer.get_or_insert_with(|| (wake_at, Box::pin(tokio::time::sleep_until(until()))));
         // A timer that fires early only costs a poll, and is reset when it does.
         if *due > wake_at + TIMER_GRAIN || timer.is_elapsed() {

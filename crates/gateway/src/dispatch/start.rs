@@ -27,7 +27,7 @@ pub(crate) fn start(
 ) -> Result<Box<Call>, ErrorResponse> {
     let now = worker.shared.clock.now();
     let plan = Arc::clone(&account.plan);
-    let eligible = eligible_lanes(&account)?;
+    let eligible = eligible_lanes(&account, mode)?;
     let ids: Vec<LaneId> = eligible.iter().map(|(id, _)| *id).collect();
     account.reserve_first(&ids)?;
     let shape = CallShape { prompt_tokens: account.prompt_tokens, output_tokens: account.expected_output_tokens() };
@@ -37,9 +37,10 @@ pub(crate) fn start(
     let mut candidates = Vec::with_capacity(ranked.len());
     for ranked in &ranked {
         let (_, to) = eligible.iter().find(|(id, _)| *id == ranked.lane).expect("only eligible lanes are ranked");
-        let hedge_after = match to.streamed {
-            true => router.hedge_after(ranked.lane, now, shape.prompt_tokens),
-            false => router.hedge_after_whole(ranked.lane, now, &shape),
+        let hedge_after = match (mode, to.streamed) {
+            (Mode::Off | Mode::Race { .. }, _) => None,
+            (Mode::Hedge, true) => router.hedge_after(ranked.lane, now, shape.prompt_tokens),
+            (Mode::Hedge, false) => router.hedge_after_whole(ranked.lane, now, &shape),
         };
         candidates.push(candidate(&plan, ranked, to.streamed, &shape, hedge_after));
         lanes.ids.push(ranked.lane);
@@ -56,13 +57,7 @@ pub(crate) fn start(
 
 fn race_config(account: &Account, mode: Mode) -> RaceConfig {
     let limits = &account.plan.limits;
-    let (mode, max_attempts) = match (account.request.is_background(), mode) {
-        // Each lane that is asked begins a job, which goes on and is billed whoever is answered.
-        (true, _) => (Mode::Off, 1),
-        (false, Mode::Race { lanes }) => (mode, account.alias.max_attempts.max(lanes)),
-        (false, Mode::Hedge) => (mode, account.alias.max_attempts.max(2)),
-        (false, Mode::Off) => (mode, account.alias.max_attempts),
-    };
+    let (mode, max_attempts) = effective_mode(account, mode);
     RaceConfig {
         mode,
         max_attempts,
@@ -75,8 +70,25 @@ fn race_config(account: &Account, mode: Mode) -> RaceConfig {
     }
 }
 
+/// The mode in which a call is carried out, and its most attempts.
+fn effective_mode(account: &Account, mode: Mode) -> (Mode, usize) {
+    match (account.request.is_background(), mode) {
+        // Each lane that is asked begins a job, which goes on and is billed whoever is answered.
+        (true, _) => (Mode::Off, 1),
+        (false, Mode::Race { lanes }) => (mode, account.alias.max_attempts.max(lanes)),
+        (false, Mode::Hedge) => (mode, account.alias.max_attempts.max(2)),
+        (false, Mode::Off) => (mode, account.alias.max_attempts),
+    }
+}
+
 /// The lanes that can carry a request, each with where it goes there.
-pub(crate) fn eligible_lanes(account: &Account) -> Result<Vec<(LaneId, Destination)>, ErrorResponse> {
+///
+/// An answer in one piece is asked for as a stream only where another of them could take over from a silent lane. One that is left
+/// out at the moment counts: it may be back by then, or is asked as a last resort; and what is logged of an alias does not change
+/// with the state of its lanes.
+pub(crate) fn eligible_lanes(account: &Account, mode: Mode) -> Result<Vec<(LaneId, Destination)>, ErrorResponse> {
+    let may_fail_over = effective_mode(account, mode).1 > 1;
+    let has_alternative = may_fail_over && account.alias.lanes.len() > 1;
     let (mut eligible, mut obstacle, mut unresolved) = (Vec::new(), None, None);
     let (mut unpriced, mut obstacles) = (Vec::new(), Vec::new());
     let now = account.shared.clock.now();
@@ -86,7 +98,7 @@ pub(crate) fn eligible_lanes(account: &Account) -> Result<Vec<(LaneId, Destinati
         if pinned.as_ref().is_some_and(|job| !job.is_at(lane)) {
             continue;
         }
-        match account.request.destination(lane, now) {
+        match account.request.destination(lane, has_alternative, now) {
             Ok(_) if account.needs_prices() && lane.config.price.is_none() => unpriced.push(lane.config.name.as_str()),
             Ok(destination) => match lane.endpoints[destination.endpoint].unresolved() {
                 None => eligible.push((id, destination)),
@@ -100,6 +112,9 @@ pub(crate) fn eligible_lanes(account: &Account) -> Result<Vec<(LaneId, Destinati
                 obstacle.get_or_insert(error);
             }
         }
+    }
+    if let [(_, only)] = eligible.as_mut_slice() {
+        only.streamed = account.request.is_stream();
     }
     if account.request.routed.is_none() {
         obstacle = obstacle.map(|_| ErrorResponse::no_embeddings(&account.alias.name, &obstacles));

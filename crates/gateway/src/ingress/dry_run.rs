@@ -101,8 +101,8 @@ impl DryRun {
         let key = credentials.admit_call(&self.ingress.worker.shared)?;
         let open = OpenCall::begin(&self.ingress.worker.shared, plan.limits.calls)?;
         let received = ReceivedRequest { credentials, key, routed, head, body, at: Tick::ZERO };
-        let (account, _) = self.ingress.account(plan, received, open, &mut asked)?;
-        let lanes = eligible_lanes(&account)?;
+        let (account, mode) = self.ingress.account(plan, received, open, &mut asked)?;
+        let lanes = eligible_lanes(&account, mode)?;
         let forwarded = lanes.into_iter().map(|(id, destination)| {
             let lane = account.plan.lane(id);
             let outgoing = account.request.upstream_request(lane, destination, account.plan.limits.answer_bytes);

@@ -1,6 +1,6 @@
 //! Response headers: which of a provider's are forwarded, and the names of the gateway's own.
 
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
 use tokrate_net::Secrets;
 
 /// Headers of a provider that are useful to a client.
@@ -18,15 +18,13 @@ const FORWARDED: [&str; 8] = [
 /// The call's id in the log.
 pub(crate) const CALL_HEADER: &str = "x-tokrate-call";
 
-/// Copies of the headers that are forwarded or that carry rate limits, without secrets.
+/// The headers that are forwarded or that carry rate limits, without secrets. Their values share the memory of the parsed head.
 pub(crate) fn forwarded_headers(headers: &HeaderMap, secrets: &Secrets) -> HeaderMap {
     // The gateway's own are added to them.
     let mut kept = HeaderMap::with_capacity(16);
     for (name, value) in headers {
-        if (FORWARDED.contains(&name.as_str()) || name.as_str().contains("ratelimit"))
-            && let Ok(value) = HeaderValue::from_bytes(secrets.redacted_header(value).as_bytes())
-        {
-            kept.append(name.clone(), value);
+        if FORWARDED.contains(&name.as_str()) || name.as_str().contains("ratelimit") {
+            kept.append(name.clone(), secrets.redacted_header(value).into_owned());
         }
     }
     kept

@@ -384,7 +384,7 @@ impl Sink for BodySink {
     fn sent(&mut self, _: Tick) {}
 
     fn head(&mut self, _: Tick, head: &Head) {
-        // Copies of the useful headers, because a stream would keep the read buffer alive for as long as it is open.
+        // Only the useful ones; they are gone once the client's head was written, so that a stream holds none.
         let Head { status, version, .. } = *head;
         let mut body = self.0.borrow_mut();
         let headers = forwarded_headers(&head.headers, body.answer.redactor().secrets());

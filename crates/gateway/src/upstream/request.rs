@@ -109,8 +109,9 @@ impl CallRequest {
         self.peek.lengths.answers(self.dialect())
     }
 
-    /// The endpoint of a lane that can carry the request, and whether it is asked for a stream.
-    pub fn destination(&self, lane: &Lane, now: Tick) -> Result<Destination, ErrorResponse> {
+    /// The endpoint of a lane that can carry the request, and whether it is asked for a stream. `has_alternative`: whether another
+    /// lane of the call could take over from it.
+    pub fn destination(&self, lane: &Lane, has_alternative: bool, now: Tick) -> Result<Destination, ErrorResponse> {
         match &self.routed {
             None => {
                 let none = |why| ErrorResponse::bad_request(format!("lane {} {why}", lane.config.name));
@@ -123,7 +124,7 @@ impl CallRequest {
             }
             Some(routed) => {
                 let endpoint = lane.endpoint(Some(routed.dialect));
-                let streamed = self.is_stream() || self.may_be_streamed(routed, lane, endpoint, now);
+                let streamed = self.is_stream() || has_alternative && self.may_be_streamed(routed, lane, endpoint, now);
                 self.translate_for(routed, lane, Destination { endpoint, streamed })?;
                 Ok(Destination { endpoint, streamed })
             }

@@ -1,11 +1,11 @@
 //! Answers that clients want in one piece: hung lanes, answers that are asked for as streams, and what is said of them.
 
-use crate::client::{Answer, post};
+use crate::client::{Answer, ask, post};
 use crate::harness::{TestGateway, configured, lane};
 use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, whole};
 use serde_json::Value;
-use tokrate_core::{FailureKind, Span};
-use tokrate_gateway::{LaneConfig, Mode};
+use tokrate_core::{FailureKind, Money, Span};
+use tokrate_gateway::{BreakerConfig, Config, KeyConfig, KeyLimits, LaneConfig, Mode, key_hash};
 use tokrate_record::{AttemptEnd, AttemptRole, CostBasis};
 use tokrate_wire::Dialect;
 
@@ -14,6 +14,12 @@ const WHOLE: &str = r#"{"model":"all","messages":[{"role":"user","content":"hi"}
 
 fn chat_lane(name: &str, scripted: &Scripted) -> LaneConfig {
     lane(name, scripted.address, &[Dialect::OpenAiChat])
+}
+
+/// A lane and another one that could take over, so that answers in one piece are asked for as streams.
+fn with_spare(lane: LaneConfig) -> Vec<LaneConfig> {
+    let spare = Scripted::start(Vec::new());
+    vec![lane, chat_lane("spare", &spare)]
 }
 
 fn hung() -> Scripted {
@@ -79,7 +85,7 @@ fn an_answer_that_was_streamed_is_the_one_that_would_have_come_in_one_piece() {
         "data: [DONE]\n\n",
     );
     let streaming = sends(stream(events));
-    let mut gateway = TestGateway::start(configured(vec![chat_lane("one", &streaming)], Mode::Off));
+    let mut gateway = TestGateway::start(configured(with_spare(chat_lane("one", &streaming)), Mode::Off));
     let answer = post(gateway.address, PATH, WHOLE);
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
     let expected = serde_json::json!({
@@ -110,7 +116,7 @@ fn an_answer_that_was_streamed_is_the_one_that_would_have_come_in_one_piece() {
 fn an_answer_in_one_piece_has_no_time_to_first_token() {
     let plain = sends(whole("200 OK", &chat_whole("yes")));
     let lane = LaneConfig { stream_whole: false, ..chat_lane("one", &plain) };
-    let mut gateway = TestGateway::start(configured(vec![lane], Mode::Off));
+    let mut gateway = TestGateway::start(configured(with_spare(lane), Mode::Off));
     let answer = post(gateway.address, PATH, WHOLE);
     assert_eq!((answer.status, answer.text()), (200, chat_whole("yes")), "byte for byte");
     assert!(answer.header("x-tokrate-ttft-ms").is_none() && answer.header("x-tokrate-answer-ms").is_some());
@@ -121,13 +127,54 @@ fn an_answer_in_one_piece_has_no_time_to_first_token() {
 }
 
 #[test]
+fn an_answer_in_one_piece_passes_as_it_is_where_no_other_lane_could_take_over() {
+    let keyed = [("authorization", "Bearer sk-k")];
+    let check = |why: &str, name: &str, change: &dyn Fn(&mut Config)| {
+        let plain = sends(whole("200 OK", &chat_whole("yes")));
+        let mut config = configured(with_spare(chat_lane("one", &plain)), Mode::Off);
+        change(&mut config);
+        let mut gateway = TestGateway::start(config);
+        let answer = ask(gateway.address, "POST", PATH, &keyed, WHOLE.replace("all", name).as_bytes());
+        assert_eq!((answer.status, answer.text()), (200, chat_whole("yes")), "{why}: byte for byte");
+        let sent = plain.requests().remove(0);
+        let expected = WHOLE.replace("\"all\"", "\"model-one\"");
+        assert_eq!(String::from_utf8_lossy(&sent.body), expected, "{why}: nothing but the model is written anew");
+        let row = gateway.rows().remove(0);
+        assert!(!row.sample.stream && row.sample.ttft_ns.is_none() && row.sample.answer_ns.is_some(), "{why}: {row:?}");
+    };
+    check("an alias of one lane", "all", &|config| config.aliases[0].lanes = vec![0]);
+    check("a lane by its own name", "one", &|_| {});
+    check("no second attempt", "all", &|config| config.aliases[0].max_attempts = 1);
+    check("the other lane may not be asked", "all", &|config| {
+        let limits = KeyLimits { usd_per_month: Money::from_usd(1.0), ..KeyLimits::default() };
+        config.keys = vec![KeyConfig { name: "k".to_owned(), sha256: key_hash("sk-k"), aliases: Vec::new(), limits }];
+        config.lanes[1].price = None;
+    });
+}
+
+#[test]
+fn a_lane_that_is_left_out_at_the_moment_counts_as_one_that_could_take_over() {
+    let (one, other) = (sends(stream(&chat_events(&["one"]))), sends(whole("500 Internal Server Error", "{}")));
+    let breaker = BreakerConfig { consecutive_failures: 1, ..BreakerConfig::default() };
+    let lanes = vec![chat_lane("other", &other), chat_lane("one", &one)];
+    let mut gateway = TestGateway::start(Config { breaker, ..configured(lanes, Mode::Off) });
+    for _ in 0..2 {
+        let answer = post(gateway.address, PATH, WHOLE);
+        assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("one")), "{}", answer.text());
+    }
+    assert_eq!((other.requests().len(), one.requests().len()), (1, 2), "the first lane is left out of the second call");
+    let rows = gateway.rows();
+    assert!(rows.iter().filter(|row| row.lane == "one").all(|row| row.sample.stream), "rows of one kind: {rows:?}");
+}
+
+#[test]
 fn a_lane_that_refuses_to_stream_is_asked_again_for_the_answer_in_one_piece_and_from_then_on() {
     let refusal = r#"{"error":{"message":"Your organization must be verified to stream this model.","type":"invalid_request_error","param":"stream","code":"unsupported_value"}}"#;
     let strict = Scripted::start(vec![
         Script::Send(vec![whole("400 Bad Request", refusal)]),
         Script::Send(vec![whole("200 OK", &chat_whole("yes"))]),
     ]);
-    let mut gateway = TestGateway::start(configured(vec![chat_lane("strict", &strict)], Mode::Off));
+    let mut gateway = TestGateway::start(configured(with_spare(chat_lane("strict", &strict)), Mode::Off));
     for _ in 0..2 {
         let answer = post(gateway.address, PATH, WHOLE);
         assert_eq!((answer.status, answer.text()), (200, chat_whole("yes")));
@@ -143,7 +190,7 @@ fn a_lane_that_refuses_to_stream_is_asked_again_for_the_answer_in_one_piece_and_
 fn a_clients_own_error_is_not_taken_for_a_refusal_to_stream() {
     let refusal = r#"{"error":{"message":"messages: too few","type":"invalid_request_error"}}"#;
     let strict = sends(whole("400 Bad Request", refusal));
-    let gateway = TestGateway::start(configured(vec![chat_lane("strict", &strict)], Mode::Off));
+    let gateway = TestGateway::start(configured(with_spare(chat_lane("strict", &strict)), Mode::Off));
     let answer = post(gateway.address, PATH, WHOLE);
     assert_eq!((answer.status, answer.text().as_str(), strict.requests().len()), (400, refusal, 1));
 }
@@ -156,7 +203,7 @@ fn a_lane_whose_streams_hold_what_is_not_known_is_asked_for_one_piece_the_next_t
         Script::Send(vec![stream(&odd)]),
         Script::Send(vec![whole("200 OK", &chat_whole("yes"))]),
     ]);
-    let gateway = TestGateway::start(configured(vec![chat_lane("odd", &lane_at)], Mode::Off));
+    let gateway = TestGateway::start(configured(with_spare(chat_lane("odd", &lane_at)), Mode::Off));
     let first = json(&post(gateway.address, PATH, WHOLE));
     assert_eq!(first["choices"][0]["message"]["reasoning_details"][0]["text"], "x", "nothing is lost: {first}");
     assert_eq!(post(gateway.address, PATH, WHOLE).text(), chat_whole("yes"));
@@ -189,7 +236,7 @@ fn a_stream_that_breaks_off_is_no_answer_and_another_lane_is_asked() {
 #[test]
 fn an_answer_is_streamed_by_a_lane_of_another_dialect_too() {
     let streaming = sends(stream(&chat_events(&["one", " two"])));
-    let mut gateway = TestGateway::start(configured(vec![chat_lane("one", &streaming)], Mode::Off));
+    let mut gateway = TestGateway::start(configured(with_spare(chat_lane("one", &streaming)), Mode::Off));
     let body = r#"{"model":"all","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
     let answer = post(gateway.address, "/v1/messages", body);
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")), "{}", answer.text());
@@ -207,7 +254,7 @@ fn an_answer_whose_connection_stays_open_behind_its_end_mark_is_complete() {
     let events = chat_events(&["one"]);
     open.extend_from_slice(format!("{:x}\r\n{events}\r\n", events.len()).as_bytes());
     let lingering = Scripted::start(vec![Script::SendAndStall(open)]);
-    let mut config = configured(vec![chat_lane("lingering", &lingering)], Mode::Off);
+    let mut config = configured(with_spare(chat_lane("lingering", &lingering)), Mode::Off);
     config.limits.gap = Span::from_millis(50);
     let gateway = TestGateway::start(config);
     let answer = post(gateway.address, PATH, WHOLE);

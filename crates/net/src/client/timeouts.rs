@@ -73,6 +73,9 @@ impl ExchangeWatch {
     /// Completes when a timeout expires.
     pub(super) async fn expiry(&self) -> ExchangeFailure {
         let Limits { idle, total, .. } = self.limits;
+        if (idle, total) == (Span::MAX, Span::MAX) {
+            return std::future::pending().await;
+        }
         let over_at = self.started_at + total;
         loop {
             let now = self.clock.now();
@@ -87,10 +90,6 @@ impl ExchangeWatch {
                 return ExchangeFailure { kind: FailureKind::Stalled, detail };
             }
             let next = over_at.min(stalled_at);
-            if next == Tick::MAX {
-                // Both timeouts are off.
-                return std::future::pending().await;
-            }
             tokio::time::sleep((next - now).max(Span::from_millis(1)).as_duration()).await;
         }
     }

@@ -233,6 +233,20 @@ fn a_lane_with_an_open_breaker_or_at_its_cap_comes_last_and_is_marked() {
 }
 
 #[test]
+fn a_single_candidate_is_ordered_as_among_others_without_being_compared() {
+    let mut router = Router::new(vec![LaneConfig { max_in_flight: Some(1), ..LaneConfig::default() }; 2], 1);
+    router.learn(LaneId(0), at(0), &curve(100.0, 0.1));
+    for policy in Policy::without_parameters() {
+        let single = router.order(at(0), &SHAPE, &[LaneId(0)], &policy);
+        assert_eq!(single, [Ranked { lane: LaneId(0), usable: true, expectation: None }], "{policy:?}");
+    }
+    let started = router.start(LaneId(0), at(0));
+    assert!(!router.order(at(0), &SHAPE, &[LaneId(0)], &Policy::Fixed)[0].usable);
+    router.finish(started, at(1), &well());
+    assert_eq!(router.order(at(1), &SHAPE, &[LaneId(9)], &Policy::Fixed), []);
+}
+
+#[test]
 fn an_overload_lowers_the_cap_and_successes_near_it_raise_it_again() {
     let mut router = router(1);
     let mut open: Vec<InFlightAttempt> = (0..20).map(|_| router.start(LaneId(0), at(0))).collect();

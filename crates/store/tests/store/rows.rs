@@ -122,7 +122,7 @@ fn what_is_appended_is_what_is_read() {
     let reader = Sqlite::open_reader(&folder.log()).expect("a log");
     // One file for all cases: making one takes longer than everything else.
     let emptier = Connection::open(folder.log()).expect("a log");
-    let rows = proptest::collection::vec(any_row(), 0..12);
+    let rows = proptest::collection::vec(any_row(), 0..20);
     let outcome = TestRunner::new(ProptestConfig::with_cases(256)).run(&rows, |rows| {
         emptier.execute("DELETE FROM attempts", []).expect("writable");
         store.borrow_mut().append(&rows).expect("room");

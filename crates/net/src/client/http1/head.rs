@@ -8,6 +8,7 @@ use crate::http1::{MAX_FIELDS, fields, keeps_alive, length};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, StatusCode, Version};
+use std::mem::MaybeUninit;
 
 /// A complete head.
 #[derive(Debug)]
@@ -26,9 +27,10 @@ pub(super) struct InvalidHead(pub String);
 
 /// Parses a head; `None` if it is incomplete. Interim responses (1xx) are heads too.
 pub(super) fn parse(bytes: &[u8], method: &Method) -> Result<Option<ParsedHead>, InvalidHead> {
-    let mut found = [httparse::EMPTY_HEADER; MAX_FIELDS];
-    let mut parsed = httparse::Response::new(&mut found);
-    let length = match parsed.parse(bytes).map_err(|error| InvalidHead(error.to_string()))? {
+    let mut found = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let mut parsed = httparse::Response::new(&mut []);
+    let parsing = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, bytes, &mut found);
+    let length = match parsing.map_err(|error| InvalidHead(error.to_string()))? {
         httparse::Status::Partial => return Ok(None),
         httparse::Status::Complete(length) => length,
     };

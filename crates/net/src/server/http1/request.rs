@@ -7,6 +7,7 @@ use crate::http1::{MAX_FIELDS, fields, keeps_alive, length};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
+use std::mem::MaybeUninit;
 
 /// A complete head.
 #[derive(Debug)]
@@ -26,9 +27,9 @@ pub(super) struct ParsedRequest {
 /// # Errors
 /// The status of the error response.
 pub(super) fn parse(bytes: &[u8]) -> Result<Option<ParsedRequest>, StatusCode> {
-    let mut found = [httparse::EMPTY_HEADER; MAX_FIELDS];
-    let mut parsed = httparse::Request::new(&mut found);
-    let taken = match parsed.parse(bytes) {
+    let mut found = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let mut parsed = httparse::Request::new(&mut []);
+    let taken = match parsed.parse_with_uninit_headers(bytes, &mut found) {
         Ok(httparse::Status::Complete(taken)) => taken,
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),

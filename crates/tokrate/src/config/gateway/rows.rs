@@ -206,8 +206,8 @@ pub struct LaneRow {
     /// Names of headers of the client that are handed on
     #[serde(default)]
     pub forward_headers: Vec<String>,
-    /// Whether answers that clients want in one piece are asked for as streams where that changes nothing in them, so that a lane that
-    /// hangs is seen early and the time to the first token is known [default: true]
+    /// Whether answers that clients want in one piece are asked for as streams where another lane of the call could take over and that
+    /// changes nothing in them, so that a lane that hangs is seen early and the time to the first token is known [default: true]
     pub stream_whole: Option<bool>,
     /// Whether it has embeddings [default: yes, until it answers that it has no such path; then no for an hour]
     pub embeddings: Option<bool>,
