@@ -2,6 +2,7 @@
 //!
 //! Invariant: the same samples and seed give the same report.
 
+use super::computed;
 use super::{
     CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, differing_conditions,
 };
@@ -18,7 +19,12 @@ use tokrate_stats::{fisher_p, holm, normal_p, permutation_p, ratio_of_medians, s
 /// When their conditions differ in more than `options.ignore` names, when they have no level in common, or when a name to be
 /// ignored is not a condition.
 pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Result<CompareReport, CompareError> {
-    let (ignored, refused) = differing_conditions(&a.conditions, &b.conditions, &options.ignore)?;
+    let (ignored, mut refused) = differing_conditions(&a.conditions, &b.conditions, &options.ignore)?;
+    let sides = [("a", a), ("b", b)].into_iter().filter(|(_, side)| side.is_computed());
+    let computed: Vec<String> = sides.map(|(name, _)| name.to_owned()).collect();
+    if !computed.is_empty() {
+        refused.retain(computed::shared);
+    }
     if !refused.is_empty() {
         return Err(CompareError::DifferingConditions(refused));
     }
@@ -39,19 +45,25 @@ pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Resu
     let mut rows: Vec<CompareRow> = Vec::new();
     for (a, b) in &pairs {
         for &metric in &options.metrics {
-            rows.push(judge.row(metric, a, b));
+            rows.push(match computed.is_empty() {
+                true => judge.row(metric, a, b),
+                false => computed::row(metric, a, b, options.threshold),
+            });
         }
     }
     let family = judge.decide(&mut rows);
     let outcome = match &rows {
         rows if rows.iter().any(|row| row.regression) => CompareOutcome::Regression,
-        rows if rows.iter().all(|row| row.p.is_none()) => CompareOutcome::NothingCompared,
+        rows if rows.iter().all(|row| row.p.is_none() && (computed.is_empty() || row.change.is_none())) => {
+            CompareOutcome::NothingCompared
+        }
         _ => CompareOutcome::NoRegression,
     };
     Ok(CompareReport {
         schema: "tokrate.compare.v1".to_owned(),
         unlike: ignored,
-        notes: notes(&pairs),
+        notes: if computed.is_empty() { notes(&pairs) } else { vec![COMPUTED.to_owned()] },
+        computed,
         rows,
         only_in_a: alone(a, b),
         only_in_b: alone(b, a),
@@ -218,7 +230,11 @@ impl Judge<'_> {
     }
 }
 
-fn blank(metric: Metric, level: &str) -> CompareRow {
+/// What a comparison with an estimate is.
+const COMPUTED: &str = "an estimate is computed, not measured: nothing is tested; a measured figure is held against the estimate's \
+                        interval, which says how far such estimates are off";
+
+pub(super) fn blank(metric: Metric, level: &str) -> CompareRow {
     CompareRow {
         level: level.to_owned(),
         metric,

@@ -206,7 +206,7 @@ pub(crate) fn unrepresentative_speeds(measured: &[&RequestNumbers]) -> Option<St
 
 impl SpeedQuantile {
     /// A quantile of time per token (ms), turned over: its upper bound becomes the lower one.
-    pub(super) fn of(time: &Quantile) -> SpeedQuantile {
+    pub(crate) fn of(time: &Quantile) -> SpeedQuantile {
         let over = |milliseconds: Option<f64>| milliseconds.filter(|&time| time > 0.0).map(|time| 1e3 / time);
         SpeedQuantile {
             value: over(time.value),
