@@ -190,6 +190,29 @@ pub enum CompareError {
     },
 }
 
+impl CompareRow {
+    /// A row of which nothing is known yet.
+    fn blank(metric: Metric, level: &str) -> CompareRow {
+        CompareRow {
+            level: level.to_owned(),
+            metric,
+            unit: metric.unit().to_owned(),
+            n_a: 0,
+            n_b: 0,
+            a: None,
+            b: None,
+            change: None,
+            interval: None,
+            p: None,
+            p_adjusted: None,
+            smallest_visible: None,
+            verdict: CompareVerdict::Undecided,
+            regression: false,
+            note: None,
+        }
+    }
+}
+
 impl CompareVerdict {
     /// The words used in tables.
     pub const fn words(self) -> &'static str {

@@ -3,7 +3,6 @@
 //!
 //! Invariant: only a measurement that is slower than its estimate may be a regression.
 
-use super::judge::blank;
 use super::{CompareRow, CompareVerdict, DifferingCondition};
 use tokrate_record::{LevelSamples, Metric};
 use tokrate_stats::{Interval, IntervalMethod, QuantileStatus};
@@ -62,7 +61,7 @@ impl Side {
 
 /// The row of a metric at a level of two sides, of which one or both were computed.
 pub(super) fn row(metric: Metric, a: &LevelSamples, b: &LevelSamples, threshold: f64) -> CompareRow {
-    let row = blank(metric, &a.name);
+    let row = CompareRow::blank(metric, &a.name);
     let (side_a, side_b) = (Side::of(metric, a), Side::of(metric, b));
     let row = CompareRow {
         n_a: side_a.map_or(0, |side| side.n),

@@ -83,7 +83,7 @@ struct Judge<'o> {
 
 impl Judge<'_> {
     fn row(&self, metric: Metric, a: &LevelSamples, b: &LevelSamples) -> CompareRow {
-        let row = blank(metric, &a.name);
+        let row = CompareRow::blank(metric, &a.name);
         match metric {
             Metric::FailureShare => self.failures(row, a, b),
             Metric::Throughput => self.throughput(row, a, b),
@@ -233,26 +233,6 @@ impl Judge<'_> {
 /// What a comparison with an estimate is.
 const COMPUTED: &str = "an estimate is computed, not measured: nothing is tested; a measured figure is held against the estimate's \
                         interval, which says how far such estimates are off";
-
-pub(super) fn blank(metric: Metric, level: &str) -> CompareRow {
-    CompareRow {
-        level: level.to_owned(),
-        metric,
-        unit: metric.unit().to_owned(),
-        n_a: 0,
-        n_b: 0,
-        a: None,
-        b: None,
-        change: None,
-        interval: None,
-        p: None,
-        p_adjusted: None,
-        smallest_visible: None,
-        verdict: CompareVerdict::Undecided,
-        regression: false,
-        note: None,
-    }
-}
 
 fn is_coarse(level: &LevelSamples) -> bool {
     level.times.values().any(|samples| samples.resolution > 0.0)
