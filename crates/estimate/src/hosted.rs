@@ -7,6 +7,7 @@
 
 use crate::capacity::{Figure, Objective};
 use crate::interval::Value;
+use crate::traffic::quantile;
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
 use tokrate_stats::{Level, Quantile};
@@ -131,7 +132,7 @@ impl Terms {
 type Point = (f64, f64, f64);
 
 /// Least squares over the logarithms, with the share of a prompt's token searched on a grid.
-fn least_squares(points: &[Point], knows_load: bool, knows_prompt: bool) -> Option<Terms> {
+fn terms_of(points: &[Point], knows_load: bool, knows_prompt: bool) -> Option<Terms> {
     let shares = (0..=if knows_prompt { SHARES } else { 0 }).map(|step| match step {
         0 => 0.0,
         step => 10f64.powf(-6.0 + 5.0 * (step - 1) as f64 / (SHARES - 1) as f64),
@@ -154,11 +155,6 @@ fn least_squares(points: &[Point], knows_load: bool, knows_prompt: bool) -> Opti
     shares.map(fit).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, terms)| terms).filter(Terms::is_possible)
 }
 
-/// Quantile of sorted numbers.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    crate::traffic::quantile(sorted, share)
-}
-
 impl Law {
     fn fit(calls: &[Call], of: fn(&Call) -> Option<f64>, what: &str, known: (bool, bool)) -> Result<Law, String> {
         let point = |call: &Call| {
@@ -170,8 +166,7 @@ impl Law {
             return Err(format!("{} calls have {what}; {FEWEST} are needed", all.len()));
         }
         let points: Vec<Point> = all.iter().step_by(all.len().div_ceil(MOST)).copied().collect();
-        let fit =
-            |points: &[Point]| least_squares(points, known.0, known.1).ok_or_else(|| format!("{what}: no law fits"));
+        let fit = |points: &[Point]| terms_of(points, known.0, known.1).ok_or_else(|| format!("{what}: no law fits"));
         // The law of logarithms is that of a mean; it is moved to where half of the calls are faster.
         let centred = |points: &[Point], terms: Terms| {
             let mut off: Vec<f64> =

@@ -71,11 +71,7 @@ pub(super) fn row(metric: Metric, a: &LevelSamples, b: &LevelSamples, threshold:
         ..row
     };
     let Some((a, b)) = side_a.zip(side_b) else {
-        let note = match metric {
-            Metric::FailureShare => "no failures are estimated",
-            _ => "a side does not have it",
-        };
-        return CompareRow { note: Some(note.to_owned()), ..row };
+        return CompareRow { note: Some("a side does not have it".to_owned()), ..row };
     };
     let (low, high) = (b.low / a.high, b.high / a.low);
     let change = b.value / a.value;

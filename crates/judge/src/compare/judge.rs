@@ -44,7 +44,9 @@ pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Resu
     let judge = Judge { options, alpha_each: options.alpha / family.max(1) as f64, root: Rng::root(options.seed) };
     let mut rows: Vec<CompareRow> = Vec::new();
     for (a, b) in &pairs {
-        for &metric in &options.metrics {
+        // No failures are estimated.
+        let is_of_both = |metric: &&Metric| computed.is_empty() || **metric != Metric::FailureShare;
+        for &metric in options.metrics.iter().filter(is_of_both) {
             rows.push(match computed.is_empty() {
                 true => judge.row(metric, a, b),
                 false => computed::row(metric, a, b, options.threshold),

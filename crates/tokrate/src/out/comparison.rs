@@ -93,8 +93,9 @@ fn estimate_sentence(report: &CompareReport, sides: Sides<'_>) -> String {
     // Verdicts are of b.
     let (faster, slower) = if is_first { (better, worse) } else { (worse, better) };
     let within = count(CompareVerdict::WithinEstimate);
+    let all = within + better + worse;
     format!(
-        "Measured ({measured}) against computed: {within} figures within the estimate's interval, {faster} better, {slower} worse."
+        "Measured ({measured}) against computed: {within} of {all} figures within the estimate's interval, {faster} better, {slower} worse."
     )
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what a fleet carries stands with its interval, and what it costs as the range of the prices.
 
-use super::capacity::seconds;
+use super::capacity::{seconds, whole_or_short};
 use super::short;
 use serde_json::{Value as Json, json as object};
 use std::fmt::Write;
@@ -110,7 +110,7 @@ fn head(text: &mut String, shown: &Shown) -> std::fmt::Result {
         Search::Users(think) => format!("users at the busiest time, who ask again {} after an answer", seconds(think)),
         Search::Rate => format!("requests/s in the busiest hour, {peak} times the mean"),
     };
-    writeln!(text, "{} for {} {who}", shown.model, short_count(busiest))?;
+    writeln!(text, "{} for {} {who}", shown.model, whole_or_short(busiest))?;
     writeln!(
         text,
         "prompts of {} tokens, answers of {}; objectives: {}",
@@ -124,10 +124,6 @@ fn head(text: &mut String, shown: &Shown) -> std::fmt::Result {
         writeln!(text, "{}", words.join("; "))?;
     }
     writeln!(text)
-}
-
-fn short_count(value: f64) -> String {
-    if value.fract() == 0.0 { format!("{value:.0}") } else { short(value) }
 }
 
 fn month((low, high): (f64, f64)) -> String {
@@ -151,9 +147,9 @@ fn table(text: &mut String, shown: &Shown) -> std::fmt::Result {
         writeln!(
             text,
             "   carries {} {unit} (80 %: {} to {}), {:.0} % to spare; with one copy lost {}",
-            short_count(fleet.carries),
-            short_count(fleet.range.0),
-            short_count(fleet.range.1),
+            whole_or_short(fleet.carries),
+            whole_or_short(fleet.range.0),
+            whole_or_short(fleet.range.1),
             shown.headroom(fleet) * 100.0,
             match lost {
                 lost if lost >= 1.0 => "still all of it".to_owned(),
@@ -173,8 +169,8 @@ fn table(text: &mut String, shown: &Shown) -> std::fmt::Result {
             text,
             "{:<40} {:>10} {:<18} {:>16} {:>14}{}",
             format!("{} x {} {}", kind.devices, kind.device, kind.precision),
-            short_count(kind.carries),
-            format!("({} to {})", short_count(kind.range.0), short_count(kind.range.1)),
+            whole_or_short(kind.carries),
+            format!("({} to {})", whole_or_short(kind.range.0), whole_or_short(kind.range.1)),
             match kind.dollars_hour {
                 (low, high) if low == high => short(low),
                 (low, high) => format!("{} to {}", short(low), short(high)),
@@ -254,7 +250,7 @@ pub fn html(shown: &Shown) -> String {
     };
     let carried = BarChart {
         title: format!("Carried, {}", shown.unit()),
-        description: format!("With the 80 % interval; {} are to be carried.", short_count(shown.demand.busiest)),
+        description: format!("With the 80 % interval; {} are to be carried.", whole_or_short(shown.demand.busiest)),
         axis: Axis::linear("Carried", shown.unit()),
         bars: fleets()
             .enumerate()

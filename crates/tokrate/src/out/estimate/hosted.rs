@@ -89,8 +89,8 @@ fn table(text: &mut String, shown: &Shown) -> std::fmt::Result {
         writeln!(
             text,
             "{:>9} {:>8} {:>6}  {:>14} {:<26} {:>14} {:<24}",
-            short_count(seen.load),
-            short_count(seen.prompt),
+            format!("{:.0}", seen.load),
+            format!("{:.0}", seen.prompt),
             seen.n,
             seen.ttft.map_or("-".to_owned(), |ttft| format!("{} ms", short(ttft * 1e3))),
             interval(ttft, " ms"),
@@ -99,10 +99,6 @@ fn table(text: &mut String, shown: &Shown) -> std::fmt::Result {
         )?;
     }
     writeln!(text)
-}
-
-fn short_count(value: f64) -> String {
-    format!("{value:.0}")
 }
 
 fn asked(text: &mut String, shown: &Shown) -> std::fmt::Result {
