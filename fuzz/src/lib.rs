@@ -35,6 +35,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "http_client", run: of::http_client::run },
     Target { name: "http_server", run: of::http_server::run },
     Target { name: "mcp", run: of::mcp::run },
+    Target { name: "model_file", run: of::model_file::run },
     Target { name: "otlp_reply", run: of::otlp_reply::run },
     Target { name: "prompts", run: of::prompts::run },
     Target { name: "push_batch", run: of::push_batch::run },

@@ -12,6 +12,7 @@ pub mod gateway_request;
 pub mod http_client;
 pub mod http_server;
 pub mod mcp;
+pub mod model_file;
 pub mod otlp_reply;
 pub mod prompts;
 pub mod push_batch;

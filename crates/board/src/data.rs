@@ -229,7 +229,7 @@ pub struct EndpointPrice {
     pub date: String,
 }
 
-/// What somebody says of a speed.
+/// What somebody says of a speed, or what was computed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Claim {
     /// The model, by the name that [`Series::model`] has.
@@ -246,6 +246,19 @@ pub struct Claim {
     pub url: String,
     /// When (YYYY-MM-DD).
     pub date: String,
+    /// What it was computed for; `None` of what somebody says.
+    pub computed: Option<Computed>,
+}
+
+/// What an estimate is of.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Computed {
+    /// What is asked, by the name that [`Series::workload`] has.
+    pub workload: String,
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Its interval of 80 %.
+    pub interval: (f64, f64),
 }
 
 impl From<tokrate_detect::ChangeKind> for ChangeKind {

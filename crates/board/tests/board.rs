@@ -5,7 +5,8 @@ mod fleet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokrate_board::{
-    BoardData, Change, ChangeKind, Claim, EndpointPrice, Metric, POLICY, Page, Point, Prober, Series, Site, Source,
+    BoardData, Change, ChangeKind, Claim, Computed, EndpointPrice, Metric, POLICY, Page, Point, Prober, Series, Site,
+    Source,
 };
 use tokrate_core::{FailureKind, Rng};
 
@@ -195,6 +196,7 @@ fn hostile_board() -> BoardData {
         source: hostile(5),
         url: url.to_owned(),
         date: hostile(6),
+        computed: None,
     };
     BoardData {
         now_unix_ms: fleet::NOW,
@@ -348,6 +350,7 @@ fn only_what_is_alike_is_ranked_together() {
             source: "its maker".to_owned(),
             url: String::new(),
             date: "2026-11-01".to_owned(),
+            computed: None,
         }],
         ..BoardData::default()
     };
@@ -363,6 +366,36 @@ fn only_what_is_alike_is_ranked_together() {
     assert_eq!(rank("source=bench", "p500/m"), place(1));
     let page = get(&site, "/", "");
     assert!(page.contains("not measured, never ranked") && page.contains("n = 5, 1 more needed"));
+}
+
+#[test]
+fn an_estimate_is_a_hollow_mark_at_its_own_workload_and_load_and_never_ranked() {
+    let series = steady(100.0, 24, "a", Source::Monitor);
+    let claim = |workload: &str, in_flight| Claim {
+        model: "m".to_owned(),
+        endpoint: "estimate/4 x H100".to_owned(),
+        metric: Metric::OutputSpeed,
+        value: 4_321.0,
+        source: "tokrate estimate".to_owned(),
+        url: String::new(),
+        date: "2026-11-01".to_owned(),
+        computed: Some(Computed { workload: workload.to_owned(), in_flight, interval: (4_000.0, 5_000.0) }),
+    };
+    let page = |claim: Claim| {
+        let data = BoardData {
+            now_unix_ms: fleet::NOW,
+            series: vec![series.clone()],
+            claims: vec![claim],
+            ..BoardData::default()
+        };
+        get(&Site::new(data), "/", "")
+    };
+    let shown = page(claim(&series.workload, 1));
+    assert!(shown.contains("computed by tokrate estimate") && shown.contains("not measured, never ranked"));
+    assert!(shown.contains("4,000 to 5,000") || shown.contains("4000 to 5000"), "its interval");
+    for elsewhere in [claim("other", 1), claim(&series.workload, 8)] {
+        assert!(!page(elsewhere).contains("computed by"));
+    }
 }
 
 #[test]

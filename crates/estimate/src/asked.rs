@@ -76,6 +76,8 @@ pub struct Asked {
     pub interconnect_gbps: Option<f64>,
     /// Class of the device.
     pub device_class: Option<String>,
+    /// Facts of the model, where a file of it was read; its name is then only shown.
+    pub known_model: Option<Model>,
 }
 
 /// A question whose facts are known, and what was assumed for it.
@@ -89,6 +91,8 @@ pub struct Resolved {
 
 /// Most devices that one question may have.
 const MOST_DEVICES: f64 = 100_000.0;
+/// Devices that a link joins in the usual server; racks that join more exist.
+const MOST_JOINED: f64 = 8.0;
 /// Longest prompt or answer, tokens.
 const LONGEST: f64 = 1e8;
 
@@ -98,6 +102,13 @@ impl Asked {
     /// # Errors
     /// Which fact is unknown, missing or impossible, and what to give.
     pub fn resolve(&self, facts: &Facts) -> Result<Resolved, String> {
+        if let Some((count, name)) = names::counted(&self.hardware) {
+            let count = f64::from(count);
+            if let Some(other) = self.n_gpus.filter(|other| *other != count) {
+                return Err(format!("{:?} are {count} devices, and n_gpus is {other}; say it once", self.hardware));
+            }
+            return Asked { hardware: name.to_owned(), n_gpus: Some(count), ..self.clone() }.resolve(facts);
+        }
         self.check_numbers()?;
         let mut assumed = Vec::new();
         let device = self.device(facts)?;
@@ -134,6 +145,11 @@ impl Asked {
             && question.isl.unwrap_or(0.0) > longest
         {
             assumed.push(format!("the prompt is longer than the model's context of {longest} tokens"));
+        }
+        let joined = question.devices_a_copy();
+        if !local && joined > MOST_JOINED {
+            assumed
+                .push(format!("one link joins all {joined} devices of a copy; in most servers it joins {MOST_JOINED}"));
         }
         fits(&question)?;
         Ok(Resolved { question, assumed })
@@ -236,17 +252,19 @@ impl Asked {
                 )
             });
         }
-        if let Some(found) = Precision::in_file_name(&self.model) {
+        if let Some(found) = Precision::in_file_name(&self.model).filter(|_| self.known_model.is_none()) {
             return Ok(found);
         }
-        let native = Model::named(&facts.models, &self.model).ok().map(|model| model.native);
+        let known = self.known_model.clone().or_else(|| Model::named(&facts.models, &self.model).ok());
+        let native = known.map(|model| model.native);
         let name = native.filter(|name| Precision::named(name).is_some()).unwrap_or_else(|| "bf16".to_owned());
         assumed.push(format!("weights as {name}"));
         Precision::named(&name).ok_or_else(|| format!("unknown weight precision {name:?}"))
     }
 
     fn model(&self, facts: &Facts, precision: Precision, assumed: &mut Vec<String>) -> Result<Model, String> {
-        let mut model = match (Model::named(&facts.models, &self.model), self.params_b) {
+        let known = self.known_model.clone().ok_or(());
+        let mut model = match (known.or_else(|()| Model::named(&facts.models, &self.model)), self.params_b) {
             (Ok(mut model), given) => {
                 model.params = given.map_or(model.params, |b| b * 1e9);
                 model.active = self.active_params_b.map_or(model.active.min(model.params), |b| b * 1e9);

@@ -155,6 +155,16 @@ pub fn nearest<'a>(name: &str, items: impl Iterator<Item = (&'a str, &'a str)>) 
     scored.into_iter().take(3).map(|(_, shown)| shown).collect()
 }
 
+/// Devices and their name, of a name that counts them: `4xh100-sxm`, `8 x H200`.
+pub fn counted(name: &str) -> Option<(u32, &str)> {
+    let name = name.trim();
+    let digits = name.find(|sign: char| !sign.is_ascii_digit())?;
+    let count = name[..digits].parse().ok()?;
+    let rest = name[digits..].trim_start();
+    let rest = rest.strip_prefix(['x', 'X', '×', '*'])?.trim_start();
+    (!rest.is_empty()).then_some((count, rest))
+}
+
 /// The memory size in a device's name, GB: `24GB`, `24.0GB`, `24 GB`.
 pub fn memory_gb(name: &str) -> Option<f64> {
     let lower = name.to_lowercase();
@@ -198,6 +208,15 @@ mod tests {
         assert_eq!(of("Qwen3-8B-Q4_K_M.gguf"), Some(2));
         assert_eq!(of("some-other-8b"), None);
         assert_eq!(of("llama-9-70b"), None);
+    }
+
+    #[test]
+    fn a_count_before_a_device_is_told_from_its_name() {
+        assert_eq!(counted("4xh100-sxm"), Some((4, "h100-sxm")));
+        assert_eq!(counted("8 x H200"), Some((8, "H200")));
+        for name in ["h100", "3080 10GB", "4x", "4090", "x4"] {
+            assert_eq!(counted(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! interval (1998, method 10) and Fisher's exact test. All p of one comparison are one family and corrected by Holm (1979).
 //! Requests are taken as independent; within one closed loop they are so only nearly.
 
+mod computed;
 mod judge;
 
 pub use judge::compare;
@@ -64,6 +65,9 @@ pub struct CompareOptions {
 pub struct CompareReport {
     /// Which form this is: `tokrate.compare.v1`.
     pub schema: String,
+    /// Sides (`a`, `b`) that were computed and not measured: nothing is tested against them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub computed: Vec<String>,
     /// Conditions in which the two differ and that were ignored.
     pub unlike: Vec<DifferingCondition>,
     /// One row for each level and metric.
@@ -147,6 +151,8 @@ pub enum CompareVerdict {
     NoDifference,
     /// No difference was seen, and one of the size of the threshold might have been missed.
     Undecided,
+    /// One side was computed, and the other lies within the interval of the estimate.
+    WithinEstimate,
 }
 
 /// Outcome of a comparison.
@@ -184,6 +190,29 @@ pub enum CompareError {
     },
 }
 
+impl CompareRow {
+    /// A row of which nothing is known yet.
+    fn blank(metric: Metric, level: &str) -> CompareRow {
+        CompareRow {
+            level: level.to_owned(),
+            metric,
+            unit: metric.unit().to_owned(),
+            n_a: 0,
+            n_b: 0,
+            a: None,
+            b: None,
+            change: None,
+            interval: None,
+            p: None,
+            p_adjusted: None,
+            smallest_visible: None,
+            verdict: CompareVerdict::Undecided,
+            regression: false,
+            note: None,
+        }
+    }
+}
+
 impl CompareVerdict {
     /// The words used in tables.
     pub const fn words(self) -> &'static str {
@@ -192,6 +221,7 @@ impl CompareVerdict {
             CompareVerdict::Worse => "worse",
             CompareVerdict::NoDifference => "no difference seen",
             CompareVerdict::Undecided => "undecided",
+            CompareVerdict::WithinEstimate => "within the estimate",
         }
     }
 }

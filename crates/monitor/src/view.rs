@@ -8,9 +8,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokrate_board::{BoardData, Change, ChangeKind, EndpointPrice, Point, Prober, Series, Source};
+use tokrate_board::{
+    BoardData, Change, ChangeKind, Claim, Computed, EndpointPrice, Metric, Point, Prober, Series, Source,
+};
+use tokrate_core::rfc3339;
 use tokrate_record::SampleSource;
-use tokrate_store::{CYCLE_IS_OPEN, EventRow, MonitorStore, ProbeQuery, ProbeRow, Query, Sqlite, StoreError};
+use tokrate_store::{
+    CYCLE_IS_OPEN, EstimateRow, EventRow, MonitorStore, ProbeQuery, ProbeRow, Query, Sqlite, StoreError,
+};
 
 /// What a board looks back at (ms): 30 days.
 const LOOK_BACK_MS: u64 = 30 * 86_400_000;
@@ -93,7 +98,7 @@ pub fn board_data(store: &MonitorStore, frame: &BoardFrame, now_unix_ms: u64) ->
         series: rows.into_series(),
         events: events.iter().map(change).collect(),
         prices: frame.prices.clone(),
-        claims: Vec::new(),
+        claims: store.estimates()?.into_iter().map(claim).collect(),
         notices: of_traffic.into_iter().chain(notices.split_off(first).into_iter().map(|notice| notice.text)).collect(),
     })
 }
@@ -214,6 +219,20 @@ fn source(source: SampleSource) -> Source {
         SampleSource::Bench => Source::Bench,
         SampleSource::Monitor => Source::Monitor,
         SampleSource::Gateway => Source::Gateway,
+    }
+}
+
+/// What was computed, as the hollow mark of a claim.
+fn claim(row: EstimateRow) -> Claim {
+    Claim {
+        model: row.model,
+        endpoint: row.endpoint,
+        metric: Metric::OutputSpeed,
+        value: row.output_speed,
+        source: "tokrate estimate".to_owned(),
+        url: String::new(),
+        date: rfc3339(row.made_unix_ms / 1_000).chars().take("2026-11-25".len()).collect(),
+        computed: Some(Computed { workload: row.workload, in_flight: row.in_flight, interval: (row.low, row.high) }),
     }
 }
 

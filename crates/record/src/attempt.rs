@@ -62,6 +62,9 @@ pub struct Attempt {
     pub lane: String,
     /// Dialect of the client.
     pub dialect_in: Cow<'static, str>,
+    /// The client's session, as it named it: the calls of one task. Absent if it named none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// Time that the gateway itself took: the call's arrival to this attempt's being sent on a connection that was open, plus
     /// the end of the answer to its being forwarded (ns).
     pub overhead_ns: Option<u64>,
@@ -74,7 +77,9 @@ pub struct Attempt {
 impl Attempt {
     /// Cuts every text to [`MAX_TEXT_BYTES`], on one line, without control characters.
     pub fn bound_texts(&mut self) {
-        bound([&mut self.call, &mut self.alias, &mut self.lane].into_iter().chain(&mut self.key));
+        bound(
+            [&mut self.call, &mut self.alias, &mut self.lane].into_iter().chain(&mut self.key).chain(&mut self.session),
+        );
         bound_name(&mut self.dialect_in);
         self.sample.bound_texts();
     }

@@ -1,6 +1,6 @@
 //! Phases and records for tests, made of the requests of `tokrate_meter::fixtures`.
 
-use crate::record::{Record, Status, Tool};
+use crate::record::{Estimate, EstimatedLoad, EstimatedValue, Record, Status, Tool};
 use crate::run::{Load, PhaseInput, PhaseResult, Warmup};
 use tokrate_core::{Conditions, Sketch, Span, Tick};
 use tokrate_meter::RequestNumbers;
@@ -63,7 +63,49 @@ pub fn record(phases: Vec<PhaseResult>) -> Record {
         phases,
         curve: None,
         assertions: Vec::new(),
+        estimate: None,
         warnings: Vec::new(),
         notes: Vec::new(),
     }
+}
+
+/// An estimate of these loads: requests in flight, and the time a token (ms), within a factor of 1.25. TTFT is ten times that.
+pub fn estimate(loads: &[(u32, f64)]) -> Record {
+    let around = |value: f64| Some(EstimatedValue { value, low: value / 1.25, high: value * 1.25 });
+    let load = |(concurrency, tpot): &(u32, f64)| EstimatedLoad {
+        concurrency: *concurrency,
+        ttft_ms: around(tpot * 10.0),
+        tpot_ms: around(*tpot),
+        tok_s_user: around(1e3 / tpot),
+        tok_s_total: around(1e3 / tpot * f64::from(*concurrency)),
+        prefill_tok_s: None,
+        binds: "bandwidth".to_owned(),
+        kind: "served".to_owned(),
+        mbu: 0.6,
+        mfu: 0.1,
+        dollars_per_mtok: None,
+        comfort: None,
+        extrapolated: Vec::new(),
+        assumed: Vec::new(),
+        nearest: Vec::new(),
+    };
+    let estimate = Estimate {
+        facts_of: "sample".to_owned(),
+        hardware: "H100-SXM-80GB".to_owned(),
+        devices: 1.0,
+        engine: None,
+        weight_precision: None,
+        confidence: 0.8,
+        dollars_hour: None,
+        loads: loads.iter().map(load).collect(),
+    };
+    let conditions = Conditions {
+        model: "sample".to_owned(),
+        provider: "estimate".to_owned(),
+        endpoint: String::new(),
+        dialect: String::new(),
+        output_tokens: 40,
+        ..conditions()
+    };
+    Record::of_estimate(&conditions, estimate, "2026-11-25T00:00:00Z".to_owned())
 }

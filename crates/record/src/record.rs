@@ -5,6 +5,7 @@
 
 mod conditions;
 mod engine_host;
+mod estimate;
 mod json;
 mod price;
 mod search;
@@ -12,6 +13,7 @@ mod spending;
 
 pub use conditions::ConditionsRow;
 pub use engine_host::{EngineHost, Gpu};
+pub use estimate::{Estimate, EstimatedLoad, EstimatedValue};
 pub use json::lay_out;
 pub use price::TargetPrice;
 pub use search::{SearchLevel, SearchResult, SearchStatus};
@@ -33,7 +35,7 @@ pub struct Record {
     pub schema: String,
     /// What wrote it.
     pub tool: Tool,
-    /// What was run, such as `bench`.
+    /// What was run, such as `bench`; `estimate` of what was computed and not measured.
     pub kind: String,
     /// Wall time of the start, in RFC 3339.
     pub started_at: String,
@@ -64,6 +66,9 @@ pub struct Record {
     pub warnings: Vec<String>,
     /// Notes on the results.
     pub notes: Vec<String>,
+    /// What was computed, in a record of the kind `estimate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
 }
 
 /// What wrote a record.

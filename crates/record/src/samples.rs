@@ -9,7 +9,7 @@ use crate::run::{Load, PhaseResult, Rounds, by_load, tpot_distribution};
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch};
 use tokrate_meter::request::RequestNumbers;
-use tokrate_stats::{Distribution, Level, Quantile, QuantileStatus};
+use tokrate_stats::{Distribution, IntervalMethod, Level, Quantile, QuantileStatus};
 
 /// Values of one metric, one for each request that has it.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -57,6 +57,8 @@ pub struct ObservedThroughput {
     pub standard_error: Option<f64>,
     /// Length of the windows (s).
     pub seconds: f64,
+    /// The interval of one that was computed and not measured.
+    pub computed: Option<(f64, f64)>,
 }
 
 impl Samples {
@@ -73,7 +75,8 @@ impl Samples {
         if distribution.p50.status == QuantileStatus::Undetermined {
             return Samples::default();
         }
-        let stated = (!distribution.is_empty()).then(|| distribution.p50.clone());
+        let is_computed = distribution.p50.status == QuantileStatus::Computed;
+        let stated = (is_computed || !distribution.is_empty()).then(|| distribution.p50.clone());
         Samples { sorted: distribution.values(), resolution: Sketch::RELATIVE_ERROR, stated }
     }
 
@@ -138,11 +141,18 @@ impl RunSamples {
             }
         }
         for (level, rounds) in levels.iter_mut().zip(by_load(&record.phases)) {
-            if level.is_of_sketches() {
+            if level.is_of_sketches() && !level.is_computed() {
                 level.times = rounds_times(&rounds);
             }
         }
         RunSamples { conditions: Conditions::from(&record.conditions), levels }
+    }
+}
+
+impl RunSamples {
+    /// Whether it was computed and not measured: there are no samples, only medians with the intervals of an estimate.
+    pub fn is_computed(&self) -> bool {
+        self.levels.iter().any(LevelSamples::is_computed)
     }
 }
 
@@ -160,6 +170,11 @@ impl LevelSamples {
     /// Whether none of its times is exact.
     fn is_of_sketches(&self) -> bool {
         self.times.values().all(|samples| samples.resolution > 0.0 || samples.sorted.is_empty())
+    }
+
+    fn is_computed(&self) -> bool {
+        let is = |samples: &Samples| samples.stated.as_ref().is_some_and(|it| it.status == QuantileStatus::Computed);
+        self.times.values().any(is)
     }
 
     /// The times of its requests; empty if they were not gathered.
@@ -207,11 +222,15 @@ impl LevelSamples {
 impl ObservedThroughput {
     fn of(phase: &PhaseResult) -> Option<ObservedThroughput> {
         let throughput = phase.throughput.as_ref()?;
-        let error = throughput.interval.map(|interval| (interval.high - interval.low) / (2.0 * 1.959_964));
+        let (computed, measured) = match throughput.interval {
+            Some(it) if it.method == IntervalMethod::Estimate => (Some((it.low, it.high)), None),
+            interval => (None, interval),
+        };
         let seen = ObservedThroughput {
             tokens_per_second: throughput.tokens_per_second,
-            standard_error: error,
+            standard_error: measured.map(|interval| (interval.high - interval.low) / (2.0 * 1.959_964)),
             seconds: throughput.window_seconds,
+            computed,
         };
         seen.tokens_per_second.is_finite().then_some(seen)
     }
@@ -225,6 +244,7 @@ impl ObservedThroughput {
             tokens_per_second: mine * self.tokens_per_second + theirs * other.tokens_per_second,
             standard_error: errors.map(|(one, other)| (mine * one).hypot(theirs * other)),
             seconds,
+            computed: None,
         }
     }
 }

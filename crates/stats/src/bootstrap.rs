@@ -29,6 +29,8 @@ pub enum IntervalMethod {
     Normal,
     /// Wilson's score interval of a share (1927).
     Wilson,
+    /// That of a computed value: residuals of measured rows in cross-validation.
+    Estimate,
 }
 
 /// A two-sided confidence interval.

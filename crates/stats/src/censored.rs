@@ -86,7 +86,7 @@ fn between(fast: Quantile, slow: Quantile) -> Quantile {
             let is_within = fast.high.is_none_or(|high| value <= high) && slow.low.is_none_or(|low| first >= low);
             if is_within { Quantile { low: Some(low), ..slow } } else { undetermined }
         }
-        QuantileStatus::NoSamples | QuantileStatus::Undetermined => fast,
+        QuantileStatus::NoSamples | QuantileStatus::Undetermined | QuantileStatus::Computed => fast,
     }
 }
 

@@ -106,6 +106,11 @@ impl Distribution {
         Self::of_sorted(samples.len() as u64, infinite, unit, sketch, |index| samples[index] as f64 / unit.steps())
     }
 
+    /// Of no sample, with a median that was computed and not measured.
+    pub fn computed(median: Quantile, unit: Unit) -> Distribution {
+        Distribution { p50: median, ..Self::of_values(&mut Vec::new(), unit) }
+    }
+
     /// Summarises numbers in `unit`; negative and non-finite ones are ignored. Sorts the samples.
     pub fn of_values(samples: &mut Vec<f64>, unit: Unit) -> Distribution {
         Self::of_values_adjusted(samples, 0, unit)

@@ -104,6 +104,8 @@ pub enum QuantileStatus {
     NoSamples,
     /// Samples of which only a bound is known could move it out of its interval.
     Undetermined,
+    /// Nothing was measured: the value was computed from facts, and the interval is that of the estimate.
+    Computed,
 }
 
 /// One quantile with its distribution-free interval (order statistics, exact binomial; independent samples assumed).
@@ -170,6 +172,13 @@ impl Quantile {
             quantile.descriptive = look(rank);
         }
         quantile
+    }
+
+    /// A value that was computed and not measured, with the interval of its estimate.
+    pub fn computed(value: f64, low: f64, high: f64, confidence: f64) -> Quantile {
+        let none = Quantile::of_sorted(&[], 0, Level::P50);
+        let status = QuantileStatus::Computed;
+        Quantile { value: Some(value), low: Some(low), high: Some(high), confidence, status, ..none }
     }
 
     /// The value if it may be stated.

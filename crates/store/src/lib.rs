@@ -24,8 +24,8 @@ mod watched;
 pub use error::StoreError;
 pub use log::{BatchCounts, BatchRules, Batches, Log, LogClock, LogConfig, LogCounts, LogDriver, LogFile, WriterEvent};
 pub use monitor::{
-    CYCLE_IS_OPEN, DeliveryRow, EventRow, MonitorStore, MonitorWrite, NoticeRow, OpenCycle, ProbeQuery, ProbeRow,
-    ProberRow, SetAside, SpoolEntry, UsedRow,
+    CYCLE_IS_OPEN, DeliveryRow, EstimateRow, EventRow, MonitorStore, MonitorWrite, NoticeRow, OpenCycle, ProbeQuery,
+    ProbeRow, ProberRow, SetAside, SpoolEntry, UsedRow,
 };
 pub use query::{Order, Query};
 pub use samples::WindowSamples;

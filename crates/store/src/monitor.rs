@@ -10,8 +10,8 @@ mod schema;
 
 pub use read::ProbeQuery;
 pub use rows::{
-    CYCLE_IS_OPEN, DeliveryRow, EventRow, MonitorWrite, NoticeRow, OpenCycle, ProbeRow, ProberRow, SetAside,
-    SpoolEntry, UsedRow,
+    CYCLE_IS_OPEN, DeliveryRow, EstimateRow, EventRow, MonitorWrite, NoticeRow, OpenCycle, ProbeRow, ProberRow,
+    SetAside, SpoolEntry, UsedRow,
 };
 
 use crate::StoreError;
@@ -192,6 +192,7 @@ fn write_one(transaction: &Connection, write: &MonitorWrite) -> rusqlite::Result
     match write {
         MonitorWrite::Probe(row) => write_probe(transaction, row),
         MonitorWrite::Event(event) => write_event(transaction, event),
+        MonitorWrite::Estimate(row) => write_estimate(transaction, row),
         MonitorWrite::CycleBegun { cycle, prober, place, at_unix_ms } => {
             let sql = "INSERT OR IGNORE INTO cycles (cycle, prober, place, begun_unix_ms) VALUES (?, ?, ?, ?)";
             execute(transaction, sql, params![cycle, prober, place, to_i64(*at_unix_ms)])
@@ -285,6 +286,14 @@ fn series_id(transaction: &Connection, probe: &Probe) -> rusqlite::Result<i64> {
     bind(&mut writer)?;
     writer.execute()?;
     Ok(transaction.last_insert_rowid())
+}
+
+fn write_estimate(transaction: &Connection, row: &EstimateRow) -> rusqlite::Result<()> {
+    let sql = "INSERT OR REPLACE INTO estimates \
+               (endpoint, model, workload, in_flight, output_speed, low, high, made_unix_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+    let EstimateRow { endpoint, model, workload, in_flight, output_speed, low, high, made_unix_ms } = row;
+    let made = to_i64(*made_unix_ms);
+    execute(transaction, sql, params![endpoint, model, workload, in_flight, output_speed, low, high, made])
 }
 
 fn write_event(transaction: &Connection, event: &EventRow) -> rusqlite::Result<()> {

@@ -26,6 +26,8 @@ pub struct Query {
     pub provider: Option<String>,
     /// Of this call.
     pub call: Option<String>,
+    /// Of this session.
+    pub session: Option<String>,
     /// Ended so.
     pub end: Option<AttemptEnd>,
     /// Failed so.
@@ -55,6 +57,7 @@ impl Query {
         let name = |name: &'static str| Value::Text(name.to_owned());
         let conditions = [
             ("call = ?", text(&self.call)),
+            ("session = ?", text(&self.session)),
             ("lane = ?", text(&self.lane)),
             ("started_unix_ms >= ?", time(self.from_unix_ms)),
             ("started_unix_ms < ?", time(self.until_unix_ms)),

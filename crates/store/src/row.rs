@@ -15,7 +15,7 @@ use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Sample, Sample
 
 /// Every column but `id`, in the order in which rows are written and read: those of the call, then those of the sample
 /// ([`Writer::measured`], [`Writer::shared`]).
-pub(crate) const COLUMNS: [&str; 55] = [
+pub(crate) const COLUMNS: [&str; 56] = [
     "call",
     "attempt",
     "role",
@@ -25,6 +25,7 @@ pub(crate) const COLUMNS: [&str; 55] = [
     "alias",
     "lane",
     "dialect_in",
+    "session",
     "overhead_ns",
     "started_unix_ms",
     "model_answered",
@@ -102,6 +103,7 @@ pub(crate) fn insert(statement: &mut Statement<'_>, rows: &[Attempt]) -> rusqlit
         writer.put(&row.alias)?;
         writer.put(&row.lane)?;
         writer.put(row.dialect_in.as_ref())?;
+        writer.put(&row.session)?;
         writer.put(row.overhead_ns.map(to_i64))?;
         writer.measured(&row.sample)?;
         writer.shared(&row.sample)?;
@@ -218,6 +220,7 @@ impl<'r> Reader<'r> {
             alias: self.text()?,
             lane: self.text()?,
             dialect_in: self.text()?.into(),
+            session: self.opt_text()?,
             overhead_ns: self.opt_count()?,
             sample: self.sample(shared)?,
         })

@@ -9,7 +9,7 @@ pub(crate) static LOG: Format = Format { what: "a log", application_id: 0x746b_7
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Migrations from each version to the next, starting with an empty file.
-const MIGRATIONS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
+const MIGRATIONS: [&str; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
 
 /// Times are whole nanoseconds, money is USD, speeds are tokens per second, booleans are 0 or 1, absent is NULL.
 const VERSION_1: &str = "
@@ -102,4 +102,10 @@ ALTER TABLE attempts ADD COLUMN answer_ns INTEGER;
 UPDATE attempts SET answer_ns = ttft_ns, ttft_ns = NULL, ttfat_ns = NULL,
     ttft_missing = 'not streamed: the answer came in one piece'
     WHERE stream = 0 AND ttft_ns IS NOT NULL;
+";
+
+/// The session that a client names; of most calls none, and these are not in the index.
+const VERSION_5: &str = "
+ALTER TABLE attempts ADD COLUMN session TEXT;
+CREATE INDEX attempts_by_session ON attempts (session) WHERE session IS NOT NULL;
 ";

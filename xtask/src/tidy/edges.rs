@@ -216,6 +216,7 @@ const TABLE: &[Row] = &[
             "gateway",
             "admin",
             "monitor",
+            "estimate",
         ],
         external: &[
             "bytes",

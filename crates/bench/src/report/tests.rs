@@ -23,6 +23,7 @@ fn record() -> Record {
         phases: Vec::new(),
         curve: None,
         assertions: Vec::new(),
+        estimate: None,
         warnings: vec!["a <warning>".to_owned()],
         notes: Vec::new(),
     }

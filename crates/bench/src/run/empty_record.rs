@@ -23,6 +23,7 @@ pub(super) fn empty_record(config: &Config, clock: Clock, endpoint: &Endpoint) -
         phases: Vec::new(),
         curve: None,
         assertions: Vec::new(),
+        estimate: None,
         warnings: Vec::new(),
         notes: Vec::new(),
     }

@@ -9,6 +9,7 @@ use crate::html::{Frame, change_words, estimate, kind_words, name, page, quantit
 use crate::links::{Links, Mode, Ranked, Target};
 use crate::pages::{answer, filters};
 use crate::view::{Group, Row, Sort, View};
+use crate::window::Load;
 use std::fmt::Write as _;
 use tokrate_charts::escape;
 use tokrate_charts::format;
@@ -147,7 +148,10 @@ fn body(out: &mut String, links: &Links<'_>, view: &View, (group, is_split): (&G
         .claims
         .iter()
         .filter(|claim| {
-            claim.model == board.models[model].full && claim.metric == Metric::OutputSpeed && claim.value.is_finite()
+            claim.model == board.models[model].full
+                && claim.metric == Metric::OutputSpeed
+                && claim.value.is_finite()
+                && is_of_view(claim, board, view)
         })
         .collect();
     let speeds = group.rows.iter().filter_map(|row| {
@@ -206,6 +210,14 @@ fn line(out: &mut String, links: &Links<'_>, view: &View, row: &Row<'_>, second:
     let _ = writeln!(out, "<td class=\"week\" data-name=\"This week\">{week}</td></tr>");
 }
 
+/// Whether a claim belongs in a view: what was computed does for its workload and load only.
+pub(crate) fn is_of_view(claim: &Claim, board: &Board, view: &View) -> bool {
+    claim
+        .computed
+        .as_ref()
+        .is_none_or(|it| it.workload == board.workloads[view.workload].full && Load::of(it.in_flight) == view.load)
+}
+
 fn claim_line(out: &mut String, claim: &Claim, most: f64) {
     let by = text(&claim.source);
     let by = if crate::html::is_web(&claim.url) {
@@ -213,13 +225,18 @@ fn claim_line(out: &mut String, claim: &Claim, most: f64) {
     } else {
         by
     };
+    let (verb, words) = if claim.computed.is_some() { ("computed", "Computed") } else { ("claimed", "Claimed") };
+    let interval = claim.computed.as_ref().map_or_else(String::new, |it| {
+        let end = |value| escape(&quantity(claim.metric, value).replace(" tok/s", ""));
+        format!("{} to {}", end(it.interval.0), end(it.interval.1))
+    });
     let at = claim.value / most.max(f64::MIN_POSITIVE) * (BAR - 8.0) + 4.0;
     let _ = write!(
         out,
         concat!(
-            "<tr class=\"claim\"><td class=\"rank\">–</td><th scope=\"row\">{} <small>claimed by {}, {}</small></th>",
-            "<td class=\"n speed\" data-name=\"Claimed speed\"><svg class=\"bar\" viewBox=\"0 0 {b} 16\" aria-hidden=\"true\"><circle class=\"hollow\" cx=\"{:.1}\" cy=\"8\" r=\"4\"/></svg>",
-            "<b>{}</b><small></small></td><td colspan=\"6\"><small>not measured, never ranked</small></td></tr>\n"
+            "<tr class=\"claim\"><td class=\"rank\">–</td><th scope=\"row\">{} <small>{verb} by {}, {}</small></th>",
+            "<td class=\"n speed\" data-name=\"{words} speed\"><svg class=\"bar\" viewBox=\"0 0 {b} 16\" aria-hidden=\"true\"><circle class=\"hollow\" cx=\"{:.1}\" cy=\"8\" r=\"4\"/></svg>",
+            "<b>{}</b><small>{interval}</small></td><td colspan=\"6\"><small>not measured, never ranked</small></td></tr>\n"
         ),
         text(&claim.endpoint),
         by,
@@ -227,6 +244,9 @@ fn claim_line(out: &mut String, claim: &Claim, most: f64) {
         at,
         escape(&quantity(claim.metric, claim.value).replace(" tok/s", "")),
         b = BAR,
+        verb = verb,
+        words = words,
+        interval = interval,
     );
 }
 

@@ -92,6 +92,7 @@ fn sections() -> Vec<(&'static str, Vec<String>)> {
         ]),
         ("A claim", vec![
             "What a vendor or an article says of a speed is a hollow mark with its source and date. It is never ranked.".to_owned(),
+            "So is an estimate of tokrate, computed from facts of devices and models: it stands at its own workload and load, with its interval of 80 %.".to_owned(),
         ]),
         ("Prices", vec![
             "Prices are those of the date next to them. One number blends three parts of input with one of output. Only the endpoint's page shows both.".to_owned(),

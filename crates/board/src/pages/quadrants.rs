@@ -8,6 +8,7 @@ use crate::data::Metric;
 use crate::html::{Frame, figure, page};
 use crate::links::{Links, Mode, Ranked, Target};
 use crate::pages::filters;
+use crate::pages::leaderboard::is_of_view;
 use crate::view::{Row, View};
 use std::fmt::Write as _;
 use tokrate_charts::{Axis, ScatterChart, ScatterKind, ScatterPoint};
@@ -106,13 +107,20 @@ fn chart(points: Vec<ScatterPoint>, x: Axis, [what, better, best]: [&str; 3]) ->
 fn claims(board: &Board, view: &View, rows: &[Row<'_>]) -> Vec<ScatterPoint> {
     let of = |claim: &&crate::data::Claim| {
         let shown = |row: &Row<'_>| board.models[row.entry.model].full == claim.model;
-        claim.metric == Metric::OutputSpeed && claim.value.is_finite() && rows.iter().any(shown)
+        claim.metric == Metric::OutputSpeed
+            && claim.value.is_finite()
+            && is_of_view(claim, board, view)
+            && rows.iter().any(shown)
     };
     let point = |claim: &crate::data::Claim| {
         let endpoint = board.endpoints.index(&claim.endpoint)?;
         let named = rows.iter().find(|row| row.entry.endpoint == endpoint)?;
         Some(ScatterPoint {
-            label: format!("{}, claimed", label(board, view, named)),
+            label: format!(
+                "{}, {}",
+                label(board, view, named),
+                if claim.computed.is_some() { "computed" } else { "claimed" }
+            ),
             x: board.blended_price(endpoint),
             y: Some(claim.value),
             kind: ScatterKind::Claim,

@@ -171,6 +171,7 @@ pub fn data() -> BoardData {
             source: "halcyon's own page".to_owned(),
             url: "https://halcyon.example.com/speed".to_owned(),
             date: "2026-10-02".to_owned(),
+            computed: None,
         }],
         notices: vec!["All numbers here are invented: this is an example, nothing was measured.".to_owned()],
     }

@@ -8,7 +8,8 @@ use tokrate_record::{Attempt, Record};
 use tokrate_route::CurvePoint;
 
 /// One point for each load level with a fixed number of requests in flight. Medians are taken even where the sample is
-/// too small to state them: the router ages them and soon relies on what it measures itself.
+/// too small to state them: the router ages them and soon relies on what it measures itself. A point of an estimate, which has no
+/// sample, counts as one: the first few measurements outweigh it.
 pub fn curve_from_record(record: &Record) -> Vec<CurvePoint> {
     let point = |phase: &tokrate_record::PhaseResult| {
         let tokrate_record::Load::Closed { concurrency } = phase.load else { return None };
@@ -23,7 +24,7 @@ pub fn curve_from_record(record: &Record) -> Vec<CurvePoint> {
             ttft: milliseconds(ttft),
             ttft_p90: milliseconds(ttft_p90.max(ttft)),
             output_speed: 1e3 / tpot,
-            n: u32::try_from(phase.ttft.n).unwrap_or(u32::MAX),
+            n: u32::try_from(phase.ttft.n).unwrap_or(u32::MAX).max(u32::from(record.is_estimate())),
         })
     };
     record.phases.iter().filter_map(point).collect()
@@ -80,6 +81,13 @@ mod tests {
         let ttft_ns = ttft_ms.map(|ms| ms * 1_000_000);
         let sample = Sample { in_flight, ttft_ns, output_speed, input_tokens: Some(100), ..Sample::default() };
         Attempt { sample, ..Attempt::default() }
+    }
+
+    #[test]
+    fn a_point_of_an_estimate_counts_as_one_sample() {
+        let points = curve_from_record(&tokrate_record::fixtures::estimate(&[(1, 20.0), (8, 25.0)]));
+        let seen: Vec<_> = points.iter().map(|it| (it.in_flight, it.output_speed, it.ttft, it.n)).collect();
+        assert_eq!(seen, [(1, 50.0, Span::from_millis(200), 1), (8, 40.0, Span::from_millis(250), 1)]);
     }
 
     #[test]

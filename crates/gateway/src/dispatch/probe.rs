@@ -92,6 +92,7 @@ fn begin(worker: &Rc<Worker>, plan: &Arc<Plan>, lane: &Lane) -> Option<Box<Call>
         shape: Shape::Stream,
         peek: RequestPeek::read(&body).ok()?,
         headers: HeaderMap::new(),
+        session: None,
         body,
         id: shared.next_call_id(),
         created: shared.clock.wall_seconds(),

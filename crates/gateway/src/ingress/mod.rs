@@ -4,3 +4,4 @@ pub(crate) mod dry_run;
 pub(crate) mod models;
 pub(crate) mod route;
 pub(crate) mod service;
+mod session;

@@ -4,6 +4,7 @@
 //! error is in the client's dialect.
 
 use super::models;
+use super::session::session_of;
 use crate::admission::credentials::Credentials;
 use crate::admission::open_call::OpenCall;
 use crate::dispatch::follow_up::{StoredResponse, follow_up};
@@ -32,6 +33,8 @@ use tokrate_wire::{Dialect, RequestPeek, Routed, Shape, encode_error_response};
 const MAX_COPIED_BYTES: usize = 16 * 1024;
 /// The header by which a client chooses the mode of one call.
 const MODE_HEADER: &str = "x-tokrate-mode";
+/// Names the session of a call, such as the run of an agent: calls of one are one chain in the log.
+const SESSION_HEADER: &str = "x-tokrate-session";
 
 /// The HTTP handler of one worker thread.
 pub(crate) struct Ingress {
@@ -185,10 +188,11 @@ impl Ingress {
         let created = self.worker.shared.clock.wall_seconds();
         let shape = shape_of(routed.as_ref(), &peek);
         drop(in_body);
+        let session = headers.get(SESSION_HEADER).map(|value| session_of(value.as_bytes()));
         let headers = forwarded_headers(headers, plan, &alias);
         let body = if body.len() <= MAX_COPIED_BYTES { Bytes::copy_from_slice(&body) } else { body };
         let (translated, can_assemble) = Default::default();
-        Ok((CallRequest { routed, shape, peek, headers, body, id, created, translated, can_assemble }, alias))
+        Ok((CallRequest { routed, shape, peek, headers, session, body, id, created, translated, can_assemble }, alias))
     }
 }
 

@@ -63,6 +63,7 @@ impl Account {
             alias: self.alias.name.clone(),
             lane: lane.name.clone(),
             dialect_in: Cow::Borrowed(dialect_in),
+            session: self.request.session.clone(),
             overhead_ns: outcome.overhead.map(Span::as_nanos),
             sample,
         }

@@ -52,6 +52,8 @@ pub(crate) struct CallRequest {
     pub shape: Shape,
     pub peek: RequestPeek,
     pub headers: HeaderMap,
+    /// The session that the client names.
+    pub session: Option<String>,
     pub body: Bytes,
     /// The call's id, and its wall time (seconds since 1970) for translated responses.
     pub id: String,

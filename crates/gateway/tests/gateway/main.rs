@@ -22,6 +22,7 @@ mod restored_budgets;
 mod routing;
 mod scripted;
 mod serving;
+mod session;
 mod simulated;
 mod timeouts;
 mod translated;

@@ -231,8 +231,8 @@ fn find_quantile(quantile: &Quantile, n: u64) -> Lookup {
     match (quantile.status, quantile.value) {
         (QuantileStatus::NoSamples, _) => Lookup::Missing("no request has it".to_owned()),
         (QuantileStatus::NotEnoughSamples, _) => Lookup::TooFew { n, floor: quantile.floor },
-        (QuantileStatus::Stated, Some(value)) => Lookup::Value(value),
-        (QuantileStatus::Stated, None) => Lookup::Infinite,
+        (QuantileStatus::Stated | QuantileStatus::Computed, Some(value)) => Lookup::Value(value),
+        (QuantileStatus::Stated | QuantileStatus::Computed, None) => Lookup::Infinite,
         (QuantileStatus::Undetermined, _) => Lookup::Missing(UNDETERMINED.to_owned()),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the same samples and seed give the same report.
 
+use super::computed;
 use super::{
     CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, differing_conditions,
 };
@@ -18,7 +19,12 @@ use tokrate_stats::{fisher_p, holm, normal_p, permutation_p, ratio_of_medians, s
 /// When their conditions differ in more than `options.ignore` names, when they have no level in common, or when a name to be
 /// ignored is not a condition.
 pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Result<CompareReport, CompareError> {
-    let (ignored, refused) = differing_conditions(&a.conditions, &b.conditions, &options.ignore)?;
+    let (ignored, mut refused) = differing_conditions(&a.conditions, &b.conditions, &options.ignore)?;
+    let sides = [("a", a), ("b", b)].into_iter().filter(|(_, side)| side.is_computed());
+    let computed: Vec<String> = sides.map(|(name, _)| name.to_owned()).collect();
+    if !computed.is_empty() {
+        refused.retain(computed::shared);
+    }
     if !refused.is_empty() {
         return Err(CompareError::DifferingConditions(refused));
     }
@@ -38,20 +44,28 @@ pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Resu
     let judge = Judge { options, alpha_each: options.alpha / family.max(1) as f64, root: Rng::root(options.seed) };
     let mut rows: Vec<CompareRow> = Vec::new();
     for (a, b) in &pairs {
-        for &metric in &options.metrics {
-            rows.push(judge.row(metric, a, b));
+        // No failures are estimated.
+        let is_of_both = |metric: &&Metric| computed.is_empty() || **metric != Metric::FailureShare;
+        for &metric in options.metrics.iter().filter(is_of_both) {
+            rows.push(match computed.is_empty() {
+                true => judge.row(metric, a, b),
+                false => computed::row(metric, a, b, options.threshold),
+            });
         }
     }
     let family = judge.decide(&mut rows);
     let outcome = match &rows {
         rows if rows.iter().any(|row| row.regression) => CompareOutcome::Regression,
-        rows if rows.iter().all(|row| row.p.is_none()) => CompareOutcome::NothingCompared,
+        rows if rows.iter().all(|row| row.p.is_none() && (computed.is_empty() || row.change.is_none())) => {
+            CompareOutcome::NothingCompared
+        }
         _ => CompareOutcome::NoRegression,
     };
     Ok(CompareReport {
         schema: "tokrate.compare.v1".to_owned(),
         unlike: ignored,
-        notes: notes(&pairs),
+        notes: if computed.is_empty() { notes(&pairs) } else { vec![COMPUTED.to_owned()] },
+        computed,
         rows,
         only_in_a: alone(a, b),
         only_in_b: alone(b, a),
@@ -71,7 +85,7 @@ struct Judge<'o> {
 
 impl Judge<'_> {
     fn row(&self, metric: Metric, a: &LevelSamples, b: &LevelSamples) -> CompareRow {
-        let row = blank(metric, &a.name);
+        let row = CompareRow::blank(metric, &a.name);
         match metric {
             Metric::FailureShare => self.failures(row, a, b),
             Metric::Throughput => self.throughput(row, a, b),
@@ -218,25 +232,9 @@ impl Judge<'_> {
     }
 }
 
-fn blank(metric: Metric, level: &str) -> CompareRow {
-    CompareRow {
-        level: level.to_owned(),
-        metric,
-        unit: metric.unit().to_owned(),
-        n_a: 0,
-        n_b: 0,
-        a: None,
-        b: None,
-        change: None,
-        interval: None,
-        p: None,
-        p_adjusted: None,
-        smallest_visible: None,
-        verdict: CompareVerdict::Undecided,
-        regression: false,
-        note: None,
-    }
-}
+/// What a comparison with an estimate is.
+const COMPUTED: &str = "an estimate is computed, not measured: nothing is tested; a measured figure is held against the estimate's \
+                        interval, which says how far such estimates are off";
 
 fn is_coarse(level: &LevelSamples) -> bool {
     level.times.values().any(|samples| samples.resolution > 0.0)

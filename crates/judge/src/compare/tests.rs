@@ -32,7 +32,12 @@ fn level(ttft: Vec<f64>, tpot: Vec<f64>, failed: u64) -> LevelSamples {
         ]),
         failed,
         ended,
-        throughput: Some(ObservedThroughput { tokens_per_second: 400.0, standard_error: Some(2.0), seconds: 30.0 }),
+        throughput: Some(ObservedThroughput {
+            tokens_per_second: 400.0,
+            standard_error: Some(2.0),
+            seconds: 30.0,
+            computed: None,
+        }),
     }
 }
 

@@ -69,7 +69,8 @@ pub(crate) fn entry_of(write: &MonitorWrite) -> Option<Entry> {
         MonitorWrite::Event(row) => Entry::Event(Box::new(Event::of(row))),
         MonitorWrite::Notice { at_unix_ms, text, .. } => Entry::Notice { at: *at_unix_ms, text: text.clone() },
         MonitorWrite::Seen { at_unix_ms, missed, .. } => Entry::Seen { at: *at_unix_ms, missed: *missed },
-        MonitorWrite::Detected { .. }
+        MonitorWrite::Estimate(_)
+        | MonitorWrite::Detected { .. }
         | MonitorWrite::AlertState(_)
         | MonitorWrite::Delivery(_)
         | MonitorWrite::Delivered { .. }

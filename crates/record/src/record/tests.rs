@@ -1,7 +1,7 @@
 //! Records read back as written, and invalid ones are rejected with their position.
 
 use super::*;
-use crate::fixtures::{closed, phase};
+use crate::fixtures::{closed, estimate, phase};
 use crate::run::{PhaseInput, Warmup};
 use proptest::prelude::*;
 use tokrate_core::{Conditions, FailureKind, Price, Rng, Sketch, Span};
@@ -40,6 +40,7 @@ fn small() -> Record {
         phases: vec![phase(&input, &requests)],
         curve: None,
         assertions: Vec::new(),
+        estimate: None,
         warnings: vec!["20.0 % of the requests failed".to_owned()],
         notes: Vec::new(),
     }
@@ -149,7 +150,8 @@ fn schemas_name_every_field_of_what_is_written() {
     let fields = |value: &serde_json::Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
     let schema = schemars::schema_for!(Record).to_value();
     assert_eq!(schema["properties"]["schema"]["const"], Record::SCHEMA);
-    let record = serde_json::to_value(small()).expect("a record can be written");
+    let record = Record { estimate: estimate(&[(1, 20.0)]).estimate, ..small() };
+    let record = serde_json::to_value(record).expect("a record can be written");
     assert_eq!(fields(&schema["properties"]), fields(&record));
     assert_eq!(fields(&schema["$defs"]["PhaseResult"]["properties"]), fields(&record["phases"][0]));
     let row = serde_json::to_value(steady_request(0, 0, 1, 1, 4)).expect("a row can be written");

@@ -184,7 +184,7 @@ pub(crate) fn unrepresentative_speeds(measured: &[&RequestNumbers]) -> Option<St
 }
 
 /// A quantile of time per token (ms) as one of speed (tok/s): its upper bound becomes the lower one, and no time is no speed.
-pub(super) fn as_speed(time: &Quantile) -> Quantile {
+pub(crate) fn as_speed(time: &Quantile) -> Quantile {
     let over = |milliseconds: Option<f64>| milliseconds.filter(|&time| time > 0.0).map(|time| 1e3 / time);
     Quantile {
         value: over(time.value),

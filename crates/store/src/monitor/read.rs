@@ -2,7 +2,7 @@
 //!
 //! Invariant: a row that no version of tokrate writes is an error that names it, never a number.
 
-use super::{CYCLE_IS_OPEN, EventRow, MonitorStore, NoticeRow, OpenCycle, ProbeRow, ProberRow, UsedRow};
+use super::{CYCLE_IS_OPEN, EstimateRow, EventRow, MonitorStore, NoticeRow, OpenCycle, ProbeRow, ProberRow, UsedRow};
 use crate::StoreError;
 use crate::row::{Reader, sample_columns, to_i64};
 use rusqlite::types::Value;
@@ -169,6 +169,27 @@ impl MonitorStore {
         let sql = "SELECT at_unix_ms, prober, text FROM notices WHERE at_unix_ms >= ? ORDER BY id";
         self.list(sql, [to_i64(from_unix_ms)], |row| {
             Ok(NoticeRow { at_unix_ms: unsigned(row, 0)?, prober: row.get(1)?, text: row.get(2)? })
+        })
+    }
+
+    /// All estimates, in the order of their endpoints.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn estimates(&self) -> Result<Vec<EstimateRow>, StoreError> {
+        let sql = "SELECT endpoint, model, workload, in_flight, output_speed, low, high, made_unix_ms FROM estimates \
+                   ORDER BY endpoint, model, workload, in_flight";
+        self.list(sql, [], |row| {
+            Ok(EstimateRow {
+                endpoint: row.get(0)?,
+                model: row.get(1)?,
+                workload: row.get(2)?,
+                in_flight: u32::try_from(unsigned(row, 3)?).unwrap_or(u32::MAX),
+                output_speed: row.get(4)?,
+                low: row.get(5)?,
+                high: row.get(6)?,
+                made_unix_ms: unsigned(row, 7)?,
+            })
         })
     }
 

@@ -86,6 +86,27 @@ impl EventRow {
     }
 }
 
+/// What was computed for an endpoint that may not even exist. One of the same endpoint, model, workload and load takes its place.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct EstimateRow {
+    /// What it is of, such as `estimate/4 x H100-SXM-80GB`.
+    pub endpoint: String,
+    /// The model, by the name that measured ones have on the board.
+    pub model: String,
+    /// What is asked, by the name that measured ones have.
+    pub workload: String,
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Tokens/s of one request.
+    pub output_speed: f64,
+    /// Lower end of its interval of 80 %.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// When it was computed (ms since 1970).
+    pub made_unix_ms: u64,
+}
+
 /// One thing to be written.
 #[derive(Clone, PartialEq, Debug)]
 pub enum MonitorWrite {
@@ -126,6 +147,8 @@ pub enum MonitorWrite {
         /// Why.
         reason: String,
     },
+    /// Something was computed.
+    Estimate(Box<EstimateRow>),
     /// A change was found. One that is there already is passed over.
     Event(Box<EventRow>),
     /// Something that users should know.

@@ -3,8 +3,11 @@
 use crate::database::Format;
 
 /// A monitor's database: "tkrm".
-pub(crate) static MONITOR: Format =
-    Format { what: "a monitor's database", application_id: 0x746b_726d, migrations: &[VERSION_1, VERSION_2] };
+pub(crate) static MONITOR: Format = Format {
+    what: "a monitor's database",
+    application_id: 0x746b_726d,
+    migrations: &[VERSION_1, VERSION_2, VERSION_3],
+};
 
 /// Times are ms since 1970 or whole nanoseconds, money is USD, speeds are tokens per second, booleans are 0 or 1, absent is NULL.
 /// What many probes have in common is one row of `series`.
@@ -159,4 +162,19 @@ CREATE TABLE pushed (
     PRIMARY KEY (prober, spool)
 ) STRICT, WITHOUT ROWID;
 ALTER TABLE probers ADD COLUMN skew_ms INTEGER;
+";
+
+/// What was computed and not measured: in no statistic of probes.
+const VERSION_3: &str = "
+CREATE TABLE estimates (
+    endpoint TEXT NOT NULL,
+    model TEXT NOT NULL,
+    workload TEXT NOT NULL,
+    in_flight INTEGER NOT NULL,
+    output_speed REAL NOT NULL,
+    low REAL NOT NULL,
+    high REAL NOT NULL,
+    made_unix_ms INTEGER NOT NULL,
+    PRIMARY KEY (endpoint, model, workload, in_flight)
+) STRICT, WITHOUT ROWID;
 ";

@@ -58,7 +58,7 @@ fn a_newer_form_is_refused_and_left_as_it_was() {
     let other = Connection::open(folder.log()).expect("a log");
     other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     drop(other);
-    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 5 and this tokrate supports versions up to 4; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 6 and this tokrate supports versions up to 5; use the tokrate that wrote it");
 }
 
 #[test]
@@ -152,6 +152,7 @@ fn every_older_form_is_opened_with_its_rows() {
         assert_eq!(named, known.map_or([None; 3], |(region, host, tokenizer)| [region, host, tokenizer].map(Some)));
         assert_eq!((sample.tls_ns, sample.ttfat_ns), if version < 3 { (None, None) } else { (Some(300), Some(3_500)) });
         assert_eq!(sample.answer_ns, (version >= 4).then_some(3_900));
+        assert_eq!(rows[0].session.as_deref(), (version >= 5).then_some("run-17"));
         let mut store = Sqlite::open(&folder.log()).expect("a log");
         let refusals = store.refusals(&Query::default()).expect("readable");
         assert_eq!(

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use tokrate_core::{FailureKind, Rng};
 use tokrate_record::{Probe, Sample, SampleConditions, SampleSource};
 use tokrate_store::{
-    CYCLE_IS_OPEN, DeliveryRow, EventRow, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow, Sqlite, StoreError,
+    CYCLE_IS_OPEN, DeliveryRow, EstimateRow, EventRow, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow, Sqlite,
+    StoreError,
 };
 
 const BEGIN: u64 = 1_795_478_400_000;
@@ -174,6 +175,26 @@ fn an_event_is_kept_once_and_old_rows_are_removed() {
 }
 
 #[test]
+fn an_estimate_takes_the_place_of_an_earlier_one_and_is_no_probe() {
+    let folder = Folder::new("monitor-estimates");
+    let mut store = open(&path(&folder));
+    let row = |in_flight, output_speed| EstimateRow {
+        endpoint: "estimate/4 x H100".to_owned(),
+        model: "m".to_owned(),
+        workload: "1000-300".to_owned(),
+        in_flight,
+        output_speed,
+        low: output_speed / 2.0,
+        high: output_speed * 2.0,
+        made_unix_ms: BEGIN,
+    };
+    let write = |row: EstimateRow| MonitorWrite::Estimate(Box::new(row));
+    store.apply(&[write(row(8, 40.0)), write(row(1, 60.0)), write(row(1, 70.0))]).expect("room");
+    assert_eq!(store.estimates().expect("readable"), [row(1, 70.0), row(8, 40.0)]);
+    assert_eq!(store.probes(&ProbeQuery::default()).expect("readable"), []);
+}
+
+#[test]
 fn a_damaged_file_is_set_aside_and_a_new_one_begun() {
     let folder = Folder::new("monitor-damaged");
     let path = path(&folder);
@@ -209,7 +230,7 @@ fn other_files_and_newer_ones_are_refused_and_there_is_one_writer() {
     insta::assert_snapshot!(refused(&path), @"use the database FILE: another process has locked it; it is free again when that one ends");
     drop(store);
     Connection::open(&path).expect("a file").pragma_update(None, "user_version", 99).expect("writable");
-    insta::assert_snapshot!(refused(&path), @"open the database FILE: its schema is version 99 and this tokrate supports versions up to 2; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&path), @"open the database FILE: its schema is version 99 and this tokrate supports versions up to 3; use the tokrate that wrote it");
     let text = path.with_extension("toml");
     std::fs::write(&text, "[monitor]\n").expect("writable");
     assert!(matches!(MonitorStore::open(&text, BEGIN), Err(StoreError::NotADatabase { .. })));
@@ -367,7 +388,7 @@ fn a_database_of_the_first_version_is_migrated_with_all_it_holds() {
     store.apply(&[seen(BEGIN, 3), write(1)]).expect("room");
     drop(store);
     let connection = Connection::open(path(&folder)).expect("a file");
-    let undone = "DROP TABLE alerts; DROP TABLE deliveries; DROP TABLE spool; DROP TABLE spool_name; DROP TABLE pushed; \
+    let undone = "DROP TABLE estimates; DROP TABLE alerts; DROP TABLE deliveries; DROP TABLE spool; DROP TABLE spool_name; DROP TABLE pushed; \
                   ALTER TABLE probers DROP COLUMN skew_ms; PRAGMA user_version = 1;";
     connection.execute_batch(undone).expect("the first version");
     drop(connection);

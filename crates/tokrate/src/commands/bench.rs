@@ -253,6 +253,7 @@ mod tests {
             phases: vec![phase],
             curve: None,
             assertions: Vec::new(),
+            estimate: None,
             warnings: Vec::new(),
             notes: Vec::new(),
         }

@@ -106,7 +106,7 @@ impl Measured {
 }
 
 /// Whether a file begins as those of SQLite do.
-fn is_database(path: &Path) -> bool {
+pub fn is_database(path: &Path) -> bool {
     let mut begin = [0; 16];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut begin));
     read.is_ok() && begin == *b"SQLite format 3\0"

@@ -7,42 +7,67 @@ mod capacity;
 mod chain;
 mod claim;
 mod cost;
+mod fleet;
+mod hosted;
+mod model_file;
 mod profile;
 mod replay;
+pub mod roles;
 mod subject;
 mod what_if;
 
 use super::Verdict;
 use crate::flags::estimate::{Flags, SpeedFlags, What};
-use crate::out::estimate::{Load, Shown, json, text};
+use crate::out::estimate::{Load, Shown, record, roofline, text};
 use anyhow::{Result, anyhow, bail};
+use std::path::Path;
 use tokrate_estimate::{Asked, Estimator};
+use tokrate_net::Clock;
 
 /// Estimates and prints.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     if let Some(path) = &flags.batch {
         return batch::run(path);
     }
-    let estimator = Estimator::embedded();
-    if let Some(What::Speed(speed)) = &flags.what
-        && let Some(path) = &speed.against
-    {
-        return against::run(&profile::estimator(&speed.subject)?, speed, path);
+    match &flags.what {
+        Some(What::Speed(flags)) => speed(flags),
+        Some(What::Capacity(flags)) => capacity::run(flags),
+        Some(What::Cost(flags)) => cost::run(flags),
+        Some(What::Changes(flags)) => what_if::run(flags),
+        Some(What::Chain(flags)) => chain::run(flags),
+        Some(What::Claim(flags)) => claim::run(flags),
+        Some(What::Calibrate(flags)) => calibrate::run(flags),
+        Some(What::Fleet(flags)) => fleet::run(flags),
+        Some(What::FitApi(flags)) => hosted::run(flags),
+        Some(What::Replay(flags)) => replay::run(flags),
+        None => {
+            print(&example(&Estimator::embedded())?, flags.json, true)?;
+            Ok(Verdict::Good)
+        }
     }
-    let (shown, as_json, example) = match &flags.what {
-        Some(What::Speed(speed)) => (vec![of_flags(&profile::estimator(&speed.subject)?, speed)?], speed.json, false),
-        Some(What::Capacity(flags)) => return capacity::run(flags),
-        Some(What::Cost(flags)) => return cost::run(flags),
-        Some(What::Changes(flags)) => return what_if::run(flags),
-        Some(What::Chain(flags)) => return chain::run(flags),
-        Some(What::Claim(flags)) => return claim::run(flags),
-        Some(What::Calibrate(flags)) => return calibrate::run(flags),
-        Some(What::Replay(flags)) => return replay::run(flags),
-        None => (example(&estimator)?, flags.json, true),
-    };
-    let written = if as_json { format!("{}\n", json(&shown)) } else { text(&shown, example) };
-    crate::out::stdout::write(&written)?;
+}
+
+fn speed(flags: &SpeedFlags) -> Result<Verdict> {
+    if let Some(path) = &flags.html {
+        crate::out::files::check_writable(path)?;
+    }
+    let estimator = profile::estimator(&flags.subject)?;
+    if let Some(path) = &flags.against {
+        return against::run(&estimator, flags, path);
+    }
+    let shown = of_flags(&estimator, flags)?;
+    if let Some(path) = &flags.html {
+        crate::out::files::write(path, &roofline::html(&shown, &[]))?;
+    }
+    if flags.html.as_deref() != Some(Path::new("-")) {
+        print(&[shown], flags.json, false)?;
+    }
     Ok(Verdict::Good)
+}
+
+fn print(shown: &[Shown], as_json: bool, is_example: bool) -> Result<()> {
+    let started_at = || Clock::monotonic().wall_rfc3339();
+    crate::out::stdout::write(&if as_json { record::json(shown, &started_at()) } else { text(shown, is_example) })
 }
 
 fn of_flags(estimator: &Estimator, flags: &SpeedFlags) -> Result<Shown> {
@@ -71,7 +96,8 @@ fn estimated(estimator: &Estimator, asked: &Asked, loads: &[u32], price: Option<
     Ok(Shown {
         asked_model: asked.model.clone(),
         model: question.model.name.clone(),
-        device: question.device.name.clone(),
+        arithmetic: Some(question.precision.arithmetic),
+        device: question.device.clone(),
         devices: question.devices,
         engine: asked.engine.clone(),
         precision: asked.weight_precision.clone(),
@@ -109,6 +135,8 @@ fn example(estimator: &Estimator) -> Result<Vec<Shown>> {
 
 #[cfg(test)]
 mod chain_tests;
+#[cfg(test)]
+mod fleet_tests;
 #[cfg(test)]
 mod planning_tests;
 #[cfg(test)]

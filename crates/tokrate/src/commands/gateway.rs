@@ -28,6 +28,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves until interrupted.
 pub fn run(flags: &Flags) -> Result<Verdict> {
+    if let Some(chain) = &flags.init_roles {
+        crate::out::stdout::write(&super::estimate::roles::settings(chain)?)?;
+        return Ok(Verdict::Good);
+    }
     let mut resolved = resolve(flags)?;
     if flags.check {
         anstream::print!("{}", check_text(&resolved.effective));

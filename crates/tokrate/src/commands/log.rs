@@ -8,9 +8,10 @@ use crate::out::comparison::Sides;
 use crate::out::{comparison_blocks, log, stdout};
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use tokrate_judge::compare::{CompareError, CompareOptions};
 use tokrate_net::Clock;
-use tokrate_record::Metric;
+use tokrate_record::{Attempt, Metric};
 use tokrate_store::{Grouping, Sqlite, Store, StoreError};
 
 /// Reads the log and prints the view that was chosen.
@@ -35,6 +36,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     match config.view {
         View::Groups(by) => groups(&config, &store, by),
         View::Calls(most) => calls(&config, &store, most),
+        View::Session => session(&config, &store),
+        View::Sessions => sessions(&config, &store),
         View::Refused => refused(&config, &store),
         View::Regressions { split_unix_ms, threshold } => regressions(&config, &store, split_unix_ms, threshold),
     }
@@ -80,6 +83,48 @@ fn calls(config: &Config, store: &Sqlite, most: usize) -> Result<Verdict> {
     for call in &calls {
         stdout::write(&format!("{}\n", log::call(call)))?;
     }
+    Ok(Verdict::Good)
+}
+
+/// Most calls of one session that are shown: those of the longest agents are a few hundred.
+const MAX_SESSION_CALLS: usize = 5_000;
+/// Most sessions of a table: the latest.
+const MAX_SESSIONS: usize = 200;
+
+fn session(config: &Config, store: &Sqlite) -> Result<Verdict> {
+    let name = config.query.session.as_deref().unwrap_or_default();
+    let found = log::Session::of(name, &store.calls(&config.query, MAX_SESSION_CALLS)?);
+    if config.json {
+        return print_json(config, json!({ "chain": found.map(|session| session.json()) }));
+    }
+    let text = found
+        .map_or_else(|| format!("{}\n", log::nothing("calls", &config.path, &config.query)), |session| session.text());
+    stdout::write(&text)?;
+    Ok(Verdict::Good)
+}
+
+fn sessions(config: &Config, store: &Sqlite) -> Result<Verdict> {
+    let mut by_name: BTreeMap<String, BTreeMap<String, Vec<Attempt>>> = BTreeMap::new();
+    store.visit_attempts(&config.query, |row| {
+        if let Some(name) = row.session.clone() {
+            by_name.entry(name).or_default().entry(row.call.clone()).or_default().push(row);
+        }
+    })?;
+    let of = |(name, calls): (String, BTreeMap<String, Vec<Attempt>>)| {
+        log::Session::of(&name, &calls.into_values().collect::<Vec<_>>())
+    };
+    let mut all: Vec<log::Session> = by_name.into_iter().filter_map(of).collect();
+    all.sort_by_key(|session| std::cmp::Reverse(session.begun_unix_ms()));
+    all.truncate(MAX_SESSIONS);
+    if config.json {
+        let all: Vec<Value> = all.iter().map(log::Session::json).collect();
+        return print_json(config, json!({ "sessions": all }));
+    }
+    let text = match all.is_empty() {
+        true => format!("{}\n", log::nothing("calls with x-tokrate-session", &config.path, &config.query)),
+        false => log::sessions(&all),
+    };
+    stdout::write(&text)?;
     Ok(Verdict::Good)
 }
 

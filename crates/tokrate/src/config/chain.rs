@@ -62,10 +62,12 @@ pub struct SpeedRow {
     pub log: Option<PathBuf>,
     /// Lane of the log.
     pub lane: Option<String>,
+    /// Measured: a law of `tokrate estimate fit-api`.
+    pub curve: Option<PathBuf>,
     /// Dollars a million tokens.
     price: Option<PriceRow>,
     /// The catalog's price of `provider/model`.
-    listed: Option<String>,
+    pub listed: Option<String>,
     /// Whether calls cost nothing by themselves.
     #[serde(default)]
     pub free: bool,
@@ -141,6 +143,8 @@ pub enum Source {
     Record(PathBuf),
     /// A lane of a gateway's log.
     Log(PathBuf, String),
+    /// A law of a hosted endpoint.
+    Curve(PathBuf),
 }
 
 /// How often a result that is not good is made again, by default.
@@ -235,10 +239,11 @@ impl SpeedRow {
             self.model.is_some(),
             self.record.is_some(),
             self.log.is_some(),
+            self.curve.is_some(),
         ];
         ensure!(
             given.iter().filter(|given| **given).count() == 1,
-            "give one of output_speed (with ttft), seconds, model (with hardware), record, log (with lane)"
+            "give one of output_speed (with ttft), seconds, model (with hardware), record, log (with lane), curve (with users)"
         );
         if let Some(speed) = &self.output_speed {
             let speed = self::speed(speed)?;
@@ -255,6 +260,10 @@ impl SpeedRow {
             ensure!(self.hardware.is_some(), "hardware is missing beside model");
             ensure!(self.users != Some(0) && self.gpus != Some(0), "users and gpus are at least 1");
             return Ok(Source::Estimate);
+        }
+        if let Some(path) = &self.curve {
+            ensure!(self.users != Some(0), "users is at least 1");
+            return Ok(Source::Curve(path.clone()));
         }
         match (&self.record, &self.log, &self.lane) {
             (Some(path), ..) => Ok(Source::Record(path.clone())),

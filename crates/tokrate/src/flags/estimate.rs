@@ -1,9 +1,13 @@
 //! The flags of `tokrate estimate`. Nothing is resolved or checked here beyond its form.
 
 mod chain;
+mod fleet;
+mod hosted;
 mod planning;
 
 pub use chain::ChainFlags;
+pub use fleet::FleetFlags;
+pub use hosted::FitApiFlags;
 pub use planning::{CapacityFlags, ClaimFlags, CostFlags, LoadFlags, ObjectiveFlags, Subject, WhatIfFlags};
 
 use clap::{Args, Subcommand};
@@ -18,6 +22,7 @@ Examples:
   tokrate estimate                                 a 70B model on four devices of three kinds
   tokrate estimate speed --model llama-3.3-70b --hardware h100-sxm --gpus 4 --precision fp8 -c 1,10,25,50
   tokrate estimate capacity --model llama-3.3-70b --hardware h100-sxm --gpus 4 --precision fp8 --users 500 --think 30s
+  tokrate estimate fleet --model llama-3.3-70b --users 500 --think 30s
   tokrate estimate chain --example coding          20 edits by an agent: who answers which role, time, p95, cost
   tokrate estimate claim --params-b 7 --model '7B' --hardware h100-sxm --precision fp8 --speed 10500
   tokrate estimate --batch rows.jsonl              one JSON object a line, one answer a line
@@ -32,7 +37,7 @@ pub struct Flags {
     /// weight_precision, weight_size_gib, concurrency, isl, osl, context_depth, or facts such as params_b
     #[arg(long, value_name = "FILE")]
     pub batch: Option<PathBuf>,
-    /// Print the worked example as JSON
+    /// Print the worked example as records of the kind `estimate`
     #[arg(long, conflicts_with = "batch")]
     pub json: bool,
 }
@@ -46,6 +51,8 @@ pub enum What {
     Capacity(Box<CapacityFlags>),
     /// What a million tokens cost on own hardware at the load that keeps objectives, against API prices
     Cost(Box<CostFlags>),
+    /// The cheapest devices that carry users or a rate within objectives, and what an API costs instead or for the peaks
+    Fleet(Box<FleetFlags>),
     /// What one change does to speed, TTFT and cost: precision, devices, speculation, shared prompts and others
     #[command(name = "what-if")]
     Changes(Box<WhatIfFlags>),
@@ -55,6 +62,9 @@ pub enum What {
     Claim(Box<ClaimFlags>),
     /// Coefficients of one's own devices from a trace that was measured there, for --profile
     Calibrate(Box<CalibrateFlags>),
+    /// How a hosted endpoint answers under load, from what was measured of it, for `chain` and for objectives
+    #[command(name = "fit-api")]
+    FitApi(FitApiFlags),
     /// TTFT, time a token and latency of each request of a trace, as an engine's scheduler would answer it
     Replay(ReplayFlags),
 }
@@ -68,7 +78,7 @@ engine's settings are JSON with the names of vLLM's flags (max_num_seqs, max_num
 
 Rows go to standard output, the summary to standard error. Exit codes: 0; 2 nothing could be answered.")]
 pub struct ReplayFlags {
-    /// The requests
+    /// The requests, or a record of `tokrate bench --json` (FILE.json) with its rows (--jsonl) beside it
     #[arg(long, value_name = "FILE")]
     pub trace: PathBuf,
     /// The engine's settings [default: vLLM's defaults]
@@ -97,7 +107,8 @@ pub struct ReplayFlags {
 /// `tokrate estimate calibrate`, as typed.
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
-The trace is that of `estimate replay` with the columns real_ttft_ms, real_tpot_ms and real_latency_ms, of ten requests or more.
+The trace is that of `estimate replay` with the columns real_ttft_ms, real_tpot_ms and real_latency_ms, of ten requests or more,
+or a record of `tokrate bench` with its rows: `bench … --json run.json --jsonl run.jsonl`, then `--trace run.json`.
 Only the coefficients of the device's kind with its engine are fitted; they apply to every device of that kind. Exit codes: 0; 2
 nothing could be fitted.")]
 pub struct CalibrateFlags {
@@ -125,7 +136,11 @@ pub struct SpeedFlags {
     /// Hold a record of `tokrate bench` against the estimate; loads and lengths are then the record's
     #[arg(long, value_name = "RECORD", conflicts_with = "concurrency")]
     pub against: Option<PathBuf>,
-    /// Print JSON
+    /// Write a page with the curve and the roofline
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Print a record of the kind `estimate`, which `compare`, --baseline, a lane's `curve` and `monitor add` read; with
+    /// --against what was compared
     #[arg(long)]
     pub json: bool,
 }

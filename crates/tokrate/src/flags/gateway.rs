@@ -10,6 +10,7 @@ Examples:
   tokrate gateway                    three simulated providers, no key needed
   tokrate init                       writes a tokrate.toml from the keys found in the environment
   tokrate gateway --check            says what tokrate.toml comes to, and where each value is from
+  tokrate gateway --init-roles agent.toml >> tokrate.toml     an alias for each role of an agent (`estimate chain`)
   tokrate gateway --listen 127.0.0.1:8411 --admin 127.0.0.1:8412
 
 Point an SDK at http://127.0.0.1:8411/v1 and ask for the name of an alias as the model.
@@ -21,6 +22,9 @@ pub struct Flags {
     /// Say what the settings come to, and end
     #[arg(long)]
     pub check: bool,
+    /// Print the lanes and aliases that the best plan of a chain asks for, as a piece of tokrate.toml, and end
+    #[arg(long, value_name = "CHAIN", conflicts_with_all = ["check", "config"])]
+    pub init_roles: Option<PathBuf>,
     /// Address for clients [default: 127.0.0.1:8411]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,

@@ -14,6 +14,7 @@ Examples:
   tokrate log --since 7d --by lane,hour
   tokrate log --calls 5 --alias code           the latest calls with their attempts
   tokrate log --since 24h --regressions        the last 24 hours against the 24 before
+  tokrate log --session run-17                 the calls of an agent's run, and where its time went
   tokrate log --refused --key ada              requests that the gateway refused, and why
   tokrate log --source monitor --since 30d     probes of `tokrate monitor`, endpoint by endpoint
   tokrate log --since 2026-11-01 --until 2026-11-02T12:00 --json")]
@@ -41,7 +42,11 @@ pub struct Flags {
     /// Only calls with this virtual key (its name)
     #[arg(long, value_name = "NAME")]
     pub key: Option<String>,
-    /// A row for each lane (or endpoint), alias (or workload), hour (UTC), several of them, or `all` for a single one
+    /// Show a session's calls as a chain, with what its end waited for: the name that clients send as x-tokrate-session
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["calls", "refused", "regressions", "by"])]
+    pub session: Option<String>,
+    /// A row for each lane (or endpoint), alias (or workload), hour (UTC), several of them, or `all` for a single one; or for
+    /// each `session`
     /// [default: lane; of probes and bench runs lane,workload]
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', conflicts_with_all = ["calls", "regressions", "refused"])]
     pub by: Vec<String>,

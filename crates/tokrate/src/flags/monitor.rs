@@ -137,11 +137,14 @@ pub struct ExportFlags {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The requests are read from the rows beside a record (the same name with .jsonl). `tokrate bench --board FILE` adds a run while it is
-measured. One that is added twice is there once.
+measured. One that is added twice is there once. A record
+of `tokrate estimate speed --json` becomes a hollow mark beside what is measured of the same model and workload, never ranked.
 
 Examples:
   tokrate bench openai/gpt-5-mini --json run.json --jsonl run.jsonl
-  tokrate monitor add run.json")]
+  tokrate monitor add run.json
+  tokrate estimate speed --model llama-3.3-70b --hardware h100 --gpus 4 --precision fp8 --json > estimate.json
+  tokrate monitor add estimate.json --model llama-3.3-70b-instruct")]
 pub struct AddFlags {
     /// Records of one target each
     #[arg(value_name = "RECORD", required = true)]
@@ -149,6 +152,9 @@ pub struct AddFlags {
     /// What the endpoint is called on the board [default: provider/model]
     #[arg(long, value_name = "NAME")]
     pub endpoint: Option<String>,
+    /// What the model of an estimate is called on the board [default: as it was asked for]
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
     /// What the workload is called; only the same one is ranked together [default: tokens of prompt and answer, such as 1000-500]
     #[arg(long, value_name = "NAME")]
     pub workload: Option<String>,

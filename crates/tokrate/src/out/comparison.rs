@@ -72,10 +72,31 @@ pub fn section(report: &CompareReport, sides: Sides<'_>) -> Section {
 
 /// What it comes to, in one sentence.
 pub fn sentence(report: &CompareReport, sides: Sides<'_>) -> String {
+    if !report.computed.is_empty() {
+        return estimate_sentence(report, sides);
+    }
     match sides {
         Sides::BeforeAfter => regression_sentence(report),
         Sides::Targets { a, b } => targets_sentence(report, a, b),
     }
+}
+
+/// How a measurement lies to an estimate, or one estimate to another.
+fn estimate_sentence(report: &CompareReport, sides: Sides<'_>) -> String {
+    let (a, b) = sides.heads();
+    if report.computed.len() > 1 {
+        return format!("Both {a} and {b} are computed, not measured: nothing is tested.");
+    }
+    let (measured, is_first) = if report.computed == ["a"] { (b, true) } else { (a, false) };
+    let count = |verdict| report.rows.iter().filter(|row| row.verdict == verdict).count();
+    let (better, worse) = (count(CompareVerdict::Better), count(CompareVerdict::Worse));
+    // Verdicts are of b.
+    let (faster, slower) = if is_first { (better, worse) } else { (worse, better) };
+    let within = count(CompareVerdict::WithinEstimate);
+    let all = within + better + worse;
+    format!(
+        "Measured ({measured}) against computed: {within} of {all} figures within the estimate's interval, {faster} better, {slower} worse."
+    )
 }
 
 /// How one target differs from another, metric by metric.
@@ -159,7 +180,8 @@ fn table(report: &CompareReport, sides: Sides<'_>) -> Table {
         ]
     });
     let (a, b) = sides.heads();
-    let numbers = [a, b, "n", "change", "95 % interval", "p"];
+    let interval = if report.computed.is_empty() { "95 % interval" } else { "80 % interval" };
+    let numbers = [a, b, "n", "change", interval, "p"];
     Table {
         caption: String::new(),
         columns: ["level", "metric"]

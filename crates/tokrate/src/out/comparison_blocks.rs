@@ -10,7 +10,7 @@ use std::fmt::Write;
 use tokrate_charts::{Column, Table};
 use tokrate_judge::compare::{CompareReport, CompareRow, CompareVerdict};
 use tokrate_record::Metric;
-use tokrate_stats::Interval;
+use tokrate_stats::{Interval, IntervalMethod};
 
 /// Longest name of a side that may head a column.
 const MAX_HEAD: usize = 12;
@@ -98,7 +98,7 @@ fn table(rows: &[&CompareRow], sides: Sides<'_>, [a, b]: [&str; 2], spared: &[&s
         (a, |row| value_number(row, row.a)),
         (b, |row| value_number(row, row.b)),
         ("change", change),
-        ("95 % interval", |row| row.interval.map_or_else(missing, |seen| interval(row, seen))),
+        (interval_head(rows), |row| row.interval.map_or_else(missing, |seen| interval(row, seen))),
         (DETECTABLE, |row| row.smallest_visible.map_or_else(missing, |share| size(row, share))),
         ("p", |row| row.p_adjusted.map_or_else(missing, probability)),
     ];
@@ -116,6 +116,12 @@ fn table(rows: &[&CompareRow], sides: Sides<'_>, [a, b]: [&str; 2], spared: &[&s
         rows: rows.iter().map(row).collect(),
         notes: Vec::new(),
     }
+}
+
+/// How sure the intervals of rows are.
+fn interval_head(rows: &[&CompareRow]) -> &'static str {
+    let is_estimate = |row: &&CompareRow| row.interval.is_some_and(|seen| seen.method == IntervalMethod::Estimate);
+    if rows.iter().any(is_estimate) { "80 % interval" } else { "95 % interval" }
 }
 
 /// The same without columns, for terminals that are narrower than a table.

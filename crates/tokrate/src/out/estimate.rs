@@ -1,4 +1,4 @@
-//! Estimates as a table and as JSON.
+//! Estimates as a table.
 //!
 //! Invariant: each number is shown with its interval, and says that it is computed.
 
@@ -7,10 +7,15 @@ pub mod capacity;
 pub mod chain;
 pub mod claim;
 pub mod cost;
+pub mod fleet;
+pub mod hosted;
+pub mod record;
+pub mod roofline;
 pub mod what_if;
 
-use serde_json::{Value as Json, json as object};
 use std::fmt::Write;
+use tokrate_estimate::hardware::Device;
+use tokrate_estimate::precision::Arithmetic;
 use tokrate_estimate::{Answer, Value};
 use tokrate_meter::Comfort;
 
@@ -28,8 +33,10 @@ pub struct Shown {
     pub asked_model: String,
     /// Model, as the table names it.
     pub model: String,
-    /// Device, as the table names it.
-    pub device: String,
+    /// Device.
+    pub device: Device,
+    /// Arithmetic that multiplies the weights.
+    pub arithmetic: Option<Arithmetic>,
     /// How many.
     pub devices: f64,
     /// Engine, where it was given.
@@ -82,7 +89,7 @@ pub fn text(all: &[Shown], example: bool) -> String {
 fn one(text: &mut String, shown: &Shown) -> std::fmt::Result {
     let given = [shown.precision.as_deref(), shown.engine.as_deref()];
     let given: Vec<&str> = given.into_iter().flatten().collect();
-    writeln!(text, "\n{} on {} x {}  {}", shown.asked_model, shown.devices, shown.device, given.join(", "))?;
+    writeln!(text, "\n{} on {} x {}  {}", shown.asked_model, shown.devices, shown.device.name, given.join(", "))?;
     writeln!(
         text,
         "  {:>5}  {:<22} {:<28} {:<20} {:<16} {:<14} reads",
@@ -149,31 +156,4 @@ fn short(value: f64) -> String {
         value if value >= 10.0 => format!("{value:.1}"),
         value => format!("{value:.2}"),
     }
-}
-
-/// All as JSON.
-pub fn json(all: &[Shown]) -> Json {
-    let load = |shown: &Shown, load: &Load| {
-        let mut answer = object!(load.answer);
-        answer["concurrency"] = object!(load.concurrency);
-        answer["dollars_per_mtok"] =
-            shown.cost(load).map_or(Json::Null, |(low, high)| object!({ "low": low, "high": high }));
-        answer["comfort"] = object!(load.answer.tok_s_user.map(|speed| Comfort::of(speed.value).name()));
-        answer
-    };
-    let one = |shown: &Shown| {
-        object!({
-            "computed": true,
-            "model": shown.asked_model,
-            "facts_of": shown.model,
-            "hardware": shown.device,
-            "n_gpus": shown.devices,
-            "engine": shown.engine,
-            "weight_precision": shown.precision,
-            "isl": shown.isl,
-            "osl": shown.osl,
-            "loads": shown.loads.iter().map(|row| load(shown, row)).collect::<Vec<_>>(),
-        })
-    };
-    object!({ "estimates": all.iter().map(one).collect::<Vec<_>>() })
 }

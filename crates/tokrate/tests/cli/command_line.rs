@@ -66,6 +66,8 @@ fn help_says_it_all() {
         ("estimate_what_if_help", vec!["estimate", "what-if", "--help"]),
         ("estimate_claim_help", vec!["estimate", "claim", "--help"]),
         ("estimate_chain_help", vec!["estimate", "chain", "--help"]),
+        ("estimate_fleet_help", vec!["estimate", "fleet", "--help"]),
+        ("estimate_fit_api_help", vec!["estimate", "fit-api", "--help"]),
         ("estimate_calibrate_help", vec!["estimate", "calibrate", "--help"]),
         ("claim", vec!["claim", "800 tok/s"]),
         (

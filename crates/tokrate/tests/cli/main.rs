@@ -38,6 +38,7 @@ mod monitor;
 mod monitor_alerts;
 mod monitor_push;
 mod outputs;
+mod planning;
 mod race;
 mod reached;
 mod replay;

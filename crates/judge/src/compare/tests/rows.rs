@@ -22,7 +22,7 @@ fn equal(n: usize, value: f64, resolution: f64) -> Samples {
 }
 
 fn writing(tokens_per_second: f64, standard_error: Option<f64>, seconds: f64) -> LevelSamples {
-    let throughput = Some(ObservedThroughput { tokens_per_second, standard_error, seconds });
+    let throughput = Some(ObservedThroughput { tokens_per_second, standard_error, seconds, computed: None });
     LevelSamples { throughput, ..level(Vec::new(), Vec::new(), 0) }
 }
 

@@ -4,8 +4,9 @@ use super::of_flags;
 use crate::commands::Verdict;
 use crate::flags::estimate::SpeedFlags;
 use crate::out::estimate::against::{Compared, Shown, json, text};
+use crate::out::estimate::roofline;
 use crate::out::records::read_record;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use std::path::Path;
 use tokrate_estimate::Estimator;
 use tokrate_estimate::traffic::quantile;
@@ -15,13 +16,21 @@ use tokrate_record::{Load, Metric, Record, RunSamples};
 pub fn run(estimator: &Estimator, flags: &SpeedFlags, path: &Path) -> Result<Verdict> {
     let shown = compared(estimator, flags, &read_record(path)?, &path.display().to_string())?;
     let written = if flags.json { format!("{}\n", json(&shown)) } else { text(&shown) };
-    crate::out::stdout::write(&written)?;
+    if let Some(path) = &flags.html {
+        crate::out::files::write(path, &roofline::html(&shown.estimate, &shown.rows))?;
+    }
+    if flags.html.as_deref() != Some(Path::new("-")) {
+        crate::out::stdout::write(&written)?;
+    }
     let is_slower = shown.rows.iter().any(|row| shown.is_slower(row));
     Ok(if is_slower { Verdict::BelowBar } else { Verdict::Good })
 }
 
 /// The closed loads of a record with their estimates.
 pub(super) fn compared(estimator: &Estimator, flags: &SpeedFlags, record: &Record, name: &str) -> Result<Shown> {
+    if record.is_estimate() {
+        bail!("estimate: {name} is an estimate itself; `tokrate compare` holds two of them side by side");
+    }
     let samples = RunSamples::of_record(record);
     let mut rows = Vec::new();
     for level in &samples.levels {

@@ -105,6 +105,8 @@ fn asked(row: &Map<String, Value>) -> Result<Asked, String> {
         fp8_tflops: number("fp8_tflops")?,
         interconnect_gbps: number("interconnect_gbps")?,
         device_class: text("device_class")?,
+        // A row is a name: what is asked in bulk opens no files.
+        known_model: None,
     })
 }
 

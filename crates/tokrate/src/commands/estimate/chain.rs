@@ -1,5 +1,6 @@
 //! `tokrate estimate chain`: how long an agent takes, with each plan of who answers what.
 
+use super::model_file;
 use crate::commands::Verdict;
 use crate::config::chain::{self as file, File, Source, SpeedRow};
 use crate::flags::estimate::ChainFlags;
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::path::Path;
 #[cfg(test)]
 use tokrate_estimate::chain::Chain;
-use tokrate_estimate::chain::{Plan, Speed, Step, Times, draw};
+use tokrate_estimate::chain::{Plan, Speed, Spread, Step, Times, draw};
 use tokrate_estimate::cost::ApiPrice;
 use tokrate_estimate::serving::{Serving, Tuning};
 use tokrate_estimate::traffic::{Arrivals, Lengths, run as simulate};
@@ -32,12 +33,7 @@ pub fn run(flags: &ChainFlags) -> Result<Verdict> {
     if let Some(path) = &flags.html {
         crate::out::files::check_writable(path)?;
     }
-    let text_of_chain = match (&flags.file, &flags.example) {
-        (Some(path), _) => {
-            reading::text_of(path, MAX_SETTINGS_BYTES).with_context(|| format!("read the chain {}", path.display()))?
-        }
-        (None, name) => example(name.as_deref().unwrap_or("coding"))?.to_owned(),
-    };
+    let text_of_chain = text_of(flags.file.as_deref(), flags.example.as_deref())?;
     if flags.print {
         crate::out::stdout::write(&text_of_chain)?;
         return Ok(Verdict::Good);
@@ -51,6 +47,16 @@ pub fn run(flags: &ChainFlags) -> Result<Verdict> {
         crate::out::stdout::write(&written)?;
     }
     Ok(Verdict::Good)
+}
+
+/// The chain's file, or an example: `coding` without a name.
+pub(super) fn text_of(file: Option<&Path>, name: Option<&str>) -> Result<String> {
+    match file {
+        Some(path) => {
+            reading::text_of(path, MAX_SETTINGS_BYTES).with_context(|| format!("read the chain {}", path.display()))
+        }
+        None => Ok(example(name.unwrap_or("coding"))?.to_owned()),
+    }
 }
 
 fn example(name: &str) -> Result<&'static str> {
@@ -91,6 +97,7 @@ fn of_step(estimator: &Estimator, file: &File, name: &str, step: &Step, notes: &
         Source::Program(spread) => Times::Fixed(spread),
         Source::Record(path) => of_record(&path, row.concurrency, name, notes)?,
         Source::Log(path, lane) => of_log(&path, &lane, name, notes)?,
+        Source::Curve(path) => of_curve(&path, row.users.unwrap_or(1), step, name, notes)?,
         Source::Estimate => {
             let (times, own) = of_estimate(estimator, row, step, name, notes)
                 .with_context(|| format!("estimate [speeds.{name}] at the step {:?}", step.name))?;
@@ -99,6 +106,29 @@ fn of_step(estimator: &Estimator, file: &File, name: &str, step: &Step, notes: &
         }
     };
     Ok(Speed { name: name.to_owned(), times: vec![times], price, is_free: row.free, failures: row.failures })
+}
+
+/// Prompt of a step's calls in the mean over its repetitions, and what of it the cache holds.
+fn prompt(step: &Step) -> (f64, f64) {
+    let input = step.input + step.grows * f64::from(step.repeat - 1) / 2.0;
+    (input, (input - step.input + step.cached - step.grows).max(step.cached))
+}
+
+/// Times of a hosted endpoint by its law, with so many calls of all its users in flight.
+fn of_curve(path: &Path, users: u32, step: &Step, name: &str, notes: &mut Vec<String>) -> Result<Times> {
+    let hosted = super::hosted::read(path)?;
+    let (input, _) = prompt(step);
+    let expected = hosted.expected(f64::from(users), input);
+    let expected = expected.map_err(|error| anyhow!("{} at the step {:?}: {error}", path.display(), step.name))?;
+    notes.push(format!("{name}: by the law of {} measured calls of {}", hosted.calls, hosted.name));
+    notes.extend(expected.extrapolated.iter().map(|reason| format!("{name}: extrapolated, {reason}")));
+    let (ttft, speed) = (expected.ttft.value, expected.speed.value);
+    Ok(Times::Stated {
+        ttft: Spread { median: ttft, slow: ttft * hosted.ttft.slow },
+        // The law has the prompt in it.
+        prefill: None,
+        speed: Spread { median: speed, slow: speed / hosted.tpot.slow },
+    })
 }
 
 /// Times of calls of a step's lengths among other users of the same, in virtual time; and what they cost at that load.
@@ -110,11 +140,10 @@ fn of_estimate(
     notes: &mut Vec<String>,
 ) -> Result<(Times, Option<ApiPrice>)> {
     let users = row.users.unwrap_or(1);
-    let input = step.input + step.grows * f64::from(step.repeat - 1) / 2.0;
+    let (input, cached) = prompt(step);
     let isl = input.round().clamp(1.0, 1e8);
     let osl = step.output.round().clamp(1.0, 1e8);
-    let cached = (input - step.input + step.cached - step.grows).max(step.cached);
-    let asked = Asked {
+    let asked = model_file::with_file(Asked {
         model: row.model.clone().unwrap_or_default(),
         hardware: row.hardware.clone().unwrap_or_default(),
         n_gpus: row.gpus.map(f64::from),
@@ -123,7 +152,7 @@ fn of_estimate(
         isl: Some(isl),
         osl: Some(osl),
         ..Asked::default()
-    };
+    })?;
     let refused = |error: String| anyhow!("{error}");
     let serving = Serving::new(estimator, &asked, &Tuning::default()).map_err(refused)?;
     let lengths =
@@ -147,6 +176,11 @@ const LENGTHS_VARY: f64 = 0.2;
 /// Times of a bench's level.
 fn of_record(path: &Path, concurrency: Option<u32>, name: &str, notes: &mut Vec<String>) -> Result<Times> {
     let record = read_record(path)?;
+    ensure!(
+        !record.is_estimate(),
+        "{}: it is an estimate, of which no calls can be drawn; name its model and hardware in [speeds.{name}] in place of `record`",
+        path.display()
+    );
     let samples = RunSamples::of_record(&record);
     let is_asked = |load: &Load| match (load, concurrency) {
         (Load::Closed { concurrency }, Some(asked)) => *concurrency == asked,

@@ -3,8 +3,9 @@
 use super::{profile, subject};
 use crate::commands::Verdict;
 use crate::flags::estimate::CostFlags;
-use crate::out::estimate::cost::{Api, Shown, json, text};
+use crate::out::estimate::cost::{Api, Shown, html, json, text};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::path::Path;
 use tokrate_core::Money;
 use tokrate_estimate::Estimator;
 use tokrate_estimate::capacity::{Search, search};
@@ -14,9 +15,17 @@ use tokrate_estimate::serving::Serving;
 
 /// Works it out and prints. Below the bar when nothing keeps the objectives.
 pub fn run(flags: &CostFlags) -> Result<Verdict> {
+    if let Some(path) = &flags.html {
+        crate::out::files::check_writable(path)?;
+    }
     let shown = compared(&profile::estimator(&flags.subject)?, flags)?;
+    if let Some(path) = &flags.html {
+        crate::out::files::write(path, &html(&shown))?;
+    }
     let written = if flags.json { format!("{}\n", json(&shown)) } else { text(&shown) };
-    crate::out::stdout::write(&written)?;
+    if flags.html.as_deref() != Some(Path::new("-")) {
+        crate::out::stdout::write(&written)?;
+    }
     Ok(if shown.own.is_empty() { Verdict::BelowBar } else { Verdict::Good })
 }
 
@@ -85,7 +94,7 @@ fn listed(estimator: &Estimator, model: &str) -> Vec<Api> {
 }
 
 /// A price as it is typed.
-fn given(text: &str) -> Result<Api> {
+pub(super) fn given(text: &str) -> Result<Api> {
     let wrong = || anyhow!("estimate: the price {text:?}; write NAME=INPUT:OUTPUT in dollars a million tokens");
     let (name, prices) = text.split_once('=').ok_or_else(wrong)?;
     let prices: Vec<f64> =

@@ -59,6 +59,7 @@ fn costs_against_the_catalog() {
         api_price: vec!["mine=0.01:0.02".to_owned(), "other=0.5:1.5:0.1".to_owned()],
         requests_a_month: Some(2e7),
         peak: 3.0,
+        html: None,
         json: false,
     };
     let shown = cost::compared(&Estimator::embedded(), &flags).expect("a comparison");

@@ -4,11 +4,13 @@ use super::profile::coefficients;
 use crate::commands::Verdict;
 use crate::flags::estimate::ReplayFlags;
 use crate::out::estimate_replay::{Shown, csv, json, text};
-use anyhow::{Context, Result, anyhow};
+use crate::out::records::{read_record, read_rows};
+use anyhow::{Context, Result, anyhow, ensure};
 use std::path::Path;
 use tokrate_estimate::Estimator;
 use tokrate_estimate::coefficients::Coefficients;
-use tokrate_estimate::replay::{EngineSettings, Outcome, Replay, SettingsFile, TraceRequest, parse_trace};
+use tokrate_estimate::replay::{EngineSettings, Outcome, Replay, SettingsFile, Times, TraceRequest, parse_trace};
+use tokrate_meter::RequestNumbers;
 use tokrate_targets::reading::{self, MAX_DATA_BYTES, MAX_SETTINGS_BYTES};
 
 /// Replays and prints: rows on standard output, the summary on standard error; with `--json` both as one object.
@@ -21,11 +23,49 @@ pub fn run(flags: &ReplayFlags) -> Result<Verdict> {
     Ok(if printed.answered { Verdict::Good } else { Verdict::NotMeasured })
 }
 
-/// Reads a trace.
+/// Reads a trace: its own form, or the requests of a bench.
 pub(super) fn trace(path: &Path) -> Result<Vec<TraceRequest>> {
     let shown = path.display();
+    if path.extension().is_some_and(|extension| extension == "json") {
+        let record = read_record(path)?;
+        let beside = path.with_extension("jsonl");
+        ensure!(
+            beside.is_file(),
+            "read the trace {shown}: the requests of the record are not beside it, in {}; measure with --jsonl as well",
+            beside.display()
+        );
+        return of_rows(&read_rows(&beside, &record)?).with_context(|| format!("read the trace {shown}"));
+    }
     let text = reading::text_of(path, MAX_DATA_BYTES).with_context(|| format!("read the trace {shown}"))?;
     parse_trace(&text).map_err(|error| anyhow!("read the trace {shown}: {error}"))
+}
+
+/// The answered requests of a bench in the order in which they were sent, warm-up included: they load the engine, too, and have
+/// no times that are held against it.
+pub(super) fn of_rows(phases: &[Vec<RequestNumbers>]) -> Result<Vec<TraceRequest>> {
+    let mut sent: Vec<(u64, &RequestNumbers)> = phases
+        .iter()
+        .flatten()
+        .filter_map(|row| Some((row.sent_at_ns?, row)))
+        .filter(|(_, row)| row.is_answered())
+        .collect();
+    sent.sort_by_key(|(at, _)| *at);
+    let first = sent.first().map(|(at, _)| *at).context("no request of it was answered")?;
+    let tokens = |count: Option<u64>| count.and_then(|count| u32::try_from(count).ok()).filter(|count| *count > 0);
+    let request = |(place, (at, row)): (usize, (u64, &RequestNumbers))| {
+        let real = || {
+            let ms = |ns: u64| ns as f64 / 1e6;
+            Some(Times { ttft_ms: ms(row.ttft_ns?), tpot_ms: row.tpot_ms?, latency_ms: ms(row.e2e_ns?) })
+        };
+        Some(TraceRequest {
+            request: place.to_string(),
+            arrival_ms: (at - first) as f64 / 1e6,
+            input_tokens: tokens(row.input_reported.or(row.input_asked))?,
+            output_tokens: tokens(row.tokens_reported.or(Some(row.tokens_std)))?,
+            real: if row.warmup { None } else { real() },
+        })
+    };
+    Ok(sent.into_iter().enumerate().filter_map(request).collect())
 }
 
 /// What is printed of a replay.

@@ -2,12 +2,14 @@
 //!
 //! Invariant: what comes out is checked for its form; facts are checked when the question is resolved.
 
+use super::model_file;
 use crate::config::quantity;
 use crate::flags::estimate::{LoadFlags, ObjectiveFlags, Subject};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use tokrate_engine::{Policy, Speculation};
 use tokrate_estimate::Asked;
 use tokrate_estimate::capacity::{Figure, Objective};
+use tokrate_estimate::names;
 use tokrate_estimate::serving::Tuning;
 use tokrate_estimate::traffic::Lengths;
 use tokrate_estimate::what_if::Change;
@@ -20,10 +22,11 @@ pub fn asked(subject: &Subject) -> Result<Asked> {
     if let Some(price) = subject.price.filter(|price| !(price.is_finite() && *price > 0.0)) {
         bail!("estimate: a price of {price} dollars an hour; check --price");
     }
-    Ok(Asked {
+    model_file::with_file(Asked {
         model: subject.model.clone(),
         hardware: subject.hardware.clone(),
-        n_gpus: Some(f64::from(subject.gpus)),
+        // `4xh100` says it by itself.
+        n_gpus: (subject.gpus > 1 || names::counted(&subject.hardware).is_none()).then(|| f64::from(subject.gpus)),
         tp: subject.tp.map(f64::from),
         engine: subject.engine.clone(),
         weight_precision: subject.precision.clone(),
@@ -82,7 +85,8 @@ pub fn objectives(flags: &ObjectiveFlags) -> Result<Vec<Objective>> {
     flags.slos.iter().map(|text| objective(text)).collect()
 }
 
-fn objective(text: &str) -> Result<Objective> {
+/// One objective.
+pub fn objective(text: &str) -> Result<Objective> {
     let percentile = |word: &str| word.strip_prefix('p').and_then(|digits| digits.parse::<f64>().ok());
     let (at, rest): (Vec<&str>, Vec<&str>) = text.split_whitespace().partition(|word| percentile(word).is_some());
     let slo = Slo::parse(&rest.join(" ")).map_err(|error| {

@@ -95,6 +95,25 @@ fn a_record_is_held_against_the_estimate() {
     assert!(error.to_string().contains("empty.json has no level"), "{error}");
 }
 
+#[test]
+fn a_benchs_rows_are_a_trace_that_can_be_fitted() {
+    use tokrate_meter::fixtures::{failed_request, steady_request};
+    let mut rows: Vec<_> = (0..12).map(|at| steady_request(at, at * 3_000, 150, 40, 18)).collect();
+    rows.iter_mut().for_each(|row| row.input_asked = Some(500));
+    rows[0].warmup = true;
+    rows.push(failed_request(12, 90_000, 90_100, tokrate_core::FailureKind::RateLimited));
+    let trace = replay::of_rows(&[rows]).expect("answered requests");
+    assert_eq!((trace.len(), trace.iter().filter(|request| request.real.is_some()).count()), (12, 11));
+    assert_eq!((trace[1].arrival_ms, trace[1].input_tokens), (3_000.0, 500));
+    assert!(trace[1].real.is_some_and(|real| (real.ttft_ms - 150.0).abs() < 1e-9), "{:?}", trace[1]);
+    let settings: SettingsFile =
+        serde_json::from_str(r#"{"hardware": "rtx-pro-6000", "model": "llama-3.1-8b", "dtype": "bfloat16"}"#)
+            .expect("settings");
+    let (changed, _) = calibrate::fitted(&trace, &settings.settings(), &Coefficients::fitted()).expect("a fit");
+    assert!(changed.iter().all(|one| one.after.is_finite() && one.after > 0.0));
+    assert!(replay::of_rows(&[Vec::new()]).is_err(), "nothing was answered");
+}
+
 /// Twelve requests far apart, measured as the engine computes them but with steps half as long again.
 fn slow_trace(settings: &tokrate_estimate::replay::EngineSettings) -> Vec<tokrate_estimate::replay::TraceRequest> {
     use tokrate_estimate::replay::{Outcome, Replay};

@@ -41,6 +41,10 @@ pub enum View {
     Groups(Grouping),
     /// So many calls with their attempts.
     Calls(usize),
+    /// The calls of the query's session as a chain.
+    Session,
+    /// Each session.
+    Sessions,
     /// Refused requests.
     Refused,
     /// The window of the query against the one before it, which the query then includes.
@@ -69,9 +73,17 @@ pub fn resolve(flags: &Flags, now_unix_ms: u64) -> Result<Config> {
         lane: flags.lane.clone(),
         alias: flags.alias.clone(),
         key: flags.key.clone(),
+        session: flags.session.clone(),
         ..Query::default()
     };
+    let is_by_session = flags.by == ["session"];
+    ensure!(
+        of_gateway || !(is_by_session || flags.session.is_some()),
+        "read --session: only a gateway's clients name sessions; leave out --source"
+    );
     let view = match (flags.calls, flags.regressions) {
+        _ if flags.session.is_some() => View::Session,
+        _ if is_by_session => View::Sessions,
         (Some(calls), _) => {
             ensure!((1..=MAX_CALLS).contains(&calls), "read --calls: write a number from 1 to {MAX_CALLS}");
             View::Calls(calls)
@@ -98,7 +110,9 @@ fn grouping(names: &[String], source: Source) -> Result<Grouping> {
             "hour" => by.hour = true,
             "alias" | "workload" => by.alias = true,
             "all" if names.len() == 1 => {}
-            other => bail!("read --by: `{other}` makes no groups; write lane, alias, hour, several of them, or all"),
+            other => bail!(
+                "read --by: `{other}` makes no groups; write lane, alias, hour, several of them, or all or session alone"
+            ),
         }
     }
     Ok(by)

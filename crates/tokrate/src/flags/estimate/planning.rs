@@ -6,10 +6,10 @@ use std::path::PathBuf;
 /// A model on devices.
 #[derive(Args, Debug, Default, Clone)]
 pub struct Subject {
-    /// Name of the model, such as llama-3.3-70b
+    /// Name of the model, such as llama-3.3-70b, or a file that describes it: its config.json or GGUF file
     #[arg(long, value_name = "NAME")]
     pub model: String,
-    /// Name of the device, such as h100-sxm, rtx-4090, m4-max
+    /// Name of the device, such as h100-sxm, rtx-4090, m4-max, or with how many of them, such as 4xh100-sxm
     #[arg(long, value_name = "NAME")]
     pub hardware: String,
     /// Devices in all
@@ -138,6 +138,9 @@ pub struct CostFlags {
     /// How many times the mean the busiest hour has
     #[arg(long, value_name = "FACTOR", default_value_t = 3.0)]
     pub peak: f64,
+    /// Write a page with the break-even
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -90,7 +90,7 @@ fn written(text: &mut String, shown: &Shown) -> std::fmt::Result {
         shown.measured_model,
         estimate.asked_model,
         estimate.devices,
-        estimate.device,
+        estimate.device.name,
         estimate.isl,
         estimate.osl
     )?;
@@ -158,7 +158,7 @@ pub fn json(shown: &Shown) -> Json {
     };
     object!({
         "record": shown.record,
-        "hardware": shown.estimate.device,
+        "hardware": shown.estimate.device.name,
         "n_gpus": shown.estimate.devices,
         "rows": shown.rows.iter().map(row).collect::<Vec<_>>(),
     })

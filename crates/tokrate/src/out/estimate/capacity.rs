@@ -173,7 +173,8 @@ fn first_miss(shown: &Shown) -> Option<(f64, String)> {
     Some((next.load, missed.unwrap_or_else(|| "the queue".to_owned())))
 }
 
-fn whole_or_short(value: f64) -> String {
+/// A load: whole users as they are, rates in three digits.
+pub fn whole_or_short(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { short(value) }
 }
 

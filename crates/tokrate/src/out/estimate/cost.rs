@@ -6,6 +6,7 @@ use super::short;
 use serde_json::{Value as Json, json as object};
 use std::fmt::Write;
 use tokrate_charts::terminal::bar;
+use tokrate_charts::{Axis, Block, LineChart, Page, Point, Section, Series, SeriesStyle};
 use tokrate_estimate::cost::{ApiPrice, HOURS_A_MONTH, Own};
 use tokrate_estimate::serving::Serving;
 use tokrate_estimate::traffic::Lengths;
@@ -154,6 +155,65 @@ fn month(text: &mut String, shown: &Shown) -> std::fmt::Result {
         writeln!(text, "  {:<50} {dollars}", api.name)?;
     }
     writeln!(text)
+}
+
+/// APIs that are drawn: of more, the cheapest.
+const DRAWN_APIS: usize = 6;
+/// Points of a line of own hardware.
+const POINTS: usize = 33;
+/// How far below the most that it carries the picture begins: a thousandth.
+const LEAST_SHARE: f64 = 1e-3;
+
+/// Dollars a thousand requests over the load: own hardware falls with it, an API does not.
+fn break_even(shown: &Shown) -> Option<LineChart> {
+    let [low, high] = shown.own[..] else { return None };
+    let most = low.requests_a_second * 3600.0;
+    let own = |own: Own| {
+        let point = |place: usize| {
+            let requests = most * LEAST_SHARE.powf(1.0 - place as f64 / (POINTS - 1) as f64);
+            Point { x: requests, y: Some(own.dollars_hour / requests * 1e3), ..Point::default() }
+        };
+        (0..POINTS).map(point).collect()
+    };
+    let is_range = low != high;
+    let name = if is_range { "own, lowest price" } else { "own" };
+    let mut series = vec![Series { name: name.to_owned(), points: own(low), style: SeriesStyle::Fit }];
+    if is_range {
+        series.push(Series { name: "own, highest price".to_owned(), points: own(high), style: SeriesStyle::Fit });
+    }
+    let mut apis: Vec<(&Api, f64)> =
+        shown.apis.iter().filter_map(|api| Some((api, shown.request(api)? * 1e3))).collect();
+    apis.sort_by(|a, b| a.1.total_cmp(&b.1));
+    series.extend(apis.into_iter().take(DRAWN_APIS).map(|(api, dollars)| Series {
+        name: api.name.clone(),
+        points: [most * LEAST_SHARE, most].map(|x| Point { x, y: Some(dollars), ..Point::default() }).to_vec(),
+        style: SeriesStyle::Reference,
+    }));
+    Some(LineChart {
+        title: "Dollars a thousand requests, by load".to_owned(),
+        description:
+            "Own hardware is the cheaper where its line lies below that of an API; it ends at the most that it carries."
+                .to_owned(),
+        x: Axis::log("Requests an hour", ""),
+        y: Axis::log("A thousand requests", "USD"),
+        series,
+        ..LineChart::default()
+    })
+}
+
+/// A page with the break-even.
+pub fn html(shown: &Shown) -> String {
+    let mut blocks: Vec<Block> = break_even(shown).iter().map(Block::chart).collect();
+    blocks.push(Block::Code(text(shown)));
+    let device = &shown.serving.question.device.name;
+    let page = Page {
+        title: format!("Cost of {} on {} x {device}", shown.asked_model, shown.serving.question.devices),
+        subtitle: "computed in virtual time with fitted step times, not measured".to_owned(),
+        sections: vec![Section { title: "Own hardware against APIs".to_owned(), intro: String::new(), blocks }],
+        footer: format!("tokrate {}", env!("CARGO_PKG_VERSION")),
+        ..Page::default()
+    };
+    page.html()
 }
 
 /// The result as JSON.

@@ -6,10 +6,12 @@
 mod calls;
 mod groups;
 mod refusals;
+mod session;
 
 pub use calls::call;
 pub use groups::groups;
 pub use refusals::{refusals, refused_line};
+pub use session::{Session, sessions};
 
 use crate::config::log::date;
 use std::path::Path;
@@ -18,7 +20,9 @@ use tokrate_store::Query;
 /// Said where no row fits; `what` names such rows.
 pub fn nothing(what: &str, path: &Path, query: &Query) -> String {
     let mut wanted = Vec::new();
-    for (name, value) in [("lane", &query.lane), ("alias", &query.alias), ("key", &query.key)] {
+    for (name, value) in
+        [("lane", &query.lane), ("alias", &query.alias), ("key", &query.key), ("session", &query.session)]
+    {
         wanted.extend(value.iter().map(|value| format!("{name} {value}")));
     }
     wanted.extend(query.from_unix_ms.map(|from| format!("since {} UTC", date(from))));
