@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokrate_board::{BoardData, Change, ChangeKind, EndpointPrice, Point, Prober, Series, Source};
 use tokrate_record::SampleSource;
-use tokrate_store::{CYCLE_IS_OPEN, EventRow, MonitorStore, ProbeQuery, ProbeRow, Query, Sqlite, StoreError};
+use tokrate_store::{CYCLE_IS_OPEN, EventRow, MonitorStore, ProbeQuery, ProbeRow, Query, Sqlite, Store, StoreError};
 
 /// What a board looks back at (ms): 30 days.
 const LOOK_BACK_MS: u64 = 30 * 86_400_000;
@@ -119,7 +119,7 @@ impl Rows {
         let mut query = Query { from_unix_ms: Some(from_unix_ms), ..Query::default() };
         let count = log.count(&query)?;
         query.each_nth = NonZeroU64::new(count.div_ceil(MAX_ATTEMPTS)).filter(|nth| nth.get() > 1);
-        log.visit_attempts(&query, |attempt| self.add(ProbeRow::of_attempt(attempt)))?;
+        log.visit_attempts(&query, &mut |attempt| self.add(ProbeRow::of_attempt(attempt)))?;
         Ok(query.each_nth.map(|nth| {
             format!(
                 "Of the gateway's {count} attempts of 30 days the numbers hold one in {nth}, spread evenly over them."
