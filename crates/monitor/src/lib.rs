@@ -13,6 +13,7 @@ pub mod demo;
 mod error;
 pub mod fleet;
 mod hub;
+mod pages;
 mod push;
 mod recorder;
 mod reference;

@@ -1,28 +1,27 @@
-//! The board over HTTP: pages of the database as it was at most a minute ago.
+//! The board over HTTP: pages of the database as it was a minute ago, or up to five where nobody has looked meanwhile.
 //!
 //! It only reads, and listens on loopback only: whoever shows it to others puts a proxy in front. Invariant: pages are made in a
 //! thread of their own, so that no probe waits for one; pages of other sites can neither read nor frame it.
 
 use crate::MonitorError;
 use crate::hub::{Hub, HubServer};
+use crate::pages::Pages;
 use crate::push::{self, Refusal};
 use crate::view::{BoardFrame, board_data};
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+    AGE, ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::json;
-use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 use tokio::task::LocalSet;
 use tokrate_board::{POLICY, Page, Site};
-use tokrate_core::{Span, Tick};
+use tokrate_core::Span;
 use tokrate_net::Clock;
 use tokrate_net::server::{
     AccessConfig, AccessSettings, ConnectionLimits, ConnectionTap, Connections, FullBody, Handler, Listener,
@@ -30,8 +29,6 @@ use tokrate_net::server::{
 };
 use tokrate_store::MonitorStore;
 
-/// How old the pages may be.
-const REFRESH: Span = Span::from_secs(60);
 /// How long open requests may take at the end.
 const DRAIN: Span = Span::from_secs(5);
 /// The names of the settings in messages.
@@ -76,45 +73,44 @@ pub fn serve(
         let listener = Listener::bind(config.address, &access, &connections).await?;
         ready(listener.address());
         let hub = config.hub.as_ref().map(|hub| HubServer::new(hub, clock));
-        let making = tokio::sync::Mutex::default();
-        let server = Rc::new(BoardServer { config, clock, hub, made: RefCell::default(), making });
+        let ServeConfig { database, frame, at_unix_ms, .. } = config;
+        let pages = Pages::new(at_unix_ms.is_some());
+        let source = PageSource { database, frame, clock, at_unix_ms };
+        let server = Rc::new(BoardServer { source, hub, pages });
         listener.serve(server, clock, shutdown, DRAIN).await;
         Ok(())
     })
 }
 
 struct BoardServer {
-    config: ServeConfig,
-    clock: Clock,
+    source: PageSource,
     hub: Option<HubServer>,
-    /// The pages, and when they were made.
-    made: RefCell<Option<(Tick, Arc<Site>)>>,
-    /// Held by the request that makes them anew.
-    making: tokio::sync::Mutex<()>,
+    pages: Rc<Pages<Site>>,
 }
 
-impl BoardServer {
-    /// The pages; made anew if they are older than [`REFRESH`], once for all requests that wait for them.
-    async fn site(&self) -> Result<Arc<Site>, String> {
-        let _making = self.making.lock().await;
-        let now = self.clock.now();
-        if let Some((at, site)) = &*self.made.borrow()
-            && (self.config.at_unix_ms.is_some() || now.since(*at) < REFRESH)
-        {
-            return Ok(Arc::clone(site));
-        }
-        let (database, frame) = (self.config.database.clone(), self.config.frame.clone());
-        let at_unix_ms = self.config.at_unix_ms.unwrap_or_else(|| self.clock.wall_nanos() / 1_000_000);
+/// What pages are made of.
+struct PageSource {
+    database: PathBuf,
+    frame: BoardFrame,
+    clock: Clock,
+    /// The time that the board is of (ms since 1970); `None` for the present.
+    at_unix_ms: Option<u64>,
+}
+
+impl PageSource {
+    /// Makes the pages, in a thread that may block.
+    fn make(&self) -> impl Future<Output = Result<Site, String>> + use<> {
+        let (database, frame) = (self.database.clone(), self.frame.clone());
+        let at_unix_ms = self.at_unix_ms.unwrap_or_else(|| self.clock.wall_nanos() / 1_000_000);
         let make = move || -> Result<Site, String> {
             let store = MonitorStore::open_reader(&database).map_err(|error| error.to_string())?;
             Ok(Site::new(board_data(&store, &frame, at_unix_ms).map_err(|error| error.to_string())?))
         };
-        let made = tokio::task::spawn_blocking(make).await.map_err(|_| "make the board".to_owned())??;
-        let site = Arc::new(made);
-        *self.made.borrow_mut() = Some((now, Arc::clone(&site)));
-        Ok(site)
+        async move { tokio::task::spawn_blocking(make).await.map_err(|_| "make the board".to_owned())? }
     }
+}
 
+impl BoardServer {
     async fn respond(&self, head: &Parts) -> Response<FullBody> {
         if !matches!(head.method, Method::GET | Method::HEAD) {
             return refusal(StatusCode::METHOD_NOT_ALLOWED, "method not allowed; use GET");
@@ -122,22 +118,22 @@ impl BoardServer {
         if head.uri.path() == "/healthz" {
             return response(StatusCode::OK, "text/plain; charset=utf-8", Bytes::from_static(b"ok\n"));
         }
-        let site = match self.site().await {
-            Ok(site) => site,
+        let (site, age) = match self.pages.get(self.source.clock.now(), || self.source.make()).await {
+            Ok(found) => found,
             Err(error) => {
                 let message = format!("failed to read the monitor's database: {error}");
                 return refusal(StatusCode::SERVICE_UNAVAILABLE, &message);
             }
         };
         match site.route(head.uri.path(), head.uri.query().unwrap_or_default()) {
-            Some(page) => answered(page, head),
+            Some(page) => answered(page, head, age),
             None => refusal(StatusCode::NOT_FOUND, "not found; the board begins at /, its API at /api/v1/index.json"),
         }
     }
 }
 
 /// A page, or that it has not changed.
-fn answered(page: Page, head: &Parts) -> Response<FullBody> {
+fn answered(page: Page, head: &Parts, age: Span) -> Response<FullBody> {
     let etag = HeaderValue::from_str(&page.etag).ok();
     let known = head.headers.get_all(IF_NONE_MATCH).iter().any(|value| {
         value.to_str().is_ok_and(|tags| tags.split(',').any(|tag| tag.trim().trim_start_matches("W/") == page.etag))
@@ -151,6 +147,7 @@ fn answered(page: Page, head: &Parts) -> Response<FullBody> {
         answer.headers_mut().insert(ETAG, etag);
     }
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    answer.headers_mut().insert(AGE, HeaderValue::from(age.as_nanos() / 1_000_000_000));
     answer
 }
 

@@ -14,7 +14,7 @@ use tokrate_board::{
 use tokrate_core::rfc3339;
 use tokrate_record::SampleSource;
 use tokrate_store::{
-    CYCLE_IS_OPEN, EstimateRow, EventRow, MonitorStore, ProbeQuery, ProbeRow, Query, Sqlite, StoreError,
+    CYCLE_IS_OPEN, EstimateRow, EventRow, MonitorStore, ProbeQuery, ProbeRow, Query, Sqlite, Store, StoreError,
 };
 
 /// What a board looks back at (ms): 30 days.
@@ -124,7 +124,7 @@ impl Rows {
         let mut query = Query { from_unix_ms: Some(from_unix_ms), ..Query::default() };
         let count = log.count(&query)?;
         query.each_nth = NonZeroU64::new(count.div_ceil(MAX_ATTEMPTS)).filter(|nth| nth.get() > 1);
-        log.visit_attempts(&query, |attempt| self.add(ProbeRow::of_attempt(attempt)))?;
+        log.visit_attempts(&query, &mut |attempt| self.add(ProbeRow::of_attempt(attempt)))?;
         Ok(query.each_nth.map(|nth| {
             format!(
                 "Of the gateway's {count} attempts of 30 days the numbers hold one in {nth}, spread evenly over them."

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod calls;
 mod database;
 mod error;
 mod log;
@@ -34,30 +35,100 @@ pub use sqlite::Sqlite;
 pub use summary::{Grouping, Mixture, Summary};
 pub use tokrate_record::{Attempt, Refusal, RefusalReason};
 
-/// Storage of a throughput log.
+use row::Reader;
+use std::collections::BTreeMap;
+use tokrate_record::{RunSamples, SharedConditions};
+
+/// Rows of a throughput log, whatever engine keeps them.
 pub trait Store: Send {
-    /// Adds rows, all or none of them.
+    /// Passes the columns of each matching row to `each`; in the query's order if `ordered` or limited, else in any.
     ///
     /// # Errors
-    /// When the rows cannot be kept; none of them is then.
-    fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError>;
+    /// When the store cannot be read, or `each` fails.
+    #[doc(hidden)]
+    fn visit(
+        &self,
+        columns: &'static [&'static str],
+        query: &Query,
+        ordered: bool,
+        each: &mut dyn FnMut(Reader<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError>;
+
+    /// How many rows match a query, without its limit.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn count(&self, query: &Query) -> Result<u64, StoreError>;
+
+    /// The refusals whose first request came in the time of a query, of its key and alias, the oldest first. A refusal has no lane,
+    /// and nothing else of the query counts.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a row in it is damaged.
+    fn refusals(&self, query: &Query) -> Result<Vec<Refusal>, StoreError>;
+
+    /// Refused requests by the name of their reason, as [`Store::refusals`] counts them; none for a query of what refusals do not
+    /// have: a lane, a provider, a call, an end, a failure.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a row in it is damaged.
+    fn refused_by_reason(&self, query: &Query) -> Result<BTreeMap<&'static str, u64>, StoreError>;
+
+    /// Passes each matching row to `each`, in the query's order.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a row in it is damaged.
+    fn visit_attempts(&self, query: &Query, each: &mut dyn FnMut(Attempt)) -> Result<(), StoreError> {
+        let mut shared = SharedConditions::default();
+        self.visit(&row::COLUMNS, query, true, &mut |reader| {
+            each(reader.attempt(&mut shared)?);
+            Ok(())
+        })
+    }
 
     /// The rows that match a query, in its order.
     ///
     /// # Errors
     /// When the store cannot be read, or a row in it is damaged.
-    fn attempts(&self, query: &Query) -> Result<Vec<Attempt>, StoreError>;
+    fn attempts(&self, query: &Query) -> Result<Vec<Attempt>, StoreError> {
+        let mut found = Vec::new();
+        self.visit_attempts(query, &mut |row| found.push(row))?;
+        Ok(found)
+    }
+
+    /// The newest calls of which an attempt fits the query, at most `most`, each with all its attempts in their order. The
+    /// query's order and limit do not matter.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a row in it is damaged.
+    fn calls(&self, query: &Query, most: usize) -> Result<Vec<Vec<Attempt>>, StoreError> {
+        calls::calls(self, query, most)
+    }
 
     /// Aggregates the rows of a query by group, ordered by lane and hour. Percentiles are exact. The query's order and limit
     /// choose which rows are counted.
     ///
     /// # Errors
     /// When the store cannot be read, or a row in it is damaged.
-    fn summarise(&self, query: &Query, by: Grouping) -> Result<Vec<Summary>, StoreError>;
+    fn summarise(&self, query: &Query, by: Grouping) -> Result<Vec<Summary>, StoreError> {
+        summary::summarise(self, query, by)
+    }
 
-    /// Removes up to `most` rows that began before a wall time (ms since 1970), oldest first, and then refusals; returns how many.
+    /// The rows of a query, those begun before `split_unix_ms` and the later ones, for `tokrate_judge::compare`.
+    /// TTFT and output speed are of all attempts that have one; failures are counted among those that were answered or
+    /// failed. The concurrency of a level is only its index; its name describes its rows.
     ///
     /// # Errors
-    /// When the store cannot be written.
-    fn prune(&mut self, before_unix_ms: u64, most: u64) -> Result<u64, StoreError>;
+    /// When the store cannot be read, or a row in it is damaged.
+    fn sides(&self, query: &Query, split_unix_ms: u64) -> Result<(RunSamples, RunSamples), StoreError> {
+        sides::sides(self, query, split_unix_ms)
+    }
+
+    /// The rows of a query as one measurement. Conditions of which rows say nothing are empty.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a row in it is damaged.
+    fn window_samples(&self, query: &Query) -> Result<WindowSamples, StoreError> {
+        samples::window_samples(self, query)
+    }
 }

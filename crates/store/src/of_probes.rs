@@ -23,7 +23,7 @@ impl Sqlite {
         let database = Database::open_reader(path, &MONITOR)?;
         let view = view(source);
         database.connection.execute_batch(&view).map_err(|error| database.error(&error))?;
-        Ok(Sqlite::of(database))
+        Ok(Sqlite::of_probes(database, source))
     }
 }
 

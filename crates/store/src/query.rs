@@ -54,6 +54,22 @@ impl Query {
     /// The SQL after `FROM attempts`, and the values to bind. Sorted only if `ordered` or limited: going through the index on time
     /// costs a look-up per row.
     pub(crate) fn tail(&self, ordered: bool) -> (String, Vec<Value>) {
+        let (mut sql, mut values) = self.filter();
+        if ordered || self.limit.is_some() {
+            sql.push_str(match self.order {
+                Order::Oldest => " ORDER BY started_unix_ms, id",
+                Order::Newest => " ORDER BY started_unix_ms DESC, id DESC",
+            });
+        }
+        if let Some(limit) = self.limit {
+            sql.push_str(" LIMIT ?");
+            values.push(Value::Integer(to_i64(limit)));
+        }
+        (sql, values)
+    }
+
+    /// The clause of the conditions, without order and limit.
+    pub(crate) fn filter(&self) -> (String, Vec<Value>) {
         let name = |name: &'static str| Value::Text(name.to_owned());
         let conditions = [
             ("call = ?", text(&self.call)),
@@ -68,18 +84,7 @@ impl Query {
             ("failure = ?", self.failure.map(|kind| name(kind.name()))),
             ("id % ? = 0", self.each_nth.map(|n| Value::Integer(to_i64(n.get())))),
         ];
-        let (mut sql, mut values) = filtered(conditions);
-        if ordered || self.limit.is_some() {
-            sql.push_str(match self.order {
-                Order::Oldest => " ORDER BY started_unix_ms, id",
-                Order::Newest => " ORDER BY started_unix_ms DESC, id DESC",
-            });
-        }
-        if let Some(limit) = self.limit {
-            sql.push_str(" LIMIT ?");
-            values.push(Value::Integer(to_i64(limit)));
-        }
-        (sql, values)
+        filtered(conditions)
     }
 
     /// Whether it asks for what only attempts have.
@@ -111,7 +116,7 @@ impl Query {
 }
 
 /// The clause of the conditions that have a value, and the values.
-fn filtered<const N: usize>(conditions: [(&str, Option<Value>); N]) -> (String, Vec<Value>) {
+pub(crate) fn filtered<const N: usize>(conditions: [(&str, Option<Value>); N]) -> (String, Vec<Value>) {
     let (mut sql, mut values) = (String::new(), Vec::new());
     for (condition, value) in conditions {
         let Some(value) = value else { continue };

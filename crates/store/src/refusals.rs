@@ -2,11 +2,10 @@
 
 use crate::row::{Reader, to_i64};
 use crate::{Query, Sqlite, StoreError};
+use rusqlite::types::Value;
 use rusqlite::{TransactionBehavior, params, params_from_iter};
 use std::collections::BTreeMap;
 use tokrate_record::{Refusal, RefusalReason};
-
-const COLUMNS: [&str; 7] = ["first_unix_ms", "last_unix_ms", "key", "alias", "reason", "status", "count"];
 
 const UPSERT: &str = "
 INSERT INTO refusals (minute_unix_ms, first_unix_ms, last_unix_ms, key, alias, reason, status, count)
@@ -45,52 +44,61 @@ impl Sqlite {
         let written = write();
         written.map_err(|error| self.error(&error))
     }
+}
 
-    /// Refused requests by the name of their reason, as [`Sqlite::refusals`] counts them; none for a query of what refusals do not
-    /// have: a lane, a provider, a call, an end, a failure.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or a row in it is damaged.
-    pub fn refused_by_reason(&self, query: &Query) -> Result<BTreeMap<&'static str, u64>, StoreError> {
-        let mut counts = BTreeMap::new();
-        if query.is_of_attempts() {
-            return Ok(counts);
-        }
-        let (conditions, values) = query.refusals_filter();
-        let sql = format!("SELECT 0, reason, sum(count) FROM refusals{conditions} GROUP BY reason");
-        let mut statement = self.connection().prepare_cached(&sql).map_err(|error| self.error(&error))?;
-        let mut rows = statement.query(params_from_iter(values)).map_err(|error| self.error(&error))?;
-        while let Some(row) = rows.next().map_err(|error| self.error(&error))? {
-            let mut reader = Reader::new(row, &["reason", "count"], self.path());
-            let reason = reader.named(&RefusalReason::ALL, RefusalReason::name)?;
-            counts.insert(reason.name(), reader.count()?);
-        }
-        Ok(counts)
-    }
+/// What [`refusal`] reads.
+pub(crate) const COLUMNS: [&str; 7] = ["first_unix_ms", "last_unix_ms", "key", "alias", "reason", "status", "count"];
+/// What [`by_reason`] reads.
+pub(crate) const BY_REASON: [&str; 2] = ["reason", "count"];
 
-    /// The refusals whose first request came in the time of a query, of its key and alias, the oldest first. A refusal has no lane,
-    /// and nothing else of the query counts.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or a row in it is damaged.
-    pub fn refusals(&self, query: &Query) -> Result<Vec<Refusal>, StoreError> {
-        let (conditions, values) = query.refusals_tail();
-        let sql = format!("SELECT id, {} FROM refusals{conditions}", COLUMNS.join(", "));
-        let mut statement = self.connection().prepare_cached(&sql).map_err(|error| self.error(&error))?;
-        let mut rows = statement.query(params_from_iter(values)).map_err(|error| self.error(&error))?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(|error| self.error(&error))? {
-            let mut reader = Reader::new(row, &COLUMNS, self.path());
-            found.push(Refusal {
-                first_unix_ms: reader.count()?,
-                last_unix_ms: reader.count()?,
-                key: reader.opt_text()?,
-                alias: reader.opt_text()?,
-                reason: reader.named(&RefusalReason::ALL, RefusalReason::name)?,
-                status: reader.count()?,
-                count: reader.count()?,
-            });
-        }
-        Ok(found)
+/// A row of [`COLUMNS`].
+pub(crate) fn refusal(mut reader: Reader<'_>) -> Result<Refusal, StoreError> {
+    Ok(Refusal {
+        first_unix_ms: reader.count()?,
+        last_unix_ms: reader.count()?,
+        key: reader.opt_text()?,
+        alias: reader.opt_text()?,
+        reason: reader.named(&RefusalReason::ALL, RefusalReason::name)?,
+        status: reader.count()?,
+        count: reader.count()?,
+    })
+}
+
+/// A row of [`BY_REASON`].
+pub(crate) fn by_reason(mut reader: Reader<'_>) -> Result<(&'static str, u64), StoreError> {
+    let reason = reader.named(&RefusalReason::ALL, RefusalReason::name)?;
+    Ok((reason.name(), reader.count()?))
+}
+
+/// As [`crate::Store::refused_by_reason`].
+pub(crate) fn refused_by_reason(log: &Sqlite, query: &Query) -> Result<BTreeMap<&'static str, u64>, StoreError> {
+    if query.is_of_attempts() {
+        return Ok(BTreeMap::new());
     }
+    let (conditions, values) = query.refusals_filter();
+    let sql = format!("SELECT 0, reason, sum(count) FROM refusals{conditions} GROUP BY reason");
+    Ok(read(log, &sql, values, &BY_REASON, by_reason)?.into_iter().collect())
+}
+
+/// As [`crate::Store::refusals`].
+pub(crate) fn refusals(log: &Sqlite, query: &Query) -> Result<Vec<Refusal>, StoreError> {
+    let (conditions, values) = query.refusals_tail();
+    let sql = format!("SELECT id, {} FROM refusals{conditions}", COLUMNS.join(", "));
+    read(log, &sql, values, &COLUMNS, refusal)
+}
+
+fn read<T>(
+    log: &Sqlite,
+    sql: &str,
+    values: Vec<Value>,
+    columns: &'static [&'static str],
+    read: fn(Reader<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut statement = log.connection().prepare_cached(sql).map_err(|error| log.error(&error))?;
+    let mut rows = statement.query(params_from_iter(values)).map_err(|error| log.error(&error))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(|error| log.error(&error))? {
+        found.push(read(Reader::new(row, columns, log.path()))?);
+    }
+    Ok(found)
 }

@@ -194,7 +194,7 @@ pub(crate) fn to_i64(count: u64) -> i64 {
 }
 
 /// Reads the columns of a row in order; an invalid value is an error that names the column.
-pub(crate) struct Reader<'r> {
+pub struct Reader<'r> {
     row: &'r Row<'r>,
     /// The columns from the second on; the first is `id`.
     columns: &'static [&'static str],
@@ -204,12 +204,12 @@ pub(crate) struct Reader<'r> {
 
 impl<'r> Reader<'r> {
     /// Of a row whose first column is `id` and the others `columns`.
-    pub fn new(row: &'r Row<'r>, columns: &'static [&'static str], path: &'r Path) -> Reader<'r> {
+    pub(crate) fn new(row: &'r Row<'r>, columns: &'static [&'static str], path: &'r Path) -> Reader<'r> {
         Reader { row, columns, next: 0, path }
     }
 
     /// The whole row, if the columns are [`COLUMNS`]. Rows in sequence share the conditions that they have in common.
-    pub fn attempt(mut self, shared: &mut SharedConditions) -> Result<Attempt, StoreError> {
+    pub(crate) fn attempt(mut self, shared: &mut SharedConditions) -> Result<Attempt, StoreError> {
         Ok(Attempt {
             call: self.text()?,
             attempt: self.count()?,
@@ -227,7 +227,7 @@ impl<'r> Reader<'r> {
     }
 
     /// A sample, if the columns are those of [`sample_columns`].
-    pub fn sample(&mut self, shared: &mut SharedConditions) -> Result<Sample, StoreError> {
+    pub(crate) fn sample(&mut self, shared: &mut SharedConditions) -> Result<Sample, StoreError> {
         let measured = Sample {
             started_unix_ms: self.count()?,
             model_answered: self.opt_text()?,
@@ -292,22 +292,22 @@ impl<'r> Reader<'r> {
     }
 
     /// A required text.
-    pub fn text(&mut self) -> Result<String, StoreError> {
+    pub(crate) fn text(&mut self) -> Result<String, StoreError> {
         self.str().map(str::to_owned)
     }
 
     /// An optional text.
-    pub fn opt_text(&mut self) -> Result<Option<String>, StoreError> {
+    pub(crate) fn opt_text(&mut self) -> Result<Option<String>, StoreError> {
         self.opt_str().map(|text| text.map(str::to_owned))
     }
 
     /// A required text, borrowed from the row.
-    pub fn str(&mut self) -> Result<&'r str, StoreError> {
+    pub(crate) fn str(&mut self) -> Result<&'r str, StoreError> {
         self.opt_str()?.ok_or_else(|| self.damaged())
     }
 
     /// An optional text, borrowed from the row.
-    pub fn opt_str(&mut self) -> Result<Option<&'r str>, StoreError> {
+    pub(crate) fn opt_str(&mut self) -> Result<Option<&'r str>, StoreError> {
         match self.take()? {
             ValueRef::Null => Ok(None),
             ValueRef::Text(bytes) => std::str::from_utf8(bytes).map(Some).map_err(|_| self.damaged()),
@@ -316,12 +316,12 @@ impl<'r> Reader<'r> {
     }
 
     /// A required count.
-    pub fn count<N: TryFrom<i64>>(&mut self) -> Result<N, StoreError> {
+    pub(crate) fn count<N: TryFrom<i64>>(&mut self) -> Result<N, StoreError> {
         self.opt_count()?.ok_or_else(|| self.damaged())
     }
 
     /// An optional count.
-    pub fn opt_count<N: TryFrom<i64>>(&mut self) -> Result<Option<N>, StoreError> {
+    pub(crate) fn opt_count<N: TryFrom<i64>>(&mut self) -> Result<Option<N>, StoreError> {
         match self.take()? {
             ValueRef::Null => Ok(None),
             ValueRef::Integer(value) => N::try_from(value).map(Some).map_err(|_| self.damaged()),
@@ -330,7 +330,7 @@ impl<'r> Reader<'r> {
     }
 
     /// An optional real number.
-    pub fn opt_real(&mut self) -> Result<Option<f64>, StoreError> {
+    pub(crate) fn opt_real(&mut self) -> Result<Option<f64>, StoreError> {
         match self.take()? {
             ValueRef::Null => Ok(None),
             ValueRef::Real(value) => Ok(Some(value)),
@@ -339,7 +339,7 @@ impl<'r> Reader<'r> {
     }
 
     /// 0 or 1.
-    pub fn boolean(&mut self) -> Result<bool, StoreError> {
+    pub(crate) fn boolean(&mut self) -> Result<bool, StoreError> {
         match self.count::<i64>()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -348,12 +348,12 @@ impl<'r> Reader<'r> {
     }
 
     /// A required enum value.
-    pub fn named<T: Copy>(&mut self, all: &[T], name: fn(T) -> &'static str) -> Result<T, StoreError> {
+    pub(crate) fn named<T: Copy>(&mut self, all: &[T], name: fn(T) -> &'static str) -> Result<T, StoreError> {
         self.opt_named(all, name)?.ok_or_else(|| self.damaged())
     }
 
     /// An optional enum value.
-    pub fn opt_named<T: Copy>(&mut self, all: &[T], name: fn(T) -> &'static str) -> Result<Option<T>, StoreError> {
+    pub(crate) fn opt_named<T: Copy>(&mut self, all: &[T], name: fn(T) -> &'static str) -> Result<Option<T>, StoreError> {
         match self.take()? {
             ValueRef::Null => Ok(None),
             ValueRef::Text(found) => {

@@ -3,7 +3,7 @@
 //! Invariant: the requests of a level were sent when as many were open; what differs between rows is listed, so that unlike ones are
 //! not taken for one measurement by mistake.
 
-use crate::{Query, Sqlite, StoreError};
+use crate::{Query, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::{Conditions, FailureKind};
 use tokrate_record::run::Load;
@@ -50,53 +50,48 @@ struct Level {
     ended: u64,
 }
 
-impl Sqlite {
-    /// The rows of a query as one measurement. Conditions of which rows say nothing are empty.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or a row in it is damaged.
-    pub fn window_samples(&self, query: &Query) -> Result<WindowSamples, StoreError> {
-        let mut levels: BTreeMap<u32, Level> = BTreeMap::new();
-        let mut kinds: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
-        let mut conditions = Conditions::default();
-        let mut count = 0;
-        self.visit_all(&COLUMNS, query, |mut row| {
-            count += 1;
-            let mut note = |name: &'static str, value: Option<&str>| {
-                let value = value.unwrap_or_default().to_owned();
-                kinds.entry(name).or_default().insert(value.clone());
-                value
-            };
-            note("lane", Some(row.str()?));
-            note("workload", Some(row.str()?));
-            conditions.provider = note("provider", Some(row.str()?));
-            conditions.model = note("model", Some(row.str()?));
-            conditions.dialect = note("dialect", Some(row.str()?));
-            conditions.streaming = row.boolean()?;
-            note("streaming", Some(if conditions.streaming { "true" } else { "false" }));
-            conditions.region = note("region", row.opt_str()?);
-            conditions.tokenizer = note("tokenizer", row.opt_str()?);
-            note("conditions", row.opt_str()?);
-            conditions.host = row.opt_text()?.unwrap_or_default();
-            conditions.version = row.text()?;
-            let level = levels.entry(row.count::<u32>()?.max(1)).or_default();
-            let end = row.named(&AttemptEnd::ALL, AttemptEnd::name)?;
-            let failure = row.opt_named(&FailureKind::ALL, FailureKind::name)?;
-            let is_failed = end == AttemptEnd::Failed && failure != Some(FailureKind::Cancelled);
-            level.failed += u64::from(is_failed);
-            level.ended += u64::from(is_failed || end == AttemptEnd::Answered);
-            let wait: u64 = row.opt_count()?.unwrap_or(0);
-            let ms = |ns: u64| ns as f64 / 1e6;
-            level.ttft_ms.extend(row.opt_count()?.map(ms));
-            let total: u64 = row.count()?;
-            level.e2e_ms.extend((end == AttemptEnd::Answered).then(|| ms(total.saturating_sub(wait))));
-            level.tpot_ms.extend(tpot_ms(row.opt_real()?));
-            Ok(())
-        })?;
-        kinds.retain(|_, values| values.len() > 1);
-        let levels = levels.into_iter().map(|(in_flight, level)| level.close(in_flight)).collect();
-        Ok(WindowSamples { samples: RunSamples { conditions, levels }, rows: count, kinds })
-    }
+/// As [`Store::window_samples`].
+pub(crate) fn window_samples<S: Store + ?Sized>(store: &S, query: &Query) -> Result<WindowSamples, StoreError> {
+    let mut levels: BTreeMap<u32, Level> = BTreeMap::new();
+    let mut kinds: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
+    let mut conditions = Conditions::default();
+    let mut count = 0;
+    store.visit(&COLUMNS, query, false, &mut |mut row| {
+        count += 1;
+        let mut note = |name: &'static str, value: Option<&str>| {
+            let value = value.unwrap_or_default().to_owned();
+            kinds.entry(name).or_default().insert(value.clone());
+            value
+        };
+        note("lane", Some(row.str()?));
+        note("workload", Some(row.str()?));
+        conditions.provider = note("provider", Some(row.str()?));
+        conditions.model = note("model", Some(row.str()?));
+        conditions.dialect = note("dialect", Some(row.str()?));
+        conditions.streaming = row.boolean()?;
+        note("streaming", Some(if conditions.streaming { "true" } else { "false" }));
+        conditions.region = note("region", row.opt_str()?);
+        conditions.tokenizer = note("tokenizer", row.opt_str()?);
+        note("conditions", row.opt_str()?);
+        conditions.host = row.opt_text()?.unwrap_or_default();
+        conditions.version = row.text()?;
+        let level = levels.entry(row.count::<u32>()?.max(1)).or_default();
+        let end = row.named(&AttemptEnd::ALL, AttemptEnd::name)?;
+        let failure = row.opt_named(&FailureKind::ALL, FailureKind::name)?;
+        let is_failed = end == AttemptEnd::Failed && failure != Some(FailureKind::Cancelled);
+        level.failed += u64::from(is_failed);
+        level.ended += u64::from(is_failed || end == AttemptEnd::Answered);
+        let wait: u64 = row.opt_count()?.unwrap_or(0);
+        let ms = |ns: u64| ns as f64 / 1e6;
+        level.ttft_ms.extend(row.opt_count()?.map(ms));
+        let total: u64 = row.count()?;
+        level.e2e_ms.extend((end == AttemptEnd::Answered).then(|| ms(total.saturating_sub(wait))));
+        level.tpot_ms.extend(tpot_ms(row.opt_real()?));
+        Ok(())
+    })?;
+    kinds.retain(|_, values| values.len() > 1);
+    let levels = levels.into_iter().map(|(in_flight, level)| level.close(in_flight)).collect();
+    Ok(WindowSamples { samples: RunSamples { conditions, levels }, rows: count, kinds })
 }
 
 impl Level {

@@ -4,7 +4,7 @@
 //! tokenizer, with a similar number of open calls and a similar request size; of probes and of a bench's requests also those of one
 //! workload under the same conditions.
 
-use crate::{Query, Sqlite, StoreError};
+use crate::{Query, Store, StoreError};
 use std::collections::BTreeMap;
 use tokrate_core::Conditions;
 use tokrate_record::run::Load;
@@ -56,49 +56,46 @@ struct Window {
     ended: u64,
 }
 
-impl Sqlite {
-    /// The rows of a query, those begun before `split_unix_ms` and the later ones, for `tokrate_judge::compare`.
-    /// TTFT and output speed are of all attempts that have one; failures are counted among those that were answered or
-    /// failed. The concurrency of a level is only its index; its name describes its rows.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or a row in it is damaged.
-    pub fn sides(&self, query: &Query, split_unix_ms: u64) -> Result<(RunSamples, RunSamples), StoreError> {
-        let mut levels: BTreeMap<LevelKey, [Window; 2]> = BTreeMap::new();
-        self.visit_all(&COLUMNS, query, |mut row| {
-            let started: u64 = row.count()?;
-            let key = LevelKey {
-                lane: row.text()?,
-                model: row.text()?,
-                dialects: (row.text()?, row.text()?),
-                stream: row.boolean()?,
-                in_flight: concurrency_band(row.count()?),
-                request_kib: size_band(row.count()?),
-                region: row.opt_text()?,
-                tokenizer: row.opt_str()?.unwrap_or(FIRST_TOKENIZER).to_owned(),
-                workload: {
-                    let alias = row.str()?;
-                    row.opt_str()?.map(|fingerprint| (alias.to_owned(), fingerprint.to_owned()))
-                },
-            };
-            let end = row.named(&AttemptEnd::ALL, AttemptEnd::name)?;
-            let ttft: Option<u64> = row.opt_count()?;
-            let speed = row.opt_real()?;
-            let window = &mut levels.entry(key).or_default()[usize::from(started >= split_unix_ms)];
-            window.ttft_ms.extend(ttft.map(|ns| ns as f64 / 1e6));
-            window.tpot_ms.extend(tpot_ms(speed));
-            window.failed += u64::from(end == AttemptEnd::Failed);
-            window.ended += u64::from(matches!(end, AttemptEnd::Failed | AttemptEnd::Answered));
-            Ok(())
-        })?;
-        let (mut before, mut after) = (Vec::new(), Vec::new());
-        for (number, (key, [earlier, later])) in (1..).zip(levels) {
-            before.extend(earlier.level(&key, number));
-            after.extend(later.level(&key, number));
-        }
-        let side = |levels| RunSamples { conditions: Conditions::default(), levels };
-        Ok((side(before), side(after)))
+/// As [`Store::sides`].
+pub(crate) fn sides<S: Store + ?Sized>(
+    store: &S,
+    query: &Query,
+    split_unix_ms: u64,
+) -> Result<(RunSamples, RunSamples), StoreError> {
+    let mut levels: BTreeMap<LevelKey, [Window; 2]> = BTreeMap::new();
+    store.visit(&COLUMNS, query, false, &mut |mut row| {
+        let started: u64 = row.count()?;
+        let key = LevelKey {
+            lane: row.text()?,
+            model: row.text()?,
+            dialects: (row.text()?, row.text()?),
+            stream: row.boolean()?,
+            in_flight: concurrency_band(row.count()?),
+            request_kib: size_band(row.count()?),
+            region: row.opt_text()?,
+            tokenizer: row.opt_str()?.unwrap_or(FIRST_TOKENIZER).to_owned(),
+            workload: {
+                let alias = row.str()?;
+                row.opt_str()?.map(|fingerprint| (alias.to_owned(), fingerprint.to_owned()))
+            },
+        };
+        let end = row.named(&AttemptEnd::ALL, AttemptEnd::name)?;
+        let ttft: Option<u64> = row.opt_count()?;
+        let speed = row.opt_real()?;
+        let window = &mut levels.entry(key).or_default()[usize::from(started >= split_unix_ms)];
+        window.ttft_ms.extend(ttft.map(|ns| ns as f64 / 1e6));
+        window.tpot_ms.extend(tpot_ms(speed));
+        window.failed += u64::from(end == AttemptEnd::Failed);
+        window.ended += u64::from(matches!(end, AttemptEnd::Failed | AttemptEnd::Answered));
+        Ok(())
+    })?;
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for (number, (key, [earlier, later])) in (1..).zip(levels) {
+        before.extend(earlier.level(&key, number));
+        after.extend(later.level(&key, number));
     }
+    let side = |levels| RunSamples { conditions: Conditions::default(), levels };
+    Ok((side(before), side(after)))
 }
 
 impl Window {

@@ -3,15 +3,16 @@
 //! Invariant: the rows of one `append` are committed together or not at all.
 
 use crate::database::{CheckpointState, Database, LOCK_TIMEOUT};
-use crate::row::{COLUMNS, Reader, insert, insert_sql};
+use crate::row::{Reader, insert, insert_sql};
 use crate::schema::LOG;
-use crate::summary::{Grouping, Summary, summarise};
-use crate::{Order, Query, Store, StoreError};
+use crate::summary::{Grouping, Summary, summarise, summarise_probes};
+use crate::{Query, Store, StoreError};
+use crate::refusals;
 use rusqlite::{Connection, params_from_iter};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::Path;
 use tokrate_core::Span;
-use tokrate_record::{Attempt, SharedConditions};
+use tokrate_record::{Attempt, Refusal, SampleSource};
 
 /// Rows of one statement where there are so many: SQLite then keeps its place in table and indexes from row to row. Counted in
 /// instructions (callgrind), eight save most: 5,000 a row, against 4,000 with four and 3,000 with sixteen.
@@ -21,6 +22,8 @@ const ROWS_AT_ONCE: usize = 8;
 #[derive(Debug)]
 pub struct Sqlite {
     database: Database,
+    /// The source whose probes stand for attempts, in a monitor's database.
+    probes_of: Option<SampleSource>,
 }
 
 impl Sqlite {
@@ -32,14 +35,14 @@ impl Sqlite {
         Sqlite::open_with_timeout(path, LOCK_TIMEOUT)
     }
 
-    /// Of an open database that has the log's tables, or views of their form.
-    pub(crate) fn of(database: Database) -> Sqlite {
-        Sqlite { database }
+    /// Of a monitor's database that has views in the form of the log's tables.
+    pub(crate) fn of_probes(database: Database, source: SampleSource) -> Sqlite {
+        Sqlite { database, probes_of: Some(source) }
     }
 
     /// The same with another busy timeout.
     pub(crate) fn open_with_timeout(path: &Path, lock_timeout: Span) -> Result<Sqlite, StoreError> {
-        Ok(Sqlite { database: Database::open(path, &LOG, lock_timeout)? })
+        Ok(Sqlite { database: Database::open(path, &LOG, lock_timeout)?, probes_of: None })
     }
 
     /// Opens a log read-only; it never waits for the writer. An older schema is migrated first.
@@ -47,7 +50,7 @@ impl Sqlite {
     /// # Errors
     /// When there is no such file, or it is no log of a known form.
     pub fn open_reader(path: &Path) -> Result<Sqlite, StoreError> {
-        Ok(Sqlite { database: Database::open_reader(path, &LOG)? })
+        Ok(Sqlite { database: Database::open_reader(path, &LOG)?, probes_of: None })
     }
 
     /// The file.
@@ -136,8 +139,12 @@ impl Sqlite {
     }
 }
 
-impl Store for Sqlite {
-    fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
+impl Sqlite {
+    /// Adds rows, all or none of them.
+    ///
+    /// # Errors
+    /// When the rows cannot be kept; none of them is then.
+    pub fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
         self.database.transact(|transaction| {
             let (several, rest) = rows.split_at(rows.len() - rows.len() % ROWS_AT_ONCE);
             for (rows, at_once) in [(several, ROWS_AT_ONCE), (rest, 1)].into_iter().filter(|(rows, _)| !rows.is_empty())
@@ -149,17 +156,11 @@ impl Store for Sqlite {
         })
     }
 
-    fn attempts(&self, query: &Query) -> Result<Vec<Attempt>, StoreError> {
-        let mut found = Vec::new();
-        self.visit_attempts(query, |row| found.push(row))?;
-        Ok(found)
-    }
-
-    fn summarise(&self, query: &Query, by: Grouping) -> Result<Vec<Summary>, StoreError> {
-        summarise(self, query, by)
-    }
-
-    fn prune(&mut self, before_unix_ms: u64, most: u64) -> Result<u64, StoreError> {
+    /// Removes up to `most` rows that began before a wall time (ms since 1970), oldest first, and then refusals; returns how many.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn prune(&mut self, before_unix_ms: u64, most: u64) -> Result<u64, StoreError> {
         let prune = || -> rusqlite::Result<u64> {
             let mut removed = 0;
             for (table, time) in [("attempts", "started_unix_ms"), ("refusals", "minute_unix_ms")] {
@@ -178,91 +179,15 @@ impl Store for Sqlite {
     }
 }
 
-impl Sqlite {
-    /// The newest calls of which an attempt fits the query, at most `most`, each with all its attempts in their order. The
-    /// query's order and limit do not matter.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or a row in it is damaged.
-    pub fn calls(&self, query: &Query, most: usize) -> Result<Vec<Vec<Attempt>>, StoreError> {
-        let (mut names, mut known) = (Vec::new(), BTreeSet::new());
-        let mut limit = 2 * most.max(8) as u64;
-        loop {
-            let mut rows = 0;
-            let newest = Query { order: Order::Newest, limit: Some(limit), ..query.clone() };
-            names.clear();
-            known.clear();
-            self.visit(&["call"], &newest, |mut row| {
-                rows += 1;
-                let name = row.text()?;
-                if known.insert(name.clone()) {
-                    names.push(name);
-                }
-                Ok(())
-            })?;
-            if names.len() >= most || rows < limit {
-                break;
-            }
-            limit *= 4;
-        }
-        names.truncate(most);
-        let attempts = |call: String| {
-            let mut attempts = self.attempts(&Query { call: Some(call), ..Query::default() })?;
-            attempts.sort_by_key(|row| row.attempt);
-            Ok(attempts)
-        };
-        names.into_iter().map(attempts).collect()
-    }
-
-    /// How many rows match a query, without its limit.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn count(&self, query: &Query) -> Result<u64, StoreError> {
-        let (tail, values) = Query { limit: None, ..query.clone() }.tail(false);
-        let sql = format!("SELECT count(*) FROM attempts{tail}");
-        let count = self.connection().query_row(&sql, params_from_iter(values), |row| row.get::<_, i64>(0));
-        count.map(i64::unsigned_abs).map_err(|error| self.error(&error))
-    }
-
-    /// Passes each matching row to `each`, in the query's order.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or a row in it is damaged.
-    pub fn visit_attempts(&self, query: &Query, mut each: impl FnMut(Attempt)) -> Result<(), StoreError> {
-        let mut shared = SharedConditions::default();
-        self.visit(&COLUMNS, query, |reader| {
-            each(reader.attempt(&mut shared)?);
-            Ok(())
-        })
-    }
-
-    /// Passes the columns of each matching row to `each`, in the query's order.
-    pub(crate) fn visit(
+impl Store for Sqlite {
+    fn visit(
         &self,
         columns: &'static [&'static str],
         query: &Query,
-        each: impl FnMut(Reader<'_>) -> Result<(), StoreError>,
+        ordered: bool,
+        each: &mut dyn FnMut(Reader<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        self.visit_tail(columns, query.tail(true), each)
-    }
-
-    /// The same in any order.
-    pub(crate) fn visit_all(
-        &self,
-        columns: &'static [&'static str],
-        query: &Query,
-        each: impl FnMut(Reader<'_>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        self.visit_tail(columns, query.tail(false), each)
-    }
-
-    fn visit_tail(
-        &self,
-        columns: &'static [&'static str],
-        (tail, values): (String, Vec<rusqlite::types::Value>),
-        mut each: impl FnMut(Reader<'_>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+        let (tail, values) = query.tail(ordered);
         let sql = format!("SELECT id, {} FROM attempts{tail}", columns.join(", "));
         let mut statement = self.connection().prepare_cached(&sql).map_err(|error| self.error(&error))?;
         let mut rows = statement.query(params_from_iter(values)).map_err(|error| self.error(&error))?;
@@ -270,5 +195,29 @@ impl Sqlite {
             each(Reader::new(row, columns, self.path()))?;
         }
         Ok(())
+    }
+
+    fn count(&self, query: &Query) -> Result<u64, StoreError> {
+        let (filter, values) = query.filter();
+        let sql = format!("SELECT count(*) FROM attempts{filter}");
+        let count = self.connection().query_row(&sql, params_from_iter(values), |row| row.get::<_, i64>(0));
+        count.map(i64::unsigned_abs).map_err(|error| self.error(&error))
+    }
+
+    fn summarise(&self, query: &Query, by: Grouping) -> Result<Vec<Summary>, StoreError> {
+        if let Some(source) = self.probes_of
+            && let Some(groups) = summarise_probes(self, source, query, by)?
+        {
+            return Ok(groups);
+        }
+        summarise(self, query, by)
+    }
+
+    fn refusals(&self, query: &Query) -> Result<Vec<Refusal>, StoreError> {
+        refusals::refusals(self, query)
+    }
+
+    fn refused_by_reason(&self, query: &Query) -> Result<BTreeMap<&'static str, u64>, StoreError> {
+        refusals::refused_by_reason(self, query)
     }
 }

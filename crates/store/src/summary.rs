@@ -3,7 +3,7 @@
 //! Invariant: every row of the query is in exactly one group; a percentile is the nearest rank of the values themselves; conditions that
 //! differ within a group are listed in its [`Mixture`].
 
-use crate::{Query, Sqlite, StoreError};
+use crate::{Query, Store, StoreError};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::FailureKind;
@@ -122,7 +122,7 @@ const COLUMNS: [&str; 24] = [
 ];
 
 /// A group while its rows come.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Group {
     attempts: u64,
     ends: BTreeMap<AttemptEnd, u64>,
@@ -144,9 +144,10 @@ struct Group {
 /// What tells groups apart: lane, name asked for, hour. An empty name and hour 0 stand for all where groups are not made by them.
 type Groups = BTreeMap<String, BTreeMap<String, BTreeMap<u64, Group>>>;
 
-pub(crate) fn summarise(store: &Sqlite, query: &Query, by: Grouping) -> Result<Vec<Summary>, StoreError> {
+/// As [`Store::summarise`].
+pub(crate) fn summarise<S: Store + ?Sized>(store: &S, query: &Query, by: Grouping) -> Result<Vec<Summary>, StoreError> {
     let mut groups = Groups::new();
-    store.visit_all(&COLUMNS, query, |mut row| {
+    store.visit(&COLUMNS, query, false, &mut |mut row| {
         let (lane, alias) = (row.str()?, row.str()?);
         let started: u64 = row.count()?;
         let hour = if by.hour { started / HOUR_MS * HOUR_MS } else { 0 };
@@ -154,6 +155,10 @@ pub(crate) fn summarise(store: &Sqlite, query: &Query, by: Grouping) -> Result<V
         let of_alias = entry(of_lane, if by.alias { alias } else { "" });
         of_alias.entry(hour).or_default().take(lane, row)
     })?;
+    Ok(close(groups, by))
+}
+
+fn close(groups: Groups, by: Grouping) -> Vec<Summary> {
     let mut closed = Vec::new();
     for (lane, aliases) in groups {
         for (alias, hours) in aliases {
@@ -161,7 +166,7 @@ pub(crate) fn summarise(store: &Sqlite, query: &Query, by: Grouping) -> Result<V
             closed.extend(hours.into_iter().map(|(hour, group)| group.close(names.clone(), by.hour.then_some(hour))));
         }
     }
-    Ok(closed)
+    closed
 }
 
 /// The value of a name, made if there is none; the name is copied only then.
@@ -180,11 +185,7 @@ impl Group {
         let answer: Option<u64> = row.opt_count()?;
         let speed = row.opt_real()?;
         let (reported, counted): (Option<u64>, Option<u64>) = (row.opt_count()?, row.opt_count()?);
-        self.attempts += 1;
-        *self.ends.entry(end).or_default() += 1;
-        if end == AttemptEnd::Failed {
-            *self.failed.entry(failure).or_default() += 1;
-        }
+        self.ended(end, failure);
         let given_up = matches!(end, AttemptEnd::Lost | AttemptEnd::Abandoned);
         self.given_up_early += u64::from(given_up && ttft.is_none());
         self.ttft_ns.extend(ttft);
@@ -194,14 +195,25 @@ impl Group {
         self.output_tokens += row.opt_count::<u64>()?.unwrap_or(0);
         self.output_tokens_std += row.count::<u64>()?;
         let cost = row.opt_real()?;
-        let basis = row.named(&CostBasis::ALL, CostBasis::name)?;
-        self.cost_usd += cost.unwrap_or(0.0);
-        self.cost_unknown += u64::from(cost.is_none() && basis != CostBasis::Free);
-        self.cost_estimated += u64::from(basis == CostBasis::Estimated);
+        self.paid(cost, row.named(&CostBasis::ALL, CostBasis::name)?);
         if end == AttemptEnd::Lost {
             self.lost_cost_usd += cost.unwrap_or(0.0);
         }
         self.mixture.take(lane, row)
+    }
+
+    fn ended(&mut self, end: AttemptEnd, failure: Option<FailureKind>) {
+        self.attempts += 1;
+        *self.ends.entry(end).or_default() += 1;
+        if end == AttemptEnd::Failed {
+            *self.failed.entry(failure).or_default() += 1;
+        }
+    }
+
+    fn paid(&mut self, cost: Option<f64>, basis: CostBasis) {
+        self.cost_usd += cost.unwrap_or(0.0);
+        self.cost_unknown += u64::from(cost.is_none() && basis != CostBasis::Free);
+        self.cost_estimated += u64::from(basis == CostBasis::Estimated);
     }
 
     fn close(mut self, (lane, alias): (Option<String>, Option<String>), hour_unix_ms: Option<u64>) -> Summary {
@@ -230,6 +242,10 @@ impl Group {
         }
     }
 }
+
+mod of_probes;
+
+pub(crate) use of_probes::summarise_probes;
 
 impl Summary {
     /// Attempts that failed, of any kind.
@@ -278,14 +294,18 @@ impl Summary {
 }
 
 impl Mixture {
+    /// Of a row that had so many calls open.
+    fn opened(&mut self, in_flight: u32) {
+        let (least, most) = self.in_flight.unwrap_or((in_flight, in_flight));
+        self.in_flight = Some((least.min(in_flight), most.max(in_flight)));
+    }
+
     fn take(&mut self, lane: &str, mut row: crate::row::Reader<'_>) -> Result<(), StoreError> {
         let model = row.str()?;
         let answered = row.opt_str()?.filter(|answered| *answered != model);
         let (client, other) = (row.str()?, row.str()?);
         self.stream.insert(row.boolean()?);
-        let in_flight: u32 = row.count()?;
-        let (least, most) = self.in_flight.unwrap_or((in_flight, in_flight));
-        self.in_flight = Some((least.min(in_flight), most.max(in_flight)));
+        self.opened(row.count()?);
         insert(&mut self.versions, row.str()?);
         for set in [&mut self.regions, &mut self.tokenizers, &mut self.fingerprints] {
             row.opt_str()?.into_iter().for_each(|name| insert(set, name));

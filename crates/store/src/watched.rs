@@ -6,7 +6,7 @@
 
 use crate::database::CheckpointState;
 use crate::log::LogFile;
-use crate::{Sqlite, Store, StoreError};
+use crate::{Sqlite, StoreError};
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;
 use tokrate_record::{Attempt, Refusal};

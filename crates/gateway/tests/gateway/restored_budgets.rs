@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use tokrate_core::Money;
 use tokrate_gateway::{KeyConfig, KeyLimits, Mode, key_hash};
 use tokrate_record::{Attempt, CostBasis, Sample};
-use tokrate_store::{Sqlite, Store};
+use tokrate_store::Sqlite;
 use tokrate_wire::Dialect;
 
 const BODY: &str = r#"{"model":"all","messages":[{"role":"user","content":"hi"}]}"#;

@@ -9,7 +9,7 @@ use std::time::Instant;
 use tokrate_core::Span;
 use tokrate_gateway::{CurvePoint, LaneConfig, Mode, Policy};
 use tokrate_record::{Attempt, AttemptEnd, Sample};
-use tokrate_store::{Sqlite, Store};
+use tokrate_store::Sqlite;
 use tokrate_wire::Dialect;
 
 const PATH: &str = "/v1/chat/completions";

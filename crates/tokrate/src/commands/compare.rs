@@ -15,7 +15,7 @@ use tokrate_judge::compare::{CompareOptions, CompareOutcome, CompareReport, comp
 use tokrate_net::Clock;
 use tokrate_record::Record;
 use tokrate_record::RunSamples;
-use tokrate_store::{Query, Sqlite, StoreError};
+use tokrate_store::{Query, Sqlite, Store, StoreError};
 
 /// Reads both, compares, prints.
 pub fn run(flags: &Flags) -> Result<Verdict> {

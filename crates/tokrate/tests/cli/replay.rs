@@ -8,7 +8,7 @@ use crate::tool::{Finished, run};
 use serde_json::Value;
 use tokrate_core::Rng;
 use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Sample};
-use tokrate_store::{Sqlite, Store};
+use tokrate_store::Sqlite;
 
 /// 2026-01-10 00:00 UTC.
 const DAY: u64 = 1_768_003_200_000;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use tokrate_core::FailureKind;
 use tokrate_record::{Attempt, AttemptEnd, Sample, SampleConditions};
-use tokrate_store::{Sqlite, Store};
+use tokrate_store::Sqlite;
 
 /// 2026-01-10 00:00 UTC.
 const DAY: u64 = 1_768_003_200_000;

@@ -15,7 +15,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tokrate_core::rfc3339;
 use tokrate_monitor::BoardFrame;
-use tokrate_store::{ProbeQuery, ProbeRow, Query, Sqlite};
+use tokrate_store::{ProbeQuery, ProbeRow, Query, Sqlite, Store};
 
 /// Writes the file.
 pub fn run(flags: &ExportFlags) -> Result<Verdict> {
@@ -50,7 +50,7 @@ pub fn run(flags: &ExportFlags) -> Result<Verdict> {
     };
     if source == Source::Gateway {
         let log = log.unwrap_or_else(|| PathBuf::from(crate::config::log::DEFAULT_NAME));
-        Sqlite::open_reader(&log)?.visit_attempts(&Query::default(), |row| each(ProbeRow::of_attempt(row)))?;
+        Sqlite::open_reader(&log)?.visit_attempts(&Query::default(), &mut |row| each(ProbeRow::of_attempt(row)))?;
     } else {
         let source = Some(source.of_rows());
         let query = ProbeQuery { counted_only: !flags.all, source, ..ProbeQuery::default() };
