@@ -25,7 +25,7 @@ pub struct Stamp {
     pub seconds: u64,
 }
 
-/// Header: `deterministic`, `model` or `refused`.
+/// Header: `deterministic`, `model`, `no_change` or `refused`.
 pub(crate) const APPLY: &str = "x-tokrate-apply";
 /// Header: the code of a refusal.
 const CODE: &str = "x-tokrate-apply-code";
@@ -79,11 +79,12 @@ pub(crate) fn answer(request: &ApplyRequest, settled: &MergeResult, stamp: Stamp
 
 /// The error response to a refused edit.
 fn refusal(refused: &Refused, fallback: Option<&str>) -> Reply {
-    let Refused { code, message, candidates, hint } = refused;
+    let Refused { code, candidates, hint, .. } = refused;
     let mut error = json!({
         "type": "apply_refused",
         "code": code.name(),
-        "message": message,
+        // Clients pass on the message alone, so that it says what to do as well.
+        "message": whole_message(refused),
         "candidates": candidates,
         "hint": hint,
         "param": null,
@@ -93,6 +94,18 @@ fn refusal(refused: &Refused, fallback: Option<&str>) -> Reply {
     }
     let reply = Reply::json(StatusCode::UNPROCESSABLE_ENTITY, json!({ "error": error }).to_string().into_bytes());
     reply.with(APPLY, "refused").with(CODE, code.name())
+}
+
+/// What is wrong, the lines in question and what to do, in one text.
+fn whole_message(refused: &Refused) -> String {
+    let Refused { message, candidates, hint, .. } = refused;
+    let lines: Vec<String> = candidates
+        .iter()
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") })
+        .collect();
+    let lines = if lines.is_empty() { String::new() } else { format!(" (lines {} of the file)", lines.join(", ")) };
+    let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
+    format!("{message}{lines}{hint}")
 }
 
 fn encoder(request: &ApplyRequest, shape: Shape, stamp: Stamp) -> Encoder {

@@ -92,9 +92,10 @@ impl MergeResult {
         }
     }
 
-    /// The status in every response: `deterministic`, `model` or `refused`.
+    /// The status in every response: `deterministic`, `model`, `no_change` or `refused`.
     pub fn word(&self) -> &'static str {
         match self {
+            MergeResult::Merged { merged, .. } if merged.is_unchanged() => "no_change",
             MergeResult::Merged { by, .. } => by.name(),
             MergeResult::Refused { .. } => "refused",
         }

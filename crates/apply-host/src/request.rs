@@ -8,7 +8,7 @@ use crate::reply::ErrorResponse;
 use http::request::Parts;
 use serde::Deserialize;
 use tokrate_apply::request::read_chat;
-use tokrate_apply::{Language, Options};
+use tokrate_apply::{Format, Language, Options};
 use tokrate_core::{Message, Role};
 use tokrate_wire::{Dialect, Routed, decode_request};
 
@@ -65,6 +65,7 @@ struct ExtraFields {
     on_refuse: Option<String>,
     path: Option<String>,
     language: Option<String>,
+    format: Option<String>,
 }
 
 /// The structured body, with the field names of the services that have one.
@@ -82,6 +83,7 @@ struct Structured {
     #[serde(alias = "filePath", alias = "file_path")]
     path: Option<String>,
     language: Option<String>,
+    format: Option<String>,
 }
 
 impl ApplyRequest {
@@ -108,6 +110,7 @@ impl ApplyRequest {
         let options = Options {
             path: extra.path,
             language: language(extra.language.as_deref())?,
+            format: format(extra.format.as_deref())?,
             instruction: read.instruction,
             ..Options::default()
         };
@@ -133,6 +136,7 @@ impl ApplyRequest {
         let options = Options {
             path: read.path,
             language: language(read.language.as_deref())?,
+            format: format(read.format.as_deref())?,
             instruction: read.instruction,
             ..Options::default()
         };
@@ -162,7 +166,8 @@ impl ExtraFields {
             let Some((_, json)) = extra.iter().rev().find(|(other, _)| other == name) else { return Ok(None) };
             serde_json::from_str(json).map_err(|_| ErrorResponse::bad_request(format!("`{name}` must be a string")))
         };
-        Ok(ExtraFields { on_refuse: text("on_refuse")?, path: text("path")?, language: text("language")? })
+        let (on_refuse, path) = (text("on_refuse")?, text("path")?);
+        Ok(ExtraFields { on_refuse, path, language: text("language")?, format: text("format")? })
     }
 }
 
@@ -180,6 +185,13 @@ fn language(name: Option<&str>) -> Result<Option<Language>, ErrorResponse> {
     let known = || Language::ALL.map(Language::name).join(", ");
     let language = Language::from_name(name);
     language.map(Some).ok_or_else(|| ErrorResponse::bad_request(format!("`language` must be one of {}", known())))
+}
+
+fn format(name: Option<&str>) -> Result<Option<Format>, ErrorResponse> {
+    let Some(name) = name else { return Ok(None) };
+    let known = || Format::ALL.map(Format::name).join(", ");
+    let format = Format::from_name(name);
+    format.map(Some).ok_or_else(|| ErrorResponse::bad_request(format!("`format` must be one of {}", known())))
 }
 
 fn check_model(name: &str) -> Result<(), ErrorResponse> {

@@ -19,7 +19,7 @@ mod whole;
 #[cfg(test)]
 mod properties;
 
-pub(crate) use detect::{detect, unwrapped};
+pub(crate) use detect::{detect, of, unwrapped};
 pub(crate) use similar::{quoted, short};
 pub use v4a::{Patch, PatchAction, PatchedFile};
 
@@ -30,7 +30,7 @@ use crate::named;
 use crate::options::Options;
 use crate::outcome::{Code, Format, Refused};
 use crate::source::Source;
-use crate::splice::Located;
+use crate::splice::{Located, Splice};
 
 /// Locates an update (LF, unwrapped) of a known format.
 pub(crate) fn locate(format: Format, source: &Source, update: &str, options: &Options) -> Result<Located, Refused> {
@@ -43,6 +43,11 @@ pub(crate) fn locate(format: Format, source: &Source, update: &str, options: &Op
         Format::UnifiedDiff => unified::locate(source, update, path),
         Format::V4a => v4a::locate(source, update, path),
     }
+}
+
+/// The changes that make lines of a file, from a line on, others.
+pub(crate) fn replaced(source: &Source, start: usize, old: &[&str], new: &[&str]) -> Vec<Splice> {
+    change::splices(source, start, old, new, &find::Shift::default(), "the update").unwrap_or_default()
 }
 
 /// A snippet is located by its lines, and by the names that it declares where the lines leave boundaries.

@@ -3,6 +3,7 @@
 //! Invariant: a snippet is merged only if every interpretation with nearly the best score gives the same text.
 
 mod align;
+mod anchored;
 mod applied;
 mod boundaries;
 mod changes;
@@ -17,6 +18,7 @@ mod lines;
 mod markers;
 mod prepared;
 mod readings;
+mod scopes;
 mod seams;
 mod snippet;
 mod window;
@@ -24,23 +26,24 @@ mod window;
 pub(crate) use applied::is_applied;
 pub(crate) use indent::indent;
 pub(crate) use inline::{has_gap, resolved};
-#[cfg(feature = "tree")]
+pub(crate) use keys::declared_name;
 pub(crate) use keys::{Key, key};
-#[cfg(feature = "tree")]
 pub(crate) use likeness::are_similar;
 #[cfg(feature = "tree")]
 pub(crate) use lines::{MIN_INFORMATION, information};
 pub(crate) use lines::{is_blank, is_distinctive};
 pub(crate) use markers::{is_marker, is_worded_marker, lines_with_dots, removed};
+pub(crate) use prepared::declaration;
 #[cfg(feature = "tree")]
 pub(crate) use prepared::places_of;
-use snippet::{Piece, Snippet};
+pub(crate) use snippet::{Piece, Snippet};
 
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
 use crate::splice::Located;
 use crate::splice::Splice;
 use align::{Alignment, Problem};
+use anchored::Ends;
 use boundaries::Boundaries;
 use changes::Change;
 use lines::{Lines, UNIT};
@@ -71,7 +74,8 @@ pub(crate) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
         return marked;
     }
     // The file itself has lines that look like markers, so those of the update may be content.
-    let literal = located(source, &lines, &Snippet::read(update, |line| lines.id_of(line).is_some()));
+    let literal = Snippet::read(update, |line| lines.id_of(line).is_some());
+    let literal = located(source, &lines, &literal);
     match (marked, literal) {
         // Overlapping changes are refused by the caller.
         (Ok(one), Ok(_)) if !are_apart(&one.splices) => Ok(one),
@@ -107,20 +111,35 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
             "write the lines that change with a line of context on each side",
         ));
     }
-    let windows = Windows::near(&prepared, lines, source);
-    let (chosen, found, mut splices) = match aligned(source, lines, &prepared, &windows) {
+    let by_ends = |ends| anchored::locate(source, lines, &prepared, ends);
+    let mut splices = by_alignment(source, lines, &prepared).or_else(|refused| {
+        // What an alignment refuses because lines may have to go stays refused.
+        let found = match refused.code {
+            Code::NoAnchor => by_ends(Ends::Shown).or_else(|| by_ends(Ends::MayBeNew)),
+            Code::AmbiguousLocation => by_ends(Ends::Shown),
+            _ => None,
+        };
+        found.ok_or(refused)
+    })?;
+    splices.extend(removals);
+    splices.sort_by_key(|splice| (splice.old.start, splice.old.end));
+    Ok(Located { splices, stage: Stage::Lines, reindented: prepared.reindented })
+}
+
+/// The changes of the one alignment with the file that has no rival.
+fn by_alignment(source: &Source, lines: &Lines<'_>, prepared: &PreparedSnippet<'_>) -> Result<Vec<Splice>, Refused> {
+    let windows = Windows::near(prepared, lines, source);
+    let (chosen, found, splices) = match aligned(source, lines, prepared, &windows) {
         // A segment's anchor was not matched, so its window was wrong: search the whole file.
         Ok((chosen, ..)) if !windows.hold(&chosen) => {
-            aligned(source, lines, &prepared, &Windows::wide(&prepared, source))
+            aligned(source, lines, prepared, &Windows::wide(prepared, source))
         }
         chosen => chosen,
     }?;
     let is_unchanged = splices.is_empty();
-    Boundaries::new(source, lines, &prepared, &chosen, &found, is_unchanged).check()?;
-    Seams { source, lines, prepared: &prepared, alignment: &chosen, found: &found }.check()?;
-    splices.extend(removals);
-    splices.sort_by_key(|splice| (splice.old.start, splice.old.end));
-    Ok(Located { splices, stage: Stage::Lines, reindented: prepared.reindented })
+    Boundaries::new(source, lines, prepared, &chosen, &found, is_unchanged).check()?;
+    Seams { source, lines, prepared, alignment: &chosen, found: &found }.check()?;
+    Ok(splices)
 }
 
 /// The unambiguous alignment within the windows, with its changes.

@@ -35,7 +35,7 @@ fn merged(original: &[u8], update: &[u8], options: &Options, provider: ParseProv
     check_size(update, MAX_UPDATE_BYTES, "the update")?;
     let source = Source::read(original)?;
     let update = lines_of(update)?;
-    let format = format::detect(&source, &update);
+    let format = format::of(&source, &update, options)?;
     let is_text = matches!(format, Format::Lazy | Format::Fragment | Format::WholeFile);
     let update = if is_text { lazy::resolved(&source, &update)? } else { Cow::Borrowed(&*update) };
     let merged = apply(&source, &update, format, options, provider)?;
@@ -51,9 +51,10 @@ fn merged(original: &[u8], update: &[u8], options: &Options, provider: ParseProv
     }
     drop(source);
     let again = Source::read(merged.text.as_bytes())?;
-    let twice = format::locate(format::detect(&again, &update), &again, &update, options)
-        .and_then(|located| in_order(located.splices, |byte| again.line_of(byte)))
-        .map(|splices| again.with(&splices));
+    let twice =
+        format::locate(options.format.unwrap_or_else(|| format::detect(&again, &update)), &again, &update, options)
+            .and_then(|located| in_order(located.splices, |byte| again.line_of(byte)))
+            .map(|splices| again.with(&splices));
     match twice {
         Ok(text) if text == merged.text => {
             let checks = Checks { idempotence: Check::Passed, ..merged.checks };
@@ -96,7 +97,7 @@ fn apply(
     let Located { splices, stage, reindented } = format::locate(format, source, update, options)?;
     let splices = in_order(splices, |byte| source.line_of(byte))?;
     let text = source.with(&splices);
-    let checks = verify::verify(source, &splices, &text, update, options, provider)?;
+    let checks = verify::verify(source, &splices, &text, update, format, options, provider)?;
     Ok(Merged { text, edits: edits(source, &splices), how: How { format, stage, reindented }, checks })
 }
 

@@ -1,6 +1,7 @@
 //! Options of a merge, all of them optional.
 
 use crate::language::Language;
+use crate::outcome::Format;
 
 /// Options of a merge besides its two texts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -9,6 +10,8 @@ pub struct Options {
     pub path: Option<String>,
     /// The language, if it does not follow from the path.
     pub language: Option<Language>,
+    /// What the update is written in, if the caller knows; else its text tells.
+    pub format: Option<Format>,
     /// The model's description of the edit; a hint only.
     pub instruction: Option<String>,
     /// Use no syntax tree, neither to locate nor to check.

@@ -26,6 +26,37 @@ pub enum Format {
     V4a,
 }
 
+impl Format {
+    /// Every format.
+    pub const ALL: [Format; 7] = [
+        Format::Lazy,
+        Format::Fragment,
+        Format::WholeFile,
+        Format::SearchReplace,
+        Format::StringReplace,
+        Format::UnifiedDiff,
+        Format::V4a,
+    ];
+
+    /// The name used in flags, requests and answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Lazy => "lazy",
+            Format::Fragment => "fragment",
+            Format::WholeFile => "whole_file",
+            Format::SearchReplace => "search_replace",
+            Format::StringReplace => "string_replace",
+            Format::UnifiedDiff => "unified_diff",
+            Format::V4a => "v4a",
+        }
+    }
+
+    /// The format of such a name.
+    pub fn from_name(name: &str) -> Option<Format> {
+        Format::ALL.into_iter().find(|format| format.name() == name)
+    }
+}
+
 /// The outcome of a merge.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
@@ -46,6 +77,13 @@ pub struct Merged {
     pub how: How,
     /// The checks that the text passed.
     pub checks: Checks,
+}
+
+impl Merged {
+    /// Whether the file already is as the update wants it.
+    pub fn is_unchanged(&self) -> bool {
+        self.edits.is_empty()
+    }
 }
 
 /// Lines of the original and the lines that replace them. Both are counted from 1; `count` may be 0.

@@ -4,15 +4,16 @@
 
 mod brackets;
 #[cfg(feature = "tree")]
-mod confined;
-#[cfg(feature = "tree")]
 mod declarations;
+mod edit;
+mod held;
+mod parts;
 mod provenance;
 #[cfg(feature = "tree")]
 mod syntax;
 
 use crate::options::Options;
-use crate::outcome::{Check, Checks, Code, Refused};
+use crate::outcome::{Check, Checks, Format, Refused};
 use crate::parsed::{ParseProvider, Parsed};
 use crate::source::Source;
 use crate::splice::Splice;
@@ -28,6 +29,7 @@ pub(crate) fn verify(
     splices: &[Splice],
     text: &str,
     update: &str,
+    format: Format,
     options: &Options,
     provider: ParseProvider<'_>,
 ) -> Result<Checks, Refused> {
@@ -37,6 +39,7 @@ pub(crate) fn verify(
     let is_lf = is_spliced(source, splices, text);
     let lf = || if is_lf { Cow::Borrowed(text) } else { Cow::Owned(spliced(source, splices)) };
     let provenance = provenance::check(source, splices, &lf(), text, update)?;
+    parts::check(source, &lf(), update, format)?;
     let (parse, declarations) =
         if options.without_tree { (NO_TREE, NO_TREE) } else { trees(source, splices, options, parsed.as_deref())? };
     // A parser is more exact than a count of brackets.
@@ -45,30 +48,6 @@ pub(crate) fn verify(
         Check::Skipped(_) => brackets::check(source, splices, &lf(), options.language())?,
     };
     Ok(Checks { provenance, brackets, parse, declarations, idempotence: NOT_DONE_HERE })
-}
-
-/// Passes when lines go or come only inside of declarations that hold a line of which `is_meant` is true, or come between
-/// declarations. Needs a language whose grammar is built in.
-#[cfg(feature = "tree")]
-pub(crate) fn check_confined(
-    source: &Source,
-    splices: &[Splice],
-    options: &Options,
-    is_meant: impl Fn(&str) -> bool,
-) -> Result<(), Refused> {
-    match options.language().filter(|language| language.is_built_in()) {
-        Some(language) => confined::check(source, splices, language, is_meant),
-        None => Err(no_grammar()),
-    }
-}
-
-#[cfg(not(feature = "tree"))]
-pub(crate) fn check_confined(_: &Source, _: &[Splice], _: &Options, _: impl Fn(&str) -> bool) -> Result<(), Refused> {
-    Err(no_grammar())
-}
-
-fn no_grammar() -> Refused {
-    Refused::new(Code::SyntaxRegression, "the declarations of this language are not known", "name the language")
 }
 
 #[cfg(feature = "tree")]

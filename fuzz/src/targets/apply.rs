@@ -4,7 +4,7 @@
 //! ends and the update begins.
 
 use std::collections::BTreeSet;
-use tokrate_apply::{Format, Language, Options, Outcome, merge, request::read_chat};
+use tokrate_apply::{Format, Language, Options, Outcome, accept, merge, request::read_chat};
 
 /// Panics if a property does not hold.
 pub fn run(input: &[u8]) {
@@ -17,6 +17,11 @@ pub fn run(input: &[u8]) {
         let _ = read_chat(text);
     }
     let Outcome::Merged(merged) = merge(original, update, &options) else { return };
+    // The law of snippets, by a check that knows only the three texts.
+    if matches!(merged.how.format, Format::Lazy | Format::Fragment) && !merged.is_unchanged() {
+        let accepted = accept(original, update, &merged.text, &options);
+        assert!(accepted.is_ok(), "a text of its own is not what the update says: {accepted:?}");
+    }
     if !matches!(merged.how.format, Format::Lazy | Format::Fragment) {
         return;
     }

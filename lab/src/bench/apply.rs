@@ -13,6 +13,7 @@ mod large;
 mod lazy;
 mod refuse;
 mod report;
+mod scoped;
 mod score;
 mod served;
 mod sketch;
@@ -120,7 +121,9 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
                 && matches!(case.wanted, Wanted::Text(_))
                 && case.place.unique
         };
-        print!("{}", report::shown(pairs().filter(is_asked), REFUSED_SHOWN));
+        let chosen: Vec<_> = pairs().filter(is_asked).collect();
+        let step = chosen.len().div_ceil(REFUSED_SHOWN).max(1);
+        print!("{}", report::shown(chosen.into_iter().step_by(step), REFUSED_SHOWN));
     }
     println!("{}", report::tables(&cases, &results, &times, large::measured().as_ref()));
     if options.served {

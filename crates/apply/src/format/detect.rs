@@ -5,6 +5,8 @@
 use super::lines::core;
 use super::{Format, path, search_replace, string_replace, unified, v4a};
 use crate::lazy;
+use crate::options::Options;
+use crate::outcome::{Code, Refused};
 use crate::source::{Source, line_around};
 use memchr::memmem;
 use std::collections::BTreeMap;
@@ -20,6 +22,9 @@ const MAX_MARKERS: usize = 16;
 /// Nobody writes this many lines of a file, without a marker, for an excerpt of it.
 const LONG: usize = 40;
 
+/// Ends of paths of files that may hold fences.
+const PROSE: [&str; 8] = [".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".qmd", ".Rmd"];
+
 /// The format of an update, by its own syntax.
 pub(crate) fn detect(source: &Source, update: &str) -> Format {
     if let Some(format) = explicit(update) {
@@ -34,6 +39,28 @@ pub(crate) fn detect(source: &Source, update: &str) -> Format {
         () if is_whole(source, update) => Format::WholeFile,
         () if lazy::has_marker(update) => Format::Lazy,
         () => Format::Fragment,
+    }
+}
+
+/// The format that the caller states, or that the update has by its own syntax.
+///
+/// # Errors
+/// When a text has fences that no file of its kind has: what is around them may be prose.
+pub(crate) fn of(source: &Source, update: &str, options: &Options) -> Result<Format, Refused> {
+    let format = options.format.unwrap_or_else(|| detect(source, update));
+    let is_text = matches!(format, Format::Lazy | Format::Fragment | Format::WholeFile);
+    let holds_fences = options.path.as_deref().is_some_and(|path| PROSE.iter().any(|end| path.ends_with(end)));
+    if !is_text || holds_fences || options.format == Some(Format::WholeFile) {
+        return Ok(format);
+    }
+    let has_fence = |text: &str| text.lines().any(|line| is_fence(line).is_some());
+    match update.lines().position(|line| is_fence(line).is_some()) {
+        Some(at) if !has_fence(&source.text) => Err(Refused::new(
+            Code::InvalidFormat,
+            format!("line {} of the update is a fence, and it is not clear what around it is code", at + 1),
+            "give the edit alone, or one fence around all of it; for a whole file with fences in it, state the format",
+        )),
+        _ => Ok(format),
     }
 }
 

@@ -6,6 +6,7 @@ use super::align::{Alignment, Step};
 use super::indent::indent;
 use super::lines::is_blank;
 use super::prepared::PreparedSnippet;
+use super::scopes::is_closer;
 use crate::source::Source;
 use std::ops::Range;
 
@@ -53,8 +54,4 @@ pub(super) fn is_gap(
     is_blank(prepared.text(token))
         && to.saturating_sub(from) <= MAX_BLOCK_LINES
         && !(from..to).any(|line| is_blank(source.line(line)))
-}
-
-fn is_closer(line: &str) -> bool {
-    line.trim_start().starts_with(['}', ')', ']']) || line.trim() == "end"
 }

@@ -60,6 +60,35 @@ const KEPT: &[&str] = &[
     "lines",
 ];
 
+/// Words that may stand beside those.
+const FILLERS: &[&str] = &[
+    "of",
+    "the",
+    "is",
+    "are",
+    "as",
+    "and",
+    "here",
+    "remains",
+    "remaining",
+    "this",
+    "class",
+    "function",
+    "method",
+    "module",
+    "test",
+    "tests",
+    "props",
+    "body",
+    "content",
+    "contents",
+    "implementation",
+    "logic",
+    "definitions",
+    "in",
+    "stays",
+];
+
 /// The marker that a line is, if it is one.
 pub(crate) fn marker(line: &str) -> Option<Marker<'_>> {
     // Most lines have no dots at all.
@@ -68,9 +97,25 @@ pub(crate) fn marker(line: &str) -> Option<Marker<'_>> {
     }
     let words = commented(line)?;
     let inside = without_dots(words)?;
+    let is_led = words.starts_with("...") || words.starts_with('…');
     let words = inside.trim();
-    // Dots alone stand for any lines; a comment with words must mention code that is kept.
-    (words.is_empty() || mentions_kept_code(words)).then_some(Marker { line })
+    // Dots alone stand for any lines; a comment with words must mention code that is kept, and say nothing else if no dots
+    // come before them: `# Loading the file...` is a comment.
+    let is_marker = words.is_empty() || mentions_kept_code(words) && (is_led || says_only_that(words));
+    is_marker.then_some(Marker { line })
+}
+
+/// Whether words are a noun phrase about code that is kept: `existing imports`, `rest of the file`.
+fn says_only_that(words: &str) -> bool {
+    let mut words = words.split(|it: char| !it.is_alphanumeric()).filter(|word| !word.is_empty());
+    let first = words.next().unwrap_or_default().to_lowercase();
+    let begins =
+        ["existing", "rest", "the", "unchanged", "remaining", "same", "other", "previous", "keep", "more", "code"];
+    begins.contains(&first.as_str())
+        && words.all(|word| {
+            let word = word.to_lowercase();
+            KEPT.contains(&word.as_str()) || FILLERS.contains(&word.as_str())
+        })
 }
 
 /// Whether words mention code that is kept. Longer texts are prose that ends in dots, not markers.
@@ -137,7 +182,9 @@ fn commented(line: &str) -> Option<&str> {
         return None;
     }
     let trimmed = line.trim();
-    if trimmed == "..." || trimmed == "…" {
+    // Dots alone, or around words, are no code of any language.
+    let is_dotted = |dots: &str| trimmed.len() > 2 * dots.len() && trimmed.starts_with(dots) && trimmed.ends_with(dots);
+    if trimmed == "..." || trimmed == "…" || is_dotted("...") || is_dotted("…") {
         return Some(trimmed);
     }
     let (_, closing, rest) =
@@ -188,6 +235,8 @@ mod tests {
             "% ... rest of file ...",
             "; ... unchanged ...",
             "// ... existing code ... (20 lines)",
+            "... existing code ...",
+            "// rest of the file...",
         ] {
             assert!(is_marker(line), "{line}");
         }
@@ -203,6 +252,8 @@ mod tests {
             "let range = 0...10; // existing",
             "print(\"... existing code ...\")",
             "# Wait for it...",
+            "# Loading the file...",
+            "// Skipping the rest of the line...",
         ] {
             assert!(!is_marker(line), "{line}");
         }

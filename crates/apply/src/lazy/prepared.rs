@@ -56,6 +56,8 @@ pub(crate) struct PreparedSnippet<'u> {
     similar: Vec<Vec<usize>>,
     /// Whether each line belongs to a declaration that the file does not have.
     apart: Vec<bool>,
+    /// How far each marker is indented that is written.
+    marker_indents: Vec<Option<usize>>,
     /// Whether the first and the last marker are implied.
     pub implied: [bool; 2],
     /// The runs of lines between markers, as ranges of tokens.
@@ -79,6 +81,7 @@ impl<'u> PreparedSnippet<'u> {
             replaces: Vec::with_capacity(room),
             similar: Vec::with_capacity(room),
             apart: Vec::with_capacity(room),
+            marker_indents: Vec::with_capacity(room),
             implied: [false; 2],
             segments: Vec::new(),
             rivals: Vec::new(),
@@ -88,22 +91,22 @@ impl<'u> PreparedSnippet<'u> {
         prepared.edges = edges(snippet, source);
         if !matches!(snippet.pieces.first(), Some(Piece::Marker(_))) {
             prepared.implied[0] = true;
-            prepared.push_marker();
+            prepared.push_marker(None);
         }
         let mut run: Vec<&'u str> = Vec::new();
         for piece in &snippet.pieces {
             match piece {
                 Piece::Line(line) => run.push(line),
-                Piece::Marker(_) => {
+                Piece::Marker(marker) => {
                     prepared.push_segment(&std::mem::take(&mut run), lines, source);
-                    prepared.push_marker();
+                    prepared.push_marker(Some(marker.line));
                 }
             }
         }
         prepared.push_segment(&run, lines, source);
         if matches!(prepared.texts.last(), Some(Some(_))) {
             prepared.implied[1] = true;
-            prepared.push_marker();
+            prepared.push_marker(None);
         }
         for segment in prepared.segments.clone() {
             prepared.find_replaced(segment.clone(), source);
@@ -193,6 +196,11 @@ impl<'u> PreparedSnippet<'u> {
         [before, after].into_iter().flatten().any(|near| !self.is_line(near))
     }
 
+    /// The lines of the file that declare or assign the name that a new line does, as deep.
+    pub fn namesakes(&self, token: usize) -> impl Iterator<Item = usize> {
+        self.replaces[token].iter().map(|(line, _)| *line)
+    }
+
     /// Whether a token is a line.
     pub fn is_line(&self, token: usize) -> bool {
         self.texts[token].is_some()
@@ -213,7 +221,14 @@ impl<'u> PreparedSnippet<'u> {
         self.apart[token]
     }
 
-    fn push_marker(&mut self) {
+    /// How far a written marker is indented.
+    pub fn marker_indent(&self, token: usize) -> Option<usize> {
+        self.marker_indents.get(token).copied().flatten()
+    }
+
+    fn push_marker(&mut self, marker: Option<&str>) {
+        self.marker_indents.resize(self.len(), None);
+        self.marker_indents.push(marker.map(|line| indent(line).len()));
         self.push(None, None);
     }
 

@@ -19,6 +19,8 @@ use std::ops::Range;
 
 /// Readings worse by up to this are alternatives: a little more than the worth of half a long line.
 const MARGIN: i32 = 7 * UNIT / 2;
+/// What settles nearly every doubt about a place.
+const AS_A_BLOCK: &str = "show more of the lines above and below the change, or send it as a SEARCH/REPLACE block with three of them on each side";
 /// Places that a refusal lists.
 const MAX_PLACES: usize = 20;
 /// A run of at most this many similar lines still connects its neighbours.
@@ -257,7 +259,7 @@ impl Case<'_> {
             let places: Vec<(usize, usize)> = places.map(|line| (line, line)).collect();
             let named: Vec<String> = places.iter().map(|place| (place.0 + 1).to_string()).collect();
             let message = format!("`{}` stands at lines {}", short(text), named.join(", "));
-            let hint = "show more of the lines around the change, such as the head of the function that it is in";
+            let hint = AS_A_BLOCK;
             return Err(Refused::new(Code::AmbiguousLocation, message, hint).at(places));
         }
         let shown =
@@ -473,7 +475,7 @@ impl Case<'_> {
         Refused::new(
             Code::AmbiguousLocation,
             format!("the update fits more than one place, around lines {}", named.join(" and ")),
-            "show more of the lines above and below the change, such as the head of the function that it is in",
+            AS_A_BLOCK,
         )
         .at(lines)
     }

@@ -3,7 +3,6 @@
 //! Invariant: declarations come in the order of the text, parents before their children, and every walk is linear in
 //! the tree.
 
-use super::parse::parse;
 use super::rules::{Kind, Name, Rule, is_head, is_wrapper, rules};
 use crate::language::Language;
 use serde::Serialize;
@@ -53,11 +52,6 @@ struct Frame {
 }
 
 impl Outline {
-    /// The outline of a text; none if it cannot be parsed within bounds.
-    pub(crate) fn of(language: Language, text: &str) -> Option<Outline> {
-        Some(Outline::of_tree(language, text, &parse(language, text)?))
-    }
-
     /// The outline of a text whose tree is there.
     pub(crate) fn of_tree(language: Language, text: &str, tree: &Tree) -> Outline {
         Outline { declarations: Walk { rules: rules(language), text, found: Vec::new() }.all(tree) }

@@ -10,7 +10,7 @@ fn verified(path: &str, text: &str, old: &str, new: &str) -> Result<Checks, Refu
     let at = source.text.find(old).expect("it stands there");
     let splices = [Splice { old: at..at + old.len(), new: new.to_owned() }];
     let options = Options { path: Some(path.to_owned()), ..Options::default() };
-    verify(&source, &splices, &source.with(&splices), new, &options, &mut |_| None)
+    verify(&source, &splices, &source.with(&splices), new, Format::UnifiedDiff, &options, &mut |_| None)
 }
 
 #[test]
@@ -45,7 +45,7 @@ proptest! {
         let from = source.bytes_of(0..from.min(source.line_count())).end;
         let splices = [Splice { old: from..source.text.len(), new: new.clone() }];
         let options = Options { language: Some(crate::Language::ALL[language]), ..Options::default() };
-        let _ = verify(&source, &splices, &source.with(&splices), &new, &options, &mut |_| None);
+        let _ = verify(&source, &splices, &source.with(&splices), &new, Format::UnifiedDiff, &options, &mut |_| None);
     }
 }
 

@@ -4,7 +4,7 @@ use super::environment::{self, Environment};
 use crate::flags::apply::{Fallback as FallbackFlags, Flags};
 use anyhow::{Context, Result, ensure};
 use std::net::SocketAddr;
-use tokrate_apply::Language;
+use tokrate_apply::{Format, Language};
 use tokrate_apply_host::{Fallback, FallbackConfig, HostConfig, OnRefuse};
 use tokrate_catalog::Auth;
 use tokrate_core::Span;
@@ -24,6 +24,14 @@ pub fn language(typed: Option<&str>) -> Result<Option<Language>> {
     })?;
     ensure!(language.is_built_in(), "read --language: this build has no grammar for {name}; leave the flag out");
     Ok(Some(language))
+}
+
+/// The format that was named, if one was.
+pub fn format(typed: Option<&str>) -> Result<Option<Format>> {
+    let Some(name) = typed else { return Ok(None) };
+    let known = || Format::ALL.map(Format::name).join(", ");
+    let format = Format::from_name(name);
+    format.map(Some).with_context(|| format!("read --format: `{name}` is no format; write one of {}", known()))
 }
 
 /// What the server is given.

@@ -40,6 +40,10 @@ pub struct Flags {
     /// Language of the file [default: by its name]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["patch", "batch", "serve"])]
     pub language: Option<String>,
+    /// What the update is written in: lazy (a snippet with markers), fragment, whole_file, search_replace, string_replace,
+    /// unified_diff or v4a [default: by its text]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["patch", "batch", "serve"])]
+    pub format: Option<String>,
     /// What the edit is for, in the words of who wrote it
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["patch", "batch", "serve"])]
     pub instruction: Option<String>,

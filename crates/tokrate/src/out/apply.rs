@@ -81,10 +81,12 @@ impl Refusal {
 
 /// A result as JSON: what was merged or why not, and who did it.
 #[derive(Serialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
+#[serde(untagged)]
 pub enum MergeReport<'a> {
     /// Merged.
     Merged {
+        /// `merged`, or `no_change`.
+        status: &'static str,
         by: MergedBy,
         #[serde(skip_serializing_if = "Option::is_none")]
         output: Option<&'a str>,
@@ -97,6 +99,8 @@ pub enum MergeReport<'a> {
     },
     /// Refused.
     Refused {
+        /// `refused`.
+        status: &'static str,
         by: &'static str,
         #[serde(flatten)]
         refusal: &'a Refusal,
@@ -107,12 +111,13 @@ impl<'a> MergeReport<'a> {
     /// Of a merged text; `how` says nothing of one that a model wrote.
     pub fn merged(merged: &'a Merged, by: MergedBy) -> MergeReport<'a> {
         let how = (by == MergedBy::Deterministic).then_some(merged.how);
-        MergeReport::Merged { by, output: None, diff: None, edits: &merged.edits, how, checks: merged.checks }
+        let status = if merged.is_unchanged() { "no_change" } else { "merged" };
+        MergeReport::Merged { status, by, output: None, diff: None, edits: &merged.edits, how, checks: merged.checks }
     }
 
     /// Of a refusal.
     pub fn refused(refusal: &'a Refusal) -> MergeReport<'a> {
-        MergeReport::Refused { by: "refused", refusal }
+        MergeReport::Refused { status: "refused", by: "refused", refusal }
     }
 
     /// One line of JSON.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every answer says who merged, and no key is told to anybody but the model.
 
-use crate::apply::{AMBIGUOUS, FILE, GOOD, MERGED};
+use crate::apply::{FILE, GOOD, MERGED};
 use crate::apply_serve::Served;
 use crate::folder::Folder;
 use crate::scripted::{Server, Then, answer};
@@ -75,9 +75,9 @@ fn what_the_engine_merges_is_no_business_of_a_model() {
 fn a_model_that_does_more_than_it_was_asked_leaves_the_refusal_standing() {
     let merged = FILE.replacen("    let x = 1;\n", "    let x = 1;\n    let y = 2;\n", 1);
     for (answered, output) in [
-        (merged.replace("fn two", "fn three"), "neither in the file nor in the update"),
+        (merged.replace("fn two", "fn three"), "cannot be laid over the file"),
         (FILE.to_owned(), "the model's file is the original"),
-        ("I cannot do that.".to_owned(), "neither in the file nor in the update"),
+        ("I cannot do that.".to_owned(), "cannot be laid over the file"),
     ] {
         let (server, _asked) = model(&answered);
         let folder = folder("fallback-refused", SNIPPET);
@@ -108,11 +108,11 @@ fn a_model_that_fails_leaves_the_refusal_standing() {
 
 #[test]
 fn a_server_says_that_a_model_merged() {
-    let merged = FILE.replacen("    let x = 1;\n", "    let x = 2;\n", 1);
+    let merged = FILE.replacen("    let x = 1;\n", "    let x = 1;\n    let y = 2;\n", 1);
     let (server, _asked) = model(&merged);
     let served = Served::start(&Folder::new("fallback-served"), &["--fallback", &format!("{},merger", server.url())]);
     let body = |update: &str| json!({"initial_code": FILE, "edit_snippet": update, "path": "a.rs"});
-    let answer = served.post("/v1/code/apply", &body(AMBIGUOUS));
+    let answer = served.post("/v1/code/apply", &body(SNIPPET));
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("x-tokrate-apply: model\r\n"), "{answer}");
     let answer = served.post("/v1/code/apply", &body(GOOD));
     assert!(answer.contains("x-tokrate-apply: deterministic\r\n"), "{answer}");

@@ -6,8 +6,13 @@ use super::chance::Chance;
 use super::change::Change;
 use super::history::Version;
 use super::sketch::Place;
-use super::{formats, language, lazy, refuse, twist};
+use super::{formats, language, lazy, refuse, scoped, twist};
 use std::sync::Arc;
+
+/// The format of snippets that are cut as a diff would.
+pub const CUT: &str = "snippet cut as a diff";
+/// The format of snippets shaped as models write them.
+pub const SCOPED: &str = "snippet as models write";
 
 /// Where a case comes from.
 pub struct Origin {
@@ -104,7 +109,10 @@ impl Maker<'_> {
         for lazy::Snippet { style, text, place } in lazy::snippets(self.change, &path, leader, chance) {
             let wanted =
                 if style == lazy::BARE { Wanted::TextOrRefusal(truth.clone()) } else { Wanted::Text(truth.clone()) };
-            self.add("lazy", style, original.clone(), text, wanted, place);
+            self.add(CUT, style, original.clone(), text, wanted, place);
+        }
+        for scoped::Snippet { style, text, truth, place } in scoped::snippets(self.change, leader, chance) {
+            self.add(SCOPED, style, original.clone(), text, Wanted::Text(truth.into()), place);
         }
         for written in formats::all(self.change, &path, chance) {
             let wanted = Wanted::Text(truth.clone());
@@ -117,7 +125,7 @@ impl Maker<'_> {
         for twisted in twist::all(self.change) {
             let (original, wanted): (Arc<str>, _) = (twisted.original.into(), Wanted::Text(twisted.truth.into()));
             if let Some(plain) = lazy::plain(self.change, leader) {
-                self.add("lazy", twisted.style, original.clone(), plain.text, wanted.clone(), plain.place);
+                self.add(CUT, twisted.style, original.clone(), plain.text, wanted.clone(), plain.place);
             }
             let chosen = *chance.one_of(&["aider", "right numbers", "without headers"]);
             let written = formats::all(self.change, &path, chance).into_iter().find(|it| it.style == chosen);

@@ -25,6 +25,19 @@ const LANGUAGES: &[(&[&str], &str, Leader)] = &[
     (&["md", "markdown"], "Markdown", TAG),
     (&["xml", "svg"], "XML", TAG),
     (&["cmake"], "CMake", HASH),
+    (&["kt", "kts"], "Kotlin", SLASHES),
+    (&["swift"], "Swift", SLASHES),
+    (&["lua"], "Lua", DASHES),
+    (&["ex", "exs"], "Elixir", HASH),
+    (&["dart"], "Dart", SLASHES),
+    (&["scala"], "Scala", SLASHES),
+    (&["zig"], "Zig", SLASHES),
+    (&["hs"], "Haskell", DASHES),
+    (&["tf", "hcl"], "HCL", HASH),
+    (&["sql"], "SQL", DASHES),
+    (&["proto"], "protobuf", SLASHES),
+    (&["vue"], "Vue", TAG),
+    (&["svelte"], "Svelte", TAG),
 ];
 
 /// What begins a comment line and what ends it.
@@ -33,12 +46,13 @@ pub type Leader = (&'static str, &'static str);
 const SLASHES: Leader = ("//", "");
 const HASH: Leader = ("#", "");
 const TAG: Leader = ("<!--", " -->");
+const DASHES: Leader = ("--", "");
 const BLOCK: Leader = ("/*", " */");
 /// A comment between the tags of JSX.
 pub const JSX: Leader = ("{/*", " */}");
 
 /// Every sign that models use.
-pub const LEADERS: &[Leader] = &[SLASHES, HASH, TAG, BLOCK, ("--", ""), (";", ""), JSX];
+pub const LEADERS: &[Leader] = &[SLASHES, HASH, TAG, BLOCK, DASHES, (";", ""), JSX];
 
 /// Name and comment sign of the language of a path.
 pub fn of_path(path: &str) -> Option<(&'static str, Leader)> {

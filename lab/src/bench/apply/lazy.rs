@@ -264,7 +264,7 @@ fn reads_like_markers(change: &Change, sketch: &Sketch) -> bool {
 }
 
 /// Whether a line could be taken for a marker: a comment with an ellipsis, or an ellipsis alone.
-fn is_marker_like(line: &str) -> bool {
+pub fn is_marker_like(line: &str) -> bool {
     let line = line.trim();
     let dots = line.contains("...") || line.contains('…');
     dots && (line.starts_with(['.', '…', '*', '%']) || LEADERS.iter().any(|(open, _)| line.starts_with(open)))

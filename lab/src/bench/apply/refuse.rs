@@ -3,6 +3,7 @@
 //! It does not build one that could be meant in one way. Invariant: a shown place that was doubled fits both copies
 //! alike.
 
+use super::cases::CUT;
 use super::chance::Chance;
 use super::change::{Change, Hunk};
 use super::formats;
@@ -35,7 +36,7 @@ pub fn all(change: &Change, path: &str, leader: Leader, other: Option<&Change>, 
         }
     }
     let nothing = ["", "\n\n", "// ... existing code ...\n", "I have made the change that you asked for.\n"];
-    add("lazy", "nothing in it", (*chance.one_of(&nothing)).to_owned());
+    add(CUT, "nothing in it", (*chance.one_of(&nothing)).to_owned());
     if let Some(blocks) = formats::all(change, path, chance).into_iter().find(|written| written.style == "Cline") {
         let first = blocks.text.split_inclusive("+++++++ REPLACE\n").next().unwrap_or_default();
         let (head, replacement) = first.split_once("=======\n").unwrap_or((first, ""));
@@ -102,6 +103,6 @@ fn in_formats(change: &Change, path: &str, leader: Leader, chance: &mut Chance) 
         .filter(|written| without_numbers.contains(&written.style))
         .map(|written| (written.format, written.text))
         .collect();
-    updates.extend(lazy::plain(change, leader).map(|snippet| ("lazy", snippet.text)));
+    updates.extend(lazy::plain(change, leader).map(|snippet| (CUT, snippet.text)));
     updates
 }

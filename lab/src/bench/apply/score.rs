@@ -2,7 +2,7 @@
 //!
 //! It does not judge by anything but bytes. Invariant: each case is counted once, as exact, wrong or refused.
 
-use super::cases::{Case, Wanted};
+use super::cases::{CUT, Case, Wanted};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +15,8 @@ pub enum Result {
     Exact,
     /// Another text, or any text where there should be none.
     Wrong(String),
+    /// The file as it was, and said to be.
+    NoChange,
     /// None, for the reason given.
     Refused(Refused),
     /// The engine panicked.
@@ -55,6 +57,7 @@ fn result(case: &Case) -> Result {
         {
             Result::Exact
         }
+        (Ok(Outcome::Merged(merged)), _) if merged.is_unchanged() => Result::NoChange,
         (Ok(Outcome::Merged(merged)), _) => Result::Wrong(merged.text),
     }
 }
@@ -92,7 +95,7 @@ pub fn times(cases: &[Case], most: usize) -> Vec<Times> {
     let class = |(name, lines): &(&'static str, std::ops::Range<usize>)| {
         let of_class: Vec<&Case> = cases
             .iter()
-            .filter(|case| case.format == "lazy" && matches!(case.wanted, Wanted::Text(_)))
+            .filter(|case| case.format == CUT && matches!(case.wanted, Wanted::Text(_)))
             .filter(|case| lines.contains(&case.original.lines().count()))
             .collect();
         let step = of_class.len().div_ceil(most).max(1);

@@ -4,7 +4,7 @@
 //! written to its last byte read, token counts included; and what a server may keep of a file is told apart, as one
 //! figure is of requests in which no file comes twice.
 
-use super::cases::Case;
+use super::cases::{CUT, Case};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -48,7 +48,7 @@ impl Drop for Server {
 
 /// Sends snippets for files of about 1,000 lines to the release binary.
 pub fn measured(root: &Path, cases: &[Case]) -> Result<Served> {
-    let is_asked = |case: &&Case| case.format == "lazy" && (800..1200).contains(&case.original.lines().count());
+    let is_asked = |case: &&Case| case.format == CUT && (800..1200).contains(&case.original.lines().count());
     let again: Vec<&Case> = cases.iter().filter(is_asked).take(REQUESTS).collect();
     ensure!(!again.is_empty(), "find snippets for files of about 1,000 lines; name larger repositories");
     let mut seen = HashSet::new();

@@ -1,6 +1,7 @@
 //! Outlines of small texts, one per language.
 
 use super::*;
+use crate::tree::parse;
 
 fn shown(language: Language, text: &str) -> String {
     let tree = parse(language, text).expect("within bounds");

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use tokrate_apply::{Language, Options, Refused};
+use tokrate_apply::{Format, Language, Options, Refused};
 use tokrate_apply_host::MergeResult;
 use tokrate_net::Clock;
 use window::Window;
@@ -39,6 +39,7 @@ struct Case {
     update: Option<String>,
     instruction: Option<String>,
     language: Option<String>,
+    format: Option<String>,
 }
 
 /// One result.
@@ -210,7 +211,7 @@ fn row(line: &Line, merger: &Merger) -> Row {
             return Row::bad_line(id.unwrap_or_default(), line.number, error.column().max(1), what);
         }
     };
-    let Case { id, path, original, update, instruction, language } = case;
+    let Case { id, path, original, update, instruction, language, format } = case;
     let missing = |name: &str| format!("the case has no `{name}`");
     let Some(original) = original else { return Row::bad_line(id, line.number, 1, &missing("original")) };
     let Some(update) = update else { return Row::bad_line(id, line.number, 1, &missing("update")) };
@@ -220,7 +221,11 @@ fn row(line: &Line, merger: &Merger) -> Row {
         }
         named => named.and_then(|(_, language)| language),
     };
-    let options = Options { path, language, instruction, ..Options::default() };
+    let format = match format.as_deref().map(|name| (name, Format::from_name(name))) {
+        Some((name, None)) => return Row::bad_line(id, line.number, 1, &format!("`{name}` is no format of an update")),
+        named => named.and_then(|(_, format)| format),
+    };
+    let options = Options { path, language, format, instruction, ..Options::default() };
     let clock = Clock::monotonic();
     let begun = clock.now();
     let settled = merger.settle(original.as_bytes(), update.as_bytes(), options);
@@ -228,7 +233,8 @@ fn row(line: &Line, merger: &Merger) -> Row {
     let by = settled.word();
     match settled {
         MergeResult::Merged { merged, .. } => {
-            Row { id, status: "merged", by, output: Some(merged.text), micros, ..Row::default() }
+            let status = if merged.is_unchanged() { "no_change" } else { "merged" };
+            Row { id, status, by, output: Some(merged.text), micros, ..Row::default() }
         }
         MergeResult::Refused { refused: Refused { code, message, candidates, hint }, .. } => Row {
             code: Some(code.name()),

@@ -7,7 +7,7 @@ use super::confine::named_by_hand;
 use super::place::Place;
 use super::{Merger, print, read_file, read_named, replace};
 use crate::commands::Verdict;
-use crate::config::apply::language;
+use crate::config::apply::{format, language};
 use crate::flags::apply::Flags;
 use crate::out::apply::{MergeReport, Refusal, edits_named};
 use anyhow::{Context, Result, anyhow, bail};
@@ -36,6 +36,7 @@ pub fn run(flags: &Flags, path: &Path, merger: &Merger) -> Result<Verdict> {
     let options = Options {
         path: Some(path.to_string_lossy().into_owned()),
         language,
+        format: format(flags.format.as_deref())?,
         instruction: flags.instruction.clone(),
         ..Options::default()
     };
@@ -43,7 +44,9 @@ pub fn run(flags: &Flags, path: &Path, merger: &Merger) -> Result<Verdict> {
         MergeResult::Refused { refused: why, fallback } => refused(flags, path, &Refusal::of(why, fallback), &original),
         MergeResult::Merged { merged, by } => {
             deliver(flags, path, &original, &merged, by)?;
-            if merger.fallback.is_some() && !flags.json {
+            if merged.is_unchanged() && !flags.json {
+                anstream::eprintln!("{}: no change: the file already is as the update wants it", path.display());
+            } else if merger.fallback.is_some() && !flags.json {
                 anstream::eprintln!("{}: merged ({})", path.display(), by.name());
             }
             Ok(Verdict::Good)

@@ -9,7 +9,7 @@ use crate::commands::apply::{Merger, read_place};
 use crate::out::apply::{Refusal, edits_named};
 use serde_json::{Value, json};
 use std::path::Path;
-use tokrate_apply::{Merged, Options};
+use tokrate_apply::{Format, Merged, Options};
 use tokrate_apply_host::mcp::{Tool, ToolResult};
 use tokrate_apply_host::{MergeResult, MergedBy};
 
@@ -27,6 +27,7 @@ struct Arguments<'a> {
     path: &'a str,
     code_edit: &'a str,
     instruction: Option<&'a str>,
+    format: Option<Format>,
 }
 
 impl Tool for EditFile {
@@ -45,6 +46,7 @@ impl Tool for EditFile {
                     "path": {"type": "string", "description": "The file: an absolute path, or one below the project's folder."},
                     "code_edit": {"type": "string", "description": "The changed lines with a line or two of the file around each, and `// ... existing code ...` (in the comment style of the language) for what stays as it is."},
                     "instruction": {"type": "string", "description": "One sentence that says what the edit does."},
+                    "format": {"type": "string", "enum": Format::ALL.map(Format::name), "description": "What code_edit is written in, if it could be taken for another: lazy is a snippet with markers."},
                 },
                 "required": ["path", "code_edit", "instruction"],
             },
@@ -82,6 +84,7 @@ impl EditFile {
         let options = Options {
             path: Some(arguments.path.to_owned()),
             instruction: arguments.instruction.map(str::to_owned),
+            format: arguments.format,
             ..Options::default()
         };
         match self.merger.settle(&original, arguments.code_edit.as_bytes(), options) {
@@ -95,7 +98,7 @@ impl EditFile {
                 }
                 Ok(ToolResult {
                     text: result_text(&real, arguments.path, &original, &merged, by),
-                    word: by.name(),
+                    word: if merged.is_unchanged() { "no_change" } else { by.name() },
                     is_error: false,
                 })
             }
@@ -121,7 +124,11 @@ impl<'a> Arguments<'a> {
             _ => Err(format!("`{name}` must be a string")),
         };
         let needed = |name: &str| text(name)?.ok_or_else(|| format!("`{name}` is missing"));
-        Ok(Arguments { path: needed("path")?, code_edit: needed("code_edit")?, instruction: text("instruction")? })
+        let known = || Format::ALL.map(Format::name).join(", ");
+        let format = text("format")?
+            .map(|name| Format::from_name(name).ok_or_else(|| format!("`format` must be one of {}", known())));
+        let (path, code_edit) = (needed("path")?, needed("code_edit")?);
+        Ok(Arguments { path, code_edit, instruction: text("instruction")?, format: format.transpose()? })
     }
 }
 

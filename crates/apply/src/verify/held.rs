@@ -1,0 +1,128 @@
+//! What a part of an update stands for among the lines of the original that it replaces.
+//!
+//! Invariant: a line of the original beside a marker is stood for only by a line of the part that is the same, that
+//! declares or assigns the same name, or that is alike.
+
+use crate::lazy::{Key, are_similar, declared_name, indent, is_blank, is_distinctive, key};
+use imara_diff::{Algorithm, Diff, InternedInput, Interner};
+use std::ops::Range;
+
+/// Pairs of lines up to which the smallest difference is looked for, whose work grows with them.
+const MAX_MINIMAL: usize = 4_000_000;
+
+/// A part of an update: its lines, without the blank ones at its ends, and how many of those there are.
+pub(super) struct Part<'u> {
+    pub lines: Vec<&'u str>,
+    pub blanks: [usize; 2],
+    /// How far the marker below is indented, if one is written.
+    pub marker_below: Option<usize>,
+}
+
+/// Lines of the original and the lines of a part in their place, blank ones left out.
+pub(super) struct Replaced<'l> {
+    /// Number and text.
+    old: Vec<(usize, &'l str)>,
+    new: Vec<&'l str>,
+    /// Where they differ, whatever the indentation: the lines that go and those that come.
+    hunks: Vec<[Range<usize>; 2]>,
+    /// A blank line at the edge of those that go, of which there are more than of those that come.
+    blank: Option<usize>,
+}
+
+impl<'l> Replaced<'l> {
+    /// The lines of an original and those that stand there now.
+    pub fn of(gone: &[&'l str], comes: &[&'l str]) -> Replaced<'l> {
+        let old: Vec<(usize, &'l str)> =
+            gone.iter().enumerate().map(|(at, line)| (at, *line)).filter(|(_, line)| !is_blank(line)).collect();
+        let new: Vec<&'l str> = comes.iter().copied().filter(|line| !is_blank(line)).collect();
+        let mut input =
+            InternedInput { before: Vec::new(), after: Vec::new(), interner: Interner::new(old.len() + new.len()) };
+        input.update_before(old.iter().map(|(_, line)| line.trim()));
+        input.update_after(new.iter().map(|line| line.trim()));
+        let wide = |range: Range<u32>| range.start as usize..range.end as usize;
+        let is_small = old.len().saturating_mul(new.len()) <= MAX_MINIMAL;
+        let algorithm = if is_small { Algorithm::MyersMinimal } else { Algorithm::Histogram };
+        let diff = Diff::compute(algorithm, &input);
+        let hunks = diff.hunks().map(|hunk| [wide(hunk.before), wide(hunk.after)]).collect();
+        let blanks = |lines: &mut dyn Iterator<Item = &&str>| lines.take_while(|line| is_blank(line)).count();
+        let above = blanks(&mut gone.iter()) > blanks(&mut comes.iter());
+        let below = blanks(&mut gone.iter().rev()) > blanks(&mut comes.iter().rev());
+        let blank = if above { Some(0) } else { gone.len().checked_sub(1).filter(|_| below) };
+        Replaced { old, new, hunks, blank }
+    }
+
+    /// A line of the original that is gone beyond the outermost ones that the part shows, with nothing in its place.
+    pub fn lost(&self, part: &Part<'_>) -> Option<usize> {
+        for [gone, comes] in &self.hunks {
+            let is_at_edge = gone.start == 0 || gone.end == self.old.len();
+            if !is_at_edge || gone.is_empty() || self.ends_alike(part, gone, comes) {
+                continue;
+            }
+            let mut left = self.new[comes.clone()].iter();
+            let lost = self.old[gone.clone()].iter().find(|(_, old)| !left.any(|new| stands_for(new, old)));
+            if let Some((line, _)) = lost {
+                return Some(*line);
+            }
+        }
+        self.blank
+    }
+
+    /// The outermost lines of the part that are new.
+    pub fn new_edges(&self) -> impl Iterator<Item = &'l str> {
+        let edges = [self.new.first().map(|_| 0), self.new.len().checked_sub(1)];
+        edges.into_iter().flatten().filter(|at| self.is_new(*at)).map(|at| self.new[at])
+    }
+
+    /// Whether a line of the part is new, distinctive, and in no declaration that is new.
+    fn is_new(&self, at: usize) -> bool {
+        let comes = |at: usize| self.hunks.iter().any(|[_, comes]| comes.contains(&at));
+        let line = self.new[at];
+        let is_in_new = || {
+            let mut depth = indent(line).len();
+            let heads = (0..at).rev().filter(move |&above| {
+                let is_out = indent(self.new[above]).len() < depth;
+                if is_out {
+                    depth = indent(self.new[above]).len();
+                }
+                is_out
+            });
+            heads.into_iter().any(|head| comes(head) && declared_name(self.new[head]).is_some())
+        };
+        comes(at) && is_distinctive(line) && !is_in_new()
+    }
+
+    /// Whether a block without an end of its own, of which the part shows the head, ends in the part as it did in the file:
+    /// with a line of the same first word, as deep. Then the part shows the whole block.
+    fn ends_alike(&self, part: &Part<'_>, gone: &Range<usize>, comes: &Range<usize>) -> bool {
+        let (Some((_, old)), Some(new)) = (self.old.last(), self.new.last()) else { return false };
+        let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
+        let depth = |line: &str| indent(line).len();
+        // The head stands above, or is new in the place of one of its name.
+        let head = (0..comes.end).rev().find(|&at| depth(self.new[at]) < depth(new));
+        let Some(head) = head.filter(|_| gone.end == self.old.len() && comes.end == self.new.len()) else {
+            return false;
+        };
+        let is_inside = self.old[gone.clone()].iter().all(|(_, line)| depth(line) > depth(self.new[head]))
+            || gone.start == 0
+                && stands_for(self.new[head], self.old[0].1)
+                && depth(self.new[head]) == depth(self.old[0].1);
+        let is_out = part
+            .marker_below
+            .is_none_or(|marker| marker <= depth(part.lines[part.lines.len().saturating_sub(self.new.len() - head)]));
+        declared_name(self.new[head]).is_some()
+            && is_inside
+            && is_out
+            && depth(old) == depth(new)
+            && first(old) == first(new)
+    }
+}
+
+/// Whether a line of an update stands for one of the file: it declares or assigns the same, or is alike and names nothing else.
+fn stands_for(new: &str, old: &str) -> bool {
+    match (key(new), key(old)) {
+        (Some(Key::Declares(one)), Some(Key::Declares(other))) => one == other,
+        (Some(one), Some(other)) if one.name() != other.name() => false,
+        (Some(_), Some(_)) => true,
+        _ => are_similar(old, new),
+    }
+}

@@ -1,0 +1,82 @@
+//! Holds a merged text against the update that it was made by: see [`super::edit`] for the law of snippets.
+//!
+//! Invariant: a snippet's text that breaks the law is refused with the line of the original in question, and a whole file's
+//! text is the update.
+
+use super::edit::{self, Breach};
+use crate::lazy::{self, Snippet};
+use crate::outcome::{Code, Format, Refused};
+use crate::source::Source;
+
+/// Checks a merged text, with LF, by the update.
+pub(crate) fn check(source: &Source, merged: &str, update: &str, format: Format) -> Result<(), Refused> {
+    let merged: Vec<&str> = merged.split_terminator('\n').collect();
+    match format {
+        Format::WholeFile if merged.iter().copied().eq(update.lines()) => Ok(()),
+        Format::WholeFile => Err(Refused::new(
+            Code::AmbiguousLocation,
+            "the merged text is not the whole file that the update is",
+            "report this as a defect",
+        )),
+        Format::Lazy | Format::Fragment => check_snippet(source, &merged, update),
+        Format::SearchReplace | Format::StringReplace | Format::UnifiedDiff | Format::V4a => Ok(()),
+    }
+}
+
+fn check_snippet(source: &Source, merged: &[&str], update: &str) -> Result<(), Refused> {
+    let snippet = Snippet::read(update, |_| false);
+    let removed = snippet.removals.iter().map(|name| lazy::declaration(source, name)).collect::<Result<Vec<_>, _>>()?;
+    let kept: Vec<usize> =
+        (0..source.line_count()).filter(|line| !removed.iter().any(|lines| lines.contains(line))).collect();
+    let original: Vec<&str> = kept.iter().map(|&line| source.line(line)).collect();
+    let Err(breach) = edit::check(&original, &snippet, merged) else { return Ok(()) };
+    // The file may hold lines that read like markers; then those of the update may be content.
+    let has = |line: &str| source.lines().any(|it| it == line);
+    let is_literal = lazy::lines_with_dots(update).any(|line| lazy::is_marker(line) && has(line));
+    if is_literal && edit::check(&original, &Snippet::read(update, has), merged).is_ok() {
+        return Ok(());
+    }
+    Err(refused(source, &kept, breach))
+}
+
+fn refused(source: &Source, kept: &[usize], breach: Breach) -> Refused {
+    let shown = |line: usize| crate::format::quoted(source.line(line));
+    let (code, message, hint, line) = match breach {
+        Breach::NotTheParts => (
+            Code::AmbiguousLocation,
+            "the update cannot be laid over the file: its parts would not stand between unbroken lines of it"
+                .to_owned(),
+            "show the lines of the file above and below each change, and a marker wherever lines are left out",
+            None,
+        ),
+        Breach::Lost(line) => (
+            Code::AmbiguousDeletion,
+            format!("line {} would go, and nothing in the update stands for it: {}", kept[line] + 1, shown(kept[line])),
+            "to keep it, show it; to delete it, show the line before and the line after it without a marker between",
+            Some(kept[line]),
+        ),
+        Breach::Inserted(line) => (
+            Code::AmbiguousLocation,
+            format!(
+                "the update shows line {} beside a marker, where it does not stand: {}",
+                kept[line] + 1,
+                shown(kept[line])
+            ),
+            "show beside each marker a line as it stands there in the file",
+            Some(kept[line]),
+        ),
+        Breach::Twice(line) => (
+            Code::AmbiguousLocation,
+            format!("a part of the update stands in the file from line {} on, and would stand twice", kept[line] + 1),
+            "leave out what is there already, or show the lines above and below the copy",
+            Some(kept[line]),
+        ),
+        Breach::TooMuch => (
+            Code::TooLarge,
+            "the update could be laid over the file in too many ways to check".to_owned(),
+            "split the update, or show lines that stand once in the file",
+            None,
+        ),
+    };
+    Refused::new(code, message, hint).at(line.map(|line| (line, line)))
+}

@@ -1,0 +1,4 @@
+const a = 1;
+const b = 2;
+start(a, b);
+stop(a);

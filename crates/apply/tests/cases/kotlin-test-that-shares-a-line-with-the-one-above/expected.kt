@@ -1,0 +1,25 @@
+class ParametersTest {
+
+    @Test
+    fun `can create a single`() {
+        val app = koinApplication {
+            modules(module { single { p -> Twin(p[0], p[1]) } })
+        }
+
+        assertEquals(42, app.koin.get().first)
+    }
+
+    @Test
+    fun `can create a single - destruct`() {
+        val app = koinApplication {
+            modules(module { single { (a: Int, b: Int) -> Twin(a, b) } })
+        }
+
+        assertEquals(42, app.koin.get().first)
+    }
+
+    @Test
+    fun `can use a named one`() {
+        checkNamed()
+    }
+}

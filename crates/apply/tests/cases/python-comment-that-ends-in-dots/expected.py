@@ -1,0 +1,12 @@
+import json
+
+
+def load(path):
+    # Loading the file...
+    with open(path) as file:
+        return json.load(file)
+
+
+def save(path, value):
+    with open(path, "w") as file:
+        json.dump(value, file)

@@ -1,0 +1,11 @@
+class Cache:
+    def __init__(self):
+        self.items = {}
+
+    def get(self, name):
+        return self.items[name]
+
+
+class Other:
+    def get(self, name):
+        return None

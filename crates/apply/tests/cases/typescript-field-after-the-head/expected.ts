@@ -1,0 +1,20 @@
+import { Store } from "./store";
+
+export class UserService {
+  private cache = new Map<string, string>();
+  private store: Store;
+
+  constructor(store: Store) {
+    this.store = store;
+  }
+
+  find(id: string) {
+    return this.store.get(id);
+  }
+}
+
+export class RoleService {
+  list() {
+    return [];
+  }
+}
