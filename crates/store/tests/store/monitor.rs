@@ -23,7 +23,8 @@ fn open(path: &Path) -> MonitorStore {
     store
 }
 
-fn probe(number: u64) -> ProbeRow {
+/// The `number`-th of many probes.
+pub fn probe(number: u64) -> ProbeRow {
     let sample = Sample {
         started_unix_ms: BEGIN + number * 1_000,
         provider: "acme".to_owned(),

@@ -17,11 +17,15 @@ use tokrate_store::{Grouping, Sqlite, Store, StoreError};
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let config = resolve(flags, Clock::monotonic().wall_nanos() / 1_000_000)?;
     let of_gateway = config.source == Source::Gateway;
-    let opened = match config.source {
-        Source::Gateway => Sqlite::open_reader(&config.path),
-        source => Sqlite::open_probes(&config.path, source.of_rows()),
+    let opened = || -> Result<Box<dyn Store>, StoreError> {
+        Ok(match (&config.clickhouse, config.source) {
+            (Some(database), Source::Gateway) => Box::new(database.log()),
+            (Some(database), source) => Box::new(database.probes_as_log(source.of_rows())),
+            (None, Source::Gateway) => Box::new(Sqlite::open_reader(&config.path)?),
+            (None, source) => Box::new(Sqlite::open_probes(&config.path, source.of_rows())?),
+        })
     };
-    let store = opened.map_err(|error| match error {
+    let store = opened().map_err(|error| match error {
         StoreError::Missing { path } => anyhow!(
             "read the log {}: there is no such file; `tokrate {}` writes one where it runs, --db names another",
             path.display(),
@@ -33,14 +37,14 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         stdout::write(&format!("source: {}, in {}\n", config.source.of_rows().name(), config.path.display()))?;
     }
     match config.view {
-        View::Groups(by) => groups(&config, &store, by),
-        View::Calls(most) => calls(&config, &store, most),
-        View::Refused => refused(&config, &store),
-        View::Regressions { split_unix_ms, threshold } => regressions(&config, &store, split_unix_ms, threshold),
+        View::Groups(by) => groups(&config, &*store, by),
+        View::Calls(most) => calls(&config, &*store, most),
+        View::Refused => refused(&config, &*store),
+        View::Regressions { split_unix_ms, threshold } => regressions(&config, &*store, split_unix_ms, threshold),
     }
 }
 
-fn groups(config: &Config, store: &Sqlite, by: Grouping) -> Result<Verdict> {
+fn groups(config: &Config, store: &dyn Store, by: Grouping) -> Result<Verdict> {
     let groups = store.summarise(&config.query, by)?;
     let refused = store.refused_by_reason(&config.query)?;
     if config.json {
@@ -56,7 +60,7 @@ fn groups(config: &Config, store: &Sqlite, by: Grouping) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-fn refused(config: &Config, store: &Sqlite) -> Result<Verdict> {
+fn refused(config: &Config, store: &dyn Store) -> Result<Verdict> {
     let refusals = store.refusals(&config.query)?;
     if config.json {
         return print_json(config, json!({ "refusals": refusals }));
@@ -69,7 +73,7 @@ fn refused(config: &Config, store: &Sqlite) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-fn calls(config: &Config, store: &Sqlite, most: usize) -> Result<Verdict> {
+fn calls(config: &Config, store: &dyn Store, most: usize) -> Result<Verdict> {
     let calls = store.calls(&config.query, most)?;
     if config.json {
         return print_json(config, json!({ "calls": calls }));
@@ -83,7 +87,7 @@ fn calls(config: &Config, store: &Sqlite, most: usize) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-fn regressions(config: &Config, store: &Sqlite, split_unix_ms: u64, threshold: f64) -> Result<Verdict> {
+fn regressions(config: &Config, store: &dyn Store, split_unix_ms: u64, threshold: f64) -> Result<Verdict> {
     let (before, after) = store.sides(&config.query, split_unix_ms)?;
     let options = CompareOptions {
         metrics: vec![Metric::Ttft, Metric::OutputSpeed, Metric::FailureShare],
