@@ -251,6 +251,8 @@ fn a_probe_goes_out_when_its_cycle_has_ended_and_again_when_it_is_put_into_quara
     let probe = |number: u64| {
         let mut probe = crate::monitor::probe(number);
         probe.probe.quarantine = Some(CYCLE_IS_OPEN.to_owned());
+        // Sums are the same in any order.
+        probe.probe.sample.cost_usd = Some(0.125);
         probe.probe.endpoint = format!("acme/{}", ["large", "' OR 1=1 --\\", "\u{202e}<script>"][number as usize % 3]);
         probe
     };

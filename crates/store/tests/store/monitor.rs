@@ -210,7 +210,7 @@ fn other_files_and_newer_ones_are_refused_and_there_is_one_writer() {
     insta::assert_snapshot!(refused(&path), @"use the database FILE: another process has locked it; it is free again when that one ends");
     drop(store);
     Connection::open(&path).expect("a file").pragma_update(None, "user_version", 99).expect("writable");
-    insta::assert_snapshot!(refused(&path), @"open the database FILE: its schema is version 99 and this tokrate supports versions up to 2; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&path), @"open the database FILE: its schema is version 99 and this tokrate supports versions up to 3; use the tokrate that wrote it");
     let text = path.with_extension("toml");
     std::fs::write(&text, "[monitor]\n").expect("writable");
     assert!(matches!(MonitorStore::open(&text, BEGIN), Err(StoreError::NotADatabase { .. })));
@@ -369,7 +369,8 @@ fn a_database_of_the_first_version_is_migrated_with_all_it_holds() {
     drop(store);
     let connection = Connection::open(path(&folder)).expect("a file");
     let undone = "DROP TABLE alerts; DROP TABLE deliveries; DROP TABLE spool; DROP TABLE spool_name; DROP TABLE pushed; \
-                  ALTER TABLE probers DROP COLUMN skew_ms; PRAGMA user_version = 1;";
+                  ALTER TABLE probers DROP COLUMN skew_ms; \
+                  DROP TABLE outgoing; DROP TABLE outgoing_batch; PRAGMA user_version = 1;";
     connection.execute_batch(undone).expect("the first version");
     drop(connection);
     let store = open(&path(&folder));
