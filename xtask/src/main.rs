@@ -1,6 +1,7 @@
 //! `cargo xtask`: the chores of the project. Each is a file of its own; this one only chooses.
 
 mod advisories;
+mod clickhouse;
 mod docs;
 mod fuzz;
 mod nightly;
@@ -24,6 +25,7 @@ usage: cargo xtask <chore>
   sdk [--only PART]
                   run the published SDKs of OpenAI and Anthropic against the gateway (part of test)
   tables          let DuckDB and pandas open the monitor's exports (part of test)
+  clickhouse      run the store's statements on ClickHouse's own engine, in one process (part of test)
   soak gateway [--minutes N] [--rate R] [--seed S] [--tokrate BINARY] [--write]
                   the gateway under faults, every answer and every row checked (a short one is part of test)
   advisories [--database DIR | --update DIR]
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
             Err(Command::new(env!("CARGO")).args(flags).args(&arguments[2..]).exec()).context("run cargo")
         }
         Some("tables") => tables::run(&root),
+        Some("clickhouse") => clickhouse::run(&root),
         // Chores that need the workspace's crates are built only when they are called.
         Some("bench" | "soak" | "release") => {
             let flags = ["run", "--quiet", "--package", "lab", "--"];

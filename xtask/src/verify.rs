@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all checks, cheapest first.
 
-use crate::{sdk, tables, tidy};
+use crate::{clickhouse, sdk, tables, tidy};
 use anyhow::Result;
 use std::path::Path;
 use std::process::Command;
@@ -31,7 +31,8 @@ fn packages(root: &Path) -> Result<()> {
     tools::ensure_browser()?;
     tools::ensure_clients()?;
     sdk::ensure(root)?;
-    tables::ensure(root).map(drop)
+    tables::ensure(root)?;
+    clickhouse::ensure(root).map(drop)
 }
 
 /// Checks that need no other programs than the compiler's.
@@ -47,6 +48,7 @@ fn tested(cargo: &Cargo) -> Result<()> {
     // Most tests wait for clocks and sockets, so more run at once than there are cores.
     let threads = (2 * std::thread::available_parallelism().map_or(1, |cores| cores.get())).to_string();
     cargo.run(&["nextest", "run", "--workspace", "--no-fail-fast", "--test-threads", &threads])?;
+    clickhouse::check(cargo)?;
     cargo.run(&["test", "--workspace", "--doc", "--quiet"])?;
     // Whole binaries, as the tests' build has made them: others would have other features, and take as long to build.
     let tokrate = cargo.program("tokrate");

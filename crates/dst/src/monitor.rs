@@ -198,6 +198,7 @@ impl Scenario {
             max_in_flight: 4,
             limits: Limits { idle: Span::from_secs(30), total: Span::from_secs(120) },
             retention: Span::from_secs(400 * 86_400),
+            shipping: None,
             database: database.to_owned(),
             false_alarms: FalseAlarms::default(),
             alerts: alerts(),

@@ -18,11 +18,13 @@ use tokrate_alert::Delivery;
 use tokrate_core::{ChatRequest, Tick};
 use tokrate_net::{Clock, Limits, random_bytes};
 use tokrate_prober::{Order, ReferenceResult, Step};
-use tokrate_store::{MonitorStore, ProbeRow, SpoolEntry};
+use tokrate_store::{MonitorStore, ProbeRow, Shipper, SpoolEntry, Warehouse};
 use tokrate_wire::encode_request;
 
 /// Largest body of an answer.
 const MAX_BODY_BYTES: u64 = 64 << 20;
+/// Notices of the thread that sends rows to ClickHouse.
+const WAITING_NOTICES: usize = 16;
 
 /// How long a monitor runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +74,8 @@ pub fn run(
     }
     let settings = Arc::new(settings);
     let wall_ms = clock.wall_nanos() / 1_000_000;
-    let (store, aside) = MonitorStore::open(&settings.database, wall_ms)?;
+    let (mut store, aside) = MonitorStore::open(&settings.database, wall_ms)?;
+    store.fill_outgoing(settings.shipping.is_some())?;
     if let Some(aside) = aside {
         let text = format!(
             "{} was damaged ({}): it was moved to {}, and a new one is begun",
@@ -89,9 +92,16 @@ pub fn run(
         .enable_all()
         .build()
         .map_err(|error| MonitorError::Start(error.to_string()))?;
+    let (notices, of_shipper) = mpsc::channel(WAITING_NOTICES);
+    let shipper = settings.shipping.clone().map(|shipping| {
+        // Where the monitor is busy the next one says it.
+        let notice = move |text| drop(notices.try_send(text));
+        Shipper::start(settings.database.clone(), Warehouse::Monitor, shipping, notice)
+    });
+    let _shipper = shipper.transpose()?;
     let shared = Shared { frame: core.frame.clone(), reference: Reference::start(clock)?, settings, clock, run, spool };
-    let inbox = inbox.map(|inbox| inbox.0);
-    LocalSet::new().block_on(&runtime, drive(core, Arc::new(shared), extent, inbox, stop, report));
+    let calls = Calls { inbox: inbox.map(|inbox| inbox.0), of_shipper };
+    LocalSet::new().block_on(&runtime, drive(core, Arc::new(shared), extent, calls, stop, report));
     Ok(())
 }
 
@@ -99,7 +109,7 @@ async fn drive(
     mut core: Core,
     shared: Arc<Shared>,
     extent: Extent,
-    mut inbox: Option<mpsc::Receiver<Call>>,
+    mut calls: Calls,
     stop: impl Future<Output = ()>,
     report: &mut dyn FnMut(Report),
 ) {
@@ -148,7 +158,7 @@ async fn drive(
                 // A panic in a probe: its series stays in flight, and the next start judges its cycle.
                 Err(error) => report(Report::Notice(format!("a probe ended in an internal error: {error}"))),
             },
-            call = next_call(&mut inbox) => match call {
+            call = calls.next() => match call {
                 Call::Batch(batch, reply) => {
                     // Nobody may wait for it any more; what is kept stays kept.
                     let _ = reply.send(core.take_batch(*batch, wall_ms()));
@@ -193,15 +203,28 @@ fn take_ended(core: &mut Core, pusher: &mut Pusher, ended: Ended, clock: Clock) 
     }
 }
 
-/// The next call of a hub; never, where there is none.
-async fn next_call(inbox: &mut Option<mpsc::Receiver<Call>>) -> Call {
-    let next = match inbox {
-        Some(inbox) => inbox.recv().await,
-        None => None,
-    };
-    match next {
-        Some(call) => call,
-        None => std::future::pending().await,
+/// What comes from other threads.
+struct Calls {
+    /// Of a hub.
+    inbox: Option<mpsc::Receiver<Call>>,
+    /// What users should know of ClickHouse.
+    of_shipper: mpsc::Receiver<String>,
+}
+
+impl Calls {
+    /// The next one; never, where there is nobody who calls.
+    async fn next(&mut self) -> Call {
+        let of_hub = async {
+            match &mut self.inbox {
+                Some(inbox) => inbox.recv().await,
+                None => None,
+            }
+        };
+        tokio::select! {
+            Some(call) = of_hub => call,
+            Some(text) = self.of_shipper.recv() => Call::Notice(text),
+            else => std::future::pending().await,
+        }
     }
 }
 

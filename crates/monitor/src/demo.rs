@@ -102,6 +102,7 @@ pub fn settings(config: &DemoConfig, database: &Path, version: &str) -> Result<S
         max_in_flight: 6,
         limits: Limits { idle: Span::from_secs(30), total: Span::from_secs(300) },
         retention: Span::from_secs(400 * 86_400),
+        shipping: None,
         database: database.to_owned(),
         false_alarms: FalseAlarms::default(),
         alerts: AlertSettings::default(),

@@ -12,6 +12,7 @@ use tokrate_detect::FalseAlarms;
 use tokrate_net::{ClientConfig, Target};
 use tokrate_prober::Budget;
 use tokrate_record::ConditionsRow;
+use tokrate_store::Shipping;
 use tokrate_tokens::Encoding;
 use tokrate_wire::Dialect;
 
@@ -41,6 +42,8 @@ pub struct Settings {
     pub retention: Span,
     /// The database.
     pub database: PathBuf,
+    /// Where probes and changes go beside it.
+    pub shipping: Option<Shipping>,
     /// False alarms that are allowed.
     pub false_alarms: FalseAlarms,
     /// Seed of all times.

@@ -95,6 +95,7 @@ fn settings(folder: &Folder, endpoints: Vec<Endpoint>, requests: u32) -> Setting
         max_in_flight: 4,
         limits: Limits { idle: Span::from_millis(500), total: Span::from_secs(20) },
         retention: Span::from_secs(400 * 86_400),
+        shipping: None,
         database: folder.0.join("monitor.db"),
         false_alarms: FalseAlarms::default(),
         alerts: AlertSettings::default(),

@@ -108,6 +108,24 @@ pub enum StoreError {
         /// What it holds.
         value: String,
     },
+    /// A ClickHouse server does not answer, or something else answers.
+    #[error("reach {}: {message}", .server.display())]
+    Unreachable {
+        /// Its address, without a password.
+        server: PathBuf,
+        /// Why.
+        message: String,
+    },
+    /// A ClickHouse server refused a statement.
+    #[error("use {}: it refused (HTTP {status}): {message}; check the user, its password (`store_key_env`) and its rights", .server.display())]
+    Refused {
+        /// Its address, without a password.
+        server: PathBuf,
+        /// The status of its answer.
+        status: u16,
+        /// What it says, the beginning of it.
+        message: String,
+    },
     /// Any other error of SQLite.
     #[error("use the database {}: {message}", .path.display())]
     Sql {

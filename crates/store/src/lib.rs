@@ -1,4 +1,5 @@
-//! Databases: the throughput log with a `Store` trait, its SQLite implementation and a writer thread, and a monitor's probes and events.
+//! Databases: the throughput log with a `Store` trait, its SQLite and ClickHouse implementations and a writer thread, and a monitor's
+//! probes and events.
 //!
 //! Architecture Invariant: writing a row never blocks and never fails its caller; rows that could not be kept are counted.
 //!
@@ -7,30 +8,36 @@
 #![forbid(unsafe_code)]
 
 mod calls;
+mod clickhouse;
 mod database;
 mod error;
 mod log;
 mod monitor;
 mod of_probes;
+mod outgoing;
 mod query;
 mod refusals;
 mod row;
 mod samples;
 mod schema;
+mod shipper;
 mod sides;
 mod sqlite;
 mod summary;
 mod watched;
 
+pub use clickhouse::{ClickHouse, ClickHouseAccess, ClickHouseAddress, ClickHouseLog, Post};
 pub use error::StoreError;
 pub use log::{BatchCounts, BatchRules, Batches, Log, LogClock, LogConfig, LogCounts, LogDriver, LogFile, WriterEvent};
 pub use monitor::{
     CYCLE_IS_OPEN, DeliveryRow, EstimateRow, EventRow, MonitorStore, MonitorWrite, NoticeRow, OpenCycle, ProbeQuery,
     ProbeRow, ProberRow, SetAside, SpoolEntry, UsedRow,
 };
+pub use outgoing::{Outgoing, Shipped};
 pub use query::{Order, Query};
 pub use samples::WindowSamples;
 pub use schema::SCHEMA_VERSION;
+pub use shipper::{Shipper, Shipping, Warehouse};
 pub use sqlite::Sqlite;
 pub use summary::{Grouping, Mixture, Summary};
 pub use tokrate_record::{Attempt, Refusal, RefusalReason};
@@ -39,7 +46,7 @@ use row::Reader;
 use std::collections::BTreeMap;
 use tokrate_record::{RunSamples, SharedConditions};
 
-/// Rows of a throughput log, whatever engine keeps them.
+/// Rows of a throughput log, whatever engine keeps them: SQLite or ClickHouse.
 pub trait Store: Send {
     /// Passes the columns of each matching row to `each`; in the query's order if `ordered` or limited, else in any.
     ///

@@ -10,7 +10,7 @@ mod writer;
 pub use batches::{BatchCounts, BatchRules, Batches, LogFile, WriterEvent};
 pub use clock::LogClock;
 
-use crate::{Sqlite, StoreError};
+use crate::{Shipper, Shipping, Sqlite, StoreError, Warehouse};
 use refusals::PendingRefusals;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,8 @@ pub struct LogConfig {
     pub max_bytes: Option<u64>,
     /// How long dropping the last handle waits for queued rows.
     pub close_timeout: Span,
+    /// Where rows go beside the file.
+    pub shipping: Option<Shipping>,
     /// The clock that the writer uses.
     pub clock: LogClock,
 }
@@ -85,6 +87,8 @@ struct Queue {
     thread: Option<JoinHandle<()>>,
     /// Disconnects when the writer has ended.
     ended: Mutex<Receiver<()>>,
+    /// Sends rows on; ends after the writer.
+    shipper: Option<Shipper>,
 }
 
 enum Message {
@@ -142,6 +146,7 @@ impl LogConfig {
             clock_settle_time: Span::from_secs(3_600),
             max_bytes: None,
             close_timeout: Span::from_secs(2),
+            shipping: None,
             clock,
         }
     }
@@ -168,6 +173,7 @@ impl Log {
         let (alive, ended) = sync_channel(1);
         let (path, close_timeout) = (config.path.clone(), config.close_timeout);
         let batch_rows = config.batch_rows.max(1) as u64;
+        let shipping = config.shipping.clone();
         let writer = writer::Writer::open(config, receiver, Arc::clone(&shared))?;
         let run = move || {
             writer.run();
@@ -177,16 +183,21 @@ impl Log {
             StoreError::Open { path: path.clone(), message: format!("no thread for its writer: {error}") }
         })?;
         let writer = Some(thread.thread().clone());
-        let queue = Queue {
+        let mut queue = Queue {
             sender: Some(sender),
-            shared,
-            path,
+            shared: Arc::clone(&shared),
+            path: path.clone(),
             batch_rows,
             close_timeout,
             writer,
             thread: Some(thread),
             ended: Mutex::new(ended),
+            shipper: None,
         };
+        if let Some(shipping) = shipping {
+            let notice = move |message| shared.notice(message);
+            queue.shipper = Some(Shipper::start(path, Warehouse::Log, shipping, notice)?);
+        }
         Ok(Log { queue: Arc::new(queue) })
     }
 
@@ -207,6 +218,7 @@ impl Log {
             writer: None,
             thread: None,
             ended: Mutex::new(ended),
+            shipper: None,
         };
         let writer = writer::Writer::over(file, config, receiver, shared);
         (Log { queue: Arc::new(queue) }, LogDriver(writer))
@@ -333,6 +345,7 @@ impl Drop for Queue {
         if let (Err(RecvTimeoutError::Disconnected), Some(thread)) = (ended, self.thread.take()) {
             let _ = thread.join();
         }
+        drop(self.shipper.take());
     }
 }
 

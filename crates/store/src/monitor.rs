@@ -9,14 +9,15 @@ mod rows;
 mod schema;
 
 pub use read::ProbeQuery;
+pub(crate) use read::{probe_columns, probe_row};
 pub use rows::{
     CYCLE_IS_OPEN, DeliveryRow, EstimateRow, EventRow, MonitorWrite, NoticeRow, OpenCycle, ProbeRow, ProberRow,
     SetAside, SpoolEntry, UsedRow,
 };
 
-use crate::StoreError;
 use crate::database::{Database, LOCK_TIMEOUT};
 use crate::row::{Writer, sample_columns, to_i64};
+use crate::{StoreError, outgoing};
 use rusqlite::{Connection, OptionalExtension, params};
 pub(crate) use schema::MONITOR;
 use std::fs::{File, TryLockError};
@@ -91,6 +92,15 @@ impl MonitorStore {
     /// When SQLite refuses the limit.
     pub fn limit(&mut self, max_bytes: u64) -> Result<(), StoreError> {
         self.database.limit(max_bytes)
+    }
+
+    /// Begins to fill the spool for ClickHouse with every probe whose cycle has ended and every event, or ends
+    /// it.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn fill_outgoing(&mut self, is_on: bool) -> Result<(), StoreError> {
+        outgoing::fill(&self.database, &schema::triggers(), is_on)
     }
 
     /// Writes all of it, or nothing.

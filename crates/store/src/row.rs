@@ -193,9 +193,15 @@ pub(crate) fn to_i64(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
+/// A row as an engine gives it.
+enum Cells<'r> {
+    Sqlite(&'r Row<'r>),
+    Values(&'r [Value]),
+}
+
 /// Reads the columns of a row in order; an invalid value is an error that names the column.
 pub struct Reader<'r> {
-    row: &'r Row<'r>,
+    cells: Cells<'r>,
     /// The columns from the second on; the first is `id`.
     columns: &'static [&'static str],
     next: usize,
@@ -205,7 +211,12 @@ pub struct Reader<'r> {
 impl<'r> Reader<'r> {
     /// Of a row whose first column is `id` and the others `columns`.
     pub(crate) fn new(row: &'r Row<'r>, columns: &'static [&'static str], path: &'r Path) -> Reader<'r> {
-        Reader { row, columns, next: 0, path }
+        Reader { cells: Cells::Sqlite(row), columns, next: 0, path }
+    }
+
+    /// The same of values, from what is named by `path`.
+    pub(crate) fn of_values(values: &'r [Value], columns: &'static [&'static str], path: &'r Path) -> Reader<'r> {
+        Reader { cells: Cells::Values(values), columns, next: 0, path }
     }
 
     /// The whole row, if the columns are [`COLUMNS`]. Rows in sequence share the conditions that they have in common.
@@ -353,7 +364,11 @@ impl<'r> Reader<'r> {
     }
 
     /// An optional enum value.
-    pub(crate) fn opt_named<T: Copy>(&mut self, all: &[T], name: fn(T) -> &'static str) -> Result<Option<T>, StoreError> {
+    pub(crate) fn opt_named<T: Copy>(
+        &mut self,
+        all: &[T],
+        name: fn(T) -> &'static str,
+    ) -> Result<Option<T>, StoreError> {
         match self.take()? {
             ValueRef::Null => Ok(None),
             ValueRef::Text(found) => {
@@ -371,23 +386,33 @@ impl<'r> Reader<'r> {
 
     fn take(&mut self) -> Result<ValueRef<'r>, StoreError> {
         self.next += 1;
-        self.row.get_ref(self.next).map_err(|error| StoreError::of(self.path, &error))
+        match &self.cells {
+            Cells::Sqlite(row) => row.get_ref(self.next).map_err(|error| StoreError::of(self.path, &error)),
+            Cells::Values(values) => Ok(values.get(self.next).map_or(ValueRef::Null, ValueRef::from)),
+        }
+    }
+
+    /// The value of a column as it is.
+    fn value(&self, column: usize) -> Option<Value> {
+        match &self.cells {
+            Cells::Sqlite(row) => row.get(column).ok(),
+            Cells::Values(values) => values.get(column).cloned(),
+        }
     }
 
     /// An error for the column read last.
     fn damaged(&self) -> StoreError {
-        let value = match self.row.get::<_, Value>(self.next) {
-            Ok(Value::Null) => "nothing".to_owned(),
-            Ok(Value::Integer(value)) => value.to_string(),
-            Ok(Value::Real(value)) => value.to_string(),
-            Ok(Value::Text(text)) => text.chars().take(80).collect(),
-            Ok(Value::Blob(_)) | Err(_) => "bytes".to_owned(),
+        let value = match self.value(self.next) {
+            Some(Value::Null) => "nothing".to_owned(),
+            Some(Value::Integer(value)) => value.to_string(),
+            Some(Value::Real(value)) => value.to_string(),
+            Some(Value::Text(text)) => text.chars().take(80).collect(),
+            Some(Value::Blob(_)) | None => "bytes".to_owned(),
         };
-        StoreError::Damaged {
-            path: self.path.to_owned(),
-            row: self.row.get(0).unwrap_or_default(),
-            column: self.columns[self.next - 1],
-            value,
-        }
+        let row = match self.value(0) {
+            Some(Value::Integer(id)) => id,
+            _ => 0,
+        };
+        StoreError::Damaged { path: self.path.to_owned(), row, column: self.columns[self.next - 1], value }
     }
 }

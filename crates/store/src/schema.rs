@@ -1,6 +1,8 @@
 //! The database schema and its migrations. Invariant: a released migration is never changed; a newer schema is rejected.
 
 use crate::database::Format;
+use crate::outgoing::{self, pairs, trigger};
+use crate::row::COLUMNS;
 
 /// A log: "tkrt".
 pub(crate) static LOG: Format = Format { what: "a log", application_id: 0x746b_7274, migrations: &MIGRATIONS };
@@ -9,7 +11,30 @@ pub(crate) static LOG: Format = Format { what: "a log", application_id: 0x746b_7
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Migrations from each version to the next, starting with an empty file.
-const MIGRATIONS: [&str; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
+const MIGRATIONS: [&str; 6] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, outgoing::SCHEMA];
+
+/// What fills the spool for ClickHouse: each row that is added, and what is added to a refusal.
+pub(crate) fn triggers() -> Vec<(&'static str, String)> {
+    let refusal = |count: &str| {
+        format!(
+            "INSERT INTO outgoing (kind, row) VALUES ('refusals', json_object({}, 'count', {count}))",
+            pairs(&["minute_unix_ms", "first_unix_ms", "last_unix_ms", "key", "alias", "reason", "status"], "NEW")
+        )
+    };
+    vec![
+        trigger(
+            "outgoing_attempts",
+            "AFTER INSERT ON attempts",
+            &format!("INSERT INTO outgoing (kind, row) VALUES ('attempts', json_object({}))", pairs(&COLUMNS, "NEW")),
+        ),
+        trigger("outgoing_refusals", "AFTER INSERT ON refusals", &refusal("NEW.count")),
+        trigger(
+            "outgoing_refusals_again",
+            "AFTER UPDATE OF count ON refusals WHEN NEW.count > OLD.count",
+            &refusal("NEW.count - OLD.count"),
+        ),
+    ]
+}
 
 /// Times are whole nanoseconds, money is USD, speeds are tokens per second, booleans are 0 or 1, absent is NULL.
 const VERSION_1: &str = "

@@ -4,10 +4,10 @@
 
 use crate::database::{CheckpointState, Database, LOCK_TIMEOUT};
 use crate::row::{Reader, insert, insert_sql};
-use crate::schema::LOG;
+use crate::schema::{self, LOG};
 use crate::summary::{Grouping, Summary, summarise, summarise_probes};
 use crate::{Query, Store, StoreError};
-use crate::refusals;
+use crate::{outgoing, refusals};
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -72,6 +72,14 @@ impl Sqlite {
     /// When SQLite refuses the limit.
     pub fn limit(&mut self, max_bytes: u64) -> Result<(), StoreError> {
         self.database.limit(max_bytes)
+    }
+
+    /// Begins to fill the spool for ClickHouse with every row that is added, or ends it.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn fill_outgoing(&mut self, is_on: bool) -> Result<(), StoreError> {
+        outgoing::fill(&self.database, &schema::triggers(), is_on)
     }
 
     /// Runs SQLite's integrity check; `None` if the file is sound.

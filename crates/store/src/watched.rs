@@ -22,6 +22,8 @@ const WAL_REMOVED: &str = "its -wal or -shm was removed or replaced";
 pub(crate) struct WatchedFile {
     path: PathBuf,
     max_bytes: Option<u64>,
+    /// Whether rows go to ClickHouse too.
+    is_shipped: bool,
     store: Option<Sqlite>,
     /// The file opened last, remembered while it is closed after an error.
     last_opened: Option<OpenedFile>,
@@ -54,7 +56,13 @@ struct Identity(u64, u64);
 impl WatchedFile {
     /// Nothing is opened yet.
     pub fn new(path: PathBuf, max_bytes: Option<u64>) -> WatchedFile {
-        WatchedFile { path, max_bytes, store: None, last_opened: None }
+        WatchedFile { path, max_bytes, is_shipped: false, store: None, last_opened: None }
+    }
+
+    /// Whether rows go to ClickHouse too.
+    #[must_use]
+    pub fn shipped(self, is_shipped: bool) -> WatchedFile {
+        WatchedFile { is_shipped, ..self }
     }
 
     /// Checks the file, and opens it if it is not open.
@@ -76,6 +84,7 @@ impl WatchedFile {
         if let Some(bytes) = self.max_bytes {
             store.limit(bytes)?;
         }
+        store.fill_outgoing(self.is_shipped)?;
         // Detects damage at the end of the table at startup instead of at the first row.
         store.newest_unix_ms()?;
         let newest_id = store.newest_id()?;

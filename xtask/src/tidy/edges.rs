@@ -110,8 +110,8 @@ const TABLE: &[Row] = &[
     Row { name: "route", internal: &["core"], external: &[] },
     Row {
         name: "store",
-        internal: &["core", "stats", "meter", "record"],
-        external: &["rusqlite", "serde_json", "thiserror"],
+        internal: &["core", "stats", "meter", "record", "net"],
+        external: &["http", "rusqlite", "serde_json", "thiserror"],
     },
     Row {
         name: "gateway",

@@ -254,7 +254,7 @@ fn config(rng: &mut Rng, lanes: usize, budgets: &[bool]) -> Config {
         keys,
         limits: limits(rng),
         // Budgets need a log; the file is the simulated one.
-        log: Some(LogSettings { path: "/simulated/log.db".into(), retention: None }),
+        log: Some(LogSettings { path: "/simulated/log.db".into(), retention: None, shipping: None }),
         drain: Span::from_millis(rng.below(10_000)),
         seed: rng.next_u64(),
         ..Config::default()

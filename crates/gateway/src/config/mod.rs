@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use tokrate_core::{Money, Price, Span};
 use tokrate_net::{ClientConfig, Clock, Target};
 use tokrate_route::{BreakerConfig, BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy};
-use tokrate_store::{LogClock, LogConfig};
+use tokrate_store::{LogClock, LogConfig, Shipping};
 use tokrate_wire::Dialect;
 
 /// Most lanes in one race.
@@ -188,6 +188,8 @@ pub struct LogSettings {
     pub path: PathBuf,
     /// How long rows are kept.
     pub retention: Option<Span>,
+    /// Where rows go beside it.
+    pub shipping: Option<Shipping>,
 }
 
 /// An OpenTelemetry collector that metrics are pushed to, over OTLP/HTTP with protobuf.
@@ -213,6 +215,7 @@ impl LogSettings {
         let mut config =
             LogConfig::new(&self.path, LogClock::new(move || clock.now(), move || clock.wall_nanos() / 1_000_000));
         config.retention = self.retention;
+        config.shipping.clone_from(&self.shipping);
         config
     }
 }

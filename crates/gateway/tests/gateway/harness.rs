@@ -64,7 +64,7 @@ pub fn configured(lanes: Vec<LaneConfig>, mode: Mode) -> Config {
     Config {
         lanes,
         aliases: vec![all],
-        log: Some(LogSettings { path: log, retention: None }),
+        log: Some(LogSettings { path: log, retention: None, shipping: None }),
         drain: Span::from_secs(5),
         // What lanes get is what clients ask for, unless a test is about that.
         probes: false,

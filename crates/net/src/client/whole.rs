@@ -73,6 +73,21 @@ impl Client {
         limits: Limits,
         clock: Clock,
     ) -> Result<Answer, ExchangeFailure> {
+        let outgoing = Outgoing { method: Method::GET, path: path.to_owned(), headers, body: Bytes::new() };
+        Client::whole_blocking(target, outgoing, config, limits, clock)
+    }
+
+    /// [`Client::whole`] over HTTP/1.1 on a connection of its own. Blocks; call it outside a runtime.
+    ///
+    /// # Errors
+    /// As [`Client::whole`]; also when the target cannot be reached at all.
+    pub fn whole_blocking(
+        target: &Target,
+        outgoing: Outgoing,
+        config: &ClientConfig,
+        limits: Limits,
+        clock: Clock,
+    ) -> Result<Answer, ExchangeFailure> {
         let failed = |detail: String| ExchangeFailure { kind: FailureKind::Connect, detail };
         let config = ClientConfig { http: HttpVersion::Http1, reuse: false, ..config.clone() };
         let route = Route::resolve_blocking(target, &config, clock).map_err(|error| failed(error.to_string()))?;
@@ -82,7 +97,7 @@ impl Client {
             .map_err(|error| failed(format!("no runtime: {error}")))?;
         LocalSet::new().block_on(&runtime, async {
             let client = Client::new(config, route, clock).map_err(|error| failed(error.to_string()))?;
-            client.get(path, headers, limits).await
+            client.whole(outgoing, limits).await
         })
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct Writer<F = WatchedFile> {
 impl Writer {
     /// Opens the database, or leaves that for later if it is locked.
     pub fn open(config: LogConfig, receiver: Receiver<Message>, shared: Arc<Shared>) -> Result<Writer, StoreError> {
-        let mut file = WatchedFile::new(config.path.clone(), config.max_bytes);
+        let mut file = WatchedFile::new(config.path.clone(), config.max_bytes).shipped(config.shipping.is_some());
         let opened = file.open();
         let mut writer = Writer::over(file, config, receiver, shared);
         match opened {

@@ -4,6 +4,7 @@
 
 use super::{CYCLE_IS_OPEN, EstimateRow, EventRow, MonitorStore, NoticeRow, OpenCycle, ProbeRow, ProberRow, UsedRow};
 use crate::StoreError;
+use crate::query::filtered;
 use crate::row::{Reader, sample_columns, to_i64};
 use rusqlite::types::Value;
 use rusqlite::{Row, params, params_from_iter};
@@ -30,28 +31,27 @@ pub struct ProbeQuery {
 }
 
 /// Columns of a probe, as the reader takes them: those of its own, then those of the sample.
-const OWN: [&str; 13] = [
-    "s.source",
-    "s.endpoint",
-    "s.workload",
-    "s.place",
-    "s.prober",
-    "p.probe",
-    "p.cycle",
-    "p.slot_unix_ms",
-    "p.due_unix_ms",
-    "p.is_further",
-    "p.quarantine",
-    "p.reason",
-    "p.id",
+const OWN: [&str; 12] = [
+    "source",
+    "endpoint",
+    "workload",
+    "place",
+    "prober",
+    "probe",
+    "cycle",
+    "slot_unix_ms",
+    "due_unix_ms",
+    "is_further",
+    "quarantine",
+    "reason",
 ];
 
 /// All columns, made once: the reader names one that is damaged.
-fn columns() -> &'static [&'static str] {
+pub(crate) fn probe_columns() -> &'static [&'static str] {
     static COLUMNS: OnceLock<Vec<&'static str>> = OnceLock::new();
     COLUMNS.get_or_init(|| {
         let (measured, shared) = sample_columns();
-        OWN[..OWN.len() - 1].iter().chain(measured).chain(shared).copied().collect()
+        OWN.iter().chain(measured).chain(shared).copied().collect()
     })
 }
 
@@ -62,16 +62,16 @@ impl MonitorStore {
     /// When the store cannot be read, or a row in it is damaged.
     pub fn visit_probes(&self, query: &ProbeQuery, mut each: impl FnMut(ProbeRow)) -> Result<(), StoreError> {
         let database = &self.database;
-        let (tail, values) = tail(query);
+        let (filter, values) = query.filter();
         let sql = format!(
-            "SELECT p.id, {} FROM probes p JOIN series s ON s.id = p.series{tail} ORDER BY p.started_unix_ms, p.id",
-            columns().join(", ")
+            "SELECT p.id, {} FROM probes p JOIN series s ON s.id = p.series{filter} ORDER BY started_unix_ms, p.id",
+            probe_columns().join(", ")
         );
         let mut statement = database.connection.prepare_cached(&sql).map_err(|error| database.error(&error))?;
         let mut rows = statement.query(params_from_iter(values)).map_err(|error| database.error(&error))?;
         let mut shared = SharedConditions::default();
         while let Some(row) = rows.next().map_err(|error| database.error(&error))? {
-            each(self.probe_row(row, &mut shared)?);
+            each(probe_row(Reader::new(row, probe_columns(), &database.path), &mut shared)?);
         }
         Ok(())
     }
@@ -84,20 +84,6 @@ impl MonitorStore {
         let mut found = Vec::new();
         self.visit_probes(query, |row| found.push(row))?;
         Ok(found)
-    }
-
-    fn probe_row(&self, row: &Row<'_>, shared: &mut SharedConditions) -> Result<ProbeRow, StoreError> {
-        let mut reader = Reader::new(row, columns(), &self.database.path);
-        let source = reader.named(&SampleSource::ALL, SampleSource::name)?;
-        let (endpoint, workload) = (reader.text()?, reader.text()?);
-        let (place, prober) = (reader.text()?, reader.text()?);
-        let (id, cycle) = (reader.text()?, reader.text()?);
-        let (slot_unix_ms, due_unix_ms) = (reader.count()?, reader.count()?);
-        let is_further = reader.boolean()?;
-        let (quarantine, reason) = (reader.opt_text()?, reader.opt_text()?);
-        let sample = reader.sample(shared)?;
-        let probe = Probe { id, source, endpoint, workload, place, prober, due_unix_ms, quarantine, sample };
-        Ok(ProbeRow { probe, cycle, slot_unix_ms, is_further, reason, is_cut_off: false })
     }
 
     /// Cycles of a prober that have not ended, oldest first.
@@ -235,29 +221,37 @@ pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(|count| u64::try_from(count).unwrap_or(0))
 }
 
-/// The SQL after the tables, and the values to bind.
-fn tail(query: &ProbeQuery) -> (String, Vec<Value>) {
-    let time = |ms: Option<u64>| ms.map(|ms| Value::Integer(to_i64(ms)));
-    let text = |text: &Option<String>| text.clone().map(Value::Text);
-    let conditions = [
-        ("p.started_unix_ms >= ?", time(query.from_unix_ms)),
-        ("p.started_unix_ms < ?", time(query.until_unix_ms)),
-        ("s.endpoint = ?", text(&query.endpoint)),
-        ("p.cycle = ?", text(&query.cycle)),
-        ("s.prober = ?", text(&query.prober)),
-        ("s.source = ?", query.source.map(|source| Value::Text(source.name().to_owned()))),
-    ];
-    let mut sql: Vec<&str> = Vec::new();
-    let mut values = Vec::new();
-    for (condition, value) in conditions {
-        if let Some(value) = value {
-            sql.push(condition);
-            values.push(value);
+/// The probe of a row of [`probe_columns`]. Rows in sequence share the conditions that they have in common.
+pub(crate) fn probe_row(mut reader: Reader<'_>, shared: &mut SharedConditions) -> Result<ProbeRow, StoreError> {
+    let source = reader.named(&SampleSource::ALL, SampleSource::name)?;
+    let (endpoint, workload) = (reader.text()?, reader.text()?);
+    let (place, prober) = (reader.text()?, reader.text()?);
+    let (id, cycle) = (reader.text()?, reader.text()?);
+    let (slot_unix_ms, due_unix_ms) = (reader.count()?, reader.count()?);
+    let is_further = reader.boolean()?;
+    let (quarantine, reason) = (reader.opt_text()?, reader.opt_text()?);
+    let sample = reader.sample(shared)?;
+    let probe = Probe { id, source, endpoint, workload, place, prober, due_unix_ms, quarantine, sample };
+    Ok(ProbeRow { probe, cycle, slot_unix_ms, is_further, reason, is_cut_off: false })
+}
+
+impl ProbeQuery {
+    /// The clause of the conditions, and the values to bind.
+    pub(crate) fn filter(&self) -> (String, Vec<Value>) {
+        let time = |ms: Option<u64>| ms.map(|ms| Value::Integer(to_i64(ms)));
+        let text = |text: &Option<String>| text.clone().map(Value::Text);
+        let (mut sql, values) = filtered([
+            ("started_unix_ms >= ?", time(self.from_unix_ms)),
+            ("started_unix_ms < ?", time(self.until_unix_ms)),
+            ("endpoint = ?", text(&self.endpoint)),
+            ("cycle = ?", text(&self.cycle)),
+            ("prober = ?", text(&self.prober)),
+            ("source = ?", self.source.map(|source| Value::Text(source.name().to_owned()))),
+        ]);
+        if self.counted_only {
+            sql.push_str(if values.is_empty() { " WHERE " } else { " AND " });
+            sql.push_str("quarantine IS NULL");
         }
+        (sql, values)
     }
-    if query.counted_only {
-        sql.push("p.quarantine IS NULL");
-    }
-    let tail = if sql.is_empty() { String::new() } else { format!(" WHERE {}", sql.join(" AND ")) };
-    (tail, values)
 }

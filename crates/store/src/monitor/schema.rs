@@ -1,13 +1,69 @@
 //! The tables of a monitor's database. Invariant: a released migration is never changed; a newer schema is rejected.
 
+use super::read::probe_columns;
+use super::rows::CYCLE_IS_OPEN;
 use crate::database::Format;
+use crate::outgoing::{self, pairs, trigger};
+use crate::row::sample_columns;
 
 /// A monitor's database: "tkrm".
 pub(crate) static MONITOR: Format = Format {
     what: "a monitor's database",
     application_id: 0x746b_726d,
-    migrations: &[VERSION_1, VERSION_2, VERSION_3],
+    migrations: &[VERSION_1, VERSION_2, VERSION_3, outgoing::SCHEMA],
 };
+
+/// What fills the spool for ClickHouse. A probe goes out once its cycle has ended, and again when it is put into quarantine later.
+pub(super) fn triggers() -> Vec<(&'static str, String)> {
+    let (measured, shared) = sample_columns();
+    let of_series = ["source", "endpoint", "workload", "place", "prober"];
+    let is_of_series = |name: &&&str| of_series.contains(*name) || shared.contains(*name);
+    let of_probe: Vec<&&str> = probe_columns().iter().filter(|name| !is_of_series(name)).collect();
+    debug_assert_eq!(of_probe.len(), probe_columns().len() - of_series.len() - shared.len());
+    debug_assert!(measured.iter().all(|name| of_probe.contains(&name)));
+    let probe = format!(
+        "INSERT INTO outgoing (kind, row) SELECT 'probes', json_object({}, {}) FROM series s WHERE s.id = NEW.series",
+        pairs(of_series.iter().chain(shared), "s"),
+        pairs(of_probe, "NEW"),
+    );
+    let events = [
+        "at_unix_ms",
+        "endpoint",
+        "workload",
+        "place",
+        "metric",
+        "kind",
+        "since_unix_ms",
+        "since_earliest_unix_ms",
+        "since_latest_unix_ms",
+        "change",
+        "low",
+        "high",
+        "p",
+        "n",
+        "remark",
+    ];
+    vec![
+        trigger(
+            "outgoing_probes",
+            &format!("AFTER INSERT ON probes WHEN NEW.quarantine IS NOT '{CYCLE_IS_OPEN}'"),
+            &probe,
+        ),
+        trigger(
+            "outgoing_probes_again",
+            &format!(
+                "AFTER UPDATE OF quarantine ON probes WHEN NEW.quarantine IS NOT OLD.quarantine \
+                 AND NEW.quarantine IS NOT '{CYCLE_IS_OPEN}'"
+            ),
+            &probe,
+        ),
+        trigger(
+            "outgoing_events",
+            "AFTER INSERT ON events",
+            &format!("INSERT INTO outgoing (kind, row) VALUES ('events', json_object({}))", pairs(&events, "NEW")),
+        ),
+    ]
+}
 
 /// Times are ms since 1970 or whole nanoseconds, money is USD, speeds are tokens per second, booleans are 0 or 1, absent is NULL.
 /// What many probes have in common is one row of `series`.

@@ -58,7 +58,7 @@ fn a_newer_form_is_refused_and_left_as_it_was() {
     let other = Connection::open(folder.log()).expect("a log");
     other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     drop(other);
-    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 6 and this tokrate supports versions up to 5; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 7 and this tokrate supports versions up to 6; use the tokrate that wrote it");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "deadlines of tests are in real time")]
 
+mod clickhouse;
 mod clock;
 mod crash;
 mod displaced;
@@ -14,6 +15,7 @@ mod form;
 mod log;
 mod monitor;
 mod of_bench;
+mod of_probes;
 mod queries;
 mod refusals;
 mod rows;

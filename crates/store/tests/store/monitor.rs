@@ -24,7 +24,8 @@ fn open(path: &Path) -> MonitorStore {
     store
 }
 
-fn probe(number: u64) -> ProbeRow {
+/// The `number`-th of many probes.
+pub fn probe(number: u64) -> ProbeRow {
     let sample = Sample {
         started_unix_ms: BEGIN + number * 1_000,
         provider: "acme".to_owned(),
@@ -389,7 +390,8 @@ fn a_database_of_the_first_version_is_migrated_with_all_it_holds() {
     drop(store);
     let connection = Connection::open(path(&folder)).expect("a file");
     let undone = "DROP TABLE estimates; DROP TABLE alerts; DROP TABLE deliveries; DROP TABLE spool; DROP TABLE spool_name; DROP TABLE pushed; \
-                  ALTER TABLE probers DROP COLUMN skew_ms; PRAGMA user_version = 1;";
+                  ALTER TABLE probers DROP COLUMN skew_ms; \
+                  DROP TABLE outgoing; DROP TABLE outgoing_batch; PRAGMA user_version = 1;";
     connection.execute_batch(undone).expect("the first version");
     drop(connection);
     let store = open(&path(&folder));

@@ -90,7 +90,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_row()(
+    /// Any row at all.
+    pub fn any_row()(
         names in names(), conditions in conditions(),
         whole in proptest::collection::vec(count(), 6), maybe in proptest::collection::vec(maybe(count()), 17),
         truths in proptest::array::uniform3(any::<bool>()), small in proptest::array::uniform2(any::<u32>()),
@@ -113,6 +114,19 @@ prop_compose! {
         };
         Attempt { attempt: small[0], won: truths[0], overhead_ns: maybe[3], sample, ..names }
     }
+}
+
+/// A row with numbers that can be added up, and times of these decades.
+pub fn moderate(mut row: Attempt) -> Attempt {
+    let sample = &mut row.sample;
+    sample.started_unix_ms = 1_700_000_000_000 + sample.started_unix_ms % 100_000_000_000;
+    for count in [&mut sample.input_tokens, &mut sample.input_tokens_std, &mut sample.output_tokens] {
+        *count = count.map(|count| count % 1_000_000);
+    }
+    sample.output_tokens_std %= 1_000_000;
+    // Sums are the same in any order.
+    sample.cost_usd = sample.cost_usd.map(|cost| (cost % 1_024.0).trunc() / 64.0);
+    row
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod watch;
 
 use super::Verdict;
+use crate::config::clickhouse::answers;
 use crate::config::gateway::aliases::format_mode;
 use crate::config::gateway::{EffectiveValue, Local, Resolved, resolve};
 use crate::flags::gateway::Flags;
@@ -35,6 +36,9 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let mut resolved = resolve(flags)?;
     if flags.check {
         anstream::print!("{}", check_text(&resolved.effective));
+        if let Some(shipping) = resolved.config.log.as_ref().and_then(|log| log.shipping.as_ref()) {
+            anstream::println!("store: {}", answers(shipping));
+        }
         let warnings = check_budgets(&resolved.config)?.into_iter();
         let unresolved = unresolved_blocking(&resolved.config)?.into_iter();
         for warning in warnings.chain(unresolved.map(|lane| format!("{UNRESOLVED}: {lane}"))) {

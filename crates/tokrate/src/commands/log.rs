@@ -18,11 +18,15 @@ use tokrate_store::{Grouping, Sqlite, Store, StoreError};
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let config = resolve(flags, Clock::monotonic().wall_nanos() / 1_000_000)?;
     let of_gateway = config.source == Source::Gateway;
-    let opened = match config.source {
-        Source::Gateway => Sqlite::open_reader(&config.path),
-        source => Sqlite::open_probes(&config.path, source.of_rows()),
+    let opened = || -> Result<Box<dyn Store>, StoreError> {
+        Ok(match (&config.clickhouse, config.source) {
+            (Some(database), Source::Gateway) => Box::new(database.log()),
+            (Some(database), source) => Box::new(database.probes_as_log(source.of_rows())),
+            (None, Source::Gateway) => Box::new(Sqlite::open_reader(&config.path)?),
+            (None, source) => Box::new(Sqlite::open_probes(&config.path, source.of_rows())?),
+        })
     };
-    let store = opened.map_err(|error| match error {
+    let store = opened().map_err(|error| match error {
         StoreError::Missing { path } => anyhow!(
             "read the log {}: there is no such file; `tokrate {}` writes one where it runs, --db names another",
             path.display(),
@@ -34,16 +38,16 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         stdout::write(&format!("source: {}, in {}\n", config.source.of_rows().name(), config.path.display()))?;
     }
     match config.view {
-        View::Groups(by) => groups(&config, &store, by),
-        View::Calls(most) => calls(&config, &store, most),
-        View::Session => session(&config, &store),
-        View::Sessions => sessions(&config, &store),
-        View::Refused => refused(&config, &store),
-        View::Regressions { split_unix_ms, threshold } => regressions(&config, &store, split_unix_ms, threshold),
+        View::Groups(by) => groups(&config, &*store, by),
+        View::Calls(most) => calls(&config, &*store, most),
+        View::Session => session(&config, &*store),
+        View::Sessions => sessions(&config, &*store),
+        View::Refused => refused(&config, &*store),
+        View::Regressions { split_unix_ms, threshold } => regressions(&config, &*store, split_unix_ms, threshold),
     }
 }
 
-fn groups(config: &Config, store: &Sqlite, by: Grouping) -> Result<Verdict> {
+fn groups(config: &Config, store: &dyn Store, by: Grouping) -> Result<Verdict> {
     let groups = store.summarise(&config.query, by)?;
     let refused = store.refused_by_reason(&config.query)?;
     if config.json {
@@ -59,7 +63,7 @@ fn groups(config: &Config, store: &Sqlite, by: Grouping) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-fn refused(config: &Config, store: &Sqlite) -> Result<Verdict> {
+fn refused(config: &Config, store: &dyn Store) -> Result<Verdict> {
     let refusals = store.refusals(&config.query)?;
     if config.json {
         return print_json(config, json!({ "refusals": refusals }));
@@ -72,7 +76,7 @@ fn refused(config: &Config, store: &Sqlite) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-fn calls(config: &Config, store: &Sqlite, most: usize) -> Result<Verdict> {
+fn calls(config: &Config, store: &dyn Store, most: usize) -> Result<Verdict> {
     let calls = store.calls(&config.query, most)?;
     if config.json {
         return print_json(config, json!({ "calls": calls }));
@@ -91,7 +95,7 @@ const MAX_SESSION_CALLS: usize = 5_000;
 /// Most sessions of a table: the latest.
 const MAX_SESSIONS: usize = 200;
 
-fn session(config: &Config, store: &Sqlite) -> Result<Verdict> {
+fn session(config: &Config, store: &dyn Store) -> Result<Verdict> {
     let name = config.query.session.as_deref().unwrap_or_default();
     let found = log::Session::of(name, &store.calls(&config.query, MAX_SESSION_CALLS)?);
     if config.json {
@@ -103,9 +107,9 @@ fn session(config: &Config, store: &Sqlite) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-fn sessions(config: &Config, store: &Sqlite) -> Result<Verdict> {
+fn sessions(config: &Config, store: &dyn Store) -> Result<Verdict> {
     let mut by_name: BTreeMap<String, BTreeMap<String, Vec<Attempt>>> = BTreeMap::new();
-    store.visit_attempts(&config.query, |row| {
+    store.visit_attempts(&config.query, &mut |row| {
         if let Some(name) = row.session.clone() {
             by_name.entry(name).or_default().entry(row.call.clone()).or_default().push(row);
         }
@@ -128,7 +132,7 @@ fn sessions(config: &Config, store: &Sqlite) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-fn regressions(config: &Config, store: &Sqlite, split_unix_ms: u64, threshold: f64) -> Result<Verdict> {
+fn regressions(config: &Config, store: &dyn Store, split_unix_ms: u64, threshold: f64) -> Result<Verdict> {
     let (before, after) = store.sides(&config.query, split_unix_ms)?;
     let options = CompareOptions {
         metrics: vec![Metric::Ttft, Metric::OutputSpeed, Metric::FailureShare],

@@ -4,6 +4,7 @@
 pub mod apply;
 pub mod bench;
 pub mod chain;
+pub mod clickhouse;
 pub mod environment;
 pub mod file;
 pub mod gateway;

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a number that is missing has its reason in its place.
 
+use crate::config::clickhouse::answers;
 use std::fmt::Write;
 use std::path::Path;
 use tokrate_core::{Money, Span};
@@ -100,6 +101,9 @@ pub fn connections(settings: &Settings, probers: Option<&[KnownProber]>) -> Stri
         };
         let places = if rule.places > 1 { format!(" in {} places", rule.places) } else { String::new() };
         let _ = writeln!(text, "Rule `{}`: {what}{places}, to {}", rule.name, rule.receivers.join(", "));
+    }
+    if let Some(shipping) = &settings.shipping {
+        let _ = writeln!(text, "Probes and changes go to {} too: {}", shipping.to.shown().display(), answers(shipping));
     }
     if let Some(push) = &settings.push {
         let _ = writeln!(text, "All that is kept is pushed to {}, as `{}`", push.hub, settings.prober);

@@ -8,6 +8,7 @@ mod otel;
 pub mod rows;
 pub mod simulated;
 
+use super::clickhouse;
 use super::environment::{self, Environment};
 use super::file::File;
 use super::quantity;
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 use tokrate_core::Span;
 use tokrate_gateway::{BreakerConfig, Config, DEFAULT_SEED, LaneConfig, LimitsConfig, LogSettings, key_hash};
 use tokrate_net::{ClientConfig, HttpVersion};
+use tokrate_store::Shipping;
 use tokrate_targets::KeyReference;
 
 /// The origin of a value that was not set.
@@ -180,7 +182,20 @@ fn client(row: &GatewayRow, effective: &mut EffectiveConfig) -> Result<ClientCon
 
 fn log_settings(path: &str, row: &GatewayRow, effective: &mut EffectiveConfig) -> Result<Option<LogSettings>> {
     let retention = effective.span("log_retention", row.log_retention.as_deref(), DEFAULT_RETENTION)?;
-    Ok((path != "off").then(|| LogSettings { path: PathBuf::from(path), retention: Some(retention) }))
+    let shipping = clickhouse::of_gateway(row)?;
+    if let Some(shipping) = &shipping {
+        ensure!(path != "off", "understand gateway.store: rows wait for it in the log, and that is `off`");
+        effective.note(
+            "store",
+            format!("{} ({})", shipping.to.shown().display(), keep(shipping)),
+            effective.file_origin(),
+        );
+    }
+    Ok((path != "off").then(|| LogSettings { path: PathBuf::from(path), retention: Some(retention), shipping }))
+}
+
+fn keep(shipping: &Shipping) -> String {
+    shipping.keep.map_or("kept for ever".to_owned(), |keep| format!("kept for {keep}"))
 }
 
 /// The effective configuration as it is resolved, for `--check`.

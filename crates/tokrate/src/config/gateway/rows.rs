@@ -42,6 +42,18 @@ pub struct GatewayRow {
     /// How long rows of the log are kept
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub log_retention: Option<String>,
+    /// ClickHouse beside the log's file, which gets every row too: `clickhouse://user@host:8123/database`, `clickhouses://` for TLS
+    pub store: Option<String>,
+    /// Environment variable with the password of its user
+    pub store_key_env: Option<String>,
+    /// File with that password
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
+    pub store_key_file: Option<PathBuf>,
+    /// Command that prints that password
+    pub store_key_cmd: Option<String>,
+    /// How long rows are kept there [default: for ever]
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub store_retention: Option<String>,
     /// Region of this machine, as it stands in the log; `TOKRATE_REGION` wins over it
     pub region: Option<String>,
     /// Threads that serve, 1 to 1024 [default: one a core]

@@ -4,13 +4,14 @@ mod moment;
 
 pub use moment::{date, moment};
 
+use super::clickhouse;
 use super::file::File;
 use super::verdicts::threshold;
 use crate::flags::log::Flags;
 use crate::flags::source::Source;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::PathBuf;
-use tokrate_store::{Grouping, Query};
+use tokrate_store::{ClickHouse, Grouping, Query};
 
 /// Where a gateway keeps its log by default.
 pub const DEFAULT_NAME: &str = "tokrate-log.db";
@@ -22,8 +23,10 @@ const MAX_CALLS: usize = 10_000;
 /// A query, its log and its output.
 #[derive(Debug)]
 pub struct Config {
-    /// The database file.
+    /// The database file, or what stands for it.
     pub path: PathBuf,
+    /// Where the rows are, if not in a file.
+    pub clickhouse: Option<ClickHouse>,
     /// What of it.
     pub source: Source,
     /// The rows.
@@ -96,7 +99,12 @@ pub fn resolve(flags: &Flags, now_unix_ms: u64) -> Result<Config> {
         (None, false) if flags.refused => View::Refused,
         (None, false) => View::Groups(grouping(&flags.by, flags.source)?),
     };
-    Ok(Config { path: path(flags)?, source: flags.source, query, view, json: flags.json })
+    let clickhouse = clickhouse_of(flags)?;
+    let path = match &clickhouse {
+        Some(database) => database.shown().to_owned(),
+        None => path(flags)?,
+    };
+    Ok(Config { path, clickhouse, source: flags.source, query, view, json: flags.json })
 }
 
 fn grouping(names: &[String], source: Source) -> Result<Grouping> {
@@ -116,6 +124,15 @@ fn grouping(names: &[String], source: Source) -> Result<Grouping> {
         }
     }
     Ok(by)
+}
+
+/// The ClickHouse of the settings file, unless a file is named.
+fn clickhouse_of(flags: &Flags) -> Result<Option<ClickHouse>> {
+    if flags.db.is_some() {
+        return Ok(None);
+    }
+    let Ok(file) = File::of_folder("name the log by hand: --db FILE") else { return Ok(None) };
+    Ok(clickhouse::of_file(&file, flags.source == Source::Gateway)?.map(|shipping| shipping.to))
 }
 
 fn path(flags: &Flags) -> Result<PathBuf> {

@@ -6,6 +6,7 @@ pub mod alerts;
 pub mod push;
 pub mod rows;
 
+use super::clickhouse;
 use super::environment::{self, Environment};
 use super::file::File;
 use super::gateway::lanes;
@@ -104,6 +105,7 @@ pub fn resolve(file: &File) -> Result<Settings> {
             total: reading.span(row.timeout.as_ref(), DEFAULT_TOTAL)?,
         },
         retention,
+        shipping: clickhouse::of_monitor(row)?,
         database: row.database.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DATABASE)),
         false_alarms: FalseAlarms { worse_in_month: allowed, ..FalseAlarms::default() },
         seed,

@@ -57,6 +57,18 @@ pub struct MonitorRow {
     /// How long probes are kept, at least 35 days, which the detector looks back [default: `"9600h"`]
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub retention: Option<Spanned<String>>,
+    /// ClickHouse beside the database, which gets probes and changes too: `clickhouse://user@host:8123/database`, `clickhouses://` for TLS
+    pub store: Option<String>,
+    /// Environment variable with the password of its user
+    pub store_key_env: Option<String>,
+    /// File with that password
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
+    pub store_key_file: Option<PathBuf>,
+    /// Command that prints that password
+    pub store_key_cmd: Option<String>,
+    /// How long rows are kept there [default: for ever]
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub store_retention: Option<String>,
     /// Endpoints that are probed at the same time at most, and always fewer than all of them [default: 4]
     pub max_in_flight: Option<NonZeroU32>,
     /// Longest time without a byte [default: `"60s"`]
