@@ -106,7 +106,7 @@ impl CycleDetector {
     /// The mean of some hours against that of all others.
     fn mean(&self, first: i64, hours: i64) -> Option<(i64, CycleChange)> {
         let others = self.points.iter().filter(|(at, _)| !self.expects(*at));
-        let (within, elsewhere): (Vec<&(i64, f64)>, Vec<&(i64, f64)>) =
+        let (within, elsewhere): (Vec<_>, Vec<_>) =
             others.partition(|(at, _)| (hour_of(*at) - first).rem_euclid(24) < hours);
         let mean = |points: &[&(i64, f64)]| {
             points.iter().map(|(_, deviation)| deviation.clamp(-CLIP, CLIP)).sum::<f64>() / points.len().max(1) as f64
