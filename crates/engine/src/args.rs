@@ -69,6 +69,8 @@ pub struct EngineArgs {
     pub prefix_caching: bool,
     /// Whether a prompt may be split over steps. Without, one that is longer than a step's tokens has a step of its own.
     pub chunked_prefill: bool,
+    /// A prompt that has more tokens left is processed in parts of so many (vLLM); 0: as the step's tokens allow.
+    pub long_prefill_token_threshold: u32,
     /// Speculative decoding, if it is on.
     pub speculation: Option<Speculation>,
     /// Seed of what is drawn: tokens that are accepted.
@@ -88,6 +90,7 @@ impl Default for EngineArgs {
             num_blocks: 32_768,
             prefix_caching: true,
             chunked_prefill: true,
+            long_prefill_token_threshold: 0,
             speculation: None,
             seed: 0,
         }

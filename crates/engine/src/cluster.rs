@@ -38,6 +38,8 @@ struct Rank<T> {
     engine: Engine<T>,
     /// The step that runs.
     step: Option<StepReport>,
+    /// No request of it ends before; the end of time where it has none.
+    no_end_before: Tick,
 }
 
 impl<T: StepTime> Cluster<T> {
@@ -73,7 +75,11 @@ impl<T: StepTime> Cluster<T> {
             return Err(ArgsError::new("build a cluster without a rank that decodes: give at least one"));
         }
         let prompt_ranks = prompts.len();
-        let ranks = prompts.into_iter().chain(others).map(|engine| Rank { engine, step: None }).collect();
+        let ranks = prompts
+            .into_iter()
+            .chain(others)
+            .map(|engine| Rank { engine, step: None, no_end_before: Tick::MAX })
+            .collect();
         Ok(Cluster { ranks, prompt_ranks, transfer, prefilling: BTreeMap::new(), moving: BTreeMap::new(), moved: 0 })
     }
 
@@ -83,10 +89,10 @@ impl<T: StepTime> Cluster<T> {
     /// A request that can never run.
     pub fn submit(&mut self, request: &Request) -> Result<(), TooLarge> {
         if self.prompt_ranks == 0 {
-            return self.least_busy(0).submit(request);
+            return least_busy(&mut self.ranks).submit(request);
         }
         // It has to fit where it decodes, too, before work is spent on it.
-        self.least_busy(self.prompt_ranks).check(request)?;
+        self.least_busy(self.prompt_ranks).engine.check(request)?;
         let prompt = Request { output_tokens: 1, ..request.clone() };
         self.emptiest_for_prompts().submit(&prompt)?;
         self.prefilling.insert(request.id, request.clone());
@@ -105,14 +111,27 @@ impl<T: StepTime> Cluster<T> {
     /// Ends steps and transfers that are over by `now`, begins steps on ranks that are free, and appends what came out with its
     /// time.
     pub fn poll(&mut self, now: Tick, out: &mut Vec<(Tick, Emission)>) {
-        let first = out.len();
         // What ends frees ranks and moves requests, which begins steps that may end by `now` as well.
+        self.poll_to(now, Tick::ZERO, out);
+    }
+
+    /// The same, where nothing is submitted or cancelled before `until` but in answer to the last token of a request, as soon as
+    /// that comes out: steps that are alike may be taken together, and their tokens come out at the end of the last. First and
+    /// last tokens come when they would come step by step.
+    pub fn poll_to(&mut self, now: Tick, until: Tick, out: &mut Vec<(Tick, Emission)>) {
+        let first = out.len();
+        // Where ranks pass requests on, each step may bring one.
+        let until = if self.prompt_ranks == 0 { until } else { Tick::ZERO };
+        let within = |out: &[(Tick, Emission)]| {
+            let is_answered = out[first..].iter().any(|(_, emission)| emission.last);
+            if is_answered { Tick::ZERO } else { until }
+        };
         while let Some(at) = self.wake_at().filter(|at| *at <= now) {
             self.end_steps(at, out);
             self.arrive(at);
-            self.begin_steps(at);
+            self.begin_steps(at, within(out));
         }
-        self.begin_steps(now);
+        self.begin_steps(now, within(out));
         debug_assert!(out[first..].windows(2).all(|pair| pair[0].0 <= pair[1].0), "emissions in order of time");
     }
 
@@ -132,9 +151,15 @@ impl<T: StepTime> Cluster<T> {
         self.ranks.iter().filter_map(|rank| rank.step.as_ref())
     }
 
-    fn begin_steps(&mut self, now: Tick) {
-        for rank in self.ranks.iter_mut().filter(|rank| rank.step.is_none()) {
-            rank.step = rank.engine.step(now);
+    fn begin_steps(&mut self, now: Tick, until: Tick) {
+        for place in 0..self.ranks.len() {
+            if self.ranks[place].step.is_some() {
+                continue;
+            }
+            // A request that ends on another rank may be answered by one that comes to this.
+            let others = self.ranks.iter().enumerate().filter(|(other, _)| *other != place);
+            let until = others.map(|(_, rank)| rank.no_end_before).fold(until, Tick::min);
+            self.ranks[place].begin_step(now, until);
         }
     }
 
@@ -160,27 +185,51 @@ impl<T: StepTime> Cluster<T> {
     fn arrive(&mut self, now: Tick) {
         while let Some(entry) = self.moving.first_entry().filter(|entry| entry.key().0 <= now) {
             let request = entry.remove();
-            let accepted = self.least_busy(self.prompt_ranks).submit_prefilled(&request);
+            let accepted = self.least_busy(self.prompt_ranks).engine.submit_prefilled(&request);
             debug_assert!(accepted.is_ok(), "it was checked when it came");
         }
     }
 
-    fn emptiest_for_prompts(&mut self) -> &mut Engine<T> {
+    fn emptiest_for_prompts(&mut self) -> &mut Rank<T> {
         let prompt_ranks = self.prompt_ranks;
         least_busy(&mut self.ranks[..prompt_ranks])
     }
 
-    fn least_busy(&mut self, from: usize) -> &mut Engine<T> {
+    fn least_busy(&mut self, from: usize) -> &mut Rank<T> {
         least_busy(&mut self.ranks[from..])
     }
 }
 
-fn least_busy<T: StepTime>(ranks: &mut [Rank<T>]) -> &mut Engine<T> {
+impl<T: StepTime> Rank<T> {
+    fn begin_step(&mut self, now: Tick, until: Tick) {
+        self.step = self.engine.steps_to(now, until);
+        let Some(step) = &self.step else {
+            self.no_end_before = Tick::MAX;
+            return;
+        };
+        let steps = match step.emissions.iter().any(|emission| emission.last) {
+            true => 0,
+            // The last of those that are left ends it.
+            false => self.engine.steps_to_an_end().unwrap_or(0),
+        };
+        self.no_end_before =
+            step.ended_at + Span::from_nanos(self.engine.shortest_step().as_nanos().saturating_mul(u64::from(steps)));
+    }
+
+    /// Accepts a request, which may end in any step from the next one on.
+    fn submit(&mut self, request: &Request) -> Result<(), TooLarge> {
+        let begins = self.step.as_ref().map_or(Tick::ZERO, |step| step.ended_at);
+        self.no_end_before = self.no_end_before.min(begins);
+        self.engine.submit(request)
+    }
+}
+
+fn least_busy<T: StepTime>(ranks: &mut [Rank<T>]) -> &mut Rank<T> {
     let requests = |rank: &&mut Rank<T>| {
         let stats = rank.engine.stats();
         stats.running + stats.waiting
     };
-    &mut ranks.iter_mut().min_by_key(requests).expect("a cluster has ranks of each kind it uses").engine
+    ranks.iter_mut().min_by_key(requests).expect("a cluster has ranks of each kind it uses")
 }
 
 #[cfg(test)]

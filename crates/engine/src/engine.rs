@@ -8,7 +8,7 @@ use crate::request::{Request, Sequence, TooLarge};
 use crate::scheduler::Scheduler;
 use crate::speculation::accepted;
 use crate::step::{Chunk, Emission, StepReport, StepTime, Work};
-use tokrate_core::{Rng, Tick};
+use tokrate_core::{Rng, Span, Tick};
 
 /// An engine in virtual time.
 #[derive(Clone, Debug)]
@@ -109,7 +109,13 @@ impl<T: StepTime> Engine<T> {
 
     /// Runs the next step, beginning at `now`; `None` if there is nothing to do.
     pub fn step(&mut self, now: Tick) -> Option<StepReport> {
-        let plan = self.scheduler.plan();
+        self.steps_to(now, Tick::ZERO)
+    }
+
+    /// Runs the next step, and as part of it those after it that begin by `until`, as long as each only decodes the same
+    /// requests and none of them ends before the last. Nothing may be submitted or cancelled before `until`.
+    pub fn steps_to(&mut self, now: Tick, until: Tick) -> Option<StepReport> {
+        let mut plan = self.scheduler.plan();
         self.totals.preemptions += plan.preempted.len() as u64;
         self.totals.found_tokens += plan.admitted.iter().map(|(_, found)| u64::from(*found)).sum::<u64>();
         self.totals.looked_up_tokens += plan.looked_up_tokens;
@@ -121,16 +127,50 @@ impl<T: StepTime> Engine<T> {
             );
             return None;
         }
-        let ended_at = now + self.time.span(&work);
-        let emissions = self.compute();
+        let is_alone = plan.admitted.is_empty() && plan.preempted.is_empty() && work.chunks.is_empty();
+        let most = if is_alone && until > now { self.scheduler.steps_alike() } else { 1 };
+        let steps = self.steps_begun(&work, most, now, until);
+        if steps > 1 {
+            self.scheduler.grow_all(steps, &mut plan);
+        }
+        let span = if steps > 1 { self.time.spans(&work, steps) } else { self.time.span(&work) };
+        let ended_at = now + span;
+        let emissions = self.compute(steps);
         Some(StepReport {
             started_at: now,
             ended_at,
+            steps,
             work,
             emissions,
             admitted: plan.admitted,
             preempted: plan.preempted,
         })
+    }
+
+    /// How many of at most `most` steps begin by `until`.
+    fn steps_begun(&self, work: &Work, most: u32, now: Tick, until: Tick) -> u32 {
+        let (mut least, mut most) = (1, most);
+        while least < most {
+            // The last of so many begins when those before it are over.
+            let middle = least + (most - least).div_ceil(2);
+            if now + self.time.spans(work, middle - 1) <= until {
+                least = middle;
+            } else {
+                most = middle - 1;
+            }
+        }
+        least
+    }
+
+    /// The fewest steps before a request can end; `None` where none runs or waits.
+    pub(crate) fn steps_to_an_end(&self) -> Option<u32> {
+        let all = self.scheduler.running.iter().chain(&self.scheduler.waiting);
+        all.map(|sequence| (sequence.output_tokens - sequence.generated).div_ceil(1 + self.scheduler.lookahead())).min()
+    }
+
+    /// The time of the shortest step there is.
+    pub(crate) fn shortest_step(&self) -> Span {
+        self.time.span(&Work { decoding: 1, tokens_each: 1, ..Work::default() })
     }
 
     /// State and counts.
@@ -182,15 +222,15 @@ impl<T: StepTime> Engine<T> {
         work
     }
 
-    /// Carries out what was planned.
-    fn compute(&mut self) -> Vec<Emission> {
+    /// Carries out what was planned; of several steps every request in them decodes a token in each.
+    fn compute(&mut self, steps: u32) -> Vec<Emission> {
         let mut emissions = Vec::new();
         let mut ended = false;
         let tokens_each = 1 + self.scheduler.lookahead();
         let Scheduler { args, running, blocks, .. } = &mut self.scheduler;
         for sequence in running.iter_mut().filter(|sequence| sequence.planned > 0) {
             let has_draft = sequence.decodes() && sequence.planned == tokens_each;
-            let wanted = if has_draft { accepted(args.speculation, &mut self.rng) } else { 1 };
+            let wanted = if has_draft { accepted(args.speculation, &mut self.rng) * steps } else { 1 };
             let computed = if has_draft { wanted } else { sequence.planned };
             let known = sequence.tokens();
             let full_before = sequence.computed / args.block_size;

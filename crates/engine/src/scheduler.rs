@@ -125,12 +125,50 @@ impl Scheduler {
         self.admit(budget, plan);
         if self.running.iter().all(|sequence| sequence.planned == 0) {
             self.plan_running(Which::Decoding, self.args.max_num_batched_tokens, plan);
-            let decay = (FIRST_RESERVE_SHARE - LEAST_RESERVE_SHARE) / RESERVE_DECAY_STEPS;
-            self.reserve_share = (self.reserve_share - decay).max(LEAST_RESERVE_SHARE);
+            self.decay_reserve(1);
             if !plan.preempted.is_empty() {
                 self.reserve_share = FIRST_RESERVE_SHARE;
             }
         }
+    }
+
+    /// How many steps, with the one that was planned, compute the same requests: until one ends or the blocks may be too few.
+    /// One, unless each running request decodes one token a step and no one who waits can be admitted in between.
+    pub fn steps_alike(&self) -> u32 {
+        // SGLang keeps less free from step to step, so that one who waits may come in.
+        let may_admit = self.args.policy == Policy::Sglang && !self.waiting.is_empty();
+        if may_admit || self.args.speculation.is_some() || self.running.iter().any(|sequence| sequence.planned != 1) {
+            return 1;
+        }
+        let to_end = self.running.iter().map(|sequence| sequence.output_tokens - sequence.generated).min();
+        let mut steps = to_end.unwrap_or(1).max(1);
+        let needed = |steps: u32| -> u64 {
+            let new = |sequence: &Sequence| {
+                let held = sequence.blocks.len() as u32;
+                u64::from((sequence.computed + steps).div_ceil(self.args.block_size).saturating_sub(held))
+            };
+            self.running.iter().map(new).sum()
+        };
+        while steps > 1 && needed(steps) > u64::from(self.blocks.free()) {
+            steps /= 2;
+        }
+        steps
+    }
+
+    /// Takes the blocks for so many steps of [`Scheduler::steps_alike`].
+    pub fn grow_all(&mut self, steps: u32, plan: &mut Plan) {
+        for place in 0..self.running.len() {
+            let held = self.grow(place, steps, plan);
+            debug_assert!(held, "there are blocks for all of them");
+        }
+        if self.args.policy == Policy::Sglang {
+            self.decay_reserve(steps - 1);
+        }
+    }
+
+    fn decay_reserve(&mut self, steps: u32) {
+        let decay = (FIRST_RESERVE_SHARE - LEAST_RESERVE_SHARE) / RESERVE_DECAY_STEPS * f64::from(steps);
+        self.reserve_share = (self.reserve_share - decay).max(LEAST_RESERVE_SHARE);
     }
 
     /// Gives running requests their part of the step, in order; returns the tokens that are left of the budget.
@@ -142,7 +180,7 @@ impl Scheduler {
             let wanted = match (which, decodes) {
                 (Which::Prompts, true) | (Which::Decoding, false) => 0,
                 (_, true) => 1 + self.lookahead(),
-                (_, false) => sequence.tokens() - sequence.computed,
+                (_, false) => self.part(sequence.tokens() - sequence.computed),
             };
             // A decoding request computes its token and all that were proposed, or waits for the next step.
             let is_whole = decodes || !self.args.chunked_prefill;
@@ -159,6 +197,14 @@ impl Scheduler {
             // If not, it was itself preempted, and what was behind it as well.
         }
         budget
+    }
+
+    /// How many of the tokens that are left of a prompt a step processes at most.
+    fn part(&self, left: u32) -> u32 {
+        match self.args.long_prefill_token_threshold {
+            most if most > 0 && self.args.chunked_prefill && self.args.policy == Policy::Vllm => left.min(most),
+            _ => left,
+        }
     }
 
     /// Takes the blocks that a running request needs for its next tokens; preempts others until there are enough. False if it
@@ -213,7 +259,7 @@ impl Scheduler {
             let (found, unheld) = self.blocks.find(sequence.findable(self.args.block_size));
             let cached = found * self.args.block_size;
             let ready = cached.max(sequence.received);
-            let missing = sequence.tokens() - ready;
+            let missing = self.part(sequence.tokens() - ready);
             let tokens = match missing.min(budget) {
                 part if part == missing || self.args.chunked_prefill => part,
                 _ if is_static => 0,

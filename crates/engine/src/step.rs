@@ -47,6 +47,18 @@ impl Work {
 pub trait StepTime {
     /// The time of a step that computes `work`.
     fn span(&self, work: &Work) -> Span;
+
+    /// The time of so many steps that only decode, one after another; the first computes `work`, and each finds the tokens of
+    /// the one before in the cache.
+    fn spans(&self, work: &Work, steps: u32) -> Span {
+        let mut work = work.clone();
+        let mut all = Span::ZERO;
+        for _ in 0..steps {
+            all = all + self.span(&work);
+            work.decode_context += work.tokens();
+        }
+        all
+    }
 }
 
 impl<F: Fn(&Work) -> Span> StepTime for F {
@@ -69,6 +81,10 @@ impl SharedTime {
 impl StepTime for SharedTime {
     fn span(&self, work: &Work) -> Span {
         self.0.span(work)
+    }
+
+    fn spans(&self, work: &Work, steps: u32) -> Span {
+        self.0.spans(work, steps)
     }
 }
 
@@ -106,4 +122,6 @@ pub struct StepReport {
     pub admitted: Vec<(u64, u32)>,
     /// Requests that lost their place for lack of blocks.
     pub preempted: Vec<u64>,
+    /// How many steps it stands for: more than one of [`crate::Engine::steps_to`].
+    pub steps: u32,
 }

@@ -72,7 +72,7 @@ const KINDS: &[Shown] = &[
     (Kind::SingleStream, Output::Tpot, None, "single stream, time a token", "mean 12 %, median 9 %"),
     (Kind::Served, Output::Tpot, None, "served, TPOT", "mean 22 %, median 14 %"),
     (Kind::Served, Output::Ttft, Some(false), "served, TTFT", "median 35 %"),
-    (Kind::Served, Output::Ttft, Some(true), "served, TTFT, waiting for KV room", ""),
+    (Kind::Served, Output::Ttft, Some(true), "served, TTFT, queue-limited", ""),
     (Kind::Ceiling, Output::Total, None, "ceilings", "median 25 %"),
     (Kind::SingleStream, Output::Prefill, None, "prompt speed, one prompt", ""),
 ];

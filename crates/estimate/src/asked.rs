@@ -34,16 +34,22 @@ pub struct Asked {
     pub n_gpus: Option<f64>,
     /// Devices a copy.
     pub tp: Option<f64>,
+    /// Devices over which whole experts are spread.
+    pub ep: Option<f64>,
     /// Copies of the attention over which requests are spread.
     pub attention_dp: Option<f64>,
     /// Name of the engine.
     pub engine: Option<String>,
-    /// Version of the engine; one of 2024 or before is slower with quantised weights.
+    /// Version of the engine; a local one of 2024 or before is slower with quantised weights, vLLM from 0.12 has less of a queue.
     pub engine_version: Option<String>,
     /// Name of the storage format.
     pub weight_precision: Option<String>,
     /// Size of all weights, GiB.
     pub weight_size_gib: Option<f64>,
+    /// Share of a device's memory that the engine may use.
+    pub memory_share: Option<f64>,
+    /// Bytes a value of the cache.
+    pub cache_value_bytes: Option<f64>,
     /// Requests at once.
     pub concurrency: Option<f64>,
     /// Prompt, tokens.
@@ -120,15 +126,29 @@ impl Asked {
         let local = engine == Engine::Local;
         let devices = self.n_gpus.or(self.tp).unwrap_or(1.0);
         let spread = self.attention_dp.filter(|dp| *dp > 1.0).map(|dp| (devices / dp).max(1.0));
-        // Local engines put layers after one another over all devices.
-        let tensor_parallel = if local { Some(devices) } else { self.tp.or(spread) };
+        // Local engines put layers after one another over all devices. Some engines name the devices of all copies of the
+        // attention as tensor parallelism.
+        let tensor_parallel = match (self.tp, spread) {
+            _ if local => Some(devices),
+            (Some(tp), Some(spread)) => Some(tp.min(spread)),
+            (tp, spread) => tp.or(spread),
+        };
+        let copies = (devices / tensor_parallel.unwrap_or(devices)).max(1.0);
+        let sharing = self.attention_dp.filter(|_| model.sparse() && !local).unwrap_or(1.0).clamp(1.0, copies);
+        let expert_parallel = match self.ep {
+            Some(ep) => ep.clamp(1.0, devices),
+            None => sharing,
+        };
         let concurrency = self.concurrency.or(local.then_some(1.0)).or(device.layer_latency.map(|_| 1.0));
         let question = Question {
             model,
             device,
             devices,
             tensor_parallel,
+            sharing,
+            expert_parallel,
             engine,
+            recent_vllm: engine == Engine::Vllm && self.engine_version.as_deref().is_some_and(is_recent_vllm),
             older: local
                 && self
                     .engine_version
@@ -136,6 +156,8 @@ impl Asked {
                     .is_some_and(|version| version.contains("2024-") || version.contains("2023-")),
             precision,
             weight_bytes: self.weight_size_gib.map(|size| size * GIB),
+            memory_share: self.memory_share,
+            cache_value_bytes: self.cache_value_bytes,
             concurrency,
             isl: self.isl,
             osl: self.osl.filter(|osl| *osl > 0.0),
@@ -159,6 +181,9 @@ impl Asked {
         let positive = [
             ("n_gpus", self.n_gpus, MOST_DEVICES),
             ("tp", self.tp, MOST_DEVICES),
+            ("ep", self.ep, MOST_DEVICES),
+            ("attention_dp", self.attention_dp, MOST_DEVICES),
+            ("gpu_memory_utilization", self.memory_share, 1.0),
             ("weight_size_gib", self.weight_size_gib, 1e6),
             ("concurrency", self.concurrency, 1e7),
             ("params_b", self.params_b, 1e5),
@@ -316,6 +341,16 @@ impl Asked {
             ));
         }
         engine
+    }
+}
+
+/// Whether a version such as `0.12.0` or `v0.19` is 0.12 or later.
+fn is_recent_vllm(version: &str) -> bool {
+    let mut parts = version.trim().trim_start_matches('v').split('.').map(str::parse::<u32>);
+    match (parts.next(), parts.next()) {
+        (Some(Ok(0)), Some(Ok(minor))) => minor >= 12,
+        (Some(Ok(major)), _) => (1..1000).contains(&major),
+        _ => false,
     }
 }
 

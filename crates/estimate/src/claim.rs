@@ -49,7 +49,8 @@ pub fn bounds(question: &Question, concurrency: f64, context: f64) -> Bounds {
     let (model, device) = (&question.model, &question.device);
     let devices = question.devices;
     let batch = (concurrency / question.copies()).max(1.0);
-    let weights = model.streamed(1.0, 1.0).min(model.active) * question.bytes_a_weight();
+    let streamed = model.dense_streamed() + model.expert_params() * model.experts_touched(1.0, 1.0);
+    let weights = streamed.min(model.active) * question.bytes_a_weight();
     let cache = if context > 0.0 { batch * model.cache_bytes(context, question.bytes_a_cache_value()) } else { 0.0 };
     let copy = devices / question.copies();
     let peak = device.peak(question.precision.arithmetic);

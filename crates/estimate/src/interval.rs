@@ -16,6 +16,8 @@ const TABLE: &str = include_str!("../data/intervals.csv");
 pub const COVERAGE: f64 = 0.8;
 /// Rows that a class of devices needs for an interval of its own.
 const OWN_FROM: usize = 8;
+/// Fewer residuals than this say little by their ranks.
+const FEW: usize = 40;
 
 /// A number with its interval of 80 %.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -55,7 +57,8 @@ const UNKNOWN: Factors = Factors { low: 0.4, high: 2.5 };
 const SRAM: Factors = Factors { low: 0.6, high: 1.67 };
 
 impl Factors {
-    /// From residuals (logarithms of measured over predicted): the ranks that cover four fifths of a further one.
+    /// From residuals (logarithms of measured over predicted): the ranks that cover four fifths of a further one, or what a
+    /// normal distribution makes of few, if that is wider.
     pub fn of_residuals(logs: &[f64]) -> Option<Factors> {
         if logs.len() < 4 {
             return None;
@@ -64,9 +67,10 @@ impl Factors {
         sorted.sort_by(f64::total_cmp);
         let tail = (1.0 - COVERAGE) / 2.0;
         let rank = (((sorted.len() + 1) as f64 * tail + 1e-9).floor() as usize).max(1);
+        let (few_low, few_high) = if sorted.len() < FEW { of_few(&sorted) } else { (0.0, 0.0) };
         // The estimate itself stays inside.
-        let low = sorted[rank - 1].min(-0.02);
-        let high = sorted[sorted.len() - rank].max(0.02);
+        let low = sorted[rank - 1].min(few_low).min(-0.02);
+        let high = sorted[sorted.len() - rank].max(few_high).max(0.02);
         Some(Factors { low: low.exp(), high: high.exp() })
     }
 
@@ -79,6 +83,19 @@ impl Factors {
     pub fn around(self, value: f64) -> Value {
         Value { value, low: value * self.low, high: value * self.high }
     }
+}
+
+/// Ends of the interval for a further value of a normal distribution of which few are known: mean ± t s sqrt(1 + 1/n), t the
+/// ninetieth percentile of Student's distribution (by Cornish and Fisher's expansion). Every row was left out twice, so that
+/// half as many residuals are independent.
+fn of_few(logs: &[f64]) -> (f64, f64) {
+    let (count, independent) = (logs.len() as f64, (logs.len() as f64 / 2.0).max(2.0));
+    let mean = logs.iter().sum::<f64>() / count;
+    let deviation = (logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt();
+    let freedom = independent - 1.0;
+    let t = 1.2816 + 0.8467 / freedom + 0.571 / freedom.powi(2);
+    let half = t * deviation * (1.0 + 1.0 / independent).sqrt();
+    (mean - half, mean + half)
 }
 
 /// The key of an interval: kind, output, and class where a class has its own.
@@ -147,6 +164,9 @@ mod tests {
         let inside = logs.iter().filter(|log| log.exp() >= factors.low && log.exp() <= factors.high).count();
         assert_eq!(inside, 81);
         assert_eq!(Factors::of_residuals(&[0.1, 0.2]), None);
+        // Of few the ends lie beyond the outermost.
+        let few = Factors::of_residuals(&[-0.1, -0.05, 0.0, 0.05, 0.1]).expect("enough");
+        assert!(few.low < 0.9 && few.high > 1.12, "{few:?}");
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct Measured {
     pub total: Option<f64>,
     /// Prompt tokens/s.
     pub prefill: Option<f64>,
+    /// Whether its source says that requests waited for a place, as the engine ran fewer at once than were sent.
+    pub queue_limited: bool,
 }
 
 /// A row of a table with the columns of `measured.csv` as it would be asked.
@@ -32,6 +34,7 @@ pub fn asked(row: &csv::Row<'_>) -> Asked {
         hardware: row.text("hardware").to_owned(),
         n_gpus: row.number("n_gpus"),
         tp: row.number("tp"),
+        ep: row.number("ep"),
         attention_dp: row.number("attention_dp"),
         engine: text("engine"),
         engine_version: text("engine_version"),
@@ -67,6 +70,7 @@ fn measured(id: String, row: &csv::Row<'_>, question: Question) -> Measured {
         ttft: row.number("ttft_ms").map(|ms| ms / 1e3),
         total: row.number("tok_s_total").filter(|_| ceiling),
         prefill: row.number("prefill_tok_s"),
+        queue_limited: row.text("note").contains("queue_limited"),
         question,
     }
 }

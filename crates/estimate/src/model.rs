@@ -163,7 +163,7 @@ impl Model {
     }
 
     /// Parameters of all experts that routing chooses among: from P = D + X and A = D + X K/E follows X = (P - A)/(1 - K/E).
-    fn expert_params(&self) -> f64 {
+    pub fn expert_params(&self) -> f64 {
         if !self.sparse() {
             return 0.0;
         }
@@ -179,13 +179,23 @@ impl Model {
         1.0 - (1.0 - self.experts_per_token / self.experts).powf(tokens.max(1.0).powf(skew))
     }
 
-    /// Parameters that a decode step of `tokens` tokens streams from memory: the dense part without the input embedding
-    /// (of which a token reads one row; a tied one is read as the output's), and the experts touched.
-    pub fn streamed(&self, tokens: f64, skew: f64) -> f64 {
-        let experts = self.expert_params();
+    /// Parameters outside the experts that a decode step streams from memory: without the input embedding, of which a token
+    /// reads one row; a tied one is read as the output's.
+    pub fn dense_streamed(&self) -> f64 {
         let embedding = if self.tied { 0.0 } else { self.vocab * self.hidden };
-        let dense = (self.params - experts - embedding).max(self.params * 0.01);
-        dense + experts * self.experts_touched(tokens, skew)
+        (self.params - self.expert_params() - embedding).max(self.params * 0.01)
+    }
+
+    /// How many times the mean the busiest of `devices` devices streams, where whole experts are spread over them and a share
+    /// `touched` of all is used: E/n experts a device, each used at random, so that the largest of n binomial numbers is
+    /// 1 + sqrt(2 ln n (1-u)/(u E/n)) times the mean, and at most all of them.
+    pub fn imbalance(&self, devices: f64, touched: f64) -> f64 {
+        if devices <= 1.0 || !self.sparse() || touched <= 0.0 {
+            return 1.0;
+        }
+        let each = (self.experts / devices).max(1.0);
+        let spread = 2.0 * devices.ln() * (1.0 - touched).max(0.0) / (touched * each);
+        (1.0 + spread.sqrt()).min(1.0 / touched)
     }
 
     /// Bytes of cache that one sequence of `context` tokens holds and a decode step reads, at `bytes` a value.
@@ -198,10 +208,11 @@ impl Model {
         width * bytes * (self.full_layers * context + windowed)
     }
 
-    /// FLOPs of a prompt of `tokens` tokens: 2 A S for the weights, 4 L heads head_dim S²/2 for causal attention.
+    /// FLOPs of a prompt of `tokens` tokens: 2 A S for the weights, 4 L heads head_dim S²/2 for causal attention. Neither the
+    /// input embedding nor the output's is multiplied: only the last token of a prompt needs logits.
     pub fn prompt_flops(&self, tokens: f64) -> f64 {
-        let embedding = if self.tied { 0.0 } else { self.vocab * self.hidden };
-        let weights = 2.0 * (self.active - embedding).max(self.active * 0.1) * tokens;
+        let embeddings = self.vocab * self.hidden * if self.tied { 1.0 } else { 2.0 };
+        let weights = 2.0 * (self.active - embeddings).max(self.active * 0.1) * tokens;
         let windowed =
             self.window.map_or(0.0, |window| (self.layers - self.full_layers).max(0.0) * tokens.min(2.0 * window));
         weights + 2.0 * self.heads * self.head_dim * tokens * (self.full_layers * tokens + windowed)
@@ -244,16 +255,22 @@ mod tests {
         assert!((mixtral.experts_touched(1.0, 1.0) - 0.25).abs() < 1e-12);
         assert!((mixtral.experts_touched(2.0, 1.0) - 0.4375).abs() < 1e-12);
         // One token streams what it uses, without the input embedding of 32,000 · 4,096.
-        assert!((mixtral.streamed(1.0, 1.0) - (12.88e9 - 131_072_000.0)).abs() < 1e6);
+        let one = mixtral.dense_streamed() + mixtral.expert_params() * mixtral.experts_touched(1.0, 1.0);
+        assert!((one - (12.88e9 - 131_072_000.0)).abs() < 1e6);
         let llama = model("llama-3.1-8b");
-        assert!((llama.streamed(1.0, 1.0) - (8.03e9 - 128_256.0 * 4096.0)).abs() < 1.0);
-        assert_eq!(model("qwen3-0.6b").streamed(1.0, 1.0), 0.6e9);
+        assert!((llama.dense_streamed() - (8.03e9 - 128_256.0 * 4096.0)).abs() < 1.0);
+        assert_eq!((llama.expert_params(), llama.imbalance(8.0, 0.5)), (0.0, 1.0));
+        assert_eq!(model("qwen3-0.6b").dense_streamed(), 0.6e9);
+        // 128 experts on 8 devices, half of them used: 1 + sqrt(2 ln 8 · 0.5/(0.5 · 16)) = 1.51; all used: balanced.
+        let qwen = model("qwen3-235b-a22b");
+        assert!((qwen.imbalance(8.0, 0.5) - 1.5098).abs() < 1e-3);
+        assert_eq!((qwen.imbalance(8.0, 1.0), qwen.imbalance(1.0, 0.1)), (1.0, 1.0));
     }
 
     #[test]
     fn prompt_flops_are_those_computed_by_hand() {
-        // 2 · (8.03e9 - 525,336,576) · 1,000 + 2 · 32 · 128 · 1,000 · 32 · 1,000.
-        let expected = 2.0 * (8.03e9 - 525_336_576.0) * 1000.0 + 8192.0 * 32.0 * 1e6;
+        // 2 · (8.03e9 - 2 · 525,336,576) · 1,000 + 2 · 32 · 128 · 1,000 · 32 · 1,000.
+        let expected = 2.0 * (8.03e9 - 2.0 * 525_336_576.0) * 1000.0 + 8192.0 * 32.0 * 1e6;
         assert!((model("llama-3.1-8b").prompt_flops(1000.0) / expected - 1.0).abs() < 1e-12);
     }
 

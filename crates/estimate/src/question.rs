@@ -16,14 +16,24 @@ pub struct Question {
     pub devices: f64,
     /// Devices that share one copy of the model; `None`: as few as hold it, for a ceiling, else all.
     pub tensor_parallel: Option<f64>,
+    /// Copies that share their experts, each with attention and cache of its own (attention data parallelism); 1 of a dense model.
+    pub sharing: f64,
+    /// Devices over which whole experts are spread; 1 where each expert is cut like any other matrix.
+    pub expert_parallel: f64,
     /// Engine.
     pub engine: Engine,
+    /// Whether the engine is a vLLM of 0.12 or later.
+    pub recent_vllm: bool,
     /// Storage of weights.
     pub precision: Precision,
     /// Bytes of all weights, where given; else parameters times bytes a weight.
     pub weight_bytes: Option<f64>,
     /// Whether a local engine's version is of 2024 or before.
     pub older: bool,
+    /// Share of a device's memory that the engine may use; `None`: what is usual.
+    pub memory_share: Option<f64>,
+    /// Bytes a value of the cache; `None`: what is usual.
+    pub cache_value_bytes: Option<f64>,
     /// Requests running at once, in all; `None`: as many as give the most tokens (a ceiling).
     pub concurrency: Option<f64>,
     /// Prompt, tokens.
@@ -100,15 +110,20 @@ impl Question {
     /// with 64 prompts of 8,192 tokens on one device of 180 GB needs it); else 16 bits.
     pub fn bytes_a_cache_value(&self) -> f64 {
         let narrow = self.engine != Engine::Local && self.precision.bytes < 1.5;
-        if narrow { 1.0 } else { 2.0 }
+        self.cache_value_bytes.unwrap_or(if narrow { 1.0 } else { 2.0 })
     }
 
     /// Memory of a copy on `devices` devices.
     pub fn memory(&self, devices: f64) -> Memory {
-        let weights = self.weights();
+        // Copies that share their experts hold a part of them each.
+        let experts = self.model.expert_params() * self.bytes_a_weight();
+        let weights = self.weights() - experts * (1.0 - 1.0 / self.sharing);
         let usable = match self.engine {
-            Engine::Local => self.device.memory * LOCAL_MEMORY,
-            _ => self.device.memory * SERVER_MEMORY - SERVER_BUFFERS.min(self.device.memory * 0.05),
+            Engine::Local => self.device.memory * self.memory_share.unwrap_or(LOCAL_MEMORY),
+            _ => {
+                let share = self.memory_share.unwrap_or(SERVER_MEMORY);
+                self.device.memory * share - SERVER_BUFFERS.min(self.device.memory * 0.05)
+            }
         };
         Memory { weights, cache_room: usable * devices - weights }
     }

@@ -6,7 +6,7 @@ use crate::asked::{Asked, Facts};
 use crate::coefficients::Coefficients;
 use crate::csv;
 use crate::engine_time::EngineTime;
-use crate::hardware::Class;
+use crate::hardware::{Class, Device, GIB};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_core::{Span, Tick};
@@ -111,7 +111,20 @@ pub struct EngineSettings {
     /// Tokens of a cache block.
     pub block_size: Option<u32>,
     /// Cache blocks, where the engine's log says so; else as many as the memory holds.
+    #[serde(alias = "num_gpu_blocks_override")]
     pub num_gpu_blocks: Option<u32>,
+    /// Share of a device's memory that the engine may use.
+    pub gpu_memory_utilization: Option<f64>,
+    /// Storage of the cache: `auto`, `bfloat16`, `fp8` and its kin.
+    pub kv_cache_dtype: Option<String>,
+    /// Whether whole experts are spread over all devices; else each is cut over all of them.
+    pub enable_expert_parallel: Option<bool>,
+    /// Groups of layers on devices of their own; more than 1 is not modelled.
+    pub pipeline_parallel_size: Option<u32>,
+    /// Whether steps are launched kernel by kernel, without graphs.
+    pub enforce_eager: Option<bool>,
+    /// Longer prompts are cut into parts of so many tokens; 0: they are not.
+    pub long_prefill_token_threshold: Option<u32>,
     /// Whether known prefixes are used again.
     pub enable_prefix_caching: Option<bool>,
     /// Whether prompts are split over steps.
@@ -120,14 +133,36 @@ pub struct EngineSettings {
     pub num_speculative_tokens: Option<u32>,
     /// Chance that a proposed token is accepted.
     pub acceptance: Option<f64>,
+    /// The same two as vLLM nests them.
+    pub speculative_config: Option<SpeculativeConfig>,
 }
 
-/// A file of engine settings: they stand at its top, or below `engine_kwargs`.
+/// vLLM's settings of speculative decoding, and the acceptance, which it does not know beforehand.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SpeculativeConfig {
+    /// Tokens that a draft proposes.
+    pub num_speculative_tokens: Option<u32>,
+    /// Chance that a proposed token is accepted.
+    pub acceptance: Option<f64>,
+}
+
+/// What the engine's log said of its cache.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default)]
+struct CacheLog {
+    num_gpu_blocks: Option<u32>,
+    block_size: Option<u32>,
+}
+
+/// A file of engine settings: they stand at its top, or below `engine_kwargs`. What the log said of the cache may stand below
+/// `kv_cache`.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SettingsFile {
     engine_kwargs: Option<EngineSettings>,
     hardware: Option<String>,
+    kv_cache: Option<CacheLog>,
     #[serde(flatten)]
     top: EngineSettings,
 }
@@ -137,13 +172,18 @@ impl SettingsFile {
     pub fn settings(self) -> EngineSettings {
         let mut settings = self.engine_kwargs.unwrap_or(self.top);
         settings.hardware = settings.hardware.or(self.hardware);
+        let log = self.kv_cache.unwrap_or_default();
+        settings.num_gpu_blocks = settings.num_gpu_blocks.or(log.num_gpu_blocks);
+        settings.block_size = settings.block_size.or(log.block_size);
         settings
     }
 }
 
-/// Where vLLM ends a prompt's part by default behind a server (0.19, from memory), and its requests at once.
-const USUAL_BATCHED_TOKENS: u32 = 8_192;
-const USUAL_SEQS: u32 = 1_024;
+/// Where vLLM ends a prompt's part by default behind a server, and its requests at once: on devices from 70 GiB on (A100
+/// apart), and on smaller ones (0.19, from memory).
+const USUAL_ON_LARGE: (u32, u32) = (8_192, 1_024);
+const USUAL_ON_SMALL: (u32, u32) = (2_048, 256);
+const LARGE_FROM: f64 = 70.0 * GIB;
 /// Fewest blocks that are worth a replay; a cache of less holds no conversation.
 const FEWEST_BLOCKS: f64 = 16.0;
 
@@ -203,24 +243,41 @@ impl Replay {
             let names: Vec<&str> = Policy::NAMED.iter().map(|(name, _)| *name).collect();
             format!("unknown engine {engine:?}; one of {}", names.join(", "))
         })?;
+        if let Some(stages) = settings.pipeline_parallel_size.filter(|stages| *stages > 1) {
+            return Err(format!(
+                "pipeline_parallel_size is {stages}: pipelines are not modelled; use tensor_parallel_size"
+            ));
+        }
         let tensor = settings.tensor_parallel_size.unwrap_or(1).max(1);
         let copies = settings.data_parallel_size.unwrap_or(1).max(1);
+        let (all, is_vllm) = (f64::from(tensor) * f64::from(copies), policy == Policy::Vllm);
         let asked = Asked {
             model: settings.model.clone().ok_or_else(|| missing("model"))?,
             hardware: settings.hardware.clone().ok_or_else(|| missing("hardware"))?,
-            n_gpus: Some(f64::from(tensor * copies)),
+            n_gpus: Some(all),
             tp: Some(f64::from(tensor)),
+            // Copies of vLLM share their experts, whole or cut.
+            attention_dp: (is_vllm && copies > 1).then_some(f64::from(copies)),
+            ep: is_vllm.then_some(if settings.enable_expert_parallel == Some(true) { all } else { 1.0 }),
+            memory_share: settings.gpu_memory_utilization,
+            cache_value_bytes: cache_value_bytes(settings, is_vllm)?,
             engine: Some(if policy == Policy::Serial { "llama.cpp" } else { engine }.to_owned()),
             weight_precision: precision(settings),
             concurrency: Some(1.0),
             ..Asked::default()
         };
         let mut resolved = asked.resolve(facts)?;
+        if settings.enforce_eager == Some(true) {
+            resolved.assumed.push("graphs, though enforce_eager is set: small steps take longer without".to_owned());
+        }
         let (model, device) = (resolved.question.model.name.clone(), resolved.question.device.name.clone());
         let (class, kind) = (resolved.question.device.class, resolved.question.engine);
-        let longest = resolved.question.model.max_context.unwrap_or(131_072.0) as u32;
+        let usual = EngineArgs {
+            max_model_len: resolved.question.model.max_context.unwrap_or(131_072.0) as u32,
+            ..usual(&resolved.question.device)
+        };
         let time = EngineTime::new(resolved.question, coefficients);
-        let block_size = settings.block_size.unwrap_or(16).max(1);
+        let block_size = settings.block_size.unwrap_or(usual.block_size).max(1);
         let fitting = time.cache_tokens() / f64::from(block_size);
         if settings.num_gpu_blocks.is_none() && fitting < FEWEST_BLOCKS {
             return Err(format!("the memory beside the weights holds {fitting:.0} cache blocks; take more devices"));
@@ -231,13 +288,14 @@ impl Replay {
         });
         let args = EngineArgs {
             policy,
-            max_num_seqs: settings.max_num_seqs.unwrap_or(USUAL_SEQS),
-            max_num_batched_tokens: settings.max_num_batched_tokens.unwrap_or(USUAL_BATCHED_TOKENS),
-            max_model_len: settings.max_model_len.unwrap_or(longest),
+            max_num_seqs: settings.max_num_seqs.unwrap_or(usual.max_num_seqs),
+            max_num_batched_tokens: settings.max_num_batched_tokens.unwrap_or(usual.max_num_batched_tokens),
+            max_model_len: settings.max_model_len.unwrap_or(usual.max_model_len),
             block_size,
             num_blocks,
             prefix_caching: settings.enable_prefix_caching.unwrap_or(true),
             chunked_prefill: settings.enable_chunked_prefill.unwrap_or(true),
+            long_prefill_token_threshold: settings.long_prefill_token_threshold.unwrap_or(0),
             speculation: speculation(settings)?,
             seed: 0,
         };
@@ -301,6 +359,24 @@ impl Replay {
     }
 }
 
+/// Settings that vLLM takes on a device where none are given.
+fn usual(device: &Device) -> EngineArgs {
+    let is_large = device.memory >= LARGE_FROM && !device.name.starts_with("A100");
+    let (max_num_batched_tokens, max_num_seqs) = if is_large { USUAL_ON_LARGE } else { USUAL_ON_SMALL };
+    EngineArgs { max_num_batched_tokens, max_num_seqs, ..EngineArgs::default() }
+}
+
+/// Bytes a value of the cache: vLLM keeps it in 16 bits unless it is told otherwise, whatever the weights are.
+fn cache_value_bytes(settings: &EngineSettings, is_vllm: bool) -> Result<Option<f64>, String> {
+    match settings.kv_cache_dtype.as_deref().map(str::to_lowercase).as_deref() {
+        None | Some("auto") => Ok(is_vllm.then_some(2.0)),
+        Some("bfloat16" | "bf16" | "float16" | "fp16" | "half") => Ok(Some(2.0)),
+        Some(name) if name.starts_with("fp8") => Ok(Some(1.0)),
+        Some("float32") => Ok(Some(4.0)),
+        Some(name) => Err(format!("unknown kv_cache_dtype {name:?}; one of auto, bfloat16, float16, fp8")),
+    }
+}
+
 fn tick(ms: f64) -> Tick {
     Tick::ZERO + Span::from_secs_f64(ms / 1e3)
 }
@@ -313,7 +389,9 @@ fn precision(settings: &EngineSettings) -> Option<String> {
 }
 
 fn speculation(settings: &EngineSettings) -> Result<Option<Speculation>, String> {
-    match (settings.num_speculative_tokens, settings.acceptance) {
+    let nested = settings.speculative_config.clone().unwrap_or_default();
+    let tokens = settings.num_speculative_tokens.or(nested.num_speculative_tokens);
+    match (tokens, settings.acceptance.or(nested.acceptance)) {
         (None | Some(0), _) => Ok(None),
         (Some(draft_tokens), Some(acceptance)) => Ok(Some(Speculation { draft_tokens, acceptance })),
         (Some(_), None) => {

@@ -90,6 +90,7 @@ impl Serving {
             num_blocks: blocks.min(f64::from(u32::MAX / 2)) as u32,
             prefix_caching: tuning.prefix_caching.unwrap_or(true),
             chunked_prefill: true,
+            long_prefill_token_threshold: 0,
             speculation: tuning.speculation,
             seed: 0,
         };

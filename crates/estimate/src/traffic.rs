@@ -6,7 +6,7 @@
 use crate::engine_time::EngineTime;
 use crate::serving::Serving;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BinaryHeap, VecDeque};
 use tokrate_core::{Rng, Span, Tick};
 use tokrate_engine::{Cluster, Emission, Part, Request};
 
@@ -86,8 +86,7 @@ struct Run {
     /// When who asks next.
     due: BinaryHeap<Reverse<(Tick, u64)>>,
     submitted: u64,
-    /// Sent, first token, tokens, user.
-    open: BTreeMap<u64, (Tick, Option<Tick>, u32, u64)>,
+    open: Open,
     skipped: u64,
     wanted: u64,
     answered: u64,
@@ -114,7 +113,7 @@ impl Run {
             rng: Rng::root(0).child("traffic"),
             due: BinaryHeap::new(),
             submitted: 0,
-            open: BTreeMap::new(),
+            open: Open::default(),
             skipped,
             wanted: u64::from(MEASURED.max(3 * users)),
             answered: 0,
@@ -152,7 +151,7 @@ impl Run {
             let next = [self.cluster.wake_at(), self.due.peek().map(|Reverse((at, _))| *at)];
             let Some(at) = next.into_iter().flatten().min() else { break };
             now = at;
-            self.cluster.poll(now, &mut emitted);
+            self.cluster.poll_to(now, self.next_due(), &mut emitted);
             for (at, emission) in emitted.drain(..) {
                 self.emission(at, emission);
             }
@@ -162,13 +161,18 @@ impl Run {
                 self.due.pop();
                 self.submit(now, user)?;
             }
-            self.cluster.poll(now, &mut emitted);
+            self.cluster.poll_to(now, self.next_due(), &mut emitted);
             if self.open.len() as u64 > u64::from(MOST_WAITING) && matches!(self.arrivals, Arrivals::Rate(_)) {
                 self.samples.overloaded = true;
                 break;
             }
         }
         Ok(self.finish(now))
+    }
+
+    /// When the next one asks of whom that is known now: others do when they are answered.
+    fn next_due(&self) -> Tick {
+        self.due.peek().map_or(Tick::MAX, |Reverse((at, _))| *at)
     }
 
     fn length(&mut self, mean: u32) -> u32 {
@@ -192,7 +196,7 @@ impl Run {
             ..Request::unique(id, prompt, self.length(osl))
         };
         self.cluster.submit(&request).map_err(|error| error.to_string())?;
-        self.open.insert(id, (now, None, request.output_tokens, user));
+        self.open.push(OpenRequest { sent: now, first: None, tokens: request.output_tokens, user });
         if let Arrivals::Rate(rate) = self.arrivals {
             let gap = self.rng.exponential(Span::from_secs_f64(1.0 / rate));
             self.due.push(Reverse((now + gap, 0)));
@@ -204,12 +208,15 @@ impl Run {
         if self.window.is_some() {
             self.tokens += u64::from(emission.tokens);
         }
-        let Some(entry) = self.open.get_mut(&emission.id) else { return };
-        entry.1.get_or_insert(at);
+        if !(emission.first || emission.last) {
+            return;
+        }
+        let Some(entry) = self.open.get_mut(emission.id) else { return };
+        entry.first.get_or_insert(at);
         if !emission.last {
             return;
         }
-        let Some((sent, first, tokens, user)) = self.open.remove(&emission.id) else { return };
+        let Some(OpenRequest { sent, first, tokens, user }) = self.open.remove(emission.id) else { return };
         self.answered += 1;
         if let Arrivals::Users { think, .. } = self.arrivals {
             let pause = if think > 0.0 { self.rng.exponential(Span::from_secs_f64(think)) } else { Span::ZERO };
@@ -253,6 +260,46 @@ impl Run {
             samples.overloaded |= growth > GROWTH.0 + GROWTH.1 * arrived;
         }
         samples
+    }
+}
+
+/// A request that is not answered yet.
+struct OpenRequest {
+    sent: Tick,
+    first: Option<Tick>,
+    tokens: u32,
+    user: u64,
+}
+
+/// Requests by their numbers, which count up: those since the oldest that is open.
+#[derive(Default)]
+struct Open {
+    requests: VecDeque<Option<OpenRequest>>,
+    oldest: u64,
+    len: usize,
+}
+
+impl Open {
+    fn push(&mut self, request: OpenRequest) {
+        self.requests.push_back(Some(request));
+        self.len += 1;
+    }
+
+    fn get_mut(&mut self, id: u64) -> Option<&mut OpenRequest> {
+        self.requests.get_mut(id.checked_sub(self.oldest)? as usize)?.as_mut()
+    }
+
+    fn remove(&mut self, id: u64) -> Option<OpenRequest> {
+        let request = self.requests.get_mut(id.checked_sub(self.oldest)? as usize)?.take()?;
+        self.len -= 1;
+        while self.requests.pop_front_if(|request| request.is_none()).is_some() {
+            self.oldest += 1;
+        }
+        Some(request)
+    }
+
+    fn len(&self) -> usize {
+        self.len
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Residual {
     pub class: Class,
     /// Group of coefficients.
     pub group: usize,
-    /// Whether more requests were asked for than fit.
+    /// Whether more requests were asked for than fit or were run at once.
     pub queued: bool,
     /// Measured.
     pub measured: f64,
@@ -79,7 +79,7 @@ fn of_row(place: usize, row: &Measured, left_out: &str, fitted: &Coefficients) -
             kind: row.question.kind(),
             class: row.question.device.class,
             group: group(row.question.device.class, row.question.engine),
-            queued: prediction.queued,
+            queued: prediction.queued || row.queue_limited,
             measured: output.measured(row)?,
             predicted: output.predicted(&prediction)?,
             naive: output.predicted(&naive)?,

@@ -1,8 +1,11 @@
 //! What holds for any facts: finite numbers, speeds that load does not raise, totals that it does not lower.
 
 use proptest::prelude::*;
+use tokrate_core::Span;
+use tokrate_engine::{Chunk, StepTime, Work};
 use tokrate_estimate::calibrate::{calibrate, embedded_trace};
 use tokrate_estimate::coefficients::{Coefficients, Engine};
+use tokrate_estimate::engine_time::EngineTime;
 use tokrate_estimate::question::Question;
 use tokrate_estimate::served::{naive, predict};
 use tokrate_estimate::{Asked, Estimator, Facts, fit, measured};
@@ -39,6 +42,34 @@ proptest! {
         prop_assert!(more.tpot >= less.tpot * (1.0 - 1e-9), "{} then {}", less.tpot, more.tpot);
         prop_assert!(more.total >= less.total * (1.0 - 1e-9), "{} then {}", less.total, more.total);
         prop_assert!(more.ttft >= less.ttft.map(|ttft| ttft * (1.0 - 1e-9)));
+    }
+
+    #[test]
+    fn a_step_takes_no_less_time_with_more_work_in_it(
+        device in 0_usize..200, model in 0_usize..200, engine in 0_usize..16, decoding in 1_u32..400, context in 1_u32..8000,
+        prompt in 0_u32..4000, more in (0_u32..50, 0_u32..3000, 0_u32..2000), steps in 2_u32..500,
+    ) {
+        let Some(question) = question(device, model, 8, engine, (1.0, 100, 100)) else { return Ok(()) };
+        let time = EngineTime::new(question, &Coefficients::fitted());
+        let work = |decoding: u32, context: u32, prompt: u32| Work {
+            decoding,
+            tokens_each: 1,
+            decode_context: u64::from(decoding) * u64::from(context),
+            chunks: if prompt > 0 { vec![Chunk { tokens: prompt, context: 0 }] } else { Vec::new() },
+        };
+        let less = time.seconds(&work(decoding, context, prompt));
+        for larger in [work(decoding + more.0, context, prompt), work(decoding, context + more.1, prompt),
+            work(decoding, context, prompt + more.2)] {
+            prop_assert!(time.seconds(&larger) >= less * (1.0 - 1e-9), "{larger:?}");
+        }
+        // Steps taken together are those taken one by one, nearly so where a sliding window fills in between.
+        let first = work(decoding, context, 0);
+        let one_by_one = (0..steps).fold((Span::ZERO, first.clone()), |(sum, work), _| {
+            let grown = Work { decode_context: work.decode_context + u64::from(decoding), ..work.clone() };
+            (sum + time.span(&work), grown)
+        });
+        let together = time.spans(&first, steps).as_secs_f64();
+        prop_assert!((together / one_by_one.0.as_secs_f64() - 1.0).abs() < 2e-2, "{together} {one_by_one:?}");
     }
 
     #[test]

@@ -1,51 +1,139 @@
-//! Counts prompt tokens without delaying open streams.
+//! Reads prompts without delaying open streams: how many tokens they have, and for a scheduler what they consist of.
 //!
-//! Invariant: the engine thread itself counts at most [`MAX_INLINE_BYTES`] per request.
+//! Invariant: the engine thread itself reads at most [`MAX_INLINE_BYTES`] per request; equal beginnings of prompts give equal
+//! parts.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use tokrate_core::Message;
-use tokrate_tokens::{Encoding, count};
+use tokrate_sim::Part;
+use tokrate_tokens::{Encoding, count, token_ends};
 
-/// Larger prompts are counted on another thread (bytes).
+/// Larger prompts are read on another thread (bytes).
 const MAX_INLINE_BYTES: usize = 2 * 1024;
-/// Most prompts whose counts are cached.
+/// Most prompts that are remembered.
 const MAX_CACHED_PROMPTS: usize = 4096;
+/// Most parts of all prompts that are remembered (16 bytes each).
+const MAX_CACHED_PARTS: usize = 1 << 20;
+/// Tokens of a part: those of a cache block, so that two prompts that begin alike share every block that is the same.
+const TOKENS_A_PART: u32 = 16;
 
-/// Counts the tokens of prompts, with a cache.
-#[derive(Debug, Default)]
-pub(crate) struct PromptCounter {
-    /// Counts by the hash of the contents.
-    cache: RefCell<HashMap<u64, u32>>,
+/// What an engine needs to know of a prompt.
+#[derive(Clone, Debug)]
+pub(crate) struct Prompt {
+    /// o200k_base tokens over the contents of all messages.
+    pub tokens: u32,
+    /// Its contents, if they were asked for.
+    pub parts: Arc<[Part]>,
 }
 
-impl PromptCounter {
-    /// o200k_base tokens over the contents of all messages.
-    pub async fn count(&self, messages: Vec<Message>) -> u32 {
+/// Reads prompts, and remembers them.
+#[derive(Debug, Default)]
+pub(crate) struct PromptReader {
+    cache: RefCell<Cache>,
+}
+
+#[derive(Debug, Default)]
+struct Cache {
+    /// By the hash of roles and contents.
+    prompts: HashMap<u64, Prompt>,
+    parts: usize,
+}
+
+impl PromptReader {
+    /// Counts the tokens of a prompt; with `contents` also cuts it into parts.
+    pub async fn read(&self, messages: Vec<Message>, contents: bool) -> Prompt {
         let mut hasher = DefaultHasher::new();
-        messages.iter().flat_map(Message::texts).for_each(|text| text.hash(&mut hasher));
+        contents.hash(&mut hasher);
+        for message in &messages {
+            message.role.hash(&mut hasher);
+            message.texts().for_each(|text| text.hash(&mut hasher));
+        }
         let hash = hasher.finish();
-        if let Some(&tokens) = self.cache.borrow().get(&hash) {
-            return tokens;
+        if let Some(prompt) = self.cache.borrow().prompts.get(&hash) {
+            return prompt.clone();
         }
         let bytes: usize = messages.iter().flat_map(Message::texts).map(str::len).sum();
-        let tokens = if bytes <= MAX_INLINE_BYTES {
-            count_all(&messages)
+        let prompt = if bytes <= MAX_INLINE_BYTES {
+            read(&messages, contents)
         } else {
-            let counted = tokio::task::spawn_blocking(move || count_all(&messages)).await;
-            counted.expect("counting does not panic and the runtime outlives its requests")
+            let read = tokio::task::spawn_blocking(move || read(&messages, contents)).await;
+            read.expect("reading does not panic and the runtime outlives its requests")
         };
         let mut cache = self.cache.borrow_mut();
-        if cache.len() >= MAX_CACHED_PROMPTS {
-            cache.clear();
+        if cache.prompts.len() >= MAX_CACHED_PROMPTS || cache.parts + prompt.parts.len() > MAX_CACHED_PARTS {
+            *cache = Cache::default();
         }
-        cache.insert(hash, tokens);
-        tokens
+        cache.parts += prompt.parts.len();
+        cache.prompts.insert(hash, prompt.clone());
+        prompt
     }
 }
 
-fn count_all(messages: &[Message]) -> u32 {
+fn read(messages: &[Message], contents: bool) -> Prompt {
+    if contents {
+        return cut(messages);
+    }
     let tokens: usize = messages.iter().flat_map(Message::texts).map(|text| count(Encoding::O200kBase, text)).sum();
-    u32::try_from(tokens).unwrap_or(u32::MAX)
+    Prompt { tokens: u32::try_from(tokens).unwrap_or(u32::MAX), parts: Arc::default() }
+}
+
+/// Counts tokens and hashes them part by part. A part knows the roles of the messages that begin in it.
+fn cut(messages: &[Message]) -> Prompt {
+    let mut parts = Vec::new();
+    let mut part = (DefaultHasher::new(), 0);
+    let mut ends = Vec::new();
+    let mut tokens = 0_u32;
+    for message in messages {
+        message.role.hash(&mut part.0);
+        for text in message.texts() {
+            ends.clear();
+            token_ends(Encoding::O200kBase, text, &mut ends);
+            let mut from = 0;
+            for &end in &ends {
+                // An end may lie inside a character: a token is bytes.
+                text.as_bytes()[from..end].hash(&mut part.0);
+                from = end;
+                part.1 += 1;
+                if part.1 == TOKENS_A_PART {
+                    let (hasher, tokens) = std::mem::replace(&mut part, (DefaultHasher::new(), 0));
+                    parts.push(Part { content: hasher.finish(), tokens });
+                }
+            }
+            tokens = tokens.saturating_add(u32::try_from(ends.len()).unwrap_or(u32::MAX));
+        }
+    }
+    if part.1 > 0 {
+        parts.push(Part { content: part.0.finish(), tokens: part.1 });
+    }
+    Prompt { tokens, parts: parts.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokrate_core::Role;
+
+    fn words(word: &str, count: usize) -> String {
+        vec![word; count].join(" ")
+    }
+
+    #[test]
+    fn prompts_that_begin_alike_share_the_parts_they_have_in_common() {
+        let system = Message::text(Role::System, words("tree", 40));
+        let ask = |text: &str| cut(&[system.clone(), Message::text(Role::User, words(text, 30))]);
+        let (one, same, other) = (ask("blue"), ask("blue"), ask("green"));
+        assert_eq!((one.tokens, one.parts.len()), (70, 5));
+        assert_eq!(one.parts, same.parts);
+        // 40 tokens of instructions fill two blocks of 16.
+        assert_eq!(one.parts[..2], other.parts[..2]);
+        assert!(one.parts[2..].iter().zip(&other.parts[2..]).all(|(part, other)| part != other));
+        assert_eq!(one.parts.iter().map(|part| part.tokens).collect::<Vec<_>>(), [16, 16, 16, 16, 6]);
+        // The same words from another role are another prompt.
+        let user = cut(&[Message::text(Role::User, words("tree", 40))]);
+        assert_ne!(user.parts[0], one.parts[0]);
+        assert_eq!(read(&[system], false).tokens, 40);
+    }
 }

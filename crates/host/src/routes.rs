@@ -6,7 +6,7 @@ mod pages;
 use crate::body::{AnswerBody, Scratch};
 use crate::config::Provider;
 use crate::driver::Driver;
-use crate::prompt::PromptCounter;
+use crate::prompt::PromptReader;
 use crate::truth::Truth;
 use crate::truth::log::Log;
 use bytes::Bytes;
@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     pub bodies: Arc<ByteBudget>,
     pub clock: Clock,
     pub log: Rc<RefCell<Log>>,
-    pub prompts: PromptCounter,
+    pub prompts: PromptReader,
     pub scratch: Rc<Scratch>,
 }
 

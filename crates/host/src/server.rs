@@ -8,7 +8,7 @@ use crate::config::{FleetConfig, Provider};
 use crate::driver::Driver;
 use crate::error::HostError;
 use crate::metrics::MetricNames;
-use crate::prompt::PromptCounter;
+use crate::prompt::PromptReader;
 use crate::routes::{Routes, ServedProvider, Shared};
 use crate::truth::Truth;
 use crate::truth::log::Log;
@@ -252,7 +252,7 @@ impl Prepared {
             clock,
             log: Rc::clone(&log),
             bodies: ByteBudget::new(config.max_request_bytes.saturating_mul(MAX_CONCURRENT_BODIES)),
-            prompts: PromptCounter::default(),
+            prompts: PromptReader::default(),
             scratch: Rc::new(Scratch::default()),
         });
         let (closing, closed) = watch::channel(false);
@@ -311,6 +311,6 @@ async fn run_calls(shared: &Shared, mut pending_calls: UnboundedReceiver<HostCal
 }
 
 fn runtime() -> std::io::Result<Runtime> {
-    // One more thread, for counting long prompts.
+    // One more thread, for reading long prompts.
     Builder::new_current_thread().enable_all().max_blocking_threads(1).build()
 }

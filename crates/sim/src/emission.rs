@@ -4,13 +4,17 @@
 
 use crate::faults::Faults;
 use crate::words::Words;
+use std::sync::Arc;
 use tokrate_core::{Channel, FinishReason, Span, Tick, Usage};
+use tokrate_engine::Part;
 
 /// A request as the engine sees it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SimRequest {
     /// Prompt tokens.
     pub input_tokens: u32,
+    /// What the prompt consists of, from its beginning, for a scheduler's prefix cache; nothing is found of what is left out.
+    pub parts: Arc<[Part]>,
     /// Limit of output tokens; the answer has exactly that many, up to the limit of the law.
     pub output_tokens: Option<u32>,
     /// Whether to report usage.

@@ -200,7 +200,7 @@ impl Engine {
         self.next_request += 1;
         self.stats.submitted += 1;
         let script = self.draw_script(id, &request).inspect_err(|_| self.stats.refused += 1)?;
-        self.submit_to_cluster(id, &script).inspect_err(|_| self.stats.refused += 1)?;
+        self.submit_to_cluster(id, &script, &request).inspect_err(|_| self.stats.refused += 1)?;
         let stream = Stream {
             id,
             script,

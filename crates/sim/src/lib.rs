@@ -27,4 +27,5 @@ pub use limits::{Allowance, LimitStatus, Limits};
 pub use persona::{Deviation, Persona};
 pub use scheduled::Scheduled;
 pub use timetable::{Change, Curve, Timetable};
+pub use tokrate_engine::Part;
 pub use words::{WORDS, Words};

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::args::{Policy, Speculation};
+use crate::cluster::Cluster;
 use crate::prefix::Part;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -10,6 +11,11 @@ use tokrate_core::Span;
 /// Each step takes 10 ms, and 1 ms for each prompt token.
 fn time(work: &Work) -> Span {
     Span::from_millis(10 + work.prompt_tokens())
+}
+
+/// The same, and 1 us for each token in the cache.
+fn growing_time(work: &Work) -> Span {
+    time(work) + Span::from_micros(work.decode_context)
 }
 
 type Timed = fn(&Work) -> Span;
@@ -183,6 +189,7 @@ fn any_args() -> impl Strategy<Value = EngineArgs> {
             num_blocks,
             prefix_caching,
             chunked_prefill,
+            long_prefill_token_threshold: if seed % 3 == 0 { 5 } else { 0 },
             speculation: drafts.map(|(draft_tokens, acceptance)| Speculation { draft_tokens, acceptance }),
             seed,
         },
@@ -237,6 +244,74 @@ proptest! {
         if matches!(args.policy, Policy::TensorRt | Policy::StaticBatch | Policy::Serial) {
             prop_assert_eq!(stats.preemptions, 0);
         }
+    }
+
+    #[test]
+    fn requests_in_the_system_are_their_rate_times_their_time(args in any_args(), requests in any_requests()) {
+        // Little's law, over the whole log: the sum over time of the requests in the engine is the sum of their times.
+        let mut engine = engine(args);
+        let mut came: HashMap<u64, Tick> = HashMap::new();
+        let (mut now, mut inside, mut times) = (Tick::ZERO, 0, 0);
+        for step in 0.. {
+            for (id, request) in requests.iter().enumerate().filter(|(_, request)| request.3 == step) {
+                let id = id as u64;
+                if engine.submit(&Request::unique(id, request.0, request.1)).is_ok() {
+                    came.insert(id, now);
+                }
+            }
+            let Some(report) = engine.step(now) else {
+                if step > 60 { break }
+                continue;
+            };
+            let stats = engine.stats();
+            let ended = report.emissions.iter().filter(|emission| emission.last);
+            let there = u64::from(stats.running + stats.waiting) + ended.clone().count() as u64;
+            inside += there * report.ended_at.since(report.started_at).as_nanos();
+            times += ended.map(|emission| report.ended_at.since(came[&emission.id]).as_nanos()).sum::<u64>();
+            now = report.ended_at;
+        }
+        prop_assert_eq!(inside, times);
+    }
+
+    #[test]
+    fn steps_taken_together_bring_first_and_last_tokens_when_single_ones_do(
+        args in any_args(), requests in any_requests(), ranks in 1_usize..4,
+    ) {
+        // Every user asks once more when answered, so that what ends on one rank brings work to another.
+        let run = |together: bool| {
+            let engines = (0..ranks).map(|_| Engine::new(args.clone(), growing_time as Timed).expect("can run")).collect();
+            let mut cluster = Cluster::new(engines).expect("a rank");
+            let mut due: Vec<(Tick, u64, u32, u32)> = requests.iter().enumerate()
+                .map(|(id, request)| (Tick::from_nanos(request.3 as u64 * 70_000_000), id as u64, request.0, request.1))
+                .collect();
+            let (mut seen, mut sums, mut out) = (Vec::new(), HashMap::<u64, u32>::new(), Vec::new());
+            loop {
+                due.sort();
+                let next_due = due.first().map(|request| request.0);
+                let Some(now) = cluster.wake_at().into_iter().chain(next_due).min() else { break };
+                let until = if together { next_due.unwrap_or(Tick::MAX) } else { Tick::ZERO };
+                cluster.poll_to(now, until, &mut out);
+                for (at, emission) in out.drain(..) {
+                    *sums.entry(emission.id).or_default() += emission.tokens;
+                    if emission.first || emission.last { seen.push((at, emission.id, emission.last)); }
+                    if emission.last && emission.id < 1000 {
+                        let (prompt, output) = (requests[emission.id as usize].0, requests[emission.id as usize].1);
+                        due.push((at, emission.id + 1000, prompt, output));
+                    }
+                }
+                due.sort();
+                while due.first().is_some_and(|request| request.0 <= now) {
+                    let (_, id, prompt, output) = due.remove(0);
+                    let _ = cluster.submit(&Request::unique(id, prompt, output));
+                }
+                let until = if together { due.first().map_or(Tick::MAX, |request| request.0) } else { Tick::ZERO };
+                cluster.poll_to(now, until, &mut out);
+            }
+            let stats: Vec<EngineStats> = cluster.stats().collect();
+            seen.sort();
+            (seen, sums, stats)
+        };
+        prop_assert_eq!(run(true), run(false));
     }
 
     #[test]

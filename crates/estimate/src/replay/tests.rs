@@ -74,3 +74,53 @@ fn what_cannot_be_replayed_is_refused_with_its_reason() {
     assert!(matches!(&long.outcomes[0], Outcome::Refused(why) if why.contains("max_model_len is 500")));
     assert!(matches!(&long.outcomes[1], Outcome::Answered { .. }));
 }
+
+#[test]
+fn settings_are_honoured_under_the_names_that_vllm_gives_them() {
+    let file =
+        |text: &str| -> EngineSettings { serde_json::from_str::<SettingsFile>(text).expect("settings").settings() };
+    let base = r#""model": "qwen3-30b-a3b", "dtype": "bfloat16""#;
+    let engine = |more: &str| {
+        let settings = file(&format!(r#"{{"hardware": "rtx-pro-6000", "engine_kwargs": {{{base}{more}}}}}"#));
+        Replay::new(&settings, &Facts::embedded(), &Coefficients::fitted())
+    };
+    let args = |more: &str| engine(more).map(|replay| replay.args).expect("can run");
+    let usual = args("");
+    assert_eq!((usual.max_num_batched_tokens, usual.max_num_seqs, usual.block_size), (8_192, 1_024, 16));
+    assert_eq!(args(r#", "block_size": 32"#).num_blocks, usual.num_blocks / 2);
+    assert_eq!(args(r#", "kv_cache_dtype": "fp8""#).num_blocks / 2, usual.num_blocks);
+    assert!(args(r#", "gpu_memory_utilization": 0.8"#).num_blocks < usual.num_blocks * 8 / 10);
+    assert_eq!(args(r#", "num_gpu_blocks_override": 900"#).num_blocks, 900);
+    assert_eq!(args(r#", "long_prefill_token_threshold": 512"#).long_prefill_token_threshold, 512);
+    assert!(!args(r#", "enable_prefix_caching": false, "enable_chunked_prefill": false"#).chunked_prefill);
+    let drafts = args(r#", "speculative_config": {"num_speculative_tokens": 3, "acceptance": 0.7}"#);
+    assert_eq!(drafts.speculation, Some(Speculation { draft_tokens: 3, acceptance: 0.7 }));
+    // Two copies share their experts: more than half of the weights makes room in each.
+    assert!(args(r#", "data_parallel_size": 2"#).num_blocks > usual.num_blocks * 3 / 2);
+    let trouble = |more: &str| engine(more).map(|_| ()).expect_err("refused");
+    assert!(trouble(r#", "pipeline_parallel_size": 2"#).contains("pipelines are not modelled"));
+    assert!(trouble(r#", "kv_cache_dtype": "int3""#).contains("unknown kv_cache_dtype"));
+    assert!(trouble(r#", "gpu_memory_utilization": 1.5"#).contains("at most 1"));
+    let logged = file(r#"{"model": "llama-3.1-8b", "kv_cache": {"num_gpu_blocks": 777}}"#);
+    assert_eq!(logged.num_gpu_blocks, Some(777));
+}
+
+#[test]
+fn two_cards_without_nvlink_and_experts_take_the_time_of_their_parts() {
+    let one = "arrival_ms,input_tokens,output_tokens\n0,1000,50\n";
+    let tpot = |settings: &EngineSettings| times(&replayed(settings, one).expect("a trace").outcomes[0]).1.tpot_ms;
+    let card = |tensor: u32, model: &str| EngineSettings {
+        model: Some(model.to_owned()),
+        hardware: Some("rtx-pro-6000".to_owned()),
+        tensor_parallel_size: Some(tensor),
+        ..settings()
+    };
+    let quotient = tpot(&card(2, "qwen3-32b")) / tpot(&card(1, "qwen3-32b"));
+    // Half of the weights each, and 128 all-reduces over PCIe.
+    assert!((0.5..0.75).contains(&quotient), "{quotient}");
+    // One token streams 3.3 of 30.5 billion parameters.
+    let experts = tpot(&card(1, "qwen3-30b-a3b"));
+    assert!((3.5..10.0).contains(&experts), "{experts} ms");
+    let spread = EngineSettings { enable_expert_parallel: Some(true), ..card(2, "qwen3-30b-a3b") };
+    assert!(tpot(&spread) > tpot(&card(2, "qwen3-30b-a3b")), "whole experts are not spread evenly");
+}

@@ -57,13 +57,15 @@ impl Routes {
         }
         let faults = faults_of(served, &head.headers)?;
         let ChatRequest { stream, include_usage, max_output_tokens, messages, model, .. } = chat;
+        let prompt = shared.prompts.read(messages, served.provider.persona.scheduled.is_some()).await;
         let incoming = Incoming {
             id: head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned),
             dialect: routed.dialect,
             received_at,
             stream,
             request: SimRequest {
-                input_tokens: shared.prompts.count(messages).await,
+                input_tokens: prompt.tokens,
+                parts: prompt.parts,
                 output_tokens: max_output_tokens,
                 // An unstreamed answer always has usage.
                 include_usage: include_usage || !stream,

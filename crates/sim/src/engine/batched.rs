@@ -3,17 +3,25 @@
 //! Invariant: each token that the scheduler gives a live stream is emitted once, at the end of its step.
 
 use super::{Engine, Phase, RequestId, Stats};
-use crate::emission::{Emitted, Refusal};
+use crate::emission::{Emitted, Refusal, SimRequest};
 use crate::script::Script;
 use tokrate_core::Tick;
 use tokrate_engine::{Cluster, Emission, Request, SharedTime};
 
 impl Engine {
     /// Gives a request to the scheduler, if there is one.
-    pub(super) fn submit_to_cluster(&mut self, id: RequestId, script: &Script) -> Result<(), Refusal> {
+    pub(super) fn submit_to_cluster(
+        &mut self,
+        id: RequestId,
+        script: &Script,
+        asked: &SimRequest,
+    ) -> Result<(), Refusal> {
         let Some(cluster) = &mut self.cluster else { return Ok(()) };
         // What is empty by a fault takes a step as well.
-        let request = Request::unique(id.0, script.input_tokens.max(1), script.tokens.max(1));
+        let request = Request {
+            shared: asked.parts.to_vec(),
+            ..Request::unique(id.0, script.input_tokens.max(1), script.tokens.max(1))
+        };
         cluster.submit(&request).map_err(|_| Refusal {
             request: id,
             status: 400,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::emission::Outcome;
-use tokrate_engine::{EngineArgs, Speculation, Work};
+use tokrate_engine::{EngineArgs, Part, Speculation, Work};
 
 /// Each step takes 10 ms, and 1 ms for each prompt token.
 fn scheduled(args: EngineArgs) -> Persona {
@@ -56,6 +56,23 @@ fn tokens_come_at_the_ends_of_steps() {
         (3, 0, 0, 0, 64)
     );
     assert_eq!(stats.looked_up_tokens, 55);
+}
+
+#[test]
+fn a_beginning_that_another_prompt_had_is_found_in_the_cache() {
+    let mut engine = engine(args());
+    let parts = [Part { content: 1, tokens: 16 }, Part { content: 2, tokens: 16 }, Part { content: 3, tokens: 8 }];
+    let other = [Part { content: 1, tokens: 16 }, Part { content: 9, tokens: 24 }];
+    let with = |parts: &[Part]| SimRequest { parts: parts.into(), ..request(40, 1) };
+    for prompt in [with(&parts), with(&parts), with(&other), request(40, 1)] {
+        engine.submit(engine.now, prompt).expect("fits");
+        texts(&mut engine);
+    }
+    // Whole blocks of 16: none, two, one, and none of a prompt whose contents nobody named.
+    let stats = engine.stats();
+    assert_eq!((stats.looked_up_tokens, stats.found_tokens), (160, 48));
+    // 40, 8, 24 and 40 tokens at 1 ms each, and four steps of 10 ms.
+    assert_eq!(millis(engine.now), 152);
 }
 
 #[test]

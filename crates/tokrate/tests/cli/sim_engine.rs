@@ -108,6 +108,28 @@ fn a_bench_against_the_engine_agrees_with_the_same_run_in_virtual_time() {
 }
 
 #[test]
+fn a_beginning_that_prompts_share_is_found_in_the_prefix_cache() {
+    let folder = Folder::new("sim-engine-prefix");
+    let (sim, lines, url) = serve(&folder, ENGINE);
+    let words = format!(
+        "bench --url {url} --model llama-3.1-8b --concurrency 1 --requests 6 --warmup 0 --input-tokens 600 \
+         --shared-prefix 480 --output-tokens 2 --calibration off --no-probe"
+    );
+    let finished = run(&folder, &words.split_whitespace().collect::<Vec<&str>>());
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let page = metrics(&url);
+    end(sim, lines);
+    let value = |name: &str| {
+        let row = page.lines().find(|line| line.starts_with(name) && !line.starts_with('#')).expect("a row");
+        row.split_whitespace().last().and_then(|text| text.parse::<f64>().ok()).expect("a number")
+    };
+    let (queried, found) = (value("vllm:prefix_cache_queries_total"), value("vllm:prefix_cache_hits_total"));
+    // Five of six prompts find the blocks of 16 tokens that lie within the first 480 wholly.
+    assert!(found >= 5.0 * 448.0 && found <= 5.0 * 496.0, "{found} of {queried} tokens");
+    assert!(queried >= 6.0 * 590.0 && found % 16.0 == 0.0, "{found} of {queried} tokens");
+}
+
+#[test]
 fn an_engine_that_cannot_be_is_refused() {
     let folder = Folder::new("sim-engine-refused");
     let refused = |arguments: &str| {
