@@ -10,6 +10,7 @@ use crate::scenarios::{STARTED_AT, Scenario};
 use crate::situations::{Situation, Situations};
 use client::Client;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokrate_bench::plan::{Outcome as Ending, Plan, Share, Start, Step, Wait};
 use tokrate_core::{Channel, FinishReason, Rng, Tick};
 use tokrate_meter::RequestTrace;
@@ -241,6 +242,7 @@ impl<'a> World<'a> {
         exchange.submitted_at = Some(self.now);
         let request = SimRequest {
             input_tokens: self.scenario.input_tokens,
+            parts: Arc::default(),
             output_tokens: Some(self.scenario.output_tokens),
             include_usage: self.scenario.include_usage,
             include_timings: false,

@@ -24,8 +24,8 @@ pub use server_timings::{ServerTimingSummary, TimingMedian};
 pub use sessions::{SessionSummary, TurnSummary};
 pub use steady::{Steady, Throughput};
 pub(crate) use steady::{in_flight, slots};
-pub(crate) use summary::{as_speed, tpot_distribution};
 pub use summary::{ComfortBands, InputTokens, MissingSpeed, SpeedSummary, TokenSummary};
+pub(crate) use summary::{as_speed, tpot_distribution};
 pub use sweep::{ObservedConcurrency, Sweep};
 
 use serde::{Deserialize, Serialize};

@@ -22,5 +22,9 @@ pub fn run(bytes: &[u8]) {
 fn check(model: &Model) {
     model.check().expect("checked when it was read");
     assert!(model.active <= model.params * 1.001 && model.full_layers <= model.layers);
-    assert!(model.cache_bytes(1e6, 2.0).is_finite() && model.streamed(8.0, 1.0).is_finite());
+    assert!(
+        model.cache_bytes(1e6, 2.0).is_finite()
+            && model.dense_streamed().is_finite()
+            && model.experts_touched(8.0, 1.0).is_finite()
+    );
 }
