@@ -203,7 +203,7 @@ impl Law {
 
     fn check(&self) -> Result<(), String> {
         let mut terms = std::iter::once(&self.law).chain(&self.refits);
-        if !terms.all(Terms::is_possible) || !(self.slow.is_finite() && self.slow >= 1.0) {
+        if !(terms.all(Terms::is_possible) && self.slow.is_finite() && self.slow >= 1.0) {
             return Err("it holds times that are no numbers above 0".to_owned());
         }
         Ok(())

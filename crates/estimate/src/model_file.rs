@@ -16,7 +16,7 @@ const MOST_LAYERS: f64 = 2000.0;
 /// # Errors
 /// The field, and what it holds.
 fn whole(name: &str, value: f64) -> Result<f64, String> {
-    if value.is_finite() && value >= 0.0 && value <= MOST && value.fract() == 0.0 {
+    if (0.0..=MOST).contains(&value) && value.fract() == 0.0 {
         Ok(value)
     } else {
         let shown = if value.abs() > MOST { format!("{value:e}") } else { value.to_string() };
