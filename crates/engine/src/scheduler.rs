@@ -123,7 +123,10 @@ impl Scheduler {
             self.waiting.make_contiguous().sort_by_cached_key(found);
         }
         self.admit(budget, plan);
-        if self.running.iter().all(|sequence| sequence.planned == 0) {
+        if self.running.is_empty() {
+            // Nothing to do: it begins anew. How often an idle engine is asked changes nothing.
+            self.reserve_share = FIRST_RESERVE_SHARE;
+        } else if self.running.iter().all(|sequence| sequence.planned == 0) {
             self.plan_running(Which::Decoding, self.args.max_num_batched_tokens, plan);
             self.decay_reserve(1);
             if !plan.preempted.is_empty() {

@@ -61,7 +61,7 @@ pub const WORKSTATIONS: usize = 6;
 /// quantised weights), microseconds (a layer, a step, a running request).
 pub const OF_GROUP: [&str; 8] = ["e_w", "e_kv", "m_d", "mfu_p", "m_unpack", "t_layer_us", "t_step_us", "t_req_us"];
 /// Coefficients that all groups share.
-pub const SHARED: [&str; 29] = [
+pub const SHARED: [&str; 30] = [
     "expert_skew",
     "link_share",
     "link_latency_us",
@@ -78,16 +78,17 @@ pub const SHARED: [&str; 29] = [
     "ttft_base_ms_trtllm",
     "ttft_base_ms_sglang",
     "ttft_base_ms_local",
-    "ttft_prompts_vllm",
-    "ttft_prompts_trtllm",
-    "ttft_prompts_sglang",
-    "ttft_prompts_local",
+    "ttft_queue_vllm",
+    "ttft_queue_trtllm",
+    "ttft_queue_sglang",
+    "ttft_queue_local",
     "ceiling",
     "local_prefill_saturation_tflops",
-    "burst_share",
+    "ttft_queue_exponent",
+    "ttft_prompt_exponent",
     "moe_layer",
     "older_unpack",
-    "ttft_prompts_moe",
+    "ttft_queue_moe",
     "moe_workstation",
     "moe_prefill_workstation",
     "prompts_recent_vllm",
@@ -109,7 +110,7 @@ const PRIOR: [[f64; 8]; 7] = [
 /// How sure that is: standard deviation of the logarithm, by coefficient.
 const PRIOR_SD: [f64; 8] = [0.12, 0.15, 0.35, 0.30, 0.35, 0.40, 0.50, 0.80];
 /// The same for the shared coefficients: value and standard deviation of the logarithm.
-const SHARED_PRIOR: [(f64, f64); 29] = [
+const SHARED_PRIOR: [(f64, f64); 30] = [
     (0.90, 0.10),
     (0.60, 0.40),
     (8.0, 0.40),
@@ -126,14 +127,14 @@ const SHARED_PRIOR: [(f64, f64); 29] = [
     (30.0, 0.70),
     (40.0, 0.70),
     (15.0, 0.70),
-    (1.00, 0.10),
-    (1.00, 0.10),
-    (1.00, 0.10),
-    (1.00, 0.10),
+    (0.60, 0.25),
+    (0.60, 0.25),
+    (0.60, 0.25),
+    (0.60, 0.25),
     (0.90, 0.20),
     (250.0, 0.40),
-    // Benchmarks send about ten prompts a user, the first of all users at once.
-    (0.10, 0.30),
+    (0.60, 0.30),
+    (0.50, 0.30),
     (1.60, 0.30),
     (0.70, 0.30),
     (1.50, 0.50),
@@ -181,18 +182,20 @@ pub struct Chosen {
     pub moe_prefill: f64,
     /// Seconds before a prompt begins.
     pub ttft_base: f64,
-    /// Factor of the time of prompts in the TTFT.
-    pub ttft_prompts: f64,
+    /// Factor of the waiting term of the TTFT.
+    pub ttft_queue: f64,
     /// Share of the computed ceiling that is reached.
     pub ceiling: f64,
     /// Peak arithmetic at which local engines' prompts stop gaining, FLOP/s.
     pub local_saturation: f64,
-    /// Share of the requests that begin all at once.
-    pub burst_share: f64,
+    /// Exponent of the requests at once in the waiting term of the TTFT.
+    pub ttft_queue_exponent: f64,
+    /// Exponent of the time of a prompt in that term; the rest to 1 is that of a step.
+    pub ttft_prompt_exponent: f64,
     /// Factor of the time a layer where experts are chosen.
     pub moe_layer: f64,
-    /// The same factor where experts are chosen.
-    pub ttft_prompts_moe: f64,
+    /// Factor of the waiting term of the TTFT where experts are chosen.
+    pub ttft_queue_moe: f64,
     /// Factor of the unpacking's share of arithmetic with a local engine of 2024 or before.
     pub older_unpack: f64,
     /// Share of other requests' prompts that counts with vLLM from 0.12 on: the published runs of it wait less for them than
@@ -271,17 +274,18 @@ impl Coefficients {
             link_share: shared(1),
             link_latency: shared(2) * 1e-6,
             interference: of_engine(3),
-            moe: if workstation { shared(26) } else { of_engine(7) },
-            moe_prefill: if workstation { shared(27) } else { shared(11) },
+            moe: if workstation { shared(27) } else { of_engine(7) },
+            moe_prefill: if workstation { shared(28) } else { shared(11) },
             ttft_base: of_engine(12) * 1e-3,
-            ttft_prompts: of_engine(16),
+            ttft_queue: of_engine(16),
             ceiling: shared(20),
             local_saturation: shared(21) * 1e12,
-            burst_share: shared(22).min(1.0),
-            moe_layer: shared(23),
-            older_unpack: shared(24),
-            ttft_prompts_moe: shared(25),
-            recent_prompts: shared(28),
+            ttft_queue_exponent: shared(22),
+            ttft_prompt_exponent: shared(23).min(1.0),
+            moe_layer: shared(24),
+            older_unpack: shared(25),
+            ttft_queue_moe: shared(26),
+            recent_prompts: shared(29),
         }
     }
 }

@@ -68,13 +68,12 @@ pub struct Fit {
 }
 
 /// Logarithm of measured over predicted, for each row and output that has both; and the scatter expected of it.
-fn residuals(rows: &[&Measured], coefficients: &Coefficients, used: fn(Output) -> bool) -> Vec<(f64, f64)> {
+fn residuals(rows: &[&Measured], coefficients: &Coefficients) -> Vec<(f64, f64)> {
     let mut all = Vec::new();
     for row in rows {
         let prediction = served::predict(&row.question, coefficients);
         // How long requests wait for a place says nothing of how long a prompt takes.
-        let says = |output: &Output| used(*output) && !(row.queue_limited && *output == Output::Ttft);
-        for output in Output::ALL.into_iter().filter(says) {
+        for output in Output::ALL.into_iter().filter(|output| !(row.queue_limited && *output == Output::Ttft)) {
             if let Some((measured, predicted)) = output.measured(row).zip(output.predicted(&prediction)) {
                 all.push(((measured / predicted).ln(), output.scatter()));
             }
@@ -88,23 +87,7 @@ const NUDGE: f64 = 1e-4;
 
 /// Fits all coefficients to measured rows.
 pub fn fit(rows: &[&Measured]) -> Fit {
-    // Times to the first token scatter five times as much as others and depend on how a benchmark was run: they decide what
-    // concerns nothing else, after all other coefficients are found without them.
-    let without = |values: &[f64; COUNT]| residuals(rows, &Coefficients(*values), |output| output != Output::Ttft);
-    let first = least_squares::fit(&Coefficients::prior().0, &Coefficients::prior_sd(), NUDGE, without);
-    let names = Coefficients::names();
-    let spread = std::array::from_fn(|place| match names[place].as_str() {
-        name if name.starts_with("ttft_") || name == "burst_share" || name == "prompts_recent_vllm" => {
-            first.errors[place]
-        }
-        _ => HELD,
-    });
-    let all = |values: &[f64; COUNT]| residuals(rows, &Coefficients(*values), |_| true);
-    let second = least_squares::fit(&first.values, &spread, NUDGE, all);
-    let errors =
-        std::array::from_fn(|place| if spread[place] > HELD { second.errors[place] } else { first.errors[place] });
-    Fit { coefficients: Coefficients(second.values), errors }
+    let of_values = |values: &[f64; COUNT]| residuals(rows, &Coefficients(*values));
+    let fitted = least_squares::fit(&Coefficients::prior().0, &Coefficients::prior_sd(), NUDGE, of_values);
+    Fit { coefficients: Coefficients(fitted.values), errors: fitted.errors }
 }
-
-/// Spread of a logarithm that is not to move.
-const HELD: f64 = 1e-5;

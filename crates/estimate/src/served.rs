@@ -1,6 +1,6 @@
 //! A closed loop of requests on copies of a model: time a token, time to the first, the most tokens per second.
 //!
-//! Closed forms. The TTFT is that of a closed queue at one server and knows no scheduler.
+//! Closed forms. The TTFT knows no scheduler; it is a fitted waiting term.
 
 use crate::coefficients::{Chosen, Coefficients};
 use crate::question::{Kind, Question};
@@ -68,7 +68,8 @@ fn most_running(question: &Question, context: f64) -> f64 {
 }
 
 /// A closed loop of C requests with chunked prefill: TPOT = t_decode(B) + (B-1)/OSL t_prefill(ISL) φ; TTFT = base +
-/// t_decode + f (t_prefill + what prompts ahead take, [`prompts_ahead`]). Where C exceeds what the cache holds, the rest waits (C - B)/B (TTFT + OSL TPOT), after Little.
+/// t_prefill + t_decode + q t_prefill^a TPOT^(1-a) (B-1)^p: prompts ahead are worked off between steps (a fitted power
+/// law, no queue's theory). Where C exceeds what the cache holds, the rest waits (C - B)/B (TTFT + OSL TPOT), after Little.
 fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
     let concurrency = (question.concurrency.unwrap_or(1.0) / question.copies()).max(1.0);
     let isl = question.isl.unwrap_or(if question.context_depth.is_some() { 0.0 } else { USUAL_PROMPT });
@@ -83,11 +84,11 @@ fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
     let shared = if alone { 0.0 } else { (batch - 1.0) / osl * prompt * chosen.interference * others };
     let decode = step.total();
     let tpot = decode + shared;
-    let experts = if question.model.sparse() { chosen.ttft_prompts_moe } else { 1.0 };
-    let ahead = prompts_ahead(prompt * others, batch, osl * tpot, chosen.burst_share);
+    let mixed = prompt.powf(chosen.ttft_prompt_exponent) * tpot.powf(1.0 - chosen.ttft_prompt_exponent);
+    let experts = if question.model.sparse() { chosen.ttft_queue_moe } else { 1.0 };
+    let ahead = others * experts * chosen.ttft_queue * mixed * (batch - 1.0).powf(chosen.ttft_queue_exponent);
     // What delays others delays the request itself no less, or more requests would give fewer tokens.
-    let own = prompt * chosen.interference.max(1.0);
-    let first = chosen.ttft_base + decode + chosen.ttft_prompts * experts * (own + ahead);
+    let first = chosen.ttft_base + prompt * chosen.interference.max(1.0) + decode + ahead;
     let waiting = (concurrency - batch).max(0.0) / batch * (first + osl * tpot);
     let binds = if waiting > first {
         "KV room"
@@ -110,16 +111,6 @@ fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
         mbu: share(step.weights * chosen.e_w + step.cache * chosen.e_kv, tpot),
         mfu: share(step.compute * chosen.m_d, tpot),
     }
-}
-
-/// Seconds that the prompts of others take before one's own begins, of `users` who ask again `between` seconds after their
-/// first token: in the steady state R - p with R = p (1 + (C-1) R/(Z+R)), the mean of a closed queue at one server (mean value
-/// analysis with Schweitzer's approximation: the one who comes sees the queue of the others); of the share that begins all at
-/// once the mean of p, 2 p, … (C-1) p.
-fn prompts_ahead(prompt: f64, users: f64, between: f64, burst_share: f64) -> f64 {
-    let excess = prompt * users - between;
-    let steady = 0.5 * (excess + (excess * excess + 4.0 * prompt * between).sqrt()) - prompt;
-    (1.0 - burst_share) * steady.max(0.0) + burst_share * prompt * (users - 1.0) / 2.0
 }
 
 /// The most tokens/s: the largest B OSL/(OSL t_decode(B) + B t_prefill(ISL)) over the batches that fit, times the copies
@@ -164,8 +155,7 @@ pub fn naive(question: &Question) -> Prediction {
     (chosen.e_w, chosen.e_kv, chosen.m_d, chosen.mfu_p, chosen.m_unpack) = (1.0, 1.0, 1.0, 1.0, 1.0);
     (chosen.t_layer, chosen.t_step, chosen.t_req, chosen.link_latency) = (0.0, 0.0, 0.0, 0.0);
     (chosen.interference, chosen.moe, chosen.moe_prefill, chosen.expert_skew) = (0.0, 1.0, 1.0, 1.0);
-    (chosen.ttft_base, chosen.burst_share, chosen.ceiling, chosen.link_share) = (0.0, 0.0, 1.0, 1.0);
-    (chosen.ttft_prompts, chosen.ttft_prompts_moe) = (1.0, 1.0);
+    (chosen.ttft_base, chosen.ttft_queue, chosen.ceiling, chosen.link_share) = (0.0, 0.0, 1.0, 1.0);
     chosen.local_saturation = f64::MAX;
     match question.kind() {
         Kind::Ceiling => ceiling(question, &chosen),
