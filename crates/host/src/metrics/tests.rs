@@ -19,6 +19,7 @@ fn played(faults: &Faults) -> (Meter, Stats) {
     let mut engine = Engine::new(law(), faults.clone(), 0).expect("makes sense");
     let request = SimRequest {
         input_tokens: 30,
+        parts: Default::default(),
         output_tokens: Some(5),
         include_usage: true,
         include_timings: true,

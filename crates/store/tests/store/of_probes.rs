@@ -32,6 +32,7 @@ fn both((number, row): (usize, Attempt)) -> (ProbeRow, Attempt) {
         alias: probe.workload.clone(),
         lane: probe.endpoint.clone(),
         dialect_in: row.sample.dialect.clone(),
+        session: None,
         overhead_ns: None,
         sample: row.sample,
     };

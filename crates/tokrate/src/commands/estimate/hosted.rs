@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use tokrate_estimate::hosted::{Call, Hosted, seen};
 use tokrate_record::{AttemptEnd, AttemptRole, Load, SampleSource};
-use tokrate_store::{Query, Sqlite, StoreError};
+use tokrate_store::{Query, Sqlite, Store, StoreError};
 use tokrate_targets::reading::{self, MAX_SETTINGS_BYTES};
 
 /// What files hold of an endpoint.
@@ -100,7 +100,7 @@ impl Gathered {
         };
         let before = self.calls.len();
         let query = Query { lane: lane.map(str::to_owned), ..Query::default() };
-        store.visit_attempts(&query, |row| {
+        store.visit_attempts(&query, &mut |row| {
             let sample = &row.sample;
             if row.role == AttemptRole::Probe || !sample.stream {
                 return;
