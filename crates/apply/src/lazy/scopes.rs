@@ -161,7 +161,13 @@ pub(super) fn end_of_block(prepared: &PreparedSnippet<'_>, run: &Range<usize>, s
     }
     let is_end = run.end + 1 == prepared.len() && prepared.implied[1];
     let inside = if depth == 0 {
-        is_end.then_some(0..source.line_count())?
+        // Lines of another file end with a snippet as well; what is put behind all others is a declaration, set off.
+        let is_set_off = run.start < first;
+        let signs = ["@", "#", "//", "/*", "*", "--"];
+        let is_sign = |text: &str| signs.iter().any(|sign| text.trim_start().starts_with(sign));
+        let begins = tokens.iter().map(|&token| prepared.text(token)).find(|text| !is_sign(text));
+        let declares = begins.and_then(declared_name).is_some();
+        (is_end && is_set_off && declares).then_some(0..source.line_count())?
     } else {
         // A marker as deep as the lines goes on with their block.
         if !is_end && prepared.marker_indent(run.end).is_none_or(|marker| marker >= depth) {

@@ -7,7 +7,7 @@
 
 use super::held::{Part, Replaced};
 use crate::lazy::{Piece, Snippet, indent, is_blank, is_distinctive};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Lines that are compared, to bound the work of hostile updates.
@@ -35,13 +35,13 @@ pub(super) enum Breach {
 
 /// Checks that a text is what a snippet makes of an original.
 pub(super) fn check<'l>(original: &[&'l str], snippet: &Snippet<'_>, merged: &[&'l str]) -> Result<(), Breach> {
-    let mut numbers: HashMap<&'l str, u32> = HashMap::new();
+    let mut numbers: BTreeMap<&'l str, u32> = BTreeMap::new();
     let mut number = |text: &'l str| {
         let next = numbers.len() as u32;
         *numbers.entry(text).or_insert(next)
     };
-    let old: Numbered = original.iter().map(|line| number(*line)).collect();
-    let new: Numbered = merged.iter().map(|line| number(*line)).collect();
+    let old: Numbered = original.iter().map(|line| number(line)).collect();
+    let new: Numbered = merged.iter().map(|line| number(line)).collect();
     let mut law = Law { original, merged, numbers, old, new, left: MAX_COMPARED, breach: None };
     let mut ways = BTreeSet::from([Way { start: 0, end: 0, from: 0 }]);
     let mut last: Option<Part<'_>> = None;
@@ -80,13 +80,13 @@ fn parts<'u>(snippet: &Snippet<'u>) -> Vec<Part<'u>> {
 /// Lines as numbers, and where each number stands.
 struct Numbered {
     ids: Vec<u32>,
-    places: HashMap<u32, Vec<usize>>,
+    places: BTreeMap<u32, Vec<usize>>,
 }
 
 impl FromIterator<u32> for Numbered {
     fn from_iter<I: IntoIterator<Item = u32>>(ids: I) -> Numbered {
         let ids: Vec<u32> = ids.into_iter().collect();
-        let mut places: HashMap<u32, Vec<usize>> = HashMap::new();
+        let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         ids.iter().enumerate().for_each(|(at, id)| places.entry(*id).or_default().push(at));
         Numbered { ids, places }
     }
@@ -118,7 +118,7 @@ struct Way {
 struct Law<'l> {
     original: &'l [&'l str],
     merged: &'l [&'l str],
-    numbers: HashMap<&'l str, u32>,
+    numbers: BTreeMap<&'l str, u32>,
     old: Numbered,
     new: Numbered,
     left: usize,
@@ -242,7 +242,7 @@ impl Law<'_> {
             Some(&[place]) => Some(place),
             _ => None,
         };
-        match replaced.new_edges().find_map(|line| only(line)) {
+        match replaced.new_edges().find_map(only) {
             Some(line) => Err(Breach::Inserted(line)),
             None => Ok(()),
         }
@@ -251,7 +251,7 @@ impl Law<'_> {
 
 /// Whether lines are others with one change of their indentation.
 fn is_shifted(shown: &[&str], stands: &[&str]) -> bool {
-    let mut shift: HashMap<&str, &str> = HashMap::new();
+    let mut shift: BTreeMap<&str, &str> = BTreeMap::new();
     shown.iter().zip(stands).all(|(shown, stands)| {
         let same = shown.trim() == stands.trim();
         same && (is_blank(shown) || *shift.entry(indent(shown)).or_insert(indent(stands)) == indent(stands))

@@ -1,0 +1,7 @@
+package web
+
+import "net/http"
+
+func Serve() error {
+	return http.ListenAndServe(":80", nil)
+}
