@@ -97,6 +97,9 @@ fn is_snippet(case: &Case) -> bool {
     matches!(case.format, CUT | SCOPED)
 }
 
+/// Whether a case is counted.
+type Choice<'c> = &'c dyn Fn(&Case) -> bool;
+
 /// All tables.
 pub fn tables(cases: &[Case], results: &[Result], times: &[Times], large: Option<&Large>) -> String {
     let mut text = String::new();
@@ -125,7 +128,7 @@ pub fn tables(cases: &[Case], results: &[Result], times: &[Times], large: Option
     let refused = by(&|case| matches!(case.wanted, Wanted::Refusal).then(|| style(case)));
     table(&mut text, "must be refused", refused);
     time_table(&mut text, times);
-    let tally_of = |chosen: &dyn Fn(&Case) -> bool| {
+    let tally_of = |chosen: Choice<'_>| {
         let mut tally = Tally::default();
         cases.iter().zip(results).filter(|(case, _)| chosen(case)).for_each(|(case, result)| tally.add(case, result));
         tally
@@ -160,7 +163,7 @@ fn time_table(text: &mut String, times: &[Times]) {
     text.push('\n');
 }
 
-fn bars(text: &mut String, tally_of: &dyn Fn(&dyn Fn(&Case) -> bool) -> Tally, times: &[Times], large: Option<&Large>) {
+fn bars(text: &mut String, tally_of: &dyn Fn(Choice<'_>) -> Tally, times: &[Times], large: Option<&Large>) {
     text.push_str("| bar | asked | measured | |\n|---|---|---|---|\n");
     let mut add = |name: &str, asked: &str, measured: String, met: bool| {
         let met = if met { "met" } else { "**missed**" };
@@ -171,7 +174,7 @@ fn bars(text: &mut String, tally_of: &dyn Fn(&dyn Fn(&Case) -> bool) -> Tally, t
         let (exact, name) = (tally.exact_share(), format!("{format}, where one place is named: exact"));
         add(&name, &format!(">= {least} %"), format!("{exact:.2} % of {}", tally.cases), exact >= least);
     }
-    let snippets: [(&str, f64, &dyn Fn(&Case) -> bool); 4] = [
+    let snippets: [(&str, f64, Choice<'_>); 4] = [
         ("cut as a diff, with a grammar", 0.25, &|case| case.format == CUT && has_grammar(case)),
         ("cut as a diff, without a grammar", 0.4, &|case| case.format == CUT && !has_grammar(case)),
         ("as models write, with a grammar", 0.25, &|case| case.format == SCOPED && has_grammar(case)),

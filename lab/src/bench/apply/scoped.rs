@@ -83,7 +83,7 @@ fn shape(change: &Change, hunk: &Hunk) -> Option<Shape> {
     let above = (0..lines.start).rev().find(is_full);
     let below = (lines.end..change.new.len()).find(is_full);
     let scopes = scopes(change, &lines);
-    let mut shown: Vec<Range<usize>> = vec![lines.clone()];
+    let mut shown = vec![lines.clone()];
     let heads = scopes.iter().map(|scope| scope.0..scope.0 + 1);
     shown.extend(heads.chain(scopes.iter().filter_map(|scope| scope.1).map(|end| end..end + 1)));
     if shown.iter().skip(1).any(|line| change.kept[line.start].is_none()) {
@@ -96,7 +96,8 @@ fn shape(change: &Change, hunk: &Hunk) -> Option<Shape> {
         let touches = context[0] + 1 == lines.start && context[1] == lines.end;
         shown.push(context[0]..context[0] + 1);
         shown.push(context[1]..context[1] + 1);
-        let place = Sketch::of(change, vec![lines.start - 1..lines.end + 1]).place(change, true);
+        let with_context = lines.start - 1..lines.end + 1;
+        let place = Sketch::of(change, vec![with_context]).place(change, true);
         let style = "lines changed in a block";
         return (is_kept && touches).then_some(Shape { style, shown, is_unique: place.unique });
     }
@@ -142,7 +143,8 @@ fn rewritten(change: &Change, hunk: &Hunk) -> Option<Shape> {
         return None;
     }
     let outer = &scopes[at + 1..];
-    let mut shown: Vec<Range<usize>> = vec![head..end];
+    let whole = head..end;
+    let mut shown = vec![whole];
     let heads = outer.iter().map(|scope| scope.0..scope.0 + 1);
     shown.extend(heads.chain(outer.iter().filter_map(|scope| scope.1).map(|end| end..end + 1)));
     let is_unique = is_unique(change, &scopes[at..]);
