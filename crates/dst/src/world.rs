@@ -246,7 +246,7 @@ impl<'a> World<'a> {
             output_tokens: Some(self.scenario.output_tokens),
             include_usage: self.scenario.include_usage,
             include_timings: false,
-            faults: None,
+            ..SimRequest::default()
         };
         match self.engine.submit(self.now, request) {
             Ok(request) => {

@@ -23,7 +23,7 @@ fn played(faults: &Faults) -> (Meter, Stats) {
         output_tokens: Some(5),
         include_usage: true,
         include_timings: true,
-        faults: None,
+        ..SimRequest::default()
     };
     let ids: Vec<_> = (0..3).map(|_| engine.submit(Tick::ZERO, request.clone()).expect("taken")).collect();
     engine.cancel(Tick::ZERO, ids[2]);
