@@ -54,7 +54,7 @@ pub trait StepTime {
         let mut work = work.clone();
         let mut all = Span::ZERO;
         for _ in 0..steps {
-            all = all + self.span(&work);
+            all += self.span(&work);
             work.decode_context += work.tokens();
         }
         all

@@ -49,15 +49,14 @@ pub fn bounds(question: &Question, concurrency: f64, context: f64) -> Bounds {
     let (model, device) = (&question.model, &question.device);
     let devices = question.devices;
     let batch = (concurrency / question.copies()).max(1.0);
-    let streamed = model.dense_streamed() + model.expert_params() * model.experts_touched(1.0, 1.0);
+    let streamed = model.dense_streamed() + model.expert_params() * model.experts_touched(1.0, 1.0) / question.sharing;
     let weights = streamed.min(model.active) * question.bytes_a_weight();
     let cache = if context > 0.0 { batch * model.cache_bytes(context, question.bytes_a_cache_value()) } else { 0.0 };
     let copy = devices / question.copies();
     let peak = device.peak(question.precision.arithmetic);
-    Bounds {
-        steps: device.bandwidth * copy / (weights + cache).max(1.0),
-        tokens: peak * copy / (model.prompt_flops(1.0) * batch),
-    }
+    // Unlike a prompt's, each token of an answer has its logits computed.
+    let each = model.prompt_flops(1.0) + 2.0 * model.vocab * model.hidden;
+    Bounds { steps: device.bandwidth * copy / (weights + cache).max(1.0), tokens: peak * copy / (each * batch) }
 }
 
 /// Judges a claimed speed of one request, tokens/s: `fastest` is the high end of the estimate's interval, `speculates` whether

@@ -125,7 +125,7 @@ fn a_beginning_that_prompts_share_is_found_in_the_prefix_cache() {
     };
     let (queried, found) = (value("vllm:prefix_cache_queries_total"), value("vllm:prefix_cache_hits_total"));
     // Five of six prompts find the blocks of 16 tokens that lie within the first 480 wholly.
-    assert!(found >= 5.0 * 448.0 && found <= 5.0 * 496.0, "{found} of {queried} tokens");
+    assert!((5.0 * 448.0..=5.0 * 496.0).contains(&found), "{found} of {queried} tokens");
     assert!(queried >= 6.0 * 590.0 && found % 16.0 == 0.0, "{found} of {queried} tokens");
 }
 
