@@ -237,36 +237,14 @@ impl Replay {
     /// # Errors
     /// A fact that is missing, unknown or impossible.
     pub fn new(settings: &EngineSettings, facts: &Facts, coefficients: &Coefficients) -> Result<Replay, String> {
-        let missing = |what: &str| format!("the engine's settings name no {what}; give `{what}`");
         let engine = settings.engine.as_deref().unwrap_or("vllm");
         let policy = Policy::from_name(engine).ok_or_else(|| {
             let names: Vec<&str> = Policy::NAMED.iter().map(|(name, _)| *name).collect();
             format!("unknown engine {engine:?}; one of {}", names.join(", "))
         })?;
-        if let Some(stages) = settings.pipeline_parallel_size.filter(|stages| *stages > 1) {
-            return Err(format!(
-                "pipeline_parallel_size is {stages}: pipelines are not modelled; use tensor_parallel_size"
-            ));
-        }
         let tensor = settings.tensor_parallel_size.unwrap_or(1).max(1);
         let copies = settings.data_parallel_size.unwrap_or(1).max(1);
-        let (all, is_vllm) = (f64::from(tensor) * f64::from(copies), policy == Policy::Vllm);
-        let asked = Asked {
-            model: settings.model.clone().ok_or_else(|| missing("model"))?,
-            hardware: settings.hardware.clone().ok_or_else(|| missing("hardware"))?,
-            n_gpus: Some(all),
-            tp: Some(f64::from(tensor)),
-            // Copies of vLLM share their experts, whole or cut.
-            attention_dp: (is_vllm && copies > 1).then_some(f64::from(copies)),
-            ep: is_vllm.then_some(if settings.enable_expert_parallel == Some(true) { all } else { 1.0 }),
-            memory_share: settings.gpu_memory_utilization,
-            cache_value_bytes: cache_value_bytes(settings, is_vllm)?,
-            engine: Some(if policy == Policy::Serial { "llama.cpp" } else { engine }.to_owned()),
-            weight_precision: precision(settings),
-            concurrency: Some(1.0),
-            ..Asked::default()
-        };
-        let mut resolved = asked.resolve(facts)?;
+        let mut resolved = asked(settings, policy, engine)?.resolve(facts)?;
         if settings.enforce_eager == Some(true) {
             resolved.assumed.push("graphs, though enforce_eager is set: small steps take longer without".to_owned());
         }
@@ -357,6 +335,34 @@ impl Replay {
             seen.admit(&self.cluster);
         }
     }
+}
+
+/// The question that an engine's settings ask.
+fn asked(settings: &EngineSettings, policy: Policy, engine: &str) -> Result<Asked, String> {
+    let missing = |what: &str| format!("the engine's settings name no {what}; give `{what}`");
+    if let Some(stages) = settings.pipeline_parallel_size.filter(|stages| *stages > 1) {
+        return Err(format!(
+            "pipeline_parallel_size is {stages}: pipelines are not modelled; use tensor_parallel_size"
+        ));
+    }
+    let (tensor, copies) =
+        (settings.tensor_parallel_size.unwrap_or(1).max(1), settings.data_parallel_size.unwrap_or(1).max(1));
+    let (all, is_vllm) = (f64::from(tensor) * f64::from(copies), policy == Policy::Vllm);
+    Ok(Asked {
+        model: settings.model.clone().ok_or_else(|| missing("model"))?,
+        hardware: settings.hardware.clone().ok_or_else(|| missing("hardware"))?,
+        n_gpus: Some(all),
+        tp: Some(f64::from(tensor)),
+        // Copies of vLLM share their experts, whole or cut.
+        attention_dp: (is_vllm && copies > 1).then_some(f64::from(copies)),
+        ep: is_vllm.then_some(if settings.enable_expert_parallel == Some(true) { all } else { 1.0 }),
+        memory_share: settings.gpu_memory_utilization,
+        cache_value_bytes: cache_value_bytes(settings, is_vllm)?,
+        engine: Some(if policy == Policy::Serial { "llama.cpp" } else { engine }.to_owned()),
+        weight_precision: precision(settings),
+        concurrency: Some(1.0),
+        ..Asked::default()
+    })
 }
 
 /// Settings that vLLM takes on a device where none are given.
