@@ -1,3 +1,5 @@
+//! The batches and statements that go to ClickHouse, without an engine.
+
 use super::*;
 use proptest::prelude::*;
 use std::sync::Mutex;
