@@ -231,7 +231,7 @@ fn other_files_and_newer_ones_are_refused_and_there_is_one_writer() {
     insta::assert_snapshot!(refused(&path), @"use the database FILE: another process has locked it; it is free again when that one ends");
     drop(store);
     Connection::open(&path).expect("a file").pragma_update(None, "user_version", 99).expect("writable");
-    insta::assert_snapshot!(refused(&path), @"open the database FILE: its schema is version 99 and this tokrate supports versions up to 3; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&path), @"open the database FILE: its schema is version 99 and this tokrate supports versions up to 4; use the tokrate that wrote it");
     let text = path.with_extension("toml");
     std::fs::write(&text, "[monitor]\n").expect("writable");
     assert!(matches!(MonitorStore::open(&text, BEGIN), Err(StoreError::NotADatabase { .. })));
