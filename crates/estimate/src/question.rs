@@ -113,6 +113,13 @@ impl Question {
         self.cache_value_bytes.unwrap_or(if narrow { 1.0 } else { 2.0 })
     }
 
+    /// Bytes of cache that a sequence of `context` tokens takes of the memory of `devices` devices: heads are spread over them, but the one
+    /// latent cache of multi-head latent attention lies whole on each (vLLM, SGLang and TensorRT-LLM under tensor parallelism).
+    pub fn cache_held(&self, context: f64, devices: f64) -> f64 {
+        let whole = self.model.latent.is_some() && self.engine != Engine::Local;
+        self.model.cache_bytes(context, self.bytes_a_cache_value()) * if whole { devices } else { 1.0 }
+    }
+
     /// Memory of a copy on `devices` devices.
     pub fn memory(&self, devices: f64) -> Memory {
         // Copies that share their experts hold a part of them each.
