@@ -299,6 +299,7 @@ fn tick(ms: f64) -> Tick {
 fn precision(settings: &EngineSettings) -> Option<String> {
     let named = settings.quantization.clone().or_else(|| settings.dtype.clone());
     named
+        .map(|name| name.trim_start_matches("torch.").to_owned())
         .filter(|name| name != "auto")
         .map(|name| if name == "bfloat16" || name == "float16" { "bf16".to_owned() } else { name })
 }

@@ -3,7 +3,7 @@
 //! What writes such files differs: names with dashes or underscores, numbers as text or with a fraction of nothing, settings at the
 //! top or one level below. Settings that are not known here are read over.
 
-use serde::de::Error;
+use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 
 /// Settings of an engine; those of vLLM.
@@ -12,7 +12,8 @@ use serde::{Deserialize, Deserializer};
 pub struct EngineSettings {
     /// Name of the model.
     pub model: Option<String>,
-    /// Name of the device.
+    /// Name of the device; anything but a text is read over.
+    #[serde(deserialize_with = "text")]
     pub hardware: Option<String>,
     /// Scheduler: `vllm`, `sglang`, `trtllm`, `static-batch` or `serial`.
     pub engine: Option<String>,
@@ -143,6 +144,22 @@ enum Written {
     Flag(bool),
     Number(f64),
     Text(String),
+}
+
+/// A text, or anything else, which says nothing.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Named {
+    Text(String),
+    Other(#[allow(dead_code, reason = "what it is does not matter")] IgnoredAny),
+}
+
+/// A text, if it is one.
+fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(match Option::<Named>::deserialize(from)? {
+        Some(Named::Text(text)) if !text.trim().is_empty() => Some(text),
+        None | Some(Named::Text(_) | Named::Other(_)) => None,
+    })
 }
 
 /// A number, whether written as one or as text; absent, null, `auto` and `none` are absent.
