@@ -1,10 +1,11 @@
-//! Fits the coefficients of a device and engine to a measured trace: `calibrate TRACE.csv SETTINGS.json HARDWARE`.
+//! Fits the coefficients of a device and engine to a measured trace: `calibrate TRACE.csv SETTINGS.json HARDWARE`. Beside it stands what
+//! the priors of workstation cards alone make of it, which is how a trace is foretold that nothing was fitted to.
 
 #![allow(clippy::print_stdout)]
 
 use tokrate_estimate::asked::Facts;
 use tokrate_estimate::calibrate::calibrate;
-use tokrate_estimate::coefficients::Coefficients;
+use tokrate_estimate::coefficients::{Coefficients, OF_GROUP, WORKSTATIONS};
 use tokrate_estimate::replay::{Outcome, Replay, SettingsFile, TraceRequest, parse_trace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,6 +34,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(())
     };
     show(&before)?;
+    let mut unseen = before.clone();
+    let own = WORKSTATIONS * OF_GROUP.len()..(WORKSTATIONS + 1) * OF_GROUP.len();
+    unseen.0[own.clone()].copy_from_slice(&Coefficients::prior().0[own]);
+    println!("workstations by their priors alone:");
+    show(&unseen)?;
     let (after, changed) = calibrate(&trace, &settings, &facts, &before)?;
     for one in changed {
         println!("{} {:.5} -> {:.5} (se {:.3})", one.name, one.before, one.after, one.error);

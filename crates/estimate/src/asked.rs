@@ -264,6 +264,7 @@ impl Asked {
             fp4: None,
             link: self.interconnect_gbps.map(|value| value * 1e9),
             dollars_hour: None,
+            reached: 1.0,
             layer_latency: None,
             source: "given with the question".to_owned(),
         })
@@ -362,12 +363,13 @@ fn fits(question: &Question) -> Result<(), String> {
     let copy = question.devices_a_copy();
     let memory = question.memory(copy);
     let context = question.context_depth.unwrap_or(question.isl.unwrap_or(0.0) + question.osl.unwrap_or(1.0));
-    let one = question.model.cache_bytes(context.max(1.0), question.bytes_a_cache_value());
+    let held = |devices: f64| question.cache_held(context.max(1.0), devices);
+    let one = held(copy);
     if memory.cache_room >= one {
         return Ok(());
     }
     let short = (one - memory.cache_room) / GIB;
-    let needed = (1..=1024).map(f64::from).find(|devices| question.memory(*devices).cache_room >= one);
+    let needed = (1..=1024).map(f64::from).find(|devices| question.memory(*devices).cache_room >= held(*devices));
     let devices = match needed {
         // Tensor parallelism wants a power of two.
         Some(devices) if question.engine != Engine::Local => {
@@ -380,7 +382,7 @@ fn fits(question: &Question) -> Result<(), String> {
         if question.engine == Engine::Local { &["Q8_0", "Q6_K", "Q4_K_M", "Q3_K_M", "Q2_K"] } else { &["fp8", "int4"] };
     // The widest format that fits on the fewest devices.
     let on = |count: f64| {
-        let room = question.memory(count).cache_room + memory.weights - one;
+        let room = question.memory(count).cache_room + memory.weights - held(count);
         formats.iter().find(|name| {
             let bytes = Precision::named(name).map_or(f64::MAX, |precision| precision.bytes * question.model.params);
             bytes < memory.weights && bytes <= room

@@ -22,7 +22,7 @@ pub struct EngineTime {
 impl EngineTime {
     /// Those of a question, with fitted coefficients.
     pub fn new(question: Question, coefficients: &Coefficients) -> EngineTime {
-        let chosen = coefficients.of(question.device.class, question.engine);
+        let chosen = coefficients.of(&question.device, question.engine);
         EngineTime { question, chosen, factor: 1.0, draft: 0.0 }
     }
 
@@ -44,9 +44,10 @@ impl EngineTime {
 
     /// Tokens whose keys and values the memory of one copy holds beside the weights.
     pub fn cache_tokens(&self) -> f64 {
-        let room = self.question.memory(self.question.devices_a_copy()).cache_room;
+        let devices = self.question.devices_a_copy();
+        let room = self.question.memory(devices).cache_room;
         // Sliding windows need less; at 4,096 tokens a sequence they are filled in every model of the table.
-        let each = self.question.model.cache_bytes(4_096.0, self.question.bytes_a_cache_value()) / 4_096.0;
+        let each = self.question.cache_held(4_096.0, devices) / 4_096.0;
         (room / each.max(1.0)).max(0.0)
     }
 }

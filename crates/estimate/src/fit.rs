@@ -3,7 +3,7 @@
 //!
 //! Invariant: the same rows give the same coefficients.
 
-use crate::coefficients::{COUNT, Coefficients};
+use crate::coefficients::{COUNT, Coefficients, OF_TTFT};
 use crate::least_squares;
 use crate::measured::Measured;
 use crate::served::{self, Prediction};
@@ -67,13 +67,14 @@ pub struct Fit {
     pub errors: [f64; COUNT],
 }
 
-/// Logarithm of measured over predicted, for each row and output that has both; and the scatter expected of it.
-fn residuals(rows: &[&Measured], coefficients: &Coefficients) -> Vec<(f64, f64)> {
+/// Logarithm of measured over predicted, for each row and each of some outputs that has both; and the scatter expected of it.
+fn residuals(rows: &[&Measured], coefficients: &Coefficients, of: fn(Output) -> bool) -> Vec<(f64, f64)> {
     let mut all = Vec::new();
     for row in rows {
         let prediction = served::predict(&row.question, coefficients);
         // How long requests wait for a place says nothing of how long a prompt takes.
-        for output in Output::ALL.into_iter().filter(|output| !(row.queue_limited && *output == Output::Ttft)) {
+        let skipped = |output: &Output| !of(*output) || (row.queue_limited && *output == Output::Ttft);
+        for output in Output::ALL.into_iter().filter(|output| !skipped(output)) {
             if let Some((measured, predicted)) = output.measured(row).zip(output.predicted(&prediction)) {
                 all.push(((measured / predicted).ln(), output.scatter()));
             }
@@ -85,9 +86,21 @@ fn residuals(rows: &[&Measured], coefficients: &Coefficients) -> Vec<(f64, f64)>
 /// Change of a logarithm by which derivatives are taken.
 const NUDGE: f64 = 1e-4;
 
-/// Fits all coefficients to measured rows.
+/// Fits all coefficients to measured rows: those of the TTFT alone after the others, as times to first tokens hang on how a run was
+/// made and say less of a device than its speeds.
 pub fn fit(rows: &[&Measured]) -> Fit {
-    let of_values = |values: &[f64; COUNT]| residuals(rows, &Coefficients(*values));
-    let fitted = least_squares::fit(&Coefficients::prior().0, &Coefficients::prior_sd(), NUDGE, of_values);
+    let of_speeds = |values: &[f64; COUNT]| residuals(rows, &Coefficients(*values), |output| output != Output::Ttft);
+    let mut fitted = least_squares::fit(&Coefficients::prior().0, &Coefficients::prior_sd(), NUDGE, of_speeds);
+    let place = |k: usize| OF_TTFT.start + k;
+    let prior = std::array::from_fn(|k| Coefficients::prior().0[place(k)]);
+    let spread = std::array::from_fn(|k| Coefficients::prior_sd()[place(k)]);
+    let of_ttft = |values: &[f64; OF_TTFT.end - OF_TTFT.start]| {
+        let mut all = fitted.values;
+        all[OF_TTFT].copy_from_slice(values);
+        residuals(rows, &Coefficients(all), |output| output == Output::Ttft)
+    };
+    let first = least_squares::fit(&prior, &spread, NUDGE, of_ttft);
+    fitted.values[OF_TTFT].copy_from_slice(&first.values);
+    fitted.errors[OF_TTFT].copy_from_slice(&first.errors);
     Fit { coefficients: Coefficients(fitted.values), errors: fitted.errors }
 }

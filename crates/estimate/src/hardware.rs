@@ -71,6 +71,8 @@ pub struct Device {
     pub link: Option<f64>,
     /// Rent of one device, $/hour, as a range.
     pub dollars_hour: Option<(f64, f64)>,
+    /// How much of its peaks it reaches behind a server, over what its group reaches; 1 where nothing says so.
+    pub reached: f64,
     /// Time a layer in a pipeline of on-chip memory, seconds; fitted to published speeds.
     pub layer_latency: Option<f64>,
     /// Where the facts are from, and when they were looked up.
@@ -92,7 +94,7 @@ impl Device {
         csv::rows(TABLE).iter().filter_map(Device::of_row).collect()
     }
 
-    fn of_row(row: &csv::Row<'_>) -> Option<Device> {
+    fn of_row(row: &csv::Row) -> Option<Device> {
         let bandwidth = row.number("memory_bandwidth_gbps")? * 1e9;
         let tera = |column: &str| row.number(column).map(|value| value * 1e12);
         Some(Device {
@@ -107,6 +109,7 @@ impl Device {
             fp4: tera("fp4_tflops"),
             link: row.number("interconnect_gbps").map(|value| value * 1e9),
             dollars_hour: row.number("usd_hour_low").zip(row.number("usd_hour_high")),
+            reached: row.number("reached").unwrap_or(1.0),
             layer_latency: row.number("layer_latency_us").map(|value| value * 1e-6),
             source: format!("{} ({})", row.text("source"), row.text("date")),
         })

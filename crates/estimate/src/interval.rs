@@ -110,7 +110,7 @@ pub struct Intervals(Vec<(String, Factors, usize)>);
 impl Intervals {
     /// The embedded ones.
     pub fn embedded() -> Intervals {
-        let read = |row: &csv::Row<'_>| {
+        let read = |row: &csv::Row| {
             let factors = Factors { low: row.number("low")?, high: row.number("high")? };
             Some((row.text("kind").to_owned(), factors, row.number("residuals")? as usize))
         };

@@ -27,7 +27,7 @@ pub struct Measured {
 }
 
 /// A row of a table with the columns of `measured.csv` as it would be asked.
-pub fn asked(row: &csv::Row<'_>) -> Asked {
+pub fn asked(row: &csv::Row) -> Asked {
     let text = |column: &str| Some(row.text(column).to_owned()).filter(|text| !text.is_empty());
     Asked {
         model: row.text("model").to_owned(),
@@ -61,7 +61,7 @@ pub fn rows(facts: &Facts) -> (Vec<Measured>, Vec<(String, String)>) {
     (rows, refused)
 }
 
-fn measured(id: String, row: &csv::Row<'_>, question: Question) -> Measured {
+fn measured(id: String, row: &csv::Row, question: Question) -> Measured {
     let ceiling = question.concurrency.is_none();
     let user = row.number("tok_s_user").filter(|speed| *speed > 0.0).map(|speed| 1.0 / speed);
     Measured {

@@ -55,7 +55,7 @@ impl Model {
         csv::rows(TABLE).iter().filter_map(Model::of_row).collect()
     }
 
-    fn of_row(row: &csv::Row<'_>) -> Option<Model> {
+    fn of_row(row: &csv::Row) -> Option<Model> {
         let number = |column: &str| row.number(column);
         let params = number("params_b")? * 1e9;
         let layers = number("layers")?;

@@ -97,6 +97,9 @@ const IDLE: &[&str] = &[
     "v",
     "hbm",
     "e",
+    "static",
+    "pertensor",
+    "perchannel",
 ];
 
 /// Whether a word tells nothing: an idle word, a memory size, a count, a format's bits, a release's date.
@@ -130,6 +133,30 @@ pub fn find<'a>(name: &str, items: impl Iterator<Item = &'a str>) -> Option<usiz
     for (place, aliases) in items.enumerate() {
         let fits = aliases.split('|').filter_map(|alias| fit(&name, &words(alias))).max();
         if let Some(length) = fits
+            && best.is_none_or(|(_, other)| length > other)
+        {
+            best = Some((place, length));
+        }
+    }
+    best.map(|(place, _)| place)
+}
+
+/// The place of the item of which a text speaks, such as a file's name: the longest alias whose letters and digits are those of some words of
+/// the text one after another, written together or apart. Only aliases of a letter and a digit at least, so that no common word is one.
+pub fn mentioned<'a>(text: &str, items: impl Iterator<Item = &'a str>) -> Option<usize> {
+    let lower = text.to_lowercase();
+    let words: Vec<&str> = lower.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let is_said = |alias: &str| {
+        (0..words.len()).any(|from| (from + 1..=words.len().min(from + 5)).any(|to| words[from..to].concat() == alias))
+    };
+    let mut best: Option<(usize, usize)> = None;
+    for (place, aliases) in items.enumerate() {
+        let plain =
+            |alias: &str| alias.to_lowercase().chars().filter(|sign| sign.is_alphanumeric()).collect::<String>();
+        let has = |alias: &str, of: fn(&char) -> bool| alias.chars().any(|sign| of(&sign));
+        let tells = |alias: &String| has(alias, char::is_ascii_digit) && has(alias, |sign| sign.is_alphabetic());
+        let longest = aliases.split('|').map(plain).filter(tells).filter(|alias| is_said(alias)).map(|a| a.len()).max();
+        if let Some(length) = longest
             && best.is_none_or(|(_, other)| length > other)
         {
             best = Some((place, length));
@@ -208,6 +235,17 @@ mod tests {
         assert_eq!(of("Qwen3-8B-Q4_K_M.gguf"), Some(2));
         assert_eq!(of("some-other-8b"), None);
         assert_eq!(of("llama-9-70b"), None);
+    }
+
+    #[test]
+    fn a_device_is_found_in_a_files_name() {
+        let devices = ["rtx pro 6000|pro 6000", "rtx 4090|4090", "h100 sxm|h100", "l4", "l40s"];
+        let of = |text: &str| mentioned(text, devices.iter().copied());
+        assert_eq!(of("runs/rtxpro6000-llama31-8b-tp1.json"), Some(0));
+        assert_eq!(of("bench/examples/RTX_PRO_6000/qwen3-32b"), Some(0));
+        assert_eq!(of("rtx4090-llama31-8b-tp1.csv"), Some(1));
+        assert_eq!(of("h100_sxm.json"), Some(2));
+        assert_eq!((of("trace.csv"), of("llama-4-l4.csv"), of("4090.csv")), (None, Some(3), None));
     }
 
     #[test]

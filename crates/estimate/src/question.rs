@@ -73,6 +73,9 @@ impl Kind {
 /// and 0.92 of it in use is usual), and that a local engine may use.
 const SERVER_MEMORY: f64 = 0.9;
 const LOCAL_MEMORY: f64 = 0.98;
+/// What a driver leaves of a device's memory to those who ask for it: 23.64 of 24 GiB of an RTX 4090, 79.1 of 80 of an H100, as messages of PyTorch
+/// that memory is out say (from memory). A server's share is of that.
+const LEFT_BY_DRIVER: f64 = 0.985;
 /// Activations and buffers of a server, bytes a device: a chunk of 8,192 tokens of some layers, and graphs.
 const SERVER_BUFFERS: f64 = 2.0e9;
 
@@ -113,6 +116,13 @@ impl Question {
         self.cache_value_bytes.unwrap_or(if narrow { 1.0 } else { 2.0 })
     }
 
+    /// Bytes of cache that a sequence of `context` tokens takes of the memory of `devices` devices: heads are spread over them, but the one
+    /// latent cache of multi-head latent attention lies whole on each (vLLM, SGLang and TensorRT-LLM under tensor parallelism).
+    pub fn cache_held(&self, context: f64, devices: f64) -> f64 {
+        let whole = self.model.latent.is_some() && self.engine != Engine::Local;
+        self.model.cache_bytes(context, self.bytes_a_cache_value()) * if whole { devices } else { 1.0 }
+    }
+
     /// Memory of a copy on `devices` devices.
     pub fn memory(&self, devices: f64) -> Memory {
         // Copies that share their experts hold a part of them each.
@@ -122,7 +132,7 @@ impl Question {
             Engine::Local => self.device.memory * self.memory_share.unwrap_or(LOCAL_MEMORY),
             _ => {
                 let share = self.memory_share.unwrap_or(SERVER_MEMORY);
-                self.device.memory * share - SERVER_BUFFERS.min(self.device.memory * 0.05)
+                self.device.memory * LEFT_BY_DRIVER * share - SERVER_BUFFERS.min(self.device.memory * 0.05)
             }
         };
         Memory { weights, cache_room: usable * devices - weights }

@@ -2,15 +2,19 @@
 //!
 //! Invariant: every request of a trace becomes one row, answered or refused, in the order of the trace.
 
+mod settings;
+
 use crate::asked::{Asked, Facts};
 use crate::coefficients::Coefficients;
 use crate::csv;
 use crate::engine_time::EngineTime;
 use crate::hardware::{Class, Device, GIB};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use tokrate_core::{Span, Tick};
 use tokrate_engine::{Cluster, Emission, Engine, EngineArgs, EngineStats, Policy, Request, Speculation};
+
+pub use settings::{EngineSettings, SettingsFile, SpeculativeConfig};
 
 /// A request of a trace.
 #[derive(Clone, PartialEq, Debug)]
@@ -44,9 +48,9 @@ pub struct Times {
 /// # Errors
 /// The line that is wrong, and what it should hold.
 pub fn parse_trace(text: &str) -> Result<Vec<TraceRequest>, String> {
-    let head = text.lines().next().unwrap_or_default();
+    let head = csv::columns(text);
     for column in ["arrival_ms", "input_tokens", "output_tokens"] {
-        if !head.split(',').any(|name| name.trim() == column) {
+        if !head.iter().any(|name| name == column) {
             return Err(format!("line 1 has no column `{column}`; a trace begins with a line that names its columns"));
         }
     }
@@ -60,7 +64,7 @@ pub fn parse_trace(text: &str) -> Result<Vec<TraceRequest>, String> {
     }
 }
 
-fn trace_request(row: &csv::Row<'_>, line: usize) -> Result<TraceRequest, String> {
+fn trace_request(row: &csv::Row, line: usize) -> Result<TraceRequest, String> {
     let tokens = |column: &str| {
         let read = row.number(column).filter(|value| *value >= 1.0 && value.fract() == 0.0 && *value <= 1e9);
         let wrong =
@@ -82,101 +86,6 @@ fn trace_request(row: &csv::Row<'_>, line: usize) -> Result<TraceRequest, String
             .zip(real("real_latency_ms"))
             .map(|((ttft_ms, tpot_ms), latency_ms)| Times { ttft_ms, tpot_ms, latency_ms }),
     })
-}
-
-/// An engine's settings as its command line names them; those of vLLM. Others are read over.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct EngineSettings {
-    /// Name of the model.
-    pub model: Option<String>,
-    /// Name of the device.
-    pub hardware: Option<String>,
-    /// Scheduler: `vllm`, `sglang`, `trtllm`, `static-batch` or `serial`.
-    pub engine: Option<String>,
-    /// Devices that share one copy of the model.
-    pub tensor_parallel_size: Option<u32>,
-    /// Copies of it.
-    pub data_parallel_size: Option<u32>,
-    /// Most requests that run at once.
-    pub max_num_seqs: Option<u32>,
-    /// Most tokens of a step.
-    pub max_num_batched_tokens: Option<u32>,
-    /// Longest prompt and answer together.
-    pub max_model_len: Option<u32>,
-    /// Storage of the weights.
-    pub dtype: Option<String>,
-    /// Storage of quantised weights; wins over `dtype`.
-    pub quantization: Option<String>,
-    /// Tokens of a cache block.
-    pub block_size: Option<u32>,
-    /// Cache blocks, where the engine's log says so; else as many as the memory holds.
-    #[serde(alias = "num_gpu_blocks_override")]
-    pub num_gpu_blocks: Option<u32>,
-    /// Share of a device's memory that the engine may use.
-    pub gpu_memory_utilization: Option<f64>,
-    /// Storage of the cache: `auto`, `bfloat16`, `fp8` and its kin.
-    pub kv_cache_dtype: Option<String>,
-    /// Whether whole experts are spread over all devices; else each is cut over all of them.
-    pub enable_expert_parallel: Option<bool>,
-    /// Groups of layers on devices of their own; more than 1 is not modelled.
-    pub pipeline_parallel_size: Option<u32>,
-    /// Whether steps are launched kernel by kernel, without graphs.
-    pub enforce_eager: Option<bool>,
-    /// Longer prompts are cut into parts of so many tokens; 0: they are not.
-    pub long_prefill_token_threshold: Option<u32>,
-    /// Whether known prefixes are used again.
-    pub enable_prefix_caching: Option<bool>,
-    /// Whether prompts are split over steps.
-    pub enable_chunked_prefill: Option<bool>,
-    /// Tokens that a draft proposes, and the chance of each to be accepted.
-    pub num_speculative_tokens: Option<u32>,
-    /// Chance that a proposed token is accepted.
-    pub acceptance: Option<f64>,
-    /// The same two as vLLM nests them.
-    pub speculative_config: Option<SpeculativeConfig>,
-}
-
-/// vLLM's settings of speculative decoding, and the acceptance, which it does not know beforehand.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct SpeculativeConfig {
-    /// Tokens that a draft proposes.
-    pub num_speculative_tokens: Option<u32>,
-    /// Chance that a proposed token is accepted.
-    pub acceptance: Option<f64>,
-}
-
-/// What the engine's log said of its cache.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
-#[serde(default)]
-struct CacheLog {
-    num_gpu_blocks: Option<u32>,
-    block_size: Option<u32>,
-}
-
-/// A file of engine settings: they stand at its top, or below `engine_kwargs`. What the log said of the cache may stand below
-/// `kv_cache`.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct SettingsFile {
-    engine_kwargs: Option<EngineSettings>,
-    hardware: Option<String>,
-    kv_cache: Option<CacheLog>,
-    #[serde(flatten)]
-    top: EngineSettings,
-}
-
-impl SettingsFile {
-    /// The settings.
-    pub fn settings(self) -> EngineSettings {
-        let mut settings = self.engine_kwargs.unwrap_or(self.top);
-        settings.hardware = settings.hardware.or(self.hardware);
-        let log = self.kv_cache.unwrap_or_default();
-        settings.num_gpu_blocks = settings.num_gpu_blocks.or(log.num_gpu_blocks);
-        settings.block_size = settings.block_size.or(log.block_size);
-        settings
-    }
 }
 
 /// Where vLLM ends a prompt's part by default behind a server, and its requests at once: on devices from 70 GiB on (A100
@@ -390,6 +299,7 @@ fn tick(ms: f64) -> Tick {
 fn precision(settings: &EngineSettings) -> Option<String> {
     let named = settings.quantization.clone().or_else(|| settings.dtype.clone());
     named
+        .map(|name| name.trim_start_matches("torch.").to_owned())
         .filter(|name| name != "auto")
         .map(|name| if name == "bfloat16" || name == "float16" { "bf16".to_owned() } else { name })
 }

@@ -1,6 +1,6 @@
 //! A closed loop of requests on copies of a model: time a token, time to the first, the most tokens per second.
 //!
-//! Closed forms. The TTFT knows no scheduler; it is a fitted waiting term.
+//! Closed forms; the scheduler in virtual time is crate `engine`.
 
 use crate::coefficients::{Chosen, Coefficients};
 use crate::question::{Kind, Question};
@@ -50,7 +50,7 @@ pub fn offline_lengths(model: &str) -> (f64, f64) {
 
 /// What the formulas give for a question.
 pub fn predict(question: &Question, coefficients: &Coefficients) -> Prediction {
-    let chosen = coefficients.of(question.device.class, question.engine);
+    let chosen = coefficients.of(&question.device, question.engine);
     match question.kind() {
         Kind::Ceiling => ceiling(question, &chosen),
         _ => closed_loop(question, &chosen),
@@ -62,14 +62,14 @@ fn most_running(question: &Question, context: f64) -> f64 {
     if question.device.layer_latency.is_some() {
         return f64::MAX;
     }
-    let room = question.memory(question.devices_a_copy()).cache_room;
-    let each = question.model.cache_bytes(context.max(1.0), question.bytes_a_cache_value());
+    let devices = question.devices_a_copy();
+    let room = question.memory(devices).cache_room;
+    let each = question.cache_held(context.max(1.0), devices);
     (room / each.max(1.0)).max(1.0)
 }
 
-/// A closed loop of C requests with chunked prefill: TPOT = t_decode(B) + (B-1)/OSL t_prefill(ISL) φ; TTFT = base +
-/// t_prefill + t_decode + q t_prefill^a TPOT^(1-a) (B-1)^p: prompts ahead are worked off between steps (a fitted power
-/// law, no queue's theory). Where C exceeds what the cache holds, the rest waits (C - B)/B (TTFT + OSL TPOT), after Little.
+/// A closed loop of C requests with chunked prefill: TPOT = t_decode(B) + (B-1)/OSL t_prefill(ISL) φ; the TTFT is that of
+/// `first_token`. Where C exceeds what the cache holds, the rest waits (C - B)/B (TTFT + OSL TPOT), after Little.
 fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
     let concurrency = (question.concurrency.unwrap_or(1.0) / question.copies()).max(1.0);
     let isl = question.isl.unwrap_or(if question.context_depth.is_some() { 0.0 } else { USUAL_PROMPT });
@@ -84,11 +84,7 @@ fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
     let shared = if alone { 0.0 } else { (batch - 1.0) / osl * prompt * chosen.interference * others };
     let decode = step.total();
     let tpot = decode + shared;
-    let mixed = prompt.powf(chosen.ttft_prompt_exponent) * tpot.powf(1.0 - chosen.ttft_prompt_exponent);
-    let experts = if question.model.sparse() { chosen.ttft_queue_moe } else { 1.0 };
-    let ahead = others * experts * chosen.ttft_queue * mixed * (batch - 1.0).powf(chosen.ttft_queue_exponent);
-    // What delays others delays the request itself no less, or more requests would give fewer tokens.
-    let first = chosen.ttft_base + prompt * chosen.interference.max(1.0) + decode + ahead;
+    let first = first_token(chosen, (batch - 1.0) * others, prompt, decode);
     let waiting = (concurrency - batch).max(0.0) / batch * (first + osl * tpot);
     let binds = if waiting > first {
         "KV room"
@@ -99,8 +95,11 @@ fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
     };
     let shown = if isl > 0.0 { isl } else { USUAL_PROMPT };
     let running = (question.copies() * batch).min(question.concurrency.unwrap_or(1.0));
+    // What delays others delays a request itself no less, or more requests would give fewer tokens.
+    let own = prompt * (chosen.interference.max(1.0) + chosen.ttft_factor * BEGUN_AT_ONCE / 2.0) + decode;
+    let before = first.max(own + chosen.ttft_factor * BEGUN_AT_ONCE * prompt * (batch - 1.0) * others / 2.0);
     // Of a batch at a fixed depth what all get while decoding; of a loop what comes out of it, prompts included (Little).
-    let total = if alone { running / tpot } else { running * osl / (first + osl * tpot) };
+    let total = if alone { running / tpot } else { running * osl / (before + osl * tpot) };
     Prediction {
         tpot,
         ttft: Some(first + waiting),
@@ -111,6 +110,18 @@ fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
         mbu: share(step.weights * chosen.e_w + step.cache * chosen.e_kv, tpot),
         mfu: share(step.compute * chosen.m_d, tpot),
     }
+}
+
+/// Share of the requests of a run that are sent at once, before any was answered: measured loops send about ten requests for
+/// each that runs at once (`num_prompts` in the scripts of InferenceMAX and in most uses of vLLM's `bench serve`).
+const BEGUN_AT_ONCE: f64 = 0.1;
+
+/// Mean time to the first token among B - 1 `others`: e (base + s (1 + (B-1)/2) t_prefill + (1-s) (t_prefill + t_decode)).
+/// A share s of the requests begins at once and is worked off one prompt after another; each of the rest comes when another ends, and
+/// so hardly meets a prompt before it. The scheduler of crate `engine`, run so, foretells the rows no better.
+fn first_token(chosen: &Chosen, others: f64, prompt: f64, decode: f64) -> f64 {
+    let (at_once, one_by_one) = (prompt * (1.0 + others / 2.0), prompt + decode);
+    chosen.ttft_factor * (chosen.ttft_base + BEGUN_AT_ONCE * at_once + (1.0 - BEGUN_AT_ONCE) * one_by_one)
 }
 
 /// The most tokens/s: the largest B OSL/(OSL t_decode(B) + B t_prefill(ISL)) over the batches that fit, times the copies
@@ -151,11 +162,11 @@ fn share(part: f64, whole: f64) -> f64 {
 
 /// Time a token that the bare peaks allow: max(W/BW, 2 A B/F) + cache/BW, prompts at the peak; what `validate` shows beside.
 pub fn naive(question: &Question) -> Prediction {
-    let mut chosen = Coefficients::prior().of(question.device.class, question.engine);
+    let mut chosen = Coefficients::prior().of(&question.device, question.engine);
     (chosen.e_w, chosen.e_kv, chosen.m_d, chosen.mfu_p, chosen.m_unpack) = (1.0, 1.0, 1.0, 1.0, 1.0);
     (chosen.t_layer, chosen.t_step, chosen.t_req, chosen.link_latency) = (0.0, 0.0, 0.0, 0.0);
     (chosen.interference, chosen.moe, chosen.moe_prefill, chosen.expert_skew) = (0.0, 1.0, 1.0, 1.0);
-    (chosen.ttft_base, chosen.ttft_queue, chosen.ceiling, chosen.link_share) = (0.0, 0.0, 1.0, 1.0);
+    (chosen.ttft_base, chosen.ttft_factor, chosen.ceiling, chosen.link_share) = (0.0, 1.0, 1.0, 1.0);
     chosen.local_saturation = f64::MAX;
     match question.kind() {
         Kind::Ceiling => ceiling(question, &chosen),

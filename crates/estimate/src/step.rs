@@ -18,7 +18,7 @@ pub struct Step {
     pub communication: f64,
     /// Launches, scheduling, sampling.
     pub overhead: f64,
-    /// Whether streaming and arithmetic hide little of each other, as in the kernels of experts.
+    /// Whether streaming and arithmetic hide little of each other, as on workstation cards.
     pub apart: bool,
 }
 
@@ -30,7 +30,7 @@ impl Step {
 
     /// Streaming and arithmetic together.
     fn matrices(&self) -> f64 {
-        norm(self.weights, self.compute, if self.apart { OVERLAP_OF_EXPERTS } else { OVERLAP })
+        norm(self.weights, self.compute, if self.apart { OVERLAP_OF_WORKSTATIONS } else { OVERLAP })
     }
 
     /// What takes most of it.
@@ -66,19 +66,20 @@ pub struct Mixed {
 
 /// Exponent of the overlap of weights and arithmetic: 1 would add them, infinity take the larger.
 const OVERLAP: f64 = 6.0;
-/// The same of experts on a workstation card, whose kernels hide little: all 128 experts of a layer of Qwen3 30B A3B take 818 us with 16 tokens, 8 of
-/// them 578 us with 2,048 tokens, all with 2,048 tokens 1,067 us (bf16, one RTX PRO 6000, vLLM 0.19; github
-/// casys-kaist/LLMServingSim@5daddb2 profiler/perf, measured 2026-04-24).
-const OVERLAP_OF_EXPERTS: f64 = 1.6;
+/// The same on workstation and consumer cards behind a server, whose kernels hide little. The matrices of a layer of Llama 3.1 8B (bf16, vLLM 0.19)
+/// take 307, 349, 417 and 671 us with 1, 128, 256 and 512 tokens on one RTX PRO 6000, and 467, 602, 724 and 1,387 us on one RTX 4090: exponents of
+/// 1.5 to 2 but where tiles happen to fit; all 128 experts of a layer of Qwen3 30B A3B take 818 us with 16 tokens, 8 of them 578 us with 2,048, all with
+/// 2,048 1,067 us: 1.6 (github casys-kaist/LLMServingSim@5daddb2 profiler/perf, measured 2026-04-24 and 2026-08-17).
+const OVERLAP_OF_WORKSTATIONS: f64 = 1.7;
 
 fn norm(a: f64, b: f64, exponent: f64) -> f64 {
     let (less, most) = if a < b { (a, b) } else { (b, a) };
     if most <= 0.0 { 0.0 } else { most * (1.0 + (less / most).powf(exponent)).powf(1.0 / exponent) }
 }
 
-/// Whether the experts of a question run in kernels that hide little; data-centre rows say neither this nor the other.
+/// Whether a question's kernels hide little; data-centre rows say neither this nor the other.
 fn apart(question: &Question) -> bool {
-    question.model.sparse() && group(question.device.class, question.engine) == WORKSTATIONS
+    group(question.device.class, question.engine) == WORKSTATIONS
 }
 
 /// Devices that work at once on a step: local engines put layers after one another, so one at a time.
@@ -231,7 +232,7 @@ mod tests {
 
     /// Shares of one, times of nothing: what is left are the formulas.
     fn bare(question: &Question) -> Chosen {
-        let mut chosen = Coefficients::prior().of(question.device.class, question.engine);
+        let mut chosen = Coefficients::prior().of(&question.device, question.engine);
         (chosen.e_w, chosen.e_kv, chosen.m_d, chosen.mfu_p, chosen.link_share) = (1.0, 1.0, 1.0, 1.0, 1.0);
         (chosen.t_layer, chosen.t_step, chosen.t_req, chosen.link_latency) = (0.0, 0.0, 0.0, 1e-5);
         chosen

@@ -64,6 +64,8 @@ pub struct Samples {
 
 /// Requests that are measured at least: a p99 needs some hundreds.
 const MEASURED: u32 = 600;
+/// Requests from which on one for each user is enough: their percentiles no longer gain by more.
+const ENOUGH: u32 = 3_000;
 /// Requests that wait before an open load counts as lost and is ended.
 const MOST_WAITING: u32 = 20_000;
 /// Requests by which those in the system may grow over a run before it counts as overloaded, and the share of the arrivals.
@@ -115,7 +117,7 @@ impl Run {
             submitted: 0,
             open: Open::default(),
             skipped,
-            wanted: u64::from(MEASURED.max(3 * users)),
+            wanted: u64::from(MEASURED.max((3 * users).min(users.max(ENOUGH)))),
             answered: 0,
             window: None,
             tokens: 0,

@@ -1,10 +1,11 @@
 //! How late the host writes: many streams at one speed, with a reader that only reads.
 //!
-//! `cargo run --release -p tokrate-host --example lateness -- STREAMS TOKENS_PER_SECOND [SECONDS [together]]`
+//! `cargo run --release -p tokrate-host --example lateness -- STREAMS TOKENS_PER_SECOND [SECONDS [together|steps]]`
 //!
 //! The streams begin spread over one gap between tokens, as arrivals that know nothing of each other do. With
 //! `together` they begin as fast as they can be sent: then all of their tokens fall due at about the same moments, and
-//! most of them wait for the writes before them.
+//! most of them wait for the writes before them. With `steps` a scheduler of batches decides when tokens come, as behind
+//! `tokrate sim --engine`: all streams get a token in each of its steps.
 
 #![allow(clippy::print_stdout, reason = "it prints what it finds")]
 
@@ -13,12 +14,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokrate_core::{Span, Tick};
-use tokrate_host::{Host, HostConfig};
+use tokrate_host::{FleetConfig, Host, HostConfig};
 use tokrate_net::{Clock, thread_cpu_time};
-use tokrate_sim::Law;
+use tokrate_sim::{Law, Scheduled};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let together = std::env::args().nth(4).is_some_and(|word| word == "together");
+    let how = std::env::args().nth(4).unwrap_or_default();
+    let (together, steps) = (how == "together", how == "steps");
     let numbers: Vec<f64> = std::env::args().skip(1).take(3).map(|text| text.parse()).collect::<Result<_, _>>()?;
     let number = |index: usize, otherwise: f64| numbers.get(index).copied().unwrap_or(otherwise);
     let (streams, rate, seconds) = (number(0, 800.0) as u32, number(1, 50.0), number(2, 5.0));
@@ -31,11 +33,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         base_delay: Span::from_millis(500),
         ..Law::default()
     };
-    let host = Host::start(HostConfig { law, ..HostConfig::default() })?;
-    let body = format!(r#"{{"model":"m","messages":[],"stream":true,"max_tokens":{tokens}}}"#);
+    let mut config = FleetConfig::from(HostConfig { law, ..HostConfig::default() });
+    if steps {
+        config.providers[0].persona.scheduled = Some(Scheduled::even(Span::from_secs_f64(1.0 / rate), streams)?);
+    }
+    let host = Host::start(config)?;
+    let body =
+        format!(r#"{{"model":"m","messages":[{{"role":"user","content":"x"}}],"stream":true,"max_tokens":{tokens}}}"#);
     let length = body.len();
     let request = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
     );
     let clock = Clock::monotonic();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

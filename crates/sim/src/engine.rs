@@ -59,6 +59,8 @@ pub struct Engine {
     next_ticket: u64,
     /// Emissions not yet returned; their due ticks never decrease.
     outbox: VecDeque<Emission>,
+    /// When the front end of a scheduler is done with what it was given, and whose output it had last.
+    front_end: (Tick, RequestId),
     /// Indices of the streams with steps at the tick being processed; kept for its allocation.
     group: Vec<usize>,
     stats: Stats,
@@ -185,6 +187,7 @@ impl Engine {
             steps: BinaryHeap::new(),
             next_ticket: 0,
             outbox: VecDeque::new(),
+            front_end: (started_at, RequestId(u64::MAX)),
             group: Vec::new(),
             stats: Stats::default(),
         })
@@ -490,7 +493,7 @@ impl Engine {
     }
 
     fn emit(&mut self, index: usize, at: Tick, what: Emitted) {
-        let due = self.flush_at(at);
+        let due = self.written_at(index, self.flush_at(at));
         let Some(stream) = &mut self.streams[index] else { return };
         let request = stream.id;
         if stream.script.burst && !matches!(what, Emitted::End(_)) {

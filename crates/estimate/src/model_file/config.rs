@@ -39,6 +39,7 @@ pub struct ConfigFile {
     pub linear_key_head_dim: Option<f64>,
     pub linear_num_value_heads: Option<f64>,
     pub linear_value_head_dim: Option<f64>,
+    pub linear_attn_config: Option<LinearAttention>,
     pub num_experts: Option<f64>,
     pub num_local_experts: Option<f64>,
     pub n_routed_experts: Option<f64>,
@@ -47,6 +48,9 @@ pub struct ConfigFile {
     pub top_k_experts: Option<f64>,
     pub moe_intermediate_size: Option<f64>,
     pub n_shared_experts: Option<f64>,
+    pub num_shared_experts: Option<f64>,
+    pub routed_expert_hidden_size: Option<f64>,
+    pub dense_intermediate_size: Option<f64>,
     pub shared_expert_intermediate_size: Option<f64>,
     pub first_k_dense_replace: Option<f64>,
     pub decoder_sparse_step: Option<f64>,
@@ -62,6 +66,16 @@ pub struct ConfigFile {
     pub dtype: Option<String>,
     pub quantization_config: Option<Quantization>,
     pub text_config: Option<Box<ConfigFile>>,
+}
+
+/// Layers of linear attention beside full ones, as Kimi's files name them.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names are those of the file")]
+pub struct LinearAttention {
+    pub full_attn_layers: Option<Vec<f64>>,
+    pub head_dim: Option<f64>,
+    pub num_heads: Option<f64>,
 }
 
 /// How the weights are stored.
@@ -206,6 +220,10 @@ fn depths(file: &ConfigFile, layers: f64) -> Result<(f64, f64, Option<f64>), Str
         let windowed = pattern.iter().filter(|kind| **kind == 1.0).count() as f64;
         return Ok(((layers - windowed).max(0.0), 0.0, window));
     }
+    if let Some(full) = file.linear_attn_config.as_ref().and_then(|linear| linear.full_attn_layers.as_ref()) {
+        let full = (full.len() as f64).min(layers);
+        return Ok((full, layers - full, None));
+    }
     if let Some(every) = optional("full_attention_interval", file.full_attention_interval)?.filter(|every| *every > 0.0)
     {
         let full = (layers / every).floor();
@@ -244,6 +262,13 @@ fn attention(file: &ConfigFile, shape: &Shape) -> Result<f64, String> {
     };
     let linear = match shape.linear_layers {
         0.0 => 0.0,
+        _ if file.linear_attn_config.is_some() => {
+            let linear = file.linear_attn_config.clone().unwrap_or_default();
+            let width = needed("linear_attn_config.num_heads", linear.num_heads)?
+                * needed("linear_attn_config.head_dim", linear.head_dim)?;
+            // Queries, keys, values, a gate and the way back.
+            hidden * 5.0 * width
+        }
         _ => {
             let keys = needed("linear_num_key_heads", file.linear_num_key_heads)?
                 * needed("linear_key_head_dim", file.linear_key_head_dim)?;
@@ -285,7 +310,7 @@ impl Experts {
             return Err(format!("num_experts_per_tok is {used} of {count} experts"));
         }
         let width = needed("moe_intermediate_size", file.moe_intermediate_size.or(file.intermediate_size))?;
-        let shared = match (file.shared_expert_intermediate_size, file.n_shared_experts) {
+        let shared = match (file.shared_expert_intermediate_size, file.n_shared_experts.or(file.num_shared_experts)) {
             (Some(width), _) => whole("shared_expert_intermediate_size", width)?,
             (None, Some(shared)) => whole("n_shared_experts", shared)? * width,
             // Llama 4 has one, of the width of the others.
@@ -296,12 +321,17 @@ impl Experts {
         };
         let dense = dense_layers(file, shape.layers)?;
         let sparse = shape.layers - dense;
-        let dense_width = file.intermediate_size_mlp.or(file.intermediate_size);
+        let dense_width = file.intermediate_size_mlp.or(file.dense_intermediate_size).or(file.intermediate_size);
         let dense_params = if dense > 0.0 { dense * each(needed("intermediate_size", dense_width)?) } else { 0.0 };
         let router = sparse * shape.hidden * count;
+        // Experts may work in a narrower width than the model's, with a way there and back in every layer.
+        let inner =
+            file.routed_expert_hidden_size.map(|inner| whole("routed_expert_hidden_size", inner)).transpose()?;
+        let expert = matrices * inner.unwrap_or(shape.hidden) * width;
+        let there_and_back = inner.map_or(0.0, |inner| 2.0 * shape.hidden * inner);
         Ok(Experts {
-            params: sparse * (each(width) * count + each(shared)) + dense_params + router,
-            idle: sparse * each(width) * (count - used),
+            params: sparse * (expert * count + each(shared) + there_and_back) + dense_params + router,
+            idle: sparse * expert * (count - used),
             count,
             used,
         })

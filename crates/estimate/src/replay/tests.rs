@@ -106,6 +106,47 @@ fn settings_are_honoured_under_the_names_that_vllm_gives_them() {
 }
 
 #[test]
+fn settings_are_read_however_their_file_spells_them() {
+    let file = |text: &str| serde_json::from_str::<SettingsFile>(text).map(SettingsFile::settings);
+    let dashed = file(
+        r#"{"source": "a run", "model": "llama-3.1-8b", "hardware": null, "tp": 2, "engine_args": {"max-num-seqs": "64",
+            "max-num-batched-tokens": 2048.0, "max-model-len": "auto", "enable-expert-parallel": "false", "seed": 7,
+            "gpu-memory-utilization": "0.85", "block_size": null, "unknown": {"x": [1]}}}"#,
+    )
+    .expect("settings");
+    let expected = EngineSettings {
+        model: Some("llama-3.1-8b".to_owned()),
+        tensor_parallel_size: Some(2),
+        max_num_seqs: Some(64),
+        max_num_batched_tokens: Some(2_048),
+        enable_expert_parallel: Some(false),
+        gpu_memory_utilization: Some(0.85),
+        ..EngineSettings::default()
+    };
+    assert_eq!(dashed, expected);
+    for wrong in [
+        r#"{"max_num_seqs": 1.5}"#,
+        r#"{"max_num_seqs": "many"}"#,
+        r#"{"enforce_eager": 2}"#,
+        r#"{"max_num_seqs": -1}"#,
+    ] {
+        assert!(file(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_card_with_better_kernels_than_its_group_is_faster_by_them() {
+    let facts = Facts::embedded();
+    let device = |name: &str| Device::named(&facts.devices, name).expect("in the table");
+    let of = |name: &str| Coefficients::fitted().of(&device(name), crate::coefficients::Engine::Vllm);
+    let (ada, blackwell) = (of("rtx-4090"), of("rtx-pro-6000"));
+    assert!((ada.e_w / blackwell.e_w - 1.17).abs() < 1e-9 && (ada.mfu_p / blackwell.mfu_p - 1.17).abs() < 1e-9);
+    // Of a local engine nothing says so.
+    let local = Coefficients::fitted().of(&device("rtx-4090"), crate::coefficients::Engine::Local);
+    assert_eq!(local.e_w, Coefficients::fitted().of(&device("rtx-3090"), crate::coefficients::Engine::Local).e_w);
+}
+
+#[test]
 fn two_cards_without_nvlink_and_experts_take_the_time_of_their_parts() {
     let one = "arrival_ms,input_tokens,output_tokens\n0,1000,50\n";
     let tpot = |settings: &EngineSettings| times(&replayed(settings, one).expect("a trace").outcomes[0]).1.tpot_ms;

@@ -5,10 +5,26 @@
 use super::{Engine, Phase, RequestId, Stats};
 use crate::emission::{Emitted, Refusal, SimRequest};
 use crate::script::Script;
-use tokrate_core::Tick;
+use tokrate_core::{Span, Tick};
 use tokrate_engine::{Cluster, Emission, Request, SharedTime};
 
+/// What the front end of an engine takes for the output of one request and step, to turn it into text and write it: about what vLLM's
+/// takes (from memory; it is one process that handles the outputs of a step one after another).
+const FRONT_END: Span = Span::from_micros(10);
+/// Outputs wait for those before them at most so long: engines with more traffic than one front end carries have several.
+const MOST_BEHIND: Span = Span::from_millis(12);
+
 impl Engine {
+    /// When the front end of a scheduler writes what a step gave at `at`: the outputs of a step leave one after another, not at one moment.
+    pub(super) fn written_at(&mut self, index: usize, at: Tick) -> Tick {
+        let Some(stream) = self.streams[index].as_ref().filter(|_| self.cluster.is_some()) else { return at };
+        let (free_at, last) = self.front_end;
+        let free_at = if last == stream.id { free_at } else { free_at + FRONT_END };
+        let due = at.max(free_at.min(at + MOST_BEHIND));
+        self.front_end = (due, stream.id);
+        due
+    }
+
     /// Gives a request to the scheduler, if there is one.
     pub(super) fn submit_to_cluster(
         &mut self,

@@ -96,6 +96,26 @@ fn polling_does_not_change_the_trace() {
 }
 
 #[test]
+fn outputs_of_a_step_leave_one_after_another() {
+    let mut engine = engine(EngineArgs { num_blocks: 4_000, max_num_seqs: 2_000, ..EngineArgs::default() });
+    for _ in 0..2_000 {
+        engine.submit(Tick::ZERO, request(1, 2)).expect("fits");
+    }
+    let mut all = Vec::new();
+    while let Some(due) = engine.wake_at() {
+        engine.poll(due, &mut all);
+    }
+    let texts: Vec<&Emission> = all.iter().filter(|emission| matches!(emission.what, Emitted::Text { .. })).collect();
+    assert_eq!(texts.len(), 4_000);
+    assert!(all.windows(2).all(|pair| pair[0].due <= pair[1].due), "in the order of their times");
+    // The last step: 10 us apart, and what would be more than 12 ms behind comes with the others.
+    let last: Vec<u64> = texts[texts.len() - 1_999..].iter().map(|emission| emission.due.as_nanos()).collect();
+    assert_eq!((last[1] - last[0], last[1_998] - last[1_500]), (10_000, 0));
+    // It takes 10 ms, in whose first 2.01 the outputs of the step before are still written.
+    assert_eq!(last[1_998] - last[0], 9_990_000);
+}
+
+#[test]
 fn several_tokens_of_a_step_are_one_event() {
     let speculation = Some(Speculation { draft_tokens: 3, acceptance: 1.0 });
     let mut engine = engine(EngineArgs { speculation, ..args() });

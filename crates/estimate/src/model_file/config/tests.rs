@@ -138,3 +138,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn experts_of_a_narrower_width_and_dense_layers_of_their_own_are_counted() {
+    let text = r#"{"hidden_size": 1000, "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 8, "head_dim": 100,
+        "intermediate_size": 300, "dense_intermediate_size": 3000, "first_k_dense_replace": 1, "moe_intermediate_size": 300,
+        "num_experts": 10, "num_experts_per_token": 2, "num_shared_experts": 1, "routed_expert_hidden_size": 500, "vocab_size": 1000,
+        "linear_attn_config": {"full_attn_layers": [4], "num_heads": 8, "head_dim": 100, "kda_layers": [1, 2, 3]}}"#;
+    let found = read(text).expect("a model");
+    let embeddings = 2.0 * 1000.0 * 1000.0;
+    let attention = 1000.0 * 100.0 * 32.0 + 3.0 * 1000.0 * 5.0 * 800.0;
+    let expert = 3.0 * 500.0 * 300.0;
+    let sparse = 3.0 * (10.0 * expert + 3.0 * 1000.0 * 300.0 + 2.0 * 1000.0 * 500.0 + 1000.0 * 10.0);
+    assert_eq!(found.params, embeddings + attention + sparse + 3.0 * 1000.0 * 3000.0);
+    assert_eq!(found.active, found.params - 3.0 * 8.0 * expert);
+    assert_eq!((found.full_layers, found.layers, found.window), (1.0, 4.0, None));
+}

@@ -1,17 +1,18 @@
 //! `tokrate estimate cost`: own hardware at the load that keeps objectives, against API prices.
 
-use super::{profile, subject};
+use super::{hosted, profile, subject};
 use crate::commands::Verdict;
 use crate::flags::estimate::CostFlags;
 use crate::out::estimate::cost::{Api, Shown, html, json, text};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tokrate_core::Money;
-use tokrate_estimate::Estimator;
-use tokrate_estimate::capacity::{Search, search};
+use tokrate_estimate::capacity::{Objective, Search, search};
 use tokrate_estimate::cost::{ApiPrice, Own};
 use tokrate_estimate::model::Model;
 use tokrate_estimate::serving::Serving;
+use tokrate_estimate::traffic::Lengths;
+use tokrate_estimate::{Estimator, Value};
 
 /// Works it out and prints. Below the bar when nothing keeps the objectives.
 pub fn run(flags: &CostFlags) -> Result<Verdict> {
@@ -59,8 +60,10 @@ pub(super) fn compared(estimator: &Estimator, flags: &CostFlags) -> Result<Shown
         })
     };
     let mut apis = listed(estimator, &serving.question.model.name);
-    for text in &flags.api_price {
-        apis.push(given(text)?);
+    check_curves(&flags.api_price, &flags.api_curve)?;
+    for (place, text) in flags.api_price.iter().enumerate() {
+        let within = within(flags.api_curve.get(place), &objectives, &lengths)?;
+        apis.push(Api { within, ..given(text)? });
     }
     Ok(Shown {
         asked_model: flags.subject.model.clone(),
@@ -89,6 +92,7 @@ fn listed(estimator: &Estimator, model: &str) -> Vec<Api> {
             cached: dollars(row.price.cached_input.unwrap_or(row.price.input)),
         },
         source: Some(row.date.to_owned()),
+        within: None,
     })
     .collect()
 }
@@ -108,5 +112,23 @@ pub(super) fn given(text: &str) -> Result<Api> {
         [input, output, cached] => ApiPrice { input, output, cached },
         _ => return Err(wrong()),
     };
-    Ok(Api { name: name.to_owned(), price, source: None })
+    Ok(Api { name: name.to_owned(), price, source: None, within: None })
+}
+
+/// Laws are those of the APIs with a price, in that order.
+pub(super) fn check_curves(prices: &[String], curves: &[PathBuf]) -> Result<()> {
+    ensure!(
+        curves.len() <= prices.len(),
+        "estimate: {} laws of {} APIs; name the price of each with --api-price",
+        curves.len(),
+        prices.len()
+    );
+    Ok(())
+}
+
+/// The most requests in flight within which an API keeps the objectives, by a law of `fit-api`; `None` without one.
+pub(super) fn within(curve: Option<&PathBuf>, objectives: &[Objective], lengths: &Lengths) -> Result<Option<Value>> {
+    let Some(path) = curve else { return Ok(None) };
+    let most = hosted::read(path)?.most_within(objectives, (f64::from(lengths.isl), f64::from(lengths.osl)));
+    Ok(Some(most.map_err(|error| anyhow!("estimate: {}: {error}", path.display()))?))
 }

@@ -1,6 +1,6 @@
 //! `tokrate estimate fleet`: the cheapest devices that carry a demand within objectives.
 
-use super::{cost, hosted, model_file, subject};
+use super::{cost, model_file, subject};
 use crate::commands::Verdict;
 use crate::flags::estimate::FleetFlags;
 use crate::out::estimate::fleet::{ApiShown, Shown, html, json, text};
@@ -272,24 +272,12 @@ fn apis(
     demand: &Demand,
     requests: Option<f64>,
 ) -> Result<Vec<ApiShown>> {
-    ensure!(
-        flags.api_curve.len() <= flags.api_price.len(),
-        "estimate: {} laws of {} APIs; name the price of each with --api-price",
-        flags.api_curve.len(),
-        flags.api_price.len()
-    );
+    cost::check_curves(&flags.api_price, &flags.api_curve)?;
     let (isl, osl) = (f64::from(task.lengths.isl), f64::from(task.lengths.osl));
     let one = |(place, text): (usize, &String)| {
         let api = cost::given(text)?;
         let dollars = api.price.request(isl, f64::from(task.lengths.shared), osl);
-        let within = match flags.api_curve.get(place) {
-            None => None,
-            Some(path) => {
-                let hosted = hosted::read(path)?;
-                let within = hosted.most_within(&task.objectives, (isl, osl));
-                Some(within.map_err(|error| anyhow!("estimate: {}: {error}", path.display()))?)
-            }
-        };
+        let within = cost::within(flags.api_curve.get(place), &task.objectives, &task.lengths)?;
         let month = requests.map(|requests| (requests * dollars, with_api(kinds, demand, dollars, requests)));
         Ok(ApiShown { name: api.name, dollars_request: dollars, within, month })
     };

@@ -57,6 +57,7 @@ fn costs_against_the_catalog() {
         load: load(),
         objectives: ObjectiveFlags { slos: vec!["output_speed p5 > 40".to_owned(), "ttft p95 < 2s".to_owned()] },
         api_price: vec!["mine=0.01:0.02".to_owned(), "other=0.5:1.5:0.1".to_owned()],
+        api_curve: Vec::new(),
         requests_a_month: Some(2e7),
         peak: 3.0,
         html: None,
@@ -162,6 +163,11 @@ fn what_cannot_be_planned_is_refused() {
         cost(|flags| flags.subject.hardware = "h20".to_owned()),
         cost(|flags| flags.api_price = vec!["x=0:1".to_owned()]),
         cost(|flags| flags.api_price = vec!["x".to_owned()]),
+        cost(|flags| {
+            flags.api_price = vec!["x=1:2".to_owned()];
+            flags.api_curve = vec!["missing.json".into()];
+        }),
+        cost(|flags| flags.api_curve = vec!["missing.json".into()]),
         cost(|flags| flags.peak = 0.5),
         cost(|flags| flags.requests_a_month = Some(f64::NAN)),
     ];

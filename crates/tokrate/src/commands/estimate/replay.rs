@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use std::path::Path;
 use tokrate_estimate::Estimator;
 use tokrate_estimate::coefficients::Coefficients;
+use tokrate_estimate::names::mentioned;
 use tokrate_estimate::replay::{EngineSettings, Outcome, Replay, SettingsFile, Times, TraceRequest, parse_trace};
 use tokrate_meter::RequestNumbers;
 use tokrate_targets::reading::{self, MAX_DATA_BYTES, MAX_SETTINGS_BYTES};
@@ -100,6 +101,7 @@ pub(super) fn replayed(
 
 /// The file's settings, with the flags' over them.
 pub(super) fn settings(flags: &ReplayFlags) -> Result<EngineSettings> {
+    let mut source = String::new();
     let mut settings = match &flags.engine_args {
         None => EngineSettings::default(),
         Some(path) => {
@@ -107,6 +109,7 @@ pub(super) fn settings(flags: &ReplayFlags) -> Result<EngineSettings> {
                 .with_context(|| format!("read the engine's settings {}", path.display()))?;
             let file: SettingsFile = serde_json::from_str(&text)
                 .with_context(|| format!("understand the engine's settings {}", path.display()))?;
+            source = format!("{} {}", shown_name(path), file.source.clone().unwrap_or_default());
             file.settings()
         }
     };
@@ -121,5 +124,23 @@ pub(super) fn settings(flags: &ReplayFlags) -> Result<EngineSettings> {
             setting.clone_from(flag);
         }
     }
+    if settings.hardware.is_none() {
+        settings.hardware = device_of_names(&format!("{} {source}", shown_name(&flags.trace)));
+    }
     Ok(settings)
+}
+
+fn shown_name(path: &Path) -> String {
+    path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The device that files speak of in their names and sources, where nothing names it; said, as it may be wrong.
+fn device_of_names(text: &str) -> Option<String> {
+    let devices = Estimator::embedded().facts.devices;
+    let place = mentioned(text, devices.iter().map(|device| device.aliases.as_str()))?;
+    let name = devices[place].name.clone();
+    anstream::eprintln!(
+        "The settings name no hardware; {name}, as the files' names or source say. --hardware sets it."
+    );
+    Some(name)
 }

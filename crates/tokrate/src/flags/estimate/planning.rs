@@ -132,6 +132,9 @@ pub struct CostFlags {
     /// Price of an API, dollars a million tokens: NAME=INPUT:OUTPUT or NAME=INPUT:OUTPUT:CACHED; repeatable
     #[arg(long, value_name = "NAME=IN:OUT")]
     pub api_price: Vec<String>,
+    /// Law of an API by `estimate fit-api`, to say whether it keeps the objectives; repeatable, in the order of --api-price
+    #[arg(long, value_name = "FILE", requires = "api_price")]
+    pub api_curve: Vec<PathBuf>,
     /// Requests a month
     #[arg(long, value_name = "N")]
     pub requests_a_month: Option<f64>,

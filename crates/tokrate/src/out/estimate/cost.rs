@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json as object};
 use std::fmt::Write;
 use tokrate_charts::terminal::bar;
 use tokrate_charts::{Axis, Block, LineChart, Page, Point, Section, Series, SeriesStyle};
+use tokrate_estimate::Value;
 use tokrate_estimate::cost::{ApiPrice, HOURS_A_MONTH, Own};
 use tokrate_estimate::serving::Serving;
 use tokrate_estimate::traffic::Lengths;
@@ -19,6 +20,16 @@ pub struct Api {
     pub price: ApiPrice,
     /// When the catalog's price was checked; `None` of one that was given.
     pub source: Option<String>,
+    /// Requests in flight within which it keeps the objectives; `None` where no law of it is known.
+    pub within: Option<Value>,
+}
+
+/// What is known of an API and the objectives, in words.
+pub fn keeps(within: Value) -> String {
+    match within.value {
+        most if most <= 0.0 => "it keeps the objectives at no load that was measured".to_owned(),
+        most => format!("it keeps the objectives up to {most:.0} in flight, as measured"),
+    }
 }
 
 /// Own hardware and APIs.
@@ -138,6 +149,9 @@ fn apis(text: &mut String, shown: &Shown) -> std::fmt::Result {
             short(api.price.output),
             dollars.map_or("unknown".to_owned(), |dollars| short(dollars * 1e3))
         )?;
+        if let Some(within) = api.within {
+            writeln!(text, "{:<52} {}", "", keeps(within))?;
+        }
     }
     writeln!(text)
 }
@@ -238,6 +252,7 @@ pub fn json(shown: &Shown) -> Json {
             "output": api.price.output,
             "price_checked": api.source,
             "dollars_per_request": dollars,
+            "keeps_objectives_in_flight": api.within,
             "month_dollars": shown.month.and_then(|(requests, _)| Some(dollars? * requests)),
             "own_cheaper_from_requests_an_hour": shown.own.iter().map(even).collect::<Vec<_>>(),
         })

@@ -3,6 +3,7 @@
 //! Invariant: what a fleet carries stands with its interval, and what it costs as the range of the prices.
 
 use super::capacity::{seconds, whole_or_short};
+use super::cost::keeps;
 use super::short;
 use serde_json::{Value as Json, json as object};
 use std::fmt::Write;
@@ -197,8 +198,7 @@ fn apis(text: &mut String, shown: &Shown) -> std::fmt::Result {
     for api in &shown.apis {
         let keeps = match api.within {
             None => "whether it keeps the objectives is not known: measure it, and give --api-curve".to_owned(),
-            Some(within) if within.value <= 0.0 => "it keeps the objectives at no load that was measured".to_owned(),
-            Some(within) => format!("it keeps the objectives up to {:.0} in flight, as measured", within.value),
+            Some(within) => keeps(within),
         };
         let Some((alone, mixed)) = &api.month else {
             writeln!(text, "  {}: ${} a request; {keeps}", api.name, short(api.dollars_request))?;
