@@ -89,11 +89,6 @@ impl Alerts {
         }
     }
 
-    /// The rules that are about a series.
-    pub fn rules_about<'a>(&'a self, endpoint: &'a str, workload: &'a str) -> impl Iterator<Item = &'a Rule> {
-        self.rules.iter().filter(move |rule| rule.is_about(endpoint, workload))
-    }
-
     /// Takes in what was seen; of unknown rules and of series that a rule is not about nothing is kept.
     pub fn observe(&mut self, finding: Finding<'_>) {
         let Some(rule) = self.rules.iter().find(|rule| rule.name == finding.rule) else { return };

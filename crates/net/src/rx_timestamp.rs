@@ -69,7 +69,6 @@ impl TcpSocket {
     }
 }
 
-/// Enables kernel timestamps; whether they are supported.
 /// Keeps receive timestamps switched on between connections: the kernel starts to take them a little after the first socket has
 /// asked, and stops with the last.
 #[derive(Debug)]
@@ -85,6 +84,7 @@ impl TimestampGuard {
     }
 }
 
+/// Enables kernel timestamps; whether they are supported.
 #[cfg(target_os = "linux")]
 fn enable_timestamps(socket: &impl AsFd) -> bool {
     setsockopt(socket, ReceiveTimestampns, &true).is_ok()
