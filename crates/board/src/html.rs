@@ -194,7 +194,10 @@ pub(crate) fn interval(metric: Metric, low: f64, high: f64) -> String {
     };
     match metric {
         Metric::OutputSpeed => dash(low, high),
-        Metric::Errors => format!("{} %", dash(rounded(low * 100.0), rounded(high * 100.0))),
+        Metric::Errors => {
+            let tenths = |share: f64| format::fixed(rounded(share * 100.0), 1).trim_end_matches(".0").to_owned();
+            format!("{}–{} %", tenths(low), tenths(high))
+        }
         _ if high >= 999.5 => format!("{} s", dash(low / 1_000.0, high / 1_000.0)),
         _ => format!("{} ms", dash(low, high)),
     }

@@ -225,6 +225,11 @@ impl Alerting {
         }
     }
 
+    /// Whether any rule looks at single probes.
+    pub fn watches_probes(&self) -> bool {
+        self.rules.iter().any(|rule| matches!(rule.watch, Watch::Objectives(_)))
+    }
+
     /// Whether a rule is about silent probers.
     pub fn watches_probers(&self) -> bool {
         self.rules.iter().any(|rule| matches!(rule.watch, Watch::Silence(_)))

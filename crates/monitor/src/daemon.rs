@@ -10,6 +10,7 @@ use crate::push::{PushAnswer, Pusher};
 use crate::reference::Reference;
 use crate::send::{Answered, Sent, send};
 use crate::settings::Settings;
+use crate::view::LOOK_BACK_MS;
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -75,7 +76,7 @@ pub fn run(
     let settings = Arc::new(settings);
     let wall_ms = clock.wall_nanos() / 1_000_000;
     let (mut store, aside) = MonitorStore::open(&settings.database, wall_ms)?;
-    store.fill_outgoing(settings.shipping.is_some())?;
+    store.fill_outgoing(settings.shipping.is_some(), wall_ms.saturating_sub(LOOK_BACK_MS))?;
     if let Some(aside) = aside {
         let text = format!(
             "{} was damaged ({}): it was moved to {}, and a new one is begun",

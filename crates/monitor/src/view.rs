@@ -6,7 +6,6 @@
 use crate::settings::Settings;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokrate_board::{
     BoardData, Change, ChangeKind, Claim, Computed, EndpointPrice, Metric, Point, Prober, Series, Source,
@@ -14,11 +13,11 @@ use tokrate_board::{
 use tokrate_core::rfc3339;
 use tokrate_record::SampleSource;
 use tokrate_store::{
-    CYCLE_IS_OPEN, EstimateRow, EventRow, MonitorStore, ProbeQuery, ProbeRow, Query, Sqlite, Store, StoreError,
+    CYCLE_IS_OPEN, EstimateRow, EventRow, ProbeQuery, ProbeRow, ProbeStore, Query, ReadFrom, StoreError,
 };
 
 /// What a board looks back at (ms): 30 days.
-const LOOK_BACK_MS: u64 = 30 * 86_400_000;
+pub(crate) const LOOK_BACK_MS: u64 = 30 * 86_400_000;
 /// Notices of the last so many milliseconds stand above the numbers: a day.
 const NOTICES_MS: u64 = 86_400_000;
 /// Notices that are shown at most.
@@ -38,7 +37,7 @@ pub struct BoardFrame {
     /// What endpoints charge.
     pub prices: Vec<EndpointPrice>,
     /// The throughput log of a gateway, whose traffic is shown beside the probes, as a source of its own.
-    pub log: Option<PathBuf>,
+    pub log: Option<ReadFrom>,
 }
 
 impl BoardFrame {
@@ -67,13 +66,13 @@ impl BoardFrame {
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn board_data(store: &MonitorStore, frame: &BoardFrame, now_unix_ms: u64) -> Result<BoardData, StoreError> {
+pub fn board_data(store: &dyn ProbeStore, frame: &BoardFrame, now_unix_ms: u64) -> Result<BoardData, StoreError> {
     let from_unix_ms = now_unix_ms.saturating_sub(LOOK_BACK_MS);
     let query = ProbeQuery { from_unix_ms: Some(from_unix_ms), ..ProbeQuery::default() };
     let mut rows = Rows::default();
-    store.visit_probes(&query, |row| rows.add(row))?;
-    let of_traffic = frame.log.as_deref().and_then(|path| {
-        rows.add_traffic(path, from_unix_ms)
+    store.visit_probes(&query, &mut |row| rows.add(row))?;
+    let of_traffic = frame.log.as_ref().and_then(|log| {
+        rows.add_traffic(log, from_unix_ms)
             .unwrap_or_else(|error| Some(format!("The gateway's traffic is not shown: failed to {error}.")))
     });
     let events = store.events(to_i64(from_unix_ms))?;
@@ -119,8 +118,8 @@ struct Rows {
 
 impl Rows {
     /// Adds a gateway's attempts; what a reader must know of them.
-    fn add_traffic(&mut self, path: &Path, from_unix_ms: u64) -> Result<Option<String>, StoreError> {
-        let log = Sqlite::open_reader(path)?;
+    fn add_traffic(&mut self, from: &ReadFrom, from_unix_ms: u64) -> Result<Option<String>, StoreError> {
+        let log = from.log()?;
         let mut query = Query { from_unix_ms: Some(from_unix_ms), ..Query::default() };
         let count = log.count(&query)?;
         query.each_nth = NonZeroU64::new(count.div_ceil(MAX_ATTEMPTS)).filter(|nth| nth.get() > 1);

@@ -16,7 +16,7 @@ use tokrate_monitor::{
 use tokrate_net::{ClientConfig, Clock, Target};
 use tokrate_prober::Budget;
 use tokrate_sim::{Faults, Law};
-use tokrate_store::{CYCLE_IS_OPEN, MonitorStore, ProbeQuery, ProbeRow};
+use tokrate_store::{CYCLE_IS_OPEN, MonitorStore, ProbeQuery, ProbeRow, ProbeStore};
 use tokrate_wire::Dialect;
 
 /// A folder for one test; removed when dropped.
