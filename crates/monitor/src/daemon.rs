@@ -265,9 +265,13 @@ impl Shared {
     async fn request(&self, order: &Order, nth: u32) -> ProbeRow {
         let (endpoint, workload) = (&self.settings.endpoints[order.endpoint], &self.settings.workloads[order.workload]);
         let number = order.number.wrapping_mul(u64::from(workload.requests)).wrapping_add(u64::from(nth));
+        let task = workload.prompts.task(self.run, number);
+        let (tools, tool_choice) = task.map(|(canary, _)| canary.tools()).unwrap_or_default();
         let request = ChatRequest {
             model: endpoint.model.clone(),
             messages: workload.prompts.prompt(self.run, number),
+            tools,
+            tool_choice,
             stream: true,
             include_usage: endpoint.include_usage,
             max_output_tokens: Some(workload.output_tokens),
@@ -289,6 +293,7 @@ impl Shared {
             model: &endpoint.model,
             limits,
             clock: self.clock,
+            task,
         };
         let sent: Sent = send(&to, format!("{}-{}-{nth}", self.frame.run, order.number), body).await;
         self.frame.row(&self.settings, order, nth, &sent, request_bytes)

@@ -8,6 +8,7 @@
 
 use crate::MonitorError;
 use crate::alerting::{AlertSettings, Alerting};
+use crate::canary::is_canary;
 use crate::push::entry_of;
 use crate::row::{StreamForm, detected, stream_form};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -381,6 +382,9 @@ impl Recorder {
     }
 }
 
+/// The kind of a change of how many answers to tasks are wrong.
+pub(crate) const FIDELITY: &str = "fidelity";
+
 /// An event as it is kept.
 fn event_row(event: &Event, remark: Option<String>) -> EventRow {
     EventRow {
@@ -389,7 +393,11 @@ fn event_row(event: &Event, remark: Option<String>) -> EventRow {
         workload: event.source.workload.clone(),
         place: event.source.place.clone(),
         metric: event.metric.to_owned(),
-        kind: event.kind.name().to_owned(),
+        // What fails at a task is the answer.
+        kind: match event.kind {
+            ChangeKind::Errors if is_canary(&event.source.workload) => FIDELITY.to_owned(),
+            kind => kind.name().to_owned(),
+        },
         since_unix_ms: event.since,
         since_earliest_unix_ms: event.since_earliest,
         since_latest_unix_ms: event.since_latest,

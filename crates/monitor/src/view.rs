@@ -3,15 +3,17 @@
 //! Invariant: probes whose cycle has not ended are left out; those in quarantine are there, marked; the requests of one slot share a
 //! weight of 1.
 
+use crate::canary::is_canary;
+use crate::recorder::FIDELITY;
 use crate::settings::Settings;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tokrate_board::{
-    BoardData, Change, ChangeKind, Claim, Computed, EndpointPrice, Metric, Point, Prober, Series, Source,
+    BoardData, Canary, Change, ChangeKind, Claim, Computed, EndpointPrice, Metric, Point, Prober, Series, Source,
 };
 use tokrate_core::rfc3339;
-use tokrate_record::SampleSource;
+use tokrate_record::{Probe, SampleSource};
 use tokrate_store::{
     CYCLE_IS_OPEN, EstimateRow, EventRow, ProbeQuery, ProbeRow, ProbeStore, Query, ReadFrom, StoreError,
 };
@@ -94,6 +96,7 @@ pub fn board_data(store: &dyn ProbeStore, frame: &BoardFrame, now_unix_ms: u64) 
         title: frame.title.clone(),
         url: frame.url.clone(),
         probers: probers.collect(),
+        canaries: std::mem::take(&mut rows.canaries).into_values().collect(),
         series: rows.into_series(),
         events: events.iter().map(change).collect(),
         prices: frame.prices.clone(),
@@ -112,6 +115,8 @@ type Key = (SampleSource, String, String, String, String);
 #[derive(Default)]
 struct Rows {
     series: BTreeMap<Key, (Series, Vec<u64>)>,
+    /// By endpoint.
+    canaries: BTreeMap<String, Canary>,
     /// Reasons that many rows have in common.
     texts: HashMap<String, Arc<str>>,
 }
@@ -135,6 +140,9 @@ impl Rows {
         let ProbeRow { probe, slot_unix_ms, reason, is_cut_off, .. } = row;
         if probe.quarantine.as_deref() == Some(CYCLE_IS_OPEN) {
             return;
+        }
+        if is_canary(&probe.workload) {
+            return self.add_canary(&probe, reason);
         }
         let sample = &probe.sample;
         let ms = |ns: Option<u64>| ns.map(|ns| ns as f32 / 1e6);
@@ -184,6 +192,24 @@ impl Rows {
         });
         series.points.push(point);
         slots.push(slot_unix_ms);
+    }
+
+    /// A task: what was answered, right or wrong, is counted; its times are nobody's.
+    fn add_canary(&mut self, probe: &Probe, reason: Option<String>) {
+        // A request that failed was not answered at all.
+        if probe.quarantine.is_some() || probe.sample.failure.is_some() {
+            return;
+        }
+        let at = to_i64(probe.sample.started_unix_ms);
+        let canary = self.canaries.entry(probe.endpoint.clone()).or_insert_with(|| Canary {
+            endpoint: probe.endpoint.clone(),
+            answers: Vec::new(),
+            latest_wrong: None,
+        });
+        canary.answers.push((at, reason.is_none()));
+        if let Some(reason) = reason {
+            canary.latest_wrong = Some((at, reason));
+        }
     }
 
     fn text(&mut self, text: &str) -> Arc<str> {
@@ -250,6 +276,7 @@ fn change(row: &EventRow) -> Change {
             "spread" => ChangeKind::Spread,
             "cycle" => ChangeKind::Cycle,
             "errors" => ChangeKind::Errors,
+            FIDELITY => ChangeKind::Fidelity,
             "quarantine" => ChangeKind::Quarantine,
             "stream" => ChangeKind::Stream,
             _ => ChangeKind::Other,

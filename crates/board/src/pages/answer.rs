@@ -212,7 +212,7 @@ fn changed(out: &mut String, links: &Links<'_>, group: &Group<'_>) {
 fn urgency(kind: ChangeKind) -> u8 {
     match kind {
         ChangeKind::Regression => 0,
-        ChangeKind::Errors => 1,
+        ChangeKind::Errors | ChangeKind::Fidelity => 1,
         ChangeKind::Cycle => 2,
         ChangeKind::Improvement => 3,
         _ => 4,

@@ -113,7 +113,7 @@ fn once(flags: &ConfigFlags) -> Result<Verdict> {
         stdout::write(&format!("{}\n", event.to_json()))?;
     }
     let failed = rows.iter().filter(|row| row.reason.is_some()).count();
-    let got_worse = events.iter().any(|event| matches!(event.kind.as_str(), "regression" | "errors"));
+    let got_worse = events.iter().any(|event| matches!(event.kind.as_str(), "regression" | "errors" | "fidelity"));
     // The prober was at fault: its numbers are those of this machine.
     let does_not_count = events.iter().any(|event| event.kind == "quarantine");
     Ok(match failed {

@@ -211,7 +211,8 @@ pub struct ReceiverRow {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RuleRow {
-    /// Kinds of changes: `regression`, `errors`, `improvement`, `spread`, `cycle`, `stream`, `quarantine` [default: the first two, where
+    /// Kinds of changes: `regression`, `errors`, `fidelity`, `improvement`, `spread`, `cycle`, `stream`, `quarantine` [default: the first three,
+    /// where
     /// there is no `slo` and no `silent`]
     #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
     pub changes: Option<Vec<Spanned<String>>>,
