@@ -1,4 +1,4 @@
-//! `cargo xtask clickhouse`: every statement of the store on ClickHouse's own engine (chdb), behind a small HTTP shim.
+//! `cargo xtask clickhouse`: every statement of the store, and the commands that read there, on ClickHouse's own engine (chdb), behind a small HTTP shim.
 //!
 //! Invariant: only pinned versions run, and nothing is installed twice.
 
@@ -8,7 +8,7 @@ use xtask::cargo::Cargo;
 use xtask::tools;
 
 /// The tests that need the engine, by their module.
-const TESTS: &str = "package(tokrate-store) and test(/^clickhouse::/)";
+const TESTS: &str = "package(tokrate-store) and test(/^clickhouse::/) or package(tokrate) and test(/^clickhouse::/)";
 
 /// Installs the engine if it is missing.
 pub fn ensure(root: &Path) -> Result<PathBuf> {

@@ -9,18 +9,19 @@ use xtask::cargo::Cargo;
 
 /// Gateways, and other worlds, in virtual time.
 const WORLDS: u64 = 10_000;
-/// Moments at which the log's writer is killed.
+/// Moments at which the log's writer is killed, and a prober or its hub.
 const KILLS: &str = "200";
 const SECONDS_OF_A_DAY: u64 = 86_400;
 /// The tests to run, by the ends of their names.
 const TESTS: &str = "test(/(^|::)(gateways_of_named_seeds|worlds_of_named_seeds|\
-                     rows_that_were_called_written_outlive_a_kill_at_any_moment)$/)";
+                     rows_that_were_called_written_outlive_a_kill_at_any_moment|\
+                     nothing_that_a_prober_kept_is_lost_or_doubled_over_kills_of_both)$/)";
 
 /// Runs all of it; fails if anything does.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     let first = first_seed(arguments)?;
     let (seeds, kill_seed) = (format!("{first}..{}", first + WORLDS), first.to_string());
-    println!("xtask: worlds of TOKRATE_SEEDS={seeds}, {KILLS} kills of TOKRATE_KILL_SEED={kill_seed}");
+    println!("xtask: worlds of TOKRATE_SEEDS={seeds}, {KILLS} kills each of TOKRATE_KILL_SEED={kill_seed}");
     Cargo::ready(root)?.run_with(
         &["nextest", "run", "--workspace", "--run-ignored", "all", "--no-fail-fast", "-E", TESTS],
         &[("TOKRATE_SEEDS", &seeds), ("TOKRATE_KILL_ROUNDS", KILLS), ("TOKRATE_KILL_SEED", &kill_seed)],

@@ -59,6 +59,8 @@ pub struct Alerts {
     bad: BTreeSet<SeriesPlace>,
     incidents: Vec<Incident>,
     opened: u64,
+    /// By rule when something is due of its incidents at the earliest, quiet hours aside: asked for far more often than it changes.
+    due: Vec<(usize, u64)>,
 }
 
 impl Alerts {
@@ -69,14 +71,17 @@ impl Alerts {
         state.incidents.retain(|incident| is_known(&incident.rule));
         state.bad.retain(|place| is_known(&place.0));
         state.findings.retain(|(place, _, _)| is_known(&place.0));
-        Alerts {
+        let mut alerts = Alerts {
+            due: Vec::new(),
             monitor: monitor.to_owned(),
             findings: state.findings.into_iter().map(|(place, bits, count)| (place, (bits, count))).collect(),
             bad: state.bad,
             incidents: state.incidents,
             opened: state.opened,
             rules,
-        }
+        };
+        alerts.find_due();
+        alerts
     }
 
     /// What has to be kept, together with the messages that were handed out.
@@ -113,6 +118,7 @@ impl Alerts {
             true => self.open(&rule, &series.1, &series.2, places, &finding),
             false => self.recover(&rule, &series.1, &series.2, finding.at_ms),
         }
+        self.find_due();
     }
 
     /// Messages that are due at `now` (ms since 1970), each handed out once.
@@ -132,18 +138,29 @@ impl Alerts {
             incident.announce(now_ms);
         }
         self.incidents.retain(|incident| !incident.members.is_empty());
+        self.find_due();
         messages
     }
 
     /// When [`Alerts::poll`] has something to hand out at the earliest, if nothing else is seen.
     pub fn wake_at(&self, now_ms: u64) -> Option<u64> {
-        let due = |incident: &Incident| {
-            let rule = self.rules.iter().find(|rule| rule.name == incident.rule)?;
-            let reminder = incident.last_message_ms.zip(rule.remind_after_ms).map(|(last, after)| last + after);
-            let due = incident.due_ms.into_iter().chain(reminder).min()?.max(now_ms);
-            Some(rule.quiet.and_then(|quiet| quiet.end(due)).unwrap_or(due))
+        let due = |(rule, due): &(usize, u64)| {
+            let due = now_ms.max(*due);
+            self.rules[*rule].quiet.and_then(|quiet| quiet.end(due)).unwrap_or(due)
         };
-        self.incidents.iter().filter_map(due).min()
+        self.due.iter().map(due).min()
+    }
+
+    fn find_due(&mut self) {
+        self.due.clear();
+        for (number, rule) in self.rules.iter().enumerate() {
+            let due = |incident: &Incident| {
+                let reminder = incident.last_message_ms.zip(rule.remind_after_ms).map(|(last, after)| last + after);
+                incident.due_ms.into_iter().chain(reminder).min()
+            };
+            let of_rule = self.incidents.iter().filter(|incident| incident.rule == rule.name);
+            self.due.extend(of_rule.filter_map(due).min().map(|due| (number, due)));
+        }
     }
 
     /// Incidents that are open.

@@ -7,7 +7,7 @@ use crate::plan::Start;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::sync::Arc;
-use tokrate_core::{EventBatch, Tick};
+use tokrate_core::{EventBatch, EventKind, Tick};
 use tokrate_meter::RequestTrace;
 use tokrate_net::Client;
 use tokrate_probe::Call;
@@ -61,6 +61,12 @@ impl WorkerContext {
             due_at,
             clock: job.clock,
         };
-        call.measure(&self.batch, cancelled, &|text| job.progress.text(text)).await.trace
+        call.measure(&self.batch, cancelled, &|batch| job.progress.text(text_bytes(batch))).await.trace
     }
+}
+
+/// Bytes of the text of a read.
+fn text_bytes(batch: &EventBatch) -> usize {
+    let text = |kind: EventKind| if let EventKind::Text { text, .. } = kind { text.len() } else { 0 };
+    batch.events().iter().map(|event| text(event.kind)).sum()
 }

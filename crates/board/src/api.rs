@@ -96,10 +96,22 @@ pub struct ApiRow {
     pub rank: Option<ApiRange>,
     /// The numbers.
     pub numbers: ApiNumbers,
+    /// Answers to tasks that have one right answer; `null` where none was asked for.
+    pub tasks: Option<ApiTasks>,
     /// Price of a million tokens, three of input to one of output (USD).
     pub blended_usd_per_million: Option<f64>,
     /// Where its page is, below the board's root.
     pub page: String,
+}
+
+/// Answers of the last 14 days to tasks that have one right answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ApiTasks {
+    /// Tasks that were answered.
+    pub asked: u64,
+    /// Answers that were right.
+    pub right: u64,
 }
 
 /// Places, from 1.
@@ -166,6 +178,8 @@ pub struct ApiEndpoint {
     pub as_of: String,
     /// `target/model`.
     pub endpoint: String,
+    /// Answers to tasks that have one right answer; `null` where none was asked for.
+    pub tasks: Option<ApiTasks>,
     /// USD for a million tokens of prompt.
     pub input_usd_per_million: Option<f64>,
     /// USD for a million tokens of answer.
@@ -232,7 +246,7 @@ pub struct ApiChange {
     pub place: String,
     /// Which number.
     pub metric: String,
-    /// `regression`, `suspect`, `improvement`, `spread`, `cycle`, `errors`, `quarantine`, `stream` or `other`.
+    /// `regression`, `suspect`, `improvement`, `spread`, `cycle`, `errors`, `fidelity`, `quarantine`, `stream` or `other`.
     pub kind: String,
     /// Since when, with the earliest and latest time that fit nearly as well (RFC 3339).
     pub since: [String; 3],
@@ -380,6 +394,7 @@ impl Board {
             fingerprint: self.fingerprints[entry.fingerprint].label.clone(),
             rank: range(entry, view.load, view.window, view.sort.metric()),
             numbers: row.summary.into(),
+            tasks: self.api_tasks(entry.endpoint),
             blended_usd_per_million: self.blended_price(entry.endpoint).map(rounded),
             page: self.path(&Target::Endpoint(entry.endpoint), Mode::Served),
         }
@@ -398,11 +413,16 @@ impl Board {
             version: VERSION,
             as_of: rfc(self.data.now_unix_ms),
             endpoint: self.endpoints[endpoint].label.clone(),
+            tasks: self.api_tasks(endpoint),
             input_usd_per_million: price.and_then(|price| finite(price.input_usd_per_million)),
             output_usd_per_million: price.and_then(|price| finite(price.output_usd_per_million)),
             series,
             changes: self.changes.iter().filter(|change| change.endpoint == *full).map(change_value).collect(),
         }
+    }
+
+    fn api_tasks(&self, endpoint: usize) -> Option<ApiTasks> {
+        self.tasks(endpoint).map(|tasks| ApiTasks { asked: tasks.asked, right: tasks.right })
     }
 
     fn api_series(&self, entry: &Entry, load: Load, window: Window) -> Option<ApiSeries> {

@@ -29,9 +29,19 @@ pub struct Board {
     /// Changes, the newest first.
     pub(crate) changes: Vec<Change>,
     prices: BTreeMap<String, usize>,
+    canaries: BTreeMap<String, usize>,
     /// Indices of the changes of each endpoint, the newest first.
     changes_by_endpoint: BTreeMap<String, Vec<usize>>,
     pub(crate) usual: Usual,
+}
+
+/// Answers to tasks that have one right answer.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Tasks<'b> {
+    pub(crate) asked: u64,
+    pub(crate) right: u64,
+    /// When the latest wrong one was, and what was wrong with it.
+    pub(crate) latest_wrong: Option<(i64, &'b str)>,
 }
 
 /// What there is most of: the view that is shown unless another is asked for.
@@ -147,6 +157,7 @@ impl Board {
             changes: data.events.clone(),
             changes_by_endpoint: BTreeMap::new(),
             usual: Usual::default(),
+            canaries: data.canaries.iter().enumerate().map(|(index, of)| (of.endpoint.clone(), index)).collect(),
             prices: data.prices.iter().enumerate().map(|(index, price)| (price.endpoint.clone(), index)).collect(),
             data,
         };
@@ -242,6 +253,17 @@ impl Board {
         let size = |entry: &Entry| entry.loads.values().sum::<usize>();
         let of_endpoint = self.entries.iter().filter(|entry| entry.endpoint == endpoint);
         of_endpoint.max_by_key(|entry| (self.is_usual(entry), size(entry), std::cmp::Reverse(entry.series)))
+    }
+
+    /// What an endpoint answered to tasks in the last 14 days; `None` where it was asked none.
+    pub(crate) fn tasks(&self, endpoint: usize) -> Option<Tasks<'_>> {
+        let canary = &self.data.canaries[*self.canaries.get(&self.endpoints[endpoint].full)?];
+        let from = self.data.now_unix_ms - Window::TwoWeeks.millis();
+        let is_shown = |at: i64| at > from && at <= self.data.now_unix_ms;
+        let answers = || canary.answers.iter().filter(|(at, _)| is_shown(*at));
+        let (asked, right) = (answers().count() as u64, answers().filter(|(_, right)| *right).count() as u64);
+        let latest_wrong = canary.latest_wrong.as_ref().filter(|(at, _)| is_shown(*at));
+        (asked > 0).then(|| Tasks { asked, right, latest_wrong: latest_wrong.map(|(at, why)| (*at, why.as_str())) })
     }
 
     pub(crate) fn points(&self, entry: &Entry) -> &[Point] {

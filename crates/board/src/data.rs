@@ -17,6 +17,8 @@ pub struct BoardData {
     pub url: String,
     /// The measurements. One endpoint may have many series: one for each workload, place, source and fingerprint.
     pub series: Vec<Series>,
+    /// Tasks with one right answer, by endpoint.
+    pub canaries: Vec<Canary>,
     /// What a detector found, in any order.
     pub events: Vec<Change>,
     /// The machines that measure.
@@ -118,6 +120,17 @@ impl Default for Point {
     }
 }
 
+/// What an endpoint answered to tasks that have one right answer: speed that is bought with wrong ones shows so.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Canary {
+    /// `target/model`.
+    pub endpoint: String,
+    /// When each was asked (ms since 1970), and whether the answer was right.
+    pub answers: Vec<(i64, bool)>,
+    /// When the latest wrong one was, and what was wrong with it.
+    pub latest_wrong: Option<(i64, String)>,
+}
+
 /// A number that is ranked, drawn and watched.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Metric {
@@ -148,6 +161,8 @@ pub enum ChangeKind {
     Cycle,
     /// More requests fail, or no more than usual again.
     Errors,
+    /// More answers to tasks are wrong, or no more than usual again.
+    Fidelity,
     /// The prober was at fault: its samples of that time are left out.
     Quarantine,
     /// The stream has another form: tokens per chunk or gaps.

@@ -194,7 +194,10 @@ pub(crate) fn interval(metric: Metric, low: f64, high: f64) -> String {
     };
     match metric {
         Metric::OutputSpeed => dash(low, high),
-        Metric::Errors => format!("{} %", dash(rounded(low * 100.0), rounded(high * 100.0))),
+        Metric::Errors => {
+            let tenths = |share: f64| format::fixed(rounded(share * 100.0), 1).trim_end_matches(".0").to_owned();
+            format!("{}–{} %", tenths(low), tenths(high))
+        }
         _ if high >= 999.5 => format!("{} s", dash(low / 1_000.0, high / 1_000.0)),
         _ => format!("{} ms", dash(low, high)),
     }
@@ -263,6 +266,7 @@ pub(crate) fn change_words(change: &Change) -> String {
         (ChangeKind::Cycle, Some(size)) => format!("{what} {size} at some hours of the day since {since}"),
         (ChangeKind::Cycle, None) => format!("{what} worse at some hours of the day since {since}"),
         (ChangeKind::Spread, _) => format!("{what} scatters differently since {since}"),
+        (ChangeKind::Fidelity, Some(size)) => format!("wrong answers to tasks {size} since {since}"),
         (ChangeKind::Stream, _) => format!("the stream has another form since {since}"),
         (_, Some(size)) => format!("{what} {size} since {since}"),
         (_, None) => format!("{what} changed on {since}"),
@@ -295,6 +299,7 @@ pub(crate) fn kind_words(kind: ChangeKind) -> (&'static str, &'static str) {
         ChangeKind::Spread => ("warning", "scatter"),
         ChangeKind::Cycle => ("warning", "daily cycle"),
         ChangeKind::Errors => ("warning", "errors"),
+        ChangeKind::Fidelity => ("bad", "wrong answers"),
         ChangeKind::Quarantine => ("soft", "quarantine"),
         ChangeKind::Stream => ("info", "stream"),
         ChangeKind::Other => ("info", "other"),

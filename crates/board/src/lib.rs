@@ -26,7 +26,9 @@ pub use api::{
     ApiRange, ApiRow, ApiSeries,
 };
 pub use board::Board;
-pub use data::{BoardData, Change, ChangeKind, Claim, Computed, EndpointPrice, Metric, Point, Prober, Series, Source};
+pub use data::{
+    BoardData, Canary, Change, ChangeKind, Claim, Computed, EndpointPrice, Metric, Point, Prober, Series, Source,
+};
 pub use html::POLICY;
 pub use rank::{MAX_RANKED, Ranks, SIGNIFICANCE};
 pub use site::{Page, Site};

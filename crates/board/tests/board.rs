@@ -5,8 +5,8 @@ mod fleet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokrate_board::{
-    BoardData, Change, ChangeKind, Claim, Computed, EndpointPrice, Metric, POLICY, Page, Point, Prober, Series, Site,
-    Source,
+    BoardData, Canary, Change, ChangeKind, Claim, Computed, EndpointPrice, Metric, POLICY, Page, Point, Prober, Series,
+    Site, Source,
 };
 use tokrate_core::{FailureKind, Rng};
 
@@ -203,6 +203,11 @@ fn hostile_board() -> BoardData {
         title: hostile(11),
         url: "https://x.example/\"><script>".to_owned(),
         series: (1..4).map(series).collect(),
+        canaries: vec![Canary {
+            endpoint: hostile(1),
+            answers: vec![(fleet::NOW - 5, false), (fleet::NOW - 4, true)],
+            latest_wrong: Some((fleet::NOW - 5, hostile(18))),
+        }],
         events: vec![event],
         probers: vec![Prober { name: hostile(12), place: hostile(13), note: hostile(14), ..Prober::default() }],
         prices: vec![EndpointPrice {
@@ -233,6 +238,27 @@ fn nothing_from_outside_is_shown_unescaped_or_unbounded() {
             assert!(!content.contains(&"x".repeat(400)), "{path}");
         }
     }
+}
+
+#[test]
+fn wrong_answers_to_tasks_stand_beside_the_speed() {
+    let of = |endpoint: &str, wrong: i64| Canary {
+        endpoint: endpoint.to_owned(),
+        answers: (0..40).map(|index| (fleet::NOW - 1 - index * 3_600_000, index >= wrong)).collect(),
+        latest_wrong: (wrong > 0).then(|| (fleet::NOW - 1, "the answer calls no tool".to_owned())),
+    };
+    let canaries = vec![of("northwind/steady-70b", 3), of("halcyon/steady-70b", 0)];
+    let site = Site::new(BoardData { canaries, ..small() });
+    let first = get(&site, "/", "");
+    assert_eq!(first.matches("answered wrong").count(), 1, "{first}");
+    assert!(first.contains("3 of 40 tasks answered wrong"), "{first}");
+    let page = |name: &str| get(&site, &format!("/endpoint/{name}.html"), "");
+    assert!(page("northwind-steady-70b").contains("<b>37 of 40</b> <small>80.1–97.4 %</small>"));
+    assert!(page("northwind-steady-70b").contains("last wrong on 24 Nov: the answer calls no tool"));
+    assert!(page("halcyon-steady-70b").contains("none was wrong"));
+    assert!(!page("cobalt-wise-400b").contains("Tasks answered right"));
+    let rows = get(&site, "/api/v1/endpoint/northwind-steady-70b.json", "");
+    assert!(rows.contains("\"tasks\":{\"asked\":40,\"right\":37}"), "{rows}");
 }
 
 #[test]

@@ -97,18 +97,34 @@ impl Detector {
         }
     }
 
+    /// Whether half of the providers of an hour are bad, of those whose usual is known, or fail, of all.
     fn is_prober_fault(&self, samples: &[Sample]) -> bool {
-        let mut by_provider: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        let (mut judged, mut failed) = (Shares::default(), Shares::default());
         for sample in samples {
-            let judged = self.trackers.get(&sample.source).and_then(|tracker| tracker.is_bad(sample));
-            if let Some(is_bad) = judged {
-                let (bad, all) = by_provider.entry(sample.source.provider()).or_default();
-                *bad += usize::from(is_bad);
-                *all += 1;
+            let provider = sample.source.provider();
+            failed.add(provider, !sample.ok);
+            if let Some(is_bad) = self.trackers.get(&sample.source).and_then(|tracker| tracker.is_bad(sample)) {
+                judged.add(provider, is_bad);
             }
         }
-        let bad = by_provider.values().filter(|(bad, all)| 2 * bad > *all).count();
-        bad >= LEAST_PROVIDERS && 2 * bad >= by_provider.len()
+        judged.are_bad() || failed.are_bad()
+    }
+}
+
+/// Of each provider how many samples are bad, and how many there are.
+#[derive(Default)]
+struct Shares<'s>(BTreeMap<&'s str, (usize, usize)>);
+
+impl<'s> Shares<'s> {
+    fn add(&mut self, provider: &'s str, is_bad: bool) {
+        let (bad, all) = self.0.entry(provider).or_default();
+        *bad += usize::from(is_bad);
+        *all += 1;
+    }
+
+    fn are_bad(&self) -> bool {
+        let bad = self.0.values().filter(|(bad, all)| 2 * bad > *all).count();
+        bad >= LEAST_PROVIDERS && 2 * bad >= self.0.len()
     }
 }
 

@@ -87,13 +87,17 @@ impl Tracker {
         Tracker { allowed, metrics: Metric::ALL.map(follower), errors: ErrorDetector::new(ERRORS_IN_MONTH) }
     }
 
-    /// Whether the sample failed or is far on the bad side of what is usual; `None` where that is not known.
+    /// Whether the sample failed or is far on the bad side of what is usual; `None` where what is usual is not known yet.
     pub fn is_bad(&self, sample: &Sample) -> Option<bool> {
+        if !sample.ok {
+            // Of a young source only failures could be told: it would be bad, or not judged.
+            return self.metrics.iter().any(|follower| follower.level.spread().is_some()).then_some(true);
+        }
         let far = self.metrics.iter().filter_map(|follower| {
             let point = follower.metric.of(sample)?;
             Some(follower.badness(&point)? > FAR && !follower.cycle.expects(point.at))
         });
-        far.fold((!sample.ok).then_some(true), |bad, far| Some(bad.unwrap_or(false) || far))
+        far.fold(None, |bad, far| Some(bad.unwrap_or(false) || far))
     }
 
     /// Adds a sample; says what was found, and whether more samples would settle a suspicion.

@@ -156,6 +156,22 @@ fn a_fault_of_the_prober_is_no_regression_of_anybody() {
 }
 
 #[test]
+fn single_failures_of_many_new_endpoints_are_no_fault_of_the_prober() {
+    let mut rng = Rng::root(9);
+    let mut samples = Vec::new();
+    for endpoint in 0..150 {
+        let of_endpoint = days(&format!("p{endpoint}/m"), 8, 9, |_| {});
+        samples.extend(of_endpoint.into_iter().map(|sample| Sample { ok: !rng.chance(0.02), ..sample }));
+    }
+    assert_eq!(events(samples.clone()).len(), 0, "nothing is usual of them yet");
+    // Not even of new endpoints does nearly every request fail by itself.
+    let fails = |sample: &Sample| (3 * DAY_MS..3 * DAY_MS + 2 * HOUR_MS).contains(&sample.at);
+    samples.iter_mut().filter(|sample| fails(sample)).for_each(|sample| sample.ok = false);
+    let found = events(samples);
+    assert!(found.len() == 1 && found[0].kind == ChangeKind::Quarantine, "{found:?}");
+}
+
+#[test]
 fn a_crowded_source_is_followed_in_bounded_work() {
     // One sample in 20 s for 23 days took minutes when each looked at all that stood before it.
     let mut rng = Rng::root(17);

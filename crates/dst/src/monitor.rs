@@ -23,7 +23,7 @@ use tokrate_monitor::{
 use tokrate_net::{ClientConfig, Target};
 use tokrate_prober::Budget;
 use tokrate_sim::{Background, Change, Faults, Law, Persona, Timetable};
-use tokrate_store::{EventRow, ProbeQuery, ProbeRow, ProberRow};
+use tokrate_store::{EventRow, ProbeQuery, ProbeRow, ProbeStore, ProberRow};
 use tokrate_wire::Dialect;
 
 /// 2026-06-01 00:00 UTC.

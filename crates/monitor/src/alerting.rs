@@ -3,6 +3,7 @@
 //! Rules, incidents and forms are `alert`'s. Invariant: what a rule remembers and the messages that it made are written together with
 //! the change that they came of, so that a restart neither forgets nor repeats one.
 
+use crate::recorder::FIDELITY;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_alert::{Alerts, AlertsState, Delivery, Finding, Outbox, Retry, Rule};
@@ -106,7 +107,13 @@ pub enum Watch {
 }
 
 /// Kinds of changes that a rule can be about.
-pub const CHANGE_KINDS: [&str; 7] = ["regression", "errors", "improvement", "spread", "cycle", "stream", "quarantine"];
+pub const CHANGE_KINDS: [&str; 8] =
+    ["regression", "errors", FIDELITY, "improvement", "spread", "cycle", "stream", "quarantine"];
+
+/// Kinds whose size is a difference of shares, and which are over when it is negative.
+fn is_of_shares(kind: &str) -> bool {
+    kind == "errors" || kind == FIDELITY
+}
 
 /// Metrics that an objective of a rule can bound.
 pub const PROBE_METRICS: [Metric; 5] = [Metric::Ttfb, Metric::Ttft, Metric::Ttfat, Metric::E2e, Metric::OutputSpeed];
@@ -166,7 +173,7 @@ impl Alerting {
 
     /// A change was found.
     pub fn change(&mut self, event: &EventRow, now_ms: u64) {
-        let is_over = event.kind == "improvement" || (event.kind == "errors" && event.change < 0.0);
+        let is_over = event.kind == "improvement" || (is_of_shares(&event.kind) && event.change < 0.0);
         let prober = format!("the prober at {}", event.place);
         let is_prober = event.endpoint == "*";
         let endpoint = if is_prober { &prober } else { &event.endpoint };
@@ -178,7 +185,7 @@ impl Alerting {
                 (name, endpoint.clone(), workload.to_owned(), event.place.clone(), metric.to_owned())
             };
             let is_wanted = kinds.contains(&event.kind);
-            let is_begun = is_wanted && !(event.kind == "errors" && is_over);
+            let is_begun = is_wanted && !(is_of_shares(&event.kind) && is_over);
             if is_begun {
                 self.lasting.insert(of(&event.metric), now_ms.saturating_add(rule.resolve_after_ms));
                 self.observe(&of(&event.metric), now_ms, true, &change_text(event));
@@ -223,6 +230,11 @@ impl Alerting {
                 }
             }
         }
+    }
+
+    /// Whether any rule looks at single probes.
+    pub fn watches_probes(&self) -> bool {
+        self.rules.iter().any(|rule| matches!(rule.watch, Watch::Objectives(_)))
     }
 
     /// Whether a rule is about silent probers.
@@ -341,6 +353,7 @@ fn change_text(event: &EventRow) -> String {
     match event.kind.as_str() {
         "quarantine" => format!("probes since {since} do not count{remark}"),
         "errors" => format!("share of failed requests {} points since {since}{remark}", percent(event.change)),
+        FIDELITY => format!("share of wrong answers to tasks {} points since {since}{remark}", percent(event.change)),
         kind => format!(
             "{kind} of {}: {} % ({} to {} %) since {since}{remark}",
             event.metric,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokrate_alert::Delivery;
 use tokrate_core::{Date, Money, Span, Tick};
 use tokrate_prober::{ClosedCycle, Notice, Order, Outcome, Prober, ReferenceResult, SeriesId, Spent, Step};
-use tokrate_store::{EventRow, MonitorStore, ProbeQuery, ProbeRow, SpoolEntry};
+use tokrate_store::{EventRow, MonitorStore, ProbeQuery, ProbeRow, ProbeStore, SpoolEntry};
 
 const DAY_MS: u64 = 86_400_000;
 /// What is usual is learned again from the latest days.

@@ -10,6 +10,7 @@ use crate::push::{PushAnswer, Pusher};
 use crate::reference::Reference;
 use crate::send::{Answered, Sent, send};
 use crate::settings::Settings;
+use crate::view::LOOK_BACK_MS;
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -75,7 +76,7 @@ pub fn run(
     let settings = Arc::new(settings);
     let wall_ms = clock.wall_nanos() / 1_000_000;
     let (mut store, aside) = MonitorStore::open(&settings.database, wall_ms)?;
-    store.fill_outgoing(settings.shipping.is_some())?;
+    store.fill_outgoing(settings.shipping.is_some(), wall_ms.saturating_sub(LOOK_BACK_MS))?;
     if let Some(aside) = aside {
         let text = format!(
             "{} was damaged ({}): it was moved to {}, and a new one is begun",
@@ -264,9 +265,13 @@ impl Shared {
     async fn request(&self, order: &Order, nth: u32) -> ProbeRow {
         let (endpoint, workload) = (&self.settings.endpoints[order.endpoint], &self.settings.workloads[order.workload]);
         let number = order.number.wrapping_mul(u64::from(workload.requests)).wrapping_add(u64::from(nth));
+        let task = workload.prompts.task(self.run, number);
+        let (tools, tool_choice) = task.map(|(canary, _)| canary.tools()).unwrap_or_default();
         let request = ChatRequest {
             model: endpoint.model.clone(),
             messages: workload.prompts.prompt(self.run, number),
+            tools,
+            tool_choice,
             stream: true,
             include_usage: endpoint.include_usage,
             max_output_tokens: Some(workload.output_tokens),
@@ -288,6 +293,7 @@ impl Shared {
             model: &endpoint.model,
             limits,
             clock: self.clock,
+            task,
         };
         let sent: Sent = send(&to, format!("{}-{}-{nth}", self.frame.run, order.number), body).await;
         self.frame.row(&self.settings, order, nth, &sent, request_bytes)

@@ -15,7 +15,7 @@ use tokrate_core::Span;
 use tokrate_detect::FalseAlarms;
 use tokrate_net::{ClientConfig, Target};
 use tokrate_prober::Budget;
-use tokrate_store::EventRow;
+use tokrate_store::{EventRow, ProbeStore};
 use tokrate_wire::Dialect;
 
 /// Cycles a day of the demo: two weeks are short for a detector at eight.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod alerting;
+mod canary;
 mod core;
 mod daemon;
 pub mod demo;
@@ -30,6 +31,7 @@ mod workload;
 pub mod world;
 
 pub use alerting::{AlertRule, AlertSettings, CHANGE_KINDS, PROBE_METRICS, Watch, send_test_alert};
+pub use canary::Canary;
 pub use core::Report;
 pub use daemon::{Extent, run};
 pub use error::MonitorError;

@@ -26,4 +26,6 @@ pub(crate) const PROBER_HEADER: &str = "tokrate-prober";
 pub(crate) const SIGNATURE_HEADER: &str = "tokrate-signature";
 
 #[cfg(test)]
+mod killed;
+#[cfg(test)]
 mod tests;

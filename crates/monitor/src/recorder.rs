@@ -8,13 +8,14 @@
 
 use crate::MonitorError;
 use crate::alerting::{AlertSettings, Alerting};
+use crate::canary::is_canary;
 use crate::push::entry_of;
 use crate::row::{StreamForm, detected, stream_form};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tokrate_alert::Delivery;
 use tokrate_detect::{ChangeKind, Detector, Event, FalseAlarms, Source, StreamChange, StreamWatch};
 use tokrate_prober::{ClosedCycle, ReferenceResult};
-use tokrate_store::{EventRow, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow};
+use tokrate_store::{EventRow, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow, ProbeStore};
 
 /// What the detector looks back: a baseline of 28 days that ends six days ago, and a day more.
 const HISTORY_MS: u64 = 35 * 86_400_000;
@@ -84,7 +85,7 @@ struct OpenRows {
 impl Recorder {
     /// A recorder on a store; its detector begins where that of the earlier run was.
     pub fn new(config: RecorderConfig, store: MonitorStore, now_unix_ms: u64) -> Result<Recorder, MonitorError> {
-        let of_prober = store.probers()?.into_iter().find(|row| row.name == config.prober);
+        let of_prober = store.known_probers()?.into_iter().find(|row| row.name == config.prober);
         let detected_until = of_prober.map_or(i64::MIN, |row| row.detected_unix_ms);
         let (alerting, held) = Alerting::new(&config.prober, &config.alerts, &store, now_unix_ms)?;
         let mut recorder = Recorder {
@@ -111,7 +112,7 @@ impl Recorder {
             ..ProbeQuery::default()
         };
         let mut history = Vec::new();
-        recorder.store.visit_probes(&query, |row| history.push((detected(&row), stream_form(&row))))?;
+        recorder.store.visit_probes(&query, &mut |row| history.push((detected(&row), stream_form(&row))))?;
         recorder.known = recorder.store.events(detected_until.saturating_sub(HELD_MS))?;
         recorder.reported_until = detected_until.saturating_sub(HELD_MS);
         for (sample, form) in history {
@@ -208,7 +209,7 @@ impl Recorder {
         if !self.alerting.watches_probers() {
             return;
         }
-        match self.store.probers() {
+        match self.store.known_probers() {
             Ok(probers) => self.alerting.probers(&probers, now_unix_ms),
             Err(error) => self.failure = Some(error.to_string()),
         }
@@ -381,6 +382,9 @@ impl Recorder {
     }
 }
 
+/// The kind of a change of how many answers to tasks are wrong.
+pub(crate) const FIDELITY: &str = "fidelity";
+
 /// An event as it is kept.
 fn event_row(event: &Event, remark: Option<String>) -> EventRow {
     EventRow {
@@ -389,7 +393,11 @@ fn event_row(event: &Event, remark: Option<String>) -> EventRow {
         workload: event.source.workload.clone(),
         place: event.source.place.clone(),
         metric: event.metric.to_owned(),
-        kind: event.kind.name().to_owned(),
+        // What fails at a task is the answer.
+        kind: match event.kind {
+            ChangeKind::Errors if is_canary(&event.source.workload) => FIDELITY.to_owned(),
+            kind => kind.name().to_owned(),
+        },
         since_unix_ms: event.since,
         since_earliest_unix_ms: event.since_earliest,
         since_latest_unix_ms: event.since_latest,

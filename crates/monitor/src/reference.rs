@@ -68,6 +68,7 @@ impl Reference {
             model: "sim",
             limits: LIMITS,
             clock: self.clock,
+            task: None,
         };
         let numbers = send(&to, id.to_owned(), body).await.numbers;
         let failure = numbers.failure.map(|failure| failure.message);

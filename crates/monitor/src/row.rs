@@ -68,7 +68,7 @@ impl Frame {
         };
         sample.fill(&StreamNumbers::from(numbers));
         (sample.cost_usd, sample.cost_basis) = cost(endpoint, numbers, &sample);
-        let reason = reason(endpoint, numbers);
+        let reason = reason(endpoint, numbers).or_else(|| sent.wrong.clone());
         if let Some(reason) = reason.as_ref().filter(|_| numbers.failure.is_none()) {
             (sample.ttft_ns, sample.ttfat_ns, sample.output_speed) = (None, None, None);
             sample.ttft_missing = Some(Cow::Owned(reason.clone()));

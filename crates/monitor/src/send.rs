@@ -3,6 +3,7 @@
 //! Invariant: name resolution, connecting and the TLS handshake come before the request is sent and are timed apart; whatever goes
 //! wrong is a row with its reason.
 
+use crate::canary::{Canary, CanaryAnswer};
 use bytes::Bytes;
 use http::HeaderMap;
 use std::cell::RefCell;
@@ -23,6 +24,8 @@ pub(crate) struct Answered<'a> {
     pub model: &'a str,
     pub limits: Limits,
     pub clock: Clock,
+    /// What the answer must be, if there is a right one.
+    pub task: Option<(Canary, u64)>,
 }
 
 /// What came of it.
@@ -32,6 +35,8 @@ pub(crate) struct Sent {
     pub status: Option<u16>,
     /// When it was begun, on the wall clock (ms since 1970).
     pub started_unix_ms: u64,
+    /// What is wrong with an answer to a task.
+    pub wrong: Option<String>,
 }
 
 /// Sends a request and measures its answer.
@@ -42,6 +47,7 @@ pub(crate) async fn send(to: &Answered<'_>, id: String, body: Bytes) -> Sent {
         numbers: RequestNumbers::measure(&measured.trace, Encoding::O200kBase),
         status: measured.head.map(|head| head.status.as_u16()),
         started_unix_ms,
+        wrong: None,
     };
     let (target, config) = (to.target.clone(), to.client.clone());
     // Resolving a name blocks.
@@ -69,7 +75,15 @@ pub(crate) async fn send(to: &Answered<'_>, id: String, body: Bytes) -> Sent {
         due_at,
         clock,
     };
-    sent(call.measure(&RefCell::new(EventBatch::default()), std::future::pending(), &|_| {}).await)
+    let answer = RefCell::new(CanaryAnswer::default());
+    let read = |batch: &EventBatch| {
+        if to.task.is_some() {
+            answer.borrow_mut().on(batch);
+        }
+    };
+    let measured = call.measure(&RefCell::new(EventBatch::default()), std::future::pending(), &read).await;
+    let wrong = to.task.and_then(|(canary, draw)| canary.wrong(draw, &answer.borrow()));
+    Sent { wrong, ..sent(measured) }
 }
 
 fn kind_of(error: &NetError) -> FailureKind {

@@ -20,14 +20,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use tokio::task::LocalSet;
-use tokrate_board::{POLICY, Page, Site};
+use tokrate_board::{BoardData, POLICY, Page, Site};
 use tokrate_core::Span;
 use tokrate_net::Clock;
 use tokrate_net::server::{
     AccessConfig, AccessSettings, ConnectionLimits, ConnectionTap, Connections, FullBody, Handler, Listener,
     RequestBody,
 };
-use tokrate_store::MonitorStore;
+use tokrate_store::{ClickHouse, ReadFrom, StoreError};
 
 /// How long open requests may take at the end.
 const DRAIN: Span = Span::from_secs(5);
@@ -42,8 +42,10 @@ pub struct ServeConfig {
     pub address: SocketAddr,
     /// Names under which it may be asked, beside its addresses and `localhost`.
     pub hosts: Vec<String>,
-    /// The database.
+    /// The monitor's own database.
     pub database: PathBuf,
+    /// The ClickHouse that is shown in its place, with what all monitors have sent there.
+    pub clickhouse: Option<ClickHouse>,
     /// What stands on the board beside it.
     pub frame: BoardFrame,
     /// Where batches of other probers go, if this is a hub.
@@ -73,9 +75,9 @@ pub fn serve(
         let listener = Listener::bind(config.address, &access, &connections).await?;
         ready(listener.address());
         let hub = config.hub.as_ref().map(|hub| HubServer::new(hub, clock));
-        let ServeConfig { database, frame, at_unix_ms, .. } = config;
+        let ServeConfig { database, clickhouse, frame, at_unix_ms, .. } = config;
         let pages = Pages::new(at_unix_ms.is_some());
-        let source = PageSource { database, frame, clock, at_unix_ms };
+        let source = PageSource { database, clickhouse, frame, clock, at_unix_ms };
         let server = Rc::new(BoardServer { source, hub, pages });
         listener.serve(server, clock, shutdown, DRAIN).await;
         Ok(())
@@ -91,6 +93,7 @@ struct BoardServer {
 /// What pages are made of.
 struct PageSource {
     database: PathBuf,
+    clickhouse: Option<ClickHouse>,
     frame: BoardFrame,
     clock: Clock,
     /// The time that the board is of (ms since 1970); `None` for the present.
@@ -100,14 +103,36 @@ struct PageSource {
 impl PageSource {
     /// Makes the pages, in a thread that may block.
     fn make(&self) -> impl Future<Output = Result<Site, String>> + use<> {
-        let (database, frame) = (self.database.clone(), self.frame.clone());
+        let (file, frame) = (ReadFrom::File(self.database.clone()), self.frame.clone());
+        let clickhouse = self.clickhouse.clone();
         let at_unix_ms = self.at_unix_ms.unwrap_or_else(|| self.clock.wall_nanos() / 1_000_000);
         let make = move || -> Result<Site, String> {
-            let store = MonitorStore::open_reader(&database).map_err(|error| error.to_string())?;
-            Ok(Site::new(board_data(&store, &frame, at_unix_ms).map_err(|error| error.to_string())?))
+            let data = board_of(clickhouse.as_ref(), &file, &frame, at_unix_ms).map_err(|error| error.to_string())?;
+            Ok(Site::new(data))
         };
         async move { tokio::task::spawn_blocking(make).await.map_err(|_| "make the board".to_owned())? }
     }
+}
+
+/// The board of ClickHouse where there is one; where that does not answer, the board of the monitor's own file, which says so.
+fn board_of(
+    clickhouse: Option<&ClickHouse>,
+    file: &ReadFrom,
+    frame: &BoardFrame,
+    at_unix_ms: u64,
+) -> Result<BoardData, StoreError> {
+    let of_clickhouse = clickhouse.map(|database| board_data(database, frame, at_unix_ms));
+    let failure = match of_clickhouse {
+        Some(Ok(data)) => return Ok(data),
+        Some(Err(error)) => Some(error),
+        None => None,
+    };
+    let mut data = board_data(&*file.probes()?, frame, at_unix_ms)?;
+    if let Some(failure) = failure {
+        let notice = format!("What follows is of this monitor's own file alone: failed to {failure}.");
+        data.notices.insert(0, notice);
+    }
+    Ok(data)
 }
 
 impl BoardServer {

@@ -3,22 +3,23 @@
 //! Invariant: probes whose cycle has not ended are left out; those in quarantine are there, marked; the requests of one slot share a
 //! weight of 1.
 
+use crate::canary::is_canary;
+use crate::recorder::FIDELITY;
 use crate::settings::Settings;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokrate_board::{
-    BoardData, Change, ChangeKind, Claim, Computed, EndpointPrice, Metric, Point, Prober, Series, Source,
+    BoardData, Canary, Change, ChangeKind, Claim, Computed, EndpointPrice, Metric, Point, Prober, Series, Source,
 };
 use tokrate_core::rfc3339;
-use tokrate_record::SampleSource;
+use tokrate_record::{Probe, SampleSource};
 use tokrate_store::{
-    CYCLE_IS_OPEN, EstimateRow, EventRow, MonitorStore, ProbeQuery, ProbeRow, Query, Sqlite, Store, StoreError,
+    CYCLE_IS_OPEN, EstimateRow, EventRow, ProbeQuery, ProbeRow, ProbeStore, Query, ReadFrom, StoreError,
 };
 
 /// What a board looks back at (ms): 30 days.
-const LOOK_BACK_MS: u64 = 30 * 86_400_000;
+pub(crate) const LOOK_BACK_MS: u64 = 30 * 86_400_000;
 /// Notices of the last so many milliseconds stand above the numbers: a day.
 const NOTICES_MS: u64 = 86_400_000;
 /// Notices that are shown at most.
@@ -38,7 +39,7 @@ pub struct BoardFrame {
     /// What endpoints charge.
     pub prices: Vec<EndpointPrice>,
     /// The throughput log of a gateway, whose traffic is shown beside the probes, as a source of its own.
-    pub log: Option<PathBuf>,
+    pub log: Option<ReadFrom>,
 }
 
 impl BoardFrame {
@@ -67,13 +68,13 @@ impl BoardFrame {
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn board_data(store: &MonitorStore, frame: &BoardFrame, now_unix_ms: u64) -> Result<BoardData, StoreError> {
+pub fn board_data(store: &dyn ProbeStore, frame: &BoardFrame, now_unix_ms: u64) -> Result<BoardData, StoreError> {
     let from_unix_ms = now_unix_ms.saturating_sub(LOOK_BACK_MS);
     let query = ProbeQuery { from_unix_ms: Some(from_unix_ms), ..ProbeQuery::default() };
     let mut rows = Rows::default();
-    store.visit_probes(&query, |row| rows.add(row))?;
-    let of_traffic = frame.log.as_deref().and_then(|path| {
-        rows.add_traffic(path, from_unix_ms)
+    store.visit_probes(&query, &mut |row| rows.add(row))?;
+    let of_traffic = frame.log.as_ref().and_then(|log| {
+        rows.add_traffic(log, from_unix_ms)
             .unwrap_or_else(|error| Some(format!("The gateway's traffic is not shown: failed to {error}.")))
     });
     let events = store.events(to_i64(from_unix_ms))?;
@@ -95,6 +96,7 @@ pub fn board_data(store: &MonitorStore, frame: &BoardFrame, now_unix_ms: u64) ->
         title: frame.title.clone(),
         url: frame.url.clone(),
         probers: probers.collect(),
+        canaries: std::mem::take(&mut rows.canaries).into_values().collect(),
         series: rows.into_series(),
         events: events.iter().map(change).collect(),
         prices: frame.prices.clone(),
@@ -113,14 +115,16 @@ type Key = (SampleSource, String, String, String, String);
 #[derive(Default)]
 struct Rows {
     series: BTreeMap<Key, (Series, Vec<u64>)>,
+    /// By endpoint.
+    canaries: BTreeMap<String, Canary>,
     /// Reasons that many rows have in common.
     texts: HashMap<String, Arc<str>>,
 }
 
 impl Rows {
     /// Adds a gateway's attempts; what a reader must know of them.
-    fn add_traffic(&mut self, path: &Path, from_unix_ms: u64) -> Result<Option<String>, StoreError> {
-        let log = Sqlite::open_reader(path)?;
+    fn add_traffic(&mut self, from: &ReadFrom, from_unix_ms: u64) -> Result<Option<String>, StoreError> {
+        let log = from.log()?;
         let mut query = Query { from_unix_ms: Some(from_unix_ms), ..Query::default() };
         let count = log.count(&query)?;
         query.each_nth = NonZeroU64::new(count.div_ceil(MAX_ATTEMPTS)).filter(|nth| nth.get() > 1);
@@ -136,6 +140,9 @@ impl Rows {
         let ProbeRow { probe, slot_unix_ms, reason, is_cut_off, .. } = row;
         if probe.quarantine.as_deref() == Some(CYCLE_IS_OPEN) {
             return;
+        }
+        if is_canary(&probe.workload) {
+            return self.add_canary(&probe, reason);
         }
         let sample = &probe.sample;
         let ms = |ns: Option<u64>| ns.map(|ns| ns as f32 / 1e6);
@@ -185,6 +192,24 @@ impl Rows {
         });
         series.points.push(point);
         slots.push(slot_unix_ms);
+    }
+
+    /// A task: what was answered, right or wrong, is counted; its times are nobody's.
+    fn add_canary(&mut self, probe: &Probe, reason: Option<String>) {
+        // A request that failed was not answered at all.
+        if probe.quarantine.is_some() || probe.sample.failure.is_some() {
+            return;
+        }
+        let at = to_i64(probe.sample.started_unix_ms);
+        let canary = self.canaries.entry(probe.endpoint.clone()).or_insert_with(|| Canary {
+            endpoint: probe.endpoint.clone(),
+            answers: Vec::new(),
+            latest_wrong: None,
+        });
+        canary.answers.push((at, reason.is_none()));
+        if let Some(reason) = reason {
+            canary.latest_wrong = Some((at, reason));
+        }
     }
 
     fn text(&mut self, text: &str) -> Arc<str> {
@@ -251,6 +276,7 @@ fn change(row: &EventRow) -> Change {
             "spread" => ChangeKind::Spread,
             "cycle" => ChangeKind::Cycle,
             "errors" => ChangeKind::Errors,
+            FIDELITY => ChangeKind::Fidelity,
             "quarantine" => ChangeKind::Quarantine,
             "stream" => ChangeKind::Stream,
             _ => ChangeKind::Other,

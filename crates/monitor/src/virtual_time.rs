@@ -93,7 +93,7 @@ impl VirtualEndpoint {
             };
             let trace = stream.meter.finish(timing, ending);
             let numbers = RequestNumbers::measure(&trace, Encoding::O200kBase);
-            Sent { numbers, status: Some(status), started_unix_ms: wall_ms }
+            Sent { numbers, status: Some(status), started_unix_ms: wall_ms, wrong: None }
         };
         let sent: Vec<Sent> = streams.into_iter().map(sent).collect();
         let end = sent.iter().map(|sent| Tick::from_nanos(sent.numbers.ended_at_ns)).max().unwrap_or(ended_at);

@@ -3,6 +3,7 @@
 //! Invariant: no two requests have the same prompt, so that no cache answers them, except for a prefix that a workload shares on
 //! purpose.
 
+use crate::canary::{CANARIES, Canary, INPUT_TOKENS};
 use std::sync::Arc;
 use tokrate_core::{Message, Rng, Role};
 use tokrate_probe::synthetic::{PromptSpec, Synthetic};
@@ -51,6 +52,8 @@ pub enum PromptSource {
         /// Hash of all of them, for the conditions.
         hash: u64,
     },
+    /// Tasks with one right answer.
+    Canary(Canary),
 }
 
 /// A built-in workload: name, tokens of prompt, shared prefix and answer, requests at once, how often.
@@ -77,18 +80,26 @@ pub const DEFAULT_WORKLOAD: &str = "1k-1k";
 
 /// The names of all built-in workloads.
 pub fn built_in_names() -> impl Iterator<Item = &'static str> {
-    BUILT_IN.iter().map(|row| row.0)
+    BUILT_IN.iter().map(|row| row.0).chain(CANARIES.map(|(name, ..)| name))
 }
 
 /// The built-in workload of this name.
 pub fn built_in(name: &str) -> Option<Workload> {
-    BUILT_IN.iter().find(|row| row.0 == name).map(|row| Workload {
+    let words = BUILT_IN.iter().find(|row| row.0 == name).map(|row| Workload {
         name: row.0.to_owned(),
         prompts: PromptSource::Words { input_tokens: row.1, shared_prefix_tokens: row.2 },
         output_tokens: row.3,
         requests: row.4,
         cadence: row.5,
-    })
+    });
+    let canary = |(_, canary, output_tokens)| Workload {
+        name: name.to_owned(),
+        prompts: PromptSource::Canary(canary),
+        output_tokens,
+        requests: 1,
+        cadence: Cadence::EveryCycle,
+    };
+    words.or_else(|| CANARIES.into_iter().find(|(known, ..)| *known == name).map(canary))
 }
 
 impl PromptSource {
@@ -100,6 +111,7 @@ impl PromptSource {
                 let tokens = |prompt: &Vec<Message>| prompt.iter().flat_map(Message::texts).map(tokens_of).sum();
                 prompts.iter().map(tokens).max().unwrap_or(0)
             }
+            PromptSource::Canary(_) => INPUT_TOKENS,
         }
     }
 
@@ -107,7 +119,7 @@ impl PromptSource {
     pub fn shared_prefix_tokens(&self) -> u32 {
         match self {
             PromptSource::Words { shared_prefix_tokens, .. } => *shared_prefix_tokens,
-            PromptSource::Own { .. } => 0,
+            PromptSource::Own { .. } | PromptSource::Canary(_) => 0,
         }
     }
 
@@ -116,6 +128,7 @@ impl PromptSource {
         match self {
             PromptSource::Words { .. } => "synthetic".to_owned(),
             PromptSource::Own { prompts, hash } => format!("{} prompts, hash {hash:016x}", prompts.len()),
+            PromptSource::Canary(canary) => format!("{canary:?} canary"),
         }
     }
 
@@ -126,17 +139,27 @@ impl PromptSource {
                 let spec = PromptSpec { input_tokens: *input_tokens, shared_prefix_tokens: *shared_prefix_tokens };
                 // The shared prefix comes from the root, what is unique from the run.
                 let words = Synthetic::new(spec, tokrate_sim::WORDS, Rng::root(0));
-                vec![Message::text(Role::User, words.content(Rng::root(run).nth(number).next_u64()))]
+                vec![Message::text(Role::User, words.content(draw(run, number)))]
             }
             PromptSource::Own { prompts, .. } => {
                 let mut prompt = prompts[(number % prompts.len().max(1) as u64) as usize].clone();
-                let mark = format!("[{:016x}]\n", Rng::root(run).nth(number).next_u64());
+                let mark = format!("[{:016x}]\n", draw(run, number));
                 prompt.insert(0, Message::text(Role::User, mark));
                 join_first(&mut prompt);
                 prompt
             }
+            PromptSource::Canary(canary) => canary.prompt(draw(run, number)),
         }
     }
+
+    /// The task of a request, if it has a right answer.
+    pub(crate) fn task(&self, run: u64, number: u64) -> Option<(Canary, u64)> {
+        if let PromptSource::Canary(canary) = self { Some((*canary, draw(run, number))) } else { None }
+    }
+}
+
+fn draw(run: u64, number: u64) -> u64 {
+    Rng::root(run).nth(number).next_u64()
 }
 
 /// Joins the first message to the one after it where both are the user's: some providers want roles to alternate.
@@ -168,7 +191,7 @@ mod tests {
 
     #[test]
     fn built_in_prompts_have_their_length_and_never_recur() {
-        for name in built_in_names().filter(|name| *name != "100k-2k") {
+        for name in built_in_names().filter(|name| *name != "100k-2k" && !crate::canary::is_canary(name)) {
             let workload = built_in(name).expect("it is built in");
             let text = |run, number| {
                 let prompt = workload.prompts.prompt(run, number);

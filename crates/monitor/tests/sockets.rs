@@ -16,7 +16,7 @@ use tokrate_monitor::{
 use tokrate_net::{ClientConfig, Clock, Target};
 use tokrate_prober::Budget;
 use tokrate_sim::{Faults, Law};
-use tokrate_store::{CYCLE_IS_OPEN, MonitorStore, ProbeQuery, ProbeRow};
+use tokrate_store::{CYCLE_IS_OPEN, MonitorStore, ProbeQuery, ProbeRow, ProbeStore};
 use tokrate_wire::Dialect;
 
 /// A folder for one test; removed when dropped.
@@ -169,6 +169,100 @@ fn what_an_endpoint_answers_is_a_row_with_numbers_or_with_a_reason() {
     assert_eq!((other.probe.sample.ttft_ns, other.probe.sample.output_speed), (None, None));
     let burst = &of("burst").probe.sample;
     assert!(burst.output_speed.is_none() && burst.output_speed_missing.is_some(), "{burst:?}");
+}
+
+/// A server that carries out tasks, and in `wrong` of those that name the echo writes one word otherwise.
+fn scholar(wrong: bool) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let Some(request) = read_json(&mut stream) else { continue };
+            let prompt = request["messages"][0]["content"].as_str().unwrap_or_default().to_owned();
+            let delta = match request["tools"][0]["function"]["name"].as_str() {
+                None => {
+                    let line = prompt.lines().last().unwrap_or_default().to_owned();
+                    serde_json::json!({ "content": if wrong { line.replacen(' ', " also ", 1) } else { line } })
+                }
+                Some(name) => serde_json::json!({ "tool_calls": [{
+                    "index": 0, "id": "c", "type": "function", "function": { "name": name, "arguments": shipment(&prompt) }
+                }] }),
+            };
+            let event = |value: serde_json::Value| format!("data: {value}\n\n");
+            let begun = event(serde_json::json!({ "model": "large", "choices": [{ "index": 0, "delta": delta }] }));
+            let ended = event(
+                serde_json::json!({ "model": "large", "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] }),
+            );
+            let body = format!("{begun}{ended}data: [DONE]\n\n");
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close";
+            let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    address
+}
+
+/// The body of a request.
+fn read_json(stream: &mut std::net::TcpStream) -> Option<serde_json::Value> {
+    let mut bytes = Vec::new();
+    let mut piece = [0; 4_096];
+    loop {
+        let count = stream.read(&mut piece).ok().filter(|count| *count > 0)?;
+        bytes.extend_from_slice(&piece[..count]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((_, body)) = text.split_once("\r\n\r\n")
+            && let Ok(value) = serde_json::from_str(body)
+        {
+            return Some(value);
+        }
+    }
+}
+
+/// The arguments that a prompt names.
+fn shipment(prompt: &str) -> String {
+    let between = |before: &str, after: &str| {
+        let rest = prompt.split_once(before).map_or("", |(_, rest)| rest);
+        rest.split_once(after).map_or("", |(found, _)| found).to_owned()
+    };
+    let from = between("from ", " to");
+    let to = between(&format!("{from} to "), ",");
+    serde_json::json!({
+        "parcels": between(&format!("{to}, "), " parcels").parse::<u64>().unwrap_or(0),
+        "from": from,
+        "to": to,
+        "fragile": !prompt.contains("not fragile"),
+        "reference": between("reference ", "."),
+    })
+    .to_string()
+}
+
+#[test]
+fn a_wrong_answer_to_a_task_is_a_row_with_a_reason_and_no_number() {
+    let folder = Folder::new("canary");
+    let of = |name: &str, wrong: bool| Endpoint { workloads: vec![0, 1], ..endpoint(name, scholar(wrong)) };
+    let workloads = ["canary-echo", "canary-tool"].map(|name| tokrate_monitor::built_in(name).expect("it is built in"));
+    let settings =
+        Settings { workloads: workloads.into(), ..settings(&folder, vec![of("right", false), of("wrong", true)], 1) };
+    let mut found: Vec<(String, String, Option<String>)> = one_cycle(settings)
+        .into_iter()
+        .map(|row| {
+            assert_eq!(row.probe.sample.failure, None, "{row:?}");
+            (row.probe.sample.provider, row.probe.workload, row.reason)
+        })
+        .collect();
+    found.sort();
+    let row = |provider: &str, workload: &str, reason: Option<&str>| {
+        (provider.to_owned(), workload.to_owned(), reason.map(str::to_owned))
+    };
+    assert_eq!(
+        found,
+        [
+            row("right", "canary-echo", None),
+            row("right", "canary-tool", None),
+            row("wrong", "canary-echo", Some("the line to be repeated is another from its word 2 on")),
+            row("wrong", "canary-tool", None),
+        ]
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tokio::sync::Notify;
-use tokrate_core::{EventBatch, EventKind, FailureKind, Span, Tick};
+use tokrate_core::{EventBatch, FailureKind, Span, Tick};
 use tokrate_meter::{Ending, RequestMeter, RequestTrace};
 use tokrate_net::{Client, Clock, Departure, Exchange, Head, Limits, Outgoing, Redactor, Secrets, Sink};
 use tokrate_wire::{Decoder, Dialect, Shape};
@@ -57,12 +57,12 @@ pub struct Measured {
 
 impl Call<'_> {
     /// Sends the request and measures its answer until it ends, fails, or `cancelled` completes. `batch` is an event arena: empty
-    /// before and after. `on_text` gets the length of the text of each read.
+    /// before and after. `on_events` gets what each read says.
     pub async fn measure(
         self,
         batch: &RefCell<EventBatch>,
         cancelled: impl Future<Output = ()>,
-        on_text: &dyn Fn(usize),
+        on_events: &dyn Fn(&EventBatch),
     ) -> Measured {
         let mut headers = self.headers;
         // Some servers reject a body without a content type.
@@ -78,7 +78,7 @@ impl Call<'_> {
             meter: RequestMeter::new(),
             done: Rc::new(Notify::new()),
             batch,
-            on_text,
+            on_events,
         };
         let done = Rc::clone(&sink.done);
         let exchange = tokio::select! {
@@ -104,7 +104,7 @@ struct AnswerSink<'a> {
     meter: RequestMeter,
     done: Rc<Notify>,
     batch: &'a RefCell<EventBatch>,
-    on_text: &'a dyn Fn(usize),
+    on_events: &'a dyn Fn(&EventBatch),
 }
 
 impl AnswerSink<'_> {
@@ -115,8 +115,7 @@ impl AnswerSink<'_> {
         if !was_done && self.meter.is_done() {
             self.done.notify_one();
         }
-        let text = |kind: EventKind| if let EventKind::Text { text, .. } = kind { text.len() } else { 0 };
-        (self.on_text)(batch.events().iter().map(|event| text(event.kind)).sum());
+        (self.on_events)(batch);
         batch.clear();
     }
 

@@ -3,7 +3,7 @@
 //!
 //! Architecture Invariant: writing a row never blocks and never fails its caller; rows that could not be kept are counted.
 //!
-//! [`MonitorStore`] is the monitor's; of the log, [`Log`] is the writing side; [`Sqlite`] reads and writes the file; [`Query`] selects rows, [`Summary`] aggregates a group of them.
+//! [`MonitorStore`] is the monitor's, [`ProbeStore`] what it can be asked on either engine; of the log, [`Log`] is the writing side; [`Sqlite`] reads and writes the file; [`Query`] selects rows, [`Summary`] aggregates a group of them.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ mod log;
 mod monitor;
 mod of_probes;
 mod outgoing;
+mod probe_store;
 mod query;
 mod refusals;
 mod row;
@@ -34,6 +35,7 @@ pub use monitor::{
     ProbeRow, ProberRow, SetAside, SpoolEntry, UsedRow,
 };
 pub use outgoing::{Outgoing, Shipped};
+pub use probe_store::{ProbeStore, ReadFrom};
 pub use query::{Order, Query};
 pub use samples::WindowSamples;
 pub use schema::SCHEMA_VERSION;

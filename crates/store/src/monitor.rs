@@ -2,12 +2,15 @@
 //!
 //! Invariant: what is applied together is kept together or not at all; a probe that is written twice is one row.
 
+mod found;
 mod of_attempt;
 mod queues;
 mod read;
 mod rows;
 mod schema;
+mod series;
 
+pub(crate) use found::{ESTIMATE, EVENT, NOTICE, PROBER, columns, estimate_row, event_row, notice_row, prober_row};
 pub use read::ProbeQuery;
 pub(crate) use read::{probe_columns, probe_row};
 pub use rows::{
@@ -18,12 +21,13 @@ pub use rows::{
 use crate::database::{Database, LOCK_TIMEOUT};
 use crate::row::{Writer, sample_columns, to_i64};
 use crate::{StoreError, outgoing};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 pub(crate) use schema::MONITOR;
+use series::SeriesIds;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use tokrate_core::Span;
-use tokrate_record::Probe;
 
 /// Pages that a backup copies at a time; between two steps a writer may write.
 const BACKUP_PAGES: i32 = 1_000;
@@ -33,6 +37,7 @@ const BACKUP_PAUSE: Span = Span::from_millis(2);
 #[derive(Debug)]
 pub struct MonitorStore {
     database: Database,
+    series: SeriesIds,
     // Held by the one writer.
     _lock: Option<File>,
 }
@@ -45,7 +50,7 @@ impl MonitorStore {
     pub fn open(path: &Path, now_unix_ms: u64) -> Result<(MonitorStore, Option<SetAside>), StoreError> {
         let lock = lock(path)?;
         match open_sound(path) {
-            Ok(database) => Ok((MonitorStore { database, _lock: Some(lock) }, None)),
+            Ok(database) => Ok((MonitorStore::of(database, Some(lock)), None)),
             Err(StoreError::Corrupt { message, .. }) => MonitorStore::begin_anew(path, now_unix_ms, message, lock),
             Err(StoreError::NotADatabase { .. }) if path.extension().is_some_and(|name| name == "db") => {
                 MonitorStore::begin_anew(path, now_unix_ms, "it is no database any more".to_owned(), lock)
@@ -59,7 +64,7 @@ impl MonitorStore {
     /// # Errors
     /// When there is no such file, or it is no monitor's database of a known form.
     pub fn open_reader(path: &Path) -> Result<MonitorStore, StoreError> {
-        Ok(MonitorStore { database: Database::open_reader(path, &MONITOR)?, _lock: None })
+        Ok(MonitorStore::of(Database::open_reader(path, &MONITOR)?, None))
     }
 
     /// Opens the database to add rows to it, beside the process that writes it; one is made if there is none.
@@ -67,7 +72,11 @@ impl MonitorStore {
     /// # Errors
     /// When the file is another kind of database or has a newer schema, or it cannot be used.
     pub fn open_to_add(path: &Path) -> Result<MonitorStore, StoreError> {
-        Ok(MonitorStore { database: Database::open(path, &MONITOR, LOCK_TIMEOUT)?, _lock: None })
+        Ok(MonitorStore::of(Database::open(path, &MONITOR, LOCK_TIMEOUT)?, None))
+    }
+
+    fn of(database: Database, lock: Option<File>) -> MonitorStore {
+        MonitorStore { database, series: SeriesIds::default(), _lock: lock }
     }
 
     fn begin_anew(
@@ -78,7 +87,7 @@ impl MonitorStore {
     ) -> Result<(MonitorStore, Option<SetAside>), StoreError> {
         let to = set_aside(path, now_unix_ms)?;
         let database = Database::open(path, &MONITOR, LOCK_TIMEOUT)?;
-        Ok((MonitorStore { database, _lock: Some(lock) }, Some(SetAside { to, reason })))
+        Ok((MonitorStore::of(database, Some(lock)), Some(SetAside { to, reason })))
     }
 
     /// The file.
@@ -94,13 +103,13 @@ impl MonitorStore {
         self.database.limit(max_bytes)
     }
 
-    /// Begins to fill the spool for ClickHouse with every probe whose cycle has ended and every event, or ends
-    /// it.
+    /// Begins to fill the spool for ClickHouse with every probe whose cycle has ended and all that is found, or ends it. When it begins,
+    /// what was kept since `from_unix_ms` goes there first.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn fill_outgoing(&mut self, is_on: bool) -> Result<(), StoreError> {
-        outgoing::fill(&self.database, &schema::triggers(), is_on)
+    pub fn fill_outgoing(&mut self, is_on: bool, from_unix_ms: u64) -> Result<(), StoreError> {
+        outgoing::fill(&self.database, &schema::triggers(), is_on, &schema::kept_since(from_unix_ms))
     }
 
     /// Writes all of it, or nothing.
@@ -108,7 +117,15 @@ impl MonitorStore {
     /// # Errors
     /// When it cannot be kept.
     pub fn apply(&mut self, writes: &[MonitorWrite]) -> Result<(), StoreError> {
-        self.database.transact(|transaction| writes.iter().try_for_each(|write| write_one(transaction, write)))
+        let series = &mut self.series;
+        let applied = self
+            .database
+            .transact(|transaction| writes.iter().try_for_each(|write| write_one(transaction, write, series)));
+        if applied.is_err() {
+            // Rows of series that were made for it are gone with it.
+            self.series = SeriesIds::default();
+        }
+        applied
     }
 
     /// Copies the database into another file while it is written: SQLite's online backup.
@@ -198,9 +215,9 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn write_one(transaction: &Connection, write: &MonitorWrite) -> rusqlite::Result<()> {
+fn write_one(transaction: &Connection, write: &MonitorWrite, series: &mut SeriesIds) -> rusqlite::Result<()> {
     match write {
-        MonitorWrite::Probe(row) => write_probe(transaction, row),
+        MonitorWrite::Probe(row) => write_probe(transaction, row, series),
         MonitorWrite::Event(event) => write_event(transaction, event),
         MonitorWrite::Estimate(row) => write_estimate(transaction, row),
         MonitorWrite::CycleBegun { cycle, prober, place, at_unix_ms } => {
@@ -246,18 +263,21 @@ fn execute(transaction: &Connection, sql: &str, values: impl rusqlite::Params) -
     transaction.prepare_cached(sql)?.execute(values).map(|_| ())
 }
 
-fn write_probe(transaction: &Connection, row: &ProbeRow) -> rusqlite::Result<()> {
-    let series = series_id(transaction, &row.probe)?;
-    let (measured, _) = sample_columns();
-    let sql = format!(
-        "INSERT OR IGNORE INTO probes (series, probe, cycle, slot_unix_ms, due_unix_ms, is_further, quarantine, reason, {}) \
-         VALUES ({})",
-        measured.join(", "),
-        vec!["?"; 8 + measured.len()].join(", ")
-    );
-    let mut statement = transaction.prepare_cached(&sql)?;
+fn write_probe(transaction: &Connection, row: &ProbeRow, series: &mut SeriesIds) -> rusqlite::Result<()> {
+    static SQL: OnceLock<String> = OnceLock::new();
+    let sql = SQL.get_or_init(|| {
+        let (measured, _) = sample_columns();
+        format!(
+            "INSERT OR IGNORE INTO probes (series, probe, cycle, slot_unix_ms, due_unix_ms, is_further, quarantine, reason, {}) \
+             VALUES ({})",
+            measured.join(", "),
+            vec!["?"; 8 + measured.len()].join(", ")
+        )
+    });
+    let id = series.id(transaction, &row.probe)?;
+    let mut statement = transaction.prepare_cached(sql)?;
     let mut writer = Writer::new(&mut statement);
-    writer.put(series)?;
+    writer.put(id)?;
     writer.put(&row.probe.id)?;
     writer.put(&row.cycle)?;
     writer.put(to_i64(row.slot_unix_ms))?;
@@ -267,35 +287,6 @@ fn write_probe(transaction: &Connection, row: &ProbeRow) -> rusqlite::Result<()>
     writer.put(&row.reason)?;
     writer.measured(&row.probe.sample)?;
     writer.execute()
-}
-
-/// The row of `series` for a probe, made if there is none.
-fn series_id(transaction: &Connection, probe: &Probe) -> rusqlite::Result<i64> {
-    const COMMON: [&str; 5] = ["source", "endpoint", "workload", "place", "prober"];
-    let (_, shared) = sample_columns();
-    let columns: Vec<&str> = COMMON.iter().chain(shared).copied().collect();
-    let bind = |writer: &mut Writer<'_, '_>| -> rusqlite::Result<()> {
-        writer.put(probe.source.name())?;
-        writer.put(&probe.endpoint)?;
-        writer.put(&probe.workload)?;
-        writer.put(&probe.place)?;
-        writer.put(&probe.prober)?;
-        writer.shared(&probe.sample)
-    };
-    let same: Vec<String> = columns.iter().map(|name| format!("{name} IS ?")).collect();
-    let sql = format!("SELECT id FROM series WHERE {}", same.join(" AND "));
-    let mut statement = transaction.prepare_cached(&sql)?;
-    bind(&mut Writer::new(&mut statement))?;
-    let found = statement.raw_query().next()?.map(|row| row.get::<_, i64>(0)).transpose().optional()?;
-    if let Some(Some(id)) = found {
-        return Ok(id);
-    }
-    let sql = format!("INSERT INTO series ({}) VALUES ({})", columns.join(", "), vec!["?"; columns.len()].join(", "));
-    let mut statement = transaction.prepare_cached(&sql)?;
-    let mut writer = Writer::new(&mut statement);
-    bind(&mut writer)?;
-    writer.execute()?;
-    Ok(transaction.last_insert_rowid())
 }
 
 fn write_estimate(transaction: &Connection, row: &EstimateRow) -> rusqlite::Result<()> {

@@ -55,7 +55,7 @@ pub struct Shipped {
 }
 
 /// The tables of ClickHouse that entries are for.
-const KINDS: [&str; 4] = ["attempts", "refusals", "probes", "events"];
+const KINDS: [&str; 7] = ["attempts", "refusals", "probes", "events", "notices", "estimates", "probers"];
 
 impl Outgoing {
     /// Opens the spool of a file that is written elsewhere.
@@ -152,17 +152,23 @@ fn read(connection: &Connection, spool: &str, last: i64) -> rusqlite::Result<Bat
     Ok(Batch { last: last.unsigned_abs(), tables, token: format!("{spool}-{last}") })
 }
 
-/// Begins or ends to fill the spool with what triggers see.
-pub(crate) fn fill(database: &Database, triggers: &[(&str, String)], is_on: bool) -> Result<(), StoreError> {
+/// Begins or ends to fill the spool with what triggers see. Where none of them was there, the statements of `backlog` fill it first.
+pub(crate) fn fill(
+    database: &Database,
+    triggers: &[(&str, String)],
+    is_on: bool,
+    backlog: &str,
+) -> Result<(), StoreError> {
     let connection = &database.connection;
     let known = |name: &str| {
         let sql = "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?";
         connection.query_row(sql, [name], |row| row.get::<_, String>(0)).optional()
     };
     let change = |name: Option<String>| -> rusqlite::Result<()> {
-        let mut changes = String::new();
+        let (mut changes, mut is_new) = (String::new(), is_on);
         for (name, sql) in triggers {
             let known = known(name)?;
+            is_new &= known.is_none();
             if known.as_ref() == is_on.then_some(sql) {
                 continue;
             }
@@ -175,6 +181,9 @@ pub(crate) fn fill(database: &Database, triggers: &[(&str, String)], is_on: bool
         }
         if let Some(name) = name {
             changes += &format!("INSERT OR IGNORE INTO outgoing_batch (id, spool, last) VALUES (1, '{name}', 0);");
+        }
+        if is_new {
+            changes += backlog;
         }
         match changes.is_empty() {
             true => Ok(()),

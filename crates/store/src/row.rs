@@ -349,6 +349,11 @@ impl<'r> Reader<'r> {
         }
     }
 
+    /// A required real number.
+    pub(crate) fn real(&mut self) -> Result<f64, StoreError> {
+        self.opt_real()?.ok_or_else(|| self.damaged())
+    }
+
     /// 0 or 1.
     pub(crate) fn boolean(&mut self) -> Result<bool, StoreError> {
         match self.count::<i64>()? {

@@ -79,7 +79,7 @@ impl Sqlite {
     /// # Errors
     /// When the file cannot be written.
     pub fn fill_outgoing(&mut self, is_on: bool) -> Result<(), StoreError> {
-        outgoing::fill(&self.database, &schema::triggers(), is_on)
+        outgoing::fill(&self.database, &schema::triggers(), is_on, "")
     }
 
     /// Runs SQLite's integrity check; `None` if the file is sound.

@@ -212,7 +212,7 @@ fn changed(out: &mut String, links: &Links<'_>, group: &Group<'_>) {
 fn urgency(kind: ChangeKind) -> u8 {
     match kind {
         ChangeKind::Regression => 0,
-        ChangeKind::Errors => 1,
+        ChangeKind::Errors | ChangeKind::Fidelity => 1,
         ChangeKind::Cycle => 2,
         ChangeKind::Improvement => 3,
         _ => 4,
@@ -263,8 +263,13 @@ pub(crate) fn change_line(out: &mut String, links: &Links<'_>, change: &Change) 
         None if change.endpoint.is_empty() => "all endpoints".to_owned(),
         None => crate::html::text(&change.endpoint),
     };
-    let place =
-        if change.place.is_empty() { String::new() } else { format!(" from {}", crate::html::text(&change.place)) };
+    // Changes of one endpoint differ by what it was asked.
+    let of = |before: &str, what: &str| match what.is_empty() {
+        true => String::new(),
+        false => format!("{before}{}", crate::html::text(what)),
+    };
+    let workload = if change.endpoint.is_empty() { "" } else { &change.workload };
+    let asked = of(", ", workload) + &of(" from ", &change.place);
     let sure = change.interval.map_or_else(String::new, |(low, high)| {
         format!(
             " <small>95 %: {} to {}, n = {}</small>",
@@ -277,7 +282,7 @@ pub(crate) fn change_line(out: &mut String, links: &Links<'_>, change: &Change) 
         change.until.map_or_else(String::new, |until| format!(" <small>over on {}</small>", crate::html::day(until)));
     let _ = write!(
         out,
-        "<li><span class=\"state {class}\">{word}</span> <span>{named}{place}: {}{sure}{over}</span></li>",
+        "<li><span class=\"state {class}\">{word}</span> <span>{named}{asked}: {}{sure}{over}</span></li>",
         escape(&change_words(change))
     );
 }

@@ -110,8 +110,22 @@ fn figures(out: &mut String, links: &Links<'_>, main: &Entry, load: Load) {
         );
         figure("5 % wait longer than", tail(Metric::Ttft, &month.ttft_p95), "last 30 days".to_owned());
     }
+    if let Some(tasks) = board.tasks(main.endpoint) {
+        let interval = tokrate_stats::wilson_interval(tasks.right, tasks.asked, 0.95);
+        let interval = interval
+            .map_or_else(String::new, |it| format!(" <small>{}</small>", escape(&interval_of(it.low, it.high))));
+        let latest = tasks.latest_wrong.map_or_else(
+            || "none was wrong".to_owned(),
+            |(at, why)| format!("last wrong on {}: {}", crate::html::day(at), text(why)),
+        );
+        figure(
+            "Tasks answered right, 14 days",
+            format!("<b>{} of {}</b>{interval}", format::count(tasks.right), format::count(tasks.asked)),
+            latest,
+        );
+    }
     if let Some(price) = board.price(main.endpoint) {
-        let cost = summary.cost.value.map_or_else(String::new, |cost| format!("; a request {}", usd(cost)));
+        let cost = summary.cost.value.map_or_else(String::new, |cost| format!("a request {}", usd(cost)));
         figure(
             "Price per M tokens, in / out",
             format!(
@@ -119,10 +133,18 @@ fn figures(out: &mut String, links: &Links<'_>, main: &Entry, load: Load) {
                 usd(price.input_usd_per_million),
                 usd(price.output_usd_per_million)
             ),
-            format!("{}, {}{cost}", text(&price.source), text(&price.date)),
+            [text(&price.source), text(&price.date), cost]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join(", "),
         );
     }
     out.push_str("</dl>\n");
+}
+
+fn interval_of(low: f64, high: f64) -> String {
+    crate::html::interval(Metric::Errors, low, high)
 }
 
 fn tail(metric: Metric, tail: &Estimate) -> String {
@@ -272,7 +294,8 @@ fn distribution(board: &Board, main: &Entry, load: Load, metric: Metric) -> Dist
     DistributionChart {
         title,
         description: "Share of requests that had begun by then, last 14 days; failed ones never begin.".to_owned(),
-        x: course::axis(metric),
+        // A request that took a hundred times as long must not leave the others on one line.
+        x: Axis::log("Time to first text", "s"),
         samples: vec![Sample { name: "requests".to_owned(), values, failed }],
         ..DistributionChart::default()
     }
@@ -408,14 +431,14 @@ fn errors(out: &mut String, board: &Board, main: &Entry) {
 
 fn all_series(out: &mut String, links: &Links<'_>, entries: &[&Entry]) {
     let board = links.board;
-    out.push_str("<section><h2>Everything measured here, last 72 hours</h2>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Everything measured here\"><table><thead><tr><th scope=\"col\">Workload</th><th scope=\"col\">From</th><th scope=\"col\">Load</th><th scope=\"col\">Source</th><th scope=\"col\" class=\"n\">Output speed</th><th scope=\"col\" class=\"n\">TTFT</th><th scope=\"col\" class=\"n\">Failed</th><th scope=\"col\" class=\"n\">n</th></tr></thead><tbody>");
+    out.push_str("<section><h2>Everything measured here, last 72 hours</h2>\n<table class=\"board\"><thead><tr><th scope=\"col\">Workload</th><th scope=\"col\">From</th><th scope=\"col\">Load</th><th scope=\"col\">Source</th><th scope=\"col\" class=\"n\">Output speed</th><th scope=\"col\" class=\"n\">TTFT</th><th scope=\"col\" class=\"n\">Failed</th><th scope=\"col\" class=\"n\">n</th></tr></thead><tbody>");
     for entry in entries {
         for load in entry.loads.keys() {
             let empty = Summary::default();
             let summary = entry.summary(*load, Window::ThreeDays).unwrap_or(&empty);
             let _ = write!(
                 out,
-                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+                "<tr><th scope=\"row\">{}</th><td data-name=\"From\">{}</td><td data-name=\"Load\">{}</td><td data-name=\"Source\">{}</td><td class=\"n\" data-name=\"Output speed\">{}</td><td class=\"n\" data-name=\"TTFT\">{}</td><td class=\"n\" data-name=\"Failed\">{}</td><td class=\"n\" data-name=\"Samples\">{}</td></tr>",
                 name(&board.workloads[entry.workload]),
                 name(&board.places[entry.place]),
                 load.words(),
@@ -427,7 +450,7 @@ fn all_series(out: &mut String, links: &Links<'_>, entries: &[&Entry]) {
             );
         }
     }
-    out.push_str("</tbody></table></div></section>\n");
+    out.push_str("</tbody></table></section>\n");
 }
 
 fn conditions(out: &mut String, links: &Links<'_>, entries: &[&Entry]) {
@@ -460,7 +483,7 @@ fn conditions(out: &mut String, links: &Links<'_>, entries: &[&Entry]) {
 }
 
 fn newest(out: &mut String, board: &Board, main: &Entry) {
-    out.push_str("<section><h2 id=\"rows\">The newest requests</h2>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"The newest requests\"><table><thead><tr><th scope=\"col\">Sent</th><th scope=\"col\" class=\"n\">TTFT</th><th scope=\"col\" class=\"n\">Output speed <small>tok/s</small></th><th scope=\"col\" class=\"n\">Total</th><th scope=\"col\" class=\"n\">In flight</th><th scope=\"col\">Remark</th></tr></thead><tbody>");
+    out.push_str("<section><h2 id=\"rows\">The newest requests</h2>\n<table class=\"board\"><thead><tr><th scope=\"col\">Sent</th><th scope=\"col\" class=\"n\">TTFT</th><th scope=\"col\" class=\"n\">Output speed <small>tok/s</small></th><th scope=\"col\" class=\"n\">Total</th><th scope=\"col\" class=\"n\">In flight</th><th scope=\"col\">Remark</th></tr></thead><tbody>");
     for point in board.points(main).iter().rev().take(MAX_ROWS) {
         let cell = |metric: Metric| {
             metric.of(point).map_or_else(
@@ -477,7 +500,7 @@ fn newest(out: &mut String, board: &Board, main: &Entry) {
         let class = if point.quarantine.is_some() { " class=\"grey\"" } else { "" };
         let _ = write!(
             out,
-            "<tr{class}><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{remark}</td></tr>",
+            "<tr{class}><th scope=\"row\">{}</th><td class=\"n\" data-name=\"TTFT\">{}</td><td class=\"n\" data-name=\"Output speed, tok/s\">{}</td><td class=\"n\" data-name=\"Total\">{}</td><td class=\"n\" data-name=\"In flight\">{}</td><td data-name=\"Remark\">{remark}</td></tr>",
             moment(point.at),
             cell(Metric::Ttft),
             cell(Metric::OutputSpeed),
@@ -485,5 +508,5 @@ fn newest(out: &mut String, board: &Board, main: &Entry) {
             point.in_flight.max(1),
         );
     }
-    out.push_str("</tbody></table></div></section>\n");
+    out.push_str("</tbody></table></section>\n");
 }

@@ -182,9 +182,10 @@ fn line(out: &mut String, links: &Links<'_>, view: &View, row: &Row<'_>, second:
     );
     let _ = write!(
         out,
-        "<td class=\"n speed\" data-name=\"Output speed\">{}{}</td>",
+        "<td class=\"n speed\" data-name=\"Output speed\">{}{}{}</td>",
         bar(&speed, most),
-        estimate(Metric::OutputSpeed, &speed).replace(" tok/s", "")
+        estimate(Metric::OutputSpeed, &speed).replace(" tok/s", ""),
+        wrong_answers(board, entry.endpoint)
     );
     let words = if second == Metric::Ttft { "TTFT" } else { "Total time" };
     let _ = write!(out, "<td class=\"n\" data-name=\"{words}\">{}</td>", estimate(second, &summary.median(second)));
@@ -208,6 +209,15 @@ fn line(out: &mut String, links: &Links<'_>, view: &View, row: &Row<'_>, second:
         format!("<span class=\"state {class}\">{word}</span> <small>{}</small>", escape(&change_words(change)))
     });
     let _ = writeln!(out, "<td class=\"week\" data-name=\"This week\">{week}</td></tr>");
+}
+
+/// That an endpoint answers tasks wrong, next to how fast it does.
+fn wrong_answers(board: &Board, endpoint: usize) -> String {
+    let wrong = board.tasks(endpoint).filter(|tasks| tasks.right < tasks.asked);
+    wrong.map_or_else(String::new, |tasks| {
+        let (wrong, asked) = (tasks.asked - tasks.right, counted(tasks.asked as usize, "task", "tasks"));
+        format!("<span class=\"state bad wrong\">{} of {asked} answered wrong</span>", format::count(wrong))
+    })
 }
 
 /// Whether a claim belongs in a view: what was computed does for its workload and load only.

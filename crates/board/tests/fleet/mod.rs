@@ -162,6 +162,7 @@ pub fn data() -> BoardData {
         series: all,
         events: events(&personas),
         probers: probers(),
+        canaries: Vec::new(),
         prices: prices(&personas),
         claims: vec![Claim {
             model: "steady-70b".to_owned(),

@@ -13,16 +13,16 @@ use tokrate_core::{Rng, Span, Tick};
 use tokrate_detect::FalseAlarms;
 use tokrate_prober::ClosedCycle;
 use tokrate_record::{Probe, Sample};
-use tokrate_store::{CYCLE_IS_OPEN, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow, SpoolEntry};
+use tokrate_store::{CYCLE_IS_OPEN, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow, ProbeStore, SpoolEntry};
 
 const NOW: u64 = 1_780_272_000_000;
 
-fn key(number: u8) -> PushKey {
+pub(super) fn key(number: u8) -> PushKey {
     use base64::Engine;
     PushKey::parse(&base64::engine::general_purpose::STANDARD.encode([number; 32])).expect("a key")
 }
 
-fn row(prober: &str, number: u64) -> ProbeRow {
+pub(super) fn row(prober: &str, number: u64) -> ProbeRow {
     let run = format!("{prober}-00000000000000ff");
     let sample = Sample {
         started_unix_ms: NOW - 1_000_000 + number,
@@ -140,7 +140,7 @@ fn a_flood_is_refused_by_its_name_and_forgeries_use_up_nothing() {
 }
 
 /// A prober's or a hub's recorder on a database.
-fn recorder(database: &Path, prober: &str, pushes: bool) -> Recorder {
+pub(super) fn recorder(database: &Path, prober: &str, pushes: bool) -> Recorder {
     let config = RecorderConfig {
         prober: prober.to_owned(),
         place: "fra".to_owned(),
@@ -237,7 +237,7 @@ impl<'f> Wire<'f> {
 }
 
 /// Rows without what the database itself chose.
-fn kept(store: &MonitorStore) -> (Vec<ProbeRow>, Vec<String>) {
+pub(super) fn kept(store: &MonitorStore) -> (Vec<ProbeRow>, Vec<String>) {
     let notices = store.notices(0).expect("readable").into_iter().map(|notice| notice.text);
     (store.probes(&ProbeQuery::default()).expect("readable"), notices.collect())
 }

@@ -4,8 +4,8 @@
 
 use super::Recorder;
 use crate::push::{BATCH_ENTRIES, Batch, Refusal};
-use std::collections::BTreeSet;
-use tokrate_store::{MonitorWrite, ProbeQuery, SpoolEntry, StoreError};
+use std::collections::{BTreeMap, BTreeSet};
+use tokrate_store::{CYCLE_IS_OPEN, MonitorWrite, ProbeQuery, ProbeStore, SpoolEntry, StoreError};
 
 /// Bytes of the entries of one batch, unless it has one alone.
 const BATCH_BYTES: usize = 2 << 20;
@@ -70,8 +70,9 @@ impl Recorder {
             return Err(Refusal::Replayed(known + 1));
         }
         let (prober, place) = (batch.prober.clone(), batch.place.clone());
-        let new: Vec<MonitorWrite> =
+        let mut new: Vec<MonitorWrite> =
             batch.writes.into_iter().filter(|(id, _)| *id > known).map(|(_, write)| write).collect();
+        judge_whole_cycles(&mut new);
         for write in &new {
             if let MonitorWrite::Event(row) = write {
                 self.alerting.change(row, now_unix_ms);
@@ -95,6 +96,9 @@ impl Recorder {
 
     /// Gives the rules the probes of cycles that count.
     fn examine_cycles(&mut self, cycles: &BTreeSet<String>, now_unix_ms: u64) {
+        if !self.alerting.watches_probes() {
+            return;
+        }
         for cycle in cycles {
             let query = ProbeQuery { cycle: Some(cycle.clone()), counted_only: true, ..ProbeQuery::default() };
             match self.store.probes(&query) {
@@ -103,6 +107,24 @@ impl Recorder {
             }
         }
         self.write_held();
+    }
+}
+
+/// Writes the rows of cycles that end in the same batch as they are then, so that none has to be changed again.
+fn judge_whole_cycles(writes: &mut [MonitorWrite]) {
+    let mut ended: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for write in writes.iter_mut().rev() {
+        match write {
+            MonitorWrite::CycleEnded { cycle, quarantine, .. } => {
+                ended.insert(cycle.clone(), quarantine.clone());
+            }
+            MonitorWrite::Probe(row) if row.probe.quarantine.as_deref() == Some(CYCLE_IS_OPEN) => {
+                if let Some(quarantine) = ended.get(&row.cycle) {
+                    row.probe.quarantine.clone_from(quarantine);
+                }
+            }
+            _ => {}
+        }
     }
 }
 

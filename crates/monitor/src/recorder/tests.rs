@@ -81,3 +81,30 @@ fn another_form_of_the_stream_is_one_event_over_restarts() {
     let store = MonitorStore::open_reader(&database).expect("it wrote one");
     assert_eq!(store.events(0).expect("readable"), found);
 }
+
+#[test]
+fn answers_to_tasks_that_become_wrong_are_an_event_of_their_own_and_so_is_the_return() {
+    let folder = Folder::new("recorder-canary");
+    let mut recorder = recorder(&folder.0.join("monitor.db"), BEGIN);
+    let mut found = Vec::new();
+    for slot in 0..120 {
+        // One answer is wrong early on, which is chance.
+        let is_wrong = slot == 30 || (80..90).contains(&slot);
+        let reason = is_wrong.then(|| "the answer calls no tool".to_owned());
+        let ProbeRow { probe, .. } = row(slot);
+        let probe = Probe {
+            workload: "canary-tool".to_owned(),
+            sample: Sample { ttft_ns: None, output_speed: None, chunks: 0, ..probe.sample },
+            ..probe
+        };
+        let (cycle, at) = (format!("c{slot}"), BEGIN + slot * SLOT_MS);
+        recorder.begin_cycle(cycle.clone(), at);
+        recorder.keep(vec![ProbeRow { probe, reason, ..row(slot) }]);
+        let closed = ClosedCycle { cycle: slot, quarantine: None, references: Vec::new(), probes: Vec::new() };
+        recorder.end_cycle(cycle, &closed, at);
+        found.extend(recorder.take_findings().events);
+    }
+    let shown: Vec<(&str, bool)> = found.iter().map(|event| (event.kind.as_str(), event.change > 0.0)).collect();
+    assert_eq!(shown, [("fidelity", true), ("improvement", false)], "{found:?}");
+    assert_eq!(found[0].since_unix_ms as u64, BEGIN + 80 * SLOT_MS);
+}

@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::testing::Folder;
+use std::path::PathBuf;
 use tokrate_core::FailureKind;
 use tokrate_record::{Probe, Sample};
-use tokrate_store::MonitorWrite;
+use tokrate_store::{MonitorStore, MonitorWrite};
 
 const HOUR: u64 = 3_600_000;
 const NOW: u64 = 1_780_000_000_000;

@@ -89,7 +89,7 @@ impl ClickHouse {
     }
 
     /// The rows of a statement that has few, each as `read` makes it.
-    fn list<T>(
+    pub(super) fn list<T>(
         &self,
         sql: &str,
         values: Vec<Value>,

@@ -28,8 +28,8 @@ pub(crate) static LOG: Tables = Tables {
 /// A monitor's database.
 pub(crate) static MONITOR: Tables = Tables {
     kind: "monitor",
-    migrations: &[&[PROBES_1, EVENTS_1]],
-    aging: &[("probes", "started_unix_ms"), ("events", "at_unix_ms")],
+    migrations: &[&[PROBES_1, EVENTS_1], &[NOTICES_2, ESTIMATES_2, PROBERS_2]],
+    aging: &[("probes", "started_unix_ms"), ("events", "at_unix_ms"), ("notices", "at_unix_ms")],
 };
 
 /// Which versions the tables have, and how long rows are kept in them (seconds; 0 for ever). The latest row counts.
@@ -216,6 +216,51 @@ CREATE TABLE IF NOT EXISTS events (
 ) ENGINE = ReplacingMergeTree(id)
 PARTITION BY toYYYYMM(toDateTime(least(intDiv(at_unix_ms, 1000), 4294967295)))
 ORDER BY (endpoint, workload, place, metric, kind, at_unix_ms, since_unix_ms)
+SETTINGS non_replicated_deduplication_window = 10000";
+
+/// What users should know.
+const NOTICES_2: &str = "
+CREATE TABLE IF NOT EXISTS notices (
+    spool LowCardinality(String),
+    id Int64,
+    at_unix_ms Int64,
+    prober LowCardinality(String),
+    text String
+) ENGINE = ReplacingMergeTree(id)
+PARTITION BY toYYYYMM(toDateTime(least(intDiv(at_unix_ms, 1000), 4294967295)))
+ORDER BY (at_unix_ms, prober, text)
+SETTINGS non_replicated_deduplication_window = 10000";
+
+/// What was computed and not measured.
+const ESTIMATES_2: &str = "
+CREATE TABLE IF NOT EXISTS estimates (
+    spool LowCardinality(String),
+    id Int64,
+    endpoint String,
+    model String,
+    workload String,
+    in_flight Int64,
+    output_speed Float64,
+    low Float64,
+    high Float64,
+    made_unix_ms Int64
+) ENGINE = ReplacingMergeTree(id)
+ORDER BY (endpoint, model, workload, in_flight)
+SETTINGS non_replicated_deduplication_window = 10000";
+
+/// What a monitor knows of a prober; the newest row of each spool counts, as a prober and its hub may both know of it.
+const PROBERS_2: &str = "
+CREATE TABLE IF NOT EXISTS probers (
+    spool LowCardinality(String),
+    id Int64,
+    prober LowCardinality(String),
+    place LowCardinality(String),
+    seen_unix_ms Int64,
+    missed Int64,
+    detected_unix_ms Int64,
+    skew_ms Nullable(Int64)
+) ENGINE = ReplacingMergeTree(id)
+ORDER BY (prober, spool)
 SETTINGS non_replicated_deduplication_window = 10000";
 
 impl ClickHouse {

@@ -2,10 +2,12 @@
 //!
 //! Invariant: a row that no version of tokrate writes is an error that names it, never a number.
 
+use super::found::{ESTIMATE, EVENT, NOTICE, PROBER, columns};
 use super::{CYCLE_IS_OPEN, EstimateRow, EventRow, MonitorStore, NoticeRow, OpenCycle, ProbeRow, ProberRow, UsedRow};
-use crate::StoreError;
+use super::{estimate_row, event_row, notice_row, prober_row};
 use crate::query::filtered;
 use crate::row::{Reader, sample_columns, to_i64};
+use crate::{ProbeStore, StoreError};
 use rusqlite::types::Value;
 use rusqlite::{Row, params, params_from_iter};
 use std::sync::OnceLock;
@@ -56,36 +58,6 @@ pub(crate) fn probe_columns() -> &'static [&'static str] {
 }
 
 impl MonitorStore {
-    /// Passes each matching probe to `each`, by the time at which it began.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or a row in it is damaged.
-    pub fn visit_probes(&self, query: &ProbeQuery, mut each: impl FnMut(ProbeRow)) -> Result<(), StoreError> {
-        let database = &self.database;
-        let (filter, values) = query.filter();
-        let sql = format!(
-            "SELECT p.id, {} FROM probes p JOIN series s ON s.id = p.series{filter} ORDER BY started_unix_ms, p.id",
-            probe_columns().join(", ")
-        );
-        let mut statement = database.connection.prepare_cached(&sql).map_err(|error| database.error(&error))?;
-        let mut rows = statement.query(params_from_iter(values)).map_err(|error| database.error(&error))?;
-        let mut shared = SharedConditions::default();
-        while let Some(row) = rows.next().map_err(|error| database.error(&error))? {
-            each(probe_row(Reader::new(row, probe_columns(), &database.path), &mut shared)?);
-        }
-        Ok(())
-    }
-
-    /// The matching probes, by the time at which they began.
-    ///
-    /// # Errors
-    /// As for [`MonitorStore::visit_probes`].
-    pub fn probes(&self, query: &ProbeQuery) -> Result<Vec<ProbeRow>, StoreError> {
-        let mut found = Vec::new();
-        self.visit_probes(query, |row| found.push(row))?;
-        Ok(found)
-    }
-
     /// Cycles of a prober that have not ended, oldest first.
     ///
     /// # Errors
@@ -109,97 +81,31 @@ impl MonitorStore {
         Ok(found.into_iter().next().unwrap_or_default())
     }
 
-    /// When the latest probe began (ms since 1970); `None` without one.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn newest_probe(&self) -> Result<Option<u64>, StoreError> {
-        let sql = "SELECT max(started_unix_ms) FROM probes HAVING max(started_unix_ms) IS NOT NULL";
-        Ok(self.list(sql, [], |row| unsigned(row, 0))?.into_iter().next())
+    /// The rows of a statement whose first column is a number, as `read` makes them.
+    fn read<T>(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        columns: &'static [&'static str],
+        read: fn(Reader<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let database = &self.database;
+        let mut statement = database.connection.prepare_cached(sql).map_err(|error| database.error(&error))?;
+        let mut rows = statement.query(values).map_err(|error| database.error(&error))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| database.error(&error))? {
+            found.push(read(Reader::new(row, columns, &database.path))?);
+        }
+        Ok(found)
     }
 
-    /// Changes that were found from a time on (ms since 1970), oldest first.
+    /// All probers, by name, without a look at their probes: their counts are 0.
     ///
     /// # Errors
-    /// When the store cannot be read.
-    pub fn events(&self, from_unix_ms: i64) -> Result<Vec<EventRow>, StoreError> {
-        let sql = "SELECT at_unix_ms, endpoint, workload, place, metric, kind, since_unix_ms, since_earliest_unix_ms, \
-                   since_latest_unix_ms, change, low, high, p, n, remark FROM events WHERE at_unix_ms >= ? \
-                   ORDER BY at_unix_ms, id";
-        self.list(sql, [from_unix_ms], |row| {
-            Ok(EventRow {
-                at_unix_ms: row.get(0)?,
-                endpoint: row.get(1)?,
-                workload: row.get(2)?,
-                place: row.get(3)?,
-                metric: row.get(4)?,
-                kind: row.get(5)?,
-                since_unix_ms: row.get(6)?,
-                since_earliest_unix_ms: row.get(7)?,
-                since_latest_unix_ms: row.get(8)?,
-                change: row.get(9)?,
-                low: row.get(10)?,
-                high: row.get(11)?,
-                p: row.get(12)?,
-                n: unsigned(row, 13)?,
-                remark: row.get(14)?,
-            })
-        })
-    }
-
-    /// Notices from a time on (ms since 1970), oldest first.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn notices(&self, from_unix_ms: u64) -> Result<Vec<NoticeRow>, StoreError> {
-        let sql = "SELECT at_unix_ms, prober, text FROM notices WHERE at_unix_ms >= ? ORDER BY id";
-        self.list(sql, [to_i64(from_unix_ms)], |row| {
-            Ok(NoticeRow { at_unix_ms: unsigned(row, 0)?, prober: row.get(1)?, text: row.get(2)? })
-        })
-    }
-
-    /// All estimates, in the order of their endpoints.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn estimates(&self) -> Result<Vec<EstimateRow>, StoreError> {
-        let sql = "SELECT endpoint, model, workload, in_flight, output_speed, low, high, made_unix_ms FROM estimates \
-                   ORDER BY endpoint, model, workload, in_flight";
-        self.list(sql, [], |row| {
-            Ok(EstimateRow {
-                endpoint: row.get(0)?,
-                model: row.get(1)?,
-                workload: row.get(2)?,
-                in_flight: u32::try_from(unsigned(row, 3)?).unwrap_or(u32::MAX),
-                output_speed: row.get(4)?,
-                low: row.get(5)?,
-                high: row.get(6)?,
-                made_unix_ms: unsigned(row, 7)?,
-            })
-        })
-    }
-
-    /// All probers, by name.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn probers(&self) -> Result<Vec<ProberRow>, StoreError> {
-        let sql = "SELECT r.prober, r.place, r.seen_unix_ms, r.missed, r.detected_unix_ms, r.skew_ms, \
-                   count(p.id), count(p.id) FILTER (WHERE p.quarantine IS NOT NULL AND p.quarantine <> ?) \
-                   FROM probers r LEFT JOIN series s ON s.prober = r.prober LEFT JOIN probes p ON p.series = s.id \
-                   GROUP BY r.prober ORDER BY r.prober";
-        self.list(sql, [CYCLE_IS_OPEN], |row| {
-            Ok(ProberRow {
-                name: row.get(0)?,
-                place: row.get(1)?,
-                seen_unix_ms: unsigned(row, 2)?,
-                missed: unsigned(row, 3)?,
-                detected_unix_ms: row.get(4)?,
-                skew_ms: row.get(5)?,
-                requests: unsigned(row, 6)?,
-                quarantined: unsigned(row, 7)?,
-            })
-        })
+    /// When the store cannot be read, or a row in it is damaged.
+    pub fn known_probers(&self) -> Result<Vec<ProberRow>, StoreError> {
+        let sql = "SELECT 0, prober, place, seen_unix_ms, missed, detected_unix_ms, skew_ms, 0, 0 FROM probers ORDER BY prober";
+        self.read(sql, [], &PROBER, prober_row)
     }
 
     pub(super) fn list<T>(
@@ -213,6 +119,55 @@ impl MonitorStore {
             statement.query_map(values, read)?.collect()
         };
         found().map_err(|error| self.database.error(&error))
+    }
+}
+
+impl ProbeStore for MonitorStore {
+    fn visit_probes(&self, query: &ProbeQuery, each: &mut dyn FnMut(ProbeRow)) -> Result<(), StoreError> {
+        let database = &self.database;
+        let (filter, values) = query.filter();
+        let sql = format!(
+            "SELECT p.id, {} FROM probes p JOIN series s ON s.id = p.series{filter} ORDER BY started_unix_ms, p.id",
+            probe_columns().join(", ")
+        );
+        let mut statement = database.connection.prepare_cached(&sql).map_err(|error| database.error(&error))?;
+        let mut rows = statement.query(params_from_iter(values)).map_err(|error| database.error(&error))?;
+        let mut shared = SharedConditions::default();
+        while let Some(row) = rows.next().map_err(|error| database.error(&error))? {
+            each(probe_row(Reader::new(row, probe_columns(), &database.path), &mut shared)?);
+        }
+        Ok(())
+    }
+
+    fn newest_probe(&self) -> Result<Option<u64>, StoreError> {
+        let sql = "SELECT max(started_unix_ms) FROM probes HAVING max(started_unix_ms) IS NOT NULL";
+        Ok(self.list(sql, [], |row| unsigned(row, 0))?.into_iter().next())
+    }
+
+    fn events(&self, from_unix_ms: i64) -> Result<Vec<EventRow>, StoreError> {
+        let sql = format!("SELECT id, {} FROM events WHERE at_unix_ms >= ? ORDER BY at_unix_ms, id", columns(&EVENT));
+        self.read(&sql, [from_unix_ms], &EVENT, event_row)
+    }
+
+    fn notices(&self, from_unix_ms: u64) -> Result<Vec<NoticeRow>, StoreError> {
+        let sql = format!("SELECT id, {} FROM notices WHERE at_unix_ms >= ? ORDER BY at_unix_ms, id", columns(&NOTICE));
+        self.read(&sql, [to_i64(from_unix_ms)], &NOTICE, notice_row)
+    }
+
+    fn estimates(&self) -> Result<Vec<EstimateRow>, StoreError> {
+        let sql =
+            format!("SELECT 0, {} FROM estimates ORDER BY endpoint, model, workload, in_flight", columns(&ESTIMATE));
+        self.read(&sql, [], &ESTIMATE, estimate_row)
+    }
+
+    fn probers(&self) -> Result<Vec<ProberRow>, StoreError> {
+        // Counted by series first: joined with each probe, all of them would be sorted.
+        let sql = "SELECT 0, r.prober, r.place, r.seen_unix_ms, r.missed, r.detected_unix_ms, r.skew_ms, \
+                   coalesce(sum(c.requests), 0), coalesce(sum(c.quarantined), 0) \
+                   FROM probers r LEFT JOIN series s ON s.prober = r.prober LEFT JOIN \
+                   (SELECT series, count(*) AS requests, count(quarantine) FILTER (WHERE quarantine <> ?) AS quarantined \
+                   FROM probes GROUP BY series) c ON c.series = s.id GROUP BY r.prober ORDER BY r.prober";
+        self.read(sql, [CYCLE_IS_OPEN], &PROBER, prober_row)
     }
 }
 

@@ -1,10 +1,11 @@
 //! The tables of a monitor's database. Invariant: a released migration is never changed; a newer schema is rejected.
 
+use super::found::{ESTIMATE, EVENT, NOTICE, PROBER};
 use super::read::probe_columns;
 use super::rows::CYCLE_IS_OPEN;
 use crate::database::Format;
 use crate::outgoing::{self, pairs, trigger};
-use crate::row::sample_columns;
+use crate::row::{sample_columns, to_i64};
 
 /// A monitor's database: "tkrm".
 pub(crate) static MONITOR: Format = Format {
@@ -13,36 +14,14 @@ pub(crate) static MONITOR: Format = Format {
     migrations: &[VERSION_1, VERSION_2, VERSION_3, outgoing::SCHEMA],
 };
 
-/// What fills the spool for ClickHouse. A probe goes out once its cycle has ended, and again when it is put into quarantine later.
+/// What fills the spool for ClickHouse. A probe goes out once its cycle has ended, and again when it is put into quarantine later; a prober
+/// whenever more is known of it.
 pub(super) fn triggers() -> Vec<(&'static str, String)> {
-    let (measured, shared) = sample_columns();
-    let of_series = ["source", "endpoint", "workload", "place", "prober"];
-    let is_of_series = |name: &&&str| of_series.contains(*name) || shared.contains(*name);
-    let of_probe: Vec<&&str> = probe_columns().iter().filter(|name| !is_of_series(name)).collect();
-    debug_assert_eq!(of_probe.len(), probe_columns().len() - of_series.len() - shared.len());
-    debug_assert!(measured.iter().all(|name| of_probe.contains(&name)));
-    let probe = format!(
-        "INSERT INTO outgoing (kind, row) SELECT 'probes', json_object({}, {}) FROM series s WHERE s.id = NEW.series",
-        pairs(of_series.iter().chain(shared), "s"),
-        pairs(of_probe, "NEW"),
-    );
-    let events = [
-        "at_unix_ms",
-        "endpoint",
-        "workload",
-        "place",
-        "metric",
-        "kind",
-        "since_unix_ms",
-        "since_earliest_unix_ms",
-        "since_latest_unix_ms",
-        "change",
-        "low",
-        "high",
-        "p",
-        "n",
-        "remark",
-    ];
+    let probe = probe_entry("NEW", "WHERE s.id = NEW.series");
+    let after_insert = |name, table: &str, columns: &[&str]| {
+        trigger(name, &format!("AFTER INSERT ON {table}"), &entry(table, columns, "NEW", ""))
+    };
+    let prober = entry("probers", &PROBER[..KNOWN_OF_PROBER], "NEW", "");
     vec![
         trigger(
             "outgoing_probes",
@@ -57,12 +36,51 @@ pub(super) fn triggers() -> Vec<(&'static str, String)> {
             ),
             &probe,
         ),
-        trigger(
-            "outgoing_events",
-            "AFTER INSERT ON events",
-            &format!("INSERT INTO outgoing (kind, row) VALUES ('events', json_object({}))", pairs(&events, "NEW")),
-        ),
+        after_insert("outgoing_events", "events", &EVENT),
+        after_insert("outgoing_notices", "notices", &NOTICE),
+        after_insert("outgoing_estimates", "estimates", &ESTIMATE),
+        trigger("outgoing_probers", "AFTER INSERT ON probers", &prober),
+        trigger("outgoing_probers_again", "AFTER UPDATE OF seen_unix_ms, missed, skew_ms ON probers", &prober),
     ]
+}
+
+/// Statements that put into the spool what was kept since a time (ms since 1970), before triggers see what comes.
+pub(super) fn kept_since(from_unix_ms: u64) -> String {
+    let from = to_i64(from_unix_ms);
+    let of_probes = format!(
+        ", probes p WHERE s.id = p.series AND p.started_unix_ms >= {from} AND p.quarantine IS NOT '{CYCLE_IS_OPEN}' ORDER BY p.id"
+    );
+    let statements = [
+        probe_entry("p", &of_probes),
+        entry("events", &EVENT, "t", &format!(" FROM events t WHERE t.at_unix_ms >= {from} ORDER BY t.id")),
+        entry("notices", &NOTICE, "t", &format!(" FROM notices t WHERE t.at_unix_ms >= {from} ORDER BY t.id")),
+        entry("estimates", &ESTIMATE, "t", " FROM estimates t"),
+        entry("probers", &PROBER[..KNOWN_OF_PROBER], "t", " FROM probers t"),
+    ];
+    statements.map(|statement| statement + ";").concat()
+}
+
+/// Of [`PROBER`], what is a column of its table: the rest is counted.
+const KNOWN_OF_PROBER: usize = PROBER.len() - 2;
+
+/// The statement that puts a row into the spool.
+fn entry(table: &str, columns: &[&str], prefix: &str, from: &str) -> String {
+    format!("INSERT INTO outgoing (kind, row) SELECT '{table}', json_object({}){from}", pairs(columns, prefix))
+}
+
+/// The same of a probe, which is the row of `series s` as well.
+fn probe_entry(prefix: &str, more: &str) -> String {
+    let (measured, shared) = sample_columns();
+    let of_series = ["source", "endpoint", "workload", "place", "prober"];
+    let is_of_series = |name: &&&str| of_series.contains(*name) || shared.contains(*name);
+    let of_probe: Vec<&&str> = probe_columns().iter().filter(|name| !is_of_series(name)).collect();
+    debug_assert_eq!(of_probe.len(), probe_columns().len() - of_series.len() - shared.len());
+    debug_assert!(measured.iter().all(|name| of_probe.contains(&name)));
+    format!(
+        "INSERT INTO outgoing (kind, row) SELECT 'probes', json_object({}, {}) FROM series s {more}",
+        pairs(of_series.iter().chain(shared), "s"),
+        pairs(of_probe, prefix),
+    )
 }
 
 /// Times are ms since 1970 or whole nanoseconds, money is USD, speeds are tokens per second, booleans are 0 or 1, absent is NULL.

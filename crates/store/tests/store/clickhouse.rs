@@ -6,36 +6,33 @@ use crate::folder::Folder;
 use crate::rows::{any_row, moderate, row};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use tokrate_core::{Rng, Span};
 use tokrate_net::{Client, ClientConfig, Clock, Limits, Outgoing, Target};
 use tokrate_record::{Attempt, Refusal, RefusalReason, SampleSource};
 use tokrate_store::{
-    CYCLE_IS_OPEN, ClickHouse, ClickHouseAccess, ClickHouseAddress, Grouping, MonitorStore, MonitorWrite, Order,
-    Outgoing as Spool, Post, ProbeQuery, ProbeRow, Query, Shipping, Sqlite, Store, StoreError, Warehouse,
+    CYCLE_IS_OPEN, ClickHouse, ClickHouseAccess, ClickHouseAddress, EstimateRow, EventRow, Grouping, MonitorStore,
+    MonitorWrite, Order, Outgoing as Spool, Post, ProbeQuery, ProbeRow, ProbeStore, Query, Shipping, Sqlite, Store,
+    StoreError, Warehouse,
 };
+
+#[path = "../../../../tests/clickhouse/engine.rs"]
+mod engine;
+use engine::Shim;
 
 const PASSWORD: &str = "a&b=c;'pw";
 
 /// The engine; killed when dropped.
 struct Engine {
-    child: Child,
+    shim: Shim,
     port: u16,
     data: PathBuf,
 }
 
 impl Engine {
     fn start(data: &Path) -> Engine {
-        let python = std::env::var_os("TOKRATE_CHDB_PYTHON").expect("run by `cargo xtask clickhouse`");
-        let shim = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clickhouse/shim.py");
-        let mut command = Command::new(python);
-        command.arg(shim).arg("--data").arg(data).args(["--password", PASSWORD]).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("the engine");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("its port");
-        Engine { child, port: line.trim().parse().expect("a port"), data: data.to_owned() }
+        let shim = Shim::start(data, PASSWORD);
+        Engine { port: shim.port, shim, data: data.to_owned() }
     }
 
     fn of(folder: &Folder) -> Engine {
@@ -44,8 +41,8 @@ impl Engine {
 
     /// As after `kill -9`, and begun again on the same data.
     fn restart(self) -> Engine {
-        let data = self.data.clone();
-        drop(self);
+        let Engine { shim, data, .. } = self;
+        drop(shim);
         Engine::start(&data)
     }
 
@@ -79,13 +76,6 @@ impl Engine {
         };
         let answer = Client::whole_blocking(&target, outgoing, &ClientConfig::default(), limits, Clock::monotonic());
         assert_eq!(answer.expect("an answer").head.status, 200);
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -247,7 +237,7 @@ fn a_probe_goes_out_when_its_cycle_has_ended_and_again_when_it_is_put_into_quara
     let engine = Engine::of(&folder);
     let path = folder.log().with_file_name("tokrate-monitor.db");
     let (mut store, _) = MonitorStore::open(&path, 1_795_478_400_000).expect("a store");
-    store.fill_outgoing(true).expect("writable");
+    store.fill_outgoing(true, 0).expect("writable");
     let probe = |number: u64| {
         let mut probe = crate::monitor::probe(number);
         probe.probe.quarantine = Some(CYCLE_IS_OPEN.to_owned());
@@ -277,7 +267,7 @@ fn a_probe_goes_out_when_its_cycle_has_ended_and_again_when_it_is_put_into_quara
     assert_eq!(ship(&path, Warehouse::Monitor, &shipping).expect("taken"), 30);
     let rows = |query: &ProbeQuery| {
         let (mut here, mut there): (Vec<ProbeRow>, Vec<ProbeRow>) = (store_rows(&path, query), Vec::new());
-        shipping.to.visit_probes(query, |row| there.push(row)).expect("readable");
+        shipping.to.visit_probes(query, &mut |row| there.push(row)).expect("readable");
         here.sort_by(|one, other| one.probe.id.cmp(&other.probe.id));
         there.sort_by(|one, other| one.probe.id.cmp(&other.probe.id));
         assert_eq!(there, here, "{query:?}");
@@ -309,6 +299,98 @@ fn a_probe_goes_out_when_its_cycle_has_ended_and_again_when_it_is_put_into_quara
 
 fn store_rows(path: &Path, query: &ProbeQuery) -> Vec<ProbeRow> {
     MonitorStore::open_reader(path).and_then(|store| store.probes(query)).expect("readable")
+}
+
+/// Writes that a monitor makes beside its probes; the `number`-th of many.
+fn found(number: u64) -> Vec<MonitorWrite> {
+    let hostile = ["acme/large", "' OR 1=1 --\\", "\u{202e}<script>\0\n"][number as usize % 3].to_owned();
+    let event = EventRow {
+        at_unix_ms: 1_795_478_400_000 + number as i64 / 2,
+        endpoint: hostile.clone(),
+        workload: "w".to_owned(),
+        kind: "regression".to_owned(),
+        metric: "ttft_ms".to_owned(),
+        since_unix_ms: number as i64,
+        change: 0.1 + number as f64 / 3.0,
+        low: -1.0 / 3.0,
+        high: 1e-300,
+        p: 0.1,
+        n: number,
+        remark: number.is_multiple_of(2).then(|| hostile.clone()),
+        ..EventRow::default()
+    };
+    let estimate = EstimateRow {
+        endpoint: hostile.clone(),
+        model: "m".to_owned(),
+        workload: "w".to_owned(),
+        in_flight: 1 + number as u32 % 2,
+        output_speed: 100.0 / 3.0 + number as f64,
+        low: 0.1,
+        high: 0.3,
+        made_unix_ms: 1_000 - number,
+    };
+    let prober = format!("prober-{}", number % 2);
+    let (place, at_unix_ms) = (hostile.clone(), 1_795_478_400_000 + number);
+    vec![
+        MonitorWrite::Event(Box::new(event)),
+        MonitorWrite::Estimate(Box::new(estimate)),
+        MonitorWrite::Notice { at_unix_ms: at_unix_ms / 2, prober: prober.clone(), text: hostile },
+        MonitorWrite::Seen { prober: prober.clone(), place, at_unix_ms, missed: number },
+        MonitorWrite::Pushed { prober, spool: "s".to_owned(), last: number, skew_ms: -(number as i64) },
+    ]
+}
+
+#[test]
+#[ignore = "needs ClickHouse's engine: cargo xtask clickhouse"]
+fn what_a_monitor_found_is_read_alike_and_what_was_there_before_clickhouse_goes_there_once() {
+    let folder = Folder::new("clickhouse-found");
+    let engine = Engine::of(&folder);
+    let path = folder.log().with_file_name("tokrate-monitor.db");
+    let (mut store, _) = MonitorStore::open(&path, 1_795_478_400_000).expect("a store");
+    let probe = |number: u64| {
+        let mut probe = crate::monitor::probe(number);
+        probe.probe.prober = format!("prober-{}", number % 2);
+        probe.probe.quarantine = number.is_multiple_of(5).then(|| "it does not count".to_owned());
+        MonitorWrite::Probe(Box::new(probe))
+    };
+    let writes = |numbers: std::ops::Range<u64>| -> Vec<MonitorWrite> {
+        numbers.flat_map(|number| found(number).into_iter().chain([probe(number)])).collect()
+    };
+    store.apply(&writes(0..7)).expect("room");
+    let first = 1_795_478_400_000;
+    // Begun twice: what was there is sent twice, and is there once.
+    for is_on in [true, false, true] {
+        store.fill_outgoing(is_on, first).expect("writable");
+    }
+    store.apply(&writes(7..20)).expect("room");
+    let shipping = engine.shipping();
+    ship(&path, Warehouse::Monitor, &shipping).expect("taken");
+    let there: &dyn ProbeStore = &shipping.to;
+    let here: &dyn ProbeStore = &store;
+    assert_eq!(there.events(0).expect("readable").len(), 20);
+    for from in [0, first + 5] {
+        assert_eq!(there.events(from as i64).expect("readable"), here.events(from as i64).expect("readable"));
+    }
+    assert_eq!(there.estimates().expect("readable"), here.estimates().expect("readable"));
+    assert_eq!(there.newest_probe().expect("readable"), here.newest_probe().expect("readable"));
+    assert_eq!(there.probes(&ProbeQuery::default()).expect("readable").len(), 20);
+    let without_detected = |rows: Vec<tokrate_store::ProberRow>| {
+        let known = |row: tokrate_store::ProberRow| tokrate_store::ProberRow { detected_unix_ms: 0, ..row };
+        rows.into_iter().map(known).collect::<Vec<_>>()
+    };
+    let probers = without_detected(there.probers().expect("readable"));
+    assert_eq!(probers, without_detected(here.probers().expect("readable")));
+    assert_eq!((probers.len(), probers[0].quarantined, probers[0].skew_ms), (2, 2, Some(-18)));
+    // Older than what goes there when it begins.
+    let later = |store: &dyn ProbeStore| store.notices(first / 2 + 4).expect("readable");
+    assert_eq!(later(there), later(here));
+    // Those of an empty database.
+    let empty = ClickHouseAddress::parse(&format!("clickhouse://ada@127.0.0.1:{}/empty", engine.port));
+    let empty = ClickHouseAccess { address: empty.expect("an address"), ..engine.access(PASSWORD) }.database();
+    assert!(empty.newest_probe().expect_err("no tables").to_string().contains("probes"));
+    Shipping { to: empty.clone(), keep: None }.prepare(Warehouse::Monitor).expect("tables");
+    assert_eq!(empty.newest_probe().expect("readable"), None);
+    assert_eq!(empty.probers().expect("readable"), []);
 }
 
 #[test]

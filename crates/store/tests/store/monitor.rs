@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use tokrate_core::{FailureKind, Rng};
 use tokrate_record::{Probe, Sample, SampleConditions, SampleSource};
 use tokrate_store::{
-    CYCLE_IS_OPEN, DeliveryRow, EstimateRow, EventRow, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow, Sqlite,
-    StoreError,
+    CYCLE_IS_OPEN, DeliveryRow, EstimateRow, EventRow, MonitorStore, MonitorWrite, ProbeQuery, ProbeRow, ProbeStore,
+    Sqlite, StoreError,
 };
 
 const BEGIN: u64 = 1_795_478_400_000;

@@ -1,6 +1,7 @@
 //! `tokrate compare`: two records compared.
 
 use super::Verdict;
+use crate::config::clickhouse;
 use crate::config::log::moment;
 use crate::config::verdicts::{metrics, threshold};
 use crate::flags::compare::Flags;
@@ -15,7 +16,7 @@ use tokrate_judge::compare::{CompareOptions, CompareOutcome, CompareReport, comp
 use tokrate_net::Clock;
 use tokrate_record::Record;
 use tokrate_record::RunSamples;
-use tokrate_store::{Query, Sqlite, Store, StoreError};
+use tokrate_store::{Query, ReadFrom, Store, StoreError};
 
 /// Reads both, compares, prints.
 pub fn run(flags: &Flags) -> Result<Verdict> {
@@ -97,7 +98,7 @@ struct Measured {
 
 impl Measured {
     fn read(path: &Path, flags: &Flags) -> Result<Measured> {
-        if is_database(path) {
+        if is_database(path) || clickhouse::address_of(path).is_some() {
             return window(path, flags);
         }
         let record = read_record(path)?;
@@ -124,15 +125,7 @@ fn window(path: &Path, flags: &Flags) -> Result<Measured> {
         alias: flags.workload.clone(),
         ..Query::default()
     };
-    // With a record on the other side --source is of the only database; with two of them it is of the one that has several sources.
-    let (store, source) = match (Sqlite::open_reader(path), flags.source) {
-        (Ok(log), _) => (log, Source::Gateway),
-        (Err(StoreError::Foreign { .. }), source) => {
-            let source = source.filter(|source| *source != Source::Gateway).unwrap_or(Source::Monitor);
-            (Sqlite::open_probes(path, source.of_rows())?, source)
-        }
-        (Err(error), _) => return Err(error.into()),
-    };
+    let (store, source) = rows(path, flags.source)?;
     let found = store.window_samples(&query)?;
     let source = source.of_rows().name();
     ensure!(
@@ -156,6 +149,25 @@ fn window(path: &Path, flags: &Flags) -> Result<Measured> {
     }
     let mark = format!("{} rows of the source `{source}` in {}", found.rows, path.display());
     Ok(Measured { samples: found.samples, is_embedded: false, mark: Some(mark) })
+}
+
+/// The rows of a database, and their source. With a record on the other side --source is of the only database; with two of them it is of
+/// the one that has several sources.
+fn rows(path: &Path, source: Option<Source>) -> Result<(Box<dyn Store>, Source)> {
+    let file = clickhouse::settings_for(Some(path))?;
+    let from = clickhouse::named(path, file.as_ref())?;
+    if let ReadFrom::ClickHouse(_) = from {
+        let source = source.unwrap_or(Source::Monitor);
+        return Ok((from.rows(source.of_rows())?, source));
+    }
+    match from.log() {
+        Ok(log) => Ok((log, Source::Gateway)),
+        Err(StoreError::Foreign { .. }) => {
+            let source = source.filter(|source| *source != Source::Gateway).unwrap_or(Source::Monitor);
+            Ok((from.probes_as_log(source.of_rows())?, source))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Unlike values that a refusal names.

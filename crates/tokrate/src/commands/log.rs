@@ -12,21 +12,13 @@ use std::collections::BTreeMap;
 use tokrate_judge::compare::{CompareError, CompareOptions};
 use tokrate_net::Clock;
 use tokrate_record::{Attempt, Metric};
-use tokrate_store::{Grouping, Sqlite, Store, StoreError};
+use tokrate_store::{Grouping, Store, StoreError};
 
 /// Reads the log and prints the view that was chosen.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let config = resolve(flags, Clock::monotonic().wall_nanos() / 1_000_000)?;
     let of_gateway = config.source == Source::Gateway;
-    let opened = || -> Result<Box<dyn Store>, StoreError> {
-        Ok(match (&config.clickhouse, config.source) {
-            (Some(database), Source::Gateway) => Box::new(database.log()),
-            (Some(database), source) => Box::new(database.probes_as_log(source.of_rows())),
-            (None, Source::Gateway) => Box::new(Sqlite::open_reader(&config.path)?),
-            (None, source) => Box::new(Sqlite::open_probes(&config.path, source.of_rows())?),
-        })
-    };
-    let store = opened().map_err(|error| match error {
+    let store = config.from.rows(config.source.of_rows()).map_err(|error| match error {
         StoreError::Missing { path } => anyhow!(
             "read the log {}: there is no such file; `tokrate {}` writes one where it runs, --db names another",
             path.display(),
@@ -35,7 +27,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         error => error.into(),
     })?;
     if !(of_gateway || config.json) {
-        stdout::write(&format!("source: {}, in {}\n", config.source.of_rows().name(), config.path.display()))?;
+        stdout::write(&format!("source: {}, in {}\n", config.source.of_rows().name(), config.from.shown().display()))?;
     }
     match config.view {
         View::Groups(by) => groups(&config, &*store, by),
@@ -55,7 +47,7 @@ fn groups(config: &Config, store: &dyn Store, by: Grouping) -> Result<Verdict> {
         return print_json(config, json!({ "groups": groups, "refused": refused }));
     }
     if groups.is_empty() {
-        stdout::write(&format!("{}\n", log::nothing("attempts", &config.path, &config.query)))?;
+        stdout::write(&format!("{}\n", log::nothing("attempts", config.from.shown(), &config.query)))?;
     } else {
         stdout::write(&log::groups(&groups, by, config.source))?;
     }
@@ -69,7 +61,7 @@ fn refused(config: &Config, store: &dyn Store) -> Result<Verdict> {
         return print_json(config, json!({ "refusals": refusals }));
     }
     if refusals.is_empty() {
-        stdout::write(&format!("{}\n", log::nothing("refused requests", &config.path, &config.query)))?;
+        stdout::write(&format!("{}\n", log::nothing("refused requests", config.from.shown(), &config.query)))?;
     } else {
         stdout::write(&log::refusals(&refusals))?;
     }
@@ -82,7 +74,7 @@ fn calls(config: &Config, store: &dyn Store, most: usize) -> Result<Verdict> {
         return print_json(config, json!({ "calls": calls }));
     }
     if calls.is_empty() {
-        stdout::write(&format!("{}\n", log::nothing("attempts", &config.path, &config.query)))?;
+        stdout::write(&format!("{}\n", log::nothing("attempts", config.from.shown(), &config.query)))?;
     }
     for call in &calls {
         stdout::write(&format!("{}\n", log::call(call)))?;
@@ -101,8 +93,10 @@ fn session(config: &Config, store: &dyn Store) -> Result<Verdict> {
     if config.json {
         return print_json(config, json!({ "chain": found.map(|session| session.json()) }));
     }
-    let text = found
-        .map_or_else(|| format!("{}\n", log::nothing("calls", &config.path, &config.query)), |session| session.text());
+    let text = found.map_or_else(
+        || format!("{}\n", log::nothing("calls", config.from.shown(), &config.query)),
+        |session| session.text(),
+    );
     stdout::write(&text)?;
     Ok(Verdict::Good)
 }
@@ -125,7 +119,7 @@ fn sessions(config: &Config, store: &dyn Store) -> Result<Verdict> {
         return print_json(config, json!({ "sessions": all }));
     }
     let text = match all.is_empty() {
-        true => format!("{}\n", log::nothing("calls with x-tokrate-session", &config.path, &config.query)),
+        true => format!("{}\n", log::nothing("calls with x-tokrate-session", config.from.shown(), &config.query)),
         false => log::sessions(&all),
     };
     stdout::write(&text)?;

@@ -6,6 +6,7 @@
 mod logged;
 
 use super::Verdict;
+use crate::config::clickhouse;
 use crate::config::gateway::aliases::{PolicyWords, format_mode, mode, policy};
 use crate::config::log::moment;
 use crate::flags::replay::Flags;
@@ -19,7 +20,7 @@ use std::collections::BTreeMap;
 use tokrate_net::Clock;
 use tokrate_record::AttemptRole;
 use tokrate_route::{Alternative, Mode, Policy, ReplayConfig};
-use tokrate_store::{Attempt, Query, Sqlite, Store, StoreError};
+use tokrate_store::{Attempt, Query, StoreError};
 
 /// How far back rows are read by default.
 const DEFAULT_SINCE: &str = "24h";
@@ -39,7 +40,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let now_unix_ms = Clock::monotonic().wall_nanos() / 1_000_000;
     let since = moment(flags.since.as_deref().unwrap_or(DEFAULT_SINCE), now_unix_ms).context("read --since")?;
     let query = Query { from_unix_ms: since, alias: flags.alias.clone(), ..Query::default() };
-    let store = Sqlite::open_reader(&flags.log).map_err(|error| match error {
+    let file = clickhouse::settings_for(Some(&flags.log))?;
+    let store = clickhouse::named(&flags.log, file.as_ref())?.log().map_err(|error| match error {
         StoreError::Missing { path } => {
             anyhow!(
                 "read the log {}: there is no such file; `tokrate gateway` writes one where it runs",

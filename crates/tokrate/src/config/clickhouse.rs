@@ -1,4 +1,5 @@
-//! From `store` and its keys, under `[gateway]` and `[monitor]`, to a database of ClickHouse.
+//! From `store` and its keys, under `[gateway]` and `[monitor]`, to a database of ClickHouse; and where a command reads rows: there or
+//! in a file.
 //!
 //! Invariant: a password is read by reference, and in no message.
 
@@ -6,12 +7,13 @@ use super::environment::{self, Environment};
 use super::file::File;
 use super::gateway::rows::GatewayRow;
 use super::monitor::rows::MonitorRow;
+use super::monitor::{DEFAULT_DATABASE, database};
 use super::quantity;
-use anyhow::{Context, Result, anyhow, ensure};
-use std::path::PathBuf;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::path::{Path, PathBuf};
 use tokrate_core::Span;
 use tokrate_net::{ClientConfig, Clock};
-use tokrate_store::{ClickHouseAccess, ClickHouseAddress, Shipping};
+use tokrate_store::{ClickHouseAccess, ClickHouseAddress, ReadFrom, Shipping};
 use tokrate_targets::KeyReference;
 
 /// The keys as they are written.
@@ -70,6 +72,64 @@ fn shipping(written: Written<'_>) -> Result<Option<Shipping>> {
     let password = password.map(|password| password.reveal().to_owned());
     let access = ClickHouseAccess { address, password, client, clock: Clock::monotonic() };
     Ok(Some(Shipping { to: access.database(), keep }))
+}
+
+/// The settings that say where a ClickHouse is; none where a file is named by hand, which needs none.
+pub fn settings_for(named: Option<&Path>) -> Result<Option<File>> {
+    match named.filter(|path| address_of(path).is_none()) {
+        Some(_) => Ok(None),
+        None => File::of_folder("name a file of tokrate by hand").map(Some),
+    }
+}
+
+/// What a user has named: a file, or a ClickHouse (`clickhouse://…`) with the password of the settings that write to the same one.
+pub fn named(written: &Path, file: Option<&File>) -> Result<ReadFrom> {
+    let Some(text) = address_of(written) else { return Ok(ReadFrom::File(written.to_owned())) };
+    let address = ClickHouseAddress::parse(text).map_err(|error| anyhow!("read the address of ClickHouse: {error}"))?;
+    let shown = address.to_string();
+    for is_gateway in [true, false] {
+        let shipping = file.map(|file| of_file(file, is_gateway)).transpose()?.flatten();
+        if let Some(same) = shipping.filter(|shipping| shipping.to.shown() == Path::new(&shown)) {
+            return Ok(ReadFrom::ClickHouse(same.to));
+        }
+    }
+    let client = ClientConfig { proxy: Environment::read().proxies(), ..ClientConfig::default() };
+    let access = ClickHouseAccess { address, password: None, client, clock: Clock::monotonic() };
+    Ok(ReadFrom::ClickHouse(access.database()))
+}
+
+/// The text of what is no file but the address of a ClickHouse.
+pub fn address_of(written: &Path) -> Option<&str> {
+    written.to_str().filter(|text| text.starts_with("clickhouse://") || text.starts_with("clickhouses://"))
+}
+
+/// Where a monitor's rows are read: what a flag names, else the ClickHouse of the settings, else the file `database` of them.
+pub fn of_monitor_rows(flag: Option<&Path>, file: Option<&File>) -> Result<ReadFrom> {
+    if let Some(flag) = flag {
+        return named(flag, file);
+    }
+    match file.map(|file| of_file(file, false)).transpose()?.flatten() {
+        Some(shipping) => Ok(ReadFrom::ClickHouse(shipping.to)),
+        None => Ok(ReadFrom::File(file.map_or_else(|| PathBuf::from(DEFAULT_DATABASE), database))),
+    }
+}
+
+/// Where a gateway's rows are read: what a flag names, else the ClickHouse of the settings, else its log.
+pub fn of_gateway_rows(flag: Option<&Path>, file: Option<&File>) -> Result<ReadFrom> {
+    if let Some(flag) = flag {
+        return named(flag, file);
+    }
+    if let Some(shipping) = file.map(|file| of_file(file, true)).transpose()?.flatten() {
+        return Ok(ReadFrom::ClickHouse(shipping.to));
+    }
+    let log = file.and_then(|file| Some((file, file.gateway.as_ref()?.log.as_deref()?)));
+    match log {
+        Some((file, "off")) => bail!(
+            "read the log: gateway.log in {} is `off`, so that none is kept; name one by hand",
+            file.path.display()
+        ),
+        log => Ok(ReadFrom::File(PathBuf::from(log.map_or(super::log::DEFAULT_NAME, |(_, log)| log)))),
+    }
 }
 
 /// Whether it answers, for `--check`.

@@ -17,7 +17,7 @@ Examples:
   tokrate compare run.json tokrate-monitor.db --lane openai/gpt-5-mini --workload 1k-1k --ignore all")]
 pub struct Flags {
     /// Record of the measurement before; rows beside it (the same name with .jsonl) make the samples exact. Or the throughput log of a
-    /// gateway, or the database of a monitor: the rows that the flags below choose
+    /// gateway, or the database of a monitor: the rows that the flags below choose. clickhouse://USER@HOST/DATABASE stands for either
     #[arg(value_name = "BEFORE")]
     pub before: PathBuf,
     /// The measurement after, likewise
@@ -29,7 +29,8 @@ pub struct Flags {
     /// What is compared [default: ttft,output_speed,e2e,throughput,failure_share]
     #[arg(long = "metric", value_name = "METRIC,…", value_delimiter = ',')]
     pub metrics: Vec<String>,
-    /// Of a monitor's database: its probes, or the bench runs that were added [default: monitor]
+    /// Of a monitor's database: its probes, or the bench runs that were added; of a ClickHouse also a gateway's traffic [default:
+    /// monitor]
     #[arg(long, value_name = "SOURCE", value_enum)]
     pub source: Option<Source>,
     /// Of a log or a database: this lane, or endpoint

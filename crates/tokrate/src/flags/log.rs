@@ -23,7 +23,8 @@ pub struct Flags {
     /// never two of them together
     #[arg(long, value_name = "SOURCE", value_enum, default_value_t)]
     pub source: Source,
-    /// The log, or the monitor's database [default: that of tokrate.toml, else tokrate-log.db or tokrate-monitor.db]
+    /// The log, or the monitor's database, or clickhouse://USER@HOST/DATABASE [default: `store`, else the file of tokrate.toml, else
+    /// tokrate-log.db or tokrate-monitor.db]
     #[arg(long, value_name = "FILE")]
     pub db: Option<PathBuf>,
     /// Attempts begun since then: a time back from the end such as 90m, 24h or 7d, a UTC date such as 2026-11-21 or

@@ -124,11 +124,12 @@ pub struct ExportFlags {
     /// [default: monitor]
     #[arg(long, value_name = "SOURCE", value_enum, conflicts_with = "static_board")]
     pub source: Option<Source>,
-    /// Throughput log of a gateway: the board shows its traffic as a source of its own, and `--source gateway` reads it [default:
-    /// `log` of [monitor]]
+    /// Throughput log of a gateway, or clickhouse://USER@HOST/DATABASE: the board shows its traffic as a source of its own, and
+    /// `--source gateway` reads it [default: `log` of [monitor]; of --source gateway else `store` or `log` of [gateway]]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Database [default: that of the settings file, else tokrate-monitor.db]
+    /// Database, or clickhouse://USER@HOST/DATABASE [default: `store`, else `database` of the settings file, else
+    /// tokrate-monitor.db]
     #[arg(long, value_name = "FILE")]
     pub db: Option<PathBuf>,
 }

@@ -15,6 +15,7 @@ mod browser;
 mod budgets;
 #[cfg(unix)]
 mod ci;
+mod clickhouse;
 mod command_line;
 mod discovery;
 mod encrypted;

@@ -6,7 +6,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, channel};
-use tokrate_store::{MonitorStore, ProbeQuery};
+use tokrate_monitor::PushKey;
+use tokrate_net::Clock;
+use tokrate_store::{MonitorStore, ProbeQuery, ProbeStore};
 
 /// A hub that serves, and where.
 struct Hub {
@@ -163,6 +165,45 @@ fn a_hub_says_why_it_takes_nothing_that_nobody_signed() {
     let notices: Vec<String> = store.notices(0).expect("readable").into_iter().map(|notice| notice.text).collect();
     assert!(notices.iter().any(|text| text.starts_with("refused a batch of `fra-1`: the signature")), "{notices:?}");
     assert!(!notices.iter().any(|text| text.contains("nobody")), "{notices:?}");
+}
+
+#[test]
+fn a_hub_refuses_what_is_replayed_of_the_future_or_too_much_and_says_so() {
+    let folder = Folder::new("push-refused");
+    make_key(&folder);
+    let key = PushKey::parse(&folder.read("fra.key")).expect("a key");
+    let hub = hub(&folder, "127.0.0.1:0");
+    let now = Clock::monotonic().wall_nanos() / 1_000_000;
+    let send = |made: u64, first: u64, at: u64| {
+        let body = format!(
+            "{{\"version\":1,\"prober\":\"fra-1\",\"place\":\"fra\",\"spool\":\"s\",\"made_unix_ms\":{made},\
+             \"entries\":[[{first},{{\"seen\":{{\"at\":{at},\"missed\":1}}}}]]}}"
+        );
+        let answer = post(&hub.address, "fra-1", &key.sign(body.as_bytes()), &body);
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
+        format!("{} {body}", head.split(' ').nth(1).expect("a status"))
+    };
+    assert_eq!(send(now, 1, now), "200 {\"last\":1}");
+    let replayed = send(now, 1, now);
+    assert!(replayed.starts_with("409 ") && replayed.contains("\"next\":2"), "{replayed}");
+    let an_hour = 3_600_000;
+    for (made, at) in [(now + an_hour, now), (now, now + an_hour)] {
+        let refused = send(made, 2, at);
+        assert!(refused.starts_with("400 ") && refused.contains("future_dated"), "{refused}");
+    }
+    let stale = send(now - 25 * an_hour, 2, now);
+    assert!(stale.starts_with("400 ") && stale.contains("stale"), "{stale}");
+    let flood = (2..2_000).map(|first| send(now, first, now)).find(|answer| !answer.starts_with("200 "));
+    assert!(flood.as_ref().is_some_and(|answer| answer.starts_with("429 ") && answer.contains("flood")), "{flood:?}");
+    // What is said of it is also on the board; what is sent again by a prober that does not know is no notice.
+    let told = |part: &str| std::iter::from_fn(|| hub.lines.recv_timeout(BOUND).ok()).any(|line| line.contains(part));
+    assert!(told("refused a batch of `fra-1`: the prober sends too much"));
+    let store = MonitorStore::open_reader(&folder.join("hub.db")).expect("it wrote one");
+    let notices: Vec<String> = store.notices(0).expect("readable").into_iter().map(|notice| notice.text).collect();
+    for part in ["lies in the future", "was signed at", "sends too much"] {
+        assert!(notices.iter().any(|text| text.contains(part)), "{part}: {notices:?}");
+    }
+    assert!(!notices.iter().any(|text| text.contains("is here already")), "{notices:?}");
 }
 
 #[test]

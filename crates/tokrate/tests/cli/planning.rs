@@ -6,7 +6,7 @@ use crate::folder::Folder;
 use crate::tool::{Finished, run};
 use serde_json::Value;
 use tokrate_record::{Attempt, Record, Sample};
-use tokrate_store::{MonitorStore, Sqlite};
+use tokrate_store::{MonitorStore, ProbeStore, Sqlite};
 
 fn words(folder: &Folder, line: &str) -> Finished {
     run(folder, &line.split_whitespace().collect::<Vec<&str>>())

@@ -11,7 +11,7 @@ use tokrate_bench::Stop;
 use tokrate_board::Site;
 use tokrate_monitor::{BoardFrame, MonitorError, ServeConfig, board_data, serve};
 use tokrate_net::Clock;
-use tokrate_store::MonitorStore;
+use tokrate_store::ProbeStore;
 
 /// A board that is served until the stop is set.
 pub struct Served {
@@ -49,7 +49,7 @@ fn ended(thread: JoinHandle<Result<(), MonitorError>>) -> Result<()> {
 }
 
 /// Writes every page of a board as a file below a folder; returns how many.
-pub fn write_files(store: &MonitorStore, frame: &BoardFrame, at_unix_ms: u64, folder: &Path) -> Result<usize> {
+pub fn write_files(store: &dyn ProbeStore, frame: &BoardFrame, at_unix_ms: u64, folder: &Path) -> Result<usize> {
     let at = || format!("write the board to {}", folder.display());
     std::fs::create_dir_all(folder).with_context(at)?;
     let is_empty = std::fs::read_dir(folder).with_context(at)?.next().is_none();

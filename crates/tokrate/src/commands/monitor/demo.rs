@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use tokrate_bench::Stop;
 use tokrate_monitor::demo::{self, DemoConfig};
 use tokrate_monitor::{BoardFrame, ServeConfig};
-use tokrate_store::MonitorStore;
+use tokrate_store::{MonitorStore, ProbeStore};
 
 /// Lets the fleet live into a database in a folder of its own, prints what was found, and serves the board until Ctrl-C.
 pub fn run(flags: &Flags) -> Result<Verdict> {
@@ -24,10 +24,10 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     stdout::write(&shown::demo(&summary, &database))?;
     if let Some(address) = address {
         let at_unix_ms = MonitorStore::open_reader(&database)?.newest_probe()?;
+        let (hosts, clickhouse, hub) = (Vec::new(), None, None);
         let stop = Stop::default();
         crate::commands::interrupt::watch_quietly(stop.clone())?;
-        let served =
-            board::start(ServeConfig { address, hosts: Vec::new(), database, frame, hub: None, at_unix_ms }, stop)?;
+        let served = board::start(ServeConfig { address, hosts, database, clickhouse, frame, hub, at_unix_ms }, stop)?;
         anstream::eprintln!(
             "tokrate: the board is at http://{}/ until Ctrl-C; --board off ends at once",
             served.address

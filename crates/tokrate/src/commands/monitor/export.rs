@@ -2,8 +2,8 @@
 //!
 //! Invariant: a text of a provider cannot leave its field.
 
-use super::open;
 use crate::commands::Verdict;
+use crate::config::clickhouse;
 use crate::config::file::File;
 use crate::config::monitor::traffic_log;
 use crate::flags::monitor::ExportFlags;
@@ -12,24 +12,31 @@ use crate::out::parquet::{Column, Kind, ParquetFile};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tokrate_core::rfc3339;
 use tokrate_monitor::BoardFrame;
-use tokrate_store::{ProbeQuery, ProbeRow, Query, Sqlite, Store};
+use tokrate_store::{ProbeQuery, ProbeRow, ProbeStore, Query};
 
 /// Writes the file.
 pub fn run(flags: &ExportFlags) -> Result<Verdict> {
     let source = flags.source.unwrap_or(Source::Monitor);
-    let file = File::of_folder("name the log with --log").ok();
-    let log = traffic_log(flags.log.as_deref(), file.as_ref());
+    let file = match clickhouse::settings_for(flags.db.as_deref())? {
+        // It may name the log still.
+        None => File::of_folder("name the log with --log").ok(),
+        file => file,
+    };
+    let log = traffic_log(flags.log.as_deref(), file.as_ref())?;
+    let probes = || -> Result<Box<dyn ProbeStore>> {
+        Ok(clickhouse::of_monitor_rows(flags.db.as_deref(), file.as_ref())?.probes()?)
+    };
     if let Some(folder) = &flags.static_board {
-        let store = open(flags.db.as_deref())?;
+        let store = probes()?;
         if let Some(log) = &log {
-            Sqlite::open_reader(log)?;
+            log.log()?;
         }
         let at_unix_ms = store.newest_probe()?.context("export the board: there is no probe in the database")?;
         let frame = BoardFrame { title: "How fast they answer".to_owned(), log, ..BoardFrame::default() };
-        let count = super::board::write_files(&store, &frame, at_unix_ms, folder)?;
+        let count = super::board::write_files(&*store, &frame, at_unix_ms, folder)?;
         anstream::eprintln!("tokrate: wrote {count} files to {}; begin with index.html", folder.display());
         return Ok(Verdict::Good);
     }
@@ -49,12 +56,12 @@ pub fn run(flags: &ExportFlags) -> Result<Verdict> {
         }
     };
     if source == Source::Gateway {
-        let log = log.unwrap_or_else(|| PathBuf::from(crate::config::log::DEFAULT_NAME));
-        Sqlite::open_reader(&log)?.visit_attempts(&Query::default(), &mut |row| each(ProbeRow::of_attempt(row)))?;
+        let log = log.map_or_else(|| clickhouse::of_gateway_rows(None, file.as_ref()), Ok)?;
+        log.log()?.visit_attempts(&Query::default(), &mut |row| each(ProbeRow::of_attempt(row)))?;
     } else {
         let source = Some(source.of_rows());
         let query = ProbeQuery { counted_only: !flags.all, source, ..ProbeQuery::default() };
-        open(flags.db.as_deref())?.visit_probes(&query, each)?;
+        probes()?.visit_probes(&query, &mut each)?;
     }
     match written.and_then(|()| sink.finish()) {
         // A reader that has gone (`| head`) wants no more.

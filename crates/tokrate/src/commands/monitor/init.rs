@@ -58,7 +58,7 @@ fn settings(endpoints: &[String]) -> String {
 }
 
 const TAIL: &str = "\
-workloads = [\"1k-1k\"]      # also 100-300, 10k-1.5k, 100k-2k, burst-10, decode, prefill, agent-step, artificial-analysis
+workloads = [\"1k-1k\"]      # also 100-300, 10k-1.5k, 100k-2k, burst-10, decode, prefill, agent-step, canary-echo, canary-tool, artificial-analysis
 slots = 8                  # cycles a day, each at a random time
 usd_per_month = 10.0       # probed less often where that does not suffice
 place = \"here\"             # where this machine stands, such as \"fra\"

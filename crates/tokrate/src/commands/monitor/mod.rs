@@ -15,7 +15,6 @@ use crate::config::monitor::{board_address, board_hosts, hub_probers, resolve, t
 use crate::flags::monitor::{BackupFlags, Command, ConfigFlags, Flags};
 use crate::out::{monitor as shown, stdout};
 use anyhow::{Context, Result, bail};
-use std::path::Path;
 use tokrate_bench::Stop;
 use tokrate_monitor::{BoardFrame, Extent, Report, ServeConfig};
 use tokrate_net::Clock;
@@ -54,8 +53,9 @@ fn watch(flags: &Flags) -> Result<Verdict> {
                 address,
                 hosts: board_hosts(&file),
                 database: settings.database.clone(),
+                clickhouse: settings.shipping.as_ref().map(|shipping| shipping.to.clone()),
                 frame: BoardFrame {
-                    log: traffic_log(flags.log.as_deref(), Some(&file)),
+                    log: traffic_log(flags.log.as_deref(), Some(&file))?,
                     ..BoardFrame::of(&settings, "How fast they answer", "")
                 },
                 hub,
@@ -113,7 +113,7 @@ fn once(flags: &ConfigFlags) -> Result<Verdict> {
         stdout::write(&format!("{}\n", event.to_json()))?;
     }
     let failed = rows.iter().filter(|row| row.reason.is_some()).count();
-    let got_worse = events.iter().any(|event| matches!(event.kind.as_str(), "regression" | "errors"));
+    let got_worse = events.iter().any(|event| matches!(event.kind.as_str(), "regression" | "errors" | "fidelity"));
     // The prober was at fault: its numbers are those of this machine.
     let does_not_count = events.iter().any(|event| event.kind == "quarantine");
     Ok(match failed {
@@ -140,14 +140,8 @@ fn check(flags: &Flags) -> Result<Verdict> {
 }
 
 fn backup(flags: &BackupFlags) -> Result<Verdict> {
-    let store = open(flags.db.as_deref())?;
+    let store = MonitorStore::open_reader(&add::database_path(flags.db.as_deref()))?;
     store.backup(&flags.file)?;
     anstream::println!("copied {} to {}", store.path().display(), flags.file.display());
     Ok(Verdict::Good)
-}
-
-/// Opens the named database for reading, or that of the settings file, or the default one.
-fn open(named: Option<&Path>) -> Result<MonitorStore> {
-    let path = add::database_path(named);
-    Ok(MonitorStore::open_reader(&path)?)
 }

@@ -5,13 +5,11 @@ mod moment;
 pub use moment::{date, moment};
 
 use super::clickhouse;
-use super::file::File;
 use super::verdicts::threshold;
 use crate::flags::log::Flags;
 use crate::flags::source::Source;
 use anyhow::{Context, Result, bail, ensure};
-use std::path::PathBuf;
-use tokrate_store::{ClickHouse, Grouping, Query};
+use tokrate_store::{Grouping, Query, ReadFrom};
 
 /// Where a gateway keeps its log by default.
 pub const DEFAULT_NAME: &str = "tokrate-log.db";
@@ -23,10 +21,8 @@ const MAX_CALLS: usize = 10_000;
 /// A query, its log and its output.
 #[derive(Debug)]
 pub struct Config {
-    /// The database file, or what stands for it.
-    pub path: PathBuf,
-    /// Where the rows are, if not in a file.
-    pub clickhouse: Option<ClickHouse>,
+    /// Where the rows are.
+    pub from: ReadFrom,
     /// What of it.
     pub source: Source,
     /// The rows.
@@ -99,12 +95,7 @@ pub fn resolve(flags: &Flags, now_unix_ms: u64) -> Result<Config> {
         (None, false) if flags.refused => View::Refused,
         (None, false) => View::Groups(grouping(&flags.by, flags.source)?),
     };
-    let clickhouse = clickhouse_of(flags)?;
-    let path = match &clickhouse {
-        Some(database) => database.shown().to_owned(),
-        None => path(flags)?,
-    };
-    Ok(Config { path, clickhouse, source: flags.source, query, view, json: flags.json })
+    Ok(Config { from: rows(flags)?, source: flags.source, query, view, json: flags.json })
 }
 
 fn grouping(names: &[String], source: Source) -> Result<Grouping> {
@@ -126,35 +117,19 @@ fn grouping(names: &[String], source: Source) -> Result<Grouping> {
     Ok(by)
 }
 
-/// The ClickHouse of the settings file, unless a file is named.
-fn clickhouse_of(flags: &Flags) -> Result<Option<ClickHouse>> {
-    if flags.db.is_some() {
-        return Ok(None);
-    }
-    let Ok(file) = File::of_folder("name the log by hand: --db FILE") else { return Ok(None) };
-    Ok(clickhouse::of_file(&file, flags.source == Source::Gateway)?.map(|shipping| shipping.to))
-}
-
-fn path(flags: &Flags) -> Result<PathBuf> {
-    if let Some(path) = &flags.db {
-        return Ok(path.clone());
-    }
-    let file = File::of_folder("name the log by hand: --db FILE")?;
-    if flags.source != Source::Gateway {
-        return Ok(crate::config::monitor::database(&file));
-    }
-    match file.gateway.and_then(|gateway| gateway.log).as_deref() {
-        Some("off") => bail!(
-            "read the log: gateway.log in {} is `off`, so that none is kept; name one with --db",
-            file.path.display()
-        ),
-        log => Ok(PathBuf::from(log.unwrap_or(DEFAULT_NAME))),
+fn rows(flags: &Flags) -> Result<ReadFrom> {
+    let flag = flags.db.as_deref();
+    let file = clickhouse::settings_for(flag)?;
+    match flags.source {
+        Source::Gateway => clickhouse::of_gateway_rows(flag, file.as_ref()),
+        Source::Monitor | Source::Bench => clickhouse::of_monitor_rows(flag, file.as_ref()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     const HOUR: u64 = 3_600_000;
     const NOW: u64 = 1_000 * HOUR;

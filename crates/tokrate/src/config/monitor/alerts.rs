@@ -22,7 +22,7 @@ use toml::Spanned;
 /// The rule of a file that has receivers and no rule.
 const DEFAULT_RULE: &str = "changes";
 /// Kinds of changes of a rule that names none.
-const DEFAULT_CHANGES: [&str; 2] = ["regression", "errors"];
+const DEFAULT_CHANGES: [&str; 3] = ["regression", "errors", "fidelity"];
 /// A week: as long as the detector needs to learn what is usual.
 const DEFAULT_RESOLVE_AFTER: Span = Span::from_secs(7 * 86_400);
 /// Probers are looked at every ten minutes, and say as often that they live.

@@ -28,6 +28,7 @@ use tokrate_monitor::{
 };
 use tokrate_net::ClientConfig;
 use tokrate_prober::Budget;
+use tokrate_store::ReadFrom;
 use tokrate_targets::reading::{self, MAX_DATA_BYTES};
 use toml::Spanned;
 
@@ -144,9 +145,9 @@ pub fn board_hosts(file: &File) -> Vec<String> {
 }
 
 /// The gateway's log whose traffic the board shows: the flag over the file.
-pub fn traffic_log(flag: Option<&Path>, file: Option<&File>) -> Option<PathBuf> {
+pub fn traffic_log(flag: Option<&Path>, file: Option<&File>) -> Result<Option<ReadFrom>> {
     let written = || file?.monitor.as_ref()?.log.clone();
-    flag.map(Path::to_owned).or_else(written)
+    flag.map(Path::to_owned).or_else(written).map(|log| clickhouse::named(&log, file)).transpose()
 }
 
 /// The database of a file, or the default one.

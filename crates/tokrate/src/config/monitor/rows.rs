@@ -51,13 +51,13 @@ pub struct MonitorRow {
     /// Database (SQLite) [default: `"tokrate-monitor.db"`]
     #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
     pub database: Option<PathBuf>,
-    /// Throughput log of a gateway on this machine, whose traffic the board shows beside the probes, as a source of its own
+    /// Throughput log of a gateway on this machine, or `clickhouse://user@host:8123/database`, whose traffic the board shows beside the probes, as a source of its own
     #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
     pub log: Option<PathBuf>,
     /// How long probes are kept, at least 35 days, which the detector looks back [default: `"9600h"`]
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub retention: Option<Spanned<String>>,
-    /// ClickHouse beside the database, which gets probes and changes too: `clickhouse://user@host:8123/database`, `clickhouses://` for TLS
+    /// ClickHouse beside the database, which gets probes and changes too and is what board and exports read: `clickhouse://user@host:8123/database`, `clickhouses://` for TLS
     pub store: Option<String>,
     /// Environment variable with the password of its user
     pub store_key_env: Option<String>,
@@ -211,7 +211,8 @@ pub struct ReceiverRow {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RuleRow {
-    /// Kinds of changes: `regression`, `errors`, `improvement`, `spread`, `cycle`, `stream`, `quarantine` [default: the first two, where
+    /// Kinds of changes: `regression`, `errors`, `fidelity`, `improvement`, `spread`, `cycle`, `stream`, `quarantine` [default: the first three,
+    /// where
     /// there is no `slo` and no `silent`]
     #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
     pub changes: Option<Vec<Spanned<String>>>,
