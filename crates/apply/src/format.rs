@@ -19,7 +19,9 @@ mod whole;
 #[cfg(test)]
 mod properties;
 
-pub(crate) use detect::{detect, of, unwrapped};
+#[cfg(test)]
+use detect::detect;
+pub(crate) use detect::{of, unwrapped};
 pub(crate) use similar::{quoted, short};
 pub use v4a::{Patch, PatchAction, PatchedFile};
 

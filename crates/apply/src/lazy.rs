@@ -1,13 +1,17 @@
 //! Snippets: lines of a file, some of them new, with markers (or nothing) where the rest of the file is.
 //!
-//! Invariant: a snippet is merged only if every interpretation with nearly the best score gives the same text.
+//! Invariant: a snippet is merged only if every interpretation with nearly the best score gives the same text, and two ways to
+//! find it that share no weights agree.
 
+mod agreed;
 mod align;
 mod anchored;
 mod applied;
 mod boundaries;
+mod candidates;
 mod changes;
 mod closers;
+mod distance;
 mod exact;
 mod indent;
 mod inline;
@@ -16,11 +20,13 @@ mod keys;
 mod likeness;
 mod lines;
 mod markers;
+mod placement;
 mod prepared;
 mod readings;
 mod scopes;
 mod seams;
 mod snippet;
+mod weights;
 mod window;
 
 pub(crate) use applied::is_applied;
@@ -112,7 +118,7 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
         ));
     }
     let by_ends = |ends| anchored::locate(source, lines, &prepared, ends);
-    let mut splices = by_alignment(source, lines, &prepared).or_else(|refused| {
+    let by_lines = by_alignment(source, lines, &prepared).or_else(|refused| {
         // What an alignment refuses because lines may have to go stays refused.
         let found = match refused.code {
             Code::NoAnchor => by_ends(Ends::Shown).or_else(|| by_ends(Ends::MayBeNew)),
@@ -121,6 +127,7 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
         };
         found.ok_or(refused)
     })?;
+    let mut splices = agreed::agreed(source, by_lines, || placement::locate(source, lines, &prepared))?;
     splices.extend(removals);
     splices.sort_by_key(|splice| (splice.old.start, splice.old.end));
     Ok(Located { splices, stage: Stage::Lines, reindented: prepared.reindented })

@@ -34,10 +34,10 @@ fn merged(original: &[u8], update: &[u8], options: &Options, provider: ParseProv
     check_size(original, MAX_ORIGINAL_BYTES, "the original")?;
     check_size(update, MAX_UPDATE_BYTES, "the update")?;
     let source = Source::read(original)?;
-    let update = lines_of(update)?;
-    let format = format::of(&source, &update, options)?;
-    let is_text = matches!(format, Format::Lazy | Format::Fragment | Format::WholeFile);
-    let update = if is_text { lazy::resolved(&source, &update)? } else { Cow::Borrowed(&*update) };
+    let written = lines_of(update)?;
+    let format = format::of(&source, &written, options)?;
+    let is_text = is_text(format);
+    let update = if is_text { lazy::resolved(&source, &written)? } else { Cow::Borrowed(&*written) };
     let merged = apply(&source, &update, format, options, provider)?;
     if !is_text {
         let reason = "an edit of this format says what it replaces, and may find that in its own result";
@@ -51,10 +51,7 @@ fn merged(original: &[u8], update: &[u8], options: &Options, provider: ParseProv
     }
     drop(source);
     let again = Source::read(merged.text.as_bytes())?;
-    let twice =
-        format::locate(options.format.unwrap_or_else(|| format::detect(&again, &update)), &again, &update, options)
-            .and_then(|located| in_order(located.splices, |byte| again.line_of(byte)))
-            .map(|splices| again.with(&splices));
+    let twice = text_of(&again, &written, options);
     match twice {
         Ok(text) if text == merged.text => {
             let checks = Checks { idempotence: Check::Passed, ..merged.checks };
@@ -68,6 +65,18 @@ fn merged(original: &[u8], update: &[u8], options: &Options, provider: ParseProv
             "show a line of the file on each side of what is new",
         )),
     }
+}
+
+fn is_text(format: Format) -> bool {
+    matches!(format, Format::Lazy | Format::Fragment | Format::WholeFile)
+}
+
+/// The text that an update (LF, unwrapped) makes of a file, unchecked.
+fn text_of(source: &Source, written: &str, options: &Options) -> Result<String, Refused> {
+    let format = format::of(source, written, options)?;
+    let update = if is_text(format) { lazy::resolved(source, written)? } else { Cow::Borrowed(written) };
+    let located = format::locate(format, source, &update, options)?;
+    Ok(source.with(&in_order(located.splices, |byte| source.line_of(byte))?))
 }
 
 /// Whether the result already has the snippet as it is, at one place, so that merging again changes nothing.

@@ -93,7 +93,7 @@ fn anchors(source: &Source, lines: &Lines<'_>, prepared: &PreparedSnippet<'_>) -
     let closers = (0..prepared.len()).filter(|&token| !is_held[token] || once[token].is_some());
     closers.filter_map(|token| places[token].closes).for_each(|head| is_closed[head] = true);
     for token in 0..prepared.len() {
-        let Place { line: Some(line), is_same, parent, closes } = places[token] else { continue };
+        let Place { line: Some(line), is_same, parent, closes, .. } = places[token] else { continue };
         let in_known = parent.is_some_and(|parent| is_known[parent] && is_closed[parent]);
         is_known[token] = once[token].is_some() || in_known || !is_same && parent.is_none();
         let is_placed = match closes {

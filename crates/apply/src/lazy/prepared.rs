@@ -221,6 +221,11 @@ impl<'u> PreparedSnippet<'u> {
         self.apart[token]
     }
 
+    /// Whether a new line is similar to a line of the file near the places of its neighbours.
+    pub fn is_similar(&self, token: usize, line: usize) -> bool {
+        self.similar[token].contains(&line)
+    }
+
     /// How far a written marker is indented.
     pub fn marker_indent(&self, token: usize) -> Option<usize> {
         self.marker_indents.get(token).copied().flatten()

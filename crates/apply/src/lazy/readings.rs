@@ -20,7 +20,7 @@ use std::ops::Range;
 /// Readings worse by up to this are alternatives: a little more than the worth of half a long line.
 const MARGIN: i32 = 7 * UNIT / 2;
 /// What settles nearly every doubt about a place.
-const AS_A_BLOCK: &str = "show more of the lines above and below the change, or send it as a SEARCH/REPLACE block with three of them on each side";
+pub(super) const AS_A_BLOCK: &str = "show more of the lines above and below the change, or send it as a SEARCH/REPLACE block with three of them on each side";
 /// Places that a refusal lists.
 const MAX_PLACES: usize = 20;
 /// A run of at most this many similar lines still connects its neighbours.

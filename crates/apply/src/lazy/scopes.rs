@@ -22,7 +22,7 @@ const LAST_REACH: usize = 40;
 const LAST_LINES: [&str; 5] = ["if __name__", "module.exports", "export default", "export {", "return "];
 
 /// A line of a snippet in the file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Place {
     /// The line of the file that it is, or that declares the same.
     pub line: Option<usize>,
@@ -32,6 +32,10 @@ pub(super) struct Place {
     pub parent: Option<usize>,
     /// The line of the snippet that heads the block which it closes.
     pub closes: Option<usize>,
+    /// The lines of the file inside of the block around it, if the file has that block.
+    pub inside: Option<Range<usize>>,
+    /// Whether the snippet shows the head of the block which it closes, and the file does not have that head.
+    pub closes_new: bool,
 }
 
 /// A block that a snippet has begun and not ended.
@@ -40,6 +44,8 @@ struct Open {
     number: usize,
     depth: usize,
     head: Option<usize>,
+    /// Whether its head is no line of the file.
+    is_new: bool,
     /// The lines of the file inside of it.
     inside: Range<usize>,
     closer: Option<usize>,
@@ -51,9 +57,14 @@ pub(super) fn places<'t>(
     source: &Source,
     lines: &Lines<'_>,
 ) -> Vec<Place> {
-    let mut walk = Walk { source, lines, left: MAX_WALKED, open: Vec::new() };
-    let full = texts.map(|text| text.filter(|text| !is_blank(text))).enumerate();
-    full.map(|(number, text)| text.map_or(Place::default(), |text| walk.place(number, text))).collect()
+    let mut walk = Walk { source, lines, left: MAX_WALKED, open: Vec::new(), marker: 0 };
+    let place = |(number, text): (usize, Option<&'t str>)| {
+        if text.is_none() {
+            walk.marker = number;
+        }
+        text.filter(|text| !is_blank(text)).map_or(Place::default(), |text| walk.place(number, text))
+    };
+    texts.enumerate().map(place).collect()
 }
 
 struct Walk<'w> {
@@ -61,6 +72,8 @@ struct Walk<'w> {
     lines: &'w Lines<'w>,
     left: usize,
     open: Vec<Open>,
+    /// The last marker.
+    marker: usize,
 }
 
 impl Walk<'_> {
@@ -72,16 +85,19 @@ impl Walk<'_> {
         }
         let closed = self.open.pop_if(|open| open.depth == depth);
         let parent = self.open.last().map(|open| open.number);
-        let mut place = Place { parent, ..Place::default() };
+        let inside = self.open.last().filter(|open| open.head.is_some()).map(|open| open.inside.clone());
+        let mut place = Place { parent, inside, ..Place::default() };
         if let Some(open) = closed.filter(|_| is_closer(text)) {
+            place.closes_new = open.head.is_none() && open.is_new && open.number >= self.marker;
             if let Some(closer) = open.closer.filter(|&closer| self.source.line(closer) == text) {
-                place = Place { line: Some(closer), is_same: true, closes: Some(open.number), parent };
+                (place.line, place.is_same, place.closes) = (Some(closer), true, Some(open.number));
             }
         } else {
             (place.line, place.is_same) = self.line(text, depth);
         }
         let (inside, closer) = place.line.map_or((0..0, None), |line| block(self.source, line, &mut self.left));
-        self.open.push(Open { number, depth, head: place.line, inside, closer });
+        let is_new = place.line.is_none() && (place.closes_new || self.lines.id_of(text).is_none());
+        self.open.push(Open { number, depth, head: place.line, is_new, inside, closer });
         place
     }
 
@@ -145,6 +161,20 @@ pub(super) fn is_closer(line: &str) -> bool {
     let is_end =
         words.strip_prefix("end").is_some_and(|rest| !rest.starts_with(|it: char| it.is_alphanumeric() || it == '_'));
     words.starts_with(['}', ')', ']']) || words.starts_with("</") || is_end
+}
+
+/// Whether a line belongs to the declaration below it: a comment, an annotation, the parameters of a template.
+pub(super) fn is_head(line: &str) -> bool {
+    let words = line.trim();
+    ["@", "#[", "//", "/*", "*", "# ", "--"].iter().any(|sign| words.starts_with(sign))
+        || words.starts_with("template") && words.ends_with('>')
+        || words.starts_with('[') && words.ends_with(']')
+}
+
+/// Whether a line is an annotation, of which many are equal.
+pub(super) fn is_annotation(line: &str) -> bool {
+    let words = line.trim();
+    words.starts_with(['@', '[']) || words.starts_with("#[")
 }
 
 /// The line of the file after the last of the block at whose end new lines belong, which stand below a marker and after which

@@ -99,7 +99,8 @@ fn a_block_without_an_end_of_its_own_ends_as_it_did() {
 #[test]
 fn other_parts_are_located_by_their_lines() {
     let size = "// ...\n    fn size(&self) -> usize {\n        1\n    }\n// ...\n";
-    let merged = rust(&format!("{size}    1,\n    5,\n    2,\n// ...\n")).expect("located");
+    let merged =
+        rust(&format!("{size}const LIMITS: [usize; 2] = [\n    1,\n    5,\n    2,\n// ...\n")).expect("located");
     let expected = RUST.replace("        let mut size = 0;\n        size += 1;\n        size\n", "        1\n");
     assert_eq!(merged, expected.replace("    2,\n]", "    5,\n    2,\n]"));
     // What is located neither way leaves the whole update unlocated.

@@ -1,0 +1,6 @@
+class JsonTestBase {
+    fun parametrized(test: (Boolean) -> Unit) {
+        streaming(test)
+        tree(test)
+    }
+}
