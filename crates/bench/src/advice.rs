@@ -18,6 +18,7 @@ pub(crate) fn advised(kind: FailureKind, message: &str, seen: Circumstances<'_>)
     let hint = match kind {
         // The message says it.
         FailureKind::Tls => return message.to_owned(),
+        FailureKind::NotJson if message.contains("--dialect") => return message.to_owned(),
         FailureKind::Unauthorized if message.starts_with("HTTP 402") => "add credit to the account, or ask for less",
         FailureKind::Unauthorized => match seen.key {
             None => "no key was sent: name its variable with --key-env, or its file with --key-file",
@@ -55,6 +56,8 @@ mod tests {
         let early = advice(FailureKind::RateLimited, "HTTP 429: slowly", with_key, true);
         assert!(!early.contains("--concurrency"), "{early}");
         assert!(advice(FailureKind::RateLimited, "HTTP 429: slowly", with_key, false).contains("--concurrency"));
+        let foreign = "it looks like openai-chat: try --dialect openai-chat";
+        assert_eq!(advice(FailureKind::NotJson, foreign, None, true), foreign);
         assert_eq!(advice(FailureKind::Tls, "no TLS here; use http://", None, true), "no TLS here; use http://");
     }
 }

@@ -103,6 +103,17 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_of_another_dialect_ends_the_run_after_one_request() {
+        let message =
+            "the answer is not one of the dialect anthropic; it looks like openai-chat: try --dialect openai-chat";
+        let failure =
+            Some(FailureRow { kind: FailureKind::NotJson, message: message.to_owned(), retry_after_ns: None });
+        let row = RequestNumbers { failure, ..RequestNumbers::default() };
+        let Next::GiveUp(reason) = next(&row, 1, LONGEST, None) else { panic!("it is final") };
+        assert!(reason.ends_with("try --dialect openai-chat"), "{reason}");
+    }
+
+    #[test]
     fn transient_failures_are_retried_after_retry_after() {
         for kind in [FailureKind::RateLimited, FailureKind::Overloaded, FailureKind::ServerError] {
             assert_eq!(next(&failed(kind, None), 1, LONGEST, None), Next::Again(Span::from_secs(1)));

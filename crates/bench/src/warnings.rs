@@ -204,8 +204,8 @@ fn missing_speeds(phase: &PhaseResult) -> Option<LevelSentence> {
         let all = speed.n + without;
         let bounded = match speed.bounded {
             0 => String::new(),
-            quick if quick == without => "; too quick to be timed, they count by a bound".to_owned(),
-            quick => format!("; the {quick} that were too quick to be timed count by a bound"),
+            quick if quick == without => "; they count by a bound".to_owned(),
+            quick => format!("; the {quick} that could not be timed count by a bound"),
         };
         at_level(phase, format!("{without} of {all} answers have no output speed ({}){bounded}", why.join(", ")))
     })

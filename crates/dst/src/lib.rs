@@ -14,6 +14,7 @@ pub mod gateway;
 pub mod integrity;
 pub mod link;
 pub mod monitor;
+pub mod ranks;
 pub mod scenarios;
 pub mod seeds;
 pub mod situations;

@@ -154,6 +154,7 @@ impl Assertion {
                 let detail = format!("not enough samples (n = {n}), needs {floor}");
                 (AssertionStatus::NotEnoughSamples, None, detail)
             }
+            Lookup::Between { low, high, reason } => self.judge_bounds(low, high, reason),
             Lookup::Missing(reason) => (AssertionStatus::NotMeasured, None, reason),
         };
         AssertionOutcome {
@@ -164,6 +165,25 @@ impl Assertion {
             unit: self.unit().name().to_owned(),
             detail,
         }
+    }
+}
+
+impl Assertion {
+    /// The verdict on a value of which only the least and the most are known: it stands where both have it.
+    fn judge_bounds(&self, low: f64, high: f64, reason: String) -> (AssertionStatus, Option<f64>, String) {
+        let unit = self.unit();
+        let shown = match (low > 0.0, high.is_finite()) {
+            (true, true) => format!("between {} and {}", unit.shown(low), unit.shown(high)),
+            (true, false) => format!("at least {}", unit.shown(low)),
+            (false, true) => format!("at most {}", unit.shown(high)),
+            (false, false) => return (AssertionStatus::NotMeasured, None, reason),
+        };
+        let status = match [low, high].map(|end| self.relation.holds(end, self.bound)) {
+            [true, true] => AssertionStatus::Met,
+            [false, false] => AssertionStatus::Missed,
+            _ => AssertionStatus::NotMeasured,
+        };
+        (status, None, format!("{shown}: {reason}"))
     }
 }
 

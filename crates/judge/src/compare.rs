@@ -3,15 +3,18 @@
 //! Invariant: conditions must match unless they are ignored by name; a verdict other than "undecided" rests on a test, and
 //! "no difference seen" states the smallest difference that would have been seen.
 //!
-//! Times and speeds: the ratio of the medians with a bootstrap interval, and a permutation test of the rank sum. Throughput:
+//! Times and speeds: the ratio of the medians with a bootstrap interval, and a permutation test of the rank sum; where both sides have
+//! several rounds, the medians of the rounds and a t-test of them. What the client itself may have moved is no difference. Throughput:
 //! the ratio with an interval from the equal parts of the windows. Failures: the difference of the shares with Newcombe's
 //! interval (1998, method 10) and Fisher's exact test. All p of one comparison are one family and corrected by Holm (1979).
-//! Requests are taken as independent; within one closed loop they are so only nearly.
+//! Requests of a single round are taken as independent; within one closed loop they are so only nearly.
 
 mod computed;
 mod judge;
+mod medians;
 
 pub use judge::compare;
+pub(crate) use judge::compare_pairs;
 
 use crate::expression::suggestion;
 use serde::{Deserialize, Serialize};
@@ -188,6 +191,13 @@ pub enum CompareError {
         /// The nearest names, as the end of a message.
         suggestion: String,
     },
+}
+
+impl CompareReport {
+    /// The row of a metric at a level.
+    pub(crate) fn row(&self, level: &str, metric: Metric) -> Option<&CompareRow> {
+        self.rows.iter().find(|row| row.level == level && row.metric == metric)
+    }
 }
 
 impl CompareRow {

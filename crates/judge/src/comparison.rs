@@ -38,7 +38,12 @@ impl Comparison {
     /// of the targets, in the order of the records.
     pub fn judged(self, names: &[String], with_scorecard: bool) -> Comparison {
         let targets: Vec<(&str, &Record)> = names.iter().map(String::as_str).zip(&self.records).collect();
-        let (against_first, scorecard) = (against_first(&targets), with_scorecard.then(|| Scorecard::of(&targets)));
+        let against_first = against_first(&targets);
+        let report = |name: &str| Some(&against_first.iter().find(|against| against.target == name)?.report);
+        // The first itself has none.
+        let reports: Vec<Option<&CompareReport>> =
+            targets.iter().enumerate().map(|(place, (name, _))| report(name).filter(|_| place > 0)).collect();
+        let scorecard = with_scorecard.then(|| Scorecard::beside(&targets, &reports));
         Comparison { against_first, scorecard, ..self }
     }
 

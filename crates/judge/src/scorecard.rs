@@ -1,7 +1,7 @@
 //! Scorecard of several targets measured in one run: ranks, and which targets are tied. There is no combined score.
 //!
 //! Invariant: a rank is a range, from one more than the number of significantly better targets to the number of those not
-//! significantly worse; all tests of a scorecard are one family, corrected by Holm (1979).
+//! significantly worse, by the verdicts of the comparison; all tests of a scorecard are one family, corrected by Holm (1979).
 
 mod rank;
 mod tail;
@@ -9,6 +9,7 @@ mod tail;
 pub use rank::RankedMedian;
 pub use tail::Tail;
 
+use crate::compare::CompareReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tokrate_core::{Conditions, Rng};
@@ -16,7 +17,7 @@ use tokrate_record::Metric;
 use tokrate_record::SuspicionKind;
 use tokrate_record::curve::Measured;
 use tokrate_record::run::{Counts, Load, PhaseResult};
-use tokrate_record::{LevelSamples, RunSamples, Samples};
+use tokrate_record::{AnswerLength, LevelSamples, RunSamples};
 use tokrate_record::{Record, Spending, TargetPrice};
 use tokrate_stats::{Interval, wilson_interval};
 
@@ -35,6 +36,9 @@ pub struct Scorecard {
     pub rows: Vec<ScoreRow>,
     /// Conditions in which the targets differ, beyond those that name them.
     pub unlike: Vec<DifferingValues>,
+    /// That the answers of targets differ in length, so that the costs of an answer are no ranking; absent if they do not.
+    #[serde(default)]
+    pub unlike_lengths: Option<String>,
     /// How many tests the places rest on.
     pub family: u64,
     /// The chance of a false difference among all of them.
@@ -66,6 +70,9 @@ pub struct ScoreRow {
     pub price: Option<TargetPrice>,
     /// What the run has cost, by completed answer (USD): failures and warm-up are paid for too.
     pub usd_per_answer: Option<f64>,
+    /// Mean length of its answers, of all levels (output tokens, counted over their text).
+    #[serde(default)]
+    pub answer_tokens: Option<f64>,
     /// Integrity findings.
     pub suspicions: Vec<SuspicionKind>,
 }
@@ -120,16 +127,17 @@ impl Scorecard {
 
     /// The scorecard of records, each with the name of its target. The same records give the same scorecard.
     pub fn of(targets: &[(&str, &Record)]) -> Scorecard {
+        Scorecard::beside(targets, &[])
+    }
+
+    /// The same beside comparisons of the targets with the first: no rank is apart that these do not call different.
+    pub(crate) fn beside(targets: &[(&str, &Record)], reports: &[Option<&CompareReport>]) -> Scorecard {
         let root = Rng::root(0).child("scorecard");
         let sides: Vec<RunSamples> = targets.iter().map(|(_, record)| RunSamples::of_record(record)).collect();
         let load = common_load(&sides);
         let steps = common_steps(&sides);
         let levels: Vec<Option<&LevelSamples>> = sides.iter().map(|side| level_at(side, load?)).collect();
-        let none = Samples::default();
-        let of_all = |metric: Metric| -> Vec<&Samples> {
-            levels.iter().map(|level| level.map_or(&none, |level| level.times(metric))).collect()
-        };
-        let (ranks, family) = rank::rank_targets([&of_all(Metric::Tpot), &of_all(Metric::Ttft)], ALPHA, &root);
+        let (ranks, family) = rank::rank_targets([Metric::OutputSpeed, Metric::Ttft], &levels, reports, ALPHA);
         let [speeds, times] = ranks;
         let rows = targets.iter().zip(&sides).zip(speeds.into_iter().zip(times));
         let rows = rows.map(|(((name, record), side), (speed, ttft))| ScoreRow {
@@ -144,6 +152,7 @@ impl Scorecard {
             rate_limited: share(record, |counts| counts.rate_limited),
             price: record.price.clone(),
             usd_per_answer: usd_per_answer(record),
+            answer_tokens: answer_length(record).map(|length| length.mean),
             suspicions: suspicions(record),
         });
         let records: Vec<&Record> = targets.iter().map(|(_, record)| *record).collect();
@@ -152,6 +161,7 @@ impl Scorecard {
             level: levels.first().copied().flatten().map(|level| level.name.clone()),
             rows: rows.collect(),
             unlike: differing_conditions(&records),
+            unlike_lengths: unlike_lengths(&records),
             family,
             alpha: ALPHA,
         }
@@ -241,6 +251,17 @@ fn usd_per_answer(record: &Record) -> Option<f64> {
     let Spending { usd, .. } = record.spending?;
     let answered: u64 = record.phases.iter().map(|phase| phase.counts.answered).sum();
     (answered > 0).then(|| usd / answered as f64)
+}
+
+fn answer_length(record: &Record) -> Option<AnswerLength> {
+    AnswerLength::of(&record.phases.iter().collect::<Vec<&PhaseResult>>())
+}
+
+/// The difference between the shortest and the longest answers of the targets, if there is one.
+fn unlike_lengths(records: &[&Record]) -> Option<String> {
+    let mut lengths: Vec<AnswerLength> = records.iter().filter_map(|record| answer_length(record)).collect();
+    lengths.sort_unstable_by(|a, b| a.mean.total_cmp(&b.mean));
+    AnswerLength::difference(lengths.first().copied(), lengths.last().copied())
 }
 
 fn suspicions(record: &Record) -> Vec<SuspicionKind> {

@@ -27,6 +27,7 @@ pub struct LiveMeter {
     chunks: u64,
     gaps: GapCounts,
     longest_gap: Span,
+    last_gap: Span,
 }
 
 impl LiveMeter {
@@ -51,6 +52,7 @@ impl LiveMeter {
             chunks: 0,
             gaps: GapCounts::EMPTY,
             longest_gap: Span::ZERO,
+            last_gap: Span::ZERO,
         }
     }
 
@@ -97,8 +99,8 @@ impl LiveMeter {
         self.metadata.close(ending, self.first_text_at.is_some());
         let last_text_at = self.last_text_at();
         let counted = self.token_counter.map(TokenCounter::finish);
-        let TokenCount { tokens, of_first_chunk, exact } =
-            counted.unwrap_or(TokenCount { tokens: 0, of_first_chunk: 0, exact: true });
+        let uncounted = TokenCount { tokens: 0, of_first_chunk: 0, of_last_chunk: 0, exact: true };
+        let TokenCount { tokens, of_first_chunk, of_last_chunk, exact } = counted.unwrap_or(uncounted);
         let times = StreamTimes {
             sent_at: timing.sent_at,
             first_text_at: self.first_text_at,
@@ -108,6 +110,8 @@ impl LiveMeter {
             chunks: self.chunks,
             tokens: counted.map(|_| tokens),
             tokens_first_chunk: of_first_chunk,
+            tokens_last_chunk: of_last_chunk,
+            last_gap: self.last_gap,
         };
         let speed = times.speed();
         let gaps = self.gaps.sketch();
@@ -156,7 +160,11 @@ impl LiveMeter {
                 let gap = at - self.last_text_at;
                 self.gaps.record(gap.as_nanos());
                 self.longest_gap = self.longest_gap.max(gap);
+                self.last_gap = gap;
                 self.chunks += 1;
+                if let Some(token_counter) = &mut self.token_counter {
+                    token_counter.begin_chunk();
+                }
                 false
             }
             Some(_) => self.chunks == 1,

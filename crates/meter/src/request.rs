@@ -14,7 +14,7 @@ pub use chunks::Chunk;
 pub(crate) use metadata::StreamMetadata;
 pub use numbers::{ConnectionState, FailureRow, LONG_TEXT_TOKENS, Provenance, RequestNumbers};
 pub(crate) use speed::StreamTimes;
-pub use speed::{MIN_SPEED_TOKENS, NOT_STREAMED, NoSpeedReason};
+pub use speed::{MIN_SPEED_TOKENS, NOT_STREAMED, NoSpeedReason, TIMESTAMP_ERROR};
 
 use std::collections::BTreeMap;
 use tokrate_core::{
@@ -145,6 +145,8 @@ pub struct RequestTrace {
     pub finish: Option<FinishReason>,
     /// When the dialect's end mark arrived.
     pub done_at: Option<Tick>,
+    /// Whether it came in one piece although it was asked for as a stream; set by whoever read it.
+    pub in_one_piece: bool,
     /// The first model that the answer named.
     pub model: Option<String>,
     /// How often the answer named another model after that.
@@ -192,6 +194,7 @@ impl RequestMeter {
             unknown: self.unknown,
             finish: self.metadata.finish,
             done_at: self.metadata.done_at,
+            in_one_piece: false,
             model: self.metadata.model,
             model_changes: self.metadata.model_changes,
             anomalies: self.metadata.anomalies,

@@ -27,6 +27,8 @@ pub struct Answer {
     first_byte_at: Option<Tick>,
     last_byte_at: Option<Tick>,
     error_body: Vec<u8>,
+    /// The local time at which the head came (s since 1970).
+    wall_seconds: Option<u64>,
     redactor: Redactor,
 }
 
@@ -51,6 +53,11 @@ impl Answer {
     /// Sets the head.
     pub fn set_head(&mut self, head: Head) {
         self.head = Some(head);
+    }
+
+    /// The local time at which the head came (s since 1970): from it a date in `Retry-After` is counted if the answer has no `Date`.
+    pub fn set_wall_seconds(&mut self, seconds: u64) {
+        self.wall_seconds = Some(seconds);
     }
 
     /// Takes bytes of the body and returns what is to be decoded: nothing of an error response, whose body is kept.
@@ -144,7 +151,7 @@ impl Answer {
         let head = self.head.as_ref().filter(|head| !head.status.is_success())?;
         let headers = head.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let headers: Vec<(&str, &str)> = headers.collect();
-        Some(decode_error_response(head.status.as_u16(), &headers, &self.error_body))
+        Some(decode_error_response(head.status.as_u16(), &headers, &self.error_body, self.wall_seconds))
     }
 
     /// How an exchange ended, in the meter's terms.
@@ -224,6 +231,17 @@ mod tests {
         assert!(message.starts_with("pay") && !message.contains("secret"), "{message}");
         answer.push(at(2), &vec![b'x'; 2 * MAX_ERROR_BODY_BYTES]);
         assert_eq!(answer.error_body().len(), MAX_ERROR_BODY_BYTES);
+    }
+
+    #[test]
+    fn a_date_to_wait_for_counts_from_the_local_clock_where_the_answer_has_no_date() {
+        let mut answer = with_key();
+        let mut limited = head(StatusCode::TOO_MANY_REQUESTS);
+        limited.headers.insert("retry-after", HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"));
+        answer.set_head(limited);
+        assert_eq!(answer.error_response().expect("429").retry_after, None, "no clock, no wait");
+        answer.set_wall_seconds(784_111_777 - 30);
+        assert_eq!(answer.error_response().expect("429").retry_after, Some(tokrate_core::Span::from_secs(30)));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod answer;
 mod deliver;
+mod foreign;
 mod measure;
 pub mod synthetic;
 

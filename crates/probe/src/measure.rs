@@ -4,14 +4,15 @@
 
 use crate::answer::Answer;
 use crate::deliver::{Recipient, deliver};
+use crate::foreign::Beginning;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tokio::sync::Notify;
-use tokrate_core::{EventBatch, FailureKind, Span, Tick};
-use tokrate_meter::{Ending, RequestMeter, RequestTrace};
+use tokrate_core::{EventBatch, EventKind, FailureKind, Span, Tick};
+use tokrate_meter::{Ending, Failure, RequestMeter, RequestTrace};
 use tokrate_net::{Client, Clock, Departure, Exchange, Head, Limits, Outgoing, Redactor, Secrets, Sink};
 use tokrate_wire::{Decoder, Dialect, Shape};
 
@@ -74,6 +75,9 @@ impl Call<'_> {
         let decoder = Decoder::new(self.dialect, self.shape);
         let mut sink = AnswerSink {
             decoder: if self.keep_unknown { decoder.with_unknown_fields() } else { decoder },
+            asked_whole: self.shape == Shape::Whole,
+            beginning: Beginning::new(self.dialect, self.shape),
+            clock: self.clock,
             answer: Answer::new(Redactor::new(self.secrets, Bytes::new())),
             meter: RequestMeter::new(),
             done: Rc::new(Notify::new()),
@@ -101,6 +105,10 @@ async fn overdue(done: Rc<Notify>) {
 struct AnswerSink<'a> {
     answer: Answer,
     decoder: Decoder,
+    /// Whether the answer was asked for in one piece.
+    asked_whole: bool,
+    beginning: Beginning,
+    clock: Clock,
     meter: RequestMeter,
     done: Rc<Notify>,
     batch: &'a RefCell<EventBatch>,
@@ -112,6 +120,7 @@ impl AnswerSink<'_> {
     fn meter_batch(&mut self, batch: &mut EventBatch) {
         let was_done = self.meter.is_done();
         self.meter.on(batch);
+        self.beginning.on(batch);
         if !was_done && self.meter.is_done() {
             self.done.notify_one();
         }
@@ -135,6 +144,8 @@ impl AnswerSink<'_> {
         let timing = self.answer.timing(due_at, ended_at, connection);
         let ending = self.ending(exchange);
         let mut trace = self.meter.finish(timing, ending);
+        trace.in_one_piece = !self.asked_whole && self.decoder.is_whole();
+        name_foreign(&self.beginning, trace.failure.as_mut());
         self.answer.clean(trace.failure.as_mut(), &mut trace.model);
         Measured { trace, head: self.answer.head_mut().cloned() }
     }
@@ -161,9 +172,20 @@ impl AnswerSink<'_> {
     fn decode(&mut self, at: Tick, bytes: &[u8]) {
         if !bytes.is_empty() {
             let mut batch = self.batch.borrow_mut();
+            self.beginning.push(bytes);
             self.decoder.push(at, bytes, &mut batch);
             self.meter_batch(&mut batch);
         }
+    }
+}
+
+/// An answer that held no text because it is one of another dialect says so.
+fn name_foreign(beginning: &Beginning, failure: Option<&mut Failure>) {
+    let unread = |failure: &&mut Failure| {
+        matches!(failure.kind, FailureKind::Empty | FailureKind::NotJson | FailureKind::Truncated)
+    };
+    if let Some((failure, complaint)) = failure.filter(unread).zip(beginning.complaint()) {
+        (failure.kind, failure.message) = (FailureKind::NotJson, complaint);
     }
 }
 
@@ -176,6 +198,7 @@ impl Sink for AnswerSink<'_> {
 
     fn head(&mut self, _: Tick, head: &Head) {
         self.answer.set_head(head.clone());
+        self.answer.set_wall_seconds(self.clock.wall_seconds());
     }
 
     fn body(&mut self, at: Tick, bytes: &[u8]) {

@@ -41,4 +41,4 @@ pub use record::{
 pub use refusal::{Refusal, RefusalReason};
 pub use run::{Load, PhaseInput, PhaseResult, Warmup, mark_warmup};
 pub use sample::{CostBasis, RunFrame, Sample, SampleConditions, SharedConditions, tpot_ms};
-pub use samples::{LevelSamples, ObservedThroughput, RunSamples, Samples};
+pub use samples::{AnswerLength, LevelSamples, ObservedThroughput, PhaseFigures, RunSamples, Samples};

@@ -3,6 +3,10 @@
 //! Invariant: rounds at one load are one level; samples say whether they are exact or come from a sketch, and the median of samples
 //! of a record is the one that the record states.
 
+mod phase_figures;
+
+pub use phase_figures::{AnswerLength, PhaseFigures};
+
 use crate::metric::Metric;
 use crate::record::Record;
 use crate::run::{Load, PhaseResult, Rounds, by_load, tpot_distribution};
@@ -46,6 +50,8 @@ pub struct LevelSamples {
     pub ended: u64,
     /// Throughput with its standard error, from the parts of the steady windows.
     pub throughput: Option<ObservedThroughput>,
+    /// What its phases state beside the samples; nothing of samples that are of no phase.
+    pub of_phases: PhaseFigures,
 }
 
 /// Throughput of all rounds of a level together.
@@ -141,7 +147,11 @@ impl RunSamples {
             }
         }
         for (level, rounds) in levels.iter_mut().zip(by_load(&record.phases)) {
-            if level.is_of_sketches() && !level.is_computed() {
+            if level.is_computed() {
+                continue;
+            }
+            level.of_phases = PhaseFigures::of(&rounds.phases);
+            if level.is_of_sketches() {
                 level.times = rounds_times(&rounds);
             }
         }
@@ -191,6 +201,7 @@ impl LevelSamples {
             failed: phase.counts.failed,
             ended: phase.counts.started.saturating_sub(phase.counts.cancelled),
             throughput: ObservedThroughput::of(phase),
+            of_phases: PhaseFigures::default(),
         }
     }
 

@@ -1,6 +1,6 @@
-//! Samples of which only an upper bound is known (left-censored): a quantile is stated where they cannot move it out of its interval.
+//! Samples of which only bounds are known (censored): a quantile is stated where they cannot move it out of its interval.
 //!
-//! Invariant: the interval of a stated quantile holds whatever the censored samples are, from 0 to their bounds.
+//! Invariant: the interval of a stated quantile holds whatever the censored samples are within their bounds.
 
 use super::{Level, Quantile, QuantileStatus, SketchParts};
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,9 @@ const MAX_DESCRIPTIVE_SHIFT: f64 = 0.02;
 pub struct Censored {
     /// The upper bounds that are known, as a histogram.
     pub at_most: SketchParts,
+    /// The lower bounds that are known, as a histogram; of the others it is 0.
+    #[serde(default)]
+    pub at_least: SketchParts,
     /// How many have no upper bound.
     pub unbounded: u64,
 }
@@ -32,6 +35,8 @@ pub struct CensoredSamples<'a> {
     pub exact: &'a [f64],
     /// Upper bounds of others, which are not negative.
     pub at_most: &'a [f64],
+    /// Lower bounds of others, above 0; of those without one it is 0.
+    pub at_least: &'a [f64],
     /// How many more have no bound.
     pub unbounded: u64,
     /// Samples at +infinity.
@@ -39,19 +44,22 @@ pub struct CensoredSamples<'a> {
 }
 
 impl Quantile {
-    /// The quantile of samples some of which are censored. It is taken once with those at 0 and once with them at their bounds: where
+    /// The quantile of samples some of which are censored. It is taken once with those at their lower and once at their upper bounds: where
     /// each value lies within the interval of the other, the larger one is stated, in an interval that covers both; otherwise
     /// the status is [`QuantileStatus::Undetermined`].
     pub fn of_censored(samples: CensoredSamples<'_>, level: Level) -> Quantile {
-        let CensoredSamples { exact, at_most, unbounded, infinite } = samples;
+        let CensoredSamples { exact, at_most, at_least, unbounded, infinite } = samples;
         let censored = at_most.len() as u64 + unbounded;
-        let n = exact.len() as u64;
-        let fast = Quantile::of_ranks(n + censored, infinite, level, |rank| match rank.checked_sub(censored + 1) {
-            Some(place) => exact[place as usize],
-            None => 0.0,
+        let sorted = |parts: [&[f64]; 2]| {
+            let mut values = parts.concat();
+            values.sort_unstable_by(f64::total_cmp);
+            values
+        };
+        let (least, bounds) = (sorted([exact, at_least]), sorted([exact, at_most]));
+        let zeros = censored.saturating_sub(at_least.len() as u64);
+        let fast = Quantile::of_ranks(zeros + least.len() as u64, infinite, level, |rank| {
+            rank.checked_sub(zeros + 1).map_or(0.0, |place| least[place as usize])
         });
-        let mut bounds = [exact, at_most].concat();
-        bounds.sort_unstable_by(f64::total_cmp);
         let slow = Quantile::of_sorted(&bounds, infinite + unbounded, level);
         if censored == 0 { fast } else { between(fast, slow) }
     }
@@ -96,7 +104,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn median(exact: &[f64], at_most: &[f64], unbounded: u64) -> Quantile {
-        Quantile::of_censored(CensoredSamples { exact, at_most, unbounded, infinite: 0 }, Level::P50)
+        Quantile::of_censored(CensoredSamples { exact, at_most, at_least: &[], unbounded, infinite: 0 }, Level::P50)
     }
 
     #[test]
@@ -115,6 +123,19 @@ mod tests {
     }
 
     #[test]
+    fn censored_samples_that_have_a_lower_bound_leave_the_median_an_interval() {
+        // 11 of 15 are known, around 10; of the other four it is known that they lie between 8 and 12.
+        let exact: Vec<f64> = (0..11).map(|place| 10.0 + 0.01 * f64::from(place)).collect();
+        let with = |at_least: &[f64]| {
+            let samples = CensoredSamples { exact: &exact, at_most: &[12.0; 4], at_least, unbounded: 0, infinite: 0 };
+            Quantile::of_censored(samples, Level::P50)
+        };
+        assert_eq!(with(&[]).status, QuantileStatus::Undetermined);
+        let seen = with(&[8.0; 4]);
+        assert_eq!((seen.status, seen.value, seen.low), (QuantileStatus::Stated, Some(10.07), Some(8.0)));
+    }
+
+    #[test]
     fn a_quantile_that_they_could_move_out_of_its_interval_is_not_stated() {
         let exact: Vec<f64> = (1..=20).map(f64::from).collect();
         for (at_most, unbounded) in [(vec![30.0; 20], 0), (vec![], 20), (vec![0.5; 25], 0)] {
@@ -129,7 +150,10 @@ mod tests {
     fn a_small_sample_is_described_where_they_do_not_matter() {
         let p95 = |at_most: &[f64], unbounded| {
             let exact: Vec<f64> = (1..=39).map(f64::from).collect();
-            Quantile::of_censored(CensoredSamples { exact: &exact, at_most, unbounded, infinite: 0 }, Level::P95)
+            Quantile::of_censored(
+                CensoredSamples { exact: &exact, at_most, at_least: &[], unbounded, infinite: 0 },
+                Level::P95,
+            )
         };
         let small = p95(&[1.0], 0);
         assert_eq!((small.status, small.descriptive), (QuantileStatus::NotEnoughSamples, Some(37.0)));
@@ -138,7 +162,8 @@ mod tests {
 
     #[test]
     fn among_failures_it_is_infinite_whatever_the_others_are() {
-        let samples = CensoredSamples { exact: &[1.0, 2.0], at_most: &[1.0], unbounded: 0, infinite: 90 };
+        let samples =
+            CensoredSamples { exact: &[1.0, 2.0], at_most: &[1.0], at_least: &[], unbounded: 0, infinite: 90 };
         assert!(Quantile::of_censored(samples, Level::P50).infinite);
     }
 
@@ -153,7 +178,7 @@ mod tests {
             let at_most = sorted(censored.iter().map(|(bound, _)| *bound).collect());
             let truth = sorted(exact.iter().copied().chain(censored.iter().map(|(bound, share)| bound * share)).collect());
             for level in [Level::P50, Level::P90] {
-                let seen = Quantile::of_censored(CensoredSamples { exact: &exact, at_most: &at_most, unbounded: 0, infinite: 0 }, level);
+                let seen = Quantile::of_censored(CensoredSamples { exact: &exact, at_most: &at_most, at_least: &[], unbounded: 0, infinite: 0 }, level);
                 let whole = Quantile::of_sorted(&truth, 0, level);
                 if let (Some(low), Some(high)) = (seen.low, seen.high) {
                     prop_assert!(low <= whole.low.unwrap_or(0.0) && whole.high.unwrap_or(f64::MAX) <= high);

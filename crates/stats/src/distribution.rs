@@ -127,32 +127,40 @@ impl Distribution {
         Self::of_sorted(samples.len() as u64, infinite, unit, sketch, |index| samples[index])
     }
 
-    /// The same with further samples of which only an upper bound is known (`at_most`, +infinity for none). Sorts both.
+    /// The same with further samples of which only bounds are known: the least (0 for none) and the most (+infinity for none). Sorts the
+    /// samples.
     pub fn of_values_censored(
         samples: &mut Vec<f64>,
-        at_most: &mut Vec<f64>,
+        bounds: &[(f64, f64)],
         infinite: u64,
         unit: Unit,
     ) -> Distribution {
         let plain = Self::of_values_adjusted(samples, infinite, unit);
-        at_most.retain(|bound| *bound >= 0.0);
-        at_most.sort_unstable_by(f64::total_cmp);
-        let bounded = at_most.partition_point(|bound| bound.is_finite());
-        let mut bounds = Sketch::new();
-        for &bound in &at_most[..bounded] {
-            bounds.record((bound * unit.steps()).round() as u64);
-        }
-        let censored = Censored { at_most: SketchParts(bounds), unbounded: (at_most.len() - bounded) as u64 };
-        plain.with_censored(censored, samples, &at_most[..bounded])
+        let bounds = || bounds.iter().filter(|(least, most)| *least >= 0.0 && *most >= 0.0);
+        let sorted = |mut values: Vec<f64>| {
+            values.sort_unstable_by(f64::total_cmp);
+            values
+        };
+        let at_most = sorted(bounds().map(|(_, most)| *most).filter(|most| most.is_finite()).collect());
+        let at_least = sorted(bounds().map(|(least, _)| *least).filter(|least| *least > 0.0).collect());
+        let sketch = |values: &[f64]| {
+            let mut sketch = Sketch::new();
+            values.iter().for_each(|bound| sketch.record((bound * unit.steps()).round() as u64));
+            SketchParts(sketch)
+        };
+        let unbounded = (bounds().count() - at_most.len()) as u64;
+        let censored = Censored { at_most: sketch(&at_most), at_least: sketch(&at_least), unbounded };
+        plain.with_censored(censored, [samples, &at_most, &at_least])
     }
 
-    /// A distribution of exact samples with censored ones beside them; both lists rise.
-    fn with_censored(self, censored: Censored, exact: &[f64], at_most: &[f64]) -> Distribution {
+    /// A distribution of exact samples with censored ones beside them, by their upper and lower bounds; all lists rise.
+    fn with_censored(self, censored: Censored, [exact, at_most, at_least]: [&[f64]; 3]) -> Distribution {
         if censored.n() == 0 {
             return self;
         }
         let (unbounded, infinite) = (censored.unbounded, self.infinite);
-        let quantile = |level| Quantile::of_censored(CensoredSamples { exact, at_most, unbounded, infinite }, level);
+        let samples = CensoredSamples { exact, at_most, at_least, unbounded, infinite };
+        let quantile = |level| Quantile::of_censored(samples, level);
         let largest = at_most.last().copied().unwrap_or(0.0);
         Distribution {
             n: self.n.saturating_add(censored.n()),
@@ -197,10 +205,30 @@ impl Distribution {
         let mut censored = Censored::default();
         for part in parts.iter().filter_map(|part| part.censored.as_ref()) {
             censored.at_most.0.merge(&part.at_most.0);
+            censored.at_least.0.merge(&part.at_least.0);
             censored.unbounded += part.unbounded;
         }
         let at_most = values_of(&censored.at_most.0, first.steps());
-        Some(pooled.with_censored(censored, &values, &at_most))
+        let at_least = values_of(&censored.at_least.0, first.steps());
+        Some(pooled.with_censored(censored, [&values, &at_most, &at_least]))
+    }
+
+    /// The least and the most that the sample's quantile can be, whatever the censored samples are within their bounds (each within
+    /// 0.55 %); `None` without samples. The most is infinite where samples without a bound decide.
+    pub fn quantile_bounds(&self, level: Level) -> Option<(f64, f64)> {
+        let censored = self.censored.clone().unwrap_or_default();
+        let exact = values_of(&self.sketch.0, self.steps());
+        let end = |bounds: &SketchParts, others: f64| {
+            let mut values = exact.clone();
+            values.extend(values_of(&bounds.0, self.steps()));
+            let missing = (exact.len() as u64 + censored.n()).saturating_sub(values.len() as u64);
+            values.extend(std::iter::repeat_n(others, missing as usize));
+            values.extend(std::iter::repeat_n(f64::INFINITY, self.infinite as usize));
+            values.sort_unstable_by(f64::total_cmp);
+            let rank = ((level.share() * values.len() as f64).ceil() as usize).clamp(1, values.len().max(1));
+            values.get(rank - 1).copied()
+        };
+        end(&censored.at_least, 0.0).zip(end(&censored.at_most, f64::INFINITY))
     }
 
     /// The finite samples, ascending, each within 0.55 %; a censored one stands at its bound.

@@ -13,6 +13,7 @@ mod normal;
 mod quantile;
 mod significance;
 mod sketch;
+mod student;
 pub mod usl;
 
 pub use binomial::{ln_gamma, lower_rank, smallest_sample, upper_rank};
@@ -27,6 +28,7 @@ pub use significance::{
     visible_errors,
 };
 pub use sketch::SketchParts;
+pub use student::{student_p, student_quantile};
 
 #[cfg(test)]
 mod tests;

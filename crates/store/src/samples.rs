@@ -7,7 +7,7 @@ use crate::{Query, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::{Conditions, FailureKind};
 use tokrate_record::run::Load;
-use tokrate_record::{AttemptEnd, LevelSamples, Metric, RunSamples, Samples, tpot_ms};
+use tokrate_record::{AttemptEnd, LevelSamples, Metric, PhaseFigures, RunSamples, Samples, tpot_ms};
 
 const COLUMNS: [&str; 18] = [
     "lane",
@@ -107,6 +107,7 @@ impl Level {
             failed: self.failed,
             ended: self.ended,
             throughput: None,
+            of_phases: PhaseFigures::default(),
         }
     }
 }

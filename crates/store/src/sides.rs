@@ -8,7 +8,7 @@ use crate::{Query, Store, StoreError};
 use std::collections::BTreeMap;
 use tokrate_core::Conditions;
 use tokrate_record::run::Load;
-use tokrate_record::{AttemptEnd, LevelSamples, Metric, RunSamples, Samples, tpot_ms};
+use tokrate_record::{AttemptEnd, LevelSamples, Metric, PhaseFigures, RunSamples, Samples, tpot_ms};
 
 const COLUMNS: [&str; 15] = [
     "started_unix_ms",
@@ -111,6 +111,7 @@ impl Window {
             failed: self.failed,
             ended: self.ended,
             throughput: None,
+            of_phases: PhaseFigures::default(),
         })
     }
 }

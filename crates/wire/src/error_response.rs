@@ -4,6 +4,7 @@
 
 use crate::json_text::lossy;
 use serde_json::Value;
+use std::time::{Duration, UNIX_EPOCH};
 use tokrate_core::{FailureKind, Span, one_line};
 
 /// Longest message kept, in bytes.
@@ -33,8 +34,13 @@ pub struct ErrorResponse {
 }
 
 /// Decodes a response whose status is not 2xx. Error bodies of all dialects are recognised by their fields, so the dialect
-/// need not be known. Header names are expected in lower case.
-pub fn decode_error_response(status: u16, headers: &[(&str, &str)], body: &[u8]) -> ErrorResponse {
+/// need not be known. Header names are expected in lower case. `wall_seconds` is the local time at which it came (s since 1970).
+pub fn decode_error_response(
+    status: u16,
+    headers: &[(&str, &str)],
+    body: &[u8],
+    wall_seconds: Option<u64>,
+) -> ErrorResponse {
     // An error is short; a page of megabytes is not read to its end.
     let (text, _) = lossy(&body[..body.len().min(64 << 10)]);
     let error = ErrorBody::read(&text);
@@ -48,7 +54,7 @@ pub fn decode_error_response(status: u16, headers: &[(&str, &str)], body: &[u8])
     if status == 422 && error.labels.contains(EDIT_REFUSED) {
         kind = FailureKind::EditRefused;
     }
-    let mut retry_after = wait_from_headers(headers);
+    let mut retry_after = wait_from_headers(headers, wall_seconds);
     if retry_after.is_none() {
         retry_after = error.retry_after;
     }
@@ -206,13 +212,14 @@ fn wait_from_body(error: &Value) -> Option<Span> {
 }
 
 /// `retry-after-ms`, or `retry-after` in seconds or as a date, which is that much later than the response's own `date`: the
-/// server's clock is the one that it counts by.
-fn wait_from_headers(headers: &[(&str, &str)]) -> Option<Span> {
+/// server's clock is the one that it counts by. Without a `date` it is counted from the local time.
+fn wait_from_headers(headers: &[(&str, &str)], wall_seconds: Option<u64>) -> Option<Span> {
     let milliseconds = header(headers, "retry-after-ms").and_then(|text| text.trim().parse::<f64>().ok());
     let in_milliseconds = milliseconds.and_then(|milliseconds| wait_of_seconds(milliseconds / 1e3));
     let until = || {
         let at = |name: &str| httpdate::parse_http_date(header(headers, name)?.trim()).ok();
-        let wait = at("retry-after")?.duration_since(at("date")?).unwrap_or_default();
+        let local = || Some(UNIX_EPOCH + Duration::from_secs(wall_seconds?));
+        let wait = at("retry-after")?.duration_since(at("date").or_else(local)?).unwrap_or_default();
         wait_of_seconds(wait.as_secs_f64())
     };
     in_milliseconds.or_else(|| read_wait(header(headers, "retry-after")?)).or_else(until)

@@ -77,7 +77,7 @@ fn partial(rounds: &Rounds<'_>) -> Vec<String> {
         .then(|| format!("Output speed at {name} is that of {with_speed} of {n} answers; the others have none."));
     let bounded = rounds.with_speed_bound();
     let quick = (rounds.output_speed().is_some_and(|speed| speed.value.is_some()) && bounded > 0).then(|| {
-        format!("Output speed at {name} counts {bounded} of {n} answers by a bound: they were too quick to be timed.")
+        format!("Output speed at {name} counts {bounded} of {n} answers by a bound: they could not be timed.")
     });
     let (_, undecided, of) = rounds.goodput_counts();
     let kept = (undecided > 0).then(|| {

@@ -8,6 +8,7 @@ use tokrate_record::curve::Measured;
 
 /// The cost of one is too small a number to read.
 const ANSWERS: f64 = 1_000.0;
+const COSTS: &str = "What completed answers of this run have cost, warm-up and failures included.";
 
 /// The pictures of a scorecard.
 pub fn ranking(card: &Scorecard) -> Vec<Block> {
@@ -70,9 +71,10 @@ fn speed_against_cost(card: &Scorecard, level: &str) -> Option<LineChart> {
     let series: Vec<Series> = series.collect();
     (series.len() > 1).then(|| LineChart {
         title: format!("Output speed against cost at {level}"),
-        description: "Faster is higher, cheaper is further left. What completed answers of this run have cost, warm-up and failures \
-                      included."
-            .to_owned(),
+        description: match &card.unlike_lengths {
+            None => format!("Faster is higher, cheaper is further left. {COSTS}"),
+            Some(lengths) => format!("Faster is higher; costs do not compare, as {lengths}. {COSTS}"),
+        },
         // From 0, so that equal prices do not look far apart.
         x: Axis::linear(format!("Cost of {ANSWERS} completed answers"), "USD").holding([0.0]),
         y: Axis::linear("Output speed", "tok/s"),
@@ -99,6 +101,7 @@ mod tests {
             rate_limited: Default::default(),
             price: None,
             usd_per_answer: usd,
+            answer_tokens: None,
             suspicions: Vec::new(),
         }
     }
@@ -109,6 +112,7 @@ mod tests {
             level: Some("concurrency 1".to_owned()),
             rows,
             unlike: Vec::new(),
+            unlike_lengths: None,
             family: 0,
             alpha: 0.05,
         }
@@ -132,6 +136,17 @@ mod tests {
         assert_eq!(chart.series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(chart.series[1].points[0].x, 4.0);
         assert_eq!(speed_against_cost(&card(vec![row("a", Some(50.0), Some(0.001))]), ""), None);
+    }
+
+    #[test]
+    fn costs_of_answers_of_different_lengths_are_not_called_cheaper() {
+        let lengths = "answers differ in length: 36 against 60 tokens".to_owned();
+        let rows = vec![row("a", Some(50.0), Some(0.001)), row("b", Some(90.0), Some(0.004))];
+        let described = |card: &Scorecard| speed_against_cost(card, "").expect("two prices").description;
+        let alike = card(rows);
+        assert!(described(&alike).contains("cheaper"));
+        let unlike = described(&Scorecard { unlike_lengths: Some(lengths.clone()), ..alike });
+        assert!(unlike.contains(&lengths) && !unlike.contains("cheaper"), "{unlike}");
     }
 
     #[test]

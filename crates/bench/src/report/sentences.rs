@@ -89,6 +89,6 @@ pub(super) fn sample(status: QuantileStatus, floor: u64, n: u64) -> String {
         QuantileStatus::NotEnoughSamples => format!("describes n = {n} only; {floor} are needed to state it"),
         QuantileStatus::NoSamples => "no sample".to_owned(),
         QuantileStatus::Computed => "computed, not measured".to_owned(),
-        QuantileStatus::Undetermined => "too many answers were too quick to be timed".to_owned(),
+        QuantileStatus::Undetermined => "too many answers could not be timed".to_owned(),
     }
 }

@@ -30,6 +30,7 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
         let label = format!("E2E from due, failures as infinite {} (ms)", level.name());
         row(&label, &|phase| quantile(phase.adj_e2e_from_due.quantile(level)));
     }
+    row("answer length p50 (tokens)", &|phase| quantile(&phase.tokens.std_per_request.p50));
     row("output speed, median (tok/s)", &|phase| quantile(&phase.output_speed.median));
     row("output speed, slowest 5 % (tok/s)", &|phase| quantile(&phase.output_speed.slowest_5_percent));
     row("end-to-end speed, median (tok/s)", &|phase| quantile(&phase.e2e_speed.median));

@@ -121,7 +121,7 @@ impl Client {
         if let Some(refused) = self.refused.take().filter(|_| head_came) {
             let seconds = refused.retry_after.map(|wait| (wait.as_nanos() / 1_000_000_000).to_string());
             let headers: Vec<(&str, &str)> = seconds.iter().map(|wait| ("retry-after", wait.as_str())).collect();
-            let refusal = decode_error_response(refused.status, &headers, &refused.body);
+            let refusal = decode_error_response(refused.status, &headers, &refused.body, None);
             let (message, retry_after) = (refusal.message, refusal.retry_after);
             return Ending::Failed { kind: refusal.kind, message, retry_after };
         }

@@ -7,6 +7,7 @@ mod integrity;
 mod load;
 mod monitor;
 mod racing;
+mod ranks;
 mod routing;
 mod swarm;
 mod truth;

@@ -51,6 +51,7 @@ impl ExportOutcome {
             status.as_u16(),
             &headers,
             if is_protobuf { &[] } else { &answer.body },
+            None,
         );
         // `google.rpc.Status` has its message in field 2.
         let message = if is_protobuf { text_of(&answer.body, 2) } else { refusal.message };

@@ -40,7 +40,16 @@ enum Source {
 pub(super) enum Lookup {
     Value(f64),
     Infinite,
-    TooFew { n: u64, floor: u64 },
+    TooFew {
+        n: u64,
+        floor: u64,
+    },
+    /// Only the least and the most that it can be, and why.
+    Between {
+        low: f64,
+        high: f64,
+        reason: String,
+    },
     Missing(String),
 }
 
@@ -136,9 +145,7 @@ impl Subject {
     pub fn min_requests(self, statistic: &str) -> Option<u64> {
         let level = match (self.source(), statistic) {
             (Source::Times(_), _) if self.metric().is_some_and(|metric| metric.row().is_pooled) => return None,
-            (Source::Speeds(_), "median") => Level::P50,
-            (Source::Speeds(_), "slowest_5_percent") => Level::P95,
-            (Source::Speeds(_), "slowest_1_percent") => Level::P99,
+            (Source::Speeds(_), statistic) => speed_level(statistic)?,
             (Source::Times(_), statistic) => Level::ALL.into_iter().find(|level| level.name() == statistic)?,
             _ => return None,
         };
@@ -182,7 +189,18 @@ impl Subject {
         let count = |count: u64| Lookup::Value(count as f64);
         match (self.source(), statistic) {
             (Source::Times(of), statistic) => find_time(of(phase), statistic),
-            (Source::Speeds(of), statistic) => find_speed(of(phase), statistic),
+            (Source::Speeds(of), statistic) => match (find_speed(of(phase), statistic), speed_level(statistic)) {
+                // Of answers that could not be timed the bounds are known.
+                (Lookup::Missing(reason), Some(level)) if self.metric() == Some(Metric::OutputSpeed) => {
+                    match find_quantile(&phase.tpot, level) {
+                        Lookup::Between { low, high, .. } => {
+                            Lookup::Between { low: 1e3 / high, high: 1e3 / low, reason }
+                        }
+                        _ => Lookup::Missing(reason),
+                    }
+                }
+                (found, _) => found,
+            },
             (Source::Throughput, statistic) => find_throughput(phase, statistic),
             (Source::Group(Group::Failures), "share") => maybe(phase.counts.failed_share(), "no request was started"),
             (Source::Group(Group::Failures), _) => count(phase.counts.failed),
@@ -203,8 +221,26 @@ impl Subject {
     }
 }
 
+/// The quantile of time per token whose inverse is this statistic of a speed.
+fn speed_level(statistic: &str) -> Option<Level> {
+    match statistic {
+        "median" => Some(Level::P50),
+        "slowest_5_percent" => Some(Level::P95),
+        "slowest_1_percent" => Some(Level::P99),
+        _ => None,
+    }
+}
+
 /// Why a quantile is not stated of which only bounds are known.
-const UNDETERMINED: &str = "answers too quick to be timed could move it out of its interval";
+const UNDETERMINED: &str = "answers that could not be timed could move it out of its interval";
+
+/// The least and the most that a quantile of times can be, where they decide nothing else.
+fn between(times: &Distribution, level: Level, reason: &str) -> Lookup {
+    match times.quantile_bounds(level) {
+        Some((low, high)) => Lookup::Between { low, high, reason: reason.to_owned() },
+        None => Lookup::Missing(reason.to_owned()),
+    }
+}
 
 fn maybe(value: Option<f64>, otherwise: &str) -> Lookup {
     value.map_or_else(|| Lookup::Missing(otherwise.to_owned()), Lookup::Value)
@@ -212,14 +248,14 @@ fn maybe(value: Option<f64>, otherwise: &str) -> Lookup {
 
 fn find_time(times: &Distribution, statistic: &str) -> Lookup {
     if let Some(level) = Level::ALL.into_iter().find(|level| level.name() == statistic) {
-        return find_quantile(times.quantile(level), times.n);
+        return find_quantile(times, level);
     }
     let unbounded = times.infinite > 0 && statistic != "min" && statistic != "n";
     let is_bound_only = times.censored.is_some() && statistic != "n" && !(statistic == "max" && times.max.is_some());
     match statistic {
         "n" => Lookup::Value(times.n as f64),
         _ if unbounded => Lookup::Infinite,
-        _ if is_bound_only => Lookup::Missing(format!("no exact {statistic}: answers were too quick to be timed")),
+        _ if is_bound_only => Lookup::Missing(format!("no exact {statistic}: answers could not be timed")),
         "mean" => maybe(times.mean, "no request has it"),
         "min" => maybe(times.min, "no request has it"),
         "max" => maybe(times.max, "no request has it"),
@@ -227,13 +263,15 @@ fn find_time(times: &Distribution, statistic: &str) -> Lookup {
     }
 }
 
-fn find_quantile(quantile: &Quantile, n: u64) -> Lookup {
+fn find_quantile(times: &Distribution, level: Level) -> Lookup {
+    let (quantile, n) = (times.quantile(level), times.n);
     match (quantile.status, quantile.value) {
         (QuantileStatus::NoSamples, _) => Lookup::Missing("no request has it".to_owned()),
         (QuantileStatus::NotEnoughSamples, _) => Lookup::TooFew { n, floor: quantile.floor },
         (QuantileStatus::Stated | QuantileStatus::Computed, Some(value)) => Lookup::Value(value),
         (QuantileStatus::Stated | QuantileStatus::Computed, None) => Lookup::Infinite,
-        (QuantileStatus::Undetermined, _) => Lookup::Missing(UNDETERMINED.to_owned()),
+        (QuantileStatus::Undetermined, _) if n < quantile.floor => Lookup::TooFew { n, floor: quantile.floor },
+        (QuantileStatus::Undetermined, _) => between(times, level, UNDETERMINED),
     }
 }
 

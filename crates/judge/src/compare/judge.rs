@@ -3,15 +3,16 @@
 //! Invariant: the same samples and seed give the same report.
 
 use super::computed;
+use super::medians::{MedianTest, Medians};
 use super::{
     CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, differing_conditions,
 };
 use tokrate_core::Rng;
 use tokrate_record::Metric;
 use tokrate_record::run::Counts;
-use tokrate_record::{LevelSamples, RunSamples, Samples};
-use tokrate_stats::{Interval, IntervalMethod, Level};
-use tokrate_stats::{fisher_p, holm, normal_p, permutation_p, ratio_of_medians, share_difference, visible_errors};
+use tokrate_record::{AnswerLength, LevelSamples, RunSamples};
+use tokrate_stats::{Interval, IntervalMethod};
+use tokrate_stats::{fisher_p, holm, normal_p, share_difference, visible_errors};
 
 /// Compares `b` with `a`, the one before.
 ///
@@ -76,6 +77,21 @@ pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Resu
     })
 }
 
+/// The rows of some metrics of pairs of levels; their tests are one family. Also returns its size.
+pub(crate) fn compare_pairs(
+    pairs: &[(&LevelSamples, &LevelSamples)],
+    options: &CompareOptions,
+) -> (Vec<CompareRow>, u64) {
+    let family = pairs.len() * options.metrics.len();
+    let judge = Judge { options, alpha_each: options.alpha / family.max(1) as f64, root: Rng::root(options.seed) };
+    let mut rows: Vec<CompareRow> = Vec::new();
+    for (a, b) in pairs {
+        rows.extend(options.metrics.iter().map(|metric| judge.row(*metric, a, b)));
+    }
+    let family = judge.decide(&mut rows);
+    (rows, family)
+}
+
 struct Judge<'o> {
     options: &'o CompareOptions,
     /// The strictest level at which Holm's first step tests.
@@ -89,43 +105,37 @@ impl Judge<'_> {
         match metric {
             Metric::FailureShare => self.failures(row, a, b),
             Metric::Throughput => self.throughput(row, a, b),
-            // Times per token have medians where speeds have theirs.
-            Metric::OutputSpeed => self.medians(row, a.times(Metric::Tpot), b.times(Metric::Tpot)),
-            time => self.medians(row, a.times(time), b.times(time)),
+            Metric::E2e | Metric::E2eFromDue => {
+                let row = self.medians(row, a, b);
+                match AnswerLength::difference(a.of_phases.answer_length, b.of_phases.answer_length) {
+                    // The whole time of a shorter answer is shorter.
+                    Some(note) => CompareRow { p: None, smallest_visible: None, note: Some(note), ..row },
+                    None => row,
+                }
+            }
+            _ => self.medians(row, a, b),
         }
     }
 
-    fn medians(&self, row: CompareRow, a: &Samples, b: &Samples) -> CompareRow {
+    fn medians(&self, row: CompareRow, a: &LevelSamples, b: &LevelSamples) -> CompareRow {
         let speed = row.metric == Metric::OutputSpeed;
+        // Times per token have medians where speeds have theirs.
+        let metric = if speed { Metric::Tpot } else { row.metric };
         let shown = |milliseconds: f64| if speed { 1e3 / milliseconds } else { milliseconds };
-        let known = |samples: &Samples| {
-            let median = samples.median().nearest_rank().filter(|&median| median > 0.0)?;
-            Some(shown(median)).filter(|value| value.is_finite())
-        };
-        let (value_a, value_b) = (known(a), known(b));
-        let row = CompareRow { n_a: a.n(), n_b: b.n(), a: value_a, b: value_b, ..row };
-        let floor = Level::P50.floor();
-        if a.n().min(b.n()) < floor {
-            let note = format!("not enough samples (n = {} and {}), needs {floor} on each side", a.n(), b.n());
-            return CompareRow { note: Some(note), ..row };
-        }
-        let (Some(value_a), Some(value_b)) = (value_a, value_b) else {
-            return CompareRow { note: Some("a median of 0 has no ratio".to_owned()), ..row };
-        };
+        let (a, b) = (Medians::of(a, metric), Medians::of(b, metric));
+        let value = |side: &Medians<'_>| side.value.map(shown).filter(|value| value.is_finite());
+        let row = CompareRow { n_a: a.n(), n_b: b.n(), a: value(&a), b: value(&b), ..row };
         let rng = self.root.child(&row.level).child(row.metric.name());
-        let Some((interval, error)) = ratio_of_medians(&a.sorted, &b.sorted, &rng) else {
-            return CompareRow { note: Some("the ratio of the medians cannot be resampled".to_owned()), ..row };
+        let test = match MedianTest::of(&a, &b, self.alpha_each, &rng) {
+            Ok(test) => test,
+            Err(note) => return CompareRow { note: Some(note), ..row },
         };
-        // The resolution of sketches widens the interval.
-        let slack = (1.0 + a.resolution) * (1.0 + b.resolution);
-        let (low, high) = (interval.low / slack, interval.high * slack);
-        let (low, high) = if speed { (1.0 / high, 1.0 / low) } else { (low, high) };
-        let visible = ((visible_errors(self.alpha_each) * error).exp() * slack) - 1.0;
+        let (low, high) = if speed { (1.0 / test.high, 1.0 / test.low) } else { (test.low, test.high) };
         CompareRow {
-            change: Some(value_b / value_a),
-            interval: Some(Interval { low, high, ..interval }),
-            p: Some(permutation_p(&a.sorted, &b.sorted, &rng)),
-            smallest_visible: Some(visible),
+            change: row.a.zip(row.b).map(|(a, b)| b / a),
+            interval: Some(Interval { low, high, confidence: MedianTest::CONFIDENCE, method: test.method }),
+            p: Some(test.p),
+            smallest_visible: Some(test.visible),
             ..row
         }
     }
@@ -236,6 +246,14 @@ impl Judge<'_> {
 const COMPUTED: &str = "an estimate is computed, not measured: nothing is tested; a measured figure is held against the estimate's \
                         interval, which says how far such estimates are off";
 
+/// Whether a comparison rests on rounds.
+fn has_rounds(pairs: &[(&LevelSamples, LevelSamples)]) -> bool {
+    let several = |level: &LevelSamples| {
+        level.of_phases.rounds(Metric::Ttft).len().max(level.of_phases.rounds(Metric::E2e).len()) > 1
+    };
+    pairs.iter().any(|(a, b)| several(a) && several(b))
+}
+
 fn is_coarse(level: &LevelSamples) -> bool {
     level.times.values().any(|samples| samples.resolution > 0.0)
 }
@@ -246,6 +264,13 @@ fn notes(pairs: &[(&LevelSamples, LevelSamples)]) -> Vec<String> {
          throughput: from one-second parts of the window; failure share: Fisher's exact test"
             .to_owned(),
     ];
+    if has_rounds(pairs) {
+        notes.push(
+            "where both sides have several rounds, medians are tested by those of the rounds (t-test), as requests of one round \
+             share its state"
+                .to_owned(),
+        );
+    }
     let coarse = pairs.iter().any(|(a, b)| is_coarse(a) || is_coarse(b));
     if coarse {
         notes.push(

@@ -10,7 +10,7 @@ use tokrate_meter::fixtures::steady_request;
 use tokrate_record::Record;
 use tokrate_record::fixtures::{self, closed, phase};
 use tokrate_record::run::Load;
-use tokrate_record::{LevelSamples, ObservedThroughput, RunSamples, Samples};
+use tokrate_record::{AnswerLength, LevelSamples, ObservedThroughput, PhaseFigures, RunSamples, Samples};
 use tokrate_stats::{fisher_p, holm, permutation_p, ratio_of_medians, share_difference};
 
 fn spread(n: u64, middle: f64, relative: f64, seed: u64) -> Vec<f64> {
@@ -38,6 +38,7 @@ fn level(ttft: Vec<f64>, tpot: Vec<f64>, failed: u64) -> LevelSamples {
             seconds: 30.0,
             computed: None,
         }),
+        of_phases: PhaseFigures::default(),
     }
 }
 

@@ -1,12 +1,13 @@
-//! Rank ranges of targets, from permutation tests; less is better.
+//! Rank ranges of targets, from the verdicts of the comparison.
 //!
-//! Invariant: two ranges do not overlap only if a permutation test, corrected for all tests, separates the targets.
+//! Invariant: two ranges do not overlap only if the comparison calls the targets different, corrected for all tests of the scorecard.
 
+use crate::compare::{CompareOptions, CompareReport, CompareRow, CompareVerdict, compare_pairs};
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
-use tokrate_record::Samples;
 use tokrate_record::curve::Measured;
-use tokrate_stats::{Level, holm, permutation_p, ratio_of_medians};
+use tokrate_record::{LevelSamples, Metric, Samples};
+use tokrate_stats::{Level, ratio_of_medians};
 
 /// The median of a target and its rank range.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -46,54 +47,69 @@ impl RankedMedian {
     }
 }
 
-/// Standings for several metrics, each with the samples of every target, and the number of tests made.
+/// Ranks by these metrics at the level of each target, and the number of tests made. `reports` are the comparisons of the targets with the
+/// first, where there are any.
 pub(super) fn rank_targets<const M: usize>(
-    metrics: [&[&Samples]; M],
+    metrics: [Metric; M],
+    levels: &[Option<&LevelSamples>],
+    reports: &[Option<&CompareReport>],
     alpha: f64,
-    rng: &Rng,
 ) -> ([Vec<RankedMedian>; M], u64) {
-    let mut pairs = Vec::new();
-    let mut p = Vec::new();
-    for (metric, samples) in metrics.iter().enumerate() {
-        let rng = rng.child(&format!("places {metric}"));
-        for b in 0..samples.len() {
-            for a in (0..b).filter(|&a| can_be_ranked(samples[a]) && can_be_ranked(samples[b])) {
-                pairs.push((metric, a, b));
-                p.push(permutation_p(&samples[a].sorted, &samples[b].sorted, &rng.child(&format!("{a} {b}"))));
-            }
-        }
-    }
-    let apart: Vec<(usize, usize, usize)> =
-        pairs.iter().zip(holm(&p)).filter(|(_, p)| *p < alpha).map(|(&pair, _)| pair).collect();
+    let known = levels.iter().enumerate().filter_map(|(place, level)| Some((place, (*level)?)));
+    let known: Vec<(usize, &LevelSamples)> = known.collect();
+    let pairs: Vec<[(usize, &LevelSamples); 2]> =
+        known.iter().enumerate().flat_map(|(place, b)| known[..place].iter().map(move |a| [*a, *b])).collect();
+    let options = CompareOptions { metrics: metrics.to_vec(), alpha, ..CompareOptions::default() };
+    let sides: Vec<(&LevelSamples, &LevelSamples)> = pairs.iter().map(|[(_, a), (_, b)]| (*a, *b)).collect();
+    let (rows, family) = compare_pairs(&sides, &options);
+    // Rows come pair by pair, each with every metric.
+    let rows_of = |metric: usize| pairs.iter().zip(rows.iter().skip(metric).step_by(M.max(1)));
     let mut metric = 0;
-    let ranks = metrics.map(|samples| {
-        let apart = apart.iter().filter(|pair| pair.0 == metric).map(|&(_, a, b)| (a, b)).collect::<Vec<_>>();
+    let ranks = metrics.map(|wanted| {
+        let apart = rows_of(metric).filter_map(|([(first, a), (second, b)], row)| {
+            let better = verdict(row, a, b)?;
+            let agrees = |report: &CompareReport| report.row(&a.name, wanted).is_none_or(|row| row.verdict == better);
+            let agreed = *first != 0 || reports.get(*second).copied().flatten().is_none_or(agrees);
+            agreed.then_some(if better == CompareVerdict::Better { (*second, *first) } else { (*first, *second) })
+        });
+        let apart: Vec<(usize, usize)> = apart.collect();
         metric += 1;
-        rank_ranges(samples, &apart)
+        rank_ranges(&levels.iter().map(|level| samples_of(wanted, *level)).collect::<Vec<_>>(), &apart)
     });
-    (ranks, p.len() as u64)
+    (ranks, family)
 }
 
-/// `apart` are the pairs that a test separates.
-fn rank_ranges(samples: &[&Samples], apart: &[(usize, usize)]) -> Vec<RankedMedian> {
-    let mut ranks: Vec<RankedMedian> = samples.iter().map(|samples| RankedMedian::of(samples)).collect();
+/// Differences of single rounds up to this are none: a single round does not tell by how much rounds differ among themselves. It is
+/// the change from which on a comparison calls a difference a regression.
+const MIN_DIFFERENCE_OF_SINGLE_ROUNDS: f64 = 0.05;
+
+/// Whether the second of a row is better or worse than the first; `None` where the comparison finds no difference.
+fn verdict(row: &CompareRow, a: &LevelSamples, b: &LevelSamples) -> Option<CompareVerdict> {
+    if !matches!(row.verdict, CompareVerdict::Better | CompareVerdict::Worse) {
+        return None;
+    }
+    let metric = if row.metric == Metric::OutputSpeed { Metric::Tpot } else { row.metric };
+    let rounds = a.of_phases.rounds(metric).len().min(b.of_phases.rounds(metric).len());
+    let least = 1.0 + MIN_DIFFERENCE_OF_SINGLE_ROUNDS;
+    let is_large = row.interval.is_some_and(|interval| interval.low > least || interval.high < 1.0 / least);
+    (rounds > 1 || is_large).then_some(row.verdict)
+}
+
+fn samples_of(metric: Metric, level: Option<&LevelSamples>) -> Samples {
+    let metric = if metric == Metric::OutputSpeed { Metric::Tpot } else { metric };
+    level.map_or_else(Samples::default, |level| level.times(metric).clone())
+}
+
+/// `apart` are the pairs that differ, the better first.
+fn rank_ranges(samples: &[Samples], apart: &[(usize, usize)]) -> Vec<RankedMedian> {
+    let mut ranks: Vec<RankedMedian> = samples.iter().map(RankedMedian::of).collect();
     let among = samples.iter().filter(|samples| can_be_ranked(samples)).count() as u32;
     if among < 2 {
         return ranks;
     }
-    for (place, ranked) in ranks.iter_mut().enumerate().filter(|(place, _)| can_be_ranked(samples[*place])) {
-        let others = apart.iter().filter_map(|&(a, b)| match place {
-            place if place == a => Some(b),
-            place if place == b => Some(a),
-            _ => None,
-        });
-        let (mut better, mut worse) = (0, 0);
-        for other in others {
-            match is_lower(&samples[other].sorted, &samples[place].sorted) {
-                true => better += 1,
-                false => worse += 1,
-            }
-        }
+    for (place, ranked) in ranks.iter_mut().enumerate().filter(|(place, _)| can_be_ranked(&samples[*place])) {
+        let better = apart.iter().filter(|(_, worse)| *worse == place).count() as u32;
+        let worse = apart.iter().filter(|(better, _)| *better == place).count() as u32;
         (ranked.first, ranked.last) = (Some(1 + better), Some(among - worse));
     }
     ranks
@@ -101,13 +117,6 @@ fn rank_ranges(samples: &[&Samples], apart: &[(usize, usize)]) -> Vec<RankedMedi
 
 fn can_be_ranked(samples: &Samples) -> bool {
     samples.n() >= Level::P50.floor()
-}
-
-/// Whether `a` tends to be lower: more often below `b` than above, as the test of ranks sees it.
-fn is_lower(a: &[f64], b: &[f64]) -> bool {
-    let below: u64 = a.iter().map(|value| (b.len() - b.partition_point(|other| other <= value)) as u64).sum();
-    let above: u64 = a.iter().map(|value| b.partition_point(|other| other < value) as u64).sum();
-    below > above
 }
 
 /// The speed in `crowded` as a share of that in `alone`, from times per token.

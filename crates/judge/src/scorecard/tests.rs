@@ -178,6 +178,19 @@ fn without_any_request_there_is_no_share_and_no_price_of_an_answer() {
 }
 
 #[test]
+fn answers_of_different_lengths_are_named_beside_their_cost() {
+    let of = |tokens: u64| {
+        let requests: Vec<RequestNumbers> = (0..12).map(|i| steady_request(i, i * 4_000, 100, 10, tokens)).collect();
+        fixtures::record(vec![fixtures::phase(&closed(1), &requests)])
+    };
+    let (long, short) = (of(60), of(36));
+    let card = Scorecard::of(&[("long", &long), ("short", &short)]);
+    assert_eq!(card.rows.iter().map(|row| row.answer_tokens).collect::<Vec<_>>(), [Some(60.0), Some(36.0)]);
+    assert_eq!(card.unlike_lengths.as_deref(), Some("answers differ in length: 36 against 60 tokens"));
+    assert_eq!(Scorecard::of(&[("long", &long), ("again", &long)]).unlike_lengths, None);
+}
+
+#[test]
 fn each_suspicion_of_any_level_is_named_once() {
     let actual = |kinds: &[SuspicionKind]| {
         let suspicion = |&kind| Suspicion { kind, count: 1, of: 2, share: 0.5, sentence: String::new() };

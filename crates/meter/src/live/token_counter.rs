@@ -42,6 +42,10 @@ struct ChannelCounter {
     first_bytes: u64,
     /// Tokens that end in them.
     first_tokens: u64,
+    /// Bytes that came before the latest chunk.
+    before_last: u64,
+    /// Tokens counted that end after them.
+    last_tokens: u64,
     /// Text that is not counted yet, while another channel is active.
     tail: Box<str>,
 }
@@ -51,6 +55,7 @@ struct ChannelCounter {
 pub(super) struct TokenCount {
     pub tokens: u64,
     pub of_first_chunk: u64,
+    pub of_last_chunk: u64,
     /// False if a stretch had to be cut.
     pub exact: bool,
 }
@@ -65,6 +70,15 @@ impl TokenCounter {
             enough: BATCH_BYTES,
             channels: Default::default(),
             cut: false,
+        }
+    }
+
+    /// What is pushed from here on belongs to another chunk than what came before.
+    pub fn begin_chunk(&mut self) {
+        let held = self.held.len() as u64;
+        for (channel, token_counter) in self.channels.iter_mut().enumerate() {
+            let waiting = if channel == self.active { held } else { token_counter.tail.len() as u64 };
+            (token_counter.before_last, token_counter.last_tokens) = (token_counter.counted + waiting, 0);
         }
     }
 
@@ -102,6 +116,7 @@ impl TokenCounter {
         TokenCount {
             tokens: sum(|token_counter| token_counter.tokens),
             of_first_chunk: sum(|token_counter| token_counter.first_tokens),
+            of_last_chunk: sum(|token_counter| token_counter.last_tokens),
             exact: !self.cut,
         }
     }
@@ -164,18 +179,23 @@ impl TokenCounter {
         let token_counter = &mut self.channels[self.active];
         let (from, to) = (token_counter.counted, token_counter.counted + text.len() as u64);
         token_counter.counted = to;
-        if from < token_counter.first_bytes && token_counter.first_bytes < to {
+        let (first, last) = (token_counter.first_bytes, token_counter.before_last);
+        if (from < first && first < to) || (from < last && last < to) {
             let mut ends = Vec::new();
             token_ends(self.encoding, text, &mut ends);
+            let up_to = |bound: u64| ends.iter().filter(|end| from + **end as u64 <= bound).count() as u64;
             token_counter.tokens += ends.len() as u64;
-            token_counter.first_tokens +=
-                ends.iter().filter(|end| from + **end as u64 <= token_counter.first_bytes).count() as u64;
+            token_counter.first_tokens += up_to(first);
+            token_counter.last_tokens += ends.len() as u64 - up_to(last);
             return;
         }
         let tokens = count(self.encoding, text) as u64;
         token_counter.tokens += tokens;
-        if to <= token_counter.first_bytes {
+        if to <= first {
             token_counter.first_tokens += tokens;
+        }
+        if from >= last {
+            token_counter.last_tokens += tokens;
         }
     }
 }
@@ -296,7 +316,7 @@ mod tests {
                 whole[*channel].push_str(&text);
             }
             let expected: u64 = whole.iter().map(|text| count(Encoding::O200kBase, text) as u64).sum();
-            prop_assert_eq!(token_counter.finish(), TokenCount { tokens: expected, of_first_chunk: 0, exact: true });
+            prop_assert_eq!(token_counter.finish(), TokenCount { tokens: expected, of_first_chunk: 0, of_last_chunk: expected, exact: true });
         }
     }
 
@@ -330,7 +350,10 @@ mod tests {
                 assert!(token_counter.heap() <= BATCH_BYTES, "{} for {text:?}", token_counter.heap());
             }
             let expected = count(Encoding::O200kBase, &text.repeat(200)) as u64;
-            assert_eq!(token_counter.finish(), TokenCount { tokens: expected, of_first_chunk: 0, exact: true });
+            assert_eq!(
+                token_counter.finish(),
+                TokenCount { tokens: expected, of_first_chunk: 0, of_last_chunk: expected, exact: true }
+            );
         }
     }
 

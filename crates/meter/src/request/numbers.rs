@@ -227,6 +227,9 @@ impl RequestNumbers {
         numbers.chunk_list = chunks;
         numbers.fingerprint_text(&trace.text);
         numbers.largest_itl_ns = numbers.itl_samples().map(|(value, _)| value).max();
+        if trace.in_one_piece {
+            numbers.clear_streaming_figures();
+        }
         numbers
     }
 
@@ -240,16 +243,27 @@ impl RequestNumbers {
         self.failure.as_ref().map(|failure| failure.kind)
     }
 
-    /// The least and the most that the time per token can be (ms) of an answer that was too quick to be timed: both ends of its time
-    /// may be off. `None` of any other; infinity where all of its tokens came with the first chunk.
+    /// The least and the most that the time per token can be (ms) of an answer that could not be timed: both ends of its time
+    /// may be off, and text that was held back may have been done at once, with one token less between its reads. `None` of any other;
+    /// infinity where nothing is known of the most.
     pub fn tpot_bounds_ms(&self) -> Option<(f64, f64)> {
         let reason = self.output_speed_missing.as_deref()?;
-        NoSpeedReason::ALL.into_iter().find(|why| why.depends_on_speed() && why.reason() == reason)?;
+        let why = NoSpeedReason::ALL.into_iter().find(|why| why.depends_on_speed() && why.reason() == reason)?;
         let window = self.last_text_at_ns?.checked_sub(self.first_text_at_ns?)? as f64 / 1e6;
         let error = 2.0 * TIMESTAMP_ERROR.as_millis_f64();
-        match self.tokens_std.saturating_sub(self.tokens_first_chunk) {
-            0 => Some((0.0, f64::INFINITY)),
-            later => Some(((window - error).max(0.0) / later as f64, (window + error) / later as f64)),
+        match (self.tokens_std.saturating_sub(self.tokens_first_chunk), why) {
+            (0, _) | (1, NoSpeedReason::FewReads) => Some((0.0, f64::INFINITY)),
+            (later, NoSpeedReason::FewReads) => {
+                // Rows that were read from a file have no chunks.
+                let last_gap = self
+                    .chunk_list
+                    .windows(2)
+                    .next_back()
+                    .map_or(window, |pair| (pair[1].at - pair[0].at).as_millis_f64());
+                let least = (window - last_gap - error).max(0.0) / (later + 1) as f64;
+                Some((least, (window + error) / (later - 1) as f64))
+            }
+            (later, _) => Some(((window - error).max(0.0) / later as f64, (window + error) / later as f64)),
         }
     }
 
@@ -394,6 +408,8 @@ impl RequestNumbers {
             chunks: chunks.len() as u64,
             tokens: Some(self.tokens_std),
             tokens_first_chunk: first.map_or(0, |chunk| u64::from(chunk.tokens)),
+            tokens_last_chunk: last.map_or(0, |chunk| u64::from(chunk.tokens)),
+            last_gap: chunks.windows(2).next_back().map_or(Span::ZERO, |pair| pair[1].at - pair[0].at),
         };
         self.ttft_ns = times.since_sent(times.first_text_at);
         self.ttfat_ns = times.since_sent(times.first_answer_at);
@@ -435,7 +451,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_too_quick_to_be_timed_has_bounds() {
+    fn an_answer_in_one_piece_has_no_first_token_though_a_stream_was_asked_for() {
+        let text = "one two three four";
+        let mut trace = crate::fixtures::RequestBuilder::sent(0, 0).answer(200, text).done(200, 200);
+        let streamed = RequestNumbers::measure(&trace, Encoding::O200kBase);
+        assert_eq!(streamed.ttft_ns, Some(200_000_000));
+        trace.in_one_piece = true;
+        let whole = RequestNumbers::measure(&trace, Encoding::O200kBase);
+        assert_eq!((whole.ttft_ns, whole.ttft_missing.as_deref()), (None, Some(NOT_STREAMED)));
+        assert_eq!((whole.e2e_ns, whole.tokens_std), (streamed.e2e_ns, streamed.tokens_std));
+    }
+
+    #[test]
+    fn an_answer_that_could_not_be_timed_has_bounds() {
         let answer = |reason: NoSpeedReason, first_chunk| RequestNumbers {
             first_text_at_ns: Some(1_000_000),
             last_text_at_ns: Some(9_000_000),
@@ -448,6 +476,9 @@ mod tests {
         let bounds = answer(NoSpeedReason::ShortWindow, 1).tpot_bounds_ms().expect("it was timed");
         assert!((bounds.0 - 0.39).abs() < 1e-12 && (bounds.1 - 0.41).abs() < 1e-12, "{bounds:?}");
         assert_eq!(answer(NoSpeedReason::FewReads, 21).tpot_bounds_ms(), Some((0.0, f64::INFINITY)));
+        // Held back: 19 tokens and more in at most 8.2 ms.
+        let held = answer(NoSpeedReason::FewReads, 1).tpot_bounds_ms().expect("it was timed");
+        assert!(held.0 == 0.0 && (held.1 - 8.2 / 19.0).abs() < 1e-12, "{held:?}");
         assert_eq!(answer(NoSpeedReason::FewTokens, 1).tpot_bounds_ms(), None, "short answers may be slow");
         assert_eq!(RequestNumbers::default().tpot_bounds_ms(), None);
     }

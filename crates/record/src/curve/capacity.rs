@@ -22,6 +22,8 @@ const MIN_LOADS: usize = 4;
 /// Resamples of each admitted model.
 const RESAMPLES: usize = 100;
 const CONFIDENCE: f64 = 0.95;
+/// What narrows an interval between two levels.
+const IN_BETWEEN: &str = "measure levels in between";
 
 /// What is known of a load.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -77,6 +79,35 @@ impl Capacity {
         Capacity { slows: unknown(), nearly_all: unknown(), waits: unknown() }
     }
 
+    /// Bounds figures without an upper end by the load from which on requests wait, if it lies within the levels, `first` to `last`, of
+    /// a closed loop: beyond it no more of them run, so that throughput does not rise and a request only takes longer.
+    pub(super) fn bound_by_waiting(&mut self, first: f64, last: f64) {
+        let waits = &self.waits;
+        let Some(limit) = waits
+            .high
+            .filter(|high| matches!(waits.status, FigureStatus::Found | FigureStatus::Between) && *high <= last)
+        else {
+            return;
+        };
+        for figure in [&mut self.slows, &mut self.nearly_all] {
+            let is_open = match figure.status {
+                FigureStatus::Above => true,
+                FigureStatus::Between => figure.high.is_none_or(|high| high > limit),
+                _ => false,
+            };
+            if !is_open {
+                continue;
+            }
+            // A lower end beyond the load at which requests wait contradicts the waiting: nothing is left of it.
+            let low = figure.low.filter(|low| *low < limit).unwrap_or(first);
+            *figure = LoadFigure {
+                low: Some(low),
+                high: Some(limit),
+                ..LoadFigure::without(FigureStatus::Between, IN_BETWEEN)
+            };
+        }
+    }
+
     /// Bounds figures above `last`, the highest usable level, by the load at which requests are rejected.
     pub(super) fn bound_by_refusals(&mut self, last: Option<f64>, load: f64) {
         for figure in [&mut self.slows, &mut self.nearly_all, &mut self.waits] {
@@ -105,7 +136,7 @@ impl LoadFigure {
         match narrow {
             true => LoadFigure { status: FigureStatus::Found, load: Some(load), low, high, reason: String::new() },
             false => {
-                let reason = "measure levels in between".to_owned();
+                let reason = IN_BETWEEN.to_owned();
                 LoadFigure { status: FigureStatus::Between, load: None, low, high, reason }
             }
         }

@@ -156,6 +156,9 @@ impl CurveResult {
             capacity::fit_throughput(axis, &points.observations, points.noise.as_deref(), rng);
         let slows = if axis == LoadAxis::Rate { waiting::max_power_load(&carried) } else { slows };
         let mut capacity = Capacity { slows, nearly_all, waits: waiting::waits(axis, &carried) };
+        if let (LoadAxis::Concurrency, [first, .., last]) = (axis, &carried[..]) {
+            capacity.bound_by_waiting(first.load, last.load);
+        }
         if let Some(level) = refused.first() {
             capacity.bound_by_refusals(carried.last().map(|level| level.load), level.load);
         }

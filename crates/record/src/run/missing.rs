@@ -2,8 +2,9 @@
 //!
 //! Invariant: exactly the figures that are missing have a reason.
 
-use super::PhaseResult;
+use super::{PhaseResult, by_load};
 use crate::metric::{Metric, PhaseSource};
+use tokrate_meter::request::NOT_STREAMED;
 
 /// The metrics whose absence is explained, in the order in which it is.
 const EXPLAINED_METRICS: [Metric; 4] = [Metric::Ttft, Metric::Itl, Metric::OutputSpeed, Metric::Throughput];
@@ -31,9 +32,16 @@ impl PhaseResult {
             _ if self.counts.measured == 0 => "every answer was part of the warm-up".to_owned(),
             PhaseSource::Speeds(_) => self.missing_speed_reason(),
             PhaseSource::Times(..) if row.needs_stream && !self.conditions.streaming => "not streamed".to_owned(),
+            PhaseSource::Times(..) if row.needs_stream && self.came_in_one_piece() => NOT_STREAMED.to_owned(),
             PhaseSource::Times(..) if row.tokens_needed > 1 => "no answer came in more than one piece".to_owned(),
             PhaseSource::Times(..) => "no answer had any text".to_owned(),
         })
+    }
+
+    /// Whether its answers came in one piece although a stream was asked for.
+    fn came_in_one_piece(&self) -> bool {
+        let whole = self.output_speed.missing.iter().find(|missing| missing.reason == NOT_STREAMED);
+        whole.is_some_and(|whole| whole.count == self.counts.measured)
     }
 
     /// Why no speed is stated: it would be one of the slow answers only, or no answer has one.
@@ -45,16 +53,17 @@ impl PhaseResult {
     }
 }
 
-/// Every figure that phases lack, a sentence each: which, why, and at which phases if not at all of them.
+/// Every figure that loads lack in all of their rounds together, a sentence each: which, why, and at which loads if not at all of them.
 pub fn missing_figures(phases: &[PhaseResult]) -> Vec<String> {
     let mut found: Vec<(Vec<Metric>, String, Vec<&str>)> = Vec::new();
+    let loads = by_load(phases);
     for figure in EXPLAINED_METRICS {
         let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-        for phase in phases {
-            let Some(reason) = phase.missing_reason(figure) else { continue };
+        for load in &loads {
+            let Some(reason) = load.missing_reason(figure) else { continue };
             match reasons.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, places)) => places.push(&phase.name),
-                None => reasons.push((reason, vec![&phase.name])),
+                Some((_, places)) => places.push(load.name()),
+                None => reasons.push((reason, vec![load.name()])),
             }
         }
         for (reason, places) in reasons {
@@ -65,7 +74,7 @@ pub fn missing_figures(phases: &[PhaseResult]) -> Vec<String> {
         }
     }
     let sentence = |(figures, reason, places): (Vec<Metric>, String, Vec<&str>)| {
-        let place = if places.len() == phases.len() { String::new() } else { format!(" at {}", places.join("; ")) };
+        let place = if places.len() == loads.len() { String::new() } else { format!(" at {}", places.join("; ")) };
         let figures: Vec<&str> = figures.into_iter().map(|figure| figure.row().words).collect();
         format!("No {}{place}: {reason}.", figures.join(", no "))
     };
@@ -92,11 +101,23 @@ mod tests {
         // A window in which nothing was answered has a throughput: none.
         assert_eq!(actual.each_ref().map(Option::as_deref), [why, why, why, None]);
         let one = PhaseResult { name: "one".to_owned(), ..whole };
-        let two = PhaseResult { name: "two".to_owned(), ..failed };
+        let two = PhaseResult { name: "two".to_owned(), load: closed(2).load, ..failed };
         assert_eq!(
             missing_figures(&[one, two]),
             ["No time to first token, no time between tokens, no output speed at two: no request was answered."]
         );
+    }
+
+    #[test]
+    fn answers_in_one_piece_have_no_first_token_and_say_why() {
+        let whole = |index| {
+            let mut row = steady_request(index, index * 2_000, 100, 0, 40);
+            row.clear_streaming_figures();
+            row
+        };
+        let phase = phase(&closed(1), &(1..=20).map(whole).collect::<Vec<_>>());
+        assert!(phase.ttft.is_empty());
+        assert_eq!(phase.missing_reason(Metric::Ttft).as_deref(), Some("not streamed: the answer came in one piece"));
     }
 
     #[test]

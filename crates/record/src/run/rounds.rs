@@ -80,10 +80,23 @@ impl Rounds<'_> {
         self.count(|phase| phase.output_speed.bounded)
     }
 
-    /// Why the rounds lack a metric; `None` if one of them has it.
+    /// Why the rounds together lack a metric; `None` if they have it.
     pub fn missing_reason(&self, metric: Metric) -> Option<String> {
-        let reasons: Option<Vec<String>> = self.phases.iter().map(|phase| phase.missing_reason(metric)).collect();
-        reasons?.into_iter().next()
+        let reasons: Vec<Option<String>> = self.phases.iter().map(|phase| phase.missing_reason(metric)).collect();
+        let first = reasons.iter().flatten().next().cloned();
+        if metric == Metric::OutputSpeed && reasons.len() > 1 {
+            // Of the pooled requests, whatever one of the rounds would state.
+            let is_there = |speed: Quantile| speed.value.or(speed.descriptive).is_some();
+            let known = self.output_speed().is_some_and(is_there);
+            return (!known).then(|| first.unwrap_or_else(|| self.unspoken_speed()));
+        }
+        first.filter(|_| reasons.iter().all(Option::is_some))
+    }
+
+    /// Why the rounds together state no speed although each of them does.
+    fn unspoken_speed(&self) -> String {
+        let (bounded, n) = (self.with_speed_bound(), self.with_speed());
+        format!("{bounded} of {n} answers could not be timed; the others would give the speed of the slow ones")
     }
 
     /// Tokens per second of all requests together, over the steady windows one after the other.
@@ -115,8 +128,9 @@ impl Rounds<'_> {
 mod tests {
     use super::*;
     use crate::fixtures::{closed, phase};
-    use tokrate_core::FailureKind;
-    use tokrate_meter::fixtures::{failed_request, steady_request};
+    use tokrate_core::{Channel, FailureKind};
+    use tokrate_meter::RequestNumbers;
+    use tokrate_meter::fixtures::{RequestBuilder, at, failed_request, numbers, steady_request};
 
     #[test]
     fn rounds_are_pooled_by_their_requests() {
@@ -146,6 +160,33 @@ mod tests {
         let alone = by_load(&alone);
         assert_eq!((alone[0].times(Metric::Ttft), alone[0].throughput()), (None, None));
         assert_eq!(alone[0].missing_reason(Metric::Ttft).as_deref(), Some("no request was answered"));
+    }
+
+    #[test]
+    fn one_round_whose_reads_came_late_takes_no_speed_from_the_others() {
+        let at_pace = |i: u64| steady_request(i, i * 2_000, 100, 5, 60);
+        // The same pace, read in five pieces.
+        let late = |i: u64| {
+            let read = |story: RequestBuilder, piece: u64| {
+                story.read(|batch| {
+                    (0..12).for_each(|_| batch.push_text(at(i * 2_000 + 160 + 60 * piece), Channel::Answer, " a"));
+                })
+            };
+            let story = (0..5).fold(RequestBuilder::sent(i * 2_000, i * 2_000), read);
+            RequestNumbers { index: i, ..numbers(&story.done(i * 2_000 + 400, i * 2_000 + 400)) }
+        };
+        assert_eq!(late(0).output_speed, None, "five reads do not determine it to 2 %");
+        let round = |held: u64| {
+            phase(&closed(1), &(0..5).map(|i| if i < held { late(i) } else { at_pace(i) }).collect::<Vec<_>>())
+        };
+        let phases = [round(0), round(4), round(0)];
+        assert!(phases[1].missing_reason(Metric::OutputSpeed).is_some_and(|reason| !reason.contains("quick")));
+        let loads = by_load(&phases);
+        let speed = loads[0].output_speed().expect("15 answers");
+        assert!(speed.value.is_some_and(|speed| (speed / 200.0 - 1.0).abs() < 0.02), "{speed:?}");
+        assert!(speed.low.is_some_and(|low| low <= 200.0) && speed.high.is_some_and(|high| high >= 200.0), "{speed:?}");
+        assert_eq!((loads[0].with_speed(), loads[0].with_speed_bound()), (15, 4));
+        assert_eq!(crate::run::missing_figures(&phases), Vec::<String>::new());
     }
 
     #[test]

@@ -142,14 +142,14 @@ impl SpeedSummary {
     }
 }
 
-/// Above this share of answers too quick to be timed, the speeds of the others are not representative of them.
+/// Above this share of answers that could not be timed, the speeds of the others are not representative of them.
 const MAX_UNTIMED_SHARE: f64 = 0.02;
 
-/// The time per token of the requests; those too quick to be timed have an upper bound.
+/// The time per token of the requests; those that could not be timed have bounds.
 pub(crate) fn tpot_distribution(measured: &[&RequestNumbers], infinite: u64) -> Distribution {
     let mut samples: Vec<f64> = measured.iter().filter_map(|request| request.tpot_ms).collect();
-    let mut at_most: Vec<f64> = measured.iter().filter_map(|request| Some(request.tpot_bounds_ms()?.1)).collect();
-    Distribution::of_values_censored(&mut samples, &mut at_most, infinite, Unit::Milliseconds)
+    let bounds: Vec<(f64, f64)> = measured.iter().filter_map(|request| request.tpot_bounds_ms()).collect();
+    Distribution::of_values_censored(&mut samples, &bounds, infinite, Unit::Milliseconds)
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -174,12 +174,13 @@ pub(crate) fn unrepresentative_speeds(measured: &[&RequestNumbers]) -> Option<St
     if count as f64 <= MAX_UNTIMED_SHARE * of as f64 {
         return None;
     }
+    // Text that was held back is not quick.
+    let is_quick = quick.iter().all(|(reason, _)| *reason == NoSpeedReason::ShortWindow.reason());
+    let what = if is_quick { "were too quick to be timed" } else { "could not be timed" };
     let why = quick.iter().map(|(reason, _)| *reason).collect::<Vec<_>>().join(", ");
     Some(match n {
-        0 => format!("all {of} answers were too quick to be timed ({why})"),
-        _ => format!(
-            "{count} of {of} answers were too quick to be timed ({why}); the other {n} would give the speed of the slow ones"
-        ),
+        0 => format!("all {of} answers {what} ({why})"),
+        _ => format!("{count} of {of} answers {what} ({why}); the other {n} would give the speed of the slow ones"),
     })
 }
 
@@ -299,7 +300,9 @@ mod tests {
         let speed = phase(&closed(3), &[reads(0), reads(1), window(2)]).output_speed;
         assert_eq!(
             speed.refused.as_deref(),
-            Some("all 3 answers were too quick to be timed (fewer than 8 reads, decode window shorter than 10 ms)")
+            Some(
+                "all 3 answers could not be timed (text came together in too few reads, decode window shorter than 10 ms)"
+            )
         );
         assert_eq!((speed.n, speed.mean, speed.missing_share), (0, None, Some(1.0)));
     }

@@ -5,11 +5,11 @@ use crate::{Dialect, encode_error_response};
 use proptest::prelude::*;
 
 fn kind(status: u16, body: &str) -> FailureKind {
-    decode_error_response(status, &[], body.as_bytes()).kind
+    decode_error_response(status, &[], body.as_bytes(), None).kind
 }
 
 fn wait(headers: &[(&str, &str)]) -> Option<Span> {
-    decode_error_response(429, headers, b"").retry_after
+    decode_error_response(429, headers, b"", None).retry_after
 }
 
 #[test]
@@ -60,15 +60,15 @@ fn the_message_is_found_in_every_usual_wrapping() {
         "too long",
         "  too \r\n\t long\u{0}\n",
     ] {
-        assert_eq!(decode_error_response(400, &[], body.as_bytes()).message, "too long", "{body:?}");
+        assert_eq!(decode_error_response(400, &[], body.as_bytes(), None).message, "too long", "{body:?}");
     }
     let listed = r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#;
-    assert!(decode_error_response(422, &[], listed.as_bytes()).message.contains("field required"));
+    assert!(decode_error_response(422, &[], listed.as_bytes(), None).message.contains("field required"));
 }
 
 #[test]
 fn the_message_is_bounded_at_a_character() {
-    let message = decode_error_response(500, &[], "é".repeat(10_000).as_bytes()).message;
+    let message = decode_error_response(500, &[], "é".repeat(10_000).as_bytes(), None).message;
     assert!(message.len() <= 500 && message.len() > 490, "{}", message.len());
     assert!(message.ends_with('…'));
 }
@@ -98,7 +98,7 @@ fn the_wait_is_derived_from_the_exhausted_limit() {
     assert_eq!(wait(&[requests[1], tokens[1]]), Some(Span::from_millis(20)), "without remains, the first to refill");
     assert_eq!(wait(&[("x-ratelimit-reset", "7.66s")]), Some(Span::from_millis(7660)));
     assert_eq!(wait(&[("x-ratelimit-reset", "1795168800000")]), None, "a date in milliseconds");
-    let other_status = decode_error_response(500, &requests, b"");
+    let other_status = decode_error_response(500, &requests, b"", None);
     assert_eq!(other_status.retry_after, None, "limits refill always; only a rate-limited request waits for it");
     assert_eq!(other_status.limits.len(), 2);
 }
@@ -107,16 +107,16 @@ fn the_wait_is_derived_from_the_exhausted_limit() {
 fn the_wait_is_read_from_the_body() {
     let google = r#"[{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED",
         "details":[{"@type":"type.googleapis.com/google.rpc.Help"},{"retryDelay":"27s"}]}}]"#;
-    assert_eq!(decode_error_response(429, &[], google.as_bytes()).retry_after, Some(Span::from_secs(27)));
+    assert_eq!(decode_error_response(429, &[], google.as_bytes(), None).retry_after, Some(Span::from_secs(27)));
     let plain = r#"{"error":{"message":"slow down","retry_after":2}}"#;
-    assert_eq!(decode_error_response(429, &[], plain.as_bytes()).retry_after, Some(Span::from_secs(2)));
+    assert_eq!(decode_error_response(429, &[], plain.as_bytes(), None).retry_after, Some(Span::from_secs(2)));
 }
 
 #[test]
 fn an_encoded_refusal_is_understood_again() {
     for status in [400, 401, 403, 404, 429, 500, 503] {
         let body = encode_error_response(Dialect::OpenAiChat, status, "say \"please\"\n");
-        let understood = decode_error_response(status, &[], &body);
+        let understood = decode_error_response(status, &[], &body, None);
         assert_eq!((understood.kind, understood.message.as_str()), (kind(status, ""), "say \"please\""));
         let inside = ErrorBody::read(std::str::from_utf8(&body).unwrap());
         assert_eq!(inside.kind(), Some(understood.kind), "the same within a stream");
@@ -137,7 +137,7 @@ fn anthropics_kinds_are_understood_in_bodies_and_in_streams() {
         (529, "overloaded_error", FailureKind::Overloaded),
     ] {
         let body = format!(r#"{{"type":"error","error":{{"type":"{label}","message":"No."}},"request_id":"req_1"}}"#);
-        let understood = decode_error_response(status, &[], body.as_bytes());
+        let understood = decode_error_response(status, &[], body.as_bytes(), None);
         assert_eq!((understood.kind, understood.message.as_str()), (kind, "No."), "{label}");
         assert_eq!(ErrorBody::read(&body).kind(), Some(kind), "{label} inside a stream");
     }
@@ -151,9 +151,9 @@ fn anthropics_limits_are_kept_and_their_dates_are_not_taken_for_waits() {
         ("anthropic-ratelimit-requests-reset", "2026-11-21T06:00:00Z"),
         ("anthropic-ratelimit-input-tokens-reset", "2026-11-21T06:00:07Z"),
     ];
-    let without = decode_error_response(429, &limits, b"");
+    let without = decode_error_response(429, &limits, b"", None);
     assert_eq!((without.retry_after, without.limits.len()), (None, 4));
-    let with = decode_error_response(429, &[&limits[..], &[("retry-after", "17")]].concat(), b"");
+    let with = decode_error_response(429, &[&limits[..], &[("retry-after", "17")]].concat(), b"", None);
     assert_eq!(with.retry_after, Some(Span::from_secs(17)));
 }
 
@@ -165,7 +165,7 @@ proptest! {
         status in any::<u16>(),
     ) {
         let headers = [("retry-after", header.as_str()), ("x-ratelimit-reset", header.as_str())];
-        let understood = decode_error_response(status, &headers, &body);
+        let understood = decode_error_response(status, &headers, &body, None);
         prop_assert!(understood.message.len() <= 500);
         prop_assert!(!understood.message.contains(char::is_control));
         prop_assert!(understood.limits.iter().all(|(_, value)| value.len() <= 100 && !value.contains(char::is_control)));
@@ -175,8 +175,8 @@ proptest! {
 #[test]
 fn a_merge_engines_refusal_is_told_from_a_clients_error() {
     let refused = r#"{"error":{"type":"apply_refused","code":"ambiguous","message":"two places fit"}}"#;
-    assert_eq!(decode_error_response(422, &[], refused.as_bytes()).kind, FailureKind::EditRefused);
-    assert_eq!(decode_error_response(400, &[], refused.as_bytes()).kind, FailureKind::BadRequest);
+    assert_eq!(decode_error_response(422, &[], refused.as_bytes(), None).kind, FailureKind::EditRefused);
+    assert_eq!(decode_error_response(400, &[], refused.as_bytes(), None).kind, FailureKind::BadRequest);
     let other = r#"{"error":{"type":"invalid_request_error","message":"no"}}"#;
-    assert_eq!(decode_error_response(422, &[], other.as_bytes()).kind, FailureKind::BadRequest);
+    assert_eq!(decode_error_response(422, &[], other.as_bytes(), None).kind, FailureKind::BadRequest);
 }

@@ -1,6 +1,8 @@
 //! Every value an assertion can name: its unit, the loads it applies to, the samples it needs.
 
 use super::*;
+use tokrate_meter::RequestNumbers;
+use tokrate_meter::request::NoSpeedReason;
 use tokrate_record::Goodput;
 use tokrate_record::run::Throughput;
 use tokrate_stats::{Quantile, QuantileStatus};
@@ -222,4 +224,28 @@ fn statistics_have_the_names_that_others_give_them() {
     ] {
         assert_eq!(actual(typed), meant);
     }
+}
+
+#[test]
+fn an_assertion_that_every_possible_speed_keeps_is_decided() {
+    // 12 of 20 answers were over in 8 ms, at 4,000 tok/s and more; the other 8 ran at 195 tok/s.
+    let quick = |index| RequestNumbers {
+        output_speed: None,
+        tpot_ms: None,
+        output_speed_missing: Some(NoSpeedReason::ShortWindow.reason().to_owned()),
+        last_text_at_ns: Some(index * 1_000_000_000 + 108_000_000),
+        ..steady_request(index, index * 1_000, 100, 1, 40)
+    };
+    let slow = |index| steady_request(index, index * 1_000, 100, 5, 40);
+    let result = phase(&closed(1), &(0..20).map(|i| if i < 12 { quick(i) } else { slow(i) }).collect::<Vec<_>>());
+    let judged = |demand: &str| {
+        let outcome = Assertion::parse(demand).expect("an assertion").judge(std::slice::from_ref(&result)).remove(0);
+        (outcome.status, outcome.detail)
+    };
+    let (status, detail) = judged("output_speed.median > 100");
+    assert_eq!(status, AssertionStatus::Met, "{detail}");
+    assert!(detail.starts_with("between ") && detail.contains("12 of 20"), "{detail}");
+    assert_eq!(judged("tpot.p50 < 20ms").0, AssertionStatus::Met);
+    assert_eq!(judged("output_speed.median < 100").0, AssertionStatus::Missed);
+    assert_eq!(judged("output_speed.median > 4800").0, AssertionStatus::NotMeasured, "the bounds lie on both sides");
 }

@@ -238,3 +238,22 @@ fn ranks_that_differ_while_medians_do_not_are_no_verdict() {
     assert!(matches!(seen.verdict, CompareVerdict::Undecided | CompareVerdict::NoDifference), "{seen:?}");
     assert_eq!(seen.note.as_deref(), Some("the distributions differ, the figure itself does not show it"));
 }
+
+#[test]
+fn the_whole_time_of_answers_of_different_lengths_is_not_judged() {
+    let with = |e2e: f64, tokens: f64| {
+        let base = level(spread(40, e2e, 0.01, 1), Vec::new(), 0);
+        let answer_length = Some(AnswerLength { mean: tokens, error: 0.0 });
+        LevelSamples { of_phases: PhaseFigures { answer_length, ..PhaseFigures::default() }, ..base }
+    };
+    let shorter = row(Metric::E2e, with(600.0, 60.0), with(360.0, 36.0));
+    assert_eq!(shorter.note.as_deref(), Some("answers differ in length: 60 against 36 tokens"));
+    assert_eq!((shorter.verdict, shorter.p, shorter.regression), (CompareVerdict::Undecided, None, false));
+    assert!(
+        shorter.change.is_some_and(|change| (change - 0.6).abs() < 0.02),
+        "what was measured is shown all the same"
+    );
+    let started = row(Metric::Ttft, with(600.0, 60.0), with(360.0, 36.0));
+    assert_eq!(started.verdict, CompareVerdict::Better, "the first token does not wait for the last");
+    assert_eq!(row(Metric::E2e, with(600.0, 60.0), with(360.0, 60.0)).verdict, CompareVerdict::Better);
+}

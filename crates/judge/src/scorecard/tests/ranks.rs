@@ -2,18 +2,36 @@
 
 use super::super::rank::{rank_targets, speed_ratio};
 use super::*;
-use tokrate_record::Samples;
+use crate::compare::CompareVerdict;
+use crate::comparison::Comparison;
+use tokrate_record::{PhaseFigures, Samples};
 
 fn rising(mut values: Vec<f64>) -> Vec<f64> {
     values.sort_unstable_by(f64::total_cmp);
     values
 }
 
+/// A level with these times to first token, and the same for each token, of a single round.
+fn level(ttft: &[f64], tpot: &[f64]) -> LevelSamples {
+    LevelSamples {
+        name: "concurrency 1".to_owned(),
+        load: Load::Closed { concurrency: 1 },
+        times: [(Metric::Ttft, Samples::exact(ttft.to_vec())), (Metric::Tpot, Samples::exact(tpot.to_vec()))].into(),
+        failed: 0,
+        ended: ttft.len() as u64,
+        throughput: None,
+        of_phases: PhaseFigures::default(),
+    }
+}
+
+fn ranks_of<const M: usize>(metrics: [Metric; M], levels: &[LevelSamples]) -> ([Vec<RankedMedian>; M], u64) {
+    rank_targets(metrics, &levels.iter().map(Some).collect::<Vec<_>>(), &[], 0.05)
+}
+
 /// The places of each by one metric, at 5 %.
 fn ranked(samples: &[&[f64]]) -> Vec<Option<(u32, u32)>> {
-    let samples: Vec<Samples> = samples.iter().map(|values| Samples::exact(values.to_vec())).collect();
-    let samples: Vec<&Samples> = samples.iter().collect();
-    let ([ranks], _) = rank_targets([&samples], 0.05, &Rng::root(1));
+    let levels: Vec<LevelSamples> = samples.iter().map(|values| level(values, values)).collect();
+    let ([ranks], _) = ranks_of([Metric::Ttft], &levels);
     super::places(ranks.into_iter())
 }
 
@@ -29,15 +47,34 @@ fn every_metric_has_places_of_its_own() {
 #[test]
 fn a_metric_in_which_targets_are_alike_takes_no_place_from_another() {
     let (same, slow): (Vec<f64>, Vec<f64>) = ((0..30).map(f64::from).collect(), (100..130).map(f64::from).collect());
-    let (same, slow) = (Samples::exact(same), Samples::exact(slow));
-    let alike = [&same, &same];
-    let apart = [&same, &slow];
-    let ([first, second, third], tests) = rank_targets([&alike, &apart, &alike], 0.05, &Rng::root(1));
+    let levels = [level(&same, &same), level(&slow, &same)];
+    let ([first, second, third], tests) = ranks_of([Metric::OutputSpeed, Metric::Ttft, Metric::Tpot], &levels);
     assert_eq!(tests, 3);
     let shared = [Some((1, 2)), Some((1, 2))];
     assert_eq!(super::places(first.into_iter()), shared);
     assert_eq!(super::places(second.into_iter()), [Some((1, 1)), Some((2, 2))]);
     assert_eq!(super::places(third.into_iter()), shared);
+}
+
+#[test]
+fn a_difference_of_single_rounds_within_five_percent_takes_no_place() {
+    let around = |middle: f64| (0..40).map(|i| middle + 0.001 * f64::from(i)).collect::<Vec<f64>>();
+    let shared = vec![Some((1, 2)), Some((1, 2))];
+    assert_eq!(ranked(&[&around(100.0), &around(104.0)]), shared, "every request of one is slower, by 4 %");
+    assert_eq!(ranked(&[&around(100.0), &around(106.0)]), [Some((1, 1)), Some((2, 2))]);
+}
+
+#[test]
+fn no_rank_is_apart_that_the_comparison_does_not_call_different() {
+    let (quick, slow) = (target(100, &[(1, 10)], 30), target(200, &[(1, 10)], 30));
+    let targets = [("quick", &quick), ("slow", &slow)];
+    let judged = Comparison::of(vec![quick.clone(), slow.clone()]).judged(&["quick".into(), "slow".into()], true);
+    let card = judged.scorecard.expect("asked for");
+    assert_eq!(super::places(card.rows.iter().map(|row| row.ttft.clone())), [Some((1, 1)), Some((2, 2))]);
+    let mut report = judged.against_first[0].report.clone();
+    report.rows[0].verdict = CompareVerdict::Undecided;
+    let card = Scorecard::beside(&targets, &[None, Some(&report)]);
+    assert_eq!(super::places(card.rows.iter().map(|row| row.ttft.clone())), [Some((1, 2)), Some((1, 2))]);
 }
 
 #[test]
@@ -50,18 +87,16 @@ fn the_lower_is_the_one_that_is_more_often_below_though_not_always() {
 }
 
 #[test]
-fn equal_samples_speak_for_neither() {
-    // 32 of 40 are the same; the other 8 are lower on one side and higher on the other, which two in 2^16 splits are.
+fn distributions_that_differ_around_equal_medians_take_no_place() {
+    // 32 of 40 are the same; the other 8 are lower on one side and higher on the other.
     let with = |other: f64| rising((0..40).map(|i| if i < 8 { other } else { 50.0 }).collect());
-    let (lower, higher) = (with(10.0), with(90.0));
-    assert_eq!(ranked(&[&higher, &lower]), [Some((2, 2)), Some((1, 1))]);
-    assert_eq!(ranked(&[&lower, &higher]), [Some((1, 1)), Some((2, 2))]);
+    assert_eq!(ranked(&[&with(90.0), &with(10.0)]), [Some((1, 2)), Some((1, 2))]);
 }
 
 #[test]
 fn tokens_that_take_no_time_have_no_speed() {
-    let (none, ten) = (Samples::exact(vec![0.0; 10]), Samples::exact(vec![10.0; 10]));
-    let ([mut ranks], _) = rank_targets([&[&none, &ten]], 0.05, &Rng::root(1));
+    let levels = [0.0, 10.0].map(|time| level(&[time; 10], &[time; 10]));
+    let ([mut ranks], _) = ranks_of([Metric::Tpot], &levels);
     let timed = ranks.pop().expect("two").into_speed().median.expect("ten of 10 ms");
     assert_eq!((timed.value, timed.low, timed.high), (100.0, Some(100.0), Some(100.0)));
     let instant = ranks.pop().expect("two");

@@ -163,3 +163,42 @@ fn rates_have_a_limit_and_no_law_of_scaling() {
     assert!((found(&curve.capacity.nearly_all) - 9.0).abs() < 0.1);
     assert_eq!(curve.capacity.waits.status, FigureStatus::Between);
 }
+
+#[test]
+fn where_the_highest_level_waits_the_advice_is_never_to_measure_higher_ones() {
+    // The engine that answers by default, and one without contention; 32 slots each. Noise of up to 4 % in either direction.
+    let laws = [
+        UslParameters { lambda: 120.0, alpha: 0.02, beta: 0.0005 },
+        UslParameters { lambda: 120.0, alpha: 0.0, beta: 0.0 },
+    ];
+    for law in laws {
+        for loads in [[1.0, 10.0, 25.0, 50.0], [1.0, 4.0, 16.0, 40.0], [1.0, 4.0, 16.0, 48.0]] {
+            for noise in [[1.0; 4], [0.98, 1.02, 0.98, 1.03], [1.02, 0.97, 1.0, 0.98], [1.0, 0.96, 0.97, 1.03]] {
+                let levels: Vec<LoadLevel> = loads
+                    .iter()
+                    .zip(noise)
+                    .map(|(&n, noise)| {
+                        let throughput = usl(f64::min(n, 32.0), &law) * noise;
+                        let wide =
+                            Measured { value: throughput, low: Some(throughput * 0.96), high: Some(throughput * 1.04) };
+                        let service = 1e5 * f64::min(n, 32.0) / usl(f64::min(n, 32.0), &law);
+                        LoadLevel { throughput: Some(wide), ..queued(n, 32.0, service) }
+                    })
+                    .collect();
+                let capacity = capacity(&levels);
+                let (low, high) = (capacity.waits.low.expect("it waits"), capacity.waits.high.expect("it waits"));
+                assert!(low <= 32.5 && high >= 31.5, "{:?}", capacity.waits);
+                for figure in [&capacity.slows, &capacity.nearly_all] {
+                    assert!(
+                        !figure.reason.contains("higher") && !figure.reason.contains("highest"),
+                        "{loads:?} {figure:?}"
+                    );
+                    if figure.status == FigureStatus::Between {
+                        assert_eq!(figure.reason, "measure levels in between");
+                        assert!(figure.high.is_some_and(|end| end <= high.max(32.5)), "{loads:?} {figure:?}");
+                    }
+                }
+            }
+        }
+    }
+}
