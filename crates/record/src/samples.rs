@@ -140,9 +140,14 @@ impl RunSamples {
                 None => levels.push(level),
             }
         }
-        for (level, rounds) in levels.iter_mut().zip(by_load(&record.phases)) {
-            if level.is_of_sketches() && !level.is_computed() {
-                level.times = rounds_times(&rounds);
+        let loads = by_load(&record.phases);
+        for level in &mut levels {
+            let rounds = loads.iter().find(|rounds| rounds.load == level.load);
+            if let Some(rounds) = rounds
+                && level.is_of_sketches()
+                && !level.is_computed()
+            {
+                level.times = rounds_times(rounds);
             }
         }
         RunSamples { conditions: Conditions::from(&record.conditions), levels }

@@ -7,10 +7,13 @@ use super::summary::as_speed;
 use super::{Load, PhaseResult};
 use crate::goodput::Goodput;
 use crate::metric::{Metric, PhaseSource};
-use tokrate_stats::{Distribution, Quantile};
+use tokrate_stats::{Distribution, Level, Quantile};
 
 /// Largest share of undecided requests: above it, the decided ones may be the slow ones only. As for output speeds.
 const MAX_UNDECIDED_SHARE: f64 = 0.02;
+
+/// Seconds from which the throughput of an open loop is stated: the parts of a window from which it has an interval.
+const MIN_PARTS: u64 = 10;
 
 /// The phases of a run at one load.
 #[derive(Clone, Debug)]
@@ -21,7 +24,7 @@ pub struct Rounds<'a> {
     pub phases: Vec<&'a PhaseResult>,
 }
 
-/// The phases by load, in the order in which loads came first.
+/// The phases by load, from the lowest to the highest, in whatever order they ran.
 pub fn by_load(phases: &[PhaseResult]) -> Vec<Rounds<'_>> {
     let mut loads: Vec<Rounds<'_>> = Vec::new();
     for phase in phases {
@@ -30,6 +33,7 @@ pub fn by_load(phases: &[PhaseResult]) -> Vec<Rounds<'_>> {
             None => loads.push(Rounds { load: phase.load, phases: vec![phase] }),
         }
     }
+    loads.sort_by(|a, b| a.load.amount().total_cmp(&b.load.amount()));
     loads
 }
 
@@ -75,11 +79,6 @@ impl Rounds<'_> {
         self.count(|phase| phase.output_speed.n + phase.output_speed.bounded)
     }
 
-    /// Those of them of which only a bound is known.
-    pub fn with_speed_bound(&self) -> u64 {
-        self.count(|phase| phase.output_speed.bounded)
-    }
-
     /// Why the rounds lack a metric; `None` if one of them has it.
     pub fn missing_reason(&self, metric: Metric) -> Option<String> {
         let reasons: Option<Vec<String>> = self.phases.iter().map(|phase| phase.missing_reason(metric)).collect();
@@ -94,6 +93,18 @@ impl Rounds<'_> {
         let seconds: f64 = windows().map(|window| window.window_seconds).sum();
         let tokens: f64 = windows().map(|window| window.tokens_per_second * window.window_seconds).sum();
         (seconds > 0.0).then(|| tokens / seconds)
+    }
+
+    /// Whether the throughput is stated, or a sample that describes itself only. What arrives in an open loop is chance itself, and a
+    /// window cuts off what is under way at its ends: it takes as many seconds as an interval does. In a closed loop the slots are
+    /// always busy, and as many requests do as for a median.
+    pub fn is_throughput_stated(&self) -> bool {
+        let windows = || self.phases.iter().filter_map(|phase| phase.throughput.as_ref());
+        if self.load.is_closed() {
+            windows().map(|window| window.requests).sum::<u64>() >= Level::P50.floor()
+        } else {
+            windows().map(|window| window.parts).sum::<u64>() >= MIN_PARTS
+        }
     }
 
     /// Share of the judged requests that meet every objective; `None` where so many lack a metric that the
@@ -134,6 +145,15 @@ mod tests {
     }
 
     #[test]
+    fn loads_rise_in_whatever_order_they_ran() {
+        let level = |n| phase(&closed(n), &[steady_request(1, 0, 100, 10, 40)]);
+        let phases = [50, 1, 10, 50].map(level);
+        let loads = by_load(&phases);
+        let shown: Vec<(f64, usize)> = loads.iter().map(|load| (load.load.amount(), load.phases.len())).collect();
+        assert_eq!(shown, [(1.0, 1), (10.0, 1), (50.0, 2)]);
+    }
+
+    #[test]
     fn a_round_without_an_answer_is_ignored() {
         let round: Vec<_> = (1..=30).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
         let failed = phase(&closed(1), &[failed_request(1, 0, 10, FailureKind::TimedOut)]);
@@ -155,6 +175,22 @@ mod tests {
         quick.tpot = Distribution::of_nanos(&mut Vec::new());
         let phases = [phase(&closed(1), &round), quick];
         assert_eq!(by_load(&phases)[0].output_speed(), None, "the others would be the slow ones");
+    }
+
+    #[test]
+    fn the_throughput_of_a_short_open_loop_is_not_stated() {
+        let level = |load: Load, count: u64, gap: u64| {
+            let requests: Vec<_> = (0..count).map(|i| steady_request(i, i * gap, 100, 10, 40)).collect();
+            let mut measured = phase(&closed(1), &requests);
+            measured.load = load;
+            by_load(&[measured])[0].is_throughput_stated()
+        };
+        let open = Load::Open { rate: 200.0, cap: None };
+        assert!(!level(open, 100, 5), "half a second of chance");
+        assert!(level(open, 40, 500), "twenty seconds");
+        let one = Load::Closed { concurrency: 1 };
+        assert!(level(one, 20, 500), "a slot is always busy");
+        assert!(!level(one, 4, 500));
     }
 
     #[test]
