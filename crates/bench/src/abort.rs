@@ -14,7 +14,8 @@ const ABORT_AFTER_REFUSALS: u64 = 3;
 /// Other failures in a row that abort it, on top of the requests in flight: those were sent before the failure
 /// was known.
 const ABORT_AFTER_FAILURES: u64 = 20;
-/// The same for timeouts; fewer, since each takes the whole time limit.
+/// The same for timeouts; fewer, since each takes the whole time limit. An open loop goes on sending while they hang, so that there
+/// those in flight are not waited for: they would never become fewer.
 const ABORT_AFTER_TIMEOUTS: u64 = 4;
 
 /// Counts consecutive failures over all workers of a phase, and decides when to abort the run.
@@ -23,6 +24,8 @@ pub(crate) struct AbortPolicy {
     /// The longest `Retry-After` that is honoured; a longer one aborts the run.
     longest_wait: Span,
     in_flight: Arc<Progress>,
+    /// Requests are sent whether others have ended or not.
+    is_open: bool,
     /// Never abort (`--keep-going`).
     keep_going: bool,
     /// Where the key of the requests comes from, if they carry one.
@@ -46,11 +49,17 @@ impl AbortPolicy {
         AbortPolicy {
             longest_wait,
             in_flight,
+            is_open: false,
             keep_going: false,
             key: None,
             over: Stop::default(),
             state: Arc::default(),
         }
+    }
+
+    /// The same for an open loop, if it is one.
+    pub(crate) fn open(self, is_open: bool) -> AbortPolicy {
+        AbortPolicy { is_open, ..self }
     }
 
     /// The same policy; `keep_going` disables it.
@@ -89,8 +98,11 @@ impl AbortPolicy {
                 state.refusals += u64::from(is_permanent(kind));
                 let timed_out =
                     matches!(kind, FailureKind::Stalled | FailureKind::TimedOut | FailureKind::ConnectTimeout);
-                let enough =
-                    if timed_out { ABORT_AFTER_TIMEOUTS } else { ABORT_AFTER_FAILURES } + self.in_flight.in_flight();
+                let enough = match timed_out {
+                    true if self.is_open => ABORT_AFTER_TIMEOUTS,
+                    true => ABORT_AFTER_TIMEOUTS + self.in_flight.in_flight(),
+                    false => ABORT_AFTER_FAILURES + self.in_flight.in_flight(),
+                };
                 if state.refusals < ABORT_AFTER_REFUSALS && state.failures < enough {
                     return;
                 }
@@ -185,6 +197,13 @@ mod tests {
         for (kind, enough) in [(FailureKind::Stalled, 12), (FailureKind::ServerError, 28), (FailureKind::Connect, 28)] {
             assert_eq!(failures_until_abort(&abort(8), &failed(kind, None)), enough, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn a_few_that_hang_in_a_row_end_an_open_loop_however_many_are_in_flight() {
+        let hang = failed(FailureKind::Stalled, None);
+        assert_eq!(failures_until_abort(&abort(1000).open(true), &hang), 4);
+        assert_eq!(failures_until_abort(&abort(8).open(true), &failed(FailureKind::ServerError, None)), 28);
     }
 
     #[test]

@@ -31,6 +31,12 @@ pub(crate) fn advised(kind: FailureKind, message: &str, seen: Circumstances<'_>)
         FailureKind::RateLimited if seen.alone => {
             "there was no load yet: try again later, or ask the provider for a higher limit"
         }
+        // A peer that took the connection is no matter of firewalls; the message says which of both it was.
+        FailureKind::ConnectTimeout => "check what listens there, firewalls and routes, or raise --connect-timeout",
+        FailureKind::NotJson => {
+            "check that --url is an API and speaks what --dialect says (openai-chat, if nothing is said), not a web page, and that nothing \
+             in between compresses answers (gzip)"
+        }
         kind => kind.hint(),
     };
     format!("{message}; {hint}")
@@ -58,6 +64,8 @@ mod tests {
         assert!(advice(FailureKind::RateLimited, "HTTP 429: slowly", with_key, false).contains("--concurrency"));
         let foreign = "it looks like openai-chat: try --dialect openai-chat";
         assert_eq!(advice(FailureKind::NotJson, foreign, None, true), foreign);
+        let odd = advice(FailureKind::NotJson, "the body is not what the dialect prescribes", None, true);
+        assert!(odd.contains("speaks what --dialect says") && !odd.contains("OpenAI-compatible"), "{odd}");
         assert_eq!(advice(FailureKind::Tls, "no TLS here; use http://", None, true), "no TLS here; use http://");
     }
 }

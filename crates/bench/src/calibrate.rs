@@ -80,8 +80,9 @@ impl Calibrator {
             return None;
         }
         calibrating();
-        let error = self.measure(load, stop).ok()?;
-        if let Some(file) = self.file().filter(|_| !stop.is_set() && error.n > 0) {
+        // What an interrupt cut short says nothing.
+        let error = self.measure(load, stop).ok().filter(|_| !stop.is_set())?;
+        if let Some(file) = self.file().filter(|_| error.n > 0) {
             write_cache(&file, self.key(load), &error);
         }
         Some(error)

@@ -229,7 +229,7 @@ impl Worker {
 
     fn end(&mut self, finished: Finished, now: Tick) {
         let Finished { start, trace, .. } = &finished;
-        self.context.job.progress.end(trace.failure.is_none());
+        self.context.job.progress.end(trace.failure.as_ref().map(|failure| failure.kind));
         self.context.job.progress.keep(&trace.text);
         let number = self.prompt_number(start);
         if let (Some(cost_limit), Some(reservation)) =

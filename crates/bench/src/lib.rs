@@ -42,3 +42,4 @@ pub use levels::curve_of;
 pub use progress::{Progress, Snapshot};
 pub use run::{Observer, PhasePosition, run};
 pub use stop::Stop;
+pub use warnings::is_unchecked;

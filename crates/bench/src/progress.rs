@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokrate_core::{Span, Tick};
+use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_tokens::{Encoding, count};
 
 /// Live counters of the phase that runs. All relaxed: a display needs no exact instant.
@@ -13,6 +13,7 @@ pub struct Progress {
     started: AtomicU64,
     answered: AtomicU64,
     failed: AtomicU64,
+    limited: AtomicU64,
     text_bytes: AtomicU64,
     /// Sampled answers, for the bytes per token.
     texts: Mutex<Texts>,
@@ -40,8 +41,10 @@ pub struct Snapshot {
     pub started: u64,
     /// Requests that ended well.
     pub answered: u64,
-    /// Requests that failed.
+    /// Requests that failed, refusals for the rate left out.
     pub failed: u64,
+    /// Requests that were refused for the rate (429).
+    pub limited: u64,
     /// Bytes of output text received.
     pub text_bytes: u64,
     /// Remaining backoff time requested by the provider.
@@ -51,7 +54,12 @@ pub struct Snapshot {
 impl Snapshot {
     /// Requests that have not ended.
     pub fn in_flight(self) -> u64 {
-        self.started.saturating_sub(self.answered + self.failed)
+        self.started.saturating_sub(self.ended())
+    }
+
+    /// Requests that have ended, in whatever way.
+    pub fn ended(self) -> u64 {
+        self.answered + self.failed + self.limited
     }
 }
 
@@ -60,9 +68,10 @@ impl Progress {
     pub fn snapshot(&self, now: Tick) -> Snapshot {
         // Ends are read before starts, so that `in_flight` never goes below zero.
         let (answered, failed) = (self.answered.load(Relaxed), self.failed.load(Relaxed));
+        let limited = self.limited.load(Relaxed);
         let held = self.held_until().filter(|until| *until > now).map(|until| until - now);
         let (started, text_bytes) = (self.started.load(Relaxed), self.text_bytes.load(Relaxed));
-        Snapshot { started, answered, failed, text_bytes, held }
+        Snapshot { started, answered, failed, limited, text_bytes, held }
     }
 
     /// Requests that have not ended.
@@ -72,7 +81,7 @@ impl Progress {
 
     /// Sets everything to zero, at the start of a phase.
     pub fn reset(&self) {
-        for counter in [&self.started, &self.answered, &self.failed, &self.text_bytes] {
+        for counter in [&self.started, &self.answered, &self.failed, &self.limited, &self.text_bytes] {
             counter.store(0, Relaxed);
         }
         *self.held_until() = None;
@@ -119,8 +128,13 @@ impl Progress {
         self.text_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
-    pub(crate) fn end(&self, answered: bool) {
-        if answered { &self.answered } else { &self.failed }.fetch_add(1, Relaxed);
+    pub(crate) fn end(&self, failure: Option<FailureKind>) {
+        let counter = match failure {
+            None => &self.answered,
+            Some(FailureKind::RateLimited) => &self.limited,
+            Some(_) => &self.failed,
+        };
+        counter.fetch_add(1, Relaxed);
     }
 }
 

@@ -3,8 +3,10 @@
 //!
 //! Invariant: the next phase is a function of configuration and results, and the record says why each level was added.
 
+mod reason;
 mod search;
 
+pub use reason::Reason;
 pub use search::{Axis, Search};
 
 use crate::plan::{Extent, Load, PhaseSpec};
@@ -55,7 +57,7 @@ pub struct NextPhase {
     /// The phase.
     pub spec: PhaseSpec,
     /// Why it was added, if it was not listed.
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
 }
 
 impl Schedule {
@@ -149,7 +151,7 @@ impl Schedule {
         };
         let level = between(template, pair.0, pair.1)?;
         let why = format!("level {level} was added between {} and {}: {reason}", pair.0, pair.1);
-        Some(NextPhase { spec: at_level(template, level)?, reason: Some(why) })
+        Some(NextPhase { spec: at_level(template, level)?, reason: Some(Reason::of(why)) })
     }
 }
 
@@ -191,7 +193,7 @@ fn system(template: &PhaseSpec, most: u32, results: &[PhaseResult]) -> Option<Ne
     let why = rise(&before.load_level(), &last.load_level())?;
     Some(NextPhase {
         spec: at_level(template, f64::from(level))?,
-        reason: Some(format!("concurrency {level} was added: {why}")),
+        reason: Some(Reason::of(format!("concurrency {level} was added: {why}"))),
     })
 }
 

@@ -7,7 +7,7 @@ use crate::prompts::PromptSource;
 use crate::shown_figures::shows;
 use tokrate_charts::format;
 use tokrate_meter::FigureValidity;
-use tokrate_record::{Metric, PhaseResult, Suspicion};
+use tokrate_record::{Metric, PhaseResult, Record, Suspicion};
 
 /// A sentence about one level.
 struct LevelSentence {
@@ -77,11 +77,19 @@ pub(crate) fn proxied(place: Option<&str>) -> Option<String> {
     place.map(|place| format!("every request went through the proxy {place}, and its time is part of every figure"))
 }
 
+/// The warning of a run that did not check the certificate.
+const UNCHECKED: &str = "the certificate of the endpoint was not checked (--insecure)";
+
+/// Whether nobody knows who answered: the certificate was not checked.
+pub fn is_unchecked(record: &Record) -> bool {
+    record.warnings.iter().any(|warning| warning == UNCHECKED)
+}
+
 /// That nobody knows who answered.
 pub(crate) fn unchecked(target: &Target) -> Option<String> {
     let remote = target.remote().filter(|remote| remote.insecure)?;
     Some(match remote.base.is_tls() {
-        true => "the certificate of the endpoint was not checked (--insecure)".to_owned(),
+        true => UNCHECKED.to_owned(),
         false => "--insecure means nothing for an http:// endpoint, which shows no certificate".to_owned(),
     })
 }
@@ -101,7 +109,10 @@ pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
             let limited = phase.rate_limited.count;
             found.push(at_level(
                 phase,
-                format!("{limited} requests were rate-limited; the level measures the provider's limit, not its speed"),
+                format!(
+                    "{} rate-limited; the level measures the provider's limit, not its speed",
+                    if limited == 1 { "1 request was".to_owned() } else { format!("{limited} requests were") }
+                ),
             ));
         }
         if phase.counts.withheld > 0 {
@@ -153,15 +164,25 @@ pub(crate) fn reused_prompts(source: &PromptSource, used: u64) -> Option<String>
     ))
 }
 
+/// That conversations of a file go on after what is sent of them, if they do.
+pub(crate) fn cut_conversations(source: &PromptSource) -> Option<String> {
+    let PromptSource::File(file) = source else { return None };
+    let (cut, all) = (file.cut(), file.prompts().len());
+    (cut > 0).then(|| {
+        format!("{cut} of {all} conversations go on after their first answer; only what stands before it was sent (--sessions sends turns)")
+    })
+}
+
 /// That a trace held requests without tokens, if it did.
 pub(crate) fn omitted_trace_requests(source: &PromptSource) -> Option<String> {
     let PromptSource::Trace(trace) = source else { return None };
-    (trace.left_out > 0).then(|| {
-        format!(
-            "{} requests of the trace have no tokens (they failed when it was taken) and were left out",
-            trace.left_out
-        )
-    })
+    match trace.left_out {
+        0 => None,
+        1 => Some("1 request of the trace has no tokens (it failed when it was taken) and was left out".to_owned()),
+        n => {
+            Some(format!("{n} requests of the trace have no tokens (they failed when it was taken) and were left out"))
+        }
+    }
 }
 
 /// Note for a run without streaming.
@@ -215,7 +236,6 @@ fn missing_speeds(phase: &PhaseResult) -> Option<LevelSentence> {
 mod tests {
     use super::*;
     use tokrate_meter::ClientError;
-    use tokrate_record::Record;
 
     #[test]
     fn only_a_figure_that_the_first_table_shows_is_a_warning() {

@@ -7,9 +7,10 @@ use tokrate_bench::prompts::{PromptSource, PromptSpec};
 use tokrate_bench::report::{Samples, Subject, comparison_html};
 use tokrate_bench::schedule::ScheduleMode;
 use tokrate_bench::{
-    Calibration, Config, Embedded, Limits, Observer, PhasePosition, Progress, RequestOptions, Stop, Target, run,
+    Calibration, Config, Embedded, Limits, Observer, PhasePosition, Progress, Remote, RequestOptions, Stop, Target, run,
 };
 use tokrate_core::Span;
+use tokrate_host::{Host, HostConfig};
 use tokrate_judge::scorecard::differing_conditions;
 use tokrate_meter::RequestNumbers;
 use tokrate_net::Clock;
@@ -141,4 +142,61 @@ fn results_before_a_panic_are_kept() {
     assert_eq!(records[0].status, Status::Partial);
     let reason = records[0].reason.as_deref().unwrap_or_default();
     assert!(reason.contains("internal error in tokrate") && reason.contains("the second level breaks"), "{reason}");
+}
+
+/// Interrupts the run as soon as the client's own error is measured.
+struct Interrupting(Stop);
+
+impl Observer for Interrupting {
+    fn probing(&mut self, _: usize) {}
+
+    fn planned(&mut self, _: usize, _: &Forecast) {}
+
+    fn phase_started(&mut self, _: PhasePosition, _: &PhaseSpec, _: &Arc<Progress>) {}
+
+    fn calibrating(&mut self, _: PhasePosition) {
+        self.0.set();
+    }
+
+    fn phase_ended(&mut self, _: PhasePosition, _: &Record, _: &[RequestNumbers]) {}
+}
+
+#[test]
+fn an_interrupt_during_the_calibration_leaves_a_part_and_no_error_of_a_part() {
+    let law = Law { stream_tokens_per_second: 800.0, base_delay: Span::from_millis(5), ..Law::default() };
+    let host = Host::start(HostConfig { law, ..HostConfig::default() }).expect("it starts");
+    let remote = Remote {
+        provider: None,
+        dialect: tokrate_wire::Dialect::OpenAiChat,
+        price: None,
+        server_metrics: None,
+        engine_host: None,
+        base: tokrate_net::Target::parse(&format!("http://{}/v1", host.address())).expect("an address"),
+        model: "sim".to_owned(),
+        headers: http::HeaderMap::new(),
+        key_origin: None,
+        http: tokrate_net::HttpVersion::Http1,
+        new_connections: false,
+        ca_file: None,
+        insecure: false,
+        unix_socket: None,
+        proxy: None,
+    };
+    let config = config(800.0);
+    let config = Config {
+        target: Target::Remote(Box::new(remote)),
+        phases: config.phases[..1].to_vec(),
+        probe: false,
+        calibration: Calibration::Run,
+        ..config
+    };
+    let stop = Stop::default();
+    let records = run(&[config], Clock::monotonic(), &stop, &mut Interrupting(stop.clone())).expect("a record");
+    host.stop();
+    assert_eq!((records[0].status, records[0].phases.len()), (Status::Partial, 1));
+    let reason = records[0].reason.as_deref().unwrap_or_default();
+    assert!(reason.starts_with("interrupted while the client's own error was measured"), "{reason}");
+    let level = &records[0].phases[0];
+    assert_eq!((level.interrupted, level.counts.answered), (false, 7), "its load was over");
+    assert!(!level.is_client_error_known(), "what was cut short says nothing");
 }

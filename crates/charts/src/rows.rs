@@ -5,7 +5,10 @@
 use crate::scale::{Axis, Mapping, Origin};
 use crate::sheet::{LINE, Sheet, TEXT};
 use crate::svg::Anchor;
-use crate::text::{shorten, width};
+use crate::text::{WIDEST_FONT, shorten, width};
+
+/// Share of the width that names beside the bars may take: a provider with its address and model is long.
+const MOST_FOR_NAMES: f64 = 0.42;
 
 /// Rows laid out on a sheet.
 #[derive(Debug)]
@@ -24,9 +27,9 @@ impl Rows {
     /// Lays out one row per name and draws names, grid and ticks. `room` is reserved on the right for text.
     pub(crate) fn draw(sheet: &mut Sheet, axis: &Axis, values: &[f64], names: &[&str], room: f64) -> Rows {
         let above = sheet.is_narrow();
-        let limit = if above { sheet.width() } else { sheet.width() * 0.3 };
-        let names: Vec<String> = names.iter().map(|n| shorten(n, limit, TEXT)).collect();
-        let widest = names.iter().map(|n| width(n, TEXT)).fold(0.0, f64::max);
+        let limit = if above { sheet.width() } else { sheet.width() * MOST_FOR_NAMES };
+        let names: Vec<String> = names.iter().map(|n| shorten(n, limit / WIDEST_FONT, TEXT)).collect();
+        let widest = names.iter().map(|n| width(n, TEXT) * WIDEST_FONT).fold(0.0, f64::max);
         let left = sheet.left() + if above || widest == 0.0 { 2.0 } else { widest + 12.0 };
         let (step, middle) = if above { (42.0, 28.0) } else { (28.0, 14.0) };
         let right = (sheet.right() - room).max(left + 60.0);

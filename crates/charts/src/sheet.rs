@@ -5,7 +5,7 @@
 
 use crate::svg::{Anchor, STYLE, Svg};
 use crate::table::Table;
-use crate::text::{width, wrap};
+use crate::text::{WIDEST_FONT, width, wrap};
 
 /// Width of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -133,9 +133,9 @@ impl Sheet {
         let mut x = self.left();
         self.y += LINE + 2.0;
         for (index, name) in names.iter().enumerate() {
-            let name = crate::text::shorten(name, self.width() - 30.0, TEXT);
+            let name = crate::text::shorten(name, (self.width() - 30.0) / WIDEST_FONT, TEXT);
             let needed = 26.0 + width(&name, TEXT);
-            if x > self.left() && x + needed > self.right() {
+            if x > self.left() && x + 26.0 + width(&name, TEXT) * WIDEST_FONT > self.right() {
                 x = self.left();
                 self.y += LINE + 2.0;
             }

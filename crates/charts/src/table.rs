@@ -78,7 +78,9 @@ impl Table {
             // A head without words is no head: a reader for the blind would announce nothing.
             let _ = match column.label.is_empty() && column.unit.is_empty() {
                 true => write!(out, "<td></td>"),
-                false => write!(out, r#"<th scope="col"{}>{} {unit}</th>"#, class_of(column), escape(&column.label)),
+                false => {
+                    write!(out, r#"<th scope="col"{}>{} {unit}</th>"#, class_of(column), breakable_head(&column.label))
+                }
             };
         }
         out.push_str("</tr></thead><tbody>");
@@ -164,7 +166,17 @@ impl Table {
     }
 }
 
-/// A number that a narrow page may break before its interval and nowhere else.
+/// A head that may break behind the signs of an address, which is one long word to a browser.
+fn breakable_head(label: &str) -> String {
+    let mut html = escape(label);
+    for sign in ['@', '/'] {
+        // A zero-width space.
+        html = html.replace(sign, &format!("{sign}\u{200b}"));
+    }
+    html
+}
+
+/// A number that a page that is too narrow may break before its interval and nowhere else.
 fn breakable_number(cell: &str) -> String {
     cell.replace(' ', "\u{a0}").replace("\u{a0}[", " [")
 }
@@ -225,6 +237,13 @@ mod tests {
         c                         104.0
         n = 3
         ");
+    }
+
+    #[test]
+    fn a_head_that_is_an_address_breaks_behind_its_signs() {
+        let columns = vec![Column::words(""), Column::numbers("vllm@127.0.0.1:8000/<im>", "")];
+        let html = Table { columns, ..table() }.html();
+        assert!(html.contains("vllm@\u{200b}127.0.0.1:8000/\u{200b}&lt;im&gt; "), "{html}");
     }
 
     #[test]

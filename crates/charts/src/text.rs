@@ -58,6 +58,10 @@ pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(advance).sum::<f64>() * size
 }
 
+/// The widest of the usual fonts (DejaVu Sans, Verdana) need so many times the estimated width. Where text that is cut or clipped would
+/// be lost, such as a name, there is room for them.
+pub(crate) const WIDEST_FONT: f64 = 1.12;
+
 /// Width of one character in ems.
 fn advance(c: char) -> f64 {
     match c {

@@ -9,7 +9,9 @@ mod spelling;
 
 pub(crate) use spelling::canonical_spelling;
 
-use crate::expression::{Cursor, ExpressionError, Relation, is_speed_unit, milliseconds_in, suggestion};
+use crate::expression::{Cursor, ExpressionError, Relation, bound_in, is_speed_unit, milliseconds_in, suggestion};
+use crate::objective::Objective;
+use crate::slo::Slo;
 use lookup::{Lookup, Subject, subject_of};
 use std::fmt;
 use tokrate_record::run::{Load, PhaseResult};
@@ -68,7 +70,10 @@ impl Assertion {
     /// As [`Assertion::parse`].
     pub fn parse_all(text: &str) -> Result<Vec<Assertion>, ExpressionError> {
         match pairs::is_list(text) {
-            true => pairs::read(text).map_err(|error| error.with_example("ttft:400 p95_tpot_ms:50")),
+            true => pairs::read(text).map_err(|error| {
+                let bound = bound_in(text).map_or("400", |(number, _)| number);
+                error.with_example(format!("ttft:{bound} p95_tpot_ms:50"))
+            }),
             false => Assertion::parse(text).map(|assertion| vec![assertion]),
         }
     }
@@ -133,6 +138,21 @@ impl Assertion {
     /// Whether there is a percentile of the same metric that takes fewer requests.
     pub fn has_easier_percentile(&self) -> bool {
         self.requests_needed().is_some_and(|needed| needed > Level::P50.floor())
+    }
+
+    /// The same as an objective of each request, where it is one of them all or of a percentile, at whatever load.
+    pub(crate) fn into_objective(self) -> Option<Objective> {
+        let (metric, share) = match (self.subject, self.statistic) {
+            (Subject::Adjusted(metric), "max") => (metric, None),
+            (Subject::Metric(metric), statistic) => (metric, Some(percentile_of(statistic)?)),
+            _ => return None,
+        };
+        let is_objective = metric.row().of_request.is_some() && self.relation.is_upper() != metric.is_speed();
+        if !is_objective || self.place != LoadFilter::Any {
+            return None;
+        }
+        let slo = Slo { metric, relation: self.relation, bound: self.bound };
+        Some(Objective { slo, percentile: share.map(|share| (share, self)) })
     }
 
     fn unit(&self) -> MetricUnit {
@@ -200,6 +220,16 @@ impl fmt::Display for Assertion {
     }
 }
 
+/// The share of the requests that a percentile is of.
+fn percentile_of(statistic: &str) -> Option<f64> {
+    match statistic {
+        "median" => Some(0.5),
+        "slowest_5_percent" => Some(0.95),
+        "slowest_1_percent" => Some(0.99),
+        _ => Some(statistic.strip_prefix('p')?.replace('_', ".").parse::<f64>().ok()? / 100.0),
+    }
+}
+
 fn read(text: &str) -> Result<Assertion, ExpressionError> {
     let mut cursor = Cursor::new(text);
     let (subject, statistic, named_unit) = metric_and_statistic(&mut cursor)?;
@@ -244,8 +274,7 @@ fn metric_and_statistic<'t>(
         return Err(cursor.error(at, message));
     };
     let wanted = statistic.replace('.', "_");
-    let found = subject.statistics().iter().copied().find(|known| *known == wanted);
-    let statistic = found.ok_or_else(|| {
+    let statistic = subject.statistic(statistic).ok_or_else(|| {
         let message = if subject.is_speed() && wanted.starts_with('p') {
             format!(
                 "a percentile of a speed can be read in both directions; write {0}.median, {0}.slowest_5_percent or \
@@ -297,6 +326,8 @@ fn load_filter(cursor: &mut Cursor<'_>) -> Result<LoadFilter, ExpressionError> {
     }
     let at = cursor.here();
     let word = cursor.word(&[]);
+    // `concurrency=10` is what others write.
+    cursor.take('=');
     match word {
         "concurrency" | "c" => {
             let at = cursor.here();

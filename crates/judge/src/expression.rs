@@ -217,6 +217,18 @@ impl fmt::Display for ExpressionError {
 
 impl std::error::Error for ExpressionError {}
 
+/// The number that a text holds something to, as it was typed, and the unit behind it: what stands behind the relation or the colon.
+pub(crate) fn bound_in(text: &str) -> Option<(&str, &str)> {
+    let behind = &text[text.find(['<', '>', '≤', '≥', ':'])?..];
+    let behind = behind.trim_start_matches(['<', '>', '≤', '≥', '=', ':', ' ', '-']);
+    let end = behind.find(|symbol: char| !(symbol.is_ascii_digit() || symbol == '.')).unwrap_or(behind.len());
+    let (number, rest) = behind.split_at(end);
+    number.parse::<f64>().ok()?;
+    let unit = rest.trim_start();
+    let end = unit.find(|symbol: char| !(symbol.is_alphabetic() || matches!(symbol, '/' | '%'))).unwrap_or(unit.len());
+    Some((number, &unit[..end]))
+}
+
 /// Milliseconds in a unit of time.
 pub(crate) fn milliseconds_in(unit: &str) -> Option<f64> {
     match unit {
@@ -260,6 +272,16 @@ mod tests {
         assert_eq!(read("3e"), (Some(3.0), "e".into()));
         for bad in ["", "x", ".", "1.2.3", "1e999"] {
             assert_eq!(read(bad).0, None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_bound_of_a_text_is_found_as_it_was_typed() {
+        assert_eq!(bound_in("p95(ttft) <= 0.4 s @ concurrency 3"), Some(("0.4", "s")));
+        assert_eq!(bound_in("p99_ttft_ms:400"), Some(("400", "")));
+        assert_eq!(bound_in("failures.share<1%"), Some(("1", "%")));
+        for none in ["ttft", "ttft < fast @ concurrency 3", "ttft<1.2.3", ""] {
+            assert_eq!(bound_in(none), None, "{none}");
         }
     }
 

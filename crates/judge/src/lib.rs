@@ -11,6 +11,7 @@ pub mod compare;
 mod comparison;
 mod expression;
 mod goodput;
+mod objective;
 pub mod scorecard;
 mod slo;
 #[cfg(test)]
@@ -21,4 +22,5 @@ pub use claim::{Bound, Claim, ClaimError, Condition, Meaning, StatedValue};
 pub use comparison::{Comparison, ComparisonWithFirst};
 pub use expression::{ExpressionError, Relation, nearest};
 pub use goodput::goodput;
+pub use objective::Objective;
 pub use slo::Slo;

@@ -5,7 +5,7 @@
 //! Why a rate-limited request misses: whoever sent it got no answer, and a provider that refuses nine requests in ten must
 //! not look as if it met every objective. They are counted apart beside the misses all the same.
 
-use crate::expression::{Cursor, ExpressionError, Relation, is_speed_unit, milliseconds_in, suggestion};
+use crate::expression::{Cursor, ExpressionError, Relation, bound_in, is_speed_unit, milliseconds_in, suggestion};
 use std::fmt;
 use tokrate_meter::request::RequestNumbers;
 use tokrate_record::Metric;
@@ -33,8 +33,7 @@ impl Slo {
     pub fn parse(text: &str) -> Result<Slo, ExpressionError> {
         read(text).map_err(|error| {
             let metric = metric_in(text).unwrap_or(Metric::Ttft);
-            let bound = if metric.is_speed() { ">30" } else { "<500ms" };
-            error.with_example(format!("{}{bound}", metric.name()))
+            error.with_example(format!("{}{}", metric.name(), bound_like(text, metric)))
         })
     }
 
@@ -50,7 +49,8 @@ impl Slo {
         let mut cursor = Cursor::new(text);
         let mut slos = Vec::new();
         while !cursor.is_over() {
-            slos.push(pair(&mut cursor).map_err(|error| error.with_example("ttft:200 tpot:50"))?);
+            let bound = bound_in(text).map_or("200", |(number, _)| number);
+            slos.push(pair(&mut cursor).map_err(|error| error.with_example(format!("ttft:{bound} tpot:50")))?);
             cursor.take(',');
         }
         Ok(slos)
@@ -143,6 +143,15 @@ fn pair(cursor: &mut Cursor<'_>) -> Result<Slo, ExpressionError> {
     Ok(Slo { metric, relation, bound })
 }
 
+/// A bound of a metric with the number of the text, as the end of an example.
+fn bound_like(text: &str, metric: Metric) -> String {
+    let (number, unit) = bound_in(text).unwrap_or_else(|| if metric.is_speed() { ("30", "") } else { ("500", "ms") });
+    match metric.is_speed() {
+        true => format!(">{number}"),
+        false => format!("<{number}{}", if milliseconds_in(unit).is_some() { unit } else { "ms" }),
+    }
+}
+
 /// The metric that a text names somewhere, for an example like it.
 fn metric_in(text: &str) -> Option<Metric> {
     let lower = text.to_lowercase();
@@ -161,10 +170,9 @@ fn of_many(text: &str) -> Option<String> {
     let share = share.map_or_else(String::new, |percent| {
         format!(" (a search asks for {percent} % of them with --slo-share {percent}%)")
     });
-    let (bound, example) =
-        if Metric::of_requests_from_name(metric)?.is_speed() { (">30", " > 30") } else { ("<500ms", " < 500ms") };
+    let bound = bound_like(text, Metric::of_requests_from_name(metric)?);
     Some(format!(
-        "{statistic} is of many requests, an objective of each one: write --slo '{metric}{bound}'{share}, or --assert '{demand}{example}'"
+        "{statistic} is of many requests, an objective of each one: write --slo '{metric}{bound}'{share}, or --assert '{metric}.{statistic}{bound}'"
     ))
 }
 

@@ -166,13 +166,21 @@ impl Dialer {
         let limit = self.config.connect_timeout;
         // Set before opening: a failed attempt was a new connection as well.
         used.new = true;
+        let is_taken = Cell::new(false);
         let opened = async {
-            let opened = self.connector.open().await?;
+            let opened = self.connector.open(&is_taken).await?;
             *used = opened.used;
             greet(opened).await
         };
         let greeted = tokio::time::timeout(limit.as_duration(), opened).await.map_err(|_| {
-            let detail = format!("no connection to {} within {limit}", self.connector.route().target.authority());
+            let target = &self.connector.route().target;
+            let detail = match is_taken.get() && target.is_tls() {
+                true => format!(
+                    "{} took the connection, and no TLS handshake came within {limit}; a server without TLS is named by http://",
+                    target.authority()
+                ),
+                false => format!("no connection to {} within {limit}", target.authority()),
+            };
             ExchangeFailure { kind: FailureKind::ConnectTimeout, detail }
         })??;
         if !self.dns_reported.replace(true) {

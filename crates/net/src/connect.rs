@@ -18,6 +18,7 @@ use crate::tls::handshake_failure;
 use crate::transport::{MemoryStream, Socket, Transport};
 use rustls::pki_types::ServerName;
 use socks5::TunnelError;
+use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -99,14 +100,15 @@ impl Connector {
         Ok(connector)
     }
 
-    /// Opens a connection. The caller applies the timeout.
-    pub async fn open(&self) -> Result<Opened, ExchangeFailure> {
+    /// Opens a connection, and notes as soon as the peer has taken it, which is before TLS. The caller applies the timeout.
+    pub async fn open(&self, is_taken: &Cell<bool>) -> Result<Opened, ExchangeFailure> {
         let started_at = self.clock.now();
         let (mut transport, stamps) = match &self.route.proxy {
             None => self.open_transport().await?,
             Some(proxy) => self.open_tunnel(proxy).await?,
         };
         let connected_at = self.clock.now();
+        is_taken.set(true);
         let mut used = ConnectionUse { new: true, connect: connected_at - started_at, ..ConnectionUse::default() };
         if let Some(tls) = &self.tls {
             transport = tls_connect(transport, tls, self.http).await?;
@@ -253,7 +255,8 @@ mod tests {
             let (config, clock) = (ClientConfig::default(), Clock::monotonic());
             let target = Target::parse(&url).expect("a URL");
             let route = Route::resolve_blocking(&target, &config, clock).expect("an address");
-            let opened = Connector::new(&config, route, clock, Dial::tcp()).expect("a connector").open().await;
+            let opened =
+                Connector::new(&config, route, clock, Dial::tcp()).expect("a connector").open(&Cell::new(false)).await;
             let Transport::Plain(mut stream) = opened.expect("it listens").transport else {
                 panic!("no TLS was asked for")
             };

@@ -146,13 +146,12 @@ impl RunSamples {
                 None => levels.push(level),
             }
         }
-        for (level, rounds) in levels.iter_mut().zip(by_load(&record.phases)) {
-            if level.is_computed() {
-                continue;
-            }
+        let loads = by_load(&record.phases);
+        for level in levels.iter_mut().filter(|level| !level.is_computed()) {
+            let Some(rounds) = loads.iter().find(|rounds| rounds.load == level.load) else { continue };
             level.of_phases = PhaseFigures::of(&rounds.phases);
             if level.is_of_sketches() {
-                level.times = rounds_times(&rounds);
+                level.times = rounds_times(rounds);
             }
         }
         RunSamples { conditions: Conditions::from(&record.conditions), levels }

@@ -132,7 +132,9 @@ impl Load {
                 let (arrivals, growth, over) = (arrivals.name(), ramp.growth.name(), ramp.over.as_secs_f64());
                 format!("{}..{} req/s {arrivals}, {growth} over {over} s", ramp.from, ramp.to)
             }
-            Load::Trace { due, .. } => format!("trace of {} requests", due.len()),
+            Load::Trace { due, .. } => {
+                format!("trace of {} request{}", due.len(), if due.len() == 1 { "" } else { "s" })
+            }
             Load::Sessions { sessions, turns, .. } => format!("{sessions} sessions of {turns} turns"),
         }
     }
@@ -144,7 +146,9 @@ impl Load {
             Load::Open { arrivals, .. } => arrivals.in_full(),
             Load::ClosedRamp { ramp } => format!("closed, concurrency {ramp}"),
             Load::OpenRamp { ramp, arrivals, .. } => format!("{}, {ramp} req/s", arrivals.in_full()),
-            Load::Trace { due, .. } => format!("trace of {} requests", due.len()),
+            Load::Trace { due, .. } => {
+                format!("trace of {} request{}", due.len(), if due.len() == 1 { "" } else { "s" })
+            }
             Load::Sessions { turns, think, .. } => format!("sessions of {turns} turns, think time {think}"),
         }
     }

@@ -28,6 +28,7 @@ pub enum FileKind {
 pub struct PromptFile {
     kind: FileKind,
     prompts: Vec<Prompt>,
+    cut: usize,
     hash: u64,
 }
 
@@ -60,19 +61,20 @@ impl PromptFile {
     /// The position of the first entry that is not a prompt.
     pub fn parse(text: &str, kind: FileKind) -> Result<PromptFile, BadInput> {
         let content = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let prompts = match kind {
+        let (prompts, cut) = match kind {
             FileKind::Json => json(content)?,
             FileKind::JsonLines => json_lines(content)?,
             FileKind::Lines => {
-                content.lines().filter(|line| !line.trim().is_empty()).map(|line| prompt(Role::User, line)).collect()
+                let lines = content.lines().filter(|line| !line.trim().is_empty());
+                (lines.map(|line| prompt(Role::User, line)).collect(), 0)
             }
-            FileKind::Whole if content.trim().is_empty() => Vec::new(),
-            FileKind::Whole => vec![prompt(Role::User, content)],
+            FileKind::Whole if content.trim().is_empty() => (Vec::new(), 0),
+            FileKind::Whole => (vec![prompt(Role::User, content)], 0),
         };
         if prompts.is_empty() {
             return Err(BadInput::at(1, 1, "at least one prompt, and there is none"));
         }
-        Ok(PromptFile { kind, prompts, hash: hash(text) })
+        Ok(PromptFile { kind, prompts, cut, hash: hash(text) })
     }
 
     /// The prompts, in the order of the file.
@@ -82,8 +84,22 @@ impl PromptFile {
 
     /// How many prompts hold images, whose tokens cannot be counted here.
     pub fn with_images(&self) -> usize {
-        let pictured = |message: &Message| message.content.iter().any(|part| matches!(part, Content::Image(_)));
+        // Parts of another kind are pictures with a `detail`.
+        let pictured = |message: &Message| {
+            message.content.iter().any(|part| matches!(part, Content::Image(_) | Content::Other(_)))
+        };
         self.prompts.iter().filter(|prompt| prompt.messages.iter().any(pictured)).count()
+    }
+
+    /// Whether an image is asked to be looked at in some `detail`, which only the OpenAI chat API has a place for.
+    pub fn has_detailed_images(&self) -> bool {
+        let contents = self.prompts.iter().flat_map(|prompt| &prompt.messages).flat_map(|message| &message.content);
+        contents.into_iter().any(|part| matches!(part, Content::Other(_)))
+    }
+
+    /// How many conversations go on after their first answer, of which only what stands before it is sent.
+    pub fn cut(&self) -> usize {
+        self.cut
     }
 
     /// Whether an image is given by URL instead of as data.
@@ -111,7 +127,26 @@ struct Entry {
     prompt: Option<String>,
     text: Option<String>,
     question: Option<String>,
+    /// Everything else: ids and the like.
+    #[serde(flatten)]
+    others: serde_json::Map<String, serde_json::Value>,
 }
+
+/// Fields that belong to what a model is asked, and that are not sent: leaving them out would be another measurement.
+const UNSENT: [&str; 12] = [
+    "image",
+    "images",
+    "image_url",
+    "picture",
+    "pictures",
+    "audio",
+    "video",
+    "file",
+    "files",
+    "tools",
+    "functions",
+    "response_format",
+];
 
 /// A turn as ShareGPT spells it.
 #[derive(Deserialize)]
@@ -137,11 +172,15 @@ enum ChatContent {
 const EXPECTED: &str =
     "an object with the text of a prompt in `prompt`, `text`, `question`, `messages` or `conversations`";
 
-fn json(content: &str) -> Result<Vec<Prompt>, BadInput> {
+/// The prompts, and how many conversations go on after them.
+type Read = (Vec<Prompt>, usize);
+
+fn json(content: &str) -> Result<Read, BadInput> {
     // Each element by itself, so that a bad one is known by its place.
     let elements: Vec<&serde_json::value::RawValue> = serde_json::from_str(content)
         .map_err(|error| BadInput::json(1, &error, "a JSON array of conversations or prompts"))?;
     let mut prompts = Vec::with_capacity(elements.len());
+    let mut all_cut = 0;
     let (mut place, mut line, mut line_start) = (0, 1, 0);
     for element in elements {
         let start = element.get().as_ptr() as usize - content.as_ptr() as usize;
@@ -158,31 +197,45 @@ fn json(content: &str) -> Result<Vec<Prompt>, BadInput> {
             }
             bad
         })?;
-        prompts.push(entry.prompt().map_err(|expected| BadInput::at(line, column, expected))?);
+        let (prompt, is_cut) = entry.prompt().map_err(|expected| BadInput::at(line, column, expected))?;
+        prompts.push(prompt);
+        all_cut += usize::from(is_cut);
     }
-    Ok(prompts)
+    Ok((prompts, all_cut))
 }
 
-fn json_lines(content: &str) -> Result<Vec<Prompt>, BadInput> {
-    let mut prompts = Vec::new();
+fn json_lines(content: &str) -> Result<Read, BadInput> {
+    let (mut prompts, mut all_cut) = (Vec::new(), 0);
     for (number, line) in (1..).zip(content.lines()) {
         if line.trim().is_empty() {
             continue;
         }
         let entry: Entry = serde_json::from_str(line).map_err(|error| BadInput::json(number, &error, EXPECTED))?;
-        prompts.push(
-            entry
-                .prompt()
-                .map_err(|expected| BadInput::at(number, 1, format!("{expected}; there is {}", shown(line))))?,
-        );
+        let (prompt, is_cut) = entry.prompt().map_err(|expected| {
+            // What stands there is said once.
+            let found =
+                if expected.contains("; there is ") { String::new() } else { format!("; there is {}", shown(line)) };
+            BadInput::at(number, 1, format!("{expected}{found}"))
+        })?;
+        prompts.push(prompt);
+        all_cut += usize::from(is_cut);
     }
-    Ok(prompts)
+    Ok((prompts, all_cut))
 }
 
 impl Entry {
-    /// The prompt: of a conversation what precedes its first answer.
-    fn prompt(self) -> Result<Prompt, String> {
-        let messages: Vec<Message> = if let Some(turns_of) = self.conversations {
+    /// The prompt: of a conversation what precedes its first answer; and whether it goes on after that.
+    fn prompt(self) -> Result<(Prompt, bool), String> {
+        if let Some(field) =
+            UNSENT.into_iter().find(|field| self.others.get(*field).is_some_and(|value| !value.is_null()))
+        {
+            let instead = match field {
+                "tools" | "functions" | "response_format" => "leave it out, or send one for all with --body",
+                _ => "leave it out, or write it as a part of a message: `messages` with `image_url`",
+            };
+            return Err(format!("a prompt without `{field}`, which is not sent from here; {instead}"));
+        }
+        let (messages, is_cut): (Vec<Message>, bool) = if let Some(turns_of) = self.conversations {
             let turns =
                 turns_of.into_iter().map(|turns_of| Ok((role_of(&turns_of.from), vec![Content::Text(turns_of.value)])));
             until_answered(turns)?
@@ -190,13 +243,13 @@ impl Entry {
             until_answered(spoken.into_iter().map(|spoken| Ok((role_of(&spoken.role), spoken.content.read()?))))?
         } else {
             let text = self.prompt.or(self.text).or(self.question).ok_or_else(|| EXPECTED.to_owned())?;
-            vec![Message::text(Role::User, text)]
+            (vec![Message::text(Role::User, text)], false)
         };
         let tokens: usize = messages.iter().flat_map(|message| message.texts()).map(tokens_of).sum();
         if tokens == 0 {
             return Err("a prompt with text, and it is empty".to_owned());
         }
-        Ok(Prompt { messages, input_tokens: tokens as u64, output_tokens: None })
+        Ok((Prompt { messages, input_tokens: tokens as u64, output_tokens: None }, is_cut))
     }
 }
 
@@ -212,25 +265,53 @@ impl ChatContent {
         let read = decode_request(&Routed::from(Dialect::OpenAiChat), body.as_bytes());
         let read = read.map_err(|error| format!("parts of a message as the OpenAI chat API spells them: {error}"))?;
         let parts: Vec<Content> = read.messages.into_iter().flat_map(|message| message.content).collect();
-        match parts.iter().find(|part| !matches!(part, Content::Text(_) | Content::Image(_))) {
-            Some(Content::Other(json)) => {
-                Err(format!("parts of type `text`, or `image_url` with a `url` alone; there is {}", shown(json)))
-            }
-            Some(_) => Err("parts of type `text`, or `image_url` with a `url` alone".to_owned()),
+        let is_sent = |part: &&Content| match part {
+            Content::Text(_) | Content::Image(_) => true,
+            Content::Other(json) => is_detailed_image(json),
+            _ => false,
+        };
+        const SENT: &str = "parts of type `text`, or `image_url` with a `url` and a `detail`";
+        match parts.iter().find(|part| !is_sent(part)) {
+            Some(Content::Other(json)) => Err(format!("{SENT}; there is {}", shown(json))),
+            Some(_) => Err(SENT.to_owned()),
             None => Ok(parts),
         }
     }
 }
 
+/// Whether a part is an image with a `detail`, which is sent as it is.
+fn is_detailed_image(json: &str) -> bool {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Part {
+        r#type: String,
+        image_url: Linked,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Linked {
+        #[serde(rename = "url")]
+        _url: String,
+        #[serde(rename = "detail")]
+        _detail: String,
+    }
+    serde_json::from_str::<Part>(json).is_ok_and(|Part { r#type, image_url: Linked { .. } }| r#type == "image_url")
+}
+
 /// Role, if known, and content.
 type Turn = (Option<Role>, Vec<Content>);
 
-fn until_answered(turns: impl Iterator<Item = Result<Turn, String>>) -> Result<Vec<Message>, String> {
+fn until_answered(turns: impl Iterator<Item = Result<Turn, String>>) -> Result<(Vec<Message>, bool), String> {
     let mut messages = Vec::new();
-    for turn in turns {
+    let mut turns = turns;
+    let mut is_cut = false;
+    while let Some(turn) = turns.next() {
         let (role, content) = turn?;
         match role {
-            Some(Role::Assistant) if messages.iter().any(|message: &Message| message.role == Role::User) => break,
+            Some(Role::Assistant) if messages.iter().any(|message: &Message| message.role == Role::User) => {
+                is_cut = turns.next().is_some();
+                break;
+            }
             // A conversation that begins with an answer was cut; everything before the first question is dropped.
             Some(Role::Assistant) => {}
             Some(role) => messages.push(Message { role, content }),
@@ -240,7 +321,7 @@ fn until_answered(turns: impl Iterator<Item = Result<Turn, String>>) -> Result<V
     if messages.iter().all(|message| message.role != Role::User) {
         return Err("a conversation in which somebody asks (`human` or `user`)".to_owned());
     }
-    Ok(messages)
+    Ok((messages, is_cut))
 }
 
 /// Who speaks, by the names in use.
@@ -314,7 +395,37 @@ mod tests {
         assert_eq!(file.with_images(), 1);
         let audio = r#"{"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]}"#;
         let message = refused(audio, FileKind::JsonLines);
-        assert!(message.contains("`url` alone; there is `{\"input_audio\""), "{message}");
+        assert!(message.contains("a `detail`; there is `{\"input_audio\""), "{message}");
+        assert_eq!(message.matches("there is").count(), 1, "{message}");
+    }
+
+    #[test]
+    fn a_picture_with_its_detail_is_sent_as_it_is() {
+        let part = r#"{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA","detail":"low"}}"#;
+        let text = format!(r#"{{"messages":[{{"role":"user","content":[{{"type":"text","text":"What?"}},{part}]}}]}}"#);
+        let file = PromptFile::parse(&text, FileKind::JsonLines).expect("a prompt");
+        assert!(
+            matches!(&file.prompts()[0].messages[0].content[1], Content::Other(json) if json.contains(r#""detail":"low""#))
+        );
+        assert_eq!((file.with_images(), file.has_detailed_images()), (1, true));
+    }
+
+    #[test]
+    fn what_a_prompt_needs_and_is_not_sent_is_refused_and_a_conversation_that_goes_on_is_counted() {
+        for field in ["image", "images", "tools", "audio"] {
+            let text = format!(r#"{{"prompt": "x", "id": 3, "{field}": "foo.png"}}"#);
+            let message = refused(&text, FileKind::JsonLines);
+            assert!(message.contains(&format!("a prompt without `{field}`, which is not sent")), "{message}");
+        }
+        assert!(PromptFile::parse(r#"{"prompt": "x", "image": null}"#, FileKind::JsonLines).is_ok());
+        let turn = |role: &str| format!(r#"{{"role":"{role}","content":"a"}}"#);
+        let line = |roles: &[&str]| {
+            let turns: Vec<String> = roles.iter().map(|role| turn(role)).collect();
+            format!("{{\"messages\":[{}]}}\n", turns.join(","))
+        };
+        let text = line(&["user", "assistant", "user"]) + &line(&["user", "assistant"]) + &line(&["user"]);
+        let file = PromptFile::parse(&text, FileKind::JsonLines).expect("prompts");
+        assert_eq!((file.prompts().len(), file.cut()), (3, 1));
     }
 
     #[test]

@@ -132,9 +132,16 @@ fn degradation(subjects: &[Subject<'_>]) -> Option<Section> {
     if subjects.iter().any(|subject| subject.record.conditions.streaming) {
         blocks.push(Block::chart(&each_against_all(&curves)));
     }
-    blocks.extend(
-        curves.iter().map(|(name, curve)| Block::Paragraph(format!("{name}: {}", capacity_sentences(curve).join(" ")))),
-    );
+    // What is true of several targets is said once.
+    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+    for (name, curve) in &curves {
+        let sentences = capacity_sentences(curve).join(" ");
+        match said.iter_mut().find(|(known, _)| *known == sentences) {
+            Some((_, names)) => names.push(*name),
+            None => said.push((sentences, vec![*name])),
+        }
+    }
+    blocks.extend(said.into_iter().map(|(text, names)| Block::Paragraph(format!("{}: {text}", names.join(", ")))));
     Some(Section {
         title: "Degradation with load".to_owned(),
         intro: "What each request gets, and what all of them together get, at each load.".to_owned(),

@@ -30,7 +30,7 @@ const FIGURES: [Figure; 9] = [
     Figure::Quantile(Metric::Ttft, Level::P95),
     Figure::Quantile(Metric::E2e, Level::P50),
     Figure::Own("each", "tok/s", |rounds| quantile(rounds, Metric::Tpot, Level::P50, |time| 1e3 / time)),
-    Figure::Own("in all", "tok/s", |rounds| rounds.throughput().map(format::number)),
+    Figure::Own("in all", "tok/s", throughput),
     Figure::Own("--slo kept", "%", |rounds| rounds.goodput_share().map(|share| format::number(100.0 * share))),
 ];
 
@@ -70,20 +70,19 @@ pub fn loads(phases: &[PhaseResult]) -> Table {
     }
 }
 
-/// What is known of a part of a load's answers only.
-fn partial(rounds: &Rounds<'_>) -> Vec<String> {
-    let (n, with_speed, name) = (rounds.count(|phase| phase.counts.measured), rounds.with_speed(), rounds.name());
-    let speed = (rounds.output_speed().is_some() && with_speed < n)
-        .then(|| format!("Output speed at {name} is that of {with_speed} of {n} answers; the others have none."));
-    let bounded = rounds.with_speed_bound();
-    let quick = (rounds.output_speed().is_some_and(|speed| speed.value.is_some()) && bounded > 0).then(|| {
-        format!("Output speed at {name} counts {bounded} of {n} answers by a bound: they could not be timed.")
-    });
+/// What is known of a part of a load's answers only. That output speeds are missing, and why, is a note of the record.
+fn partial(rounds: &Rounds<'_>) -> Option<String> {
     let (_, undecided, of) = rounds.goodput_counts();
-    let kept = (undecided > 0).then(|| {
+    (undecided > 0).then(|| {
+        let name = rounds.name();
         format!("Of {undecided} of {of} requests at {name} it is not known whether they keep every --slo: they lack a metric.")
-    });
-    speed.into_iter().chain(quick).chain(kept).collect()
+    })
+}
+
+/// Tokens per second of all requests, marked where the sample is too small to state them.
+fn throughput(rounds: &Rounds<'_>) -> Option<String> {
+    let mark = if rounds.is_throughput_stated() { "" } else { "~" };
+    Some(format!("{mark}{}", format::number(rounds.throughput()?)))
 }
 
 /// A quantile of all rounds together, marked where they are too few to state it.

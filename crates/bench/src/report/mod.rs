@@ -120,7 +120,8 @@ fn headline(record: &Record) -> Vec<Figure> {
         figures.push(ttft_figure(first));
     }
     let throughput = |load: &&Rounds<'_>| load.throughput().unwrap_or(0.0);
-    if let Some(best) = loads.iter().max_by(|a, b| throughput(a).total_cmp(&throughput(b)))
+    if let Some(best) =
+        loads.iter().filter(|load| load.is_throughput_stated()).max_by(|a, b| throughput(a).total_cmp(&throughput(b)))
         && throughput(&best) > 0.0
     {
         figures.push(Figure {

@@ -16,8 +16,14 @@ pub fn ranking(card: &Scorecard) -> Vec<Block> {
     let bars = |title: String, axis, of: fn(&ScoreRow) -> &RankedMedian, more_is_better| {
         Block::chart(&BarChart {
             title,
-            description: "The best first. Bars whose intervals overlap may well stand the other way round: the ranks below say so."
-                .to_owned(),
+            // Said once, with the first of the two.
+            description: match more_is_better {
+                true => {
+                    "The best first. Bars whose intervals overlap may well stand the other way round: the ranks below say so."
+                }
+                false => "The best first.",
+            }
+            .to_owned(),
             axis,
             bars: ranked(card, of, more_is_better),
         })

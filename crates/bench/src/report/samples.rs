@@ -90,7 +90,7 @@ impl Samples {
 }
 
 impl Samples {
-    /// The samples by load, in the order in which loads came first.
+    /// The samples by load, from the lowest to the highest.
     pub(super) fn by_load(&self) -> Vec<LoadSamples> {
         let mut loads: Vec<LoadSamples> = Vec::new();
         for phase in &self.phases {
@@ -108,6 +108,7 @@ impl Samples {
                 }),
             }
         }
+        loads.sort_by(|a, b| a.load.amount().total_cmp(&b.load.amount()));
         loads
     }
 }

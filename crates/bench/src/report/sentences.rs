@@ -47,7 +47,8 @@ pub fn sign_sentences(curve: &CurveResult) -> Vec<String> {
         LoadAxis::Rate => ("requests per second", "each further one a second"),
     };
     let sentence = |sign: &SaturationSign| {
-        let percent = sign.seen * 100.0;
+        // Rounded here, so that a little less than nothing is nothing.
+        let percent = (sign.seen * 100.0).round() + 0.0;
         match sign.kind {
             SignKind::MarginalThroughput => {
                 format!(

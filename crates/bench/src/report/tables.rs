@@ -18,7 +18,8 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
     };
     row("answered / started", &|phase| format!("{} / {}", phase.counts.answered, phase.counts.started));
     row("measured (n)", &|phase| format::count(phase.counts.measured));
-    for metric in DISTRIBUTIONS {
+    let shown = DISTRIBUTIONS.into_iter().filter(|metric| *metric != Metric::Ttfat || phases.iter().any(has_reasoning));
+    for metric in shown {
         for level in QUANTILES {
             let label = format!("{} {} ({})", metric.label(), level.name(), metric.unit());
             row(&label, &|phase| {
@@ -50,6 +51,12 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
         rows,
         notes: vec!["Percentiles of samples too few to state them are marked ~.".to_owned()],
     }
+}
+
+/// Whether text of an answer came later than any text: without reasoning its time is that of the first token, said twice.
+fn has_reasoning(phase: &PhaseResult) -> bool {
+    let (answer, any) = (phase.ttfat.p50.nearest_rank(), phase.ttft.p50.nearest_rank());
+    answer.zip(any).is_some_and(|(answer, any)| answer > any)
 }
 
 const QUANTILES: [Level; 4] = [Level::P50, Level::P90, Level::P95, Level::P99];

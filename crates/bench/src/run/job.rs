@@ -60,6 +60,7 @@ impl TargetRun<'_> {
                 Arc::clone(&self.progress),
             )
             .with_key(self.endpoint.sent_key().map(str::to_owned))
+            .open(!spec.load.is_closed())
             .keep_going(config.keep_going),
             clock: self.clock,
             stop: self.stop.clone(),

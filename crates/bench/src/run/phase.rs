@@ -3,10 +3,11 @@
 
 use super::target::TargetRun;
 use crate::abort::AbortPolicy;
+use crate::config::Calibration;
 use crate::drive::{PhaseOutput, run_phase};
 use crate::endpoint::conditions;
 use crate::plan::{Backoff, PhaseSpec, held_back};
-use crate::schedule::ScheduleMode;
+use crate::schedule::{Reason, ScheduleMode};
 use crate::scrape::Scraper;
 use crate::{BenchError, ground_truth, history};
 use std::sync::Arc;
@@ -53,17 +54,29 @@ impl TargetRun<'_> {
         };
         let conditions = conditions(self.config, &self.endpoint, Some(spec));
         let mut result = self.phase_result(spec, &conditions, &output, client_error, &mut rows);
+        self.is_calibration_cut |= self.was_cut(&result);
         // A calibration may coincide with other work on the machine, so a figure is invalid only if two of them agree.
         if let (Some(load), Some(first)) =
             (&client_load, result.client_error.as_ref().filter(|error| error.client_limited))
-            && let Some(second) = self.calibrator.now(load, self.stop, calibrating)
         {
-            let both = second.combined_with(first);
-            result = self.phase_result(spec, &conditions, &output, Some(both), &mut rows);
+            match self.calibrator.now(load, self.stop, calibrating) {
+                Some(second) => {
+                    let both = second.combined_with(first);
+                    result = self.phase_result(spec, &conditions, &output, Some(both), &mut rows);
+                }
+                None => self.is_calibration_cut |= self.stop.is_set(),
+            }
         }
         result.server = server;
         self.record.phases.push(result);
         Ok(rows)
+    }
+
+    /// Whether an interrupt kept the client's error at a level from becoming known, whose load had ended.
+    fn was_cut(&self, level: &PhaseResult) -> bool {
+        let is_wanted = self.host.is_none() && self.config.calibration != Calibration::Off;
+        let is_whole = !level.interrupted && level.counts.answered > 0;
+        is_wanted && is_whole && self.stop.is_set() && !level.is_client_error_known()
     }
 
     /// Handles an abort: a search continues at a lower load, any other run ends.
@@ -71,7 +84,7 @@ impl TargetRun<'_> {
         let Some(reason) = abort.reason() else { return };
         let reason = format!("{}: {reason}", spec.load.name());
         if abort.may_succeed_at_lower_load() && matches!(self.config.schedule_mode, ScheduleMode::Search(_)) {
-            self.reasons.push(reason);
+            self.reasons.push(Reason::of(reason));
         } else {
             self.abort_reason = Some(reason);
         }

@@ -2,9 +2,14 @@
 
 use super::target::TargetRun;
 use crate::levels::curve_of;
+use crate::schedule::Reason;
 use crate::warnings;
 use tokrate_meter::RequestNumbers;
 use tokrate_record::{Billed, Spending, Status, TargetPrice};
+
+/// Why a run is partial whose load was over.
+const CALIBRATION_CUT: &str = "interrupted while the client's own error was measured: every request of the level was sent, but \
+     nothing says whether its figures are valid";
 
 impl TargetRun<'_> {
     /// Adds the cost of a phase to the record, if it is known.
@@ -40,6 +45,7 @@ impl TargetRun<'_> {
             (true, ..) => {
                 (Status::Partial, Some("interrupted; the last phase holds what was measured until then".to_owned()))
             }
+            _ if self.is_calibration_cut => (Status::Partial, Some(CALIBRATION_CUT.to_owned())),
             (false, 1.., _) => (Status::Partial, Some(format!("{missing} phases have not run"))),
             (false, 0, false) => (Status::Failed, Some("no request was answered".to_owned())),
             (false, 0, true) => (Status::Complete, None),
@@ -51,9 +57,10 @@ impl TargetRun<'_> {
         record.notes.extend(warnings::invalid_details(&record.phases));
         record.notes.extend(warnings::proxied(self.endpoint.client.proxy_place(&self.endpoint.base).as_deref()));
         record.search = self.schedule.found(&record.phases);
-        record.notes.extend(self.reasons.iter().cloned());
+        record.notes.extend(Reason::sentences(&self.reasons));
         record.notes.extend(record.search.iter().map(|search| search.sentence.clone()));
         record.notes.extend(warnings::reused_prompts(&self.config.prompts, self.next_prompt));
+        record.notes.extend(warnings::cut_conversations(&self.config.prompts));
         record.notes.extend(warnings::omitted_trace_requests(&self.config.prompts));
         record.notes.extend(self.scraper.as_ref().and_then(|scraper| scraper.note.clone()));
     }

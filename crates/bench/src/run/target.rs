@@ -12,7 +12,7 @@ use crate::endpoint::Endpoint;
 use crate::forecast::{Forecast, ProbeTiming};
 use crate::plan::Budget;
 use crate::progress::Progress;
-use crate::schedule::{NextPhase, Schedule};
+use crate::schedule::{NextPhase, Reason, Schedule};
 use crate::scrape::Scraper;
 use crate::{BenchError, Stop, probe};
 use std::any::Any;
@@ -41,9 +41,11 @@ pub(super) struct TargetRun<'a> {
     pub(super) cost_limit: Option<CostLimit>,
     pub(super) schedule: Schedule,
     /// Why phases were added.
-    pub(super) reasons: Vec<String>,
+    pub(super) reasons: Vec<Reason>,
     /// Why the run was aborted, if it was.
     pub(super) abort_reason: Option<String>,
+    /// An interrupt ended a calibration, so that nothing says whether the figures of the last level are valid.
+    pub(super) is_calibration_cut: bool,
     /// Duration of the probe request.
     pub(super) probe_timing: Option<ProbeTiming>,
 }
@@ -88,6 +90,7 @@ impl<'a> TargetRun<'a> {
             schedule: Schedule::new(config.phases.clone(), config.schedule_mode.clone(), config.seed),
             reasons: Vec::new(),
             abort_reason: None,
+            is_calibration_cut: false,
             probe_timing: None,
         })
     }

@@ -6,7 +6,7 @@
 
 mod sentence;
 
-use super::{NextPhase, at_level};
+use super::{NextPhase, Reason, at_level};
 use crate::plan::{Extent, Load, PhaseSpec};
 use sentence::SearchSentence;
 use tokrate_record::{Goodput, PhaseResult, SearchLevel, SearchResult, SearchStatus, ShareVerdict, share_interval};
@@ -40,7 +40,7 @@ pub struct Search {
 
 /// The next step of a search, and why.
 enum Decision {
-    Run { level: f64, requests: u64, again: bool, why: String },
+    Run { level: f64, requests: u64, again: bool, why: &'static str },
     Done(SearchStatus),
 }
 
@@ -59,7 +59,8 @@ impl Search {
         match self.turn(template, &self.levels(results)) {
             Decision::Done(_) => None,
             Decision::Run { level, requests, again, why } => {
-                Some(NextPhase { spec: self.measuring(template, level, requests, again)?, reason: Some(why) })
+                let reason = Some(Reason::step(why, self.axis.name(), level));
+                Some(NextPhase { spec: self.measuring(template, level, requests, again)?, reason })
             }
         }
     }
@@ -169,8 +170,7 @@ impl Search {
     }
 
     fn turn(&self, template: &PhaseSpec, levels: &[SearchLevel]) -> Decision {
-        let run =
-            |level: f64, why: String| Decision::Run { level, requests: self.first_requests(level), again: false, why };
+        let run = |level: f64, why| Decision::Run { level, requests: self.first_requests(level), again: false, why };
         if let Some(open) = levels.iter().find(|level| level.verdict == ShareVerdict::Undecided) {
             if lacks_metric(open) {
                 return Decision::Done(SearchStatus::LacksMetric);
@@ -180,32 +180,23 @@ impl Search {
                 return Decision::Done(SearchStatus::NeedsMoreRequests);
             }
             let requests = open.of.min(max_requests - open.of).max(1);
-            let why = format!(
-                "{} {} was measured again: {} of {} requests kept the objectives, too few to tell whether {} do",
-                self.axis.name(),
-                open.load,
-                open.met,
-                open.of,
-                self.share
-            );
+            let why = "the search measured again where too few requests told whether the objectives are kept";
             return Decision::Run { level: open.load, requests, again: true, why };
         }
         match bounds(levels) {
-            (None, None) => run(self.start(template), "the search begins at the lowest load".to_owned()),
+            (None, None) => run(self.start(template), "the search began at"),
             (None, Some(missed)) => match self.below(template, missed) {
                 None => Decision::Done(SearchStatus::NoneMet),
-                Some(level) => run(level, format!("{missed} req/s missed the objectives, so a lower rate was tried")),
+                Some(level) => run(level, "the search halved what missed the objectives"),
             },
             (Some(met), None) if met >= self.max_load => Decision::Done(SearchStatus::AllMet),
-            (Some(met), None) => {
-                let level = (met * 2.0).min(self.max_load);
-                run(level, format!("{} {met} kept the objectives, so up to twice as much was tried", self.axis.name()))
-            }
+            (Some(met), None) => run(
+                (met * 2.0).min(self.max_load),
+                "the search doubled what kept the objectives, as far as --max-load goes",
+            ),
             (Some(met), Some(missed)) => match self.middle(met, missed) {
                 None => Decision::Done(SearchStatus::Found),
-                Some(level) => {
-                    run(level, format!("between {met}, which kept the objectives, and {missed}, which did not"))
-                }
+                Some(level) => run(level, "the search went between what kept the objectives and what did not"),
             },
         }
     }

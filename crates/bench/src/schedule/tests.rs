@@ -82,7 +82,7 @@ fn run(
     while let Some(next) = schedule.next(&results) {
         assert!(schedule.planned(&results) > results.len());
         levels.push(level(&next.spec));
-        reasons.extend(next.reason);
+        reasons.extend(next.reason.map(|reason| Reason::sentences(&[reason]).concat()));
         results.push(measure(&next.spec));
         assert!(results.len() < 200, "it does not end: {levels:?}");
     }
@@ -247,7 +247,7 @@ fn a_level_too_near_to_the_share_is_measured_again_up_to_the_cap() {
     assert_eq!(sent, 2_000, "as many as allowed");
     assert!(found.sentence.starts_with("needs more requests (about "), "{}", found.sentence);
     assert_eq!((found.highest_met, found.lowest_missed), (Some(2.0), None));
-    assert!(reasons.last().is_some_and(|why| why.contains("was measured again")), "{reasons:?}");
+    assert!(reasons.last().is_some_and(|why| why.starts_with("the search measured again where")), "{reasons:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! Invariant: names are those of the record, and a value that the record does not state is never found.
 
+use crate::expression::{bound_in, milliseconds_in};
 use tokrate_record::run::{PhaseResult, SpeedSummary};
 use tokrate_record::{Metric, MetricUnit, PhaseSource};
 use tokrate_stats::{Distribution, Level, Quantile, QuantileStatus};
@@ -84,18 +85,29 @@ pub(super) fn subject_names() -> Vec<String> {
     subjects().map(Subject::name).collect()
 }
 
-/// A valid example for the metric that a text mentions; TTFT if it mentions none.
+/// A valid example for the metric that a text mentions, with the text's own percentile and number; TTFT if it mentions none.
 pub(super) fn example_for(text: &str) -> String {
     let lower = text.split(['<', '>', '@']).next().unwrap_or_default().to_lowercase();
     let named = subjects().filter(|subject| lower.contains(&subject.name())).max_by_key(|subject| subject.name().len());
     let subject = named.unwrap_or(Subject::Metric(Metric::Ttft));
-    let statistic = if subject.is_time() { "p95" } else { subject.statistics()[0] };
+    let words = || lower.split(['.', '(', ')', ' ', '_']);
+    let typed = words().filter(|word| word.len() > 1).find_map(|word| subject.statistic(word));
+    let usual = if subject.is_time() { "p95" } else { subject.statistics()[0] };
+    let statistic = typed.unwrap_or(usual);
+    let (number, unit) = bound_in(text).unwrap_or_default();
+    let or = |usual| if number.is_empty() { usual } else { number };
     let bound = match subject.unit_of(statistic) {
-        MetricUnit::Milliseconds => "< 500ms",
-        MetricUnit::TokensPerSecond => "> 30",
-        MetricUnit::Share if subject == Subject::Group(Group::Goodput) => "> 95%",
-        MetricUnit::Share => "< 1%",
-        MetricUnit::PerSecond | MetricUnit::Count | MetricUnit::Plain => "> 10",
+        MetricUnit::Milliseconds => {
+            format!("< {}{}", or("500"), if milliseconds_in(unit).is_some() { unit } else { "ms" })
+        }
+        MetricUnit::TokensPerSecond => format!("> {}", or("30")),
+        MetricUnit::Share => {
+            let (sign, usual) = if subject == Subject::Group(Group::Goodput) { (">", "95") } else { ("<", "1") };
+            let number = or(usual);
+            let is_percent = unit.starts_with('%') || number.parse::<f64>().is_ok_and(|number| number >= 1.0);
+            format!("{sign} {number}{}", if is_percent { "%" } else { "" })
+        }
+        MetricUnit::PerSecond | MetricUnit::Count | MetricUnit::Plain => format!("> {}", or("10")),
     };
     format!("{}.{statistic} {bound}", subject.name())
 }
@@ -150,6 +162,21 @@ impl Subject {
             _ => return None,
         };
         Some(level.floor())
+    }
+
+    /// A statistic by its name, or by one that other tools give it.
+    pub fn statistic(self, typed: &str) -> Option<&'static str> {
+        let typed = typed.to_lowercase().replace('.', "_");
+        let name = match typed.as_str() {
+            "avg" | "average" => "mean",
+            "median" if self.is_time() => "p50",
+            "p50" if self.is_speed() => "median",
+            "std" | "stddev" if self.is_time() => "standard_deviation",
+            "minimum" => "min",
+            "maximum" => "max",
+            other => other,
+        };
+        self.statistics().iter().copied().find(|known| *known == name)
     }
 
     pub fn statistics(self) -> &'static [&'static str] {

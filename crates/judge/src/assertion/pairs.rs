@@ -70,10 +70,8 @@ fn named(word: &str) -> Result<(Subject, &'static str), String> {
     match (statistic, metric) {
         (Some(statistic), _) => {
             let subject = subject_of(name).ok_or_else(|| unknown(word, name))?;
-            let wanted = statistic.replace('.', "_");
-            let found = subject.statistics().iter().copied().find(|known| *known == wanted);
             let statistics = || subject.statistics().iter().map(|known| format!(".{known}")).collect::<Vec<_>>();
-            let found = found.ok_or_else(|| {
+            let found = subject.statistic(statistic).ok_or_else(|| {
                 format!("`{statistic}` is no statistic of {}; it has {}", subject.name(), statistics().join(", "))
             })?;
             // A pair says nothing of the direction of what is neither a time nor a speed.

@@ -34,15 +34,7 @@ pub(crate) fn canonical_spelling(left: &str) -> Option<String> {
 fn plain(name: &str, statistic: &str, unit: Option<&str>) -> Option<String> {
     let foreign = Metric::from_other_tools_name(name).map(Metric::name);
     let subject = subject_of(name).or_else(|| subject_of(foreign?))?;
-    let statistic = match statistic {
-        "avg" | "average" => "mean",
-        "median" if subject.is_time() => "p50",
-        "p50" if subject.is_speed() => "median",
-        "std" | "stddev" if subject.is_time() => "standard_deviation",
-        "minimum" => "min",
-        "maximum" => "max",
-        other => other,
-    };
+    let statistic = subject.statistic(statistic).unwrap_or(statistic);
     let is_percentile =
         statistic.strip_prefix('p').is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()));
     if !is_percentile && !subject.statistics().contains(&statistic) {

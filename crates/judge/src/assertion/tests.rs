@@ -51,6 +51,9 @@ fn other_spellings_of_a_percentile_are_read_as_it() {
         assert_eq!(actual(text), "ttft_ms.p95 < 400", "{text}");
     }
     assert_eq!(actual("median_tpot_ms<50"), "tpot_ms.p50 < 50");
+    assert_eq!(actual("tpot_ms.median<50"), "tpot_ms.p50 < 50");
+    assert_eq!(actual("tpot_ms.avg<50 @ concurrency=10"), "tpot_ms.mean < 50 @ concurrency 10");
+    assert_eq!(actual("output_speed.p50>30 @ rate=2"), "output_speed.median > 30 @ rate 2");
     assert_eq!(actual("p99.9(e2el)<3s @ concurrency 4"), "e2e_ms.p99_9 < 3000 @ concurrency 4");
     assert_eq!(actual("mean(output_speed)>30"), "output_speed.mean > 30");
     assert_eq!(actual("e2e_from_due_p99<1s"), "e2e_from_due_ms.p99 < 1000");

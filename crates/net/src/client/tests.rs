@@ -265,7 +265,9 @@ fn a_handshake_that_is_never_answered_times_out() {
     on_paused_runtime(async {
         let bench = Bench::new("https://h/v1", 64 * 1024);
         let ended = bench.client.exchange(outgoing(b"{}"), limits(), &mut RecordingSink::pair().1).await;
-        assert_eq!(ended.outcome.map_err(|failure| failure.kind), Err(FailureKind::ConnectTimeout));
+        let failure = ended.outcome.expect_err("nobody answers");
+        assert_eq!(failure.kind, FailureKind::ConnectTimeout);
+        assert!(failure.detail.contains("took the connection, and no TLS handshake came"), "{}", failure.detail);
     });
 }
 

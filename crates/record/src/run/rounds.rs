@@ -7,10 +7,13 @@ use super::summary::as_speed;
 use super::{Load, PhaseResult};
 use crate::goodput::Goodput;
 use crate::metric::{Metric, PhaseSource};
-use tokrate_stats::{Distribution, Quantile};
+use tokrate_stats::{Distribution, Level, Quantile};
 
 /// Largest share of undecided requests: above it, the decided ones may be the slow ones only. As for output speeds.
 const MAX_UNDECIDED_SHARE: f64 = 0.02;
+
+/// Seconds from which the throughput of an open loop is stated: the parts of a window from which it has an interval.
+const MIN_PARTS: u64 = 10;
 
 /// The phases of a run at one load.
 #[derive(Clone, Debug)]
@@ -21,7 +24,7 @@ pub struct Rounds<'a> {
     pub phases: Vec<&'a PhaseResult>,
 }
 
-/// The phases by load, in the order in which loads came first.
+/// The phases by load, from the lowest to the highest, in whatever order they ran.
 pub fn by_load(phases: &[PhaseResult]) -> Vec<Rounds<'_>> {
     let mut loads: Vec<Rounds<'_>> = Vec::new();
     for phase in phases {
@@ -30,6 +33,7 @@ pub fn by_load(phases: &[PhaseResult]) -> Vec<Rounds<'_>> {
             None => loads.push(Rounds { load: phase.load, phases: vec![phase] }),
         }
     }
+    loads.sort_by(|a, b| a.load.amount().total_cmp(&b.load.amount()));
     loads
 }
 
@@ -109,6 +113,18 @@ impl Rounds<'_> {
         (seconds > 0.0).then(|| tokens / seconds)
     }
 
+    /// Whether the throughput is stated, or a sample that describes itself only. What arrives in an open loop is chance itself, and a
+    /// window cuts off what is under way at its ends: it takes as many seconds as an interval does. In a closed loop the slots are
+    /// always busy, and as many requests do as for a median.
+    pub fn is_throughput_stated(&self) -> bool {
+        let windows = || self.phases.iter().filter_map(|phase| phase.throughput.as_ref());
+        if self.load.is_closed() {
+            windows().map(|window| window.requests).sum::<u64>() >= Level::P50.floor()
+        } else {
+            windows().map(|window| window.parts).sum::<u64>() >= MIN_PARTS
+        }
+    }
+
     /// Share of the judged requests that meet every objective; `None` where so many lack a metric that the
     /// others are not representative.
     pub fn goodput_share(&self) -> Option<f64> {
@@ -145,6 +161,15 @@ mod tests {
         let p90 = ttft.p90.nearest_rank().expect("60 samples");
         assert!((p90 - 300.0).abs() < 300.0 * 0.0055, "half of the samples are slow: {p90}");
         assert_eq!(loads[1].throughput(), phases[1].throughput.as_ref().map(|all| all.tokens_per_second));
+    }
+
+    #[test]
+    fn loads_rise_in_whatever_order_they_ran() {
+        let level = |n| phase(&closed(n), &[steady_request(1, 0, 100, 10, 40)]);
+        let phases = [50, 1, 10, 50].map(level);
+        let loads = by_load(&phases);
+        let shown: Vec<(f64, usize)> = loads.iter().map(|load| (load.load.amount(), load.phases.len())).collect();
+        assert_eq!(shown, [(1.0, 1), (10.0, 1), (50.0, 2)]);
     }
 
     #[test]
@@ -196,6 +221,22 @@ mod tests {
         quick.tpot = Distribution::of_nanos(&mut Vec::new());
         let phases = [phase(&closed(1), &round), quick];
         assert_eq!(by_load(&phases)[0].output_speed(), None, "the others would be the slow ones");
+    }
+
+    #[test]
+    fn the_throughput_of_a_short_open_loop_is_not_stated() {
+        let level = |load: Load, count: u64, gap: u64| {
+            let requests: Vec<_> = (0..count).map(|i| steady_request(i, i * gap, 100, 10, 40)).collect();
+            let mut measured = phase(&closed(1), &requests);
+            measured.load = load;
+            by_load(&[measured])[0].is_throughput_stated()
+        };
+        let open = Load::Open { rate: 200.0, cap: None };
+        assert!(!level(open, 100, 5), "half a second of chance");
+        assert!(level(open, 40, 500), "twenty seconds");
+        let one = Load::Closed { concurrency: 1 };
+        assert!(level(one, 20, 500), "a slot is always busy");
+        assert!(!level(one, 4, 500));
     }
 
     #[test]

@@ -169,9 +169,11 @@ pub fn parse_url(text: &str) -> Result<Target, TargetError> {
 
 /// The base URL, and the dialect whose path the address ends in: people copy the whole address of an API.
 pub fn split_address(url: &Target) -> (Target, Option<Dialect>) {
-    match Dialect::part(url.path()) {
-        Some((base, routed)) => (url.at_path(base), Some(routed.dialect)),
-        None => (url.clone(), None),
+    match (Dialect::part(url.path()), url.path().trim_end_matches('/').strip_suffix("/models")) {
+        (Some((base, routed)), _) => (url.at_path(base), Some(routed.dialect)),
+        // The list of models is what people try an address with.
+        (None, Some(base)) => (url.at_path(base), None),
+        (None, None) => (url.clone(), None),
     }
 }
 

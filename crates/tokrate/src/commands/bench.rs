@@ -65,11 +65,13 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         }
     }
     let measured = records.iter().map(|record| verdict(record, &outputs)).max().unwrap_or(Verdict::NotMeasured);
-    if let Some(path) = kept {
-        keep(path, records, measured)?;
-    }
     let files = if all_written { Verdict::Good } else { Verdict::NotMeasured };
-    Ok(measured.max(files).max(held.verdict()?))
+    let compared = held.verdict();
+    if let Some(path) = kept {
+        let ended = Ended { measured, files, compared: compared.as_ref().ok().copied() };
+        keep(path, records, &ended)?;
+    }
+    Ok(measured.max(files).max(compared?))
 }
 
 /// Prints where standard output does not belong to a document.
@@ -181,9 +183,17 @@ fn strict_reason(record: &Record) -> Option<String> {
     })
 }
 
-/// Keeps the records as a baseline; one that does not count would make every later run look well.
-fn keep(path: &Path, records: &[Record], measured: Verdict) -> Result<()> {
-    if let Some(why) = unfit(records, measured) {
+/// How the parts of a run ended.
+struct Ended {
+    measured: Verdict,
+    files: Verdict,
+    /// Against the baseline; `None` if it cannot be compared with the run.
+    compared: Option<Verdict>,
+}
+
+/// Keeps the records as a baseline. Only of a run that ends with 0: any other would let the next one pass that is no better.
+fn keep(path: &Path, records: &[Record], ended: &Ended) -> Result<()> {
+    if let Some(why) = unfit(records, ended) {
         warn(&format!("no baseline is kept in {}: {why}", path.display()));
         return Ok(());
     }
@@ -194,17 +204,32 @@ fn keep(path: &Path, records: &[Record], measured: Verdict) -> Result<()> {
 }
 
 /// Why records are no baseline, if they are not.
-fn unfit(records: &[Record], measured: Verdict) -> Option<String> {
-    let of_record = |record: &Record| {
-        let invalid = record.phases.iter().find(|phase| !phase.is_valid());
-        match invalid {
-            _ if record.status != Status::Complete => Some("the run is not complete".to_owned()),
-            Some(phase) => Some(format!("at {} a figure is not valid by the client's own error", phase.name)),
-            None => None,
-        }
+fn unfit(records: &[Record], ended: &Ended) -> Option<String> {
+    if let Some(why) = records.iter().find_map(unfit_record) {
+        return Some(why);
+    }
+    let unmet = records.iter().flat_map(|record| &record.assertions).find(|it| it.status != AssertionStatus::Met);
+    let why = match (ended.compared, ended.measured, unmet) {
+        (None, ..) => "the run cannot be compared with the baseline".to_owned(),
+        (Some(Verdict::BelowBar), ..) => "the run is a regression against the baseline".to_owned(),
+        (Some(Verdict::NotMeasured | Verdict::Partial), ..) => "nothing could be compared with the baseline".to_owned(),
+        (_, _, Some(outcome)) => format!("--assert {} is {}", outcome.assertion, outcome.status.name()),
+        (_, Verdict::BelowBar, None) => "more requests failed than --max-failures allows".to_owned(),
+        (_, Verdict::NotMeasured | Verdict::Partial, None) => "nothing was measured".to_owned(),
+        _ if ended.files != Verdict::Good => "a file of the run could not be written".to_owned(),
+        _ => return None,
     };
-    let nothing = (measured == Verdict::NotMeasured).then(|| "nothing was measured".to_owned());
-    records.iter().find_map(of_record).or(nothing)
+    Some(why)
+}
+
+fn unfit_record(record: &Record) -> Option<String> {
+    let unknown = unknown_error_levels(record);
+    match record.phases.iter().find(|phase| !phase.is_valid()) {
+        _ if record.status != Status::Complete => Some("the run is not complete".to_owned()),
+        Some(phase) => Some(format!("at {} a figure is not valid by the client's own error", phase.name)),
+        None if !unknown.is_empty() => Some(format!("the client's own error is not known at {}", unknown.join(", "))),
+        None => None,
+    }
 }
 
 #[cfg(test)]
@@ -214,7 +239,7 @@ mod tests {
     use tokrate_meter::ClientBias;
     use tokrate_meter::ClientError;
     use tokrate_record::run::Load;
-    use tokrate_record::{ConditionsRow, PhaseInput, Tool, Warmup};
+    use tokrate_record::{AssertionOutcome, ConditionsRow, PhaseInput, Tool, Warmup};
 
     fn record(status: Status, client_limited: bool) -> Record {
         let conditions = Conditions::default();
@@ -278,16 +303,40 @@ mod tests {
         assert!(why.is_some_and(|why| why.contains("concurrency 1: ITL p99 of 6.00 ms could be off")));
     }
 
+    const PASSED: Ended = Ended { measured: Verdict::Good, files: Verdict::Good, compared: Some(Verdict::Good) };
+
     #[test]
-    fn only_a_complete_and_valid_run_is_a_baseline() {
-        let why = |records: &[Record], measured| unfit(records, measured).unwrap_or_default();
-        assert_eq!(unfit(&[record(Status::Complete, false)], Verdict::BelowBar), None);
+    fn only_a_complete_and_valid_run_of_known_error_is_a_baseline() {
+        let why = |records: &[Record]| unfit(records, &PASSED).unwrap_or_default();
+        assert_eq!(unfit(&[record(Status::Complete, false)], &PASSED), None);
         let invalid = [record(Status::Complete, false), record(Status::Complete, true)];
-        assert!(
-            why(&invalid, Verdict::Good).contains("at concurrency 1 a figure is not valid"),
-            "without --strict too"
-        );
-        assert!(why(&[record(Status::Partial, false)], Verdict::Partial).contains("not complete"));
-        assert!(why(&[record(Status::Complete, false)], Verdict::NotMeasured).contains("nothing was measured"));
+        assert!(why(&invalid).contains("at concurrency 1 a figure is not valid"), "without --strict too");
+        assert!(why(&[record(Status::Partial, false)]).contains("not complete"));
+        let mut unknown = record(Status::Complete, false);
+        (unknown.phases[0].counts.answered, unknown.phases[0].client_error) = (1, None);
+        assert_eq!(why(&[unknown]), "the client's own error is not known at concurrency 1");
+    }
+
+    #[test]
+    fn no_baseline_is_kept_of_a_run_that_does_not_end_with_0() {
+        let good = || record(Status::Complete, false);
+        let why = |ended: Ended| unfit(&[good()], &ended).unwrap_or_default();
+        assert!(why(Ended { compared: Some(Verdict::BelowBar), ..PASSED }).contains("a regression"));
+        assert!(why(Ended { compared: Some(Verdict::NotMeasured), ..PASSED }).contains("nothing could be compared"));
+        assert!(why(Ended { compared: None, ..PASSED }).contains("cannot be compared"));
+        assert!(why(Ended { measured: Verdict::BelowBar, ..PASSED }).contains("--max-failures"));
+        assert!(why(Ended { measured: Verdict::NotMeasured, ..PASSED }).contains("nothing was measured"));
+        assert!(why(Ended { files: Verdict::NotMeasured, ..PASSED }).contains("could not be written"));
+        let mut missed = good();
+        missed.assertions.push(AssertionOutcome {
+            assertion: "ttft_ms.p50 < 1".to_owned(),
+            phase: None,
+            status: AssertionStatus::Missed,
+            value: None,
+            unit: String::new(),
+            detail: String::new(),
+        });
+        let ended = Ended { measured: Verdict::BelowBar, ..PASSED };
+        assert_eq!(unfit(&[missed], &ended).as_deref(), Some("--assert ttft_ms.p50 < 1 is missed"));
     }
 }

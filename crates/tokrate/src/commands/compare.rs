@@ -14,8 +14,7 @@ use std::io::Read;
 use std::path::Path;
 use tokrate_judge::compare::{CompareOptions, CompareOutcome, CompareReport, compare};
 use tokrate_net::Clock;
-use tokrate_record::Record;
-use tokrate_record::RunSamples;
+use tokrate_record::{Record, RunSamples, Status};
 use tokrate_store::{Query, ReadFrom, Store, StoreError};
 
 /// Reads both, compares, prints.
@@ -62,7 +61,9 @@ pub fn compare_records(
     side_after: &RunSamples,
     options: &CompareOptions,
 ) -> Result<CompareReport> {
-    compare_sides(side_before, side_after, is_embedded(before) && is_embedded(after), options)
+    let mut report = compare_sides(side_before, side_after, is_embedded(before) && is_embedded(after), options)?;
+    report.notes.extend(incomplete(before).map(|mark| format!("before: {mark}")));
+    Ok(report)
 }
 
 fn compare_sides(
@@ -92,7 +93,7 @@ struct Measured {
     samples: RunSamples,
     /// Whether the embedded engine was measured.
     is_embedded: bool,
-    /// What it is, if it is no record.
+    /// What it is, if it is no record or not a whole one.
     mark: Option<String>,
 }
 
@@ -102,8 +103,20 @@ impl Measured {
             return window(path, flags);
         }
         let record = read_record(path)?;
-        Ok(Measured { samples: side(path, &record)?, is_embedded: is_embedded(&record), mark: None })
+        let mark = incomplete(&record);
+        Ok(Measured { samples: side(path, &record)?, is_embedded: is_embedded(&record), mark })
     }
+}
+
+/// That a record is not of a whole run, if so.
+fn incomplete(record: &Record) -> Option<String> {
+    let status = match record.status {
+        Status::Complete => return None,
+        Status::Partial => "partial",
+        Status::Failed => "failed",
+    };
+    let reason = record.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+    Some(format!("the record is {status}{reason}"))
 }
 
 /// Whether a file begins as those of SQLite do.

@@ -172,19 +172,44 @@ impl File {
 
     /// Understands the text of a file.
     pub fn parse(path: &Path, text: &str) -> Result<File> {
-        // toml's message names line and column and shows the line.
-        let mut file: File = toml::from_str(text).map_err(|error| {
-            anyhow!("understand the settings file {}: {}", path.display(), parse_error_text(&error))
-        })?;
-        file.path = path.to_path_buf();
-        text.clone_into(&mut file.text);
-        Ok(file)
+        let mut text = text.to_owned();
+        loop {
+            let error = match toml::from_str::<File>(&text) {
+                Ok(file) => return Ok(File { path: path.to_path_buf(), text, ..file }),
+                Err(error) => error,
+            };
+            // toml's message names line and column and shows the line.
+            text = respelled(&text, &error).ok_or_else(|| {
+                anyhow!("understand the settings file {}: {}", path.display(), parse_error_text(&error))
+            })?;
+        }
     }
 
     /// How a key of `[bench]` is shown in messages.
     pub fn key(&self, name: &str) -> String {
         format!("bench.{name} in {}", self.path.display())
     }
+}
+
+/// The text with a key spelled as in the file that was spelled as its flag is, with `-` for `_`; `None` if the error is another. The
+/// text stays as long, so that every place in it keeps its line and column.
+fn respelled(text: &str, error: &toml::de::Error) -> Option<String> {
+    let (typed, known) = unknown_key(error)?;
+    let meant = typed.replace('-', "_");
+    let place = error.span()?;
+    let written = text.get(place.clone())?;
+    let is_key = written.trim_matches(['"', '\'']) == typed;
+    if meant == typed || !is_key || !known.contains(&meant.as_str()) {
+        return None;
+    }
+    Some([&text[..place.start], &written.replace('-', "_"), &text[place.end..]].concat())
+}
+
+/// The key that is not known here, and those that are.
+fn unknown_key(error: &toml::de::Error) -> Option<(&str, Vec<&str>)> {
+    let unknown = error.message().strip_prefix("unknown field `");
+    let (typed, known) = unknown.and_then(|rest| rest.split_once("`, expected "))?;
+    Some((typed, known.split('`').skip(1).step_by(2).collect()))
 }
 
 /// The message, with the nearest key in place of all of them where one is not known.
@@ -195,9 +220,7 @@ fn parse_error_text(error: &toml::de::Error) -> String {
             "write what kind of receiver it is, such as kind = \"webhook\" (also slack, alertmanager, email, command)";
         return shown.trim_end().replace(error.message(), &format!("it has no `kind`: {hint}"));
     }
-    let unknown = error.message().strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, expected "));
-    let Some((typed, known)) = unknown else { return shown.trim_end().to_owned() };
-    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    let Some((typed, known)) = unknown_key(error) else { return shown.trim_end().to_owned() };
     let (near, shown) = match (meant(typed, &known), &nearest(typed, &known)[..]) {
         (Some(meant), _) => (format!("; {meant}"), without_value(&shown)),
         (None, []) => ("; docs/configuration.md lists those that there are".to_owned(), shown),
@@ -252,10 +275,22 @@ mod tests {
         let message = refused("[bench]\nmodel = \"m\"\nconcurency = [1]\n");
         let end = "there is no key `concurency` here; did you mean concurrency?";
         assert!(message.contains("line 3") && message.ends_with(end), "{message}");
-        let message = refused("[bench]\nmax-failures = 0.1\n");
-        assert!(message.ends_with("did you mean max_failures?"), "{message}");
+        let message = refused("[bench]\nmax-falures = 0.1\n");
+        assert!(message.ends_with("`max-falures` here; did you mean max_failures?"), "{message}");
         let message = refused("[bench]\ncolour = 1\n");
         assert!(message.ends_with("`colour` here; docs/configuration.md lists those that there are"), "{message}");
+    }
+
+    #[test]
+    fn a_key_may_be_spelled_as_its_flag_is_in_every_section() {
+        let text = "[bench]\nmax-failures = 0.5\noutput-tokens = 20\n\"key-env\" = \"A\"\n[monitor.targets.my-one]\nkey-env = \"B\"\nurl = 5\n";
+        let message = File::parse(Path::new("t.toml"), text).expect_err("the address is a number").to_string();
+        assert!(message.contains("line 7, column 7"), "places stay: {message}");
+        let read = File::parse(Path::new("t.toml"), &text.replace("url = 5\n", "")).expect("both spellings");
+        assert_eq!(read.bench.output_tokens, Some(20));
+        assert!(read.monitor.is_some(), "names of the user's own keep their hyphens");
+        let twice = File::parse(Path::new("t.toml"), "[bench]\noutput-tokens = 1\noutput_tokens = 2\n");
+        assert!(twice.expect_err("one key").to_string().contains("duplicate key"));
     }
 
     #[test]

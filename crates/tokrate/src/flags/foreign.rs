@@ -123,12 +123,6 @@ pub fn explained(mut error: clap::Error, arguments: &[String]) -> clap::Error {
         ErrorKind::UnknownArgument => {
             NAMES.iter().find(|(names, _)| names.contains(&typed.as_str())).map(|(_, ours)| *ours)
         }
-        // GuideLLM's end of a level; here it ends a search.
-        ErrorKind::MissingRequiredArgument
-            if arguments.iter().any(|argument| argument.starts_with("--max-requests")) =>
-        {
-            Some("--requests (how many a level measures; --max-requests bounds the levels of a search)")
-        }
         _ => None,
     };
     if let Some(ours) = tip.filter(|_| is_bench) {
@@ -190,7 +184,6 @@ mod tests {
             "tokrate bench --num-prompts 100",
             "tokrate bench --request-rate=inf",
             "tokrate bench --percentile-metrics ttft",
-            "tokrate bench --max-requests 100",
             "tokrate bench --concurency 3",
             "tokrate sim --num-prompts 3",
         ];

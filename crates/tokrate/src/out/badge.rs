@@ -9,11 +9,18 @@ use tokrate_record::{PhaseResult, Record};
 /// Width of a character at 11 px in the fonts that are named, generously.
 const CHARACTER: usize = 7;
 const PADDING: usize = 12;
+/// What nobody should rely on.
+const BAD: &str = "#8a1f1f";
 
 /// The whole file; of several targets the first.
 pub fn of(records: &[Record]) -> String {
-    let phase = records.first().and_then(|record| record.phases.iter().find(|phase| phase.counts.measured > 0));
-    let (value, colour) = phase.map_or_else(|| ("not measured".to_owned(), "#8a1f1f"), label);
+    let measured = records.iter().take(1).flat_map(|record| &record.phases).filter(|phase| phase.counts.measured > 0);
+    let phase = measured.min_by(|a, b| a.load.amount().total_cmp(&b.load.amount()));
+    let (mut value, mut colour) = phase.map_or_else(|| ("not measured".to_owned(), BAD), label);
+    if records.first().is_some_and(tokrate_bench::is_unchecked) {
+        value += ", certificate not checked";
+        colour = BAD;
+    }
     svg("tokrate", &value, colour)
 }
 
@@ -31,7 +38,7 @@ fn label(phase: &PhaseResult) -> (String, &'static str) {
     ];
     let text = parts.into_iter().flatten().collect::<Vec<String>>().join(", ");
     let is_invalid = phase.client_error.iter().flat_map(|error| error.invalid()).any(shows) || !phase.gate.is_empty();
-    (text, if is_invalid { "#8a1f1f" } else { "#1f5fa8" })
+    (text, if is_invalid { BAD } else { "#1f5fa8" })
 }
 
 fn svg(label: &str, value: &str, colour: &str) -> String {
@@ -81,4 +88,19 @@ pub fn escaped(text: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_badge_is_of_the_lowest_load_and_says_that_nobody_checked_who_answered() {
+        let mut record = Record::parse(include_str!("testdata/record.json")).expect("a record");
+        record.phases.reverse();
+        let svg = of(std::slice::from_ref(&record));
+        assert!(svg.contains("at concurrency 2<") && !svg.contains("not checked"), "{svg}");
+        record.warnings.push("the certificate of the endpoint was not checked (--insecure)".to_owned());
+        assert!(of(&[record]).contains("at concurrency 2, certificate not checked<"));
+    }
 }

@@ -171,7 +171,8 @@ fn table(report: &CompareReport, sides: Sides<'_>) -> Table {
             change(row),
             row.interval.map_or_else(
                 || "-".to_owned(),
-                |interval| format!("{} to {}", points(row, interval.low), points(row, interval.high)),
+                // The unit once: the column is the widest.
+                |interval| format!("{} to {}", number_of(row, interval.low), points(row, interval.high)),
             ),
             row.p_adjusted
                 .map_or_else(|| "-".to_owned(), |p| if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }),
@@ -188,7 +189,7 @@ fn table(report: &CompareReport, sides: Sides<'_>) -> Table {
             .map(Column::words)
             .into_iter()
             .chain(numbers.map(|label| Column::numbers(label, "")))
-            .chain(["verdict", ""].map(Column::words))
+            .chain(["verdict", "why"].map(Column::words))
             .collect(),
         rows: rows.collect(),
         notes: report.notes.clone(),
@@ -228,9 +229,15 @@ fn change(row: &CompareRow) -> String {
 
 /// A ratio as a relative change; a difference of shares in percentage points.
 fn points(row: &CompareRow, change: f64) -> String {
+    let unit = if row.metric == Metric::FailureShare { "points" } else { "%" };
+    format!("{} {unit}", number_of(row, change))
+}
+
+/// The same without its unit.
+fn number_of(row: &CompareRow, change: f64) -> String {
     if row.metric == Metric::FailureShare {
-        format!("{:+.2} points", change * 100.0)
+        format!("{:+.2}", change * 100.0)
     } else {
-        format!("{:+.1} %", (change - 1.0) * 100.0)
+        format!("{:+.1}", (change - 1.0) * 100.0)
     }
 }

@@ -77,11 +77,15 @@ const COLUMNS: &[Column] = &[
 /// The whole file (RFC 4180, line ends as LF). Names and records belong together.
 pub fn of(names: &[String], records: &[Record]) -> String {
     let head = std::iter::once("target".to_owned()).chain(COLUMNS.iter().map(Column::name));
+    let head = head.chain(["certificate_checked".to_owned()]);
     let mut text = head.collect::<Vec<String>>().join(",") + "\n";
     for (name, record) in names.iter().zip(records) {
         for phase in &record.phases {
             let cells = COLUMNS.iter().map(|column| column.cell(phase).unwrap_or_default());
-            let row: Vec<String> = std::iter::once(name.clone()).chain(cells).map(|cell| quoted(&cell)).collect();
+            // Only TLS shows one.
+            let checked = record.conditions.tls.then(|| (!tokrate_bench::is_unchecked(record)).to_string());
+            let row = std::iter::once(name.clone()).chain(cells).chain([checked.unwrap_or_default()]);
+            let row: Vec<String> = row.map(|cell| quoted(&cell)).collect();
             text += &(row.join(",") + "\n");
         }
     }

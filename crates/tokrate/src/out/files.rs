@@ -46,10 +46,12 @@ pub fn check_writable(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The rows of `--jsonl`, one request a line, flushed after each phase.
+/// The rows of `--jsonl`, one request a line, flushed after each phase. Of a phase that does not fit nothing stays.
 pub struct Rows {
-    file: BufWriter<File>,
+    file: File,
     path: std::path::PathBuf,
+    /// Bytes of whole phases.
+    whole: u64,
 }
 
 /// One line of `--jsonl`.
@@ -84,26 +86,50 @@ impl Rows {
     pub fn create(path: &Path) -> Result<Rows> {
         let file =
             File::create(path).with_context(|| format!("write {}; check that its folder exists", path.display()))?;
-        Ok(Rows { file: BufWriter::new(file), path: path.to_path_buf() })
+        Ok(Rows { file, path: path.to_path_buf(), whole: 0 })
     }
 
     /// Adds the requests of a phase.
     pub fn add(&mut self, phase: &PhaseName<'_>, rows: &[RequestNumbers]) -> Result<()> {
-        let wrote = || format!("write {}", self.path.display());
-        for numbers in rows {
-            let row = Row {
-                target: phase.target,
-                phase: phase.name,
-                concurrency: phase.concurrency,
-                rate: phase.rate,
-                request_id: format!("{}-{}", phase.number, numbers.index),
-                numbers,
-            };
-            serde_json::to_writer(&mut self.file, &row).with_context(wrote)?;
-            self.file.write_all(b"\n").with_context(wrote)?;
+        match write_rows(&self.file, phase, rows) {
+            Ok(bytes) => self.whole += bytes,
+            Err(error) => {
+                // A line that breaks off would make the file unreadable; a pipe or a device cannot be cut, and need not be.
+                let _ = self.file.set_len(self.whole);
+                return Err(error).with_context(|| {
+                    format!(
+                        "write {}; check that its disk is not full; it holds the levels before",
+                        self.path.display()
+                    )
+                });
+            }
         }
-        self.file.flush().with_context(wrote)
+        Ok(())
     }
+}
+
+/// The bytes that were written.
+fn write_rows(file: &File, phase: &PhaseName<'_>, rows: &[RequestNumbers]) -> std::io::Result<u64> {
+    let mut out = BufWriter::new(file);
+    let mut bytes = 0;
+    let mut add = |numbers: &RequestNumbers| -> std::io::Result<()> {
+        let row = Row {
+            target: phase.target,
+            phase: phase.name,
+            concurrency: phase.concurrency,
+            rate: phase.rate,
+            request_id: format!("{}-{}", phase.number, numbers.index),
+            numbers,
+        };
+        let mut line = serde_json::to_vec(&row)?;
+        line.push(b'\n');
+        bytes += line.len() as u64;
+        out.write_all(&line)
+    };
+    let written = rows.iter().try_for_each(&mut add).and_then(|()| out.flush());
+    // What is buffered would be written when it is dropped, behind the cut.
+    let _ = out.into_parts();
+    written.map(|()| bytes)
 }
 
 #[cfg(test)]

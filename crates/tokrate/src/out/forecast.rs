@@ -44,10 +44,13 @@ fn numbers(level: &Level, has_further: bool) -> Vec<String> {
     let bounded = if has_further { "up to " } else { "" };
     let count = |n: f64| format::count(n.ceil() as u64);
     let mut parts = Vec::new();
-    parts.extend(level.requests.map(|n| format!("{asked}{} requests", count(n))));
+    let counted = |n: f64, what: &str| format!("{} {what}{}", count(n), if n.ceil() == 1.0 { "" } else { "s" });
+    parts.extend(level.requests.map(|n| format!("{asked}{}", counted(n, "request"))));
     let tokens = level.input_tokens.zip(level.output_tokens);
     parts.extend(
-        tokens.map(|(input, output)| format!("{asked}{} tokens in and {answered}{} out", count(input), count(output))),
+        tokens.map(|(input, output)| {
+            format!("{asked}{} in and {answered}{} out", counted(input, "token"), count(output))
+        }),
     );
     parts.extend(level.usd.map(|usd| format!("{answered}${usd:.4}")));
     parts.extend(level.seconds.map(|seconds| format!("{bounded}about {}", time(seconds))));
@@ -83,10 +86,9 @@ pub fn text(names: &[String], configs: &[Config], width: usize) -> String {
         "Nothing was sent. Output tokens and dollars are the most that can be used; times that depend on the server's speed are \
          not known before the first answer (-).",
     );
-    let levels = || forecasts.iter().flat_map(|forecast| forecast.levels.iter().chain(&forecast.added));
-    if levels().any(|level| level.basis != Basis::Exact) {
-        text += &paragraph("≤ is an upper bound, ≈ an estimate.");
-    }
+    let mut levels = forecasts.iter().flat_map(|forecast| forecast.levels.iter().chain(&forecast.added));
+    let has_estimate = levels.any(|level| level.basis == Basis::About);
+    text += &paragraph(if has_estimate { "≤ is an upper bound, ≈ an estimate." } else { "≤ is an upper bound." });
     if forecasts.iter().any(|forecast| forecast.assumed) {
         text += &paragraph(&format!("A level that goes by time is {}.", assumption()));
     }
@@ -119,14 +121,16 @@ fn row(level: &Level) -> [String; 6] {
     };
     // A time is no estimate because the number of requests is one.
     let bounded = if level.basis == Basis::AtMost { sign } else { "" };
-    let known = |number: Option<String>| number.map_or_else(|| "-".to_owned(), |number| format!("{sign}{number}"));
-    let count = |n: Option<f64>| known(n.map(|n| format::count(n.ceil() as u64)));
+    let known = |sign: &str, number: Option<String>| number.map_or_else(|| "-".to_owned(), |it| format!("{sign}{it}"));
+    let count = |n: f64| format::count(n.ceil() as u64);
+    // Of an exact number of requests too nobody knows how long their answers get.
+    let answered = if level.basis == Basis::Exact { "≤ " } else { sign };
     [
         level.name.clone(),
-        count(level.requests),
-        count(level.input_tokens),
-        count(level.output_tokens),
-        known(level.usd.map(|usd| format!("{usd:.4}"))),
+        known(sign, level.requests.map(count)),
+        known(sign, level.input_tokens.map(count)),
+        known(answered, level.output_tokens.map(count)),
+        known(answered, level.usd.map(|usd| format!("{usd:.4}"))),
         level.seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{bounded}{}", time(seconds))),
     ]
 }

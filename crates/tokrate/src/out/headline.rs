@@ -21,14 +21,7 @@ pub fn lines(record: &Record) -> Vec<(&'static str, String)> {
     let Some(first) = measured.first() else { return lines };
     let n = first.count(|phase| phase.counts.measured);
     lines.push(("How fast", format!("{} ({}, n = {n})", at(first), first.name())));
-    let throughput = |load: &Rounds<'_>| load.throughput().unwrap_or(0.0);
-    let most = measured.iter().max_by(|a, b| throughput(a).total_cmp(&throughput(b)));
-    if let Some(most) = most.filter(|most| measured.len() > 1 && throughput(most) > 0.0) {
-        let p95 = most.times(Metric::Ttft).and_then(|ttft| value(&ttft.p95));
-        let p95 = p95.map_or_else(String::new, |p95| format!("; TTFT p95 {p95} ms"));
-        let all = number(throughput(most));
-        lines.push(("Most", format!("{all} tok/s in all at {}: {}{p95}", most.name(), at(most))));
-    }
+    lines.extend(most(&measured).map(|most| ("Most", most)));
     if let Some(curve) = &record.curve {
         lines.extend(labelled("Carries", capacity_sentences(curve)));
         lines.extend(labelled("Limits", sign_sentences(curve).into_iter().take(2).collect()));
@@ -38,6 +31,21 @@ pub fn lines(record: &Record) -> Vec<(&'static str, String)> {
         lines.push(("Cost", format!("${:.6} in all", spending.usd)));
     }
     lines
+}
+
+/// The load with the most tokens per second in all, if there are several; a figure that is mostly chance leads to nothing.
+fn most(measured: &[&Rounds<'_>]) -> Option<String> {
+    let throughput = |load: &Rounds<'_>| load.throughput().unwrap_or(0.0);
+    if measured.len() < 2 || measured.iter().all(|load| throughput(load) <= 0.0) {
+        return None;
+    }
+    let stated = measured.iter().filter(|load| load.is_throughput_stated() && throughput(load) > 0.0);
+    let Some(most) = stated.max_by(|a, b| throughput(a).total_cmp(&throughput(b))) else {
+        return Some("no level ran long enough to state tok/s in all; give more --duration or --requests".to_owned());
+    };
+    let p95 = most.times(Metric::Ttft).and_then(|ttft| value(&ttft.p95));
+    let p95 = p95.map_or_else(String::new, |p95| format!("; TTFT p95 {p95} ms"));
+    Some(format!("{} tok/s in all at {}: {}{p95}", number(throughput(most)), most.name(), at(most)))
 }
 
 fn labelled(label: &'static str, texts: Vec<String>) -> impl Iterator<Item = (&'static str, String)> {
@@ -109,5 +117,39 @@ fn not_valid(load: &Rounds<'_>) -> Option<String> {
         (true, _) => Some(format!("all of {}", load.name())),
         (false, true) => None,
         (false, false) => Some(format!("{} at {}", names.join(", "), load.name())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokrate_record::run::Load;
+
+    fn record() -> Record {
+        Record::parse(include_str!("testdata/record.json")).expect("a record")
+    }
+
+    #[test]
+    fn how_fast_is_told_of_the_lowest_load_in_whatever_order_loads_were_typed() {
+        let mut record = record();
+        let in_order = lines(&record);
+        record.phases.reverse();
+        let reversed = lines(&record);
+        assert!(reversed[0].1.contains("(concurrency 2, n = 40)"), "{reversed:?}");
+        assert_eq!(in_order[0], reversed[0]);
+    }
+
+    #[test]
+    fn a_throughput_that_is_mostly_chance_does_not_lead() {
+        let mut record = record();
+        for (place, phase) in record.phases.iter_mut().enumerate() {
+            phase.load = Load::Open { rate: 200.0 + place as f64, cap: None };
+            phase.throughput.iter_mut().for_each(|window| window.parts = 1);
+        }
+        let most = lines(&record).into_iter().find(|(label, _)| *label == "Most").expect("there are several loads").1;
+        assert!(most.starts_with("no level ran long enough to state tok/s in all"), "{most}");
+        record.phases[0].throughput.iter_mut().for_each(|window| window.parts = 10);
+        let most = lines(&record).into_iter().find(|(label, _)| *label == "Most").expect("there are several loads").1;
+        assert!(most.contains("tok/s in all at concurrency 2"), "{most}");
     }
 }

@@ -197,13 +197,13 @@ fn columns() -> usize {
 
 fn share_done(spec: &PhaseSpec, snapshot: Snapshot, elapsed: Span) -> f64 {
     let share = match spec.extent {
-        Extent::Requests(n) => (snapshot.answered + snapshot.failed) as f64 / (n + spec.warmup).max(1) as f64,
+        Extent::Requests(n) => snapshot.ended() as f64 / (n + spec.warmup).max(1) as f64,
         Extent::Sessions(sessions) => {
             let turns = match spec.load {
                 Load::Sessions { turns, .. } => u64::from(turns),
                 _ => 1,
             };
-            (snapshot.answered + snapshot.failed) as f64 / (sessions * turns).max(1) as f64
+            snapshot.ended() as f64 / (sessions * turns).max(1) as f64
         }
         Extent::Duration(span) => elapsed.as_secs_f64() / span.as_secs_f64().max(1e-9),
     };
@@ -215,6 +215,7 @@ fn message(snapshot: Snapshot, speeds: Option<Speeds>, share: f64, elapsed: Span
     // Each with its rank: the lower, the sooner it gets its room.
     let mut parts = vec![(0, format!("{} done", snapshot.answered))];
     parts.extend((snapshot.failed > 0).then(|| (1, format!("{} failed", snapshot.failed))));
+    parts.extend((snapshot.limited > 0).then(|| (1, format!("{} limited (429)", snapshot.limited))));
     parts.push((4, format!("{} in flight", snapshot.in_flight())));
     if let Some(speeds) = speeds {
         parts.push((3, format!("≈ {} tok/s in all", number(speeds.all))));
@@ -244,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_line_says_what_is_estimated_and_what_is_left() {
-        let snapshot = Snapshot { started: 14, answered: 10, failed: 2, text_bytes: 0, held: None };
+        let snapshot = Snapshot { started: 14, answered: 10, failed: 2, limited: 0, text_bytes: 0, held: None };
         let speeds = Some(Speeds { all: 200.0, each: Some(100.0) });
         let line = |room| message(snapshot, speeds, 0.5, Span::from_secs(6), room);
         assert_eq!(line(80), "10 done, 2 failed, 2 in flight, ≈ 200 tok/s in all, ≈ 100 tok/s each, 6 s left");
@@ -254,6 +255,8 @@ mod tests {
         for room in 0..90 {
             assert!(line(room).chars().count() <= room.max("10 done".len()), "{}", line(room));
         }
+        let limited = Snapshot { started: 3, limited: 2, ..Snapshot::default() };
+        assert_eq!(message(limited, None, 0.0, Span::ZERO, 60), "0 done, 2 limited (429), 1 in flight", "no failures");
         let held = Snapshot { started: 1, held: Some(Span::from_secs(40)), ..Snapshot::default() };
         let line = message(held, None, 0.0, Span::ZERO, 60);
         assert_eq!(line, "0 done, 1 in flight, waits 40 s more (429)");
@@ -263,7 +266,8 @@ mod tests {
     fn while_a_level_drains_speeds_are_of_the_requests_that_were_in_flight() {
         let began = Tick::ZERO + Span::from_secs(1);
         let mut window = Window::default();
-        let seen = |answered, text_bytes| Snapshot { started: 64, answered, failed: 0, text_bytes, held: None };
+        let seen =
+            |answered, text_bytes| Snapshot { started: 64, answered, failed: 0, limited: 0, text_bytes, held: None };
         // 64 in flight for a second and 8 for another; 4 bytes to a token.
         for (seconds, answered, bytes) in [(0, 0, 0), (1, 0, 1600), (1, 56, 1600), (2, 56, 1800)] {
             window.add(began + Span::from_secs(seconds), seen(answered, bytes));

@@ -22,6 +22,11 @@ struct Row {
 pub fn read_records(path: &Path) -> Result<Vec<Record>> {
     let text = reading::text_of(path, MAX_DATA_BYTES)
         .with_context(|| format!("read {}; name a file that `tokrate bench --json` wrote", path.display()))?;
+    ensure!(
+        text.trim_start().starts_with('{'),
+        "read {}: it holds no record, which is a JSON object; name a file that `tokrate bench --json` wrote",
+        path.display()
+    );
     Comparison::parse_records(&text).map_err(|error| anyhow!("{error} ({})", path.display()))
 }
 

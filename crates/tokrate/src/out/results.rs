@@ -46,7 +46,8 @@ pub struct Results<'a> {
 
 /// A monitor's database that the requests are added to.
 struct Board {
-    store: MonitorStore,
+    /// `None` if it cannot be written.
+    store: Option<MonitorStore>,
     path: PathBuf,
     /// Why requests are missing, if any are.
     lost: Option<StoreError>,
@@ -74,10 +75,16 @@ impl<'a> Results<'a> {
     /// No results yet, of targets of these names.
     pub fn new(outputs: &'a Outputs, names: &[String]) -> Result<Results<'a>> {
         let rows = outputs.jsonl.as_deref().map(Rows::create).transpose()?;
-        let board = outputs
-            .board
-            .clone()
-            .map(|path| -> Result<Board> { Ok(Board { store: MonitorStore::open_to_add(&path)?, path, lost: None }) });
+        let board = outputs.board.clone().map(|path| -> Result<Board> {
+            match MonitorStore::open_to_add(&path) {
+                Ok(store) => Ok(Board { store: Some(store), path, lost: None }),
+                // A disk that is full takes nothing from the table.
+                Err(lost @ (StoreError::Full { .. } | StoreError::Disk { .. })) => {
+                    Ok(Board { store: None, path, lost: Some(lost) })
+                }
+                Err(error) => Err(error.into()),
+            }
+        });
         let display = Display::new(!outputs.quiet);
         let target = |name: &String| Measured { name: name.clone(), record: None, pictured: Samples::default() };
         Ok(Results {
@@ -207,9 +214,9 @@ impl<'a> Results<'a> {
             let name = several.then_some(target.name.as_str());
             self.lost_rows = file.add(&phase_name(name, phase, place.phase), rows).err();
         }
-        if let Some(board) = self.board.as_mut().filter(|board| board.lost.is_none()) {
+        if let Some(Board { store: Some(store), lost: lost @ None, .. }) = &mut self.board {
             let number = record.phases.len() - 1;
-            board.lost = add_phase(&mut board.store, record, number, rows, &ProbeNames::of(record)).err();
+            *lost = add_phase(store, record, number, rows, &ProbeNames::of(record)).err();
         }
         self.write();
     }

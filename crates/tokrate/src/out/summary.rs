@@ -1,4 +1,4 @@
-//! What is printed at the end: warnings first, what the run comes to in a few lines, the levels, the curve.
+//! What is printed at the end: warnings first, what the run comes to in a few lines, the levels, notes, the curve.
 
 use super::comparison::Sides;
 use super::paragraph::{hanging, note, wrapped};
@@ -69,7 +69,7 @@ fn render(text: &mut String, names: &[String], results: &Comparison, outputs: &O
     Ok(())
 }
 
-/// One target: its warnings first, its headline, its table, its curve.
+/// One target: its warnings first, its headline, its table, its notes, its curve.
 fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::fmt::Result {
     let conditions = &record.conditions;
     text.push_str(&note(&format!("{} at {}", conditions.model, conditions.endpoint), width));
@@ -95,11 +95,6 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
         let label = format!("{YELLOW}warning:{RESET} ");
         write!(text, "{}{}", if place == 0 { "\n" } else { "" }, hanging(&label, warning, width))?;
     }
-    // What a search has found stands in the headline.
-    let found = record.search.as_ref().map(|search| search.sentence.as_str());
-    for (place, note) in record.notes.iter().filter(|note| Some(note.as_str()) != found).enumerate() {
-        write!(text, "{}{}", if place == 0 { "\n" } else { "" }, hanging("note: ", note, width))?;
-    }
     for (message, count) in first_messages(record) {
         text.push_str(&hanging("  ", &format!("first message of {count}: {message}"), width));
     }
@@ -118,6 +113,11 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
         text.extend(missing_figures(&record.phases).iter().map(|reason| note(reason, width)));
     } else if !record.phases.is_empty() {
         writeln!(text, "\n{}", table::loads(&record.phases, width))?;
+    }
+    // What a search has found stands in the headline.
+    let found = record.search.as_ref().map(|search| search.sentence.as_str());
+    for (place, note) in record.notes.iter().filter(|note| Some(note.as_str()) != found).enumerate() {
+        write!(text, "{}{}", if place == 0 { "\n" } else { "" }, hanging("note: ", note, width))?;
     }
     if let Some(chart) = tokrate_bench::report::throughput_chart(record) {
         writeln!(text, "\n{}", terminal::plot(&chart, width, HEIGHT, true))?;

@@ -4,7 +4,7 @@ use super::paragraph::note;
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::report;
 use tokrate_charts::format::number;
-use tokrate_record::run::{ServerTimingSummary, TimingMedian};
+use tokrate_record::run::{Rounds, ServerTimingSummary, TimingMedian};
 use tokrate_record::{Metric, PhaseResult};
 use tokrate_stats::{Level, Quantile, QuantileStatus};
 
@@ -138,7 +138,10 @@ const ROWS: &[Row] = &[
         share.map_or_else(|| "-".to_owned(), |share| number(share * 100.0))
     }),
     Row::Own("throughput (tok/s)", |phase| {
-        phase.throughput.as_ref().map_or_else(|| "-".to_owned(), |throughput| number(throughput.tokens_per_second))
+        let load = Rounds { load: phase.load, phases: vec![phase] };
+        let mark = if load.is_throughput_stated() { "" } else { "~" };
+        let throughput = phase.throughput.as_ref();
+        throughput.map_or_else(|| "-".to_owned(), |all| format!("{mark}{}", number(all.tokens_per_second)))
     }),
     Row::Own("requests per second", |phase| {
         phase.throughput.as_ref().map_or_else(|| "-".to_owned(), |throughput| number(throughput.requests_per_second))

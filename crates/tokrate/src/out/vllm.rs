@@ -62,6 +62,8 @@ fn result(name: &str, record: &Record, phase: &PhaseResult) -> Value {
         times(&mut fields, name, distribution);
     }
     fields.insert("tokrate_streamed".to_owned(), json!(conditions.streaming));
+    let checked = conditions.tls.then(|| !tokrate_bench::is_unchecked(record));
+    fields.insert("tokrate_certificate_checked".to_owned(), json!(checked));
     fields.insert("tokrate_record".to_owned(), json!(record.schema));
     Value::Object(fields)
 }

@@ -106,6 +106,8 @@ fn a_file_that_cannot_be_written_takes_no_other_with_it() {
         assert!(finished.stderr.contains(&format!("failed to write {lost}")), "{}", finished.stderr);
         assert!(!finished.stdout.contains(lost), "{}", finished.stdout);
     }
+    let rows = folder.read("rows.jsonl");
+    assert!(rows.is_empty(), "nothing that breaks off: {rows}");
     let names = folder.names();
     assert!(names.contains(&"levels.csv".to_owned()), "{names:?}");
     assert!(!names.iter().any(|name| name.contains("record") || name.ends_with(".part")), "{names:?}");

@@ -147,7 +147,21 @@ fn a_dry_run_says_what_would_be_asked_for_and_asks_nothing() {
     let several = "bench vllm@127.0.0.1:9/m sglang@127.0.0.1:9/m -c 1,4 -n 20 --dry-run";
     let several = run(&Folder::new("several"), &several.split(' ').collect::<Vec<&str>>());
     insta::assert_snapshot!("dry_run_several", several.stdout);
+    // Where no model is named, none is looked up.
+    let unnamed = bench(&server.server.url(), "--concurrency 1 --requests 3 --dry-run");
+    assert!(unnamed.stdout.starts_with("127.0.0.1/(its only model) at "), "{unnamed:?}");
+    assert!(folded(&unnamed.stdout).contains("Nothing was sent."), "{unnamed:?}");
     assert_eq!(server.asked(), 0);
+}
+
+#[test]
+fn a_server_that_hangs_ends_an_open_loop_after_a_few() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/v1", silent.local_addr().expect("it is bound"));
+    let finished = bench(&url, "--model m --no-probe --rate 20 --arrivals constant -d 20s --idle-timeout 1s");
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    let text = folded(&finished.stdout);
+    assert!(text.contains("aborted: 4 requests in a row failed"), "{text}");
 }
 
 #[test]
@@ -210,7 +224,7 @@ fn the_only_model_of_an_endpoint_needs_no_name() {
         // As many people type it: without the /v1.
         _ => error("404 Not Found", "nothing here", ""),
     });
-    for url in [one.server.url(), format!("http://{}", one.server.place())] {
+    for url in [one.server.url(), format!("http://{}", one.server.place()), format!("{}/models", one.server.url())] {
         let finished = bench(&url, "--concurrency 1 --requests 2");
         assert_eq!(finished.code, Some(0), "{finished:?}");
         assert!(finished.stdout.starts_with(&format!("the-only-one at {}\n", one.server.url())), "{}", finished.stdout);
@@ -267,7 +281,7 @@ fn a_load_that_needs_more_connections_than_may_be_opened_is_refused() {
     let refused = limited(&format!("{load} --concurrency 1,400 --requests 400"));
     assert_eq!((refused.code, server.asked()), (Some(2), 0), "{refused:?}");
     assert!(
-        folded(&refused.stderr).contains("raise the limit (`ulimit -n 464`) or ask for at most 192 at once"),
+        folded(&refused.stderr).contains("raise the limit (`ulimit -n 464`), or ask for at most 192 at once"),
         "{}",
         refused.stderr
     );
@@ -276,7 +290,7 @@ fn a_load_that_needs_more_connections_than_may_be_opened_is_refused() {
     let refused = limited(&format!("{load} --rate 20 --duration 1s"));
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(
-        folded(&refused.stderr).contains("so few open files that 192 requests in flight are the most"),
+        folded(&refused.stderr).contains("may have 256 open files, so that 192 requests in flight are the most"),
         "{}",
         refused.stderr
     );

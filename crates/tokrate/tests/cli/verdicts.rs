@@ -32,7 +32,13 @@ fn url(host: &tokrate_host::RunningHost) -> String {
 
 /// Benches an endpoint into `record` in a folder.
 fn measure(folder: &Folder, url: &str, record: &str, further: &[&str]) -> Finished {
+    measure_by(folder, url, record, "off", further)
+}
+
+fn measure_by(folder: &Folder, url: &str, record: &str, calibration: &str, further: &[&str]) -> Finished {
     let mut arguments = bench_arguments(url, 4, 40);
+    let place = arguments.iter().position(|argument| argument == "off").expect("it is switched off");
+    arguments[place] = calibration.to_owned();
     let place = arguments.iter().position(|argument| argument == "record.json").expect("it is written");
     arguments[place] = format!("{record}.json");
     let place = arguments.iter().position(|argument| argument == "rows.jsonl").expect("they are written");
@@ -40,6 +46,11 @@ fn measure(folder: &Folder, url: &str, record: &str, further: &[&str]) -> Finish
     arguments.extend(further.iter().map(|&argument| argument.to_owned()));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     run(folder, &arguments)
+}
+
+/// The same with the client's own error, which a baseline takes.
+fn calibrated(folder: &Folder, url: &str, record: &str, further: &[&str]) -> Finished {
+    measure_by(folder, url, record, "run", further)
 }
 
 #[test]
@@ -84,7 +95,7 @@ fn a_baseline_that_is_not_there_is_refused_before_anything_is_sent_unless_this_r
     let folder = Folder::new("absent-baseline");
     for further in [&[][..], &["--save-baseline", "other.json"]] {
         let refused =
-            measure(&folder, "http://127.0.0.1:9/v1", "run", &[&["--baseline", "base.json"], further].concat());
+            calibrated(&folder, "http://127.0.0.1:9/v1", "run", &[&["--baseline", "base.json"], further].concat());
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(
             folded(&refused.stderr).contains("there is no base.json; check the path, or add --save-baseline"),
@@ -93,8 +104,15 @@ fn a_baseline_that_is_not_there_is_refused_before_anything_is_sent_unless_this_r
         assert!(!folder.join("run.json").exists(), "nothing was measured");
     }
     let host = engine(20, &[]);
-    let further = ["--baseline", "base.json", "--save-baseline", "base.json", "--markdown", "table.md", "--quiet"];
-    let first = measure(&folder, &url(&host), "first", &further);
+    let kept = ["--baseline", "base.json", "--save-baseline", "base.json"];
+    let refused = measure(&folder, &url(&host), "run", &kept);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        folded(&refused.stderr).contains("read --save-baseline: it takes figures whose error is known"),
+        "{refused:?}"
+    );
+    let first =
+        calibrated(&folder, &url(&host), "first", &[&kept[..], &["--markdown", "table.md", "--quiet"]].concat());
     host.stop();
     assert_eq!((first.code, first.stdout.as_str()), (Some(0), ""), "{first:?}");
     assert!(folded(&first.stderr).contains("tokrate: no baseline at base.json yet"), "{first:?}");
@@ -105,10 +123,12 @@ fn a_baseline_that_is_not_there_is_refused_before_anything_is_sent_unless_this_r
 fn a_slower_engine_is_a_regression_against_the_baseline() {
     let folder = Folder::new("baseline");
     let (fast, slow) = (engine(20, &[]), engine(120, &[]));
-    let absent = measure(&folder, &url(&fast), "first", &["--baseline", "base.json", "--save-baseline", "base.json"]);
+    let absent = calibrated(&folder, &url(&fast), "zeroth", &["--baseline", "new.json", "--save-baseline", "new.json"]);
     assert_eq!(absent.code, Some(0), "{absent:?}");
-    let nothing = "no baseline at base.json yet, so nothing was compared";
+    let nothing = "no baseline at new.json yet, so nothing was compared";
     assert!(absent.stdout.contains(nothing) && absent.stderr.contains(nothing), "{absent:?}");
+    assert_eq!(measure(&folder, &url(&fast), "first", &[]).code, Some(0));
+    folder.write("base.json", &folder.read("first.json"));
     let refused = measure(&folder, &url(&slow), "second", &["--baseline", "base.json"]);
     assert_eq!(refused.code, Some(2), "another port is another endpoint");
     assert!(folded(&refused.stderr).contains("add --ignore endpoint"), "{}", refused.stderr);
@@ -134,6 +154,49 @@ fn a_slower_engine_is_a_regression_against_the_baseline() {
     assert_eq!(back.code, Some(0), "faster is no regression: {back:?}");
     fast.stop();
     slow.stop();
+}
+
+#[test]
+fn a_run_that_does_not_pass_leaves_the_baseline_that_is_there() {
+    let folder = Folder::new("kept-baseline");
+    let (fast, slow) = (engine(20, &[]), engine(120, &[]));
+    assert_eq!(measure(&folder, &url(&fast), "first", &[]).code, Some(0));
+    let good = folder.read("first.json");
+    folder.write("base.json", &good);
+    let both = ["--baseline", "base.json", "--save-baseline", "base.json"];
+    let missed = ["--save-baseline", "base.json", "--assert", "ttft_ms.p50 < 1"];
+    for (further, code) in [
+        (&[&both[..], &["--ignore", "endpoint"]].concat()[..], 1),
+        // Another port is another endpoint.
+        (&both, 2),
+        (&missed, 1),
+    ] {
+        let finished = calibrated(&folder, &url(&slow), "run", further);
+        assert_eq!(finished.code, Some(code), "{finished:?}");
+        assert!(folded(&finished.stderr).contains("no baseline is kept in base.json: "), "{finished:?}");
+        assert!(folder.read("base.json") == good, "{further:?} replaced it");
+    }
+    fast.stop();
+    slow.stop();
+}
+
+#[test]
+fn a_comparison_says_that_a_record_is_of_a_part_and_what_is_no_record() {
+    let folder = Folder::new("odd-records");
+    let whole = include_str!("../../src/out/testdata/record.json");
+    folder.write("whole.json", whole);
+    folder.write("part.json", &whole.replacen("\"status\":\"complete\"", "\"status\":\"partial\"", 1));
+    folder.write("list.json", "[]");
+    let compared = run(&folder, &["compare", "whole.json", "part.json"]);
+    assert!(folded(&compared.stdout).contains("after: the record is partial"), "{compared:?}");
+    for line in [&["compare", "list.json", "whole.json"][..], &["bench", "--baseline", "list.json", "-n", "1"]] {
+        let refused = run(&folder, line);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(
+            folded(&refused.stderr).contains("list.json: it holds no record, which is a JSON object"),
+            "{refused:?}"
+        );
+    }
 }
 
 #[test]

@@ -41,6 +41,11 @@ fn check_pictures(config: &Config) -> Result<()> {
         );
     }
     ensure!(
+        !file.has_detailed_images() || dialect == Dialect::OpenAiChat,
+        "read the prompts: they hold pictures with a `detail`, which {} has no place for; leave it out, or use --dialect openai-chat",
+        dialect.name()
+    );
+    ensure!(
         file.with_images() == 0
             || !matches!(dialect, Dialect::OpenAiCompletions | Dialect::LlamaCompletion | Dialect::OllamaGenerate),
         "read the prompts: they hold pictures, for which {} has no place; use --dialect openai-chat",
@@ -49,20 +54,20 @@ fn check_pictures(config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// Refuses `--strict` where the client's own error cannot become known. The embedded engine logs it.
-pub(super) fn check_strict(config: &Config) -> Result<()> {
+/// Refuses a flag that takes only figures of known error where the client's own cannot become known. The embedded engine logs it.
+pub(super) fn check_error_becomes_known(flag: &str, config: &Config) -> Result<()> {
     if config.target.remote().is_none() {
         return Ok(());
     }
     ensure!(
         config.calibration != Calibration::Off,
-        "read --strict: it takes figures whose error is known, and --calibration off leaves that of the client unknown; leave out one \
+        "read {flag}: it takes figures whose error is known, and --calibration off leaves that of the client unknown; leave out one \
          of them"
     );
     ensure!(
         config.request.stream,
-        "read --strict: it takes figures whose error is known, and that of the client is measured on streamed answers; leave out \
-         --strict or --no-stream"
+        "read {flag}: it takes figures whose error is known, and that of the client is measured on streamed answers; leave out \
+         {flag} or --no-stream"
     );
     Ok(())
 }
@@ -72,7 +77,7 @@ const RESERVED_DESCRIPTORS: u64 = 64;
 
 /// The most connections that a run may open with so many descriptors.
 pub(super) fn max_connections(open_files: u64) -> u64 {
-    open_files.saturating_sub(RESERVED_DESCRIPTORS).max(1)
+    open_files.saturating_sub(RESERVED_DESCRIPTORS)
 }
 
 /// Refuses a load that needs more connections than this process may open: the requests beyond them would fail here, and
@@ -91,12 +96,16 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
             ScheduleMode::Search(_) | ScheduleMode::Listed | ScheduleMode::Refine { .. } => listed,
         };
         let allowed = max_connections(open_files) / ends;
+        let needed = if shared { 1 } else { most * ends } + RESERVED_DESCRIPTORS;
+        let need =
+            if most == 1 { "1 request in flight needs".to_owned() } else { format!("{most} requests in flight need") };
+        let instead = match allowed {
+            0 => String::new(),
+            allowed => format!(", or ask for at most {allowed} at once"),
+        };
         ensure!(
-            shared || most <= allowed,
-            "start the run: {most} requests in flight need {} open files, and this process may have {open_files}; raise the \
-             limit (`ulimit -n {}`) or ask for at most {allowed} at once",
-            most * ends + RESERVED_DESCRIPTORS,
-            most * ends + RESERVED_DESCRIPTORS,
+            needed <= open_files,
+            "start the run: {need} {needed} open files, and this process may have {open_files}; raise the limit (`ulimit -n {needed}`){instead}"
         );
     }
     Ok(())
@@ -110,9 +119,10 @@ fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
     );
     let tokens = u64::from(config.prompts.output_tokens().unwrap_or(config.request.output_tokens));
     let needed = metric.row().tokens_needed;
+    let length = if tokens == 1 { "1 token".to_owned() } else { format!("{tokens} tokens") };
     ensure!(
         tokens >= needed,
-        "hold answers to {named}: an answer of {tokens} tokens has no {name}, which takes {needed}; ask for more with --output-tokens"
+        "hold answers to {named}: an answer of {length} has no {name}, which takes {needed}; ask for more with --output-tokens"
     );
     Ok(())
 }
@@ -167,4 +177,40 @@ fn check_sample(assertion: &Assertion, config: &Config) -> Result<()> {
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::environment::Environment;
+    use crate::config::file::File;
+    use crate::flags::bench::Flags;
+
+    fn refused(concurrency: u32, open_files: u64) -> Option<String> {
+        let mut flags = Flags::default();
+        flags.load.concurrency = Some(vec![concurrency]);
+        let resolved = crate::config::bench::resolve(&flags, &Environment::default(), &File::default());
+        let (configs, _) = resolved.expect("the embedded engine");
+        check_open_files(&configs, open_files).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn too_few_open_files_are_told_with_what_is_possible_and_never_with_none() {
+        // Both ends of a connection to the embedded engine are ours.
+        assert_eq!(
+            refused(10, 72).as_deref(),
+            Some(
+                "start the run: 10 requests in flight need 84 open files, and this process may have 72; raise the limit \
+                 (`ulimit -n 84`), or ask for at most 4 at once"
+            )
+        );
+        assert_eq!(
+            refused(1, 64).as_deref(),
+            Some(
+                "start the run: 1 request in flight needs 66 open files, and this process may have 64; raise the limit \
+                 (`ulimit -n 66`)"
+            )
+        );
+        assert_eq!((refused(4, 72), refused(1, 66)), (None, None));
+    }
 }

@@ -23,6 +23,9 @@ const DEFAULT_TURNS: u32 = 5;
 /// More requests in flight than any machine that runs this carries.
 const MAX_CONCURRENCY: u32 = 100_000;
 
+/// Lowest rate: about one request in three hours; less is a slip.
+const MIN_RATE: f64 = 0.0001;
+
 /// Settings of every level.
 struct Common {
     duration: Option<Span>,
@@ -115,6 +118,20 @@ fn check_fits(flags: &flags::Load) -> Result<()> {
         flags.max_in_flight.is_none() || spaced || flags.trace.is_some(),
         "read --max-in-flight: it bounds an open loop; give --rate, --ramp-rate or --trace too"
     );
+    let partners = [
+        ("--trace-speed", flags.trace_speed.is_some(), "--trace", flags.trace.is_some()),
+        ("--trace-limit", flags.trace_limit.is_some(), "--trace", flags.trace.is_some()),
+        ("--turns", flags.turns.is_some(), "--sessions", flags.sessions.is_some()),
+        ("--think", flags.think.is_some(), "--sessions", flags.sessions.is_some()),
+        ("--slo-share", flags.slo_share.is_some(), "--search", flags.search.is_some()),
+        ("--max-requests", flags.max_requests.is_some(), "--search", flags.search.is_some()),
+    ];
+    for (flag, is_given, partner, is_there) in partners {
+        // What ends a level is called so elsewhere.
+        let instead =
+            if flag == "--max-requests" { "say with --requests how many a level measures" } else { "leave it out" };
+        ensure!(!is_given || is_there, "read {flag}: it means something with {partner} only; give that, or {instead}");
+    }
     ensure!(
         flags.ramp_growth.is_none() || flags.ramp.is_some() || flags.ramp_rate.is_some(),
         "read --ramp-growth: give --ramp or --ramp-rate too"
@@ -143,9 +160,12 @@ fn open_phase(flags: &flags::Load, rate: f64, common: &Common) -> Result<PhaseSp
         "read --rate: requests that are all sent at once have no rate; for so many in flight give --concurrency N, for a burst a large --rate \
          such as 1000 with --requests N"
     );
-    let rate = RequestsPerSecond::new(rate)
-        .filter(|rate| rate.per_second() > 0.0 && rate.per_second() <= 1e6)
-        .with_context(|| format!("read --rate: {rate} is not a rate between 0 and 1,000,000 requests per second"))?;
+    let rate = RequestsPerSecond::new(rate).filter(|rate| (MIN_RATE..=1e6).contains(&rate.per_second())).with_context(
+        || {
+            let shown = if rate != 0.0 && rate.abs() < MIN_RATE { format!("{rate:e}") } else { rate.to_string() };
+            format!("read --rate: {shown} is not a rate between {MIN_RATE} and 1,000,000 requests per second")
+        },
+    )?;
     let load = Load::Open { rate, arrivals: arrivals(flags)?, in_flight_limit: in_flight_limit(flags)? };
     let extent = match (common.duration, common.requests) {
         (Some(duration), _) => Extent::Duration(duration),
@@ -175,14 +195,23 @@ fn arrivals(flags: &flags::Load) -> Result<Arrivals> {
 const MIN_IN_FLIGHT: u64 = 256;
 
 fn in_flight_limit(flags: &flags::Load) -> Result<u32> {
-    let possible =
-        super::feasible::max_connections(tokrate_net::server::open_files()).min(u64::from(DEFAULT_IN_FLIGHT_LIMIT));
+    in_flight_limit_of(flags.max_in_flight, tokrate_net::server::open_files())
+}
+
+fn in_flight_limit_of(typed: Option<u32>, open_files: u64) -> Result<u32> {
+    let possible = super::feasible::max_connections(open_files).min(u64::from(DEFAULT_IN_FLIGHT_LIMIT));
+    let most = match possible {
+        0 => "no request can be in flight".to_owned(),
+        1 => "1 request in flight is the most, and arrivals beyond it would be forfeited".to_owned(),
+        n => format!("{n} requests in flight are the most, and arrivals beyond them would be forfeited"),
+    };
+    let instead =
+        if possible == 0 { String::new() } else { format!(", or say --max-in-flight {possible} if that is enough") };
     ensure!(
-        flags.max_in_flight.is_some() || possible >= MIN_IN_FLIGHT,
-        "start the run: this process may have so few open files that {possible} requests in flight are the most, and arrivals \
-         beyond them would be forfeited; raise the limit (`ulimit -n 4096`), or say --max-in-flight {possible} if that is enough"
+        typed.is_some() || possible >= MIN_IN_FLIGHT,
+        "start the run: this process may have {open_files} open files, so that {most}; raise the limit (`ulimit -n 4096`){instead}"
     );
-    let limit = flags.max_in_flight.unwrap_or(possible as u32);
+    let limit = typed.unwrap_or(possible as u32);
     ensure!(limit > 0, "read --max-in-flight: with 0 every arrival would be forfeited; give at least 1");
     Ok(limit)
 }
@@ -227,4 +256,61 @@ fn conversations(flags: &flags::Load, sessions: u32, common: &Common) -> Result<
     };
     let load = Load::Sessions { sessions, turns, think };
     Ok(PhaseSpec { load, extent, warmup: flags.warmup.unwrap_or(0), backoff: common.backoff })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_that_means_nothing_without_another_is_refused_beside_any_other_load() {
+        let given: [fn(&mut flags::Load); 6] = [
+            |load| load.trace_speed = Some(2.0),
+            |load| load.trace_limit = Some(2),
+            |load| load.turns = Some(2),
+            |load| load.think = Some("2s".to_owned()),
+            |load| load.slo_share = Some(0.9),
+            |load| load.max_requests = Some(9),
+        ];
+        for give in given {
+            let mut load = flags::Load { concurrency: Some(vec![1]), ..flags::Load::default() };
+            give(&mut load);
+            let refused = check_fits(&load).expect_err("its partner is missing").to_string();
+            assert!(refused.contains("it means something with --"), "{refused}");
+            let there = flags::Load {
+                trace: Some("t".into()),
+                sessions: Some(vec![1]),
+                search: Some(flags::Axis::Rate),
+                ..load
+            };
+            assert!(check_fits(&there).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_rate_of_next_to_nothing_is_a_slip_and_is_shown_short() {
+        let common = Common { duration: None, requests: None, warmup: None, backoff: Backoff::Obey };
+        let refused =
+            open_phase(&flags::Load::default(), 1e-300, &common).expect_err("nobody waits so long").to_string();
+        assert_eq!(refused, "read --rate: 1e-300 is not a rate between 0.0001 and 1,000,000 requests per second");
+    }
+
+    #[test]
+    fn an_open_loop_says_how_many_requests_its_open_files_allow() {
+        let refused = |open_files| in_flight_limit_of(None, open_files).map_err(|error| error.to_string());
+        let text = |said: &str| Err(format!("start the run: this process may have {said}"));
+        assert_eq!(
+            refused(64),
+            text("64 open files, so that no request can be in flight; raise the limit (`ulimit -n 4096`)")
+        );
+        assert_eq!(
+            refused(65),
+            text(
+                "65 open files, so that 1 request in flight is the most, and arrivals beyond it would be forfeited; raise the limit \
+                 (`ulimit -n 4096`), or say --max-in-flight 1 if that is enough"
+            )
+        );
+        assert_eq!(refused(1024), Ok(960));
+        assert_eq!(in_flight_limit_of(Some(10), 128).ok(), Some(10));
+    }
 }

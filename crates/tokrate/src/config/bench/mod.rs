@@ -24,6 +24,7 @@ use inputs::Inputs;
 use std::iter::repeat_n;
 use tokrate_bench::schedule::ScheduleMode;
 use tokrate_bench::{Config, Target};
+use tokrate_judge::Slo;
 
 /// More rounds than this are a mistake.
 const MAX_ROUNDS: u32 = 1000;
@@ -36,7 +37,7 @@ pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<
 }
 
 fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Result<(Vec<Config>, Outputs)> {
-    let targets = target::targets(&flags.target, environment, file)?;
+    let targets = target::targets(&flags.target, flags.limits.dry_run, environment, file)?;
     let embedded = targets.iter().any(|found| matches!(found.target, Target::Embedded(_)));
     let outputs = output::outputs(flags, file, embedded)?;
     ensure!(
@@ -51,8 +52,10 @@ fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Resul
         .map(|target| config(target, flags, environment, file, &inputs))
         .collect::<Result<Vec<Config>>>()?;
     configs.iter().try_for_each(|config| feasible::check(config, &outputs.requirements.assertions))?;
-    if outputs.strict {
-        configs.iter().try_for_each(feasible::check_strict)?;
+    let strict = outputs.strict.then_some("--strict");
+    let kept = outputs.requirements.save_baseline.as_ref().map(|_| "--save-baseline");
+    for flag in strict.into_iter().chain(kept) {
+        configs.iter().try_for_each(|config| feasible::check_error_becomes_known(flag, config))?;
     }
     for config in configs
         .iter_mut()
@@ -78,9 +81,11 @@ fn config(
     request.include_usage &= !quirks.no_stream_options;
     let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs)?;
-    let slos = verdict::slos(&flags.verdict, file)?;
+    let objectives = verdict::objectives(&flags.verdict, file)?;
+    let slos: Vec<Slo> = objectives.iter().map(|objective| objective.slo).collect();
+    let share = if flags.load.search.is_some() { verdict::share_of(&objectives)? } else { None };
     let config = Config {
-        schedule_mode: schedule_mode::schedule_mode(flags, &phases, &slos)?,
+        schedule_mode: schedule_mode::schedule_mode(flags, &phases, &slos, share)?,
         phases,
         request,
         prompts: request::prompts(&flags.request, file, embedded, inputs)?,

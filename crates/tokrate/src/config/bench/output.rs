@@ -98,7 +98,7 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
         quiet: output.quiet,
         max_failures,
         strict: flags.limits.strict,
-        requirements: verdict::requirements(&flags.verdict, file)?,
+        requirements: verdict::requirements(&flags.verdict, flags.load.search.is_some(), file)?,
     };
     check_apart(&outputs)?;
     Ok(outputs)

@@ -19,7 +19,13 @@ const DEFAULT_SLO_SHARE: f64 = 0.95;
 /// More levels than this are a sweep.
 const MAX_REFINE_LEVELS: u32 = 50;
 
-pub(super) fn schedule_mode(flags: &Flags, phases: &[PhaseSpec], slos: &[Slo]) -> Result<ScheduleMode> {
+/// `percentile` is the share that the objectives name themselves.
+pub(super) fn schedule_mode(
+    flags: &Flags,
+    phases: &[PhaseSpec],
+    slos: &[Slo],
+    percentile: Option<f64>,
+) -> Result<ScheduleMode> {
     let load = &flags.load;
     let system = flags.request.workload.contains(&Workload::System);
     ensure!(
@@ -37,7 +43,7 @@ pub(super) fn schedule_mode(flags: &Flags, phases: &[PhaseSpec], slos: &[Slo]) -
     if let Some(axis) = load.search {
         ensure!(!slos.is_empty(), "read --search: say what a good request keeps, such as --slo 'ttft_ms<500'");
         ensure!(!system, "read --workload system: it lists levels of its own; --search finds them");
-        let share = load.slo_share.unwrap_or(DEFAULT_SLO_SHARE);
+        let share = load.slo_share.or(percentile).unwrap_or(DEFAULT_SLO_SHARE);
         ensure!(share > 0.0 && share < 1.0, "read --slo-share: {share} is not between 0 and 1, such as 0.95");
         let (axis, max_load) = match axis {
             AxisFlag::Concurrency => (Axis::Concurrency, max_load(DEFAULT_MAX_CONCURRENCY)?.floor()),

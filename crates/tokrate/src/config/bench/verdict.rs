@@ -3,17 +3,28 @@
 use crate::config::file::File;
 use crate::config::verdicts;
 use crate::flags::bench as flags;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use tokrate_judge::compare::CompareOptions;
-use tokrate_judge::{Assertion, Slo};
+use tokrate_judge::{Assertion, Objective};
 
-pub(super) fn slos(flags: &flags::Verdict, file: &File) -> Result<Vec<Slo>> {
+pub(super) fn objectives(flags: &flags::Verdict, file: &File) -> Result<Vec<Objective>> {
     let in_file = file.bench.slo.as_deref().unwrap_or_default();
     let (origin, texts) =
         if flags.slos.is_empty() { (file.key("slo"), in_file) } else { ("--slo".to_owned(), flags.slos.as_slice()) };
-    let read = texts.iter().map(|text| Slo::parse_all(text).with_context(|| format!("read {origin}")));
+    let read = texts.iter().map(|text| Objective::parse_all(text).with_context(|| format!("read {origin}")));
     Ok(read.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+/// The share of the requests that percentiles among the objectives ask for, if there are any.
+pub(super) fn share_of(objectives: &[Objective]) -> Result<Option<f64>> {
+    let mut shares = objectives.iter().filter_map(|objective| objective.percentile.as_ref().map(|(share, _)| *share));
+    let first = shares.next();
+    ensure!(
+        shares.all(|share| Some(share) == first),
+        "read --slo: the objectives name several percentiles, and a search has one share; name one, such as --slo-share 95%"
+    );
+    Ok(first)
 }
 
 /// What the result has to meet.
@@ -29,7 +40,8 @@ pub struct Requirements {
     pub compare: CompareOptions,
 }
 
-pub(super) fn requirements(flags: &flags::Verdict, file: &File) -> Result<Requirements> {
+/// A percentile among the objectives is held against the result, except where a search looks for the load that keeps it.
+pub(super) fn requirements(flags: &flags::Verdict, is_search: bool, file: &File) -> Result<Requirements> {
     let in_file = file.bench.assert.as_deref().unwrap_or_default();
     let (origin, texts) = if flags.asserts.is_empty() {
         (file.key("assert"), in_file)
@@ -37,8 +49,12 @@ pub(super) fn requirements(flags: &flags::Verdict, file: &File) -> Result<Requir
         ("--assert".to_owned(), flags.asserts.as_slice())
     };
     let assertions = texts.iter().map(|text| Assertion::parse_all(text).with_context(|| format!("read {origin}")));
+    let mut assertions: Vec<Assertion> = assertions.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+    if !is_search {
+        assertions.extend(objectives(flags, file)?.into_iter().filter_map(|it| Some(it.percentile?.1)));
+    }
     Ok(Requirements {
-        assertions: assertions.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect(),
+        assertions,
         baseline: flags.baseline.clone(),
         save_baseline: flags.save_baseline.clone(),
         compare: CompareOptions {

@@ -33,19 +33,19 @@ pub struct Load {
     #[arg(long, value_name = "FILE", group = "shape", conflicts_with_all = ["input_tokens", "output_tokens", "prompts"])]
     pub trace: Option<PathBuf>,
     /// How many times as fast a trace is replayed [default: 1]
-    #[arg(long, allow_negative_numbers = true, value_name = "FACTOR", requires = "trace")]
+    #[arg(long, allow_negative_numbers = true, value_name = "FACTOR")]
     pub trace_speed: Option<f64>,
     /// Only so many requests of a trace, from its beginning
-    #[arg(long, value_name = "N", requires = "trace")]
+    #[arg(long, value_name = "N")]
     pub trace_limit: Option<u64>,
     /// Conversations at the same time, each turn with the turns before it; a list is a sweep
     #[arg(long, value_name = "N,…", value_delimiter = ',', group = "shape", value_parser = level)]
     pub sessions: Option<Vec<u32>>,
     /// Turns of each session [default: 5]
-    #[arg(long, value_name = "N", requires = "sessions")]
+    #[arg(long, value_name = "N")]
     pub turns: Option<u32>,
     /// Time between an answer and the next turn: 2s, or exp:2s for an exponential of that mean [default: 0s]
-    #[arg(long, value_name = "TIME", requires = "sessions")]
+    #[arg(long, value_name = "TIME")]
     pub think: Option<String>,
     /// Go on sending when the server says that it is too much (429), instead of waiting as long as it asks
     #[arg(long)]
@@ -60,13 +60,13 @@ pub struct Load {
     #[arg(long, value_enum, group = "shape", conflicts_with_all = ["refine", "duration"])]
     pub search: Option<Axis>,
     /// Share of the requests that has to keep the objectives of a search, such as 99% or 0.99 [default: 95%]
-    #[arg(long, allow_negative_numbers = true, value_name = "SHARE", requires = "search", value_parser = share)]
+    #[arg(long, allow_negative_numbers = true, value_name = "SHARE", value_parser = share)]
     pub slo_share: Option<f64>,
     /// The highest load that a search or the system workload tries [default: 256, 100 req/s, 1024]
     #[arg(long, allow_negative_numbers = true, value_name = "LOAD")]
     pub max_load: Option<f64>,
     /// Requests after which a search does not measure a level again; a rate gets ten minutes at most [default: 2000]
-    #[arg(long, value_name = "N", requires = "search")]
+    #[arg(long, value_name = "N")]
     pub max_requests: Option<u64>,
     /// Measured requests per load level [default: 3 per slot, at least 20; embedded engine: 8 s per level]
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]

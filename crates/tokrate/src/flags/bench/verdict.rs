@@ -19,7 +19,7 @@ pub struct Verdict {
     /// same file
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
-    /// Keep the record as a baseline, if the run is complete and valid
+    /// Keep the record as a baseline, if the run ends with exit code 0 and its figures are valid
     #[arg(long, value_name = "FILE")]
     pub save_baseline: Option<PathBuf>,
     /// Conditions in which the baseline may differ, `all` for every one

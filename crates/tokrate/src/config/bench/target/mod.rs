@@ -27,9 +27,14 @@ pub(super) struct BenchTarget {
     pub quirks: Quirks,
 }
 
-/// Every target, in the order in which they were named; the embedded engine if none was.
-pub(super) fn targets(flags: &flags::Target, environment: &Environment, file: &File) -> Result<Vec<BenchTarget>> {
-    let typed = Typed::read(flags, environment, file);
+/// Every target, in the order in which they were named; the embedded engine if none was. A dry run asks no endpoint for its model.
+pub(super) fn targets(
+    flags: &flags::Target,
+    is_dry_run: bool,
+    environment: &Environment,
+    file: &File,
+) -> Result<Vec<BenchTarget>> {
+    let typed = Typed { is_dry_run, ..Typed::read(flags, environment, file) };
     let flags = &flags::Target { unix_socket: typed.unix_socket.clone(), ..flags.clone() };
     if typed.names.is_empty() {
         return Ok(vec![typed.unnamed(flags, environment, file)?]);
@@ -56,7 +61,12 @@ struct Typed {
     dialect: Option<Value<String>>,
     /// The file's counts only for the target of the file: it must not receive the key of one that was typed.
     unix_socket: Option<PathBuf>,
+    /// Nothing may be asked.
+    is_dry_run: bool,
 }
+
+/// Stands in a dry run for the model of an endpoint that is asked which one it has when the run begins.
+const UNASKED_MODEL: &str = "(its only model)";
 
 impl Typed {
     fn read(flags: &flags::Target, environment: &Environment, file: &File) -> Typed {
@@ -77,6 +87,7 @@ impl Typed {
         };
         let model = ("TOKRATE_MODEL", &environment.model);
         Typed {
+            is_dry_run: false,
             unix_socket: flags.unix_socket.clone().or_else(|| bench.unix_socket.clone().filter(|_| of_file)),
             names,
             url,
@@ -101,7 +112,12 @@ impl Typed {
         };
         let url = self.url.as_ref().map(|url| address(url, self.dialect.as_ref())).transpose()?;
         let source = TargetSource::Catalog { name, endpoints: vec![endpoint], url };
+        let model = model.or_else(|| self.unasked());
         remote_target(source, model, flags, environment, file)
+    }
+
+    fn unasked(&self) -> Option<String> {
+        self.is_dry_run.then(|| UNASKED_MODEL.to_owned())
     }
 
     /// An endpoint by its URL, or the embedded engine.
@@ -132,6 +148,7 @@ impl Typed {
         let dialect =
             self.dialect.clone().map(|dialect| dialect.parse(|name| Ok(parse_dialect(&name)?))).transpose()?;
         let source = TargetSource::Address { url, dialect: dialect.map(|dialect| dialect.value) };
+        let model = model.or_else(|| self.unasked());
         remote_target(source, model, flags, environment, file)
     }
 }

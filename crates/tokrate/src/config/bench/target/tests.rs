@@ -7,7 +7,7 @@ fn the_socket_of_the_file_is_that_of_its_own_endpoint_only() {
     let file = "[bench]\nunix_socket = \"engine.sock\"\nmodel = \"m\"\nurl = \"http://localhost/v1\"\n";
     let file = File::parse(std::path::Path::new("t.toml"), file).expect("settings");
     let socket = |flags: flags::Target, environment: &Environment| {
-        let found = targets(&flags, environment, &file).expect("one target").remove(0);
+        let found = targets(&flags, false, environment, &file).expect("one target").remove(0);
         found.target.remote().and_then(|remote| remote.unix_socket.clone())
     };
     let plain = Environment::default();
