@@ -4,6 +4,7 @@
 
 use crate::message::Message;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// One message for one receiver.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -111,9 +112,13 @@ impl Outbox {
         Some(Ok(delivery.clone()))
     }
 
-    /// When the next delivery is due.
+    /// When the next delivery is due. One that waits for an earlier one of its incident is due once that is out of the way: whoever waited
+    /// for it would not wait at all.
     pub fn wake_at(&self) -> Option<u64> {
-        self.waiting.iter().filter(|(_, is_out)| !is_out).map(|(delivery, _)| delivery.next_ms).min()
+        let mut before = BTreeSet::new();
+        let first =
+            self.waiting.iter().filter(|(delivery, _)| before.insert((&delivery.receiver, &delivery.message.incident)));
+        first.filter(|(_, is_out)| !is_out).map(|(delivery, _)| delivery.next_ms).min()
     }
 
     /// What waits, oldest first.
@@ -174,6 +179,25 @@ mod tests {
         assert_eq!(outbox.take_due(1_000).expect("due").message.id, "b-1", "the second waits for the first");
         outbox.delivered("a-1", "chat");
         assert_eq!(outbox.take_due(1_000).expect("due").message.id, "a-2");
+    }
+
+    #[test]
+    fn nothing_is_due_that_waits_for_an_earlier_message_of_its_incident() {
+        let mut outbox = Outbox::default();
+        for (id, incident) in [("a-1", "a"), ("a-2", "a")] {
+            outbox.push(&message(id, incident, &["chat"]));
+        }
+        outbox.take_due(1_000).expect("due");
+        assert_eq!((outbox.wake_at(), outbox.take_due(1_000)), (None, None), "the first is under way");
+        outbox.failed("a-1", "chat", 2_000, "refused").expect("known").expect("tried again");
+        assert_eq!(
+            (outbox.wake_at(), outbox.take_due(2_000)),
+            (Some(12_000), None),
+            "the second is not what is waited for"
+        );
+        assert_eq!(outbox.take_due(12_000).expect("due again").message.id, "a-1");
+        outbox.delivered("a-1", "chat");
+        assert_eq!(outbox.wake_at(), Some(1_000));
     }
 
     #[test]

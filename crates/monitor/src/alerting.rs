@@ -3,7 +3,7 @@
 //! Rules, incidents and forms are `alert`'s. Invariant: what a rule remembers and the messages that it made are written together with
 //! the change that they came of, so that a restart neither forgets nor repeats one.
 
-use crate::recorder::FIDELITY;
+use crate::canary::FIDELITY;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_alert::{Alerts, AlertsState, Delivery, Finding, Outbox, Retry, Rule};

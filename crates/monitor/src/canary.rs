@@ -15,6 +15,8 @@ pub enum Canary {
     Tool,
 }
 
+/// The kind of a change of how many answers to tasks are wrong.
+pub(crate) const FIDELITY: &str = "fidelity";
 /// Names of the workloads, with the most tokens of an answer: room for models that think first.
 pub(crate) const CANARIES: [(&str, Canary, u32); 2] =
     [("canary-echo", Canary::Echo, 2_000), ("canary-tool", Canary::Tool, 2_000)];

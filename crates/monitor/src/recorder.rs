@@ -8,7 +8,7 @@
 
 use crate::MonitorError;
 use crate::alerting::{AlertSettings, Alerting};
-use crate::canary::is_canary;
+use crate::canary::{FIDELITY, is_canary};
 use crate::push::entry_of;
 use crate::row::{StreamForm, detected, stream_form};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -381,9 +381,6 @@ impl Recorder {
         self.found(event_row(&event, Some(reason.to_owned())));
     }
 }
-
-/// The kind of a change of how many answers to tasks are wrong.
-pub(crate) const FIDELITY: &str = "fidelity";
 
 /// An event as it is kept.
 fn event_row(event: &Event, remark: Option<String>) -> EventRow {

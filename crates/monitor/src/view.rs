@@ -3,8 +3,7 @@
 //! Invariant: probes whose cycle has not ended are left out; those in quarantine are there, marked; the requests of one slot share a
 //! weight of 1.
 
-use crate::canary::is_canary;
-use crate::recorder::FIDELITY;
+use crate::canary::{FIDELITY, is_canary};
 use crate::settings::Settings;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU64;

@@ -9,8 +9,6 @@ use crate::{Sqlite, StoreError};
 use std::path::Path;
 use tokrate_record::SampleSource;
 
-/// Pages that a reader keeps (KiB): three days of 600 series, eight times a day, take 3 MB, more than SQLite's own 2.
-const CACHE: &str = "PRAGMA cache_size = -16384;";
 /// No gateway refused anything.
 const NO_REFUSALS: &str = "CREATE TEMP VIEW refusals AS SELECT 0 AS id, 0 AS minute_unix_ms, 0 AS first_unix_ms, \
                            0 AS last_unix_ms, NULL AS key, NULL AS alias, '' AS reason, 0 AS status, 0 AS count WHERE 0;";
@@ -36,7 +34,7 @@ fn view(source: SampleSource) -> String {
     let shared = shared.iter().map(|name| format!("s.{name} AS {name}"));
     let columns: Vec<String> = measured.chain(shared).collect();
     format!(
-        "{CACHE}CREATE TEMP VIEW attempts AS SELECT p.id AS id, p.probe AS call, 0 AS attempt, 'first' AS role, \
+        "CREATE TEMP VIEW attempts AS SELECT p.id AS id, p.probe AS call, 0 AS attempt, 'first' AS role, \
          CASE WHEN p.reason IS NULL THEN 'answered' ELSE 'failed' END AS end, 1 AS won, NULL AS key, \
          s.workload AS alias, s.endpoint AS lane, s.dialect_out AS dialect_in, NULL AS session, NULL AS overhead_ns, {} \
          FROM probes p JOIN series s ON s.id = p.series WHERE s.source = '{}' AND p.quarantine IS NULL;{NO_REFUSALS}",

@@ -111,18 +111,8 @@ fn figures(out: &mut String, links: &Links<'_>, main: &Entry, load: Load) {
         figure("5 % wait longer than", tail(Metric::Ttft, &month.ttft_p95), "last 30 days".to_owned());
     }
     if let Some(tasks) = board.tasks(main.endpoint) {
-        let interval = tokrate_stats::wilson_interval(tasks.right, tasks.asked, 0.95);
-        let interval = interval
-            .map_or_else(String::new, |it| format!(" <small>{}</small>", escape(&interval_of(it.low, it.high))));
-        let latest = tasks.latest_wrong.map_or_else(
-            || "none was wrong".to_owned(),
-            |(at, why)| format!("last wrong on {}: {}", crate::html::day(at), text(why)),
-        );
-        figure(
-            "Tasks answered right, 14 days",
-            format!("<b>{} of {}</b>{interval}", format::count(tasks.right), format::count(tasks.asked)),
-            latest,
-        );
+        let (value, latest) = answered(&tasks);
+        figure("Tasks answered right, 14 days", value, latest);
     }
     if let Some(price) = board.price(main.endpoint) {
         let cost = summary.cost.value.map_or_else(String::new, |cost| format!("a request {}", usd(cost)));
@@ -141,6 +131,18 @@ fn figures(out: &mut String, links: &Links<'_>, main: &Entry, load: Load) {
         );
     }
     out.push_str("</dl>\n");
+}
+
+/// How many tasks were answered right, and the latest that was not.
+fn answered(tasks: &crate::board::Tasks<'_>) -> (String, String) {
+    let interval = tokrate_stats::wilson_interval(tasks.right, tasks.asked, 0.95);
+    let interval =
+        interval.map_or_else(String::new, |it| format!(" <small>{}</small>", escape(&interval_of(it.low, it.high))));
+    let latest = tasks.latest_wrong.map_or_else(
+        || "none was wrong".to_owned(),
+        |(at, why)| format!("last wrong on {}: {}", crate::html::day(at), text(why)),
+    );
+    (format!("<b>{} of {}</b>{interval}", format::count(tasks.right), format::count(tasks.asked)), latest)
 }
 
 fn interval_of(low: f64, high: f64) -> String {

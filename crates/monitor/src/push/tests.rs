@@ -236,9 +236,10 @@ impl<'f> Wire<'f> {
     }
 }
 
-/// Rows without what the database itself chose.
+/// Rows without what the database itself chose, and without what a hub says itself, as of a batch that broke off.
 pub(super) fn kept(store: &MonitorStore) -> (Vec<ProbeRow>, Vec<String>) {
-    let notices = store.notices(0).expect("readable").into_iter().map(|notice| notice.text);
+    let notices = store.notices(0).expect("readable").into_iter().filter(|notice| notice.prober != "hub");
+    let notices = notices.map(|notice| notice.text);
     (store.probes(&ProbeQuery::default()).expect("readable"), notices.collect())
 }
 

@@ -33,6 +33,9 @@ const PROBES: [&str; 14] = [
     "model_answered",
 ];
 
+/// Rows that are read for each one that is wanted, before looking each up is cheaper.
+const MAX_ROWS_READ: i64 = 3;
+
 /// A series: the names of its groups, its model, and a group without rows that has what all its rows share.
 struct OfSeries {
     lane: String,
@@ -67,11 +70,11 @@ pub(crate) fn summarise_probes(
     let time = |ms: Option<u64>| ms.map(|ms| Value::Integer(to_i64(ms)));
     let (filter, values) =
         filtered([("started_unix_ms >= ?", time(*from_unix_ms)), ("started_unix_ms < ?", time(*until_unix_ms))]);
-    let and = if filter.is_empty() { " WHERE" } else { " AND" };
+    let (from, values) = rows_of_time(store, filter, values)?;
     let sql = format!(
         "SELECT id, series, started_unix_ms, reason IS NOT NULL, failure, in_flight, ttft_ns, answer_ns, output_speed, \
          coalesce(input_tokens, input_tokens_std), output_tokens_std, output_tokens, cost_usd, cost_basis, model_answered \
-         FROM probes{filter}{and} quarantine IS NULL"
+         FROM probes{from} quarantine IS NULL"
     );
     visit(store, &sql, values, &PROBES, |mut row| {
         // A series of another source, or of another lane than was asked for.
@@ -93,6 +96,29 @@ pub(crate) fn summarise_probes(
         }
     }
     Ok(Some(close(groups, by)))
+}
+
+/// What follows `FROM probes`, up to the next condition, for the rows of a time. They are written nearly in the order of their times, so that they
+/// lie together: one after the other they are read in half of the time that looking each up takes. Where many others lie between them, as
+/// those of a prober whose clock was wrong, the index on time finds them.
+fn rows_of_time(store: &Sqlite, filter: String, values: Vec<Value>) -> Result<(String, Vec<Value>), StoreError> {
+    if filter.is_empty() {
+        return Ok((" WHERE".to_owned(), values));
+    }
+    let sql = format!("SELECT min(id), max(id), count(*) FROM probes{filter}");
+    let bounds = store.connection().prepare_cached(&sql).and_then(|mut statement| {
+        statement.query_row(params_from_iter(&values), |row| {
+            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, i64>(2)?))
+        })
+    });
+    match bounds.map_err(|error| store.error(&error))? {
+        (Some(first), Some(last), count) if last - first < MAX_ROWS_READ * count => {
+            let together = filter.replacen(" WHERE ", " NOT INDEXED WHERE id BETWEEN ? AND ? AND ", 1);
+            let bounds = [first, last].map(Value::Integer);
+            Ok((together + " AND", bounds.into_iter().chain(values).collect()))
+        }
+        _ => Ok((filter + " AND", values)),
+    }
 }
 
 fn read_series(store: &Sqlite, source: SampleSource, query: &Query) -> Result<HashMap<i64, OfSeries>, StoreError> {

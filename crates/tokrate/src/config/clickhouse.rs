@@ -7,9 +7,8 @@ use super::environment::{self, Environment};
 use super::file::File;
 use super::gateway::rows::GatewayRow;
 use super::monitor::rows::MonitorRow;
-use super::monitor::{DEFAULT_DATABASE, database};
 use super::quantity;
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;
 use tokrate_net::{ClientConfig, Clock};
@@ -101,35 +100,6 @@ pub fn named(written: &Path, file: Option<&File>) -> Result<ReadFrom> {
 /// The text of what is no file but the address of a ClickHouse.
 pub fn address_of(written: &Path) -> Option<&str> {
     written.to_str().filter(|text| text.starts_with("clickhouse://") || text.starts_with("clickhouses://"))
-}
-
-/// Where a monitor's rows are read: what a flag names, else the ClickHouse of the settings, else the file `database` of them.
-pub fn of_monitor_rows(flag: Option<&Path>, file: Option<&File>) -> Result<ReadFrom> {
-    if let Some(flag) = flag {
-        return named(flag, file);
-    }
-    match file.map(|file| of_file(file, false)).transpose()?.flatten() {
-        Some(shipping) => Ok(ReadFrom::ClickHouse(shipping.to)),
-        None => Ok(ReadFrom::File(file.map_or_else(|| PathBuf::from(DEFAULT_DATABASE), database))),
-    }
-}
-
-/// Where a gateway's rows are read: what a flag names, else the ClickHouse of the settings, else its log.
-pub fn of_gateway_rows(flag: Option<&Path>, file: Option<&File>) -> Result<ReadFrom> {
-    if let Some(flag) = flag {
-        return named(flag, file);
-    }
-    if let Some(shipping) = file.map(|file| of_file(file, true)).transpose()?.flatten() {
-        return Ok(ReadFrom::ClickHouse(shipping.to));
-    }
-    let log = file.and_then(|file| Some((file, file.gateway.as_ref()?.log.as_deref()?)));
-    match log {
-        Some((file, "off")) => bail!(
-            "read the log: gateway.log in {} is `off`, so that none is kept; name one by hand",
-            file.path.display()
-        ),
-        log => Ok(ReadFrom::File(PathBuf::from(log.map_or(super::log::DEFAULT_NAME, |(_, log)| log)))),
-    }
 }
 
 /// Whether it answers, for `--check`.

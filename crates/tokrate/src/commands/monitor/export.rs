@@ -5,7 +5,8 @@
 use crate::commands::Verdict;
 use crate::config::clickhouse;
 use crate::config::file::File;
-use crate::config::monitor::traffic_log;
+use crate::config::log::rows_of_gateway;
+use crate::config::monitor::{rows_of_monitor, traffic_log};
 use crate::flags::monitor::ExportFlags;
 use crate::flags::source::Source;
 use crate::out::parquet::{Column, Kind, ParquetFile};
@@ -26,9 +27,8 @@ pub fn run(flags: &ExportFlags) -> Result<Verdict> {
         file => file,
     };
     let log = traffic_log(flags.log.as_deref(), file.as_ref())?;
-    let probes = || -> Result<Box<dyn ProbeStore>> {
-        Ok(clickhouse::of_monitor_rows(flags.db.as_deref(), file.as_ref())?.probes()?)
-    };
+    let probes =
+        || -> Result<Box<dyn ProbeStore>> { Ok(rows_of_monitor(flags.db.as_deref(), file.as_ref())?.probes()?) };
     if let Some(folder) = &flags.static_board {
         let store = probes()?;
         if let Some(log) = &log {
@@ -56,7 +56,7 @@ pub fn run(flags: &ExportFlags) -> Result<Verdict> {
         }
     };
     if source == Source::Gateway {
-        let log = log.map_or_else(|| clickhouse::of_gateway_rows(None, file.as_ref()), Ok)?;
+        let log = log.map_or_else(|| rows_of_gateway(None, file.as_ref()), Ok)?;
         log.log()?.visit_attempts(&Query::default(), &mut |row| each(ProbeRow::of_attempt(row)))?;
     } else {
         let source = Some(source.of_rows());

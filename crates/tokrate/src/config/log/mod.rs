@@ -5,10 +5,12 @@ mod moment;
 pub use moment::{date, moment};
 
 use super::clickhouse;
+use super::file::File;
 use super::verdicts::threshold;
 use crate::flags::log::Flags;
 use crate::flags::source::Source;
 use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
 use tokrate_store::{Grouping, Query, ReadFrom};
 
 /// Where a gateway keeps its log by default.
@@ -117,19 +119,36 @@ fn grouping(names: &[String], source: Source) -> Result<Grouping> {
     Ok(by)
 }
 
+/// Where a gateway's rows are read: what a flag names, else the ClickHouse of the settings, else its log.
+pub fn rows_of_gateway(flag: Option<&Path>, file: Option<&File>) -> Result<ReadFrom> {
+    if let Some(flag) = flag {
+        return clickhouse::named(flag, file);
+    }
+    if let Some(shipping) = file.map(|file| clickhouse::of_file(file, true)).transpose()?.flatten() {
+        return Ok(ReadFrom::ClickHouse(shipping.to));
+    }
+    let log = file.and_then(|file| Some((file, file.gateway.as_ref()?.log.as_deref()?)));
+    match log {
+        Some((file, "off")) => bail!(
+            "read the log: gateway.log in {} is `off`, so that none is kept; name one by hand",
+            file.path.display()
+        ),
+        log => Ok(ReadFrom::File(PathBuf::from(log.map_or(DEFAULT_NAME, |(_, log)| log)))),
+    }
+}
+
 fn rows(flags: &Flags) -> Result<ReadFrom> {
     let flag = flags.db.as_deref();
     let file = clickhouse::settings_for(flag)?;
     match flags.source {
-        Source::Gateway => clickhouse::of_gateway_rows(flag, file.as_ref()),
-        Source::Monitor | Source::Bench => clickhouse::of_monitor_rows(flag, file.as_ref()),
+        Source::Gateway => rows_of_gateway(flag, file.as_ref()),
+        Source::Monitor | Source::Bench => super::monitor::rows_of_monitor(flag, file.as_ref()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     const HOUR: u64 = 3_600_000;
     const NOW: u64 = 1_000 * HOUR;

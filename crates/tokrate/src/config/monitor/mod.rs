@@ -156,6 +156,17 @@ pub fn database(file: &File) -> PathBuf {
     named.unwrap_or_else(|| PathBuf::from(DEFAULT_DATABASE))
 }
 
+/// Where a monitor's rows are read: what a flag names, else the ClickHouse of the settings, else the file `database` of them.
+pub fn rows_of_monitor(flag: Option<&Path>, file: Option<&File>) -> Result<ReadFrom> {
+    if let Some(flag) = flag {
+        return clickhouse::named(flag, file);
+    }
+    match file.map(|file| clickhouse::of_file(file, false)).transpose()?.flatten() {
+        Some(shipping) => Ok(ReadFrom::ClickHouse(shipping.to)),
+        None => Ok(ReadFrom::File(file.map_or_else(|| PathBuf::from(DEFAULT_DATABASE), database))),
+    }
+}
+
 fn shown(file: &File) -> String {
     if file.path.as_os_str().is_empty() { "tokrate.toml".to_owned() } else { file.path.display().to_string() }
 }
