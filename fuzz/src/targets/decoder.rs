@@ -21,7 +21,7 @@ pub fn run(input: &[u8]) {
     // The same events twice in a row meet the templates that the first time has taught.
     let again = decode(decoder(), &[body, b"\n\n", body]);
     assert_eq!(decode(decoder().without_template(), &[body, b"\n\n", body]), again);
-    let refused = decode_error_response(429, &[("retry-after", &String::from_utf8_lossy(&body[..cut]))], body);
+    let refused = decode_error_response(429, &[("retry-after", &String::from_utf8_lossy(&body[..cut]))], body, None);
     assert!(refused.message.len() <= 500);
 }
 

@@ -151,7 +151,7 @@ fn what_is_refused_is_refused_in_the_dialect_of_its_path() {
     for dialect in Dialect::ALL {
         let answer = ask(host.address(), &request(dialect, Shape::Stream, ""));
         assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")), "{}", dialect.name());
-        let refusal = tokrate_wire::decode_error_response(429, &[("retry-after", "1")], &answer.body());
+        let refusal = tokrate_wire::decode_error_response(429, &[("retry-after", "1")], &answer.body(), None);
         assert_eq!(refusal.message, "too many requests", "{}: {}", dialect.name(), answer.text());
         let error = answer.text();
         let own = match dialect {

@@ -187,7 +187,7 @@ fn limits_are_told_with_every_answer_and_kept() {
     let wait: u64 = refused.header("retry-after").and_then(|wait| wait.parse().ok()).expect("a wait");
     assert!((1..=30).contains(&wait), "{wait}");
     let headers: Vec<(&str, &str)> = refused.head.lines().skip(1).filter_map(|line| line.split_once(": ")).collect();
-    let understood = decode_error_response(429, &headers, &refused.body());
+    let understood = decode_error_response(429, &headers, &refused.body(), None);
     assert_eq!((understood.kind, understood.retry_after), (FailureKind::RateLimited, Some(Span::from_secs(wait))));
     assert_eq!(host.stats().refused, 1);
 }

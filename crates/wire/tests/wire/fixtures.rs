@@ -124,7 +124,7 @@ fn recorded_refusals_of_llama_server_are_understood() {
     let mut understood = Vec::new();
     for (name, body) in fixtures("llama-server") {
         if let Some((_, status)) = statuses.iter().find(|(part, _)| name == format!("error-{part}.json")) {
-            let refusal = decode_error_response(*status, &[], &body);
+            let refusal = decode_error_response(*status, &[], &body, None);
             understood.push(format!("{status} {}: {}", refusal.kind.name(), refusal.message));
         }
     }

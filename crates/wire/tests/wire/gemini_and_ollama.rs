@@ -361,7 +361,7 @@ fn refusals_are_understood_in_both_dialects() {
             r#"{"error":{"code":504,"message":"Deadline expired before operation could complete.","status":"DEADLINE_EXCEEDED"}}"#,
         ),
     ] {
-        let refusal = decode_error_response(status, &[], body.as_bytes());
+        let refusal = decode_error_response(status, &[], body.as_bytes(), None);
         let wait = refusal.retry_after.map_or(String::new(), |wait| format!(", wait {wait}"));
         understood.push(format!("{status} {}{wait}: {}", refusal.kind.name(), refusal.message));
     }
@@ -375,7 +375,8 @@ fn refusals_are_understood_in_both_dialects() {
             (503, "overloaded"),
             (500, "server_error"),
         ] {
-            let refusal = decode_error_response(status, &[], &encode_error_response(dialect, status, "say \"please\""));
+            let refusal =
+                decode_error_response(status, &[], &encode_error_response(dialect, status, "say \"please\""), None);
             assert_eq!((refusal.kind.name(), &*refusal.message), (kind, "say \"please\""), "{}", dialect.name());
         }
     }
