@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tokio::sync::Notify;
-use tokrate_core::{EventBatch, EventKind, FailureKind, Span, Tick};
+use tokrate_core::{EventBatch, FailureKind, Span, Tick};
 use tokrate_meter::{Ending, Failure, RequestMeter, RequestTrace};
 use tokrate_net::{Client, Clock, Departure, Exchange, Head, Limits, Outgoing, Redactor, Secrets, Sink};
 use tokrate_wire::{Decoder, Dialect, Shape};
