@@ -10,8 +10,6 @@ mod spelling;
 pub(crate) use spelling::canonical_spelling;
 
 use crate::expression::{Cursor, ExpressionError, Relation, bound_in, is_speed_unit, milliseconds_in, suggestion};
-use crate::objective::Objective;
-use crate::slo::Slo;
 use lookup::{Lookup, Subject, subject_of};
 use std::fmt;
 use tokrate_record::run::{Load, PhaseResult};
@@ -140,19 +138,16 @@ impl Assertion {
         self.requests_needed().is_some_and(|needed| needed > Level::P50.floor())
     }
 
-    /// The same as an objective of each request, where it is one of them all or of a percentile, at whatever load.
-    pub(crate) fn into_objective(self) -> Option<Objective> {
+    /// The metric of each request that it is about, the share of the requests (`None` for all of them), relation and bound, where it can be
+    /// said of single requests: at whatever load, and of the maximum or a percentile.
+    pub(crate) fn of_requests(&self) -> Option<(Metric, Option<f64>, Relation, f64)> {
         let (metric, share) = match (self.subject, self.statistic) {
             (Subject::Adjusted(metric), "max") => (metric, None),
             (Subject::Metric(metric), statistic) => (metric, Some(percentile_of(statistic)?)),
             _ => return None,
         };
-        let is_objective = metric.row().of_request.is_some() && self.relation.is_upper() != metric.is_speed();
-        if !is_objective || self.place != LoadFilter::Any {
-            return None;
-        }
-        let slo = Slo { metric, relation: self.relation, bound: self.bound };
-        Some(Objective { slo, percentile: share.map(|share| (share, self)) })
+        let is_of_requests = metric.row().of_request.is_some() && self.relation.is_upper() != metric.is_speed();
+        (is_of_requests && self.place == LoadFilter::Any).then_some((metric, share, self.relation, self.bound))
     }
 
     fn unit(&self) -> MetricUnit {

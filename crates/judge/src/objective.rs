@@ -27,7 +27,13 @@ impl Objective {
             Err(error) => error,
         };
         let Ok(assertions) = Assertion::parse_all(text) else { return Err(error) };
-        assertions.into_iter().map(Assertion::into_objective).collect::<Option<Vec<Objective>>>().ok_or(error)
+        assertions.into_iter().map(Objective::of_assertion).collect::<Option<Vec<Objective>>>().ok_or(error)
+    }
+
+    /// The same of each request, where that can be said.
+    fn of_assertion(assertion: Assertion) -> Option<Objective> {
+        let (metric, share, relation, bound) = assertion.of_requests()?;
+        Some(Objective { slo: Slo { metric, relation, bound }, percentile: share.map(|share| (share, assertion)) })
     }
 }
 

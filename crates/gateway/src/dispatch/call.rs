@@ -450,8 +450,9 @@ impl Call {
                 }
                 let secrets = lane.endpoints[endpoint].secrets.clone();
                 let redactor = Redactor::new(secrets, account.request.body.clone());
-                let body =
+                let mut body =
                     UpstreamBody::new(reader, batch).with_redactor(redactor).with_byte_budget(&account.shared.answers);
+                body.answer.set_wall_seconds(account.shared.clock.wall_seconds());
                 (Attempt::start(attempt_start, client, outgoing, body, limits), None)
             }
             (Err((kind, message)), _) | (_, Err((kind, message))) => {

@@ -95,6 +95,7 @@ const OTHERS: &[(&str, Cell)] = &[
         let price = row.price.as_ref().map(|of| of.price);
         price.map_or_else(missing, |price| format!("{} / {}", price.input.as_usd(), price.output.as_usd()))
     }),
+    ("tokens of an answer", |row| row.answer_tokens.map_or_else(missing, number)),
     ("cost of a completed answer (USD)", |row| row.usd_per_answer.map_or_else(missing, money)),
     ("integrity checks", |row| {
         let findings: Vec<String> = row.suspicions.iter().map(|kind| kind.name().replace('_', " ")).collect();
@@ -134,7 +135,7 @@ fn steps(card: &Scorecard) -> BTreeSet<(u32, u32)> {
 fn notes(card: &Scorecard) -> Vec<String> {
     let mut notes = vec![format!(
         "[a..b] is the 95 % interval; ~ describes too few samples. Targets of one rank a-b do not differ by more than chance \
-         explains: permutation test of ranks, {} test{}, which together find a difference that is none in at most {:.0} % of runs (Holm).",
+         explains, by the comparison's test: {} test{}, which together find a difference that is none in at most {:.0} % of runs (Holm).",
         card.family,
         if card.family == 1 { "" } else { "s" },
         card.alpha * 100.0
@@ -151,6 +152,9 @@ fn notes(card: &Scorecard) -> Vec<String> {
         let note = "Speed kept under load takes two concurrencies that all targets were measured at, such as --concurrency 1,10,50.";
         notes.push(note.to_owned());
     }
+    if let Some(lengths) = &card.unlike_lengths {
+        notes.push(format!("{}: neither times of whole answers nor their costs compare.", capitalised(lengths)));
+    }
     for differing in &card.unlike {
         notes.push(format!("Different condition: {} ({}).", differing.name, differing.values.join("; ")));
     }
@@ -158,6 +162,12 @@ fn notes(card: &Scorecard) -> Vec<String> {
         notes.push("A completed answer also pays for the warm-up and for those that failed.".to_owned());
     }
     notes
+}
+
+/// With a capital.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }
 
 fn missing() -> String {
