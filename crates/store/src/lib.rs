@@ -40,7 +40,7 @@ pub use query::{Order, Query};
 pub use samples::WindowSamples;
 pub use schema::SCHEMA_VERSION;
 pub use shipper::{Shipper, Shipping, Warehouse};
-pub use sqlite::{Pace, Sqlite};
+pub use sqlite::Sqlite;
 pub use summary::{Grouping, Mixture, Summary};
 pub use tokrate_record::{Attempt, Refusal, RefusalReason};
 

@@ -11,26 +11,12 @@ use crate::{outgoing, refusals};
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 use tokrate_core::Span;
 use tokrate_record::{Attempt, Refusal, SampleSource};
 
 /// Rows of one statement where there are so many: SQLite then keeps its place in table and indexes from row to row. Counted in
 /// instructions (callgrind), eight save most: 5,000 a row, against 4,000 with four and 3,000 with sixteen.
 const ROWS_AT_ONCE: usize = 8;
-/// Pause after each statement of [`Pace::Gentle`]: long enough that whoever waits for the core gets it. A full batch then takes 40 ms.
-const PAUSE: Duration = Duration::from_micros(500);
-
-/// How rows are added.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Pace {
-    /// As fast as possible.
-    #[default]
-    Full,
-    /// With a pause after every few rows. A thread that is woken on the core of one that is busy waits until that one's time slice ends,
-    /// some milliseconds, so a batch in one go would delay calls by as much as it takes.
-    Gentle,
-}
 
 /// A log in a SQLite file.
 #[derive(Debug)]
@@ -38,7 +24,6 @@ pub struct Sqlite {
     database: Database,
     /// The source whose probes stand for attempts, in a monitor's database.
     probes_of: Option<SampleSource>,
-    pace: Pace,
 }
 
 impl Sqlite {
@@ -52,12 +37,12 @@ impl Sqlite {
 
     /// Of a monitor's database that has views in the form of the log's tables.
     pub(crate) fn of_probes(database: Database, source: SampleSource) -> Sqlite {
-        Sqlite { database, probes_of: Some(source), pace: Pace::Full }
+        Sqlite { database, probes_of: Some(source) }
     }
 
     /// The same with another busy timeout.
     pub(crate) fn open_with_timeout(path: &Path, lock_timeout: Span) -> Result<Sqlite, StoreError> {
-        Ok(Sqlite { database: Database::open(path, &LOG, lock_timeout)?, probes_of: None, pace: Pace::Full })
+        Ok(Sqlite { database: Database::open(path, &LOG, lock_timeout)?, probes_of: None })
     }
 
     /// Opens a log read-only; it never waits for the writer. An older schema is migrated first.
@@ -65,7 +50,7 @@ impl Sqlite {
     /// # Errors
     /// When there is no such file, or it is no log of a known form.
     pub fn open_reader(path: &Path) -> Result<Sqlite, StoreError> {
-        Ok(Sqlite { database: Database::open_reader(path, &LOG)?, probes_of: None, pace: Pace::Full })
+        Ok(Sqlite { database: Database::open_reader(path, &LOG)?, probes_of: None })
     }
 
     /// The file.
@@ -87,11 +72,6 @@ impl Sqlite {
     /// When SQLite refuses the limit.
     pub fn limit(&mut self, max_bytes: u64) -> Result<(), StoreError> {
         self.database.limit(max_bytes)
-    }
-
-    /// How rows are added from now on.
-    pub(crate) fn set_pace(&mut self, pace: Pace) {
-        self.pace = pace;
     }
 
     /// Begins to fill the spool for ClickHouse with every row that is added, or ends it.
@@ -173,18 +153,12 @@ impl Sqlite {
     /// # Errors
     /// When the rows cannot be kept; none of them is then.
     pub fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
-        let pace = self.pace;
         self.database.transact(|transaction| {
             let (several, rest) = rows.split_at(rows.len() - rows.len() % ROWS_AT_ONCE);
             for (rows, at_once) in [(several, ROWS_AT_ONCE), (rest, 1)].into_iter().filter(|(rows, _)| !rows.is_empty())
             {
                 let mut statement = transaction.prepare_cached(&insert_sql(at_once))?;
-                for rows in rows.chunks(at_once) {
-                    insert(&mut statement, rows)?;
-                    if pace == Pace::Gentle && rows.len() == ROWS_AT_ONCE {
-                        std::thread::sleep(PAUSE);
-                    }
-                }
+                rows.chunks(at_once).try_for_each(|rows| insert(&mut statement, rows))?;
             }
             Ok(())
         })

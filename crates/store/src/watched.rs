@@ -6,7 +6,7 @@
 
 use crate::database::CheckpointState;
 use crate::log::LogFile;
-use crate::{Pace, Sqlite, StoreError};
+use crate::{Sqlite, StoreError};
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;
 use tokrate_record::{Attempt, Refusal};
@@ -24,7 +24,6 @@ pub(crate) struct WatchedFile {
     max_bytes: Option<u64>,
     /// Whether rows go to ClickHouse too.
     is_shipped: bool,
-    pace: Pace,
     store: Option<Sqlite>,
     /// The file opened last, remembered while it is closed after an error.
     last_opened: Option<OpenedFile>,
@@ -57,7 +56,7 @@ struct Identity(u64, u64);
 impl WatchedFile {
     /// Nothing is opened yet.
     pub fn new(path: PathBuf, max_bytes: Option<u64>) -> WatchedFile {
-        WatchedFile { path, max_bytes, is_shipped: false, pace: Pace::Full, store: None, last_opened: None }
+        WatchedFile { path, max_bytes, is_shipped: false, store: None, last_opened: None }
     }
 
     /// Whether rows go to ClickHouse too.
@@ -172,16 +171,8 @@ impl OpenedFile {
 
 impl LogFile for WatchedFile {
     fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
-        let pace = self.pace;
-        let checkpoint = self.with_store(|store| {
-            store.set_pace(pace);
-            store.append(rows).map(|()| store.checkpoint_state())
-        })?;
+        let checkpoint = self.with_store(|store| store.append(rows).map(|()| store.checkpoint_state()))?;
         self.confirm(rows.len() as u64, checkpoint)
-    }
-
-    fn set_pace(&mut self, pace: Pace) {
-        self.pace = pace;
     }
 
     fn append_refusals(&mut self, rows: &[Refusal]) -> Result<(), StoreError> {

@@ -8,7 +8,7 @@
 
 use super::clock::ClockGuard;
 use super::refusals::PendingRefusals;
-use crate::{Pace, StoreError};
+use crate::StoreError;
 use tokrate_core::{Span, Tick};
 use tokrate_record::{Attempt, Refusal};
 
@@ -29,9 +29,6 @@ pub trait LogFile {
     /// When they are not committed. [`StoreError::Displaced`] says besides that rows of earlier calls may be gone; the next
     /// call begins with the file that stands at the path then.
     fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError>;
-
-    /// How rows are appended from now on, where the file has a choice.
-    fn set_pace(&mut self, _: Pace) {}
 
     /// Commits refusals, all or none of them; one that is like a row of the file is added to it.
     ///
@@ -185,9 +182,8 @@ impl<F: LogFile> Batches<F> {
         self.emit(WriterEvent::Failing(error.to_string()));
     }
 
-    /// Writes the held rows in batches at that pace, unless a retry is not yet due; returns whether all were written.
-    pub fn write(&mut self, now: Tick, pace: Pace) -> bool {
-        self.file.set_pace(pace);
+    /// Writes the held rows in batches, unless a retry is not yet due; returns whether all were written.
+    pub fn write(&mut self, now: Tick) -> bool {
         self.write_all(
             now,
             |batches| batches.held.is_empty(),

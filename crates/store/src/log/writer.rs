@@ -4,8 +4,8 @@
 
 use super::batches::{BatchCounts, Batches, LogFile, WriterEvent};
 use super::{LogConfig, Message, Shared, lock};
+use crate::StoreError;
 use crate::watched::WatchedFile;
-use crate::{Pace, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
@@ -61,7 +61,7 @@ impl<F: LogFile> Writer<F> {
         }
         // Taken before the queue is drained, so that a flush covers all rows queued before it.
         let flushes = std::mem::take(&mut *lock(&self.shared.flushes));
-        if self.write_all(!flushes.is_empty()) && self.write_refusals() {
+        if self.write_all() && self.write_refusals() {
             flushes.iter().for_each(|flush| flush.try_send(()).unwrap_or_default());
         } else {
             lock(&self.shared.flushes).extend(flushes);
@@ -126,27 +126,21 @@ impl<F: LogFile> Writer<F> {
         self.shared.closing.load(Ordering::Acquire) || self.shared.flush_requested.load(Ordering::Acquire)
     }
 
-    /// Writes rows from the queue until it is empty or writing fails; returns whether it is empty. `is_awaited` if somebody waits for that.
-    fn write_all(&mut self, is_awaited: bool) -> bool {
+    /// Writes rows from the queue until it is empty or writing fails; returns whether it is empty.
+    fn write_all(&mut self) -> bool {
         loop {
             self.take_rows();
             if self.batches.held() == 0 {
                 return true;
             }
-            let (now, pace) = (self.now(), self.pace(is_awaited));
-            let written = self.batches.write(now, pace);
+            let now = self.now();
+            let written = self.batches.write(now);
             self.publish();
             if !written {
                 return false;
             }
             self.tell_turned_away();
         }
-    }
-
-    /// Gentle while the writer keeps up with the calls and nobody waits for it.
-    fn pace(&self, is_awaited: bool) -> Pace {
-        let is_behind = self.shared.waiting.load(Ordering::Relaxed) > 2 * self.config.batch_rows as u64;
-        if is_behind || is_awaited || self.is_flush_requested() { Pace::Full } else { Pace::Gentle }
     }
 
     /// Writes what was refused; returns whether nothing is left. Rows go first.
@@ -218,7 +212,7 @@ impl<F: LogFile> Writer<F> {
     fn finish(&mut self) {
         let last = self.now() + Span::from_nanos(self.config.close_timeout.as_nanos() / 4 * 3);
         self.batches.retry_now();
-        while !(self.write_all(true) && self.write_refusals()) && self.now() < last {
+        while !(self.write_all() && self.write_refusals()) && self.now() < last {
             std::thread::sleep(CLOSE_RETRY_PAUSE);
             self.batches.retry_now();
         }

@@ -17,7 +17,6 @@ struct LockedFile {
     locked_for: u32,
     tries: u32,
     rows: usize,
-    pace: Pace,
 }
 
 impl LogFile for LockedFile {
@@ -29,10 +28,6 @@ impl LogFile for LockedFile {
         }
         self.rows += rows.len();
         Ok(())
-    }
-
-    fn set_pace(&mut self, pace: Pace) {
-        self.pace = pace;
     }
 
     fn append_refusals(&mut self, _: &[Refusal]) -> Result<(), StoreError> {
@@ -59,7 +54,7 @@ fn closed(locked_for: u32) -> (u32, usize, u64) {
     drop(sender);
     let steps = AtomicU64::new(0);
     let monotonic = move || Tick::ZERO + Span::from_nanos(steps.fetch_add(1, Ordering::Relaxed) * STEP.as_nanos());
-    let file = LockedFile { locked_for, tries: 0, rows: 0, pace: Pace::Gentle };
+    let file = LockedFile { locked_for, tries: 0, rows: 0 };
     let config =
         LogConfig { close_timeout: Span::from_secs(4), ..LogConfig::new("LOG", LogClock::new(monotonic, || 0)) };
     let shared = Arc::new(Shared::default());
@@ -81,24 +76,4 @@ fn a_file_that_is_free_again_before_the_end_gets_its_rows_once() {
     for (locked_for, tries) in [(0, 1), (1, 2), (2, 3)] {
         assert_eq!(closed(locked_for), (tries, 3, 0), "locked for {locked_for} tries");
     }
-}
-
-#[test]
-fn a_writer_is_gentle_while_it_keeps_up_and_nobody_waits_for_it() {
-    let pace = |waiting: u64, is_awaited: bool| {
-        let (sender, receiver) = sync_channel(1);
-        sender.try_send(Message::Row(Box::default())).expect("room");
-        let file = LockedFile { locked_for: 0, tries: 0, rows: 0, pace: Pace::Full };
-        let config = LogConfig { batch_rows: 100, ..LogConfig::new("LOG", LogClock::new(|| Tick::ZERO, || 0)) };
-        let shared = Arc::new(Shared::default());
-        shared.waiting.store(waiting, Ordering::Relaxed);
-        let (done, _written) = sync_channel(1);
-        lock(&shared.flushes).extend(is_awaited.then_some(done));
-        let mut writer = Writer::over(file, config, receiver, Arc::clone(&shared));
-        writer.step();
-        writer.batches().file().pace
-    };
-    assert_eq!(pace(200, false), Pace::Gentle);
-    assert_eq!(pace(201, false), Pace::Full, "more than a batch waits behind this one");
-    assert_eq!(pace(1, true), Pace::Full);
 }
