@@ -42,7 +42,8 @@ impl Beginning {
             self.has_text |= is_text(event.kind);
             self.is_known |= matches!(
                 event.kind,
-                EventKind::Model(_)
+                EventKind::Empty
+                    | EventKind::Model(_)
                     | EventKind::Usage(_)
                     | EventKind::Finish(_)
                     | EventKind::ToolCall { .. }
@@ -54,8 +55,9 @@ impl Beginning {
         }
     }
 
-    /// Why the answer is none of the dialect; `None` if it may be one, such as one without text, or if nothing came.
-    pub(crate) fn complaint(&self) -> Option<String> {
+    /// Why the answer is none of the dialect; `None` if it may be one, such as one without text, or if nothing came. Of the beginning of one
+    /// that was cut, only that it looks like another's counts.
+    pub(crate) fn complaint(&self, is_cut: bool) -> Option<String> {
         if self.has_text || self.kept.trim_ascii().is_empty() {
             return None;
         }
@@ -65,10 +67,10 @@ impl Beginning {
                 "the answer is not one of the dialect {asked}; it looks like {0}: try --dialect {0}",
                 other.name()
             )),
-            (None, false) => {
+            (None, false) if !is_cut => {
                 Some(format!("the answer holds no event of the dialect {asked}; check --dialect and the path of --url"))
             }
-            (None, true) => None,
+            (None, _) => None,
         }
     }
 
@@ -111,7 +113,7 @@ mod tests {
         }
         decoder.end(Tick::ZERO, &mut batch);
         beginning.on(&batch);
-        beginning.complaint()
+        beginning.complaint(false)
     }
 
     #[test]

@@ -184,7 +184,8 @@ fn name_foreign(beginning: &Beginning, failure: Option<&mut Failure>) {
     let unread = |failure: &&mut Failure| {
         matches!(failure.kind, FailureKind::Empty | FailureKind::NotJson | FailureKind::Truncated)
     };
-    if let Some((failure, complaint)) = failure.filter(unread).zip(beginning.complaint()) {
+    let Some(failure) = failure.filter(unread) else { return };
+    if let Some(complaint) = beginning.complaint(failure.kind == FailureKind::Truncated) {
         (failure.kind, failure.message) = (FailureKind::NotJson, complaint);
     }
 }
