@@ -8,7 +8,6 @@ use super::keys::declared_name;
 use super::lines::{MIN_INFORMATION, UNIT, is_blank, is_distinctive};
 use super::scopes::{self, is_annotation, is_closer, is_head};
 use super::weights::Weights;
-use std::cell::Cell;
 use std::ops::Range;
 
 /// Candidates that are worse than the best of their part by more than this are not kept.
@@ -39,8 +38,6 @@ const IDLE: i32 = 4 * UNIT;
 const BLANKS: usize = 3;
 /// Places of ends that are looked at, to bound the work.
 const MAX_ENDS: usize = 2_000;
-/// Pairs of lines that are compared for a part, to bound the work: about ten milliseconds.
-const MAX_COMPARED: usize = 3_000_000;
 /// Lines on each side of an end that may hold it.
 const RUN: usize = 8;
 /// For each first line so many last lines are tried, the nearest to the length of the part.
@@ -111,19 +108,12 @@ pub(super) fn candidates(weights: &Weights<'_>, segment: &Range<usize>) -> Vec<C
     let blanks = if prepared.is_padded() { [0, 0] } else { [first - segment.start, segment.end - 1 - last] };
     let says_more = prepared.segments.len() > 1 || is_marked.contains(&true);
     let goes_on = [ends[0] && !is_marked[0] && says_more, ends[1] && !is_marked[1] && says_more];
-    Finder {
-        weights,
-        part: Part { segment: segment.clone(), first, last, is_marked, goes_on, blanks },
-        left: Cell::new(MAX_COMPARED),
-    }
-    .candidates()
+    Finder { weights, part: Part { segment: segment.clone(), first, last, is_marked, goes_on, blanks } }.candidates()
 }
 
 struct Finder<'f> {
     weights: &'f Weights<'f>,
     part: Part,
-    /// Pairs of lines that may still be compared.
-    left: Cell<usize>,
 }
 
 impl Finder<'_> {
@@ -133,7 +123,7 @@ impl Finder<'_> {
         for (top, bottom) in pairs(&tops, bottoms).into_iter().take(MAX_TRIED) {
             self.between(&top, &bottom, &mut found);
             // What was not compared could be meant as well.
-            if self.left.get() == 0 {
+            if self.weights.comparisons_left.get() == 0 {
                 return Vec::new();
             }
         }
@@ -232,8 +222,8 @@ impl Finder<'_> {
 
     fn distance(&self, lines: Range<usize>, tokens: Range<usize>) -> Option<i32> {
         let replaces = |token: usize, line: usize| self.weights.replaces(tokens.start + token, lines.start + line);
-        let left = self.left.get().saturating_sub(lines.len().saturating_mul(tokens.len()));
-        self.left.set(left);
+        let left = self.weights.comparisons_left.get().saturating_sub(lines.len().saturating_mul(tokens.len()));
+        self.weights.comparisons_left.set(left);
         if left == 0 {
             return None;
         }

@@ -254,3 +254,16 @@ fn what_merges_otherwise_into_its_own_result_is_refused() {
         assert_eq!(again.text, first.text);
     }
 }
+
+#[test]
+fn an_update_of_many_parts_of_lines_that_stand_often_ends_in_a_refusal() {
+    // Each part could stand in thousands of places: what is compared to place them is bounded for all of them together.
+    let file: String = (0..4_000).map(|line| format!("    value = read(source, {});\n", line % 7)).collect();
+    let part = |number: usize| {
+        let lines: String =
+            (0..12).map(|line| format!("    value = read(source, {});\n", (line + number) % 7)).collect();
+        format!("{lines}    changed({number});\n{lines}// ... existing code ...\n")
+    };
+    let update: String = (0..150).map(part).collect();
+    refused(&file, &update);
+}

@@ -8,6 +8,7 @@ use super::lines::{Lines, UNIT, is_blank, is_distinctive};
 use super::prepared::PreparedSnippet;
 use super::scopes::{self, Place, is_annotation, is_closer};
 use crate::source::Source;
+use std::cell::Cell;
 use std::ops::Range;
 
 /// How many times its worth a line costs as a new one that stands once in the file: it would be doubled.
@@ -25,8 +26,13 @@ const KIN: usize = 10;
 /// A line that stands more often is shown for another reason than to hold a part.
 const MAX_CONTEXT_PLACES: usize = 2;
 
+/// Pairs of lines that are compared to place all parts of an update, to bound the work: about thirty milliseconds. What has more is refused.
+const MAX_COMPARISONS: usize = 300_000;
+
 /// A snippet beside a file, line by line.
 pub(super) struct Weights<'w> {
+    /// Pairs of lines that may still be compared.
+    pub comparisons_left: Cell<usize>,
     pub source: &'w Source,
     pub lines: &'w Lines<'w>,
     pub prepared: &'w PreparedSnippet<'w>,
@@ -66,7 +72,8 @@ impl<'w> Weights<'w> {
         let new = (0..prepared.len()).map(cost).collect();
         let gone = source.lines().map(cost_of_line).collect();
         let kin = [source.lines().map(kin).collect(), texts().map(|text| text.map_or(0, kin)).collect()];
-        Weights { source, lines, prepared, places, ids, gone, new, in_new_block, kin }
+        let comparisons_left = Cell::new(MAX_COMPARISONS);
+        Weights { comparisons_left, source, lines, prepared, places, ids, gone, new, in_new_block, kin }
     }
 
     /// The text of a line of the snippet.
