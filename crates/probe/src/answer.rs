@@ -55,7 +55,7 @@ impl Answer {
         self.head = Some(head);
     }
 
-    /// The local time at which the head came (s since 1970): from it a date in `Retry-After` is counted if the answer has no `Date`.
+    /// The local time at which the head came, or the attempt began (s since 1970): from it a date in `Retry-After` is counted if the answer has no `Date`.
     pub fn set_wall_seconds(&mut self, seconds: u64) {
         self.wall_seconds = Some(seconds);
     }

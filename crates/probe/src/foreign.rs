@@ -15,7 +15,7 @@ pub(crate) struct Beginning {
     shape: Shape,
     kept: Vec<u8>,
     has_text: bool,
-    /// Whether there was an event that only the dialect has.
+    /// Whether there was an event that the dialect knows, with or without text.
     is_known: bool,
 }
 
