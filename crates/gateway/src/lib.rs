@@ -31,7 +31,7 @@ mod upstream;
 
 pub use admission::budgets::check_budgets;
 pub use config::curve::curve_from_record;
-pub use config::display::format_mode;
+pub use config::display::{format_mode, format_race};
 pub use config::{
     AliasConfig, Config, DEFAULT_SEED, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig,
     TokenLimits, key_hash, parse_mode,
@@ -40,5 +40,7 @@ pub use dispatch::compare::{LaneComparison, LaneProgress, LaneResult};
 pub use error::GatewayError;
 pub use ingress::dry_run::{Decision, DryRun, UpstreamRequest};
 pub use server::{Gateway, RunningGateway};
-pub use tokrate_route::{BreakerConfig, BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy, Spending};
+pub use tokrate_route::{
+    BreakerConfig, BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy, Spending, WinRule,
+};
 pub use upstream::dns::unresolved_blocking;

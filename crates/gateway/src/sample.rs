@@ -198,7 +198,7 @@ impl SampleGateway {
             mode: tokrate_route::Mode::Hedge,
             max_attempts: 3,
             budget: tokrate_route::BudgetConfig::default(),
-            second_look: None,
+            win: tokrate_route::WinRule::default(),
         };
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let config = Config { listen, lanes, aliases: vec![alias], ..Config::default() };

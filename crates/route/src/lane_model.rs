@@ -84,6 +84,8 @@ pub struct LaneModel {
 
 /// Below this weight of samples a quantity counts as unknown: a single sample does so after two half-lives.
 const MIN_WEIGHT: f64 = 0.25;
+/// Below this one nothing is remembered of it: five half-lives later, half an hour to an hour by the number of samples.
+const MIN_REMEMBERED_WEIGHT: f64 = 0.01;
 /// Prior weight (in samples) for "no deviation": more for times to first token, which vary much by nature, than for
 /// times per token.
 const TTFT_DRIFT_PRIOR: f64 = 10.0;
@@ -186,13 +188,13 @@ impl LaneModel {
 
     /// What a request can expect with this many calls in flight, itself included; `None` if too little is known.
     pub fn expect(&self, now: Tick, prompt_tokens: u64, in_flight: u32) -> Option<Expectation> {
-        self.at(now, prompt_tokens)?.expect(in_flight)
+        self.at(now, prompt_tokens).filter(ModelAt::is_known)?.expect(in_flight)
     }
 
-    /// The model at `now` for one prompt length; `None` if too little is known.
+    /// The model at `now` for one prompt length, known or only remembered; `None` if there is nothing.
     pub(crate) fn at(&self, now: Tick, prompt_tokens: u64) -> Option<ModelAt<'_>> {
         let weight = self.tpot.weight(now).min(self.base_ttft.weight(now));
-        if weight < MIN_WEIGHT {
+        if weight < MIN_REMEMBERED_WEIGHT {
             return None;
         }
         // A lane without streamed answers has no ratios yet: the typical value stands for all quantiles.
@@ -211,7 +213,7 @@ impl LaneModel {
 
     /// See [`ModelAt::marginal_seconds`].
     pub fn marginal_seconds(&self, now: Tick, prompt_tokens: u64, output_tokens: f64, in_flight: u32) -> Option<f64> {
-        self.at(now, prompt_tokens)?.marginal_seconds(output_tokens, in_flight)
+        self.at(now, prompt_tokens).filter(ModelAt::is_known)?.marginal_seconds(output_tokens, in_flight)
     }
 
     /// The 90th percentile of the time to first token, if there are at least `min_samples` of it.
@@ -257,6 +259,11 @@ pub(crate) struct ModelAt<'a> {
 }
 
 impl ModelAt<'_> {
+    /// Whether enough is known to choose by.
+    pub fn is_known(&self) -> bool {
+        self.weight >= MIN_WEIGHT
+    }
+
     /// What a request can expect with this many calls in flight.
     pub fn expect(&self, in_flight: u32) -> Option<Expectation> {
         let (typical, tpot) = self.parts(in_flight)?;

@@ -31,7 +31,9 @@ pub use limits::{
 };
 pub use pick::{CallShape, Ranked};
 pub use policy::Policy;
-pub use race::{Action, AttemptFailure, CancelReason, Candidate, Commit, LoserPolicy, Mode, Race, RaceConfig, Role};
+pub use race::{
+    Action, AttemptFailure, CancelReason, Candidate, Commit, LoserPolicy, Mode, Race, RaceConfig, Role, WinRule,
+};
 pub use replay::{
     Alternative, LEVELS as REPLAY_LEVELS, LoggedAttempt, Means, Percentile, ReplayConfig, Report, replay,
 };

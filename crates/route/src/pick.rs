@@ -26,6 +26,8 @@ pub struct Ranked {
     pub usable: bool,
     /// What the call can expect of it; `None` if too little is known, or if there was nothing to choose from.
     pub expectation: Option<Expectation>,
+    /// The same, or what was expected when it was last known, for at most an hour: better than nothing where lanes race.
+    pub remembered: Option<Expectation>,
 }
 
 /// A lane at the time of a decision.
@@ -159,7 +161,7 @@ mod tests {
         let second = Span::from_secs(1);
         let expectation = Expectation { ttft: second, ttft_p50: second, ttft_p90: second, speed: 100.0, weight: 9.0 };
         LaneView {
-            ranked: Ranked { lane: LaneId(0), usable: true, expectation: Some(expectation) },
+            ranked: Ranked { lane: LaneId(0), usable: true, expectation: Some(expectation), remembered: None },
             in_flight: 0,
             usd: Some(0.01),
             marginal_seconds,

@@ -5,9 +5,12 @@
 //! starts after that; every attempt ends exactly once (it won, was cancelled or drained, or failed); a race that can no
 //! longer be won says so at the next poll.
 
+mod completion;
 mod terms;
 
-pub use terms::{Action, AttemptFailure, CancelReason, Candidate, Commit, LoserPolicy, Mode, RaceConfig, Role};
+pub use terms::{
+    Action, AttemptFailure, CancelReason, Candidate, Commit, LoserPolicy, Mode, RaceConfig, Role, WinRule,
+};
 
 use crate::breaker::{Blame, blame};
 use std::collections::VecDeque;
@@ -35,6 +38,8 @@ struct Attempt {
     candidate: usize,
     started: Tick,
     first_at: Option<Tick>,
+    /// Bytes of text since its first token.
+    bytes_after_first: u64,
     /// When the last event with content came.
     progress_at: Tick,
     finish: Option<FinishReason>,
@@ -70,6 +75,9 @@ pub struct Race {
     over: bool,
     /// How many attempts should run at once: grows with each hedge.
     target_running: usize,
+    /// When a candidate that would have spoilt the race may be asked after all.
+    reserve_at: Option<Tick>,
+    polled_at: Tick,
 }
 
 impl Race {
@@ -90,6 +98,8 @@ impl Race {
             pending: VecDeque::new(),
             over: false,
             target_running,
+            reserve_at: None,
+            polled_at: now,
         }
     }
 
@@ -99,6 +109,7 @@ impl Race {
         let Some(run) = self.running_mut(attempt) else { return };
         match event.kind {
             EventKind::Empty => return,
+            EventKind::Text { text, .. } if run.first_at.is_some() => run.bytes_after_first += text.len() as u64,
             EventKind::Text { .. } | EventKind::ToolCall { .. } | EventKind::Opaque => {
                 run.first_at.get_or_insert(at);
             }
@@ -160,6 +171,7 @@ impl Race {
     /// that it refuses is skipped, and asked about again for the next start. If it refuses all of them for a hedge, it
     /// is asked again when the slow attempt has run a quarter longer: the longer that takes, the more a hedge is worth.
     pub fn poll(&mut self, now: Tick, allow: &mut dyn FnMut(&Candidate, Role) -> bool) -> Option<Action> {
+        self.polled_at = now;
         loop {
             if let Some(action) = self.pending.pop_front() {
                 return Some(action);
@@ -186,8 +198,9 @@ impl Race {
             return None;
         }
         let mut wake_at = self.started_at + self.config.total_limit;
+        let standing = if self.winner.is_none() { self.standing(self.polled_at) } else { None };
         // Nothing is started while a win is held back.
-        let undecided = self.winner.is_none() && self.leader().is_none();
+        let undecided = self.winner.is_none() && standing.is_none();
         for (number, run) in self.attempts.iter().enumerate().filter(|(_, run)| run.state == State::Running) {
             wake_at = wake_at.min(self.deadline_of(run).0);
             if let Some(replace_at) = self.replace_at(run).filter(|_| undecided) {
@@ -197,10 +210,11 @@ impl Race {
                 wake_at = wake_at.min(hedge_at);
             }
         }
-        if self.winner.is_none()
-            && let Some(leader) = self.leader()
-        {
-            wake_at = wake_at.min(self.held_until(leader));
+        if let Some(reserve_at) = self.reserve_at.filter(|_| undecided) {
+            wake_at = wake_at.min(reserve_at);
+        }
+        if let Some(standing) = standing {
+            wake_at = wake_at.min(standing.held_until);
         }
         Some(wake_at)
     }
@@ -283,9 +297,9 @@ impl Race {
     /// Before the win: checks time limits, picks the winner, starts attempts, or fails.
     fn poll_undecided(&mut self, now: Tick, allow: &mut dyn FnMut(&Candidate, Role) -> bool) {
         // An attempt with a token wins even if the poll is late, so the winner is determined before the limits.
-        if let Some(leader) = self.leader().filter(|&leader| now >= self.held_until(leader)) {
-            let best = self.earliest_to_complete(leader);
-            return self.win(best, now);
+        let standing = self.standing(now);
+        if let Some(standing) = standing.filter(|standing| now >= standing.held_until) {
+            return self.win(standing.winner, now);
         }
         if now >= self.started_at + self.config.total_limit {
             self.abandon_all(CancelReason::Failed(FailureKind::TimedOut), now);
@@ -293,7 +307,7 @@ impl Race {
             return;
         }
         self.enforce_limits(now);
-        if self.leader().is_some() || !self.pending.is_empty() {
+        if standing.is_some() || !self.pending.is_empty() {
             return;
         }
         if !self.start_more(now, allow) && !self.is_running() {
@@ -301,8 +315,8 @@ impl Race {
         }
     }
 
-    /// The attempt that would win now: the earliest with a first token (or a successful end).
-    fn leader(&self) -> Option<usize> {
+    /// The earliest attempt with a first token (or a successful end).
+    fn earliest_ready(&self) -> Option<usize> {
         let ready = self.attempts.iter().enumerate().filter_map(|(number, run)| Some((self.ready_at(run)?, number)));
         ready.min().map(|(_, number)| number)
     }
@@ -324,42 +338,6 @@ impl Race {
             }
             _ => None,
         }
-    }
-
-    /// Until when the win of the leader is held back: no longer than another attempt could still complete earlier.
-    fn held_until(&self, leader: usize) -> Tick {
-        let run = &self.attempts[leader];
-        let ready_at = self.ready_at(run).expect("a leader is ready");
-        let (Some(window), Commit::FirstToken, State::Running) =
-            (self.config.second_look, self.config.commit, run.state)
-        else {
-            return ready_at;
-        };
-        let Some(done_at) = self.expected_end(leader) else { return ready_at };
-        let others = self.attempts.iter().filter(|other| other.state == State::Running && other.first_at.is_none());
-        let latest = others.filter_map(|other| Some(done_at - self.decode_time(other)?)).max();
-        latest.map_or(ready_at, |latest| latest.min(ready_at + window).max(ready_at))
-    }
-
-    fn decode_time(&self, run: &Attempt) -> Option<Span> {
-        let candidate = &self.candidates[run.candidate];
-        let speed = candidate.expected_speed.filter(|speed| *speed > 0.0)?;
-        Some(Span::from_secs_f64(candidate.expected_output_tokens? / speed))
-    }
-
-    /// Expected end of an attempt with a first token, by the speed of its lane.
-    fn expected_end(&self, attempt: usize) -> Option<Tick> {
-        let run = &self.attempts[attempt];
-        Some(run.first_at? + self.decode_time(run)?)
-    }
-
-    fn earliest_to_complete(&self, leader: usize) -> usize {
-        let (true, Some(leader_ends_at)) = (self.config.second_look.is_some(), self.expected_end(leader)) else {
-            return leader;
-        };
-        let ready = (0..self.attempts.len()).filter(|&other| self.ready_at(&self.attempts[other]).is_some());
-        let ends = ready.filter_map(|other| Some((self.expected_end(other)?, other)));
-        ends.min().filter(|(ends_at, _)| *ends_at < leader_ends_at).map_or(leader, |(_, best)| best)
     }
 
     fn win(&mut self, winner: usize, now: Tick) {
@@ -443,6 +421,7 @@ impl Race {
 
     /// Starts the next attempt if one is needed and allowed.
     fn start_more(&mut self, now: Tick, allow: &mut dyn FnMut(&Candidate, Role) -> bool) -> bool {
+        self.reserve_at = None;
         let running = self.attempts.iter().filter(|run| run.state == State::Running).count();
         if !self.can_start() {
             return false;
@@ -460,8 +439,10 @@ impl Race {
             if self.start(now, role, allow) {
                 return true;
             }
-            // A refused start is not retried: the race continues with fewer attempts.
-            self.target_running = running.max(1);
+            // A refused start is not retried: the race continues with fewer attempts. One that is put off is.
+            if self.reserve_at.is_none() {
+                self.target_running = running.max(1);
+            }
         }
         self.replace_overdue(now, allow) || self.start_hedge(now, allow)
     }
@@ -502,8 +483,7 @@ impl Race {
     }
 
     fn start(&mut self, now: Tick, role: Role, allow: &mut dyn FnMut(&Candidate, Role) -> bool) -> bool {
-        let mut waiting = (0..self.candidates.len()).filter(|&index| !self.started[index]);
-        let Some(candidate) = waiting.find(|&index| allow(&self.candidates[index], role)) else { return false };
+        let Some(candidate) = self.next_candidate(now, role, allow) else { return false };
         debug_assert!(self.winner.is_none(), "nothing starts after the win");
         let attempt = self.attempts.len();
         let hedge_at = self.candidates[candidate].hedge_after.map(|after| now + after);
@@ -513,6 +493,7 @@ impl Race {
             candidate,
             started: now,
             first_at: None,
+            bytes_after_first: 0,
             progress_at: now,
             finish: None,
             done: false,
@@ -525,6 +506,29 @@ impl Race {
         let streamed = streamed || self.config.commit == Commit::FirstToken;
         self.pending.push_back(Action::Start { attempt, candidate, lane, role, streamed });
         true
+    }
+
+    /// The first candidate that may be asked now. One that would spoil the race is put off.
+    fn next_candidate(
+        &mut self,
+        now: Tick,
+        role: Role,
+        allow: &mut dyn FnMut(&Candidate, Role) -> bool,
+    ) -> Option<usize> {
+        self.reserve_at = None;
+        if role == Role::First
+            && let Some(fastest) = self.fastest_entrant(allow)
+        {
+            return Some(fastest);
+        }
+        for index in (0..self.candidates.len()).filter(|&index| !self.started[index]) {
+            if let Some(until) = self.spoils_until(index, now).filter(|_| role == Role::Race) {
+                self.reserve_at = Some(self.reserve_at.map_or(until, |earlier| earlier.min(until)));
+            } else if allow(&self.candidates[index], role) {
+                return Some(index);
+            }
+        }
+        None
     }
 
     /// Whether the call may have another attempt. A client error from one lane is not retried on another.

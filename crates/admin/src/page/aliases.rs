@@ -6,7 +6,7 @@ use super::lanes::state_description;
 use super::share;
 use std::fmt::Write as _;
 use tokrate_charts::{escape, format};
-use tokrate_gateway::format_mode;
+use tokrate_gateway::format_race;
 use tokrate_gateway::telemetry::AliasStatus;
 use tokrate_gateway::telemetry::{LaneState, Snapshot};
 use tokrate_route::{LaneSnapshot, Mode};
@@ -53,7 +53,7 @@ fn row(out: &mut String, snapshot: &Snapshot, alias: &AliasStatus) {
         "<tr><th scope=\"row\">{}</th><td data-name=\"{kind}\">{}; {}</td><td data-name=\"{lanes}\"><ol class=\"order\">",
         escape(&alias.name),
         escape(&alias.policy.to_string()),
-        format_mode(alias.mode),
+        format_race(alias.mode, alias.win),
     );
     for (index, seconds) in alias.lanes.iter().take(MAX_LANES) {
         let Some(lane) = snapshot.lanes.get(*index) else { continue };

@@ -114,6 +114,9 @@ fn bar(out: &mut String, attempt: &AttemptTrace, offset: f64, whole: f64) {
     out.push_str("</svg>");
 }
 
+/// A token that was held came earlier by this at least (ns, negative): attempts begin at whole milliseconds in the log.
+const HELD_LEAST_NS: i64 = -1_000_000;
+
 /// How the call ended, and by how much it was won.
 fn outcome(trace: &CallTrace) -> (&'static str, String) {
     let Some(winner) = trace.winner() else {
@@ -131,12 +134,17 @@ fn outcome(trace: &CallTrace) -> (&'static str, String) {
         AttemptEnd::Failed => ("bad", format!("broke off at {}", winner.lane)),
         AttemptEnd::Lost | AttemptEnd::Abandoned => ("", client_disconnected(winner).to_owned()),
     };
+    let first_token = trace.first_token_ns(winner).map(u64::cast_signed);
     let beside = trace.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Lost);
-    let margin = beside
-        .filter_map(|attempt| trace.first_token_ns(attempt)?.checked_sub(trace.first_token_ns(winner)?))
-        .min()
-        .map(|margin| format!(", won by {}", nanos(margin)));
-    (class, outcome + &margin.unwrap_or_default())
+    let margin = beside.filter_map(|attempt| Some(trace.first_token_ns(attempt)?.cast_signed() - first_token?)).min();
+    let margin = match margin {
+        Some(ahead @ 0..) => format!(", won by {}", nanos(ahead.unsigned_abs())),
+        Some(behind @ ..=HELD_LEAST_NS) => {
+            format!(", expected to complete first: a token that came {} earlier was held", nanos(behind.unsigned_abs()))
+        }
+        Some(_) | None => String::new(),
+    };
+    (class, outcome + &margin)
 }
 
 fn client_disconnected(attempt: &AttemptTrace) -> &'static str {

@@ -160,6 +160,28 @@ impl FleetLane {
         lane
     }
 
+    /// Two to four providers that have little in common: times to first token of 0.05 to 2 s, speeds of 20 to 300 tokens a
+    /// second, steady or not. They slow down little under load, so that a race is not judged by the load it makes.
+    pub fn unlike(seed: u64) -> Vec<FleetLane> {
+        let root = Rng::root(seed).child("unlike");
+        let count = 2 + root.child("count").below(3);
+        let lane = |number: u64| {
+            let mut rng = root.nth(number);
+            let law = Law {
+                base_delay: Span::from_secs_f64(between(&mut rng, 0.05, 2.0)),
+                stream_tokens_per_second: between(&mut rng, 20.0, 300.0),
+                contention: 0.001,
+                coherency: 0.0,
+                slots: 256,
+                ttft_jitter: between(&mut rng, 0.05, 0.8),
+                gap_jitter: between(&mut rng, 0.05, 0.4),
+                ..Law::default()
+            };
+            FleetLane::new(&format!("unlike-{number}"), law, Span::from_secs_f64(between(&mut rng, 0.002, 0.04)))
+        };
+        (0..count).map(lane).collect()
+    }
+
     /// Five providers with heavy-tailed times to first token: one in a hundred takes nineteen times the median.
     pub fn heavy_tailed(seed: u64) -> Vec<FleetLane> {
         let root = Rng::root(seed).child("tails");

@@ -16,6 +16,8 @@ pub struct Summary {
     pub failed: usize,
     /// Mean time from arrival to the end of a complete answer (seconds).
     pub completion_mean: f64,
+    /// Its median.
+    pub completion_p50: f64,
     /// Its 99th percentile.
     pub completion_p99: f64,
     /// Median time from arrival to the first token (seconds).
@@ -50,6 +52,7 @@ impl Summary {
             calls: counted.len(),
             failed: counted.len() - completions.len(),
             completion_mean: seconds / completions.len().max(1) as f64,
+            completion_p50: quantile(&completions, 0.5),
             completion_p99: quantile(&completions, 0.99),
             ttft_p50: quantile(&ttfts, 0.5),
             ttft_p99: quantile(&ttfts, 0.99),

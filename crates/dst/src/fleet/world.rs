@@ -215,8 +215,8 @@ impl<'a> World<'a> {
             streamed: true,
             hedge_after: self.router.hedge_after(ranked.lane, self.now, shape.prompt_tokens),
             loser: self.scenario.lanes[ranked.lane.0 as usize].loser,
-            expected_speed: ranked.expectation.map(|expectation| expectation.speed),
-            expected_output_tokens: Some(shape.output_tokens),
+            expected: ranked.remembered,
+            expected_output_tokens: shape.output_tokens,
         }
     }
 

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use tokrate_core::{ChatRequest, Message, Money, Price, Rng, Role, Span, Tick};
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, CurvePoint, EndpointConfig, KeyConfig, KeyLimits, LaneConfig, LimitsConfig,
-    LogSettings, LoserPolicy, Mode, Policy, TokenLimits, key_hash,
+    LogSettings, LoserPolicy, Mode, Policy, TokenLimits, WinRule, key_hash,
 };
 use tokrate_net::{ClientConfig, Target};
 use tokrate_wire::{Dialect, Shape, encode_request};
@@ -323,7 +323,7 @@ fn alias(rng: &mut Rng, name: &str, lanes: Vec<usize>) -> AliasConfig {
             max_extra_cost_pct: rng.chance(0.2).then(|| rng.unit() * 200.0),
             max_extra_usd_per_hour: rng.chance(0.2).then(|| rng.unit() * 0.01),
         },
-        second_look: rng.chance(0.3).then(|| Span::from_millis(rng.below(300))),
+        win: if rng.chance(0.3) { WinRule::FirstToken } else { WinRule::Completion { hold: rng.unit() } },
     }
 }
 

@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use tokrate_core::{Money, Price, Span};
 use tokrate_net::{ClientConfig, Clock, Target};
-use tokrate_route::{BreakerConfig, BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy};
+use tokrate_route::{BreakerConfig, BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy, WinRule};
 use tokrate_store::{LogClock, LogConfig, Shipping};
 use tokrate_wire::Dialect;
 
@@ -131,8 +131,8 @@ pub struct AliasConfig {
     pub max_attempts: usize,
     /// What hedges and races may cost.
     pub budget: BudgetConfig,
-    /// How long to wait for another attempt's first token after one has its own.
-    pub second_look: Option<Span>,
+    /// Which of several attempts wins.
+    pub win: WinRule,
 }
 
 /// A key of a client.

@@ -66,7 +66,7 @@ fn race_config(account: &Account, mode: Mode) -> RaceConfig {
         attempt_limit: limits.attempt,
         total_limit: limits.total,
         commit: if account.request.is_stream() { Commit::FirstToken } else { Commit::End },
-        second_look: account.alias.second_look,
+        win: account.alias.win,
     }
 }
 
@@ -144,7 +144,7 @@ fn candidate(plan: &Plan, ranked: &Ranked, streamed: bool, shape: &CallShape, he
         streamed,
         hedge_after,
         loser: plan.lane(ranked.lane).config.loser,
-        expected_speed: ranked.expectation.map(|expected| expected.speed),
-        expected_output_tokens: Some(shape.output_tokens),
+        expected: ranked.remembered,
+        expected_output_tokens: shape.output_tokens,
     }
 }

@@ -17,7 +17,7 @@ use tokrate_meter::{LiveMeter, MAX_TEXT_BYTES};
 use tokrate_net::{ClientConfig, Clock, Route, Secrets};
 use tokrate_record::{SampleConditions, SharedConditions};
 use tokrate_route::BudgetConfig;
-use tokrate_route::{Budget, KeyMeter, LaneId, Mode, Month, OutputLength, Policy, Router, RouterConfig};
+use tokrate_route::{Budget, KeyMeter, LaneId, Mode, Month, OutputLength, Policy, Router, RouterConfig, WinRule};
 use tokrate_store::{Grouping, Log, Order, Query, Store, StoreError};
 use tokrate_wire::Dialect;
 
@@ -69,7 +69,7 @@ pub(crate) struct Alias {
     pub policy: Policy,
     pub mode: Mode,
     pub max_attempts: usize,
-    pub second_look: Option<tokrate_core::Span>,
+    pub win: WinRule,
     pub budget: Arc<Mutex<Budget>>,
     pub output_length: Arc<Mutex<OutputLength>>,
     pub budget_config: BudgetConfig,
@@ -324,7 +324,7 @@ impl Alias {
             mode: Mode::Off,
             max_attempts: 1,
             budget: BudgetConfig::default(),
-            second_look: None,
+            win: WinRule::default(),
         };
         Alias::new(&single, false)
     }
@@ -337,7 +337,7 @@ impl Alias {
             policy: config.policy,
             mode: config.mode,
             max_attempts: config.max_attempts,
-            second_look: config.second_look,
+            win: config.win,
             budget: Arc::new(Mutex::new(Budget::new(config.budget))),
             output_length: Arc::default(),
             budget_config: config.budget,

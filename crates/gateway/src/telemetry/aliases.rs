@@ -7,7 +7,7 @@ use crate::state::lock::locked;
 use crate::state::plan::{Alias, Plan};
 use crate::state::shared::Shared;
 use tokrate_core::Tick;
-use tokrate_route::{CallShape, LaneSnapshot, Mode, Policy, Ranked};
+use tokrate_route::{CallShape, LaneSnapshot, Mode, Policy, Ranked, WinRule};
 
 /// Output tokens of an answer before the first has ended.
 const DEFAULT_OUTPUT_TOKENS: f64 = 256.0;
@@ -21,6 +21,8 @@ pub struct AliasStatus {
     pub policy: Policy,
     /// When further attempts are started.
     pub mode: Mode,
+    /// By which rule one of several attempts wins.
+    pub win: WinRule,
     /// Mean output tokens of its answers.
     pub output_tokens: f64,
     /// In the order in which the next call would try them: the lane's index in the configuration, and the expected time
@@ -54,6 +56,7 @@ fn snapshot(plan: &Plan, alias: &Alias, now: Tick, stats: &StatsSnapshot, since:
         name: alias.name.clone(),
         policy: alias.policy,
         mode: alias.mode,
+        win: alias.win,
         output_tokens,
         lanes,
         calls,

@@ -8,7 +8,7 @@ use tokrate_admin::Admin;
 use tokrate_core::{Price, Span};
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, EndpointConfig, Gateway, LaneConfig, LogSettings, LoserPolicy, Mode, Policy,
-    RunningGateway, TokenLimits,
+    RunningGateway, TokenLimits, WinRule,
 };
 use tokrate_net::Target;
 use tokrate_record::Attempt;
@@ -59,7 +59,8 @@ pub fn configured(lanes: Vec<LaneConfig>, mode: Mode) -> Config {
         mode,
         max_attempts: 3,
         budget: BudgetConfig { extra_share: 2.0, burst: 100.0, ..BudgetConfig::default() },
-        second_look: None,
+        // What is tested is not how long a first token may be held, unless a test is about that.
+        win: WinRule::FirstToken,
     };
     Config {
         lanes,

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::time::Instant;
 use tokrate_core::Span;
-use tokrate_gateway::{CurvePoint, LaneConfig, Mode, Policy};
+use tokrate_gateway::{CurvePoint, LaneConfig, Mode, Policy, WinRule};
 use tokrate_record::{Attempt, AttemptEnd, Sample};
 use tokrate_store::Sqlite;
 use tokrate_wire::Dialect;
@@ -122,14 +122,12 @@ fn the_router_knows_of_a_first_token_while_its_stream_still_runs() {
 
 #[test]
 fn how_long_a_first_token_was_held_back_is_overhead_of_the_gateway() {
-    const WINDOW: Span = Span::from_millis(100);
+    // Of lanes of which nothing is known, too few tokens come in this time to say who is faster.
+    const WINDOW: Span = Span::from_millis(250);
     let slow = Scripted::start(vec![Script::SendAndStall(stream_start())]);
     let silent = Scripted::start(vec![Script::SendAndStall(Vec::new())]);
-    let ttft = Span::from_millis(10);
-    // The other lane would be complete long before the first, so that it is waited for as long as the settings allow.
-    let lanes = vec![measured("slow", &slow, ttft, 1.0), measured("silent", &silent, ttft, 1_000.0)];
-    let mut config = configured(lanes, Mode::Race { lanes: 2 });
-    config.aliases[0].second_look = Some(WINDOW);
+    let mut config = configured(vec![chat_lane("slow", &slow), chat_lane("silent", &silent)], Mode::Race { lanes: 2 });
+    config.aliases[0].win = WinRule::default();
     let gateway = TestGateway::start(config);
     let began = Instant::now();
     let head = read_until(&mut begin(&gateway), "\"one\"");
@@ -138,6 +136,30 @@ fn how_long_a_first_token_was_held_back_is_overhead_of_the_gateway() {
     let overhead = head.lines().find_map(|line| line.strip_prefix("x-tokrate-overhead-us: "));
     let overhead: u64 = overhead.and_then(|overhead| overhead.parse().ok()).unwrap_or_else(|| panic!("{head}"));
     assert!((WINDOW.as_nanos() / 1_000..=took).contains(&overhead), "{overhead} of {took} us");
+}
+
+#[test]
+fn a_race_is_won_by_the_lane_that_is_expected_to_complete_first_whichever_token_comes_first() {
+    for win in [WinRule::default(), WinRule::FirstToken] {
+        let slow = Scripted::start(vec![Script::SendAndStall(stream_start())]);
+        let fast = Scripted::start(vec![Script::SendHoldSend(Vec::new(), stream(&chat_events(&["yes"])))]);
+        let slow_lane = measured("slow", &slow, Span::from_millis(1), 1.0);
+        let mut config =
+            configured(vec![slow_lane, measured("fast", &fast, Span::from_secs(20), 1_000.0)], Mode::Race { lanes: 2 });
+        config.aliases[0].win = win;
+        let gateway = TestGateway::start(config);
+        let mut client = begin(&gateway);
+        while slow.requests().is_empty() || fast.requests().is_empty() {
+            std::thread::yield_now();
+        }
+        if win != WinRule::FirstToken {
+            fast.release();
+        }
+        let head = read_until(&mut client, "\r\n\r\n");
+        let winner = if win == WinRule::FirstToken { "slow" } else { "fast" };
+        let head = String::from_utf8_lossy(&head).into_owned();
+        assert!(head.contains(&format!("x-tokrate-winner: {winner}\r\n")), "{head}");
+    }
 }
 
 #[test]

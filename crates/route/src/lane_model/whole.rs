@@ -3,7 +3,7 @@
 //! Invariant: the total is never taken for a time to first token. It cannot tell which part was slow, so it moves the
 //! curves less the more streamed answers were seen.
 
-use super::{LaneModel, MIN_WEIGHT, TPOT_DRIFT_PRIOR, TTFT_DRIFT_PRIOR};
+use super::{LaneModel, MIN_WEIGHT, ModelAt, TPOT_DRIFT_PRIOR, TTFT_DRIFT_PRIOR};
 use tokrate_core::{Span, Tick};
 
 /// Assumed ratio of time to first token to time per token where neither is known.
@@ -76,7 +76,7 @@ impl LaneModel {
         in_flight: u32,
         min_samples: f64,
     ) -> Option<Span> {
-        let model = self.at(now, prompt_tokens)?;
+        let model = self.at(now, prompt_tokens).filter(ModelAt::is_known)?;
         if self.whole_ratios.weight(now) >= min_samples.max(MIN_WEIGHT) {
             let (_, p90) = self.whole_ratios.median_and_p90()?;
             let (first, tpot) = model.parts(in_flight)?;

@@ -1,6 +1,7 @@
 //! What a race is made of and what it answers: settings, candidates, failures, actions. Plain data.
 
 use crate::lane::LaneId;
+use crate::lane_model::Expectation;
 use tokrate_core::{FailureKind, Span, Tick};
 
 /// How many lanes one call may use at once.
@@ -9,13 +10,37 @@ pub enum Mode {
     /// One at a time; the next one when it fails (failover).
     #[default]
     Off,
-    /// Several at once; the first token wins.
+    /// Several at once; which one wins is up to the [`WinRule`].
     Race {
         /// How many, at least 1.
         lanes: usize,
     },
     /// One; a second one when the first takes longer than [`Candidate::hedge_after`], or at once when it fails.
     Hedge,
+}
+
+/// Which of several attempts the client gets.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum WinRule {
+    /// The one that is expected to complete first, by its lane's curve and what it has shown. The first token of another one
+    /// is held back for it.
+    Completion {
+        /// For how long at most, as a share of the time that the wait may save.
+        hold: f64,
+    },
+    /// The one whose first token comes first.
+    FirstToken,
+}
+
+impl WinRule {
+    /// The share by default: a user waits a fifth of what may be saved for a first token that was there already.
+    pub const DEFAULT_HOLD: f64 = 0.2;
+}
+
+impl Default for WinRule {
+    fn default() -> WinRule {
+        WinRule::Completion { hold: WinRule::DEFAULT_HOLD }
+    }
 }
 
 /// What makes an attempt the winner.
@@ -49,9 +74,8 @@ pub struct RaceConfig {
     pub total_limit: Span,
     /// What makes an attempt the winner.
     pub commit: Commit,
-    /// How long the first token of one attempt is held back for another attempt that, by the speed of its lane, will
-    /// complete earlier.
-    pub second_look: Option<Span>,
+    /// Which of several attempts wins; only with [`Commit::FirstToken`], since otherwise all show their ends.
+    pub win: WinRule,
 }
 
 impl Default for RaceConfig {
@@ -64,7 +88,7 @@ impl Default for RaceConfig {
             attempt_limit: None,
             total_limit: Span::from_secs(600),
             commit: Commit::FirstToken,
-            second_look: None,
+            win: WinRule::default(),
         }
     }
 }
@@ -98,10 +122,10 @@ pub struct Candidate {
     pub hedge_after: Option<Span>,
     /// What becomes of it when it loses.
     pub loser: LoserPolicy,
-    /// Expected output speed (tokens per second), for `second_look`.
-    pub expected_speed: Option<f64>,
-    /// Expected output tokens, for `second_look`.
-    pub expected_output_tokens: Option<f64>,
+    /// What is expected of the lane; `None` if too little is known. For [`WinRule::Completion`].
+    pub expected: Option<Expectation>,
+    /// Expected output tokens. For [`WinRule::Completion`].
+    pub expected_output_tokens: f64,
 }
 
 /// Why an attempt was started.

@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::lane::LaneId;
+use crate::lane_model::Expectation;
 use proptest::prelude::*;
 use tokrate_core::{Channel, TextRange};
 
+mod completion;
 mod queries;
 mod whole;
 
@@ -70,7 +72,7 @@ fn actions_at_if(race: &mut Race, milliseconds: u64, allow: &mut dyn FnMut(&Cand
 }
 
 fn race(mode: Mode, candidates: Vec<Candidate>) -> Race {
-    Race::new(RaceConfig { mode, ..RaceConfig::default() }, candidates, at(0))
+    Race::new(RaceConfig { mode, win: WinRule::FirstToken, ..RaceConfig::default() }, candidates, at(0))
 }
 
 #[test]
@@ -301,58 +303,6 @@ fn a_loser_is_drained_if_its_cost_must_be_exact() {
     assert_eq!(actions_at(&mut late, 10), "cancel 0 (first_token_timeout); fail (first_token_timeout of Some(0))");
 }
 
-#[test]
-fn a_second_look_prefers_the_earlier_expected_end_and_waits_no_longer_than_useful() {
-    let candidate =
-        |speed| Candidate { expected_speed: speed, expected_output_tokens: Some(100.0), ..Candidate::default() };
-    // 100 tokens take 10 s here and 2 s there.
-    let config = RaceConfig { mode: Mode::Race { lanes: 2 }, second_look: Some(ms(300)), ..RaceConfig::default() };
-    let slow_first = |second| {
-        let mut race = Race::new(config.clone(), vec![candidate(Some(10.0)), candidate(second)], at(0));
-        actions_at(&mut race, 0);
-        race.on_event(0, &text(100));
-        race
-    };
-    let mut taken_over = slow_first(Some(50.0));
-    assert_eq!(actions_at(&mut taken_over, 100), "");
-    assert_eq!(taken_over.wake_at(), Some(at(400)));
-    taken_over.on_event(1, &text(250));
-    assert_eq!(actions_at(&mut taken_over, 250), "win 1; cancel 0");
-    let mut in_vain = slow_first(Some(50.0));
-    assert_eq!(actions_at(&mut in_vain, 399), "");
-    assert_eq!(actions_at(&mut in_vain, 400), "win 0; cancel 1");
-    // 100 tokens at 10.1 tok/s: nothing could be gained after 199 ms.
-    let mut hardly = slow_first(Some(10.1));
-    assert_eq!(actions_at(&mut hardly, 100), "");
-    assert!(hardly.wake_at().is_some_and(|wake_at| wake_at > at(198) && wake_at < at(200)));
-    for hopeless in [Some(9.0), None] {
-        assert_eq!(actions_at(&mut slow_first(hopeless), 100), "win 0; cancel 1");
-    }
-    let mut failed_meanwhile = slow_first(Some(50.0));
-    actions_at(&mut failed_meanwhile, 100);
-    failed_meanwhile.failed(0, at(150), failed(FailureKind::Truncated));
-    assert_eq!(actions_at(&mut failed_meanwhile, 150), "", "nothing was sent, so the other one may still answer");
-}
-
-#[test]
-fn nothing_more_is_started_while_a_win_is_held_back() {
-    let candidate = |speed| Candidate {
-        hedge_after: Some(ms(20)),
-        expected_speed: Some(speed),
-        expected_output_tokens: Some(100.0),
-        ..Candidate::default()
-    };
-    let config = RaceConfig { mode: Mode::Hedge, second_look: Some(ms(300)), ..RaceConfig::default() };
-    let mut race = Race::new(config, vec![candidate(10.0), candidate(50.0), candidate(50.0)], at(0));
-    actions_at(&mut race, 0);
-    assert_eq!(actions_at(&mut race, 20), "start 1 on 0 (Hedge)");
-    race.on_event(0, &text(30));
-    assert_eq!(actions_at(&mut race, 30), "");
-    assert_eq!(actions_at(&mut race, 40), "", "the second hedge would be due");
-    race.failed(0, at(50), failed(FailureKind::Truncated));
-    assert_eq!(actions_at(&mut race, 50), "start 2 on 0 (Failover)");
-}
-
 /// One thing that happens to a race.
 #[derive(Clone, Debug)]
 enum Happens {
@@ -376,8 +326,8 @@ fn happens() -> impl Strategy<Value = Happens> {
 fn any_config() -> impl Strategy<Value = RaceConfig> {
     let mode = prop_oneof![Just(Mode::Off), (1..4usize).prop_map(|lanes| Mode::Race { lanes }), Just(Mode::Hedge)];
     let limits = (5..100u64, 5..100u64, 20..400u64);
-    let rest = (0..5usize, any::<bool>(), proptest::option::of(1..50u64), proptest::option::weighted(0.3, 5..150u64));
-    (mode, limits, rest).prop_map(|(mode, (first, gap, total), (max_attempts, end, look, attempt))| RaceConfig {
+    let rest = (0..5usize, any::<bool>(), proptest::option::of(0.0..1.0), proptest::option::weighted(0.3, 5..150u64));
+    (mode, limits, rest).prop_map(|(mode, (first, gap, total), (max_attempts, end, hold, attempt))| RaceConfig {
         mode,
         max_attempts,
         first_token_limit: ms(first),
@@ -385,7 +335,7 @@ fn any_config() -> impl Strategy<Value = RaceConfig> {
         total_limit: ms(total),
         attempt_limit: attempt.map(ms),
         commit: if end { Commit::End } else { Commit::FirstToken },
-        second_look: look.map(ms),
+        win: hold.map_or(WinRule::FirstToken, |hold| WinRule::Completion { hold }),
     })
 }
 
@@ -395,16 +345,22 @@ fn any_candidate() -> impl Strategy<Value = Candidate> {
         Just(LoserPolicy::Free),
         Just(LoserPolicy::DrainExact { max_time: ms(40), max_bytes: 100 })
     ];
-    (0..4u32, proptest::option::of(0..60u64), loser, proptest::option::of(1..2_000u32), any::<bool>()).prop_map(
-        |(lane, after, loser, speed, streamed)| Candidate {
-            lane: LaneId(lane),
-            streamed,
-            hedge_after: after.map(ms),
-            loser,
-            expected_speed: speed.map(f64::from),
-            expected_output_tokens: Some(50.0),
-        },
-    )
+    let expected = (1..2_000u32, 0..100u64, 0..100u64).prop_map(|(speed, ttft, more)| Expectation {
+        ttft: ms(ttft),
+        ttft_p50: ms(ttft),
+        ttft_p90: ms(ttft + more),
+        speed: f64::from(speed),
+        weight: 1.0,
+    });
+    let times = (proptest::option::of(0..60u64), proptest::option::of(expected));
+    (0..4u32, times, loser, any::<bool>()).prop_map(|(lane, (after, expected), loser, streamed)| Candidate {
+        lane: LaneId(lane),
+        streamed,
+        hedge_after: after.map(ms),
+        loser,
+        expected,
+        expected_output_tokens: 50.0,
+    })
 }
 
 /// What a driver knows of a race, to hold the invariants against.

@@ -7,7 +7,7 @@ use super::{Delivery, Outcome, RouterConfig};
 use crate::breaker::{Blame, Breaker, BreakerState, blame};
 use crate::decay::DecayingMean;
 use crate::lane::{InFlightAttempt, LaneConfig, LaneId};
-use crate::lane_model::{LaneModel, WholeAnswer};
+use crate::lane_model::{LaneModel, ModelAt, WholeAnswer};
 use crate::peak_ewma::PeakEwma;
 use crate::pick::{CallShape, LaneView, Ranked};
 use tokrate_core::{BilledTokens, FailureKind, Money, Span, Tick};
@@ -175,12 +175,14 @@ impl LaneState {
 
     pub fn view(&self, now: Tick, lane: LaneId, shape: &CallShape, shared: bool) -> LaneView {
         let model = self.model.at(now, shape.prompt_tokens);
-        let expectation = model.and_then(|model| model.expect(self.in_flight + 1));
-        let marginal_seconds = model.filter(|_| shared);
+        let remembered = model.and_then(|model| model.expect(self.in_flight + 1));
+        let known = model.filter(ModelAt::is_known);
+        let expectation = remembered.filter(|_| known.is_some());
+        let marginal_seconds = known.filter(|_| shared);
         let marginal_seconds =
             marginal_seconds.and_then(|model| model.marginal_seconds(shape.output_tokens, self.in_flight + 1));
         LaneView {
-            ranked: Ranked { lane, usable: self.is_usable(now), expectation },
+            ranked: Ranked { lane, usable: self.is_usable(now), expectation, remembered },
             in_flight: self.in_flight,
             usd: self.expected_cost(now, shape.prompt_tokens, shape.output_tokens.max(0.0) as u64).map(Money::as_usd),
             marginal_seconds,

@@ -238,7 +238,11 @@ fn a_single_candidate_is_ordered_as_among_others_without_being_compared() {
     router.learn(LaneId(0), at(0), &curve(100.0, 0.1));
     for policy in Policy::without_parameters() {
         let single = router.order(at(0), &SHAPE, &[LaneId(0)], &policy);
-        assert_eq!(single, [Ranked { lane: LaneId(0), usable: true, expectation: None }], "{policy:?}");
+        assert_eq!(
+            single,
+            [Ranked { lane: LaneId(0), usable: true, expectation: None, remembered: None }],
+            "{policy:?}"
+        );
     }
     let started = router.start(LaneId(0), at(0));
     assert!(!router.order(at(0), &SHAPE, &[LaneId(0)], &Policy::Fixed)[0].usable);

@@ -4,7 +4,6 @@ mod watch;
 
 use super::Verdict;
 use crate::config::clickhouse::answers;
-use crate::config::gateway::aliases::format_mode;
 use crate::config::gateway::{EffectiveValue, Local, Resolved, resolve};
 use crate::flags::gateway::Flags;
 use crate::out::events;
@@ -15,7 +14,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokrate_admin::Admin;
 use tokrate_bench::Stop;
-use tokrate_gateway::{Config, EndpointConfig, Gateway, RunningGateway, check_budgets, unresolved_blocking};
+use tokrate_gateway::{
+    Config, EndpointConfig, Gateway, RunningGateway, check_budgets, format_race, unresolved_blocking,
+};
 use tokrate_host::{EmulatedEngine, FleetConfig, Host, MetricNames, Provider, RunningHost};
 use tokrate_net::Target;
 use tokrate_wire::Dialect;
@@ -248,7 +249,7 @@ fn serving_text(resolved: &Resolved, gateway: &RunningGateway) -> String {
             alias.name,
             names.join(", "),
             alias.policy,
-            format_mode(alias.mode)
+            format_race(alias.mode, alias.win)
         );
     }
     let alias = aliases.iter().find(|alias| alias.name == MAIN_ALIAS).or(aliases.first());

@@ -152,13 +152,13 @@ pub fn result(names: &[String], finishes: &[LaneResult]) -> String {
         let next =
             answered.iter().filter(|&&other| other != place).filter_map(|&other| finishes[other].numbers.ttft_ns);
         let lead = next.min().map_or(String::new(), |next| format!(", {} ahead", Span::from_nanos(next - ttft)));
-        let _ = writeln!(text, "first token: {}{lead}", names[place]);
+        let _ = writeln!(text, "won by the first token: {}{lead}", names[place]);
     }
     if let [winner, rest @ ..] = &answered[..] {
         let lead = rest.first().map_or(String::new(), |next| {
             format!(", {} ahead of {}", finishes[*next].total - finishes[*winner].total, names[*next])
         });
-        let _ = writeln!(text, "whole answer: {}{lead}", names[*winner]);
+        let _ = writeln!(text, "won by completion: {}{lead}", names[*winner]);
     }
     let known: Vec<f64> = finishes.iter().filter_map(|finish| finish.cost_usd).collect();
     if known.len() == finishes.len() {

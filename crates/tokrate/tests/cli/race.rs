@@ -20,7 +20,11 @@ fn a_first_race_has_three_lanes_that_all_come_to_their_end() {
         assert!(line.contains("30") && line.contains('$'), "an answer with its price: {line}");
         assert!(!line.contains("stalled") && !line.contains("timed_out"), "{line}");
     }
-    assert!(done.stdout.contains("first token: ") && done.stdout.contains("whole answer: "), "{}", done.stdout);
+    assert!(
+        done.stdout.contains("won by the first token: ") && done.stdout.contains("won by completion: "),
+        "{}",
+        done.stdout
+    );
 }
 
 #[test]

@@ -9,6 +9,9 @@ use tokrate_core::{BilledTokens, EventKind, FailureKind, Span, TextRange, Tick};
 use tokrate_route::{AttemptFailure, LaneConfig};
 use tokrate_sim::{Emission, Emitted, Engine, Outcome, Persona, Refusal, RequestId, SimRequest};
 
+/// Bytes of a word, which is a token, about.
+const BYTES_PER_WORD: u32 = 4;
+
 /// A call and its attempt.
 pub(super) type Ticket = (usize, usize);
 
@@ -151,11 +154,11 @@ impl Lane {
     }
 
     fn event_of(&mut self, what: Emitted) -> Option<LaneEvent> {
-        let text = TextRange { start: 0, end: 1 };
         Some(match what {
             Emitted::Role => LaneEvent::Event(EventKind::Empty),
             Emitted::Text { channel, words } => {
                 self.ledger.output_tokens += u64::from(words.count());
+                let text = TextRange { start: 0, end: words.count() * BYTES_PER_WORD };
                 LaneEvent::Text(words.count(), EventKind::Text { channel, text })
             }
             Emitted::Malformed => LaneEvent::Event(EventKind::Anomaly(tokrate_core::Anomaly::Unreadable)),

@@ -50,34 +50,6 @@ fn a_stream_error_is_the_failure_whatever_the_connection_does() {
     assert_eq!(actions_at(&mut race, 4), "break 0 (overloaded, reported true)");
 }
 
-fn paced(speed: f64, tokens: f64) -> Candidate {
-    Candidate { expected_speed: Some(speed), expected_output_tokens: Some(tokens), ..Candidate::default() }
-}
-
-fn two(first: Candidate, second: Candidate) -> Race {
-    let config = RaceConfig { mode: Mode::Race { lanes: 2 }, second_look: Some(ms(300)), ..RaceConfig::default() };
-    let mut race = Race::new(config, vec![first, second], at(0));
-    actions_at(&mut race, 0);
-    race
-}
-
-#[test]
-fn of_two_equal_expected_ends_the_earlier_token_wins() {
-    // 100 tokens at 100 tok/s from 100 ms on and 90 tokens from 200 ms on: both are done at 1,100 ms.
-    let mut race = two(paced(100.0, 90.0), paced(100.0, 100.0));
-    race.on_event(1, &text(100));
-    assert_eq!(actions_at(&mut race, 100), "");
-    race.on_event(0, &text(200));
-    assert_eq!(actions_at(&mut race, 200), "win 1; cancel 0");
-}
-
-#[test]
-fn a_win_is_not_held_back_for_a_lane_without_known_speed() {
-    let mut race = two(paced(0.0, 100.0), paced(50.0, 100.0));
-    race.on_event(0, &text(100));
-    assert_eq!(actions_at(&mut race, 100), "win 0; cancel 1");
-}
-
 #[test]
 fn a_replacement_for_a_failed_attempt_is_a_failover_in_a_race_too() {
     let mut race = race(Mode::Race { lanes: 2 }, lanes(&[None, None, None]));

@@ -6,8 +6,9 @@ use crate::config::{environment, quantity};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::num::{NonZeroU32, NonZeroU64};
 use tokrate_core::Span;
+#[cfg(test)]
 pub use tokrate_gateway::format_mode;
-use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, key_hash};
+use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, WinRule, key_hash};
 use tokrate_targets::KeyReference;
 
 /// Attempts of a call at most by default.
@@ -35,7 +36,6 @@ fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig
         Mode::Race { lanes } => lanes.saturating_sub(1) as f64,
         Mode::Off | Mode::Hedge => 0.1,
     };
-    let second_look = row.second_look.as_deref().map(|text| span("second_look", text)).transpose()?;
     let share = row.extra_share.unwrap_or(usual_share);
     ensure!(share.is_finite() && share >= 0.0, "`extra_share` is a share of calls, such as 0.1");
     let wanted = PolicyWords {
@@ -58,8 +58,24 @@ fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig
             max_extra_cost_pct: row.max_extra_cost_pct.map(Percentage::percent),
             max_extra_usd_per_hour: row.max_extra_usd_per_hour.map(Dollars::usd),
         },
-        second_look,
+        win: win_rule(row.winner.as_deref(), row.hold_share)?,
     })
+}
+
+/// Names of the rules by which a race is won, the default first.
+pub(in crate::config) const WINNERS: [&str; 2] = ["completion", "first-token"];
+
+fn win_rule(name: Option<&str>, hold_share: Option<f64>) -> Result<WinRule> {
+    let hold = hold_share.unwrap_or(WinRule::DEFAULT_HOLD);
+    ensure!((0.0..=1.0).contains(&hold), "`hold_share` is a share of the time that is saved, from 0 to 1, such as 0.2");
+    match name.unwrap_or(WINNERS[0]) {
+        "completion" => Ok(WinRule::Completion { hold }),
+        "first-token" if hold_share.is_some() => {
+            bail!("`hold_share` belongs to `winner = \"completion\"`: with `first-token` nothing is held")
+        }
+        "first-token" => Ok(WinRule::FirstToken),
+        other => bail!("`winner` is completion or first-token, not `{other}`"),
+    }
 }
 
 fn span(key: &str, text: &str) -> Result<Span> {

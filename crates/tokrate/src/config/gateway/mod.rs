@@ -13,14 +13,15 @@ use super::environment::{self, Environment};
 use super::file::File;
 use super::quantity;
 use crate::flags::gateway::Flags;
-use aliases::format_mode;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rows::{BreakerRow, GatewayRow, LimitsRow};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use tokrate_core::Span;
-use tokrate_gateway::{BreakerConfig, Config, DEFAULT_SEED, LaneConfig, LimitsConfig, LogSettings, key_hash};
+use tokrate_gateway::{
+    BreakerConfig, Config, DEFAULT_SEED, LaneConfig, LimitsConfig, LogSettings, format_race, key_hash,
+};
 use tokrate_net::{ClientConfig, HttpVersion};
 use tokrate_store::Shipping;
 use tokrate_targets::KeyReference;
@@ -387,7 +388,7 @@ impl EffectiveConfig {
         }
         for alias in aliases {
             let names: Vec<&str> = alias.lanes.iter().map(|place| lanes[*place].name.as_str()).collect();
-            let value = format!("{}; {}; {}", names.join(", "), alias.policy, format_mode(alias.mode));
+            let value = format!("{}; {}; {}", names.join(", "), alias.policy, format_race(alias.mode, alias.win));
             self.note(&format!("aliases.{}", alias.name), value, origin.clone());
         }
         for key in keys {

@@ -10,6 +10,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
+#[cfg(test)]
+use tokrate_gateway::WinRule;
 
 /// `[gateway]`.
 #[derive(Deserialize, Debug, Default, Clone)]
@@ -294,9 +296,12 @@ pub struct AliasRow {
     /// What extra attempts may cost in an hour (USD) [default: no limit]
     #[cfg_attr(test, schemars(with = "Option<forms::Dollars>"))]
     pub max_extra_usd_per_hour: Option<Dollars>,
-    /// How long a first token is held for a lane that would be done earlier [default: not at all]
-    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
-    pub second_look: Option<String>,
+    /// Which of several lanes a call is answered by
+    #[cfg_attr(test, schemars(with = "Option<forms::Winner>"))]
+    pub winner: Option<String>,
+    /// Of `completion`: how long a first token is held at most, as a share of the time that this may save, 0 to 1
+    #[cfg_attr(test, schemars(extend("default" = WinRule::DEFAULT_HOLD)))]
+    pub hold_share: Option<f64>,
 }
 
 /// `[gateway.keys.NAME]`.

@@ -6,7 +6,7 @@ use super::{Lanes, Local};
 use anyhow::{Context, Result, bail, ensure};
 use tokrate_apply_host::MODELS;
 use tokrate_core::{Price, Span};
-use tokrate_gateway::{AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, TokenLimits};
+use tokrate_gateway::{AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, TokenLimits, WinRule};
 use tokrate_sim::{Background, Faults, Law, Persona};
 
 /// The name under which the merge engine of this process is asked.
@@ -56,7 +56,7 @@ pub fn aliases() -> Vec<AliasConfig> {
         mode,
         max_attempts: 3,
         budget: BudgetConfig { extra_share, burst: 10.0, ..BudgetConfig::default() },
-        second_look: None,
+        win: WinRule::default(),
     };
     vec![
         alias("auto", Policy::Completion, Mode::Hedge, 0.1),

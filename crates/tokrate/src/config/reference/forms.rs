@@ -134,6 +134,11 @@ form!(
     json_schema!({ "type": "string", "enum": Policy::NAMES, "default": Policy::NAMES[0] })
 );
 form!(
+    /// By which rule a race is won.
+    Winner,
+    json_schema!({ "type": "string", "enum": aliases::WINNERS, "default": aliases::WINNERS[0] })
+);
+form!(
     /// What becomes of a loser.
     Loser,
     json_schema!({ "type": "string", "enum": lanes::LOSERS.map(|(name, _)| name), "default": lanes::LOSERS[0].0 })
