@@ -73,6 +73,8 @@ pub struct History {
     pub reported: Vec<ProbeRow>,
     /// What is kept at the end.
     pub kept: Vec<ProbeRow>,
+    /// When that is (ms since 1970, true time).
+    pub ended_unix_ms: u64,
     /// Changes as they were reported, and as they are kept.
     pub events: Vec<EventRow>,
     /// See `events`.
@@ -315,6 +317,7 @@ pub fn run(scenario: &Scenario, database: &Path) -> Result<History, MonitorError
     let store = world.store();
     Ok(History {
         kept: store.probes(&ProbeQuery::default())?,
+        ended_unix_ms: BEGUN_UNIX_MS + (scenario.days + 1) * DAY_MS,
         kept_events: store.events(0)?,
         prober: store.probers()?.into_iter().next().unwrap_or_default(),
         reported,

@@ -3,6 +3,7 @@
 //! Invariant: everything that is due when an answer wakes goes into one frame, up to [`FRAME_BYTES`], and every frame is marked for the
 //! truth log before it is handed out.
 
+use crate::asked::Content;
 use crate::driver::AnswerHandle;
 use crate::truth::{AnswerEnd, Kinds, WriteTruth};
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use std::task::{Context, Poll};
 use tokrate_core::{Channel, FinishReason, ServerTimings, Tick, Usage};
 use tokrate_net::server::ConnectionTap;
 use tokrate_sim::{Emission, Emitted, Outcome, Timings};
-use tokrate_wire::{Answer, Dialect, Encoder, Framing, Piece, Shape};
+use tokrate_wire::{Answer, Dialect, Encoder, Framing, Piece, Shape, ToolCall};
 
 /// A frame of this size takes no further emission.
 const FRAME_BYTES: usize = 64 * 1024;
@@ -63,6 +64,8 @@ pub(crate) struct DialectWriter {
     pub malformed: &'static [u8],
     /// Whether server timings are written.
     pub timings: bool,
+    /// What is written in place of words.
+    content: Option<Content>,
 }
 
 impl DialectWriter {
@@ -73,20 +76,31 @@ impl DialectWriter {
             Some(Framing::Array) => MALFORMED_ELEMENT,
             Some(Framing::Sse) | None => MALFORMED_EVENT,
         };
-        DialectWriter { encoder, malformed, timings }
+        DialectWriter { encoder, malformed, timings, content: None }
+    }
+
+    /// With content in place of words.
+    pub fn with_content(self, content: Option<Content>) -> DialectWriter {
+        DialectWriter { content, ..self }
     }
 
     /// Appends an emission in the dialect, possibly nothing.
     fn write(&mut self, what: Emitted, bytes: &mut Vec<u8>, text: &mut String) {
         let piece = match what {
             Emitted::Role => Piece::Role,
+            Emitted::Text { channel: Channel::Answer, words } if self.content.is_some() => {
+                let (content, encoder) = (self.content.as_mut().expect("there is some"), &mut self.encoder);
+                return content.take(words.count(), |piece| encoder.encode_event(piece, bytes));
+            }
             Emitted::Text { channel, words } => {
                 text.clear();
                 words.push_to(text);
                 Piece::Text { channel, text }
             }
             Emitted::Malformed => return bytes.extend_from_slice(self.malformed),
-            Emitted::Finish(finish) => Piece::Finish(finish),
+            Emitted::Finish(finish) => {
+                Piece::Finish(self.content.as_ref().map_or(finish, |content| content.finish(finish)))
+            }
             Emitted::Usage(usage) => Piece::Usage(usage),
             Emitted::Timings(timings) if self.timings => Piece::Timings(reported(timings)),
             Emitted::Done => Piece::Done,
@@ -219,6 +233,7 @@ impl Stream {
 pub(crate) struct Collected {
     reasoning: String,
     answer: String,
+    answer_tokens: u32,
     finish: Option<FinishReason>,
     usage: Option<Usage>,
     timings: Option<ServerTimings>,
@@ -245,7 +260,10 @@ impl Collected {
         tally_full(tally, emission);
         match emission.what {
             Emitted::Text { channel: Channel::Reasoning, words } => words.push_to(&mut self.reasoning),
-            Emitted::Text { words, .. } => words.push_to(&mut self.answer),
+            Emitted::Text { words, .. } => {
+                self.answer_tokens += words.count();
+                words.push_to(&mut self.answer);
+            }
             Emitted::Malformed => self.malformed = true,
             Emitted::Finish(finish) => self.finish = Some(finish),
             Emitted::Usage(usage) => self.usage = Some(usage),
@@ -257,12 +275,25 @@ impl Collected {
     }
 
     /// The answer's body and its write.
-    pub fn finish(self, writer: &DialectWriter) -> (Bytes, Option<WriteTruth>) {
-        let finish = self.finish.unwrap_or(FinishReason::Stop);
+    pub fn finish(mut self, mut writer: DialectWriter) -> (Bytes, Option<WriteTruth>) {
+        let mut finish = self.finish.unwrap_or(FinishReason::Stop);
+        if let Some(content) = &mut writer.content {
+            self.answer.clear();
+            let answer = &mut self.answer;
+            content.take(self.answer_tokens, |piece| {
+                if let Piece::Text { text, .. } = piece {
+                    answer.push_str(text);
+                }
+            });
+            finish = content.finish(finish);
+        }
+        let call = writer.content.as_ref().and_then(Content::call);
+        let arguments = if call.is_some() { std::mem::take(&mut self.answer) } else { String::new() };
+        let tools = call.map(|(id, name)| ToolCall { id, name, arguments: &arguments });
         let answer = Answer {
             reasoning: &self.reasoning,
             answer: &self.answer,
-            tools: &[],
+            tools: tools.as_slice(),
             finish,
             usage: self.usage,
             timings: self.timings.filter(|_| writer.timings),

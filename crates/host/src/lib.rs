@@ -3,13 +3,16 @@
 //! Architecture Invariant: one thread owns engines, sockets and log; a write is logged with the tick at which its bytes were handed to
 //! the socket, and reading the log cannot delay an engine.
 
+mod asked;
 mod body;
 mod config;
 mod driver;
 mod error;
 mod metrics;
+mod pattern;
 mod prompt;
 mod routes;
+mod schema;
 mod server;
 mod truth;
 

@@ -1,6 +1,7 @@
 //! Routes requests: provider, page, dialect. Invariant: an error has the format of the dialect of its path.
 
 mod answer;
+mod embeddings;
 mod pages;
 
 use crate::body::{AnswerBody, Scratch};
@@ -101,6 +102,11 @@ impl Handler for Routes {
                 self.call(routed, request, tap)
                     .await
                     .unwrap_or_else(|ErrorResponse(status, message)| error_response(dialect, status, &message))
+            }
+            None if let Some(form) = embeddings::Form::of_path(request.uri().path()) => {
+                let (head, body) = request.into_parts();
+                let answered = self.embeddings(form, &head, body, tap).await;
+                answered.unwrap_or_else(|ErrorResponse(status, message)| form.error(status, &message))
             }
             None => self
                 .page(&request.into_parts().0)

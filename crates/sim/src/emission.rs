@@ -3,6 +3,7 @@
 //! Invariant: an emission is complete; nothing has to be looked up in the engine to encode it.
 
 use crate::faults::Faults;
+use crate::law::Law;
 use crate::words::Words;
 use std::sync::Arc;
 use tokrate_core::{Channel, FinishReason, Span, Tick, Usage};
@@ -17,12 +18,33 @@ pub struct SimRequest {
     pub parts: Arc<[Part]>,
     /// Limit of output tokens; the answer has exactly that many, up to the limit of the law.
     pub output_tokens: Option<u32>,
+    /// Tokens of an answer whose content is given (a tool call, JSON): it has these behind its reasoning, as far as the limit
+    /// allows, and ends by itself.
+    pub content_tokens: Option<u32>,
     /// Whether to report usage.
     pub include_usage: bool,
     /// Whether to report the engine's own timings.
     pub include_timings: bool,
     /// Faults of this request, instead of the engine's.
     pub faults: Option<Box<Faults>>,
+}
+
+impl SimRequest {
+    /// Output tokens of its answer, if nothing goes wrong, and whether the limit cuts it short.
+    pub(crate) fn answer_tokens(&self, law: &Law) -> (u32, bool) {
+        let most = law.max_output_tokens;
+        match self.content_tokens {
+            Some(content) => {
+                let whole = content.saturating_add(law.reasoning_tokens);
+                let tokens = whole.min(self.output_tokens.unwrap_or(u32::MAX)).min(most);
+                (tokens, tokens < whole)
+            }
+            None => {
+                let limit = self.output_tokens.unwrap_or(law.default_output_tokens);
+                (limit.min(most), self.output_tokens.is_some() || limit > most)
+            }
+        }
+    }
 }
 
 /// Number of a request in order of submission, from 0. Refused requests are counted too.

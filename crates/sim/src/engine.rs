@@ -291,7 +291,7 @@ impl Engine {
     fn draw_script(&mut self, id: RequestId, request: &SimRequest) -> Result<Script, Refusal> {
         let refusal = |status, retry_after, message| Refusal { request: id, status, retry_after, message };
         let law = &self.persona.law;
-        let output_tokens = request.output_tokens.unwrap_or(law.default_output_tokens).min(law.max_output_tokens);
+        let (output_tokens, _) = request.answer_tokens(law);
         let taken = self.buckets.take(self.now, u64::from(request.input_tokens) + u64::from(output_tokens));
         taken.map_err(|denied| refusal(429, denied.wait, denied.message))?;
         let drawn = self.persona.faults_at(self.now.since(self.started_at));

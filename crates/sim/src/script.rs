@@ -75,8 +75,7 @@ impl Script {
         if server_error {
             return Err(Refused::ServerError);
         }
-        let limit = request.output_tokens.unwrap_or(law.default_output_tokens);
-        let tokens = limit.min(law.max_output_tokens);
+        let (tokens, is_limited) = request.answer_tokens(law);
         let mut position = |fault: AtToken| {
             let (happens, random) = drawn(fault.probability);
             let between = 1 + (random % u64::from(tokens.saturating_sub(1).max(1))) as u32;
@@ -105,8 +104,9 @@ impl Script {
             (true, random) => shortened(tokens, random),
             (false, _) => tokens,
         };
-        let cut_short = !short.0 && (request.output_tokens.is_some() || tokens < limit);
-        let reasoning = if hides_reasoning && law.reasoning_tokens == 0 { tokens / 2 } else { law.reasoning_tokens };
+        let cut_short = !short.0 && is_limited;
+        let draws_reasoning = hides_reasoning && law.reasoning_tokens == 0 && request.content_tokens.is_none();
+        let reasoning = if draws_reasoning { tokens / 2 } else { law.reasoning_tokens };
         Ok(Script {
             input_tokens: request.input_tokens,
             tokens,

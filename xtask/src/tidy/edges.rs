@@ -88,7 +88,17 @@ const TABLE: &[Row] = &[
     Row {
         name: "host",
         internal: &["core", "tokens", "wire", "sim", "net"],
-        external: &["tokio", "bytes", "http", "http-body", "serde", "serde_json", "thiserror"],
+        external: &[
+            "tokio",
+            "bytes",
+            "http",
+            "http-body",
+            "base64",
+            "regex-syntax",
+            "serde",
+            "serde_json",
+            "thiserror",
+        ],
     },
     Row {
         name: "apply-host",

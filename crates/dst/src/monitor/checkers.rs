@@ -2,7 +2,7 @@
 //!
 //! Invariant: a check compares two independent accounts, or a row with a rule.
 
-use super::{History, Scenario, Trouble};
+use super::{DAY_MS, History, Scenario, Trouble};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_alert::{Message, MessageKind};
 use tokrate_store::{CYCLE_IS_OPEN, EventRow, ProbeRow};
@@ -10,7 +10,7 @@ use tokrate_store::{CYCLE_IS_OPEN, EventRow, ProbeRow};
 /// Everything that is wrong with a history.
 pub fn check(scenario: &Scenario, history: &History) -> Vec<String> {
     let mut wrong = Vec::new();
-    rows(history, &mut wrong);
+    rows(scenario, history, &mut wrong);
     slots(history, &mut wrong);
     numbers(history, &mut wrong);
     events(history, &mut wrong);
@@ -26,7 +26,7 @@ fn key(row: &ProbeRow) -> &str {
 }
 
 /// What ended is kept, once, and as it was reported.
-fn rows(history: &History, wrong: &mut Vec<String>) {
+fn rows(scenario: &Scenario, history: &History, wrong: &mut Vec<String>) {
     let kept: BTreeMap<&str, &ProbeRow> = history.kept.iter().map(|row| (key(row), row)).collect();
     if kept.len() != history.kept.len() {
         wrong.push("an id is there twice".to_owned());
@@ -40,7 +40,11 @@ fn rows(history: &History, wrong: &mut Vec<String>) {
         }
     }
     wrong.extend(kept.keys().filter(|id| !reported.contains(*id)).map(|id| format!("{id} was never reported")));
-    let open = history.kept.iter().filter(|row| row.probe.quarantine.as_deref() == Some(CYCLE_IS_OPEN));
+    // The cycle of the slot in which the world ends may be under way.
+    let last_slot = history.ended_unix_ms - DAY_MS / u64::from(scenario.slots_a_day)..=history.ended_unix_ms;
+    let has_ended = |row: &&ProbeRow| !last_slot.contains(&row.slot_unix_ms);
+    let open =
+        history.kept.iter().filter(|row| row.probe.quarantine.as_deref() == Some(CYCLE_IS_OPEN)).filter(has_ended);
     wrong.extend(open.map(|row| format!("{} was never judged", key(row))));
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: a request that reaches an engine was decoded completely, and its prompt counted.
 
 use super::{ErrorResponse, REQUEST_ID, Routes, ServedProvider, error_response, with_type};
+use crate::asked::{Content, content_of};
 use crate::body::{AnswerBody, Collected, DialectWriter, FullBody, Stream};
 use crate::config::EmulatedEngine;
 use crate::driver::{AnswerHandle, Incoming};
@@ -32,21 +33,7 @@ impl Routes {
         tap: Rc<ConnectionTap>,
     ) -> Result<Response<AnswerBody>, ErrorResponse> {
         let shared = &self.shared;
-        if shared.open() >= shared.max_requests {
-            return Err(ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, "too many open requests".to_owned()));
-        }
-        let limit = shared.max_request_bytes;
-        let held = buffer_body(body, limit, &shared.bodies).await.map_err(|error| match error {
-            BodyError::TooLarge => {
-                ErrorResponse(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes"))
-            }
-            BodyError::Broken => ErrorResponse(StatusCode::BAD_REQUEST, "the body is incomplete".to_owned()),
-            BodyError::TooSlow => ErrorResponse(StatusCode::REQUEST_TIMEOUT, "the body arrived too slowly".to_owned()),
-            BodyError::OverBudget => {
-                ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, "too many large requests are open".to_owned())
-            }
-        })?;
-        let BufferedBody { bytes: body, share: _share } = held;
+        let BufferedBody { bytes: body, share: _share } = self.read_body(body).await?;
         let received_at = tap.read_at();
         let chat = decode_request(&routed, &body)
             .map_err(|error| ErrorResponse(StatusCode::BAD_REQUEST, format!("failed to {error}")))?;
@@ -56,6 +43,8 @@ impl Routes {
             return Err(ErrorResponse(StatusCode::BAD_REQUEST, message));
         }
         let faults = faults_of(served, &head.headers)?;
+        let content = content_of(&routed, &chat, &body);
+        let content = content.map_err(|message| ErrorResponse(StatusCode::BAD_REQUEST, message))?;
         let ChatRequest { stream, include_usage, max_output_tokens, messages, model, .. } = chat;
         let prompt = shared.prompts.read(messages, served.provider.persona.scheduled.is_some()).await;
         let incoming = Incoming {
@@ -67,6 +56,7 @@ impl Routes {
                 input_tokens: prompt.tokens,
                 parts: prompt.parts,
                 output_tokens: max_output_tokens,
+                content_tokens: content.as_ref().map(Content::tokens),
                 // An unstreamed answer always has usage.
                 include_usage: include_usage || !stream,
                 include_timings: served.provider.metrics != MetricNames::Off || sends_timings(served, routed.dialect),
@@ -83,7 +73,7 @@ impl Routes {
                     None => Shape::Whole,
                 };
                 let model = if self.provider_index.is_none() { &model } else { &served.provider.model };
-                let writer = self.writer(served, routed.dialect, shape, model, &handle);
+                let writer = self.writer(served, routed.dialect, shape, model, &handle).with_content(content);
                 self.deliver(handle, tap, writer, routed.dialect, shape).await?
             }
             Err(refusal) => engine_error(routed.dialect, &refusal),
@@ -92,8 +82,27 @@ impl Routes {
         Ok(response)
     }
 
+    /// Reads the body of a request, if there is room for another one.
+    pub(super) async fn read_body(&self, body: RequestBody) -> Result<BufferedBody, ErrorResponse> {
+        let shared = &self.shared;
+        if shared.open() >= shared.max_requests {
+            return Err(ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, "too many open requests".to_owned()));
+        }
+        let limit = shared.max_request_bytes;
+        buffer_body(body, limit, &shared.bodies).await.map_err(|error| match error {
+            BodyError::TooLarge => {
+                ErrorResponse(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes"))
+            }
+            BodyError::Broken => ErrorResponse(StatusCode::BAD_REQUEST, "the body is incomplete".to_owned()),
+            BodyError::TooSlow => ErrorResponse(StatusCode::REQUEST_TIMEOUT, "the body arrived too slowly".to_owned()),
+            BodyError::OverBudget => {
+                ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, "too many large requests are open".to_owned())
+            }
+        })
+    }
+
     /// The provider of a model.
-    fn provider_of(&self, head: &Parts, model: &str) -> Result<&ServedProvider, ErrorResponse> {
+    pub(super) fn provider_of(&self, head: &Parts, model: &str) -> Result<&ServedProvider, ErrorResponse> {
         let not_found = || ErrorResponse(StatusCode::NOT_FOUND, format!("there is no model `{model}`"));
         let Some(index) = self.provider_index else {
             let (name, rest) = model.split_once('/').unwrap_or((model, ""));
@@ -135,7 +144,7 @@ impl Routes {
         shape: Shape,
     ) -> Result<Response<AnswerBody>, ErrorResponse> {
         if shape == Shape::Whole {
-            return whole(handle, tap, &writer).await;
+            return whole(handle, tap, writer).await;
         }
         let stream = Stream::new(handle, tap, writer, Rc::clone(&self.shared.scratch));
         let mut response = with_type(dialect.content_type(shape), AnswerBody::Stream(Box::new(stream)));
@@ -154,7 +163,7 @@ fn sends_timings(served: &ServedProvider, dialect: Dialect) -> bool {
 }
 
 /// Faults of a request, which replace the provider's.
-fn faults_of(served: &ServedProvider, headers: &HeaderMap) -> Result<Option<Box<Faults>>, ErrorResponse> {
+pub(super) fn faults_of(served: &ServedProvider, headers: &HeaderMap) -> Result<Option<Box<Faults>>, ErrorResponse> {
     let mut faults = None;
     for value in headers.get_all(FAULT) {
         let text = value.to_str().unwrap_or_default();
@@ -171,7 +180,7 @@ fn faults_of(served: &ServedProvider, headers: &HeaderMap) -> Result<Option<Box<
 async fn whole(
     handle: AnswerHandle,
     tap: Rc<ConnectionTap>,
-    writer: &DialectWriter,
+    writer: DialectWriter,
 ) -> Result<Response<AnswerBody>, ErrorResponse> {
     let mut collected = Collected::default();
     poll_fn(|context| {
@@ -198,7 +207,7 @@ async fn whole(
     Ok(with_type("application/json", body))
 }
 
-fn engine_error(dialect: Dialect, refusal: &Refusal) -> Response<AnswerBody> {
+pub(super) fn engine_error(dialect: Dialect, refusal: &Refusal) -> Response<AnswerBody> {
     let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = error_response(dialect, status, refusal.message);
     if let Some(wait) = refusal.retry_after {

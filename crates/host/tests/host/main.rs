@@ -1,6 +1,7 @@
 //! The host as a client sees it, over real sockets of loopback.
 
 mod client;
+mod content;
 mod dialects;
 mod fleet;
 mod loopback;

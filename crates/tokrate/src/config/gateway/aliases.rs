@@ -6,7 +6,6 @@ use crate::config::{environment, quantity};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::num::{NonZeroU32, NonZeroU64};
 use tokrate_core::Span;
-#[cfg(test)]
 pub use tokrate_gateway::format_mode;
 use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, WinRule, key_hash};
 use tokrate_targets::KeyReference;

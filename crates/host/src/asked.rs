@@ -1,0 +1,119 @@
+//! What a request asks an answer to be other than words: a call of a tool, JSON, JSON of a schema.
+//!
+//! The engine knows nothing of it but how many tokens it has. Invariant: the tokens of the content are those of o200k, each is written
+//! with the emission that stands for it, and the same request is answered with the same content.
+
+use crate::schema::value_of;
+use serde_json::{Value, json};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use tokrate_core::{Channel, ChatRequest, FinishReason, ToolChoice};
+use tokrate_tokens::{Encoding, token_ends};
+use tokrate_wire::{Dialect, Piece, Routed, translate_request};
+
+/// Names of the fields by which dialects ask for JSON; a body without them is not looked at any further.
+const FORMAT_FIELDS: [&[u8]; 4] = [b"format\"", b"responseMimeType", b"esponseSchema", b"esponseJsonSchema"];
+
+/// The content of an answer, and how much of it is written.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Content {
+    /// The tool that is called: identifier and name.
+    tool: Option<(String, String)>,
+    text: String,
+    /// Where each token of the text ends (bytes).
+    ends: Vec<usize>,
+    written: usize,
+}
+
+/// What a request asks for; `None` for words.
+///
+/// # Errors
+/// Why there is no such answer, as a sentence.
+pub(crate) fn content_of(routed: &Routed, chat: &ChatRequest, body: &[u8]) -> Result<Option<Content>, String> {
+    let is_forced = matches!(chat.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)));
+    let may_ask_for_json = FORMAT_FIELDS.iter().any(|field| body.windows(field.len()).any(|window| window == *field));
+    if !is_forced && !may_ask_for_json {
+        return Ok(None);
+    }
+    let mut hasher = DefaultHasher::new();
+    body.hash(&mut hasher);
+    let seed = hasher.finish();
+    // One form for all dialects. What cannot be translated is answered with words, as it always was.
+    let Ok(translated) = translate_request(routed, Dialect::OpenAiChat, "", body) else { return Ok(None) };
+    if is_forced {
+        return forced_call(&translated.request, seed).map(Some);
+    }
+    let format = translated.request.extra.iter().find(|(name, _)| name == "response_format");
+    let Some(format) = format.and_then(|(_, json)| serde_json::from_str::<Value>(json).ok()) else { return Ok(None) };
+    let value = match format.get("type").and_then(Value::as_str) {
+        Some("json_object") => value_of(&any_object(), seed)?,
+        Some("json_schema") => value_of(format.pointer("/json_schema/schema").unwrap_or(&json!(true)), seed)?,
+        _ => return Ok(None),
+    };
+    Ok(Some(Content::new(None, value.to_string())))
+}
+
+/// The call of a tool that the request demands.
+fn forced_call(request: &ChatRequest, seed: u64) -> Result<Content, String> {
+    let tool = match &request.tool_choice {
+        Some(ToolChoice::Named(name)) => request.tools.iter().find(|tool| tool.name == *name),
+        _ => request.tools.get((seed % request.tools.len().max(1) as u64) as usize),
+    };
+    let tool = tool.ok_or("`tool_choice` demands a tool that is not among `tools`")?;
+    let parameters = tool.parameters.as_deref().unwrap_or("{\"type\":\"object\"}");
+    let schema = serde_json::from_str(parameters);
+    let schema: Value =
+        schema.map_err(|error| format!("the parameters of the tool `{}` are no JSON: {error}", tool.name))?;
+    let arguments = value_of(&schema, seed).map_err(|error| format!("the tool `{}`: {error}", tool.name))?;
+    Ok(Content::new(Some((format!("call_{seed:016x}"), tool.name.clone())), arguments.to_string()))
+}
+
+/// An object as a model makes one that is only told to write JSON.
+fn any_object() -> Value {
+    json!({"type": "object", "properties": {"answer": {"type": "string"}, "score": {"type": "integer"}}})
+}
+
+impl Content {
+    fn new(tool: Option<(String, String)>, text: String) -> Content {
+        let mut ends = Vec::new();
+        token_ends(Encoding::O200kBase, &text, &mut ends);
+        // A token may end inside of a character; what is written must not.
+        let mut end = 0;
+        for place in &mut ends {
+            end = (*place..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len()).max(end);
+            *place = end;
+        }
+        Content { tool, text, ends, written: 0 }
+    }
+
+    /// How many tokens it has.
+    pub fn tokens(&self) -> u32 {
+        u32::try_from(self.ends.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Gives the next tokens to `write`, piece by piece.
+    pub fn take(&mut self, tokens: u32, mut write: impl FnMut(&Piece<'_>)) {
+        if self.written == 0
+            && let Some((id, name)) = &self.tool
+        {
+            write(&Piece::ToolCall { index: 0, id, name });
+        }
+        let from = self.written.checked_sub(1).map_or(0, |last| self.ends[last]);
+        self.written = (self.written + tokens as usize).min(self.ends.len());
+        let to = self.written.checked_sub(1).map_or(0, |last| self.ends[last]);
+        if to > from {
+            let channel = if self.tool.is_some() { Channel::Tool } else { Channel::Answer };
+            write(&Piece::Text { channel, text: &self.text[from..to] });
+        }
+    }
+
+    /// The tool that is called, and what is written of its arguments; `None` for JSON without a tool.
+    pub fn call(&self) -> Option<(&str, &str)> {
+        self.tool.as_ref().map(|(id, name)| (id.as_str(), name.as_str()))
+    }
+
+    /// Why the answer ends, if its engine says this: a call that is whole is a call.
+    pub fn finish(&self, finish: FinishReason) -> FinishReason {
+        let is_whole = self.written == self.ends.len();
+        if is_whole && self.tool.is_some() && finish == FinishReason::Stop { FinishReason::ToolCalls } else { finish }
+    }
+}

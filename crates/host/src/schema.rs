@@ -1,0 +1,414 @@
+//! Values that a JSON Schema allows, drawn from a seed: the arguments of tool calls, and answers that are to follow a schema.
+//!
+//! Invariant: a value is valid by its schema, or there is an error that names the keyword that is not understood.
+
+use serde_json::{Map, Number, Value, json};
+use tokrate_core::Rng;
+use tokrate_sim::WORDS;
+
+/// Nesting beyond this leaves out what may be left out; a schema that needs more is refused.
+const MAX_DEPTH: u32 = 12;
+/// Nesting from which on optional properties and items are left out, so that recursive schemas end.
+const SHALLOW: u32 = 4;
+/// Keywords that restrict values in ways that no value is made for.
+const UNSUPPORTED: [&str; 10] = [
+    "not",
+    "if",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "patternProperties",
+    "propertyNames",
+    "contains",
+    "unevaluatedProperties",
+    "$dynamicRef",
+];
+
+/// Draws a value of a schema.
+///
+/// # Errors
+/// The keyword that no value is made for, as a sentence.
+pub(crate) fn value_of(schema: &Value, seed: u64) -> Result<Value, String> {
+    Drawing { root: schema, rng: Rng::root(seed).child("schema") }.value(schema, 0)
+}
+
+struct Drawing<'a> {
+    root: &'a Value,
+    rng: Rng,
+}
+
+impl Drawing<'_> {
+    fn value(&mut self, schema: &Value, depth: u32) -> Result<Value, String> {
+        if depth > MAX_DEPTH {
+            return Err("the schema nests deeper than the simulated engine follows".to_owned());
+        }
+        let object = match schema {
+            Value::Bool(true) => return Ok(json!({})),
+            Value::Bool(false) => return Err("a schema that is `false` allows no value".to_owned()),
+            Value::Object(object) => object,
+            _ => return Err("a schema is an object".to_owned()),
+        };
+        if let Some(keyword) = UNSUPPORTED.iter().find(|keyword| object.contains_key(**keyword)) {
+            return Err(format!("the simulated engine makes no value for the keyword `{keyword}` of a schema"));
+        }
+        if let Some(value) = object.get("const") {
+            return Ok(value.clone());
+        }
+        if let Some(values) = object.get("enum").and_then(Value::as_array) {
+            let value = self.one_of(values).cloned();
+            return value.ok_or_else(|| "an empty `enum` allows no value".to_owned());
+        }
+        if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
+            let target = self.resolve(reference)?;
+            return self.value(&target, depth + 1);
+        }
+        if let Some(parts) = object.get("allOf").and_then(Value::as_array) {
+            let merged = self.merged(object, parts)?;
+            return self.value(&merged, depth + 1);
+        }
+        if let Some(choices) = object.get("anyOf").or_else(|| object.get("oneOf")).and_then(Value::as_array) {
+            return self.choice(choices, depth);
+        }
+        match self.type_of(object, depth)?.as_str() {
+            "object" => self.object(object, depth),
+            "array" => self.array(object, depth),
+            "string" => self.string(object).map(Value::String),
+            "integer" => self.number(object, true),
+            "number" => self.number(object, false),
+            "boolean" => Ok(Value::Bool(self.rng.chance(0.5))),
+            "null" => Ok(Value::Null),
+            other => Err(format!("`{other}` is no type of a schema")),
+        }
+    }
+
+    fn one_of<'v, T>(&mut self, values: &'v [T]) -> Option<&'v T> {
+        if values.is_empty() { None } else { values.get(self.rng.below(values.len() as u64) as usize) }
+    }
+
+    /// The type of the value: of several one, null last where nesting need not end.
+    fn type_of(&mut self, object: &Map<String, Value>, depth: u32) -> Result<String, String> {
+        let named = match object.get("type") {
+            Some(Value::String(kind)) => Some(kind.clone()),
+            Some(Value::Array(kinds)) => {
+                let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
+                let wanted = kinds.iter().copied().find(|kind| (*kind == "null") == (depth >= SHALLOW));
+                Some(wanted.or_else(|| kinds.first().copied()).ok_or("a list of types is empty")?.to_owned())
+            }
+            Some(_) => return Err("`type` is a name or a list of names".to_owned()),
+            None => None,
+        };
+        let implied = || {
+            let has = |keywords: &[&str]| keywords.iter().any(|keyword| object.contains_key(*keyword));
+            match () {
+                () if has(&["properties", "required", "additionalProperties"]) => "object",
+                () if has(&["items", "prefixItems", "minItems", "maxItems"]) => "array",
+                () if has(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) => "number",
+                () => "string",
+            }
+        };
+        Ok(named.unwrap_or_else(|| implied().to_owned()))
+    }
+
+    /// A schema elsewhere in the document: `#`, `#/$defs/Name`, `#/definitions/Name`.
+    fn resolve(&self, reference: &str) -> Result<Value, String> {
+        let target = match reference.strip_prefix('#') {
+            Some("") => Some(self.root),
+            Some(pointer) => self.root.pointer(pointer),
+            None => None,
+        };
+        target.cloned().ok_or_else(|| format!("`$ref` {reference} names no part of this schema"))
+    }
+
+    /// One schema with the keywords of several.
+    fn merged(&self, object: &Map<String, Value>, parts: &[Value]) -> Result<Value, String> {
+        let mut all = object.clone();
+        all.remove("allOf");
+        for part in parts {
+            let resolved = match part.get("$ref").and_then(Value::as_str) {
+                Some(reference) => self.resolve(reference)?,
+                None => part.clone(),
+            };
+            let Value::Object(part) = resolved else { return Err("a part of `allOf` is an object".to_owned()) };
+            for (keyword, value) in part {
+                match (all.get_mut(&keyword), value) {
+                    (Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
+                    (Some(Value::Array(known)), Value::Array(more)) if keyword == "required" => known.extend(more),
+                    (Some(known), value) if *known == value => {}
+                    (Some(_), _) => return Err(format!("parts of `allOf` differ in `{keyword}`")),
+                    (None, value) => drop(all.insert(keyword, value)),
+                }
+            }
+        }
+        Ok(Value::Object(all))
+    }
+
+    /// The first choice that a value can be made for; deep down the simplest first.
+    fn choice(&mut self, choices: &[Value], depth: u32) -> Result<Value, String> {
+        let mut order: Vec<&Value> = choices.iter().collect();
+        let is_simple = |schema: &&Value| {
+            schema.get("type").and_then(Value::as_str).is_some_and(|kind| kind != "object" && kind != "array")
+        };
+        if depth >= SHALLOW {
+            order.sort_by_key(|schema| !is_simple(schema));
+        } else if !order.is_empty() {
+            let first = self.rng.below(order.len() as u64) as usize;
+            order.rotate_left(first);
+        }
+        let mut problem = "an empty list of choices allows no value".to_owned();
+        for schema in order {
+            match self.value(schema, depth + 1) {
+                Ok(value) => return Ok(value),
+                Err(error) => problem = error,
+            }
+        }
+        Err(problem)
+    }
+
+    /// All properties that are required, and near the top the others too.
+    fn object(&mut self, object: &Map<String, Value>, depth: u32) -> Result<Value, String> {
+        let empty = Map::new();
+        let properties = object.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+        let required = object.get("required").and_then(Value::as_array);
+        let required: Vec<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+        let mut value = Map::new();
+        for (name, schema) in properties {
+            if required.contains(&name.as_str()) || depth < SHALLOW {
+                match self.value(schema, depth + 1) {
+                    Ok(member) => drop(value.insert(name.clone(), member)),
+                    Err(error) if required.contains(&name.as_str()) => return Err(error),
+                    Err(_) => {}
+                }
+            }
+        }
+        let more = object.get("additionalProperties");
+        for name in required.iter().filter(|name| !properties.contains_key(**name)) {
+            let member = match more {
+                Some(schema @ Value::Object(_)) => self.value(schema, depth + 1)?,
+                Some(Value::Bool(false)) => return Err(format!("`{name}` is required and has no schema")),
+                _ => Value::String(self.words(1, 3)),
+            };
+            value.insert((*name).to_owned(), member);
+        }
+        let least = whole(object, "minProperties").unwrap_or(0);
+        let mut number = 0;
+        while value.len() < least && more != Some(&Value::Bool(false)) {
+            let member = match more {
+                Some(schema @ Value::Object(_)) => self.value(schema, depth + 1)?,
+                _ => Value::String(self.words(1, 2)),
+            };
+            value.entry(format!("more{number}")).or_insert(member);
+            number += 1;
+        }
+        Ok(Value::Object(value))
+    }
+
+    fn array(&mut self, object: &Map<String, Value>, depth: u32) -> Result<Value, String> {
+        let least = whole(object, "minItems").unwrap_or(0);
+        let most = whole(object, "maxItems").unwrap_or(usize::MAX);
+        if least > most || least > MAX_ITEMS {
+            return Err(format!("an array of {least} items at least is not made"));
+        }
+        let wanted = if depth >= SHALLOW { least } else { (1 + self.rng.below(3) as usize).clamp(least, most) };
+        let prefix = object.get("prefixItems").and_then(Value::as_array).cloned().unwrap_or_default();
+        let any = json!({"type": "string"});
+        let items = object.get("items").filter(|items| !items.is_boolean()).unwrap_or(&any);
+        let is_unique = object.get("uniqueItems") == Some(&Value::Bool(true));
+        let mut array: Vec<Value> = Vec::new();
+        let mut tries = 0;
+        while array.len() < wanted.max(prefix.len().min(most)) {
+            let item = self.value(prefix.get(array.len()).unwrap_or(items), depth + 1)?;
+            tries += 1;
+            if !is_unique || !array.contains(&item) {
+                array.push(item);
+            } else if tries > 50 * MAX_ITEMS {
+                match array.len() >= least {
+                    true => break,
+                    false => return Err("there are too few values for `uniqueItems`".to_owned()),
+                }
+            }
+        }
+        Ok(Value::Array(array))
+    }
+
+    fn string(&mut self, object: &Map<String, Value>) -> Result<String, String> {
+        if let Some(pattern) = object.get("pattern").and_then(Value::as_str) {
+            return crate::pattern::text_of(pattern, &mut self.rng);
+        }
+        let digits = |rng: &mut Rng, count: usize, base: u64| -> String {
+            (0..count).map(|_| char::from_digit(rng.below(base) as u32, 16).expect("a digit")).collect()
+        };
+        let day = format!("20{:02}-{:02}-{:02}", self.rng.below(40), 1 + self.rng.below(12), 1 + self.rng.below(28));
+        let time = format!("{:02}:{:02}:{:02}Z", self.rng.below(24), self.rng.below(60), self.rng.below(60));
+        let word = self.words(1, 1);
+        let made = match object.get("format").and_then(Value::as_str) {
+            Some("date") => day,
+            Some("time") => time,
+            Some("date-time") => format!("{day}T{time}"),
+            Some("duration") => format!("PT{}M", 1 + self.rng.below(59)),
+            Some("email" | "idn-email") => format!("{word}@example.com"),
+            Some("hostname" | "idn-hostname") => format!("{word}.example.com"),
+            Some("ipv4") => format!("192.0.2.{}", self.rng.below(256)),
+            Some("ipv6") => format!("2001:db8::{}", digits(&mut self.rng, 4, 16)),
+            Some("uri" | "url" | "iri" | "uri-reference") => format!("https://example.com/{word}"),
+            Some("uuid") => {
+                let rng = &mut self.rng;
+                let [one, two, three, four] = [8, 4, 3, 3].map(|count| digits(rng, count, 16));
+                format!("{one}-{two}-4{three}-8{four}-{}", digits(rng, 12, 16))
+            }
+            _ => return Ok(self.free_text(object)),
+        };
+        Ok(made)
+    }
+
+    /// Words, as long as the schema asks.
+    fn free_text(&mut self, object: &Map<String, Value>) -> String {
+        let least = whole(object, "minLength").unwrap_or(0).min(MAX_LENGTH);
+        let most = whole(object, "maxLength").unwrap_or(usize::MAX);
+        let mut text = self.words(1, 5);
+        while text.chars().count() < least {
+            text.push(' ');
+            text.push_str(&self.words(1, 5));
+        }
+        // Words are of ASCII letters.
+        text.truncate(most.max(least));
+        text
+    }
+
+    /// So many words.
+    fn words(&mut self, least: u64, most: u64) -> String {
+        let count = least + self.rng.below(most - least + 1);
+        let words: Vec<&str> =
+            (0..count).map(|_| WORDS[self.rng.below(WORDS.len() as u64) as usize].trim_start()).collect();
+        words.join(" ")
+    }
+
+    fn number(&mut self, object: &Map<String, Value>, is_integer: bool) -> Result<Value, String> {
+        let bound = |keyword: &str| object.get(keyword).and_then(Value::as_f64);
+        let step = bound("multipleOf").filter(|step| *step > 0.0).unwrap_or(if is_integer { 1.0 } else { 0.01 });
+        // In whole steps; an exclusive bound is half a step further in.
+        let low = [
+            bound("minimum").map(|low| (low / step).ceil()),
+            bound("exclusiveMinimum").map(|low| (low / step).floor() + 1.0),
+        ];
+        let high = [
+            bound("maximum").map(|high| (high / step).floor()),
+            bound("exclusiveMaximum").map(|high| (high / step).ceil() - 1.0),
+        ];
+        let low = low.into_iter().flatten().reduce(f64::max);
+        let high = high.into_iter().flatten().reduce(f64::min);
+        let (low, high) = match (low, high) {
+            (Some(low), Some(high)) => (low, high),
+            (Some(low), None) => (low, low + 100.0),
+            (None, Some(high)) => (high - 100.0, high),
+            (None, None) => (0.0, 100.0),
+        };
+        if low > high {
+            return Err("no number lies between the bounds of the schema".to_owned());
+        }
+        let steps = low + (self.rng.unit() * (high - low + 1.0)).floor().min(high - low);
+        if is_integer && step.fract() == 0.0 {
+            return Ok(json!((steps * step) as i64));
+        }
+        // As many digits as the step has, so that it is a multiple as text too.
+        let rounded = format!("{:.6}", steps * step).parse::<f64>().ok().and_then(Number::from_f64);
+        rounded.map(Value::Number).ok_or_else(|| "no number lies between the bounds of the schema".to_owned())
+    }
+}
+
+/// Most items that an array is given because its schema asks for them.
+const MAX_ITEMS: usize = 1_000;
+/// Most characters that a text is given for that reason.
+const MAX_LENGTH: usize = 100_000;
+
+fn whole(object: &Map<String, Value>, keyword: &str) -> Option<usize> {
+    object.get(keyword)?.as_u64().map(|number| usize::try_from(number).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::value_of;
+    use serde_json::{Value, json};
+
+    /// Draws a schema's value many times and holds each against a rule.
+    fn all(schema: &Value, holds: impl Fn(&Value) -> bool) {
+        for seed in 0..200 {
+            let value = value_of(schema, seed).unwrap_or_else(|error| panic!("{schema}: {error}"));
+            assert!(holds(&value), "{schema}: {value}");
+        }
+    }
+
+    #[test]
+    fn numbers_lie_between_their_bounds_and_are_multiples() {
+        all(&json!({"type": "integer", "minimum": -3, "maximum": 3}), |value| {
+            value.as_i64().is_some_and(|n| (-3..=3).contains(&n))
+        });
+        all(&json!({"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 2}), |value| value == &json!(1));
+        all(&json!({"type": "integer", "minimum": 5, "multipleOf": 10}), |value| {
+            value.as_i64().is_some_and(|n| n >= 10 && n % 10 == 0)
+        });
+        all(&json!({"type": "number", "minimum": 0.5, "maximum": 0.6}), |value| {
+            value.as_f64().is_some_and(|n| (0.5..=0.6).contains(&n))
+        });
+        all(&json!({"minimum": 2, "maximum": 3}), |value| value.as_f64().is_some_and(|n| (2.0..=3.0).contains(&n)));
+        assert!(value_of(&json!({"type": "integer", "minimum": 3, "maximum": 2}), 1).is_err());
+        assert!(value_of(&json!({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2}), 1).is_err());
+    }
+
+    #[test]
+    fn texts_keep_their_lengths_formats_and_patterns() {
+        let length = |value: &Value| value.as_str().map_or(0, |text| text.chars().count());
+        all(&json!({"type": "string", "minLength": 40}), |value| length(value) >= 40);
+        all(&json!({"type": "string", "maxLength": 2}), |value| length(value) <= 2);
+        all(&json!({"type": "string", "format": "uuid"}), |value| length(value) == 36);
+        all(&json!({"type": "string", "format": "date"}), |value| length(value) == 10);
+        all(&json!({"type": "string", "pattern": "^[A-F]{3}$"}), |value| length(value) == 3);
+    }
+
+    #[test]
+    fn choices_references_and_merged_parts_are_followed() {
+        all(&json!({"enum": [1, "a", null]}), |value| [json!(1), json!("a"), json!(null)].contains(value));
+        all(&json!({"const": {"a": 1}}), |value| value == &json!({"a": 1}));
+        all(&json!({"anyOf": [{"type": "null"}, {"const": 4}]}), |value| value.is_null() || value == &json!(4));
+        all(&json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "boolean"}}}), Value::is_boolean);
+        let parts = json!({"allOf": [{"$ref": "#/definitions/a"}, {"properties": {"b": {"const": 2}}, "required": ["b"]}],
+            "definitions": {"a": {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"]}}});
+        all(&parts, |value| value == &json!({"a": 1, "b": 2}));
+        assert!(value_of(&json!({"$ref": "#/$defs/missing"}), 1).is_err());
+    }
+
+    #[test]
+    fn lists_have_as_many_items_as_is_asked_and_no_two_alike_where_that_is_asked() {
+        let items = |value: &Value| value.as_array().map_or(0, Vec::len);
+        all(&json!({"type": "array", "items": {"type": "integer"}, "minItems": 4, "maxItems": 5}), |value| {
+            (4..=5).contains(&items(value))
+        });
+        all(
+            &json!({"type": "array", "items": {"enum": [1, 2, 3]}, "minItems": 3, "maxItems": 3, "uniqueItems": true}),
+            |value| {
+                let mut all: Vec<i64> = value.as_array().into_iter().flatten().filter_map(Value::as_i64).collect();
+                all.sort_unstable();
+                all == [1, 2, 3]
+            },
+        );
+        assert!(
+            value_of(&json!({"type": "array", "items": {"const": 1}, "minItems": 2, "uniqueItems": true}), 1).is_err()
+        );
+    }
+
+    #[test]
+    fn a_schema_that_names_itself_ends_and_one_that_never_could_is_refused() {
+        let tree = json!({"type": "object", "properties": {"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#"}}},
+            "required": ["name", "children"]});
+        all(&tree, |value| value["children"].is_array());
+        let endless = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]});
+        assert!(value_of(&endless, 1).expect_err("it has no end").contains("deeper"));
+    }
+
+    #[test]
+    fn a_keyword_that_no_value_is_made_for_is_named() {
+        for keyword in super::UNSUPPORTED {
+            let error = value_of(&json!({"type": "object", keyword: {}}), 1).expect_err("it is not understood");
+            assert!(error.contains(keyword), "{error}");
+        }
+    }
+}
