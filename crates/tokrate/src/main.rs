@@ -14,7 +14,7 @@ use std::process::ExitCode;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let flags = flags::Flags::try_parse().unwrap_or_else(|error| {
+    let flags = flags::of_server().map_or_else(flags::Flags::try_parse, Ok).unwrap_or_else(|error| {
         let arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         flags::foreign::explained(error, &arguments).exit()
     });

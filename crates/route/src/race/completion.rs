@@ -12,8 +12,9 @@ use tokrate_core::{Span, Tick};
 const PRIOR_TOKENS: f64 = 16.0;
 /// Tokens after the first one from which an attempt of an unknown lane shows a speed.
 const MIN_SHOWN_TOKENS: f64 = 8.0;
-/// Bytes of text that make a token, about: o200k on English prose and code has 4 to 4.5.
-const BYTES_PER_TOKEN: f64 = 4.0;
+/// Bytes of text that make a token, on the high side: o200k has 4 to 5 of code and English prose. Too few tokens make an attempt look slower
+/// than it is, by its share of what was shown, and the wait for a better one a little longer; too many end that wait too early.
+const BYTES_PER_TOKEN: f64 = 5.0;
 /// How long a first token is held while no attempt's speed is known: 8 tokens at 32 tokens a second, a slow hosted model.
 const LEARNING_HOLD: Span = Span::from_millis(250);
 /// Ends that differ by less than this share of the way there count as equal.

@@ -10,7 +10,7 @@ use tokrate_route::{AttemptFailure, LaneConfig};
 use tokrate_sim::{Emission, Emitted, Engine, Outcome, Persona, Refusal, RequestId, SimRequest};
 
 /// Bytes of a word, which is a token, about.
-const BYTES_PER_WORD: u32 = 4;
+const BYTES_PER_WORD: u32 = 5;
 
 /// A call and its attempt.
 pub(super) type Ticket = (usize, usize);

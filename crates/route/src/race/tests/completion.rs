@@ -30,7 +30,7 @@ fn wakes_at(race: &Race) -> u64 {
 
 /// Text of so many tokens.
 fn tokens(milliseconds: u64, tokens: u32) -> StreamEvent {
-    let text = TextRange { start: 0, end: tokens * 4 };
+    let text = TextRange { start: 0, end: tokens * 5 };
     StreamEvent { at: at(milliseconds), kind: EventKind::Text { channel: Channel::Answer, text } }
 }
 
