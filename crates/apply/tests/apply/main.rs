@@ -5,4 +5,5 @@
 
 mod bounds;
 mod cases;
+mod languages;
 mod properties;

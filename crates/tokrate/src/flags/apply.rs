@@ -15,7 +15,7 @@ Exit codes: 0 merged; 1 refused, and nothing was changed; 2 could not be tried (
 Examples:
   tokrate apply src/main.rs --update edit.txt            the merged file on standard output
   tokrate apply src/main.rs --in-place < edit.txt        the same, written into the file
-  tokrate apply --patch changes.patch --root .           files of a `*** Begin Patch`, all or none
+  tokrate apply --patch changes.patch --root .           files of a diff or a V4A patch, all or none
   tokrate apply --batch cases.jsonl --output results.jsonl
   tokrate apply --serve 127.0.0.1:8410                   for clients of OpenAI, Morph and Relace
 
@@ -53,7 +53,8 @@ pub struct Flags {
     /// Print the result as JSON
     #[arg(long, conflicts_with_all = ["batch", "serve"])]
     pub json: bool,
-    /// Patch of several files (V4A) to carry out, `-` for standard input
+    /// Patch of several files to carry out, `-` for standard input: V4A, a unified diff, or SEARCH/REPLACE blocks below the
+    /// names of files
     #[arg(long, value_name = "FILE")]
     pub patch: Option<PathBuf>,
     /// Folder that the files of the patch lie in; none outside is touched [default: .]

@@ -88,6 +88,11 @@ fn read_named(flag: &str, path: &Path) -> Result<Vec<u8>> {
 
 /// Prints text as it is: nothing in a file is a colour to be taken away.
 fn print(text: &str) -> Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same of the bytes of a file.
+fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("write to standard output")
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).context("write to standard output")
 }

@@ -93,8 +93,9 @@ impl EditFile {
                 Err(bare(Refusal::new("cancelled", "the request was cancelled before anything was written", "")))
             }
             MergeResult::Merged { merged, by } => {
-                if merged.text.as_bytes() != original {
-                    replace(place, &original, merged.text.as_bytes()).map_err(failed)?;
+                let bytes = merged.bytes();
+                if *bytes != *original {
+                    replace(place, &original, &bytes).map_err(failed)?;
                 }
                 Ok(ToolResult {
                     text: result_text(&real, arguments.path, &original, &merged, by),
@@ -108,7 +109,7 @@ impl EditFile {
 
 /// The diff, or that there is none.
 fn result_text(real: &Path, path: &str, original: &[u8], merged: &Merged, by: MergedBy) -> String {
-    let diff = diff(Path::new(path), original, &merged.text);
+    let diff = diff(Path::new(path), original, merged);
     match (diff.is_empty(), by) {
         (true, _) => format!("{}: {}; the file already is as the edit wants it\n", real.display(), edits_named(&[])),
         (false, MergedBy::Deterministic) => diff,
