@@ -105,7 +105,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "apply-host",
         internal: &["core", "tokens", "wire", "apply", "net"],
-        external: &["tokio", "bytes", "http", "http-body", "imara-diff", "serde", "serde_json", "thiserror"],
+        external: &["tokio", "bytes", "http", "http-body", "imara-diff", "serde", "serde_json", "sha2", "thiserror"],
     },
     Row { name: "probe", internal: &["core", "tokens", "wire", "meter", "net"], external: &["bytes", "http", "tokio"] },
     // Its errors are only shown, never branched on: anyhow's chain of causes is all that they need.

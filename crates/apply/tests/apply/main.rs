@@ -7,3 +7,4 @@ mod bounds;
 mod cases;
 mod languages;
 mod properties;
+mod shared;

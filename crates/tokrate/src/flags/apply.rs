@@ -41,9 +41,12 @@ pub struct Flags {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["patch", "batch", "serve"])]
     pub language: Option<String>,
     /// What the update is written in: lazy (a snippet with markers), fragment, whole_file, search_replace, string_replace,
-    /// unified_diff or v4a [default: by its text]
+    /// unified_diff, v4a, text_editor or targets [default: by its text]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["patch", "batch", "serve"])]
     pub format: Option<String>,
+    /// The file that the update was made for, as sha256:HEX or mtime:SECONDS; one that was changed since is refused
+    #[arg(long, value_name = "STATE", conflicts_with_all = ["patch", "batch", "serve"])]
+    pub expect: Option<String>,
     /// What the edit is for, in the words of who wrote it
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["patch", "batch", "serve"])]
     pub instruction: Option<String>,

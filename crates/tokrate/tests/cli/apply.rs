@@ -182,6 +182,27 @@ fn a_diff_is_one_that_patch_reads() {
 }
 
 #[test]
+fn a_file_that_was_changed_since_is_refused() {
+    let folder = folder("apply-expect");
+    // As sha256sum prints it.
+    let hash = |text: &str| format!("sha256:{}", tokrate_apply_host::sha256(text.as_bytes()));
+    let apply = |state: &str| run(&folder, &["apply", "a.rs", "--update", "good.txt", "--in-place", "--expect", state]);
+    for stale in [hash("another file\n"), "mtime:1".to_owned(), "mtime:1.5".to_owned()] {
+        let refused = apply(&stale);
+        assert!(refused.code == Some(1) && refused.stderr.contains("refused (stale_file)"), "{refused:?}");
+        assert_eq!(folder.read("a.rs"), FILE);
+    }
+    assert_eq!(apply("yesterday").code, Some(2));
+    let time = folder.join("a.rs").metadata().and_then(|it| it.modified()).expect("a time");
+    let time = time.duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    let checked = ["apply", "a.rs", "--update", "good.txt", "--check", "--expect"];
+    let exact = format!("mtime:{}.{:09}", time.as_secs(), time.subsec_nanos());
+    assert_eq!(run(&folder, &[&checked[..], &[&*exact]].concat()).code, Some(0));
+    assert_eq!(apply(&hash(FILE)).code, Some(0));
+    assert_eq!(folder.read("a.rs"), MERGED);
+}
+
+#[test]
 fn a_check_says_only_whether() {
     let folder = folder("apply-check");
     let finished = run(&folder, &["apply", "a.rs", "--update", "good.txt", "--check"]);

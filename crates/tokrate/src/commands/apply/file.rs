@@ -4,6 +4,7 @@
 //! else.
 
 use super::confine::named_by_hand;
+use super::expect::Expected;
 use super::place::Place;
 use super::{Merger, print, print_bytes, read_file, read_named, replace};
 use crate::commands::Verdict;
@@ -28,6 +29,13 @@ pub fn run(flags: &Flags, path: &Path, merger: &Merger) -> Result<Verdict> {
         Ok(original) => original,
         Err(refusal) => return refused(flags, path, &refusal, b""),
     };
+    if let Some(expected) = &flags.expect {
+        let expected = Expected::read(expected).map_err(|what| anyhow!("read --expect: {what}"))?;
+        let metadata = path.metadata().with_context(|| format!("read {}", path.display()))?;
+        if let Err(refusal) = expected.check(&original, &metadata) {
+            return refused(flags, path, &refusal, &original);
+        }
+    }
     let update = flags.update.as_deref().unwrap_or(Path::new("-"));
     if update == Path::new("-") && stdin().is_terminal() {
         bail!("read the update: name its file with --update, or give it on standard input");
@@ -61,7 +69,9 @@ fn deliver(flags: &Flags, path: &Path, original: &[u8], merged: &Merged, by: Mer
         // Looked at again: a model may have had its time.
         let real = named_by_hand(path)?.map_err(|refusal| anyhow!("write {}: {}", path.display(), refusal.message))?;
         let place = Place::of(&real).with_context(|| format!("open the folder of {}", path.display()))?;
-        replace::replace(place, original, &bytes)?;
+        if let Some(note) = replace::replace(place, original, &bytes)? {
+            anstream::eprintln!("{}: {note}", path.display());
+        }
     }
     let diff = flags.diff.then(|| diff(path, original, merged));
     if flags.json {

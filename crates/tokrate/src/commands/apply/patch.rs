@@ -3,6 +3,7 @@
 //! No file outside of the root is touched. Invariant: nothing is written before every file has merged; what fails
 //! while it is written is undone.
 
+use super::attributes::Attributes;
 use super::confine::Roots;
 use super::file::{byte_diff, git_name};
 use super::place::{MadeFolders, Place};
@@ -14,7 +15,6 @@ use crate::out::apply::{Refusal, edits_named};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use tokrate_apply::{Edit, Encoding, Format, Options, Patch, PatchAction, PatchedFile};
 use tokrate_apply_host::{MergeResult, MergedBy};
@@ -26,7 +26,7 @@ struct Planned {
     edits: Vec<Edit>,
     by: MergedBy,
     /// The file that is there, with its text.
-    old: Option<(Place, Vec<u8>, Metadata)>,
+    old: Option<(Place, Vec<u8>, Attributes)>,
     /// The text that it is to have, and where.
     new: Option<(PathBuf, Vec<u8>)>,
 }
@@ -86,7 +86,9 @@ pub fn run(flags: &Flags, patch: &Path, merger: &Merger) -> Result<Verdict> {
         return refused(flags, &failed);
     }
     if !flags.diff && !flags.check {
-        write(planned.as_slice(), &roots)?;
+        for note in write(planned.as_slice(), &roots)? {
+            anstream::eprintln!("{note}");
+        }
     }
     deliver(flags, &planned)?;
     Ok(Verdict::Good)
@@ -113,7 +115,7 @@ fn plan(file: &PatchedFile, roots: &Roots, merger: &Merger) -> Result<Result<Pla
         Ok(there) => there,
         Err(refusal) => return failed(refusal, Vec::new()),
     };
-    let (original, metadata) = match read_place(&there)? {
+    let (original, attributes) = match read_place(&there)? {
         Ok(read) => read,
         Err(refusal) => return failed(refusal, Vec::new()),
     };
@@ -138,7 +140,7 @@ fn plan(file: &PatchedFile, roots: &Roots, merger: &Merger) -> Result<Result<Pla
         };
         planned = Planned { new: Some((place, text)), moved_to: moved_to.clone(), edits, by, ..planned };
     }
-    Ok(Ok(Planned { old: Some((there, original, metadata)), ..planned }))
+    Ok(Ok(Planned { old: Some((there, original, attributes)), ..planned }))
 }
 
 /// The bytes of an updated file; as they were if it is only moved.
@@ -178,7 +180,7 @@ fn met_twice(planned: &[Planned]) -> Option<Failed> {
     })
 }
 
-fn write(planned: &[Planned], roots: &Roots) -> Result<()> {
+fn write(planned: &[Planned], roots: &Roots) -> Result<Vec<String>> {
     // The folders are let go last, when it is known what they hold.
     let mut made = MadeFolders::default();
     let (mut staged, mut removals) = (Vec::new(), Vec::new());
@@ -193,7 +195,7 @@ fn write(planned: &[Planned], roots: &Roots) -> Result<()> {
                 let (root, rest) = roots.split(path);
                 let place = Place::below_made(root, rest, &mut made);
                 let place = place.with_context(|| format!("make the folder of {}", path.display()))?;
-                let like = old.as_ref().map(|(.., metadata)| metadata);
+                let like = old.as_ref().map(|(.., attributes)| attributes);
                 staged.push(Staged::create(place, new, like)?);
                 removals.extend(old.as_ref());
             }
