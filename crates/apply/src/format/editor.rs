@@ -24,7 +24,10 @@ enum Command {
 
 /// Whether an update is such a command.
 pub(super) fn begins(update: &str) -> bool {
-    update.trim_start().starts_with('{') && serde_json::from_str(update).is_ok_and(|value| command(&value).is_some())
+    // Looked for first, as an update may be a large file of JSON.
+    update.trim_start().starts_with('{')
+        && update.contains("\"command\"")
+        && serde_json::from_str(update).is_ok_and(|value| command(&value).is_some())
 }
 
 /// Locates what a command changes.

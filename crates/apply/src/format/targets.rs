@@ -35,7 +35,10 @@ pub fn line_hash(line: &str) -> String {
 /// Whether an update is a list of such edits.
 pub(super) fn begins(update: &str) -> bool {
     let is_list = |value: &Value| edits(value).is_some_and(|edits| !edits.is_empty());
-    update.trim_start().starts_with('{') && serde_json::from_str(update).is_ok_and(|value| is_list(&value))
+    // Looked for first, as an update may be a large file of JSON.
+    update.trim_start().starts_with('{')
+        && update.contains("\"edits\"")
+        && serde_json::from_str(update).is_ok_and(|value| is_list(&value))
 }
 
 /// Locates all edits.

@@ -132,6 +132,7 @@ fn nothing_outside_of_the_roots_is_touched() {
     let outside = [
         "../other/other.rs".to_owned(),
         "linked/other.rs".to_owned(),
+        "linked/new.rs".to_owned(),
         "link.rs".to_owned(),
         "linked/../../other/other.rs".to_owned(),
         absolute("other/other.rs"),

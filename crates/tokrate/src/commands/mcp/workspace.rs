@@ -59,11 +59,10 @@ impl From<anyhow::Error> for Refused {
 impl Workspace {
     /// Carries an edit out.
     pub fn edit(&self, request: &Request<'_>, cancelled: &dyn Fn() -> bool) -> ToolResult {
-        self.try_edit(request, cancelled).unwrap_or_else(|Refused(refusal, original)| ToolResult {
-            text: format!("{}: {}the file was not changed\n", request.path, refusal.text(&original)),
-            word: "refused",
-            is_error: true,
-            structured: refused(request.path, &refusal),
+        self.try_edit(request, cancelled).unwrap_or_else(|Refused(refusal, original)| {
+            let text = format!("{}: {}the file was not changed\n", request.path, refusal.text(&original));
+            let structured = refused(request.path, &refusal, &text);
+            ToolResult { text, word: "refused", is_error: true, structured }
         })
     }
 
@@ -156,8 +155,9 @@ impl Workspace {
     }
 }
 
-fn refused(path: &str, refusal: &Refusal) -> Value {
-    let mut value = json!({"status": "refused", "path": path});
+fn refused(path: &str, refusal: &Refusal, text: &str) -> Value {
+    // Some clients show a model nothing but this, so that the lines in question are in it as well.
+    let mut value = json!({"status": "refused", "path": path, "text": text});
     let fields = serde_json::to_value(refusal).expect("strings and numbers are always JSON");
     if let (Some(value), Value::Object(fields)) = (value.as_object_mut(), fields) {
         value.extend(fields);
@@ -192,11 +192,12 @@ fn report(request: &Request<'_>, target: &Target, merged: &Merged, by: MergedBy,
         "status": status,
         "path": path,
         "by": by.name(),
-        "dry_run": request.dry_run,
         "diff": diff,
-        "edits": merged.edits,
         "sha256": sha256(&merged.bytes()),
     });
+    if request.dry_run {
+        structured["dry_run"] = true.into();
+    }
     if let Some(note) = note {
         structured["note"] = note.into();
     }
@@ -215,7 +216,7 @@ pub fn output_schema() -> Value {
             "by": {"type": "string", "enum": ["deterministic", "model"]},
             "dry_run": {"type": "boolean", "description": "Whether it was only tried and nothing was written."},
             "diff": {"type": "string", "description": "What changed, as a unified diff."},
-            "edits": {"type": "array", "items": {"type": "object"}, "description": "Changed lines, old and new, counted from 1."},
+            "text": {"type": "string", "description": "A refusal in full, with the lines in question."},
             "sha256": {"type": "string", "description": "The file's hash after the edit, for `expected` of the next one."},
             "note": {"type": "string"},
             "code": {"type": "string", "description": "The kind of refusal."},
