@@ -60,10 +60,12 @@ pub trait Tool {
 pub struct ToolResult {
     /// What was done, or why nothing was.
     pub text: String,
-    /// `deterministic`, `model` or `refused`.
+    /// `deterministic`, `model`, `no_change` or `refused`.
     pub word: &'static str,
     /// Whether nothing was changed.
     pub is_error: bool,
+    /// The same for programs, as the tool's `outputSchema` says; null if it has none.
+    pub structured: Value,
 }
 
 /// Cancelled requests, oldest first.
@@ -116,17 +118,17 @@ impl Cancelled {
 }
 
 /// An MCP server.
-pub struct Server<T> {
-    tool: T,
+pub struct Server {
+    tools: Vec<Box<dyn Tool>>,
     cancelled: Arc<Cancelled>,
 }
 
 struct Failure(i32, String);
 
-impl<T: Tool> Server<T> {
-    /// A server of one tool.
-    pub fn new(tool: T, cancelled: Arc<Cancelled>) -> Server<T> {
-        Server { tool, cancelled }
+impl Server {
+    /// A server of tools.
+    pub fn new(tools: Vec<Box<dyn Tool>>, cancelled: Arc<Cancelled>) -> Server {
+        Server { tools, cancelled }
     }
 
     /// The answer to a line, if it has one.
@@ -180,7 +182,10 @@ impl<T: Tool> Server<T> {
         match method {
             "initialize" => Ok(initialized(params)),
             "ping" => Ok(json!({})),
-            "tools/list" => Ok(json!({"tools": [self.tool.description()]})),
+            "tools/list" => {
+                let tools: Vec<Value> = self.tools.iter().map(|tool| tool.description()).collect();
+                Ok(json!({"tools": tools}))
+            }
             "tools/call" => self.call(id, params),
             _ => Err(Failure(METHOD_NOT_FOUND, format!("there is no method {method} here"))),
         }
@@ -188,16 +193,21 @@ impl<T: Tool> Server<T> {
 
     fn call(&self, id: &Value, params: &Value) -> Result<Value, Failure> {
         let name = params["name"].as_str().unwrap_or_default();
-        if name != self.tool.name() {
-            return Err(Failure(INVALID_PARAMS, format!("there is no tool `{name}`; there is {}", self.tool.name())));
-        }
-        let called = self.tool.call(&params["arguments"], &|| self.cancelled.contains(id));
-        let ToolResult { text, word, is_error } = called.map_err(|what| Failure(INVALID_PARAMS, what))?;
-        Ok(json!({
+        let Some(tool) = self.tools.iter().find(|tool| tool.name() == name) else {
+            let known: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
+            return Err(Failure(INVALID_PARAMS, format!("there is no tool `{name}`; there is {}", known.join(", "))));
+        };
+        let called = tool.call(&params["arguments"], &|| self.cancelled.contains(id));
+        let ToolResult { text, word, is_error, structured } = called.map_err(|what| Failure(INVALID_PARAMS, what))?;
+        let mut result = json!({
             "content": [{"type": "text", "text": text}],
             "isError": is_error,
             "_meta": {"tokrate/apply": word},
-        }))
+        });
+        if !structured.is_null() {
+            result["structuredContent"] = structured;
+        }
+        Ok(result)
     }
 }
 
@@ -237,12 +247,12 @@ mod tests {
         }
 
         fn call(&self, _: &Value, _: &dyn Fn() -> bool) -> Result<ToolResult, String> {
-            Ok(ToolResult { text: String::new(), word: "deterministic", is_error: false })
+            Ok(ToolResult { text: String::new(), word: "deterministic", is_error: false, structured: Value::Null })
         }
     }
 
     fn answer(line: &str) -> Option<Value> {
-        let mut server = Server::new(Nothing, Arc::default());
+        let mut server = Server::new(vec![Box::new(Nothing)], Arc::default());
         let answer = server.answer(&Incoming::read(line.as_bytes()))?;
         Some(serde_json::from_str(&answer).expect("an answer is JSON"))
     }

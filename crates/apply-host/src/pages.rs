@@ -17,7 +17,8 @@ pub(crate) fn page(method: &Method, path: &str) -> Reply {
         _ => {
             let edits: Vec<String> = EDITS.iter().map(|(path, _)| format!("POST {path}")).collect();
             let shown: String = path.chars().take(80).collect();
-            let message = format!("there is no {shown}; try {}, GET /v1/models or GET /health", edits.join(", "));
+            let message =
+                format!("there is no {shown}; try {}, GET /v1/models, GET /metrics or GET /health", edits.join(", "));
             return ErrorResponse::not_found(message).into();
         }
     };

@@ -50,6 +50,13 @@ impl Reply {
         Reply { status, headers, body: vec![body.into()] }
     }
 
+    /// A page of counts, in the text format of Prometheus.
+    pub(crate) fn text(body: String) -> Reply {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"));
+        Reply { status: StatusCode::OK, headers, body: vec![body.into_bytes().into()] }
+    }
+
     /// A stream of server-sent events.
     pub(crate) fn events(body: Vec<Bytes>) -> Reply {
         let mut headers = HeaderMap::new();

@@ -3,10 +3,13 @@
 //! Invariant: a parsed request names a known model and holds a complete edit; anything else is an error response.
 
 use crate::config::OnRefuse;
+use crate::hash::sha256;
 use crate::merge_result::Edit;
 use crate::reply::ErrorResponse;
+use http::StatusCode;
 use http::request::Parts;
 use serde::Deserialize;
+use serde_json::Value;
 use tokrate_apply::request::read_chat;
 use tokrate_apply::{Format, Language, Options};
 use tokrate_core::{Message, Role};
@@ -66,6 +69,7 @@ struct ExtraFields {
     path: Option<String>,
     language: Option<String>,
     format: Option<String>,
+    original_sha256: Option<String>,
 }
 
 /// The structured body, with the field names of the services that have one.
@@ -73,8 +77,9 @@ struct ExtraFields {
 struct Structured {
     #[serde(alias = "initialCode")]
     initial_code: String,
+    /// A text, or the edit as JSON: an object or a list.
     #[serde(alias = "editSnippet")]
-    edit_snippet: String,
+    edit_snippet: Value,
     #[serde(alias = "instructions")]
     instruction: Option<String>,
     model: Option<String>,
@@ -84,6 +89,9 @@ struct Structured {
     path: Option<String>,
     language: Option<String>,
     format: Option<String>,
+    /// The SHA-256 of the file that the edit was made for.
+    #[serde(alias = "originalSha256")]
+    original_sha256: Option<String>,
 }
 
 impl ApplyRequest {
@@ -102,6 +110,7 @@ impl ApplyRequest {
             ));
         }
         let read = read_chat(&content).map_err(|refused| ErrorResponse::bad_request(describe(&refused)))?;
+        check_original(extra.original_sha256.as_deref(), &read.code)?;
         let tagged = read.tagged_answer;
         let form = match request.stream {
             true => ResponseFormat::Stream { tagged, usage: request.include_usage },
@@ -131,6 +140,12 @@ impl ApplyRequest {
         }
         let read: Structured = serde_json::from_slice(body)
             .map_err(|error| ErrorResponse::bad_request(format!("failed to read the request as JSON: {error}")))?;
+        check_original(read.original_sha256.as_deref(), &read.initial_code)?;
+        let update = match read.edit_snippet {
+            Value::String(text) => text,
+            edit @ (Value::Object(_) | Value::Array(_)) => edit.to_string(),
+            _ => return Err(ErrorResponse::bad_request("`edit_snippet` must be a text, an object or a list")),
+        };
         let model = read.model.unwrap_or_else(|| MODELS[0].to_owned());
         check_model(&model)?;
         let options = Options {
@@ -141,7 +156,7 @@ impl ApplyRequest {
             ..Options::default()
         };
         Ok(ApplyRequest {
-            edit: Edit { original: read.initial_code, update: read.edit_snippet, options },
+            edit: Edit { original: read.initial_code, update, options },
             form: ResponseFormat::Structured,
             model,
             on_refuse: on_refuse(head, read.on_refuse.as_deref(), default)?,
@@ -166,8 +181,8 @@ impl ExtraFields {
             let Some((_, json)) = extra.iter().rev().find(|(other, _)| other == name) else { return Ok(None) };
             serde_json::from_str(json).map_err(|_| ErrorResponse::bad_request(format!("`{name}` must be a string")))
         };
-        let (on_refuse, path) = (text("on_refuse")?, text("path")?);
-        Ok(ExtraFields { on_refuse, path, language: text("language")?, format: text("format")? })
+        let (on_refuse, path, original_sha256) = (text("on_refuse")?, text("path")?, text("original_sha256")?);
+        Ok(ExtraFields { on_refuse, path, language: text("language")?, format: text("format")?, original_sha256 })
     }
 }
 
@@ -192,6 +207,19 @@ fn format(name: Option<&str>) -> Result<Option<Format>, ErrorResponse> {
     let known = || Format::ALL.map(Format::name).join(", ");
     let format = Format::from_name(name);
     format.map(Some).ok_or_else(|| ErrorResponse::bad_request(format!("`format` must be one of {}", known())))
+}
+
+/// Checks that an edit is made to the file that it was made for.
+fn check_original(expected: Option<&str>, original: &str) -> Result<(), ErrorResponse> {
+    let Some(expected) = expected else { return Ok(()) };
+    let now = sha256(original.as_bytes());
+    if expected.strip_prefix("sha256:").unwrap_or(expected).eq_ignore_ascii_case(&now) {
+        return Ok(());
+    }
+    let message = format!(
+        "the file is not the one that the edit was made for: its SHA-256 is {now}; make the edit for what it is now"
+    );
+    Err(ErrorResponse(StatusCode::CONFLICT, message))
 }
 
 fn check_model(name: &str) -> Result<(), ErrorResponse> {

@@ -7,16 +7,17 @@ use crate::config::HostConfig;
 use crate::error::ApplyHostError;
 use crate::fallback::Fallback;
 use crate::offload::Job;
+use crate::pages::method_not_allowed;
 use crate::reply::{ErrorResponse, Pieces, Reply};
-use crate::service::{RequestOutcome, Service, Step};
+use crate::service::{Service, Step};
+use crate::summary::{METRICS, Summary};
 use crate::text_cache::TextCache;
 use crate::work::Resources;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,17 +34,6 @@ const SETTINGS: AccessSettings = AccessSettings {
     origin: None,
     key: "require one with --serve-key-env, --serve-key-file or --serve-key-cmd",
 };
-
-/// Counts over the life of a server.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Summary {
-    /// Edits that the engine merged.
-    pub merged: u64,
-    /// Edits that a model merged and the engine accepted.
-    pub merged_by_model: u64,
-    /// Refused edits by code.
-    pub refused: BTreeMap<&'static str, u64>,
-}
 
 /// Serves on the caller's thread until `shutdown` completes and open requests have ended or the drain time is over. `ready`
 /// gets the address.
@@ -136,6 +126,12 @@ impl ApplyServer {
 
     async fn answer(&self, head: Parts, body: RequestBody, tap: &ConnectionTap) -> Result<Reply, ErrorResponse> {
         self.check_key(&head, tap)?;
+        if head.uri.path() == METRICS {
+            return Ok(match head.method {
+                Method::GET => self.summary.borrow().page(),
+                _ => method_not_allowed(METRICS, "GET"),
+            });
+        }
         let limit = self.config.max_body_bytes;
         let too_large = || {
             let message = format!("the body has more than {limit} bytes; the server's --max-body-bytes allows more");
@@ -198,16 +194,6 @@ impl ApplyServer {
     fn stamp(&self) -> Stamp {
         self.number.set(self.number.get() + 1);
         Stamp { number: self.number.get(), seconds: self.clock.wall_seconds() }
-    }
-}
-
-impl Summary {
-    fn add(&mut self, outcome: RequestOutcome) {
-        match outcome {
-            RequestOutcome::Merged => self.merged += 1,
-            RequestOutcome::ByModel => self.merged_by_model += 1,
-            RequestOutcome::Refused(code) => *self.refused.entry(code.name()).or_insert(0) += 1,
-        }
     }
 }
 

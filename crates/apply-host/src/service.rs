@@ -39,6 +39,7 @@ pub(crate) enum Step {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RequestOutcome {
     Merged,
+    Unchanged,
     ByModel,
     Refused(Code),
 }
@@ -95,6 +96,7 @@ impl Service {
 impl RequestOutcome {
     fn of(settled: &MergeResult) -> RequestOutcome {
         match settled {
+            MergeResult::Merged { merged, .. } if merged.is_unchanged() => RequestOutcome::Unchanged,
             MergeResult::Merged { by: MergedBy::Deterministic, .. } => RequestOutcome::Merged,
             MergeResult::Merged { by: MergedBy::Model, .. } => RequestOutcome::ByModel,
             MergeResult::Refused { refused, .. } => RequestOutcome::Refused(refused.code),

@@ -21,6 +21,7 @@ const HINT: &str = "show more of the lines around the change, so that no model i
 pub fn accept(original: &[u8], update: &[u8], merged: &str, options: &Options) -> Result<Merged, Refused> {
     let source = Source::read(original)?;
     let update = lines_of(update)?;
+    let update = format::stripped(&source, &update).unwrap_or(update);
     let format = format::of(&source, &update, options)?;
     if !matches!(format, Format::Lazy | Format::Fragment | Format::WholeFile) {
         let message = "an edit of this format names the lines that it replaces, and a model cannot name others";
@@ -33,11 +34,13 @@ pub fn accept(original: &[u8], update: &[u8], merged: &str, options: &Options) -
     if splices.is_empty() {
         return Err(Refused::new(Code::NotAnEdit, "the model's file is the original", HINT));
     }
+    source.check_signs(&splices)?;
     let text = source.with(&splices);
     let checks = verify::verify(&source, &splices, &text, &update, format, options, &mut |_| None)?;
     let idempotence = Check::Skipped("a model's file is not merged again");
     Ok(Merged {
         text,
+        encoding: source.encoding(),
         edits: edits(&source, &splices),
         how: How { format, stage: Stage::Given, reindented: false },
         checks: Checks { idempotence, ..checks },

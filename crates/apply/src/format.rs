@@ -5,13 +5,18 @@
 
 mod change;
 mod detect;
+mod editor;
+mod files;
 mod find;
 mod hunk;
 mod lines;
+mod numbers;
+mod patch;
 mod path;
 mod search_replace;
 mod similar;
 mod string_replace;
+mod targets;
 mod unified;
 mod v4a;
 mod whole;
@@ -22,8 +27,11 @@ mod properties;
 #[cfg(test)]
 use detect::detect;
 pub(crate) use detect::{of, unwrapped};
+pub use files::{PatchAction, PatchedFile};
+pub(crate) use numbers::stripped;
+pub use patch::Patch;
 pub(crate) use similar::{quoted, short};
-pub use v4a::{Patch, PatchAction, PatchedFile};
+pub use targets::line_hash;
 
 use crate::language::Language;
 use crate::lazy;
@@ -36,14 +44,15 @@ use crate::splice::{Located, Splice};
 
 /// Locates an update (LF, unwrapped) of a known format.
 pub(crate) fn locate(format: Format, source: &Source, update: &str, options: &Options) -> Result<Located, Refused> {
-    let path = options.path.as_deref();
     match format {
         Format::Lazy | Format::Fragment => snippet(source, update, options),
         Format::WholeFile => whole::locate(source, update, options),
-        Format::SearchReplace => search_replace::locate(source, update, path),
+        Format::SearchReplace => search_replace::locate(source, update),
         Format::StringReplace => string_replace::locate(source, update),
-        Format::UnifiedDiff => unified::locate(source, update, path),
-        Format::V4a => v4a::locate(source, update, path),
+        Format::UnifiedDiff => unified::locate(source, update),
+        Format::V4a => v4a::locate(source, update),
+        Format::TextEditor => editor::locate(source, update),
+        Format::Targets => targets::locate(source, update, options),
     }
 }
 

@@ -42,12 +42,38 @@ pub enum Language {
     Css,
     /// Bash, and shells near to it.
     Bash,
+    /// Lua.
+    Lua,
+    /// Zig.
+    Zig,
+    /// Elixir.
+    Elixir,
+    /// Protocol Buffers.
+    Protobuf,
+    /// HCL, as Terraform has it.
+    Hcl,
+    /// Dockerfile.
+    Dockerfile,
+    /// Svelte.
+    Svelte,
+    /// Vue, as HTML is read.
+    Vue,
+    /// Kotlin.
+    Kotlin,
+    /// Swift.
+    Swift,
+    /// Dart.
+    Dart,
+    /// Scala.
+    Scala,
+    /// Haskell.
+    Haskell,
 }
 
 /// A language, its name, whether its grammar is built in, its file endings and its file names, all in lower case.
 struct Row(Language, &'static str, bool, &'static [&'static str], &'static [&'static str]);
 
-const TABLE: [Row; 18] = [
+const TABLE: [Row; 31] = [
     Row(Language::Rust, "rust", cfg!(feature = "rust"), &["rs"], &[]),
     Row(Language::Python, "python", cfg!(feature = "python"), &["py", "pyi", "pyw"], &["sconstruct", "sconscript"]),
     Row(Language::JavaScript, "javascript", cfg!(feature = "javascript"), &["js", "jsx", "mjs", "cjs"], &["jakefile"]),
@@ -90,12 +116,31 @@ const TABLE: [Row; 18] = [
         &["sh", "bash", "bats"],
         &[".bashrc", ".bash_profile", ".profile", ".bash_aliases"],
     ),
+    Row(Language::Lua, "lua", cfg!(feature = "lua"), &["lua", "rockspec"], &[]),
+    Row(Language::Zig, "zig", cfg!(feature = "zig"), &["zig", "zon"], &[]),
+    Row(Language::Elixir, "elixir", cfg!(feature = "elixir"), &["ex", "exs"], &[]),
+    Row(Language::Protobuf, "protobuf", cfg!(feature = "protobuf"), &["proto"], &[]),
+    Row(Language::Hcl, "hcl", cfg!(feature = "hcl"), &["tf", "tfvars", "hcl"], &[]),
+    Row(
+        Language::Dockerfile,
+        "dockerfile",
+        cfg!(feature = "dockerfile"),
+        &["dockerfile", "containerfile"],
+        &["dockerfile", "containerfile"],
+    ),
+    Row(Language::Svelte, "svelte", cfg!(feature = "svelte"), &["svelte"], &[]),
+    Row(Language::Vue, "vue", cfg!(feature = "vue"), &["vue"], &[]),
+    Row(Language::Kotlin, "kotlin", cfg!(feature = "kotlin"), &["kt", "kts"], &[]),
+    Row(Language::Swift, "swift", cfg!(feature = "swift"), &["swift"], &[]),
+    Row(Language::Dart, "dart", cfg!(feature = "dart"), &["dart"], &[]),
+    Row(Language::Scala, "scala", cfg!(feature = "scala"), &["scala", "sc", "sbt"], &[]),
+    Row(Language::Haskell, "haskell", cfg!(feature = "haskell"), &["hs"], &[]),
 ];
 
 impl Language {
     /// Every language.
-    pub const ALL: [Language; 18] = {
-        let mut all = [Language::Rust; 18];
+    pub const ALL: [Language; 31] = {
+        let mut all = [Language::Rust; 31];
         let mut at = 0;
         while at < all.len() {
             all[at] = TABLE[at].0;
@@ -156,6 +201,9 @@ mod tests {
         assert_eq!(of("x.test.tsx"), Some("tsx"));
         assert_eq!(of("Gemfile"), Some("ruby"));
         assert_eq!(of("Cargo.lock"), Some("toml"));
+        assert_eq!(of("docker/Dockerfile"), Some("dockerfile"));
+        assert_eq!(of("app.dockerfile"), Some("dockerfile"));
+        assert_eq!(of("main.tf"), Some("hcl"));
         assert_eq!(of("rs"), None, "no ending");
         assert_eq!(of("notes.md"), None);
         assert_eq!(of(""), None);

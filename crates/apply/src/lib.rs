@@ -4,11 +4,16 @@
 //! lines. Invariant: every line of a merged
 //! text is a line of the original, in order, or one of the update.
 //!
+//! [`edit`] is the way in. [`merge`] takes bytes and further options; [`Patch`] reads patches of several files; the rest is for
+//! servers, which parse ahead, check what a model has merged ([`accept`]) and keep protected names ([`protected`]).
+//!
 //! Architecture Invariant: this crate depends on no other of the workspace, reads no file and no clock, and keeps no state.
 
 #![forbid(unsafe_code)]
 
 mod accept;
+mod edit;
+mod encoding;
 mod format;
 mod language;
 mod lazy;
@@ -27,7 +32,9 @@ mod tree;
 mod verify;
 
 pub use accept::accept;
-pub use format::{Patch, PatchAction, PatchedFile};
+pub use edit::edit;
+pub use encoding::Encoding;
+pub use format::{Patch, PatchAction, PatchedFile, line_hash};
 pub use language::Language;
 pub use merge::{merge, merge_with_parse};
 pub use options::Options;

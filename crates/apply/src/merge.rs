@@ -35,6 +35,8 @@ fn merged(original: &[u8], update: &[u8], options: &Options, provider: ParseProv
     check_size(update, MAX_UPDATE_BYTES, "the update")?;
     let source = Source::read(original)?;
     let written = lines_of(update)?;
+    let is_plain = options.format.is_none_or(is_text);
+    let written = is_plain.then(|| format::stripped(&source, &written)).flatten().unwrap_or(written);
     let format = format::of(&source, &written, options)?;
     let is_text = is_text(format);
     let update = if is_text { lazy::resolved(&source, &written)? } else { Cow::Borrowed(&*written) };
@@ -50,7 +52,7 @@ fn merged(original: &[u8], update: &[u8], options: &Options, provider: ParseProv
         return Ok(Merged { checks, ..merged });
     }
     drop(source);
-    let again = Source::read(merged.text.as_bytes())?;
+    let again = Source::read(&merged.bytes())?;
     let twice = text_of(&again, &written, options);
     match twice {
         Ok(text) if text == merged.text => {
@@ -105,9 +107,11 @@ fn apply(
 ) -> Result<Merged, Refused> {
     let Located { splices, stage, reindented } = format::locate(format, source, update, options)?;
     let splices = in_order(splices, |byte| source.line_of(byte))?;
+    source.check_signs(&splices)?;
     let text = source.with(&splices);
     let checks = verify::verify(source, &splices, &text, update, format, options, provider)?;
-    Ok(Merged { text, edits: edits(source, &splices), how: How { format, stage, reindented }, checks })
+    let how = How { format, stage, reindented };
+    Ok(Merged { text, encoding: source.encoding(), edits: edits(source, &splices), how, checks })
 }
 
 fn check_size(bytes: &[u8], most: usize, what: &str) -> Result<(), Refused> {

@@ -3,7 +3,9 @@
 //! Invariant: a refusal says in one sentence what is wrong, names the candidate lines if there are any, and what to add
 //! to the update.
 
+use crate::encoding::Encoding;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::fmt;
 
 /// The format of an update.
@@ -24,11 +26,15 @@ pub enum Format {
     UnifiedDiff,
     /// `*** Begin Patch`, as OpenAI's models write it.
     V4a,
+    /// JSON with a `command` of Anthropic's text editor tool.
+    TextEditor,
+    /// JSON with `edits` of lines that are named by number and hash, or of declarations that are named.
+    Targets,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 7] = [
+    pub const ALL: [Format; 9] = [
         Format::Lazy,
         Format::Fragment,
         Format::WholeFile,
@@ -36,6 +42,8 @@ impl Format {
         Format::StringReplace,
         Format::UnifiedDiff,
         Format::V4a,
+        Format::TextEditor,
+        Format::Targets,
     ];
 
     /// The name used in flags, requests and answers.
@@ -48,6 +56,8 @@ impl Format {
             Format::StringReplace => "string_replace",
             Format::UnifiedDiff => "unified_diff",
             Format::V4a => "v4a",
+            Format::TextEditor => "text_editor",
+            Format::Targets => "targets",
         }
     }
 
@@ -71,6 +81,8 @@ pub enum Outcome {
 pub struct Merged {
     /// The whole text, with the byte order mark, the line ends and the final newline of the original.
     pub text: String,
+    /// What its bytes are to be written in: the encoding of the original.
+    pub encoding: Encoding,
     /// The changes, in order; empty if the file already has them.
     pub edits: Vec<Edit>,
     /// How the places were found.
@@ -80,6 +92,11 @@ pub struct Merged {
 }
 
 impl Merged {
+    /// The bytes of the file.
+    pub fn bytes(&self) -> Cow<'_, [u8]> {
+        self.encoding.encode(&self.text)
+    }
+
     /// Whether the file already is as the update wants it.
     pub fn is_unchanged(&self) -> bool {
         self.edits.is_empty()
@@ -185,7 +202,7 @@ pub enum Code {
     TooLarge,
     /// It begins in one of the formats and then breaks its rules.
     InvalidFormat,
-    /// Original or update are not UTF-8 text.
+    /// Original or update are no text, or the edit cannot be written in the encoding of the file.
     NotText,
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: without splices the bytes come back equal, whatever mixture of
 //! line ends the file has.
 
+use crate::encoding::Encoding;
 use crate::outcome::{Code, Edit, Refused};
 use crate::splice::Splice;
 use memchr::{memchr_iter, memmem, memrchr};
@@ -20,6 +21,7 @@ pub(crate) struct Source {
     ends: LineEnds,
     bom: bool,
     final_newline: bool,
+    encoding: Encoding,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,10 +51,11 @@ impl Source {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it is not UTF-8, or holds NUL bytes.
+    /// When it holds NUL bytes.
     pub fn read(bytes: &[u8]) -> Result<Source, Refused> {
-        let text = as_text(bytes, "the original")?;
-        let (bom, text) = text.strip_prefix(BOM).map_or((false, text), |rest| (true, rest));
+        without_nul(bytes, "the original")?;
+        let (text, encoding) = Encoding::decode(bytes);
+        let (bom, text) = text.strip_prefix(BOM).map_or((false, &*text), |rest| (true, rest));
         let final_newline = text.is_empty() || text.ends_with('\n');
         let ends = LineEnds::of(text, final_newline);
         let mut text = with_lf(text);
@@ -60,7 +63,33 @@ impl Source {
             text.push('\n');
         }
         let starts = line_starts(&text);
-        Ok(Source { text, starts, ends, bom, final_newline })
+        Ok(Source { text, starts, ends, bom, final_newline, encoding })
+    }
+
+    /// The encoding that its bytes have.
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// Checks that the new text of splices can be written in the encoding of the file.
+    ///
+    /// # Errors
+    /// When it has signs that the encoding has not, or of which nobody knows how that writes them.
+    pub fn check_signs(&self, splices: &[Splice]) -> Result<(), Refused> {
+        if self.encoding == Encoding::Utf8 {
+            return Ok(());
+        }
+        // Latin-1 has no signs there; other encodings have, and write other signs otherwise as well.
+        let is_latin = !self.text.chars().any(|sign| ('\u{80}'..='\u{9f}').contains(&sign));
+        let is_known = |sign: char| sign.is_ascii() || is_latin && ('\u{a0}'..='\u{ff}').contains(&sign);
+        let strange = splices.iter().find_map(|splice| {
+            // Signs in the lines that go are the file's own.
+            let old = &self.text[splice.old.clone()];
+            splice.new.chars().find(|&sign| !is_known(sign) && !old.contains(sign))
+        });
+        let Some(sign) = strange else { return Ok(()) };
+        let message = format!("the file is not UTF-8, and it is not known how it writes {sign:?}");
+        Err(Refused::new(Code::NotText, message, "convert the file to UTF-8 first, or write the edit in ASCII"))
     }
 
     /// How many lines there are.
@@ -206,9 +235,14 @@ pub(crate) fn as_text<'b>(bytes: &'b [u8], what: &str) -> Result<&'b str, Refuse
         let line = memchr_iter(b'\n', &bytes[..error.valid_up_to()]).count() + 1;
         Refused::new(Code::NotText, format!("{what} is not UTF-8 from line {line} on"), "convert it to UTF-8 first")
     })?;
+    without_nul(bytes, what)?;
+    Ok(text)
+}
+
+fn without_nul(bytes: &[u8], what: &str) -> Result<(), Refused> {
     match memchr::memchr(0, bytes) {
         Some(_) => Err(Refused::new(Code::NotText, format!("{what} holds NUL bytes, so it is no text"), "")),
-        None => Ok(text),
+        None => Ok(()),
     }
 }
 
@@ -316,7 +350,7 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_refused() {
-        assert_eq!(Source::read(b"a\n\xff").map_err(|refused| refused.code), Err(Code::NotText));
+        assert_eq!(as_text(b"a\n\xff", "the update").map_err(|refused| refused.code), Err(Code::NotText));
         assert_eq!(Source::read(b"a\0").map_err(|refused| refused.code), Err(Code::NotText));
     }
 }

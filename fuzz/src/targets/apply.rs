@@ -4,7 +4,7 @@
 //! ends and the update begins.
 
 use std::collections::BTreeSet;
-use tokrate_apply::{Format, Language, Options, Outcome, accept, merge, request::read_chat};
+use tokrate_apply::{Encoding, Format, Language, Options, Outcome, Patch, accept, merge, request::read_chat};
 
 /// Panics if a property does not hold.
 pub fn run(input: &[u8]) {
@@ -14,7 +14,7 @@ pub fn run(input: &[u8]) {
     let language = Language::ALL.get(usize::from(language) % (Language::ALL.len() + 1)).copied();
     let options = Options { language, without_tree: fine >> 7 == 1, ..Options::default() };
     if let Ok(text) = std::str::from_utf8(body) {
-        let _ = read_chat(text);
+        let _ = (read_chat(text), Patch::read(text));
     }
     let Outcome::Merged(merged) = merge(original, update, &options) else { return };
     // The law of snippets, by a check that knows only the three texts.
@@ -25,12 +25,16 @@ pub fn run(input: &[u8]) {
     if !matches!(merged.how.format, Format::Lazy | Format::Fragment) {
         return;
     }
-    let known: BTreeSet<&str> = [original, update].into_iter().flat_map(lines).collect();
-    assert!(lines(merged.text.as_bytes()).all(|line| known.contains(line)), "a line is in neither");
+    let (original, _) = Encoding::decode(original);
+    let known: BTreeSet<&str> = [&*original, text(update)].into_iter().flat_map(lines).collect();
+    assert!(lines(&merged.text).all(|line| known.contains(line)), "a line is in neither");
 }
 
 /// The lines of a text, without their indentation and without byte order marks, which may stand behind one.
-fn lines(bytes: &[u8]) -> impl Iterator<Item = &str> {
-    let text = std::str::from_utf8(bytes).expect("only text is merged");
+fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(|line| line.trim_matches(|sign: char| sign.is_whitespace() || sign == '\u{feff}'))
+}
+
+fn text(update: &[u8]) -> &str {
+    std::str::from_utf8(update).expect("only updates of text are merged")
 }

@@ -22,14 +22,14 @@ impl Tool for Repeats {
 
     fn call(&self, arguments: &Value, cancelled: &dyn Fn() -> bool) -> Result<ToolResult, String> {
         let path = arguments["path"].as_str().ok_or("`path` is missing")?;
-        Ok(ToolResult { text: path.to_owned(), word: "deterministic", is_error: cancelled() })
+        Ok(ToolResult { text: path.to_owned(), word: "deterministic", is_error: cancelled(), structured: Value::Null })
     }
 }
 
 /// Panics if a property does not hold.
 pub fn run(input: &[u8]) {
     let cancelled = Arc::<Cancelled>::default();
-    let mut server = Server::new(Repeats, Arc::clone(&cancelled));
+    let mut server = Server::new(vec![Box::new(Repeats)], Arc::clone(&cancelled));
     for line in input.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
         let incoming = Incoming::read(line);
         cancelled.watch(&incoming);

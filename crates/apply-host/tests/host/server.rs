@@ -75,6 +75,27 @@ fn edit(old: &str) -> Value {
 }
 
 #[test]
+fn the_page_of_counts_says_what_was_refused_and_asks_for_the_key() {
+    let get = |path: &str, key: &str| {
+        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\r\n")
+    };
+    let server = Running::start(|_| {});
+    for old in ["two = 2\n", "two = 2\n", "nowhere\n"] {
+        server.exchange(&post(&edit(old)));
+    }
+    let page = server.exchange(&get("/metrics", ""));
+    assert!(page.contains("content-type: text/plain; version=0.0.4"), "{page}");
+    for row in ["edits_total{result=\"merged\"} 2\n", "refused_total{code=\"no_anchor\"} 1\n", "refusal_ratio 0.3333"] {
+        assert!(page.contains(&format!("tokrate_apply_{row}")), "{row}: {page}");
+    }
+    server.stop();
+    let guarded = Running::start(|config| config.api_key = Some(ApiKey::new("secret".to_owned())));
+    assert!(guarded.exchange(&get("/metrics", "wrong")).starts_with("HTTP/1.1 401"));
+    assert!(guarded.exchange(&get("/metrics", "secret")).starts_with("HTTP/1.1 200"));
+    guarded.stop();
+}
+
+#[test]
 fn edits_are_served_and_counted() {
     let server = Running::start(|_| {});
     let answer = server.exchange(&post(&edit("two = 2\n")));

@@ -267,3 +267,24 @@ proptest::proptest! {
         proptest::prop_assert!(known.contains(&reply.status), "{}", shown(&reply));
     }
 }
+
+#[test]
+fn an_edit_may_be_json_and_is_made_to_the_file_that_it_was_made_for() {
+    let head = || head(Method::POST, "/v1/code/apply");
+    let answer = |body: &Value| Service::default().answer(&head(), body.to_string().as_bytes(), STAMP);
+    let edits =
+        json!([{"old_string": "two = 2", "new_string": "two = 3"}, {"old_string": "two = 3", "new_string": "two = 4"}]);
+    let insert = json!({"command": "insert", "insert_line": 0, "insert_text": "zero = 0\n"});
+    let merged =
+        |edit: &Value| body(&answer(&json!({"initial_code": FILE, "edit_snippet": edit})))["merged_code"].clone();
+    assert_eq!(merged(&json!({ "edits": edits })), FILE.replace("two = 2", "two = 4"));
+    assert_eq!(merged(&edits), FILE.replace("two = 2", "two = 4"));
+    assert_eq!(merged(&insert), format!("zero = 0\n{FILE}"));
+    assert_eq!(answer(&json!({"initial_code": FILE, "edit_snippet": 7})).status, StatusCode::BAD_REQUEST);
+    let hashed =
+        |hash: &str| answer(&json!({"initial_code": FILE, "edit_snippet": insert, "original_sha256": hash})).status;
+    let now = tokrate_apply_host::sha256(FILE.as_bytes());
+    let other = tokrate_apply_host::sha256(b"another file");
+    assert_eq!((hashed(&now), hashed(&other)), (StatusCode::OK, StatusCode::CONFLICT));
+    assert_eq!(chat(&good(), &json!({"original_sha256": other})).status, StatusCode::CONFLICT);
+}

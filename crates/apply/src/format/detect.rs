@@ -3,7 +3,7 @@
 //! Only its beginning counts: a file may contain a diff, or describe edit formats. Invariant: a file that itself begins as a format is edited as a text, unless the update begins with another line.
 
 use super::lines::core;
-use super::{Format, path, search_replace, string_replace, unified, v4a};
+use super::{Format, editor, path, search_replace, string_replace, targets, unified, v4a};
 use crate::lazy;
 use crate::options::Options;
 use crate::outcome::{Code, Refused};
@@ -82,9 +82,15 @@ fn lines_that_are(text: &str, words: &str, most: usize) -> usize {
 }
 
 /// The format by the first line, after a path or the opening of a fence.
-fn explicit(update: &str) -> Option<Format> {
+pub(super) fn explicit(update: &str) -> Option<Format> {
     if string_replace::begins(update) {
         return Some(Format::StringReplace);
+    }
+    if editor::begins(update) {
+        return Some(Format::TextEditor);
+    }
+    if targets::begins(update) {
+        return Some(Format::Targets);
     }
     let start = begin(update);
     let line = start.lines().next()?;

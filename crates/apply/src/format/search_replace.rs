@@ -4,10 +4,12 @@
 //! any other is applied.
 
 use super::change::{Change, change, filled, nowhere, together, unchanged};
+use super::files::{PatchAction, PatchedFile};
 use super::find::{Finder, Wanted};
 use super::lines::core;
+use super::numbers::{self, Bare};
 use super::{Located, path};
-use crate::outcome::{Code, Refused, Stage};
+use crate::outcome::{Code, Format, Refused, Stage};
 use crate::source::Source;
 
 /// Least length of a divider: aider writes seven signs, models sometimes fewer.
@@ -18,6 +20,8 @@ const MIN_SIGNS: usize = 5;
 struct Block<'u> {
     /// Its first line in the update, counted from 0.
     at: usize,
+    /// Its last.
+    end: usize,
     /// The file that is named before it.
     path: Option<&'u str>,
     search: Vec<&'u str>,
@@ -39,12 +43,42 @@ pub(super) fn opens(line: &str) -> bool {
     matches!(sign(line), Some(Sign::Open(_)))
 }
 
+/// Reads blocks. Those that keep to one number of signs may hold others as content.
+fn blocks<'u>(lines: &[&'u str]) -> Result<Vec<Block<'u>>, Refused> {
+    read(lines, true).or_else(|_| read(lines, false))
+}
+
+/// The files that blocks are for, a part each: the file is named in the line above the first of its blocks.
+pub(super) fn files(lines: &[&str]) -> Result<Vec<PatchedFile>, Refused> {
+    let blocks = blocks(lines)?;
+    let mut files: Vec<PatchedFile> = Vec::with_capacity(blocks.len());
+    let mut between = 0;
+    for block in &blocks {
+        // Here every block has the name of a file, so that a bare word above one is such a name.
+        let path = path::word_before(&lines[between..block.at]).or(files.last().map(|file| file.path.as_str()));
+        between = block.end + 1;
+        let Some(path) = path else {
+            return Err(malformed(block.at, "opens a block of no file", "write the path in the line above the block"));
+        };
+        let is_new = block.search.iter().all(|line| core(line).is_empty());
+        let action = match is_new {
+            true => PatchAction::Add { content: block.replace.iter().flat_map(|line| [*line, "\n"]).collect() },
+            false => PatchAction::Update {
+                section: lines[block.at..=block.end].iter().flat_map(|line| [*line, "\n"]).collect(),
+                format: Format::SearchReplace,
+                moved_to: None,
+            },
+        };
+        files.push(PatchedFile { path: path.to_owned(), action });
+    }
+    Ok(files)
+}
+
 /// Locates all blocks.
-pub(super) fn locate(source: &Source, update: &str, path: Option<&str>) -> Result<Located, Refused> {
+pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> {
     let lines: Vec<&str> = update.lines().collect();
-    // Blocks that keep to one number of signs may hold others as content.
-    let blocks = read(&lines, true).or_else(|_| read(&lines, false))?;
-    let blocks = path::chosen(blocks, |block| block.path, path)?;
+    let blocks = blocks(&lines)?;
+    path::of_one_file(&blocks, |block| block.path)?;
     let finder = Finder::new(source);
     let mut changes = Vec::new();
     for (number, block) in blocks.iter().enumerate() {
@@ -67,6 +101,13 @@ fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str, changes: &mut
         return Ok(());
     }
     let wanted = Wanted { near: block.near, ..Wanted::anywhere(name, finder.lines.source) };
+    if let Some(Bare { near, old, new }) = numbers::without(finder.lines.source, &block.search, &block.replace)
+        && block.search.iter().all(|line| finder.lines.id(line).is_none() || core(line).is_empty())
+    {
+        let wanted = Wanted { near: Some(near), trusted: true, ..wanted };
+        changes.push(change(finder, &finder.find(&old, &wanted)?, &old, &new, name)?);
+        return Ok(());
+    }
     let refused = match finder.find(&block.search, &wanted) {
         Ok(place) => {
             changes.push(change(finder, &place, &block.search, &block.replace, name)?);
@@ -211,7 +252,14 @@ fn block<'u>(lines: &[&'u str], open: usize, signs: Option<usize>) -> Result<(Bl
     let plain = |lines: &[&'u str]| -> Vec<&'u str> {
         lines.iter().map(|line| if escaped { unescaped(line) } else { line }).collect()
     };
-    let block = Block { at: open, path: None, search: plain(search), replace: plain(&lines[divider + 1..close]), near };
+    let block = Block {
+        at: open,
+        end: close,
+        path: None,
+        search: plain(search),
+        replace: plain(&lines[divider + 1..close]),
+        near,
+    };
     Ok((block, close))
 }
 

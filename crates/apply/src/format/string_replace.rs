@@ -1,14 +1,16 @@
 //! JSON with an old and a new string, one edit or a list.
 //!
-//! Invariant: every old string is searched in the original file, before any edit, and must occur once unless all
-//! occurrences are to be replaced.
+//! Invariant: every old string must occur once, in the file as it is or as the edits before it leave it, unless all occurrences
+//! are to be replaced.
 
 use super::change::{change, filled, nowhere, splices, together, unchanged};
 use super::find::{Finder, Shift, Wanted};
+use super::numbers::{self, Bare};
 use super::similar::{numbered, quoted};
 use super::{Located, change::Change};
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
+use crate::splice::in_order;
 use memchr::memmem;
 use serde_json::Value;
 use std::ops::Range;
@@ -17,6 +19,8 @@ use std::ops::Range;
 const MAX_SEARCHED_BYTES: usize = 4 << 30;
 /// Limit of the new text of one merge: that of an original (bytes).
 const MAX_NEW_BYTES: usize = 64 << 20;
+/// Lists of edits that would copy more are not carried out in turn (bytes).
+const MAX_COPIED_BYTES: usize = 256 << 20;
 /// Places that a refusal lists.
 const MAX_PLACES: usize = 20;
 
@@ -65,7 +69,8 @@ pub(super) fn begins(update: &str) -> bool {
     }
 }
 
-/// Locates all edits.
+/// Locates all edits. A list is carried out in turn, as editors do it, where that is possible; where its strings all stand in the
+/// file as it is, both ways must come to the same.
 pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> {
     let value: Value = serde_json::from_str(update).map_err(|error| {
         Refused::new(
@@ -75,6 +80,49 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
         )
     })?;
     let pairs = pairs(&value)?;
+    let at_once = at_once(source, &pairs);
+    if pairs.len() == 1 || pairs.len().saturating_mul(source.text.len()) > MAX_COPIED_BYTES {
+        return at_once;
+    }
+    match (at_once, in_turn(source, &pairs)) {
+        (Ok(located), Ok(text)) => {
+            let splices = in_order(located.splices.clone(), |byte| source.line_of(byte))?;
+            if source.spliced(&splices, 0..source.text.len()) == text {
+                return Ok(located);
+            }
+            let message = "the edits give one text when they are made in turn and another when they are made at once";
+            Err(Refused::new(Code::AmbiguousLocation, message, "write what each part is to be in the end, as one edit"))
+        }
+        (Err(_), Ok(text)) => {
+            let (old, new): (Vec<&str>, Vec<&str>) = (source.lines().collect(), text.lines().collect());
+            let splices = splices(source, 0, &old, &new, &Shift::default(), "")?;
+            if splices.is_empty() {
+                Err(unchanged())
+            } else {
+                Ok(Located { splices, stage: Stage::Lines, reindented: false })
+            }
+        }
+        (at_once, Err(_)) => at_once,
+    }
+}
+
+/// The text after one edit after the other.
+fn in_turn(source: &Source, pairs: &[Pair]) -> Result<String, Refused> {
+    let mut text = source.text.clone();
+    for pair in pairs {
+        let step = Source::read(text.as_bytes())?;
+        let located = at_once(&step, std::slice::from_ref(pair))?;
+        let splices = in_order(located.splices, |byte| step.line_of(byte))?;
+        text = step.with(&splices);
+        if text.len() > MAX_NEW_BYTES {
+            return Err(too_many());
+        }
+    }
+    Ok(text)
+}
+
+/// Locates edits that are all searched in the file as it is.
+fn at_once(source: &Source, pairs: &[Pair]) -> Result<Located, Refused> {
     if pairs.len().saturating_mul(source.text.len()) > MAX_SEARCHED_BYTES {
         return Err(too_many());
     }
@@ -94,7 +142,17 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
             changes.push(filled(&pair.new.lines().collect::<Vec<_>>()));
             continue;
         }
-        let found = found(source, pair, &name)?;
+        let (old, new): (Vec<&str>, Vec<&str>) = (pair.old.lines().collect(), pair.new.lines().collect());
+        let found = found(source, pair, &name);
+        if found.as_ref().is_ok_and(Vec::is_empty)
+            && let Some(Bare { near, old, new }) = numbers::without(source, &old, &new)
+        {
+            let finder = finder.get_or_insert_with(|| Finder::new(source));
+            let wanted = Wanted { near: Some(near), trusted: true, ..Wanted::anywhere(&name, source) };
+            changes.push(change(finder, &finder.find(&old, &wanted)?, &old, &new, &name)?);
+            continue;
+        }
+        let found = found?;
         written += found.len() * pair.new.len();
         if written > MAX_NEW_BYTES {
             return Err(too_many());
@@ -102,7 +160,6 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
         if found.is_empty() {
             // Whole lines may stand at another indentation.
             let finder = finder.get_or_insert_with(|| Finder::new(source));
-            let (old, new): (Vec<&str>, Vec<&str>) = (pair.old.lines().collect(), pair.new.lines().collect());
             let place = finder.find(&old, &Wanted::anywhere(&name, source))?;
             changes.push(change(finder, &place, &old, &new, &name)?);
         }
@@ -233,7 +290,11 @@ fn pair(value: &Value) -> Option<Pair> {
         None | Some(Value::Null) => false,
         Some(value) => value.as_bool()?,
     };
-    Some(Pair { old: text(&OLD)?, new: text(&NEW)?, all })
+    // The text editor's command may leave out a new string that is empty.
+    let is_command = map.get("command").is_some_and(|command| command == "str_replace");
+    let has_new = NEW.iter().any(|key| map.contains_key(*key));
+    let new = if is_command && !has_new { String::new() } else { text(&NEW)? };
+    Some(Pair { old: text(&OLD)?, new, all })
 }
 
 #[cfg(test)]

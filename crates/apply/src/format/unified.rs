@@ -3,20 +3,45 @@
 //! Lines decide where a hunk belongs; its line number only if they fit several places. Invariant: of several files in one diff, only the one at hand
 //! is changed.
 
+mod files;
+
+pub(super) use files::files;
+
 use super::change::together;
 use super::find::{Finder, Wanted};
-use super::hunk::Hunk;
+use super::hunk::{Hunk, HunkLine};
 use super::{Located, path};
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
+use std::ops::Range;
 
 /// The section of a diff for one file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Section<'u> {
     path: Option<String>,
+    /// Whether the file is to be made.
+    is_new: bool,
     /// Whether the file is to go.
     deleted: bool,
+    /// What git says above the names.
+    git: GitHead<'u>,
     hunks: Vec<Numbered<'u>>,
+    /// Its lines in the update.
+    lines: Range<usize>,
+}
+
+/// The lines of git above a section, as far as they matter.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct GitHead<'u> {
+    /// Line of the update, counted from 0.
+    at: usize,
+    /// The names in its first line.
+    names: &'u str,
+    renamed_from: Option<&'u str>,
+    is_new: bool,
+    deleted: bool,
+    /// What is no change of lines: binary content, a copy, a mode.
+    beyond: Option<&'u str>,
 }
 
 /// A hunk with its header.
@@ -29,6 +54,8 @@ struct Numbered<'u> {
     numbers: Option<(usize, usize, usize)>,
     /// Lines before and after that were read; counted as they come, as there may be many.
     read: (usize, usize),
+    /// Whether the last new line is said to have no end.
+    cut: bool,
 }
 
 impl<'u> Numbered<'u> {
@@ -60,9 +87,10 @@ pub(super) fn begins(lines: &[&str]) -> bool {
 }
 
 /// Locates all hunks.
-pub(super) fn locate(source: &Source, update: &str, path: Option<&str>) -> Result<Located, Refused> {
+pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> {
     let lines: Vec<&str> = update.lines().collect();
-    let sections = path::chosen(read(&lines), |section| section.path.as_deref(), path)?;
+    let sections = read(&lines);
+    path::of_one_file(&sections, |section| section.path.as_deref())?;
     if sections.iter().any(|section| section.deleted) {
         return Err(Refused::new(Code::NotAnEdit, "the diff deletes the file", "delete the file itself"));
     }
@@ -97,29 +125,39 @@ fn read<'u>(lines: &[&'u str]) -> Vec<Section<'u>> {
     let mut sections: Vec<Section<'u>> = Vec::new();
     // The hunk that is being read, if any.
     let mut open: Option<Numbered<'u>> = None;
+    // What git says of the section that is to come.
+    let mut head: Option<GitHead<'u>> = None;
     let mut at = 0;
     while at < lines.len() {
         let line = lines[at];
         let header = line.starts_with("--- ") && lines.get(at + 1).is_some_and(|next| next.starts_with("+++ "));
         if header && (open.is_none() || lines.get(at + 2).is_some_and(|next| next.starts_with("@@"))) {
             close(&mut sections, open.take());
-            sections.push(section(line, lines[at + 1]));
+            let git = head.take().unwrap_or(GitHead { at, ..GitHead::default() });
+            begin(&mut sections, section(line, lines[at + 1], git));
             at += 2;
             continue;
         }
         if line.starts_with("diff --git ") || line.starts_with("Index: ") {
             close(&mut sections, open.take());
+            sections_of_git(&mut sections, head.take());
+            let names = line.strip_prefix("diff --git ").unwrap_or_default();
+            head = Some(GitHead { at, names, ..GitHead::default() });
         } else if line.starts_with("@@") {
+            sections_of_git(&mut sections, head.take());
             close(&mut sections, open.take());
             open = Some(Numbered { at, numbers: numbers(line), ..Numbered::default() });
         } else if let Some(numbered) = &mut open {
             if line.starts_with("\\ ") {
                 numbered.hunk.ends_file();
+                numbered.cut |= matches!(numbered.hunk.lines.last(), Some(HunkLine::Plus(_)));
             } else if is_over(numbered, line) {
                 close(&mut sections, open.take());
             } else {
                 numbered.push(line);
             }
+        } else if let Some(head) = &mut head {
+            head.push(line);
         } else if line.starts_with([' ', '+', '-']) && sections.last().is_some_and(|it| it.hunks.is_empty()) {
             // Changed lines right below the names of the files.
             let mut numbered = Numbered { at, ..Numbered::default() };
@@ -129,7 +167,54 @@ fn read<'u>(lines: &[&'u str]) -> Vec<Section<'u>> {
         at += 1;
     }
     close(&mut sections, open);
+    sections_of_git(&mut sections, head);
+    if let Some(last) = sections.last_mut() {
+        last.lines.end = lines.len();
+    }
     sections
+}
+
+fn begin<'u>(sections: &mut Vec<Section<'u>>, section: Section<'u>) {
+    if let Some(last) = sections.last_mut() {
+        last.lines.end = section.lines.start;
+    }
+    sections.push(section);
+}
+
+/// A section of git that has no lines of names: a file that is only moved, empty, or has another mode.
+fn sections_of_git<'u>(sections: &mut Vec<Section<'u>>, head: Option<GitHead<'u>>) {
+    let Some(git) = head.filter(|git| !git.names.is_empty()) else { return };
+    let path = git.path();
+    let lines = git.at..git.at;
+    begin(sections, Section { path, is_new: git.is_new, deleted: git.deleted, git, hunks: Vec::new(), lines });
+}
+
+impl<'u> GitHead<'u> {
+    fn push(&mut self, line: &'u str) {
+        if let Some(name) = line.strip_prefix("rename from ") {
+            self.renamed_from = Some(name);
+        }
+        self.is_new |= line.starts_with("new file mode ");
+        self.deleted |= line.starts_with("deleted file mode ");
+        const BEYOND: [&str; 4] = ["Binary files ", "GIT binary patch", "copy from ", "new mode "];
+        // Links, other repositories and programs have other modes than a plain file.
+        let is_plain = line.strip_prefix("new file mode ").is_none_or(|mode| mode.trim() == "100644");
+        if !is_plain || BEYOND.iter().any(|sign| line.starts_with(sign)) {
+            self.beyond = Some(line);
+        }
+    }
+
+    /// The new name in its first line: the two are of one length, but for a move.
+    fn path(&self) -> Option<String> {
+        let middle = self.names.len() / 2;
+        let new = match (self.names.is_char_boundary(middle), self.renamed_from) {
+            (_, Some(old)) => self.names.strip_prefix("a/").unwrap_or(self.names).strip_prefix(old)?.trim_start(),
+            (true, None) => self.names[middle..].trim_start(),
+            (false, None) => return None,
+        };
+        let new = unquoted(new);
+        Some(new.strip_prefix("b/").map(str::to_owned).unwrap_or(new))
+    }
 }
 
 /// Whether a line follows a hunk that is complete by its own numbers, and is none of it.
@@ -149,14 +234,46 @@ fn close<'u>(sections: &mut Vec<Section<'u>>, open: Option<Numbered<'u>>) {
     sections.last_mut().expect("one was put there").hunks.push(numbered);
 }
 
-/// A section from the two lines that name the file.
-fn section<'u>(old: &str, new: &str) -> Section<'u> {
-    let name = |line: &str| line[4..].split('\t').next().unwrap_or_default().trim().trim_matches('"').to_owned();
+/// A section from the two lines that name the file. The signs that git puts before the names go together.
+fn section<'u>(old: &str, new: &str, git: GitHead<'u>) -> Section<'u> {
+    const NONE: &str = "/dev/null";
+    let name = |line: &str| unquoted(line[4..].split('\t').next().unwrap_or_default().trim());
     let (old, new) = (name(old), name(new));
-    let bare = |name: &str, prefix: &str| name.strip_prefix(prefix).unwrap_or(name).to_owned();
-    let deleted = new == "/dev/null";
-    let path = if deleted { bare(&old, "a/") } else { bare(&new, "b/") };
-    Section { path: Some(path).filter(|path| !path.is_empty()), deleted, hunks: Vec::new() }
+    let (is_new, deleted) = (old == NONE, new == NONE);
+    let has_signs = (is_new || old.starts_with("a/")) && (deleted || new.starts_with("b/"));
+    let path = if deleted { old } else { new };
+    let path = if has_signs { path[2..].to_owned() } else { path };
+    let lines = git.at..git.at;
+    Section { path: Some(path).filter(|path| !path.is_empty()), is_new, deleted, git, hunks: Vec::new(), lines }
+}
+
+/// A name without the quotes and escapes that git writes around bytes beyond ASCII.
+fn unquoted(name: &str) -> String {
+    let Some(inside) = name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return name.to_owned() };
+    let mut bytes = Vec::with_capacity(inside.len());
+    let mut rest = inside.bytes().peekable();
+    while let Some(byte) = rest.next() {
+        match (byte, rest.peek().copied()) {
+            (b'\\', Some(b'0'..=b'7')) => {
+                let mut value = 0_u32;
+                for _ in 0..3 {
+                    let Some(digit) = rest.next_if(|it| (b'0'..=b'7').contains(it)) else { break };
+                    value = value * 8 + u32::from(digit - b'0');
+                }
+                bytes.push(value as u8);
+            }
+            (b'\\', Some(sign)) => {
+                rest.next();
+                bytes.push(match sign {
+                    b'n' => b'\n',
+                    b't' => b'\t',
+                    other => other,
+                });
+            }
+            _ => bytes.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The numbers of a header such as `@@ -12,5 +12,6 @@`.

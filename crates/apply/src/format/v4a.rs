@@ -4,12 +4,13 @@
 //! to the first of several places.
 
 use super::change::{Change, filled, together};
+use super::files::{PatchAction, PatchedFile};
 use super::find::{Finder, Wanted};
 use super::hunk::Hunk;
 use super::lines::{core, indent};
 use super::similar::quoted;
 use super::{Located, path};
-use crate::outcome::{Code, Refused, Stage};
+use crate::outcome::{Code, Format, Refused, Stage};
 use crate::source::Source;
 use std::ops::Range;
 
@@ -24,76 +25,15 @@ const DELETE: &str = "*** Delete File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// The files of a patch, to be carried out all or none.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Patch {
-    /// In the order of the patch; no path occurs twice.
-    pub files: Vec<PatchedFile>,
+/// The files of a patch, a section each.
+pub(super) fn files(lines: &[&str]) -> Result<Vec<PatchedFile>, Refused> {
+    Ok(read(lines)?.iter().map(|it| PatchedFile { path: it.path.to_owned(), action: it.action() }).collect())
 }
 
-/// The change of one file in a patch.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PatchedFile {
-    /// The path as it is written.
-    pub path: String,
-    /// The action on it.
-    pub action: PatchAction,
-}
-
-/// The action on a file.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum PatchAction {
-    /// It is edited.
-    Update {
-        /// A patch of this file alone, to be merged into it; empty if the file is only moved.
-        section: String,
-        /// Its new path, if it is moved.
-        moved_to: Option<String>,
-    },
-    /// It is made.
-    Add {
-        /// All of its text.
-        content: String,
-    },
-    /// It is deleted.
-    Delete,
-}
-
-impl Patch {
-    /// Whether an update (a fence around it taken off) is such a patch.
-    pub fn is_one(update: &str) -> bool {
-        update.lines().find(|line| !line.trim().is_empty()).is_some_and(begins)
-    }
-
-    /// Reads the files of a patch.
-    ///
-    /// # Errors
-    /// When it is none, or names a file twice in ways that do not go together.
-    pub fn read(update: &str) -> Result<Patch, Refused> {
-        let update = super::unwrapped(update);
-        let lines: Vec<&str> = update.lines().collect();
-        let mut files: Vec<PatchedFile> = Vec::new();
-        let mut known = std::collections::BTreeMap::new();
-        for section in read(&lines)? {
-            let action = section.action();
-            let at = *known.entry(section.path).or_insert(files.len());
-            match (files.get_mut(at).map(|file| &mut file.action), action) {
-                (None, action) => files.push(PatchedFile { path: section.path.to_owned(), action }),
-                (
-                    Some(PatchAction::Update { section: first, moved_to }),
-                    PatchAction::Update { section: more, moved_to: None },
-                ) if moved_to.is_none() && !first.is_empty() && !more.is_empty() => {
-                    first.truncate(first.len() - END.len() - 1);
-                    first.push_str(&more[BEGIN.len() + 1..]);
-                }
-                _ => {
-                    let message = format!("the patch does two things with {}", section.path);
-                    return Err(Refused::new(Code::InvalidFormat, message, "write one section for each file"));
-                }
-            }
-        }
-        Ok(Patch { files })
-    }
+/// Puts a second section of a file behind its first.
+pub(super) fn append(first: &mut String, more: &str) {
+    first.truncate(first.len() - END.len() - 1);
+    first.push_str(&more[BEGIN.len() + 1..]);
 }
 
 /// The section of a patch for one file, as lines.
@@ -125,13 +65,14 @@ struct Block<'u> {
 impl<'u> Section<'u> {
     fn action(&self) -> PatchAction {
         match self.kind {
-            Kind::Delete => PatchAction::Delete,
+            Kind::Delete => PatchAction::Delete { shown: None },
             Kind::Add => PatchAction::Add { content: self.added().iter().flat_map(|line| [*line, "\n"]).collect() },
             Kind::Update => PatchAction::Update {
                 section: match self.blocks().is_empty() {
                     true => String::new(),
                     false => format!("{BEGIN}\n{UPDATE} {}\n{}\n{END}\n", self.path, self.lines.join("\n")),
                 },
+                format: Format::V4a,
                 moved_to: self.moved_to.map(str::to_owned),
             },
         }
@@ -177,15 +118,16 @@ impl<'u> Section<'u> {
     }
 }
 
-/// Whether a line begins a patch.
+/// Whether a line begins a patch, white space before it or not.
 pub(super) fn begins(line: &str) -> bool {
-    line.trim_end() == BEGIN || line.starts_with(UPDATE)
+    line.trim() == BEGIN || line.trim_start().starts_with(UPDATE)
 }
 
 /// Locates the blocks for the file at hand.
-pub(super) fn locate(source: &Source, update: &str, path: Option<&str>) -> Result<Located, Refused> {
+pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> {
     let lines: Vec<&str> = update.lines().collect();
-    let sections = path::chosen(read(&lines)?, |section| Some(section.path), path)?;
+    let sections = read(&lines)?;
+    path::of_one_file(&sections, |section| Some(section.path))?;
     let finder = Finder::new(source);
     let mut changes = Vec::new();
     for section in &sections {
@@ -318,26 +260,33 @@ fn above(change: &Change, header: usize, name: &str) -> Refused {
 }
 
 /// Reads all sections.
+///
+/// A header may stand behind white space where no line of a file can: before the first file, in what is added (where each line
+/// has its sign), and below a deletion. A patch all of whose lines begin with the white space of its first is read without it.
 fn read<'u>(lines: &[&'u str]) -> Result<Vec<Section<'u>>, Refused> {
+    let lines = &without_margin(lines)[..];
     let mut sections: Vec<Section<'u>> = Vec::new();
     for (at, &line) in lines.iter().enumerate() {
+        let is_content = sections.last().is_some_and(|it| it.kind == Kind::Update) && line.starts_with([' ', '\t']);
+        let head = if is_content { line } else { line.trim_start() };
         let begun = [(UPDATE, Kind::Update), (ADD, Kind::Add), (DELETE, Kind::Delete)]
             .iter()
-            .find_map(|(sign, kind)| Some((line.strip_prefix(sign)?.trim(), *kind)));
+            .find_map(|(sign, kind)| Some((head.strip_prefix(sign)?.trim(), *kind)));
+        let is_last = || lines[at + 1..].iter().all(|line| line.trim().is_empty());
         if let Some((path, kind)) = begun {
             sections.push(Section { path, kind, moved_to: None, at: at + 1, lines: Vec::new() });
-        } else if line.trim_end() == END {
+        } else if head.trim_end() == END || line.trim() == END && is_last() {
             break;
         } else if let Some(section) = sections.last_mut() {
-            match line.strip_prefix(MOVE) {
+            match line.trim_start().strip_prefix(MOVE) {
                 Some(path) if section.lines.is_empty() => {
                     section.moved_to = Some(path.trim());
                     section.at = at + 1;
                 }
-                _ if line.starts_with("*** ") && line.trim_end() != END_OF_FILE => return Err(unknown(at, line)),
+                _ if head.starts_with("*** ") && head.trim_end() != END_OF_FILE => return Err(unknown(at, line)),
                 _ => section.lines.push(line),
             }
-        } else if line.trim_end() != BEGIN && !line.trim().is_empty() {
+        } else if head.trim_end() != BEGIN && !line.trim().is_empty() {
             return Err(unknown(at, line));
         }
     }
@@ -345,6 +294,16 @@ fn read<'u>(lines: &[&'u str]) -> Result<Vec<Section<'u>>, Refused> {
         return Err(Refused::new(Code::InvalidFormat, "the patch names no file", "begin with `*** Update File: path`"));
     }
     Ok(sections)
+}
+
+/// The lines without the white space that the first begins with, if all begin so.
+fn without_margin<'u>(lines: &[&'u str]) -> Vec<&'u str> {
+    let text = || lines.iter().filter(|line| !core(line).is_empty());
+    let margin = text().next().map_or("", |line| indent(line));
+    if margin.is_empty() || !text().all(|line| line.starts_with(margin)) {
+        return lines.to_vec();
+    }
+    lines.iter().map(|line| line.strip_prefix(margin).unwrap_or_default()).collect()
 }
 
 fn unknown(at: usize, line: &str) -> Refused {

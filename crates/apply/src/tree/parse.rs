@@ -73,7 +73,7 @@ fn bounded(language: Language, text: &str, old: Option<&Tree>) -> Option<Tree> {
 
 /// Whether angle brackets or tags nest deeper than a parser takes in linear time.
 fn is_deep(language: Language, text: &str) -> bool {
-    let is_html = matches!(language, Language::Html | Language::Php);
+    let is_html = matches!(language, Language::Html | Language::Php | Language::Vue | Language::Svelte);
     let bytes = text.as_bytes();
     let mut open: usize = 0;
     for (at, byte) in bytes.iter().enumerate() {
@@ -132,6 +132,32 @@ fn grammar(language: Language) -> Option<tree_sitter::Language> {
         Language::Css => tree_sitter_css::LANGUAGE.into(),
         #[cfg(feature = "bash")]
         Language::Bash => tree_sitter_bash::LANGUAGE.into(),
+        #[cfg(feature = "lua")]
+        Language::Lua => tree_sitter_lua::LANGUAGE.into(),
+        #[cfg(feature = "zig")]
+        Language::Zig => tree_sitter_zig::LANGUAGE.into(),
+        #[cfg(feature = "elixir")]
+        Language::Elixir => tree_sitter_elixir::LANGUAGE.into(),
+        #[cfg(feature = "protobuf")]
+        Language::Protobuf => tree_sitter_proto::LANGUAGE.into(),
+        #[cfg(feature = "hcl")]
+        Language::Hcl => tree_sitter_hcl::LANGUAGE.into(),
+        #[cfg(feature = "dockerfile")]
+        Language::Dockerfile => tree_sitter_containerfile::LANGUAGE.into(),
+        #[cfg(feature = "svelte")]
+        Language::Svelte => tree_sitter_svelte_ng::LANGUAGE.into(),
+        #[cfg(feature = "vue")]
+        Language::Vue => tree_sitter_html::LANGUAGE.into(),
+        #[cfg(feature = "kotlin")]
+        Language::Kotlin => tree_sitter_kotlin_ng::LANGUAGE.into(),
+        #[cfg(feature = "swift")]
+        Language::Swift => tree_sitter_swift::LANGUAGE.into(),
+        #[cfg(feature = "dart")]
+        Language::Dart => tree_sitter_dart::LANGUAGE.into(),
+        #[cfg(feature = "scala")]
+        Language::Scala => tree_sitter_scala::LANGUAGE.into(),
+        #[cfg(feature = "haskell")]
+        Language::Haskell => tree_sitter_haskell::LANGUAGE.into(),
         _ => return None,
     })
 }

@@ -172,6 +172,52 @@ const TOML: &[Rule] = &[
 const HTML: &[Rule] = &[Rule("element", Kind::Element, Name::Id)];
 const CSS: &[Rule] = &[Rule("rule_set", Kind::Rule, Name::First)];
 const BASH: &[Rule] = &[Rule("function_definition", Kind::Function, NAME)];
+const LUA: &[Rule] = &[Rule("function_declaration", Kind::Function, NAME)];
+const ZIG: &[Rule] =
+    &[Rule("function_declaration", Kind::Function, NAME), Rule("variable_declaration", Kind::Constant, Name::First)];
+const PROTOBUF: &[Rule] = &[
+    Rule("message", Kind::Struct, Name::First),
+    Rule("enum", Kind::Enum, Name::First),
+    Rule("enum_field", Kind::Field, Name::First),
+    Rule("service", Kind::Class, Name::First),
+    Rule("rpc", Kind::Function, Name::First),
+];
+const HCL: &[Rule] = &[Rule("attribute", Kind::Key, Name::First)];
+/// Functions may have one name here if their parameters differ, which their nodes do not show in a field.
+const KOTLIN: &[Rule] = &[
+    Rule("function_declaration", Kind::Macro, NAME),
+    Rule("class_declaration", Kind::Class, NAME),
+    Rule("object_declaration", Kind::Class, NAME),
+    Rule("enum_entry", Kind::Field, Name::First),
+    Rule("type_alias", Kind::Type, Name::In("type")),
+];
+/// The same; an extension has the name of its class.
+const SWIFT: &[Rule] = &[
+    Rule("function_declaration", Kind::Macro, NAME),
+    Rule("protocol_function_declaration", Kind::Signature, NAME),
+    Rule("class_declaration", Kind::Trait, NAME),
+    Rule("protocol_declaration", Kind::Trait, NAME),
+];
+/// The same; an object has the name of its class.
+const SCALA: &[Rule] = &[
+    Rule("function_definition", Kind::Macro, NAME),
+    Rule("function_declaration", Kind::Signature, NAME),
+    Rule("class_definition", Kind::Class, NAME),
+    Rule("object_definition", Kind::Module, NAME),
+    Rule("trait_definition", Kind::Trait, NAME),
+];
+/// The signature stands for the name, which lies deeper in it.
+const DART: &[Rule] = &[
+    Rule("function_declaration", Kind::Function, Name::First),
+    Rule("method_declaration", Kind::Function, Name::First),
+    Rule("class_declaration", Kind::Class, NAME),
+    Rule("mixin_declaration", Kind::Class, NAME),
+    Rule("enum_declaration", Kind::Enum, NAME),
+    Rule("enum_entry", Kind::Field, NAME),
+];
+/// Functions consist of several equations.
+const HASKELL: &[Rule] =
+    &[Rule("data_type", Kind::Struct, NAME), Rule("class", Kind::Trait, NAME), Rule("type_synonym", Kind::Type, NAME)];
 
 /// The nodes of a language that declare something.
 pub(crate) fn rules(language: Language) -> &'static [Rule] {
@@ -191,6 +237,18 @@ pub(crate) fn rules(language: Language) -> &'static [Rule] {
         Language::Html => HTML,
         Language::Css => CSS,
         Language::Bash => BASH,
+        Language::Lua => LUA,
+        Language::Zig => ZIG,
+        Language::Protobuf => PROTOBUF,
+        Language::Hcl => HCL,
+        Language::Vue => HTML,
+        Language::Kotlin => KOTLIN,
+        Language::Swift => SWIFT,
+        Language::Scala => SCALA,
+        Language::Dart => DART,
+        Language::Haskell => HASKELL,
+        // Only their syntax is checked: declarations are calls or statements there, or there are none.
+        Language::Elixir | Language::Dockerfile | Language::Svelte => &[],
     }
 }
 

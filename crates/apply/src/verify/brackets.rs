@@ -42,7 +42,7 @@ fn lexis(language: Language) -> Option<Lexis> {
         Language::Json => Lexis { line_comment: "", has_block_comment: false, has_single: false, ..C },
         // Regular expressions, templates, here documents, patterns of `case`, plain text: brackets in them say nothing.
         Language::JavaScript | Language::TypeScript | Language::Tsx => return None,
-        Language::Ruby | Language::Php | Language::Yaml | Language::Html | Language::Bash => return None,
+        _ => return None,
     })
 }
 

@@ -23,7 +23,7 @@ fn fault(folder: &Path) -> Option<String> {
         (Some(expected), Outcome::Merged(merged)) => {
             let expected = fs::read(expected).unwrap();
             let shown = String::from_utf8_lossy(&expected);
-            (merged.text.as_bytes() != expected).then(|| format!("merged to\n{}\nand not to\n{shown}", merged.text))
+            (*merged.bytes() != *expected).then(|| format!("merged to\n{}\nand not to\n{shown}", merged.text))
         }
         (Some(_), Outcome::Refused(refused)) => Some(format!("refused: {refused}")),
         (None, Outcome::Merged(merged)) => Some(format!("not refused, but merged to\n{}", merged.text)),

@@ -5,4 +5,6 @@
 
 mod bounds;
 mod cases;
+mod languages;
 mod properties;
+mod shared;

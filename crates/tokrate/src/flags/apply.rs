@@ -15,7 +15,7 @@ Exit codes: 0 merged; 1 refused, and nothing was changed; 2 could not be tried (
 Examples:
   tokrate apply src/main.rs --update edit.txt            the merged file on standard output
   tokrate apply src/main.rs --in-place < edit.txt        the same, written into the file
-  tokrate apply --patch changes.patch --root .           files of a `*** Begin Patch`, all or none
+  tokrate apply --patch changes.patch --root .           files of a diff or a V4A patch, all or none
   tokrate apply --batch cases.jsonl --output results.jsonl
   tokrate apply --serve 127.0.0.1:8410                   for clients of OpenAI, Morph and Relace
 
@@ -41,9 +41,12 @@ pub struct Flags {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["patch", "batch", "serve"])]
     pub language: Option<String>,
     /// What the update is written in: lazy (a snippet with markers), fragment, whole_file, search_replace, string_replace,
-    /// unified_diff or v4a [default: by its text]
+    /// unified_diff, v4a, text_editor or targets [default: by its text]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["patch", "batch", "serve"])]
     pub format: Option<String>,
+    /// The file that the update was made for, as sha256:HEX or mtime:SECONDS; one that was changed since is refused
+    #[arg(long, value_name = "STATE", conflicts_with_all = ["patch", "batch", "serve"])]
+    pub expect: Option<String>,
     /// What the edit is for, in the words of who wrote it
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["patch", "batch", "serve"])]
     pub instruction: Option<String>,
@@ -53,7 +56,8 @@ pub struct Flags {
     /// Print the result as JSON
     #[arg(long, conflicts_with_all = ["batch", "serve"])]
     pub json: bool,
-    /// Patch of several files (V4A) to carry out, `-` for standard input
+    /// Patch of several files to carry out, `-` for standard input: V4A, a unified diff, or SEARCH/REPLACE blocks below the
+    /// names of files
     #[arg(long, value_name = "FILE")]
     pub patch: Option<PathBuf>,
     /// Folder that the files of the patch lie in; none outside is touched [default: .]

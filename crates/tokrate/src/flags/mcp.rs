@@ -7,7 +7,8 @@ use std::path::PathBuf;
 /// `tokrate mcp`, as typed.
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
-The server speaks the Model Context Protocol on standard input and output and has one tool, edit_file.
+The server speaks the Model Context Protocol on standard input and output. Its tools are edit_file and
+str_replace_based_edit_tool, the text editor that Claude knows.
 
 In the settings of an MCP client:
   {\"mcpServers\": {\"tokrate\": {\"command\": \"tokrate\", \"args\": [\"mcp\", \"--root\", \"/path/of/the/project\"]}}}")]

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 use std::fmt::Write;
-use tokrate_apply::{Checks, Code, Edit, How, Merged, Refused};
+use tokrate_apply::{Checks, Code, Edit, Encoding, How, Merged, Refused};
 use tokrate_apply_host::MergedBy;
 
 /// Places that are shown with their text.
@@ -52,7 +52,7 @@ impl Refusal {
     /// The refusal in some lines, with those of the original that are in question.
     pub fn text(&self, original: &[u8]) -> String {
         let mut out = format!("refused ({}): {}\n", self.code, self.message);
-        let original = String::from_utf8_lossy(original);
+        let (original, _) = Encoding::decode(original);
         let lines: Vec<&str> = if self.candidates.is_empty() { Vec::new() } else { original.lines().collect() };
         // A string takes everything.
         for &(first, last) in self.candidates.iter().take(PLACES_MOST) {

@@ -77,6 +77,27 @@ fn bytes_come_out_as_they_are() {
 }
 
 #[test]
+fn a_file_that_is_not_utf_8_keeps_its_bytes() {
+    let folder = Folder::new("apply-latin");
+    let file = b"name = 'Andr\xe9'\nprice = 3\n";
+    let expected = b"name = 'Andr\xe9'\nprice = 4\n";
+    std::fs::write(folder.join("a.py"), file).expect("written");
+    let update = json!({"old_string": "price = 3", "new_string": "price = 4"}).to_string();
+    let done = fed(&folder, &["apply", "a.py", "--in-place"], update.as_bytes());
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(std::fs::read(folder.join("a.py")).expect("there"), expected);
+    let euro = json!({"old_string": "price = 4", "new_string": "price = '\u{20ac}'"}).to_string();
+    let refused = fed(&folder, &["apply", "a.py", "--in-place"], euro.as_bytes());
+    assert!(refused.code == Some(1) && refused.stderr.contains("(not_text)"), "{refused:?}");
+    let patch = "--- a/a.py\n+++ b/a.py\n@@ -2 +2 @@\n-price = 4\n+price = 5\n";
+    assert_eq!(fed(&folder, &["apply", "--patch", "-"], patch.as_bytes()).code, Some(0));
+    assert_eq!(
+        std::fs::read(folder.join("a.py")).expect("there"),
+        expected.map(|it| if it == b'4' { b'5' } else { it })
+    );
+}
+
+#[test]
 fn a_refusal_says_where_and_what_to_do() {
     let folder = folder("apply-refused");
     for flags in [
@@ -110,7 +131,7 @@ fn a_refusal_says_where_and_what_to_do() {
 #[test]
 fn what_is_no_text_is_refused() {
     let folder = Folder::new("apply-no-text");
-    std::fs::write(folder.join("bytes"), b"a\n\xff\xfe\n").expect("written");
+    std::fs::write(folder.join("bytes"), b"a\n\0\xfe\n").expect("written");
     folder.write("empty", "");
     folder.write("a", "text\n");
     for (file, update, code) in [
@@ -158,6 +179,27 @@ fn a_diff_is_one_that_patch_reads() {
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
     insta::assert_snapshot!("diff", finished.stdout);
     assert_eq!(folder.read("a.rs"), FILE);
+}
+
+#[test]
+fn a_file_that_was_changed_since_is_refused() {
+    let folder = folder("apply-expect");
+    // As sha256sum prints it.
+    let hash = |text: &str| format!("sha256:{}", tokrate_apply_host::sha256(text.as_bytes()));
+    let apply = |state: &str| run(&folder, &["apply", "a.rs", "--update", "good.txt", "--in-place", "--expect", state]);
+    for stale in [hash("another file\n"), "mtime:1".to_owned(), "mtime:1.5".to_owned()] {
+        let refused = apply(&stale);
+        assert!(refused.code == Some(1) && refused.stderr.contains("refused (stale_file)"), "{refused:?}");
+        assert_eq!(folder.read("a.rs"), FILE);
+    }
+    assert_eq!(apply("yesterday").code, Some(2));
+    let time = folder.join("a.rs").metadata().and_then(|it| it.modified()).expect("a time");
+    let time = time.duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    let checked = ["apply", "a.rs", "--update", "good.txt", "--check", "--expect"];
+    let exact = format!("mtime:{}.{:09}", time.as_secs(), time.subsec_nanos());
+    assert_eq!(run(&folder, &[&checked[..], &[&*exact]].concat()).code, Some(0));
+    assert_eq!(apply(&hash(FILE)).code, Some(0));
+    assert_eq!(folder.read("a.rs"), MERGED);
 }
 
 #[test]

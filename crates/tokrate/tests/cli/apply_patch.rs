@@ -103,13 +103,61 @@ fn one_refused_file_keeps_all_of_them() {
     assert_eq!((&reported["status"], &reported["files"][0]["code"]), (&"refused".into(), &"ambiguous_location".into()));
 }
 
-/// A patch that adds one file, or edits one.
-fn touching(path: &str) -> [String; 3] {
+/// Patches that add one file, edit one, or delete it.
+fn touching(path: &str) -> [String; 8] {
     [
         format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch\n"),
         format!("*** Begin Patch\n*** Update File: {path}\n@@\n-two\n+x\n*** End Patch\n"),
         format!("*** Begin Patch\n*** Delete File: {path}\n*** End Patch\n"),
+        format!("--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"),
+        format!("--- a/{path}\n+++ b/{path}\n@@ -2 +2 @@\n-two\n+x\n"),
+        format!("--- a/{path}\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n"),
+        format!("{path}\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n"),
+        format!("{path}\n<<<<<<< SEARCH\ntwo\n=======\nx\n>>>>>>> REPLACE\n"),
     ]
+}
+
+#[test]
+fn a_diff_of_several_files_is_carried_out_whole_or_not_at_all() {
+    let folder = folder("patch-diff");
+    let diff = "diff --git a/src/a.txt b/src/a.txt\n--- a/src/a.txt\n+++ b/src/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n\
+        diff --git a/src/new/b.txt b/src/new/b.txt\nnew file mode 100644\n--- /dev/null\n+++ b/src/new/b.txt\n@@ -0,0 +1,2 @@\n+first\n+second\n\
+        diff --git a/gone.txt b/gone.txt\ndeleted file mode 100644\n--- a/gone.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-bye\n\
+        diff --git a/old name.txt b/moved/new name.txt\nsimilarity index 50%\nrename from old name.txt\nrename to moved/new name.txt\n\
+        --- a/old name.txt\n+++ b/moved/new name.txt\n@@ -1,2 +1,2 @@\n keep\n-drop\n+kept\n";
+    let before = all(&folder);
+    let one = fed(&folder, &["apply", "src/a.txt"], diff.as_bytes());
+    assert!(one.code == Some(1) && one.stderr.contains("--patch"), "one file is named: {one:?}");
+    let other = diff.replace("-bye", "-good bye");
+    let refused = patched(&folder, &[], &other);
+    assert_eq!((refused.code, all(&folder)), (Some(1), before), "what is deleted must be what the diff shows");
+    assert!(refused.stderr.starts_with("gone.txt: refused (no_anchor)"), "{}", refused.stderr);
+    let by_v4a = {
+        let folder = self::folder("patch-v4a");
+        assert_eq!(patched(&folder, &[], PATCH).code, Some(0));
+        all(&folder)
+    };
+    let done = patched(&folder, &[], diff);
+    assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{done:?}");
+    assert_eq!(all(&folder), by_v4a);
+}
+
+#[test]
+fn blocks_below_names_of_files_are_carried_out_whole_or_not_at_all() {
+    let folder = folder("patch-blocks");
+    let before = all(&folder);
+    let block = |path: &str, old: &str, new: &str| {
+        format!("{path}\n```\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n```\n\n")
+    };
+    let good = block("src/a.txt", "two\n", "zwei\n") + &block("src/new/b.txt", "", "first\n");
+    let refused = patched(&folder, &[], &(good.clone() + &block("twice.txt", "same\n", "new\n")));
+    assert_eq!((refused.code, all(&folder)), (Some(1), before));
+    let done = patched(&folder, &[], &good);
+    assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{done:?}");
+    assert_eq!(
+        (folder.read("src/a.txt"), folder.read("src/new/b.txt")),
+        ("one\nzwei\nthree\n".into(), "first\n".into())
+    );
 }
 
 #[cfg(unix)]
@@ -152,7 +200,7 @@ fn links_inside_of_the_root_are_not_doors_either() {
     symlink("a.txt", folder.join("src/link.txt")).expect("a link");
     symlink("nowhere", folder.join("src/dangling.txt")).expect("a link");
     let before = all(&folder);
-    let [_, update, delete] = touching("src/link.txt");
+    let [_, update, delete, ..] = touching("src/link.txt");
     let [add, ..] = touching("src/dangling.txt");
     for (patch, code) in [(update, "symbolic_link"), (delete, "symbolic_link"), (add, "file_exists")] {
         let refused = patched(&folder, &[], &patch);

@@ -107,7 +107,23 @@ fn patches(path: &str) -> Vec<String> {
     ];
     let whole =
         |section: String| format!("*** Begin Patch\n{GOOD}{section}*** Add File: new/deep/b.txt\n+x\n*** End Patch\n");
-    sections.into_iter().map(whole).collect()
+    let diffs = [
+        format!("--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"),
+        format!("--- a/{path}\n+++ b/{path}\n@@ -2 +2 @@\n-two\n+x\n"),
+        format!("--- a/{path}\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n"),
+        format!("diff --git a/notes.txt b/{path}\nsimilarity index 100%\nrename from notes.txt\nrename to {path}\n"),
+        format!("diff --git a/{path} b/moved\nsimilarity index 100%\nrename from {path}\nrename to moved\n"),
+    ];
+    let diff = |section: String| {
+        format!(
+            "{section}diff --git a/src/a.txt b/src/a.txt\n--- a/src/a.txt\n+++ b/src/a.txt\n@@ -2 +2 @@\n-two\n+zwei\n"
+        )
+    };
+    let block = |path: &str, old: &str| format!("{path}\n<<<<<<< SEARCH\n{old}=======\nzwei\n>>>>>>> REPLACE\n");
+    let blocks = ["", "two\n"].map(|old| block("src/a.txt", "two\n") + &block(path, old));
+    // With other signs a line in front of a block is prose, and the block one of the file above.
+    let blocks = blocks.into_iter().filter(|_| !path.contains(['\\', ' ']));
+    sections.into_iter().map(whole).chain(diffs.into_iter().map(diff)).chain(blocks).collect()
 }
 
 fn patched(folder: &Folder, flags: &[&str], patch: &str) -> Finished {

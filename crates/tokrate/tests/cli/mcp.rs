@@ -90,7 +90,8 @@ fn the_published_sdk_of_the_protocol_works() {
             "calls": [edit("a.rs", AMBIGUOUS), edit("a.rs", GOOD), edit("../outside.rs", GOOD)],
         }),
     );
-    assert_eq!((&printed["server"], &printed["tools"]), (&json!("tokrate"), &json!(["edit_file"])));
+    let tools = json!(["edit_file", "str_replace_based_edit_tool"]);
+    assert_eq!((&printed["server"], &printed["tools"]), (&json!("tokrate"), &tools));
     let errors: Vec<bool> = (0..3).map(|call| printed["results"][call]["isError"] == true).collect();
     assert_eq!(errors, [true, false, true], "{printed}");
     assert!(printed["results"][1]["text"].as_str().is_some_and(|text| text.contains("+    let x = 22;")), "{printed}");
@@ -131,6 +132,7 @@ fn nothing_outside_of_the_roots_is_touched() {
     let outside = [
         "../other/other.rs".to_owned(),
         "linked/other.rs".to_owned(),
+        "linked/new.rs".to_owned(),
         "link.rs".to_owned(),
         "linked/../../other/other.rs".to_owned(),
         absolute("other/other.rs"),
@@ -196,4 +198,149 @@ fn a_cancelled_request_is_not_carried_out() {
     assert_eq!(folder.read("a.rs"), FILE);
     let answers = talk(&folder, &[], &[call(5, "a.rs", GOOD)]);
     assert_eq!(answers[0]["result"]["isError"], false, "another session knows nothing of it");
+}
+
+fn called(id: u32, tool: &str, arguments: &Value) -> Value {
+    asked(id, "tools/call", &json!({"name": tool, "arguments": arguments}))
+}
+
+#[test]
+fn a_file_that_is_not_there_is_made_by_all_of_its_text() {
+    let folder = Folder::new("mcp-create");
+    let absolute = folder.path().canonicalize().expect("a folder").join("deep/er/c.txt").display().to_string();
+    let make = |path: &str, edit: &str| called(1, "edit_file", &json!({"path": path, "code_edit": edit}));
+    let answers = talk(
+        &folder,
+        &[],
+        &[
+            make("new/a.rs", "fn a() {}\n"),
+            make("b.rs", "<<<<<<< SEARCH\n=======\nfn b() {}\n>>>>>>> REPLACE\n"),
+            make(&absolute, "text\n"),
+            make("none.rs", "fn a() {\n    // ... existing code ...\n    let x = 2;\n}\n"),
+            make("none.rs", GOOD),
+            make("../outside.rs", "fn a() {}\n"),
+            make("new/.git/config", "x\n"),
+            make(".bashrc", "x\n"),
+        ],
+    );
+    let status: Vec<&Value> = answers.iter().map(|answer| &answer["result"]["structuredContent"]["status"]).collect();
+    assert_eq!(json!(status[..3]), json!(["created", "created", "created"]), "{answers:?}");
+    let codes: Vec<&Value> = answers.iter().map(|answer| &answer["result"]["structuredContent"]["code"]).collect();
+    let refused = json!(["no_such_file", "no_such_file", "outside_root", "protected_path", "protected_path"]);
+    assert_eq!(json!(codes[3..]), refused, "{answers:?}");
+    assert!(text(&answers[0]).contains("--- /dev/null\n+++ b/new/a.rs\n"), "{answers:?}");
+    assert_eq!((folder.read("new/a.rs"), folder.read("b.rs")), ("fn a() {}\n".into(), "fn b() {}\n".into()));
+    assert_eq!(
+        (folder.read("deep/er/c.txt"), folder.names()),
+        ("text\n".into(), vec!["b.rs".into(), "deep".into(), "new".into()])
+    );
+}
+
+#[test]
+fn an_edit_may_be_tried_only() {
+    let folder = Folder::new("mcp-dry");
+    folder.write("a.rs", FILE);
+    let tried =
+        |path: &str, edit: &str| called(1, "edit_file", &json!({"path": path, "code_edit": edit, "dry_run": true}));
+    let answers = talk(&folder, &[], &[tried("a.rs", GOOD), tried("new.rs", "fn a() {}\n"), tried("a.rs", AMBIGUOUS)]);
+    let structured = |at: usize| &answers[at]["result"]["structuredContent"];
+    assert_eq!((&structured(0)["status"], &structured(0)["dry_run"]), (&json!("merged"), &json!(true)), "{answers:?}");
+    assert!(structured(0)["diff"].as_str().is_some_and(|diff| diff.contains("+    let x = 22;")), "{answers:?}");
+    assert!(text(&answers[0]).ends_with("(only tried: nothing was written)\n"), "{answers:?}");
+    assert_eq!((&structured(1)["status"], &structured(2)["status"]), (&json!("created"), &json!("refused")));
+    assert_eq!(structured(2)["candidates"], json!([[2, 2], [7, 7]]), "{answers:?}");
+    assert_eq!((folder.read("a.rs").as_str(), folder.names()), (FILE, vec!["a.rs".to_owned()]));
+}
+
+#[test]
+fn arguments_that_the_tool_does_not_know_are_refused() {
+    let folder = Folder::new("mcp-unknown");
+    folder.write("a.rs", FILE);
+    let calls = [
+        json!({"path": "a.rs", "code_edit": GOOD, "dryRun": true}),
+        json!({"path": "a.rs", "code_edit": GOOD, "dry_run": "yes"}),
+        json!({"path": "a.rs", "code_edit": GOOD, "edits": []}),
+        json!({"path": "a.rs", "code_edit": GOOD, "expected": "yesterday"}),
+    ];
+    let editor = json!({"command": "str_replace", "path": "a.rs", "old_str": "one", "new_str": "1", "all": true});
+    let messages: Vec<Value> = calls.iter().map(|it| called(1, "edit_file", it)).collect();
+    let messages = [&messages[..], &[called(1, "str_replace_based_edit_tool", &editor)]].concat();
+    for answer in talk(&folder, &[], &messages) {
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    }
+    assert_eq!(folder.read("a.rs"), FILE);
+}
+
+#[test]
+fn an_edit_for_another_state_of_the_file_is_refused() {
+    let folder = Folder::new("mcp-stale");
+    folder.write("a.rs", FILE);
+    let edit = |state: &str| called(1, "edit_file", &json!({"path": "a.rs", "code_edit": GOOD, "expected": state}));
+    let now = tokrate_apply_host::sha256(FILE.as_bytes());
+    let answers =
+        talk(&folder, &[], &[edit(&tokrate_apply_host::sha256(b"x")), edit("mtime:7"), edit(&now), edit(&now)]);
+    let code = |at: usize| &answers[at]["result"]["structuredContent"]["code"];
+    assert_eq!(
+        (code(0), code(1), code(3)),
+        (&json!("stale_file"), &json!("stale_file"), &json!("stale_file")),
+        "{answers:?}"
+    );
+    let merged = tokrate_apply_host::sha256(MERGED.as_bytes());
+    assert_eq!(answers[2]["result"]["structuredContent"]["sha256"], merged, "the state for the next edit: {answers:?}");
+    assert_eq!(folder.read("a.rs"), MERGED);
+}
+
+#[test]
+fn strings_are_replaced_one_after_the_other() {
+    let folder = Folder::new("mcp-multi");
+    folder.write("a.txt", "one\ntwo\n");
+    let edits = json!([{"old_string": "one", "new_string": "1"}, {"old_string": "1\ntwo", "new_string": "1\n2", "replace_all": false}]);
+    let answers = talk(&folder, &[], &[called(1, "edit_file", &json!({"path": "a.txt", "edits": edits}))]);
+    assert_eq!(
+        (&answers[0]["result"]["isError"], folder.read("a.txt")),
+        (&json!(false), "1\n2\n".into()),
+        "{answers:?}"
+    );
+}
+
+#[test]
+fn the_text_editor_views_edits_and_creates() {
+    let folder = Folder::new("mcp-editor");
+    folder.write("a.txt", "one\ntwo\nthree\n");
+    folder.write(".env", "SECRET=1\n");
+    let command = |arguments: Value| called(1, "str_replace_based_edit_tool", &arguments);
+    let answers = talk(
+        &folder,
+        &[],
+        &[
+            command(json!({"command": "view", "path": "a.txt"})),
+            command(json!({"command": "view", "path": "a.txt", "view_range": [2, -1], "hashes": true})),
+            command(json!({"command": "str_replace", "path": "a.txt", "old_str": "two", "new_str": "2"})),
+            command(json!({"command": "insert", "path": "a.txt", "insert_line": 1, "insert_text": "one and a half\n"})),
+            command(json!({"command": "create", "path": "new/b.txt", "file_text": "b\n"})),
+            command(json!({"command": "create", "path": "a.txt", "file_text": "b\n"})),
+            command(json!({"command": "str_replace", "path": "a.txt", "old_str": "nowhere", "new_str": ""})),
+            command(json!({"command": "view", "path": ".env"})),
+            command(json!({"command": "view", "path": "../other/a.txt"})),
+            command(json!({"command": "create", "path": ".git/hooks/pre-commit", "file_text": "x\n"})),
+            command(json!({"command": "insert", "path": ".env", "insert_line": 0, "insert_text": "x\n"})),
+        ],
+    );
+    assert_eq!(text(&answers[0]), "     1\tone\n     2\ttwo\n     3\tthree\n");
+    let hash = tokrate_apply::line_hash;
+    assert_eq!(text(&answers[1]), format!("     2:{}\ttwo\n     3:{}\tthree\n", hash("two"), hash("three")));
+    assert!(text(&answers[2]).contains("-two\n+2\n") && text(&answers[3]).contains("+one and a half\n"), "{answers:?}");
+    let errors: Vec<bool> = answers.iter().map(|answer| answer["result"]["isError"] == true).collect();
+    assert_eq!(errors, [false, false, false, false, false, true, true, true, true, true, true], "{answers:?}");
+    for at in [7, 9, 10] {
+        assert!(
+            text(&answers[at]).contains("(protected_path)") && !text(&answers[at]).contains("SECRET"),
+            "{answers:?}"
+        );
+    }
+    assert_eq!(
+        (folder.read("a.txt"), folder.read("new/b.txt")),
+        ("one\none and a half\n2\nthree\n".into(), "b\n".into())
+    );
+    assert_eq!(folder.names(), [".env", "a.txt", "new"]);
 }

@@ -96,14 +96,13 @@ fn other_numbers_of_signs_are_content() {
 }
 
 #[test]
-fn only_the_blocks_of_the_file_at_hand_are_taken() {
+fn blocks_of_several_files_are_no_edit_of_one() {
     let update = format!("src/a.rs\n{}\nsrc/b.rs\n```\n{}```\n", block("a\n", "x\n"), block("b\n", "y\n"));
     let source = crate::source::Source::read(b"a\nb\n").expect("text");
-    let at = |path: Option<&str>| super::locate(&source, &update, path).map(|located| located.splices.len());
-    assert_eq!(at(Some("src/a.rs")), Ok(1));
-    assert_eq!(at(Some("/srv/src/b.rs")), Ok(1));
-    assert!(at(None).is_err());
-    assert!(at(Some("src/c.rs")).is_err());
+    let refused = super::locate(&source, &update).expect_err("two files");
+    assert!(refused.message.contains("src/a.rs and src/b.rs") && refused.hint.contains("--patch"), "{refused}");
+    let one = format!("src/a.rs\n{}\na.rs\n{}", block("a\n", "x\n"), block("b\n", "y\n"));
+    assert_eq!(super::locate(&source, &one).map(|located| located.splices.len()), Ok(1), "two names of one file");
 }
 
 #[test]

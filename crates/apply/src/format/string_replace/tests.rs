@@ -87,3 +87,16 @@ fn lines_that_all_run_together_do_so_in_bounded_time() {
         Ok("aa\n".into())
     );
 }
+
+#[test]
+fn a_list_is_carried_out_in_turn_where_it_says_so() {
+    let list = |edits: serde_json::Value| json!({"file_path": "a", "edits": edits});
+    let pair = |old: &str, new: &str, all: bool| json!({"old_string": old, "new_string": new, "replace_all": all});
+    let chain = list(json!([pair("one", "two", false), pair("two + 1", "three", false)]));
+    assert_eq!(applied("x = one + 1\n", &chain), Ok("x = three\n".into()), "the second edit is of what the first made");
+    let both = list(json!([pair("a", "b", false), pair("b", "c", true)]));
+    let refused = applied("a b\n", &both).expect_err("in turn `c c`, at once `b c`");
+    assert!(refused.contains("in turn"), "{refused}");
+    let apart = list(json!([pair("a", "b", false), pair("c", "d", false)]));
+    assert_eq!(applied("a c\n", &apart), Ok("b d\n".into()));
+}

@@ -89,15 +89,12 @@ fn a_line_may_look_like_a_header() {
 }
 
 #[test]
-fn of_several_files_one_is_taken() {
+fn a_diff_of_several_files_is_no_edit_of_one() {
     let update =
         "--- a/src/x.rs\n+++ b/src/x.rs\n@@ -1 +1 @@\n-a\n+b\n--- a/src/y.rs\n+++ b/src/y.rs\n@@ -1 +1 @@\n-c\n+d\n";
     let source = Source::read(b"a\nc\n").expect("text");
-    let at = |path: Option<&str>| locate(&source, update, path).map(|located| located.splices[0].new.clone());
-    assert_eq!(at(Some("src/x.rs")), Ok("b\n".into()));
-    assert_eq!(at(Some("y.rs")), Ok("d\n".into()));
-    assert!(at(Some("z.rs")).is_err());
-    assert!(at(None).is_err());
+    let refused = locate(&source, update).expect_err("two files");
+    assert!(refused.message.contains("src/x.rs and src/y.rs") && refused.hint.contains("--patch"), "{refused}");
 }
 
 #[test]

@@ -52,41 +52,26 @@ fn braces_belong_to_their_header() {
 fn files_are_made_and_not_deleted_here() {
     let source = |text: &str| Source::read(text.as_bytes()).expect("text");
     let add = "*** Begin Patch\n*** Add File: x\n+a\n+\n+b\n*** End Patch";
-    assert_eq!(locate(&source(""), add, None).map(|it| it.splices[0].new.clone()), Ok("a\n\nb\n".into()));
-    assert!(locate(&source("a\n"), add, None).is_err());
-    assert!(locate(&source("a\n"), "*** Begin Patch\n*** Delete File: x\n*** End Patch", None).is_err());
+    assert_eq!(locate(&source(""), add).map(|it| it.splices[0].new.clone()), Ok("a\n\nb\n".into()));
+    assert!(locate(&source("a\n"), add).is_err());
+    assert!(locate(&source("a\n"), "*** Begin Patch\n*** Delete File: x\n*** End Patch").is_err());
 }
 
 #[test]
-fn the_files_of_a_patch_are_listed() {
-    let text = "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@ def f():\n-x\n+y\n*** Add File: c.py\n+1\n*** Delete File: d.py\n*** Update File: e.py\n-1\n+2\n*** End of File\n*** Update File: e.py\n-3\n+4\n*** End Patch\n";
-    assert!(Patch::is_one(text));
-    let patch = Patch::read(text).expect("a patch");
-    let file = |path: &str, action: PatchAction| PatchedFile { path: path.to_owned(), action };
-    let update =
-        |path: &str, lines: &str| format!("*** Begin Patch\n*** Update File: {path}\n{lines}\n*** End Patch\n");
+fn headers_may_stand_behind_white_space_where_no_content_can() {
+    let file = "    a\n    b\n";
+    let made = |update: &str| made(Format::V4a, file, update).map_err(|it| it.to_string());
+    let padded = "  *** Begin Patch\n  *** Update File: x.py\n@@\n-    b\n+    c\n  *** End Patch\n";
+    assert_eq!(made(padded), Ok("    a\n    c\n".into()));
+    let shifted =
+        "    *** Begin Patch\n    *** Update File: x.py\n    @@\n         a\n    -    b\n    +    c\n    *** End Patch";
+    assert_eq!(made(shifted), Ok("    a\n    c\n".into()));
+    let file = "*** Update File: y\nb\n";
+    let context = "*** Begin Patch\n*** Update File: x.txt\n *** Update File: y\n-b\n+c\n*** End Patch\n";
     assert_eq!(
-        patch.files,
-        [
-            file(
-                "a.py",
-                PatchAction::Update { section: update("a.py", "@@ def f():\n-x\n+y"), moved_to: Some("b.py".into()) }
-            ),
-            file("c.py", PatchAction::Add { content: "1\n".into() }),
-            file("d.py", PatchAction::Delete),
-            file(
-                "e.py",
-                PatchAction::Update {
-                    section: update("e.py", "-1\n+2\n*** End of File\n*** Update File: e.py\n-3\n+4"),
-                    moved_to: None
-                }
-            ),
-        ]
+        super::super::properties::applied(Format::V4a, file, context).ok(),
+        Some("*** Update File: y\nc\n".into())
     );
-    let PatchAction::Update { section, .. } = &patch.files[3].action else { panic!("an update") };
-    assert_eq!(made(Format::V4a, "3\n1\n", section).map_err(|it| it.to_string()), Ok("4\n2\n".into()));
-    assert!(Patch::read("*** Begin Patch\n*** Delete File: a\n*** Add File: a\n+1\n*** End Patch").is_err());
-    assert!(Patch::read("a\n").is_err());
 }
 
 #[test]

@@ -47,6 +47,17 @@ fn outlines() {
         (Language::Html, "<div id=\"x\">\n  <p id=y></p>\n</div>\n"),
         (Language::Css, "a, b { c: d }\n@media x { e { f: g } }\n"),
         (Language::Bash, "f() {\n  :\n}\nfunction g { :; }\n"),
+        (Language::Lua, "local function a(x) end\nfunction M.b(y)\nend\nfunction M:c() end\n"),
+        (
+            Language::Zig,
+            "const P = struct {\n    x: i32,\n    pub fn add(self: P) i32 {\n        return 1;\n    }\n};\n",
+        ),
+        (
+            Language::Protobuf,
+            "message A {\n  string b = 1;\n  enum C { X = 0; }\n}\nservice S { rpc G(A) returns (A); }\n",
+        ),
+        (Language::Hcl, "resource \"a\" \"b\" {\n  name = \"x\"\n}\n"),
+        (Language::Vue, "<template>\n  <p id=\"x\" @click=\"f\">{{ a }}</p>\n</template>\n"),
     ];
     let all: String =
         texts.iter().map(|(language, text)| format!("# {}\n{}", language.name(), shown(*language, text))).collect();

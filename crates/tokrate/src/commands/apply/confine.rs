@@ -75,7 +75,20 @@ impl Roots {
 
     /// A path below the first root where nothing is yet, without links.
     pub fn vacant(&self, path: &str) -> Result<PathBuf, Refusal> {
-        let place = self.relative(path)?;
+        self.vacant_in(&self.folders[0], path, path)
+    }
+
+    /// The same, absolute below any of the roots as well.
+    pub fn vacant_anywhere(&self, path: &str) -> Result<PathBuf, Refusal> {
+        let below = |root: &PathBuf| Some((root.clone(), Path::new(path).strip_prefix(root).ok()?.to_str()?));
+        match self.folders.iter().filter_map(below).min_by_key(|(_, rest)| rest.len()) {
+            Some((root, rest)) => self.vacant_in(&root, path, rest),
+            None => self.vacant(path),
+        }
+    }
+
+    fn vacant_in(&self, root: &Path, path: &str, relative: &str) -> Result<PathBuf, Refusal> {
+        let place = root.join(self.plain(path, relative)?);
         self.check_written(path, &place)?;
         if place.symlink_metadata().is_ok() {
             let hint = "update the file instead, or choose another path";
@@ -94,9 +107,10 @@ impl Roots {
         }
     }
 
-    /// The part of a path of `vacant` that lies below the first root, and that root.
+    /// The part of a path that is vacant below the root that it lies in, and that root.
     pub fn split<'p>(&'p self, real: &'p Path) -> (&'p Path, &'p Path) {
-        let root = self.folders[0].as_path();
+        let around = self.folders.iter().filter(|root| real.starts_with(root));
+        let root = around.max_by_key(|root| root.as_os_str().len()).unwrap_or(&self.folders[0]).as_path();
         (root, real.strip_prefix(root).unwrap_or(real))
     }
 
@@ -113,11 +127,17 @@ impl Roots {
 
     /// A relative path without `..`, below the first root.
     fn relative(&self, path: &str) -> Result<PathBuf, Refusal> {
-        let plain = Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if !plain || path.is_empty() || path.contains('\0') {
+        Ok(self.folders[0].join(self.plain(path, path)?))
+    }
+
+    /// A relative path, checked to have no detours.
+    fn plain<'p>(&self, path: &str, relative: &'p str) -> Result<&'p Path, Refusal> {
+        let mut parts = Path::new(relative).components();
+        let plain = parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if !plain || relative.is_empty() || relative.contains('\0') {
             return Err(self.outside(path));
         }
-        Ok(self.folders[0].join(path))
+        Ok(Path::new(relative))
     }
 
     /// The path as it is written: below the root that it goes through.

@@ -4,8 +4,9 @@
 //! else.
 
 use super::confine::named_by_hand;
+use super::expect::Expected;
 use super::place::Place;
-use super::{Merger, print, read_file, read_named, replace};
+use super::{Merger, print, print_bytes, read_file, read_named, replace};
 use crate::commands::Verdict;
 use crate::config::apply::{format, language};
 use crate::flags::apply::Flags;
@@ -13,7 +14,7 @@ use crate::out::apply::{MergeReport, Refusal, edits_named};
 use anyhow::{Context, Result, anyhow, bail};
 use std::io::{IsTerminal, stdin};
 use std::path::Path;
-use tokrate_apply::{Merged, Options};
+use tokrate_apply::{Encoding, Merged, Options};
 use tokrate_apply_host::{MergeResult, MergedBy, unified_diff};
 
 /// Merges.
@@ -28,6 +29,13 @@ pub fn run(flags: &Flags, path: &Path, merger: &Merger) -> Result<Verdict> {
         Ok(original) => original,
         Err(refusal) => return refused(flags, path, &refusal, b""),
     };
+    if let Some(expected) = &flags.expect {
+        let expected = Expected::read(expected).map_err(|what| anyhow!("read --expect: {what}"))?;
+        let metadata = path.metadata().with_context(|| format!("read {}", path.display()))?;
+        if let Err(refusal) = expected.check(&original, &metadata) {
+            return refused(flags, path, &refusal, &original);
+        }
+    }
     let update = flags.update.as_deref().unwrap_or(Path::new("-"));
     if update == Path::new("-") && stdin().is_terminal() {
         bail!("read the update: name its file with --update, or give it on standard input");
@@ -55,14 +63,17 @@ pub fn run(flags: &Flags, path: &Path, merger: &Merger) -> Result<Verdict> {
 }
 
 fn deliver(flags: &Flags, path: &Path, original: &[u8], merged: &Merged, by: MergedBy) -> Result<()> {
-    let changed = merged.text.as_bytes() != original;
+    let bytes = merged.bytes();
+    let changed = *bytes != *original;
     if flags.in_place && changed {
         // Looked at again: a model may have had its time.
         let real = named_by_hand(path)?.map_err(|refusal| anyhow!("write {}: {}", path.display(), refusal.message))?;
         let place = Place::of(&real).with_context(|| format!("open the folder of {}", path.display()))?;
-        replace::replace(place, original, merged.text.as_bytes())?;
+        if let Some(note) = replace::replace(place, original, &bytes)? {
+            anstream::eprintln!("{}: {note}", path.display());
+        }
     }
-    let diff = flags.diff.then(|| diff(path, original, &merged.text));
+    let diff = flags.diff.then(|| diff(path, original, merged));
     if flags.json {
         let mut report = MergeReport::merged(merged, by);
         if let MergeReport::Merged { output, diff: shown, .. } = &mut report {
@@ -72,13 +83,13 @@ fn deliver(flags: &Flags, path: &Path, original: &[u8], merged: &Merged, by: Mer
         return print(&report.line());
     }
     match diff {
-        Some(diff) => print(&diff),
+        Some(diff) => print_bytes(&merged.encoding.encode(&diff)),
         None if flags.check => print(&format!("{}: would merge, {}\n", path.display(), edits_named(&merged.edits))),
         None if flags.in_place => {
             anstream::eprintln!("{}: merged, {}", path.display(), edits_named(&merged.edits));
             Ok(())
         }
-        None => print(&merged.text),
+        None => print_bytes(&bytes),
     }
 }
 
@@ -91,9 +102,16 @@ fn refused(flags: &Flags, path: &Path, refusal: &Refusal, original: &[u8]) -> Re
 }
 
 /// What changed in a file, as git writes it.
-pub fn diff(path: &Path, original: &[u8], merged: &str) -> String {
+pub fn diff(path: &Path, original: &[u8], merged: &Merged) -> String {
     let name = git_name(path);
-    unified_diff(&String::from_utf8_lossy(original), merged, &format!("a/{name}"), &format!("b/{name}"))
+    unified_diff(&Encoding::decode(original).0, &merged.text, &format!("a/{name}"), &format!("b/{name}"))
+}
+
+/// The same of bytes, in the encoding of the files.
+pub fn byte_diff(original: &[u8], new: &[u8], old_name: &str, new_name: &str) -> Vec<u8> {
+    let ((old, one), (new, other)) = (Encoding::decode(original), Encoding::decode(new));
+    let encoding = if one == Encoding::Utf8 { other } else { one };
+    encoding.encode(&unified_diff(&old, &new, old_name, new_name)).into_owned()
 }
 
 /// A path as git writes it behind `a/`.

@@ -1,7 +1,9 @@
 //! `tokrate apply`: an edit merged into a file, files of a patch, cases of a batch, or edits that come over HTTP.
 
+mod attributes;
 mod batch;
 pub mod confine;
+pub mod expect;
 pub mod file;
 mod patch;
 pub mod place;
@@ -13,8 +15,8 @@ use crate::config::apply as config;
 use crate::flags::apply::Flags;
 use crate::out::apply::Refusal;
 use anyhow::{Context, Result};
+use attributes::Attributes;
 use place::Place;
-use std::fs::Metadata;
 use std::io::Write;
 use std::path::Path;
 use tokrate_apply::Options;
@@ -67,13 +69,14 @@ pub fn read_file(path: &Path) -> Result<Result<Vec<u8>, Refusal>> {
     Ok(Ok(bytes_of(path, MAX_FILE_BYTES).with_context(reading)?))
 }
 
-/// The same of a place, with the file's metadata.
-pub fn read_place(place: &Place) -> Result<Result<(Vec<u8>, Metadata), Refusal>> {
+/// The same of a place, with the file's attributes.
+pub fn read_place(place: &Place) -> Result<Result<(Vec<u8>, Attributes), Refusal>> {
     let read = place.read(MAX_FILE_BYTES).with_context(|| format!("read {}", place.path().display()))?;
-    let (bytes, metadata) = read;
-    match metadata.len() > MAX_FILE_BYTES || bytes.len() as u64 > MAX_FILE_BYTES {
-        true => Ok(Err(Refusal::too_large("the original", metadata.len(), MAX_FILE_BYTES))),
-        false => Ok(Ok((bytes, metadata))),
+    let (bytes, attributes) = read;
+    let length = attributes.metadata().len();
+    match length > MAX_FILE_BYTES || bytes.len() as u64 > MAX_FILE_BYTES {
+        true => Ok(Err(Refusal::too_large("the original", length, MAX_FILE_BYTES))),
+        false => Ok(Ok((bytes, attributes))),
     }
 }
 
@@ -88,6 +91,11 @@ fn read_named(flag: &str, path: &Path) -> Result<Vec<u8>> {
 
 /// Prints text as it is: nothing in a file is a colour to be taken away.
 fn print(text: &str) -> Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same of the bytes of a file.
+fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("write to standard output")
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).context("write to standard output")
 }

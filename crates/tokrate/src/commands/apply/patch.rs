@@ -1,23 +1,23 @@
-//! A patch of several files (V4A): all of them are changed, or none.
+//! A patch of several files (V4A, a unified diff, SEARCH/REPLACE blocks): all of them are changed, or none.
 //!
 //! No file outside of the root is touched. Invariant: nothing is written before every file has merged; what fails
 //! while it is written is undone.
 
+use super::attributes::Attributes;
 use super::confine::Roots;
-use super::file::git_name;
+use super::file::{byte_diff, git_name};
 use super::place::{MadeFolders, Place};
 use super::replace::{Staged, all_or_none};
-use super::{Merger, print, read_named, read_place};
+use super::{Merger, print, print_bytes, read_named, read_place};
 use crate::commands::Verdict;
 use crate::flags::apply::Flags;
 use crate::out::apply::{Refusal, edits_named};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use tokrate_apply::{Edit, Options, Patch, PatchAction, PatchedFile};
-use tokrate_apply_host::{MergeResult, MergedBy, unified_diff};
+use tokrate_apply::{Edit, Encoding, Format, Options, Patch, PatchAction, PatchedFile};
+use tokrate_apply_host::{MergeResult, MergedBy};
 
 /// What becomes of one file.
 struct Planned {
@@ -26,9 +26,9 @@ struct Planned {
     edits: Vec<Edit>,
     by: MergedBy,
     /// The file that is there, with its text.
-    old: Option<(Place, Vec<u8>, Metadata)>,
+    old: Option<(Place, Vec<u8>, Attributes)>,
     /// The text that it is to have, and where.
-    new: Option<(PathBuf, String)>,
+    new: Option<(PathBuf, Vec<u8>)>,
 }
 
 /// A file that cannot be changed.
@@ -86,7 +86,9 @@ pub fn run(flags: &Flags, patch: &Path, merger: &Merger) -> Result<Verdict> {
         return refused(flags, &failed);
     }
     if !flags.diff && !flags.check {
-        write(planned.as_slice(), &roots)?;
+        for note in write(planned.as_slice(), &roots)? {
+            anstream::eprintln!("{note}");
+        }
     }
     deliver(flags, &planned)?;
     Ok(Verdict::Good)
@@ -105,7 +107,7 @@ fn plan(file: &PatchedFile, roots: &Roots, merger: &Merger) -> Result<Result<Pla
     };
     if let PatchAction::Add { content } = &file.action {
         return match roots.vacant(&file.path) {
-            Ok(place) => Ok(Ok(Planned { new: Some((place, content.clone())), ..planned })),
+            Ok(place) => Ok(Ok(Planned { new: Some((place, content.clone().into_bytes())), ..planned })),
             Err(refusal) => failed(refusal, Vec::new()),
         };
     }
@@ -113,12 +115,19 @@ fn plan(file: &PatchedFile, roots: &Roots, merger: &Merger) -> Result<Result<Pla
         Ok(there) => there,
         Err(refusal) => return failed(refusal, Vec::new()),
     };
-    let (original, metadata) = match read_place(&there)? {
+    let (original, attributes) = match read_place(&there)? {
         Ok(read) => read,
         Err(refusal) => return failed(refusal, Vec::new()),
     };
-    if let PatchAction::Update { section, moved_to } = &file.action {
-        let (text, edits, by) = match merged(file, section, &original, merger) {
+    if let PatchAction::Delete { shown: Some(shown) } = &file.action
+        && !is_same_text(shown, &original)
+    {
+        let refusal =
+            Refusal::new("no_anchor", "the file is not the one that the patch deletes", "read the file again");
+        return failed(refusal, original);
+    }
+    if let PatchAction::Update { section, format, moved_to } = &file.action {
+        let (text, edits, by) = match merged(file, (section, *format), &original, merger) {
             Ok(merged) => merged,
             Err(refusal) => return failed(refusal, original),
         };
@@ -131,26 +140,31 @@ fn plan(file: &PatchedFile, roots: &Roots, merger: &Merger) -> Result<Result<Pla
         };
         planned = Planned { new: Some((place, text)), moved_to: moved_to.clone(), edits, by, ..planned };
     }
-    Ok(Ok(Planned { old: Some((there, original, metadata)), ..planned }))
+    Ok(Ok(Planned { old: Some((there, original, attributes)), ..planned }))
 }
 
-/// The text of an updated file; as it was if it is only moved.
+/// The bytes of an updated file; as they were if it is only moved.
 fn merged(
     file: &PatchedFile,
-    section: &str,
+    (section, format): (&str, Format),
     original: &[u8],
     merger: &Merger,
-) -> Result<(String, Vec<Edit>, MergedBy), Refusal> {
+) -> Result<(Vec<u8>, Vec<Edit>, MergedBy), Refusal> {
     if section.is_empty() {
-        let text = String::from_utf8(original.to_vec());
-        let text = text.map_err(|_| Refusal::new("not_text", "the file is not UTF-8", "move it without a patch"))?;
-        return Ok((text, Vec::new(), MergedBy::Deterministic));
+        return Ok((original.to_vec(), Vec::new(), MergedBy::Deterministic));
     }
-    let options = Options { path: Some(file.path.clone()), ..Options::default() };
+    let options = Options { path: Some(file.path.clone()), format: Some(format), ..Options::default() };
     match merger.settle(original, section.as_bytes(), options) {
-        MergeResult::Merged { merged, by } => Ok((merged.text, merged.edits, by)),
+        MergeResult::Merged { merged, by } => Ok((merged.bytes().into_owned(), merged.edits, by)),
         MergeResult::Refused { refused, fallback } => Err(Refusal::of(refused, fallback)),
     }
+}
+
+/// Whether a file has this text, whatever its line ends are and whether its last line has one.
+fn is_same_text(shown: &str, original: &[u8]) -> bool {
+    let (text, _) = Encoding::decode(original);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    text.lines().eq(shown.lines())
 }
 
 /// A file that two sections change, under whatever names.
@@ -166,23 +180,23 @@ fn met_twice(planned: &[Planned]) -> Option<Failed> {
     })
 }
 
-fn write(planned: &[Planned], roots: &Roots) -> Result<()> {
+fn write(planned: &[Planned], roots: &Roots) -> Result<Vec<String>> {
     // The folders are let go last, when it is known what they hold.
     let mut made = MadeFolders::default();
     let (mut staged, mut removals) = (Vec::new(), Vec::new());
     for file in planned {
         match (&file.old, &file.new) {
             (Some((there, old, _)), Some((path, new))) if there.path() == path => {
-                if old != new.as_bytes() {
-                    staged.push(Staged::replace(there.clone(), old, new.as_bytes(), &|_| Ok(()))?);
+                if old != new {
+                    staged.push(Staged::replace(there.clone(), old, new, &|_| Ok(()))?);
                 }
             }
             (old, Some((path, new))) => {
                 let (root, rest) = roots.split(path);
                 let place = Place::below_made(root, rest, &mut made);
                 let place = place.with_context(|| format!("make the folder of {}", path.display()))?;
-                let like = old.as_ref().map(|(.., metadata)| metadata);
-                staged.push(Staged::create(place, new.as_bytes(), like)?);
+                let like = old.as_ref().map(|(.., attributes)| attributes);
+                staged.push(Staged::create(place, new, like)?);
                 removals.extend(old.as_ref());
             }
             (Some(old), None) => removals.push(old),
@@ -206,15 +220,15 @@ impl Planned {
         }
     }
 
-    fn diff(&self) -> String {
-        let old = self.old.as_ref().map_or(String::new(), |(_, text, _)| String::from_utf8_lossy(text).into_owned());
-        let new = self.new.as_ref().map_or("", |(_, text)| text);
+    fn diff(&self) -> Vec<u8> {
+        let old = self.old.as_ref().map_or(&[][..], |(_, text, _)| text);
+        let new = self.new.as_ref().map_or(&[][..], |(_, text)| text);
         let name = |there: bool, side: &str, path: &str| match there {
             true => format!("{side}/{}", git_name(Path::new(path))),
             false => "/dev/null".to_owned(),
         };
         let moved = self.moved_to.as_deref().unwrap_or(&self.path);
-        unified_diff(&old, new, &name(self.old.is_some(), "a", &self.path), &name(self.new.is_some(), "b", moved))
+        byte_diff(old, new, &name(self.old.is_some(), "a", &self.path), &name(self.new.is_some(), "b", moved))
     }
 
     fn line(&self, would: &str) -> String {
@@ -239,7 +253,7 @@ fn deliver(flags: &Flags, planned: &[Planned]) -> Result<()> {
         return print_report("merged", files.collect());
     }
     if flags.diff {
-        return print(&planned.iter().map(Planned::diff).collect::<String>());
+        return print_bytes(&planned.iter().flat_map(Planned::diff).collect::<Vec<u8>>());
     }
     let would = if flags.check { "would " } else { "" };
     print(&planned.iter().map(|file| file.line(would)).collect::<String>())

@@ -14,8 +14,9 @@ use by_path as system;
 #[cfg(unix)]
 use held as system;
 
+use super::attributes::Attributes;
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -80,18 +81,23 @@ impl Place {
         &self.path
     }
 
-    /// Its bytes, up to `most` and one more, and its metadata.
-    pub fn read(&self, most: u64) -> io::Result<(Vec<u8>, Metadata)> {
+    /// Its bytes, up to `most` and one more, and its attributes.
+    pub fn read(&self, most: u64) -> io::Result<(Vec<u8>, Attributes)> {
         let file = self.regular(self.folder.open_to_read(&self.name)?)?;
-        let metadata = file.metadata()?;
+        let attributes = Attributes::of(&file)?;
         let mut bytes = Vec::new();
         file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-        Ok((bytes, metadata))
+        Ok((bytes, attributes))
     }
 
-    /// Its metadata, if it can be written: a rename would go through although it is protected.
-    pub fn writable(&self) -> io::Result<Metadata> {
-        self.regular(self.folder.open_to_write(&self.name)?)?.metadata()
+    /// Its attributes, if it can be written: a rename would go through although it is protected.
+    pub fn writable(&self) -> io::Result<Attributes> {
+        Attributes::of(&self.regular(self.folder.open_to_write(&self.name)?)?)
+    }
+
+    /// Removes files beside it whose names fit and that nobody holds locked: what killed processes have left.
+    pub fn remove_abandoned(&self, fits: impl Fn(&str) -> bool) {
+        self.folder.remove_abandoned(fits);
     }
 
     fn regular(&self, file: File) -> io::Result<File> {

@@ -1,13 +1,14 @@
 //! Files changed whole or not at all: new text goes into a neighbour that is renamed over the old one.
 //!
 //! Invariant: whenever the process ends, every file is there as it was or as it is to be; what may be left behind is a
-//! hidden neighbour. Mode and owner stay.
+//! hidden neighbour, which the next change in that folder removes. Mode, owner and extended attributes stay.
 
 use super::MAX_FILE_BYTES;
+use super::attributes::Attributes;
 use super::place::Place;
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsString;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -39,28 +40,32 @@ pub type Watch<'w> = &'w dyn Fn(Step) -> io::Result<()>;
 pub struct Staged {
     target: Place,
     what: What,
-    /// The name of the neighbour, until it is moved.
-    neighbour: Option<OsString>,
+    /// What is to be said of the file.
+    note: Option<String>,
+    /// The name of the neighbour, until it is moved; held open, and so locked.
+    neighbour: Option<(OsString, File)>,
 }
 
 #[derive(Debug)]
 enum What {
     Replace { old: Vec<u8> },
     Create,
-    Remove { old: Vec<u8>, like: Metadata },
+    Remove { old: Vec<u8>, like: Attributes },
 }
 
-/// Replaces the text of a file if it still is what it was.
-pub fn replace(place: Place, old: &[u8], new: &[u8]) -> Result<()> {
+/// Replaces the text of a file if it still is what it was. Gives what is to be said of it.
+pub fn replace(place: Place, old: &[u8], new: &[u8]) -> Result<Option<String>> {
     replace_watched(place, old, new, &|_| Ok(()))
 }
 
-fn replace_watched(place: Place, old: &[u8], new: &[u8], watch: Watch<'_>) -> Result<()> {
-    Staged::replace(place, old, new, watch)?.commit(watch)
+fn replace_watched(place: Place, old: &[u8], new: &[u8], watch: Watch<'_>) -> Result<Option<String>> {
+    let mut staged = Staged::replace(place, old, new, watch)?;
+    staged.commit(watch)?;
+    Ok(staged.note.take())
 }
 
-/// Carries out all of them, or none: what was done is undone when one fails.
-pub fn all_or_none(mut staged: Vec<Staged>) -> Result<()> {
+/// Carries out all of them, or none: what was done is undone when one fails. Gives what is to be said of them.
+pub fn all_or_none(mut staged: Vec<Staged>) -> Result<Vec<String>> {
     for at in 0..staged.len() {
         if let Err(error) = staged[at].commit(&|_| Ok(())) {
             for done in staged[..at].iter_mut().rev() {
@@ -69,7 +74,8 @@ pub fn all_or_none(mut staged: Vec<Staged>) -> Result<()> {
             return Err(error);
         }
     }
-    Ok(())
+    let said = |one: &Staged| Some(format!("{}: {}", one.target.path().display(), one.note.as_ref()?));
+    Ok(staged.iter().filter_map(said).collect())
 }
 
 impl Staged {
@@ -77,28 +83,30 @@ impl Staged {
     pub fn replace(target: Place, old: &[u8], new: &[u8], watch: Watch<'_>) -> Result<Staged> {
         let like = target.writable();
         let like = like.with_context(|| format!("write {}; check its permissions", target.path().display()))?;
-        let mut staged = Staged { target, what: What::Replace { old: old.to_vec() }, neighbour: None };
+        let note = like.other_names();
+        let mut staged = Staged { target, what: What::Replace { old: old.to_vec() }, note, neighbour: None };
         staged.prepare(new, Some(&like), watch)?;
         Ok(staged)
     }
 
     /// A file that is not there yet, with the mode and owner of another one if it takes its place.
-    pub fn create(target: Place, new: &[u8], like: Option<&Metadata>) -> Result<Staged> {
-        let mut staged = Staged { target, what: What::Create, neighbour: None };
+    pub fn create(target: Place, new: &[u8], like: Option<&Attributes>) -> Result<Staged> {
+        let mut staged = Staged { target, what: What::Create, note: None, neighbour: None };
         staged.prepare(new, like, &|_| Ok(()))?;
         Ok(staged)
     }
 
     /// A file that goes.
-    pub fn remove(target: Place, old: &[u8], like: Metadata) -> Staged {
-        Staged { target, what: What::Remove { old: old.to_vec(), like }, neighbour: None }
+    pub fn remove(target: Place, old: &[u8], like: Attributes) -> Staged {
+        let note = like.other_names();
+        Staged { target, what: What::Remove { old: old.to_vec(), like }, note, neighbour: None }
     }
 
-    fn prepare(&mut self, new: &[u8], like: Option<&Metadata>, watch: Watch<'_>) -> Result<()> {
+    fn prepare(&mut self, new: &[u8], like: Option<&Attributes>, watch: Watch<'_>) -> Result<()> {
         let shown = self.target.path().display().to_string();
-        let (name, file) = neighbour(&self.target).with_context(|| format!("write beside {shown}"))?;
-        self.neighbour = Some(name);
-        fill(file, new, like, watch).with_context(|| format!("write {shown} with its mode and owner"))
+        let (_, file) =
+            self.neighbour.insert(neighbour(&self.target).with_context(|| format!("write beside {shown}"))?);
+        fill(file, new, like, watch).with_context(|| format!("write {shown} with its mode, owner and attributes"))
     }
 
     /// Puts the change where it belongs.
@@ -110,8 +118,8 @@ impl Staged {
         }
         let moved = match (&self.what, &self.neighbour) {
             (What::Remove { .. }, _) => self.target.remove(),
-            (What::Replace { .. }, Some(neighbour)) => self.target.replace_by(neighbour),
-            (What::Create, Some(neighbour)) => self.target.fill_by(neighbour),
+            (What::Replace { .. }, Some((neighbour, _))) => self.target.replace_by(neighbour),
+            (What::Create, Some((neighbour, _))) => self.target.fill_by(neighbour),
             (_, None) => bail!("write {shown}: it was written already"),
         };
         moved.with_context(|| format!("write {shown}"))?;
@@ -143,7 +151,7 @@ fn read(place: &Place) -> Result<Vec<u8>> {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        if let Some(neighbour) = &self.neighbour {
+        if let Some((neighbour, _)) = &self.neighbour {
             // What is left behind is only clutter.
             let _ = self.target.remove_beside(neighbour);
         }
@@ -152,6 +160,7 @@ impl Drop for Staged {
 
 /// A new file beside the other.
 fn neighbour(target: &Place) -> io::Result<(OsString, File)> {
+    target.remove_abandoned(is_neighbour);
     loop {
         let number = NEXT.fetch_add(1, Relaxed);
         let name = OsString::from(format!(".tokrate-{}-{number}.part", std::process::id()));
@@ -163,10 +172,17 @@ fn neighbour(target: &Place) -> io::Result<(OsString, File)> {
     }
 }
 
-fn fill(mut file: File, text: &[u8], like: Option<&Metadata>, watch: Watch<'_>) -> io::Result<()> {
+/// Whether a file has the name of a neighbour.
+fn is_neighbour(name: &str) -> bool {
+    let numbers = name.strip_prefix(".tokrate-").and_then(|rest| rest.strip_suffix(".part")?.split_once('-'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    numbers.is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+fn fill(mut file: &File, text: &[u8], like: Option<&Attributes>, watch: Watch<'_>) -> io::Result<()> {
     if like.is_some() {
         // Until it has the owner of the file, nobody else is to read it.
-        hide(&file)?;
+        hide(file)?;
     }
     watch(Step::Made)?;
     let (first, second) = text.split_at(text.len() / 2);
@@ -175,7 +191,7 @@ fn fill(mut file: File, text: &[u8], like: Option<&Metadata>, watch: Watch<'_>) 
     file.write_all(second)?;
     watch(Step::Written)?;
     if let Some(like) = like {
-        take_after(&file, like)?;
+        like.give(file)?;
     }
     watch(Step::Attributed)?;
     file.sync_all()?;
@@ -191,22 +207,6 @@ fn hide(file: &File) -> io::Result<()> {
 #[cfg(not(unix))]
 fn hide(_: &File) -> io::Result<()> {
     Ok(())
-}
-
-/// Gives a file the owner and the mode of another one. The owner first: changing it may take bits of the mode away.
-#[cfg(unix)]
-fn take_after(file: &File, like: &Metadata) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt, fchown};
-    let own = file.metadata()?;
-    if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
-        fchown(file, Some(like.uid()), Some(like.gid()))?;
-    }
-    file.set_permissions(like.permissions())
-}
-
-#[cfg(not(unix))]
-fn take_after(file: &File, like: &Metadata) -> io::Result<()> {
-    file.set_permissions(like.permissions())
 }
 
 #[cfg(test)]

@@ -34,8 +34,11 @@ fn opening(address: SocketAddr, requires_key: bool, fallback: Option<&str>) -> S
 fn closing(summary: &Summary) -> String {
     let refused: u64 = summary.refused.values().sum();
     let mut text = format!("merged {} edits", summary.merged);
-    if summary.merged_by_model > 0 {
+    if summary.unchanged > 0 {
         // Writing to a String cannot fail.
+        let _ = write!(text, ", {} the file had already", summary.unchanged);
+    }
+    if summary.merged_by_model > 0 {
         let _ = write!(text, ", {} more by the model", summary.merged_by_model);
     }
     let _ = write!(text, ", refused {refused}");
@@ -54,7 +57,7 @@ mod tests {
     fn the_end_says_what_came_of_the_edits() {
         assert_eq!(closing(&Summary::default()), "merged 0 edits, refused 0");
         let refused = [("no_anchor", 2), ("ambiguous_location", 1)].into();
-        let summary = Summary { merged: 5, merged_by_model: 1, refused };
+        let summary = Summary { merged: 5, merged_by_model: 1, refused, ..Summary::default() };
         assert_eq!(
             closing(&summary),
             "merged 5 edits, 1 more by the model, refused 3: ambiguous_location 1, no_anchor 2"

@@ -3,7 +3,9 @@
 //! No file outside of its roots is edited. Invariant: standard output carries messages of the protocol and nothing else;
 //! every request that was not cancelled is answered once.
 
+mod editor;
 mod tool;
+mod workspace;
 
 use super::Verdict;
 use crate::commands::apply::Merger;
@@ -11,12 +13,14 @@ use crate::commands::apply::confine::Roots;
 use crate::config::apply as config;
 use crate::flags::mcp::Flags;
 use anyhow::{Context, Result};
+use editor::TextEditor;
 use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use tokrate_apply_host::mcp::{Cancelled, Incoming, Server};
+use tokrate_apply_host::mcp::{Cancelled, Incoming, Server, Tool};
 use tool::EditFile;
+use workspace::Workspace;
 
 /// Messages beyond this length are not read (bytes).
 const MAX_MESSAGE_BYTES: u64 = 32 << 20;
@@ -28,8 +32,9 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let named = if flags.roots.is_empty() { vec![PathBuf::from(".")] } else { flags.roots.clone() };
     let merger = Merger { fallback: config::fallback(&flags.fallback)?, without_tree: flags.no_tree };
     let cancelled = Arc::new(Cancelled::default());
-    let tool = EditFile { roots: Roots::new(&named, &flags.allow)?, merger };
-    let mut server = Server::new(tool, Arc::clone(&cancelled));
+    let workspace = Arc::new(Workspace { roots: Roots::new(&named, &flags.allow)?, merger });
+    let tools: Vec<Box<dyn Tool>> = vec![Box::new(EditFile(Arc::clone(&workspace))), Box::new(TextEditor(workspace))];
+    let mut server = Server::new(tools, Arc::clone(&cancelled));
     let (sender, messages) = sync_channel(MAX_WAITING);
     // Read apart from the work, so that a request can be cancelled while another one is at work.
     std::thread::Builder::new()

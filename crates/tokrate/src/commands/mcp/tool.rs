@@ -1,34 +1,22 @@
-//! The tool `edit_file`: an edit merged into a file of the roots.
+//! The tool `edit_file`: an edit merged into a file of the roots, or a file made.
 //!
-//! Invariant: a file is written whole or not at all, and never when the edit was refused.
+//! Invariant: a call with an argument that the tool does not know changes nothing.
 
-use crate::commands::apply::confine::Roots;
-use crate::commands::apply::file::diff;
-use crate::commands::apply::replace::replace;
-use crate::commands::apply::{Merger, read_place};
-use crate::out::apply::{Refusal, edits_named};
+use super::workspace::{Request, Workspace, output_schema};
+use crate::commands::apply::expect::Expected;
 use serde_json::{Value, json};
-use std::path::Path;
-use tokrate_apply::{Format, Merged, Options};
+use std::borrow::Cow;
+use std::sync::Arc;
+use tokrate_apply::Format;
 use tokrate_apply_host::mcp::{Tool, ToolResult};
-use tokrate_apply_host::{MergeResult, MergedBy};
 
 /// The tool's name.
 const NAME: &str = "edit_file";
+/// The arguments that it takes.
+const ARGUMENTS: [&str; 7] = ["path", "code_edit", "edits", "instruction", "format", "dry_run", "expected"];
 
 /// The tool and where it may work.
-pub struct EditFile {
-    pub roots: Roots,
-    pub merger: Merger,
-}
-
-/// Arguments of a call.
-struct Arguments<'a> {
-    path: &'a str,
-    code_edit: &'a str,
-    instruction: Option<&'a str>,
-    format: Option<Format>,
-}
+pub struct EditFile(pub Arc<Workspace>);
 
 impl Tool for EditFile {
     fn name(&self) -> &str {
@@ -44,97 +32,105 @@ impl Tool for EditFile {
                 "type": "object",
                 "properties": {
                     "path": {"type": "string", "description": "The file: an absolute path, or one below the project's folder."},
-                    "code_edit": {"type": "string", "description": "The changed lines with a line or two of the file around each, and `// ... existing code ...` (in the comment style of the language) for what stays as it is."},
+                    "code_edit": {"type": "string", "description": "The changed lines with a line or two of the file around each, and `// ... existing code ...` (in the comment style of the language) for what stays as it is; or all of a new file."},
+                    "edits": {
+                        "type": "array",
+                        "description": "Instead of code_edit: strings to replace, one after the other.",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "old_string": {"type": "string"},
+                                "new_string": {"type": "string"},
+                                "replace_all": {"type": "boolean"},
+                            },
+                            "required": ["old_string", "new_string"],
+                        },
+                    },
                     "instruction": {"type": "string", "description": "One sentence that says what the edit does."},
                     "format": {"type": "string", "enum": Format::ALL.map(Format::name), "description": "What code_edit is written in, if it could be taken for another: lazy is a snippet with markers."},
+                    "dry_run": {"type": "boolean", "description": "Only try, and write nothing."},
+                    "expected": {"type": "string", "description": "The file that the edit was made for, as sha256:HEX or mtime:SECONDS; one that was changed since is refused."},
                 },
-                "required": ["path", "code_edit", "instruction"],
+                "required": ["path"],
+                "additionalProperties": false,
             },
+            "outputSchema": output_schema(),
             "annotations": {"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": false},
         })
     }
 
     fn call(&self, arguments: &Value, cancelled: &dyn Fn() -> bool) -> Result<ToolResult, String> {
-        let arguments = Arguments::read(arguments)?;
-        Ok(match self.edit(&arguments, cancelled) {
-            Ok(called) => called,
-            Err(why) => ToolResult {
-                text: format!("{}: {why}the file was not changed\n", arguments.path),
-                word: "refused",
-                is_error: true,
-            },
-        })
+        only(arguments, &ARGUMENTS)?;
+        let format = text(arguments, "format")?.map(|name| {
+            let known = || Format::ALL.map(Format::name).join(", ");
+            Format::from_name(name).ok_or_else(|| format!("`format` must be one of {}", known()))
+        });
+        let path = needed(arguments, "path")?;
+        let (update, format) = match (text(arguments, "code_edit")?, &arguments["edits"]) {
+            (Some(_), Value::Array(_)) => return Err("give `code_edit` or `edits`, and not both".to_owned()),
+            (Some(update), _) => (Cow::Borrowed(update), format.transpose()?),
+            (None, Value::Array(edits)) => {
+                (Cow::Owned(json!({ "edits": edits }).to_string()), Some(Format::StringReplace))
+            }
+            (None, _) => return Err("`code_edit` is missing".to_owned()),
+        };
+        let request = Request {
+            path,
+            update: &update,
+            instruction: text(arguments, "instruction")?,
+            format,
+            dry_run: flag(arguments, "dry_run")?,
+            expected: expected(arguments)?,
+        };
+        Ok(self.0.edit(&request, cancelled))
     }
 }
 
-impl EditFile {
-    /// Edits; an error is the reason in a few lines.
-    fn edit(&self, arguments: &Arguments<'_>, cancelled: &dyn Fn() -> bool) -> Result<ToolResult, String> {
-        let bare = |refusal: Refusal| refusal.text(b"");
-        let failed = |error: anyhow::Error| {
-            bare(Refusal::new(
-                "not_written",
-                format!("failed to {error:#}"),
-                "see whether the file can be read and written",
-            ))
-        };
-        let place = self.roots.existing(arguments.path).map_err(bare)?;
-        let real = place.path().to_path_buf();
-        let (original, _) = read_place(&place).map_err(failed)?.map_err(bare)?;
-        let options = Options {
-            path: Some(arguments.path.to_owned()),
-            instruction: arguments.instruction.map(str::to_owned),
-            format: arguments.format,
-            ..Options::default()
-        };
-        match self.merger.settle(&original, arguments.code_edit.as_bytes(), options) {
-            MergeResult::Refused { refused, fallback } => Err(Refusal::of(refused, fallback).text(&original)),
-            MergeResult::Merged { .. } if cancelled() => {
-                Err(bare(Refusal::new("cancelled", "the request was cancelled before anything was written", "")))
-            }
-            MergeResult::Merged { merged, by } => {
-                if merged.text.as_bytes() != original {
-                    replace(place, &original, merged.text.as_bytes()).map_err(failed)?;
-                }
-                Ok(ToolResult {
-                    text: result_text(&real, arguments.path, &original, &merged, by),
-                    word: if merged.is_unchanged() { "no_change" } else { by.name() },
-                    is_error: false,
-                })
-            }
+/// Checks that there are no other arguments than these.
+pub fn only(arguments: &Value, known: &[&str]) -> Result<(), String> {
+    let unknown = arguments.as_object().and_then(|map| map.keys().find(|key| !known.contains(&key.as_str())));
+    match unknown {
+        None => Ok(()),
+        Some(name) => {
+            let shown: String = name.chars().take(80).collect();
+            Err(format!("there is no argument `{shown}`; there are {}", known.join(", ")))
         }
     }
 }
 
-/// The diff, or that there is none.
-fn result_text(real: &Path, path: &str, original: &[u8], merged: &Merged, by: MergedBy) -> String {
-    let diff = diff(Path::new(path), original, &merged.text);
-    match (diff.is_empty(), by) {
-        (true, _) => format!("{}: {}; the file already is as the edit wants it\n", real.display(), edits_named(&[])),
-        (false, MergedBy::Deterministic) => diff,
-        (false, MergedBy::Model) => format!("{diff}(merged by the fallback model and checked)\n"),
+/// An argument that is a text.
+pub fn text<'a>(arguments: &'a Value, name: &str) -> Result<Option<&'a str>, String> {
+    match &arguments[name] {
+        Value::String(text) => Ok(Some(text.as_str())),
+        Value::Null => Ok(None),
+        _ => Err(format!("`{name}` must be a string")),
     }
 }
 
-impl<'a> Arguments<'a> {
-    fn read(arguments: &'a Value) -> Result<Arguments<'a>, String> {
-        let text = |name: &str| match &arguments[name] {
-            Value::String(text) => Ok(Some(text.as_str())),
-            Value::Null => Ok(None),
-            _ => Err(format!("`{name}` must be a string")),
-        };
-        let needed = |name: &str| text(name)?.ok_or_else(|| format!("`{name}` is missing"));
-        let known = || Format::ALL.map(Format::name).join(", ");
-        let format = text("format")?
-            .map(|name| Format::from_name(name).ok_or_else(|| format!("`format` must be one of {}", known())));
-        let (path, code_edit) = (needed("path")?, needed("code_edit")?);
-        Ok(Arguments { path, code_edit, instruction: text("instruction")?, format: format.transpose()? })
+/// The same, where it may not be left out.
+pub fn needed<'a>(arguments: &'a Value, name: &str) -> Result<&'a str, String> {
+    text(arguments, name)?.ok_or_else(|| format!("`{name}` is missing"))
+}
+
+/// An argument that is true or false, or not there.
+pub fn flag(arguments: &Value, name: &str) -> Result<bool, String> {
+    match &arguments[name] {
+        Value::Bool(value) => Ok(*value),
+        Value::Null => Ok(false),
+        _ => Err(format!("`{name}` must be true or false")),
     }
+}
+
+/// The file that an edit was made for.
+pub fn expected(arguments: &Value) -> Result<Option<Expected>, String> {
+    let read = |text| Expected::read(text).map_err(|what| format!("`expected`: {what}"));
+    text(arguments, "expected")?.map(read).transpose()
 }
 
 const DESCRIPTION: &str = "\
-Edits a file. Give only the lines that change, with one or two lines of the file before and after each change, and write \
-`// ... existing code ...` (in the comment style of the language) for every part that stays as it is. Put all changes of a file \
-into one call. To delete lines, show the line before and the line after them next to each other, with no marker between. \
-SEARCH/REPLACE blocks and unified diffs are taken as well. The edit is merged exactly or refused, never guessed: a refusal \
-names the lines in question and what to add to the edit, and leaves the file as it was. The answer is the diff of what changed.";
+Edits a file, or creates one. Give only the lines that change, with one or two lines of the file before and after each change, and \
+write `// ... existing code ...` (in the comment style of the language) for every part that stays as it is. Put all changes of a \
+file into one call. To delete lines, show the line before and the line after them next to each other, with no marker between. \
+SEARCH/REPLACE blocks, unified diffs and V4A patches of one file, and lists of strings to replace (`edits`) are taken as well. To \
+create a file, give all of its text. The edit is merged or refused: a refusal names the lines in question and what to add to the \
+edit, and leaves the file as it was. The answer is the diff of what changed; read it.";

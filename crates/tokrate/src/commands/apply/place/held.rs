@@ -1,6 +1,8 @@
 //! A folder by its descriptor: names in it are looked up in this folder and in no other that has come to its path.
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, linkat, mkdirat, openat, renameat, statat, unlinkat,
+};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -51,9 +53,13 @@ impl Folder {
         Ok(openat(&self.0, name, FILE.union(OFlags::WRONLY), Mode::empty())?.into())
     }
 
+    /// A new file, locked as long as it is open.
     pub fn create(&self, name: &OsStr) -> io::Result<File> {
         let flags = FILE.union(OFlags::WRONLY).union(OFlags::CREATE).union(OFlags::EXCL);
-        Ok(openat(&self.0, name, flags, Mode::from_raw_mode(0o666))?.into())
+        let file: File = openat(&self.0, name, flags, Mode::from_raw_mode(0o666))?.into();
+        // Without locks nothing is cleared away either.
+        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        Ok(file)
     }
 
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
@@ -71,6 +77,25 @@ impl Folder {
 
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+
+    pub fn remove_abandoned(&self, fits: impl Fn(&str) -> bool) {
+        let flags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+        // A folder that cannot be listed keeps its clutter.
+        let Ok(listed) = openat(&self.0, ".", flags, Mode::empty()).and_then(Dir::new) else { return };
+        for entry in listed.flatten() {
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if !fits(name) {
+                continue;
+            }
+            let Ok(file) = self.open_to_read(OsStr::new(name)) else { continue };
+            // Whoever works on one holds its lock, which ends with the process.
+            if file.metadata().is_ok_and(|metadata| metadata.is_file())
+                && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+            {
+                let _ = self.remove(OsStr::new(name));
+            }
+        }
     }
 
     pub fn sync(&self) {

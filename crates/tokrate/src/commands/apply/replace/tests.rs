@@ -112,10 +112,14 @@ fn a_process_that_is_killed_leaves_the_old_text_or_the_new_one() {
         assert!(!output.status.success(), "it died at {step:?}: {output:?}");
         let expected = if step == Step::Moved { NEW } else { OLD };
         assert_eq!(text(&path), expected, "{step:?}");
-        // What was left behind does not stand in the way.
+        // What was left behind does not stand in the way, and goes with the next change.
         let now = text(&path);
+        folder.write(".tokrate-notes.part", OLD);
         replace(place(&path), &now, b"again\n").expect("replaced");
         assert_eq!(text(&path), b"again\n");
+        if cfg!(unix) {
+            assert_eq!(folder.names(), [".tokrate-notes.part", "a"], "{step:?}");
+        }
     }
 }
 
@@ -153,7 +157,7 @@ fn all_changes_are_made_or_none() {
         vec![
             Staged::create(new_place(folder, "new"), NEW, None).expect("staged"),
             Staged::replace(new_place(folder, "a"), OLD, NEW, nothing).expect("staged"),
-            Staged::remove(new_place(folder, "gone"), OLD, std::fs::metadata(folder.0.join("gone")).expect("there")),
+            Staged::remove(new_place(folder, "gone"), OLD, new_place(folder, "gone").writable().expect("there")),
             Staged::replace(new_place(folder, "last"), OLD, NEW, nothing).expect("staged"),
         ]
     };
@@ -180,4 +184,46 @@ fn a_new_file_replaces_none() {
     folder.write("a", OLD);
     assert!(all_or_none(vec![staged]).is_err());
     assert_eq!((text(&folder.0.join("a")), folder.names().len()), (OLD.to_vec(), 1));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_neighbour_that_is_worked_on_is_not_cleared_away() {
+    let folder = Folder::new();
+    let nothing: Watch<'_> = &|_| Ok(());
+    for name in ["a", "b"] {
+        folder.write(name, OLD);
+    }
+    let first = Staged::replace(new_place(&folder, "a"), OLD, NEW, nothing).expect("staged");
+    replace(new_place(&folder, "b"), OLD, NEW).expect("replaced");
+    all_or_none(vec![first]).expect("its neighbour is still there");
+    assert_eq!((text(&folder.0.join("a")), folder.names()), (NEW.to_vec(), vec!["a".to_owned(), "b".to_owned()]));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn extended_attributes_stay() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    let folder = Folder::new();
+    let path = folder.write("a", OLD);
+    if setxattr(&path, "user.note", b"mine", XattrFlags::empty()).is_err() {
+        // The file system of temporary files has none.
+        return;
+    }
+    replace(place(&path), OLD, NEW).expect("replaced");
+    let mut value = [0_u8; 16];
+    let length = getxattr(&path, "user.note", &mut value[..]).expect("it is there");
+    assert_eq!((&value[..length], text(&path)), (&b"mine"[..], NEW.to_vec()));
+}
+
+#[cfg(unix)]
+#[test]
+fn other_names_of_a_file_are_said() {
+    let folder = Folder::new();
+    let path = folder.write("a", OLD);
+    assert_eq!(replace(place(&path), OLD, OLD).expect("replaced"), None);
+    std::fs::hard_link(&path, folder.0.join("b")).expect("a second name");
+    let note = replace(place(&path), OLD, NEW).expect("replaced").expect("a note");
+    assert!(note.contains("hard links (1)"), "{note}");
+    assert_eq!(text(&folder.0.join("b")), OLD, "the other name keeps the old text");
 }
