@@ -50,7 +50,7 @@ fn dry_run() -> DryRun {
         mode: Mode::Off,
         max_attempts: 3,
         budget: BudgetConfig::default(),
-        second_look: None,
+        win: tokrate_gateway::WinRule::default(),
     };
     let config = Config { lanes: Dialect::ALL.map(lane).to_vec(), aliases: vec![all], ..Config::default() };
     DryRun::new(&config).expect("a gateway")
