@@ -22,6 +22,11 @@ pub(super) fn agreed(
     by_lines: Result<Vec<Splice>, Refused>,
     by_ranges: impl FnOnce() -> Result<Placed, Failed>,
 ) -> Result<Vec<Splice>, Refused> {
+    // What is refused because lines may have to go stays refused.
+    let by_lines = match by_lines {
+        Err(refused) if refused.code == Code::AmbiguousDeletion => return Err(refused),
+        by_lines => by_lines,
+    };
     match (by_lines, by_ranges()) {
         (Ok(one), Ok(Placed { splices: other, .. })) if source.is_same_with(&one, &other) => Ok(one),
         // Blank lines are those of the file.
@@ -31,10 +36,7 @@ pub(super) fn agreed(
         (Ok(one), Err(_)) if one.is_empty() => Ok(one),
         (Ok(one), Err(Failed::NoPlace)) => Err(weak(places(source, &one))),
         (Ok(_), Err(Failed::Ambiguous(at))) => Err(ambiguous(at)),
-        // What is refused because lines may have to go stays refused.
-        (Err(refused), Ok(Placed { splices, is_certain: true })) if refused.code != Code::AmbiguousDeletion => {
-            Ok(splices)
-        }
+        (Err(_), Ok(Placed { splices, is_certain: true })) => Ok(splices),
         (Err(refused), _) => Err(refused),
     }
 }

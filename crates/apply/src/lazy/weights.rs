@@ -23,9 +23,10 @@ const REWRITTEN: i32 = UNIT;
 /// Signs at the beginning of lines that are like each other.
 const KIN: usize = 10;
 
-/// Ways to read a line of the snippet that are looked at to place all parts of an update, to bound the work. What has more is
-/// not placed by ranges.
-const MAX_WAYS: usize = 2_000_000;
+/// Ways to read a line of the snippet that are looked at to place all parts of an update, to bound the work: so many, and more
+/// for each line of the update. What has more is not placed by ranges.
+const MAX_WAYS: usize = 300_000;
+const MAX_WAYS_OF_LINE: usize = 200;
 
 /// A snippet beside a file, line by line.
 pub(super) struct Weights<'w> {
@@ -91,7 +92,7 @@ impl<'w> Weights<'w> {
         let worth =
             texts().map(|text| text.and_then(|text| lines.stats(text)).map_or(0, |stats| stats.worth)).collect();
         Weights {
-            ways_left: Cell::new(MAX_WAYS),
+            ways_left: Cell::new(MAX_WAYS + MAX_WAYS_OF_LINE * prepared.len()),
             source,
             lines,
             prepared,
