@@ -9,9 +9,11 @@ mod anchored;
 mod applied;
 mod boundaries;
 mod candidates;
+mod cells;
 mod changes;
+mod choice;
 mod closers;
-mod distance;
+mod doubts;
 mod exact;
 mod indent;
 mod inline;
@@ -126,7 +128,7 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
             _ => None,
         };
         found.ok_or(refused)
-    })?;
+    });
     let mut splices = agreed::agreed(source, by_lines, || placement::locate(source, lines, &prepared))?;
     splices.extend(removals);
     splices.sort_by_key(|splice| (splice.old.start, splice.old.end));

@@ -1,9 +1,10 @@
 //! Two readings of a snippet that know nothing of each other: by the alignment of its lines, and by the ranges of the file that
 //! its parts take the place of.
 //!
-//! Invariant: a text is given only if both readings give it.
+//! Invariant: no text is given that differs from what one of the readings gives.
 
-use super::placement::Failed;
+use super::lines::is_blank;
+use super::placement::{Failed, Placed};
 use super::readings::AS_A_BLOCK;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
@@ -12,25 +13,41 @@ use crate::splice::Splice;
 /// Lines that a message names.
 const MAX_NAMED: usize = 6;
 
-/// The changes on which two readings agree.
+/// The changes on which two readings agree, or those by ranges, if nothing else comes near and the other reading gives none.
 ///
 /// # Errors
-/// Names the places that the readings differ in.
+/// Names the places that the readings differ in, or why the one by lines refuses.
 pub(super) fn agreed(
     source: &Source,
-    by_lines: Vec<Splice>,
-    by_ranges: impl FnOnce() -> Result<Vec<Splice>, Failed>,
+    by_lines: Result<Vec<Splice>, Refused>,
+    by_ranges: impl FnOnce() -> Result<Placed, Failed>,
 ) -> Result<Vec<Splice>, Refused> {
-    // The file is as the update wants it.
-    if by_lines.is_empty() {
-        return Ok(by_lines);
+    // What is refused because lines may have to go stays refused.
+    let by_lines = match by_lines {
+        Err(refused) if refused.code == Code::AmbiguousDeletion => return Err(refused),
+        by_lines => by_lines,
+    };
+    match (by_lines, by_ranges()) {
+        (Ok(one), Ok(Placed { splices: other, .. })) if source.is_same_with(&one, &other) => Ok(one),
+        // Blank lines are those of the file.
+        (Ok(one), Ok(Placed { splices: other, .. })) if are_alike(source, &one, &other) => Ok(other),
+        (Ok(one), Ok(Placed { splices: other, .. })) => Err(differing(source, [&one, &other])),
+        // The file is as the update wants it.
+        (Ok(one), Err(_)) if one.is_empty() => Ok(one),
+        (Ok(one), Err(Failed::NoPlace)) => Err(weak(places(source, &one))),
+        (Ok(_), Err(Failed::Ambiguous(at))) => Err(ambiguous(at)),
+        (Err(_), Ok(Placed { splices, is_certain: true })) => Ok(splices),
+        (Err(refused), _) => Err(refused),
     }
-    match by_ranges() {
-        Ok(other) if source.is_same_with(&by_lines, &other) => Ok(by_lines),
-        Ok(other) => Err(differing(source, [&by_lines, &other])),
-        Err(Failed::NoPlace) => Err(weak(places(source, &by_lines))),
-        Err(Failed::Ambiguous(at)) => Err(ambiguous(at)),
-    }
+}
+
+/// Whether two texts differ only in the white space of blank lines.
+fn are_alike(source: &Source, one: &[Splice], other: &[Splice]) -> bool {
+    let [one, other] = [one, other].map(|splices| source.with(splices));
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().map(|line| if is_blank(line) { String::new() } else { line.to_owned() }).collect()
+    };
+    lines(&one) == lines(&other)
 }
 
 /// The lines of the file that changes touch.

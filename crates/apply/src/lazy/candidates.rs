@@ -1,17 +1,18 @@
 //! The ranges of a file that a part of a snippet may take the place of, with what speaks against each.
 //!
-//! Invariant: a range begins and ends with lines of the file that the part shows, or stands right beside such a line.
+//! A part is laid over the file by a dynamic programme that begins only where one of its lines stands in the file, so that its
+//! work is bounded by the places of these lines. Invariant: a range begins and ends with lines of the file that the part
+//! shows, or stands right beside such a line.
 
-use super::distance::{Costs, distance};
+use super::cells::{Kind, REPLACED, RUN, Row, TOLD, Trail, UNSURE, WHOLE};
 use super::indent::indent;
 use super::keys::declared_name;
 use super::lines::{MIN_INFORMATION, UNIT, is_blank, is_distinctive};
 use super::scopes::{self, is_annotation, is_closer, is_head};
 use super::weights::Weights;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Candidates that are worse than the best of their part by more than this are not kept.
-const KEPT: i32 = 20 * UNIT;
 /// As many candidates of a part are kept.
 const MAX_KEPT: usize = 64;
 /// What speaks against new lines at an end of a part, where a line of the file is usually shown.
@@ -26,25 +27,20 @@ const NEW_AT_END: i32 = 3 * UNIT;
 const KNOWN_END: i32 = 6 * UNIT;
 /// What speaks against a blank line beside a marker that the file does not have there.
 const PADDING: i32 = 2 * UNIT;
-/// What speaks against a blank line above new lines and a closer being one further up.
-const SET_OFF: i32 = 2 * UNIT;
+/// What speaks against a blank line as the only line that is shown at an end.
+const BLANK_END: i32 = UNIT / 2;
 /// What speaks against lines beyond an end without a marker, if others are written.
 const UNMARKED: i32 = 2 * UNIT;
 /// What speaks against each bracket more that opens or closes.
 const UNBALANCED: i32 = 3 * UNIT;
 /// What speaks against a part that changes nothing, and is not the head or the closer of what others are in.
 const IDLE: i32 = 4 * UNIT;
-/// Blank lines beyond an end that may be the one which a part shows there.
-const BLANKS: usize = 3;
-/// Places of ends that are looked at, to bound the work.
-const MAX_ENDS: usize = 2_000;
+/// Lines around those that may be ends in which a blank line is looked at as one.
+const BLANK_REACH: usize = 12;
 /// Lines on each side of an end that may hold it.
-const RUN: usize = 8;
-/// For each first line so many last lines are tried, the nearest to the length of the part.
-const NEAR: usize = 8;
-/// Pairs of a first and a last line that are looked at for a part, to bound the work, and those that are tried.
-const MAX_PAIRS: usize = 20_000;
-const MAX_TRIED: usize = 400;
+const HELD_BY: usize = 8;
+/// The bounds of cost within which candidates are looked for, one after the other.
+const BOUNDS: [i32; 4] = [12 * UNIT, 40 * UNIT, 120 * UNIT, 1_000 * UNIT];
 
 /// A range of the file and the lines of a part that may take its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,30 +51,8 @@ pub(super) struct Candidate {
     pub cost: i32,
     /// Whether it is too weak to be answered with, and only keeps others from being so.
     pub is_unsure: bool,
-}
-
-/// A line of a part that may be the first or the last that the file has.
-#[derive(Clone, Copy)]
-struct End {
-    token: usize,
-    line: usize,
-    cost: i32,
-    is_unsure: bool,
-}
-
-/// Where a candidate begins or ends.
-struct Edge {
-    line: usize,
-    token: usize,
-    cost: i32,
-    is_unsure: bool,
-}
-
-/// The lines between two ends, and their distance.
-struct Core {
-    lines: Range<usize>,
-    tokens: Range<usize>,
-    cost: i32,
+    /// Whether it changes nothing.
+    pub is_idle: bool,
 }
 
 /// A part of the snippet.
@@ -91,12 +65,14 @@ struct Part {
     is_marked: [bool; 2],
     /// Whether other parts or markers stand above it, and below.
     goes_on: [bool; 2],
-    /// Blank lines at its ends that are not mere padding of markers.
+    /// Blank lines at its ends.
     blanks: [usize; 2],
+    /// Whether these may be mere padding of markers.
+    is_padded: bool,
 }
 
-/// All candidates of the part in a segment, the best first.
-pub(super) fn candidates(weights: &Weights<'_>, segment: &Range<usize>) -> Vec<Candidate> {
+/// All candidates of the part in a segment that are worse than the best by no more than `kept`, the best first.
+pub(super) fn candidates(weights: &Weights<'_>, segment: &Range<usize>, kept: i32) -> Vec<Candidate> {
     let full = |token: &usize| !is_blank(weights.text(*token));
     let prepared = weights.prepared;
     let (Some(first), Some(last)) = (segment.clone().find(full), segment.clone().rev().find(full)) else {
@@ -105,82 +81,356 @@ pub(super) fn candidates(weights: &Weights<'_>, segment: &Range<usize>) -> Vec<C
     let [no_first, no_last] = prepared.implied;
     let ends = [prepared.segments.first() == Some(segment), prepared.segments.last() == Some(segment)];
     let is_marked = [!(ends[0] && no_first), !(ends[1] && no_last)];
-    let blanks = if prepared.is_padded() { [0, 0] } else { [first - segment.start, segment.end - 1 - last] };
+    let is_padded = prepared.is_padded();
+    // Blank lines around all of several parts are hardly those of the file.
+    let is_padding = is_padded && prepared.segments.len() > 1;
+    let blanks = if is_padding { [0, 0] } else { [first - segment.start, segment.end - 1 - last] };
     let says_more = prepared.segments.len() > 1 || is_marked.contains(&true);
     let goes_on = [ends[0] && !is_marked[0] && says_more, ends[1] && !is_marked[1] && says_more];
-    Finder { weights, part: Part { segment: segment.clone(), first, last, is_marked, goes_on, blanks } }.candidates()
+    let part = Part { segment: segment.clone(), first, last, is_marked, goes_on, blanks, is_padded };
+    let finder = Finder::new(weights, part);
+    for bound in BOUNDS {
+        let found = finder.candidates(bound);
+        // What was not looked at could be meant as well.
+        if weights.ways_left.get() == 0 {
+            return Vec::new();
+        }
+        let best = found.first().map_or(bound, |candidate| candidate.cost);
+        if best.saturating_add(kept) <= bound {
+            return finder.kept(found, kept);
+        }
+        if best < bound {
+            return finder.kept(finder.candidates(best + kept), kept);
+        }
+    }
+    Vec::new()
 }
 
 struct Finder<'f> {
     weights: &'f Weights<'f>,
     part: Part,
+    /// For each line of the part, the lines of the file that it may be, with what speaks against each.
+    places: Vec<Vec<(usize, i32)>>,
+    /// The cost of the lines above and below each line of the part being new, if it may be an end.
+    leads: Vec<Option<i32>>,
+    tails: Vec<Option<i32>>,
 }
 
-impl Finder<'_> {
-    fn candidates(&self) -> Vec<Candidate> {
-        let (tops, bottoms) = (self.tops(), self.bottoms());
-        let mut found: Vec<Candidate> = Vec::new();
-        for (top, bottom) in pairs(&tops, bottoms).into_iter().take(MAX_TRIED) {
-            self.between(&top, &bottom, &mut found);
-            // What was not compared could be meant as well.
-            if self.weights.comparisons_left.get() == 0 {
-                return Vec::new();
+impl<'f> Finder<'f> {
+    fn new(weights: &'f Weights<'f>, part: Part) -> Finder<'f> {
+        let count = part.last + 1 - part.first;
+        let mut finder =
+            Finder { weights, part, places: Vec::new(), leads: vec![None; count], tails: vec![None; count] };
+        let tokens = || finder.part.first..finder.part.last + 1;
+        finder.places = tokens().map(|token| weights.lines_of(token)).collect();
+        let full = |token: &usize| !is_blank(weights.text(*token));
+        for token in tokens().filter(full).collect::<Vec<usize>>() {
+            let new = finder.part.first..token;
+            let beside = || is_closer(weights.text(token)) && finder.are_deeper(new.clone(), token);
+            finder.leads[token - finder.part.first] = Some(finder.cost_of_end(new.clone(), finder.part.first, beside));
+        }
+        for token in tokens().rev().filter(full).collect::<Vec<usize>>() {
+            let new = token + 1..finder.part.last + 1;
+            // What belongs to the line below it is not the last line that is shown.
+            if !new.is_empty() && is_head(weights.text(token)) {
+                continue;
             }
+            let cost = finder.cost_of_end(new.clone(), finder.part.last, || finder.are_deeper(new.clone(), token));
+            finder.tails[token - finder.part.first] = Some(cost);
         }
-        let Part { segment, last, .. } = &self.part;
-        if let Some(end) = scopes::end_of_block(self.weights.prepared, segment, self.weights.source) {
-            let cost = self.weights.new[segment.clone()].iter().sum::<i32>() + NEW_AT_END;
-            found.push(Candidate { lines: end..end, tokens: segment.start..last + 1, cost, is_unsure: false });
-        }
-        found.sort_by_key(|candidate| (candidate.cost, candidate.lines.start));
+        finder
+    }
+
+    fn kept(&self, mut found: Vec<Candidate>, kept: i32) -> Vec<Candidate> {
         let best = found.first().map_or(0, |candidate| candidate.cost);
-        found.retain(|candidate| candidate.cost <= best.saturating_add(KEPT));
+        found.retain(|candidate| candidate.cost <= best.saturating_add(kept));
         found.truncate(MAX_KEPT);
         found
     }
 
-    fn full(&self) -> impl DoubleEndedIterator<Item = usize> {
-        (self.part.first..self.part.last + 1).filter(|&token| !is_blank(self.weights.text(token)))
-    }
-
-    /// The lines that the first line which the file has may be.
-    fn tops(&self) -> Vec<End> {
-        let mut tops = Vec::new();
-        for token in self.full() {
-            let new = self.part.first..token;
-            let beside = || is_closer(self.weights.text(token)) && self.are_deeper(new.clone(), token);
-            let cost = self.cost_of_end(new.clone(), self.part.first, beside);
-            if self.push_ends(token, cost, new.is_empty(), self.part.first, &mut tops) {
-                break;
+    /// The candidates that cost no more than a bound.
+    fn candidates(&self, bound: i32) -> Vec<Candidate> {
+        let first = self.part.first;
+        let mut found: BTreeMap<[usize; 4], Candidate> = BTreeMap::new();
+        let mut add = |it: Candidate| {
+            let key = [it.lines.start, it.lines.end, it.tokens.start, it.tokens.end];
+            let is_better = |known: &Candidate| (it.cost, it.is_unsure) < (known.cost, known.is_unsure);
+            if it.cost <= bound && found.get(&key).is_none_or(is_better) {
+                found.insert(key, it);
+            }
+        };
+        let mut row = self.begun(bound);
+        for token in first..self.part.last + 1 {
+            let mut next = self.stepped(&row, token);
+            if self.leads[token - first].is_some() {
+                for &(line, against) in &self.places[token - first] {
+                    self.enter(token, line, against, &mut next);
+                }
+            }
+            row = self.swept(next, bound);
+            if self.tails[token - first].is_some() {
+                for cell in &row.cells {
+                    cell.matched.iter().for_each(|trail| self.exit(token, cell.line - 1, trail, &mut add));
+                }
             }
         }
-        tops
+        self.end(&row, &mut add);
+        let mut all: Vec<Candidate> = found.into_values().collect();
+        all.sort_by_key(|candidate| (candidate.cost, candidate.lines.start));
+        all
     }
 
-    /// The same for the last line.
-    fn bottoms(&self) -> Vec<End> {
-        let mut bottoms = Vec::new();
-        for token in self.full().rev() {
-            let new = token + 1..self.part.last + 1;
-            // What belongs to the line below it is not the last line that is shown.
-            if !new.is_empty() && is_head(self.weights.text(token)) {
+    /// The ways to begin with something else than a line of the part that has text: a blank line, or the first of the file.
+    fn begun(&self, bound: i32) -> Row {
+        let first = self.part.first;
+        if self.part.blanks[0] > 0 {
+            let entries = self.blank_ends(0).into_iter();
+            let entries = entries.map(|line| (line + 1, Kind::Matched, Trail::at(line, first - 1, BLANK_END, 0)));
+            return self.swept(entries.collect(), bound);
+        }
+        if self.part.goes_on[0] {
+            // What is missing above may have gone.
+            return self.swept(vec![(0, Kind::Matched, Trail::at(0, first, UNIT, 0))], bound);
+        }
+        Row::default()
+    }
+
+    /// The ways to end with something else than a line of the part that has text: a blank line, the last of the file, or the
+    /// end of a block.
+    fn end(&self, row: &Row, add: &mut impl FnMut(Candidate)) {
+        let Part { segment, last, .. } = &self.part;
+        let (source, count) = (self.weights.source, self.weights.source.line_count());
+        if self.part.blanks[1] > 0 {
+            let ends = self.blank_ends(1);
+            for cell in row.cells.iter().filter(|cell| ends.binary_search(&cell.line).is_ok()) {
+                let trails = cell.all().map(|trail| Trail { cost: trail.cost + BLANK_END, ..*trail });
+                trails.for_each(|trail| add(self.candidate(&trail, cell.line + 1, last + 2, false)));
+            }
+        }
+        if self.part.goes_on[1] {
+            for cell in row.cells.iter().filter(|cell| cell.line == count) {
+                let trails = cell.all().map(|trail| Trail { cost: trail.cost + UNIT, ..*trail });
+                trails.for_each(|trail| add(self.candidate(&trail, count, last + 1, false)));
+            }
+        }
+        if let Some(end) = scopes::end_of_block(self.weights.prepared, segment, source) {
+            let cost = self.weights.new[segment.clone()].iter().sum::<i32>() + NEW_AT_END;
+            add(Candidate { lines: end..end, tokens: segment.start..last + 1, cost, is_unsure: false, is_idle: false });
+        }
+    }
+
+    /// The blank lines of the file that may be the one which is shown above the part, or below it: those near lines that may
+    /// be its ends.
+    fn blank_ends(&self, side: usize) -> Vec<usize> {
+        let (source, first) = (self.weights.source, self.part.first);
+        let ends = if side == 0 { &self.leads } else { &self.tails };
+        let mut near: Vec<usize> = Vec::new();
+        for at in (0..ends.len()).filter(|&at| ends[at].is_some()) {
+            let beyond = if side == 0 { at } else { self.part.last - first - at };
+            for &(line, _) in &self.places[at] {
+                let reach = beyond + BLANK_REACH;
+                if side == 0 {
+                    near.extend(line.saturating_sub(reach)..line);
+                } else {
+                    near.extend(line + 1..(line + 1 + reach).min(source.line_count()));
+                }
+            }
+        }
+        near.sort_unstable();
+        near.dedup();
+        near.retain(|&line| is_blank(source.line(line)));
+        near
+    }
+
+    /// The ways on with the next line of the part.
+    fn stepped(&self, row: &Row, token: usize) -> Vec<(usize, Kind, Trail)> {
+        let weights = self.weights;
+        let places = &self.places[token - self.part.first];
+        let mut next = Vec::with_capacity(row.cells.len() * 2);
+        let (new, brackets) = (weights.new[token], weights.brackets_of_token(token));
+        for cell in &row.cells {
+            let line = cell.line;
+            for trail in cell.matched.iter() {
+                next.push((line, Kind::Gap, trail.changed(RUN + new, brackets)));
+            }
+            for trail in cell.gap.iter() {
+                next.push((line, Kind::Gap, trail.changed(new, brackets)));
+            }
+            for trail in cell.long.iter() {
+                next.push((line, Kind::Long, trail.changed(new, brackets)));
+            }
+            if line == weights.source.line_count() {
                 continue;
             }
-            let cost = self.cost_of_end(new.clone(), self.part.last, || self.are_deeper(new.clone(), token));
-            if self.push_ends(token, cost, new.is_empty(), self.part.last, &mut bottoms) {
-                break;
+            if let Ok(at) = places.binary_search_by_key(&line, |place| place.0) {
+                next.extend(
+                    cell.all().map(|trail| (line + 1, Kind::Matched, self.matched(trail, token, line, places[at].1))),
+                );
+            }
+            if weights.replaces(token, line) {
+                let cost = (weights.gone[line] + new) / REPLACED;
+                let [gone, comes] = [weights.brackets_of_line(line), brackets];
+                let both = [comes[0] - gone[0], comes[1] - gone[1], comes[2] - gone[2]];
+                for trail in cell.matched.iter() {
+                    next.push((line + 1, Kind::Gap, trail.changed(RUN + cost, both)));
+                }
+                for trail in cell.gap.iter() {
+                    next.push((line + 1, Kind::Gap, trail.changed(cost, both)));
+                }
             }
         }
-        bottoms
+        next
     }
 
-    /// Adds the lines that an end may be; whether no other line of the part need be looked at.
-    fn push_ends(&self, token: usize, cost: i32, is_shown: bool, outermost: usize, ends: &mut Vec<End>) -> bool {
-        let is_unsure = |line: usize| !is_shown && (self.is_known(outermost) || !self.holds(token, line));
-        let found = self.weights.lines_of(token).into_iter();
-        let end = |(line, against)| End { token, line, cost: cost + against, is_unsure: is_unsure(line) };
-        ends.extend(found.map(end));
-        self.weights.is_context(token) || ends.len() > MAX_ENDS
+    fn matched(&self, trail: &Trail, token: usize, line: usize, against: i32) -> Trail {
+        let weights = self.weights;
+        let mut trail = Trail { cost: trail.cost + against, ..*trail };
+        if weights.ids[token].is_none() {
+            // Another line of the same name.
+            let [gone, comes] = [weights.brackets_of_line(line), weights.brackets_of_token(token)];
+            return trail.changed(0, [comes[0] - gone[0], comes[1] - gone[1], comes[2] - gone[2]]);
+        }
+        let text = weights.text(token);
+        if !is_blank(text) {
+            trail.worth = trail.worth.saturating_add(weights.worth[token]);
+            trail.flags |= if is_distinctive(text) { TOLD } else { 0 };
+        }
+        trail
+    }
+
+    fn swept(&self, next: Vec<(usize, Kind, Trail)>, bound: i32) -> Row {
+        let weights = self.weights;
+        weights.ways_left.set(weights.ways_left.get().saturating_sub(next.len()));
+        if weights.ways_left.get() == 0 {
+            return Row::default();
+        }
+        Row::swept(next, bound, weights.source.line_count(), |line| {
+            (weights.gone[line], weights.brackets_of_line(line))
+        })
+    }
+
+    /// The ways in which a part begins whose first line of the file is a token's.
+    fn enter(&self, token: usize, line: usize, against: i32, next: &mut Vec<(usize, Kind, Trail)>) {
+        let (weights, first) = (self.weights, self.part.first);
+        let (source, Some(lead)) = (weights.source, self.leads[token - first]) else { return };
+        let there = (0..line).rev().take_while(|&line| is_blank(source.line(line))).count();
+        let hides = line > there;
+        let is_shown = token == first;
+        let shown = if is_shown || !self.part.is_padded { self.part.blanks[0] } else { 0 };
+        let mut cost = lead;
+        let from = if is_shown {
+            cost += if shown > 0 && there == 0 && line > 0 { self.padding() } else { 0 };
+            first
+        } else {
+            if shown > 0 && there > 0 || !self.part.is_marked[0] && !hides {
+                // New lines between a blank line that is shown and a line of the file have an edge.
+                cost -= lead.min(NEW_END - NEW_BESIDE_BLANK);
+            }
+            first - shown.saturating_sub(there)
+        };
+        cost += if self.part.goes_on[0] && hides { UNMARKED } else { 0 };
+        // A blank line that is shown where the file has none begins lines that go, or sets new ones off.
+        let begins = !is_shown && shown > 0 && there == 0 && hides && !is_closer(weights.text(token));
+        let hidden = (0..line).rev().find(|&line| !is_blank(source.line(line)));
+        let is_doubled = !is_shown && self.stands_for(from..token, hidden);
+        let is_weak = !is_shown && (self.is_known(first) || !self.holds(token, line));
+        let is_weak = is_weak && (self.part.is_marked[0] || line > 0 || self.is_known(first));
+        let mut trail = Trail::at(line, from, cost, if begins || is_weak || is_doubled { UNSURE } else { 0 });
+        for new in from..token {
+            trail = trail.changed(0, weights.brackets_of_token(new));
+        }
+        trail = self.matched(&trail, token, line, against);
+        if weights.ids[token].is_none() {
+            // A declaration that is rewritten says where it is.
+            (trail.flags, trail.worth) = (trail.flags | TOLD, trail.worth + MIN_INFORMATION);
+        }
+        trail.flags |= if weights.places[token].closes.is_some() { WHOLE } else { 0 };
+        next.push((line + 1, Kind::Matched, trail));
+    }
+
+    /// The ways in which a part ends whose last line of the file is a token's.
+    fn exit(&self, token: usize, line: usize, trail: &Trail, add: &mut impl FnMut(Candidate)) {
+        let (weights, last) = (self.weights, self.part.last);
+        let (source, Some(tail)) = (weights.source, self.tails[token - self.part.first]) else { return };
+        let (next, count) = (line + 1, source.line_count());
+        let there = (next..count).take_while(|&line| is_blank(source.line(line))).count();
+        let hides = next + there < count;
+        let is_shown = token == last;
+        let shown = if is_shown || !self.part.is_padded { self.part.blanks[1] } else { 0 };
+        let mut trail = *trail;
+        trail.flags |= if weights.places[token].closes.is_some() { WHOLE } else { 0 };
+        if is_shown && !hides && self.part.goes_on[1] {
+            return add(self.candidate(&trail, count, self.part.segment.end, false));
+        }
+        trail.cost += if self.part.goes_on[1] && hides { UNMARKED } else { 0 };
+        if is_shown {
+            trail.cost += if shown > 0 && there == 0 && next < count { self.padding() } else { 0 };
+            return add(self.candidate(&trail, next, last + 1, false));
+        }
+        for new in token + 1..last + 1 {
+            trail = trail.changed(0, weights.brackets_of_token(new));
+        }
+        let is_set = shown > 0 && there > 0 || !self.part.is_marked[1] && !hides;
+        trail.cost += tail - if is_set { tail.min(NEW_END - NEW_BESIDE_BLANK) } else { 0 };
+        let is_weak = self.is_known(last) || !self.holds(token, line);
+        let is_weak = is_weak && (self.part.is_marked[1] || next < count || self.is_known(last));
+        let is_doubled = self.stands_for(token + 1..last + 1, Some(next + there).filter(|_| hides));
+        trail.flags |= if is_weak || is_doubled { UNSURE } else { 0 };
+        let mut end = next;
+        let is_set_off = is_blank(weights.text(token + 1)) && shown == 0 && there > 0;
+        let begins = (token + 1..last + 1).find(|&token| !is_blank(weights.text(token)));
+        // A comment or annotation that ends the part belongs to the line below the blank one, and statements may.
+        if is_set_off && is_head(weights.text(last)) {
+            end += there;
+        } else if is_set_off && begins.is_some_and(|token| declared_name(weights.text(token)).is_none()) {
+            add(self.candidate(&trail, next + there, last + 1, false));
+        }
+        let opens = weights.text(token).trim_end().ends_with(['{', '(', '[']);
+        let is_unsure = shown > 0 && there == 0 && hides && !opens;
+        add(self.candidate(&trail, end, last + 1 + shown.saturating_sub(there), is_unsure));
+    }
+
+    /// Whether one of the new lines at an end may be what became of the hidden line beyond them, which would stay.
+    fn stands_for(&self, mut new: Range<usize>, hidden: Option<usize>) -> bool {
+        let weights = self.weights;
+        let is_new = |token: usize| weights.ids[token].is_none() && is_distinctive(weights.text(token));
+        hidden.is_some_and(|line| new.any(|token| is_new(token) && weights.replaces(token, line)))
+    }
+
+    /// What speaks against a blank line that is shown beside a marker where the file has none.
+    fn padding(&self) -> i32 {
+        if self.part.is_padded { 0 } else { PADDING }
+    }
+
+    /// The candidate at the end of a trail.
+    fn candidate(&self, trail: &Trail, end: usize, to: usize, is_unsure: bool) -> Candidate {
+        let mut cost = trail.cost + trail.unbalanced() * UNBALANCED;
+        let mut is_unsure = is_unsure || trail.flags & UNSURE != 0 || !self.is_anchored(trail);
+        let tokens = trail.from..to;
+        let is_idle = !trail.is_changed() && tokens.len() == end - trail.start;
+        if !trail.is_changed() {
+            if self.is_scope(tokens.clone()) {
+                is_unsure = false;
+            } else {
+                let segment = &self.part.segment;
+                let is_weak = |token: usize| !is_distinctive(self.weights.text(token));
+                cost += IDLE;
+                is_unsure |= is_weak(segment.start) || is_weak(segment.end - 1);
+            }
+        }
+        Candidate { lines: trail.start..end, tokens, cost, is_unsure, is_idle }
+    }
+
+    /// Whether enough of the lines of a trail are lines of the file to say where the part is.
+    fn is_anchored(&self, trail: &Trail) -> bool {
+        let Part { segment, last, .. } = &self.part;
+        let prepared = self.weights.prepared;
+        let is_told = trail.flags & TOLD != 0;
+        let [at_first, at_last] = prepared.edges;
+        // Many a file ends with a bracket.
+        let is_edge = at_first && prepared.segments.first() == Some(segment)
+            || at_last && prepared.segments.last() == Some(segment) && !is_closer(self.weights.text(*last));
+        trail.flags & WHOLE != 0 || is_told && trail.worth >= MIN_INFORMATION || is_edge
     }
 
     /// What speaks against lines at an end being new.
@@ -200,186 +450,25 @@ impl Finder<'_> {
     /// Whether the file has a line, which as a new one belongs to no new block or declaration.
     fn is_known(&self, token: usize) -> bool {
         let weights = self.weights;
-        weights.ids[token].is_some() && !weights.may_be_new(token) && !is_annotation(weights.text(token))
+        let stands = weights.ids[token].is_some() || weights.stands_elsewhere(token);
+        stands && !weights.may_be_new(token) && !is_annotation(weights.text(token))
     }
 
     /// Whether a line of the file names a place well enough for new lines beside it, with the lines around it that are shown.
     fn holds(&self, token: usize, line: usize) -> bool {
         let is_same = |token: usize, line: usize| {
-            self.weights.ids[token].is_some_and(|id| self.weights.lines.ids.get(line) == Some(&id))
+            self.weights.ids[token].is_some_and(|id| self.weights.numbers.get(line) == Some(&id))
         };
         let is_telling = |token: usize| {
             let place = &self.weights.places[token];
             let is_placed = place.is_same && place.line.is_some();
             is_distinctive(self.weights.text(token)) && (self.weights.stands_once(token) || is_placed)
         };
-        let above = (0..RUN).map_while(|off| token.checked_sub(off).zip(line.checked_sub(off)));
+        let above = (0..HELD_BY).map_while(|off| token.checked_sub(off).zip(line.checked_sub(off)));
         let above = above.take_while(|&(token, line)| token >= self.part.first && is_same(token, line));
-        let below = (0..RUN).map(|off| (token + off, line + off));
+        let below = (0..HELD_BY).map(|off| (token + off, line + off));
         let below = below.take_while(|&(token, line)| token <= self.part.last && is_same(token, line));
         above.chain(below).any(|(token, _)| is_telling(token)) || self.weights.places[token].closes.is_some()
-    }
-
-    fn distance(&self, lines: Range<usize>, tokens: Range<usize>) -> Option<i32> {
-        let replaces = |token: usize, line: usize| self.weights.replaces(tokens.start + token, lines.start + line);
-        let left = self.weights.comparisons_left.get().saturating_sub(lines.len().saturating_mul(tokens.len()));
-        self.weights.comparisons_left.set(left);
-        if left == 0 {
-            return None;
-        }
-        let (gone, new) = (&self.weights.gone[lines.clone()], &self.weights.new[tokens.clone()]);
-        let costs = Costs { gone, new, replaces: &replaces };
-        distance(&self.weights.lines.ids[lines.clone()], &self.weights.ids[tokens.clone()], &costs)
-    }
-
-    /// The candidates between two ends.
-    fn between(&self, top: &End, bottom: &End, found: &mut Vec<Candidate>) {
-        let (lines, tokens) = (top.line..bottom.line + 1, top.token..bottom.token + 1);
-        let Some(cost) = self.distance(lines.clone(), tokens.clone()) else { return };
-        let core = Core { lines, tokens, cost };
-        let is_anchored = self.is_anchored(&core);
-        for above in self.above(top, &core) {
-            for below in self.below(bottom, &core) {
-                let (lines, tokens) = (above.line..below.line, above.token..below.token);
-                let at_edge = [above.line == 0, below.line == self.weights.source.line_count()];
-                let is_unsure = |end: &End, at: usize| {
-                    let outermost = [self.part.first, self.part.last][at];
-                    end.is_unsure && (self.part.is_marked[at] || !at_edge[at] || self.is_known(outermost))
-                };
-                let is_unsure =
-                    !is_anchored || is_unsure(top, 0) || is_unsure(bottom, 1) || above.is_unsure || below.is_unsure;
-                let unbalanced = self.weights.unbalanced(lines.clone(), tokens.clone());
-                let cost = core.cost + above.cost + below.cost + unbalanced * UNBALANCED;
-                found.push(self.with_idleness(Candidate { lines, tokens, cost, is_unsure }));
-            }
-        }
-    }
-
-    /// Where candidates begin whose first line of the file is the top.
-    fn above(&self, top: &End, core: &Core) -> Vec<Edge> {
-        let (source, first) = (self.weights.source, self.part.first);
-        let blank = |line: &usize| is_blank(source.line(*line));
-        let there = (0..top.line).rev().take_while(blank).count();
-        let shown = self.part.blanks[0];
-        let is_shown = top.token == first;
-        let hides = (0..top.line).any(|line| !is_blank(source.line(line)));
-        let mut edges = Vec::new();
-        let mut cost = top.cost;
-        if is_shown {
-            cost += if shown > 0 && there == 0 && top.line > 0 { PADDING } else { 0 };
-        } else if shown > 0 && there > 0 || !self.part.is_marked[0] && !hides {
-            // New lines between a blank line that is shown and a line of the file have an edge.
-            cost -= top.cost.min(NEW_END - NEW_BESIDE_BLANK);
-        }
-        let token = if is_shown { first } else { first - shown.saturating_sub(there) };
-        // Above a closer the blank line sets new lines off, and is hardly one further up.
-        let set_off = if !is_shown && is_closer(self.weights.text(top.token)) { SET_OFF } else { 0 };
-        // A blank line that is shown where the file has none begins lines that go, or sets new ones off.
-        let is_unsure = !is_shown && shown > 0 && there == 0 && hides && !is_closer(self.weights.text(top.token));
-        edges.push(Edge { line: top.line, token, cost, is_unsure });
-        if shown > 0 {
-            // The blank line that is shown may be one further up.
-            let blanks = (0..top.line - there).rev().filter(blank).take(BLANKS);
-            edges.extend(blanks.enumerate().map_while(|(count, line)| {
-                let is_near = self.weights.gone[line + 1..top.line].iter().sum::<i32>() <= KEPT;
-                let all = is_near.then(|| self.distance(line..core.lines.end, first - 1..core.tokens.end)).flatten()?;
-                Some(Edge {
-                    line,
-                    token: first - 1,
-                    cost: set_off + all - core.cost + count as i32 * UNIT / 2,
-                    is_unsure: false,
-                })
-            }));
-        }
-        if self.part.goes_on[0] && hides {
-            edges.iter_mut().for_each(|edge| edge.cost += UNMARKED);
-            let is_near = self.weights.gone[..top.line].iter().sum::<i32>() <= KEPT;
-            if let Some(all) = is_near.then(|| self.distance(0..core.lines.end, first..core.tokens.end)).flatten() {
-                edges.push(Edge { line: 0, token: first, cost: UNIT + all - core.cost, is_unsure: false });
-            }
-        }
-        edges
-    }
-
-    /// Where candidates end whose last line of the file is the bottom.
-    fn below(&self, bottom: &End, core: &Core) -> Vec<Edge> {
-        let (source, last) = (self.weights.source, self.part.last);
-        let (next, count) = (bottom.line + 1, source.line_count());
-        let blank = |line: &usize| is_blank(source.line(*line));
-        let there = (next..count).take_while(blank).count();
-        let shown = self.part.blanks[1];
-        let is_shown = bottom.token == last;
-        let hides = (next..count).any(|line| !is_blank(source.line(line)));
-        if is_shown && !hides && self.part.goes_on[1] {
-            return vec![Edge { line: count, token: self.part.segment.end, cost: bottom.cost, is_unsure: false }];
-        }
-        let mut edges = Vec::new();
-        let mut cost = bottom.cost;
-        let mut line = next;
-        if is_shown {
-            cost += if shown > 0 && there == 0 && next < count { PADDING } else { 0 };
-        } else {
-            if shown > 0 && there > 0 || !self.part.is_marked[1] && !hides {
-                cost -= bottom.cost.min(NEW_END - NEW_BESIDE_BLANK);
-            }
-            let is_set_off = is_blank(self.weights.text(bottom.token + 1)) && shown == 0 && there > 0;
-            let begins = (bottom.token + 1..last + 1).find(|&token| !is_blank(self.weights.text(token)));
-            // A comment or annotation that ends the part belongs to the line below the blank one, and statements may.
-            if is_set_off && is_head(self.weights.text(last)) {
-                line += there;
-            } else if is_set_off && begins.is_some_and(|token| declared_name(self.weights.text(token)).is_none()) {
-                edges.push(Edge { line: next + there, token: last + 1, cost, is_unsure: false });
-            }
-        }
-        let token = if is_shown { last + 1 } else { last + 1 + shown.saturating_sub(there) };
-        let opens = self.weights.text(bottom.token).trim_end().ends_with(['{', '(', '[']);
-        edges.push(Edge { line, token, cost, is_unsure: !is_shown && shown > 0 && there == 0 && hides && !opens });
-        if shown > 0 {
-            let blanks = (next + there..count).filter(blank).take(BLANKS);
-            edges.extend(blanks.enumerate().map_while(|(blanks, line)| {
-                let is_near = self.weights.gone[next..line].iter().sum::<i32>() <= KEPT;
-                let all = is_near
-                    .then(|| self.distance(core.lines.start..line + 1, core.tokens.start..last + 2))
-                    .flatten()?;
-                Some(Edge {
-                    line: line + 1,
-                    token: last + 2,
-                    cost: all - core.cost + blanks as i32 * UNIT / 2,
-                    is_unsure: false,
-                })
-            }));
-        }
-        if self.part.goes_on[1] && hides {
-            edges.iter_mut().for_each(|edge| edge.cost += UNMARKED);
-            let is_near = self.weights.gone[next..].iter().sum::<i32>() <= KEPT;
-            let all = is_near.then(|| self.distance(core.lines.start..count, core.tokens.start..last + 1)).flatten();
-            edges.extend(all.map(|all| Edge {
-                line: count,
-                token: last + 1,
-                cost: UNIT + all - core.cost,
-                is_unsure: false,
-            }));
-        }
-        edges
-    }
-
-    /// A part that only shows heads and closers of blocks around others changes nothing; any other part should.
-    fn with_idleness(&self, mut candidate: Candidate) -> Candidate {
-        let weights = self.weights;
-        let Candidate { lines, tokens, .. } = &candidate;
-        let is_same = |(line, token): (usize, usize)| weights.ids[token] == Some(weights.lines.ids[line]);
-        if lines.len() != tokens.len() || !lines.clone().zip(tokens.clone()).all(is_same) {
-            return candidate;
-        }
-        let segment = &self.part.segment;
-        if self.is_scope(tokens.clone()) {
-            candidate.is_unsure = false;
-            return candidate;
-        }
-        let is_weak = |token: usize| !is_distinctive(weights.text(token));
-        candidate.cost += IDLE;
-        candidate.is_unsure |= is_weak(segment.start) || is_weak(segment.end - 1);
-        candidate
     }
 
     fn is_scope(&self, tokens: Range<usize>) -> bool {
@@ -390,65 +479,10 @@ impl Finder<'_> {
         let heads = |token: usize| {
             places.iter().any(|it| it.parent == Some(token) || it.closes == Some(token)) || is_above_deeper(token)
         };
-        let mut full = tokens.filter(|&token| !is_blank(self.weights.text(token)));
-        full.all(|token| places[token].closes.is_some() || heads(token))
+        let full: Vec<usize> = tokens.filter(|&token| !is_blank(self.weights.text(token))).collect();
+        let closes = |token: usize| places[token].closes.is_some();
+        // A block that is closed right above another one may say that what stood between them goes.
+        let meets = full.windows(2).any(|pair| closes(pair[0]) && !closes(pair[1]));
+        !meets && full.iter().all(|&token| closes(token) || heads(token))
     }
-
-    /// Whether enough of the lines between two ends are lines of the file to say where the part is.
-    fn is_anchored(&self, core: &Core) -> bool {
-        let Part { segment, first, last, .. } = &self.part;
-        let prepared = self.weights.prepared;
-        let ids = &self.weights.lines.ids[core.lines.clone()];
-        let mut worth = 0;
-        let is_whole = core.tokens == (*first..last + 1);
-        let mut is_told = false;
-        for token in core.tokens.clone() {
-            let text = self.weights.text(token);
-            let stats = self.weights.lines.stats(text).filter(|stats| !is_blank(text) && ids.contains(&stats.id));
-            worth += stats.map_or(0, |stats| stats.worth);
-            is_told |= stats.is_some() && is_distinctive(text);
-        }
-        let [at_first, at_last] = prepared.edges;
-        // Many a file ends with a bracket.
-        let is_edge = at_first && prepared.segments.first() == Some(segment)
-            || at_last && prepared.segments.last() == Some(segment) && !is_closer(self.weights.text(*last));
-        // A declaration that is rewritten says where it is.
-        let is_rewritten = |token: usize, line: usize| {
-            self.weights.ids[token].is_none() && self.weights.lines_of(token).iter().any(|(old, _)| *old == line)
-        };
-        if is_rewritten(core.tokens.start, core.lines.start) {
-            (is_told, worth) = (true, worth + MIN_INFORMATION);
-        }
-        let closes = |token: usize| self.weights.places[token].closes.is_some();
-        let is_scope = closes(core.tokens.start) || closes(core.tokens.end - 1);
-        is_scope || is_told && worth >= MIN_INFORMATION || is_edge && (is_told || is_whole)
-    }
-}
-
-/// Ends that fit each other, those of the length of the part first.
-fn pairs(tops: &[End], mut bottoms: Vec<End>) -> Vec<(End, End)> {
-    bottoms.sort_by_key(|bottom| bottom.line);
-    let mut pairs: Vec<(i32, End, End)> = Vec::new();
-    for top in tops {
-        let mut near: Vec<(i32, End, End)> = Vec::new();
-        for bottom in &bottoms[bottoms.partition_point(|bottom| bottom.line < top.line)..] {
-            let (lines, tokens) = (bottom.line - top.line, bottom.token.saturating_sub(top.token));
-            if near.len() >= NEAR && lines > 3 * tokens + 40 {
-                break;
-            }
-            let is_same = [top.token == bottom.token, lines == 0];
-            if is_same == [true; 2] || is_same == [false; 2] && top.token < bottom.token {
-                let apart = (lines.abs_diff(tokens) as i32).saturating_mul(UNIT / 10);
-                near.push((apart + top.cost + bottom.cost, *top, *bottom));
-            }
-        }
-        near.sort_by_key(|pair| pair.0);
-        near.truncate(NEAR);
-        pairs.append(&mut near);
-        if pairs.len() > MAX_PAIRS {
-            break;
-        }
-    }
-    pairs.sort_by_key(|pair| pair.0);
-    pairs.into_iter().map(|(_, top, bottom)| (top, bottom)).collect()
 }

@@ -6,10 +6,9 @@ use super::indent::indent;
 use super::keys::declared_name;
 use super::lines::{Lines, UNIT, is_blank, is_distinctive};
 use super::prepared::PreparedSnippet;
-use super::scopes::{self, Place, is_annotation, is_closer};
+use super::scopes::{self, Place, is_closer};
 use crate::source::Source;
-use std::cell::Cell;
-use std::ops::Range;
+use std::cell::{Cell, OnceCell};
 
 /// How many times its worth a line costs as a new one that stands once in the file: it would be doubled.
 const DOUBLED: i32 = 6;
@@ -23,31 +22,39 @@ const OUTSIDE: i32 = 4 * UNIT;
 const REWRITTEN: i32 = UNIT;
 /// Signs at the beginning of lines that are like each other.
 const KIN: usize = 10;
-/// A line that stands more often is shown for another reason than to hold a part.
-const MAX_CONTEXT_PLACES: usize = 2;
 
-/// Pairs of lines that are compared to place all parts of an update, to bound the work: about thirty milliseconds. What has more is refused.
-const MAX_COMPARISONS: usize = 300_000;
+/// Ways to read a line of the snippet that are looked at to place all parts of an update, to bound the work: so many, and more
+/// for each line of the update. What has more is not placed by ranges.
+const MAX_WAYS: usize = 300_000;
+const MAX_WAYS_OF_LINE: usize = 200;
 
 /// A snippet beside a file, line by line.
 pub(super) struct Weights<'w> {
-    /// Pairs of lines that may still be compared.
-    pub comparisons_left: Cell<usize>,
+    /// Ways that may still be looked at.
+    pub ways_left: Cell<usize>,
     pub source: &'w Source,
     pub lines: &'w Lines<'w>,
     pub prepared: &'w PreparedSnippet<'w>,
     /// Where each line of the snippet is by the blocks around it.
     pub places: Vec<Place>,
+    /// The number of each line of the file; blank lines are equal if the snippet stood at another indentation.
+    pub numbers: Vec<u32>,
     /// The number of each line of the snippet that the file has.
     pub ids: Vec<Option<u32>>,
     /// The cost of each line of the file if it goes.
     pub gone: Vec<i32>,
     /// The cost of each line of the snippet if it is new.
     pub new: Vec<i32>,
+    /// How much each line of the snippet says about its place.
+    pub worth: Vec<i32>,
     /// Whether each line of the snippet lies in a block of its part whose head the file does not have.
     in_new_block: Vec<bool>,
     /// What lines of the file and of the snippet begin with, as numbers.
     kin: [Vec<u32>; 2],
+    /// How many brackets they open, by kind.
+    brackets: [Vec<[i8; 3]>; 2],
+    /// The lines of the file without their indentation, as numbers, in order.
+    trimmed: OnceCell<Vec<u64>>,
 }
 
 impl<'w> Weights<'w> {
@@ -55,7 +62,15 @@ impl<'w> Weights<'w> {
     pub fn of(source: &'w Source, lines: &'w Lines<'w>, prepared: &'w PreparedSnippet<'w>) -> Weights<'w> {
         let texts = || (0..prepared.len()).map(|token| prepared.is_line(token).then(|| prepared.text(token)));
         let places = scopes::places(texts(), source, lines);
-        let ids: Vec<Option<u32>> = texts().map(|text| text.and_then(|text| lines.id_of(text))).collect();
+        let mut ids: Vec<Option<u32>> = texts().map(|text| text.and_then(|text| lines.id_of(text))).collect();
+        let mut numbers = lines.ids.clone();
+        let blank = source.lines().position(is_blank).map(|line| numbers[line]);
+        if let Some(blank) = blank.filter(|_| prepared.reindented) {
+            let of_file = numbers.iter_mut().zip(source.lines()).filter(|(_, line)| is_blank(line));
+            of_file.for_each(|(number, _)| *number = blank);
+            let of_snippet = ids.iter_mut().zip(texts()).filter(|(_, text)| text.is_some_and(is_blank));
+            of_snippet.for_each(|(id, _)| *id = Some(blank));
+        }
         let in_new_block = in_new_blocks(prepared, &ids, &places);
         let cost = |token: usize| {
             let Some(id) = ids[token] else {
@@ -72,8 +87,26 @@ impl<'w> Weights<'w> {
         let new = (0..prepared.len()).map(cost).collect();
         let gone = source.lines().map(cost_of_line).collect();
         let kin = [source.lines().map(kin).collect(), texts().map(|text| text.map_or(0, kin)).collect()];
-        let comparisons_left = Cell::new(MAX_COMPARISONS);
-        Weights { comparisons_left, source, lines, prepared, places, ids, gone, new, in_new_block, kin }
+        let brackets =
+            [source.lines().map(brackets).collect(), texts().map(|text| brackets(text.unwrap_or_default())).collect()];
+        let worth =
+            texts().map(|text| text.and_then(|text| lines.stats(text)).map_or(0, |stats| stats.worth)).collect();
+        Weights {
+            ways_left: Cell::new(MAX_WAYS + MAX_WAYS_OF_LINE * prepared.len()),
+            source,
+            lines,
+            prepared,
+            places,
+            numbers,
+            ids,
+            gone,
+            new,
+            worth,
+            in_new_block,
+            kin,
+            brackets,
+            trimmed: OnceCell::new(),
+        }
     }
 
     /// The text of a line of the snippet.
@@ -86,13 +119,16 @@ impl<'w> Weights<'w> {
         self.ids[token].is_some_and(|id| self.lines.count_of(id) == 1)
     }
 
-    /// Whether a line of the snippet is one of the file that is shown to hold a part.
-    pub fn is_context(&self, token: usize) -> bool {
-        self.ids[token].is_some_and(|id| self.lines.count_of(id) <= MAX_CONTEXT_PLACES)
-            && is_distinctive(self.text(token))
-            && !is_annotation(self.text(token))
-            && !self.prepared.is_apart(token)
-            && !self.may_be_new(token)
+    /// Whether the file has the words of a line of the snippet at another indentation.
+    pub fn stands_elsewhere(&self, token: usize) -> bool {
+        let text = self.text(token);
+        let trimmed = || {
+            let mut all: Vec<u64> = self.source.lines().map(|line| hash(line.trim().bytes())).collect();
+            all.sort_unstable();
+            all
+        };
+        let is_there = || self.trimmed.get_or_init(trimmed).binary_search(&hash(text.trim().bytes())).is_ok();
+        is_distinctive(text) && is_there()
     }
 
     /// Whether a line of the snippet belongs to a block whose head the file does not have.
@@ -120,6 +156,10 @@ impl<'w> Weights<'w> {
             };
             if is_outside { OUTSIDE } else { 0 }
         };
+        if self.prepared.reindented && is_blank(self.text(token)) {
+            let blank = (0..self.numbers.len()).filter(|&line| self.numbers[line] == id);
+            return blank.map(|line| (line, against(line))).collect();
+        }
         self.lines.places_of(id).map(|line| (line, against(line))).collect()
     }
 
@@ -128,18 +168,23 @@ impl<'w> Weights<'w> {
     pub fn replaces(&self, token: usize, line: usize) -> bool {
         let [old, new] = [self.kin[0][line], self.kin[1][token]];
         let is_alike = new != 0 && old == new || self.prepared.is_similar(token, line);
+        if !is_alike && !self.prepared.namesakes(token).any(|namesake| namesake == line) {
+            return false;
+        }
         match (declared_name(self.text(token)), declared_name(self.source.line(line))) {
             (Some(new), Some(old)) => new == old,
             _ => is_alike,
         }
     }
 
-    /// By how many brackets, at most two, lines of the snippet in the place of lines of the file change how many open.
-    pub fn unbalanced(&self, lines: Range<usize>, tokens: Range<usize>) -> i32 {
-        let mut sums = [0; 3];
-        lines.for_each(|line| count_brackets(self.source.line(line), -1, &mut sums));
-        tokens.for_each(|token| count_brackets(self.text(token), 1, &mut sums));
-        sums.iter().map(|sum| sum.abs()).sum::<i32>().min(2)
+    /// How many brackets a line of the file opens, by kind.
+    pub fn brackets_of_line(&self, line: usize) -> [i8; 3] {
+        self.brackets[0][line]
+    }
+
+    /// How many brackets a line of the snippet opens, by kind.
+    pub fn brackets_of_token(&self, token: usize) -> [i8; 3] {
+        self.brackets[1][token]
     }
 }
 
@@ -172,26 +217,31 @@ fn cost_of_line(line: &str) -> i32 {
     }
 }
 
-/// What a line begins with, as a number (FNV-1a); nothing for short lines.
+/// What a line begins with, as a number; nothing for short lines.
 fn kin(line: &str) -> u32 {
-    let (mut hash, mut count) = (0x811c_9dc5_u32, 0);
-    for byte in line.bytes().filter(|byte| !byte.is_ascii_whitespace()).take(KIN) {
-        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-        count += 1;
-    }
-    if count < KIN { 0 } else { hash | 1 }
+    let begins = || line.bytes().filter(|byte| !byte.is_ascii_whitespace()).take(KIN);
+    if begins().count() < KIN { 0 } else { hash(begins()) as u32 | 1 }
 }
 
-fn count_brackets(text: &str, sign: i32, sums: &mut [i32; 3]) {
+/// A number of bytes (FNV-1a).
+fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// How many brackets a line opens, by kind.
+fn brackets(text: &str) -> [i8; 3] {
+    let mut sums = [0_i8; 3];
     for byte in text.bytes() {
-        match byte {
-            b'(' => sums[0] += sign,
-            b')' => sums[0] -= sign,
-            b'[' => sums[1] += sign,
-            b']' => sums[1] -= sign,
-            b'{' => sums[2] += sign,
-            b'}' => sums[2] -= sign,
-            _ => {}
-        }
+        let (kind, sign) = match byte {
+            b'(' => (0, 1),
+            b')' => (0, -1),
+            b'[' => (1, 1),
+            b']' => (1, -1),
+            b'{' => (2, 1),
+            b'}' => (2, -1),
+            _ => continue,
+        };
+        sums[kind] = sums[kind].saturating_add(sign);
     }
+    sums
 }

@@ -1,0 +1,138 @@
+//! What makes a choice of ranges doubtful: lines that go with little to show it, runs that can stand elsewhere, ends that say
+//! little.
+//!
+//! Invariant: it only refuses, and changes no choice.
+
+use super::candidates::Candidate;
+use super::choice::Choice;
+use super::keys::declared_name;
+use super::lines::{is_blank, is_distinctive};
+use super::scopes::is_annotation;
+use super::weights::Weights;
+use std::ops::Range;
+
+/// Of so many lines that go, with nothing that stands for them nor comes, a marker may have been forgotten.
+const FORGOTTEN: usize = 8;
+/// The same where lines come in their place, but none that stands once in the file holds the change on each side.
+const FORGOTTEN_UNHELD: usize = 15;
+
+/// Lines that go with too little to show that they should: a marker may be missing there, or a line that is shown be another
+/// one that is equal.
+pub(super) fn doubtful(choice: &Choice<'_>, candidate: &Candidate) -> Option<(usize, usize)> {
+    let kept = choice.kept(candidate);
+    let hunk = choice.hunks(candidate).into_iter().find(|[gone, comes]| {
+        let lost = lost(choice.weights, gone.clone(), comes.clone());
+        let above = kept.iter().rev().skip_while(|(_, line)| *line >= gone.start);
+        let above = above.zip((0..gone.start).rev()).take_while(|(pair, line)| pair.1 == *line);
+        let below = kept.iter().skip_while(|(_, line)| *line < gone.end);
+        let below = below.zip(gone.end..).take_while(|(pair, line)| pair.1 == *line);
+        let is_held = above.map(|(pair, _)| pair).any(|pair| holds(choice.weights, pair.0))
+            && below.map(|(pair, _)| pair).any(|pair| holds(choice.weights, pair.0));
+        let declares = |line: &usize| declared_name(choice.weights.source.line(*line)).is_some();
+        let is_deletion = comes.is_empty() && (lost.len() >= FORGOTTEN || lost.iter().any(declares) && !is_held);
+        is_deletion || lost.len() >= FORGOTTEN_UNHELD && !is_held
+    });
+    hunk.map(|[gone, _]| (gone.start, gone.end - 1))
+}
+
+/// Whether all parts can stand in the file as they are, one after the other.
+pub(super) fn may_be_applied(choice: &Choice<'_>) -> bool {
+    let mut at = 0;
+    choice.parts.iter().all(|part| {
+        let ends = part.iter().filter(|it| it.is_idle && it.lines.start >= at).map(|it| it.lines.end);
+        ends.min().inspect(|end| at = *end).is_some()
+    })
+}
+
+/// Whether a line goes by one candidate that another one leaves where it is.
+pub(super) fn loses(choice: &Choice<'_>, chosen: &Candidate, other: &Candidate) -> bool {
+    let weights = choice.weights;
+    let stands = |line: usize| chosen.tokens.clone().any(|token| weights.ids[token] == Some(weights.numbers[line]));
+    let mut alone = chosen.lines.clone().filter(|line| !other.lines.contains(line));
+    alone.any(|line| !is_blank(weights.source.line(line)) && !stands(line))
+}
+
+/// Whether a line stands once in the file and stands for itself.
+fn holds(weights: &Weights<'_>, token: usize) -> bool {
+    let text = weights.text(token);
+    let place = &weights.places[token];
+    weights.stands_once(token) && is_distinctive(text) && !is_annotation(text)
+        || place.closes.is_some() && place.line.is_some()
+}
+
+/// The lines with text that go, and for which none of those stands that come.
+fn lost(weights: &Weights<'_>, gone: Range<usize>, comes: Range<usize>) -> Vec<usize> {
+    let stands = |line: usize| {
+        let text = weights.source.line(line).trim();
+        comes.clone().any(|token| weights.replaces(token, line) || weights.text(token).trim() == text)
+    };
+    gone.filter(|&line| !is_blank(weights.source.line(line)) && !stands(line)).collect()
+}
+
+/// How many ends of parts are shown only by lines that say little, such as brackets, and that stand again where a marker
+/// hides the file: what lies between may be meant to go.
+pub(super) fn weak_ends(choice: &Choice<'_>) -> usize {
+    let weights = choice.weights;
+    let all: Vec<&Candidate> = choice.chosen().collect();
+    let is_weak =
+        |&(token, _): &(usize, usize)| !is_distinctive(weights.text(token)) && weights.places[token].closes.is_none();
+    let stands_in = |run: &[(usize, usize)], hidden: Range<usize>| {
+        let ids: Vec<u32> = run.iter().map(|&(_, line)| weights.numbers[line]).collect();
+        hidden.clone().any(|line| weights.numbers[line..hidden.end].starts_with(&ids))
+    };
+    let (mut ends, mut from) = (0, 0);
+    for (at, candidate) in all.iter().enumerate() {
+        let to = all.get(at + 1).map_or(weights.source.line_count(), |next| next.lines.start);
+        let kept = choice.kept(candidate);
+        let mut runs = kept.chunk_by(|one, other| one.1 + 1 == other.1 && one.0 + 1 == other.0);
+        let first = runs.next();
+        let last = runs.last().or(first).filter(|run| run[run.len() - 1].0 + 1 == candidate.tokens.end);
+        let first = first.filter(|run| run[0].0 == candidate.tokens.start);
+        let above = first.is_some_and(|run| run.iter().all(is_weak) && stands_in(run, from..candidate.lines.start));
+        let below = last.is_some_and(|run| run.iter().all(is_weak) && stands_in(run, candidate.lines.end..to));
+        ends += if candidate.is_idle { 0 } else { usize::from(above) + usize::from(below) };
+        from = candidate.lines.end;
+    }
+    ends
+}
+
+/// Whether the lines that stay can stand in the file in one way only: in runs that are unbroken there, in their order.
+pub(super) fn stands_once(choice: &Choice<'_>) -> bool {
+    // Ends of the runs so far, and the ways in which they can end there.
+    let mut ends: Vec<(usize, usize)> = vec![(0, 1)];
+    for candidate in choice.chosen() {
+        for run in choice.kept(candidate).chunk_by(|one, other| one.1 + 1 == other.1) {
+            let (mut seen, mut sum) = (0, 0_usize);
+            let mut next = Vec::new();
+            for place in places_of(choice.weights, run) {
+                while seen < ends.len() && ends[seen].0 <= place {
+                    sum = (sum + ends[seen].1).min(2);
+                    seen += 1;
+                }
+                if sum > 0 {
+                    next.push((place + run.len(), sum));
+                }
+            }
+            ends = next;
+        }
+    }
+    ends.iter().map(|(_, ways)| ways).sum::<usize>() == 1
+}
+
+/// Where a run of lines, each with its line of the snippet, can stand: where it does if the blocks around it or an edge of
+/// the file say so.
+fn places_of(weights: &Weights<'_>, run: &[(usize, usize)]) -> Vec<usize> {
+    let Weights { source, lines, prepared, places, .. } = weights;
+    let is_placed = |&(token, line): &(usize, usize)| {
+        let place = &places[token];
+        place.is_same && place.line == Some(line) && (place.closes.is_some() || place.inside.is_some())
+    };
+    let [no_first, no_last] = prepared.implied;
+    let (first, last) = (run[0].1, run[run.len() - 1].1);
+    let is_at_edge = no_first && first == 0 || no_last && last + 1 == source.line_count();
+    if is_at_edge || run.iter().any(is_placed) {
+        return vec![first];
+    }
+    let ids: Vec<u32> = run.iter().map(|(_, line)| lines.ids[*line]).collect();
+    lines.runs(&ids).collect()
+}
