@@ -6,7 +6,7 @@ use crate::answer::Answer;
 use crate::deliver::{Recipient, deliver};
 use crate::foreign::Beginning;
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -145,7 +145,8 @@ impl AnswerSink<'_> {
         let ending = self.ending(exchange);
         let mut trace = self.meter.finish(timing, ending);
         trace.in_one_piece = !self.asked_whole && self.decoder.is_whole();
-        name_foreign(&self.beginning, trace.failure.as_mut());
+        let encoding = self.answer.head().and_then(|head| head.headers.get(CONTENT_ENCODING)?.to_str().ok());
+        name_foreign(&self.beginning, encoding, trace.failure.as_mut());
         self.answer.clean(trace.failure.as_mut(), &mut trace.model);
         Measured { trace, head: self.answer.head_mut().cloned() }
     }
@@ -179,13 +180,13 @@ impl AnswerSink<'_> {
     }
 }
 
-/// An answer that held no text because it is one of another dialect says so.
-fn name_foreign(beginning: &Beginning, failure: Option<&mut Failure>) {
+/// An answer that held no text because it is none of the dialect says what it is.
+fn name_foreign(beginning: &Beginning, encoding: Option<&str>, failure: Option<&mut Failure>) {
     let unread = |failure: &&mut Failure| {
         matches!(failure.kind, FailureKind::Empty | FailureKind::NotJson | FailureKind::Truncated)
     };
     let Some(failure) = failure.filter(unread) else { return };
-    if let Some(complaint) = beginning.complaint(failure.kind == FailureKind::Truncated) {
+    if let Some(complaint) = beginning.complaint(failure.kind == FailureKind::Truncated, encoding) {
         (failure.kind, failure.message) = (FailureKind::NotJson, complaint);
     }
 }

@@ -21,13 +21,14 @@ pub use sentences::{capacity_sentences, sign_sentences};
 
 use tokrate_charts::{Block, Figure, Level, Notice, Page, Section, format};
 use tokrate_record::curve::{FigureStatus, LoadAxis, LoadFigure};
-use tokrate_record::run::{Rounds, by_load};
+use tokrate_record::run::{Rounds, by_load, by_rising_load};
 use tokrate_record::{Metric, PhaseResult, Record, Status};
 
 const NOT_MEASURED: &str = "not measured";
 
 /// The whole file.
 pub fn html(record: &Record, samples: &Samples) -> String {
+    let (record, samples) = (&by_load_rising(record), &samples.by_rising_load());
     let conditions = &record.conditions;
     Page {
         title: format!("{}: how fast it answers", conditions.model),
@@ -60,6 +61,12 @@ pub fn html(record: &Record, samples: &Samples) -> String {
         ),
     }
     .html()
+}
+
+/// The record with its phases from the lowest load to the highest, in whatever order they ran.
+fn by_load_rising(record: &Record) -> Record {
+    let phases = by_rising_load(&record.phases).into_iter().cloned().collect();
+    Record { phases, ..record.clone() }
 }
 
 fn notices(record: &Record) -> Vec<Notice> {

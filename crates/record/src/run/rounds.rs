@@ -37,6 +37,13 @@ pub fn by_load(phases: &[PhaseResult]) -> Vec<Rounds<'_>> {
     loads
 }
 
+/// The phases from the lowest load to the highest, rounds of one load in the order in which they ran.
+pub fn by_rising_load(phases: &[PhaseResult]) -> Vec<&PhaseResult> {
+    let mut rising: Vec<&PhaseResult> = phases.iter().collect();
+    rising.sort_by(|a, b| a.load.amount().total_cmp(&b.load.amount()));
+    rising
+}
+
 impl Rounds<'_> {
     /// A count, added up.
     pub fn count(&self, of: impl Fn(&PhaseResult) -> u64) -> u64 {
@@ -170,6 +177,9 @@ mod tests {
         let loads = by_load(&phases);
         let shown: Vec<(f64, usize)> = loads.iter().map(|load| (load.load.amount(), load.phases.len())).collect();
         assert_eq!(shown, [(1.0, 1), (10.0, 1), (50.0, 2)]);
+        let rising = by_rising_load(&phases);
+        assert_eq!(rising.iter().map(|phase| phase.load.amount()).collect::<Vec<f64>>(), [1.0, 10.0, 50.0, 50.0]);
+        assert!(std::ptr::eq(rising[2], &raw const phases[0]), "rounds stay in their order");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use crate::folder::Folder;
 use crate::scripted::{Asked, Server, Then, UNTIL_CLOSED, answer, stream};
 use crate::tool::{Finished, finish, folded, run, start, tokrate};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -162,6 +162,26 @@ fn a_server_that_hangs_ends_an_open_loop_after_a_few() {
     assert_eq!(finished.code, Some(2), "{finished:?}");
     let text = folded(&finished.stdout);
     assert!(text.contains("aborted: 4 requests in a row failed"), "{text}");
+}
+
+#[test]
+fn a_server_that_hangs_after_its_first_answer_is_not_asked_for_each_second_of_the_time_limit() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&asked);
+    let server = Server::start(move |_, stream| {
+        if counter.fetch_add(1, SeqCst) > 0 {
+            // Until the client goes.
+            let _ = stream.read(&mut [0; 1]);
+            return Ok(Then::Close);
+        }
+        stream.write_all(&good()).map(|()| Then::Close)
+    });
+    let finished = bench(&server.url(), "--model m --rate 20 --arrivals constant -d 60s --idle-timeout 4s");
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert!(folded(&finished.stdout).contains("aborted: 4 requests in a row failed"), "{finished:?}");
+    // The probe's, two seconds of arrivals, and some that a busy machine sends late; four seconds of them would be 80.
+    let asked = asked.load(SeqCst);
+    assert!((5..60).contains(&asked), "{asked} were sent");
 }
 
 #[test]
