@@ -6,16 +6,18 @@ use crate::answer::Answer;
 use crate::deliver::{Recipient, deliver};
 use crate::foreign::Beginning;
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tokio::sync::Notify;
-use tokrate_core::{EventBatch, FailureKind, Span, Tick};
+use tokrate_core::{EventBatch, FailureKind, Span, Tick, one_line};
 use tokrate_meter::{Ending, Failure, RequestMeter, RequestTrace};
 use tokrate_net::{Client, Clock, Departure, Exchange, Head, Limits, Outgoing, Redactor, Secrets, Sink};
 use tokrate_wire::{Decoder, Dialect, Shape};
 
+/// Longest address of a redirection that is repeated.
+const MAX_LOCATION_BYTES: usize = 200;
 /// How long after the end of the answer the end of the body is waited for, before the connection is given up.
 const GRACE_AFTER_DONE: Span = Span::from_secs(1);
 
@@ -153,9 +155,13 @@ impl AnswerSink<'_> {
 
     fn ending(&self, exchange: Option<Exchange>) -> Ending {
         if let Some((refusal, head)) = self.answer.error_response().zip(self.answer.head()) {
+            let location = head.headers.get(LOCATION).filter(|_| head.status.is_redirection());
+            let location = location
+                .map(|to| format!(", to {}", one_line(&String::from_utf8_lossy(to.as_bytes()), MAX_LOCATION_BYTES)));
+            let words = if refusal.message.is_empty() { String::new() } else { format!(": {}", refusal.message) };
             return Ending::Failed {
                 kind: refusal.kind,
-                message: format!("HTTP {}: {}", head.status.as_u16(), refusal.message),
+                message: format!("HTTP {}{}{words}", head.status.as_u16(), location.unwrap_or_default()),
                 retry_after: refusal.retry_after,
             };
         }

@@ -11,13 +11,19 @@ use tokrate_stats::{Level, Quantile, QuantileStatus};
 /// The numbers of all phases.
 pub fn phases(phases: &[PhaseResult]) -> String {
     let (head, rows) = cells(phases);
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
-    table.set_header(std::iter::once(Cell::new("")).chain(head.iter().map(|cell| right(cell))));
-    for (label, cells) in rows {
-        table.add_row(std::iter::once(Cell::new(label)).chain(cells.iter().map(|cell| right(cell))));
-    }
-    table.to_string()
+    let loads: Vec<f64> = by_rising_load(phases).iter().map(|phase| phase.load.amount()).collect();
+    let tables = report::column_groups(&loads).into_iter().map(|columns| {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
+        table.set_header(std::iter::once(Cell::new("")).chain(head[columns.clone()].iter().map(|cell| right(cell))));
+        for (label, cells) in &rows {
+            table.add_row(
+                std::iter::once(Cell::new(label)).chain(cells[columns.clone()].iter().map(|cell| right(cell))),
+            );
+        }
+        table.to_string()
+    });
+    tables.collect::<Vec<String>>().join("\n")
 }
 
 /// What a narrow terminal goes without, in this order.
@@ -139,7 +145,7 @@ const ROWS: &[Row] = &[
     }),
     Row::Own("answer length, least..most (tokens)", |phase| {
         let ends = phase.tokens.std_per_request.min.zip(phase.tokens.std_per_request.max);
-        ends.map_or_else(|| "-".to_owned(), |(min, max)| format!("{}..{}", number(min), number(max)))
+        ends.map_or_else(|| "-".to_owned(), |(min, max)| format!("{min:.0}..{max:.0}"))
     }),
     Row::Own("output speed p50 (tok/s)", |phase| shown(&phase.output_speed.median)),
     Row::Own("output speed, slowest 5 % (tok/s)", |phase| shown(&phase.output_speed.slowest_5_percent)),

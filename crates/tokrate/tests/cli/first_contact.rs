@@ -196,6 +196,18 @@ fn the_plan_stands_before_every_run() {
 }
 
 #[test]
+fn of_answers_in_one_piece_the_plan_says_the_most_time_that_they_can_take() {
+    let whole = r#"{"object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}]}"#;
+    let server = Counted::start(move |_| answer("200 OK", "application/json", whole).into_bytes());
+    let finished = bench(&server.server.url(), "--model m --concurrency 1 --requests 3 --warmup 0 --no-stream");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(
+        folded(&finished.stderr),
+        "127.0.0.1/m: 1 level, 3 requests, 60 tokens in and up to 60 out, up to about 1 s"
+    );
+}
+
+#[test]
 fn a_provider_that_is_paid_is_asked_little_unless_told_otherwise() {
     let plan = |further: &str| {
         let finished = bench("http://127.0.0.1:9/v1", &format!("--model m --dry-run {further}"));

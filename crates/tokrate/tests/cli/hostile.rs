@@ -63,6 +63,8 @@ fn a_redirect_is_not_followed() {
         "HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
     );
     bench.expect(2, &[("unexpected_status", 2)]);
+    let message = bench.phase().failures[0].message.clone();
+    assert_eq!(message.as_deref(), Some("HTTP 302, to http://127.0.0.1:1/"));
 }
 
 #[test]
