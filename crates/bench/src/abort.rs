@@ -4,7 +4,8 @@
 
 use crate::Stop;
 use crate::advice::{Circumstances, advised};
-use crate::progress::Progress;
+use crate::plan::MIN_UNANSWERED;
+use crate::progress::{Progress, is_timeout};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokrate_core::{FailureKind, Span};
 use tokrate_meter::Failure;
@@ -16,7 +17,7 @@ const ABORT_AFTER_REFUSALS: u64 = 3;
 const ABORT_AFTER_FAILURES: u64 = 20;
 /// The same for timeouts; fewer, since each takes the whole time limit. An open loop goes on sending while they hang, so that there
 /// those in flight are not waited for: they would never become fewer.
-const ABORT_AFTER_TIMEOUTS: u64 = 4;
+const ABORT_AFTER_TIMEOUTS: u64 = MIN_UNANSWERED as u64;
 
 /// Counts consecutive failures over all workers of a phase, and decides when to abort the run.
 #[derive(Clone, Debug)]
@@ -96,9 +97,7 @@ impl AbortPolicy {
             kind => {
                 state.failures += 1;
                 state.refusals += u64::from(is_permanent(kind));
-                let timed_out =
-                    matches!(kind, FailureKind::Stalled | FailureKind::TimedOut | FailureKind::ConnectTimeout);
-                let enough = match timed_out {
+                let enough = match is_timeout(kind) {
                     true if self.is_open => ABORT_AFTER_TIMEOUTS,
                     true => ABORT_AFTER_TIMEOUTS + self.in_flight.in_flight(),
                     false => ABORT_AFTER_FAILURES + self.in_flight.in_flight(),

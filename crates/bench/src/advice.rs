@@ -18,7 +18,9 @@ pub(crate) fn advised(kind: FailureKind, message: &str, seen: Circumstances<'_>)
     let hint = match kind {
         // The message says it.
         FailureKind::Tls => return message.to_owned(),
-        FailureKind::NotJson if message.contains("--dialect") => return message.to_owned(),
+        FailureKind::NotJson if message.contains("--dialect") || message.contains("--url") => {
+            return message.to_owned();
+        }
         FailureKind::Unauthorized if message.starts_with("HTTP 402") => "add credit to the account, or ask for less",
         FailureKind::Unauthorized => match seen.key {
             None => "no key was sent: name its variable with --key-env, or its file with --key-file",
@@ -33,10 +35,6 @@ pub(crate) fn advised(kind: FailureKind, message: &str, seen: Circumstances<'_>)
         }
         // A peer that took the connection is no matter of firewalls; the message says which of both it was.
         FailureKind::ConnectTimeout => "check what listens there, firewalls and routes, or raise --connect-timeout",
-        FailureKind::NotJson => {
-            "check that --url is an API and speaks what --dialect says (openai-chat, if nothing is said), not a web page, and that nothing \
-             in between compresses answers (gzip)"
-        }
         kind => kind.hint(),
     };
     format!("{message}; {hint}")
@@ -65,7 +63,9 @@ mod tests {
         let foreign = "it looks like openai-chat: try --dialect openai-chat";
         assert_eq!(advice(FailureKind::NotJson, foreign, None, true), foreign);
         let odd = advice(FailureKind::NotJson, "the body is not what the dialect prescribes", None, true);
-        assert!(odd.contains("speaks what --dialect says") && !odd.contains("OpenAI-compatible"), "{odd}");
+        assert!(odd.ends_with("; check --url and --dialect: the answer is none of the API that was asked"), "{odd}");
+        let compressed = "the answer is compressed (gzip), which was not asked for; look at --url";
+        assert_eq!(advice(FailureKind::NotJson, compressed, None, true), compressed);
         assert_eq!(advice(FailureKind::Tls, "no TLS here; use http://", None, true), "no TLS here; use http://");
     }
 }

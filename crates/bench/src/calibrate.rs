@@ -141,6 +141,7 @@ impl Calibrator {
             cost_limit: None,
             abort: AbortPolicy::new(Span::ZERO, Arc::clone(&progress)),
             progress,
+            answer_within: None,
             clock: self.clock,
             stop: stop.clone(),
         });

@@ -116,7 +116,10 @@ fn run_worker(job: Arc<Job>, share: Share, started_at: Tick, hold: Arc<AtomicU64
     let (worker, timer_lag) = tasks.block_on(&runtime, async {
         let pacer = Pacer::new(job.clock).map_err(BenchError::Worker)?;
         let lag = LagProbe::start(&pacer);
-        let plan = Plan::new(&job.spec, share, started_at, job.arrivals.clone());
+        let mut plan = Plan::new(&job.spec, share, started_at, job.arrivals.clone());
+        if let Some(time) = job.answer_within {
+            plan.expect_answer_within(time);
+        }
         let client = Client::new(job.client.clone(), job.route.clone(), job.clock)?;
         let context = Rc::new(WorkerContext { job: Arc::clone(&job), client, batch: RefCell::default() });
         let mut worker = Worker::new(context, plan, hold);
@@ -174,6 +177,9 @@ impl Worker {
                 self.plan.stop();
             }
             self.plan.hold_until(Tick::from_nanos(self.hold.load(Relaxed)));
+            if job.progress.has_answer() {
+                self.plan.answered();
+            }
             let wake_at = match self.plan.poll(clock.now()) {
                 Step::Start(start) => {
                     self.start(start);

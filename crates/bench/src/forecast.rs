@@ -6,21 +6,42 @@
 use crate::plan::{Arrivals, Extent, Load, PhaseSpec};
 use crate::schedule::{Schedule, ScheduleMode};
 use crate::{Calibration, Config, calibrate};
+use std::collections::BTreeMap;
 use tokrate_core::BilledTokens;
+use tokrate_judge::compare::{DEFAULT_METRICS, detectable_change};
 use tokrate_record::TargetPrice;
 
 /// Timing of one request without other load.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ProbeTiming {
-    /// Time to the first token (s); of an answer that is not streamed, to its end.
+    /// Time to the first token (s); of an answer that came in one piece, to its end.
     pub ttft: f64,
-    /// Time of each further token (s).
+    /// Time of each further token (s); of an answer in one piece, whose time nobody can share between prompt and tokens, that of all its
+    /// time for each of its tokens.
     pub per_token: f64,
+    /// Whether it came in one piece.
+    pub is_whole: bool,
+}
+
+impl ProbeTiming {
+    /// The time of an answer of so many tokens; in one piece, the least: as if its tokens took no time of their own.
+    pub fn at_least(&self, tokens: f64) -> f64 {
+        if self.is_whole { self.ttft } else { self.at_most(tokens) }
+    }
+
+    /// The same; in one piece, the most: as if its prompt took no time of its own.
+    pub fn at_most(&self, tokens: f64) -> f64 {
+        if self.is_whole {
+            self.ttft.max(self.per_token * tokens)
+        } else {
+            self.ttft + self.per_token * (tokens - 1.0).max(0.0)
+        }
+    }
 }
 
 /// Stands for an answer where none was seen yet and the number of requests hangs on how long one takes: a hosted model of medium
 /// size with nothing beside it. Whoever prints such a number says so.
-pub const ASSUMED: ProbeTiming = ProbeTiming { ttft: 0.5, per_token: 0.02 };
+pub const ASSUMED: ProbeTiming = ProbeTiming { ttft: 0.5, per_token: 0.02, is_whole: false };
 
 /// How a number is known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -43,8 +64,14 @@ pub struct Forecast {
     pub added: Option<Level>,
     /// What all targets together may cost (USD).
     pub usd_limit: Option<f64>,
+    /// Whether times are the most that answers in one piece can take.
+    pub is_time_at_most: bool,
     /// Whether a number stands on [`ASSUMED`].
     pub assumed: bool,
+    /// How often each listed level runs, the least of them; 0 where none is listed.
+    pub rounds: u64,
+    /// How many different loads are listed.
+    pub loads: usize,
     /// What calibrations of the listed levels may take beside that (s); none where one of an earlier run serves.
     pub calibration_seconds: f64,
 }
@@ -77,6 +104,8 @@ impl Forecast {
         let courses = schedule.longest_courses();
         let level = |spec: &PhaseSpec| level(config, spec, seen);
         let mut levels: Vec<Level> = listed.iter().map(level).collect();
+        let mut rounds: BTreeMap<String, u64> = BTreeMap::new();
+        levels.iter().for_each(|level| *rounds.entry(level.name.clone()).or_default() += 1);
         name_rounds(&mut levels);
         let count = |course: &Vec<PhaseSpec>| {
             let mut loads: Vec<f64> = course.iter().map(|spec| spec.load.row().amount()).collect();
@@ -97,12 +126,15 @@ impl Forecast {
         let added =
             courses_summed.reduce(Level::most).map(|level| Level { basis: level.basis.max(Basis::AtMost), ..level });
         Forecast {
+            is_time_at_most: seen.is_some_and(|seen| seen.is_whole),
             assumed: listed.iter().chain(courses.iter().flatten()).any(|spec| is_assumed(config, spec, seen)),
             calibration_seconds: match config.calibration {
                 Calibration::Off => 0.0,
                 _ if !config.request.stream => 0.0,
                 _ => calibrate::MAX_SECONDS * levels.len() as f64,
             },
+            rounds: rounds.values().copied().min().unwrap_or(0),
+            loads: rounds.len(),
             levels,
             added: added.map(|added| added.within(config.max_cost_usd)),
             usd_limit: config.max_cost_usd,
@@ -112,6 +144,14 @@ impl Forecast {
     /// Totals over all levels; a total is present only if every level has the number.
     pub fn total(&self) -> Level {
         Level::sum("all".to_owned(), self.levels.iter().chain(&self.added)).within(self.usd_limit)
+    }
+
+    /// The relative difference between two of the targets that their rounds show with 80 % probability, in every metric and at every load that
+    /// are compared, where medians of rounds differ by `spread` among themselves. `None` if no level is listed; infinite for single rounds.
+    pub fn detectable(forecasts: &[Forecast], spread: f64) -> Option<f64> {
+        let rounds = forecasts.iter().map(|forecast| forecast.rounds).min().filter(|rounds| *rounds > 0)?;
+        let loads = forecasts.iter().map(|forecast| forecast.loads).max().unwrap_or(0);
+        Some(detectable_change(rounds, loads * DEFAULT_METRICS.len(), spread))
     }
 
     /// The runs against several targets as one.
@@ -213,15 +253,16 @@ fn requests_of(spec: &PhaseSpec, turns: f64, end_to_end: Option<f64>, assumed: b
 fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level {
     let price: Option<&TargetPrice> = config.target.remote().and_then(|remote| remote.price.as_ref());
     let (input, output) = (f64::from(config.prompts.input_tokens()), output_of(config));
-    let time_of = |seen: ProbeTiming| seen.ttft + seen.per_token * (output - 1.0).max(0.0);
-    let end_to_end = seen.map(time_of);
+    let end_to_end = seen.map(|seen| seen.at_most(output));
     let in_flight = f64::from(spec.load.max_in_flight());
     let turns = match spec.load {
         Load::Sessions { turns, .. } => f64::from(turns),
         _ => 1.0,
     };
     let assumed = is_assumed(config, spec, seen);
-    let (basis, requests) = requests_of(spec, turns, seen.or(assumed.then_some(ASSUMED)).map(time_of), assumed);
+    // What is asked for within a time, and paid, is the most if answers are as short as they can be.
+    let least = |seen: ProbeTiming| seen.at_least(output);
+    let (basis, requests) = requests_of(spec, turns, seen.or(assumed.then_some(ASSUMED)).map(least), assumed);
     let seconds = match (spec.extent, spec.load.rate()) {
         (Extent::Duration(time), _) => Some(time.as_secs_f64() + end_to_end.unwrap_or(0.0)),
         (_, Some(rate)) => requests.map(|requests| requests / rate + end_to_end.unwrap_or(0.0)),
@@ -240,148 +281,4 @@ fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::{Backoff, Growth, Ramp, Think};
-    use crate::prompts::{PromptSource, PromptSpec};
-    use crate::schedule::{Axis, Search};
-    use crate::{Calibration, Embedded, Limits, RequestOptions, Target};
-    use tokrate_core::{RequestsPerSecond, Span};
-    use tokrate_sim::{Faults, Law};
-
-    fn config(load: Load, extent: Extent, warmup: u64) -> Config {
-        let time = Span::from_secs(1);
-        Config {
-            target: Target::Embedded(Box::new(Embedded { law: Law::default(), faults: Faults::default() })),
-            phases: vec![PhaseSpec { load, extent, warmup, backoff: Backoff::Obey }],
-            schedule_mode: ScheduleMode::Listed,
-            request: RequestOptions {
-                stream: true,
-                include_usage: true,
-                output_tokens: 101,
-                ignore_eos: false,
-                legacy_max_tokens: false,
-                temperature: None,
-                extra: Vec::new(),
-                keep_unknown: false,
-            },
-            prompts: PromptSource::Synthetic(PromptSpec { input_tokens: 50, shared_prefix_tokens: 0 }),
-            limits: Limits { connect: time, idle: time, total: time, wait: time, max_body_bytes: 1 },
-            probe: true,
-            keep_going: false,
-            slos: Vec::new(),
-            max_cost_usd: None,
-            workers: None,
-            calibration: Calibration::Off,
-            seed: 0,
-            host: String::new(),
-            machine: String::new(),
-            region: String::new(),
-            version: String::new(),
-        }
-    }
-
-    /// An answer takes 0.5 s to its first token and 100 more of 10 ms: 1.5 s.
-    const SEEN: ProbeTiming = ProbeTiming { ttft: 0.5, per_token: 0.01 };
-
-    fn total(load: Load, extent: Extent, warmup: u64, seen: Option<ProbeTiming>) -> [Option<f64>; 4] {
-        let total = Forecast::of(&config(load, extent, warmup), seen).total();
-        [total.requests, total.input_tokens, total.output_tokens, total.seconds.map(|s| (s * 1e6).round() / 1e6)]
-    }
-
-    #[test]
-    fn a_closed_loop_takes_as_many_rounds_as_its_requests_need() {
-        let load = || Load::Closed { concurrency: 4 };
-        let counted = [Some(22.0), Some(1100.0), Some(2222.0)];
-        let [rest @ .., seconds] = total(load(), Extent::Requests(20), 2, Some(SEEN));
-        assert_eq!((rest, seconds), (counted, Some(9.0)), "six rounds of 1.5 s");
-        assert_eq!(total(load(), Extent::Requests(20), 2, None)[3], None, "nobody knows before the first answer");
-        let minute = Extent::Duration(Span::from_secs(60));
-        assert_eq!(total(load(), minute, 0, None), [None, None, None, Some(60.0)]);
-        let [requests, .., seconds] = total(load(), minute, 0, Some(SEEN));
-        assert_eq!((requests, seconds), (Some(160.0), Some(61.5)), "at most as many as without load");
-    }
-
-    #[test]
-    fn an_open_loop_asks_at_its_rate() {
-        let rate = RequestsPerSecond::new(5.0).expect("a rate");
-        let load = || Load::Open { rate, arrivals: Arrivals::Poisson, in_flight_limit: 9 };
-        let minute = Extent::Duration(Span::from_secs(60));
-        assert_eq!(total(load(), minute, 0, None), [Some(300.0), Some(15_000.0), Some(30_300.0), Some(60.0)]);
-        assert_eq!(total(load(), Extent::Requests(50), 0, Some(SEEN))[3], Some(11.5));
-    }
-
-    #[test]
-    fn a_ramp_is_reckoned_by_its_mean() {
-        let ramp = Ramp { from: 1.0, to: 9.0, growth: Growth::Linear, over: Span::from_secs(60) };
-        let ramped = || config(Load::ClosedRamp { ramp }, Extent::Duration(Span::from_secs(60)), 0);
-        let level = Forecast::of(&ramped(), Some(SEEN)).total();
-        assert_eq!(
-            (level.basis, level.requests),
-            (Basis::AtMost, Some(209.0)),
-            "5 of 1.5 s for a minute, and the last 9"
-        );
-        let unseen = Forecast::of(&ramped(), None);
-        assert_eq!(
-            (unseen.total().requests, unseen.assumed),
-            (None, false),
-            "the embedded engine costs nobody anything"
-        );
-        let exponential = Ramp { growth: Growth::Exponential, ..ramp };
-        assert!((exponential.mean() - 8.0 / 9.0_f64.ln()).abs() < 1e-12);
-    }
-
-    #[test]
-    fn what_is_added_is_bounded() {
-        let closed = |schedule_mode| Config {
-            schedule_mode,
-            ..config(Load::Closed { concurrency: 1 }, Extent::Requests(20), 1)
-        };
-        let total = |mode| {
-            let forecast = Forecast::of(&closed(mode), None);
-            let total = forecast.total();
-            assert_eq!(total.basis, Basis::AtMost);
-            (forecast.added.map(|added| added.name).unwrap_or_default(), total.requests)
-        };
-        assert_eq!(total(ScheduleMode::Refine { max_levels: 3 }), ("up to 3 more".to_owned(), Some(84.0)));
-        // 1 to 64 and 128: each as many as asked for, or three for each slot, and one for each to warm up.
-        let system = f64::from(20 + 20 + 20 + 24 + 48 + 96 + 192 + 384 + 255);
-        assert_eq!(total(ScheduleMode::System { max_concurrency: 130 }), ("up to 8 levels".to_owned(), Some(system)));
-        let search = |max_load, max_requests| {
-            total(ScheduleMode::Search(Search { axis: Axis::Concurrency, share: 0.95, max_load, max_requests }))
-        };
-        let (name, few) = search(1.0, 88);
-        assert_eq!((name.as_str(), few), ("1 level", Some(89.0)), "88 tell 95 %, and one to warm up");
-        let (name, many) = search(8.0, 200);
-        // 1, 2, 4, 8, and 6 and 7 between the last two; each in two or three rounds.
-        assert_eq!(name, "up to 6 levels");
-        assert!(many.is_some_and(|many| (1200.0..1400.0).contains(&many)), "{many:?}");
-    }
-
-    #[test]
-    fn a_search_for_a_rate_takes_two_hours_at_most_where_nothing_else_is_asked() {
-        let rate = RequestsPerSecond::new(1.0).expect("a rate");
-        let load = Load::Open { rate, arrivals: Arrivals::Poisson, in_flight_limit: 256 };
-        let search = Search { axis: Axis::Rate, share: 0.95, max_load: 100.0, max_requests: 2_000 };
-        let config = Config { schedule_mode: ScheduleMode::Search(search), ..config(load, Extent::Requests(20), 0) };
-        let total = Forecast::of(&config, None).total();
-        assert_eq!(total.basis, Basis::AtMost);
-        assert!(total.seconds.is_some_and(|seconds| (3_000.0..7_200.0).contains(&seconds)), "{total:?}");
-        assert!(total.requests.is_some_and(|requests| (10_000.0..30_000.0).contains(&requests)), "{total:?}");
-    }
-
-    #[test]
-    fn several_targets_are_summed_up_and_no_more_is_spent_than_allowed() {
-        let one = Forecast::of(&config(Load::Closed { concurrency: 4 }, Extent::Requests(20), 2), Some(SEEN));
-        let sum = Forecast::together(&[one.clone(), one]);
-        assert_eq!((sum.name.as_str(), sum.requests, sum.seconds), ("all 2 targets", Some(44.0), Some(18.0)));
-    }
-
-    #[test]
-    fn a_turn_of_a_session_holds_those_before_it() {
-        let load = Load::Sessions { sessions: 2, turns: 3, think: Think::Fixed(Span::ZERO) };
-        let [requests, input, output, _] = total(load, Extent::Sessions(2), 0, None);
-        // Of each session 50, 50 + 151 and 50 + 302 tokens.
-        assert_eq!((requests, input, output), (Some(6.0), Some(1206.0), Some(606.0)));
-    }
-}
+mod tests;

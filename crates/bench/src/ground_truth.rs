@@ -46,7 +46,10 @@ pub fn compare_with_log(
         ttft_added_p99_ns: rank(&ttft_added, 0.99),
         gap_added_p50_ns: rank(&gap_added, 0.5),
         gap_added_p99_ns: rank(&gap_added, 0.99),
-        moved: (!seen.is_empty()).then(|| ClientBias::between(&seen, &logged)),
+        moved: (!seen.is_empty()).then(|| match source {
+            ClientErrorSource::Truth => ClientBias::between(&seen, &logged),
+            _ => ClientBias::expected_between(&seen, &logged),
+        }),
         engine_lateness_p99_ns: lateness.quantile(0.99),
         n: ttft_added.len() as u64,
         ..ClientError::default()

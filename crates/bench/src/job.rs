@@ -11,7 +11,7 @@ use crate::plan::PhaseSpec;
 use crate::progress::Progress;
 use http::HeaderMap;
 use std::sync::Arc;
-use tokrate_core::Rng;
+use tokrate_core::{Rng, Span};
 use tokrate_net::{ClientConfig, Clock, Route, Secrets};
 
 /// Everything that a phase needs. Shared by its workers.
@@ -34,6 +34,8 @@ pub(crate) struct Job {
     /// What may be spent, if there is a limit.
     pub cost_limit: Option<CostLimit>,
     pub progress: Arc<Progress>,
+    /// How long an open loop goes on sending before anything is answered.
+    pub answer_within: Option<Span>,
     pub abort: AbortPolicy,
     pub clock: Clock,
     pub stop: Stop,

@@ -127,7 +127,14 @@ struct Open {
     /// Arrivals due before this are not sent.
     held_until: Tick,
     withheld: u64,
+    /// When the first arrival was due.
+    first_due: Option<Tick>,
+    /// How long after it arrivals are sent although nothing has been answered.
+    answer_within: Option<Span>,
 }
+
+/// Requests in flight up to which an open loop sends although nothing is answered: as many that hang in a row end a run.
+pub(crate) const MIN_UNANSWERED: u32 = 4;
 
 impl Plan {
     /// A plan that starts at `start`; `rng` draws gaps and think times and must be the same for all shares.
@@ -145,7 +152,15 @@ impl Plan {
                 schedule.skip(u64::from(share.worker));
                 let in_flight_limit = share.part_of(u64::from(spec.load.max_in_flight())) as u32;
                 let held_until = Tick::ZERO;
-                ArrivalKind::Open(Open { schedule, in_flight_limit, forfeited: 0, held_until, withheld: 0 })
+                ArrivalKind::Open(Open {
+                    schedule,
+                    in_flight_limit,
+                    forfeited: 0,
+                    held_until,
+                    withheld: 0,
+                    first_due: None,
+                    answer_within: None,
+                })
             }
         };
         let extent = match spec.extent {
@@ -239,6 +254,21 @@ impl Plan {
         }
     }
 
+    /// Forfeits arrivals of an open loop that are due later than this after its first as long as nothing was answered: whoever does not
+    /// answer at all is not sent a request for each second of a time limit.
+    pub fn expect_answer_within(&mut self, time: Span) {
+        if let ArrivalKind::Open(open) = &mut self.arrivals_state {
+            open.answer_within = Some(time);
+        }
+    }
+
+    /// Something was answered, if only an error.
+    pub fn answered(&mut self) {
+        if let ArrivalKind::Open(open) = &mut self.arrivals_state {
+            open.answer_within = None;
+        }
+    }
+
     /// Until when an open loop sends nothing.
     pub fn held_until(&self) -> Option<Tick> {
         match &self.arrivals_state {
@@ -307,7 +337,10 @@ impl Plan {
                     open.withheld += 1;
                     return None;
                 }
-                if self.in_flight >= open.in_flight_limit {
+                let first_due = *open.first_due.get_or_insert(due_at);
+                let is_unanswered = self.in_flight >= MIN_UNANSWERED
+                    && open.answer_within.is_some_and(|time| due_at > first_due + time);
+                if is_unanswered || self.in_flight >= open.in_flight_limit {
                     open.forfeited += 1;
                     return None;
                 }

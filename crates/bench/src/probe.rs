@@ -75,9 +75,14 @@ fn failure_text(failure: &FailureRow) -> String {
 
 fn timing_of(numbers: &RequestNumbers) -> Option<ProbeTiming> {
     let end_to_end = numbers.e2e_ns? as f64 / 1e9;
-    let ttft = numbers.ttft_ns.map_or(end_to_end, |ttft| ttft as f64 / 1e9);
-    let further = numbers.tokens_reported.unwrap_or(numbers.tokens_std).checked_sub(1).filter(|tokens| *tokens > 0)?;
-    Some(ProbeTiming { ttft, per_token: (end_to_end - ttft).max(0.0) / further as f64 })
+    let tokens = numbers.tokens_reported.unwrap_or(numbers.tokens_std);
+    let Some(ttft) = numbers.ttft_ns else {
+        let per_token = end_to_end / tokens.max(1) as f64;
+        return Some(ProbeTiming { ttft: end_to_end, per_token, is_whole: true });
+    };
+    let ttft = ttft as f64 / 1e9;
+    let further = tokens.checked_sub(1).filter(|tokens| *tokens > 0)?;
+    Some(ProbeTiming { ttft, per_token: (end_to_end - ttft).max(0.0) / further as f64, is_whole: false })
 }
 
 #[cfg(test)]
@@ -137,5 +142,8 @@ mod tests {
         let Next::Begin(Some(seen)) = next(&numbers, 1, LONGEST, None) else { panic!("it answered") };
         assert!((seen.ttft - 0.2).abs() < 1e-12 && (seen.per_token - 0.01).abs() < 1e-12, "{seen:?}");
         assert_eq!(next(&failed(FailureKind::Empty, None), 1, LONGEST, None), Next::Begin(None));
+        let whole = RequestNumbers { ttft_ns: None, ..numbers };
+        let Next::Begin(Some(seen)) = next(&whole, 1, LONGEST, None) else { panic!("it answered") };
+        assert!(seen.is_whole && (seen.at_least(160.0), seen.at_most(160.0)) == (0.35, 3.5), "{seen:?}");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: counters only rise within a phase.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_tokens::{Encoding, count};
@@ -15,6 +15,8 @@ pub struct Progress {
     failed: AtomicU64,
     limited: AtomicU64,
     text_bytes: AtomicU64,
+    /// Whether anything was answered, if only by an error.
+    has_answer: AtomicBool,
     /// Sampled answers, for the bytes per token.
     texts: Mutex<Texts>,
     /// End of the latest backoff wait.
@@ -84,7 +86,13 @@ impl Progress {
         for counter in [&self.started, &self.answered, &self.failed, &self.limited, &self.text_bytes] {
             counter.store(0, Relaxed);
         }
+        self.has_answer.store(false, Relaxed);
         *self.held_until() = None;
+    }
+
+    /// Whether anything was answered in this phase, if only by an error or the first text.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.has_answer.load(Relaxed)
     }
 
     /// Records until when the provider asked to wait.
@@ -125,6 +133,9 @@ impl Progress {
     }
 
     pub(crate) fn text(&self, bytes: usize) {
+        if bytes > 0 && !self.has_answer() {
+            self.has_answer.store(true, Relaxed);
+        }
         self.text_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
@@ -135,7 +146,15 @@ impl Progress {
             Some(_) => &self.failed,
         };
         counter.fetch_add(1, Relaxed);
+        if failure.is_none_or(|kind| kind != FailureKind::Cancelled && !is_timeout(kind)) {
+            self.has_answer.store(true, Relaxed);
+        }
     }
+}
+
+/// Whether a request ended because its time did, and not by an answer of any kind.
+pub(crate) fn is_timeout(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::Stalled | FailureKind::TimedOut | FailureKind::ConnectTimeout)
 }
 
 #[cfg(test)]

@@ -136,8 +136,13 @@ pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
             ));
         }
         if phase.counts.forfeited > 0 {
-            found
-                .push(at_level(phase, format!("{} arrivals were forfeited (--max-in-flight)", phase.counts.forfeited)));
+            found.push(at_level(
+                phase,
+                format!(
+                    "{} arrivals were forfeited: --max-in-flight requests were open, or nothing had been answered yet",
+                    phase.counts.forfeited
+                ),
+            ));
         }
     }
     for phase in phases {

@@ -9,7 +9,7 @@ use crate::scale::{Axis, Scale};
 use crate::sheet::{Chart, Sheet, TEXT};
 use crate::svg::{Anchor, Path};
 use crate::table::{Column, Table};
-use crate::text::{shorten, width};
+use crate::text::{WIDEST_FONT, shorten, width};
 
 /// One bar.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -81,7 +81,7 @@ impl Chart for BarChart {
             self.bars.iter().zip(&texts).map(|(b, text)| Self::words(b, text, drawable(b.value).is_some())).collect();
         // Room for the longest words, but most of the width is the bars'.
         let longest = words.iter().map(|words| width(words, TEXT)).fold(0.0, f64::max);
-        let room = longest.min(sheet.width() * 0.34) + 14.0;
+        let room = (longest * WIDEST_FONT).min(sheet.width() * 0.34) + 14.0;
         let rows = Rows::draw(sheet, &axis, &self.values(), &names, room);
         let zero = rows.x.at(0.0);
         for (index, bar) in self.bars.iter().enumerate() {
@@ -104,7 +104,7 @@ impl Chart for BarChart {
                 sheet.svg.path(&path, "whisker ink");
                 end = end.max(high);
             }
-            let words = shorten(&words[index], sheet.right() - end - 8.0, TEXT);
+            let words = shorten(&words[index], (sheet.right() - end - 14.0) / WIDEST_FONT, TEXT);
             sheet.svg.text((end + 7.0, y + 4.0), Anchor::Start, "label halo", &words);
         }
         if self.values().is_empty() {

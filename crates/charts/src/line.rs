@@ -12,7 +12,7 @@ use crate::series::{Band, Direction, Mark, Point, Series, SeriesStyle};
 use crate::sheet::{Chart, LINE, Sheet, TEXT};
 use crate::svg::{Anchor, Path, SHAPES, Svg};
 use crate::table::{Column, Table};
-use crate::text::{shorten, width};
+use crate::text::{WIDEST_FONT, shorten, width};
 
 /// A line chart.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -145,7 +145,7 @@ impl LineChart {
         let name =
             |series: &Series| if Self::is_named(series) { shorten(&series.name, limit, TEXT) } else { String::new() };
         let names: Vec<String> = self.series.iter().map(name).collect();
-        Some((names.iter().map(|n| width(n, TEXT)).fold(0.0, f64::max) + 14.0, names))
+        Some((names.iter().map(|n| width(n, TEXT) * WIDEST_FONT).fold(0.0, f64::max) + 14.0, names))
     }
 
     fn draw_key(&self, sheet: &mut Sheet) {
@@ -502,9 +502,13 @@ fn mark_label_extent(sheet: &Sheet, label: &str, x: f64) -> (f64, f64) {
     let label = shorten(label, sheet.width() * 0.6, TEXT);
     // Bold text is wider.
     let extent = width(&label, TEXT) * 1.1;
-    let left = (x - extent / 2.0).clamp(sheet.left(), (sheet.right() - extent).max(sheet.left()));
+    let furthest = sheet.right() - extent * WIDEST_FONT - EDGE_AIR;
+    let left = (x - extent / 2.0).clamp(sheet.left(), furthest.max(sheet.left()));
     (left, left + extent)
 }
+
+/// Room between a label and the right edge of the sheet, as between others.
+const EDGE_AIR: f64 = 8.0;
 
 /// The pixel range of a range of values; `None` if it lies off the axis.
 fn range_on(mapping: &crate::scale::Mapping, from: f64, to: f64) -> Option<(f64, f64)> {

@@ -403,6 +403,38 @@ fn points_are_labelled_and_no_label_is_written_over_another() {
 }
 
 #[test]
+fn no_label_reaches_the_right_edge_even_in_a_wide_font() {
+    let names = ["vllm/sim", "sglang/llama-3.3-70b-instruct", "WWWWWWWWWWWW"];
+    let series = names.map(|name| Series {
+        name: name.to_owned(),
+        points: vec![
+            Point { x: 1.0, y: Some(5.0), ..Point::default() },
+            Point { x: 16.0, y: Some(9.0), ..Point::default() },
+        ],
+        style: SeriesStyle::Measured,
+    });
+    let mark =
+        Mark { direction: Direction::Vertical, at: 16.0, low: None, high: None, label: "slows beyond 16".to_owned() };
+    let line = LineChart { series: series.to_vec(), marks: vec![mark], ..LineChart::default() };
+    let bars = BarChart {
+        bars: names.map(|name| Bar { label: name.to_owned(), value: Some(120.0), ..Bar::default() }).to_vec(),
+        ..BarChart::default()
+    };
+    for (size, pixels) in [(Size::Wide, 800.0), (Size::Half, 560.0), (Size::Narrow, 360.0)] {
+        for panel in [line.panel(size), bars.panel(size)] {
+            for text in panel.split("<text class=\"label").skip(1) {
+                let (attributes, rest) = text.split_once('>').expect("a tag");
+                let words = rest.split_once('<').expect("its end").0;
+                let x: f64 =
+                    attributes.split(" x=\"").nth(1).and_then(|x| x.split('"').next()?.parse().ok()).expect("x");
+                let end = x + crate::text::width(words, crate::sheet::TEXT) * crate::text::WIDEST_FONT;
+                assert!(end <= pixels - 4.0, "{words} ends at {end} of {pixels}");
+            }
+        }
+    }
+}
+
+#[test]
 fn charts_side_by_side_have_one_axis() {
     let axis = Axis::log("TTFT", "s").holding([0.01, f64::NAN, 3.0]);
     let chart = |name: &str, values: Vec<f64>| DistributionChart {

@@ -153,7 +153,7 @@ impl FailureKind {
             FailureKind::Overloaded => "the server sheds load; try later or lower the load",
             FailureKind::ServerError => "read the server's message and log",
             FailureKind::UnexpectedStatus => "check --url; redirects are not followed",
-            FailureKind::NotJson => "check that --url is an OpenAI-compatible endpoint, not a web page",
+            FailureKind::NotJson => "check --url and --dialect: the answer is none of the API that was asked",
             FailureKind::Untranslatable => {
                 "call the gateway in the lane's own dialect; the client's dialect cannot express this answer"
             }

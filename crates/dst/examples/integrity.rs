@@ -1,5 +1,5 @@
 //! Asks honest and cheating engines and prints the table of the integrity checks in docs/method.md:
-//! `cargo run --release -p tokrate-dst --example integrity [RUNS]`.
+//! `cargo run --release -p tokrate-dst --example integrity [RUNS [FIRST SEED]]`.
 
 #![allow(clippy::print_stdout)]
 
@@ -11,10 +11,11 @@ use tokrate_record::SuspicionKind;
 const CHEATING: u64 = 50;
 
 fn main() {
-    let runs: u64 = std::env::args().nth(1).and_then(|runs| runs.parse().ok()).unwrap_or(10_000);
+    let mut numbers = std::env::args().skip(1).map(|text| text.parse::<u64>().expect("a whole number"));
+    let (runs, from) = (numbers.next().unwrap_or(10_000), numbers.next().unwrap_or(0));
     let mut false_alarms: BTreeMap<SuspicionKind, Vec<u64>> = BTreeMap::new();
     let mut asked = 0;
-    for seed in 0..runs {
+    for seed in from..from + runs {
         let (seen, measured) = findings(&honest(seed));
         asked += measured;
         seen.into_keys().for_each(|kind| false_alarms.entry(kind).or_default().push(seed));
@@ -28,7 +29,7 @@ fn main() {
         let power = |share: f64| {
             let of = |n: u64| {
                 let seen = |seed: &u64| findings(&cheating(*seed, cheat, share, n)).0.contains_key(&kind);
-                format!("{:.0} %", 100.0 * (0..CHEATING).filter(seen).count() as f64 / CHEATING as f64)
+                format!("{:.0} %", 100.0 * (from..from + CHEATING).filter(seen).count() as f64 / CHEATING as f64)
             };
             [of(20), of(60), of(200)].join(", ")
         };

@@ -10,7 +10,8 @@ use tokrate_bench::plan::{Backoff, Extent, Load, PhaseSpec};
 use tokrate_core::{Rng, Span};
 use tokrate_judge::Comparison;
 use tokrate_judge::scorecard::RankedMedian;
-use tokrate_record::{PhaseResult, Record, Status, Tool};
+use tokrate_record::fixtures::record;
+use tokrate_record::{PhaseResult, Record};
 use tokrate_sim::Law;
 
 /// How a pair is measured, and by how much its engines differ.
@@ -77,28 +78,5 @@ impl Pairing {
         let scenario =
             Scenario { seed: rng.next_u64(), law, spec, output_tokens: 24, ..Scenario::plain(self.requests) };
         summarize(&scenario, &run(&scenario)).1
-    }
-}
-
-fn record(phases: Vec<PhaseResult>) -> Record {
-    Record {
-        schema: Record::SCHEMA.to_owned(),
-        tool: Tool { name: "tokrate".to_owned(), version: String::new() },
-        kind: "bench".to_owned(),
-        started_at: String::new(),
-        wall_seconds: 0.0,
-        status: Status::Complete,
-        reason: None,
-        conditions: phases[0].conditions.clone(),
-        price: None,
-        engine_host: None,
-        search: None,
-        spending: None,
-        phases,
-        curve: None,
-        assertions: Vec::new(),
-        estimate: None,
-        warnings: Vec::new(),
-        notes: Vec::new(),
     }
 }

@@ -14,7 +14,8 @@ mod judge;
 mod medians;
 
 pub use judge::compare;
-pub(crate) use judge::compare_pairs;
+pub(crate) use judge::{ENOUGH_ROUNDS, compare_pairs};
+pub use medians::detectable_change;
 
 use crate::expression::suggestion;
 use serde::{Deserialize, Serialize};
@@ -133,6 +134,9 @@ pub struct CompareRow {
     pub p_adjusted: Option<f64>,
     /// The smallest relative change that would be seen with 80 % probability (for the failure share: the difference).
     pub smallest_visible: Option<f64>,
+    /// Rounds of the side that has fewer, where the test is one of their medians; absent where it is one of requests or seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u64>,
     /// The verdict.
     pub verdict: CompareVerdict,
     /// Whether it is worse by more than the threshold.
@@ -216,6 +220,7 @@ impl CompareRow {
             p: None,
             p_adjusted: None,
             smallest_visible: None,
+            rounds: None,
             verdict: CompareVerdict::Undecided,
             regression: false,
             note: None,

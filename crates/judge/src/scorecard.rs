@@ -10,6 +10,7 @@ pub use rank::RankedMedian;
 pub use tail::Tail;
 
 use crate::compare::CompareReport;
+use rank::Ranks;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tokrate_core::{Conditions, Rng};
@@ -39,10 +40,28 @@ pub struct Scorecard {
     /// That the answers of targets differ in length, so that the costs of an answer are no ranking; absent if they do not.
     #[serde(default)]
     pub unlike_lengths: Option<String>,
+    /// Rounds at that level, of the target with the fewest; absent where none is known.
+    #[serde(default)]
+    pub rounds: Option<u64>,
+    /// Of the metrics of ranks: the smallest difference that would have been seen in every pair of targets that are not told apart.
+    #[serde(default)]
+    pub detectable: Vec<Detectable>,
     /// How many tests the places rest on.
     pub family: u64,
     /// The chance of a false difference among all of them.
     pub alpha: f64,
+}
+
+/// What a rank could have shown.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Detectable {
+    /// By which targets are ranked.
+    #[serde(with = "tokrate_meter::names::one")]
+    #[cfg_attr(test, schemars(schema_with = "tokrate_meter::schema::name::<Metric>"))]
+    pub metric: Metric,
+    /// The relative difference that would have been seen with 80 % probability.
+    pub change: f64,
 }
 
 /// One target.
@@ -122,6 +141,10 @@ pub struct DifferingValues {
 }
 
 impl Scorecard {
+    /// Rounds of each target with which their number no longer hides most of a difference.
+    pub const ENOUGH_ROUNDS: u64 = crate::compare::ENOUGH_ROUNDS;
+    /// Differences of single rounds up to this are none.
+    pub const MIN_DIFFERENCE_OF_SINGLE_ROUNDS: f64 = rank::MIN_DIFFERENCE_OF_SINGLE_ROUNDS;
     /// The name of this form.
     pub const SCHEMA: &'static str = "tokrate.scorecard.v1";
 
@@ -137,8 +160,8 @@ impl Scorecard {
         let load = common_load(&sides);
         let steps = common_steps(&sides);
         let levels: Vec<Option<&LevelSamples>> = sides.iter().map(|side| level_at(side, load?)).collect();
-        let (ranks, family) = rank::rank_targets([Metric::OutputSpeed, Metric::Ttft], &levels, reports, ALPHA);
-        let [speeds, times] = ranks;
+        let Ranks { ranked: [speeds, times], family, detectable } =
+            rank::rank_targets([Metric::OutputSpeed, Metric::Ttft], &levels, reports, ALPHA);
         let rows = targets.iter().zip(&sides).zip(speeds.into_iter().zip(times));
         let rows = rows.map(|(((name, record), side), (speed, ttft))| ScoreRow {
             target: (*name).to_owned(),
@@ -162,6 +185,8 @@ impl Scorecard {
             rows: rows.collect(),
             unlike: differing_conditions(&records),
             unlike_lengths: unlike_lengths(&records),
+            rounds: levels.iter().flatten().map(|level| rounds_of(level)).min().filter(|rounds| *rounds > 0),
+            detectable,
             family,
             alpha: ALPHA,
         }
@@ -191,6 +216,10 @@ fn common_load(sides: &[RunSamples]) -> Option<Load> {
     let (first, others) = sides.split_first()?;
     let common = first.levels.iter().filter(|level| others.iter().all(|side| level_at(side, level.load).is_some()));
     common.map(|level| level.load).min_by(|a, b| a.amount().total_cmp(&b.amount()))
+}
+
+fn rounds_of(level: &LevelSamples) -> u64 {
+    level.of_phases.rounds(Metric::E2e).len() as u64
 }
 
 fn level_at(side: &RunSamples, load: Load) -> Option<&LevelSamples> {

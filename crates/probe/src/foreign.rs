@@ -2,11 +2,14 @@
 //!
 //! Invariant: nothing is kept once text came, and never more than [`MAX_KEPT_BYTES`].
 
-use tokrate_core::{EventBatch, EventKind, Tick};
+use tokrate_core::{EventBatch, EventKind, Tick, one_line};
 use tokrate_wire::{Decoder, Dialect, Shape};
 
 /// Bytes kept of an answer without text: first events of a stream are short, and a thought before the text takes a few KiB.
 const MAX_KEPT_BYTES: usize = 16 * 1024;
+
+/// Longest name of a coding that is repeated.
+const MAX_CODING_BYTES: usize = 40;
 
 /// The beginning of an answer, as long as no text came.
 #[derive(Debug)]
@@ -57,9 +60,19 @@ impl Beginning {
 
     /// Why the answer is none of the dialect; `None` if it may be one, such as one without text, or if nothing came. Of the beginning of one
     /// that was cut, only that it looks like another's counts.
-    pub(crate) fn complaint(&self, is_cut: bool) -> Option<String> {
-        if self.has_text || self.kept.trim_ascii().is_empty() {
+    /// `encoding` is the `content-encoding` of the answer, which is read as it comes.
+    pub(crate) fn complaint(&self, is_cut: bool, encoding: Option<&str>) -> Option<String> {
+        let begin = self.kept.trim_ascii_start();
+        if self.has_text || begin.is_empty() {
             return None;
+        }
+        if let Some(coding) = self.coding(encoding) {
+            return Some(format!(
+                "the answer is compressed ({coding}), which was not asked for; let the server, or what stands before it at --url, send it plain"
+            ));
+        }
+        if begin.starts_with(b"<") && !self.is_known {
+            return Some("the answer is a web page or other markup, not one of an API; check --url".to_owned());
         }
         let asked = self.dialect.name();
         match (self.looks_like(), self.is_known) {
@@ -70,6 +83,19 @@ impl Beginning {
             (None, false) if !is_cut => {
                 Some(format!("the answer holds no event of the dialect {asked}; check --dialect and the path of --url"))
             }
+            (None, _) => None,
+        }
+    }
+
+    /// How it is compressed, if it is: as its head says, or as its first bytes do.
+    fn coding(&self, encoding: Option<&str>) -> Option<String> {
+        let stated =
+            encoding.map(str::trim).filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"));
+        match (stated, self.kept.as_slice()) {
+            _ if self.is_known => None,
+            (Some(coding), _) => Some(format!("content-encoding: {}", one_line(coding, MAX_CODING_BYTES))),
+            (None, [0x1f, 0x8b, ..]) => Some("gzip, without a word of it in its head".to_owned()),
+            (None, [0x28, 0xb5, 0x2f, 0xfd, ..]) => Some("zstd, without a word of it in its head".to_owned()),
             (None, _) => None,
         }
     }
@@ -113,7 +139,24 @@ mod tests {
         }
         decoder.end(Tick::ZERO, &mut batch);
         beginning.on(&batch);
-        beginning.complaint(false)
+        beginning.complaint(false, None)
+    }
+
+    #[test]
+    fn a_compressed_answer_and_a_web_page_are_called_what_they_are() {
+        let seen = |bytes: &[u8], encoding: Option<&str>| {
+            let mut beginning = Beginning::new(Dialect::Anthropic, Shape::Stream);
+            beginning.push(bytes);
+            beginning.complaint(false, encoding).unwrap_or_default()
+        };
+        let gzip = b"\x1f\x8b\x08\0\0\0\0\0";
+        assert!(seen(gzip, Some("gzip")).starts_with("the answer is compressed (content-encoding: gzip)"));
+        assert!(seen(b"\x0b\x02\x80br", Some("br")).contains("content-encoding: br"));
+        assert!(seen(gzip, None).starts_with("the answer is compressed (gzip, without a word"));
+        assert!(!seen(b"{\"odd\": 1}", Some("identity")).contains("compressed"));
+        let page = seen(b"\n<!doctype html><title>Sign in</title>", None);
+        assert_eq!(page, "the answer is a web page or other markup, not one of an API; check --url");
+        assert!(!page.contains("OpenAI"), "it may be any dialect");
     }
 
     #[test]

@@ -6,16 +6,18 @@ use crate::answer::Answer;
 use crate::deliver::{Recipient, deliver};
 use crate::foreign::Beginning;
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tokio::sync::Notify;
-use tokrate_core::{EventBatch, FailureKind, Span, Tick};
+use tokrate_core::{EventBatch, FailureKind, Span, Tick, one_line};
 use tokrate_meter::{Ending, Failure, RequestMeter, RequestTrace};
 use tokrate_net::{Client, Clock, Departure, Exchange, Head, Limits, Outgoing, Redactor, Secrets, Sink};
 use tokrate_wire::{Decoder, Dialect, Shape};
 
+/// Longest address of a redirection that is repeated.
+const MAX_LOCATION_BYTES: usize = 200;
 /// How long after the end of the answer the end of the body is waited for, before the connection is given up.
 const GRACE_AFTER_DONE: Span = Span::from_secs(1);
 
@@ -145,16 +147,21 @@ impl AnswerSink<'_> {
         let ending = self.ending(exchange);
         let mut trace = self.meter.finish(timing, ending);
         trace.in_one_piece = !self.asked_whole && self.decoder.is_whole();
-        name_foreign(&self.beginning, trace.failure.as_mut());
+        let encoding = self.answer.head().and_then(|head| head.headers.get(CONTENT_ENCODING)?.to_str().ok());
+        name_foreign(&self.beginning, encoding, trace.failure.as_mut());
         self.answer.clean(trace.failure.as_mut(), &mut trace.model);
         Measured { trace, head: self.answer.head_mut().cloned() }
     }
 
     fn ending(&self, exchange: Option<Exchange>) -> Ending {
         if let Some((refusal, head)) = self.answer.error_response().zip(self.answer.head()) {
+            let location = head.headers.get(LOCATION).filter(|_| head.status.is_redirection());
+            let location = location
+                .map(|to| format!(", to {}", one_line(&String::from_utf8_lossy(to.as_bytes()), MAX_LOCATION_BYTES)));
+            let words = if refusal.message.is_empty() { String::new() } else { format!(": {}", refusal.message) };
             return Ending::Failed {
                 kind: refusal.kind,
-                message: format!("HTTP {}: {}", head.status.as_u16(), refusal.message),
+                message: format!("HTTP {}{}{words}", head.status.as_u16(), location.unwrap_or_default()),
                 retry_after: refusal.retry_after,
             };
         }
@@ -179,13 +186,13 @@ impl AnswerSink<'_> {
     }
 }
 
-/// An answer that held no text because it is one of another dialect says so.
-fn name_foreign(beginning: &Beginning, failure: Option<&mut Failure>) {
+/// An answer that held no text because it is none of the dialect says what it is.
+fn name_foreign(beginning: &Beginning, encoding: Option<&str>, failure: Option<&mut Failure>) {
     let unread = |failure: &&mut Failure| {
         matches!(failure.kind, FailureKind::Empty | FailureKind::NotJson | FailureKind::Truncated)
     };
     let Some(failure) = failure.filter(unread) else { return };
-    if let Some(complaint) = beginning.complaint(failure.kind == FailureKind::Truncated) {
+    if let Some(complaint) = beginning.complaint(failure.kind == FailureKind::Truncated, encoding) {
         (failure.kind, failure.message) = (FailureKind::NotJson, complaint);
     }
 }

@@ -19,7 +19,7 @@ mod validity;
 pub use counts::{Connections, Counts, FailureCount, NameCount, RateLimited};
 pub use missing::missing_figures;
 pub use phase::{PhaseInput, PhaseResult, TimerLag, mark_warmup};
-pub use rounds::{Rounds, by_load};
+pub use rounds::{Rounds, by_load, by_rising_load, most_throughput};
 pub use server_timings::{ServerTimingSummary, TimingMedian};
 pub use sessions::{SessionSummary, TurnSummary};
 pub use steady::{Steady, Throughput};

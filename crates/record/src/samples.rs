@@ -146,6 +146,7 @@ impl RunSamples {
                 None => levels.push(level),
             }
         }
+        levels.sort_by(|a, b| a.load.amount().total_cmp(&b.load.amount()));
         let loads = by_load(&record.phases);
         for level in levels.iter_mut().filter(|level| !level.is_computed()) {
             let Some(rounds) = loads.iter().find(|rounds| rounds.load == level.load) else { continue };

@@ -5,9 +5,9 @@
 //! Quantile intervals assume independent samples. Samples pooled from within requests (token gaps) are correlated within a
 //! request; their intervals are too narrow, and reports that show them must say so.
 
-use super::{Censored, CensoredSamples, Interval, Level, Quantile, SketchParts, mean_interval};
+use super::{Censored, CensoredSamples, Level, Quantile, SketchParts};
 use serde::{Deserialize, Serialize};
-use tokrate_core::{Rng, Sketch};
+use tokrate_core::Sketch;
 
 /// In what a distribution's numbers are written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -64,9 +64,6 @@ pub struct Distribution {
     pub censored: Option<Censored>,
     /// Mean; absent without samples and with a censored or infinite one.
     pub mean: Option<f64>,
-    /// Interval of the mean, when it was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mean_interval: Option<Interval>,
     /// Standard deviation of the sample (divisor n - 1); absent below two samples and with a censored or infinite one.
     pub standard_deviation: Option<f64>,
     /// Smallest sample that is finite; absent with a censored one.
@@ -165,7 +162,6 @@ impl Distribution {
         Distribution {
             n: self.n.saturating_add(censored.n()),
             mean: None,
-            mean_interval: None,
             standard_deviation: None,
             min: None,
             max: self.max.filter(|max| unbounded == 0 && largest <= *max),
@@ -177,15 +173,6 @@ impl Distribution {
             censored: Some(censored),
             ..self
         }
-    }
-
-    /// Adds the 95 % interval of the mean (BCa bootstrap up to 5,000 samples, deterministic). `samples` are those the
-    /// distribution was made of, in its unit; nothing is added for a mean that is absent or from under 10 samples.
-    pub fn with_mean_interval(mut self, samples: &[f64], rng: &Rng) -> Distribution {
-        if self.mean.is_some() {
-            self.mean_interval = mean_interval(samples, 0.95, rng);
-        }
-        self
     }
 
     /// Pools the samples of several distributions of one unit. A single one is returned unchanged; otherwise the
@@ -273,7 +260,6 @@ impl Distribution {
             infinite,
             censored: None,
             mean: mean.filter(|_| whole),
-            mean_interval: None,
             standard_deviation: deviation.filter(|_| whole),
             min: ends.map(|(min, _)| min),
             max: ends.map(|(_, max)| max).filter(|_| whole),

@@ -43,7 +43,12 @@ pub fn decode_error_response(
 ) -> ErrorResponse {
     // An error is short; a page of megabytes is not read to its end.
     let (text, _) = lossy(&body[..body.len().min(64 << 10)]);
-    let error = ErrorBody::read(&text);
+    let error = match compression(headers, body) {
+        Some(coding) => {
+            ErrorBody::of_message(format!("the server's message is compressed ({coding}), which was not asked for"))
+        }
+        None => ErrorBody::read(&text),
+    };
     let mut kind = kind_of_status(status);
     // Some servers answer 400 about a model that is not there or a key that is not valid.
     if kind == FailureKind::BadRequest
@@ -68,6 +73,16 @@ pub fn decode_error_response(
         .map(|(name, value)| (one_line(name, MAX_LIMIT_BYTES), one_line(value, MAX_LIMIT_BYTES)))
         .collect();
     ErrorResponse { kind, message: error.message, retry_after, limits }
+}
+
+/// How a body is compressed, if it is: as its headers say, or its first bytes do.
+fn compression(headers: &[(&str, &str)], body: &[u8]) -> Option<String> {
+    let stated = headers.iter().find(|(name, _)| *name == "content-encoding").map(|(_, value)| value.trim());
+    match (stated.filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity")), body) {
+        (Some(coding), [_, ..]) => Some(one_line(coding, MAX_LIMIT_BYTES)),
+        (None, [0x1f, 0x8b, ..]) => Some("gzip".to_owned()),
+        _ => None,
+    }
 }
 
 fn kind_of_status(status: u16) -> FailureKind {
@@ -96,15 +111,15 @@ pub(crate) struct ErrorBody {
 }
 
 impl ErrorBody {
+    /// One of which nothing but a message is known.
+    fn of_message(message: String) -> ErrorBody {
+        ErrorBody { message, retry_after: None, status: None, labels: String::new() }
+    }
+
     /// Reads an error from JSON, or takes the text itself as the message.
     pub(crate) fn read(text: &str) -> ErrorBody {
         let Ok(mut value) = serde_json::from_str::<Value>(text) else {
-            return ErrorBody {
-                message: one_line(text, MAX_MESSAGE_BYTES),
-                retry_after: None,
-                status: None,
-                labels: String::new(),
-            };
+            return ErrorBody::of_message(one_line(text, MAX_MESSAGE_BYTES));
         };
         if let Value::Array(values) = &mut value
             && !values.is_empty()

@@ -87,6 +87,33 @@ fn arrivals_over_the_limit_are_counted_as_forfeited() {
 }
 
 #[test]
+fn an_open_loop_stops_sending_while_nothing_is_answered_and_goes_on_with_the_first_answer() {
+    let spec = open(10.0, Arrivals::Constant, Extent::Duration(Span::from_secs(60)), 1_000);
+    let plan = || {
+        let mut plan = Plan::new(&spec, Share::WHOLE, Tick::ZERO, Rng::root(1));
+        plan.expect_answer_within(Span::from_secs(2));
+        plan
+    };
+    let drain = |plan: &mut Plan, seconds: u64| {
+        let now = Tick::ZERO + Span::from_secs(seconds);
+        std::iter::from_fn(|| if let Step::Start(start) = plan.poll(now) { Some(start) } else { None }).count()
+    };
+    let mut hung = plan();
+    assert_eq!((drain(&mut hung, 50), hung.forfeited()), (21, 480), "two seconds of arrivals, not fifty");
+    hung.answered();
+    assert_eq!((drain(&mut hung, 51), hung.forfeited()), (10, 480), "the schedule goes on where it is");
+    let mut slow = plan();
+    assert_eq!(drain(&mut slow, 1), 11);
+    slow.answered();
+    assert_eq!((drain(&mut slow, 50), slow.forfeited()), (490, 0), "one answer is enough");
+    // So few at a time that four in a row have not hung yet.
+    let rare = open(0.1, Arrivals::Constant, Extent::Duration(Span::from_secs(60)), 1_000);
+    let mut rare = Plan::new(&rare, Share::WHOLE, Tick::ZERO, Rng::root(1));
+    rare.expect_answer_within(Span::from_secs(2));
+    assert_eq!((drain(&mut rare, 59), rare.forfeited()), (4, 2));
+}
+
+#[test]
 fn a_duration_counts_from_the_first_measured_request() {
     let spec = PhaseSpec { warmup: 2, ..closed(1, 0, 2) };
     let spec = PhaseSpec { extent: Extent::Duration(Span::from_millis(100)), ..spec };

@@ -5,7 +5,7 @@
 
 use super::charts::{comfort_bands, each_against_all, measured_level};
 use super::samples::{LoadSamples, Samples};
-use super::{capacity_sentences, record_notices, tables};
+use super::{by_load_rising, capacity_sentences, record_notices, tables};
 use tokrate_charts::{
     Axis, Block, Column, DistributionChart, DistributionKind, Figure, Level, LineChart, Notice, Page, Sample, Section,
     Series, SeriesStyle, Table, format,
@@ -28,6 +28,9 @@ pub struct Subject<'a> {
 
 /// The whole file. `verdicts` are sections made elsewhere (scorecard, tests), shown before the charts.
 pub fn comparison_html(subjects: &[Subject<'_>], verdicts: Vec<Section>) -> String {
+    let records: Vec<Record> = subjects.iter().map(|subject| by_load_rising(subject.record)).collect();
+    let in_order = subjects.iter().zip(&records).map(|(subject, record)| Subject { record, ..*subject });
+    let subjects = &in_order.collect::<Vec<Subject<'_>>>()[..];
     let names: Vec<&str> = subjects.iter().map(|subject| subject.name).collect();
     let first = subjects.first().map(|subject| subject.record);
     let mut sections = verdicts;

@@ -19,15 +19,37 @@ pub use ranking::ranking;
 pub use samples::Samples;
 pub use sentences::{capacity_sentences, sign_sentences};
 
+use std::ops::Range;
 use tokrate_charts::{Block, Figure, Level, Notice, Page, Section, format};
 use tokrate_record::curve::{FigureStatus, LoadAxis, LoadFigure};
-use tokrate_record::run::{Rounds, by_load};
+use tokrate_record::run::{Rounds, by_load, by_rising_load, most_throughput};
 use tokrate_record::{Metric, PhaseResult, Record, Status};
 
 const NOT_MEASURED: &str = "not measured";
 
+/// Columns of phases that a table has at most: more are wider than a page and than most terminals.
+const MAX_PHASE_COLUMNS: usize = 8;
+
+/// Phases of rising loads in groups of as many columns as a table takes, the rounds of a load in one group where they fit into one.
+pub fn column_groups(loads: &[f64]) -> Vec<Range<usize>> {
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    for rounds in loads.chunk_by(|a, b| a == b) {
+        let from = groups.last().map_or(0, |group| group.end);
+        match groups.last_mut() {
+            Some(group) if group.len() + rounds.len() <= MAX_PHASE_COLUMNS => group.end += rounds.len(),
+            _ => groups.extend(
+                (from..from + rounds.len())
+                    .step_by(MAX_PHASE_COLUMNS)
+                    .map(|start| start..(start + MAX_PHASE_COLUMNS).min(from + rounds.len())),
+            ),
+        }
+    }
+    groups
+}
+
 /// The whole file.
 pub fn html(record: &Record, samples: &Samples) -> String {
+    let (record, samples) = (&by_load_rising(record), &samples.by_rising_load());
     let conditions = &record.conditions;
     Page {
         title: format!("{}: how fast it answers", conditions.model),
@@ -60,6 +82,12 @@ pub fn html(record: &Record, samples: &Samples) -> String {
         ),
     }
     .html()
+}
+
+/// The record with its phases from the lowest load to the highest, in whatever order they ran.
+fn by_load_rising(record: &Record) -> Record {
+    let phases = by_rising_load(&record.phases).into_iter().cloned().collect();
+    Record { phases, ..record.clone() }
 }
 
 fn notices(record: &Record) -> Vec<Notice> {
@@ -119,17 +147,13 @@ fn headline(record: &Record) -> Vec<Figure> {
         figures.push(speed_figure(first, format!("Output speed, median request, {}", first.name())));
         figures.push(ttft_figure(first));
     }
-    let throughput = |load: &&Rounds<'_>| load.throughput().unwrap_or(0.0);
-    if let Some(best) =
-        loads.iter().filter(|load| load.is_throughput_stated()).max_by(|a, b| throughput(a).total_cmp(&throughput(b)))
-        && throughput(&best) > 0.0
-    {
+    if let Some(best) = most_throughput(&loads) {
         figures.push(Figure {
-            label: "Highest throughput of all levels".to_owned(),
-            value: format::number(throughput(&best)),
+            label: "Most throughput".to_owned(),
+            value: format::number(best.throughput().unwrap_or(0.0)),
             unit: "tok/s".to_owned(),
             interval: String::new(),
-            note: format!("at {}", best.name()),
+            note: format!("at {}, the least load with as much (within 2 %)", best.name()),
         });
     }
     if let Some(curve) = &record.curve {
@@ -256,7 +280,10 @@ fn every_number(record: &Record) -> Option<Section> {
 
 /// The loads in few figures, every number of every phase, and how they read.
 fn numbers(phases: &[PhaseResult]) -> Vec<Block> {
-    [loads(phases), tables::levels(phases), tables::comfort(phases)].map(Block::Table).to_vec()
+    let amounts: Vec<f64> = phases.iter().map(|phase| phase.load.amount()).collect();
+    let levels = column_groups(&amounts).into_iter().map(|columns| tables::levels(&phases[columns]));
+    let tables = std::iter::once(loads(phases)).chain(levels).chain([tables::comfort(phases)]);
+    tables.map(Block::Table).collect()
 }
 
 fn failures(record: &Record) -> Option<Section> {

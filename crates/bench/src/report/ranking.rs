@@ -119,6 +119,8 @@ mod tests {
             rows,
             unlike: Vec::new(),
             unlike_lengths: None,
+            rounds: None,
+            detectable: Vec::new(),
             family: 0,
             alpha: 0.05,
         }

@@ -90,6 +90,13 @@ impl Samples {
 }
 
 impl Samples {
+    /// The same with the phases from the lowest load to the highest.
+    pub(super) fn by_rising_load(&self) -> Samples {
+        let mut rising = self.clone();
+        rising.phases.sort_by(|a, b| a.load.amount().total_cmp(&b.load.amount()));
+        rising
+    }
+
     /// The samples by load, from the lowest to the highest.
     pub(super) fn by_load(&self) -> Vec<LoadSamples> {
         let mut loads: Vec<LoadSamples> = Vec::new();

@@ -40,6 +40,19 @@ fn a_failed_record_says_so_before_anything_else_and_escapes_what_it_shows() {
 }
 
 #[test]
+fn more_phases_than_a_table_takes_stand_in_several_with_the_rounds_of_a_load_together() {
+    let groups = |rounds: &[usize]| {
+        let loads: Vec<f64> = rounds.iter().zip(1..).flat_map(|(n, load)| vec![f64::from(load); *n]).collect();
+        column_groups(&loads)
+    };
+    assert_eq!((groups(&[1; 8]).len(), groups(&[1; 8])[0].clone()), (1, 0..8));
+    assert_eq!(groups(&[4, 4, 4]), [0..8, 8..12]);
+    assert_eq!(groups(&[3, 3, 3]), [0..6, 6..9]);
+    assert_eq!(groups(&[20, 1]), [0..8, 8..16, 16..21]);
+    assert!(groups(&[]).is_empty());
+}
+
+#[test]
 fn a_record_without_phases_has_no_curve() {
     assert_eq!(throughput_chart(&record()), None);
 }

@@ -3,6 +3,7 @@
 use super::target::TargetRun;
 use crate::abort::AbortPolicy;
 use crate::bodies::Bodies;
+use crate::forecast::ASSUMED;
 use crate::job::Job;
 use crate::plan::{Backoff, PhaseSpec};
 use crate::probe;
@@ -12,6 +13,11 @@ use tokrate_core::{Rng, Span};
 use tokrate_net::Secrets;
 use tokrate_sim::WORDS;
 use tokrate_wire::Shape;
+
+/// A first answer under load that takes so many times as long as one before it is no longer to be expected.
+const UNLIKELY_DELAY: f64 = 10.0;
+/// Less than this is no time to answer a burst in (s).
+const MIN_ANSWER_SECONDS: f64 = 2.0;
 
 /// Requests in flight per client thread; well within one thread's capacity.
 const REQUESTS_PER_WORKER: u32 = 1000;
@@ -55,6 +61,7 @@ impl TargetRun<'_> {
             first_prompt: self.next_prompt,
             cost_limit: self.cost_limit.clone(),
             progress: Arc::clone(&self.progress),
+            answer_within: (!config.keep_going).then(|| self.answer_within()),
             abort: AbortPolicy::new(
                 if spec.backoff == Backoff::Obey { config.limits.wait } else { Span::from_nanos(u64::MAX) },
                 Arc::clone(&self.progress),
@@ -65,6 +72,16 @@ impl TargetRun<'_> {
             clock: self.clock,
             stop: self.stop.clone(),
         }
+    }
+}
+
+impl TargetRun<'_> {
+    /// How long an open loop goes on sending before anything is answered: several times what the probe's answer took.
+    fn answer_within(&self) -> Span {
+        let output = f64::from(self.config.prompts.output_tokens().unwrap_or(self.config.request.output_tokens));
+        let seen = self.probe_timing.unwrap_or(ASSUMED);
+        let first = if self.config.request.stream { seen.ttft } else { seen.at_most(output) };
+        Span::from_secs_f64((first * UNLIKELY_DELAY).max(MIN_ANSWER_SECONDS)).min(self.config.limits.idle)
     }
 }
 

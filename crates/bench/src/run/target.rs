@@ -20,6 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use tokrate_core::Tick;
 use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
+use tokrate_meter::RequestNumbers;
 use tokrate_net::{Clock, Route};
 use tokrate_record::{Record, Status};
 
@@ -132,7 +133,10 @@ impl<'a> TargetRun<'a> {
     fn probe(&mut self) -> Result<(), BenchError> {
         for tries in 1..=probe::MAX_TRIES {
             let job = Arc::new(self.probe_job());
-            let rows = run_phase(&job)?.take_rows();
+            let mut rows = run_phase(&job)?.take_rows();
+            if !self.config.request.stream {
+                rows.iter_mut().for_each(RequestNumbers::clear_streaming_figures);
+            }
             self.record_spending(&rows);
             let Some(row) = rows.first().filter(|_| !self.stop.is_set()) else { return Ok(()) };
             match probe::next(row, tries, self.config.limits.wait, self.endpoint.sent_key()) {

@@ -65,7 +65,7 @@ pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Resu
     Ok(CompareReport {
         schema: "tokrate.compare.v1".to_owned(),
         unlike: ignored,
-        notes: if computed.is_empty() { notes(&pairs) } else { vec![COMPUTED.to_owned()] },
+        notes: if computed.is_empty() { notes(&pairs, &rows) } else { vec![COMPUTED.to_owned()] },
         computed,
         rows,
         only_in_a: alone(a, b),
@@ -136,11 +136,13 @@ impl Judge<'_> {
             interval: Some(Interval { low, high, confidence: MedianTest::CONFIDENCE, method: test.method }),
             p: Some(test.p),
             smallest_visible: Some(test.visible),
+            rounds: test.rounds,
             ..row
         }
     }
 
     fn throughput(&self, row: CompareRow, a: &LevelSamples, b: &LevelSamples) -> CompareRow {
+        let rounds = [a, b].map(|side| side.of_phases.rounds(Metric::Throughput));
         let (Some(a), Some(b)) = (a.throughput, b.throughput) else {
             return CompareRow { note: Some("a side has no steady window".to_owned()), ..row };
         };
@@ -156,11 +158,24 @@ impl Judge<'_> {
         }
         let ratio = b.tokens_per_second / a.tokens_per_second;
         let row = CompareRow { change: Some(ratio), ..row };
-        let (Some(error_a), Some(error_b)) = (a.standard_error, b.standard_error) else {
-            let note = "a steady window shorter than 10 s has no interval";
+        let errors = a.standard_error.zip(b.standard_error);
+        let error = errors.map(|(in_a, in_b)| (in_a / a.tokens_per_second).hypot(in_b / b.tokens_per_second));
+        if rounds[0].len().min(rounds[1].len()) > 1 {
+            let test = MedianTest::of_rounds(rounds, ratio.ln(), error.unwrap_or(0.0), 0.0, self.alpha_each);
+            let (confidence, method) = (MedianTest::CONFIDENCE, test.method);
+            return CompareRow {
+                interval: Some(Interval { low: test.low, high: test.high, confidence, method }),
+                p: Some(test.p),
+                smallest_visible: Some(test.visible - 1.0),
+                rounds: test.rounds,
+                ..row
+            };
+        }
+        let Some(error) = error else {
+            let note =
+                "a steady window shorter than 10 s has no interval; several rounds of both sides have one (--rounds 4)";
             return CompareRow { note: Some(note.to_owned()), ..row };
         };
-        let error = (error_a / a.tokens_per_second).hypot(error_b / b.tokens_per_second);
         let reach = visible_errors(0.05) - visible_errors(1.0);
         CompareRow {
             interval: Some(Interval {
@@ -242,6 +257,10 @@ impl Judge<'_> {
     }
 }
 
+/// With fewer rounds of each side it is mostly their number that hides a difference: the t quantiles of one test of five (docs/method.md) fall
+/// from 9.9 at two rounds to 3.7 at four, and to 3.0 at eight.
+pub(crate) const ENOUGH_ROUNDS: u64 = 4;
+
 /// What a comparison with an estimate is.
 const COMPUTED: &str = "an estimate is computed, not measured: nothing is tested; a measured figure is held against the estimate's \
                         interval, which says how far such estimates are off";
@@ -254,11 +273,32 @@ fn has_rounds(pairs: &[(&LevelSamples, LevelSamples)]) -> bool {
     pairs.iter().any(|(a, b)| several(a) && several(b))
 }
 
+/// That rounds are too few to see what the threshold asks for; `None` where they are enough or everything was decided.
+fn too_few_rounds(rows: &[CompareRow]) -> Option<String> {
+    let is_few = |row: &&CompareRow| row.rounds.is_some_and(|rounds| rounds < ENOUGH_ROUNDS);
+    let undecided = || rows.iter().filter(is_few).filter(|row| row.verdict == CompareVerdict::Undecided);
+    let rounds = undecided().filter_map(|row| row.rounds).min()?;
+    let seen = || undecided().filter_map(|row| row.smallest_visible);
+    let (least, most) = (seen().fold(f64::INFINITY, f64::min), seen().fold(0.0, f64::max));
+    let range =
+        if most - least < 5e-4 { String::new() } else { format!(" to {:.1} %, by metric and level", most * 100.0) };
+    Some(format!(
+        "too few rounds ({rounds}) to see a change of less than {:.1} %{range}; --rounds {ENOUGH_ROUNDS} of both sides shows smaller ones",
+        least * 100.0
+    ))
+}
+
+/// Whether a comparison of times rests on a single round somewhere. Rows of a log have no rounds.
+fn has_single_rounds(pairs: &[(&LevelSamples, LevelSamples)]) -> bool {
+    let single = |level: &LevelSamples| level.of_phases.rounds(Metric::E2e).len() == 1;
+    pairs.iter().any(|(a, b)| single(a) || single(b))
+}
+
 fn is_coarse(level: &LevelSamples) -> bool {
     level.times.values().any(|samples| samples.resolution > 0.0)
 }
 
-fn notes(pairs: &[(&LevelSamples, LevelSamples)]) -> Vec<String> {
+fn notes(pairs: &[(&LevelSamples, LevelSamples)], rows: &[CompareRow]) -> Vec<String> {
     let mut notes = vec![
         "p are corrected for all tests of the comparison together (Holm); medians: permutation test of ranks and bootstrap; \
          throughput: from one-second parts of the window; failure share: Fisher's exact test"
@@ -266,8 +306,16 @@ fn notes(pairs: &[(&LevelSamples, LevelSamples)]) -> Vec<String> {
     ];
     if has_rounds(pairs) {
         notes.push(
-            "where both sides have several rounds, medians are tested by those of the rounds (t-test), as requests of one round \
-             share its state"
+            "where both sides have several rounds, medians and throughputs are tested by those of the rounds (t-test), as \
+             requests of one round share its state"
+                .to_owned(),
+        );
+    }
+    notes.extend(too_few_rounds(rows));
+    if has_single_rounds(pairs) {
+        notes.push(
+            "a side has a single round of a level: by how much rounds differ among themselves is not known there, so that a small \
+             difference may be the state of that round and not of what was measured; --rounds 4 of both sides tells them apart"
                 .to_owned(),
         );
     }

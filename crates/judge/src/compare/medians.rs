@@ -7,6 +7,7 @@
 //! independent draws of what a further round would give. With rounds, those are the units: the logarithms of their medians are
 //! compared by a t-test with pooled variance, whose error is never below that of the requests (bootstrap).
 
+use super::CompareOptions;
 use tokrate_core::Rng;
 use tokrate_record::{LevelSamples, Metric, Samples};
 use tokrate_stats::{
@@ -36,6 +37,21 @@ pub(super) struct MedianTest {
     pub(super) p: f64,
     /// The smallest relative change that would be seen with 80 % probability.
     pub(super) visible: f64,
+    /// Rounds of the side that has fewer, where the test is one of rounds.
+    pub(super) rounds: Option<u64>,
+}
+
+/// The relative change that so many rounds of each of two sides show with 80 % probability, where medians of rounds differ among
+/// themselves by `spread` (standard deviation, as a share) and this is one of `tests`, corrected together at 5 %. Infinite for less than
+/// two rounds.
+pub fn detectable_change(rounds: u64, tests: usize, spread: f64) -> f64 {
+    let (freedom, alpha) = (2.0 * rounds as f64 - 2.0, CompareOptions::default().alpha / tests.max(1) as f64);
+    (visible_errors_of_rounds(freedom, alpha) * spread * (2.0 / rounds as f64).sqrt()).exp_m1()
+}
+
+/// The smallest effect seen with 80 % probability by a t-test, in standard errors.
+fn visible_errors_of_rounds(freedom: f64, alpha: f64) -> f64 {
+    student_quantile(1.0 - alpha / 2.0, freedom) + student_quantile(0.8, freedom)
 }
 
 impl<'s> Medians<'s> {
@@ -84,6 +100,7 @@ impl MedianTest {
                 method: interval.method,
                 p: if zone > 0.0 && shown.abs() <= zone { 1.0 } else { permutation_p(&nearer, &b.samples.sorted, rng) },
                 visible: (visible_errors(alpha_each) * error).exp(),
+                rounds: None,
             }
         };
         // The resolution of sketches and the client's error widen the interval.
@@ -91,8 +108,8 @@ impl MedianTest {
         Ok(MedianTest { low: test.low / slack, high: test.high * slack, visible: test.visible * slack - 1.0, ..test })
     }
 
-    /// `error` is the standard error of the logarithm of the ratio as the requests have it; `visible` is a ratio here.
-    fn of_rounds(rounds: [&[f64]; 2], shown: f64, error: f64, zone: f64, alpha_each: f64) -> MedianTest {
+    /// `error` is the standard error of the logarithm of the ratio as what is within the rounds has it; `visible` is a ratio here.
+    pub(super) fn of_rounds(rounds: [&[f64]; 2], shown: f64, error: f64, zone: f64, alpha_each: f64) -> MedianTest {
         let [a, b] = rounds.map(|medians| {
             let logs: Vec<f64> = medians.iter().map(|median| median.ln()).collect();
             let mean = logs.iter().sum::<f64>() / logs.len() as f64;
@@ -104,13 +121,13 @@ impl MedianTest {
         let error = of_rounds.max(error).max(1e-12);
         let middle = b.1 - a.1;
         let reach = student_quantile(0.5 + MedianTest::CONFIDENCE / 2.0, freedom) * error;
-        let seen = student_quantile(1.0 - alpha_each / 2.0, freedom) + student_quantile(0.8, freedom);
         MedianTest {
             low: (middle - reach).min(shown).exp(),
             high: (middle + reach).max(shown).exp(),
             method: IntervalMethod::Normal,
             p: student_p((middle.abs() - zone).max(0.0) / error, freedom),
-            visible: (seen * error).exp(),
+            visible: (visible_errors_of_rounds(freedom, alpha_each) * error).exp(),
+            rounds: Some(rounds[0].len().min(rounds[1].len()) as u64),
         }
     }
 }
@@ -150,6 +167,14 @@ mod tests {
         // ln 1.1 = 0.0953 of an error of 0.0070: t = 13.5 with two degrees of freedom.
         let apart = test(&side([100.0, 101.0]), &side([110.0, 111.1]));
         assert!((apart.p - 0.0054).abs() < 2e-4 && apart.low > 1.06, "{} {}", apart.p, apart.low);
+    }
+
+    #[test]
+    fn what_rounds_show_follows_from_their_number_and_how_much_they_differ() {
+        // t quantiles (Student's tables): 0.995 and 0.8 at two degrees of freedom 9.925 and 1.061, at six 3.707 and 0.906.
+        assert!((detectable_change(2, 5, 0.01) - 0.1161).abs() < 2e-4, "{}", detectable_change(2, 5, 0.01));
+        assert!((detectable_change(4, 5, 0.01) - 0.0332).abs() < 2e-4, "{}", detectable_change(4, 5, 0.01));
+        assert!(detectable_change(1, 5, 0.01).is_infinite(), "a single round says nothing of others");
     }
 
     #[test]

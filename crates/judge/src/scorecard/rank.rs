@@ -2,6 +2,7 @@
 //!
 //! Invariant: two ranges do not overlap only if the comparison calls the targets different, corrected for all tests of the scorecard.
 
+use super::Detectable;
 use crate::compare::{CompareOptions, CompareReport, CompareRow, CompareVerdict, compare_pairs};
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
@@ -47,14 +48,23 @@ impl RankedMedian {
     }
 }
 
-/// Ranks by these metrics at the level of each target, and the number of tests made. `reports` are the comparisons of the targets with the
-/// first, where there are any.
+/// Ranks by several metrics.
+pub(super) struct Ranks<const M: usize> {
+    /// Of each metric, each target's.
+    pub(super) ranked: [Vec<RankedMedian>; M],
+    /// How many tests were made.
+    pub(super) family: u64,
+    /// What would have been seen in every pair that is not told apart, metric by metric.
+    pub(super) detectable: Vec<Detectable>,
+}
+
+/// Ranks by these metrics at the level of each target. `reports` are the comparisons of the targets with the first, where there are any.
 pub(super) fn rank_targets<const M: usize>(
     metrics: [Metric; M],
     levels: &[Option<&LevelSamples>],
     reports: &[Option<&CompareReport>],
     alpha: f64,
-) -> ([Vec<RankedMedian>; M], u64) {
+) -> Ranks<M> {
     let known = levels.iter().enumerate().filter_map(|(place, level)| Some((place, (*level)?)));
     let known: Vec<(usize, &LevelSamples)> = known.collect();
     let pairs: Vec<[(usize, &LevelSamples); 2]> =
@@ -65,23 +75,39 @@ pub(super) fn rank_targets<const M: usize>(
     // Rows come pair by pair, each with every metric.
     let rows_of = |metric: usize| pairs.iter().zip(rows.iter().skip(metric).step_by(M.max(1)));
     let mut metric = 0;
-    let ranks = metrics.map(|wanted| {
-        let apart = rows_of(metric).filter_map(|([(first, a), (second, b)], row)| {
-            let better = verdict(row, a, b)?;
-            let agrees = |report: &CompareReport| report.row(&a.name, wanted).is_none_or(|row| row.verdict == better);
-            let agreed = *first != 0 || reports.get(*second).copied().flatten().is_none_or(agrees);
-            agreed.then_some(if better == CompareVerdict::Better { (*second, *first) } else { (*first, *second) })
-        });
-        let apart: Vec<(usize, usize)> = apart.collect();
+    let mut detectable = Vec::new();
+    let ranked = metrics.map(|wanted| {
+        let (mut apart, mut change) = (Vec::new(), None);
+        for ([(first, a), (second, b)], row) in rows_of(metric) {
+            let against = reports.get(*second).copied().flatten().filter(|_| *first == 0);
+            let against = against.and_then(|report| report.row(&a.name, wanted));
+            match verdict(row, a, b).filter(|better| against.is_none_or(|row| row.verdict == *better)) {
+                Some(CompareVerdict::Better) => apart.push((*second, *first)),
+                Some(_) => apart.push((*first, *second)),
+                // Both tests have to see it.
+                None => {
+                    change = [Some(row), against]
+                        .into_iter()
+                        .flatten()
+                        .filter_map(|row| row.smallest_visible)
+                        .fold(change, larger)
+                }
+            }
+        }
         metric += 1;
+        detectable.extend(change.map(|change| Detectable { metric: wanted, change }));
         rank_ranges(&levels.iter().map(|level| samples_of(wanted, *level)).collect::<Vec<_>>(), &apart)
     });
-    (ranks, family)
+    Ranks { ranked, family, detectable }
+}
+
+fn larger(known: Option<f64>, change: f64) -> Option<f64> {
+    Some(known.map_or(change, |known| known.max(change)))
 }
 
 /// Differences of single rounds up to this are none: a single round does not tell by how much rounds differ among themselves. It is
 /// the change from which on a comparison calls a difference a regression.
-const MIN_DIFFERENCE_OF_SINGLE_ROUNDS: f64 = 0.05;
+pub(super) const MIN_DIFFERENCE_OF_SINGLE_ROUNDS: f64 = 0.05;
 
 /// Whether the second of a row is better or worse than the first; `None` where the comparison finds no difference.
 fn verdict(row: &CompareRow, a: &LevelSamples, b: &LevelSamples) -> Option<CompareVerdict> {

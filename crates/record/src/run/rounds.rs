@@ -37,6 +37,31 @@ pub fn by_load(phases: &[PhaseResult]) -> Vec<Rounds<'_>> {
     loads
 }
 
+/// The phases from the lowest load to the highest, rounds of one load in the order in which they ran.
+pub fn by_rising_load(phases: &[PhaseResult]) -> Vec<&PhaseResult> {
+    let mut rising: Vec<&PhaseResult> = phases.iter().collect();
+    rising.sort_by(|a, b| a.load.amount().total_cmp(&b.load.amount()));
+    rising
+}
+
+/// Throughputs nearer than this to the highest are no less: more load brings its waiting only. Figures may be off by as much
+/// (docs/method.md).
+const SAME_THROUGHPUT: f64 = 0.02;
+
+/// The least load with the most throughput, of those whose throughput is stated; `None` if none is.
+pub fn most_throughput<'l, 'p>(loads: impl IntoIterator<Item = &'l Rounds<'p>>) -> Option<&'l Rounds<'p>>
+where
+    'p: 'l,
+{
+    let stated = loads.into_iter().filter(|load| load.is_throughput_stated());
+    let stated: Vec<(&Rounds<'p>, f64)> = stated.filter_map(|load| Some((load, load.throughput()?))).collect();
+    let highest = stated.iter().map(|(_, throughput)| *throughput).fold(0.0, f64::max);
+    let same = stated.into_iter().filter(|(_, throughput)| *throughput >= highest * (1.0 - SAME_THROUGHPUT));
+    same.filter(|(_, throughput)| *throughput > 0.0)
+        .min_by(|a, b| a.0.load.amount().total_cmp(&b.0.load.amount()))
+        .map(|(load, _)| load)
+}
+
 impl Rounds<'_> {
     /// A count, added up.
     pub fn count(&self, of: impl Fn(&PhaseResult) -> u64) -> u64 {
@@ -170,6 +195,35 @@ mod tests {
         let loads = by_load(&phases);
         let shown: Vec<(f64, usize)> = loads.iter().map(|load| (load.load.amount(), load.phases.len())).collect();
         assert_eq!(shown, [(1.0, 1), (10.0, 1), (50.0, 2)]);
+        let rising = by_rising_load(&phases);
+        assert_eq!(rising.iter().map(|phase| phase.load.amount()).collect::<Vec<f64>>(), [1.0, 10.0, 50.0, 50.0]);
+        assert!(std::ptr::eq(rising[2], &raw const phases[0]), "rounds stay in their order");
+    }
+
+    #[test]
+    fn the_most_throughput_is_that_of_the_least_load_that_has_as_much() {
+        let level = |load: u32, gap| {
+            phase(&closed(load), &(0..30).map(|i| steady_request(i, i * gap, 100, 10, 40)).collect::<Vec<_>>())
+        };
+        let mut phases = [level(1, 1_000), level(8, 500), level(16, 496)];
+        phases.iter_mut().zip([1, 8, 16]).for_each(|(phase, n)| phase.load = Load::Closed { concurrency: n });
+        for (phase, throughput) in phases.iter_mut().zip([40.0, 79.0, 80.0]) {
+            let window = crate::run::Throughput {
+                window_seconds: 5.0,
+                tokens: 0,
+                tokens_per_second: throughput,
+                interval: None,
+                peak_tokens_per_second: throughput,
+                parts: 5,
+                requests: 30,
+                requests_per_second: 6.0,
+            };
+            phase.throughput = Some(window);
+        }
+        let loads = by_load(&phases);
+        assert_eq!(most_throughput(&loads).map(|most| most.load.amount()), Some(8.0), "1.3 % less at half the load");
+        assert_eq!(most_throughput(&loads[..1]).map(|most| most.load.amount()), Some(1.0));
+        assert!(most_throughput(&[]).is_none());
     }
 
     #[test]

@@ -135,7 +135,10 @@ impl Steady {
                 return Ok(Steady { rule: rule(target), start_ns: start.as_nanos(), end_ns: end.as_nanos() });
             }
         }
-        Err(format!("concurrency never reached {concurrency} after the warm-up (peak {})", slots.peak()))
+        Err(match slots.peak() {
+            peak if peak >= concurrency => format!("concurrency reached {concurrency} in the warm-up only"),
+            peak => format!("concurrency never reached {concurrency} (peak {peak})"),
+        })
     }
 }
 

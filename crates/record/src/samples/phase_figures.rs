@@ -43,13 +43,16 @@ impl PhaseFigures {
         let rounds = |metric: Metric| phases.iter().filter_map(|phase| round(metric, phase)).collect();
         let largest = |metric: Metric| phases.iter().map(|phase| client_error_ms(metric, phase)).fold(0.0, f64::max);
         PhaseFigures {
-            rounds: metrics().map(|metric| (metric, rounds(metric))).collect(),
+            rounds: metrics()
+                .map(|metric| (metric, rounds(metric)))
+                .chain([(Metric::Throughput, throughputs(phases))])
+                .collect(),
             client_error_ms: metrics().map(|metric| (metric, largest(metric))).collect(),
             answer_length: AnswerLength::of(phases),
         }
     }
 
-    /// The medians of the rounds (ms).
+    /// The medians of the rounds (ms); their throughputs (tok/s).
     pub fn rounds(&self, metric: Metric) -> &[f64] {
         self.rounds.get(&metric).map_or(&[], Vec::as_slice)
     }
@@ -58,6 +61,13 @@ impl PhaseFigures {
     pub fn client_error_ms(&self, metric: Metric) -> f64 {
         self.client_error_ms.get(&metric).copied().unwrap_or(0.0)
     }
+}
+
+/// Tokens per second of each round that answered anything.
+fn throughputs(phases: &[&PhaseResult]) -> Vec<f64> {
+    let answered = phases.iter().filter(|phase| phase.counts.answered > 0);
+    let known = answered.filter_map(|phase| Some(phase.throughput.as_ref()?.tokens_per_second));
+    known.filter(|throughput| throughput.is_finite() && *throughput > 0.0).collect()
 }
 
 /// By how much the client moved the median of a phase (ms), as it was measured; else as far as the time of a read may be off.

@@ -149,3 +149,14 @@ fn the_median_of_a_record_is_the_one_that_its_tables_state() {
     let tpot = RunSamples::of_record(&lone).levels[0].times(Metric::Tpot).median();
     assert_eq!(tpot.value, Some(12.0), "exact, though the samples are those of a sketch");
 }
+
+#[test]
+fn levels_rise_and_rounds_have_their_throughputs_in_whatever_order_they_ran() {
+    let at = |concurrency, throughput| {
+        let answered = phase(&closed(concurrency), &[thoughtful(0, 0)]);
+        PhaseResult { throughput: with_throughput(throughput, None, 5.0).throughput, ..answered }
+    };
+    let side = RunSamples::of_record(&fixtures::record(vec![at(8, 90.0), at(1, 20.0), at(8, 80.0)]));
+    assert_eq!(side.levels.iter().map(|level| level.load.amount()).collect::<Vec<f64>>(), [1.0, 8.0]);
+    assert_eq!(side.levels[1].of_phases.rounds(Metric::Throughput), [90.0, 80.0]);
+}

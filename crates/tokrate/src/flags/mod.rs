@@ -28,7 +28,7 @@ Exit codes:
   0  measured
   1  below an asserted bar (by default: more than 1 % of the requests failed), or a regression
   2  could not measure
-  3  measured in part: interrupted, stopped by its cost, or given up")]
+  3  measured in part: interrupted, stopped by its cost, or aborted")]
 pub struct Flags {
     /// What to do.
     #[command(subcommand)]

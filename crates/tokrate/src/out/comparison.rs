@@ -174,39 +174,61 @@ fn table(report: &CompareReport, sides: Sides<'_>) -> Table {
                 // The unit once: the column is the widest.
                 |interval| format!("{} to {}", number_of(row, interval.low), points(row, interval.high)),
             ),
+            row.smallest_visible.map_or_else(|| "-".to_owned(), |change| detectable(row, change)),
             row.p_adjusted
                 .map_or_else(|| "-".to_owned(), |p| if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }),
-            verdict(row, sides),
-            row.note.clone().unwrap_or_default(),
+            verdict(row, sides).to_owned(),
         ]
     });
     let (a, b) = sides.heads();
     let interval = if report.computed.is_empty() { "95 % interval" } else { "80 % interval" };
-    let numbers = [a, b, "n", "change", interval, "p"];
+    let numbers = [a, b, "n", "change", interval, "detectable", "p"];
     Table {
         caption: String::new(),
         columns: ["level", "metric"]
             .map(Column::words)
             .into_iter()
             .chain(numbers.map(|label| Column::numbers(label, "")))
-            .chain(["verdict", "why"].map(Column::words))
+            .chain([Column::words("verdict")])
             .collect(),
         rows: rows.collect(),
-        notes: report.notes.clone(),
+        notes: row_notes(report).into_iter().chain(report.notes.iter().map(|note| format!("{note}."))).collect(),
     }
 }
 
-fn verdict(row: &CompareRow, sides: Sides<'_>) -> String {
-    let twice = matches!(sides, Sides::BeforeAfter);
-    match (row.verdict, row.smallest_visible) {
-        (CompareVerdict::Worse, _) if twice && row.regression => "WORSE".to_owned(),
-        (CompareVerdict::Worse, _) if twice => "worse, below the threshold".to_owned(),
-        (CompareVerdict::NoDifference, Some(visible)) => {
-            let unit = if row.metric == Metric::FailureShare { "points" } else { "%" };
-            format!("no difference seen ({:.1} {unit} is detectable)", visible * 100.0)
+/// What the rows do not say themselves, each sentence once with its levels. Of a row that was tested and shows nothing, the column
+/// "detectable" says as much as its note.
+pub fn row_notes(report: &CompareReport) -> Vec<String> {
+    let mut groups: Vec<(Metric, &str, Vec<&str>)> = Vec::new();
+    for row in &report.rows {
+        let is_in_row = row.smallest_visible.is_some() && row.p_adjusted.is_some_and(|p| p >= report.alpha);
+        let Some(note) = row.note.as_deref().filter(|_| !is_in_row) else { continue };
+        match groups.iter_mut().find(|(metric, known, _)| *metric == row.metric && *known == note) {
+            Some((.., levels)) => levels.push(&row.level),
+            None => groups.push((row.metric, note, vec![&row.level])),
         }
-        (verdict, _) => verdict.words().to_owned(),
     }
+    let all = report.rows.iter().map(|row| &row.level).collect::<BTreeSet<_>>().len();
+    let sentence = |(metric, note, levels): (Metric, &str, Vec<&str>)| {
+        let at = if levels.len() == all { "every level".to_owned() } else { levels.join(", ") };
+        format!("{} at {at}: {note}.", metric.label())
+    };
+    groups.into_iter().map(sentence).collect()
+}
+
+fn verdict(row: &CompareRow, sides: Sides<'_>) -> &'static str {
+    let twice = matches!(sides, Sides::BeforeAfter);
+    match row.verdict {
+        CompareVerdict::Worse if twice && row.regression => "WORSE",
+        CompareVerdict::Worse if twice => "worse, below the threshold",
+        verdict => verdict.words(),
+    }
+}
+
+/// The smallest change that would have been seen.
+fn detectable(row: &CompareRow, change: f64) -> String {
+    let unit = if row.metric == Metric::FailureShare { "points" } else { "%" };
+    format!("{:.1} {unit}", change * 100.0)
 }
 
 fn value(row: &CompareRow, value: Option<f64>) -> String {

@@ -3,7 +3,7 @@
 //! Invariant: no line but a single long word is wider than the width; what a narrow terminal leaves out of the rows stands in a note
 //! or in `--json` and `--markdown`.
 
-use super::comparison::{Sides, differences, sentence, value_number, wide};
+use super::comparison::{Sides, differences, row_notes, sentence, value_number, wide};
 use super::paragraph::{note, wrapped};
 use super::stdout;
 use std::fmt::Write;
@@ -147,22 +147,7 @@ fn lists(report: &CompareReport, sides: Sides<'_>, width: usize) -> String {
 
 /// What the rows do not say themselves: why some are undecided, with their levels, and how to read the columns.
 fn notes(report: &CompareReport, sides: Sides<'_>, is_detectable_in_rows: bool) -> Vec<String> {
-    let mut groups: Vec<(Metric, &str, Vec<&str>)> = Vec::new();
-    for row in &report.rows {
-        // Of a row that was tested and shows nothing, the column "detectable" says as much as its note.
-        let is_in_row = row.smallest_visible.is_some() && row.p_adjusted.is_some_and(|p| p >= report.alpha);
-        let Some(note) = row.note.as_deref().filter(|_| !is_in_row) else { continue };
-        match groups.iter_mut().find(|(metric, known, _)| *metric == row.metric && *known == note) {
-            Some((.., levels)) => levels.push(&row.level),
-            None => groups.push((row.metric, note, vec![&row.level])),
-        }
-    }
-    let all = levels(report).len();
-    let own = groups.into_iter().map(|(metric, note, levels)| {
-        let at = if levels.len() == all { "every level".to_owned() } else { levels.join(", ") };
-        format!("{} at {at}: {note}.", metric.label())
-    });
-    let mut notes: Vec<String> = own.collect();
+    let mut notes = row_notes(report);
     if report.rows.iter().any(|row| row.smallest_visible.is_some()) {
         let list = if is_detectable_in_rows { String::new() } else { format!(": {}", detectable(report)) };
         notes.push(format!("detectable, the smallest change that so many requests show with 80 % probability{list}."));

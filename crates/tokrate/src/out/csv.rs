@@ -3,7 +3,7 @@
 //! It does not round. Invariant: the columns are the same for every run, units stand in their names, and what is
 //! missing is empty, never 0.
 
-use tokrate_record::run::{Load, missing_figures};
+use tokrate_record::run::{Load, by_rising_load, missing_figures};
 use tokrate_record::{Metric, PhaseResult, Record};
 use tokrate_stats::Level;
 
@@ -72,6 +72,12 @@ const COLUMNS: &[Column] = &[
     }),
     Column::Own("client_timer_lag_p99_ms", |phase| added(phase.timer_lag.p99_ns.map(|ns| ns as f64))),
     Column::Own("absent", |phase| Some(missing_figures(std::slice::from_ref(phase)).join(" "))),
+    Column::Own("answer_length_mean_tokens", |phase| number(phase.tokens.std_per_request.mean)),
+    Column::Own("answer_length_standard_deviation_tokens", |phase| {
+        number(phase.tokens.std_per_request.standard_deviation)
+    }),
+    Column::Own("answer_length_shortest_tokens", |phase| number(phase.tokens.std_per_request.min)),
+    Column::Own("answer_length_longest_tokens", |phase| number(phase.tokens.std_per_request.max)),
 ];
 
 /// The whole file (RFC 4180, line ends as LF). Names and records belong together.
@@ -80,7 +86,7 @@ pub fn of(names: &[String], records: &[Record]) -> String {
     let head = head.chain(["certificate_checked".to_owned()]);
     let mut text = head.collect::<Vec<String>>().join(",") + "\n";
     for (name, record) in names.iter().zip(records) {
-        for phase in &record.phases {
+        for phase in by_rising_load(&record.phases) {
             let cells = COLUMNS.iter().map(|column| column.cell(phase).unwrap_or_default());
             // Only TLS shows one.
             let checked = record.conditions.tls.then(|| (!tokrate_bench::is_unchecked(record)).to_string());

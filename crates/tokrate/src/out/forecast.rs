@@ -7,6 +7,7 @@ use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::Config;
 use tokrate_bench::forecast::{ASSUMED, Basis, Forecast, Level};
 use tokrate_charts::format;
+use tokrate_judge::scorecard::Scorecard;
 
 /// The plan of one target in a line.
 pub fn line(forecast: &Forecast) -> String {
@@ -19,7 +20,7 @@ pub fn line(forecast: &Forecast) -> String {
     };
     let mut parts = vec![levels];
     let total = forecast.total();
-    parts.extend(numbers(&total, forecast.added.is_some()));
+    parts.extend(numbers(&total, forecast.added.is_some() || forecast.is_time_at_most));
     if total.seconds.is_some() && forecast.calibration_seconds > 0.0 {
         parts.push(format!("and up to {} of calibration", time(forecast.calibration_seconds)));
     }
@@ -30,11 +31,33 @@ pub fn line(forecast: &Forecast) -> String {
 /// The plan of several targets in a line, with what it is a plan of.
 pub fn together(forecasts: &[Forecast]) -> String {
     let sum = Forecast::together(forecasts);
-    let has_further = forecasts.iter().any(|forecast| forecast.added.is_some());
+    let has_further = forecasts.iter().any(|forecast| forecast.added.is_some() || forecast.is_time_at_most);
     format!("{}: {}", sum.name, numbers(&sum, has_further).join(", "))
 }
 
-/// The numbers that are known, in words; a run that may add levels takes up to so long.
+/// By how much rounds differ among themselves for the line that says what they show; rounds on a quiet machine and network do by about as much.
+const SPREAD: f64 = 0.01;
+
+/// What difference between the targets the rounds of the plan show, as a sentence; `None` of a plan without listed levels.
+pub fn detectable(forecasts: &[Forecast]) -> Option<String> {
+    let change = Forecast::detectable(forecasts, SPREAD)?;
+    let rounds = forecasts.iter().map(|forecast| forecast.rounds).min()?;
+    Some(if change.is_finite() {
+        format!(
+            "{rounds} rounds of each target show differences from about {:.1} % on where rounds differ by {:.0} % among themselves",
+            100.0 * change,
+            100.0 * SPREAD
+        )
+    } else {
+        format!(
+            "a single round of each target shows no difference below {}, as nobody knows by how much rounds differ; --rounds {} does",
+            format::percent(Scorecard::MIN_DIFFERENCE_OF_SINGLE_ROUNDS),
+            Scorecard::ENOUGH_ROUNDS
+        )
+    })
+}
+
+/// The numbers that are known, in words; a run that may add levels, or whose answers are not streamed, takes up to so long.
 fn numbers(level: &Level, has_further: bool) -> Vec<String> {
     let (asked, answered) = match level.basis {
         Basis::Exact => ("", "up to "),
@@ -80,6 +103,7 @@ pub fn text(names: &[String], configs: &[Config], width: usize) -> String {
     }
     if forecasts.len() > 1 {
         text += &paragraph(&together(&forecasts));
+        text.extend(detectable(&forecasts).map(|sentence| paragraph(&sentence)));
         text += "\n";
     }
     text += &paragraph(

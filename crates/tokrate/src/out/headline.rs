@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use tokrate_bench::report::{capacity_sentences, shows, sign_sentences};
 use tokrate_charts::format::number;
-use tokrate_record::run::{Rounds, by_load};
+use tokrate_record::run::{Rounds, by_load, most_throughput};
 use tokrate_record::{Metric, Record};
 use tokrate_stats::Quantile;
 
@@ -33,14 +33,13 @@ pub fn lines(record: &Record) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// The load with the most tokens per second in all, if there are several; a figure that is mostly chance leads to nothing.
+/// The least load with the most tokens per second in all, if there are several; a figure that is mostly chance leads to nothing.
 fn most(measured: &[&Rounds<'_>]) -> Option<String> {
     let throughput = |load: &Rounds<'_>| load.throughput().unwrap_or(0.0);
     if measured.len() < 2 || measured.iter().all(|load| throughput(load) <= 0.0) {
         return None;
     }
-    let stated = measured.iter().filter(|load| load.is_throughput_stated() && throughput(load) > 0.0);
-    let Some(most) = stated.max_by(|a, b| throughput(a).total_cmp(&throughput(b))) else {
+    let Some(most) = most_throughput(measured.iter().copied()) else {
         return Some("no level ran long enough to state tok/s in all; give more --duration or --requests".to_owned());
     };
     let p95 = most.times(Metric::Ttft).and_then(|ttft| value(&ttft.p95));
@@ -56,6 +55,7 @@ fn labelled(label: &'static str, texts: Vec<String>) -> impl Iterator<Item = (&'
 fn at(load: &Rounds<'_>) -> String {
     let median = |metric| load.times(metric).and_then(|times| value(&times.p50));
     let (of, n) = (load.with_speed(), load.count(|phase| phase.counts.measured));
+    let has_speed = load.output_speed().is_some_and(|median| value(&median).is_some());
     let speed = match (load.output_speed().and_then(|median| value(&median)), of < n) {
         (Some(speed), false) => format!("{speed} tok/s a request"),
         (Some(speed), true) => format!("{speed} tok/s a request (of {of} answers)"),
@@ -63,12 +63,16 @@ fn at(load: &Rounds<'_>) -> String {
     };
     let first = match (median(Metric::Ttft), median(Metric::E2e)) {
         (Some(ttft), _) => format!("first token after {ttft} ms"),
+        // Both are missing for the same reason; what is known comes first.
+        (None, Some(e2e)) if !has_speed => {
+            let why = load.missing_reason(Metric::OutputSpeed).map_or_else(String::new, |why| format!(": {why}"));
+            return format!("whole answer after {e2e} ms; no output speed and no time to first token{why}");
+        }
         (None, Some(e2e)) => format!("{}; whole answer after {e2e} ms", without(load, Metric::Ttft)),
         (None, None) => without(load, Metric::Ttft),
     };
     // Reasons have commas and brackets of their own.
-    let is_whole = load.output_speed().is_some_and(|median| value(&median).is_some());
-    format!("{speed}{} {first}", if is_whole { "," } else { ";" })
+    format!("{speed}{} {first}", if has_speed { "," } else { ";" })
 }
 
 /// That a figure is not there, and why.

@@ -239,7 +239,9 @@ impl Observer for Results<'_> {
             anstream::eprint!("{}", hanging(&label, &forecast::line(forecast), stdout::error_width()));
             self.planned.push(forecast.clone());
             if self.planned.len() == self.targets.len() && self.targets.len() > 1 {
-                anstream::eprint!("{}", note(&forecast::together(&self.planned), stdout::error_width()));
+                let lines =
+                    std::iter::once(forecast::together(&self.planned)).chain(forecast::detectable(&self.planned));
+                lines.for_each(|line| anstream::eprint!("{}", note(&line, stdout::error_width())));
             }
         }
     }

@@ -143,6 +143,7 @@ fn notes(card: &Scorecard) -> Vec<String> {
     if card.level.is_none() {
         notes.push("The targets have no load level in common, so they have no ranks.".to_owned());
     }
+    notes.extend(detectable(card));
     let has_speed = |row: &&ScoreRow| row.output_speed.median.is_some();
     let without: Vec<&str> = card.rows.iter().filter(|row| !has_speed(row)).map(|row| row.target.as_str()).collect();
     if card.level.is_some() && !without.is_empty() {
@@ -162,6 +163,26 @@ fn notes(card: &Scorecard) -> Vec<String> {
         notes.push("A completed answer also pays for the warm-up and for those that failed.".to_owned());
     }
     notes
+}
+
+/// What difference would have been seen, and whether it is the number of rounds that hides smaller ones; `None` where all are told apart.
+fn detectable(card: &Scorecard) -> Option<String> {
+    let rounds = card.rounds?;
+    let seen = card.detectable.iter().map(|seen| {
+        let least = if rounds == 1 { Scorecard::MIN_DIFFERENCE_OF_SINGLE_ROUNDS } else { 0.0 };
+        format!("{:.1} % in {}", 100.0 * seen.change.max(least), seen.metric.label())
+    });
+    let seen = seen.collect::<Vec<String>>().join(" and ");
+    let enough = Scorecard::ENOUGH_ROUNDS;
+    (!seen.is_empty()).then(|| match rounds {
+        1 => format!(
+            "One round each: too few to see less than {seen}, as nobody knows by how much rounds differ; --rounds {enough} shows smaller differences."
+        ),
+        few if few < enough => format!(
+            "Too few rounds ({few} each) to see less than {seen}; --rounds {enough} shows smaller differences."
+        ),
+        rounds => format!("Where targets share a rank, {rounds} rounds each would have shown differences from {seen} on."),
+    })
 }
 
 /// With a capital.
@@ -231,12 +252,28 @@ fn ends(measured: &Measured) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokrate_record::Record;
+    use tokrate_judge::scorecard::Detectable;
+    use tokrate_record::{Metric, Record};
 
     fn card(names: &[&str]) -> Scorecard {
         let record = Record::parse(include_str!("testdata/record.json")).expect("a record");
         let named: Vec<(&str, &Record)> = names.iter().map(|name| (*name, &record)).collect();
         Scorecard::of(&named)
+    }
+
+    #[test]
+    fn too_few_rounds_are_said_with_the_difference_that_they_hide() {
+        let seen = |rounds| {
+            let change = |metric, change| Detectable { metric, change };
+            let detectable = vec![change(Metric::OutputSpeed, 0.123), change(Metric::Ttft, 0.031)];
+            super::detectable(&Scorecard { rounds: Some(rounds), detectable, ..card(&["a", "b"]) })
+                .expect("ranks are shared")
+        };
+        insta::assert_snapshot!("scorecard_rounds", [1, 2, 4].map(seen).join("\n"));
+        assert_eq!(
+            super::detectable(&Scorecard { rounds: Some(2), detectable: Vec::new(), ..card(&["a", "b"]) }),
+            None
+        );
     }
 
     #[test]

@@ -4,20 +4,26 @@ use super::paragraph::note;
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::report;
 use tokrate_charts::format::number;
-use tokrate_record::run::{Rounds, ServerTimingSummary, TimingMedian};
+use tokrate_record::run::{Rounds, ServerTimingSummary, TimingMedian, by_rising_load};
 use tokrate_record::{Metric, PhaseResult};
 use tokrate_stats::{Level, Quantile, QuantileStatus};
 
 /// The numbers of all phases.
 pub fn phases(phases: &[PhaseResult]) -> String {
     let (head, rows) = cells(phases);
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
-    table.set_header(std::iter::once(Cell::new("")).chain(head.iter().map(|cell| right(cell))));
-    for (label, cells) in rows {
-        table.add_row(std::iter::once(Cell::new(label)).chain(cells.iter().map(|cell| right(cell))));
-    }
-    table.to_string()
+    let loads: Vec<f64> = by_rising_load(phases).iter().map(|phase| phase.load.amount()).collect();
+    let tables = report::column_groups(&loads).into_iter().map(|columns| {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
+        table.set_header(std::iter::once(Cell::new("")).chain(head[columns.clone()].iter().map(|cell| right(cell))));
+        for (label, cells) in &rows {
+            table.add_row(
+                std::iter::once(Cell::new(label)).chain(cells[columns.clone()].iter().map(|cell| right(cell))),
+            );
+        }
+        table.to_string()
+    });
+    tables.collect::<Vec<String>>().join("\n")
 }
 
 /// What a narrow terminal goes without, in this order.
@@ -54,11 +60,12 @@ fn head(column: &tokrate_charts::Column) -> String {
 
 /// The numbers of all phases: column heads, then a label and a cell for each phase, row by row.
 pub fn cells(phases: &[PhaseResult]) -> (Vec<String>, Vec<(String, Vec<String>)>) {
+    let phases = by_rising_load(phases);
     let rows =
         ROWS.iter().map(|row| (row.label(), phases.iter().map(|phase| row.cell(phase)).collect::<Vec<String>>()));
     // A row that says nothing in any level is left out, such as reasoning of a model without any.
     let shown = rows.filter(|(_, cells)| cells.iter().any(|cell| cell != "-"));
-    (phases.iter().map(level).collect(), shown.collect())
+    (phases.iter().map(|phase| level(phase)).collect(), shown.collect())
 }
 
 /// A row of the table.
@@ -130,6 +137,15 @@ const ROWS: &[Row] = &[
     Row::Quantile(Metric::E2e, Level::P50),
     Row::Own("E2E from due p99 (ms)", |phase| {
         if phase.load.is_closed() { "-".to_owned() } else { shown(&phase.e2e_from_due.p99) }
+    }),
+    Row::Own("answer length, mean ± SD (tokens)", |phase| {
+        let length = &phase.tokens.std_per_request;
+        let spread = length.standard_deviation.map_or_else(String::new, |spread| format!(" ± {}", number(spread)));
+        length.mean.map_or_else(|| "-".to_owned(), |mean| format!("{}{spread}", number(mean)))
+    }),
+    Row::Own("answer length, least..most (tokens)", |phase| {
+        let ends = phase.tokens.std_per_request.min.zip(phase.tokens.std_per_request.max);
+        ends.map_or_else(|| "-".to_owned(), |(min, max)| format!("{min:.0}..{max:.0}"))
     }),
     Row::Own("output speed p50 (tok/s)", |phase| shown(&phase.output_speed.median)),
     Row::Own("output speed, slowest 5 % (tok/s)", |phase| shown(&phase.output_speed.slowest_5_percent)),

@@ -6,7 +6,7 @@
 use crate::folder::Folder;
 use crate::scripted::{Asked, Server, Then, UNTIL_CLOSED, answer, stream};
 use crate::tool::{Finished, finish, folded, run, start, tokrate};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -165,6 +165,26 @@ fn a_server_that_hangs_ends_an_open_loop_after_a_few() {
 }
 
 #[test]
+fn a_server_that_hangs_after_its_first_answer_is_not_asked_for_each_second_of_the_time_limit() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&asked);
+    let server = Server::start(move |_, stream| {
+        if counter.fetch_add(1, SeqCst) > 0 {
+            // Until the client goes.
+            let _ = stream.read(&mut [0; 1]);
+            return Ok(Then::Close);
+        }
+        stream.write_all(&good()).map(|()| Then::Close)
+    });
+    let finished = bench(&server.url(), "--model m --rate 20 --arrivals constant -d 60s --idle-timeout 4s");
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert!(folded(&finished.stdout).contains("aborted: 4 requests in a row failed"), "{finished:?}");
+    // The probe's, two seconds of arrivals, and some that a busy machine sends late; four seconds of them would be 80.
+    let asked = asked.load(SeqCst);
+    assert!((5..60).contains(&asked), "{asked} were sent");
+}
+
+#[test]
 fn the_plan_stands_before_every_run() {
     let server = Counted::start(|_| good());
     let prices = "--price-input 1 --price-output 10";
@@ -173,6 +193,18 @@ fn the_plan_stands_before_every_run() {
     let plan = "127.0.0.1/m: 1 level, 3 requests, 60 tokens in and up to 60 out, up to $0.0007, about 1 s";
     assert_eq!(folded(&finished.stderr), plan);
     assert_eq!(server.asked(), 4, "three and the one before");
+}
+
+#[test]
+fn of_answers_in_one_piece_the_plan_says_the_most_time_that_they_can_take() {
+    let whole = r#"{"object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}]}"#;
+    let server = Counted::start(move |_| answer("200 OK", "application/json", whole).into_bytes());
+    let finished = bench(&server.server.url(), "--model m --concurrency 1 --requests 3 --warmup 0 --no-stream");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(
+        folded(&finished.stderr),
+        "127.0.0.1/m: 1 level, 3 requests, 60 tokens in and up to 60 out, up to about 1 s"
+    );
 }
 
 #[test]

@@ -79,6 +79,26 @@ fn every_form_tells_of_the_same_levels() {
 }
 
 #[test]
+fn levels_rise_in_every_table_in_whatever_order_they_were_typed_and_answers_have_their_length() {
+    let folder = Folder::new("typed-order");
+    let arguments = "bench --concurrency 3,1 --requests 4 --warmup 0 --output-tokens 5 --no-html --wide --csv levels.csv --markdown result.md";
+    let finished = run(&folder, &arguments.split_whitespace().collect::<Vec<&str>>());
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let csv = folder.read("levels.csv");
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|cell| *cell == name).expect("a column");
+    let cells = |name: &str| rows[1..].iter().map(|row| row[column(name)]).collect::<Vec<&str>>();
+    assert_eq!(cells("concurrency"), ["1", "3"]);
+    for name in ["answer_length_mean_tokens", "answer_length_shortest_tokens", "answer_length_longest_tokens"] {
+        assert_eq!(cells(name), ["5", "5"], "{name}");
+    }
+    assert!(folder.read("result.md").contains("| | c = 1 | c = 3 |"), "{}", folder.read("result.md"));
+    let head = finished.stdout.lines().find(|line| line.contains("c = 3")).expect("a table");
+    assert!(head.find("c = 1") < head.find("c = 3") && head.contains("c = 1"), "{head}");
+    assert!(finished.stdout.contains("answer length, mean ± SD (tokens)"), "{}", finished.stdout);
+}
+
+#[test]
 fn markdown_can_have_standard_output() {
     let folder = Folder::new("markdown-stdout");
     let arguments = "bench --concurrency 1 --requests 2 --warmup 0 --output-tokens 5 --no-html --markdown -";

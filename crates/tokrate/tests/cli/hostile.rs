@@ -63,6 +63,8 @@ fn a_redirect_is_not_followed() {
         "HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
     );
     bench.expect(2, &[("unexpected_status", 2)]);
+    let message = bench.phase().failures[0].message.clone();
+    assert_eq!(message.as_deref(), Some("HTTP 302, to http://127.0.0.1:1/"));
 }
 
 #[test]
@@ -80,7 +82,25 @@ fn a_web_page_is_no_endpoint() {
     let page = "<!DOCTYPE html>\n<html><head><title>Welcome</title></head>\n<body><p>It works!</p></body></html>\n";
     let bench = measured("page", body("text/html", page));
     bench.expect(2, &[("not_json", 2)]);
-    assert!(bench.phase().failures[0].hint.contains("not a web page"));
+    let failure = &bench.phase().failures[0];
+    assert!(
+        failure.message.as_deref().is_some_and(|message| message.starts_with("the answer is a web page")),
+        "{failure:?}"
+    );
+}
+
+#[test]
+fn a_compressed_answer_is_called_one_and_no_advice_names_another_api_than_was_asked() {
+    let mut bytes =
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n"
+            .to_vec();
+    bytes.extend(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03");
+    let bench = bench("gzip", &Server::saying(bytes).url(), 1, 2, &["--dialect", "anthropic"]);
+    bench.expect(2, &[("not_json", 2)]);
+    let failure = &bench.phase().failures[0];
+    let message = failure.message.as_deref().unwrap_or_default();
+    assert!(message.starts_with("the answer is compressed (content-encoding: gzip)"), "{message}");
+    assert!(!failure.hint.contains("OpenAI") && failure.hint.contains("--dialect"), "{failure:?}");
 }
 
 #[test]

@@ -84,6 +84,39 @@ fn a_trace_is_replayed_on_its_times_with_its_lengths() {
 }
 
 #[test]
+fn a_trace_that_is_answered_exactly_as_asked_accuses_nobody() {
+    let host = engine(quick());
+    let folder = Folder::new("azure");
+    // Lengths as the public Azure traces have them, many of a few tokens; each asks for its own.
+    let lengths = [(374, 44), (396, 109), (879, 55), (91, 16), (91, 16), (381, 8), (1313, 3), (388, 200)];
+    let row = |n: usize| {
+        let (input, output) = lengths[n % lengths.len()];
+        format!("2023-11-16 18:15:{:02}.{:03}0000,{input},{output}\n", 46 + n / 50, 20 * (n % 50))
+    };
+    folder.write(
+        "azure.csv",
+        &("TIMESTAMP,ContextTokens,GeneratedTokens\n".to_owned() + &(0..60).map(row).collect::<String>()),
+    );
+    for dialect in ["openai-chat", "anthropic"] {
+        let load = format!("--trace {} --html report.html --dialect {dialect}", folder.join("azure.csv").display());
+        let bench = measure(Folder::new("azure-run"), &url(&host), &load);
+        bench.expect(0, &[]);
+        for (n, row) in bench.rows.iter().enumerate() {
+            let (input, output) = lengths[n % lengths.len()];
+            assert_eq!((number(row, "input_asked"), number(row, "output_asked")), (input, output), "{row}");
+            assert_eq!(number(row, "tokens_std"), output, "exactly as asked: {row}");
+        }
+        let phase = bench.phase();
+        assert!(phase.suspicions.is_empty() && bench.record.warnings.is_empty(), "{:?}", phase.suspicions);
+        let page = bench.folder.read("report.html");
+        for said in [&bench.finished.stdout, &page] {
+            assert!(!said.contains("shorter or longer") && !said.contains("not what they seem"), "{said}");
+        }
+        assert!(page.contains("answer length"), "lengths that were asked for are a figure, not a finding");
+    }
+}
+
+#[test]
 fn a_ramp_opens_slot_after_slot_and_has_no_throughput() {
     let host = engine(quick());
     let load = "--ramp 1..4 --duration 1s --input-tokens 30 --output-tokens 5";

@@ -180,3 +180,15 @@ fn a_merge_engines_refusal_is_told_from_a_clients_error() {
     let other = r#"{"error":{"type":"invalid_request_error","message":"no"}}"#;
     assert_eq!(decode_error_response(422, &[], other.as_bytes(), None).kind, FailureKind::BadRequest);
 }
+
+#[test]
+fn a_compressed_body_is_called_one_and_none_of_its_bytes_are_a_message() {
+    let gzip = b"\x1f\x8b\x08\0\0\0\0\0";
+    for headers in [&[("content-encoding", "gzip")][..], &[]] {
+        let decoded = decode_error_response(404, headers, gzip, None);
+        assert_eq!(decoded.kind, FailureKind::NotFound);
+        assert_eq!(decoded.message, "the server's message is compressed (gzip), which was not asked for");
+    }
+    let plain = decode_error_response(404, &[("content-encoding", "identity")], b"nothing here", None);
+    assert_eq!(plain.message, "nothing here");
+}

@@ -102,6 +102,24 @@ fn throughput_is_compared_by_the_errors_of_its_windows() {
 }
 
 #[test]
+fn throughputs_of_rounds_are_compared_by_their_differences_however_short_each_was() {
+    let side = |rounds: &[f64]| {
+        let mean = rounds.iter().sum::<f64>() / rounds.len() as f64;
+        let of_phases =
+            PhaseFigures { rounds: [(Metric::Throughput, rounds.to_vec())].into(), ..PhaseFigures::default() };
+        LevelSamples { of_phases, ..writing(mean, None, 3.0) }
+    };
+    // Logarithms 0 and ±0.01 around 400 and 380: each side has a variance of 0.0002 / 3, so the error is sqrt(0.0002 / 3 / 2)
+    // and t = 0.0513 / 0.00577 = 8.88 with six degrees of freedom.
+    let around = |middle: f64| [1.0, 1.0, (0.01f64).exp(), (-0.01f64).exp()].map(|factor| middle * factor);
+    let slower = row(Metric::Throughput, side(&around(400.0)), side(&around(380.0)));
+    assert_eq!((slower.verdict, slower.rounds), (CompareVerdict::Worse, Some(4)));
+    assert!(slower.p.is_some_and(|p| (p / 1.13e-4 - 1.0).abs() < 0.05), "{:?}", slower.p);
+    let noisy = row(Metric::Throughput, side(&[380.0, 420.0]), side(&[370.0, 400.0]));
+    assert_eq!((noisy.verdict, noisy.rounds), (CompareVerdict::Undecided, Some(2)));
+}
+
+#[test]
 fn less_throughput_is_a_regression_only_beyond_the_threshold() {
     let regression = |threshold| {
         let options = CompareOptions { metrics: vec![Metric::Throughput], threshold, ..CompareOptions::default() };
@@ -135,7 +153,8 @@ fn throughput_that_cannot_be_compared_says_why() {
     let zero = "a throughput of 0 has no ratio".to_owned();
     assert_eq!(compared(&silent, &some), (Some(0.0), Some(400.0), None, zero.clone()));
     assert_eq!(compared(&some, &silent), (Some(400.0), Some(0.0), None, zero));
-    let brief = "a steady window shorter than 10 s has no interval".to_owned();
+    let brief = "a steady window shorter than 10 s has no interval; several rounds of both sides have one (--rounds 4)"
+        .to_owned();
     assert_eq!(compared(&some, &short), (Some(400.0), Some(300.0), Some(0.75), brief));
 }
 

@@ -25,7 +25,8 @@ fn level(ttft: &[f64], tpot: &[f64]) -> LevelSamples {
 }
 
 fn ranks_of<const M: usize>(metrics: [Metric; M], levels: &[LevelSamples]) -> ([Vec<RankedMedian>; M], u64) {
-    rank_targets(metrics, &levels.iter().map(Some).collect::<Vec<_>>(), &[], 0.05)
+    let ranks = rank_targets(metrics, &levels.iter().map(Some).collect::<Vec<_>>(), &[], 0.05);
+    (ranks.ranked, ranks.family)
 }
 
 /// The places of each by one metric, at 5 %.
@@ -62,6 +63,34 @@ fn a_difference_of_single_rounds_within_five_percent_takes_no_place() {
     let shared = vec![Some((1, 2)), Some((1, 2))];
     assert_eq!(ranked(&[&around(100.0), &around(104.0)]), shared, "every request of one is slower, by 4 %");
     assert_eq!(ranked(&[&around(100.0), &around(106.0)]), [Some((1, 1)), Some((2, 2))]);
+}
+
+/// A target of several rounds at one load, whose requests start after these times (ms).
+fn in_rounds(ttfts: &[u64]) -> Record {
+    let round = |ttft: &u64| {
+        let requests: Vec<RequestNumbers> = (0..10).map(|i| steady_request(i, i * 4_000, *ttft, 10, 40)).collect();
+        fixtures::phase(&closed(1), &requests)
+    };
+    fixtures::record(ttfts.iter().map(round).collect())
+}
+
+#[test]
+fn a_shared_rank_says_which_difference_would_have_been_seen() {
+    let card = |a: &[u64], b: &[u64]| {
+        let judged = Comparison::of(vec![in_rounds(a), in_rounds(b)]).judged(&["a".into(), "b".into()], true);
+        judged.scorecard.expect("asked for")
+    };
+    let ttft =
+        |card: &Scorecard| card.detectable.iter().find(|seen| seen.metric == Metric::Ttft).map(|seen| seen.change);
+    let two = card(&[100, 102], &[105, 107]);
+    assert_eq!(two.rounds, Some(2));
+    // The comparison has five tests: t quantiles 9.925 and 1.061 at two degrees of freedom, of an error of 1.4 % in two rounds.
+    assert!(ttft(&two).is_some_and(|change| (0.10..0.20).contains(&change)), "{:?}", two.detectable);
+    let four = card(&[100, 102, 100, 102], &[105, 107, 105, 107]);
+    assert_eq!((four.rounds, ttft(&four)), (Some(4), None), "told apart, so nothing is left to detect");
+    assert_eq!(super::places(four.rows.iter().map(|row| row.ttft.clone())), [Some((1, 1)), Some((2, 2))]);
+    let same = card(&[100, 102, 100, 102], &[101, 102, 100, 101]);
+    assert!(ttft(&same).is_some_and(|change| change < 0.06), "{:?}", same.detectable);
 }
 
 #[test]

@@ -26,15 +26,29 @@ const MAX_CONCURRENCY: u32 = 100_000;
 /// Lowest rate: about one request in three hours; less is a slip.
 const MIN_RATE: f64 = 0.0001;
 
+/// Requests of a level at least, without --requests and --duration.
+const MIN_REQUESTS: u64 = 20;
+/// The same in each of several rounds: a median has an interval from 6 on, and four rounds of these see more than two of twenty for the
+/// same money.
+const MIN_REQUESTS_OF_A_ROUND: u64 = 10;
+
 /// Settings of every level.
 struct Common {
+    /// Requests of a level that does not go by time, at least.
+    min_requests: u64,
     duration: Option<Span>,
     requests: Option<u64>,
     warmup: Option<u64>,
     backoff: Backoff,
 }
 
-pub(super) fn phases(flags: &flags::Load, file: &File, cost: Cost, inputs: &Inputs) -> Result<Vec<PhaseSpec>> {
+pub(super) fn phases(
+    flags: &flags::Load,
+    file: &File,
+    cost: Cost,
+    inputs: &Inputs,
+    rounds: u32,
+) -> Result<Vec<PhaseSpec>> {
     let bench = &file.bench;
     let embedded = cost == Cost::Nothing;
     let duration = pick_text("--duration", &flags.duration, None, file, "duration", &bench.duration)
@@ -50,7 +64,8 @@ pub(super) fn phases(flags: &flags::Load, file: &File, cost: Cost, inputs: &Inpu
     ensure!(requests != Some(0), "read --requests: at least one request is needed");
     let ignore = flags.no_backoff || bench.no_backoff.unwrap_or(false);
     let backoff = if ignore { Backoff::Ignore } else { Backoff::Obey };
-    let common = Common { duration, requests, warmup: flags.warmup.or(bench.warmup), backoff };
+    let min_requests = (2 * MIN_REQUESTS).div_ceil(u64::from(rounds)).clamp(MIN_REQUESTS_OF_A_ROUND, MIN_REQUESTS);
+    let common = Common { min_requests, duration, requests, warmup: flags.warmup.or(bench.warmup), backoff };
     check_fits(flags)?;
     if let Some(axis) = flags.search {
         return Ok(vec![match axis {
@@ -148,7 +163,7 @@ fn closed_phase(concurrency: u32, embedded: bool, common: &Common) -> Result<Pha
         (Some(duration), _) => Extent::Duration(duration),
         (None, Some(requests)) => Extent::Requests(requests),
         (None, None) if embedded => Extent::Duration(EMBEDDED_LEVEL),
-        (None, None) => Extent::Requests(u64::from(concurrency * 3).max(20)),
+        (None, None) => Extent::Requests((u64::from(concurrency) * 3).max(common.min_requests)),
     };
     let warmup = common.warmup.unwrap_or(u64::from(concurrency));
     Ok(PhaseSpec { load: Load::Closed { concurrency }, extent, warmup, backoff: common.backoff })
@@ -289,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_rate_of_next_to_nothing_is_a_slip_and_is_shown_short() {
-        let common = Common { duration: None, requests: None, warmup: None, backoff: Backoff::Obey };
+        let common = Common { min_requests: 20, duration: None, requests: None, warmup: None, backoff: Backoff::Obey };
         let refused =
             open_phase(&flags::Load::default(), 1e-300, &common).expect_err("nobody waits so long").to_string();
         assert_eq!(refused, "read --rate: 1e-300 is not a rate between 0.0001 and 1,000,000 requests per second");

@@ -68,7 +68,7 @@ pub struct Load {
     /// Requests after which a search does not measure a level again; a rate gets ten minutes at most [default: 2000]
     #[arg(long, value_name = "N")]
     pub max_requests: Option<u64>,
-    /// Measured requests per load level [default: 3 per slot, at least 20; embedded engine: 8 s per level]
+    /// Measured requests per load level [default: 3 per slot, at least 20, in four rounds 10 each; embedded engine: 8 s per level]
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]
     pub requests: Option<u64>,
     /// Time per load level, such as 30s or 2m
@@ -77,7 +77,7 @@ pub struct Load {
     /// Requests sent first at each level and kept out of the numbers [default: one per slot; open loop: 0]
     #[arg(long, value_name = "N")]
     pub warmup: Option<u64>,
-    /// How often each load level runs [default: 1; several targets: 2, in turns A-B-B-A]
+    /// How often each load level runs [default: 1; several targets: 4, in turns A-B-B-A-A-B-B-A]
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
     /// Seed of prompts and arrivals [default: 0]
