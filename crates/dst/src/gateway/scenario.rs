@@ -323,7 +323,10 @@ fn alias(rng: &mut Rng, name: &str, lanes: Vec<usize>) -> AliasConfig {
             max_extra_cost_pct: rng.chance(0.2).then(|| rng.unit() * 200.0),
             max_extra_usd_per_hour: rng.chance(0.2).then(|| rng.unit() * 0.01),
         },
-        win: if rng.chance(0.3) { WinRule::FirstToken } else { WinRule::Completion { hold: rng.unit() } },
+        win: match rng.chance(0.3) {
+            true => WinRule::Completion { hold: rng.below(300) as f64 / 300.0 },
+            false => WinRule::FirstToken,
+        },
     }
 }
 

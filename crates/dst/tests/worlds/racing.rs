@@ -3,7 +3,7 @@
 
 use tokrate_core::{FailureKind, Price, Span};
 use tokrate_dst::fleet::{CallEnd, FleetHistory, FleetLane, FleetScenario, LaneSelector, Workload, run_fleet};
-use tokrate_route::{LoserPolicy, Mode, Policy, RaceConfig, RouterConfig};
+use tokrate_route::{LoserPolicy, Mode, Policy, RaceConfig, RouterConfig, WinRule};
 use tokrate_sim::{Faults, Law, Persona};
 
 const MODES: [Mode; 3] = [Mode::Off, Mode::Hedge, Mode::Race { lanes: 2 }];
@@ -142,6 +142,8 @@ fn for_any_behaviour_of_all_lanes_calls_end_and_costs_add_up() {
 fn drained_losers_cost_exactly_what_the_engine_generated() {
     let mut scenario = scenario("malformed@9", 0.0, Mode::Race { lanes: 3 }, LOSERS[1]);
     scenario.workload.measured = Span::from_secs(60);
+    // Every lane is asked, and the losers are those whose tokens come later.
+    scenario.race.win = WinRule::FirstToken;
     let history = run_fleet(&scenario);
     hold("all drained", &history, 1e-9);
     let made: u64 = history.ledgers.iter().map(|ledger| ledger.output_tokens).sum();
