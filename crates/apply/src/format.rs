@@ -56,6 +56,21 @@ pub(crate) fn locate(format: Format, source: &Source, update: &str, options: &Op
     }
 }
 
+/// Refuses an update in which another patch begins below or between the edits of one: it would be left out.
+fn no_other_patch(lines: &[&str], at: usize) -> Result<(), Refused> {
+    let line = lines[at];
+    let names_files = line.starts_with("--- ") && lines.get(at + 1).is_some_and(|next| next.starts_with("+++ "));
+    if names_files || line.starts_with("diff --git ") || v4a::begins_part(line) || search_replace::opens(line) {
+        let message = format!("another patch begins in line {} of the update: {}", at + 1, quoted(line));
+        return Err(Refused::new(
+            Code::InvalidFormat,
+            message,
+            "write all edits in one patch of one format, or send one after the other",
+        ));
+    }
+    Ok(())
+}
+
 /// The changes that make lines of a file, from a line on, others.
 pub(crate) fn replaced(source: &Source, start: usize, old: &[&str], new: &[&str]) -> Vec<Splice> {
     change::splices(source, start, old, new, &find::Shift::default(), "the update").unwrap_or_default()

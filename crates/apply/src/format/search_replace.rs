@@ -55,7 +55,11 @@ pub(super) fn files(lines: &[&str]) -> Result<Vec<PatchedFile>, Refused> {
     let mut between = 0;
     for block in &blocks {
         // Here every block has the name of a file, so that a bare word above one is such a name.
-        let path = path::word_before(&lines[between..block.at]).or(files.last().map(|file| file.path.as_str()));
+        let above = &lines[between..block.at];
+        // The file of the block before is meant only where nothing else is said.
+        let is_silent = above.iter().all(|line| core(line).is_empty() || core(line).starts_with("```"));
+        let of_before = files.last().map(|file| file.path.as_str()).filter(|_| is_silent);
+        let path = path::word_before(above).or(of_before);
         between = block.end + 1;
         let Some(path) = path else {
             return Err(malformed(block.at, "opens a block of no file", "write the path in the line above the block"));
@@ -196,7 +200,10 @@ fn read<'u>(lines: &[&'u str], strict: bool) -> Result<Vec<Block<'u>>, Refused> 
     let mut at = 0;
     while at < lines.len() {
         match sign(lines[at]) {
-            None => at += 1,
+            None => {
+                super::no_other_patch(lines, at)?;
+                at += 1;
+            }
             Some(Sign::Open(signs)) => {
                 let path = path::before(&lines[between..at]);
                 let (block, end) = block(lines, at, strict.then_some(signs))?;

@@ -19,6 +19,8 @@ use std::ops::Range;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Section<'u> {
     path: Option<String>,
+    /// Its name before, if the section has one.
+    old: Option<String>,
     /// Whether the file is to be made.
     is_new: bool,
     /// Whether the file is to go.
@@ -89,7 +91,7 @@ pub(super) fn begins(lines: &[&str]) -> bool {
 /// Locates all hunks.
 pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> {
     let lines: Vec<&str> = update.lines().collect();
-    let sections = read(&lines);
+    let sections = read(&lines)?;
     path::of_one_file(&sections, |section| section.path.as_deref())?;
     if sections.iter().any(|section| section.deleted) {
         return Err(Refused::new(Code::NotAnEdit, "the diff deletes the file", "delete the file itself"));
@@ -121,7 +123,10 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
 }
 
 /// Reads all sections.
-fn read<'u>(lines: &[&'u str]) -> Vec<Section<'u>> {
+///
+/// # Errors
+/// When changed lines stand outside of a hunk, or another patch begins: neither may be left out.
+fn read<'u>(lines: &[&'u str]) -> Result<Vec<Section<'u>>, Refused> {
     let mut sections: Vec<Section<'u>> = Vec::new();
     // The hunk that is being read, if any.
     let mut open: Option<Numbered<'u>> = None;
@@ -163,6 +168,8 @@ fn read<'u>(lines: &[&'u str]) -> Vec<Section<'u>> {
             let mut numbered = Numbered { at, ..Numbered::default() };
             numbered.push(line);
             open = Some(numbered);
+        } else if !sections.is_empty() {
+            check_outside(lines, at)?;
         }
         at += 1;
     }
@@ -171,7 +178,19 @@ fn read<'u>(lines: &[&'u str]) -> Vec<Section<'u>> {
     if let Some(last) = sections.last_mut() {
         last.lines.end = lines.len();
     }
-    sections
+    Ok(sections)
+}
+
+/// A line below a hunk that its header says is complete. `-- ` is the line above a mail's signature.
+fn check_outside(lines: &[&str], at: usize) -> Result<(), Refused> {
+    super::no_other_patch(lines, at)?;
+    let line = lines[at];
+    if line.starts_with(['+', '-']) && line.trim_end() != "--" {
+        let message = format!("line {} of the update is outside of a hunk: {}", at + 1, super::quoted(line));
+        let hint = "the header of the hunk above counts too few lines: write the right counts, or `@@` without numbers";
+        return Err(Refused::new(Code::InvalidFormat, message, hint));
+    }
+    Ok(())
 }
 
 fn begin<'u>(sections: &mut Vec<Section<'u>>, section: Section<'u>) {
@@ -186,7 +205,10 @@ fn sections_of_git<'u>(sections: &mut Vec<Section<'u>>, head: Option<GitHead<'u>
     let Some(git) = head.filter(|git| !git.names.is_empty()) else { return };
     let path = git.path();
     let lines = git.at..git.at;
-    begin(sections, Section { path, is_new: git.is_new, deleted: git.deleted, git, hunks: Vec::new(), lines });
+    begin(
+        sections,
+        Section { path, old: None, is_new: git.is_new, deleted: git.deleted, git, hunks: Vec::new(), lines },
+    );
 }
 
 impl<'u> GitHead<'u> {
@@ -241,10 +263,11 @@ fn section<'u>(old: &str, new: &str, git: GitHead<'u>) -> Section<'u> {
     let (old, new) = (name(old), name(new));
     let (is_new, deleted) = (old == NONE, new == NONE);
     let has_signs = (is_new || old.starts_with("a/")) && (deleted || new.starts_with("b/"));
-    let path = if deleted { old } else { new };
-    let path = if has_signs { path[2..].to_owned() } else { path };
+    let without_sign = |path: String| if has_signs { path[2..].to_owned() } else { path };
+    let old = if is_new { None } else { Some(without_sign(old)) };
+    let path = if deleted { old.clone() } else { Some(without_sign(new)) };
     let lines = git.at..git.at;
-    Section { path: Some(path).filter(|path| !path.is_empty()), is_new, deleted, git, hunks: Vec::new(), lines }
+    Section { path: path.filter(|path| !path.is_empty()), old, is_new, deleted, git, hunks: Vec::new(), lines }
 }
 
 /// A name without the quotes and escapes that git writes around bytes beyond ASCII.

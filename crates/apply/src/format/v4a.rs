@@ -276,6 +276,7 @@ fn read<'u>(lines: &[&'u str]) -> Result<Vec<Section<'u>>, Refused> {
         if let Some((path, kind)) = begun {
             sections.push(Section { path, kind, moved_to: None, at: at + 1, lines: Vec::new() });
         } else if head.trim_end() == END || line.trim() == END && is_last() {
+            (at + 1..lines.len()).try_for_each(|at| super::no_other_patch(lines, at))?;
             break;
         } else if let Some(section) = sections.last_mut() {
             match line.trim_start().strip_prefix(MOVE) {
@@ -304,6 +305,11 @@ fn without_margin<'u>(lines: &[&'u str]) -> Vec<&'u str> {
         return lines.to_vec();
     }
     lines.iter().map(|line| line.strip_prefix(margin).unwrap_or_default()).collect()
+}
+
+/// Whether a line begins a patch, or the section of a file.
+pub(super) fn begins_part(line: &str) -> bool {
+    [BEGIN, UPDATE, ADD, DELETE].iter().any(|sign| line.trim_start().starts_with(sign))
 }
 
 fn unknown(at: usize, line: &str) -> Refused {

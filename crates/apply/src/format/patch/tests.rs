@@ -140,3 +140,74 @@ fn what_is_no_patch_is_refused() {
     }
     insta::assert_snapshot!(text);
 }
+
+fn refused(text: &str) -> String {
+    listed(text).expect_err(text)
+}
+
+#[test]
+fn a_second_patch_behind_the_first_is_refused_and_not_left_out() {
+    let block = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n";
+    let diff = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n";
+    let v4a = "*** Begin Patch\n*** Update File: g\n@@\n-q\n+Q\n*** End Patch\n";
+    for text in [
+        format!("{v4a}{v4a}"),
+        format!("{v4a}{diff}"),
+        format!("{v4a}{block}"),
+        format!("{diff}f.py\n{block}"),
+        format!("{diff}{v4a}"),
+        format!("f.py\n{block}{diff}"),
+        format!("f.py\n{block}{v4a}"),
+    ] {
+        let message = refused(&text);
+        assert!(message.contains("another patch begins in line"), "{text}: {message}");
+    }
+    // Words below a patch are none.
+    assert!(listed(&format!("{v4a}\nThis makes q a capital.\n")).is_ok());
+}
+
+#[test]
+fn changed_lines_outside_of_a_hunk_are_refused_and_not_left_out() {
+    for text in [
+        "--- a/f1\n+++ b/f1\n@@ -1,2 +1,3 @@\n a\n+x\n b\n\n c\n-d\n+D\n",
+        "--- /dev/null\n+++ b/ad\n@@ -0,0 +1,2 @@\n+a\n+b\n\n+c\n+d\n",
+        "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+A\nAnd then:\n-d\n+D\n",
+    ] {
+        let message = refused(text);
+        assert!(message.contains("outside of a hunk") && message.contains("too few lines"), "{message}");
+    }
+    // The signature of a mail, and words.
+    let mail = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+A\n-- \n2.39.5\n\nThat is all.\n";
+    assert!(listed(mail).is_ok(), "{:?}", listed(mail));
+}
+
+#[test]
+fn a_block_below_words_that_are_no_path_is_not_for_the_file_of_the_block_before() {
+    let block = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n";
+    for name in ["my file.txt", "Now in y.py:", "File: a.txt"] {
+        let message = refused(&format!("a.txt\n{block}\n{name}\n{block}"));
+        assert!(message.contains("opens a block of no file"), "{name}: {message}");
+    }
+    assert_eq!(listed(&format!("a.txt\n{block}\n```\n{block}```\n")).map(|files| files.len()), Ok(1));
+}
+
+#[test]
+fn headers_of_a_diff_that_disagree_are_refused() {
+    let hunk = "@@ -1 +1 @@\n-a\n+b\n";
+    for head in [
+        "--- a/f6\n+++ b/g6\n",
+        "diff --git a/f6 b/f6\ndeleted file mode 100644\n--- a/f6\n+++ b/f6\n",
+        "diff --git a/f6 b/f6\nnew file mode 100644\n--- a/f6\n+++ b/f6\n",
+        "diff --git a/f6 b/z8\nrename from x6\nrename to z8\n--- a/f6\n+++ b/z8\n",
+    ] {
+        assert!(listed(&format!("{head}{hunk}")).is_err(), "{head}");
+    }
+}
+
+#[test]
+fn a_diff_without_lines_deletes_an_empty_file_only() {
+    let gone = listed("--- a/d4\n+++ /dev/null\n");
+    assert!(gone.as_ref().is_ok_and(|files| files[0].contains("gone Some(\"\")")) || gone.is_err(), "{gone:?}");
+    let git = listed("diff --git a/f5 b/f5\ndeleted file mode 100644\nindex e69de29..0000000\n");
+    assert!(git.as_ref().is_ok_and(|files| files == &["f5 gone Some(\"\")"]) || git.is_err(), "{git:?}");
+}

@@ -9,7 +9,7 @@ use crate::outcome::{Code, Format, Refused};
 
 /// The files of a diff, a section each.
 pub(in crate::format) fn files(lines: &[&str]) -> Result<Vec<PatchedFile>, Refused> {
-    let sections = read(lines);
+    let sections = read(lines)?;
     if sections.is_empty() {
         return Err(Refused::new(Code::InvalidFormat, "the diff has no hunk", "begin each with `@@`"));
     }
@@ -27,9 +27,19 @@ fn file(section: &Section<'_>, lines: &[&str]) -> Result<PatchedFile, Refused> {
         let what = format!("the diff says `{}`, which is not carried out here", super::super::short(beyond));
         return refused(&what, "only lines are changed: leave it out of the diff, and do it by hand");
     }
+    let has_git_head = !section.git.names.is_empty();
+    if has_git_head && (section.git.is_new, section.git.deleted) != (section.is_new, section.deleted) {
+        return refused("the lines of git above it and its `---` and `+++` lines disagree", "write the section anew");
+    }
+    if let Some(old) = section.old.as_ref().filter(|old| *old != path && !section.deleted)
+        && section.git.renamed_from.map(unquoted).as_ref() != Some(old)
+    {
+        let what = format!("the diff names {old} before and {path} after, and no `rename from`");
+        return refused(&what, "name the same file twice, or begin with git's lines `rename from` and `rename to`");
+    }
     let action = if section.deleted {
-        let shown = if section.hunks.is_empty() { None } else { Some(side(section, false)) };
-        PatchAction::Delete { shown }
+        // git shows no lines of an empty file only.
+        PatchAction::Delete { shown: Some(side(section, false)) }
     } else if section.is_new {
         if section.hunks.iter().flat_map(|it| &it.hunk.lines).any(|line| matches!(line, HunkLine::Minus(_))) {
             return refused("the diff makes this file and takes lines from it", "mark all of its lines with `+`");
