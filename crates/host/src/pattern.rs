@@ -8,8 +8,8 @@ use tokrate_core::Rng;
 
 /// Most repetitions beyond the least that are drawn.
 const MAX_MORE: u64 = 4;
-/// Most characters of a text.
-const MAX_LENGTH: usize = 10_000;
+/// Most parts of a pattern that are gone through for one text.
+const MAX_STEPS: u32 = 20_000;
 
 /// Draws a text that a pattern matches.
 ///
@@ -21,34 +21,35 @@ pub(crate) fn text_of(pattern: &str, rng: &mut Rng) -> Result<String, String> {
     let parsed = parser.parse(pattern).map_err(|_| {
         format!("the simulated engine makes no text for the pattern `{pattern}`: it is no regular expression without look-around")
     })?;
-    let mut text = String::new();
-    push(&parsed, rng, &mut text);
-    match text.len() < MAX_LENGTH {
-        true => Ok(text),
-        false => Err(format!("texts of the pattern `{pattern}` are too long")),
+    let (mut text, mut steps) = (String::new(), MAX_STEPS);
+    match push(&parsed, rng, &mut text, &mut steps) {
+        Some(()) => Ok(text),
+        None => Err(format!(
+            "the simulated engine makes no text for the pattern `{pattern}`: none matches, or all are too long"
+        )),
     }
 }
 
-fn push(pattern: &Hir, rng: &mut Rng, text: &mut String) {
-    if text.len() >= MAX_LENGTH {
-        return;
-    }
+/// `None` if there is no such text, or it takes too many steps.
+fn push(pattern: &Hir, rng: &mut Rng, text: &mut String, steps: &mut u32) -> Option<()> {
+    *steps = steps.checked_sub(1)?;
     match pattern.kind() {
         // Line starts, word boundaries: the text begins and ends where the pattern does.
         HirKind::Empty | HirKind::Look(_) => {}
         HirKind::Literal(literal) => text.push_str(&String::from_utf8_lossy(&literal.0)),
-        HirKind::Class(class) => text.extend(character(class, rng)),
+        HirKind::Class(class) => text.push(character(class, rng)?),
         HirKind::Repetition(repetition) => {
             let least = u64::from(repetition.min);
             let most = repetition.max.map_or(least + MAX_MORE, u64::from).min(least + MAX_MORE);
             for _ in 0..least + rng.below(most - least + 1) {
-                push(&repetition.sub, rng, text);
+                push(&repetition.sub, rng, text, steps)?;
             }
         }
-        HirKind::Capture(capture) => push(&capture.sub, rng, text),
-        HirKind::Concat(parts) => parts.iter().for_each(|part| push(part, rng, text)),
-        HirKind::Alternation(choices) => push(&choices[rng.below(choices.len() as u64) as usize], rng, text),
+        HirKind::Capture(capture) => push(&capture.sub, rng, text, steps)?,
+        HirKind::Concat(parts) => parts.iter().try_for_each(|part| push(part, rng, text, steps))?,
+        HirKind::Alternation(choices) => push(&choices[rng.below(choices.len() as u64) as usize], rng, text, steps)?,
     }
+    Some(())
 }
 
 /// A character of a class, one of ASCII if there are such.

@@ -3,6 +3,7 @@
 //! Invariant: a value is valid by its schema, or there is an error that names the keyword that is not understood.
 
 use serde_json::{Map, Number, Value, json};
+use std::collections::BTreeSet;
 use tokrate_core::Rng;
 use tokrate_sim::WORDS;
 
@@ -29,12 +30,16 @@ const UNSUPPORTED: [&str; 10] = [
 /// # Errors
 /// The keyword that no value is made for, as a sentence.
 pub(crate) fn value_of(schema: &Value, seed: u64) -> Result<Value, String> {
-    Drawing { root: schema, rng: Rng::root(seed).child("schema") }.value(schema, 0)
+    Drawing { root: schema, rng: Rng::root(seed).child("schema"), values: MAX_VALUES, bytes: MAX_BYTES }
+        .value(schema, 0)
 }
 
 struct Drawing<'a> {
     root: &'a Value,
     rng: Rng,
+    /// Values that may still be tried, and bytes of text that may still be written: the engine's thread does this.
+    values: usize,
+    bytes: usize,
 }
 
 impl Drawing<'_> {
@@ -42,6 +47,7 @@ impl Drawing<'_> {
         if depth > MAX_DEPTH {
             return Err("the schema nests deeper than the simulated engine follows".to_owned());
         }
+        self.values = self.values.checked_sub(1).ok_or_else(too_large)?;
         let object = match schema {
             Value::Bool(true) => return Ok(json!({})),
             Value::Bool(false) => return Err("a schema that is `false` allows no value".to_owned()),
@@ -60,14 +66,15 @@ impl Drawing<'_> {
         }
         if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
             let target = self.resolve(reference)?;
-            return self.value(&target, depth + 1);
+            return self.beside(object, "$ref", &[target], depth);
         }
         if let Some(parts) = object.get("allOf").and_then(Value::as_array) {
-            let merged = self.merged(object, parts)?;
-            return self.value(&merged, depth + 1);
+            return self.beside(object, "allOf", parts, depth);
         }
-        if let Some(choices) = object.get("anyOf").or_else(|| object.get("oneOf")).and_then(Value::as_array) {
-            return self.choice(choices, depth);
+        for keyword in ["anyOf", "oneOf"] {
+            if let Some(choices) = object.get(keyword).and_then(Value::as_array) {
+                return self.choice(object, keyword, choices, depth);
+            }
         }
         match self.type_of(object, depth)?.as_str() {
             "object" => self.object(object, depth),
@@ -119,22 +126,51 @@ impl Drawing<'_> {
         target.cloned().ok_or_else(|| format!("`$ref` {reference} names no part of this schema"))
     }
 
+    /// A value of schemas that a keyword names, and of what stands beside the keyword.
+    fn beside(
+        &mut self,
+        object: &Map<String, Value>,
+        keyword: &str,
+        parts: &[Value],
+        depth: u32,
+    ) -> Result<Value, String> {
+        let has_more = object.keys().any(|other| other != keyword && !NOTES.contains(&other.as_str()));
+        match parts {
+            [only] if !has_more => self.value(only, depth + 1),
+            _ => {
+                let merged = self.merged(object, keyword, parts)?;
+                self.value(&merged, depth + 1)
+            }
+        }
+    }
+
     /// One schema with the keywords of several.
-    fn merged(&self, object: &Map<String, Value>, parts: &[Value]) -> Result<Value, String> {
+    fn merged(&self, object: &Map<String, Value>, keyword: &str, parts: &[Value]) -> Result<Value, String> {
         let mut all = object.clone();
-        all.remove("allOf");
+        all.remove(keyword);
+        all.retain(|other, _| !NOTES.contains(&other.as_str()));
         for part in parts {
             let resolved = match part.get("$ref").and_then(Value::as_str) {
                 Some(reference) => self.resolve(reference)?,
                 None => part.clone(),
             };
-            let Value::Object(part) = resolved else { return Err("a part of `allOf` is an object".to_owned()) };
-            for (keyword, value) in part {
+            let Value::Object(part) = resolved else { return Err("a schema is an object".to_owned()) };
+            for (keyword, value) in part.into_iter().filter(|(other, _)| !NOTES.contains(&other.as_str())) {
                 match (all.get_mut(&keyword), value) {
-                    (Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
+                    (Some(Value::Object(known)), Value::Object(more)) if keyword == "properties" => {
+                        if more.iter().any(|(name, schema)| known.get(name).is_some_and(|other| other != schema)) {
+                            return Err("the simulated engine makes no value where two schemas restrict one property"
+                                .to_owned());
+                        }
+                        known.extend(more);
+                    }
                     (Some(Value::Array(known)), Value::Array(more)) if keyword == "required" => known.extend(more),
                     (Some(known), value) if *known == value => {}
-                    (Some(_), _) => return Err(format!("parts of `allOf` differ in `{keyword}`")),
+                    (Some(_), _) => {
+                        return Err(format!(
+                            "the simulated engine makes no value where two schemas differ in `{keyword}`"
+                        ));
+                    }
                     (None, value) => drop(all.insert(keyword, value)),
                 }
             }
@@ -143,7 +179,13 @@ impl Drawing<'_> {
     }
 
     /// The first choice that a value can be made for; deep down the simplest first.
-    fn choice(&mut self, choices: &[Value], depth: u32) -> Result<Value, String> {
+    fn choice(
+        &mut self,
+        object: &Map<String, Value>,
+        keyword: &str,
+        choices: &[Value],
+        depth: u32,
+    ) -> Result<Value, String> {
         let mut order: Vec<&Value> = choices.iter().collect();
         let is_simple = |schema: &&Value| {
             schema.get("type").and_then(Value::as_str).is_some_and(|kind| kind != "object" && kind != "array")
@@ -156,8 +198,9 @@ impl Drawing<'_> {
         }
         let mut problem = "an empty list of choices allows no value".to_owned();
         for schema in order {
-            match self.value(schema, depth + 1) {
+            match self.beside(object, keyword, std::slice::from_ref(schema), depth) {
                 Ok(value) => return Ok(value),
+                Err(error) if self.values == 0 => return Err(error),
                 Err(error) => problem = error,
             }
         }
@@ -169,13 +212,20 @@ impl Drawing<'_> {
         let empty = Map::new();
         let properties = object.get("properties").and_then(Value::as_object).unwrap_or(&empty);
         let required = object.get("required").and_then(Value::as_array);
-        let required: Vec<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+        let required: BTreeSet<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+        let most = whole(object, "maxProperties")?.unwrap_or(usize::MAX);
+        let optional = if depth < SHALLOW { most.saturating_sub(required.len()) } else { 0 };
         let mut value = Map::new();
+        let mut taken = 0;
         for (name, schema) in properties {
-            if required.contains(&name.as_str()) || depth < SHALLOW {
+            let is_required = required.contains(name.as_str());
+            if is_required || taken < optional {
                 match self.value(schema, depth + 1) {
-                    Ok(member) => drop(value.insert(name.clone(), member)),
-                    Err(error) if required.contains(&name.as_str()) => return Err(error),
+                    Ok(member) => {
+                        taken += usize::from(!is_required);
+                        value.insert(name.clone(), member);
+                    }
+                    Err(error) if is_required || self.values == 0 => return Err(error),
                     Err(_) => {}
                 }
             }
@@ -189,9 +239,13 @@ impl Drawing<'_> {
             };
             value.insert((*name).to_owned(), member);
         }
-        let least = whole(object, "minProperties").unwrap_or(0);
+        let least = whole(object, "minProperties")?.unwrap_or(0);
+        if least > MAX_VALUES || value.len() > most || value.len() < least && more == Some(&Value::Bool(false)) {
+            return Err("no object has as few or as many properties as the schema asks".to_owned());
+        }
         let mut number = 0;
-        while value.len() < least && more != Some(&Value::Bool(false)) {
+        while value.len() < least {
+            self.values = self.values.checked_sub(1).ok_or_else(too_large)?;
             let member = match more {
                 Some(schema @ Value::Object(_)) => self.value(schema, depth + 1)?,
                 _ => Value::String(self.words(1, 2)),
@@ -203,14 +257,20 @@ impl Drawing<'_> {
     }
 
     fn array(&mut self, object: &Map<String, Value>, depth: u32) -> Result<Value, String> {
-        let least = whole(object, "minItems").unwrap_or(0);
-        let most = whole(object, "maxItems").unwrap_or(usize::MAX);
+        let least = whole(object, "minItems")?.unwrap_or(0);
+        let most = whole(object, "maxItems")?.unwrap_or(usize::MAX);
         if least > most || least > MAX_ITEMS {
             return Err(format!("an array of {least} items at least is not made"));
         }
         let wanted = if depth >= SHALLOW { least } else { (1 + self.rng.below(3) as usize).clamp(least, most) };
         let prefix = object.get("prefixItems").and_then(Value::as_array).cloned().unwrap_or_default();
         let any = json!({"type": "string"});
+        // `items: false` allows none beyond those that are named one by one.
+        let most = if object.get("items") == Some(&Value::Bool(false)) { most.min(prefix.len()) } else { most };
+        if least > most {
+            return Err("no list has as few or as many items as the schema asks".to_owned());
+        }
+        let wanted = wanted.min(most);
         let items = object.get("items").filter(|items| !items.is_boolean()).unwrap_or(&any);
         let is_unique = object.get("uniqueItems") == Some(&Value::Bool(true));
         let mut array: Vec<Value> = Vec::new();
@@ -220,7 +280,7 @@ impl Drawing<'_> {
             tries += 1;
             if !is_unique || !array.contains(&item) {
                 array.push(item);
-            } else if tries > 50 * MAX_ITEMS {
+            } else if tries > MAX_TRIES + array.len() {
                 match array.len() >= least {
                     true => break,
                     false => return Err("there are too few values for `uniqueItems`".to_owned()),
@@ -231,8 +291,21 @@ impl Drawing<'_> {
     }
 
     fn string(&mut self, object: &Map<String, Value>) -> Result<String, String> {
+        let least = whole(object, "minLength")?.unwrap_or(0);
+        let most = whole(object, "maxLength")?.unwrap_or(usize::MAX);
+        let fits = |text: &String| (least..=most).contains(&text.chars().count());
+        if least > most || least > self.bytes {
+            return Err(format!("no text has from {least} to {most} characters, or it is too long to be made"));
+        }
         if let Some(pattern) = object.get("pattern").and_then(Value::as_str) {
-            return crate::pattern::text_of(pattern, &mut self.rng);
+            for _ in 0..MAX_TRIES {
+                let text = crate::pattern::text_of(pattern, &mut self.rng)?;
+                self.values = self.values.checked_sub(1).ok_or_else(too_large)?;
+                if fits(&text) {
+                    return Ok(text);
+                }
+            }
+            return Err(format!("no text of the pattern `{pattern}` was found that has the length that is asked for"));
         }
         let digits = |rng: &mut Rng, count: usize, base: u64| -> String {
             (0..count).map(|_| char::from_digit(rng.below(base) as u32, 16).expect("a digit")).collect()
@@ -255,23 +328,25 @@ impl Drawing<'_> {
                 let [one, two, three, four] = [8, 4, 3, 3].map(|count| digits(rng, count, 16));
                 format!("{one}-{two}-4{three}-8{four}-{}", digits(rng, 12, 16))
             }
-            _ => return Ok(self.free_text(object)),
+            _ => return self.free_text(least, most),
         };
-        Ok(made)
+        match fits(&made) {
+            true => Ok(made),
+            false => Err("a text of this format does not have the length that is asked for".to_owned()),
+        }
     }
 
-    /// Words, as long as the schema asks.
-    fn free_text(&mut self, object: &Map<String, Value>) -> String {
-        let least = whole(object, "minLength").unwrap_or(0).min(MAX_LENGTH);
-        let most = whole(object, "maxLength").unwrap_or(usize::MAX);
+    /// Words, from `least` to `most` characters.
+    fn free_text(&mut self, least: usize, most: usize) -> Result<String, String> {
         let mut text = self.words(1, 5);
-        while text.chars().count() < least {
+        while text.len() < least {
             text.push(' ');
             text.push_str(&self.words(1, 5));
         }
         // Words are of ASCII letters.
-        text.truncate(most.max(least));
-        text
+        text.truncate(most);
+        self.bytes = self.bytes.checked_sub(text.len()).ok_or_else(too_large)?;
+        Ok(text)
     }
 
     /// So many words.
@@ -317,11 +392,26 @@ impl Drawing<'_> {
 
 /// Most items that an array is given because its schema asks for them.
 const MAX_ITEMS: usize = 1_000;
-/// Most characters that a text is given for that reason.
-const MAX_LENGTH: usize = 100_000;
+/// Most values that are tried for one answer, and most bytes of its texts: some milliseconds of the engine's thread.
+const MAX_VALUES: usize = 10_000;
+const MAX_BYTES: usize = 256 * 1024;
+/// How often another text or item is drawn where the first does not fit.
+const MAX_TRIES: usize = 200;
+/// Keywords that say nothing about a value.
+const NOTES: [&str; 10] =
+    ["$defs", "definitions", "$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated"];
 
-fn whole(object: &Map<String, Value>, keyword: &str) -> Option<usize> {
-    object.get(keyword)?.as_u64().map(|number| usize::try_from(number).unwrap_or(usize::MAX))
+fn too_large() -> String {
+    "the schema asks for a larger value than the simulated engine makes".to_owned()
+}
+
+/// A keyword whose value is a whole number.
+fn whole(object: &Map<String, Value>, keyword: &str) -> Result<Option<usize>, String> {
+    let Some(number) = object.get(keyword) else { return Ok(None) };
+    let whole =
+        number.as_u64().or_else(|| number.as_f64().filter(|it| it.fract() == 0.0 && *it >= 0.0).map(|it| it as u64));
+    let whole = whole.ok_or_else(|| format!("`{keyword}` of a schema is a whole number, not {number}"))?;
+    Ok(Some(usize::try_from(whole).unwrap_or(usize::MAX)))
 }
 
 #[cfg(test)]
@@ -402,6 +492,48 @@ mod tests {
         all(&tree, |value| value["children"].is_array());
         let endless = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]});
         assert!(value_of(&endless, 1).expect_err("it has no end").contains("deeper"));
+    }
+
+    #[test]
+    fn what_stands_beside_a_choice_or_a_reference_counts_too() {
+        let beside = json!({"anyOf": [{"properties": {"a": {"const": 1}}, "required": ["a"]}], "type": "object", "properties": {"k": {"const": 2}}, "required": ["k"]});
+        all(&beside, |value| value == &json!({"a": 1, "k": 2}));
+        all(&json!({"$ref": "#/$defs/n", "minimum": 500, "$defs": {"n": {"type": "integer"}}}), |value| {
+            value.as_i64() >= Some(500)
+        });
+        all(&json!({"type": "object", "properties": {"a": {}, "b": {}, "c": {}}, "maxProperties": 1}), |value| {
+            value.as_object().is_some_and(|it| it.len() <= 1)
+        });
+        all(&json!({"type": "array", "prefixItems": [{"const": 1}], "items": false}), |value| value == &json!([1]));
+        all(&json!({"type": "string", "pattern": "^[ab]*$", "minLength": 2, "maxLength": 3}), |value| {
+            (2..=3).contains(&value.as_str().map_or(0, str::len))
+        });
+    }
+
+    #[test]
+    fn a_schema_that_asks_for_too_much_is_refused_at_once() {
+        let mut nested = json!({"type": "integer"});
+        for _ in 0..4 {
+            nested = json!({"type": "array", "minItems": 1_000, "items": nested});
+        }
+        let mut choices = json!({"d9": false});
+        for level in 0..9 {
+            choices[format!("d{level}")] =
+                json!({"anyOf": vec![json!({"$ref": format!("#/$defs/d{}", level + 1)}); 200]});
+        }
+        for schema in [
+            json!({"type": "object", "minProperties": 1_000_000_000}),
+            json!({"type": "object", "minProperties": 9_999, "additionalProperties": {"type": "string", "minLength": 1_000}}),
+            json!({"type": "string", "minLength": 1_000_000_000}),
+            json!({"type": "string", "pattern": "^(([a&&b]){4000000}){4000000}$"}),
+            json!({"type": "string", "pattern": "^a{900000}$"}),
+            json!({"type": "string", "minLength": 3, "maxLength": 2}),
+            json!({"type": "array", "minItems": -1}),
+            json!({"$ref": "#/$defs/d0", "$defs": choices}),
+            nested,
+        ] {
+            assert!(value_of(&schema, 1).is_err(), "{}", schema.to_string().chars().take(120).collect::<String>());
+        }
     }
 
     #[test]

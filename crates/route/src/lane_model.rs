@@ -80,6 +80,8 @@ pub struct LaneModel {
     ttft_ratios: DecayingHistogram,
     /// Ratios of measured to expected total time, of non-streamed answers.
     whole_ratios: DecayingHistogram,
+    /// Attempts given up before their first token since the last one that had it, while nothing is known of the lane.
+    unanswered: u32,
 }
 
 /// Below this weight of samples a quantity counts as unknown: a single sample does so after two half-lives.
@@ -100,6 +102,8 @@ const MIN_TAIL_SAMPLES: f64 = 5.0;
 const MAX_TAIL_MEAN: f64 = 2.0;
 /// Limit of the deviation, in both directions.
 const MAX_DRIFT: f64 = 8.0;
+/// After so many attempts that were given up before their first token an unknown lane is not waited for any more.
+const MAX_UNANSWERED: u32 = 3;
 /// Lower end of the ratio histograms: 2^-8.
 const LOWEST_RATIO_OCTAVE: i32 = -8;
 
@@ -120,11 +124,18 @@ impl LaneModel {
             prompt: PromptSlope::default(),
             ttft_ratios: DecayingHistogram::new(LOWEST_RATIO_OCTAVE, config.half_life),
             whole_ratios: DecayingHistogram::new(LOWEST_RATIO_OCTAVE, config.half_life),
+            unanswered: 0,
         }
+    }
+
+    /// Whether nothing is known of the lane but that it was given up a few times before it answered.
+    pub fn is_silent(&self) -> bool {
+        self.unanswered >= MAX_UNANSWERED
     }
 
     /// A time to first token was measured, with this many calls in flight at the start, itself included.
     pub fn observe_ttft(&mut self, now: Tick, prompt_tokens: u64, in_flight: f64, ttft: Span) {
+        self.unanswered = 0;
         let seconds = ttft.as_secs_f64();
         let Some(expected) = self.ttft_without_drift(prompt_tokens, in_flight) else {
             self.ttft_ratios.add(now, 1.0, 1.0);
@@ -139,7 +150,10 @@ impl LaneModel {
 
     /// A request was cancelled before its first token: its time to first token is at least `waited`.
     pub fn observe_cancelled(&mut self, now: Tick, prompt_tokens: u64, in_flight: f64, waited: Span) {
-        let Some(expected) = self.ttft_without_drift(prompt_tokens, in_flight) else { return };
+        let Some(expected) = self.ttft_without_drift(prompt_tokens, in_flight) else {
+            self.unanswered = self.unanswered.saturating_add(1);
+            return;
+        };
         let drifted = expected * self.ttft_drift.factor(now, &self.config, TTFT_DRIFT_PRIOR);
         self.ttft_ratios.add_censored(now, waited.as_secs_f64() / drifted, 1.0);
         // The histogram already accounts for the time beyond; using it here as well would let the two raise each other.

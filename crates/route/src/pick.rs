@@ -28,6 +28,8 @@ pub struct Ranked {
     pub expectation: Option<Expectation>,
     /// The same, or what was expected when it was last known, for at most an hour: better than nothing where lanes race.
     pub remembered: Option<Expectation>,
+    /// Whether nothing is known of it but that it was given up a few times before it answered.
+    pub is_silent: bool,
 }
 
 /// A lane at the time of a decision.
@@ -161,7 +163,13 @@ mod tests {
         let second = Span::from_secs(1);
         let expectation = Expectation { ttft: second, ttft_p50: second, ttft_p90: second, speed: 100.0, weight: 9.0 };
         LaneView {
-            ranked: Ranked { lane: LaneId(0), usable: true, expectation: Some(expectation), remembered: None },
+            ranked: Ranked {
+                lane: LaneId(0),
+                usable: true,
+                expectation: Some(expectation),
+                remembered: None,
+                is_silent: false,
+            },
             in_flight: 0,
             usd: Some(0.01),
             marginal_seconds,

@@ -128,7 +128,7 @@ impl Router {
             if !usable {
                 lane.want();
             }
-            return vec![Ranked { lane: only, usable, expectation: None, remembered: None }];
+            return vec![Ranked { lane: only, usable, expectation: None, remembered: None, is_silent: false }];
         }
         let mut views = std::mem::take(&mut self.scratch);
         views.clear();

@@ -216,6 +216,7 @@ impl<'a> World<'a> {
             hedge_after: self.router.hedge_after(ranked.lane, self.now, shape.prompt_tokens),
             loser: self.scenario.lanes[ranked.lane.0 as usize].loser,
             expected: ranked.remembered,
+            is_silent: ranked.is_silent,
             expected_output_tokens: shape.output_tokens,
         }
     }

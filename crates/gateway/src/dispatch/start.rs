@@ -145,6 +145,7 @@ fn candidate(plan: &Plan, ranked: &Ranked, streamed: bool, shape: &CallShape, he
         hedge_after,
         loser: plan.lane(ranked.lane).config.loser,
         expected: ranked.remembered,
+        is_silent: ranked.is_silent,
         expected_output_tokens: shape.output_tokens,
     }
 }

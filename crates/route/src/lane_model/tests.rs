@@ -42,6 +42,18 @@ fn off(is: f64, should: f64) -> f64 {
 }
 
 #[test]
+fn a_lane_that_is_given_up_before_it_ever_answers_is_silent_until_it_does() {
+    let mut model = LaneModel::new(ModelConfig::default());
+    for given_up in 0..3 {
+        assert!(!model.is_silent(), "after {given_up}");
+        model.observe_cancelled(Tick::ZERO, 10, 1.0, Span::from_secs(1));
+    }
+    assert!(model.is_silent());
+    model.observe_ttft(Tick::ZERO, 10, 1.0, Span::from_secs(2));
+    assert!(!model.is_silent());
+}
+
+#[test]
 fn without_recent_samples_nothing_is_known() {
     let mut model = model();
     assert_eq!(model.expect(at(0), 100, 1), None);

@@ -45,7 +45,8 @@ impl Race {
             return Some(at_once);
         }
         let ready = (0..self.attempts.len()).filter(|&number| self.ready_at(&self.attempts[number]).is_some());
-        let Some((end, winner)) = ready.filter_map(|number| Some((self.projected_end(number)?, number))).min() else {
+        let Some((end, winner)) = ready.filter_map(|number| Some((self.projected_end(number, now)?, number))).min()
+        else {
             let held_until = ready_at + LEARNING_HOLD;
             return Some(Standing { winner: first, held_until });
         };
@@ -62,17 +63,18 @@ impl Race {
     /// it writes; `h` is at most the share `hold` of that, which gives `h = hold / (1 + hold) * (end - ready_at - d)`.
     fn worth_waiting_until(&self, other: usize, ready_at: Tick, end: Tick, hold: f64, now: Tick) -> Option<Tick> {
         let run = &self.attempts[other];
-        if run.first_at.is_some() && self.projected_end(other).is_some() {
+        let candidate = &self.candidates[run.candidate];
+        if run.first_at.is_some() && self.projected_end(other, now).is_some() || candidate.is_silent {
             return None;
         }
         // A lane of which nothing is known may be the fastest of all.
-        let writes = self.seconds_to_write(run).unwrap_or(0.0);
+        let writes = self.seconds_to_write(run, now).unwrap_or(0.0);
         let saves = end.since(ready_at).as_secs_f64() - writes;
         if saves <= 0.0 {
             return None;
         }
         let last = ready_at + Span::from_secs_f64(hold / (1.0 + hold) * saves);
-        let Some(expected) = self.candidates[run.candidate].expected.filter(|_| run.first_at.is_none()) else {
+        let Some(expected) = candidate.expected.filter(|_| run.first_at.is_none()) else {
             return Some(last);
         };
         let comes_at = (run.started + expected.ttft_p50).max(now);
@@ -80,26 +82,29 @@ impl Race {
     }
 
     /// When an attempt with a first token is expected to end; `None` while its speed is unknown.
-    fn projected_end(&self, attempt: usize) -> Option<Tick> {
+    fn projected_end(&self, attempt: usize, now: Tick) -> Option<Tick> {
         let run = &self.attempts[attempt];
-        match run.state {
-            State::Ended => Some(run.progress_at),
-            _ => Some(run.first_at? + Span::from_secs_f64(self.seconds_to_write(run)?)),
+        match run.state == State::Ended || run.done || run.finish.is_some() {
+            true => Some(run.progress_at),
+            false => Some(run.first_at? + Span::from_secs_f64(self.seconds_to_write(run, now)?)),
         }
     }
 
-    /// How long an attempt takes from its first token to its end.
-    fn seconds_to_write(&self, run: &Attempt) -> Option<f64> {
+    /// How long an attempt takes from its first token to its end, by its lane's speed and what it has shown; silence counts as the
+    /// time that one more token takes at least.
+    fn seconds_to_write(&self, run: &Attempt, now: Tick) -> Option<f64> {
         let candidate = &self.candidates[run.candidate];
         let shown_tokens = run.bytes_after_first as f64 / BYTES_PER_TOKEN;
-        let shown_seconds = run.first_at.map_or(0.0, |first_at| run.progress_at.since(first_at).as_secs_f64());
-        let seconds_per_token = match candidate.expected.filter(|expected| expected.speed > 0.0) {
-            Some(expected) => (PRIOR_TOKENS / expected.speed + shown_seconds) / (PRIOR_TOKENS + shown_tokens),
-            None if shown_tokens >= MIN_SHOWN_TOKENS => shown_seconds / shown_tokens,
+        let since_first = |at: Tick| run.first_at.map_or(0.0, |first_at| at.since(first_at).as_secs_f64());
+        let (prior_tokens, prior_seconds) = match candidate.expected.filter(|expected| expected.speed > 0.0) {
+            Some(expected) => (PRIOR_TOKENS, PRIOR_TOKENS / expected.speed),
+            None if shown_tokens >= MIN_SHOWN_TOKENS || since_first(now) >= LEARNING_HOLD.as_secs_f64() => (0.0, 0.0),
             None => return None,
         };
+        let shown = (prior_seconds + since_first(run.progress_at)) / (prior_tokens + shown_tokens).max(1.0);
+        let with_silence = (prior_seconds + since_first(now)) / (prior_tokens + shown_tokens + 1.0);
         // An answer that is longer than expected goes on for as long as nobody knows: a token more.
-        Some(candidate.expected_output_tokens.max(shown_tokens + 1.0) * seconds_per_token)
+        Some(candidate.expected_output_tokens.max(shown_tokens + 1.0) * shown.max(with_silence))
     }
 
     /// Which of the lanes that are to race is asked first: the one that is expected to complete first, since none that
@@ -135,7 +140,7 @@ impl Race {
             if now >= late_at || ends_at <= end + same_end {
                 return None;
             }
-            let saves = ends_at.since(comes_at).as_secs_f64() - self.seconds_to_write(run)?;
+            let saves = ends_at.since(comes_at).as_secs_f64() - self.seconds_to_write(run, now)?;
             let last = comes_at + Span::from_secs_f64(hold / (1.0 + hold) * saves.max(0.0));
             (late_at > last).then_some(late_at)
         });

@@ -124,6 +124,8 @@ pub struct Candidate {
     pub loser: LoserPolicy,
     /// What is expected of the lane; `None` if too little is known. For [`WinRule::Completion`].
     pub expected: Option<Expectation>,
+    /// Whether its lane never answered in time of late, so that nothing is held for it. For [`WinRule::Completion`].
+    pub is_silent: bool,
     /// Expected output tokens. For [`WinRule::Completion`].
     pub expected_output_tokens: f64,
 }

@@ -353,9 +353,10 @@ fn any_candidate() -> impl Strategy<Value = Candidate> {
         weight: 1.0,
     });
     let times = (proptest::option::of(0..60u64), proptest::option::of(expected));
-    (0..4u32, times, loser, any::<bool>()).prop_map(|(lane, (after, expected), loser, streamed)| Candidate {
+    (0..4u32, times, loser, any::<(bool, bool)>()).prop_map(|(lane, (after, expected), loser, flags)| Candidate {
         lane: LaneId(lane),
-        streamed,
+        streamed: flags.0,
+        is_silent: flags.1,
         hedge_after: after.map(ms),
         loser,
         expected,

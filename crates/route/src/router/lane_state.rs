@@ -182,7 +182,13 @@ impl LaneState {
         let marginal_seconds =
             marginal_seconds.and_then(|model| model.marginal_seconds(shape.output_tokens, self.in_flight + 1));
         LaneView {
-            ranked: Ranked { lane, usable: self.is_usable(now), expectation, remembered },
+            ranked: Ranked {
+                lane,
+                usable: self.is_usable(now),
+                expectation,
+                remembered,
+                is_silent: self.model.is_silent(),
+            },
             in_flight: self.in_flight,
             usd: self.expected_cost(now, shape.prompt_tokens, shape.output_tokens.max(0.0) as u64).map(Money::as_usd),
             marginal_seconds,

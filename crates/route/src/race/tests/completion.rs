@@ -50,6 +50,7 @@ fn a_first_token_is_held_for_a_lane_that_completes_earlier_and_for_no_more_than_
     let mut late = slow_first(lane(1_200, 50.0));
     assert_eq!(actions_at(&mut late, 100), "");
     assert_eq!(wakes_at(&late), 1_433);
+    late.on_event(1, &tokens(1_400, 13));
     assert_eq!(actions_at(&mut late, 1_434), "win 1; cancel 0");
 }
 
@@ -103,8 +104,10 @@ fn lanes_of_which_nothing_is_known_show_their_speeds_for_a_quarter_of_a_second()
     race.on_event(0, &text(100));
     assert_eq!(actions_at(&mut race, 100), "");
     assert_eq!(race.wake_at(), Some(at(350)));
-    let mut silent = race.clone();
-    assert_eq!(actions_at(&mut silent, 350), "win 0; cancel 1", "too few tokens to tell");
+    // One token in a quarter of a second: 25 s are to go, and the other one may be done much earlier.
+    let mut slow = race.clone();
+    assert_eq!(actions_at(&mut slow, 350), "");
+    assert_eq!(wakes_at(&slow), 100 + 25_000 / 6);
     // 10 tokens a second: 10 s are to go, and the other one may be done much earlier.
     race.on_event(0, &tokens(900, 8));
     assert_eq!(actions_at(&mut race, 900), "");
@@ -120,6 +123,7 @@ fn a_lane_of_which_nothing_is_known_is_waited_for_as_if_it_were_the_fastest() {
     race.on_event(0, &text(100));
     assert_eq!(actions_at(&mut race, 100), "");
     assert_eq!(wakes_at(&race), 433, "a sixth of the 2 s that are to go");
+    race.on_event(0, &tokens(430, 17));
     assert_eq!(actions_at(&mut race, 434), "win 0; cancel 1");
 }
 
@@ -204,4 +208,29 @@ fn a_lane_that_could_only_spoil_the_race_is_asked_once_the_better_one_is_late() 
     let mut first_token = Race::new(config, candidates(), at(0));
     assert_eq!(actions_at(&mut first_token, 0), "start 0 on 0 (First); start 1 on 0 (Race)");
     assert_eq!((first_token.candidate_of(0), first_token.candidate_of(1)), (Some(0), Some(1)));
+}
+
+#[test]
+fn a_lane_that_stalls_after_its_first_token_does_not_win_over_one_that_is_known() {
+    let mut race = race_of_two(unknown(), lane(400, 300.0));
+    race.on_event(0, &text(100));
+    assert_eq!(actions_at(&mut race, 100), "");
+    assert_eq!(actions_at(&mut race, 350), "", "its silence says that it is slow");
+    race.on_event(1, &text(410));
+    assert_eq!(actions_at(&mut race, 410), "win 1; cancel 0");
+}
+
+#[test]
+fn nothing_is_held_for_a_lane_that_never_answered_in_time() {
+    let mut race = race_of_two(lane(100, 50.0), Candidate { is_silent: true, ..unknown() });
+    race.on_event(0, &text(100));
+    assert_eq!(actions_at(&mut race, 100), "win 0; cancel 1");
+}
+
+#[test]
+fn an_answer_that_says_that_it_ends_is_complete_whatever_its_connection_does() {
+    let mut race = race_of_two(lane(120, 1_000.0), lane(100, 10.0));
+    race.on_event(1, &text(100));
+    race.on_event(1, &event(101, EventKind::Finish(FinishReason::Stop)));
+    assert_eq!(actions_at(&mut race, 101), "win 1; cancel 0");
 }
