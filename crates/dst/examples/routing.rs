@@ -25,7 +25,7 @@ const CHEAPEST: Policy = Policy::Cheapest { max_ttft: Some(Span::from_secs(1)), 
 fn main() {
     let seeds: u64 = std::env::args().nth(1).and_then(|seeds| seeds.parse().ok()).unwrap_or(5);
     if std::env::args().nth(2).is_some_and(|only| only == "races") {
-        return races(41..=40 + seeds * 8);
+        return races(81..=80 + seeds * 8);
     }
     for load in [0.5, 0.8, 1.0] {
         table(&format!("drawn fleets, {:.0} % of the knee", load * 100.0), seeds, load, FleetLane::random);
@@ -35,7 +35,7 @@ fn main() {
     }
     hedges("completion", seeds, Policy::Completion);
     hedges("order as listed", seeds, Policy::Fixed);
-    races(41..=40 + seeds * 8);
+    races(81..=80 + seeds * 8);
 }
 
 /// Means over seeds of what a policy did.

@@ -82,6 +82,8 @@ pub struct LaneModel {
     whole_ratios: DecayingHistogram,
     /// Attempts given up before their first token since the last one that had it, while nothing is known of the lane.
     unanswered: u32,
+    /// Until when it is not waited for because of them.
+    silent_until: Tick,
 }
 
 /// Below this weight of samples a quantity counts as unknown: a single sample does so after two half-lives.
@@ -102,7 +104,7 @@ const MIN_TAIL_SAMPLES: f64 = 5.0;
 const MAX_TAIL_MEAN: f64 = 2.0;
 /// Limit of the deviation, in both directions.
 const MAX_DRIFT: f64 = 8.0;
-/// After so many attempts that were given up before their first token an unknown lane is not waited for any more.
+/// After so many attempts that were given up before their first token an unknown lane is waited for once in a half-life only.
 const MAX_UNANSWERED: u32 = 3;
 /// Lower end of the ratio histograms: 2^-8.
 const LOWEST_RATIO_OCTAVE: i32 = -8;
@@ -125,17 +127,18 @@ impl LaneModel {
             ttft_ratios: DecayingHistogram::new(LOWEST_RATIO_OCTAVE, config.half_life),
             whole_ratios: DecayingHistogram::new(LOWEST_RATIO_OCTAVE, config.half_life),
             unanswered: 0,
+            silent_until: Tick::ZERO,
         }
     }
 
-    /// Whether nothing is known of the lane but that it was given up a few times before it answered.
-    pub fn is_silent(&self) -> bool {
-        self.unanswered >= MAX_UNANSWERED
+    /// Whether nothing is known of the lane but that it was given up a few times before it answered, the last time not long ago.
+    pub fn is_silent(&self, now: Tick) -> bool {
+        now < self.silent_until
     }
 
     /// A time to first token was measured, with this many calls in flight at the start, itself included.
     pub fn observe_ttft(&mut self, now: Tick, prompt_tokens: u64, in_flight: f64, ttft: Span) {
-        self.unanswered = 0;
+        (self.unanswered, self.silent_until) = (0, Tick::ZERO);
         let seconds = ttft.as_secs_f64();
         let Some(expected) = self.ttft_without_drift(prompt_tokens, in_flight) else {
             self.ttft_ratios.add(now, 1.0, 1.0);
@@ -151,7 +154,11 @@ impl LaneModel {
     /// A request was cancelled before its first token: its time to first token is at least `waited`.
     pub fn observe_cancelled(&mut self, now: Tick, prompt_tokens: u64, in_flight: f64, waited: Span) {
         let Some(expected) = self.ttft_without_drift(prompt_tokens, in_flight) else {
-            self.unanswered = self.unanswered.saturating_add(1);
+            if !self.is_silent(now) {
+                self.unanswered = self.unanswered.saturating_add(1);
+                let is_silent = self.unanswered >= MAX_UNANSWERED;
+                self.silent_until = if is_silent { now + self.config.half_life } else { Tick::ZERO };
+            }
             return;
         };
         let drifted = expected * self.ttft_drift.factor(now, &self.config, TTFT_DRIFT_PRIOR);

@@ -42,15 +42,20 @@ fn off(is: f64, should: f64) -> f64 {
 }
 
 #[test]
-fn a_lane_that_is_given_up_before_it_ever_answers_is_silent_until_it_does() {
+fn a_lane_that_is_given_up_before_it_ever_answers_is_silent_and_tried_again_later() {
     let mut model = LaneModel::new(ModelConfig::default());
-    for given_up in 0..3 {
-        assert!(!model.is_silent(), "after {given_up}");
-        model.observe_cancelled(Tick::ZERO, 10, 1.0, Span::from_secs(1));
+    let at = |seconds| Tick::ZERO + Span::from_secs(seconds);
+    for second in 0..3 {
+        assert!(!model.is_silent(at(second)), "after {second}");
+        model.observe_cancelled(at(second), 10, 1.0, Span::from_secs(1));
     }
-    assert!(model.is_silent());
-    model.observe_ttft(Tick::ZERO, 10, 1.0, Span::from_secs(2));
-    assert!(!model.is_silent());
+    // What is given up meanwhile changes nothing.
+    model.observe_cancelled(at(200), 10, 1.0, Span::from_secs(1));
+    assert!(model.is_silent(at(301)) && !model.is_silent(at(302)));
+    model.observe_cancelled(at(310), 10, 1.0, Span::from_secs(1));
+    assert!(model.is_silent(at(311)));
+    model.observe_ttft(at(312), 10, 1.0, Span::from_secs(2));
+    assert!(!model.is_silent(at(312)));
 }
 
 #[test]

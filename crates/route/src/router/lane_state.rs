@@ -187,7 +187,7 @@ impl LaneState {
                 usable: self.is_usable(now),
                 expectation,
                 remembered,
-                is_silent: self.model.is_silent(),
+                is_silent: self.model.is_silent(now),
             },
             in_flight: self.in_flight,
             usd: self.expected_cost(now, shape.prompt_tokens, shape.output_tokens.max(0.0) as u64).map(Money::as_usd),
