@@ -45,14 +45,15 @@ impl Race {
             return Some(at_once);
         }
         let ready = (0..self.attempts.len()).filter(|&number| self.ready_at(&self.attempts[number]).is_some());
-        let Some((end, winner)) = ready.filter_map(|number| Some((self.projected_end(number, now)?, number))).min()
+        let Some((end, winner)) =
+            ready.filter_map(|number| Some((self.projected_end(number, Some(now))?, number))).min()
         else {
             let held_until = ready_at + LEARNING_HOLD;
             return Some(Standing { winner: first, held_until });
         };
         let held_until = (0..self.attempts.len())
             .filter(|&other| other != winner && self.attempts[other].state == State::Running)
-            .filter_map(|other| self.worth_waiting_until(other, ready_at, end, hold, now))
+            .filter_map(|other| self.worth_waiting_until(other, ready_at, (winner, end), hold, now))
             .max();
         Some(Standing { winner, held_until: held_until.unwrap_or(ready_at) })
     }
@@ -61,28 +62,42 @@ impl Race {
     ///
     /// An attempt that shows its first token after a hold of `h` saves at most `end - ready_at - h - d`, with `d` the time that
     /// it writes; `h` is at most the share `hold` of that, which gives `h = hold / (1 + hold) * (end - ready_at - d)`.
-    fn worth_waiting_until(&self, other: usize, ready_at: Tick, end: Tick, hold: f64, now: Tick) -> Option<Tick> {
+    ///
+    /// That the winner is silent counts only while the other one may be expected: else both being silent would hold the token for good.
+    fn worth_waiting_until(
+        &self,
+        other: usize,
+        ready_at: Tick,
+        (winner, end): (usize, Tick),
+        hold: f64,
+        now: Tick,
+    ) -> Option<Tick> {
         let run = &self.attempts[other];
         let candidate = &self.candidates[run.candidate];
-        if run.first_at.is_some() && self.projected_end(other, now).is_some() || candidate.is_silent {
+        if run.first_at.is_some() && self.projected_end(other, Some(now)).is_some() || candidate.is_silent {
             return None;
         }
+        let awaited = candidate.expected.filter(|_| run.first_at.is_none());
+        let is_due = awaited.is_some_and(|expected| now < run.started + almost_all_have_come_by(&expected));
+        let end = match (is_due, self.projected_end(winner, None)) {
+            (true, _) => end,
+            (false, Some(end)) => end,
+            (false, None) => return Some(ready_at + LEARNING_HOLD),
+        };
         // A lane of which nothing is known may be the fastest of all.
-        let writes = self.seconds_to_write(run, now).unwrap_or(0.0);
+        let writes = self.seconds_to_write(run, Some(now)).unwrap_or(0.0);
         let saves = end.since(ready_at).as_secs_f64() - writes;
         if saves <= 0.0 {
             return None;
         }
         let last = ready_at + Span::from_secs_f64(hold / (1.0 + hold) * saves);
-        let Some(expected) = candidate.expected.filter(|_| run.first_at.is_none()) else {
-            return Some(last);
-        };
+        let Some(expected) = awaited else { return Some(last) };
         let comes_at = (run.started + expected.ttft_p50).max(now);
         (comes_at <= last).then_some(last)
     }
 
     /// When an attempt with a first token is expected to end; `None` while its speed is unknown.
-    fn projected_end(&self, attempt: usize, now: Tick) -> Option<Tick> {
+    fn projected_end(&self, attempt: usize, now: Option<Tick>) -> Option<Tick> {
         let run = &self.attempts[attempt];
         match run.state == State::Ended || run.done || run.finish.is_some() {
             true => Some(run.progress_at),
@@ -91,18 +106,20 @@ impl Race {
     }
 
     /// How long an attempt takes from its first token to its end, by its lane's speed and what it has shown; silence counts as the
-    /// time that one more token takes at least.
-    fn seconds_to_write(&self, run: &Attempt, now: Tick) -> Option<f64> {
+    /// time that one more token takes at least, where the time is given.
+    fn seconds_to_write(&self, run: &Attempt, now: Option<Tick>) -> Option<f64> {
         let candidate = &self.candidates[run.candidate];
         let shown_tokens = run.bytes_after_first as f64 / BYTES_PER_TOKEN;
         let since_first = |at: Tick| run.first_at.map_or(0.0, |first_at| at.since(first_at).as_secs_f64());
         let (prior_tokens, prior_seconds) = match candidate.expected.filter(|expected| expected.speed > 0.0) {
             Some(expected) => (PRIOR_TOKENS, PRIOR_TOKENS / expected.speed),
-            None if shown_tokens >= MIN_SHOWN_TOKENS || since_first(now) >= LEARNING_HOLD.as_secs_f64() => (0.0, 0.0),
+            None if shown_tokens >= MIN_SHOWN_TOKENS => (0.0, 0.0),
+            None if now.is_some_and(|now| since_first(now) >= LEARNING_HOLD.as_secs_f64()) => (0.0, 0.0),
             None => return None,
         };
         let shown = (prior_seconds + since_first(run.progress_at)) / (prior_tokens + shown_tokens).max(1.0);
-        let with_silence = (prior_seconds + since_first(now)) / (prior_tokens + shown_tokens + 1.0);
+        let silence = now.map_or(0.0, since_first);
+        let with_silence = (prior_seconds + silence) / (prior_tokens + shown_tokens + 1.0);
         // An answer that is longer than expected goes on for as long as nobody knows: a token more.
         Some(candidate.expected_output_tokens.max(shown_tokens + 1.0) * shown.max(with_silence))
     }
@@ -140,7 +157,7 @@ impl Race {
             if now >= late_at || ends_at <= end + same_end {
                 return None;
             }
-            let saves = ends_at.since(comes_at).as_secs_f64() - self.seconds_to_write(run, now)?;
+            let saves = ends_at.since(comes_at).as_secs_f64() - self.seconds_to_write(run, Some(now))?;
             let last = comes_at + Span::from_secs_f64(hold / (1.0 + hold) * saves.max(0.0));
             (late_at > last).then_some(late_at)
         });

@@ -104,10 +104,8 @@ fn lanes_of_which_nothing_is_known_show_their_speeds_for_a_quarter_of_a_second()
     race.on_event(0, &text(100));
     assert_eq!(actions_at(&mut race, 100), "");
     assert_eq!(race.wake_at(), Some(at(350)));
-    // One token in a quarter of a second: 25 s are to go, and the other one may be done much earlier.
-    let mut slow = race.clone();
-    assert_eq!(actions_at(&mut slow, 350), "");
-    assert_eq!(wakes_at(&slow), 100 + 25_000 / 6);
+    let mut silent = race.clone();
+    assert_eq!(actions_at(&mut silent, 350), "win 0; cancel 1", "too few tokens to tell, and nobody is due");
     // 10 tokens a second: 10 s are to go, and the other one may be done much earlier.
     race.on_event(0, &tokens(900, 8));
     assert_eq!(actions_at(&mut race, 900), "");
@@ -218,6 +216,21 @@ fn a_lane_that_stalls_after_its_first_token_does_not_win_over_one_that_is_known(
     assert_eq!(actions_at(&mut race, 350), "", "its silence says that it is slow");
     race.on_event(1, &text(410));
     assert_eq!(actions_at(&mut race, 410), "win 1; cancel 0");
+}
+
+#[test]
+fn two_lanes_that_are_silent_hold_nothing_for_good() {
+    let mut race = race_of_two(unknown(), lane(400, 300.0));
+    race.on_event(0, &text(100));
+    actions_at(&mut race, 350);
+    // 999 in 1,000 have come after 420 ms.
+    assert_eq!(actions_at(&mut race, 600), "win 0; cancel 1");
+    // 10 s to write are worth 1.6 s.
+    let mut known = race_of_two(lane(400, 300.0), lane(100, 10.0));
+    known.on_event(1, &text(100));
+    assert_eq!(actions_at(&mut known, 100), "");
+    assert_eq!(actions_at(&mut known, 600), "");
+    assert_eq!(actions_at(&mut known, 1_720), "win 1; cancel 0");
 }
 
 #[test]
