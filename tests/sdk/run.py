@@ -61,7 +61,8 @@ def settings(upstream):
         text += f'\n[gateway.keys.small-{suite}]\nkey_env = "TOKRATE_SDK_SMALL_KEY_{suite.replace("-", "_")}"\n'
         text += "requests_per_minute = 1\n"
     three = ", ".join(f'"{wire}-plain"' for wire in WIRES)
-    text += f'\n[gateway.aliases.race]\nlanes = [{three}]\nmode = "race=3"\n'
+    # All three are asked, which a race that is won by completion need not do.
+    text += f'\n[gateway.aliases.race]\nlanes = [{three}]\nmode = "race=3"\nwinner = "first-token"\n'
     text += '\n[gateway.keys.team]\nkey_env = "TOKRATE_SDK_KEY"\n'
     narrow = 'key_env = "TOKRATE_SDK_NARROW_KEY"\naliases = ["chat-plain", "anthropic-plain"]\n'
     return text + f"\n[gateway.keys.narrow]\n{narrow}"
