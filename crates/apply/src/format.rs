@@ -59,8 +59,11 @@ pub(crate) fn locate(format: Format, source: &Source, update: &str, options: &Op
 /// Refuses an update in which another patch begins below or between the edits of one: it would be left out.
 fn no_other_patch(lines: &[&str], at: usize) -> Result<(), Refused> {
     let line = lines[at];
-    let names_files = line.starts_with("--- ") && lines.get(at + 1).is_some_and(|next| next.starts_with("+++ "));
-    if names_files || line.starts_with("diff --git ") || v4a::begins_part(line) || search_replace::opens(line) {
+    if unified::names_files(lines, at)
+        || line.starts_with("diff --git ")
+        || v4a::begins_part(line)
+        || search_replace::opens(line)
+    {
         let message = format!("another patch begins in line {} of the update: {}", at + 1, quoted(line));
         return Err(Refused::new(
             Code::InvalidFormat,

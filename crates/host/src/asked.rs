@@ -10,8 +10,9 @@ use tokrate_core::{Channel, ChatRequest, FinishReason, ToolChoice};
 use tokrate_tokens::{Encoding, token_ends};
 use tokrate_wire::{Dialect, Piece, Routed, translate_request};
 
-/// Names of the fields by which dialects ask for JSON; a body without them is not looked at any further.
-const FORMAT_FIELDS: [&[u8]; 4] = [b"format\"", b"responseMimeType", b"esponseSchema", b"esponseJsonSchema"];
+/// The top-level fields in which dialects ask for JSON; a request without them is not looked at any further.
+const FORMAT_FIELDS: [&str; 7] =
+    ["response_format", "text", "format", "generationConfig", "generation_config", "output_format", "output_config"];
 
 /// The content of an answer, and how much of it is written.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,7 +31,7 @@ pub(crate) struct Content {
 /// Why there is no such answer, as a sentence.
 pub(crate) fn content_of(routed: &Routed, chat: &ChatRequest, body: &[u8]) -> Result<Option<Content>, String> {
     let is_forced = matches!(chat.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)));
-    let may_ask_for_json = FORMAT_FIELDS.iter().any(|field| body.windows(field.len()).any(|window| window == *field));
+    let may_ask_for_json = chat.extra.iter().any(|(name, _)| FORMAT_FIELDS.contains(&name.as_str()));
     if !is_forced && !may_ask_for_json {
         return Ok(None);
     }
@@ -106,7 +107,7 @@ impl Content {
         }
     }
 
-    /// The tool that is called, and what is written of its arguments; `None` for JSON without a tool.
+    /// The tool that is called: identifier and name; `None` for JSON without a tool.
     pub fn call(&self) -> Option<(&str, &str)> {
         self.tool.as_ref().map(|(id, name)| (id.as_str(), name.as_str()))
     }

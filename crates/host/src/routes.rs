@@ -106,7 +106,8 @@ impl Handler for Routes {
             None if let Some(form) = embeddings::Form::of_path(request.uri().path()) => {
                 let (head, body) = request.into_parts();
                 let answered = self.embeddings(form, &head, body, tap).await;
-                answered.unwrap_or_else(|ErrorResponse(status, message)| form.error(status, &message))
+                answered
+                    .unwrap_or_else(|ErrorResponse(status, message)| error_response(form.dialect(), status, &message))
             }
             None => self
                 .page(&request.into_parts().0)

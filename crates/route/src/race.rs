@@ -515,7 +515,6 @@ impl Race {
         role: Role,
         allow: &mut dyn FnMut(&Candidate, Role) -> bool,
     ) -> Option<usize> {
-        self.reserve_at = None;
         if role == Role::First
             && let Some(fastest) = self.fastest_entrant(allow)
         {

@@ -73,7 +73,7 @@ pub(super) fn begins(lines: &[&str]) -> bool {
     let is_header = |line: &str| line.starts_with("diff --git ") || line.starts_with("Index: ");
     match lines {
         [first, ..] if is_header(first) => lines.iter().any(|line| line.starts_with("@@") || line.starts_with("+++ ")),
-        [first, second, ..] if first.starts_with("--- ") && second.starts_with("+++ ") => true,
+        _ if names_files(lines, 0) => true,
         [first, rest @ ..] if first.starts_with("@@") => {
             let bare = *first == "@@" || first.len() > 4 && first[2..].starts_with(' ') && first[3..].contains("@@");
             let signed = rest.iter().any(|line| line.starts_with(['+', '-']));
@@ -86,6 +86,11 @@ pub(super) fn begins(lines: &[&str]) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether two lines name the files of a section.
+pub(super) fn names_files(lines: &[&str], at: usize) -> bool {
+    matches!(lines.get(at..), Some([old, new, ..]) if old.starts_with("--- ") && new.starts_with("+++ "))
 }
 
 /// Locates all hunks.
@@ -135,8 +140,7 @@ fn read<'u>(lines: &[&'u str]) -> Result<Vec<Section<'u>>, Refused> {
     let mut at = 0;
     while at < lines.len() {
         let line = lines[at];
-        let header = line.starts_with("--- ") && lines.get(at + 1).is_some_and(|next| next.starts_with("+++ "));
-        if header && (open.is_none() || lines.get(at + 2).is_some_and(|next| next.starts_with("@@"))) {
+        if names_files(lines, at) && (open.is_none() || lines.get(at + 2).is_some_and(|next| next.starts_with("@@"))) {
             close(&mut sections, open.take());
             let git = head.take().unwrap_or(GitHead { at, ..GitHead::default() });
             begin(&mut sections, section(line, lines[at + 1], git));

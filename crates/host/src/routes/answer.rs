@@ -176,12 +176,11 @@ pub(super) fn faults_of(served: &ServedProvider, headers: &HeaderMap) -> Result<
     Ok(faults)
 }
 
-/// Waits for the end of an answer and returns it in one piece.
-async fn whole(
-    handle: AnswerHandle,
-    tap: Rc<ConnectionTap>,
-    writer: DialectWriter,
-) -> Result<Response<AnswerBody>, ErrorResponse> {
+/// Waits for the end of an answer and collects it; `None` if its connection is to break.
+///
+/// # Errors
+/// What the engine says in place of an answer.
+pub(super) async fn collect(handle: &AnswerHandle) -> Result<Option<Collected>, ErrorResponse> {
     let mut collected = Collected::default();
     poll_fn(|context| {
         handle.take(|emission| {
@@ -193,12 +192,24 @@ async fn whole(
     .await;
     if collected.outcome == Some(Outcome::Disconnected) {
         handle.end(AnswerEnd::Disconnected);
-        return Ok(with_type("application/json", AnswerBody::Broken));
+        return Ok(None);
     }
     if let Some(message) = collected.failed {
         handle.end(AnswerEnd::Complete);
         return Err(ErrorResponse(StatusCode::INTERNAL_SERVER_ERROR, message.to_owned()));
     }
+    Ok(Some(collected))
+}
+
+/// Waits for the end of an answer and returns it in one piece.
+async fn whole(
+    handle: AnswerHandle,
+    tap: Rc<ConnectionTap>,
+    writer: DialectWriter,
+) -> Result<Response<AnswerBody>, ErrorResponse> {
+    let Some(collected) = collect(&handle).await? else {
+        return Ok(with_type("application/json", AnswerBody::Broken));
+    };
     let (bytes, write) = collected.finish(writer);
     let body = match write {
         Some(write) => AnswerBody::FullBody(Some(FullBody { bytes, write, handle, tap })),

@@ -2,10 +2,10 @@
 //!
 //! An engine works on them like on a prompt whose answer has one token. Invariant: equal texts have equal vectors on every machine.
 
-use super::answer::{engine_error, faults_of};
+use super::answer::{collect, engine_error, faults_of};
 use super::{ErrorResponse, Routes, with_type};
 use crate::body::AnswerBody;
-use crate::driver::{AnswerHandle, Incoming};
+use crate::driver::Incoming;
 use crate::truth::AnswerEnd;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,14 +13,12 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
 use tokrate_core::Rng;
 use tokrate_net::server::{BufferedBody, ConnectionTap, RequestBody};
-use tokrate_sim::{Emitted, Outcome, SimRequest};
+use tokrate_sim::SimRequest;
 use tokrate_tokens::{Encoding, count};
-use tokrate_wire::{Dialect, encode_error_response};
+use tokrate_wire::Dialect;
 
 /// Numbers of a vector where the request does not say: those of OpenAI's small model.
 const DIMENSIONS: usize = 1_536;
@@ -45,19 +43,12 @@ impl Form {
         }
     }
 
-    fn dialect(self) -> Dialect {
+    /// The dialect that has this form of errors.
+    pub fn dialect(self) -> Dialect {
         match self {
             Form::OpenAi => Dialect::OpenAiChat,
             Form::Ollama => Dialect::OllamaChat,
         }
-    }
-
-    /// An error in this form.
-    pub fn error(self, status: StatusCode, message: &str) -> Response<AnswerBody> {
-        let body = encode_error_response(self.dialect(), status.as_u16(), message);
-        let mut response = with_type("application/json", AnswerBody::Plain(Some(Bytes::from(body))));
-        *response.status_mut() = status;
-        response
     }
 }
 
@@ -97,37 +88,14 @@ impl Routes {
             Ok(handle) => handle,
             Err(refusal) => return Ok(engine_error(form.dialect(), &refusal)),
         };
-        let (outcome, failed) = ended(&handle).await;
-        if outcome == Outcome::Disconnected {
-            handle.end(AnswerEnd::Disconnected);
+        if collect(&handle).await?.is_none() {
             return Ok(with_type("application/json", AnswerBody::Broken));
         }
         handle.end(AnswerEnd::Complete);
-        if let Some(message) = failed {
-            return Err(ErrorResponse(StatusCode::INTERNAL_SERVER_ERROR, message.to_owned()));
-        }
         let model = if self.provider_index.is_none() { &asked.model } else { &served.provider.model };
         let answer = answer(form, &asked, model, tokens);
         Ok(with_type("application/json", AnswerBody::Plain(Some(Bytes::from(answer.to_string())))))
     }
-}
-
-/// Waits until an engine is done with a request: how it ended, and the error in place of an answer.
-async fn ended(handle: &AnswerHandle) -> (Outcome, Option<&'static str>) {
-    let (mut outcome, mut failed) = (None, None);
-    poll_fn(|context| {
-        handle.take(|emission| {
-            match emission.what {
-                Emitted::End(end) => outcome = Some(end),
-                Emitted::Failed { message } => failed = Some(message),
-                _ => {}
-            }
-            true
-        });
-        if outcome.is_some() || !handle.is_waiting(context) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    (outcome.unwrap_or(Outcome::Complete), failed)
 }
 
 fn asked(body: &[u8]) -> Result<Asked, String> {

@@ -60,9 +60,6 @@ impl Race {
 
     /// Until when a first token that came at `ready_at`, of an answer that ends at `end`, is held back for another attempt.
     ///
-    /// An attempt that shows its first token after a hold of `h` saves at most `end - ready_at - h - d`, with `d` the time that
-    /// it writes; `h` is at most the share `hold` of that, which gives `h = hold / (1 + hold) * (end - ready_at - d)`.
-    ///
     /// That the winner is silent counts only while the other one may be expected: else both being silent would hold the token for good.
     fn worth_waiting_until(
         &self,
@@ -90,7 +87,7 @@ impl Race {
         if saves <= 0.0 {
             return None;
         }
-        let last = ready_at + Span::from_secs_f64(hold / (1.0 + hold) * saves);
+        let last = ready_at + longest_hold(hold, saves);
         let Some(expected) = awaited else { return Some(last) };
         let comes_at = (run.started + expected.ttft_p50).max(now);
         (comes_at <= last).then_some(last)
@@ -158,11 +155,17 @@ impl Race {
                 return None;
             }
             let saves = ends_at.since(comes_at).as_secs_f64() - self.seconds_to_write(run, Some(now))?;
-            let last = comes_at + Span::from_secs_f64(hold / (1.0 + hold) * saves.max(0.0));
+            let last = comes_at + longest_hold(hold, saves.max(0.0));
             (late_at > last).then_some(late_at)
         });
         spoilt.max()
     }
+}
+
+/// How long a first token may be held for an attempt that would save `saves` seconds if its own came now: after a hold of `h` it
+/// saves `saves - h`, and `h` is at most the share `hold` of that, which gives `h = hold / (1 + hold) * saves`.
+fn longest_hold(hold: f64, saves: f64) -> Span {
+    Span::from_secs_f64(hold / (1.0 + hold) * saves)
 }
 
 /// The time to first token that 999 in 1,000 of a lane stay below, as far as the two quantiles that are known of it say: times are taken
