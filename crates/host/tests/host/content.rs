@@ -147,6 +147,11 @@ fn asking_for_json() -> Vec<(&'static str, Dialect, Value)> {
             Dialect::OllamaChat,
             json!({"model": "m", "messages": messages, "stream": false, "format": schema}),
         ),
+        (
+            "/v1/messages",
+            Dialect::Anthropic,
+            json!({"model": "m", "max_tokens": 500, "messages": messages, "output_config": {"format": {"type": "json_schema", "schema": schema}}}),
+        ),
     ]
 }
 
