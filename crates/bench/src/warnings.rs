@@ -7,6 +7,7 @@ use crate::prompts::PromptSource;
 use crate::shown_figures::shows;
 use tokrate_charts::format;
 use tokrate_meter::FigureValidity;
+use tokrate_record::run::{Counts, by_load};
 use tokrate_record::{Metric, PhaseResult, Record, Suspicion};
 
 /// A sentence about one level.
@@ -97,12 +98,18 @@ pub(crate) fn unchecked(target: &Target) -> Option<String> {
 /// Warnings: failures, rate limits, arrivals that were not sent.
 pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
     let mut found = Vec::new();
-    for phase in phases.iter().filter(|phase| phase.failures_above_limit) {
-        let share = phase.counts.failed_share().unwrap_or(0.0) * 100.0;
-        let kinds: Vec<String> =
-            phase.failures.iter().map(|failure| format!("{} {}", failure.count, failure.kind.name())).collect();
-        let hint = phase.failures.first().map_or("", |failure| failure.hint.as_str());
-        found.push(at_level(phase, format!("{share:.1} % of the requests failed ({}); {hint}", kinds.join(", "))));
+    for rounds in by_load(phases) {
+        let (share, failures) = (rounds.counts().failed_share().unwrap_or(0.0), rounds.failures());
+        if share > Counts::FAILURE_LIMIT {
+            let kinds: Vec<String> =
+                failures.iter().map(|failure| format!("{} {}", failure.count, failure.kind.name())).collect();
+            let hint = failures.first().map_or("", |failure| failure.hint.as_str());
+            let percent = share * 100.0;
+            found.push(LevelSentence {
+                level: rounds.name().to_owned(),
+                sentence: format!("{percent:.1} % of the requests failed ({}); {hint}", kinds.join(", ")),
+            });
+        }
     }
     for phase in phases {
         if phase.rate_limited.count > 0 {

@@ -252,7 +252,7 @@ pub fn watch(scenario: &Scenario, database: &Path, mut each: impl FnMut(u64)) ->
     let mut count = |report: Report| match report {
         Report::Probe(_) => requests += 1,
         Report::Event(_) => events += 1,
-        Report::Notice(_) => {}
+        Report::Started | Report::Notice(_) => {}
     };
     for day in (30..=scenario.days).step_by(30).chain((!scenario.days.is_multiple_of(30)).then_some(scenario.days)) {
         world.run_until(day * DAY_MS, &mut count);
@@ -283,6 +283,7 @@ pub fn run(scenario: &Scenario, database: &Path) -> Result<History, MonitorError
     let mut report = |report: Report| match report {
         Report::Probe(row) => reported.push(*row),
         Report::Event(event) => events.push(event),
+        Report::Started => {}
         Report::Notice(text) => notices.push(text),
     };
     let mut disk_is_free_at = None;

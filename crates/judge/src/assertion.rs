@@ -1,4 +1,4 @@
-//! Assertions on a phase, such as `ttft_ms.p95 < 500 @ concurrency 10`.
+//! Assertions on a load, such as `ttft_ms.p95 < 500 @ concurrency 10`; the rounds at one load are judged together.
 //!
 //! Invariant: an assertion whose value is missing is not met, and the outcome says why: too few samples, no such value,
 //! load not run.
@@ -12,7 +12,7 @@ pub(crate) use spelling::canonical_spelling;
 use crate::expression::{Cursor, ExpressionError, Relation, bound_in, is_speed_unit, milliseconds_in, suggestion};
 use lookup::{Lookup, Subject, subject_of};
 use std::fmt;
-use tokrate_record::run::{Load, PhaseResult};
+use tokrate_record::run::{Load, PhaseResult, Rounds, by_load};
 use tokrate_record::{AssertionOutcome, AssertionStatus, Metric, MetricUnit};
 use tokrate_stats::Level;
 
@@ -76,14 +76,15 @@ impl Assertion {
         }
     }
 
-    /// Checks every phase that the assertion applies to; never empty.
+    /// Checks every load that the assertion applies to, its rounds together; never empty.
     pub fn judge(&self, phases: &[PhaseResult]) -> Vec<AssertionOutcome> {
+        let loads = by_load(phases);
         let outcomes: Vec<AssertionOutcome> =
-            phases.iter().filter(|phase| self.is_for_load(phase.load)).map(|phase| self.judge_phase(phase)).collect();
+            loads.iter().filter(|rounds| self.is_for_load(rounds.load)).map(|rounds| self.judge_load(rounds)).collect();
         if !outcomes.is_empty() {
             return outcomes;
         }
-        let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();
+        let names: Vec<&str> = loads.iter().map(Rounds::name).collect();
         let there =
             if names.is_empty() { "no phase was run".to_owned() } else { format!("run were {}", names.join(", ")) };
         vec![AssertionOutcome {
@@ -154,8 +155,8 @@ impl Assertion {
         self.subject.unit_of(self.statistic)
     }
 
-    fn judge_phase(&self, phase: &PhaseResult) -> AssertionOutcome {
-        let (status, value, detail) = match self.subject.find(self.statistic, phase) {
+    fn judge_load(&self, rounds: &Rounds<'_>) -> AssertionOutcome {
+        let (status, value, detail) = match self.subject.find(self.statistic, rounds) {
             Lookup::Value(value) => {
                 let met = self.relation.holds(value, self.bound);
                 let status = if met { AssertionStatus::Met } else { AssertionStatus::Missed };
@@ -165,16 +166,19 @@ impl Assertion {
                 let detail = "infinite: failed requests count as never answered";
                 (AssertionStatus::Missed, None, detail.to_owned())
             }
-            Lookup::TooFew { n, floor } => {
-                let detail = format!("not enough samples (n = {n}), needs {floor}");
-                (AssertionStatus::NotEnoughSamples, None, detail)
+            Lookup::TooFew { n, floor, low, high } => {
+                let reason = format!("not enough samples (n = {n}), needs {floor}");
+                match self.judge_bounds(low, high, format!("{reason} for the value itself")) {
+                    decided @ (AssertionStatus::Met | AssertionStatus::Missed, ..) => decided,
+                    _ => (AssertionStatus::NotEnoughSamples, None, reason),
+                }
             }
             Lookup::Between { low, high, reason } => self.judge_bounds(low, high, reason),
             Lookup::Missing(reason) => (AssertionStatus::NotMeasured, None, reason),
         };
         AssertionOutcome {
             assertion: self.to_string(),
-            phase: Some(phase.name.clone()),
+            phase: Some(rounds.name().to_owned()),
             status,
             value,
             unit: self.unit().name().to_owned(),

@@ -26,6 +26,8 @@ const PRUNE_MS: u64 = 3_600_000;
 /// Something that a monitor reports.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Report {
+    /// The database is open and probes are scheduled.
+    Started,
     /// A change was found.
     Event(EventRow),
     /// Something that users should know.

@@ -101,6 +101,7 @@ pub fn run(
     });
     let _shipper = shipper.transpose()?;
     let shared = Shared { frame: core.frame.clone(), reference: Reference::start(clock)?, settings, clock, run, spool };
+    report(Report::Started);
     let calls = Calls { inbox: inbox.map(|inbox| inbox.0), of_shipper };
     LocalSet::new().block_on(&runtime, drive(core, Arc::new(shared), extent, calls, stop, report));
     Ok(())

@@ -126,6 +126,7 @@ pub fn live(config: &DemoConfig, settings: Settings) -> Result<DemoSummary, Moni
     let mut summary = DemoSummary { begun_unix_ms: BEGUN_UNIX_MS, ..DemoSummary::default() };
     world.run(DAY_MS * DAYS, &mut |report| match report {
         Report::Event(event) => summary.events.push(event),
+        Report::Started => {}
         Report::Notice(text) => summary.notices.push(text),
         Report::Probe(row) => {
             summary.requests += 1;

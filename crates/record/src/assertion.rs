@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Outcome of an assertion in one phase.
+/// Outcome of an assertion at one load.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AssertionOutcome {
     /// The assertion, as parsed.
     pub assertion: String,
-    /// Name of the phase; absent if no phase has the load that it names.
+    /// Name of the load, whose rounds are judged together; absent if no phase has the load that the assertion names.
     pub phase: Option<String>,
     /// Whether it is met.
     pub status: AssertionStatus,

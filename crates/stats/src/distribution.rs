@@ -5,9 +5,12 @@
 //! Quantile intervals assume independent samples. Samples pooled from within requests (token gaps) are correlated within a
 //! request; their intervals are too narrow, and reports that show them must say so.
 
-use super::{Censored, CensoredSamples, Level, Quantile, SketchParts};
+use super::{Censored, CensoredSamples, Level, Quantile, SketchParts, lower_rank};
 use serde::{Deserialize, Serialize};
 use tokrate_core::Sketch;
+
+/// Relative error of a quantile from a sketch: half a bucket of its 64 an octave (2^(1/128) - 1).
+const SKETCH_ERROR: f64 = 0.0055;
 
 /// In what a distribution's numbers are written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -216,6 +219,20 @@ impl Distribution {
             values.get(rank - 1).copied()
         };
         end(&censored.at_least, 0.0).zip(end(&censored.at_most, f64::INFINITY))
+    }
+
+    /// A value that the distribution's quantile of a level is not below, wrong in at most `alpha` of cases (order statistics, exact binomial),
+    /// however few samples there are; less by the 0.55 % that a sketch may be off. `None` where they are too few even for that. A censored
+    /// sample stands at its lower bound, at 0 if it has none.
+    pub fn lower_bound(&self, level: Level, alpha: f64) -> Option<f64> {
+        let censored = self.censored.clone().unwrap_or_default();
+        let mut values = values_of(&self.sketch.0, self.steps());
+        values.extend(values_of(&censored.at_least.0, self.steps()));
+        let unbounded = self.n.saturating_sub(self.infinite).saturating_sub(values.len() as u64);
+        values.extend(std::iter::repeat_n(0.0, unbounded as usize));
+        values.sort_unstable_by(f64::total_cmp);
+        let rank = lower_rank(self.n, level.share(), alpha)?;
+        Some(values.get(rank as usize - 1).map_or(f64::INFINITY, |value| value / (1.0 + SKETCH_ERROR)))
     }
 
     /// The finite samples, ascending, each within 0.55 %; a censored one stands at its bound.

@@ -270,3 +270,18 @@ fn distributions_are_pooled_by_their_samples_and_not_by_their_quantiles() {
     assert_eq!(Distribution::pooled(&[&quick]), Some(quick), "one alone is exact");
     assert_eq!(Distribution::pooled(&[]), None);
 }
+
+#[test]
+fn few_samples_bound_a_percentile_from_below() {
+    let of =
+        |range: std::ops::Range<u64>| Distribution::of_nanos(&mut range.map(|ms| ms * 1_000_000).collect::<Vec<u64>>());
+    let few = of(100..140);
+    // P(Binomial(40, 0.95) <= 33) = 0.0034, with 34 it is 0.0139: the 34th of 40.
+    let bound = few.lower_bound(Level::P95, 0.01).expect("40 samples");
+    assert!((132.0..=133.0).contains(&bound), "{bound}");
+    assert_eq!(of(0..0).lower_bound(Level::P95, 0.01), None);
+    assert_eq!(of(100..101).lower_bound(Level::P50, 0.01), None, "one sample is above or below by even chances");
+    let mut samples: Vec<u64> = (0..10).map(|ms| ms * 1_000_000).collect();
+    let failing = Distribution::of_nanos_adjusted(&mut samples, 30);
+    assert_eq!(failing.lower_bound(Level::P95, 0.01), Some(f64::INFINITY));
+}

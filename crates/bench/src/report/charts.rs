@@ -104,7 +104,9 @@ fn throughput(curve: &CurveResult) -> LineChart {
     let marks = [mark(&curve.capacity.slows, "slows beyond"), mark(&curve.capacity.waits, "waits beyond")];
     LineChart {
         title: "Throughput of all requests together".to_owned(),
-        description: "Output tokens per second in the steady window, with the model that predicts it best.".to_owned(),
+        description:
+            "Output tokens per second in the steady window, with the simplest model that the levels do not rule out."
+                .to_owned(),
         x: axis(curve),
         y: Axis::linear("Throughput", "tok/s"),
         series,

@@ -113,8 +113,8 @@ fn model_note(fit: &ModelFit) -> String {
     };
     let place = match (fit.chosen, fit.admitted) {
         (true, _) => " (drawn)",
-        (false, true) => "",
-        (false, false) => " (not used)",
+        (false, true) => " (not ruled out)",
+        (false, false) => " (ruled out)",
     };
     format!("Model of throughput, {}{place}: {error}.", fit.model.kind.text())
 }
@@ -247,12 +247,10 @@ pub(super) fn conditions(record: &Record) -> Vec<(String, String)> {
     let conditions = tokrate_core::Conditions::from(&record.conditions);
     let engine = record.engine_host.as_ref().map(|host| ("engine's machine".to_owned(), machine(host)));
     let price = record.price.as_ref().map(|price| {
-        let text = format!(
-            "{} USD per million tokens in, {} out ({})",
-            price.price.input.as_usd(),
-            price.price.output.as_usd(),
-            price.date
-        );
+        // A price that was given with the run has no date.
+        let date = if price.date.is_empty() { String::new() } else { format!(" ({})", price.date) };
+        let (input, output) = (price.price.input.as_usd(), price.price.output.as_usd());
+        let text = format!("{input} USD per million tokens in, {output} out{date}");
         ("price".to_owned(), text)
     });
     conditions

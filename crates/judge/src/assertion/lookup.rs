@@ -1,9 +1,11 @@
-//! The values of a phase that an assertion can name.
+//! The values at a load that an assertion can name.
 //!
 //! Invariant: names are those of the record, and a value that the record does not state is never found.
 
+mod pooled;
+
 use crate::expression::{bound_in, milliseconds_in};
-use tokrate_record::run::{PhaseResult, SpeedSummary};
+use tokrate_record::run::{Counts, PhaseResult, Rounds, SpeedSummary};
 use tokrate_record::{Metric, MetricUnit, PhaseSource};
 use tokrate_stats::{Distribution, Level, Quantile, QuantileStatus};
 
@@ -41,9 +43,12 @@ enum Source {
 pub(super) enum Lookup {
     Value(f64),
     Infinite,
+    /// Too few samples for a percentile; what it is at least and at most, as far as they bound it.
     TooFew {
         n: u64,
         floor: u64,
+        low: f64,
+        high: f64,
     },
     /// Only the least and the most that it can be, and why.
     Between {
@@ -211,19 +216,36 @@ impl Subject {
         }
     }
 
-    /// The number in a phase.
-    pub fn find(self, statistic: &str, phase: &PhaseResult) -> Lookup {
+    /// The number at a load; of several rounds that of their requests together.
+    pub fn find(self, statistic: &str, rounds: &Rounds<'_>) -> Lookup {
+        let found = match rounds.phases.as_slice() {
+            [phase] => self.find_in(statistic, phase),
+            _ => pooled::find(self, statistic, rounds),
+        };
+        match found {
+            // Gaps of one request are not independent: few of them bound nothing.
+            Lookup::TooFew { n, floor, .. } if self.metric().is_some_and(|metric| metric.row().is_pooled) => {
+                Lookup::TooFew { n, floor, low: 0.0, high: f64::INFINITY }
+            }
+            found => found,
+        }
+    }
+
+    fn find_in(self, statistic: &str, phase: &PhaseResult) -> Lookup {
         let count = |count: u64| Lookup::Value(count as f64);
         match (self.source(), statistic) {
             (Source::Times(of), statistic) => find_time(of(phase), statistic),
             (Source::Speeds(of), statistic) => match (find_speed(of(phase), statistic), speed_level(statistic)) {
-                // Of answers that could not be timed the bounds are known.
-                (Lookup::Missing(reason), Some(level)) if self.metric() == Some(Metric::OutputSpeed) => {
-                    match find_quantile(&phase.tpot, level) {
-                        Lookup::Between { low, high, .. } => {
-                            Lookup::Between { low: 1e3 / high, high: 1e3 / low, reason }
+                // Of answers that could not be timed the bounds are known, and so is what few samples bound.
+                (found @ (Lookup::Missing(_) | Lookup::TooFew { .. }), Some(level))
+                    if self.metric() == Some(Metric::OutputSpeed) =>
+                {
+                    match (inverted(find_quantile(&phase.tpot, level)), found) {
+                        (Lookup::Between { low, high, .. }, Lookup::Missing(reason)) => {
+                            Lookup::Between { low, high, reason }
                         }
-                        _ => Lookup::Missing(reason),
+                        (bounded @ Lookup::TooFew { .. }, Lookup::TooFew { .. }) => bounded,
+                        (_, found) => found,
                     }
                 }
                 (found, _) => found,
@@ -234,7 +256,7 @@ impl Subject {
             (Source::Group(Group::RateLimited), "share") => maybe(phase.rate_limited.share, "no request was started"),
             (Source::Group(Group::RateLimited), _) => count(phase.rate_limited.count),
             (Source::Group(Group::Goodput), statistic) => find_goodput(phase, statistic),
-            (Source::Group(Group::Counts), statistic) => count(find_count(phase, statistic)),
+            (Source::Group(Group::Counts), statistic) => count(find_count(&phase.counts, statistic)),
             (Source::Group(Group::Concurrency), "mean") => maybe(phase.concurrency.mean, "no request was sent"),
             (Source::Group(Group::Concurrency), _) => count(u64::from(phase.concurrency.peak)),
             (Source::Group(Group::Tokens), "std") => count(phase.tokens.std),
@@ -257,6 +279,9 @@ fn speed_level(statistic: &str) -> Option<Level> {
         _ => None,
     }
 }
+
+/// How often the bound of a percentile that has too few samples may be wrong.
+const BOUND_MISSES: f64 = 0.01;
 
 /// Why a quantile is not stated of which only bounds are known.
 const UNDETERMINED: &str = "answers that could not be timed could move it out of its interval";
@@ -294,17 +319,35 @@ fn find_quantile(times: &Distribution, level: Level) -> Lookup {
     let (quantile, n) = (times.quantile(level), times.n);
     match (quantile.status, quantile.value) {
         (QuantileStatus::NoSamples, _) => Lookup::Missing("no request has it".to_owned()),
-        (QuantileStatus::NotEnoughSamples, _) => Lookup::TooFew { n, floor: quantile.floor },
+        (QuantileStatus::NotEnoughSamples, _) => too_few(times, level),
         (QuantileStatus::Stated | QuantileStatus::Computed, Some(value)) => Lookup::Value(value),
         (QuantileStatus::Stated | QuantileStatus::Computed, None) => Lookup::Infinite,
-        (QuantileStatus::Undetermined, _) if n < quantile.floor => Lookup::TooFew { n, floor: quantile.floor },
+        (QuantileStatus::Undetermined, _) if n < quantile.floor => too_few(times, level),
         (QuantileStatus::Undetermined, _) => between(times, level, UNDETERMINED),
+    }
+}
+
+/// Few samples still bound a percentile from below: where the median is above a limit, the p95 is.
+fn too_few(times: &Distribution, level: Level) -> Lookup {
+    let low = times.lower_bound(level, BOUND_MISSES).unwrap_or(0.0);
+    Lookup::TooFew { n: times.n, floor: times.quantile(level).floor, low, high: f64::INFINITY }
+}
+
+/// A time per token (ms) as a speed (tok/s).
+fn inverted(time: Lookup) -> Lookup {
+    match time {
+        Lookup::Value(time) => Lookup::Value(1e3 / time),
+        Lookup::Between { low, high, reason } => Lookup::Between { low: 1e3 / high, high: 1e3 / low, reason },
+        Lookup::TooFew { n, floor, low, high } => Lookup::TooFew { n, floor, low: 1e3 / high, high: 1e3 / low },
+        other => other,
     }
 }
 
 fn find_speed(speeds: &SpeedSummary, statistic: &str) -> Lookup {
     let quantile = |quantile: &Quantile| match (quantile.status, quantile.value) {
-        (QuantileStatus::NotEnoughSamples, _) => Lookup::TooFew { n: speeds.n, floor: quantile.floor },
+        (QuantileStatus::NotEnoughSamples, _) => {
+            Lookup::TooFew { n: speeds.n, floor: quantile.floor, low: 0.0, high: f64::INFINITY }
+        }
         (QuantileStatus::Undetermined, _) => {
             Lookup::Missing(speeds.refused.as_deref().unwrap_or(UNDETERMINED).to_owned())
         }
@@ -347,8 +390,7 @@ fn find_goodput(phase: &PhaseResult, statistic: &str) -> Lookup {
     }
 }
 
-fn find_count(phase: &PhaseResult, statistic: &str) -> u64 {
-    let counts = &phase.counts;
+fn find_count(counts: &Counts, statistic: &str) -> u64 {
     match statistic {
         "started" => counts.started,
         "answered" => counts.answered,

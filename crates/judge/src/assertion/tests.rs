@@ -7,6 +7,7 @@ use tokrate_meter::fixtures::{failed_request, steady_request};
 use tokrate_record::fixtures::{closed, phase};
 
 mod numbers;
+mod rounds;
 
 fn actual(text: &str) -> String {
     match Assertion::parse(text) {

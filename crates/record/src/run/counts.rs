@@ -125,9 +125,31 @@ impl Counts {
         self.share(self.failed)
     }
 
-    fn share(&self, count: u64) -> Option<f64> {
+    /// Rate-limited requests as a share of those started and not cancelled; absent without any.
+    pub fn rate_limited_share(&self) -> Option<f64> {
+        self.share(self.rate_limited)
+    }
+
+    pub(super) fn share(&self, count: u64) -> Option<f64> {
         let ended = self.started.saturating_sub(self.cancelled);
         (ended > 0).then(|| count as f64 / ended as f64)
+    }
+}
+
+impl std::iter::Sum for Counts {
+    fn sum<I: Iterator<Item = Counts>>(counts: I) -> Counts {
+        counts.fold(Counts::default(), |a, b| Counts {
+            started: a.started + b.started,
+            answered: a.answered + b.answered,
+            failed: a.failed + b.failed,
+            rate_limited: a.rate_limited + b.rate_limited,
+            cancelled: a.cancelled + b.cancelled,
+            warmup: a.warmup + b.warmup,
+            measured: a.measured + b.measured,
+            late: a.late + b.late,
+            forfeited: a.forfeited + b.forfeited,
+            withheld: a.withheld + b.withheld,
+        })
     }
 }
 

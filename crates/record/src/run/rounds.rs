@@ -4,7 +4,7 @@
 //! requests but lacks a figure, the pool lacks it too.
 
 use super::summary::as_speed;
-use super::{Load, PhaseResult};
+use super::{Counts, FailureCount, Load, PhaseResult};
 use crate::goodput::Goodput;
 use crate::metric::{Metric, PhaseSource};
 use tokrate_stats::{Distribution, Level, Quantile};
@@ -66,6 +66,36 @@ impl Rounds<'_> {
     /// A count, added up.
     pub fn count(&self, of: impl Fn(&PhaseResult) -> u64) -> u64 {
         self.phases.iter().map(|phase| of(phase)).sum()
+    }
+
+    /// What became of the requests of all rounds.
+    pub fn counts(&self) -> Counts {
+        self.phases.iter().map(|phase| phase.counts).sum()
+    }
+
+    /// Failures of all rounds by kind, in the order of the kinds.
+    pub fn failures(&self) -> Vec<FailureCount> {
+        let counts = self.counts();
+        let mut failures: Vec<FailureCount> = Vec::new();
+        for failure in self.phases.iter().flat_map(|phase| &phase.failures) {
+            match failures.iter_mut().find(|known| known.kind == failure.kind) {
+                Some(known) => {
+                    known.count += failure.count;
+                    known.message = known.message.take().or_else(|| failure.message.clone());
+                }
+                None => failures.push(failure.clone()),
+            }
+        }
+        failures.iter_mut().for_each(|failure| failure.share = counts.share(failure.count).unwrap_or(0.0));
+        failures.sort_by_key(|failure| failure.kind);
+        failures
+    }
+
+    /// The samples of all rounds together in which failed requests stand at +infinity, those of a round without an answer too.
+    pub fn with_failures(&self, of: impl Fn(&PhaseResult) -> &Distribution) -> Option<Distribution> {
+        let parts: Vec<&Distribution> =
+            self.phases.iter().map(|phase| of(phase)).filter(|part| !part.is_empty()).collect();
+        Distribution::pooled(&parts)
     }
 
     /// The rounds in which something was measured.

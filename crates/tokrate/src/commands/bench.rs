@@ -16,6 +16,7 @@ use std::path::Path;
 use tokrate_bench::{Config, Stop, Target};
 use tokrate_judge::Comparison;
 use tokrate_net::Clock;
+use tokrate_record::run::{Rounds, by_load};
 use tokrate_record::{AssertionStatus, PhaseResult, Record, Status};
 
 /// Runs a bench to its end or to the first Ctrl-C.
@@ -135,9 +136,10 @@ fn name_of(target: &Target, with_address: bool) -> String {
 fn verdict(record: &Record, outputs: &Outputs) -> Verdict {
     let valid = record.phases.iter().all(PhaseResult::is_valid);
     let inconsistent = record.phases.iter().any(|phase| !phase.gate.is_empty());
-    let above = |phase: &PhaseResult| {
-        phase.counts.failed_share().is_some_and(|share| share > outputs.max_failures)
-            || (phase.counts.started > 0 && phase.counts.answered == 0)
+    let above = |rounds: &Rounds<'_>| {
+        let counts = rounds.counts();
+        counts.failed_share().is_some_and(|share| share > outputs.max_failures)
+            || (counts.started > 0 && counts.answered == 0)
     };
     if record.status == Status::Failed || inconsistent || (outputs.strict && !valid) {
         Verdict::NotMeasured
@@ -145,7 +147,7 @@ fn verdict(record: &Record, outputs: &Outputs) -> Verdict {
         Verdict::Partial
     } else if record.phases.is_empty() || (outputs.strict && !unknown_error_levels(record).is_empty()) {
         Verdict::NotMeasured
-    } else if record.phases.iter().any(above)
+    } else if by_load(&record.phases).iter().any(above)
         || record.assertions.iter().any(|outcome| outcome.status != AssertionStatus::Met)
     {
         Verdict::BelowBar

@@ -7,6 +7,7 @@ use super::badge::escaped;
 use crate::config::bench::Outputs;
 use std::fmt::Write;
 use tokrate_judge::compare::{CompareReport, CompareRow, CompareVerdict};
+use tokrate_record::run::{Rounds, by_load};
 use tokrate_record::{AssertionOutcome, AssertionStatus, PhaseResult, Record, Status};
 
 /// One check of one load level.
@@ -65,9 +66,9 @@ fn cases(record: &Record, outputs: &Outputs) -> Vec<Case> {
         let reason = record.reason.clone().unwrap_or_else(|| "see the warnings".to_owned());
         cases.push(Case { name: "the run is complete".to_owned(), seconds: 0.0, failure: Some(reason), skipped: None });
     }
-    for phase in &record.phases {
-        cases.push(answers(phase, outputs));
-        cases.push(validity(phase, outputs));
+    for rounds in by_load(&record.phases) {
+        cases.push(answers(&rounds, outputs));
+        cases.extend(rounds.phases.iter().map(|phase| validity(phase, outputs)));
     }
     cases.extend(record.assertions.iter().map(asserted));
     cases
@@ -97,24 +98,26 @@ fn compared(row: &CompareRow) -> Case {
     }
 }
 
-fn answers(phase: &PhaseResult, outputs: &Outputs) -> Case {
-    let share = phase.counts.failed_share().unwrap_or(0.0);
-    let nothing = phase.counts.started > 0 && phase.counts.answered == 0;
+/// Whether the rounds of a load together have few enough failures.
+fn answers(rounds: &Rounds<'_>, outputs: &Outputs) -> Case {
+    let counts = rounds.counts();
+    let share = counts.failed_share().unwrap_or(0.0);
+    let nothing = counts.started > 0 && counts.answered == 0;
     let kinds: Vec<String> =
-        phase.failures.iter().map(|failure| format!("{} {}", failure.count, failure.kind.name())).collect();
+        rounds.failures().iter().map(|failure| format!("{} {}", failure.count, failure.kind.name())).collect();
     let above = share > outputs.max_failures || nothing;
     let message = || {
         format!(
             "{:.2} % of {} requests failed ({}); allowed are {:.2} %",
             share * 100.0,
-            phase.counts.started,
+            counts.started,
             kinds.join(", "),
             outputs.max_failures * 100.0
         )
     };
     Case {
-        name: format!("{}: requests are answered", phase.name),
-        seconds: (phase.ended_at_ns - phase.started_at_ns) as f64 / 1e9,
+        name: format!("{}: requests are answered", rounds.name()),
+        seconds: rounds.count(|phase| phase.ended_at_ns - phase.started_at_ns) as f64 / 1e9,
         failure: above.then(message),
         skipped: None,
     }

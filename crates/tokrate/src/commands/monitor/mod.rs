@@ -64,13 +64,17 @@ fn watch(flags: &Flags) -> Result<Verdict> {
             Some(board::start(config, stop.clone())?)
         }
     };
-    anstream::eprintln!("tokrate: {}", shown::watching(&settings));
-    if let Some(served) = &served {
-        anstream::eprintln!("tokrate: the board is at http://{}/", served.address);
-    }
+    let watching = shown::watching(&settings);
     let mut trouble = Ok(());
     let ran = tokrate_monitor::run(settings, Clock::monotonic(), Extent::Endless, inbox, stop.wait(), &mut |report| {
         match report {
+            // Not before: a page of a database that is not there yet is an error.
+            Report::Started => {
+                anstream::eprintln!("tokrate: {watching}");
+                if let Some(served) = &served {
+                    anstream::eprintln!("tokrate: the board is at http://{}/", served.address);
+                }
+            }
             Report::Event(event) => {
                 let written = stdout::write(&format!("{}\n", event.to_json()));
                 if trouble.is_ok() {
@@ -103,6 +107,7 @@ fn once(flags: &ConfigFlags) -> Result<Verdict> {
         None,
         stop.wait(),
         &mut |report| match report {
+            Report::Started => {}
             Report::Event(event) => events.push(event),
             Report::Notice(text) => anstream::eprintln!("tokrate: {text}"),
             Report::Probe(row) => rows.push(*row),

@@ -13,7 +13,7 @@ use tokrate_record::{Load, Metric};
 use tokrate_wire::Dialect;
 
 /// Refuses objectives and assertions that no answer of the plan can be held against.
-pub(super) fn check(config: &Config, assertions: &[Assertion]) -> Result<()> {
+pub(super) fn check(config: &Config, assertions: &[Assertion], rounds: u32) -> Result<()> {
     check_pictures(config)?;
     for slo in &config.slos {
         check_metric(&format!("--slo {slo}"), slo.metric, config)?;
@@ -24,7 +24,7 @@ pub(super) fn check(config: &Config, assertions: &[Assertion]) -> Result<()> {
             check_metric(&named, metric, config)?;
         }
         check_load(assertion, config)?;
-        check_sample(assertion, config)?;
+        check_sample(assertion, config, rounds)?;
     }
     Ok(())
 }
@@ -160,14 +160,16 @@ fn check_load(assertion: &Assertion, config: &Config) -> Result<()> {
     Ok(())
 }
 
-fn check_sample(assertion: &Assertion, config: &Config) -> Result<()> {
+/// Refuses a percentile that the requests of all rounds of a level are too few for.
+fn check_sample(assertion: &Assertion, config: &Config, rounds: u32) -> Result<()> {
     let Some(needed) = assertion.requests_needed().filter(|_| !matches!(config.schedule_mode, ScheduleMode::Search(_)))
     else {
         // A search sends as many as it takes.
         return Ok(());
     };
     for phase in config.phases.iter().filter(|phase| assertion.is_for_load(phase.load.row())) {
-        let Extent::Requests(requests) = phase.extent else { continue };
+        let Extent::Requests(of_a_round) = phase.extent else { continue };
+        let requests = of_a_round.saturating_mul(u64::from(rounds));
         let easier = if assertion.has_easier_percentile() { ", or for a lower percentile" } else { "" };
         ensure!(
             requests >= needed,

@@ -26,9 +26,9 @@ use tokrate_bench::schedule::ScheduleMode;
 use tokrate_bench::{Config, Target};
 use tokrate_judge::Slo;
 
-/// Rounds of each level where several targets are compared: with two, a difference of 5 % is seen once in ten times, with four nearly always
+/// Rounds of each level where results are compared: with two, a difference of 5 % is seen once in ten times, with four nearly always
 /// (docs/method.md).
-const ROUNDS_OF_SEVERAL: u32 = 4;
+const ROUNDS_TO_COMPARE: u32 = 4;
 /// More rounds than this are a mistake.
 const MAX_ROUNDS: u32 = 1000;
 
@@ -48,14 +48,16 @@ fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Resul
         "read --scorecard: it holds targets against each other; name at least two, such as groq/MODEL together/MODEL"
     );
     let inputs = inputs::inputs(flags, file)?;
-    let rounds =
-        flags.load.rounds.or(file.bench.rounds).unwrap_or(if targets.len() > 1 { ROUNDS_OF_SEVERAL } else { 1 });
+    let rounds = flags.load.rounds.or(file.bench.rounds).unwrap_or_else(|| {
+        let is_compared = targets.len() > 1 || is_held_against_another_run(flags, file, &outputs);
+        if is_compared { ROUNDS_TO_COMPARE } else { 1 }
+    });
     ensure!((1..=MAX_ROUNDS).contains(&rounds), "read --rounds: {rounds} is not between 1 and {MAX_ROUNDS}");
     let mut configs = targets
         .into_iter()
         .map(|target| config(target, flags, environment, file, &inputs, rounds))
         .collect::<Result<Vec<Config>>>()?;
-    configs.iter().try_for_each(|config| feasible::check(config, &outputs.requirements.assertions))?;
+    configs.iter().try_for_each(|config| feasible::check(config, &outputs.requirements.assertions, rounds))?;
     let strict = outputs.strict.then_some("--strict");
     let kept = outputs.requirements.save_baseline.as_ref().map(|_| "--save-baseline");
     for flag in strict.into_iter().chain(kept) {
@@ -68,6 +70,18 @@ fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Resul
         config.phases = config.phases.iter().flat_map(|phase| repeat_n(phase.clone(), rounds as usize)).collect();
     }
     Ok((configs, outputs))
+}
+
+/// Whether a single target is measured to be compared with another run of it, and how much to measure was left to us: how many
+/// requests or seconds somebody named is what is spent.
+fn is_held_against_another_run(flags: &Flags, file: &File, outputs: &Outputs) -> bool {
+    let requirements = &outputs.requirements;
+    let is_amount_named = flags.load.requests.is_some()
+        || flags.load.duration.is_some()
+        || file.bench.requests.is_some()
+        || file.bench.duration.is_some()
+        || flags.load.trace.is_some();
+    (requirements.baseline.is_some() || requirements.save_baseline.is_some()) && !is_amount_named
 }
 
 fn config(
@@ -154,4 +168,54 @@ fn pick_text(
         variable.map(|(name, value)| (name, value.clone())),
         (file.key(key), in_file.clone()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often each level runs.
+    fn rounds(set: impl Fn(&mut Flags)) -> usize {
+        let mut flags = Flags::default();
+        flags.load.concurrency = Some(vec![1, 8]);
+        set(&mut flags);
+        let resolved = resolve(&flags, &Environment::default(), &File::default());
+        let (configs, _) = resolved.expect("the embedded engine");
+        configs[0].phases.len() / 2
+    }
+
+    #[test]
+    fn a_run_against_a_baseline_has_rounds_unless_its_amount_is_named() {
+        let held = |flags: &mut Flags| flags.verdict.baseline = Some("base.json".into());
+        let kept = |flags: &mut Flags| flags.verdict.save_baseline = Some("base.json".into());
+        assert_eq!((rounds(|_| ()), rounds(held), rounds(kept)), (1, 4, 4));
+        let named = |flags: &mut Flags| {
+            held(flags);
+            flags.load.requests = Some(40);
+        };
+        assert_eq!(rounds(named), 1);
+        let timed = |flags: &mut Flags| {
+            held(flags);
+            flags.load.duration = Some("10s".to_owned());
+        };
+        assert_eq!(rounds(timed), 1);
+        let both = |flags: &mut Flags| {
+            named(flags);
+            flags.load.rounds = Some(3);
+        };
+        assert_eq!(rounds(both), 3);
+    }
+
+    #[test]
+    fn a_percentile_is_possible_if_the_requests_of_all_rounds_suffice() {
+        let planned = |rounds, requests| {
+            let mut flags = Flags::default();
+            flags.verdict.asserts = vec!["ttft_p95 < 400ms".to_owned()];
+            (flags.load.rounds, flags.load.requests) = (Some(rounds), Some(requests));
+            resolve(&flags, &Environment::default(), &File::default()).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(planned(4, 33), Ok(()), "132 of 130");
+        let refused = planned(4, 32).expect_err("128 of 130");
+        assert!(refused.contains("takes 130 requests a level, and concurrency 1 has 128"), "{refused}");
+    }
 }

@@ -77,7 +77,7 @@ pub struct Load {
     /// Requests sent first at each level and kept out of the numbers [default: one per slot; open loop: 0]
     #[arg(long, value_name = "N")]
     pub warmup: Option<u64>,
-    /// How often each load level runs [default: 1; several targets: 4, in turns A-B-B-A-A-B-B-A]
+    /// How often each load level runs [default: 1; several targets: 4, in turns A-B-B-A-A-B-B-A; with a baseline and neither --requests nor --duration: 4]
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
     /// Seed of prompts and arrivals [default: 0]
