@@ -199,6 +199,7 @@ const TABLE: &[Row] = &[
             "anyhow",
             "anstream",
             "comfy-table",
+            "saphyr",
             "toml",
             "indicatif",
             "rustix",

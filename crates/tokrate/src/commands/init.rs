@@ -1,6 +1,8 @@
-//! `tokrate init`: writes a commented settings file for the providers whose keys the environment holds, and a key for clients.
+//! `tokrate init`: writes a commented settings file for the providers whose keys the environment holds, or from that of another
+//! gateway, and a key for clients.
 
 pub mod key;
+mod litellm;
 mod plan;
 
 use super::Verdict;
@@ -18,17 +20,20 @@ use tokrate_targets::trust::{self, DEFAULT_NAME};
 /// Writes the file; over another only with `--force`.
 pub fn run(flags: &InitFlags) -> Result<Verdict> {
     let path = &flags.file;
-    let found: Vec<Found> = PROVIDERS
-        .iter()
-        .filter(|row| row.kind == Kind::Hosted)
-        .filter_map(|row| Some((row, key_variable(row, &environment::variable)?)))
-        .collect();
     let exists = path.exists();
     ensure!(
         !exists || flags.force,
         "write {}: it is there already; add --force to replace it, or name another with --file",
         path.display()
     );
+    if let Some(from) = &flags.from {
+        return take_over(from, path);
+    }
+    let found: Vec<Found> = PROVIDERS
+        .iter()
+        .filter(|row| row.kind == Kind::Hosted)
+        .filter_map(|row| Some((row, key_variable(row, &environment::variable)?)))
+        .collect();
     let key = key::make(path)?;
     let plan = plan::plan(&found);
     let text = settings(&plan, &key.path);
@@ -40,11 +45,7 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
         }
         false => anstream::println!("wrote {} for {}", path.display(), listed(&named)),
     }
-    let made = if key.is_new { "made a key for clients" } else { "kept the key for clients that was there" };
-    let file = key.path.display();
-    anstream::println!(
-        "{made}: {file}\nclients show it as their API key, in a shell that is not the gateway's: export OPENAI_API_KEY=\"$(cat '{file}')\""
-    );
+    tell_key(&key);
     if !plan.aliases.is_empty() {
         let asked_for: Vec<&str> = plan.aliases.iter().map(|alias| alias.name).collect();
         anstream::println!("and name as their model: {}", listed(&asked_for));
@@ -52,6 +53,44 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
     trust_own(path, &text);
     anstream::println!("next: tokrate gateway --check, then tokrate gateway");
     Ok(Verdict::Good)
+}
+
+/// Writes the settings of another gateway as ours, and says what of them was not taken over.
+fn take_over(from: &Path, path: &Path) -> Result<Verdict> {
+    let migrated = litellm::read(from, &environment::variable)?;
+    let key = if migrated.has_key() { None } else { Some(key::make(path)?) };
+    let text = migrated.text(HEAD, key.as_ref().map_or(Path::new(""), |key| &key.path));
+    std::fs::write(path, &text).with_context(|| format!("write {}", path.display()))?;
+    let (lanes, aliases) = migrated.counts();
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let (lanes, names) = (counted(lanes, "lane"), counted(aliases, "name"));
+    anstream::println!("wrote {} from {}: {lanes}, {names} for clients", path.display(), from.display());
+    match &key {
+        Some(key) => tell_key(key),
+        None => anstream::println!("clients go on with the key that they have"),
+    }
+    if aliases > 0 {
+        anstream::println!("and name as their model: {}", listed(&migrated.names().collect::<Vec<&str>>()));
+    }
+    let left = migrated.left_out();
+    if !left.is_empty() {
+        anstream::println!("not taken over (the file says it too):");
+    }
+    for note in left {
+        anstream::println!("- {note}");
+    }
+    // Its addresses and variables of keys are those of the other file: somebody has to look through them once.
+    anstream::println!("next: look it through, then tokrate trust, tokrate gateway --check and tokrate gateway");
+    Ok(Verdict::Good)
+}
+
+/// Where the key for clients is, and how they show it.
+fn tell_key(key: &key::KeyFile) {
+    let made = if key.is_new { "made a key for clients" } else { "kept the key for clients that was there" };
+    let file = key.path.display();
+    anstream::println!(
+        "{made}: {file}\nclients show it as their API key, in a shell that is not the gateway's: export OPENAI_API_KEY=\"$(cat '{file}')\""
+    );
 }
 
 /// Nobody has to look through what tokrate has written itself; what is changed in it later has to be trusted.

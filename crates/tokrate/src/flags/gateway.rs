@@ -9,6 +9,7 @@ use std::path::PathBuf;
 Examples:
   tokrate gateway                    three simulated providers, no key needed
   tokrate init                       writes a tokrate.toml from the keys found in the environment
+  tokrate init --from litellm.yaml   writes one that serves the models of a LiteLLM proxy
   tokrate gateway --check            says what tokrate.toml comes to, and where each value is from
   tokrate gateway --init-roles agent.toml >> tokrate.toml     an alias for each role of an agent (`estimate chain`)
   tokrate gateway --listen 127.0.0.1:8411 --admin 127.0.0.1:8412
@@ -78,4 +79,7 @@ pub struct InitFlags {
     /// Replace the file if it is there
     #[arg(long)]
     pub force: bool,
+    /// Take over the settings of a LiteLLM proxy, its config.yaml; what is not taken over is said
+    #[arg(long, value_name = "FILE")]
+    pub from: Option<PathBuf>,
 }

@@ -25,6 +25,7 @@ mod first_contact;
 mod fleet;
 mod folder;
 mod formats;
+mod from_litellm;
 mod gateway;
 mod hostile;
 mod init_key;
