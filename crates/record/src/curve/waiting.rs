@@ -15,6 +15,9 @@ const MIN_WAITING_SHARE: f64 = 0.03;
 const MAX_QUIET_SHARE: f64 = 0.05;
 /// The estimates of levels that wait agree when they are within this factor of one another.
 const AGREEMENT_FACTOR: f64 = 1.1;
+/// Half of the narrowest interval that is stated, as a share of the load: the intervals of times are those of chance, and what a
+/// short level begins and ends with moves means by as much beside it.
+const MIN_HALF_WIDTH: f64 = 0.02;
 /// An answer whose first token comes later than this share of its time did not stream, so waiting cannot be separated.
 const MAX_STREAMED_SHARE: f64 = 0.98;
 
@@ -92,6 +95,7 @@ fn running(waiting: &[Wait], before: f64) -> LoadFigure {
     let load = estimates.iter().map(|estimate| estimate[0] * weight(*estimate)).sum::<f64>() / total;
     let load = load.clamp(least, first);
     let (low, high) = (ends(2).fold(smallest, f64::min), ends(1).fold(largest, f64::max));
+    let (low, high) = (low.min(load * (1.0 - MIN_HALF_WIDTH)), high.max(load * (1.0 + MIN_HALF_WIDTH)));
     LoadFigure::with_interval(axis, load, low.clamp(least, load), high.clamp(load, first))
 }
 
