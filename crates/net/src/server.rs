@@ -93,6 +93,7 @@ pub struct ConnectionTap {
     stamps: RefCell<Rc<Stamps>>,
     marks: RefCell<Vec<(Rc<dyn WriteSink>, u64)>>,
     has_stalled: Cell<bool>,
+    has_left: Cell<bool>,
     /// Its permit, if it came from a listener.
     permit: RefCell<Option<ConnectionPermit>>,
 }
@@ -135,6 +136,11 @@ impl ConnectionTap {
     /// Whether the connection was closed by the write timeout.
     pub fn has_stalled(&self) -> bool {
         self.has_stalled.get()
+    }
+
+    /// Whether the client was seen to leave, while a handler is polled once more: it is to begin nothing for nobody.
+    pub fn has_left(&self) -> bool {
+        self.has_left.get()
     }
 
     /// Marks the frame that the caller is about to hand out; `sink` is called when its bytes are handed to the socket.

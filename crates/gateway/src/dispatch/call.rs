@@ -56,10 +56,12 @@ pub(crate) struct Call {
     race_limit: Option<&'static str>,
     /// Whether it is the gateway's own, to see whether a lane is back; and its attempt, until it is sent.
     is_probe: bool,
+    /// Whether an attempt was settled as abandoned: any other beside it was not needed.
+    has_abandoned: bool,
     probe: Option<InFlightAttempt>,
     ending: Option<Step>,
-    /// The gateway's overhead, taken before the client delays the end of the answer.
-    overhead_at_end: Option<Span>,
+    /// The gateway's own time, taken when an attempt wins: what comes later also depends on how the client reads.
+    overhead: Option<Span>,
     /// The deadline, and the timer for it.
     timer: Option<(Tick, Pin<Box<Sleep>>)>,
     /// The client's connection.
@@ -118,9 +120,10 @@ impl Call {
             granted: Granted::default(),
             race_limit: None,
             is_probe: false,
+            has_abandoned: false,
             probe: None,
             ending: None,
-            overhead_at_end: None,
+            overhead: None,
             timer: None,
             tap,
         })
@@ -134,6 +137,10 @@ impl Call {
     /// Drives the call until its connection has something to do.
     pub fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
         loop {
+            // Nothing begins for a client that has left; its connection drops the call next.
+            if self.tap.has_left() {
+                return Poll::Pending;
+            }
             self.drive(context);
             let (now, mut has_started) = (self.now(), false);
             while let Some(action) = self.next_action(now) {
@@ -141,6 +148,7 @@ impl Call {
                 self.perform(action, now);
             }
             if std::mem::take(&mut self.has_just_won) {
+                self.overhead = self.own_time();
                 return Poll::Ready(Step::Won);
             }
             if let Some(bytes) = self.winner.and_then(|winner| self.body(winner).borrow_mut().take_ready()) {
@@ -170,12 +178,27 @@ impl Call {
         &self.attempts
     }
 
-    /// The gateway's own time so far: from the request's last byte to the first attempt, and from the winner's last
-    /// byte until now.
+    /// The gateway's own time: from the request's last byte to the first attempt, and from what the win waited for last until it came, or
+    /// for as long as a first token was held back. `None` before the win.
     pub fn overhead(&self) -> Option<Span> {
-        let before = self.attempts.first()?.attempt.started_at - self.account.arrived_at;
-        let after = self.now() - self.winning_entry()?.attempt.body.borrow().answer.last_byte_at()?;
-        Some(before + after)
+        self.overhead
+    }
+
+    /// For how long a first token was held back, if one was.
+    pub fn hold(&self) -> Option<Span> {
+        self.race.hold()
+    }
+
+    /// Waiting is not the gateway's own time: neither for the winner's bytes, nor for the end of another attempt, nor until the race's
+    /// timer was due.
+    fn own_time(&self) -> Option<Span> {
+        let now = self.now();
+        let due_at = self.timer.as_ref().map(|(due_at, _)| *due_at).filter(|due_at| *due_at <= now);
+        let last_byte_at = self.winning_entry()?.attempt.body.borrow().answer.last_byte_at();
+        let ended_at = self.attempts.iter().filter_map(|entry| entry.attempt.ended_at()).max();
+        let waited_until = last_byte_at.max(due_at).max(ended_at)?;
+        let after = self.race.hold().unwrap_or(now - waited_until);
+        Some((self.attempts[0].attempt.started_at - self.account.arrived_at) + after)
     }
 
     /// The whole answer was given to the client's connection.
@@ -191,7 +214,6 @@ impl Call {
         if bytes <= SENT_AT_ONCE_BYTES {
             return self.complete();
         }
-        self.overhead_at_end = self.overhead();
         let tap = Rc::clone(&self.tap);
         tap.mark(Rc::new(PendingCompletion(Cell::new(Some(self)))), 0);
     }
@@ -516,7 +538,7 @@ impl Call {
     /// Releases what an attempt holds and writes its row.
     fn settle(&mut self, number: usize, end: AttemptEnd) {
         let won = self.winner == Some(number);
-        let overhead = if won { self.overhead_at_end.or_else(|| self.overhead()) } else { None };
+        let overhead = if won { self.overhead } else { None };
         let entry = &mut self.attempts[number];
         let Some(lease) = entry.lease.take() else { return };
         // A settled attempt has ended: a body that was completed early may not have been polled to its end.
@@ -539,7 +561,10 @@ impl Call {
             lane.health.record_missing_embeddings(self.account.shared.clock.now());
         }
         let retry_after = entry.failed.and_then(|failed| failed.retry_after);
-        self.account.settle(&entry.attempt, lease, AttemptOutcome { number, end, won, failure, retry_after, overhead });
+        let is_abandoned = end == AttemptEnd::Abandoned;
+        let is_beside = is_abandoned && std::mem::replace(&mut self.has_abandoned, true);
+        let outcome = AttemptOutcome { number, end, won, failure, retry_after, overhead, is_beside };
+        self.account.settle(&self.attempts[number].attempt, lease, outcome);
     }
 
     #[expect(clippy::disallowed_methods, reason = "tokio's timers count from its own instants")]

@@ -89,6 +89,8 @@ pub(crate) struct AttemptOutcome {
     pub retry_after: Option<Span>,
     /// The gateway's own time.
     pub overhead: Option<Span>,
+    /// Whether the client left it beside another attempt, so that it was not needed.
+    pub is_beside: bool,
 }
 
 impl Account {
@@ -179,12 +181,13 @@ impl Account {
         let result = match outcome.end {
             _ if outcome.won => AttemptResult::Won,
             AttemptEnd::Lost => AttemptResult::Lost,
+            _ if outcome.is_beside => AttemptResult::Lost,
             _ => AttemptResult::Neither,
         };
         budget.settle(now, lease.reserved, cost_usd.unwrap_or(0.0), result);
         drop(budget);
         // Of a pair of attempts the one that did not win was extra.
-        if !outcome.won && (is_extra || outcome.end == AttemptEnd::Lost) {
+        if !outcome.won && (is_extra || outcome.is_beside || outcome.end == AttemptEnd::Lost) {
             self.extra_usd.set(self.extra_usd.get() + cost_usd.unwrap_or(0.0));
         }
         let cancelled =
@@ -228,7 +231,7 @@ impl Account {
             let reservation = self.job_reservation.take();
             self.shared.jobs.add(id, Arc::clone(lane), Unsettled { row: row.clone(), reservation });
         }
-        self.shared.write(row);
+        self.shared.write_beside(row, outcome.is_beside);
     }
 
     /// Looks for the identifier of a response that goes on in the background, in bytes of its answer.

@@ -278,6 +278,11 @@ impl Attempt {
         self.ended_at.unwrap_or(now) - self.started_at
     }
 
+    /// When it ended, if it has.
+    pub fn ended_at(&self) -> Option<Tick> {
+        self.ended_at
+    }
+
     /// The measurements of an attempt that has ended.
     pub fn measured(&self) -> Option<&StreamNumbers> {
         self.measured.as_ref()

@@ -136,7 +136,7 @@ impl LaneStats {
         (&self.name, &self.provider, &self.model)
     }
 
-    pub(crate) fn record(&mut self, row: &Row) {
+    pub(crate) fn record(&mut self, row: &Row, is_extra: bool) {
         *self.endings.entry((row.role, row.end, row.sample.failure)).or_default() += 1;
         self.peak_in_flight = self.peak_in_flight.max(row.sample.in_flight);
         if let Some(cost) = row.sample.cost_usd {
@@ -144,7 +144,7 @@ impl LaneStats {
         }
         self.operations.entry(Operation::of(&row.dialect_in)).or_default().record(row);
         let Some((minute, is_new)) = self.minutes.at(AttemptMinutes::of(row)) else { return };
-        minute.record(row);
+        minute.record(row, is_extra);
         if is_new {
             self.minutes.change_older(OPEN_MINUTES, Minute::is_open, Minute::close);
         }
@@ -167,7 +167,7 @@ impl LaneStats {
 }
 
 impl Minute {
-    fn record(&mut self, row: &Row) {
+    fn record(&mut self, row: &Row, is_extra: bool) {
         self.attempts += 1;
         if row.end == AttemptEnd::Failed && !is_lack_of_embeddings(row) {
             self.failed.add(row.sample.failure);
@@ -179,7 +179,7 @@ impl Minute {
             self.output_speed.record((speed * SPEED_STEPS).round() as u64);
         }
         self.cost_usd += row.sample.cost_usd.unwrap_or(0.0);
-        if super::is_extra(row) {
+        if is_extra {
             self.extra_attempts += 1;
             self.extra_usd += row.sample.cost_usd.unwrap_or(0.0);
         }
