@@ -77,6 +77,12 @@ pub trait Handler: 'static {
         None
     }
 
+    /// Whether a request may send a form (`multipart/form-data`) where JSON is expected. Pages can send one without a preflight, so that
+    /// `Origin` alone stands against foreign ones.
+    fn takes_form(&self, _: &Request<RequestBody>) -> bool {
+        false
+    }
+
     /// JSON body of the response to a request that is rejected before `handle`, in the format of the client's dialect.
     fn error_body(&self, head: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8>;
 }

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use tokrate_core::{ChatRequest, Message, Money, Price, Rng, Role, Span, Tick};
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, CurvePoint, EndpointConfig, KeyConfig, KeyLimits, LaneConfig, LimitsConfig,
-    LogSettings, LoserPolicy, Mode, Policy, TokenLimits, WinRule, key_hash,
+    LogSettings, LoserPolicy, Mode, Policy, ServicesConfig, TokenLimits, WinRule, key_hash,
 };
 use tokrate_net::{ClientConfig, Target};
 use tokrate_wire::{Dialect, Shape, encode_request};
@@ -315,7 +315,7 @@ fn lane(rng: &mut Rng, place: usize, loser: LoserPolicy) -> LaneConfig {
         // With a curve, hedges start from the first call on.
         curve: if rng.chance(0.5) { vec![curve_point(rng)] } else { Vec::new() },
         forward_headers: Vec::new(),
-        embeddings: None,
+        services: ServicesConfig::default(),
         stream_whole: rng.chance(0.8),
         token_limits: TokenLimits { input: None, output: rng.chance(0.5).then_some(MAX_TOKENS) },
     }

@@ -35,7 +35,7 @@ pub(crate) struct Account {
     pub(super) key: Option<AdmittedKey>,
     /// Reserved for the first attempt, until that starts.
     pub first_reservation: RefCell<Option<KeyReservation>>,
-    /// The identifier of a response that goes on in the background.
+    /// The identifier of a response that goes on in the background, or of an object that stays behind.
     job_id: RefCell<Option<String>>,
     /// Reserved for a response that goes on in the background, until its result is seen.
     job_reservation: RefCell<Option<KeyReservation>>,
@@ -200,7 +200,8 @@ impl Account {
             billed: numbers.usage.billed(),
             output_tokens: output,
             output_speed: numbers.output_speed,
-            delivery: match attempt.has_streamed() || self.request.is_background() {
+            // What a lane takes for something else than text says nothing of how it writes.
+            delivery: match attempt.has_streamed() || self.request.is_background() || self.request.api().is_some() {
                 true => Delivery::Streamed,
                 false => Delivery::Whole { expected_tokens: self.expected_output_tokens() },
             },
@@ -221,10 +222,15 @@ impl Account {
                 self.shared.probes_wanted.notify_one();
             }
         }
-        if outcome.end == AttemptEnd::Answered {
+        if outcome.end == AttemptEnd::Answered && self.request.api().is_none() {
             locked(&self.alias.output_length).observe(now, output);
         }
         let row = self.log_row(attempt, numbers, outcome, cost, now);
+        if self.request.api().is_some_and(|api| api.creates)
+            && let Some(id) = self.job_id.take()
+        {
+            self.shared.jobs.add_object(id, Arc::clone(lane), row.key.clone());
+        }
         if self.request.is_background()
             && let Some(id) = self.job_id.take()
         {
@@ -234,10 +240,11 @@ impl Account {
         self.shared.write_beside(row, outcome.is_beside);
     }
 
-    /// Looks for the identifier of a response that goes on in the background, in bytes of its answer.
+    /// Looks for the identifier of what goes on or stays behind, in bytes of its answer.
     pub fn note_job(&self, bytes: &[u8]) {
         let mut id = self.job_id.borrow_mut();
-        if id.is_none() && self.request.is_background() {
+        let creates = self.request.api().is_some_and(|api| api.creates);
+        if id.is_none() && (creates || self.request.is_background()) {
             *id = response_id(bytes);
         }
     }

@@ -8,7 +8,7 @@ use super::last_hour::{AttemptMinutes, LastHour};
 use crate::settle::stats::histogram::{Histogram, TIMES_NS, TOKENS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokrate_core::FailureKind;
+use tokrate_core::{FailureKind, Sketch};
 use tokrate_record::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 use tokrate_wire::Dialect;
 
@@ -77,8 +77,8 @@ pub enum Operation {
     TextCompletion,
     /// Gemini's `generateContent`.
     GenerateContent,
-    /// Embeddings.
-    Embeddings,
+    /// A service beside the generation of text, by its name.
+    Service(&'static str),
 }
 
 /// Histograms of one operation.
@@ -160,6 +160,13 @@ impl LaneStats {
         self.cost_usd.values().sum()
     }
 
+    /// All values of the minutes from this one on, as far as they are kept one by one: of at most [`OPEN_MINUTES`].
+    pub fn recent(&self, number: u64, of: impl Fn(&Minute) -> &Distribution) -> Sketch {
+        let mut all = Sketch::new();
+        self.minutes_since(number).filter_map(|minute| of(minute).sketch()).for_each(|sketch| all.merge(sketch));
+        all
+    }
+
     /// The minutes from this one on.
     pub fn minutes_since(&self, number: u64) -> impl Iterator<Item = &Minute> {
         self.minutes.since(number).map(|(_, minute)| minute)
@@ -169,7 +176,7 @@ impl LaneStats {
 impl Minute {
     fn record(&mut self, row: &Row, is_extra: bool) {
         self.attempts += 1;
-        if row.end == AttemptEnd::Failed && !is_lack_of_embeddings(row) {
+        if row.end == AttemptEnd::Failed && !is_lack_of_a_service(row) {
             self.failed.add(row.sample.failure);
         }
         if let Some(ttft) = row.sample.ttft_ns {
@@ -195,16 +202,18 @@ impl Minute {
     }
 }
 
-/// Whether a lane was asked for embeddings and has none, which says nothing about its health.
-fn is_lack_of_embeddings(row: &Row) -> bool {
-    Operation::of(&row.dialect_in) == Operation::Embeddings && row.sample.failure == Some(FailureKind::NotFound)
+/// Whether a lane was asked for a service that it does not have, which says nothing about its health.
+fn is_lack_of_a_service(row: &Row) -> bool {
+    matches!(Operation::of(&row.dialect_in), Operation::Service(_)) && row.sample.failure == Some(FailureKind::NotFound)
 }
 
 impl Operation {
     /// The operation of a client's dialect.
     fn of(dialect: &str) -> Operation {
-        // Embeddings are no dialect of their own; the row has their name.
-        let Some(dialect) = Dialect::from_name(dialect) else { return Operation::Embeddings };
+        // Services have no dialect of their own; the row has their name.
+        let Some(dialect) = Dialect::from_name(dialect) else {
+            return Operation::Service(crate::api::service(dialect).unwrap_or("other"));
+        };
         match dialect.operation() {
             tokrate_wire::Operation::Chat => Operation::Chat,
             tokrate_wire::Operation::TextCompletion => Operation::TextCompletion,
@@ -218,7 +227,7 @@ impl Operation {
             Operation::Chat => "chat",
             Operation::TextCompletion => "text_completion",
             Operation::GenerateContent => "generate_content",
-            Operation::Embeddings => "embeddings",
+            Operation::Service(service) => service,
         }
     }
 }

@@ -62,7 +62,7 @@ pub struct StatsSnapshot {
 
 impl Stats {
     /// Adds an attempt.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "sample"))]
     pub fn record(&self, row: &Row) {
         self.record_beside(row, false);
     }
