@@ -6,11 +6,12 @@
 mod aliases;
 mod calls;
 mod changes;
+mod keys;
 mod lanes;
 mod last_hour;
 
 use std::fmt::Write as _;
-use tokrate_charts::{Table, escape, format};
+use tokrate_charts::{Point, Series, SeriesStyle, Table, escape, format};
 use tokrate_gateway::telemetry::Snapshot;
 
 /// The charts' style sheet, then the page's own.
@@ -73,6 +74,7 @@ pub(crate) fn fragment(snapshot: &Snapshot) -> String {
     calls::render(&mut out, snapshot);
     racing(&mut out, snapshot);
     errors(&mut out, snapshot);
+    keys::render(&mut out, snapshot);
     log(&mut out, snapshot);
     out
 }
@@ -254,6 +256,27 @@ fn log(out: &mut String, snapshot: &Snapshot) {
         let _ = write!(out, "<div><dt>{term}</dt><dd>{}</dd></div>", escape(&meaning));
     }
     out.push_str("</dl></section>\n");
+}
+
+/// Known points of a course from which on they are joined by a line: two would be a straight one that nobody has seen.
+const MIN_JOINED_POINTS: usize = 3;
+
+/// A series as a line, or its points one by one where they are too few for one.
+fn course(series: Series) -> Vec<Series> {
+    let style = SeriesStyle::Course;
+    let known = series.points.iter().filter(|point| point.y.is_some()).count();
+    if known >= MIN_JOINED_POINTS {
+        return vec![Series { style, ..series }];
+    }
+    // A point without neighbours is drawn by itself.
+    let Series { name, points, .. } = series;
+    let gap = |x: f64| Point { x, ..Point::default() };
+    let apart = points.into_iter().flat_map(|point| {
+        let gap = gap(point.x);
+        [point, gap]
+    });
+    let points = apart.collect();
+    vec![Series { name, points, style }]
 }
 
 /// Nanoseconds in a suitable unit.

@@ -1,7 +1,7 @@
 //! `tokrate gateway`: one OpenAI-compatible endpoint in front of many providers. Serves calls, carries out what `route`
 //! decides, and logs what was measured.
 //!
-//! The folders follow a call: `ingress` reads it, `admission` lets it in, `dispatch` drives its attempts, `upstream` is one
+//! `api` is the table of paths that pass byte for byte. The folders follow a call: `ingress` reads it, `admission` lets it in, `dispatch` drives its attempts, `upstream` is one
 //! attempt at a lane, `respond` answers the client, `settle` accounts for it.
 //!
 //! Architecture Invariant: nothing reaches a client but the bytes of one attempt, in order, once, or one clear error; and
@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod api;
 mod config;
 mod dispatch;
 mod error;
@@ -30,11 +31,14 @@ pub mod telemetry;
 mod upstream;
 
 pub use admission::budgets::check_budgets;
+#[doc(hidden)]
+pub use api::rows as api_rows;
+pub use api::services;
 pub use config::curve::curve_from_record;
 pub use config::display::{format_mode, format_race};
 pub use config::{
     AliasConfig, Config, DEFAULT_SEED, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig,
-    TokenLimits, key_hash, parse_mode,
+    ServicesConfig, TokenLimits, key_hash, parse_mode,
 };
 pub use dispatch::compare::{LaneComparison, LaneProgress, LaneResult};
 pub use error::GatewayError;

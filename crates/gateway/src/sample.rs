@@ -177,7 +177,7 @@ pub fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u32>) ->
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
         forward_headers: Vec::new(),
-        embeddings: None,
+        services: crate::config::ServicesConfig::default(),
         stream_whole: true,
     }
 }

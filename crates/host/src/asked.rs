@@ -25,21 +25,36 @@ pub(crate) struct Content {
     written: usize,
 }
 
-/// What a request asks for; `None` for words.
+/// Whether a request may ask for something other than words; then [`content_of`] says for what.
+pub(crate) fn may_ask_for_content(chat: &ChatRequest) -> bool {
+    is_forced(chat) || chat.extra.iter().any(|(name, _)| FORMAT_FIELDS.contains(&name.as_str()))
+}
+
+fn is_forced(chat: &ChatRequest) -> bool {
+    matches!(chat.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)))
+}
+
+/// What a request asks for; `None` for words. It may take milliseconds, and is not for the engine's thread.
 ///
 /// # Errors
 /// Why there is no such answer, as a sentence.
 pub(crate) fn content_of(routed: &Routed, chat: &ChatRequest, body: &[u8]) -> Result<Option<Content>, String> {
-    let is_forced = matches!(chat.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)));
-    let may_ask_for_json = chat.extra.iter().any(|(name, _)| FORMAT_FIELDS.contains(&name.as_str()));
-    if !is_forced && !may_ask_for_json {
+    if !may_ask_for_content(chat) {
         return Ok(None);
     }
+    let is_forced = is_forced(chat);
     let mut hasher = DefaultHasher::new();
     body.hash(&mut hasher);
     let seed = hasher.finish();
-    // One form for all dialects. What cannot be translated is answered with words, as it always was.
-    let Ok(translated) = translate_request(routed, Dialect::OpenAiChat, "", body) else { return Ok(None) };
+    // One form for all dialects.
+    let translated = match translate_request(routed, Dialect::OpenAiChat, "", body) {
+        Ok(translated) => translated,
+        // Words in place of JSON would only fail in the client's parser.
+        Err(error) if is_forced || chat.extra.iter().any(|(name, json)| asks_for_json(name, json)) => {
+            return Err(format!("`{}`: {}; such an answer is not made here", error.field, error.why));
+        }
+        Err(_) => return Ok(None),
+    };
     if is_forced {
         return forced_call(&translated.request, seed).map(Some);
     }
@@ -51,6 +66,29 @@ pub(crate) fn content_of(routed: &Routed, chat: &ChatRequest, body: &[u8]) -> Re
         _ => return Ok(None),
     };
     Ok(Some(Content::new(None, value.to_string())))
+}
+
+/// Whether a field of a request asks for something other than text.
+fn asks_for_json(name: &str, json: &str) -> bool {
+    let Ok(value) = serde_json::from_str::<Value>(json) else { return false };
+    let is_other = |kind: Option<&Value>| {
+        kind.is_some_and(|kind| !kind.is_null() && !matches!(kind.as_str(), Some("" | "text" | "text/plain")))
+    };
+    let has = |keys: &[&str]| keys.iter().any(|key| is_other(value.get(key)));
+    match name {
+        "response_format" | "output_format" => is_other(value.get("type").or(Some(&value))),
+        "text" | "output_config" => is_other(value.pointer("/format/type").or_else(|| value.get("format"))),
+        "format" => is_other(Some(&value)),
+        "generationConfig" | "generation_config" => has(&[
+            "responseMimeType",
+            "response_mime_type",
+            "responseSchema",
+            "response_schema",
+            "responseJsonSchema",
+            "response_json_schema",
+        ]),
+        _ => false,
+    }
 }
 
 /// The call of a tool that the request demands.

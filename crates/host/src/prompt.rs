@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use tokrate_core::Message;
+use tokrate_core::{Content, Image, Message};
 use tokrate_sim::Part;
 use tokrate_tokens::{Encoding, count, token_ends};
 
@@ -20,10 +20,14 @@ const MAX_CACHED_PARTS: usize = 1 << 20;
 /// Tokens of a part: those of a cache block, so that two prompts that begin alike share every block that is the same.
 const TOKENS_A_PART: u32 = 16;
 
+/// Tokens of an image, whatever it shows: those of OpenAI's models for one of 1,024 by 1,024 pixels in full detail, 85 and 170 for each
+/// of its four tiles.
+const TOKENS_AN_IMAGE: u32 = 85 + 4 * 170;
+
 /// What an engine needs to know of a prompt.
 #[derive(Clone, Debug)]
 pub(crate) struct Prompt {
-    /// o200k_base tokens over the contents of all messages.
+    /// o200k_base tokens over the texts of all messages, and those of their images.
     pub tokens: u32,
     /// Its contents, if they were asked for.
     pub parts: Arc<[Part]>,
@@ -50,6 +54,7 @@ impl PromptReader {
         for message in &messages {
             message.role.hash(&mut hasher);
             message.texts().for_each(|text| text.hash(&mut hasher));
+            images(message).for_each(|image| image.hash(&mut hasher));
         }
         let hash = hasher.finish();
         if let Some(prompt) = self.cache.borrow().prompts.get(&hash) {
@@ -77,7 +82,18 @@ fn read(messages: &[Message], contents: bool) -> Prompt {
         return cut(messages);
     }
     let tokens: usize = messages.iter().flat_map(Message::texts).map(|text| count(Encoding::O200kBase, text)).sum();
-    Prompt { tokens: u32::try_from(tokens).unwrap_or(u32::MAX), parts: Arc::default() }
+    let images: usize = messages.iter().map(|message| images(message).count()).sum();
+    let tokens = u32::try_from(tokens.saturating_add(images.saturating_mul(TOKENS_AN_IMAGE as usize)));
+    Prompt { tokens: tokens.unwrap_or(u32::MAX), parts: Arc::default() }
+}
+
+/// The images of a message, each by its address or its data.
+fn images(message: &Message) -> impl Iterator<Item = &str> {
+    message.content.iter().filter_map(|content| match content {
+        Content::Image(Image::Url(url)) => Some(url.as_str()),
+        Content::Image(Image::Data { base64, .. }) => Some(base64.as_str()),
+        _ => None,
+    })
 }
 
 /// Counts tokens and hashes them part by part. A part knows the roles of the messages that begin in it.
@@ -104,6 +120,19 @@ fn cut(messages: &[Message]) -> Prompt {
             }
             tokens = tokens.saturating_add(u32::try_from(ends.len()).unwrap_or(u32::MAX));
         }
+        for image in images(message) {
+            for nth in 0..TOKENS_AN_IMAGE {
+                if nth == 0 || part.1 == 0 {
+                    image.hash(&mut part.0);
+                }
+                part.1 += 1;
+                if part.1 == TOKENS_A_PART {
+                    let (hasher, tokens) = std::mem::replace(&mut part, (DefaultHasher::new(), 0));
+                    parts.push(Part { content: hasher.finish(), tokens });
+                }
+            }
+            tokens = tokens.saturating_add(TOKENS_AN_IMAGE);
+        }
     }
     if part.1 > 0 {
         parts.push(Part { content: part.0.finish(), tokens: part.1 });
@@ -118,6 +147,19 @@ mod tests {
 
     fn words(word: &str, count: usize) -> String {
         vec![word; count].join(" ")
+    }
+
+    #[test]
+    fn an_image_counts_as_a_fixed_number_of_tokens_and_is_a_part_of_its_own() {
+        let with = |url: &str| {
+            let mut message = Message::text(Role::User, "look");
+            message.content.push(Content::Image(Image::Url(url.to_owned())));
+            vec![message]
+        };
+        let (one, other) = (cut(&with("https://example.com/1.png")), cut(&with("https://example.com/2.png")));
+        assert_eq!((one.tokens, read(&with("x"), false).tokens), (766, 766));
+        assert_eq!(one.parts.iter().map(|part| part.tokens).sum::<u32>(), 766);
+        assert_ne!(one.parts, other.parts);
     }
 
     #[test]

@@ -273,11 +273,13 @@ impl Drawing<'_> {
         let items = object.get("items").filter(|items| !items.is_boolean()).unwrap_or(&any);
         let is_unique = object.get("uniqueItems") == Some(&Value::Bool(true));
         let mut array: Vec<Value> = Vec::new();
+        // As text, so that a list of a thousand is not searched for each of its items.
+        let mut seen = BTreeSet::new();
         let mut tries = 0;
         while array.len() < wanted.max(prefix.len().min(most)) {
             let item = self.value(prefix.get(array.len()).unwrap_or(items), depth + 1)?;
             tries += 1;
-            if !is_unique || !array.contains(&item) {
+            if !is_unique || seen.insert(item.to_string()) {
                 array.push(item);
             } else if tries > MAX_TRIES + array.len() {
                 match array.len() >= least {

@@ -77,6 +77,12 @@ pub trait Handler: 'static {
         None
     }
 
+    /// Whether a request may send a form (`multipart/form-data`) where JSON is expected. Pages can send one without a preflight, so that
+    /// `Origin` alone stands against foreign ones.
+    fn takes_form(&self, _: &Request<RequestBody>) -> bool {
+        false
+    }
+
     /// JSON body of the response to a request that is rejected before `handle`, in the format of the client's dialect.
     fn error_body(&self, head: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8>;
 }
@@ -93,6 +99,7 @@ pub struct ConnectionTap {
     stamps: RefCell<Rc<Stamps>>,
     marks: RefCell<Vec<(Rc<dyn WriteSink>, u64)>>,
     has_stalled: Cell<bool>,
+    has_left: Cell<bool>,
     /// Its permit, if it came from a listener.
     permit: RefCell<Option<ConnectionPermit>>,
 }
@@ -135,6 +142,11 @@ impl ConnectionTap {
     /// Whether the connection was closed by the write timeout.
     pub fn has_stalled(&self) -> bool {
         self.has_stalled.get()
+    }
+
+    /// Whether the client was seen to leave, while a handler is polled once more: it is to begin nothing for nobody.
+    pub fn has_left(&self) -> bool {
+        self.has_left.get()
     }
 
     /// Marks the frame that the caller is about to hand out; `sink` is called when its bytes are handed to the socket.

@@ -77,6 +77,9 @@ pub struct Race {
     target_running: usize,
     /// When a candidate that would have spoilt the race may be asked after all.
     reserve_at: Option<Tick>,
+    /// Whether a first token is held back; once there is a winner, for how long one was.
+    is_holding: bool,
+    hold: Option<Span>,
     polled_at: Tick,
 }
 
@@ -99,6 +102,8 @@ impl Race {
             over: false,
             target_running,
             reserve_at: None,
+            is_holding: false,
+            hold: None,
             polled_at: now,
         }
     }
@@ -224,6 +229,11 @@ impl Race {
         self.winner
     }
 
+    /// For how long a first token was held back for a better attempt; `None` before the win, and if none was.
+    pub fn hold(&self) -> Option<Span> {
+        self.hold
+    }
+
     /// Whether the last action was returned.
     pub fn is_over(&self) -> bool {
         self.over && self.pending.is_empty()
@@ -299,8 +309,10 @@ impl Race {
         // An attempt with a token wins even if the poll is late, so the winner is determined before the limits.
         let standing = self.standing(now);
         if let Some(standing) = standing.filter(|standing| now >= standing.held_until) {
+            self.hold = self.held_since().filter(|_| self.is_holding).map(|since| now.since(since));
             return self.win(standing.winner, now);
         }
+        self.is_holding |= standing.is_some();
         if now >= self.started_at + self.config.total_limit {
             self.abandon_all(CancelReason::Failed(FailureKind::TimedOut), now);
             self.end(Action::Fail { kind: FailureKind::TimedOut, attempt: None });
@@ -319,6 +331,12 @@ impl Race {
     fn earliest_ready(&self) -> Option<usize> {
         let ready = self.attempts.iter().enumerate().filter_map(|(number, run)| Some((self.ready_at(run)?, number)));
         ready.min().map(|(_, number)| number)
+    }
+
+    /// When the first token came that is held back. What waits for the end of an answer holds none.
+    fn held_since(&self) -> Option<Tick> {
+        let first = self.earliest_ready().filter(|_| self.config.commit == Commit::FirstToken)?;
+        self.ready_at(&self.attempts[first])
     }
 
     fn ready_at(&self, run: &Attempt) -> Option<Tick> {

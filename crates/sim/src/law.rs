@@ -84,7 +84,7 @@ impl Default for Law {
             coalesce: Span::ZERO,
             role_first: true,
             usage_every_chunk: false,
-            default_output_tokens: 128,
+            default_output_tokens: 256,
             max_output_tokens: 131_072,
         }
     }

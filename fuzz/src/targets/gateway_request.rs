@@ -9,12 +9,13 @@ use serde_json::Value;
 use std::mem::ManuallyDrop;
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, Decision, DryRun, EndpointConfig, LaneConfig, LoserPolicy, Mode, Policy,
-    TokenLimits,
+    ServicesConfig, TokenLimits, api_rows,
 };
 use tokrate_net::Target;
 use tokrate_wire::{Dialect, Shape, decode_request};
 
-const HEADERS: [&str; 4] = ["authorization", "x-tokrate-mode", "anthropic-version", "content-length"];
+const HEADERS: [&str; 6] =
+    ["authorization", "x-tokrate-mode", "anthropic-version", "content-length", "content-type", "x-tokrate-model"];
 
 thread_local! {
     /// Never dropped: what its clock keeps for the rest of the process would be reported as a leak when the fuzzer ends.
@@ -36,7 +37,7 @@ fn dry_run() -> DryRun {
         }],
         price: None,
         token_limits: TokenLimits::default(),
-        embeddings: None,
+        services: ServicesConfig::default(),
         stream_whole: true,
         max_in_flight: None,
         loser: LoserPolicy::CancelEstimate,
@@ -60,11 +61,11 @@ fn dry_run() -> DryRun {
 pub fn run(input: &[u8]) {
     let Some((&[place, post, name, length], rest)) = input.split_first_chunk::<4>() else { return };
     let (value, body) = rest.split_at(usize::from(length).min(rest.len()));
-    let place = usize::from(place) % (Dialect::ALL.len() + 2);
-    let path = match Dialect::ALL.get(place) {
-        Some(dialect) => format!("/v1{}", dialect.path("all", Shape::Stream)),
-        None if place == Dialect::ALL.len() => "/v1/embeddings".to_owned(),
-        None => format!("/{}", String::from_utf8_lossy(value)),
+    let place = usize::from(place) % (Dialect::ALL.len() + api_rows().count() + 1);
+    let path = match (Dialect::ALL.get(place), api_rows().nth(place.saturating_sub(Dialect::ALL.len()))) {
+        (Some(dialect), _) => format!("/v1{}", dialect.path("all", Shape::Stream)),
+        (None, Some((_, path, ..))) => format!("/v1{}", path.replace("{model}", "all").replace("{id}", "a")),
+        (None, None) => format!("/{}", String::from_utf8_lossy(value)),
     };
     let method = if post % 8 == 0 { Method::GET } else { Method::POST };
     let request = Request::builder().method(method).uri(&path);

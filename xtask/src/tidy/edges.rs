@@ -142,7 +142,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "admin",
-        internal: &["core", "record", "charts", "route", "net", "store", "gateway"],
+        internal: &["core", "stats", "record", "charts", "route", "net", "store", "gateway"],
         external: &["tokio", "base64", "bytes", "http", "http-body", "prometheus-client", "serde_json", "sha2"],
     },
     Row {

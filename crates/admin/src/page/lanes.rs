@@ -2,30 +2,34 @@
 //!
 //! Invariant: a curve is drawn as far as the lane was ever loaded, and no further.
 
-use super::{share, usd};
+use super::{course, share, usd};
 use std::fmt::Write as _;
-use tokrate_charts::{Axis, Chart, Direction, LineChart, Mark, Point, Series, SeriesStyle, Size, escape, format};
-use tokrate_gateway::telemetry::{LaneState, LaneStatus, Snapshot};
+use tokrate_charts::{Axis, Chart, Direction, LineChart, Mark, Point, Series, Size, escape, format};
+use tokrate_core::Sketch;
+use tokrate_gateway::telemetry::{Distribution, LaneState, LaneStatus, Minute, OPEN_MINUTES, SPEED_STEPS, Snapshot};
 use tokrate_record::AttemptEnd;
 use tokrate_route::{Blame, Expectation, LaneSnapshot};
+use tokrate_stats::Level;
 
 /// Renders the section.
 pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     let _ = writeln!(
         out,
         concat!(
-            "<section id=\"lanes\"><h2>Lanes</h2><p class=\"intro\">What one more call may expect now, with a prompt of ",
-            "{} tokens; the curves are learned from the calls that went there.</p><div class=\"cards\">"
+            "<section id=\"lanes\"><h2>Lanes</h2><p class=\"intro\">Measured on the streams of the last {} minutes; ~ marks too few to ",
+            "say more than what they were. Where nothing was measured, what a call with a prompt of {} tokens may expect by all that went ",
+            "there, marked as inferred. The curves are learned likewise.</p><div class=\"cards\">"
         ),
+        OPEN_MINUTES,
         format::count(LaneSnapshot::PROMPT_TOKENS)
     );
     for (index, lane) in snapshot.lanes.iter().enumerate() {
-        card(out, index, lane);
+        card(out, index, lane, snapshot.minute().saturating_sub(OPEN_MINUTES));
     }
     out.push_str("</div></section>\n");
 }
 
-fn card(out: &mut String, index: usize, lane: &LaneStatus) {
+fn card(out: &mut String, index: usize, lane: &LaneStatus, since: u64) {
     let (class, word) = state_description(lane.state);
     let _ = write!(
         out,
@@ -42,14 +46,23 @@ fn card(out: &mut String, index: usize, lane: &LaneStatus) {
     );
     load(out, lane);
     out.push_str("<dl class=\"numbers\">");
-    let expected = |of: fn(&Expectation) -> String| lane.expected.as_ref().map_or(format::MISSING.to_owned(), of);
     let stats = lane.stats.as_ref();
+    let recent = |of: fn(&Minute) -> &Distribution| stats.map_or_else(Sketch::new, |stats| stats.recent(since, of));
+    let (ttft, speed) = (recent(|minute| &minute.ttft), recent(|minute| &minute.output_speed));
+    let inferred = |of: fn(&Expectation) -> String| match &lane.expected {
+        Some(expected) => format!("{} (inferred)", of(expected)),
+        None => format::MISSING.to_owned(),
+    };
+    let ttft = |level: Level, of: fn(&Expectation) -> String| {
+        measured(&ttft, level, |nanos| format::seconds(nanos as f64 / 1e9)).unwrap_or_else(|| inferred(of))
+    };
+    let speed = measured(&speed, Level::P50, |steps| format::quantity(steps as f64 / SPEED_STEPS, "tok/s"));
     let attempts = stats.map_or(0, |stats| stats.count(|_| true));
     let failed = stats.map_or(0, |stats| stats.count(|(_, end, _)| *end == AttemptEnd::Failed));
     let numbers = [
-        ("TTFT p50", expected(|e| format::span(e.ttft_p50))),
-        ("TTFT p90", expected(|e| format::span(e.ttft_p90))),
-        ("output speed", expected(|e| format::quantity(e.speed, "tok/s"))),
+        ("TTFT p50", ttft(Level::P50, |e| format::span(e.ttft_p50))),
+        ("TTFT p90", ttft(Level::P90, |e| format::span(e.ttft_p90))),
+        ("output speed", speed.unwrap_or_else(|| inferred(|e| format::quantity(e.speed, "tok/s")))),
         ("failing now", share((lane.failing * 1e4).round() / 1e4, f64::from(u8::from(attempts > 0)))),
         ("failed so far", share(failed as f64, attempts as f64)),
         ("cost so far", stats.map_or_else(|| usd(0.0), |stats| usd(stats.cost()))),
@@ -60,6 +73,12 @@ fn card(out: &mut String, index: usize, lane: &LaneStatus) {
     out.push_str("</dl>");
     curve(out, index, lane);
     out.push_str("</article>\n");
+}
+
+/// A quantile of what was measured, marked if there is too little for it; `None` if there is nothing.
+fn measured(values: &Sketch, level: Level, text: impl Fn(u64) -> String) -> Option<String> {
+    let value = text(values.quantile(level.share())?);
+    Some(if values.count() < level.floor() { format!("~{value}") } else { value })
 }
 
 /// Attempts in flight, as a bar against the cap if there is one.
@@ -164,7 +183,7 @@ fn chart(lane: &LaneStatus, title: String, y: Axis, points: impl Iterator<Item =
         title,
         x: Axis::log("Calls in flight", ""),
         y,
-        series: vec![Series { name: String::new(), points: points.collect(), style: SeriesStyle::Course }],
+        series: course(Series { name: String::new(), points: points.collect(), ..Series::default() }),
         marks: Some(now).filter(|now| now.at > 0.0).into_iter().collect(),
         ..LineChart::default()
     }

@@ -3,8 +3,9 @@
 //! Lanes are never summed up, because they were measured under different conditions. Invariant: a minute without a call
 //! is a gap in the line, and a minute holds the attempts that started in it.
 
+use super::course;
 use std::fmt::Write as _;
-use tokrate_charts::{Axis, Chart, LineChart, Point, Series, SeriesStyle, Size, escape};
+use tokrate_charts::{Axis, Chart, LineChart, Point, Series, Size, escape};
 use tokrate_gateway::telemetry::Snapshot;
 use tokrate_gateway::telemetry::{Distribution, LaneStats, MINUTES, Minute, OPEN_MINUTES, SPEED_STEPS};
 
@@ -42,7 +43,7 @@ pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     }
     out.push_str("</p><div class=\"pair\">");
     let lane_series = |of: fn(&Minute) -> &Distribution, per: f64| -> Vec<Series> {
-        lanes.iter().map(|(lane, _)| series(snapshot, lane, of, per)).collect()
+        lanes.iter().flat_map(|(lane, _)| course(series(snapshot, lane, of, per))).collect()
     };
     chart(out, "TTFT", Axis::linear("Sent to first output text", "s"), lane_series(|minute| &minute.ttft, 1e9));
     let speed = Axis::linear("Of one request after its first chunk", "tok/s");
@@ -91,7 +92,7 @@ fn series(snapshot: &Snapshot, lane: &LaneStats, of: fn(&Minute) -> &Distributio
     };
     let oldest = lane.minutes.oldest().map_or(0, |oldest| now.saturating_sub(oldest)).min(MINUTES - 1);
     let points = (0..=oldest).rev().map(point).collect();
-    Series { name: name_of(snapshot, lane), points, style: SeriesStyle::Course }
+    Series { name: name_of(snapshot, lane), points, ..Series::default() }
 }
 
 /// Its name, and its model if another lane of that name has been configured since.

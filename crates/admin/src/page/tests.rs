@@ -3,7 +3,10 @@
 use super::*;
 use tokrate_core::FailureKind;
 use tokrate_gateway::sample::{NOON_UNIX_MS, SampleGateway, failed, lane_config, lost, row};
+use tokrate_gateway::telemetry::KeyStatus;
+use tokrate_gateway::{KeyLimits, Spending};
 use tokrate_record::{Attempt as Row, Sample};
+use tokrate_route::Expectation;
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&";
 
@@ -189,4 +192,59 @@ fn changes_of_lanes_are_on_the_page_with_their_interval_and_escaped() {
         (api["changes"].as_array().map(Vec::len), &api["changes"][0]["low"]),
         (Some(3), &serde_json::json!(-0.31))
     );
+}
+
+#[test]
+fn a_card_shows_what_streams_measured_and_marks_what_is_few_or_inferred() {
+    let card = |rows: u32, whole: bool, is_expected: bool| {
+        let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
+        for _ in 0..rows {
+            let mut row = row(1, "a");
+            if whole {
+                row.sample.clear_streaming_figures();
+                row.sample.answer_ns = Some(1_000_000);
+            }
+            sample.record(&row);
+        }
+        let mut snapshot = sample.snapshot(NOON_UNIX_MS + 90_000);
+        let span = tokrate_core::Span::from_millis(777);
+        let expected = Expectation { ttft: span, ttft_p50: span, ttft_p90: span, speed: 50.0, weight: 3.0 };
+        snapshot.lanes[0].expected = Some(expected).filter(|_| is_expected);
+        let html = page(&snapshot);
+        let from = html.find("<dt>TTFT p50</dt>").expect("a card");
+        html[from..].split("<dt>").nth(1).expect("a figure").to_owned()
+    };
+    let few = card(3, false, true);
+    assert!(few.contains("<dd>~") && !few.contains("inferred"), "{few}");
+    let many = card(30, false, true);
+    assert!(!many.contains('~') && !many.contains("inferred") && !many.contains("777"), "{many}");
+    let whole = card(30, true, true);
+    assert!(whole.contains("777") && whole.contains("(inferred)"), "whole answers are no first tokens: {whole}");
+    assert!(!card(30, true, false).contains("ms"), "nothing is known of first tokens");
+}
+
+#[test]
+fn two_points_are_not_joined_by_a_line() {
+    let series = |known: usize| {
+        let points = (0..4).map(|x| Point { x: x as f64, y: (x < known).then_some(1.0), ..Point::default() });
+        course(Series { points: points.collect(), ..Series::default() }).remove(0)
+    };
+    let neighbours = |series: &Series| series.points.windows(2).any(|two| two[0].y.is_some() && two[1].y.is_some());
+    assert!(!neighbours(&series(2)) && neighbours(&series(3)));
+    assert_eq!(series(2).points.iter().filter(|point| point.y.is_some()).count(), 2);
+}
+
+#[test]
+fn keys_are_shown_with_what_they_spent() {
+    let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
+    let mut snapshot = sample.snapshot(NOON_UNIX_MS);
+    assert!(!page(&snapshot).contains("id=\"keys\""), "there are none");
+    let money = |usd: f64| tokrate_core::Money::from_usd(usd).expect("a sum");
+    let limits = KeyLimits { usd_per_month: Some(money(20.0)), streams: Some(4), ..KeyLimits::default() };
+    let spending = Spending { spent: money(3.5), reserved: money(0.25) };
+    snapshot.keys = vec![KeyStatus { name: HOSTILE.to_owned(), limits, spending, open_calls: 2 }];
+    let html = page(&snapshot);
+    for shown in ["3.50", "0.25", "20.0", "4 calls at once", "&lt;script&gt;"] {
+        assert!(html.contains(shown), "{shown}");
+    }
 }

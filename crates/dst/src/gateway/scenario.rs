@@ -9,7 +9,7 @@ use http::HeaderMap;
 use tokrate_core::{ChatRequest, Message, Money, Price, Rng, Role, Span, Tick};
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, CurvePoint, EndpointConfig, KeyConfig, KeyLimits, LaneConfig, LimitsConfig,
-    LogSettings, LoserPolicy, Mode, Policy, TokenLimits, WinRule, key_hash,
+    LogSettings, LoserPolicy, Mode, Policy, ServicesConfig, TokenLimits, WinRule, key_hash,
 };
 use tokrate_net::{ClientConfig, Target};
 use tokrate_wire::{Dialect, Shape, encode_request};
@@ -167,6 +167,34 @@ impl GatewayScenario {
         }
     }
 
+    /// One call of one client, hedged on a second lane; both lanes are silent. The client leaves after this time, if it does.
+    pub fn hedged(leaves_after: Option<Span>) -> GatewayScenario {
+        // One whose client leaves the mode to the alias.
+        let asks_for_a_mode = |scenario: &GatewayScenario| {
+            String::from_utf8_lossy(&scenario.clients[0].calls[0].request).contains("x-tokrate-mode")
+        };
+        let mut plain = (1..).map(GatewayScenario::plain);
+        let mut scenario = plain.find(|scenario| !asks_for_a_mode(scenario)).expect("most have none");
+        let mut rng = Rng::root(1).child("hedged");
+        scenario.lanes = vec![LaneFaults { first: Span::from_secs(36_000), ..LaneFaults::default() }; 2];
+        scenario.config.lanes = (0..2)
+            .map(|place| LaneConfig {
+                curve: vec![CurvePoint { ttft_p90: Span::from_millis(300), ..curve_point(&mut Rng::root(2)) }],
+                max_in_flight: None,
+                ..lane(&mut rng, place, LoserPolicy::Free)
+            })
+            .collect();
+        scenario.config.aliases = vec![AliasConfig {
+            mode: Mode::Hedge,
+            policy: Policy::Fixed,
+            max_attempts: 2,
+            budget: BudgetConfig { extra_share: 1.0, ..BudgetConfig::default() },
+            ..alias(&mut rng, "a0", vec![0, 1])
+        }];
+        scenario.clients[0].calls[0].disconnects_after = leaves_after;
+        scenario
+    }
+
     /// A random scenario.
     pub fn swarm(seed: u64) -> GatewayScenario {
         let root = Rng::root(seed).child("gateway");
@@ -287,7 +315,7 @@ fn lane(rng: &mut Rng, place: usize, loser: LoserPolicy) -> LaneConfig {
         // With a curve, hedges start from the first call on.
         curve: if rng.chance(0.5) { vec![curve_point(rng)] } else { Vec::new() },
         forward_headers: Vec::new(),
-        embeddings: None,
+        services: ServicesConfig::default(),
         stream_whole: rng.chance(0.8),
         token_limits: TokenLimits { input: None, output: rng.chance(0.5).then_some(MAX_TOKENS) },
     }

@@ -3,6 +3,7 @@
 
 use crate::{SEEDS, named_seeds};
 use std::collections::{BTreeMap, BTreeSet};
+use tokrate_core::Span;
 use tokrate_dst::gateway::{GatewayScenario, GatewaySituation, checkers, met, run_gateway};
 
 /// Seeds that run each time.
@@ -49,6 +50,29 @@ fn one_call_in_virtual_time_is_answered_and_logged() {
     assert_eq!(checkers::check(&scenario, &history), Vec::<String>::new(), "{:#?}", history.lines);
     assert_eq!((history.outcomes.len(), history.kept.rows.len(), history.log.written), (1, 1, 1));
     assert_eq!(history.outcomes[0].reply.status, Some(200));
+}
+
+#[test]
+fn nothing_is_begun_for_a_client_that_has_left() {
+    let line = |lines: &[String], what: &str| lines.iter().position(|line| line.contains(what));
+    let at_ms = |lines: &[String], line: usize| -> u64 {
+        let nanos: u64 = lines[line].split(' ').next().and_then(|nanos| nanos.parse().ok()).expect("a time");
+        nanos / 1_000_000
+    };
+    let patient = run_gateway(&GatewayScenario::hedged(None), true).lines;
+    let hedged_ms = at_ms(&patient, line(&patient, "dial 1").expect("a hedge"));
+    let sent_ms = at_ms(&patient, line(&patient, "dial 0").expect("a first attempt"));
+    let mut same_moment = 0;
+    for leaves_ms in (hedged_ms - sent_ms - 3)..=(hedged_ms - sent_ms + 3) {
+        let scenario = GatewayScenario::hedged(Some(Span::from_millis(leaves_ms)));
+        let history = run_gateway(&scenario, true);
+        assert_eq!(checkers::check(&scenario, &history), Vec::<String>::new());
+        let left = line(&history.lines, "client 0 call 0 Disconnected").expect("the client leaves");
+        same_moment += u32::from(at_ms(&history.lines, left) == hedged_ms);
+        let hedge = line(&history.lines, "dial 1");
+        assert!(hedge.is_none_or(|hedge| hedge < left), "leaves after {leaves_ms} ms: {:#?}", history.lines);
+    }
+    assert!(same_moment > 0, "a client left in the moment in which the hedge was due");
 }
 
 #[test]

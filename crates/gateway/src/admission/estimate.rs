@@ -8,6 +8,7 @@
 use crate::admission::budgets::MAX_OUTPUT_TOKENS;
 use crate::admission::calendar::{date_of, month_of, next_month_start};
 use crate::admission::reservation::KeyReservation;
+use crate::api::Meter;
 use crate::respond::error::ErrorResponse;
 use crate::settle::account::Account;
 use crate::state::lock::locked;
@@ -31,6 +32,16 @@ impl Account {
     /// Whether lanes without a price are ruled out, because the key has a budget.
     pub fn needs_prices(&self) -> bool {
         self.key().is_some_and(|key| key.config.limits.usd_per_month.is_some())
+    }
+
+    /// Whether a lane is ruled out, because the key has a budget and what the call costs there at most is not known.
+    pub fn lacks_price(&self, lane: &Lane) -> bool {
+        let is_known = match self.request.api().map(|api| (api.meter, api.service)) {
+            Some((Meter::Free, _)) => true,
+            Some((Meter::Fee, service)) => lane.config.services.fee(service).is_some(),
+            Some((Meter::Input, _)) | None => lane.config.price.is_some(),
+        };
+        self.needs_prices() && !is_known
     }
 
     /// Reserves for the first attempt what the most expensive of the lanes may use.
@@ -77,10 +88,18 @@ impl Account {
     /// What an attempt may use on a lane.
     fn need(&self, lane: &Lane, role: Role) -> ReservationRequest {
         let request = &self.request;
+        match request.api().map(|api| (api.meter, api.service)) {
+            Some((Meter::Free, _)) => return ReservationRequest::default(),
+            Some((Meter::Fee, service)) => {
+                let fee = lane.config.services.fee(service).filter(|_| self.needs_prices()).unwrap_or_default();
+                return ReservationRequest { tokens: 0, max_cost: fee, expected_cost: fee };
+            }
+            Some((Meter::Input, _)) | None => {}
+        }
         let lengths = request.peek.lengths;
         let routed = request.routed.as_ref().map(|routed| routed.dialect);
         let (limit, answers) = match routed {
-            // Embeddings have no output.
+            // What is not generated has no output.
             None => (Some(0), 1),
             Some(dialect) => (output_limit(lane, dialect, request), lengths.answers(dialect)),
         };

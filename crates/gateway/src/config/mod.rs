@@ -86,10 +86,34 @@ pub struct LaneConfig {
     pub curve: Vec<CurvePoint>,
     /// Lower-case names of further client headers to forward.
     pub forward_headers: Vec<String>,
-    /// Whether it serves embeddings; `None` to find out by asking.
-    pub embeddings: Option<bool>,
+    /// Which services it has beside the generation of text, and what they cost.
+    pub services: ServicesConfig,
     /// Whether answers that a client wants in one piece may be asked for as streams where another lane could take over.
     pub stream_whole: bool,
+}
+
+/// The services of a lane beside the generation of text, by the names of [`crate::services`].
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ServicesConfig {
+    /// Those that it has; `None` to find out by asking.
+    pub serves: Option<Vec<String>>,
+    /// Whether it has embeddings, whatever the list says; `None` to go by the list.
+    pub embeddings: Option<bool>,
+    /// The most that a call of a service costs, where its tokens do not say.
+    pub fees: Vec<(String, Money)>,
+}
+
+impl ServicesConfig {
+    /// Whether the lane has a service, as far as the settings say.
+    pub(crate) fn says(&self, service: &str) -> Option<bool> {
+        let listed = self.serves.as_ref().map(|serves| serves.iter().any(|served| served == service));
+        if service == "embeddings" { self.embeddings.or(listed) } else { listed }
+    }
+
+    /// The most that a call of a service costs, if it is known.
+    pub(crate) fn fee(&self, service: &str) -> Option<Money> {
+        self.fees.iter().find(|(name, _)| name == service).map(|(_, fee)| *fee)
+    }
 }
 
 /// One dialect of a lane.

@@ -7,8 +7,6 @@ use super::drain;
 use super::eligible::EligibleLanes;
 use crate::admission::reservation::KeyReservation;
 use crate::dispatch::worker::Worker;
-use crate::respond::error::{ErrorResponse, UnavailableLane, whole_seconds};
-use crate::respond::headers::CALL_HEADER;
 use crate::settle::account::{Account, AttemptLease, AttemptOutcome};
 use crate::settle::row::role_in_log;
 use crate::state::lane_health::is_lane_failure;
@@ -17,8 +15,7 @@ use crate::upstream::attempt::{Attempt, AttemptStart};
 use crate::upstream::body::{StreamFailure, UpstreamBody};
 use crate::upstream::request::Destination;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
-use http::{HeaderName, HeaderValue, Response};
+use http::{HeaderName, HeaderValue};
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -30,8 +27,8 @@ use tokrate_net::server::{ConnectionTap, WriteSink};
 use tokrate_net::{Limits, Redactor};
 use tokrate_record::{AttemptEnd, AttemptRole};
 use tokrate_route::{
-    Action, AttemptFailure, Blame, BreakerState, BudgetLimit, CancelReason, Candidate, ExtraReservation,
-    InFlightAttempt, LaneId, Race, Role, blame, extra_usd,
+    Action, AttemptFailure, BudgetLimit, CancelReason, Candidate, ExtraReservation, InFlightAttempt, LaneId, Race,
+    Role, extra_usd,
 };
 use tokrate_wire::error_event;
 
@@ -45,9 +42,9 @@ const TIMER_GRAIN: Span = Span::from_millis(1);
 pub(crate) struct Call {
     pub account: Rc<Account>,
     worker: Rc<Worker>,
-    race: Race,
-    lanes: EligibleLanes,
-    attempts: Vec<Entry>,
+    pub(super) race: Race,
+    pub(super) lanes: EligibleLanes,
+    pub(super) attempts: Vec<Entry>,
     winner: Option<usize>,
     has_just_won: bool,
     /// Reserved for the attempt that is about to be started.
@@ -56,10 +53,12 @@ pub(crate) struct Call {
     race_limit: Option<&'static str>,
     /// Whether it is the gateway's own, to see whether a lane is back; and its attempt, until it is sent.
     is_probe: bool,
+    /// Whether an attempt was settled as abandoned: any other beside it was not needed.
+    has_abandoned: bool,
     probe: Option<InFlightAttempt>,
     ending: Option<Step>,
-    /// The gateway's overhead, taken before the client delays the end of the answer.
-    overhead_at_end: Option<Span>,
+    /// The gateway's own time, taken when an attempt wins: what comes later also depends on how the client reads.
+    overhead: Option<Span>,
     /// The deadline, and the timer for it.
     timer: Option<(Tick, Pin<Box<Sleep>>)>,
     /// The client's connection.
@@ -118,9 +117,10 @@ impl Call {
             granted: Granted::default(),
             race_limit: None,
             is_probe: false,
+            has_abandoned: false,
             probe: None,
             ending: None,
-            overhead_at_end: None,
+            overhead: None,
             timer: None,
             tap,
         })
@@ -134,6 +134,10 @@ impl Call {
     /// Drives the call until its connection has something to do.
     pub fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
         loop {
+            // Nothing begins for a client that has left; its connection drops the call next.
+            if self.tap.has_left() {
+                return Poll::Pending;
+            }
             self.drive(context);
             let (now, mut has_started) = (self.now(), false);
             while let Some(action) = self.next_action(now) {
@@ -141,6 +145,7 @@ impl Call {
                 self.perform(action, now);
             }
             if std::mem::take(&mut self.has_just_won) {
+                self.overhead = self.own_time();
                 return Poll::Ready(Step::Won);
             }
             if let Some(bytes) = self.winner.and_then(|winner| self.body(winner).borrow_mut().take_ready()) {
@@ -170,12 +175,27 @@ impl Call {
         &self.attempts
     }
 
-    /// The gateway's own time so far: from the request's last byte to the first attempt, and from the winner's last
-    /// byte until now.
+    /// The gateway's own time: from the request's last byte to the first attempt, and from what the win waited for last until it came, or
+    /// for as long as a first token was held back. `None` before the win.
     pub fn overhead(&self) -> Option<Span> {
-        let before = self.attempts.first()?.attempt.started_at - self.account.arrived_at;
-        let after = self.now() - self.winning_entry()?.attempt.body.borrow().answer.last_byte_at()?;
-        Some(before + after)
+        self.overhead
+    }
+
+    /// For how long a first token was held back, if one was.
+    pub fn hold(&self) -> Option<Span> {
+        self.race.hold()
+    }
+
+    /// Waiting is not the gateway's own time: neither for the winner's bytes, nor for the end of another attempt, nor until the race's
+    /// timer was due.
+    fn own_time(&self) -> Option<Span> {
+        let now = self.now();
+        let due_at = self.timer.as_ref().map(|(due_at, _)| *due_at).filter(|due_at| *due_at <= now);
+        let last_byte_at = self.winning_entry()?.attempt.body.borrow().answer.last_byte_at();
+        let ended_at = self.attempts.iter().filter_map(|entry| entry.attempt.ended_at()).max();
+        let waited_until = last_byte_at.max(due_at).max(ended_at)?;
+        let after = self.race.hold().unwrap_or(now - waited_until);
+        Some((self.attempts[0].attempt.started_at - self.account.arrived_at) + after)
     }
 
     /// The whole answer was given to the client's connection.
@@ -191,7 +211,6 @@ impl Call {
         if bytes <= SENT_AT_ONCE_BYTES {
             return self.complete();
         }
-        self.overhead_at_end = self.overhead();
         let tap = Rc::clone(&self.tap);
         tap.mark(Rc::new(PendingCompletion(Cell::new(Some(self)))), 0);
     }
@@ -207,100 +226,11 @@ impl Call {
         }
     }
 
-    /// The error for a client that gets no answer, or not all of one.
-    pub fn error_response(&self, kind: FailureKind, attempt: Option<usize>) -> ErrorResponse {
-        let retry_after = self.race.retry_after();
-        let error = match attempt.and_then(|attempt| self.attempts.get(attempt)) {
-            Some(entry) => {
-                let attempt = &entry.attempt;
-                let error =
-                    ErrorResponse::of_failure(kind, &attempt.lane.config.name, &attempt.error_message(), retry_after);
-                match attempt.refused_status().filter(|_| self.is_final(kind)) {
-                    Some(status) => ErrorResponse { status, ..error },
-                    None => error,
-                }
-            }
-            None if kind == FailureKind::TimedOut => ErrorResponse::timed_out(&self.account.alias.name),
-            None => {
-                let (now, alias) = (self.now(), &self.account.alias);
-                let router = locked(&self.account.plan.router);
-                let lanes = alias.lanes.iter().filter_map(|id| {
-                    let lane = self.account.plan.lane(*id);
-                    let (name, last_failure) = (lane.config.name.clone(), lane.health.last_failure());
-                    Some(UnavailableLane { name, breaker: router.breaker(*id, now)?, last_failure })
-                });
-                let lanes: Vec<UnavailableLane> = lanes.collect();
-                ErrorResponse::no_lane_available(&alias.name, &lanes, now)
-            }
-        };
-        let is_logged = !self.attempts.is_empty();
-        ErrorResponse { call: is_logged.then(|| self.account.request.id.clone()), ..error }
-    }
-
-    /// Whether a failure of the lane's settings is final, because no other lane could answer.
-    fn is_final(&self, kind: FailureKind) -> bool {
-        self.lanes.only().is_some() && blame(kind) == Blame::Key
-    }
-
-    /// The refusal of a call's only lane from before, while its breaker is open for that: another try would change
-    /// nothing, and a 503 would make the client retry, or say less than the provider did of a limit.
-    pub fn cached_refusal(&self) -> Option<Response<Bytes>> {
-        let lane = self.account.plan.lane(self.lanes.only()?);
-        let breaker = locked(&self.account.plan.router).breaker(lane.id, self.now())?;
-        let BreakerState::Open { until, blame: Blame::Key | Blame::Load } = breaker else { return None };
-        let is_final = |kind| blame(kind) == Blame::Key || kind == FailureKind::RateLimited;
-        let failure = lane.health.last_failure().filter(|failure| is_final(failure.kind))?;
-        let wait = (blame(failure.kind) == Blame::Load).then(|| until - self.now());
-        let (status, refusal) = (failure.status?, failure.refusal.as_ref()?);
-        let dialect = self.account.request.dialect();
-        if refusal.dialect != dialect {
-            let error = ErrorResponse::of_failure(failure.kind, &lane.config.name, &failure.message, wait);
-            return Some(ErrorResponse { status, ..error }.into_response(dialect));
-        }
-        let mut response = Response::new(refusal.body.clone());
-        *response.status_mut() = status;
-        if let Some(content_type) = &refusal.content_type {
-            response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
-        }
-        if let Some(wait) = wait {
-            response.headers_mut().insert(RETRY_AFTER, whole_seconds(wait));
-        }
-        Some(response)
-    }
-
-    /// A lane's refusal of the request itself or for a rate limit, passed on as the provider wrote it if the dialects agree;
-    /// for a call with a single lane also a refusal of its key or model.
-    pub fn upstream_refusal(&self, attempt: usize) -> Option<Response<Bytes>> {
-        let attempt = &self.attempts[attempt].attempt;
-        let AttemptFailure { kind, retry_after: own_wait } = attempt.failure()?;
-        let is_clients = blame(kind) == Blame::Client
-            || matches!(kind, FailureKind::NotFound | FailureKind::EditRefused | FailureKind::RateLimited)
-            || self.is_final(kind);
-        let same_dialect = attempt.dialect() == self.account.request.dialect();
-        let body = attempt.body.borrow();
-        let head = body.answer.head().filter(|head| head.status.is_client_error())?;
-        if !is_clients || !same_dialect || !attempt.has_whole_refusal() {
-            return None;
-        }
-        let mut response = Response::new(attempt.redacted_refusal(&body));
-        *response.status_mut() = head.status;
-        *response.headers_mut() = head.headers.clone();
-        response.headers_mut().remove(DATE);
-        // Another lane of the call may be back earlier.
-        if let Some(wait) = self.race.retry_after().filter(|wait| own_wait.is_none_or(|own| *wait < own)) {
-            response.headers_mut().insert(RETRY_AFTER, whole_seconds(wait));
-        }
-        if let Ok(id) = HeaderValue::from_str(&self.account.request.id) {
-            response.headers_mut().insert(HeaderName::from_static(CALL_HEADER), id);
-        }
-        Some(response)
-    }
-
     fn body(&self, attempt: usize) -> &Rc<RefCell<UpstreamBody>> {
         &self.attempts[attempt].attempt.body
     }
 
-    fn now(&self) -> Tick {
+    pub(super) fn now(&self) -> Tick {
         self.account.shared.clock.now()
     }
 
@@ -432,6 +362,7 @@ impl Call {
             unix_ms: account.shared.clock.wall_nanos() / 1_000_000,
             in_flight: started.in_flight,
             lane: Arc::clone(&lane),
+            api: account.request.api(),
         };
         // The race bounds the time and watches tokens; bytes without tokens (keep-alive comments) do not count as
         // progress.
@@ -516,7 +447,7 @@ impl Call {
     /// Releases what an attempt holds and writes its row.
     fn settle(&mut self, number: usize, end: AttemptEnd) {
         let won = self.winner == Some(number);
-        let overhead = if won { self.overhead_at_end.or_else(|| self.overhead()) } else { None };
+        let overhead = if won { self.overhead } else { None };
         let entry = &mut self.attempts[number];
         let Some(lease) = entry.lease.take() else { return };
         // A settled attempt has ended: a body that was completed early may not have been polled to its end.
@@ -535,11 +466,16 @@ impl Call {
         if let Some(kind) = failure.filter(|kind| end == AttemptEnd::Failed && is_lane_failure(*kind)) {
             lane.health.record_failure(entry.attempt.lane_failure(kind));
         }
-        if end == AttemptEnd::Failed && entry.attempt.lacks_embeddings() {
-            lane.health.record_missing_embeddings(self.account.shared.clock.now());
+        if end == AttemptEnd::Failed
+            && let Some(service) = entry.attempt.missing_service()
+        {
+            lane.health.record_missing(service, self.account.shared.clock.now());
         }
         let retry_after = entry.failed.and_then(|failed| failed.retry_after);
-        self.account.settle(&entry.attempt, lease, AttemptOutcome { number, end, won, failure, retry_after, overhead });
+        let is_abandoned = end == AttemptEnd::Abandoned;
+        let is_beside = is_abandoned && std::mem::replace(&mut self.has_abandoned, true);
+        let outcome = AttemptOutcome { number, end, won, failure, retry_after, overhead, is_beside };
+        self.account.settle(&self.attempts[number].attempt, lease, outcome);
     }
 
     #[expect(clippy::disallowed_methods, reason = "tokio's timers count from its own instants")]

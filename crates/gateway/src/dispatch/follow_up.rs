@@ -5,9 +5,10 @@
 
 use super::worker::Worker;
 use crate::admission::credentials::Credentials;
+use crate::api::is_object_id;
 use crate::respond::body::CallBody;
 use crate::respond::error::ErrorResponse;
-use crate::state::jobs::{Job, is_response_id};
+use crate::state::jobs::Job;
 use crate::state::plan::{Lane, Plan};
 use crate::upstream::attempt::{Attempt, AttemptStart};
 use crate::upstream::body::{BodyReader, UpstreamBody};
@@ -39,7 +40,7 @@ impl StoredResponse {
         let (_, rest) = path.split_once("/responses/")?;
         let (id, tail) = rest.split_once('/').map_or((rest, ""), |(id, _)| (id, &rest[id.len()..]));
         let tail = ["", "/cancel", "/input_items"].into_iter().find(|known| *known == tail)?;
-        is_response_id(id).then(|| StoredResponse {
+        is_object_id(id).then(|| StoredResponse {
             method: if method == Method::HEAD { Method::GET } else { method.clone() },
             id: id.to_owned(),
             tail,
@@ -134,6 +135,7 @@ async fn exchange(
         at: clock.now(),
         unix_ms: clock.wall_nanos() / 1_000_000,
         in_flight: 0,
+        api: None,
     };
     let decoder = Box::new(Decoder::new(Dialect::OpenAiResponses, Shape::Whole));
     let reader = BodyReader::PassThrough { decoder, filter: None };

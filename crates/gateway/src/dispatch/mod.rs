@@ -6,5 +6,6 @@ pub(crate) mod drain;
 pub(crate) mod eligible;
 pub(crate) mod follow_up;
 pub(crate) mod probe;
+mod refusal;
 pub(crate) mod start;
 pub(crate) mod worker;

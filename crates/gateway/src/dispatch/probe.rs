@@ -88,6 +88,7 @@ fn begin(worker: &Rc<Worker>, plan: &Arc<Plan>, lane: &Lane) -> Option<Box<Call>
     let body = Bytes::from(encode_request(endpoint.dialect, &request));
     let shared = &worker.shared;
     let request = CallRequest {
+        api: None,
         routed: Dialect::of_path(&endpoint.dialect.path(&lane.config.model, Shape::Stream)),
         shape: Shape::Stream,
         peek: RequestPeek::read(&body).ok()?,

@@ -75,6 +75,8 @@ fn effective_mode(account: &Account, mode: Mode) -> (Mode, usize) {
     match (account.request.is_background(), mode) {
         // Each lane that is asked begins a job, which goes on and is billed whoever is answered.
         (true, _) => (Mode::Off, 1),
+        // What a second lane did would be done twice.
+        _ if account.request.api().is_some_and(|api| !api.may_repeat) => (Mode::Off, 1),
         (false, Mode::Race { lanes }) => (mode, account.alias.max_attempts.max(lanes)),
         (false, Mode::Hedge) => (mode, account.alias.max_attempts.max(2)),
         (false, Mode::Off) => (mode, account.alias.max_attempts),
@@ -99,7 +101,7 @@ pub(crate) fn eligible_lanes(account: &Account, mode: Mode) -> Result<Vec<(LaneI
             continue;
         }
         match account.request.destination(lane, has_alternative, now) {
-            Ok(_) if account.needs_prices() && lane.config.price.is_none() => unpriced.push(lane.config.name.as_str()),
+            Ok(_) if account.lacks_price(lane) => unpriced.push(lane.config.name.as_str()),
             Ok(destination) => match lane.endpoints[destination.endpoint].unresolved() {
                 None => eligible.push((id, destination)),
                 Some(reason) => {
@@ -116,11 +118,15 @@ pub(crate) fn eligible_lanes(account: &Account, mode: Mode) -> Result<Vec<(LaneI
     if let [(_, only)] = eligible.as_mut_slice() {
         only.streamed = account.request.is_stream();
     }
-    if account.request.routed.is_none() {
-        obstacle = obstacle.map(|_| ErrorResponse::no_embeddings(&account.alias.name, &obstacles));
+    let service = account.request.api().map(|api| api.service);
+    if let Some(api) = account.request.api() {
+        let elsewhere = account.plan.lanes.iter().filter(|lane| lane.serves(api, now).is_ok());
+        let elsewhere: Vec<&str> = elsewhere.map(|lane| lane.config.name.as_str()).collect();
+        obstacle =
+            obstacle.map(|_| ErrorResponse::not_served(&account.alias.name, api.service, &obstacles, &elsewhere));
     }
     // A lane that lacks an address or a price explains more than one that can never carry the request.
-    let unpriced = (!unpriced.is_empty()).then(|| ErrorResponse::unpriced(&unpriced));
+    let unpriced = (!unpriced.is_empty()).then(|| ErrorResponse::unpriced(&unpriced, service));
     match unresolved.or(unpriced).or(obstacle) {
         None if eligible.is_empty() && pinned.is_some() => {
             let message = "no lane of this alias has the response that `previous_response_id` names";

@@ -48,7 +48,7 @@ pub enum Decision {
 pub struct UpstreamRequest {
     /// Name of the lane.
     pub lane: String,
-    /// Its dialect; `None` for embeddings.
+    /// Its dialect; `None` for what passes by the table of paths.
     pub dialect: Option<Dialect>,
     /// Path and query.
     pub path: String,
@@ -92,15 +92,15 @@ impl DryRun {
     ) -> Result<Result<Vec<UpstreamRequest>, Response<Bytes>>, ErrorResponse> {
         let plan = self.ingress.worker.plan();
         let mut asked = Asked::default();
-        let (credentials, routed) = match admit(&plan, route, &head, &ConnectionTap::default(), &mut asked)? {
+        let (credentials, wanted) = match admit(&plan, route, &head, &ConnectionTap::default(), &mut asked)? {
             Admission::Respond(response) => return Ok(Err(response)),
             // It goes to the lane that has it, if any has.
             Admission::FollowUp(..) => return Ok(Ok(Vec::new())),
-            Admission::Call(credentials, routed) => (credentials, routed),
+            Admission::Call(credentials, wanted) => (credentials, wanted),
         };
         let key = credentials.admit_call(&self.ingress.worker.shared)?;
         let open = OpenCall::begin(&self.ingress.worker.shared, plan.limits.calls)?;
-        let received = ReceivedRequest { credentials, key, routed, head, body, at: Tick::ZERO };
+        let received = ReceivedRequest { credentials, key, wanted, head, body, at: Tick::ZERO };
         let (account, mode) = self.ingress.account(plan, received, open, &mut asked)?;
         let lanes = eligible_lanes(&account, mode)?;
         let forwarded = lanes.into_iter().map(|(id, destination)| {

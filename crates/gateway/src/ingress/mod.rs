@@ -2,6 +2,8 @@
 
 pub(crate) mod dry_run;
 pub(crate) mod models;
+mod parts;
+mod pass;
 pub(crate) mod route;
 pub(crate) mod service;
 mod session;

@@ -3,6 +3,7 @@
 //! Invariant: a client sees the aliases that its key may use, and no lane's key or address.
 
 use crate::admission::credentials::Credentials;
+use crate::ingress::route::ListForm;
 use crate::respond::error::ErrorResponse;
 use crate::state::plan::Plan;
 use bytes::Bytes;
@@ -14,10 +15,11 @@ use serde_json::{Value, json};
 const CREATED: u64 = 1_767_225_600;
 
 /// All of them, in the form of the client's SDK.
-pub(crate) fn models(plan: &Plan, credentials: &Credentials, headers: &HeaderMap) -> Response<Bytes> {
+pub(crate) fn models(plan: &Plan, credentials: &Credentials, headers: &HeaderMap, form: ListForm) -> Response<Bytes> {
     let names = plan.aliases.keys().filter(|name| credentials.allows_alias(name));
-    let rows: Vec<Value> = names.map(|name| row(name, headers)).collect();
+    let rows: Vec<Value> = names.map(|name| row(name, headers, form)).collect();
     let body = match is_anthropic(headers) {
+        _ if form != ListForm::OpenAi => json!({ "models": rows }),
         true => {
             let end = |place: Option<&Value>| place.map_or(Value::Null, |row| row["id"].clone());
             json!({ "first_id": end(rows.first()), "last_id": end(rows.last()), "has_more": false, "data": rows })
@@ -33,9 +35,10 @@ pub(crate) fn model(
     credentials: &Credentials,
     headers: &HeaderMap,
     name: &str,
+    form: ListForm,
 ) -> Result<Response<Bytes>, ErrorResponse> {
     match plan.aliases.contains_key(name) && credentials.allows_alias(name) {
-        true => Ok(json_response(&row(name, headers))),
+        true => Ok(json_response(&row(name, headers, form))),
         false => {
             let message = format!("the model `{name}` does not exist here; GET /v1/models lists those that do");
             Err(ErrorResponse::new(StatusCode::NOT_FOUND, message))
@@ -43,8 +46,21 @@ pub(crate) fn model(
     }
 }
 
-fn row(name: &str, headers: &HeaderMap) -> Value {
+/// The version of this program, as Ollama says its own.
+pub(crate) fn version() -> Response<Bytes> {
+    json_response(&json!({ "version": env!("CARGO_PKG_VERSION") }))
+}
+
+fn row(name: &str, headers: &HeaderMap, form: ListForm) -> Value {
     match is_anthropic(headers) {
+        _ if form == ListForm::Gemini => {
+            let methods = ["generateContent", "streamGenerateContent", "countTokens", "embedContent"];
+            json!({ "name": format!("models/{name}"), "displayName": name, "supportedGenerationMethods": methods })
+        }
+        _ if form == ListForm::Ollama => {
+            // Sizes, families and digests are those of files, which aliases have none of.
+            json!({ "name": name, "model": name, "modified_at": "2026-01-01T00:00:00Z", "size": 0, "digest": "", "details": {} })
+        }
         true => json!({ "type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z" }),
         false => json!({ "id": name, "object": "model", "created": CREATED, "owned_by": "tokrate" }),
     }

@@ -3,10 +3,11 @@
 //! Invariant: nothing is sent to a provider before the client was admitted and its request read whole and parsed; every
 //! error is in the client's dialect.
 
-use super::models;
-use super::session::session_of;
+use super::parts::{alias_of, session, without_buffer};
+use super::{models, pass};
 use crate::admission::credentials::Credentials;
 use crate::admission::open_call::OpenCall;
+use crate::api::ApiRoute;
 use crate::dispatch::follow_up::{StoredResponse, follow_up};
 use crate::dispatch::start::start;
 use crate::dispatch::worker::Worker;
@@ -29,12 +30,8 @@ use tokrate_record::{Refusal, RefusalReason};
 use tokrate_route::Mode;
 use tokrate_wire::{Dialect, RequestPeek, Routed, Shape, encode_error_response};
 
-/// Bodies up to this size are copied, so that they do not keep a much larger read buffer alive (bytes).
-const MAX_COPIED_BYTES: usize = 16 * 1024;
 /// The header by which a client chooses the mode of one call.
 const MODE_HEADER: &str = "x-tokrate-mode";
-/// Names the session of a call, such as the run of an agent: calls of one are one chain in the log.
-const SESSION_HEADER: &str = "x-tokrate-session";
 
 /// The HTTP handler of one worker thread.
 pub(crate) struct Ingress {
@@ -64,6 +61,11 @@ impl Handler for Ingress {
 
     fn write_timeout(&self) -> Option<Span> {
         Some(self.worker.plan().limits.send)
+    }
+
+    fn takes_form(&self, head: &http::Request<RequestBody>) -> bool {
+        let path = head.uri().path_and_query().map_or("/", |path| path.as_str());
+        matches!(Route::of(head.method(), path), Route::Api(route) if route.api.takes_forms())
     }
 
     fn error_body(&self, head: &http::Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
@@ -96,19 +98,19 @@ impl Ingress {
         asked: &mut Asked,
     ) -> Result<Response<CallBody>, ErrorResponse> {
         let plan = self.worker.plan();
-        let (credentials, routed) = match admit(&plan, route, &head, tap, asked)? {
+        let (credentials, wanted) = match admit(&plan, route, &head, tap, asked)? {
             Admission::Respond(response) => return Ok(response.map(CallBody::plain)),
             Admission::FollowUp(credentials, stored) => {
                 return follow_up(&self.worker, &plan, &credentials, &stored).await;
             }
-            Admission::Call(credentials, routed) => (credentials, routed),
+            Admission::Call(credentials, wanted) => (credentials, wanted),
         };
         // Limits on calls are checked before any of the body is held.
         let key = credentials.admit_call(&self.worker.shared)?;
         let mut open = OpenCall::begin(&self.worker.shared, plan.limits.calls)?;
         let BufferedBody { bytes: body, share } = self.read_request(&plan, &head.headers, body).await?;
         open.hold(share);
-        let received = ReceivedRequest { credentials, key, routed, head, body, at: tap.read_at() };
+        let received = ReceivedRequest { credentials, key, wanted, head, body, at: tap.read_at() };
         let (account, mode) = self.account(plan, received, open, asked)?;
         let call = start(&self.worker, account, mode, tap)?;
         respond(call).await
@@ -155,10 +157,21 @@ impl Ingress {
         open: OpenCall,
         asked: &mut Asked,
     ) -> Result<(Account, Mode), ErrorResponse> {
-        let ReceivedRequest { credentials, key, routed, head, body, at } = received;
-        let (request, alias) = self.parse(&plan, routed, &head.headers, body)?;
-        asked.alias = Some(Arc::clone(&alias));
-        credentials.check_alias(&alias.name)?;
+        let ReceivedRequest { credentials, key, wanted, head, body, at } = received;
+        let (request, alias) = match wanted {
+            Wanted::Text(routed) => {
+                let (request, alias) = self.parse(&plan, routed, &head.headers, body)?;
+                asked.alias = Some(Arc::clone(&alias));
+                credentials.check_alias(&alias.name)?;
+                (request, alias)
+            }
+            Wanted::Api(route) => {
+                let (request, alias) =
+                    pass::parse(&self.worker.shared, &plan, &credentials, route, &head.headers, body)?;
+                asked.alias = Some(Arc::clone(&alias));
+                (request, alias)
+            }
+        };
         let mode = mode_for(&head.headers, alias.mode)?;
         // The parsed head keeps the connection's buffer alive; an open call must not.
         drop(head);
@@ -169,30 +182,29 @@ impl Ingress {
     fn parse(
         &self,
         plan: &Plan,
-        routed: Option<Routed>,
+        routed: Routed,
         headers: &HeaderMap,
         body: Bytes,
     ) -> Result<(CallRequest, Arc<Alias>), ErrorResponse> {
         let peek = RequestPeek::read(&body).map_err(|error| ErrorResponse::bad_request(error.to_string()))?;
-        let in_path = routed.as_ref().and_then(|routed| routed.model.as_deref());
+        let in_path = routed.model.as_deref();
         let in_body = peek.model(&body);
         let name =
             in_path.or(in_body.as_deref()).ok_or_else(|| ErrorResponse::bad_request("the field `model` is missing"))?;
-        let alias = plan.aliases.get(name).cloned().ok_or_else(|| {
-            ErrorResponse::new(
-                StatusCode::NOT_FOUND,
-                format!("the model `{name}` does not exist here; GET /v1/models lists those that do"),
-            )
-        })?;
+        let alias = alias_of(plan, name)?;
         let id = self.worker.shared.next_call_id();
         let created = self.worker.shared.clock.wall_seconds();
-        let shape = shape_of(routed.as_ref(), &peek);
+        let shape = shape_of(&routed, &peek);
         drop(in_body);
-        let session = headers.get(SESSION_HEADER).map(|value| session_of(value.as_bytes()));
+        let session = session(headers);
         let headers = forwarded_headers(headers, plan, &alias);
-        let body = if body.len() <= MAX_COPIED_BYTES { Bytes::copy_from_slice(&body) } else { body };
+        let body = without_buffer(body);
         let (translated, can_assemble) = Default::default();
-        Ok((CallRequest { routed, shape, peek, headers, session, body, id, created, translated, can_assemble }, alias))
+        let (routed, api) = (Some(routed), None);
+        Ok((
+            CallRequest { routed, api, shape, peek, headers, session, body, id, created, translated, can_assemble },
+            alias,
+        ))
     }
 }
 
@@ -200,7 +212,7 @@ impl Ingress {
 pub(crate) struct ReceivedRequest {
     pub credentials: Credentials,
     pub key: Option<AdmittedKey>,
-    pub routed: Option<Routed>,
+    pub wanted: Wanted,
     pub head: Parts,
     pub body: Bytes,
     /// When its last byte was read.
@@ -219,17 +231,25 @@ pub(crate) struct Asked {
 pub(crate) enum Admission {
     /// The gateway responds by itself.
     Respond(Response<Bytes>),
-    /// A call, once its body was read; without a dialect it is for embeddings.
-    Call(Credentials, Option<Routed>),
+    /// A call, once its body was read.
+    Call(Credentials, Wanted),
     /// Something about a response that goes on in the background.
     FollowUp(Credentials, StoredResponse),
+}
+
+/// What a call is for.
+pub(crate) enum Wanted {
+    /// Text or tokens of a model.
+    Text(Routed),
+    /// What passes byte for byte by the table of paths.
+    Api(ApiRoute),
 }
 
 /// The dialect of error responses.
 pub(crate) fn error_dialect(route: &Route, headers: &HeaderMap) -> Dialect {
     match route {
         // A client that sends Anthropic's version header reads Anthropic's errors.
-        Route::Generate(_) => route.dialect(),
+        Route::Generate(_) | Route::Api(_) => route.dialect(),
         _ if models::is_anthropic(headers) => Dialect::Anthropic,
         _ => route.dialect(),
     }
@@ -252,11 +272,14 @@ pub(crate) fn admit(
         tap.mark_authenticated();
     }
     match route {
-        Route::Generate(routed) => Ok(Admission::Call(credentials, Some(routed))),
-        Route::Embeddings => Ok(Admission::Call(credentials, None)),
+        Route::Generate(routed) => Ok(Admission::Call(credentials, Wanted::Text(routed))),
+        Route::Api(route) => Ok(Admission::Call(credentials, Wanted::Api(route))),
         Route::Stored(stored) => Ok(Admission::FollowUp(credentials, stored)),
-        Route::Models => Ok(Admission::Respond(models::models(plan, &credentials, &head.headers))),
-        Route::Model(name) => models::model(plan, &credentials, &head.headers, &name).map(Admission::Respond),
+        Route::Models(form) => Ok(Admission::Respond(models::models(plan, &credentials, &head.headers, form))),
+        Route::Model(name, form) => {
+            models::model(plan, &credentials, &head.headers, &name, form).map(Admission::Respond)
+        }
+        Route::Version => Ok(Admission::Respond(models::version())),
         Route::MethodNotAllowed => Err(ErrorResponse::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "method not allowed; use POST, or GET for lists of models",
@@ -269,8 +292,7 @@ pub(crate) fn admit(
 }
 
 /// Whether the client wants a stream.
-fn shape_of(routed: Option<&Routed>, peek: &RequestPeek) -> Shape {
-    let Some(routed) = routed else { return Shape::Whole };
+fn shape_of(routed: &Routed, peek: &RequestPeek) -> Shape {
     let default = routed.dialect.streams_by_default();
     let requested = if peek.stream.unwrap_or(default) { Shape::Stream } else { Shape::Whole };
     routed.shape.unwrap_or(requested)

@@ -106,6 +106,10 @@ impl Body for CallBody {
                 call.complete();
                 None
             }
+            // An event of ours would be taken for sound or data: what has no end is cut.
+            Poll::Ready(Step::Broken { .. } | Step::Failed { .. }) if call.account.request.api().is_some() => {
+                return Poll::Ready(Some(Err(io::ErrorKind::UnexpectedEof.into())));
+            }
             Poll::Ready(Step::Broken { kind, reported, .. }) => {
                 (!reported).then(|| call.error_event_bytes(kind, tail.bytes()))
             }

@@ -89,12 +89,19 @@ impl ErrorResponse {
     }
 
     /// For a key with a budget, if no lane has a known price.
-    pub fn unpriced(lanes: &[&str]) -> ErrorResponse {
+    pub fn unpriced(lanes: &[&str], service: Option<&str>) -> ErrorResponse {
+        let name = lanes.first().unwrap_or(&"NAME");
+        // What a call of these costs does not follow from tokens.
+        let setting = match service.filter(|service| *service != "embeddings") {
+            Some(service) => {
+                format!("`price`, and `fees = {{ {service} = … }}` where a call has a price of its own, under")
+            }
+            None => "`price` under".to_owned(),
+        };
         let message = format!(
-            "the key has a budget, and only lanes without a known price could answer ({}); set \
-             `price` under [gateway.lanes.{}], with zeros if it is free",
-            lanes.join(", "),
-            lanes.first().unwrap_or(&"NAME")
+            "the key has a budget, and only lanes without a known price could answer ({}); set {setting} [gateway.lanes.{name}], \
+             with zeros if it is free",
+            lanes.join(", ")
         );
         ErrorResponse::new(StatusCode::FORBIDDEN, message)
     }
@@ -124,11 +131,14 @@ impl ErrorResponse {
         )
     }
 
-    /// For embeddings that no lane serves, with each lane's reason.
-    pub fn no_embeddings(alias: &str, obstacles: &[String]) -> ErrorResponse {
-        let reasons = obstacles.join("; ");
-        let hint = "set `embeddings = true` under [gateway.lanes.NAME] of a lane that has them";
-        ErrorResponse::bad_request(format!("`{alias}` has no lane with embeddings: {reasons}; {hint}"))
+    /// For a service that no lane of an alias has, with each lane's reason and the lanes that have it.
+    pub fn not_served(alias: &str, service: &str, obstacles: &[String], elsewhere: &[&str]) -> ErrorResponse {
+        let reasons = obstacles.iter().take(MAX_LANES_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
+        let hint = match elsewhere {
+            [] => format!("set `serves = [\"{service}\"]` under [gateway.lanes.NAME] of a lane whose provider has it"),
+            _ => format!("ask for a lane that may have it: {}", elsewhere.join(", ")),
+        };
+        ErrorResponse::new(StatusCode::NOT_FOUND, format!("`{alias}` has no lane with `{service}`: {reasons}; {hint}"))
     }
 
     /// For a call that no lane can take now, with each lane's reason. If all are rate-limited it is a 429 with the time

@@ -18,6 +18,7 @@ const RACE_COST: HeaderName = HeaderName::from_static("x-tokrate-race-cost-usd")
 const OVERHEAD: HeaderName = HeaderName::from_static("x-tokrate-overhead-us");
 const RACE_LIMIT: HeaderName = HeaderName::from_static("x-tokrate-race-limit");
 const TTFT: HeaderName = HeaderName::from_static("x-tokrate-ttft-ms");
+const HOLD: HeaderName = HeaderName::from_static("x-tokrate-hold-ms");
 const ANSWER: HeaderName = HeaderName::from_static("x-tokrate-answer-ms");
 
 /// Status and headers of a response.
@@ -69,6 +70,7 @@ pub(crate) fn response_head(call: &Call) -> ResponseHead {
     let ttft = attempt.measured().and_then(|measured| measured.ttft_ns).map(Span::from_nanos).or_else(live);
     let ttft = ttft.filter(|_| attempt.has_streamed());
     ttft.iter().for_each(|ttft| own.decimal(TTFT, microseconds(*ttft), 3));
+    call.hold().iter().for_each(|hold| own.decimal(HOLD, microseconds(*hold), 3));
     attempt.whole_answer_time().iter().for_each(|time| own.decimal(ANSWER, microseconds(*time), 3));
     own.move_into(&mut headers);
     ResponseHead { status: body.answer.head().map_or(StatusCode::OK, |head| head.status), headers }

@@ -3,8 +3,8 @@
 use http::HeaderMap;
 use tokrate_net::Secrets;
 
-/// Headers of a provider that are useful to a client.
-const FORWARDED: [&str; 8] = [
+/// Headers of a provider that are useful to a client, or that its support asks for.
+const FORWARDED: [&str; 14] = [
     "retry-after-ms",
     "content-type",
     "retry-after",
@@ -12,6 +12,12 @@ const FORWARDED: [&str; 8] = [
     "x-request-id",
     "x-should-retry",
     "openai-processing-ms",
+    "openai-version",
+    "openai-project",
+    "openai-model",
+    "apim-request-id",
+    "x-ms-region",
+    "content-disposition",
     // For a date in `retry-after`; it is not forwarded.
     "date",
 ];

@@ -35,7 +35,7 @@ pub(crate) struct Account {
     pub(super) key: Option<AdmittedKey>,
     /// Reserved for the first attempt, until that starts.
     pub first_reservation: RefCell<Option<KeyReservation>>,
-    /// The identifier of a response that goes on in the background.
+    /// The identifier of a response that goes on in the background, or of an object that stays behind.
     job_id: RefCell<Option<String>>,
     /// Reserved for a response that goes on in the background, until its result is seen.
     job_reservation: RefCell<Option<KeyReservation>>,
@@ -89,6 +89,8 @@ pub(crate) struct AttemptOutcome {
     pub retry_after: Option<Span>,
     /// The gateway's own time.
     pub overhead: Option<Span>,
+    /// Whether the client left it beside another attempt, so that it was not needed.
+    pub is_beside: bool,
 }
 
 impl Account {
@@ -179,12 +181,13 @@ impl Account {
         let result = match outcome.end {
             _ if outcome.won => AttemptResult::Won,
             AttemptEnd::Lost => AttemptResult::Lost,
+            _ if outcome.is_beside => AttemptResult::Lost,
             _ => AttemptResult::Neither,
         };
         budget.settle(now, lease.reserved, cost_usd.unwrap_or(0.0), result);
         drop(budget);
         // Of a pair of attempts the one that did not win was extra.
-        if !outcome.won && (is_extra || outcome.end == AttemptEnd::Lost) {
+        if !outcome.won && (is_extra || outcome.is_beside || outcome.end == AttemptEnd::Lost) {
             self.extra_usd.set(self.extra_usd.get() + cost_usd.unwrap_or(0.0));
         }
         let cancelled =
@@ -197,7 +200,8 @@ impl Account {
             billed: numbers.usage.billed(),
             output_tokens: output,
             output_speed: numbers.output_speed,
-            delivery: match attempt.has_streamed() || self.request.is_background() {
+            // What a lane takes for something else than text says nothing of how it writes.
+            delivery: match attempt.has_streamed() || self.request.is_background() || self.request.api().is_some() {
                 true => Delivery::Streamed,
                 false => Delivery::Whole { expected_tokens: self.expected_output_tokens() },
             },
@@ -218,23 +222,29 @@ impl Account {
                 self.shared.probes_wanted.notify_one();
             }
         }
-        if outcome.end == AttemptEnd::Answered {
+        if outcome.end == AttemptEnd::Answered && self.request.api().is_none() {
             locked(&self.alias.output_length).observe(now, output);
         }
         let row = self.log_row(attempt, numbers, outcome, cost, now);
+        if self.request.api().is_some_and(|api| api.creates)
+            && let Some(id) = self.job_id.take()
+        {
+            self.shared.jobs.add_object(id, Arc::clone(lane), row.key.clone());
+        }
         if self.request.is_background()
             && let Some(id) = self.job_id.take()
         {
             let reservation = self.job_reservation.take();
             self.shared.jobs.add(id, Arc::clone(lane), Unsettled { row: row.clone(), reservation });
         }
-        self.shared.write(row);
+        self.shared.write_beside(row, outcome.is_beside);
     }
 
-    /// Looks for the identifier of a response that goes on in the background, in bytes of its answer.
+    /// Looks for the identifier of what goes on or stays behind, in bytes of its answer.
     pub fn note_job(&self, bytes: &[u8]) {
         let mut id = self.job_id.borrow_mut();
-        if id.is_none() && self.request.is_background() {
+        let creates = self.request.api().is_some_and(|api| api.creates);
+        if id.is_none() && (creates || self.request.is_background()) {
             *id = response_id(bytes);
         }
     }

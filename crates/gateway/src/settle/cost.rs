@@ -5,6 +5,7 @@
 
 use super::account::Account;
 use super::attempt_cost::AttemptCost;
+use crate::api::Meter;
 use crate::upstream::attempt::Attempt;
 use tokrate_core::{BilledTokens, Money};
 use tokrate_meter::StreamNumbers;
@@ -22,6 +23,24 @@ impl Account {
     pub(super) fn cost_of(&self, attempt: &Attempt, numbers: &StreamNumbers, end: AttemptEnd) -> AttemptCost {
         if let Some(input) = numbers.usage.input {
             self.reported_input.set(Some(input));
+        }
+        let meter = self.request.api().map(|api| (api.meter, api.service));
+        let fee = match meter {
+            Some((Meter::Free, _)) => Some(Money::ZERO),
+            Some((Meter::Fee, service)) => attempt.lane.config.services.fee(service),
+            Some((Meter::Input, _)) | None => None,
+        };
+        if let Some(fee) = fee {
+            let body = attempt.body.borrow();
+            let is_refused = body.answer.head().is_some() && !body.is_good();
+            let is_free = fee == Money::ZERO || body.sent_at().is_none() || is_refused;
+            return match is_free {
+                true => AttemptCost { amount: Some(Money::ZERO), basis: CostBasis::Free },
+                false => AttemptCost { amount: Some(fee), basis: CostBasis::Estimated },
+            };
+        }
+        if matches!(meter, Some((Meter::Fee, _))) {
+            return AttemptCost { amount: None, basis: CostBasis::Unknown };
         }
         let Some(price) = attempt.lane.config.full_price() else {
             return AttemptCost { amount: None, basis: CostBasis::Unknown };

@@ -21,7 +21,10 @@ impl Account {
         let body = attempt.body.borrow();
         let (dialect_in, dialect_out) = match &self.request.routed {
             Some(routed) => (routed.dialect.name(), attempt.dialect().name()),
-            None => ("embeddings", "embeddings"),
+            None => {
+                let service = self.request.api().map_or("unknown", |api| api.service);
+                (service, service)
+            }
         };
         let connection = attempt.connection;
         let opened = |span: Span| connection.new.then(|| span.as_nanos());

@@ -1,9 +1,10 @@
-//! Responses that go on in the background after their request was answered: which lane has each, and what is to be accounted for
-//! when its result is seen.
+//! Objects of providers that outlive their call: responses that go on in the background, files, batches. Which lane has each, whose it is,
+//! and what is to be accounted for when its result is seen.
 //!
 //! Invariant: the result of a job is accounted for once; the number of jobs is bounded, and the oldest are forgotten first.
 
 use crate::admission::reservation::KeyReservation;
+use crate::api::is_object_id;
 use crate::settle::attempt_cost::AttemptCost;
 use crate::state::lock::locked;
 use crate::state::plan::{Lane, Plan};
@@ -16,9 +17,6 @@ use tokrate_record::{Attempt as Row, AttemptEnd, CostBasis, Sample};
 
 /// Most jobs that are remembered: a day's of a busy gateway, at about a kilobyte each.
 const MAX_JOBS: usize = 10_000;
-/// The longest identifier that is looked for (bytes).
-const MAX_ID_BYTES: usize = 256;
-
 /// The jobs of a gateway.
 #[derive(Default)]
 pub(crate) struct Jobs(Mutex<Known>);
@@ -30,7 +28,7 @@ struct Known {
     order: VecDeque<String>,
 }
 
-/// A response in the background.
+/// A response in the background, a file or a batch.
 pub(crate) struct Job {
     lane: Arc<Lane>,
     /// Name of the client's key.
@@ -50,7 +48,16 @@ impl Jobs {
     /// Remembers a job.
     pub fn add(&self, id: String, lane: Arc<Lane>, unsettled: Unsettled) {
         let key = unsettled.row.key.clone();
-        let job = Arc::new(Job { lane, key, unsettled: Mutex::new(Some(unsettled)) });
+        self.insert(id, Job { lane, key, unsettled: Mutex::new(Some(unsettled)) });
+    }
+
+    /// Remembers an object of a key for which nothing is left to account.
+    pub fn add_object(&self, id: String, lane: Arc<Lane>, key: Option<String>) {
+        self.insert(id, Job { lane, key, unsettled: Mutex::default() });
+    }
+
+    fn insert(&self, id: String, job: Job) {
+        let job = Arc::new(job);
         let mut known = locked(&self.0);
         if known.by_id.insert(id.clone(), job).is_none() {
             known.order.push_back(id);
@@ -69,17 +76,26 @@ impl Jobs {
 
     /// The job that a request goes on from, if it does from one that is known.
     pub fn continued_by(&self, body: &[u8]) -> Option<Arc<Job>> {
-        #[derive(Deserialize)]
-        struct Continuation<'a> {
-            #[serde(borrow)]
-            previous_response_id: Option<Cow<'a, str>>,
-        }
         if locked(&self.0).order.is_empty() {
             return None;
         }
-        let Continuation { previous_response_id } = serde_json::from_slice(body).ok()?;
-        self.get(&previous_response_id?)
+        self.get(&references(body)?.previous_response_id?)
     }
+}
+
+/// What a body refers to.
+#[derive(Deserialize)]
+pub(crate) struct References<'a> {
+    #[serde(borrow)]
+    previous_response_id: Option<Cow<'a, str>>,
+    /// The file of a batch.
+    #[serde(borrow)]
+    pub input_file_id: Option<Cow<'a, str>>,
+}
+
+/// What a body refers to, if it can be read.
+pub(crate) fn references(body: &[u8]) -> Option<References<'_>> {
+    serde_json::from_slice(body).ok()
 }
 
 impl Job {
@@ -141,18 +157,12 @@ pub(crate) fn response_id(bytes: &[u8]) -> Option<String> {
     }
     let of = |json: &[u8]| {
         let body: Body = serde_json::from_slice(json).ok()?;
-        body.response.map(|response| response.id).or(body.id).filter(|id| is_response_id(id))
+        body.response.map(|response| response.id).or(body.id).filter(|id| is_object_id(id))
     };
     of(bytes).or_else(|| {
         let mut lines = bytes.split(|byte| *byte == b'\n');
         lines.find_map(|line| of(line.strip_prefix(b"data:")?.trim_ascii()))
     })
-}
-
-/// Whether a text may stand in a path as the identifier of a response.
-pub(crate) fn is_response_id(id: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(is_plain)
 }
 
 #[cfg(test)]
@@ -173,6 +183,6 @@ mod tests {
         for nothing in ["", "{}", r#"{"id":7}"#, r#"{"id":"../models"}"#, r#"{"id":""}"#, "data: [DONE]\n\n"] {
             assert_eq!(found(nothing), None, "{nothing}");
         }
-        assert!(!is_response_id(&"x".repeat(MAX_ID_BYTES + 1)));
+        assert!(!is_object_id(&"x".repeat(257)));
     }
 }

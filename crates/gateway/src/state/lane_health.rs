@@ -1,4 +1,4 @@
-//! What is remembered of a lane beside its speed: its last failure, and whether it lacks embeddings or streams.
+//! What is remembered of a lane beside its speed: its last failure, and which services or streams it lacks.
 //!
 //! Whether a lane is used after a failure is up to the router's breaker. Invariant: no key is kept, and the size is
 //! bounded by the configured lanes.
@@ -12,9 +12,8 @@ use tokrate_core::{FailureKind, Span, Tick, one_line};
 use tokrate_route::{Blame, BreakerState, blame};
 use tokrate_wire::Dialect;
 
-/// How long a lane without embeddings is skipped for them; short enough that an engine which gained them is used within
-/// the hour.
-const EMBEDDINGS_RETRY_AFTER: Span = Span::from_secs(3_600);
+/// How long a lane without a service is skipped for it; short enough that an engine which gained it is used within the hour.
+const SERVICE_RETRY_AFTER: Span = Span::from_secs(3_600);
 /// How long a lane is asked for answers in one piece because it refused to stream them, or because its streams hold what
 /// cannot be put back into one piece exactly.
 const STREAMS_RETRY_AFTER: Span = Span::from_secs(3_600);
@@ -27,7 +26,8 @@ const MAX_LINES: usize = 64;
 #[derive(Default)]
 pub(crate) struct LaneHealth {
     last_failure: Mutex<Option<Arc<LaneFailure>>>,
-    no_embeddings_until: Mutex<Option<Tick>>,
+    /// Services that it was found to lack, each with the time until which it is not asked for it.
+    lacking: Mutex<Vec<(&'static str, Tick)>>,
     no_streams_until: Mutex<Option<Tick>>,
 }
 
@@ -61,14 +61,16 @@ impl LaneHealth {
         locked(&self.last_failure).clone()
     }
 
-    /// Remembers that the lane has no path for embeddings.
-    pub fn record_missing_embeddings(&self, now: Tick) {
-        *locked(&self.no_embeddings_until) = Some(now + EMBEDDINGS_RETRY_AFTER);
+    /// Remembers that the lane has no path for a service.
+    pub fn record_missing(&self, service: &'static str, now: Tick) {
+        let mut lacking = locked(&self.lacking);
+        lacking.retain(|(known, _)| *known != service);
+        lacking.push((service, now + SERVICE_RETRY_AFTER));
     }
 
-    /// Whether the lane is known to have no embeddings.
-    pub fn lacks_embeddings(&self, now: Tick) -> bool {
-        locked(&self.no_embeddings_until).is_some_and(|until| now < until)
+    /// Whether the lane is known to lack a service.
+    pub fn lacks(&self, service: &str, now: Tick) -> bool {
+        locked(&self.lacking).iter().any(|(known, until)| *known == service && now < *until)
     }
 
     /// Remembers that answers in one piece are better not asked for as streams; true if that was not known.
@@ -82,7 +84,7 @@ impl LaneHealth {
         locked(&self.no_streams_until).is_none_or(|until| now >= until)
     }
 
-    /// Takes over the last failure of the same lane in an earlier plan. Whether it has embeddings and streams is found out
+    /// Takes over the last failure of the same lane in an earlier plan. Which services and streams it has is found out
     /// again, because new settings suggest that something has changed.
     pub fn inherit(&self, known: &LaneHealth) {
         *locked(&self.last_failure) = known.last_failure();
@@ -204,11 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn missing_embeddings_are_forgotten_after_a_while() {
+    fn a_missing_service_is_forgotten_after_a_while() {
         let health = LaneHealth::default();
         let now = Tick::ZERO + Span::from_secs(5);
-        assert!(!health.lacks_embeddings(now));
-        health.record_missing_embeddings(now);
-        assert!(health.lacks_embeddings(now) && !health.lacks_embeddings(now + EMBEDDINGS_RETRY_AFTER));
+        assert!(!health.lacks("embeddings", now));
+        health.record_missing("embeddings", now);
+        assert!(health.lacks("embeddings", now) && !health.lacks("embeddings", now + SERVICE_RETRY_AFTER));
+        assert!(!health.lacks("speech", now));
     }
 }

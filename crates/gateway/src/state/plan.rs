@@ -4,6 +4,7 @@
 
 use crate::admission::budgets::check_budgets;
 use crate::admission::calendar::{month_of, month_start};
+use crate::api::Api;
 use crate::config::curve::curve_from_log;
 use crate::config::{AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
 use crate::error::GatewayError;
@@ -294,9 +295,23 @@ impl Lane {
         self.endpoints.iter().position(|endpoint| Some(endpoint.config.dialect) == dialect).unwrap_or(0)
     }
 
-    /// The endpoint for embeddings: one of OpenAI's dialects.
-    pub fn openai_endpoint(&self) -> Option<usize> {
-        self.endpoints.iter().position(|endpoint| endpoint.config.dialect.has_embeddings())
+    /// The endpoint that has a path of the table, as far as is known.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn serves(&self, api: &Api, now: Tick) -> Result<usize, String> {
+        let service = api.service;
+        let endpoint = self.endpoints.iter().position(|endpoint| api.family.has(endpoint.config.dialect));
+        let why = match (self.config.services.says(service), endpoint) {
+            (Some(false), _) if service == "embeddings" && self.config.services.embeddings.is_some() => {
+                "has `embeddings = false`".to_owned()
+            }
+            (Some(false), _) => format!("does not list `{service}` in its `serves`"),
+            (_, None) => format!("has no {} endpoint", api.family.name()),
+            (None, Some(_)) if self.health.lacks(service, now) => format!("has no path for {service}"),
+            (_, Some(endpoint)) => return Ok(endpoint),
+        };
+        Err(format!("lane {} {why}", self.config.name))
     }
 }
 

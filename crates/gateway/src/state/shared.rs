@@ -130,10 +130,15 @@ impl Shared {
     }
 
     /// Counts a row, and writes it to the log if there is one.
-    pub fn write(&self, mut row: Row) {
+    pub fn write(&self, row: Row) {
+        self.write_beside(row, false);
+    }
+
+    /// The same; `is_beside`: the attempt was not needed beside another one, which the row alone does not say.
+    pub fn write_beside(&self, mut row: Row, is_beside: bool) {
         // A provider may put a megabyte where the model's name belongs.
         row.bound_texts();
-        self.stats.record(&row);
+        self.stats.record_beside(&row, is_beside);
         if let Some(log) = &self.log {
             log.write(row);
         }

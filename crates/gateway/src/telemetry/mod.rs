@@ -14,7 +14,7 @@ pub use crate::settle::stats::{
 };
 pub use aliases::AliasStatus;
 pub use changes::LaneChange;
-pub use snapshot::{LaneState, LaneStatus, LogStatus, Snapshot, blame_name};
+pub use snapshot::{KeyStatus, LaneState, LaneStatus, LogStatus, Snapshot, blame_name};
 
 use crate::state::shared::Shared;
 use std::sync::Arc;

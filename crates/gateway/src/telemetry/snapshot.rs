@@ -4,14 +4,16 @@
 
 use super::aliases::{AliasStatus, aliases};
 use super::changes::LaneChange;
+use crate::admission::calendar::month_of;
 use crate::settle::stats::{LaneStats, StatsSnapshot, first_minute_of_hour};
 use crate::state::lock::locked;
-use crate::state::plan::Plan;
+use crate::state::plan::{Key, Plan};
 use crate::state::shared::Shared;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokrate_core::{Span, Tick};
 use tokrate_record::RefusalReason;
-use tokrate_route::{Blame, BreakerState, Expectation, LaneId, LaneSnapshot, SnapshotPoint};
+use tokrate_route::{Blame, BreakerState, Expectation, KeyLimits, LaneId, LaneSnapshot, SnapshotPoint, Spending};
 use tokrate_store::LogCounts;
 
 /// The state of a gateway at a moment.
@@ -29,6 +31,8 @@ pub struct Snapshot {
     pub lanes: Vec<LaneStatus>,
     /// Sorted by name.
     pub aliases: Vec<AliasStatus>,
+    /// Sorted by name.
+    pub keys: Vec<KeyStatus>,
     /// Requests refused before a lane was asked, by reason; every reason once.
     pub refusals: Vec<(RefusalReason, u64)>,
     /// Lanes of earlier configurations included.
@@ -68,6 +72,19 @@ pub struct LaneStatus {
     pub curve: Vec<SnapshotPoint>,
     /// Statistics since the start; `None` before its first attempt has ended.
     pub stats: Option<LaneStats>,
+}
+
+/// A configured key.
+#[derive(Clone, Debug)]
+pub struct KeyStatus {
+    /// Its name.
+    pub name: String,
+    /// Its limits.
+    pub limits: KeyLimits,
+    /// What it has spent this month; without a monthly budget, since the gateway was started.
+    pub spending: Spending,
+    /// Calls that it has open.
+    pub open_calls: u32,
 }
 
 /// Whether a lane takes calls.
@@ -121,6 +138,7 @@ impl Snapshot {
             open_calls: shared.open_calls.load(Ordering::Relaxed),
             lanes: lanes(&plan, now, &stats),
             aliases: aliases(shared, &plan, now, &stats),
+            keys: keys(&plan, shared.clock.wall_seconds()),
             refusals: shared.refusals.counts().to_vec(),
             stats,
             log,
@@ -208,6 +226,21 @@ fn lanes(plan: &Plan, now: Tick, stats: &StatsSnapshot) -> Vec<LaneStatus> {
         });
     }
     lanes
+}
+
+fn keys(plan: &Plan, wall_seconds: u64) -> Vec<KeyStatus> {
+    let status = |key: &Arc<Key>| {
+        let meter = locked(&key.meter);
+        KeyStatus {
+            name: key.config.name.clone(),
+            limits: key.config.limits,
+            spending: meter.spending(month_of(wall_seconds)),
+            open_calls: meter.streams(),
+        }
+    };
+    let mut keys: Vec<KeyStatus> = plan.keys.values().map(status).collect();
+    keys.sort_by(|one, other| one.name.cmp(&other.name));
+    keys
 }
 
 /// Resident memory of the process; known only where the operating system has `/proc`.

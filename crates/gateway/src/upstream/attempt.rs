@@ -2,6 +2,7 @@
 //!
 //! Invariant: dropping it closes the connection (over HTTP/2, resets the stream) at once.
 
+use crate::api::Api;
 use crate::state::lane_health::{LaneFailure, Refusal};
 use crate::state::plan::Lane;
 use crate::upstream::body::{BodyReader, BodySink, UpstreamBody};
@@ -32,6 +33,8 @@ const NO_SUCH_PATH: [StatusCode; 3] =
 /// An attempt, while it runs and after.
 pub(crate) struct Attempt {
     pub lane: Arc<Lane>,
+    /// The row of the table, if it passes byte for byte by it.
+    api: Option<&'static Api>,
     /// Index of the lane's endpoint.
     pub endpoint: usize,
     /// Whether its answer was asked for piece by piece.
@@ -63,6 +66,7 @@ pub(crate) struct AttemptStart {
     pub at: Tick,
     pub unix_ms: u64,
     pub in_flight: u32,
+    pub api: Option<&'static Api>,
 }
 
 impl Attempt {
@@ -89,15 +93,16 @@ impl Attempt {
         message: String,
     ) -> Attempt {
         let at = start.at;
-        let mut attempt = Attempt::unsent(start, UpstreamBody::new(BodyReader::Opaque, batch));
+        let mut attempt = Attempt::unsent(start, UpstreamBody::new(BodyReader::opaque(), batch));
         attempt.close(at, Ending::Failed { kind, message, retry_after: None });
         attempt
     }
 
     fn unsent(start: AttemptStart, body: UpstreamBody) -> Attempt {
-        let AttemptStart { lane, endpoint, streamed, role, at, unix_ms, in_flight } = start;
+        let AttemptStart { lane, endpoint, streamed, role, at, unix_ms, in_flight, api } = start;
         Attempt {
             lane,
+            api,
             endpoint,
             streamed,
             role,
@@ -260,12 +265,14 @@ impl Attempt {
         answer.last_byte_at().zip(answer.sent_at()).filter(|_| is_whole).map(|(last, sent)| last - sent)
     }
 
-    /// Whether the lane answered a request for embeddings with the status of an unknown path.
-    pub fn lacks_embeddings(&self) -> bool {
-        let body = self.body.borrow();
-        let status = body.answer.head().map(|head| head.status);
+    /// The service of which the lane answered with the status of an unknown path, although its settings do not say that it has it.
+    /// Where a path names an object, it is that which is unknown.
+    pub fn missing_service(&self) -> Option<&'static str> {
+        let api = self.api.filter(|api| !api.names_object())?;
+        let status = self.body.borrow().answer.head().map(|head| head.status);
         let is_missing = status.is_some_and(|status| NO_SUCH_PATH.contains(&status));
-        is_missing && body.is_opaque() && self.lane.config.embeddings != Some(true)
+        let is_said = self.lane.config.services.says(api.service) == Some(true);
+        (is_missing && !is_said).then_some(api.service)
     }
 
     /// A text without the lane's keys.
@@ -278,6 +285,11 @@ impl Attempt {
         self.ended_at.unwrap_or(now) - self.started_at
     }
 
+    /// When it ended, if it has.
+    pub fn ended_at(&self) -> Option<Tick> {
+        self.ended_at
+    }
+
     /// The measurements of an attempt that has ended.
     pub fn measured(&self) -> Option<&StreamNumbers> {
         self.measured.as_ref()
@@ -286,7 +298,7 @@ impl Attempt {
     /// A 404 may be about the model or the path in the settings rather than about the client's request.
     fn reclassify_not_found(&self, ending: &mut Ending) {
         let Ending::Failed { kind, .. } = ending else { return };
-        if self.lacks_embeddings() {
+        if self.missing_service().is_some() {
             // Even if the error names the model: a chat model is not found among embedding models.
             return *kind = FailureKind::NotFound;
         }

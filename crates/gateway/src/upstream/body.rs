@@ -33,8 +33,15 @@ pub(crate) enum BodyReader {
     Assembled { decoder: Box<Decoder>, assembler: Box<AnswerAssembler> },
     /// Re-encoded in the client's dialect.
     Translated(Box<AnswerTranslator>),
-    /// Forwarded without being decoded.
-    Opaque,
+    /// Forwarded without being decoded, as the table of paths says; `streamed` as it comes, and every read is progress.
+    Opaque { streamed: bool },
+}
+
+impl BodyReader {
+    /// Of a body that nobody reads.
+    pub fn opaque() -> BodyReader {
+        BodyReader::Opaque { streamed: false }
+    }
 }
 
 /// Bytes on their way to the client, which count against the budget until they are dropped.
@@ -121,11 +128,6 @@ impl UpstreamBody {
         self.answer.sent_at()
     }
 
-    /// Whether the body is forwarded without being decoded, as embeddings are.
-    pub fn is_opaque(&self) -> bool {
-        matches!(self.reader, BodyReader::Opaque)
-    }
-
     /// Whether the status is 2xx.
     pub fn is_good(&self) -> bool {
         self.answer.is_good()
@@ -164,12 +166,12 @@ impl UpstreamBody {
 
     /// The measurements of a response that has ended. To be called once.
     pub fn measure(&mut self, timing: &Timing, ending: Ending) -> StreamNumbers {
-        let is_opaque_and_whole = matches!((&self.reader, &ending), (BodyReader::Opaque, Ending::Complete));
+        let is_opaque_and_whole = matches!((&self.reader, &ending), (BodyReader::Opaque { .. }, Ending::Complete));
         let mut measured = std::mem::replace(&mut self.meter, LiveMeter::without_tokens()).finish(timing, ending);
         if is_opaque_and_whole {
             // A response that is not decoded is complete if HTTP says so; its usage is read all the same.
             measured.failure = None;
-            (measured.usage, measured.model) = self.embedding_usage();
+            (measured.usage, measured.model) = opaque_usage(&self.ready);
         }
         if measured.failure.is_none()
             && let Some(Ending::Failed { kind, message, retry_after }) = self.translation_failure()
@@ -200,32 +202,13 @@ impl UpstreamBody {
         match &self.reader {
             BodyReader::PassThrough { decoder, .. } | BodyReader::Assembled { decoder, .. } => decoder.is_whole(),
             BodyReader::Translated(translator) => translator.is_whole(),
-            BodyReader::Opaque => true,
+            BodyReader::Opaque { .. } => true,
         }
     }
 
     /// Whether a stream held what cannot be put back into one piece for certain.
     pub fn is_inexact(&self) -> bool {
         matches!(&self.reader, BodyReader::Assembled { assembler, .. } if !assembler.is_exact())
-    }
-
-    /// Usage and model of a response with embeddings.
-    fn embedding_usage(&self) -> (Usage, Option<String>) {
-        #[derive(Default, Deserialize)]
-        struct Counts {
-            prompt_tokens: Option<u64>,
-        }
-        #[derive(Default, Deserialize)]
-        struct Embeddings {
-            model: Option<String>,
-            #[serde(default)]
-            usage: Counts,
-        }
-        let embeddings: Embeddings = serde_json::from_slice(&self.ready).unwrap_or_default();
-        let input = embeddings.usage.prompt_tokens;
-        // Embeddings have no output tokens; the count is zero as soon as the input is known.
-        let usage = Usage { input, ..Usage::default() }.plausible();
-        (Usage { output: usage.input.map(|_| 0), ..usage }, embeddings.model)
     }
 
     /// Keeps the text, reasoning included.
@@ -273,7 +256,7 @@ impl UpstreamBody {
             BodyReader::Translated(translator) => {
                 translator.end(at, &mut self.ready, &mut batch);
             }
-            BodyReader::Opaque => {}
+            BodyReader::Opaque { .. } => {}
         }
         self.observe(&mut batch);
     }
@@ -307,7 +290,12 @@ impl UpstreamBody {
                 }
             }
             BodyReader::Translated(translator) => translator.push(at, bytes, &mut self.ready, &mut batch),
-            BodyReader::Opaque => self.ready.extend_from_slice(bytes),
+            BodyReader::Opaque { streamed } => {
+                self.ready.extend_from_slice(bytes);
+                if *streamed {
+                    self.race_events.push(StreamEvent { at, kind: EventKind::Opaque });
+                }
+            }
         }
         self.observe(&mut batch);
         self.report_translation_failure(at);
@@ -322,13 +310,13 @@ impl UpstreamBody {
                 BodyReader::PassThrough { decoder, .. } => decoder.held_bytes(),
                 BodyReader::Assembled { decoder, assembler } => decoder.held_bytes() + assembler.held_bytes(),
                 BodyReader::Translated(translator) => translator.held_bytes(),
-                BodyReader::Opaque => 0,
+                BodyReader::Opaque { .. } => 0,
             };
         let counted = if held > MAX_UNCOUNTED_BYTES { held } else { 0 };
         if counted != share.bytes() && !share.resize(counted) {
             self.is_over_budget = true;
             self.ready = Vec::new();
-            self.reader = BodyReader::Opaque;
+            self.reader = BodyReader::opaque();
             let _ = share.resize(0);
         }
     }
@@ -371,6 +359,37 @@ impl UpstreamBody {
         }
         batch.clear();
     }
+}
+
+/// Usage and model of a response that is not decoded, by whatever names providers have for them.
+fn opaque_usage(body: &[u8]) -> (Usage, Option<String>) {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Counts {
+        #[serde(alias = "input_tokens", alias = "promptTokenCount")]
+        prompt_tokens: Option<u64>,
+        total_tokens: Option<u64>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Billed {
+        billed_units: Counts,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Answer {
+        model: Option<String>,
+        #[serde(alias = "usageMetadata")]
+        usage: Counts,
+        meta: Billed,
+        prompt_eval_count: Option<u64>,
+    }
+    let answer: Answer = serde_json::from_slice(body).unwrap_or_default();
+    let Counts { prompt_tokens, total_tokens } = answer.usage;
+    // Nothing but input is billed by these: a sum is that.
+    let input = prompt_tokens.or(total_tokens).or(answer.meta.billed_units.prompt_tokens).or(answer.prompt_eval_count);
+    let usage = Usage { input, ..Usage::default() }.plausible();
+    (Usage { output: usage.input.map(|_| 0), ..usage }, answer.model)
 }
 
 /// Receives the exchange's bytes.

@@ -3,12 +3,14 @@
 //! Invariant: in the same dialect nothing changes but the model, the request for usage and, for an answer that is put back into
 //! one piece here, that it is asked for as a stream; of the client's headers only those named here or by the lane are forwarded.
 
+use crate::api::{Api, ApiRoute, BodyKind, Form, Meter};
 use crate::respond::error::ErrorResponse;
 use crate::state::plan::{Alias, Lane, Plan};
 use crate::upstream::body::BodyReader;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use tokrate_core::Tick;
@@ -47,8 +49,9 @@ const BYTES_PER_TOKEN: u64 = 4;
 
 /// A call as its client made it.
 pub(crate) struct CallRequest {
-    /// `None` for embeddings.
+    /// What text is asked for in; `None` for what passes by the table of paths.
     pub routed: Option<Routed>,
+    pub api: Option<ApiRequest>,
     pub shape: Shape,
     pub peek: RequestPeek,
     pub headers: HeaderMap,
@@ -62,6 +65,15 @@ pub(crate) struct CallRequest {
     pub translated: RefCell<Vec<(LaneId, TranslatedRequest)>>,
     /// Whether an answer in one piece can be put together from a stream of the client's own dialect.
     pub can_assemble: OnceCell<bool>,
+}
+
+/// A call that passes byte for byte by the table of paths.
+pub(crate) struct ApiRequest {
+    pub route: ApiRoute,
+    /// As the client sent it, boundary included.
+    pub content_type: Option<HeaderValue>,
+    /// What was found in a form.
+    pub form: Option<Form>,
 }
 
 /// Where a request goes.
@@ -83,7 +95,16 @@ pub(crate) struct TranslatedRequest {
 impl CallRequest {
     /// The client's dialect.
     pub fn dialect(&self) -> Dialect {
-        self.routed.as_ref().map_or(Dialect::OpenAiChat, |routed| routed.dialect)
+        match (&self.routed, self.api()) {
+            (Some(routed), _) => routed.dialect,
+            (None, Some(api)) => api.family.dialect(),
+            (None, None) => Dialect::OpenAiChat,
+        }
+    }
+
+    /// The row of the table of paths, for what passes by it.
+    pub fn api(&self) -> Option<&'static Api> {
+        self.api.as_ref().map(|request| request.route.api)
     }
 
     /// Whether the client wants a stream.
@@ -98,6 +119,9 @@ impl CallRequest {
 
     /// A rough estimate from the size of the request.
     pub fn prompt_tokens(&self) -> u64 {
+        if self.api().is_some_and(|api| api.meter != Meter::Input) {
+            return 0;
+        }
         self.body.len() as u64 / BYTES_PER_TOKEN
     }
 
@@ -114,23 +138,15 @@ impl CallRequest {
     /// The endpoint of a lane that can carry the request, and whether it is asked for a stream. `has_alternative`: whether another
     /// lane of the call could take over from it.
     pub fn destination(&self, lane: &Lane, has_alternative: bool, now: Tick) -> Result<Destination, ErrorResponse> {
-        match &self.routed {
-            None => {
-                let none = |why| ErrorResponse::bad_request(format!("lane {} {why}", lane.config.name));
-                match (lane.config.embeddings, lane.openai_endpoint()) {
-                    (Some(false), _) => Err(none("has `embeddings = false`")),
-                    (_, None) => Err(none("has no OpenAI endpoint")),
-                    (None, Some(_)) if lane.health.lacks_embeddings(now) => Err(none("has no path for embeddings")),
-                    (_, Some(endpoint)) => Ok(Destination { endpoint, streamed: false }),
-                }
-            }
-            Some(routed) => {
-                let endpoint = lane.endpoint(Some(routed.dialect));
-                let streamed = self.is_stream() || has_alternative && self.may_be_streamed(routed, lane, endpoint, now);
-                self.translate_for(routed, lane, Destination { endpoint, streamed })?;
-                Ok(Destination { endpoint, streamed })
-            }
-        }
+        let Some(routed) = &self.routed else {
+            let served = self.api().ok_or_else(|| "nothing is asked for".to_owned());
+            let endpoint = served.and_then(|api| lane.serves(api, now)).map_err(ErrorResponse::bad_request)?;
+            return Ok(Destination { endpoint, streamed: self.is_stream() });
+        };
+        let endpoint = lane.endpoint(Some(routed.dialect));
+        let streamed = self.is_stream() || has_alternative && self.may_be_streamed(routed, lane, endpoint, now);
+        self.translate_for(routed, lane, Destination { endpoint, streamed })?;
+        Ok(Destination { endpoint, streamed })
     }
 
     /// Whether an answer that the client wants in one piece can be asked for as a stream of this endpoint, without losing
@@ -184,8 +200,11 @@ impl CallRequest {
         let headers = self.headers_for(lane, endpoint.dialect.content_type(shape), &endpoint.headers);
         let outgoing = |path, body| Outgoing { method: Method::POST, path, headers, body };
         let Some(routed) = &self.routed else {
-            let body = self.spliced(&Changes { model: Some(model), ..Changes::default() });
-            return Ok((outgoing(target("/embeddings"), body), BodyReader::Opaque));
+            let asked = self.api.as_ref().ok_or("nothing is asked for")?;
+            let path = target(&asked.route.upstream_path(model));
+            let headers = self.api_headers(asked, lane, &endpoint.headers);
+            let outgoing = Outgoing { method: asked.route.method(), path, headers, body: self.api_body(asked, model) };
+            return Ok((outgoing, BodyReader::Opaque { streamed: to.streamed }));
         };
         let path = target(&endpoint.dialect.path(model, shape));
         let is_converted = to.streamed && !self.is_stream();
@@ -214,6 +233,29 @@ impl CallRequest {
             None => BodyReader::PassThrough { decoder, filter: adds_usage.then(Box::default) },
         };
         Ok((outgoing(path, body), reader))
+    }
+
+    /// The body of what passes by the table: the lane's model in place of the client's, and nothing else changed.
+    fn api_body(&self, asked: &ApiRequest, model: &str) -> Bytes {
+        let names_model = self.peek.model(&self.body).is_some();
+        match &asked.form {
+            Some(form) => Bytes::from(form.with_model(&self.body, model)),
+            None if asked.route.api.body == BodyKind::None => Bytes::new(),
+            None if asked.route.is_gemini() => with_gemini_model(&self.body, model),
+            None if names_model => self.spliced(&Changes { model: Some(model), ..Changes::default() }),
+            None => self.body.clone(),
+        }
+    }
+
+    fn api_headers(&self, asked: &ApiRequest, lane: &Lane, own: &HeaderMap) -> HeaderMap {
+        let accept = if self.is_stream() { "*/*" } else { "application/json" };
+        let mut headers = self.headers_for(lane, accept, own);
+        match (&asked.content_type, &asked.form) {
+            (Some(content_type), Some(_)) => drop(headers.insert(CONTENT_TYPE, content_type.clone())),
+            _ if asked.route.api.body == BodyKind::None => drop(headers.remove(CONTENT_TYPE)),
+            _ => {}
+        }
+        headers
     }
 
     /// The shape in which an answer is asked for.
@@ -262,4 +304,23 @@ impl CallRequest {
         }
         headers
     }
+}
+
+/// A body of Gemini's that names models beside the path, with the lane's in their places; as it came where it names none.
+fn with_gemini_model(body: &Bytes, model: &str) -> Bytes {
+    let name = Value::from(format!("models/{model}"));
+    let Ok(mut read) = serde_json::from_slice::<Value>(body) else { return body.clone() };
+    let mut named = 0;
+    let mut put = |object: &mut Value| {
+        if let Some(known) = object.get_mut("model") {
+            *known = name.clone();
+            named += 1;
+        }
+    };
+    put(&mut read);
+    read.get_mut("requests").and_then(Value::as_array_mut).into_iter().flatten().for_each(&mut put);
+    if let Some(request) = read.get_mut("generateContentRequest") {
+        put(request);
+    }
+    if named == 0 { body.clone() } else { Bytes::from(read.to_string()) }
 }

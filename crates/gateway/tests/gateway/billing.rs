@@ -92,19 +92,25 @@ fn serve(mut stream: TcpStream, index: usize, gate: &Gate) {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer) {
         let path = request.head.split(' ').nth(1).expect("a path");
-        let dialect = Dialect::of_path(path).expect("a dialect").dialect;
+        let dialect = Dialect::of_path(path).map(|routed| routed.dialect);
         let id =
             request.head.lines().find_map(|line| line.strip_prefix("x-request-id: ")).expect("the gateway sends it");
-        let bill = Bill::find(&request.body).expect("the client says what is billed");
+        let bill = Bill::find(&request.body).unwrap_or(Bill { input: 0, output: 0, first_fails: false });
         gate.pass(id.rsplit_once('-').map_or(id, |(call, _)| call));
         let answer = match bill.first_fails && index == 0 {
             true => whole("500 Internal Server Error", "{}"),
-            false => whole("200 OK", &answer(dialect, bill)),
+            false => whole("200 OK", &dialect.map_or_else(|| passed(bill), |dialect| answer(dialect, bill))),
         };
         if stream.write_all(&answer).is_err() {
             return;
         }
     }
+}
+
+/// The answer to what passes by the table of paths: an object with token counts.
+fn passed(bill: Bill) -> String {
+    let input = bill.input;
+    format!(r#"{{"id":"obj-1","model":"m","usage":{{"prompt_tokens":{input},"total_tokens":{input}}}}}"#)
 }
 
 fn answer(dialect: Dialect, bill: Bill) -> String {

@@ -5,7 +5,7 @@ use crate::harness::{TestGateway, configured, lane};
 use crate::scripted::{Script, Scripted, chat_whole, whole};
 use std::net::{Ipv4Addr, SocketAddr};
 use tokrate_core::FailureKind;
-use tokrate_gateway::{LaneConfig, Mode, RunningGateway};
+use tokrate_gateway::{LaneConfig, Mode, RunningGateway, ServicesConfig};
 use tokrate_wire::Dialect;
 
 const BODY: &str = r#"{"model":"all","input":"hi"}"#;
@@ -24,6 +24,10 @@ fn openai(name: &str, lane_at: &Scripted) -> LaneConfig {
     lane(name, lane_at.address, &[Dialect::OpenAiChat])
 }
 
+fn embeddings(has: bool) -> ServicesConfig {
+    ServicesConfig { embeddings: Some(has), ..ServicesConfig::default() }
+}
+
 #[test]
 fn lanes_without_embeddings_are_tried_once_then_skipped_and_stay_healthy() {
     let lanes = [chat_only("404 Not Found"), chat_only("405 Method Not Allowed"), chat_only("501 Not Implemented")];
@@ -34,8 +38,8 @@ fn lanes_without_embeddings_are_tried_once_then_skipped_and_stay_healthy() {
     assert_eq!(post(gateway.address, "/v1/embeddings", BODY).status, 404, "as far as is known");
     for _ in 0..5 {
         let answer = post(gateway.address, "/v1/embeddings", BODY);
-        assert_eq!(answer.status, 400, "{}", answer.text());
-        for message in ["lane one", "lane two", "lane three", "`embeddings = true`"] {
+        assert_eq!(answer.status, 404, "{}", answer.text());
+        for message in ["lane one", "lane two", "lane three", r#"`serves = [\"embeddings\"]`"#] {
             assert!(answer.text().contains(message), "{}", answer.text());
         }
     }
@@ -70,7 +74,7 @@ fn a_chat_that_fails_says_nothing_about_embeddings() {
 fn a_lane_with_embeddings_disabled_is_never_tried() {
     let (none, has) =
         (chat_only("404 Not Found"), Scripted::start(vec![Script::Send(vec![whole("200 OK", EMBEDDED)])]));
-    let disabled = LaneConfig { embeddings: Some(false), ..openai("none", &none) };
+    let disabled = LaneConfig { services: embeddings(false), ..openai("none", &none) };
     let elsewhere = lane("elsewhere", none.address, &[Dialect::Anthropic]);
     let gateway = TestGateway::start(configured(
         vec![disabled.clone(), elsewhere.clone(), openai("has", &has)],
@@ -81,7 +85,7 @@ fn a_lane_with_embeddings_disabled_is_never_tried() {
     assert!(none.requests().is_empty());
     let gateway = TestGateway::start(configured(vec![disabled, elsewhere], Mode::Off));
     let answer = post(gateway.address, "/v1/embeddings", BODY);
-    assert_eq!(answer.status, 400, "{}", answer.text());
+    assert_eq!(answer.status, 404, "{}", answer.text());
     assert!(answer.text().contains("lane none has `embeddings = false`"), "{}", answer.text());
     assert!(none.requests().is_empty());
 }
@@ -89,7 +93,7 @@ fn a_lane_with_embeddings_disabled_is_never_tried() {
 #[test]
 fn a_lane_with_embeddings_enabled_is_tried_whatever_it_answered() {
     let stubborn = Scripted::start(vec![Script::Send(vec![whole("404 Not Found", "{}")])]);
-    let config = LaneConfig { embeddings: Some(true), ..openai("stubborn", &stubborn) };
+    let config = LaneConfig { services: embeddings(true), ..openai("stubborn", &stubborn) };
     let gateway = TestGateway::start(configured(vec![config], Mode::Off));
     for _ in 0..3 {
         assert_eq!(post(gateway.address, "/v1/embeddings", BODY).status, 404);

@@ -8,7 +8,7 @@ use tokrate_admin::Admin;
 use tokrate_core::{Price, Span};
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, EndpointConfig, Gateway, LaneConfig, LogSettings, LoserPolicy, Mode, Policy,
-    RunningGateway, TokenLimits, WinRule,
+    RunningGateway, ServicesConfig, TokenLimits, WinRule,
 };
 use tokrate_net::Target;
 use tokrate_record::Attempt;
@@ -42,7 +42,7 @@ pub fn lane(name: &str, address: SocketAddr, dialects: &[Dialect]) -> LaneConfig
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
         forward_headers: vec!["x-tokrate-fault".to_owned()],
-        embeddings: None,
+        services: ServicesConfig::default(),
         stream_whole: true,
     }
 }

@@ -6,6 +6,7 @@
 
 mod access;
 mod admin;
+mod api;
 mod background;
 mod billing;
 mod budget;

@@ -136,6 +136,9 @@ fn how_long_a_first_token_was_held_back_is_overhead_of_the_gateway() {
     let overhead = head.lines().find_map(|line| line.strip_prefix("x-tokrate-overhead-us: "));
     let overhead: u64 = overhead.and_then(|overhead| overhead.parse().ok()).unwrap_or_else(|| panic!("{head}"));
     assert!((WINDOW.as_nanos() / 1_000..=took).contains(&overhead), "{overhead} of {took} us");
+    let hold = head.lines().find_map(|line| line.strip_prefix("x-tokrate-hold-ms: "));
+    let hold: f64 = hold.and_then(|hold| hold.parse().ok()).unwrap_or_else(|| panic!("{head}"));
+    assert!((250.0..=overhead as f64 / 1e3).contains(&hold), "{hold} ms of {overhead} us");
 }
 
 #[test]

@@ -3,12 +3,13 @@
 //! Invariant: a request that reaches an engine was decoded completely, and its prompt counted.
 
 use super::{ErrorResponse, REQUEST_ID, Routes, ServedProvider, error_response, with_type};
-use crate::asked::{Content, content_of};
+use crate::asked::{Content, content_of, may_ask_for_content};
 use crate::body::{AnswerBody, Collected, DialectWriter, FullBody, Stream};
 use crate::config::EmulatedEngine;
 use crate::driver::{AnswerHandle, Incoming};
 use crate::metrics::MetricNames;
 use crate::truth::AnswerEnd;
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
@@ -43,8 +44,7 @@ impl Routes {
             return Err(ErrorResponse(StatusCode::BAD_REQUEST, message));
         }
         let faults = faults_of(served, &head.headers)?;
-        let content = content_of(&routed, &chat, &body);
-        let content = content.map_err(|message| ErrorResponse(StatusCode::BAD_REQUEST, message))?;
+        let (chat, content) = content(&routed, chat, &body).await?;
         let ChatRequest { stream, include_usage, max_output_tokens, messages, model, .. } = chat;
         let prompt = shared.prompts.read(messages, served.provider.persona.scheduled.is_some()).await;
         let incoming = Incoming {
@@ -151,6 +151,31 @@ impl Routes {
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         Ok(response)
     }
+}
+
+/// What a request asks for other than words, worked out on another thread: a schema may ask for a large value.
+async fn content(
+    routed: &Routed,
+    chat: ChatRequest,
+    body: &Bytes,
+) -> Result<(ChatRequest, Option<Content>), ErrorResponse> {
+    if !may_ask_for_content(&chat) {
+        return Ok((chat, None));
+    }
+    let (routed, body) = (routed.clone(), body.clone());
+    let (chat, content) = off_thread(move || {
+        let content = content_of(&routed, &chat, &body);
+        (chat, content)
+    })
+    .await;
+    let content = content.map_err(|message| ErrorResponse(StatusCode::BAD_REQUEST, message))?;
+    Ok((chat, content))
+}
+
+/// Works something out without delaying open streams.
+pub(super) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let worked = tokio::task::spawn_blocking(work).await;
+    worked.expect("it does not panic and the runtime outlives its requests")
 }
 
 /// Whether answers in a dialect carry server timings.

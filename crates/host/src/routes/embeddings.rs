@@ -2,7 +2,7 @@
 //!
 //! An engine works on them like on a prompt whose answer has one token. Invariant: equal texts have equal vectors on every machine.
 
-use super::answer::{collect, engine_error, faults_of};
+use super::answer::{collect, engine_error, faults_of, off_thread};
 use super::{ErrorResponse, Routes, with_type};
 use crate::body::AnswerBody;
 use crate::driver::Incoming;
@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::rc::Rc;
 use tokrate_core::Rng;
 use tokrate_net::server::{BufferedBody, ConnectionTap, RequestBody};
@@ -25,6 +25,12 @@ const DIMENSIONS: usize = 1_536;
 /// Most numbers of a vector, and most texts of a request: OpenAI's limits.
 const MAX_DIMENSIONS: usize = 4_096;
 const MAX_TEXTS: usize = 2_048;
+/// Larger requests are read, and answers of more numbers written, on another thread: on the engine's own they would delay open
+/// streams. A number takes 0.1 us.
+const MAX_INLINE_BYTES: usize = 2 * 1024;
+const MAX_INLINE_NUMBERS: usize = 2 * 1024;
+/// Numbers that are written in one go there, so that the prompts of others are not kept waiting: some milliseconds.
+const MAX_NUMBERS_A_TIME: usize = 64 * 1024;
 
 /// Whose form of request and answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,11 +83,13 @@ impl Routes {
         }
         let BufferedBody { bytes, share: _share } = self.read_body(body).await?;
         let received_at = tap.read_at();
-        let asked = asked(&bytes).map_err(|message| ErrorResponse(StatusCode::BAD_REQUEST, message))?;
+        let read = match bytes.len() <= MAX_INLINE_BYTES {
+            true => read(&bytes),
+            false => off_thread(move || read(&bytes)).await,
+        };
+        let (asked, tokens) = read.map_err(|message| ErrorResponse(StatusCode::BAD_REQUEST, message))?;
         let served = self.provider_of(head, &asked.model)?;
         let faults = faults_of(served, &head.headers)?;
-        let tokens: usize = asked.texts.iter().map(|text| count(Encoding::O200kBase, text)).sum();
-        let tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
         let request = SimRequest { input_tokens: tokens, output_tokens: Some(1), faults, ..SimRequest::default() };
         let incoming = Incoming { id: None, dialect: form.dialect(), received_at, stream: false, request };
         let handle = match Rc::clone(&served.driver).submit(incoming) {
@@ -92,10 +100,17 @@ impl Routes {
             return Ok(with_type("application/json", AnswerBody::Broken));
         }
         handle.end(AnswerEnd::Complete);
-        let model = if self.provider_index.is_none() { &asked.model } else { &served.provider.model };
-        let answer = answer(form, &asked, model, tokens);
-        Ok(with_type("application/json", AnswerBody::Plain(Some(Bytes::from(answer.to_string())))))
+        let model = if self.provider_index.is_none() { &asked.model } else { &served.provider.model }.clone();
+        let answer = answer(form, &asked, &model, tokens).await;
+        Ok(with_type("application/json", AnswerBody::Plain(Some(Bytes::from(answer)))))
     }
+}
+
+/// What is asked for, and its tokens.
+fn read(body: &[u8]) -> Result<(Asked, u32), String> {
+    let asked = asked(body)?;
+    let tokens: usize = asked.texts.iter().map(|text| count(Encoding::O200kBase, text)).sum();
+    Ok((asked, u32::try_from(tokens).unwrap_or(u32::MAX)))
 }
 
 fn asked(body: &[u8]) -> Result<Asked, String> {
@@ -146,23 +161,58 @@ fn texts_of(input: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-fn answer(form: Form, asked: &Asked, model: &str, tokens: u32) -> Value {
-    let vectors = asked.texts.iter().map(|text| vector(text, asked.dimensions));
-    match form {
-        Form::OpenAi => {
-            let data: Vec<Value> = vectors
-                .enumerate()
-                .map(|(index, vector)| {
-                    let embedding = if asked.in_base64 { json!(in_base64(&vector)) } else { json!(vector) };
-                    json!({"object": "embedding", "index": index, "embedding": embedding})
-                })
-                .collect();
-            let usage = json!({"prompt_tokens": tokens, "total_tokens": tokens});
-            json!({"object": "list", "data": data, "model": model, "usage": usage})
+/// The answer as JSON, made a few texts at a time: a large one takes most of a second, in which other streams go on and other work
+/// of the second thread is done.
+async fn answer(form: Form, asked: &Asked, model: &str, tokens: u32) -> Vec<u8> {
+    let model = Value::from(model);
+    let mut json = match form {
+        Form::OpenAi => b"{\"object\":\"list\",\"data\":[".to_vec(),
+        Form::Ollama => format!("{{\"model\":{model},\"embeddings\":[").into_bytes(),
+    };
+    let a_time = (MAX_NUMBERS_A_TIME / asked.dimensions).max(1);
+    for (nth, texts) in asked.texts.chunks(a_time).enumerate() {
+        let (dimensions, in_base64) = (asked.dimensions, asked.in_base64);
+        let first = nth * a_time;
+        if asked.texts.len() * dimensions <= MAX_INLINE_NUMBERS {
+            push_vectors(form, texts, first, dimensions, in_base64, &mut json);
+            continue;
         }
-        Form::Ollama => {
-            let embeddings: Vec<Vec<f32>> = vectors.collect();
-            json!({"model": model, "embeddings": embeddings, "prompt_eval_count": tokens})
+        let (texts, mut begun) = (texts.to_vec(), std::mem::take(&mut json));
+        json = off_thread(move || {
+            push_vectors(form, &texts, first, dimensions, in_base64, &mut begun);
+            begun
+        })
+        .await;
+    }
+    json.extend_from_slice(
+        match form {
+            Form::OpenAi => {
+                format!("],\"model\":{model},\"usage\":{{\"prompt_tokens\":{tokens},\"total_tokens\":{tokens}}}}}")
+            }
+            Form::Ollama => format!("],\"prompt_eval_count\":{tokens}}}"),
+        }
+        .as_bytes(),
+    );
+    json
+}
+
+/// Writes the elements of some texts, the first of which has that place in the list.
+fn push_vectors(form: Form, texts: &[String], first: usize, dimensions: usize, in_base64: bool, json: &mut Vec<u8>) {
+    for (index, text) in (first..).zip(texts) {
+        if index > 0 {
+            json.push(b',');
+        }
+        let vector = vector(text, dimensions);
+        let embedding = match in_base64 && form == Form::OpenAi {
+            true => serde_json::to_string(&self::in_base64(&vector)),
+            false => serde_json::to_string(&vector),
+        };
+        let embedding = embedding.expect("numbers and texts can be written as JSON");
+        match form {
+            Form::OpenAi => json.extend_from_slice(
+                format!("{{\"object\":\"embedding\",\"index\":{index},\"embedding\":{embedding}}}").as_bytes(),
+            ),
+            Form::Ollama => json.extend_from_slice(embedding.as_bytes()),
         }
     }
 }
@@ -184,6 +234,30 @@ fn in_base64(vector: &[f32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_answer_is_the_same_whether_it_is_made_here_or_a_few_texts_at_a_time() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let asked = |texts: usize, dimensions| Asked {
+            model: "m".to_owned(),
+            texts: (0..texts).map(|number| format!("text {number}")).collect(),
+            dimensions,
+            in_base64: false,
+        };
+        let parsed = |texts: usize, dimensions| -> Value {
+            let json = runtime.block_on(answer(Form::OpenAi, &asked(texts, dimensions), "a \"model\"", 7));
+            serde_json::from_slice(&json).expect("JSON")
+        };
+        let (here, elsewhere) = (parsed(3, 8), parsed(40, 4_096));
+        assert_eq!(here["usage"], json!({"prompt_tokens": 7, "total_tokens": 7}));
+        assert_eq!((&here["model"], elsewhere["data"].as_array().map(Vec::len)), (&json!("a \"model\""), Some(40)));
+        for (index, item) in elsewhere["data"].as_array().expect("a list").iter().enumerate() {
+            assert_eq!((item["index"].as_u64(), item["object"].as_str()), (Some(index as u64), Some("embedding")));
+            let written: Vec<f32> = serde_json::from_value(item["embedding"].clone()).expect("numbers");
+            assert!(written == vector(&format!("text {index}"), 4_096), "{index}");
+        }
+    }
 
     #[test]
     fn a_vector_follows_from_its_text_and_has_length_one() {

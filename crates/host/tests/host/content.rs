@@ -167,6 +167,42 @@ fn an_answer_that_is_to_follow_a_schema_does() {
 }
 
 #[test]
+fn what_cannot_be_answered_as_it_is_asked_for_is_refused_and_never_answered_with_words() {
+    let host = host();
+    let messages = json!([{"role": "user", "content": "hi"}]);
+    let json_object = json!({"type": "json_object"});
+    for (path, body, names) in [
+        (
+            "/v1/chat/completions",
+            json!({"model": "m", "n": 2, "messages": messages, "response_format": json_object}),
+            "`n`",
+        ),
+        (
+            "/v1/chat/completions",
+            json!({"model": "m", "messages": messages, "response_format": {"type": "grammar"}}),
+            "`response_format`",
+        ),
+        (
+            "/v1/chat/completions",
+            json!({"model": "m", "messages": messages, "response_format": "json"}),
+            "response_format",
+        ),
+        ("/api/chat", json!({"model": "m", "messages": messages, "stream": false, "format": "xml"}), "`format`"),
+    ] {
+        let answer = ask(host.address(), &request_text(path, "", &body.to_string()));
+        assert!(answer.status == 400 && answer.text().contains(names), "{body}: {}", answer.text());
+    }
+    // Words are what these ask for.
+    for body in [
+        json!({"model": "m", "n": 2, "messages": messages, "response_format": {"type": "text"}, "max_tokens": 3}),
+        json!({"model": "m", "messages": messages, "max_tokens": 3}),
+    ] {
+        let answer = ask(host.address(), &request_text("/v1/chat/completions", "", &body.to_string()));
+        assert_eq!(answer.status, 200, "{body}: {}", answer.text());
+    }
+}
+
+#[test]
 fn json_without_a_schema_is_an_object() {
     let host = host();
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "JSON!"}], "response_format": {"type": "json_object"}});

@@ -87,14 +87,14 @@ impl Access {
     }
 
     /// Decides on a request whose body has not been read.
-    pub fn decide(&self, request: &Request<RequestBody>) -> Decision {
+    pub fn decide(&self, request: &Request<RequestBody>, takes_form: impl Fn() -> bool) -> Decision {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         let decided = self.host(uri, headers).and_then(|host| {
             let origin = self.origin(method, headers, host)?;
             let is_preflight = *method == Method::OPTIONS && headers.contains_key(REQUESTED_METHOD);
             match origin {
                 Some(origin) if is_preflight => Ok(Decision::Preflight(origin.clone())),
-                _ if request.body().is_some() && !is_json(headers) => Err((
+                _ if request.body().is_some() && !is_json(headers) && !(is_form(headers) && takes_form()) => Err((
                     StatusCode::UNSUPPORTED_MEDIA_TYPE,
                     "send the body as JSON, with the header `content-type: application/json`".to_owned(),
                 )),
@@ -204,6 +204,13 @@ fn is_same_origin(origin: &[u8], host: &[u8]) -> bool {
 }
 
 /// Whether the content type is JSON.
+fn is_form(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return false };
+    let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    essence.eq_ignore_ascii_case(b"multipart/form-data")
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return false };

@@ -220,6 +220,7 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
 
     fn poll_handler(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Disconnected>> {
         loop {
+            self.watch(context, read);
             let ConnectionState::Handling(handling) = &mut self.state else { return Poll::Ready(Ok(())) };
             if let Poll::Ready(response) = Pin::new(handling).poll(context) {
                 // A client that is still sending learns of it by `connection: close`.
@@ -234,6 +235,7 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
 
     fn poll_response(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Disconnected>> {
         loop {
+            self.watch(context, read);
             let ConnectionState::Responding(writer, progress) = &mut self.state else { return Poll::Ready(Ok(())) };
             if matches!(progress, Progress::Pending | Progress::BufferFull) {
                 *progress = writer.fill(&mut self.output, context);
@@ -283,9 +285,20 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
         }
     }
 
+    /// Notes a client that has left before the handler is polled. A response that is ready is written all the same: a client may close
+    /// its side once it has asked.
+    fn watch(&mut self, context: &mut Context<'_>, read: &mut [u8]) {
+        if self.receiving.is_none() && matches!(self.poll_input(context, read), Poll::Ready(Err(Disconnected))) {
+            self.service.tap.has_left.set(true);
+        }
+    }
+
     /// Reads the request's body if the handler wants it, else watches for a disconnect. Ready when the body made progress.
     fn poll_input(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Disconnected>> {
         let Some(receiving) = &mut self.receiving else {
+            if self.service.tap.has_left() {
+                return Poll::Ready(Err(Disconnected));
+            }
             while self.unread.len() < MAX_READ_BYTES {
                 let count = ready!(self.poll_read(context, read))?;
                 self.unread.extend_from_slice(&read[..count]);

@@ -50,7 +50,9 @@ impl<H: Handler> RequestService<H> {
     /// Starts to handle a request.
     pub fn call(&self, request: Request<RequestBody>) -> PendingResponse<H::Body> {
         let access = self.rules.as_ref().map(|rules| &rules.access);
-        match access.map_or(Decision::Allow, |access: &Access| access.decide(&request)) {
+        match access
+            .map_or(Decision::Allow, |access: &Access| access.decide(&request, || self.handler.takes_form(&request)))
+        {
             Decision::Allow => self.handle(request, None),
             Decision::AllowOrigin(origin) => self.handle(request, Some(origin)),
             Decision::Preflight(origin) => {

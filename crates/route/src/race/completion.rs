@@ -139,7 +139,10 @@ impl Race {
     /// Until when a candidate is not asked beside the attempts that run: its first token would come before that of one that
     /// completes earlier, and could not be held back for so long. `None` if it may be asked.
     pub(super) fn spoils_until(&self, candidate: usize, now: Tick) -> Option<Tick> {
-        let WinRule::Completion { hold } = self.config.win else { return None };
+        let (WinRule::Completion { hold }, Commit::FirstToken) = (self.config.win, self.config.commit) else {
+            // Where the whole is waited for, a first token takes nobody's place.
+            return None;
+        };
         let late = &self.candidates[candidate];
         let of_late = late.expected?;
         let comes_at = now + of_late.ttft_p50;

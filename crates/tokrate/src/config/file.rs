@@ -260,6 +260,8 @@ fn meant(typed: &str, known: &[&str]) -> Option<String> {
         "budget" => "usd_per_month",
         "db" | "store" => "database",
         "region" | "location" => "place",
+        // What an alias had in version 0.1.
+        "second_look" => "hold_share",
         _ => return None,
     };
     has(instead).then(|| format!("what it means is called `{instead}` here"))
@@ -268,6 +270,14 @@ fn meant(typed: &str, known: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_of_races_that_has_another_name_now_is_refused_with_that_name() {
+        let text = "[gateway.aliases.auto]\nlanes = [\"a\"]\nmode = \"race\"\nsecond_look = \"1s\"\n";
+        let refused = File::parse(Path::new("t.toml"), text).expect_err("an old name");
+        let refused = format!("{refused:#}");
+        assert!(refused.contains("no key `second_look` here; what it means is called `hold_share` here"), "{refused}");
+    }
 
     #[test]
     fn an_unknown_key_is_refused_with_its_place() {

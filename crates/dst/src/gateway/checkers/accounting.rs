@@ -5,13 +5,16 @@
 
 use crate::gateway::{GatewayHistory, GatewayScenario, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
-use tokrate_core::Date;
-use tokrate_gateway::{AliasConfig, Spending};
+use tokrate_core::{Date, Span};
+use tokrate_gateway::{AliasConfig, Spending, WinRule};
 use tokrate_record::{Attempt, AttemptEnd, AttemptRole};
 use tokrate_tokens::{Encoding, count};
 
 /// Dollars that are added up in another order differ by less than that.
 const USD_TOLERANCE: f64 = 1e-9;
+
+/// In virtual time computing takes none: what the gateway counts as its own time is by how much timers of a millisecond are late.
+const MAX_OWN_TIME: Span = Span::from_millis(2);
 
 pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<String>) {
     let (rows, log) = (&history.kept.rows, history.log);
@@ -34,7 +37,14 @@ pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, wrong:
             wrong.push(format!("two rows of {}-{}", row.call, row.attempt));
         }
     }
+    // A first token that is held back counts as well, for as long as the rule of the alias says.
+    let configs = scenario.reloads.iter().map(|(_, reload)| &reload.config).chain([&scenario.config]);
+    let holds = configs.flat_map(|config| &config.aliases).any(|alias| alias.win != WinRule::FirstToken);
     for row in rows {
+        let is_long = |overhead: &Span| !holds && *overhead > MAX_OWN_TIME;
+        if let Some(overhead) = row.overhead_ns.map(Span::from_nanos).filter(is_long) {
+            wrong.push(format!("row {}-{} ({:?}): an overhead of {overhead}", row.call, row.attempt, row.end));
+        }
         if let Some(what) = row_is_true(history, row) {
             wrong.push(format!("row {}-{} ({:?}, {:?}): {what}", row.call, row.attempt, row.end, row.sample.failure));
         }

@@ -53,6 +53,14 @@ impl Distribution {
         }
     }
 
+    /// All values; `None` once only their quantiles are left.
+    pub fn sketch(&self) -> Option<&Sketch> {
+        match self {
+            Distribution::Open(sketch) => Some(sketch),
+            Distribution::Closed(_) => None,
+        }
+    }
+
     /// Reduces the sketch to its quantiles.
     pub(crate) fn close(&mut self) {
         *self = Distribution::Closed(self.band());

@@ -8,7 +8,7 @@ use super::last_hour::{AttemptMinutes, LastHour};
 use crate::settle::stats::histogram::{Histogram, TIMES_NS, TOKENS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokrate_core::FailureKind;
+use tokrate_core::{FailureKind, Sketch};
 use tokrate_record::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 use tokrate_wire::Dialect;
 
@@ -77,8 +77,8 @@ pub enum Operation {
     TextCompletion,
     /// Gemini's `generateContent`.
     GenerateContent,
-    /// Embeddings.
-    Embeddings,
+    /// A service beside the generation of text, by its name.
+    Service(&'static str),
 }
 
 /// Histograms of one operation.
@@ -136,7 +136,7 @@ impl LaneStats {
         (&self.name, &self.provider, &self.model)
     }
 
-    pub(crate) fn record(&mut self, row: &Row) {
+    pub(crate) fn record(&mut self, row: &Row, is_extra: bool) {
         *self.endings.entry((row.role, row.end, row.sample.failure)).or_default() += 1;
         self.peak_in_flight = self.peak_in_flight.max(row.sample.in_flight);
         if let Some(cost) = row.sample.cost_usd {
@@ -144,7 +144,7 @@ impl LaneStats {
         }
         self.operations.entry(Operation::of(&row.dialect_in)).or_default().record(row);
         let Some((minute, is_new)) = self.minutes.at(AttemptMinutes::of(row)) else { return };
-        minute.record(row);
+        minute.record(row, is_extra);
         if is_new {
             self.minutes.change_older(OPEN_MINUTES, Minute::is_open, Minute::close);
         }
@@ -160,6 +160,13 @@ impl LaneStats {
         self.cost_usd.values().sum()
     }
 
+    /// All values of the minutes from this one on, as far as they are kept one by one: of at most [`OPEN_MINUTES`].
+    pub fn recent(&self, number: u64, of: impl Fn(&Minute) -> &Distribution) -> Sketch {
+        let mut all = Sketch::new();
+        self.minutes_since(number).filter_map(|minute| of(minute).sketch()).for_each(|sketch| all.merge(sketch));
+        all
+    }
+
     /// The minutes from this one on.
     pub fn minutes_since(&self, number: u64) -> impl Iterator<Item = &Minute> {
         self.minutes.since(number).map(|(_, minute)| minute)
@@ -167,9 +174,9 @@ impl LaneStats {
 }
 
 impl Minute {
-    fn record(&mut self, row: &Row) {
+    fn record(&mut self, row: &Row, is_extra: bool) {
         self.attempts += 1;
-        if row.end == AttemptEnd::Failed && !is_lack_of_embeddings(row) {
+        if row.end == AttemptEnd::Failed && !is_lack_of_a_service(row) {
             self.failed.add(row.sample.failure);
         }
         if let Some(ttft) = row.sample.ttft_ns {
@@ -179,7 +186,7 @@ impl Minute {
             self.output_speed.record((speed * SPEED_STEPS).round() as u64);
         }
         self.cost_usd += row.sample.cost_usd.unwrap_or(0.0);
-        if super::is_extra(row) {
+        if is_extra {
             self.extra_attempts += 1;
             self.extra_usd += row.sample.cost_usd.unwrap_or(0.0);
         }
@@ -195,16 +202,18 @@ impl Minute {
     }
 }
 
-/// Whether a lane was asked for embeddings and has none, which says nothing about its health.
-fn is_lack_of_embeddings(row: &Row) -> bool {
-    Operation::of(&row.dialect_in) == Operation::Embeddings && row.sample.failure == Some(FailureKind::NotFound)
+/// Whether a lane was asked for a service that it does not have, which says nothing about its health.
+fn is_lack_of_a_service(row: &Row) -> bool {
+    matches!(Operation::of(&row.dialect_in), Operation::Service(_)) && row.sample.failure == Some(FailureKind::NotFound)
 }
 
 impl Operation {
     /// The operation of a client's dialect.
     fn of(dialect: &str) -> Operation {
-        // Embeddings are no dialect of their own; the row has their name.
-        let Some(dialect) = Dialect::from_name(dialect) else { return Operation::Embeddings };
+        // Services have no dialect of their own; the row has their name.
+        let Some(dialect) = Dialect::from_name(dialect) else {
+            return Operation::Service(crate::api::service(dialect).unwrap_or("other"));
+        };
         match dialect.operation() {
             tokrate_wire::Operation::Chat => Operation::Chat,
             tokrate_wire::Operation::TextCompletion => Operation::TextCompletion,
@@ -218,7 +227,7 @@ impl Operation {
             Operation::Chat => "chat",
             Operation::TextCompletion => "text_completion",
             Operation::GenerateContent => "generate_content",
-            Operation::Embeddings => "embeddings",
+            Operation::Service(service) => service,
         }
     }
 }

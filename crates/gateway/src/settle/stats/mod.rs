@@ -62,8 +62,14 @@ pub struct StatsSnapshot {
 
 impl Stats {
     /// Adds an attempt.
+    #[cfg(any(test, feature = "sample"))]
     pub fn record(&self, row: &Row) {
-        locked(&self.inner).record(row);
+        self.record_beside(row, false);
+    }
+
+    /// Adds an attempt; `is_beside`: it was not needed beside another one, which the row alone does not say.
+    pub fn record_beside(&self, row: &Row, is_beside: bool) {
+        locked(&self.inner).record(row, is_beside || is_extra(row));
     }
 
     /// A copy of the statistics.
@@ -73,10 +79,10 @@ impl Stats {
 }
 
 impl StatsSnapshot {
-    fn record(&mut self, row: &Row) {
+    fn record(&mut self, row: &Row, is_extra: bool) {
         self.attempts += 1;
         self.cost_usd += row.sample.cost_usd.unwrap_or(0.0);
-        if is_extra(row) {
+        if is_extra {
             self.extra_attempts += 1;
             self.extra_usd += row.sample.cost_usd.unwrap_or(0.0);
         }
@@ -95,7 +101,7 @@ impl StatsSnapshot {
         }
         let Some(index) = self.index_or_insert(row) else { return };
         let lane = &mut self.lanes[index];
-        lane.record(row);
+        lane.record(row, is_extra);
         self.recent_calls.record(row, &lane.name);
     }
 

@@ -61,6 +61,17 @@ fn attempts_beside_the_needed_one_are_extra() {
 }
 
 #[test]
+fn an_attempt_that_a_client_left_beside_another_one_is_extra() {
+    let stats = Stats::default();
+    let left = |attempt, role| Row { attempt, role, end: AttemptEnd::Abandoned, won: false, ..row(1, "a") };
+    stats.record(&left(0, AttemptRole::First));
+    stats.record_beside(&left(1, AttemptRole::Failover), true);
+    let snapshot = stats.snapshot();
+    assert_eq!((snapshot.attempts, snapshot.extra_attempts), (2, 1));
+    assert_eq!(snapshot.lanes[0].minutes_since(0).map(|minute| minute.extra_attempts).sum::<u64>(), 1);
+}
+
+#[test]
 fn an_attempt_belongs_to_the_minute_it_started_in() {
     let stats = Stats::default();
     for (started, ended) in [(0, 0), (2, 2), (1, 2), (2, 3), (-59, 3), (59, 59), (-2, 59)] {

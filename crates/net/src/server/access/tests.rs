@@ -19,7 +19,7 @@ fn decided(access: &Access, method: &str, uri: &str, headers: &[(&str, &str)], h
         request = request.header(*name, *value);
     }
     let body = if has_body { RequestBody::some() } else { RequestBody::empty() };
-    access.decide(&request.body(body).expect("a request"))
+    access.decide(&request.body(body).expect("a request"), || uri.starts_with("/form"))
 }
 
 /// The status of a refusal, or 0.
@@ -189,7 +189,7 @@ proptest! {
             true => request.header("host", "127.0.0.1:8411").header("origin", value),
             false => request.header("host", value),
         };
-        let verdict = access("127.0.0.1:8411", &[], &[]).decide(&request.body(RequestBody::empty()).expect("a request"));
+        let verdict = access("127.0.0.1:8411", &[], &[]).decide(&request.body(RequestBody::empty()).expect("a request"), || false);
         // What the standard library understands of the same bytes, by another way.
         let text = String::from_utf8(bytes).unwrap_or_default();
         let expected = if is_origin {
@@ -210,4 +210,18 @@ proptest! {
         };
         prop_assert_eq!(verdict == Decision::Allow, expected, "{:?}", verdict);
     }
+}
+
+#[test]
+fn a_form_is_taken_where_the_handler_takes_one_and_from_no_foreign_page() {
+    let access = access("127.0.0.1:8411", &[], &[]);
+    let form = ("content-type", "multipart/form-data; boundary=x");
+    let of = |uri: &str, more: &[(&str, &str)]| {
+        let headers = [&[("host", "127.0.0.1:8411"), form][..], more].concat();
+        decided(&access, "POST", uri, &headers, true)
+    };
+    assert_eq!(of("/form", &[]), Decision::Allow);
+    assert!(matches!(of("/json", &[]), Decision::Reject(StatusCode::UNSUPPORTED_MEDIA_TYPE, _)));
+    assert!(matches!(of("/form", &[("origin", "http://foreign.example")]), Decision::Reject(StatusCode::FORBIDDEN, _)));
+    assert!(matches!(of("/form", &[("sec-fetch-site", "cross-site")]), Decision::Reject(StatusCode::FORBIDDEN, _)));
 }

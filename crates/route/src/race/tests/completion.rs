@@ -247,3 +247,29 @@ fn an_answer_that_says_that_it_ends_is_complete_whatever_its_connection_does() {
     race.on_event(1, &event(101, EventKind::Finish(FinishReason::Stop)));
     assert_eq!(actions_at(&mut race, 101), "win 1; cancel 0");
 }
+
+#[test]
+fn how_long_a_first_token_was_held_is_known_once_it_is_let_go() {
+    let mut held = race_of_two(lane(1_200, 50.0), lane(100, 10.0));
+    held.on_event(1, &text(100));
+    assert_eq!(actions_at(&mut held, 100), "");
+    assert_eq!(held.hold(), None);
+    held.on_event(0, &text(1_250));
+    assert_eq!(actions_at(&mut held, 1_250), "win 0; cancel 1");
+    assert_eq!(held.hold(), Some(ms(1_150)));
+    let mut at_once = race_of_two(lane(100, 50.0), lane(1_200, 10.0));
+    at_once.on_event(0, &text(100));
+    assert_eq!(actions_at(&mut at_once, 103), "win 0; cancel 1");
+    assert_eq!(at_once.hold(), None, "a late poll holds nothing back");
+}
+
+#[test]
+fn a_race_of_whole_answers_asks_all_its_lanes_at_once() {
+    // Streamed, the second one would only spoil the race; of whole answers the better end wins, whose first token comes when it may.
+    let lanes = || vec![lane(1_200, 200.0), lane(600, 66.7)];
+    let config = |commit| RaceConfig { mode: Mode::Race { lanes: 2 }, commit, ..RaceConfig::default() };
+    let mut streamed = Race::new(config(Commit::FirstToken), lanes(), at(0));
+    assert_eq!(actions_at(&mut streamed, 0), "start 0 on 0 (First)");
+    let mut whole = Race::new(config(Commit::End), lanes(), at(0));
+    assert_eq!(actions_at(&mut whole, 0), "start 0 on 0 (First); start 1 on 0 (Race)");
+}

@@ -7,7 +7,9 @@ use anyhow::{Context, Result, bail, ensure};
 use std::num::NonZeroU64;
 use tokrate_catalog::TargetName;
 use tokrate_core::{Price, Span};
-use tokrate_gateway::{CurvePoint, EndpointConfig, LaneConfig, LoserPolicy, TokenLimits, curve_from_record};
+use tokrate_gateway::{
+    CurvePoint, EndpointConfig, LaneConfig, LoserPolicy, ServicesConfig, TokenLimits, curve_from_record,
+};
 use tokrate_net::Target;
 use tokrate_targets::reading::{self, MAX_DATA_BYTES};
 use tokrate_targets::{Endpoint, KeyReference, TargetSettings, TargetSource, header, parse_dialect};
@@ -56,7 +58,7 @@ pub fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
         loser: loser(row.loser.as_deref())?,
         curve: row.curve.as_deref().map(curve).transpose()?.unwrap_or_default(),
         forward_headers: row.forward_headers.iter().map(|name| name.to_ascii_lowercase()).collect(),
-        embeddings: row.embeddings,
+        services: services(row)?,
         stream_whole: row.stream_whole.unwrap_or(true),
     })
 }
@@ -65,6 +67,17 @@ pub fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
 pub fn price_of(row: PriceRow) -> Price {
     let [cached_input, cache_write] = [row.cached, row.cache_write].map(|usd| usd.map(Dollars::money));
     Price { input: row.input.money(), output: row.output.money(), cached_input, cache_write }
+}
+
+/// What it has beside the generation of text, and what that costs.
+pub fn services(row: &LaneRow) -> Result<ServicesConfig> {
+    let known = tokrate_gateway::services();
+    let named = row.serves.iter().flatten().chain(row.fees.keys());
+    for name in named {
+        ensure!(known.contains(&name.as_str()), "`{name}` is no service; there are {}", known.join(", "));
+    }
+    let fees = row.fees.iter().map(|(name, fee)| (name.clone(), fee.money())).collect();
+    Ok(ServicesConfig { serves: row.serves.clone(), embeddings: row.embeddings, fees })
 }
 
 /// How long prompts and answers can become.

@@ -223,8 +223,17 @@ pub struct LaneRow {
     /// Whether answers that clients want in one piece are asked for as streams where another lane of the call could take over and that
     /// changes nothing in them, so that a lane that hangs is seen early and the time to the first token is known [default: true]
     pub stream_whole: Option<bool>,
-    /// Whether it has embeddings [default: yes, until it answers that it has no such path; then no for an hour]
+    /// Whether it has embeddings [default: as `serves` says]
     pub embeddings: Option<bool>,
+    /// What it has beside the generation of text: `embeddings`, `rerank`, `moderations`, `speech`, `transcriptions`, `translations`,
+    /// `images`, `files`, `batches`, `count_tokens`, `show`, `ps` [default: all of its dialects, each until it answers that it has no such
+    /// path; then not for an hour]
+    pub serves: Option<Vec<String>>,
+    /// The most that a call costs of what is not billed by tokens (USD), by the same names: `fees = { images = 0.2 }`. Keys with
+    /// `usd_per_month` are not let to it without
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, forms::Dollars>"))]
+    pub fees: BTreeMap<String, Dollars>,
     /// What a million tokens cost (USD), zeros where nobody bills. Keys with `usd_per_month` are not let to lanes without a
     /// price [default: the price in the catalog, if it has one]
     pub price: Option<PriceRow>,

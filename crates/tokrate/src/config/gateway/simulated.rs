@@ -1,12 +1,14 @@
 //! Lanes inside of this process: simulated providers, the merge engine, and what stands in when nothing is configured.
 
-use super::lanes::{price_of, token_limits};
+use super::lanes::{price_of, services, token_limits};
 use super::rows::LaneRow;
 use super::{Lanes, Local};
 use anyhow::{Context, Result, bail, ensure};
 use tokrate_apply_host::MODELS;
 use tokrate_core::{Price, Span};
-use tokrate_gateway::{AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, TokenLimits, WinRule};
+use tokrate_gateway::{
+    AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, ServicesConfig, TokenLimits, WinRule,
+};
 use tokrate_sim::{Background, Faults, Law, Persona};
 
 /// The name under which the merge engine of this process is asked.
@@ -107,7 +109,7 @@ pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Loca
         let lane = LaneConfig {
             forward_headers,
             token_limits: token_limits(row),
-            embeddings: row.embeddings,
+            services: services(row)?,
             stream_whole: row.stream_whole.unwrap_or(true),
             ..lane
         };
@@ -129,7 +131,7 @@ fn lane(name: &str, model: &str, price: Option<Price>) -> LaneConfig {
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
         forward_headers: vec!["x-tokrate-fault".to_owned()],
-        embeddings: None,
+        services: ServicesConfig::default(),
         stream_whole: true,
     }
 }

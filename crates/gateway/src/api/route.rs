@@ -1,0 +1,113 @@
+//! Which row of the table a method and a path ask for, and the path that a lane is asked for in its place.
+//!
+//! Invariant: nothing of a client's path reaches a provider but the identifier of an object, of letters, digits, `_` and `-`.
+
+use super::{APIS, Api, Family};
+use http::Method;
+use tokrate_wire::{Dialect, Shape};
+
+/// What may stand before a path of the table, the longest first.
+const PREFIXES: [&str; 6] = ["/openai/v1", "/api/v1", "/v1beta", "/v1", "/v2", ""];
+/// The longest identifier of an object (bytes).
+pub(crate) const MAX_ID_BYTES: usize = 256;
+/// Longest query that is passed on (bytes).
+const MAX_QUERY_BYTES: usize = 1_024;
+
+/// A path of the table, with what a client has put into it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ApiRoute {
+    pub api: &'static Api,
+    pub id: Option<String>,
+    /// The model that the path names.
+    pub model: Option<String>,
+    /// Of requests that read: how many objects, from which on.
+    query: Option<String>,
+}
+
+/// What a method and a path are in the table.
+#[derive(Debug)]
+pub(crate) enum ApiMatch {
+    Found(ApiRoute),
+    WrongMethod,
+    Unknown,
+}
+
+impl ApiRoute {
+    /// Finds the row of a method and a path.
+    pub fn of(method: &Method, path: &str, query: Option<&str>) -> ApiMatch {
+        let mut is_known = false;
+        for prefix in PREFIXES {
+            let Some(rest) = path.strip_prefix(prefix) else { continue };
+            for api in APIS {
+                let Some((id, model)) = captured(api.path, rest) else { continue };
+                is_known = true;
+                let reads = *method == Method::HEAD && api.method == "GET";
+                if api.method == method.as_str() || reads {
+                    let query = query.filter(|_| api.method == "GET").and_then(without_keys);
+                    return ApiMatch::Found(ApiRoute { api, id, model, query });
+                }
+            }
+        }
+        if is_known { ApiMatch::WrongMethod } else { ApiMatch::Unknown }
+    }
+
+    /// The method that a lane is asked with.
+    pub fn method(&self) -> Method {
+        Method::from_bytes(self.api.method.as_bytes()).unwrap_or(Method::POST)
+    }
+
+    /// The path behind a lane's base URL.
+    pub fn upstream_path(&self, model: &str) -> String {
+        let mut path = match (&self.id, self.api.path.split_once("{model}")) {
+            (_, Some((_, verb))) => {
+                // As Gemini's dialect writes the name.
+                let whole = Dialect::Gemini.path(model, Shape::Whole);
+                let named = whole.rsplit_once(':').map_or(whole.as_str(), |(named, _)| named);
+                format!("{named}{verb}")
+            }
+            (Some(id), None) => self.api.path.replace("{id}", id),
+            (None, None) => self.api.path.to_owned(),
+        };
+        if let Some(query) = &self.query {
+            path.push('?');
+            path.push_str(query);
+        }
+        path
+    }
+
+    /// Whether the path is one of Gemini's, whose bodies name models as well.
+    pub fn is_gemini(&self) -> bool {
+        self.api.family == Family::Gemini
+    }
+}
+
+/// The identifier and the model in a path of that pattern.
+fn captured(pattern: &str, path: &str) -> Option<(Option<String>, Option<String>)> {
+    if let Some((before, verb)) = pattern.split_once("{model}") {
+        let model = path.strip_prefix(before)?.strip_suffix(verb)?;
+        return (!model.is_empty()).then(|| (None, Some(model.to_owned())));
+    }
+    let (mut segments, mut id) = (path.split('/'), None);
+    for wanted in pattern.split('/') {
+        match (wanted, segments.next()?) {
+            ("{id}", segment) if is_object_id(segment) => id = Some(segment.to_owned()),
+            (wanted, segment) if wanted == segment => {}
+            _ => return None,
+        }
+    }
+    segments.next().is_none().then_some((id, None))
+}
+
+/// A query without keys; `None` if nothing is left, or it is no plain one.
+fn without_keys(query: &str) -> Option<String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.~%=&[],:+".contains(&byte);
+    let kept: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("key=") && !pair.is_empty()).collect();
+    let kept = kept.join("&");
+    (!kept.is_empty() && kept.len() <= MAX_QUERY_BYTES && kept.bytes().all(is_plain)).then_some(kept)
+}
+
+/// Whether a text may stand in a path as the identifier of an object.
+pub(crate) fn is_object_id(id: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(is_plain)
+}

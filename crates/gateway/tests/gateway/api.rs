@@ -1,0 +1,328 @@
+//! The paths that pass byte for byte: what lanes are asked, what clients get, whose objects they reach, and what keys can spend.
+
+use crate::billing::{Bill, Gate, start};
+use crate::client::{Answer, ask, post, read_until, request};
+use crate::harness::{TestGateway, configured, lane};
+use crate::scripted::{Script, Scripted, whole};
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use tokrate_core::{Money, Price};
+use tokrate_gateway::{Config, KeyConfig, KeyLimits, LaneConfig, Mode, ServicesConfig, api_rows, key_hash, services};
+use tokrate_record::Attempt;
+use tokrate_wire::Dialect;
+
+/// A lane that has every family of paths.
+const ALL: &[Dialect] = &[Dialect::OpenAiChat, Dialect::Anthropic, Dialect::Gemini, Dialect::OllamaChat];
+const FORM: &str = "multipart/form-data; boundary=cut";
+
+fn form(model: &str, file: &str) -> String {
+    format!(
+        "--cut\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n{file}\r\n\
+         --cut\r\ncontent-disposition: form-data; name=\"model\"\r\n\r\n{model}\r\n--cut--\r\n"
+    )
+}
+
+/// A row of the table as a client asks for it, of that model: method, path, content type, body.
+fn asked(row: (&'static str, &'static str, &'static str, &'static str), model: &str, text: &str) -> Asked {
+    let (method, path, _, body) = row;
+    let prefix = if path.starts_with("/api/") { "" } else { "/v1" };
+    let path = format!("{prefix}{}", path.replace("{id}", "obj-1").replace("{model}", model));
+    let (content_type, body) = match body {
+        "none" => ("application/json", String::new()),
+        "form" => (FORM, form(model, text)),
+        _ => ("application/json", format!(r#"{{ "x" : 1.50, "model":"{model}" ,"input":"{text}" }}"#)),
+    };
+    Asked { method, path, content_type, body }
+}
+
+struct Asked {
+    method: &'static str,
+    path: String,
+    content_type: &'static str,
+    body: String,
+}
+
+impl Asked {
+    fn send(&self, address: SocketAddr, key: &str) -> Answer {
+        let bearer = format!("Bearer {key}");
+        let headers = [("content-type", self.content_type), ("authorization", bearer.as_str())];
+        let headers = if key.is_empty() { &headers[..1] } else { &headers[..] };
+        ask(address, self.method, &self.path, headers, self.body.as_bytes())
+    }
+}
+
+fn key(name: &str, limits: KeyLimits) -> KeyConfig {
+    KeyConfig { name: name.to_owned(), sha256: key_hash(&format!("sk-{name}")), aliases: Vec::new(), limits }
+}
+
+fn fees(usd: f64) -> ServicesConfig {
+    let fee = Money::from_usd(usd).expect("a sum");
+    let fees = services().into_iter().map(|service| (service.to_owned(), fee)).collect();
+    ServicesConfig { fees, ..ServicesConfig::default() }
+}
+
+#[test]
+fn every_path_passes_byte_for_byte_but_for_the_model_and_leaves_a_row() {
+    const ANSWER: &str = "{ \"odd\" : [1.0e2],\n\"id\":\"obj-1\"}";
+    for row in api_rows() {
+        let one = Scripted::start(vec![Script::Send(vec![whole("200 OK", ANSWER)])]);
+        let mut gateway = TestGateway::start(configured(vec![lane("one", one.address, ALL)], Mode::Off));
+        let answer = asked(row, "all", "say \\u00e4").send(gateway.address, "");
+        assert_eq!((answer.status, answer.text().as_str()), (200, ANSWER), "{row:?}");
+        assert_eq!(answer.header("x-tokrate-winner"), Some("one"), "{row:?}");
+        let sent = &one.requests()[0];
+        let wanted = asked(row, "model-one", "say \\u00e4");
+        let path = wanted.path.trim_start_matches("/v1");
+        assert!(sent.head.starts_with(&format!("{} /v1{path} HTTP/1.1\r\n", wanted.method)), "{row:?}: {}", sent.head);
+        let body = String::from_utf8_lossy(&sent.body).into_owned();
+        match row.1.contains("{model}") {
+            // Gemini's bodies name a model as a path does.
+            true => assert!(body.contains(r#""models/model-one""#), "{body}"),
+            false => assert_eq!(body, wanted.body, "{row:?}"),
+        }
+        let head = sent.head.to_ascii_lowercase();
+        assert_eq!(head.contains("content-type: multipart/form-data; boundary=cut"), row.3 == "form", "{head}");
+        assert_eq!(head.contains("content-type:"), row.3 != "none", "{head}");
+        let rows = gateway.rows();
+        assert_eq!((rows.len(), rows[0].dialect_in.as_ref(), rows[0].won), (1, row.2, true), "{row:?}");
+    }
+}
+
+/// A head of a chunked answer of sound, with its first piece.
+fn sound(piece: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: audio/mpeg\r\nopenai-version: 2020-10-01\r\nx-ms-region: Sweden\r\nset-cookie: a=b\r\n\
+         transfer-encoding: chunked\r\n\r\n{:x}\r\n{piece}\r\n",
+        piece.len()
+    )
+    .into_bytes()
+}
+
+const SPEECH: &str = r#"{"model":"all","voice":"x","input":"hi"}"#;
+
+#[test]
+fn sound_is_passed_on_as_it_comes_with_the_headers_that_support_asks_for() {
+    let one = Scripted::start(vec![Script::SendHoldSend(sound("first"), b"4\r\nrest\r\n0\r\n\r\n".to_vec())]);
+    let gateway = TestGateway::start(configured(vec![lane("one", one.address, ALL)], Mode::Off));
+    let mut client = TcpStream::connect(gateway.address).expect("it listens");
+    client.write_all(&request("POST", "/v1/audio/speech", &[], SPEECH.as_bytes())).expect("it reads");
+    let head = String::from_utf8_lossy(&read_until(&mut client, "first")).into_owned();
+    for header in ["content-type: audio/mpeg", "openai-version: 2020-10-01", "x-ms-region: Sweden"] {
+        assert!(head.contains(header), "{head}");
+    }
+    assert!(!head.contains("set-cookie"), "{head}");
+    one.release();
+    assert!(String::from_utf8_lossy(&read_until(&mut client, "0\r\n\r\n")).contains("rest"));
+}
+
+#[test]
+fn sound_that_breaks_off_is_cut_and_nothing_is_written_into_it() {
+    let one = Scripted::start(vec![Script::SendAndClose(sound("first"))]);
+    let mut gateway = TestGateway::start(configured(vec![lane("one", one.address, ALL)], Mode::Off));
+    let mut client = TcpStream::connect(gateway.address).expect("it listens");
+    client.write_all(&request("POST", "/v1/audio/speech", &[], SPEECH.as_bytes())).expect("it reads");
+    let mut all = Vec::new();
+    client.read_to_end(&mut all).expect("it closes");
+    let text = String::from_utf8_lossy(&all).into_owned();
+    assert!(text.ends_with("5\r\nfirst\r\n"), "{text}");
+    assert!(gateway.rows()[0].sample.failure.is_some());
+}
+
+#[test]
+fn what_no_lane_serves_is_not_found_and_the_message_says_which_lane_or_setting_would() {
+    let one = Scripted::start(vec![Script::Send(vec![whole("200 OK", "{}")])]);
+    let listing = |serves: &[&str]| {
+        let serves = Some(serves.iter().map(|service| (*service).to_owned()).collect());
+        ServicesConfig { serves, ..ServicesConfig::default() }
+    };
+    let anthropic = lane("anthropic", one.address, &[Dialect::Anthropic]);
+    let chats = LaneConfig { services: listing(&["embeddings"]), ..lane("chats", one.address, ALL) };
+    let talks = LaneConfig { services: listing(&["speech"]), ..lane("talks", one.address, ALL) };
+    let mut config = configured(vec![anthropic, chats, talks], Mode::Off);
+    config.aliases[0].lanes = vec![0, 1];
+    let gateway = TestGateway::start(config);
+    let answer = post(gateway.address, "/v1/audio/speech", SPEECH);
+    assert_eq!(answer.status, 404, "{}", answer.text());
+    for said in ["lane anthropic has no OpenAI endpoint", "lane chats does not list `speech`", "may have it: talks"] {
+        assert!(answer.text().contains(said), "{said}: {}", answer.text());
+    }
+    let answer = post(gateway.address, "/v1/rerank", r#"{"model":"all","query":"a","documents":[]}"#);
+    assert!(answer.status == 404 && answer.text().contains(r#"set `serves = [\"rerank\"]`"#), "{}", answer.text());
+    assert!(one.requests().is_empty());
+    let named = post(gateway.address, "/v1/audio/speech", &SPEECH.replace("all", "talks"));
+    assert_eq!(named.status, 200, "an alias offers what its lanes offer, and a lane what it has");
+}
+
+#[test]
+fn a_model_that_the_provider_does_not_have_comes_back_as_it_said_when_the_client_named_the_lane() {
+    let said = r#"{"error":{"message":"The model `model-one` does not exist","type":"invalid_request_error","code":"model_not_found"}}"#;
+    let one = Scripted::start(vec![Script::Send(vec![whole("404 Not Found", said)])]);
+    let gateway = TestGateway::start(configured(vec![lane("one", one.address, ALL)], Mode::Off));
+    for (path, body) in [
+        ("/v1/chat/completions", r#"{"model":"one","messages":[{"role":"user","content":"hi"}]}"#),
+        ("/v1/images/generations", r#"{"model":"one","prompt":"hi"}"#),
+    ] {
+        let answer = post(gateway.address, path, body);
+        assert_eq!((answer.status, answer.text().as_str()), (404, said), "{path}");
+    }
+}
+
+#[test]
+fn a_call_without_a_model_goes_to_the_only_lane_that_has_it_or_to_the_one_that_is_named() {
+    let lanes = ["one", "two"].map(|_| Scripted::start(vec![Script::Send(vec![whole("200 OK", "{\"data\":[]}")])]));
+    let configs: Vec<LaneConfig> =
+        ["one", "two"].iter().zip(&lanes).map(|(name, at)| lane(name, at.address, ALL)).collect();
+    let gateway = TestGateway::start(configured(configs.clone(), Mode::Off));
+    let answer = ask(gateway.address, "GET", "/v1/files?limit=2&key=k", &[], b"");
+    assert!(answer.status == 400 && answer.text().contains("(one, two)"), "{}", answer.text());
+    let answer = ask(gateway.address, "GET", "/v1/files?limit=2&key=k", &[("x-tokrate-model", "two")], b"");
+    assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("two")), "{}", answer.text());
+    assert!(lanes[1].requests()[0].head.starts_with("GET /v1/files?limit=2 HTTP/1.1\r\n"));
+    let mut config = configured(configs, Mode::Off);
+    config.lanes[0].services.serves = Some(Vec::new());
+    let gateway = TestGateway::start(config);
+    assert_eq!(ask(gateway.address, "GET", "/v1/files", &[], b"").header("x-tokrate-winner"), Some("two"));
+}
+
+#[test]
+fn a_key_reaches_what_it_made_where_it_made_it_and_nothing_of_others() {
+    let made = || Scripted::start(vec![Script::Send(vec![whole("200 OK", r#"{"id":"file-7","object":"file"}"#)])]);
+    let (one, two) = (made(), made());
+    let mut config = configured(vec![lane("one", one.address, ALL), lane("two", two.address, ALL)], Mode::Off);
+    config.keys = vec![key("a", KeyLimits::default()), key("b", KeyLimits::default())];
+    let gateway = TestGateway::start(config);
+    let of = |key: &str, method: &str, path: &str, more: &[(&str, &str)], body: &str| {
+        let bearer = format!("Bearer sk-{key}");
+        let headers = [&[("authorization", bearer.as_str())][..], more].concat();
+        ask(gateway.address, method, path, &headers, body.as_bytes())
+    };
+    let upload = form("two", "data");
+    assert_eq!(
+        of("a", "POST", "/v1/files", &[("content-type", FORM)], &upload).header("x-tokrate-winner"),
+        Some("two")
+    );
+    for path in ["/v1/files/file-7", "/v1/files/file-7/content"] {
+        assert_eq!(of("a", "GET", path, &[], "").header("x-tokrate-winner"), Some("two"), "{path}");
+        assert_eq!(of("b", "GET", path, &[], "").status, 404, "{path}");
+    }
+    assert_eq!(of("b", "DELETE", "/v1/files/file-7", &[], "").status, 404);
+    let batch = r#"{"input_file_id":"file-7","endpoint":"/v1/chat/completions","completion_window":"24h"}"#;
+    assert_eq!(of("b", "POST", "/v1/batches", &[("x-tokrate-model", "two")], batch).status, 404);
+    assert_eq!(of("a", "POST", "/v1/batches", &[], batch).header("x-tokrate-winner"), Some("two"));
+    for key in ["a", "b"] {
+        assert_eq!(of(key, "GET", "/v1/files", &[("x-tokrate-model", "two")], "").status, 403, "a list is everybody's");
+    }
+    assert!(one.requests().is_empty());
+}
+
+#[test]
+fn a_batch_is_not_for_a_key_whose_limits_it_would_get_around() {
+    let one = Scripted::start(vec![Script::Send(vec![whole("200 OK", r#"{"id":"batch_1"}"#)])]);
+    let mut config = configured(vec![lane("one", one.address, ALL)], Mode::Off);
+    let limited = KeyLimits { tokens_per_minute: Some(1_000_000), ..KeyLimits::default() };
+    let spending = KeyLimits { usd_per_month: Money::from_usd(1_000.0), ..KeyLimits::default() };
+    let aliased = KeyConfig { aliases: vec!["all".to_owned()], ..key("aliased", KeyLimits::default()) };
+    config.keys = vec![key("limited", limited), key("spending", spending), aliased, key("free", KeyLimits::default())];
+    let gateway = TestGateway::start(config);
+    let batch = Asked {
+        method: "POST",
+        path: "/v1/batches".to_owned(),
+        content_type: "application/json",
+        body: r#"{"endpoint":"/v1/chat/completions"}"#.to_owned(),
+    };
+    for (key, said) in [("limited", "`tokens_per_minute`"), ("spending", "fees = { batches"), ("aliased", "`aliases`")]
+    {
+        let answer = batch.send(gateway.address, &format!("sk-{key}"));
+        assert!(answer.status == 403 && answer.text().contains(said), "{key}: {}", answer.text());
+    }
+    assert!(one.requests().is_empty());
+    assert_eq!(batch.send(gateway.address, "sk-free").status, 200);
+}
+
+/// Some concurrent calls of a row: how much of its bytes each is billed as (percent), the price of input, the fee, the budget as a share
+/// of what all of them cost at most (percent), the mode.
+type Case = (Vec<u64>, f64, f64, u64, bool);
+
+fn case() -> impl Strategy<Value = Case> {
+    (proptest::collection::vec(0..=100_u64, 1..6), 0.0..20.0, 0.0..0.01, 1..150_u64, any::<bool>())
+}
+
+fn spends_no_more_than_its_budget(
+    row: (&'static str, &'static str, &'static str, &'static str),
+    (shares, input, fee, share, races): &Case,
+) -> Result<(), TestCaseError> {
+    let bodies: Vec<Asked> = shares
+        .iter()
+        .map(|share| {
+            let of = |input: u64| {
+                let bill = Bill { input, output: 0, first_fails: false };
+                asked(row, "all", &format!("{} {}", bill.text(), "x".repeat(*share as usize)))
+            };
+            let most = of(0).body.len() as u64;
+            of(most * share / 100)
+        })
+        .collect();
+    let most: f64 = bodies.iter().map(|asked| (asked.body.len() as f64 * input / 1e6).max(*fee)).sum();
+    let budget = (most * *share as f64 / 100.0).max(1e-9);
+    // The first request makes the object that others are about.
+    let gate = Gate::of(0);
+    let lanes = (0..2).map(|index| LaneConfig {
+        price: Price::from_usd_per_million(*input, 50.0),
+        services: fees(*fee),
+        ..lane(["one", "two"][index], start(index, &gate), ALL)
+    });
+    let mode = if *races { Mode::Race { lanes: 2 } } else { Mode::Off };
+    let limits = KeyLimits { usd_per_month: Money::from_usd(budget), ..KeyLimits::default() };
+    let mut gateway = TestGateway::start(Config { keys: vec![key("k", limits)], ..configured(lanes.collect(), mode) });
+    let made = Asked { method: "POST", path: "/v1/files".to_owned(), content_type: FORM, body: form("all", "x") };
+    prop_assert_eq!(made.send(gateway.address, "sk-k").status, 200);
+    let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let calls: Vec<_> = bodies.iter().map(|asked| scope.spawn(|| asked.send(gateway.address, "sk-k"))).collect();
+        calls.into_iter().map(|call| call.join().expect("an answer")).collect()
+    });
+    for answer in &answers {
+        let is_list = answer.status == 403 || answer.status == 400;
+        prop_assert!(matches!(answer.status, 200 | 429) || is_list, "{}: {}", answer.status, answer.text());
+    }
+    let rows: Vec<Attempt> = gateway.rows();
+    let spent: f64 = rows.iter().filter_map(|row| row.sample.cost_usd).sum();
+    prop_assert!(spent <= budget + 1e-12, "{row:?}: {spent} of {budget}");
+    prop_assert!(rows.iter().all(|row| row.sample.cost_usd.is_some()), "what is let in has a known cost");
+    let let_in: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.call.as_str()).collect();
+    prop_assert_eq!(let_in.len(), 1 + answers.iter().filter(|answer| answer.status == 200).count());
+    Ok(())
+}
+
+#[test]
+fn on_every_path_concurrent_calls_keep_within_a_budget() {
+    for row in api_rows() {
+        let config = ProptestConfig { cases: 4, failure_persistence: None, ..ProptestConfig::default() };
+        let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+        let run = runner.run(&case(), |case| spends_no_more_than_its_budget(row, &case));
+        run.unwrap_or_else(|error| panic!("{row:?}: {error}"));
+    }
+}
+
+#[test]
+fn lists_of_models_have_the_form_of_their_clients() {
+    let one = Scripted::start(vec![Script::Send(vec![whole("200 OK", "{}")])]);
+    let gateway = TestGateway::start(configured(vec![lane("one", one.address, ALL)], Mode::Off));
+    let get = |path: &str| {
+        let answer = ask(gateway.address, "GET", path, &[], b"");
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        serde_json::from_slice::<serde_json::Value>(&answer.body).expect("JSON")
+    };
+    assert_eq!(get("/v1beta/models")["models"][0]["name"], "models/all");
+    assert_eq!(get("/v1beta/models/all")["name"], "models/all");
+    assert_eq!(get("/api/tags")["models"][0]["name"], "all");
+    assert!(get("/api/version")["version"].is_string());
+    let missing = ask(gateway.address, "GET", "/v1beta/models/none", &[], b"");
+    assert_eq!(missing.status, 404);
+    assert!(missing.text().contains("\"status\""), "in Gemini's form: {}", missing.text());
+    let ollama = post(gateway.address, "/api/embed", r#"{"model":"none","input":"a"}"#);
+    let error: serde_json::Value = serde_json::from_slice(&ollama.body).expect("JSON");
+    assert!(ollama.status == 404 && error["error"].is_string(), "in Ollama's form: {error}");
+    assert!(one.requests().is_empty());
+}
