@@ -96,6 +96,25 @@ fn refusal(refused: &Refused, fallback: Option<&str>) -> Reply {
     reply.with(APPLY, "refused").with(CODE, code.name())
 }
 
+/// The code of an edit that was made for another state of the file.
+pub(crate) const STALE: &str = "stale_file";
+
+/// The error response to such an edit; `now` is the SHA-256 of the file.
+pub(crate) fn stale(now: &str) -> Reply {
+    let message = format!("the file is not the one that the edit was made for: its SHA-256 is {now}");
+    let hint = "read the file again and make the edit for what it is now";
+    let error = json!({
+        "type": "apply_refused",
+        "code": STALE,
+        "message": format!("{message}; {hint}"),
+        "candidates": [],
+        "hint": hint,
+        "param": null,
+    });
+    let reply = Reply::json(StatusCode::CONFLICT, json!({ "error": error }).to_string().into_bytes());
+    reply.with(APPLY, "refused").with(CODE, STALE)
+}
+
 /// What is wrong, the lines in question and what to do, in one text.
 fn whole_message(refused: &Refused) -> String {
     let Refused { message, candidates, hint, .. } = refused;

@@ -6,7 +6,6 @@ use crate::config::OnRefuse;
 use crate::hash::sha256;
 use crate::merge_result::Edit;
 use crate::reply::ErrorResponse;
-use http::StatusCode;
 use http::request::Parts;
 use serde::Deserialize;
 use serde_json::Value;
@@ -29,6 +28,21 @@ pub(crate) struct ApplyRequest {
     pub on_refuse: OnRefuse,
     /// The conversation of a chat, for its token counts.
     pub messages: Vec<Message>,
+}
+
+/// Why a request is answered without a merge.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Rejected {
+    /// It is no request of an edit.
+    Error(ErrorResponse),
+    /// The file is not the one that the edit was made for; its SHA-256.
+    Stale(String),
+}
+
+impl From<ErrorResponse> for Rejected {
+    fn from(error: ErrorResponse) -> Rejected {
+        Rejected::Error(error)
+    }
 }
 
 /// Format of the response.
@@ -96,7 +110,7 @@ struct Structured {
 
 impl ApplyRequest {
     /// Parses a chat completion request.
-    pub fn chat(head: &Parts, body: &[u8], default: OnRefuse) -> Result<ApplyRequest, ErrorResponse> {
+    pub fn chat(head: &Parts, body: &[u8], default: OnRefuse) -> Result<ApplyRequest, Rejected> {
         let routed = Routed { dialect: Dialect::OpenAiChat, model: None, shape: None };
         let request =
             decode_request(&routed, body).map_err(|error| ErrorResponse::bad_request(format!("failed to {error}")))?;
@@ -105,9 +119,8 @@ impl ApplyRequest {
         let asked = request.messages.iter().rev().find(|message| message.role == Role::User);
         let content: String = asked.into_iter().flat_map(|message| message.texts()).collect();
         if content.trim().is_empty() {
-            return Err(ErrorResponse::bad_request(
-                "the messages hold no text of a user; write <code>the whole file</code>, then <update>the edit</update>",
-            ));
+            let message = "the messages hold no text of a user; write <code>the whole file</code>, then <update>the edit</update>";
+            return Err(ErrorResponse::bad_request(message).into());
         }
         let read = read_chat(&content).map_err(|refused| ErrorResponse::bad_request(describe(&refused)))?;
         check_original(extra.original_sha256.as_deref(), &read.code)?;
@@ -133,10 +146,10 @@ impl ApplyRequest {
     }
 
     /// Parses a structured request.
-    pub fn structured(head: &Parts, body: &[u8], default: OnRefuse) -> Result<ApplyRequest, ErrorResponse> {
+    pub fn structured(head: &Parts, body: &[u8], default: OnRefuse) -> Result<ApplyRequest, Rejected> {
         // serde would also accept an array with the fields in order.
         if !body.trim_ascii_start().starts_with(b"{") {
-            return Err(ErrorResponse::bad_request("failed to read the request: it must be a JSON object"));
+            return Err(ErrorResponse::bad_request("failed to read the request: it must be a JSON object").into());
         }
         let read: Structured = serde_json::from_slice(body)
             .map_err(|error| ErrorResponse::bad_request(format!("failed to read the request as JSON: {error}")))?;
@@ -144,7 +157,7 @@ impl ApplyRequest {
         let update = match read.edit_snippet {
             Value::String(text) => text,
             edit @ (Value::Object(_) | Value::Array(_)) => edit.to_string(),
-            _ => return Err(ErrorResponse::bad_request("`edit_snippet` must be a text, an object or a list")),
+            _ => return Err(ErrorResponse::bad_request("`edit_snippet` must be a text, an object or a list").into()),
         };
         let model = read.model.unwrap_or_else(|| MODELS[0].to_owned());
         check_model(&model)?;
@@ -210,16 +223,13 @@ fn format(name: Option<&str>) -> Result<Option<Format>, ErrorResponse> {
 }
 
 /// Checks that an edit is made to the file that it was made for.
-fn check_original(expected: Option<&str>, original: &str) -> Result<(), ErrorResponse> {
+fn check_original(expected: Option<&str>, original: &str) -> Result<(), Rejected> {
     let Some(expected) = expected else { return Ok(()) };
     let now = sha256(original.as_bytes());
     if expected.strip_prefix("sha256:").unwrap_or(expected).eq_ignore_ascii_case(&now) {
         return Ok(());
     }
-    let message = format!(
-        "the file is not the one that the edit was made for: its SHA-256 is {now}; make the edit for what it is now"
-    );
-    Err(ErrorResponse(StatusCode::CONFLICT, message))
+    Err(Rejected::Stale(now))
 }
 
 fn check_model(name: &str) -> Result<(), ErrorResponse> {

@@ -2,12 +2,12 @@
 //!
 //! Invariant: the same request gives the same response, except for its stamp.
 
-use crate::answer::{Stamp, answer};
+use crate::answer::{Stamp, answer, stale};
 use crate::config::OnRefuse;
 use crate::merge_result::{Edit, MergeResult, MergedBy, model_may_help};
 use crate::pages::{EDITS, method_not_allowed, page};
 use crate::reply::Reply;
-use crate::request::ApplyRequest;
+use crate::request::{ApplyRequest, Rejected};
 use crate::work::{Resources, Work};
 use http::Method;
 use http::request::Parts;
@@ -42,6 +42,8 @@ pub(crate) enum RequestOutcome {
     Unchanged,
     ByModel,
     Refused(Code),
+    /// The edit was made for another state of the file.
+    Stale,
 }
 
 /// A refused edit that waits for the fallback model.
@@ -74,7 +76,8 @@ impl Service {
         let read = if *is_chat { ApplyRequest::chat } else { ApplyRequest::structured };
         let mut request = match read(head, body, self.on_refuse) {
             Ok(request) => request,
-            Err(error_response) => return Step::Answered(error_response.into(), None),
+            Err(Rejected::Error(error_response)) => return Step::Answered(error_response.into(), None),
+            Err(Rejected::Stale(now)) => return Step::Answered(stale(&now), Some(RequestOutcome::Stale)),
         };
         request.edit.options.without_tree = self.without_tree;
         let request = Arc::new(request);

@@ -2,6 +2,7 @@
 //!
 //! Invariant: every code of a refusal has a row from the start, so that a rate can be taken of each.
 
+use crate::answer::STALE;
 use crate::reply::Reply;
 use crate::service::RequestOutcome;
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ impl Summary {
             RequestOutcome::Unchanged => self.unchanged += 1,
             RequestOutcome::ByModel => self.merged_by_model += 1,
             RequestOutcome::Refused(code) => *self.refused.entry(code.name()).or_insert(0) += 1,
+            RequestOutcome::Stale => *self.refused.entry(STALE).or_insert(0) += 1,
         }
     }
 
@@ -59,7 +61,7 @@ fn page(summary: &Summary) -> String {
     text.push_str(
         "# HELP tokrate_apply_refused_total Refused edits by code.\n# TYPE tokrate_apply_refused_total counter\n",
     );
-    for code in Code::ALL.map(Code::name) {
+    for code in Code::ALL.map(Code::name).into_iter().chain([STALE]) {
         let _ = writeln!(text, "tokrate_apply_refused_total{{code=\"{code}\"}} {}", refused.get(code).unwrap_or(&0));
     }
     text.push_str(

@@ -2,9 +2,8 @@
 //!
 //! Invariant: the model's file is the parts of the update, in order, with contiguous pieces of the original between them.
 
-use crate::format;
+use crate::format::{self, Update};
 use crate::lazy;
-use crate::merge::lines_of;
 use crate::options::Options;
 use crate::outcome::{Check, Checks, Code, Format, How, Merged, Refused, Stage};
 use crate::source::{Source, as_text, edits};
@@ -19,11 +18,13 @@ const HINT: &str = "show more of the lines around the change, so that no model i
 /// # Errors
 /// What is wrong with the model's file, or that the update says itself which lines it replaces, so that no model can add to it.
 pub fn accept(original: &[u8], update: &[u8], merged: &str, options: &Options) -> Result<Merged, Refused> {
-    let source = Source::read(original)?;
-    let update = lines_of(update)?;
-    let update = format::stripped(&source, &update).unwrap_or(update);
-    let format = format::of(&source, &update, options)?;
-    if !matches!(format, Format::Lazy | Format::Fragment | Format::WholeFile) {
+    if options.format == Some(Format::WholeFile) {
+        let message = "the update is stated to be all of the file, and a model cannot add to it";
+        return Err(Refused::new(Code::InvalidFormat, message, "correct the file"));
+    }
+    let mut source = Source::read_as(original, options.encoding)?;
+    let Update { text: update, format } = format::read(&mut source, update, options)?;
+    if !format.is_text() {
         let message = "an edit of this format names the lines that it replaces, and a model cannot name others";
         return Err(Refused::new(Code::InvalidFormat, message, "correct the edit, or write it as a snippet"));
     }

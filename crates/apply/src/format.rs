@@ -16,6 +16,7 @@ mod path;
 mod search_replace;
 mod similar;
 mod string_replace;
+mod syntax;
 mod targets;
 mod unified;
 mod v4a;
@@ -26,12 +27,11 @@ mod properties;
 
 #[cfg(test)]
 use detect::detect;
-pub(crate) use detect::{of, unwrapped};
+pub(crate) use detect::of;
+use detect::unwrapped;
 pub use files::{PatchAction, PatchedFile};
-pub(crate) use numbers::stripped;
 pub use patch::Patch;
 pub(crate) use similar::{quoted, short};
-pub use targets::line_hash;
 
 use crate::language::Language;
 use crate::lazy;
@@ -39,13 +39,57 @@ use crate::lazy;
 use crate::named;
 use crate::options::Options;
 use crate::outcome::{Code, Format, Refused};
-use crate::source::Source;
+use crate::source::{Source, as_text, with_lf};
 use crate::splice::{Located, Splice};
+use std::collections::BTreeSet;
+
+/// An update as it is worked on, and its format.
+pub(crate) struct Update {
+    /// With LF, and without a fence around all of it or the line numbers of a shown file.
+    pub text: String,
+    pub format: Format,
+}
+
+/// Reads an update; a file that has no lines takes over how those of the update end. A stated whole file is not read here: nothing is
+/// taken off that.
+///
+/// # Errors
+/// When it is no text or empty, or holds what may be none of the file.
+pub(crate) fn read(source: &mut Source, update: &[u8], options: &Options) -> Result<Update, Refused> {
+    let given = as_text(update, "the update")?;
+    let given = given.strip_prefix('\u{feff}').unwrap_or(given);
+    let lf = with_lf(given);
+    let bare = unwrapped(&lf);
+    if bare.trim().is_empty() {
+        return Err(Refused::new(Code::NotAnEdit, "the update is empty", "write the lines that change"));
+    }
+    let may_be_shown = options.format.is_none_or(Format::is_text);
+    let text = may_be_shown.then(|| numbers::stripped(source, bare)).flatten().unwrap_or_else(|| bare.to_owned());
+    let format = of(source, &text, options)?;
+    if format.is_text() {
+        syntax::refuse_unread(source, &text, options.path.as_deref())?;
+    }
+    match format {
+        _ if format.is_text() && text.len() == lf.len() => source.take_ends(given),
+        Format::StringReplace | Format::TextEditor | Format::Targets => {}
+        _ if patch::ends_with_crlf(given) => source.take_ends("\r\n"),
+        _ => {}
+    }
+    Ok(Update { text, format })
+}
 
 /// Locates an update (LF, unwrapped) of a known format.
 pub(crate) fn locate(format: Format, source: &Source, update: &str, options: &Options) -> Result<Located, Refused> {
+    if let Some(path) = options.path.as_deref().filter(|_| source.text.is_empty()) {
+        refuse_other_file(format, update, path)?;
+    }
     match format {
-        Format::Lazy | Format::Fragment => snippet(source, update, options),
+        Format::Lazy => snippet(source, update, options),
+        Format::Fragment => {
+            let located = snippet(source, update, options)?;
+            refuse_strangers(source, update, &located)?;
+            Ok(located)
+        }
         Format::WholeFile => whole::locate(source, update, options),
         Format::SearchReplace => search_replace::locate(source, update),
         Format::StringReplace => string_replace::locate(source, update),
@@ -53,6 +97,43 @@ pub(crate) fn locate(format: Format, source: &Source, update: &str, options: &Op
         Format::V4a => v4a::locate(source, update),
         Format::TextEditor => editor::locate(source, update),
         Format::Targets => targets::locate(source, update, options),
+    }
+}
+
+/// Refuses lines none of which the file has and which are more than those in whose place they would come: some may be words above them.
+fn refuse_strangers(source: &Source, update: &str, located: &Located) -> Result<(), Refused> {
+    let count = |text: &str| text.lines().filter(|line| !lazy::is_blank(line)).count();
+    let (goes, comes) = located.splices.iter().fold((0, 0), |(goes, comes), splice| {
+        (goes + count(&source.text[splice.old.clone()]), comes + count(&splice.new))
+    });
+    if comes <= goes {
+        return Ok(());
+    }
+    let known: BTreeSet<&str> = source.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if update.lines().any(|line| known.contains(line.trim())) {
+        return Ok(());
+    }
+    let message = "no line of the update is one of the file, so that some may be no lines of it at all";
+    Err(Refused::new(Code::NoAnchor, message, "show a line of the file as it is, or state the format whole_file"))
+}
+
+/// Refuses an update that names another file: an empty one has no lines by which it could be seen that the update is not for it.
+fn refuse_other_file(format: Format, update: &str, path: &str) -> Result<(), Refused> {
+    let lines: Vec<&str> = update.lines().collect();
+    let files = match format {
+        Format::V4a => v4a::files(&lines),
+        Format::UnifiedDiff => unified::files(&lines),
+        Format::SearchReplace => search_replace::files(&lines),
+        _ => return Ok(()),
+    };
+    // What is wrong with one that cannot be read is said where it is located.
+    match files.unwrap_or_default().iter().find(|file| !path::same(&file.path, path)) {
+        None => Ok(()),
+        Some(file) => Err(Refused::new(
+            Code::InvalidFormat,
+            format!("the update is for {}, and the file at hand is {path}", file.path),
+            "name the file that is meant, or carry it out with `tokrate apply --patch`",
+        )),
     }
 }
 

@@ -40,7 +40,9 @@ pub(crate) use likeness::are_similar;
 #[cfg(feature = "tree")]
 pub(crate) use lines::{MIN_INFORMATION, information};
 pub(crate) use lines::{is_blank, is_distinctive};
-pub(crate) use markers::{is_marker, is_worded_marker, lines_with_dots, removed};
+#[cfg(feature = "tree")]
+pub(crate) use markers::removed;
+pub(crate) use markers::{is_marker, is_worded_marker, lines_with_dots};
 pub(crate) use prepared::declaration;
 #[cfg(feature = "tree")]
 pub(crate) use prepared::places_of;

@@ -17,6 +17,7 @@ mod encoding;
 mod format;
 mod language;
 mod lazy;
+mod line_hash;
 mod merge;
 #[cfg(feature = "tree")]
 mod named;
@@ -30,14 +31,17 @@ mod splice;
 #[cfg(feature = "tree")]
 mod tree;
 mod verify;
+mod view;
 
 pub use accept::accept;
 pub use edit::edit;
 pub use encoding::Encoding;
-pub use format::{Patch, PatchAction, PatchedFile, line_hash};
+pub use format::{Patch, PatchAction, PatchedFile};
 pub use language::Language;
+pub use line_hash::line_hash;
 pub use merge::{merge, merge_with_parse};
 pub use options::Options;
 pub use outcome::{Check, Checks, Code, Edit, Format, How, Merged, Outcome, Refused, Stage};
 pub use parsed::{ParseProvider, Parsed};
 pub use protected::{Kind as ProtectedKind, Protected, protected};
+pub use view::{ViewedLine, view};

@@ -2,12 +2,12 @@
 //!
 //! Invariant: only checked texts are returned; the same input gives the same outcome.
 
-use crate::format;
+use crate::format::{self, Update};
 use crate::lazy;
 use crate::options::Options;
 use crate::outcome::{Check, Checks, Code, Format, How, Merged, Outcome, Refused, Stage};
 use crate::parsed::ParseProvider;
-use crate::source::{Source, as_text, edits, with_lf};
+use crate::source::{Source, as_text, edits, raw_edits, with_lf};
 use crate::splice::{Located, in_order};
 use crate::verify;
 use std::borrow::Cow;
@@ -33,12 +33,12 @@ pub fn merge_with_parse(original: &[u8], update: &[u8], options: &Options, provi
 fn merged(original: &[u8], update: &[u8], options: &Options, provider: ParseProvider<'_>) -> Result<Merged, Refused> {
     check_size(original, MAX_ORIGINAL_BYTES, "the original")?;
     check_size(update, MAX_UPDATE_BYTES, "the update")?;
-    let source = Source::read(original)?;
-    let written = lines_of(update)?;
-    let is_plain = options.format.is_none_or(is_text);
-    let written = is_plain.then(|| format::stripped(&source, &written)).flatten().unwrap_or(written);
-    let format = format::of(&source, &written, options)?;
-    let is_text = is_text(format);
+    if options.format == Some(Format::WholeFile) {
+        return whole(original, update, options, provider);
+    }
+    let mut source = Source::read_as(original, options.encoding)?;
+    let Update { text: written, format } = format::read(&mut source, update, options)?;
+    let is_text = format.is_text();
     let update = if is_text { lazy::resolved(&source, &written)? } else { Cow::Borrowed(&*written) };
     let merged = apply(&source, &update, format, options, provider)?;
     if !is_text {
@@ -52,7 +52,7 @@ fn merged(original: &[u8], update: &[u8], options: &Options, provider: ParseProv
         return Ok(Merged { checks, ..merged });
     }
     drop(source);
-    let again = Source::read(&merged.bytes())?;
+    let again = Source::read_as(&merged.bytes(), options.encoding)?;
     let twice = text_of(&again, &written, options);
     match twice {
         Ok(text) if text == merged.text => {
@@ -69,14 +69,36 @@ fn merged(original: &[u8], update: &[u8], options: &Options, provider: ParseProv
     }
 }
 
-fn is_text(format: Format) -> bool {
-    matches!(format, Format::Lazy | Format::Fragment | Format::WholeFile)
+/// A stated whole file: the file becomes the update, byte for byte, or it is refused. What is said of lines is found and checked with LF.
+fn whole(original: &[u8], update: &[u8], options: &Options, provider: ParseProvider<'_>) -> Result<Merged, Refused> {
+    let format = Format::WholeFile;
+    // What the file was is only looked at, so that it may be made another encoding.
+    let source = Source::read_as(original, options.encoding).or_else(|_| Source::read(original))?;
+    let given = as_text(update, "the update")?;
+    if given.trim().is_empty() {
+        return Err(Refused::new(Code::NotAnEdit, "the update is empty", "write all of the file"));
+    }
+    let encoding = options.encoding.unwrap_or_else(|| source.encoding());
+    if let Some(sign) = given.chars().find(|&sign| !encoding.knows(sign)) {
+        return Err(source.no_sign(sign));
+    }
+    let lf = with_lf(given.strip_prefix('\u{feff}').unwrap_or(given));
+    let Located { splices, stage, reindented } = format::locate(format, &source, &lf, options)?;
+    let splices = in_order(splices, |byte| source.line_of(byte))?;
+    let checks = verify::verify(&source, &splices, &source.with(&splices), &lf, format, options, provider)?;
+    Ok(Merged {
+        text: given.to_owned(),
+        encoding,
+        edits: raw_edits(&source.with(&[]), given),
+        how: How { format, stage, reindented },
+        checks: Checks { idempotence: Check::Passed, ..checks },
+    })
 }
 
 /// The text that an update (LF, unwrapped) makes of a file, unchecked.
 fn text_of(source: &Source, written: &str, options: &Options) -> Result<String, Refused> {
     let format = format::of(source, written, options)?;
-    let update = if is_text(format) { lazy::resolved(source, written)? } else { Cow::Borrowed(written) };
+    let update = if format.is_text() { lazy::resolved(source, written)? } else { Cow::Borrowed(written) };
     let located = format::locate(format, source, &update, options)?;
     Ok(source.with(&in_order(located.splices, |byte| source.line_of(byte))?))
 }
@@ -122,13 +144,64 @@ fn check_size(bytes: &[u8], most: usize, what: &str) -> Result<(), Refused> {
     Err(Refused::new(Code::TooLarge, message, "edit a smaller file"))
 }
 
-/// An update as text with LF, without its fence.
-pub(crate) fn lines_of(bytes: &[u8]) -> Result<String, Refused> {
-    let text = as_text(bytes, "the update")?;
-    let text = with_lf(text.strip_prefix('\u{feff}').unwrap_or(text));
-    let update = format::unwrapped(&text);
-    if update.trim().is_empty() {
-        return Err(Refused::new(Code::NotAnEdit, "the update is empty", "write the lines that change"));
+#[cfg(test)]
+mod tests {
+    use super::{Options, Outcome, merge};
+    use crate::{Code, Encoding, Format};
+
+    fn whole(original: &[u8], update: &str, encoding: Option<Encoding>) -> Result<Vec<u8>, Code> {
+        let options = Options { format: Some(Format::WholeFile), encoding, ..Options::default() };
+        match merge(original, update.as_bytes(), &options) {
+            Outcome::Merged(merged) => {
+                assert_eq!(merged.is_unchanged(), *merged.bytes() == *original, "{update:?}");
+                Ok(merged.bytes().into_owned())
+            }
+            Outcome::Refused(refused) => Err(refused.code),
+        }
     }
-    Ok(update.to_owned())
+
+    #[test]
+    fn a_stated_whole_file_is_taken_byte_for_byte() {
+        for original in ["", "a\n", "1 | a\n2 | b\n", "\u{feff}a\r\nb\r\n", "a", "```\na\n```\n"] {
+            for update in [
+                "1 | a\n2 | b\n",
+                "1 | a\n2 | c\n",
+                "  1\ta\n",
+                "```py\na\n```\n",
+                "src/a.py\n```\na\n```",
+                "a\r\nb\nc\r\n",
+                "\u{feff}a\nb",
+                "a\r\nb\r\n",
+                "a",
+                "\n\na\n\n",
+                "a\rb\n",
+            ] {
+                assert_eq!(whole(original.as_bytes(), update, None), Ok(update.as_bytes().to_vec()), "{original:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stated_whole_file_does_not_change_the_encoding_unless_that_is_stated() {
+        let file = b"# \xe9\nx = 1\n";
+        assert_eq!(whole(file, "x = 2\n", None), Ok(b"x = 2\n".to_vec()));
+        assert_eq!(whole(file, "# \u{e9}\nx = 2\n", None), Err(Code::NotText));
+        assert_eq!(whole(file, "# \u{e9}\n", Some(Encoding::Latin1)), Ok(b"# \xe9\n".to_vec()));
+        assert_eq!(whole(file, "# \u{e9}\n", Some(Encoding::Utf8)), Ok("# \u{e9}\n".as_bytes().to_vec()));
+    }
+
+    #[test]
+    fn a_new_file_keeps_the_line_ends_that_it_is_given() {
+        let made = |update: &str| match merge(b"", update.as_bytes(), &Options::default()) {
+            Outcome::Merged(merged) => merged.text,
+            Outcome::Refused(refused) => panic!("{refused}"),
+        };
+        assert_eq!(made("a\r\nb\r\n"), "a\r\nb\r\n");
+        assert_eq!(made("a\r\nb\nc\r\n"), "a\r\nb\nc\r\n");
+        assert_eq!(made("a\nb\n"), "a\nb\n");
+        assert_eq!(made("```\r\na\r\n```\r\n"), "a\r\n");
+        assert_eq!(made(r#"{"old_string": "", "new_string": "a\r\nb"}"#), "a\r\nb");
+        assert_eq!(made("{\r\n\"old_string\": \"\",\r\n\"new_string\": \"a\\nb\\n\"}"), "a\nb\n");
+        assert_eq!(made("<<<<<<< SEARCH\r\n=======\r\na\r\n>>>>>>> REPLACE\r\n"), "a\r\n");
+    }
 }

@@ -1,5 +1,6 @@
 //! Options of a merge, all of them optional.
 
+use crate::encoding::Encoding;
 use crate::language::Language;
 use crate::outcome::Format;
 
@@ -12,6 +13,8 @@ pub struct Options {
     pub language: Option<Language>,
     /// What the update is written in, if the caller knows; else its text tells.
     pub format: Option<Format>,
+    /// The encoding of the file, if the caller knows; else UTF-8 if it is that, and bytes that are kept if it is not.
+    pub encoding: Option<Encoding>,
     /// The model's description of the edit; a hint only.
     pub instruction: Option<String>,
     /// Use no syntax tree, neither to locate nor to check.

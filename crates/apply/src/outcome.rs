@@ -61,6 +61,11 @@ impl Format {
         }
     }
 
+    /// Whether an update of this format is lines of the file.
+    pub(crate) const fn is_text(self) -> bool {
+        matches!(self, Format::Lazy | Format::Fragment | Format::WholeFile)
+    }
+
     /// The format of such a name.
     pub fn from_name(name: &str) -> Option<Format> {
         Format::ALL.into_iter().find(|format| format.name() == name)

@@ -4,8 +4,10 @@
 //! line ends the file has.
 
 use crate::encoding::Encoding;
+use crate::line_hash::line_hash;
 use crate::outcome::{Code, Edit, Refused};
 use crate::splice::Splice;
+use imara_diff::{Algorithm, Diff, InternedInput};
 use memchr::{memchr_iter, memmem, memrchr};
 use std::ops::Range;
 
@@ -48,13 +50,25 @@ impl LineEnds {
 }
 
 impl Source {
-    /// Reads a file.
+    /// Reads a file of which nothing is said.
     ///
     /// # Errors
     /// When it holds NUL bytes.
     pub fn read(bytes: &[u8]) -> Result<Source, Refused> {
+        Source::read_as(bytes, None)
+    }
+
+    /// Reads a file in the encoding that is stated.
+    ///
+    /// # Errors
+    /// When it holds NUL bytes, or is not UTF-8 although that is stated.
+    pub fn read_as(bytes: &[u8], stated: Option<Encoding>) -> Result<Source, Refused> {
         without_nul(bytes, "the original")?;
-        let (text, encoding) = Encoding::decode(bytes);
+        if stated == Some(Encoding::Utf8) {
+            as_text(bytes, "the original")?;
+        }
+        let encoding = stated.unwrap_or_else(|| Encoding::of(bytes));
+        let text = encoding.text(bytes);
         let (bom, text) = text.strip_prefix(BOM).map_or((false, &*text), |rest| (true, rest));
         let final_newline = text.is_empty() || text.ends_with('\n');
         let ends = LineEnds::of(text, final_newline);
@@ -71,25 +85,48 @@ impl Source {
         self.encoding
     }
 
+    /// Takes over how the lines of a text end, for a file that has none of its own.
+    pub fn take_ends(&mut self, text: &str) {
+        if self.text.is_empty() {
+            self.ends = LineEnds::of(text, true);
+        }
+    }
+
+    /// The hash by which edits name a line, counted from 0, and by which it is shown: that of its bytes in the file.
+    pub fn line_hash(&self, number: usize) -> String {
+        line_hash(self.encoding.encode(self.line(number)))
+    }
+
     /// Checks that the new text of splices can be written in the encoding of the file.
     ///
     /// # Errors
     /// When it has signs that the encoding has not, or of which nobody knows how that writes them.
     pub fn check_signs(&self, splices: &[Splice]) -> Result<(), Refused> {
-        if self.encoding == Encoding::Utf8 {
-            return Ok(());
+        // Signs in the lines that go are the file's own, read and written as the same bytes.
+        let is_own = |sign: char| splices.iter().any(|splice| self.text[splice.old.clone()].contains(sign));
+        let strange = |sign: &char| !self.encoding.knows(*sign) && !is_own(*sign);
+        let Some(sign) = splices.iter().find_map(|splice| splice.new.chars().find(strange)) else { return Ok(()) };
+        Err(self.no_sign(sign))
+    }
+
+    /// The refusal of a sign that cannot be written.
+    pub fn no_sign(&self, sign: char) -> Refused {
+        if self.encoding != Encoding::Bytes {
+            let message = format!("the stated encoding has no sign {sign:?}");
+            return Refused::new(
+                Code::NotText,
+                message,
+                "write the edit in signs that it has, or convert the file to UTF-8",
+            );
         }
-        // Latin-1 has no signs there; other encodings have, and write other signs otherwise as well.
-        let is_latin = !self.text.chars().any(|sign| ('\u{80}'..='\u{9f}').contains(&sign));
-        let is_known = |sign: char| sign.is_ascii() || is_latin && ('\u{a0}'..='\u{ff}').contains(&sign);
-        let strange = splices.iter().find_map(|splice| {
-            // Signs in the lines that go are the file's own.
-            let old = &self.text[splice.old.clone()];
-            splice.new.chars().find(|&sign| !is_known(sign) && !old.contains(sign))
-        });
-        let Some(sign) = strange else { return Ok(()) };
-        let message = format!("the file is not UTF-8, and it is not known how it writes {sign:?}");
-        Err(Refused::new(Code::NotText, message, "convert the file to UTF-8 first, or write the edit in ASCII"))
+        let message =
+            format!("the file is not UTF-8, and nobody has said in which encoding {sign:?} is to be written there");
+        let known: Vec<&str> = Encoding::NAMED.iter().skip(1).map(|(name, _)| *name).collect();
+        let hint = format!(
+            "state the file's encoding ({}), write the edit in ASCII, or convert the file to UTF-8 first",
+            known.join(", ")
+        );
+        Refused::new(Code::NotText, message, hint)
     }
 
     /// How many lines there are.
@@ -117,8 +154,8 @@ impl Source {
         self.starts.partition_point(|&start| start <= byte) - 1
     }
 
-    /// The file with the splices carried out, which come in order; and what changed, line by line. New lines end as the
-    /// lines around them do.
+    /// The file with the splices carried out, which come in order. A new line ends as the line that it replaces, further ones as the
+    /// last that is replaced, and inserted ones as the line that they come before.
     pub fn with(&self, splices: &[Splice]) -> String {
         let ends = if self.ends == LineEnds::Lf { 0 } else { self.line_count() };
         let new: usize = splices.iter().map(|it| it.new.len()).sum();
@@ -129,8 +166,7 @@ impl Source {
         let mut at = 0;
         for splice in splices {
             self.copy(at..splice.old.start, &mut out);
-            let crlf = self.ends_with_crlf(self.line_of(splice.old.start).min(self.line_count().saturating_sub(1)));
-            push(&splice.new, crlf, &mut out);
+            self.push_new(splice, &mut out);
             at = splice.old.end;
         }
         self.copy(at..self.text.len(), &mut out);
@@ -178,6 +214,17 @@ impl Source {
         is_same
     }
 
+    fn push_new(&self, splice: &Splice, out: &mut String) {
+        let LineEnds::Mixed(ends) = &self.ends else { return push(&splice.new, self.ends == LineEnds::Crlf, out) };
+        let first = self.line_of(splice.old.start);
+        let replaced = self.text[splice.old.clone()].matches('\n').count();
+        // A file without lines has the ends of the text that fills it.
+        let last = if self.text.is_empty() { ends.len() } else { replaced }.saturating_sub(1);
+        for (at, piece) in splice.new.split_inclusive('\n').enumerate() {
+            push(piece, self.ends_with_crlf(first + at.min(last)), out);
+        }
+    }
+
     fn copy(&self, bytes: Range<usize>, out: &mut String) {
         match &self.ends {
             LineEnds::Lf => out.push_str(&self.text[bytes]),
@@ -197,8 +244,8 @@ impl Source {
             LineEnds::Crlf => true,
             LineEnds::Mixed(crlf) => {
                 // A last line without an end takes after the one before it.
-                let last = if self.final_newline { crlf.len() - 1 } else { crlf.len().saturating_sub(2) };
-                crlf[line.min(last)]
+                let last = if self.final_newline { crlf.len().saturating_sub(1) } else { crlf.len().saturating_sub(2) };
+                crlf.get(line.min(last)).copied().unwrap_or(false)
             }
         }
     }
@@ -227,6 +274,20 @@ pub(crate) fn edits(source: &Source, splices: &[Splice]) -> Vec<Edit> {
         grown += new_lines as isize - old_lines as isize;
     }
     edits
+}
+
+/// The lines that differ between two texts, by what they end with as well.
+pub(crate) fn raw_edits(old: &str, new: &str) -> Vec<Edit> {
+    let input = InternedInput::new(old, new);
+    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_lines(&input);
+    let edit = |hunk: imara_diff::Hunk| Edit {
+        old_start: hunk.before.start as usize + 1,
+        old_count: hunk.before.len(),
+        new_start: hunk.after.start as usize + 1,
+        new_count: hunk.after.len(),
+    };
+    diff.hunks().map(edit).collect()
 }
 
 /// Bytes as text.
@@ -343,6 +404,8 @@ mod tests {
     fn new_lines_end_as_those_around_them() {
         assert_eq!(with("a\r\nb\r\n", 2..2, "x\ny\n"), "a\r\nx\r\ny\r\nb\r\n");
         assert_eq!(with("a\nb\r\nc\r\n", 2..4, "x\n"), "a\nx\r\nc\r\n");
+        assert_eq!(with("a\nb\r\nc\n", 0..6, "x\ny\nz\nu\n"), "x\ny\r\nz\nu\n", "each as the one that it replaces");
+        assert_eq!(with("a\nb\r\n", 0..4, "x\ny\nz\n"), "x\ny\r\nz\r\n", "further ones as the last");
         assert_eq!(with("a\r\nb", 2..4, "x\ny\n"), "a\r\nx\r\ny", "no final newline");
         assert_eq!(with("\u{feff}a\n", 0..0, "x\n"), "\u{feff}x\na\n");
         assert_eq!(with("", 0..0, "x\n"), "x\n");

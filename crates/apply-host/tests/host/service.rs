@@ -288,3 +288,14 @@ fn an_edit_may_be_json_and_is_made_to_the_file_that_it_was_made_for() {
     assert_eq!((hashed(&now), hashed(&other)), (StatusCode::OK, StatusCode::CONFLICT));
     assert_eq!(chat(&good(), &json!({"original_sha256": other})).status, StatusCode::CONFLICT);
 }
+
+#[test]
+fn an_edit_of_another_state_of_the_file_is_refused_with_a_code() {
+    let other = tokrate_apply_host::sha256(b"another file");
+    let reply = chat(&good(), &json!({"original_sha256": other}));
+    let error = &body(&reply)["error"];
+    assert_eq!((&error["type"], &error["code"]), (&json!("apply_refused"), &json!("stale_file")), "{error}");
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("read the file again")), "{error}");
+    let header = |name: &str| reply.headers.get(name).and_then(|value| value.to_str().ok());
+    assert_eq!((header("x-tokrate-apply"), header("x-tokrate-apply-code")), (Some("refused"), Some("stale_file")));
+}

@@ -135,8 +135,12 @@ pub(crate) fn nowhere(name: &str) -> Refused {
     Refused::new(Code::NoAnchor, message, "show the line that the new ones follow")
 }
 
-/// The change that fills an empty file.
-pub(crate) fn filled(new: &[&str]) -> Change {
-    let text = new.iter().flat_map(|line| [*line, "\n"]).collect();
-    Change { lines: 0..0, splices: vec![Splice { old: 0..0, new: text }], reindented: false }
+/// The change that fills an empty file with a text as it is.
+pub(crate) fn filled(text: &str) -> Change {
+    Change { lines: 0..0, splices: vec![Splice { old: 0..0, new: text.to_owned() }], reindented: false }
+}
+
+/// The change that fills an empty file with lines.
+pub(crate) fn filled_with(lines: &[&str]) -> Change {
+    filled(&lines.iter().flat_map(|line| [*line, "\n"]).collect::<String>())
 }

@@ -48,9 +48,8 @@ pub(crate) fn detect(source: &Source, update: &str) -> Format {
 /// When a text has fences that no file of its kind has: what is around them may be prose.
 pub(crate) fn of(source: &Source, update: &str, options: &Options) -> Result<Format, Refused> {
     let format = options.format.unwrap_or_else(|| detect(source, update));
-    let is_text = matches!(format, Format::Lazy | Format::Fragment | Format::WholeFile);
     let holds_fences = options.path.as_deref().is_some_and(|path| PROSE.iter().any(|end| path.ends_with(end)));
-    if !is_text || holds_fences || options.format == Some(Format::WholeFile) {
+    if !format.is_text() || holds_fences || options.format == Some(Format::WholeFile) {
         return Ok(format);
     }
     let has_fence = |text: &str| text.lines().any(|line| is_fence(line).is_some());
@@ -200,7 +199,7 @@ fn edge_gone<'l>(old: impl Iterator<Item = &'l &'l str>, new: impl Iterator<Item
 ///
 /// Only what wraps everything is taken off: a file may begin and end with fences of its own. Prose around a fence is left
 /// out only if what is inside is an edit by its own signs and what is outside is short and none.
-pub(crate) fn unwrapped(update: &str) -> &str {
+pub(super) fn unwrapped(update: &str) -> &str {
     let lines: Vec<&str> = update.split_inclusive('\n').collect();
     let is_text = |line: &str| !line.trim().is_empty();
     let Some(mut first) = lines.iter().position(|line| is_text(line)) else { return update };

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a hunk that is placed shows all lines that it deletes.
 
-use super::change::{Change, change, filled, nowhere};
+use super::change::{Change, change, filled_with, nowhere};
 use super::find::{Finder, Wanted};
 use super::lines::core;
 use crate::outcome::{Code, Refused};
@@ -90,7 +90,7 @@ impl<'a> Hunk<'a> {
     pub fn locate(&self, finder: &Finder<'a>, wanted: &Wanted<'_>) -> Result<Change, Refused> {
         let (old, new) = self.sides(false);
         if old.iter().all(|line| line.is_empty()) && finder.lines.source.text.is_empty() {
-            return Ok(filled(&new));
+            return Ok(filled_with(&new));
         }
         if old.is_empty() {
             return Err(nowhere(wanted.name));

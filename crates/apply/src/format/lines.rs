@@ -57,6 +57,11 @@ impl<'a> LineIndex<'a> {
     }
 }
 
+/// The lines of a text with LF. A CR at the end of one is its own: of CRLF none is left.
+pub(crate) fn lines_of(text: &str) -> Vec<&str> {
+    text.split_terminator('\n').collect()
+}
+
 /// A line without the white space at its ends.
 pub(crate) fn core(line: &str) -> &str {
     line.trim_matches([' ', '\t'])

@@ -20,7 +20,8 @@ impl Patch {
     /// # Errors
     /// When it is none, names no file, or names a file twice in ways that do not go together.
     pub fn read(update: &str) -> Result<Patch, Refused> {
-        let update = crate::source::with_lf(update.strip_prefix('\u{feff}').unwrap_or(update));
+        let given = update.strip_prefix('\u{feff}').unwrap_or(update);
+        let update = crate::source::with_lf(given);
         let update = super::unwrapped(&update);
         let lines: Vec<&str> = update.lines().collect();
         let files = match detect::explicit(update).or_else(|| further_down(&lines)) {
@@ -33,8 +34,24 @@ impl Patch {
                 return Err(Refused::new(Code::InvalidFormat, message, hint));
             }
         };
-        Ok(Patch { files: joined(files)? })
+        let mut files = joined(files)?;
+        if ends_with_crlf(given) {
+            for file in &mut files {
+                if let PatchAction::Add { content } = &mut file.action {
+                    *content = content.replace('\n', "\r\n");
+                }
+            }
+        }
+        Ok(Patch { files })
     }
+}
+
+/// Whether what a patch makes gets CRLF: all added lines of the patch have it, or, where nothing marks them, all lines.
+pub(super) fn ends_with_crlf(patch: &str) -> bool {
+    let is_added = |line: &&str| line.starts_with('+') && !line.starts_with("+++ ");
+    let has_added = patch.split_inclusive('\n').any(|line| is_added(&line));
+    let mut lines = patch.split_inclusive('\n').filter(|line| !has_added || is_added(line)).peekable();
+    lines.peek().is_some() && lines.all(|line| line.ends_with("\r\n"))
 }
 
 /// The format of a patch with words above it.

@@ -3,7 +3,7 @@
 //! A block with several possible dividers is refused. Invariant: every block is searched in the original file, before
 //! any other is applied.
 
-use super::change::{Change, change, filled, nowhere, together, unchanged};
+use super::change::{Change, change, filled_with, nowhere, together, unchanged};
 use super::files::{PatchAction, PatchedFile};
 use super::find::{Finder, Wanted};
 use super::lines::core;
@@ -43,6 +43,11 @@ pub(super) fn opens(line: &str) -> bool {
     matches!(sign(line), Some(Sign::Open(_)))
 }
 
+/// Whether a line opens a block or closes one.
+pub(super) fn is_sign(line: &str) -> bool {
+    matches!(sign(line), Some(Sign::Open(_) | Sign::Close(_)))
+}
+
 /// Reads blocks. Those that keep to one number of signs may hold others as content.
 fn blocks<'u>(lines: &[&'u str]) -> Result<Vec<Block<'u>>, Refused> {
     read(lines, true).or_else(|_| read(lines, false))
@@ -65,6 +70,11 @@ pub(super) fn files(lines: &[&str]) -> Result<Vec<PatchedFile>, Refused> {
             return Err(malformed(block.at, "opens a block of no file", "write the path in the line above the block"));
         };
         let is_new = block.search.iter().all(|line| core(line).is_empty());
+        // A word above may be a word only, and no file is there that would say so. None begins with a dot.
+        if is_new && path::before(above).is_none() && !path.starts_with('.') && Some(path) != of_before {
+            let what = format!("would make a file called {path}, which may be a word only");
+            return Err(malformed(block.at, &what, &format!("if it is the name of a file, write ./{path}")));
+        }
         let action = match is_new {
             true => PatchAction::Add { content: block.replace.iter().flat_map(|line| [*line, "\n"]).collect() },
             false => PatchAction::Update {
@@ -101,7 +111,7 @@ fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str, changes: &mut
         if !finder.lines.source.text.is_empty() {
             return Err(nowhere(name));
         }
-        changes.push(filled(&block.replace));
+        changes.push(filled_with(&block.replace));
         return Ok(());
     }
     let wanted = Wanted { near: block.near, ..Wanted::anywhere(name, finder.lines.source) };

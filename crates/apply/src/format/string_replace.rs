@@ -5,6 +5,7 @@
 
 use super::change::{change, filled, nowhere, splices, together, unchanged};
 use super::find::{Finder, Shift, Wanted};
+use super::lines::lines_of;
 use super::numbers::{self, Bare};
 use super::similar::{numbered, quoted};
 use super::{Located, change::Change};
@@ -24,8 +25,8 @@ const MAX_COPIED_BYTES: usize = 256 << 20;
 /// Places that a refusal lists.
 const MAX_PLACES: usize = 20;
 
-const OLD: [&str; 4] = ["old_string", "old_str", "oldText", "oldString"];
-const NEW: [&str; 4] = ["new_string", "new_str", "newText", "newString"];
+pub(super) const OLD: [&str; 4] = ["old_string", "old_str", "oldText", "oldString"];
+pub(super) const NEW: [&str; 4] = ["new_string", "new_str", "newText", "newString"];
 const ALL: [&str; 2] = ["replace_all", "replaceAll"];
 /// Optional fields beside them.
 const OTHER: [&str; 9] = [
@@ -94,7 +95,7 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
             Err(Refused::new(Code::AmbiguousLocation, message, "write what each part is to be in the end, as one edit"))
         }
         (Err(_), Ok(text)) => {
-            let (old, new): (Vec<&str>, Vec<&str>) = (source.lines().collect(), text.lines().collect());
+            let (old, new): (Vec<&str>, Vec<&str>) = (source.lines().collect(), lines_of(&text));
             let splices = splices(source, 0, &old, &new, &Shift::default(), "")?;
             if splices.is_empty() {
                 Err(unchanged())
@@ -139,7 +140,7 @@ fn at_once(source: &Source, pairs: &[Pair]) -> Result<Located, Refused> {
             if !source.text.is_empty() {
                 return Err(nowhere(&name));
             }
-            changes.push(filled(&pair.new.lines().collect::<Vec<_>>()));
+            changes.push(filled(&pair.new));
             continue;
         }
         let (old, new): (Vec<&str>, Vec<&str>) = (pair.old.lines().collect(), pair.new.lines().collect());
@@ -245,7 +246,7 @@ fn by_lines(source: &Source, mut matches: Vec<Match<'_>>) -> Result<Vec<Change>,
             end += 1;
         }
         let (old, new): (Vec<&str>, Vec<&str>) =
-            ((start..end).map(|line| source.line(line)).collect(), text.lines().collect());
+            ((start..end).map(|line| source.line(line)).collect(), lines_of(&text));
         let splices = splices(source, start, &old, &new, &Shift::default(), "")?;
         changes.push(Change { lines: start..end, splices, reindented: false });
     }
@@ -284,7 +285,7 @@ fn pair(value: &Value) -> Option<Pair> {
     let text = |keys: &[&str]| -> Option<String> {
         let mut values = keys.iter().filter_map(|key| map.get(*key));
         let only = values.next().filter(|_| values.next().is_none())?;
-        Some(only.as_str()?.replace("\r\n", "\n"))
+        Some(only.as_str()?.to_owned())
     };
     let all = match ALL.iter().find_map(|key| map.get(*key)) {
         None | Some(Value::Null) => false,
@@ -294,7 +295,10 @@ fn pair(value: &Value) -> Option<Pair> {
     let is_command = map.get("command").is_some_and(|command| command == "str_replace");
     let has_new = NEW.iter().any(|key| map.contains_key(*key));
     let new = if is_command && !has_new { String::new() } else { text(&NEW)? };
-    Some(Pair { old: text(&OLD)?, new, all })
+    let old = text(&OLD)?.replace("\r\n", "\n");
+    // What fills an empty file is taken as it is; elsewhere lines end as the file's do.
+    let new = if old.is_empty() { new } else { new.replace("\r\n", "\n") };
+    Some(Pair { old, new, all })
 }
 
 #[cfg(test)]

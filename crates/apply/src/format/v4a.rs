@@ -3,7 +3,7 @@
 //! Invariant: a block must occur once in the whole file, or once in the range that its headers name; it is not applied
 //! to the first of several places.
 
-use super::change::{Change, filled, together};
+use super::change::{Change, filled_with, together};
 use super::files::{PatchAction, PatchedFile};
 use super::find::{Finder, Wanted};
 use super::hunk::Hunk;
@@ -27,7 +27,7 @@ const END_OF_FILE: &str = "*** End of File";
 
 /// The files of a patch, a section each.
 pub(super) fn files(lines: &[&str]) -> Result<Vec<PatchedFile>, Refused> {
-    Ok(read(lines)?.iter().map(|it| PatchedFile { path: it.path.to_owned(), action: it.action() }).collect())
+    read(lines)?.iter().map(|it| Ok(PatchedFile { path: it.path.to_owned(), action: it.action()? })).collect()
 }
 
 /// Puts a second section of a file behind its first.
@@ -63,10 +63,14 @@ struct Block<'u> {
 }
 
 impl<'u> Section<'u> {
-    fn action(&self) -> PatchAction {
-        match self.kind {
-            Kind::Delete => PatchAction::Delete { shown: None },
-            Kind::Add => PatchAction::Add { content: self.added().iter().flat_map(|line| [*line, "\n"]).collect() },
+    fn action(&self) -> Result<PatchAction, Refused> {
+        let text = |lines: Vec<&str>| -> String { lines.iter().flat_map(|line| [*line, "\n"]).collect() };
+        Ok(match self.kind {
+            Kind::Delete => {
+                let lines = self.signed('-')?;
+                PatchAction::Delete { shown: lines.iter().any(|line| !line.is_empty()).then(|| text(lines)) }
+            }
+            Kind::Add => PatchAction::Add { content: text(self.signed('+')?) },
             Kind::Update => PatchAction::Update {
                 section: match self.blocks().is_empty() {
                     true => String::new(),
@@ -75,13 +79,28 @@ impl<'u> Section<'u> {
                 format: Format::V4a,
                 moved_to: self.moved_to.map(str::to_owned),
             },
-        }
+        })
     }
 
-    /// The lines of a new file.
-    fn added(&self) -> Vec<&'u str> {
-        let lines = self.lines.iter().filter(|line| line.trim_end() != END_OF_FILE);
-        lines.map(|line| line.strip_prefix('+').unwrap_or(line)).collect()
+    /// The lines of a file that comes or goes as a whole: each has that sign, but for blank ones.
+    ///
+    /// # Errors
+    /// When a line has another one: it may be none of the file.
+    fn signed(&self, sign: char) -> Result<Vec<&'u str>, Refused> {
+        let lines = self.lines.iter().enumerate().filter(|(_, line)| line.trim_end() != END_OF_FILE);
+        let bare = |(at, line): (usize, &&'u str)| match line.strip_prefix(sign) {
+            Some(bare) => Ok(bare),
+            None if line.trim().is_empty() => Ok(*line),
+            None => {
+                let message = format!("line {} of the update has no `{sign}`: {}", self.at + at + 1, quoted(line));
+                Err(Refused::new(
+                    Code::InvalidFormat,
+                    message,
+                    format!("begin each line of {} with `{sign}`", self.path),
+                ))
+            }
+        };
+        lines.map(bare).collect()
     }
 
     fn blocks(&self) -> Vec<Block<'u>> {
@@ -136,7 +155,7 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
                 let message = format!("the patch deletes {}", section.path);
                 return Err(Refused::new(Code::NotAnEdit, message, "delete the file itself"));
             }
-            Kind::Add if source.text.is_empty() => changes.push(filled(&section.added())),
+            Kind::Add if source.text.is_empty() => changes.push(filled_with(&section.signed('+')?)),
             Kind::Add => {
                 let message = format!("the patch adds {}, and the file is there and not empty", section.path);
                 return Err(Refused::new(Code::NoAnchor, message, "update the file instead"));
@@ -305,6 +324,13 @@ fn without_margin<'u>(lines: &[&'u str]) -> Vec<&'u str> {
         return lines.to_vec();
     }
     lines.iter().map(|line| line.strip_prefix(margin).unwrap_or_default()).collect()
+}
+
+/// Whether a line is one of a patch and of nothing else, in capitals or not.
+pub(super) fn is_sign(line: &str) -> bool {
+    let line = line.trim();
+    let begins = |sign: &&str| line.get(..sign.len()).is_some_and(|head| head.eq_ignore_ascii_case(sign));
+    [BEGIN, UPDATE, ADD, DELETE].iter().any(begins) || line.eq_ignore_ascii_case(END)
 }
 
 /// Whether a line begins a patch, or the section of a file.

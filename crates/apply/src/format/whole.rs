@@ -5,7 +5,7 @@
 use super::Located;
 use super::change::splices;
 use super::find::Shift;
-use super::lines::core;
+use super::lines::{core, lines_of};
 use super::similar::quoted;
 use crate::lazy;
 use crate::options::Options;
@@ -21,7 +21,7 @@ const MAX_LISTED: usize = 20;
 
 /// Makes the file the update.
 pub(super) fn locate(source: &Source, update: &str, _options: &Options) -> Result<Located, Refused> {
-    let new: Vec<&str> = update.lines().collect();
+    let new = lines_of(update);
     let old: Vec<&str> = source.lines().collect();
     let above = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let below = old[above..].iter().rev().zip(new[above..].iter().rev()).take_while(|(old, new)| old == new).count();

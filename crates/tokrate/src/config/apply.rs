@@ -4,7 +4,7 @@ use super::environment::{self, Environment};
 use crate::flags::apply::{Fallback as FallbackFlags, Flags};
 use anyhow::{Context, Result, ensure};
 use std::net::SocketAddr;
-use tokrate_apply::{Format, Language};
+use tokrate_apply::{Encoding, Format, Language};
 use tokrate_apply_host::{Fallback, FallbackConfig, HostConfig, OnRefuse};
 use tokrate_catalog::Auth;
 use tokrate_core::Span;
@@ -32,6 +32,18 @@ pub fn format(typed: Option<&str>) -> Result<Option<Format>> {
     let known = || Format::ALL.map(Format::name).join(", ");
     let format = Format::from_name(name);
     format.map(Some).with_context(|| format!("read --format: `{name}` is no format; write one of {}", known()))
+}
+
+/// The encoding that was named, if one was.
+pub fn encoding(typed: Option<&str>) -> Result<Option<Encoding>> {
+    let Some(name) = typed else { return Ok(None) };
+    let encoding = Encoding::from_name(name);
+    encoding.map(Some).with_context(|| format!("read --encoding: `{name}` is none; write one of {}", encodings()))
+}
+
+/// The names of all encodings.
+pub fn encodings() -> String {
+    Encoding::NAMED.map(|(name, _)| name).join(", ")
 }
 
 /// What the server is given.

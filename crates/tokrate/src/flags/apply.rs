@@ -44,6 +44,10 @@ pub struct Flags {
     /// unified_diff, v4a, text_editor or targets [default: by its text]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["patch", "batch", "serve"])]
     pub format: Option<String>,
+    /// What the files are written in, if not in UTF-8: iso-8859-1, iso-8859-2, iso-8859-15, windows-1250, windows-1251, windows-1252 or
+    /// koi8-r; without it, new text in a file that is not UTF-8 must be ASCII
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["batch", "serve"])]
+    pub encoding: Option<String>,
     /// The file that the update was made for, as sha256:HEX or mtime:SECONDS; one that was changed since is refused
     #[arg(long, value_name = "STATE", conflicts_with_all = ["patch", "batch", "serve"])]
     pub expect: Option<String>,

@@ -17,6 +17,7 @@ pub mod log;
 pub mod markdown;
 mod markdown_text;
 pub mod monitor;
+pub mod os_error;
 pub mod paragraph;
 pub mod parquet;
 pub mod progress;

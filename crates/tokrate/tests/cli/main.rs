@@ -8,6 +8,7 @@
 mod apply;
 mod apply_batch;
 mod apply_fallback;
+mod apply_kept;
 mod apply_patch;
 mod apply_protected;
 mod apply_serve;

@@ -211,3 +211,40 @@ fn a_diff_without_lines_deletes_an_empty_file_only() {
     let git = listed("diff --git a/f5 b/f5\ndeleted file mode 100644\nindex e69de29..0000000\n");
     assert!(git.as_ref().is_ok_and(|files| files == &["f5 gone Some(\"\")"]) || git.is_err(), "{git:?}");
 }
+
+#[test]
+fn a_word_above_a_block_without_a_search_makes_no_file() {
+    let block = "<<<<<<< SEARCH\n=======\nhello\n>>>>>>> REPLACE\n";
+    for word in ["Note", "Done:", "**Add**", "create"] {
+        let message = refused(&format!("{word}\n{block}"));
+        assert!(message.contains("may be a word only") && message.contains("write ./"), "{word}: {message}");
+    }
+    assert_eq!(listed(&format!("./Makefile\n{block}")), Ok(vec!["./Makefile + \"hello\\n\"".to_owned()]));
+    for name in ["src/a", "a.txt", ".gitattributes"] {
+        assert!(listed(&format!("{name}\n{block}")).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn lines_of_a_new_or_deleted_file_without_their_sign_are_refused() {
+    let patch = |body: &str| format!("*** Begin Patch\n{body}*** End Patch\n");
+    assert!(refused(&patch("*** Add File: a\n+one\nHere it ends.\n")).contains("line 4 of the update has no `+`"));
+    assert!(refused(&patch("*** Delete File: a\n-one\n two\n")).contains("line 4 of the update has no `-`"));
+    assert_eq!(listed(&patch("*** Add File: a\n+one\n\n+two\n")), Ok(vec!["a + \"one\\n\\ntwo\\n\"".to_owned()]));
+}
+
+#[test]
+fn a_v4a_patch_that_shows_what_it_deletes_deletes_only_that() {
+    let patch = "*** Begin Patch\n*** Delete File: a\n-one\n-\n-two\n*** End Patch\n";
+    assert_eq!(listed(patch), Ok(vec!["a gone Some(\"one\\n\\ntwo\\n\")".to_owned()]));
+    assert_eq!(listed("*** Begin Patch\n*** Delete File: a\n\n*** End Patch\n"), Ok(vec!["a gone None".to_owned()]));
+}
+
+#[test]
+fn a_new_file_keeps_the_line_ends_that_its_patch_gives_it() {
+    let diff = "--- /dev/null\n+++ b/a\n@@ -0,0 +1,2 @@\n+one\r\n+two\r\n";
+    assert_eq!(listed(diff), Ok(vec!["a + \"one\\r\\ntwo\\r\\n\"".to_owned()]));
+    assert_eq!(listed(&diff.replace('\r', "")), Ok(vec!["a + \"one\\ntwo\\n\"".to_owned()]));
+    let blocks = "a.txt\n<<<<<<< SEARCH\n=======\nhello\n>>>>>>> REPLACE\n";
+    assert_eq!(listed(&blocks.replace('\n', "\r\n")), Ok(vec!["a.txt + \"hello\\r\\n\"".to_owned()]));
+}

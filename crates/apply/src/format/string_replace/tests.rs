@@ -100,3 +100,12 @@ fn a_list_is_carried_out_in_turn_where_it_says_so() {
     let apart = list(json!([pair("a", "b", false), pair("c", "d", false)]));
     assert_eq!(applied("a c\n", &apart), Ok("b d\n".into()));
 }
+
+#[test]
+fn a_cr_at_the_end_of_a_line_stays() {
+    let made = |file: &str| crate::edit("a.txt", file, r#"{"old_string": "two", "new_string": "2"}"#, None);
+    for file in ["one\rtwo\rthree\r", "one\ntwo\r", "two\r\r\nthree\r\n", "two\r\r\nthree\n", "two\r\r"] {
+        let crate::Outcome::Merged(merged) = made(file) else { panic!("{file:?} is refused") };
+        assert_eq!(merged.text, file.replace("two", "2"), "{file:?}");
+    }
+}

@@ -2,20 +2,52 @@
 //!
 //! Invariant: an attribute that belongs to the file's user is kept, or the new text is not put in its place.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, Permissions};
 use std::io;
 
 /// The attributes of a file.
 #[derive(Clone, Debug)]
 pub struct Attributes {
     metadata: Metadata,
+    permissions: Permissions,
     extended: Vec<extended::Attribute>,
 }
 
 impl Attributes {
     /// Those of an open file.
     pub fn of(file: &File) -> io::Result<Attributes> {
-        Ok(Attributes { metadata: file.metadata()?, extended: extended::of(file)? })
+        let metadata = file.metadata()?;
+        Ok(Attributes { permissions: metadata.permissions(), metadata, extended: extended::of(file)? })
+    }
+
+    /// Those of the file with another text, and what is to be said of that: as after any write, a program no longer runs as another user
+    /// or group, nor with capabilities of its own.
+    pub fn of_other_text(mut self) -> (Attributes, Option<&'static str>) {
+        let mut lost = extended::take_capabilities(&mut self.extended);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            const SET_USER: u32 = 0o4000;
+            const SET_GROUP: u32 = 0o2000;
+            const GROUP_RUNS: u32 = 0o0010;
+            let mode = self.permissions.mode();
+            // Without the right to run it, the second bit is of another meaning, and stays.
+            let group = if mode & GROUP_RUNS == 0 { 0 } else { SET_GROUP };
+            lost |= mode & (SET_USER | group) != 0;
+            self.permissions.set_mode(mode & !(SET_USER | group));
+        }
+        (self, lost.then_some("it no longer runs as another user or group: its set-ID bits and capabilities are off, as after any write"))
+    }
+
+    /// What tells a file from all others, whatever it is called.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            Some((self.metadata.dev(), self.metadata.ino()))
+        }
+        #[cfg(not(unix))]
+        None
     }
 
     /// The file's metadata.
@@ -33,7 +65,7 @@ impl Attributes {
                 fchown(file, Some(like.uid()), Some(like.gid()))?;
             }
         }
-        file.set_permissions(self.metadata.permissions())?;
+        file.set_permissions(self.permissions.clone())?;
         extended::give(&self.extended, file)
     }
 
@@ -86,6 +118,13 @@ mod extended {
         Ok(found)
     }
 
+    /// Takes away what lets a program do more than its user may; whether there was any.
+    pub fn take_capabilities(attributes: &mut Vec<Attribute>) -> bool {
+        let before = attributes.len();
+        attributes.retain(|(name, _)| name != b"security.capability");
+        attributes.len() < before
+    }
+
     pub fn give(attributes: &[Attribute], file: &File) -> io::Result<()> {
         for (name, value) in attributes {
             match fsetxattr(file, name.as_slice(), value, XattrFlags::empty()) {
@@ -112,6 +151,10 @@ mod extended {
 
     pub fn of(_: &File) -> io::Result<Vec<Attribute>> {
         Ok(Vec::new())
+    }
+
+    pub fn take_capabilities(_: &mut Vec<Attribute>) -> bool {
+        false
     }
 
     pub fn give(_: &[Attribute], _: &File) -> io::Result<()> {

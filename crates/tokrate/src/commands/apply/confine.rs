@@ -6,6 +6,7 @@
 
 use super::place::Place;
 use crate::out::apply::Refusal;
+use crate::out::os_error::words;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Component, Path, PathBuf};
 use tokrate_apply::{Protected, protected};
@@ -68,7 +69,7 @@ impl Roots {
     fn open(&self, path: &str, real: &Path) -> Result<Place, Refusal> {
         let (root, relative) = self.check_real(path, real)?;
         Place::below(root, relative).map_err(|error| {
-            let message = format!("{path} cannot be opened: {error}");
+            let message = format!("{path} cannot be opened: {}", words(&error));
             Refusal::new("not_opened", message, "see whether something else changes the folders meanwhile")
         })
     }

@@ -8,7 +8,7 @@ use super::expect::Expected;
 use super::place::Place;
 use super::{Merger, print, print_bytes, read_file, read_named, replace};
 use crate::commands::Verdict;
-use crate::config::apply::{format, language};
+use crate::config::apply::{encoding, format, language};
 use crate::flags::apply::Flags;
 use crate::out::apply::{MergeReport, Refusal, edits_named};
 use anyhow::{Context, Result, anyhow, bail};
@@ -45,6 +45,7 @@ pub fn run(flags: &Flags, path: &Path, merger: &Merger) -> Result<Verdict> {
         path: Some(path.to_string_lossy().into_owned()),
         language,
         format: format(flags.format.as_deref())?,
+        encoding: encoding(flags.encoding.as_deref())?,
         instruction: flags.instruction.clone(),
         ..Options::default()
     };
@@ -104,7 +105,7 @@ fn refused(flags: &Flags, path: &Path, refusal: &Refusal, original: &[u8]) -> Re
 /// What changed in a file, as git writes it.
 pub fn diff(path: &Path, original: &[u8], merged: &Merged) -> String {
     let name = git_name(path);
-    unified_diff(&Encoding::decode(original).0, &merged.text, &format!("a/{name}"), &format!("b/{name}"))
+    unified_diff(&merged.encoding.text(original), &merged.text, &format!("a/{name}"), &format!("b/{name}"))
 }
 
 /// The same of bytes, in the encoding of the files.

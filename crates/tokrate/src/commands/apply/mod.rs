@@ -14,6 +14,7 @@ use super::Verdict;
 use crate::config::apply as config;
 use crate::flags::apply::Flags;
 use crate::out::apply::Refusal;
+use crate::out::os_error::in_words;
 use anyhow::{Context, Result};
 use attributes::Attributes;
 use place::Place;
@@ -28,6 +29,10 @@ pub const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Runs the mode that was chosen; the flags allow one of them.
 pub fn run(flags: &Flags) -> Result<Verdict> {
+    run_mode(flags).map_err(in_words)
+}
+
+fn run_mode(flags: &Flags) -> Result<Verdict> {
     if let Some(address) = &flags.serve {
         return serve::run(config::host(flags, address)?);
     }

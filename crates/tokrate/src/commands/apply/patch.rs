@@ -10,6 +10,7 @@ use super::place::{MadeFolders, Place};
 use super::replace::{Staged, all_or_none};
 use super::{Merger, print, print_bytes, read_named, read_place};
 use crate::commands::Verdict;
+use crate::config::apply::encoding;
 use crate::flags::apply::Flags;
 use crate::out::apply::{Refusal, edits_named};
 use anyhow::{Context, Result};
@@ -62,6 +63,7 @@ struct FileReport<'a> {
 pub fn run(flags: &Flags, patch: &Path, merger: &Merger) -> Result<Verdict> {
     let roots = Roots::new(&[flags.root.clone().unwrap_or_else(|| PathBuf::from("."))], &flags.allow)?;
     let text = read_named("--patch", patch)?;
+    let encoding = encoding(flags.encoding.as_deref())?;
     let read = String::from_utf8(text)
         .map_err(|_| Refusal::new("not_text", "the patch is not UTF-8", "convert it to UTF-8 first"))
         .and_then(|text| Patch::read(&text).map_err(|refused| Refusal::of(refused, None)));
@@ -74,7 +76,7 @@ pub fn run(flags: &Flags, patch: &Path, merger: &Merger) -> Result<Verdict> {
     };
     let (mut planned, mut failed) = (Vec::new(), Vec::new());
     for file in &files {
-        match plan(file, &roots, merger)? {
+        match plan(file, &roots, merger, encoding)? {
             Ok(one) => planned.push(one),
             Err(one) => failed.push(one),
         }
@@ -95,7 +97,12 @@ pub fn run(flags: &Flags, patch: &Path, merger: &Merger) -> Result<Verdict> {
 }
 
 /// What a section of the patch comes to.
-fn plan(file: &PatchedFile, roots: &Roots, merger: &Merger) -> Result<Result<Planned, Failed>> {
+fn plan(
+    file: &PatchedFile,
+    roots: &Roots,
+    merger: &Merger,
+    encoding: Option<Encoding>,
+) -> Result<Result<Planned, Failed>> {
     let failed = |refusal: Refusal, original: Vec<u8>| Ok(Err(Failed { path: file.path.clone(), refusal, original }));
     let mut planned = Planned {
         path: file.path.clone(),
@@ -106,8 +113,9 @@ fn plan(file: &PatchedFile, roots: &Roots, merger: &Merger) -> Result<Result<Pla
         new: None,
     };
     if let PatchAction::Add { content } = &file.action {
-        return match roots.vacant(&file.path) {
-            Ok(place) => Ok(Ok(Planned { new: Some((place, content.clone().into_bytes())), ..planned })),
+        let text = made(content, encoding);
+        return match text.and_then(|text| Ok((roots.vacant(&file.path)?, text))) {
+            Ok(new) => Ok(Ok(Planned { new: Some(new), ..planned })),
             Err(refusal) => failed(refusal, Vec::new()),
         };
     }
@@ -120,14 +128,14 @@ fn plan(file: &PatchedFile, roots: &Roots, merger: &Merger) -> Result<Result<Pla
         Err(refusal) => return failed(refusal, Vec::new()),
     };
     if let PatchAction::Delete { shown: Some(shown) } = &file.action
-        && !is_same_text(shown, &original)
+        && !is_same_text(shown, &encoding.map_or_else(|| Encoding::decode(&original).0, |it| it.text(&original)))
     {
         let refusal =
             Refusal::new("no_anchor", "the file is not the one that the patch deletes", "read the file again");
         return failed(refusal, original);
     }
     if let PatchAction::Update { section, format, moved_to } = &file.action {
-        let (text, edits, by) = match merged(file, (section, *format), &original, merger) {
+        let (text, edits, by) = match merged(file, (section, *format), &original, (merger, encoding)) {
             Ok(merged) => merged,
             Err(refusal) => return failed(refusal, original),
         };
@@ -148,32 +156,45 @@ fn merged(
     file: &PatchedFile,
     (section, format): (&str, Format),
     original: &[u8],
-    merger: &Merger,
+    (merger, encoding): (&Merger, Option<Encoding>),
 ) -> Result<(Vec<u8>, Vec<Edit>, MergedBy), Refusal> {
     if section.is_empty() {
         return Ok((original.to_vec(), Vec::new(), MergedBy::Deterministic));
     }
-    let options = Options { path: Some(file.path.clone()), format: Some(format), ..Options::default() };
+    let options = Options { path: Some(file.path.clone()), format: Some(format), encoding, ..Options::default() };
     match merger.settle(original, section.as_bytes(), options) {
         MergeResult::Merged { merged, by } => Ok((merged.bytes().into_owned(), merged.edits, by)),
         MergeResult::Refused { refused, fallback } => Err(Refusal::of(refused, fallback)),
     }
 }
 
+/// The bytes of a new file.
+fn made(content: &str, encoding: Option<Encoding>) -> Result<Vec<u8>, Refusal> {
+    let encoding = encoding.unwrap_or_default();
+    let bytes = encoding.encode(content);
+    match encoding.text(&bytes) == content {
+        true => Ok(bytes.into_owned()),
+        false => Err(Refusal::new("not_text", "the stated encoding has not all signs of this file", "state another")),
+    }
+}
+
 /// Whether a file has this text, whatever its line ends are and whether its last line has one.
-fn is_same_text(shown: &str, original: &[u8]) -> bool {
-    let (text, _) = Encoding::decode(original);
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+fn is_same_text(shown: &str, text: &str) -> bool {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     text.lines().eq(shown.lines())
 }
 
 /// A file that two sections change, under whatever names.
 fn met_twice(planned: &[Planned]) -> Option<Failed> {
     let mut known: BTreeSet<&Path> = BTreeSet::new();
+    // Two names of one file are no two files: its text would be changed under one of them only.
+    let mut identities: BTreeSet<(u64, u64)> = BTreeSet::new();
     planned.iter().find_map(|file| {
         let old = file.old.as_ref().map(|(there, ..)| there.path());
         let new = file.new.as_ref().map(|(path, _)| path.as_path()).filter(|new| old != Some(*new));
-        let fresh = old.into_iter().chain(new).all(|path| known.insert(path));
+        let identity = file.old.as_ref().and_then(|(.., attributes)| attributes.identity());
+        let fresh = old.into_iter().chain(new).all(|path| known.insert(path))
+            && identity.is_none_or(|identity| identities.insert(identity));
         let message = "two sections of the patch change this file under different names";
         let refusal = || Refusal::new("invalid_format", message, "write one section for each file");
         (!fresh).then(|| Failed { path: file.path.clone(), refusal: refusal(), original: Vec::new() })
@@ -195,8 +216,11 @@ fn write(planned: &[Planned], roots: &Roots) -> Result<Vec<String>> {
                 let (root, rest) = roots.split(path);
                 let place = Place::below_made(root, rest, &mut made);
                 let place = place.with_context(|| format!("make the folder of {}", path.display()))?;
-                let like = old.as_ref().map(|(.., attributes)| attributes);
-                staged.push(Staged::create(place, new, like)?);
+                let like = old.as_ref().map(|(_, text, attributes)| match text == new {
+                    true => attributes.clone(),
+                    false => attributes.clone().of_other_text().0,
+                });
+                staged.push(Staged::create(place, new, like.as_ref())?);
                 removals.extend(old.as_ref());
             }
             (Some(old), None) => removals.push(old),

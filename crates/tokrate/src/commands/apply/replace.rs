@@ -1,7 +1,8 @@
 //! Files changed whole or not at all: new text goes into a neighbour that is renamed over the old one.
 //!
 //! Invariant: whenever the process ends, every file is there as it was or as it is to be; what may be left behind is a
-//! hidden neighbour, which the next change in that folder removes. Mode, owner and extended attributes stay.
+//! hidden neighbour, which the next change in that folder removes. Mode, owner and extended attributes stay, but
+//! for what makes a program run as another user.
 
 use super::MAX_FILE_BYTES;
 use super::attributes::Attributes;
@@ -48,7 +49,7 @@ pub struct Staged {
 
 #[derive(Debug)]
 enum What {
-    Replace { old: Vec<u8> },
+    Replace { old: Vec<u8>, like: Attributes },
     Create,
     Remove { old: Vec<u8>, like: Attributes },
 }
@@ -83,9 +84,13 @@ impl Staged {
     pub fn replace(target: Place, old: &[u8], new: &[u8], watch: Watch<'_>) -> Result<Staged> {
         let like = target.writable();
         let like = like.with_context(|| format!("write {}; check its permissions", target.path().display()))?;
-        let note = like.other_names();
-        let mut staged = Staged { target, what: What::Replace { old: old.to_vec() }, note, neighbour: None };
-        staged.prepare(new, Some(&like), watch)?;
+        let names = like.other_names();
+        let (given, bits) = like.clone().of_other_text();
+        let said: Vec<String> = names.into_iter().chain(bits.map(str::to_owned)).collect();
+        let note = (!said.is_empty()).then(|| said.join("; "));
+        let what = What::Replace { old: old.to_vec(), like };
+        let mut staged = Staged { target, what, note, neighbour: None };
+        staged.prepare(new, Some(&given), watch)?;
         Ok(staged)
     }
 
@@ -112,7 +117,7 @@ impl Staged {
     /// Puts the change where it belongs.
     fn commit(&mut self, watch: Watch<'_>) -> Result<()> {
         let shown = self.target.path().display().to_string();
-        if let What::Replace { old } | What::Remove { old, .. } = &self.what {
+        if let What::Replace { old, .. } | What::Remove { old, .. } = &self.what {
             let now = read(&self.target)?;
             ensure!(now == *old, "write {shown}: it was changed meanwhile by someone else; run this again");
         }
@@ -136,9 +141,12 @@ impl Staged {
         match &self.what {
             What::Create => target.remove().with_context(|| format!("remove {}", target.path().display())),
             What::Remove { old, like } => Staged::create(target, old, Some(like))?.commit(nothing),
-            What::Replace { old } => {
-                let now = read(&target)?;
-                Staged::replace(target, &now, old, nothing)?.commit(nothing)
+            What::Replace { old, like } => {
+                let what = What::Replace { old: read(&target)?, like: like.clone() };
+                let mut back = Staged { target, what, note: None, neighbour: None };
+                // All that the file was, what an edit takes away included.
+                back.prepare(old, Some(like), nothing)?;
+                back.commit(nothing)
             }
         }
     }

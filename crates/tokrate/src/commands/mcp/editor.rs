@@ -2,32 +2,27 @@
 //!
 //! It lists no folders and undoes nothing. Invariant: what may not be edited may not be viewed either.
 
-use super::tool::{expected, flag, needed, only};
+use super::tool::{encoding, encoding_schema, expected, flag, needed, only};
 use super::workspace::{Request, Workspace};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
-use tokrate_apply::{Format, line_hash};
+use tokrate_apply::{Encoding, Format};
 use tokrate_apply_host::mcp::{Tool, ToolResult};
 
 /// The name by which models know the tool.
 const NAME: &str = "str_replace_based_edit_tool";
-/// Arguments beside those of the commands.
-const HOST_ARGUMENTS: [&str; 3] = ["dry_run", "expected", "hashes"];
-/// Arguments of the commands.
-const ARGUMENTS: [&str; 11] = [
-    "command",
-    "path",
-    "old_str",
-    "new_str",
-    "insert_line",
-    "insert_text",
-    "file_text",
-    "view_range",
-    "dry_run",
-    "expected",
-    "hashes",
+/// Arguments of every command.
+const COMMON: [&str; 3] = ["command", "path", "encoding"];
+/// Further ones of each.
+const COMMANDS: [(&str, &[&str]); 4] = [
+    ("view", &["view_range", "hashes"]),
+    ("str_replace", &["old_str", "new_str", "dry_run", "expected"]),
+    ("insert", &["insert_line", "insert_text", "new_str", "dry_run", "expected"]),
+    ("create", &["file_text", "dry_run", "expected"]),
 ];
+/// Arguments that are no matter of the command itself.
+const HOST_ARGUMENTS: [&str; 3] = ["dry_run", "expected", "encoding"];
 /// Lines that are shown at once.
 const MAX_LINES: usize = 2000;
 /// Characters of a line that are shown.
@@ -58,6 +53,7 @@ impl Tool for TextEditor {
                     "file_text": {"type": "string", "description": "create: all of the new file."},
                     "view_range": {"type": "array", "items": {"type": "integer"}, "description": "view: first and last line; -1 is the end."},
                     "hashes": {"type": "boolean", "description": "view: show each line's hash behind its number."},
+                    "encoding": encoding_schema(),
                     "dry_run": {"type": "boolean", "description": "Only try, and write nothing."},
                     "expected": {"type": "string", "description": "The file that the edit was made for, as sha256:HEX or mtime:SECONDS; one that was changed since is refused."},
                 },
@@ -69,11 +65,16 @@ impl Tool for TextEditor {
     }
 
     fn call(&self, arguments: &Value, cancelled: &dyn Fn() -> bool) -> Result<ToolResult, String> {
-        only(arguments, &ARGUMENTS)?;
+        let name = needed(arguments, "command")?;
+        let Some((_, own)) = COMMANDS.iter().find(|(known, _)| *known == name) else {
+            let shown: String = name.chars().take(80).collect();
+            return Err(format!("there is no command `{shown}`; there are view, str_replace, insert, create"));
+        };
+        only(arguments, &[&COMMON[..], own].concat()).map_err(|what| format!("{name}: {what}"))?;
         let path = needed(arguments, "path")?;
-        match needed(arguments, "command")? {
-            "view" => Ok(self.view(path, &range(arguments)?, flag(arguments, "hashes")?)),
-            "str_replace" | "insert" | "create" => {
+        match name {
+            "view" => Ok(self.view(path, &range(arguments)?, flag(arguments, "hashes")?, encoding(arguments)?)),
+            _ => {
                 let mut command = arguments.clone();
                 if let Some(map) = command.as_object_mut() {
                     map.retain(|name, value| !HOST_ARGUMENTS.contains(&name.as_str()) && !value.is_null());
@@ -84,33 +85,39 @@ impl Tool for TextEditor {
                     update: &update,
                     instruction: None,
                     format: Some(Format::TextEditor),
+                    encoding: encoding(arguments)?,
                     dry_run: flag(arguments, "dry_run")?,
                     expected: expected(arguments)?,
                 };
                 Ok(ToolResult { structured: Value::Null, ..self.0.edit(&request, cancelled) })
-            }
-            other => {
-                let shown: String = other.chars().take(80).collect();
-                Err(format!("there is no command `{shown}`; there are view, str_replace, insert, create"))
             }
         }
     }
 }
 
 impl TextEditor {
-    fn view(&self, path: &str, range: &Range, hashes: bool) -> ToolResult {
-        let file = match self.0.text(path) {
-            Ok(text) => text,
+    fn view(&self, path: &str, range: &Range, hashes: bool, encoding: Option<Encoding>) -> ToolResult {
+        let lines = match self.0.lines(path, encoding) {
+            Ok(lines) => lines,
             Err(refused) => return refused,
         };
         let mut shown = String::new();
-        let count = file.lines().count();
+        let count = lines.len();
         let (first, last) = (range.first, range.last.unwrap_or(count).min(count));
-        for (at, line) in file.lines().enumerate().take(last).skip(first - 1).take(MAX_LINES) {
-            let hash = if hashes { format!(":{}", line_hash(line)) } else { String::new() };
-            let text: String = line.chars().take(MAX_CHARACTERS).collect();
+        for (at, line) in lines.iter().enumerate().take(last).skip(first - 1).take(MAX_LINES) {
+            // Of the whole line, however much of it is shown.
+            let hash = if hashes { format!(":{}", line.hash) } else { String::new() };
+            let text: String = line.text.chars().take(MAX_CHARACTERS).collect();
             // Writing to a String cannot fail.
             let _ = writeln!(shown, "{:>6}{hash}\t{text}", at + 1);
+            if text.len() < line.text.len() {
+                let all = line.text.chars().count();
+                let _ = writeln!(
+                    shown,
+                    "      \t(line {} goes on: {MAX_CHARACTERS} of its {all} characters are shown)",
+                    at + 1
+                );
+            }
         }
         if last.saturating_sub(first - 1) > MAX_LINES {
             let _ = writeln!(shown, "(and more: the file has {count} lines; name others with view_range)");

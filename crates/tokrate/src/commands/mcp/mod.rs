@@ -12,6 +12,7 @@ use crate::commands::apply::Merger;
 use crate::commands::apply::confine::Roots;
 use crate::config::apply as config;
 use crate::flags::mcp::Flags;
+use crate::out::os_error::in_words;
 use anyhow::{Context, Result};
 use editor::TextEditor;
 use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
@@ -32,7 +33,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let named = if flags.roots.is_empty() { vec![PathBuf::from(".")] } else { flags.roots.clone() };
     let merger = Merger { fallback: config::fallback(&flags.fallback)?, without_tree: flags.no_tree };
     let cancelled = Arc::new(Cancelled::default());
-    let workspace = Arc::new(Workspace { roots: Roots::new(&named, &flags.allow)?, merger });
+    let roots = Roots::new(&named, &flags.allow).map_err(in_words)?;
+    let workspace = Arc::new(Workspace { roots, merger });
     let tools: Vec<Box<dyn Tool>> = vec![Box::new(EditFile(Arc::clone(&workspace))), Box::new(TextEditor(workspace))];
     let mut server = Server::new(tools, Arc::clone(&cancelled));
     let (sender, messages) = sync_channel(MAX_WAITING);

@@ -4,16 +4,31 @@
 
 use super::workspace::{Request, Workspace, output_schema};
 use crate::commands::apply::expect::Expected;
+use crate::config::apply::encodings;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
-use tokrate_apply::Format;
+use tokrate_apply::{Encoding, Format};
 use tokrate_apply_host::mcp::{Tool, ToolResult};
 
 /// The tool's name.
 const NAME: &str = "edit_file";
 /// The arguments that it takes.
-const ARGUMENTS: [&str; 7] = ["path", "code_edit", "edits", "instruction", "format", "dry_run", "expected"];
+const ARGUMENTS: [&str; 8] = ["path", "code_edit", "edits", "instruction", "format", "encoding", "dry_run", "expected"];
+
+/// The fields of each of `edits`; those of other tools' lists are known as well.
+const EDIT_FIELDS: [&str; 10] = [
+    "old_string",
+    "new_string",
+    "replace_all",
+    "old_str",
+    "new_str",
+    "oldText",
+    "newText",
+    "oldString",
+    "newString",
+    "replaceAll",
+];
 
 /// The tool and where it may work.
 pub struct EditFile(pub Arc<Workspace>);
@@ -44,10 +59,12 @@ impl Tool for EditFile {
                                 "replace_all": {"type": "boolean"},
                             },
                             "required": ["old_string", "new_string"],
+                            "additionalProperties": false,
                         },
                     },
                     "instruction": {"type": "string", "description": "One sentence that says what the edit does."},
                     "format": {"type": "string", "enum": Format::ALL.map(Format::name), "description": "What code_edit is written in, if it could be taken for another: lazy is a snippet with markers."},
+                    "encoding": encoding_schema(),
                     "dry_run": {"type": "boolean", "description": "Only try, and write nothing."},
                     "expected": {"type": "string", "description": "The file that the edit was made for, as sha256:HEX or mtime:SECONDS; one that was changed since is refused."},
                 },
@@ -67,18 +84,26 @@ impl Tool for EditFile {
         });
         let path = needed(arguments, "path")?;
         let (update, format) = match (text(arguments, "code_edit")?, &arguments["edits"]) {
-            (Some(_), Value::Array(_)) => return Err("give `code_edit` or `edits`, and not both".to_owned()),
-            (Some(update), _) => (Cow::Borrowed(update), format.transpose()?),
+            (Some(update), Value::Null) => (Cow::Borrowed(update), format.transpose()?),
+            (Some(_), _) => return Err("give `code_edit` or `edits`, and not both".to_owned()),
+            (None, Value::Array(_)) if format.is_some_and(|format| format != Ok(Format::StringReplace)) => {
+                return Err(
+                    "`format` says what `code_edit` is written in, and `edits` are strings to replace".to_owned()
+                );
+            }
             (None, Value::Array(edits)) => {
+                edits.iter().try_for_each(|edit| only(edit, &EDIT_FIELDS)).map_err(|what| format!("edits: {what}"))?;
                 (Cow::Owned(json!({ "edits": edits }).to_string()), Some(Format::StringReplace))
             }
-            (None, _) => return Err("`code_edit` is missing".to_owned()),
+            (None, Value::Null) => return Err("`code_edit` is missing".to_owned()),
+            (None, _) => return Err("`edits` must be a list".to_owned()),
         };
         let request = Request {
             path,
             update: &update,
             instruction: text(arguments, "instruction")?,
             format,
+            encoding: encoding(arguments)?,
             dry_run: flag(arguments, "dry_run")?,
             expected: expected(arguments)?,
         };
@@ -88,8 +113,9 @@ impl Tool for EditFile {
 
 /// Checks that there are no other arguments than these.
 pub fn only(arguments: &Value, known: &[&str]) -> Result<(), String> {
-    let unknown = arguments.as_object().and_then(|map| map.keys().find(|key| !known.contains(&key.as_str())));
-    match unknown {
+    // One that is null is not there.
+    let given = arguments.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    match given.map(|(name, _)| name).find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => {
             let shown: String = name.chars().take(80).collect();
@@ -119,6 +145,18 @@ pub fn flag(arguments: &Value, name: &str) -> Result<bool, String> {
         Value::Null => Ok(false),
         _ => Err(format!("`{name}` must be true or false")),
     }
+}
+
+/// The encoding of the file.
+pub fn encoding(arguments: &Value) -> Result<Option<Encoding>, String> {
+    let known = |name| Encoding::from_name(name).ok_or_else(|| format!("`encoding` must be one of {}", encodings()));
+    text(arguments, "encoding")?.map(known).transpose()
+}
+
+/// What is said of that argument.
+pub fn encoding_schema() -> Value {
+    let what = "The file's encoding, if it is not UTF-8; else new text in such a file must be ASCII.";
+    json!({"type": "string", "enum": Encoding::NAMED.map(|(name, _)| name), "description": what})
 }
 
 /// The file that an edit was made for.

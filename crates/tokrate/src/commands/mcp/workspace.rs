@@ -9,10 +9,11 @@ use crate::commands::apply::place::{MadeFolders, Place};
 use crate::commands::apply::replace::{Staged, all_or_none, replace};
 use crate::commands::apply::{Merger, read_place};
 use crate::out::apply::{Refusal, edits_named};
+use crate::out::os_error::in_words;
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use tokrate_apply::{Encoding, Format, Merged, Options};
+use tokrate_apply::{Encoding, Format, Merged, Options, ViewedLine, view};
 use tokrate_apply_host::mcp::ToolResult;
 use tokrate_apply_host::{MergeResult, MergedBy, sha256, unified_diff};
 
@@ -28,6 +29,7 @@ pub struct Request<'a> {
     pub update: &'a str,
     pub instruction: Option<&'a str>,
     pub format: Option<Format>,
+    pub encoding: Option<Encoding>,
     /// Only tried, and nothing written.
     pub dry_run: bool,
     /// The file that the edit was made for.
@@ -52,7 +54,7 @@ impl From<Refusal> for Refused {
 impl From<anyhow::Error> for Refused {
     fn from(error: anyhow::Error) -> Refused {
         let hint = "see whether the file can be read and written";
-        Refusal::new("not_written", format!("failed to {error:#}"), hint).into()
+        Refusal::new("not_written", format!("failed to {:#}", in_words(error)), hint).into()
     }
 }
 
@@ -66,11 +68,11 @@ impl Workspace {
         })
     }
 
-    /// The text of a file of the roots.
-    pub fn text(&self, path: &str) -> Result<String, ToolResult> {
-        let read = || -> Result<String, Refused> {
+    /// The lines of a file of the roots.
+    pub fn lines(&self, path: &str, encoding: Option<Encoding>) -> Result<Vec<ViewedLine>, ToolResult> {
+        let read = || -> Result<Vec<ViewedLine>, Refused> {
             let (bytes, _) = read_place(&self.roots.existing(path)?)??;
-            Ok(Encoding::decode(&bytes).0.into_owned())
+            Ok(view(&bytes, encoding).map_err(|refused| Refusal::of(refused, None))?)
         };
         read().map_err(|Refused(refusal, _)| ToolResult {
             text: format!("{path}: {}", refusal.text(b"")),
@@ -90,6 +92,7 @@ impl Workspace {
             path: Some(request.path.to_owned()),
             instruction: request.instruction.map(str::to_owned),
             format: request.format,
+            encoding: request.encoding,
             ..Options::default()
         };
         let (merged, by) = match self.merger.settle(original, request.update.as_bytes(), options) {

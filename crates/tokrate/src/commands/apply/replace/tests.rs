@@ -135,7 +135,7 @@ fn mode_links_and_owner_stay() {
     symlink("link", folder.0.join("link of a link")).expect("a link");
     replace(place(&folder.0.join("link of a link")), OLD, NEW).expect("replaced");
     let after = std::fs::metadata(&path).expect("there");
-    assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
+    assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode() & !0o4000, before.uid(), before.gid()));
     assert_eq!(text(&path), NEW);
     let link = std::fs::symlink_metadata(folder.0.join("link of a link")).expect("there");
     assert!(link.is_symlink(), "the link is still one");
@@ -226,4 +226,33 @@ fn other_names_of_a_file_are_said() {
     let note = replace(place(&path), OLD, NEW).expect("replaced").expect("a note");
     assert!(note.contains("hard links (1)"), "{note}");
     assert_eq!(text(&folder.0.join("b")), OLD, "the other name keeps the old text");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_program_that_runs_as_another_user_does_so_no_longer_once_it_is_edited() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o7777;
+    let folder = Folder::new();
+    // Without the right of the group to run it, the second bit says nothing of groups.
+    for (before, after) in [(0o4755, 0o755), (0o2755, 0o755), (0o6711, 0o711), (0o2644, 0o2644), (0o1644, 0o1644)] {
+        let path = folder.write("a", OLD);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(before)).expect("a mode");
+        if mode(&path) != before {
+            // This user may not set it.
+            continue;
+        }
+        let note = replace(place(&path), OLD, NEW).expect("replaced");
+        assert_eq!((mode(&path), note.is_some()), (after, before != after), "{before:o}: {note:?}");
+        // What is undone is as it was.
+        folder.write("a", OLD);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(before)).expect("a mode");
+        folder.write("b", OLD);
+        let staged = |name: &str| Staged::replace(new_place(&folder, name), OLD, NEW, &|_| Ok(())).expect("staged");
+        let both = vec![staged("a"), staged("b")];
+        folder.write("b", b"someone else's\n");
+        assert!(all_or_none(both).is_err());
+        assert_eq!((mode(&path), text(&path)), (before, OLD.to_vec()), "{before:o}");
+        std::fs::remove_file(&path).expect("removed");
+    }
 }
