@@ -41,7 +41,7 @@ usage: cargo xtask <chore>
   docs            write anew what docs/ has that is made from the code: schemas, the reference of the settings
   release         build target/guided/tokrate, the binary as it is handed out: optimised by a profile of its own use
   bench [NAME…]   measure the bars with the release binary, beside a floor in the same run
-  bench estimate [--rows N] [--write]
+  bench estimate [--rows N] [--told] [--write]
                   how far estimates are off in cross-validation, worst rows first, beside the naive roofline
 ";
 

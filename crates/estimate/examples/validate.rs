@@ -1,6 +1,7 @@
 //! Prints the errors of cross-validation by kind of question, worst rows first, beside the naive roofline.
 //!
-//! `--write` also writes the coefficients and intervals into `data`; `--rows N` shows N rows of each kind.
+//! `--write` also writes the coefficients and intervals into `data`; `--rows N` shows N rows of each kind. Questions do not say how long
+//! their engine's settings let prompts wait, as people's do not; with `--told` they do where it is known.
 
 #![allow(clippy::print_stdout)]
 
@@ -11,7 +12,7 @@ use tokrate_estimate::coefficients::{COUNT, Coefficients, GROUPS, OF_GROUP, grou
 use tokrate_estimate::fit::{self, Output};
 use tokrate_estimate::interval::Intervals;
 use tokrate_estimate::measured::{self, Measured};
-use tokrate_estimate::question::Kind;
+use tokrate_estimate::question::{Kind, Question};
 use tokrate_estimate::validate::{self, Residual};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,7 +21,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let shown: usize = after("--rows").and_then(|count| count.parse().ok()).unwrap_or(5);
     let facts = Facts::embedded();
     let (rows, refused) = measured::rows(&facts);
-    let residuals = validate::cross_validate(&rows);
+    let told = arguments.iter().any(|word| word == "--told");
+    let asked: fn(&Question) -> Question = if told { Question::clone } else { without_settings };
+    let residuals = validate::cross_validate(&rows, asked);
     println!(
         "{} measured rows, {} refused; each left out twice: with its model, with its device\n",
         rows.len(),
@@ -59,10 +62,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             );
         }
     }
-    if arguments.iter().any(|word| word == "--write") {
+    if !told && arguments.iter().any(|word| word == "--write") {
         write(&rows, &residuals)?;
     }
     Ok(())
+}
+
+fn without_settings(question: &Question) -> Question {
+    Question { wait_steps: 0.0, ..question.clone() }
 }
 
 type Shown = (Kind, Output, Option<bool>, &'static str, &'static str);
@@ -83,7 +90,7 @@ fn summary(name: &str, some: &[&Residual], all: &[Residual], bar: &str) {
     // The interval of a row left out is made of the residuals of the others only.
     let factors = |residual: &Residual| {
         let others = all.iter().filter(|other| other.left_out != residual.left_out && other.row != residual.row);
-        Intervals::of_residuals(others).factors(residual.kind, residual.output, residual.class)
+        Intervals::of_residuals(others).factors(residual.kind, residual.output, residual.class, residual.experts)
     };
     let covered = mean(&|residual: &Residual| {
         let (over, factors) = (residual.measured / residual.predicted, factors(residual));

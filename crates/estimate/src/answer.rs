@@ -46,6 +46,9 @@ pub struct Answer {
     /// What was not said and assumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
+    /// How many of the requests run at once, where some of them wait for room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<String>,
     /// The nearest measured rows.
     pub nearest: Vec<String>,
 }
@@ -54,6 +57,15 @@ pub struct Answer {
 const WIDER: f64 = 1.4;
 /// Rows shown as nearest.
 const NEAREST: usize = 2;
+
+/// The lengths that are taken where none is said.
+fn usual_lengths(question: &Question) -> Vec<String> {
+    let unsaid = |value: Option<f64>| value.is_none_or(|tokens| tokens <= 0.0);
+    let prompts = unsaid(question.isl) && question.context_depth.is_none();
+    let prompts = prompts.then(|| format!("a TTFT of prompts of {} tokens", served::USUAL_PROMPT));
+    let answers = unsaid(question.osl).then(|| format!("answers of {} tokens", served::USUAL_ANSWER));
+    prompts.into_iter().chain(answers).collect()
+}
 
 impl Estimator {
     /// With the embedded facts, coefficients and intervals.
@@ -86,15 +98,16 @@ impl Estimator {
         let kind = question.kind();
         let extrapolated = self.extrapolated(question);
         let wider = WIDER.powi(i32::try_from(extrapolated.len()).unwrap_or(3).min(3));
-        let around = |output: Output, value: f64| {
-            self.intervals.factors(kind, output, question.device.class).widened(wider).around(value)
-        };
+        let around = |output: Output, value: f64| self.factors(question, output).widened(wider).around(value);
         let mut assumed = resolved.assumed.clone();
         if kind == Kind::Ceiling && (question.isl.is_none() || question.osl.is_none()) {
             let (isl, osl) = served::offline_lengths(&question.model.name);
             assumed.push(format!(
                 "prompts of {isl} and answers of {osl} tokens, the means of MLPerf's data set for such a model"
             ));
+        }
+        if kind == Kind::Served {
+            assumed.extend(usual_lengths(question));
         }
         if kind == Kind::Sram && question.concurrency.unwrap_or(1.0) > 1.0 {
             assumed.push("the speed of one request; load on on-chip memory is not modelled".to_owned());
@@ -118,6 +131,12 @@ impl Estimator {
             mfu: prediction.mfu,
             extrapolated,
             assumed,
+            waits: prediction.queued.then(|| {
+                let (running, asked) = (prediction.running.floor(), question.concurrency.unwrap_or(1.0));
+                format!(
+                    "{running} of {asked} requests fit in the memory for the cache at once; the others wait for a place"
+                )
+            }),
             nearest: self.nearest(question),
         };
         let values = [answer.tpot_ms, answer.ttft_ms, answer.tok_s_user, answer.tok_s_total, answer.prefill_tok_s];
@@ -137,7 +156,12 @@ impl Estimator {
     /// Factors of the interval of a time a token, wider where the question lies outside of what was measured.
     pub fn tpot_factors(&self, question: &Question) -> Factors {
         let reasons = i32::try_from(self.extrapolated(question).len()).unwrap_or(3).min(3);
-        self.intervals.factors(question.kind(), Output::Tpot, question.device.class).widened(WIDER.powi(reasons))
+        self.factors(question, Output::Tpot).widened(WIDER.powi(reasons))
+    }
+
+    /// Factors of the interval of an output inside of what was measured.
+    fn factors(&self, question: &Question, output: Output) -> Factors {
+        self.intervals.factors(question.kind(), output, question.device.class, question.model.sparse())
     }
 
     /// In what the question lies outside of what was measured.

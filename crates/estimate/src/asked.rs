@@ -58,6 +58,9 @@ pub struct Asked {
     pub osl: Option<f64>,
     /// Tokens in the cache.
     pub context_depth: Option<f64>,
+    /// Steps that the engine's settings let a new prompt wait before it is taken in, so that prompts gather (TensorRT-LLM's
+    /// `batch_wait_timeout_iters` and `timeout_iters`, SGLang's `scheduler-recv-interval`); none where it is not said.
+    pub wait_steps: Option<f64>,
     /// Parameters, billions.
     pub params_b: Option<f64>,
     /// Parameters a token uses, billions.
@@ -101,6 +104,19 @@ const MOST_DEVICES: f64 = 100_000.0;
 const MOST_JOINED: f64 = 8.0;
 /// Longest prompt or answer, tokens.
 const LONGEST: f64 = 1e8;
+/// Most steps that an engine's settings let a prompt wait.
+const MOST_WAITED: f64 = 1e4;
+/// How much more than the table's dense peak may be given for a device: clocks differ, structured sparsity counts double. Consumer cards are
+/// twice as fast where they add in 16 bits, without any.
+const MOST_OVER_TABLE: f64 = 1.6;
+const MOST_OVER_TABLE_CONSUMER: f64 = 2.5;
+/// How near bandwidth and memory of a device that is in no table lie to those of one that is, for its peak to be held against that one's.
+const SAME_DEVICE: f64 = 0.04;
+
+/// A number in so few digits that it is read at a glance.
+fn plain(value: f64) -> String {
+    if value.abs() >= 1e15 { format!("{value:e}") } else { value.to_string() }
+}
 
 impl Asked {
     /// Finds the facts.
@@ -161,6 +177,7 @@ impl Asked {
             concurrency,
             isl: self.isl,
             osl: self.osl.filter(|osl| *osl > 0.0),
+            wait_steps: self.wait_steps.unwrap_or(0.0),
             context_depth: self.context_depth,
         };
         if let Some(longest) = question.model.max_context
@@ -200,12 +217,18 @@ impl Asked {
         ];
         for (name, value, most) in positive {
             if let Some(value) = value.filter(|value| !(value.is_finite() && *value > 0.0 && *value <= most)) {
-                return Err(format!("{name} is {value}; it must be above 0 and at most {most}"));
+                return Err(format!("{name} is {}; it must be above 0 and at most {most}", plain(value)));
             }
         }
-        for (name, value) in [("isl", self.isl), ("osl", self.osl), ("context_depth", self.context_depth)] {
-            if let Some(value) = value.filter(|value| !(value.is_finite() && (0.0..=LONGEST).contains(value))) {
-                return Err(format!("{name} is {value}; it must be from 0 to {LONGEST}"));
+        let counts = [
+            ("isl", self.isl, LONGEST),
+            ("osl", self.osl, LONGEST),
+            ("context_depth", self.context_depth, LONGEST),
+            ("wait_steps", self.wait_steps, MOST_WAITED),
+        ];
+        for (name, value, most) in counts {
+            if let Some(value) = value.filter(|value| !(value.is_finite() && (0.0..=most).contains(value))) {
+                return Err(format!("{name} is {}; it must be from 0 to {most}", plain(value)));
             }
         }
         if let Some((tp, devices)) = self.tp.zip(self.n_gpus).filter(|(tp, devices)| tp > devices) {
@@ -217,8 +240,17 @@ impl Asked {
     fn device(&self, facts: &Facts) -> Result<Device, String> {
         let named = Device::named(&facts.devices, &self.hardware);
         let mut device = match (named, self.memory_bandwidth_gbps) {
-            (Ok(device), _) => device,
-            (Err(_), Some(bandwidth)) => self.given_device(bandwidth)?,
+            (Ok(device), _) => {
+                self.dense(&device)?;
+                device
+            }
+            (Err(_), Some(bandwidth)) => {
+                let given = self.given_device(bandwidth)?;
+                let near = |a: f64, b: f64| (a / b - 1.0).abs() <= SAME_DEVICE;
+                let like = |other: &&Device| near(given.bandwidth, other.bandwidth) && near(given.memory, other.memory);
+                facts.devices.iter().filter(like).try_for_each(|other| self.dense(other))?;
+                given
+            }
             (Err(error), None) => return Err(error),
         };
         if let Some(bandwidth) = self.memory_bandwidth_gbps {
@@ -237,6 +269,23 @@ impl Asked {
             device.link = self.interconnect_gbps.map(|value| value * 1e9);
         }
         Ok(device)
+    }
+
+    /// Holds the peaks that were given against those of a device in the table: its makers also name twice as much, with sparsity.
+    fn dense(&self, device: &Device) -> Result<(), String> {
+        let given = [("tflops", self.tflops, Some(device.bf16)), ("fp8_tflops", self.fp8_tflops, device.fp8)];
+        let most = if device.class == Class::Consumer { MOST_OVER_TABLE_CONSUMER } else { MOST_OVER_TABLE };
+        for (name, given, dense) in given {
+            if let Some((given, dense)) = given.zip(dense).filter(|(given, dense)| given * 1e12 > dense * most) {
+                return Err(format!(
+                    "{name} is {given}, {:.1} times the dense peak of {} ({:.0}); a figure with sparsity counts double, give the dense one",
+                    given * 1e12 / dense,
+                    device.name,
+                    dense / 1e12
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// A device that is in no table.

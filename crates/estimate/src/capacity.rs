@@ -120,7 +120,17 @@ pub fn search(
     let near = most.map_or(least, |most| whole(kind, most / 2.0).max(least));
     let from = From { load: near, least, precision: PRECISION_OF_ENDS };
     let at = |factor| bisect(serving, lengths, kind, objectives, (factor, from), &mut Vec::new()).map(|found| found.0);
-    Ok(Capacity { most, range: (at(high)?, at(low)?), unbounded, curve })
+    let range = holding(most, (at(high)?, at(low)?));
+    Ok(Capacity { most, range, unbounded, curve })
+}
+
+/// The ends of a range around the load itself: the ends are searched less finely, and requests at random times differ from one speed to
+/// another, so that an end may come out on the wrong side of it.
+fn holding(most: Option<f64>, (low, high): (Option<f64>, Option<f64>)) -> (Option<f64>, Option<f64>) {
+    match most {
+        None => (None, high),
+        Some(most) => (low.map(|low| low.min(most)), Some(high.map_or(most, |high| high.max(most)))),
+    }
 }
 
 /// Tries one load.
@@ -241,6 +251,14 @@ mod tests {
         assert!(at(most) && !at((most * 1.1).ceil()), "{most}");
         let (low, high) = found.range;
         assert!(low.unwrap_or(0.0) <= most && most <= high.expect("faster carries more"));
+    }
+
+    #[test]
+    fn a_range_holds_the_load_that_it_is_of() {
+        assert_eq!(holding(Some(155.0), (Some(71.0), Some(143.0))), (Some(71.0), Some(155.0)));
+        assert_eq!(holding(Some(10.0), (Some(11.0), None)), (Some(10.0), Some(10.0)));
+        assert_eq!(holding(None, (Some(1.0), Some(2.0))), (None, Some(2.0)));
+        assert_eq!(holding(Some(10.0), (None, Some(20.0))), (None, Some(20.0)));
     }
 
     #[test]

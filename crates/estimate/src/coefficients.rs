@@ -61,7 +61,7 @@ pub const WORKSTATIONS: usize = 6;
 /// quantised weights), microseconds (a layer, a step, a running request).
 pub const OF_GROUP: [&str; 8] = ["e_w", "e_kv", "m_d", "mfu_p", "m_unpack", "t_layer_us", "t_step_us", "t_req_us"];
 /// Coefficients that all groups share.
-pub const SHARED: [&str; 24] = [
+pub const SHARED: [&str; 27] = [
     "expert_skew",
     "link_share",
     "link_latency_us",
@@ -74,15 +74,18 @@ pub const SHARED: [&str; 24] = [
     "moe_sglang",
     "moe_local",
     "moe_prefill",
-    "ttft_base_ms",
-    "ttft_base_ms_local",
+    "ttft_front_ms",
+    "ttft_front_ms_local",
     "ttft_vllm",
     "ttft_trtllm",
     "ttft_sglang",
+    "ttft_cold_s",
+    "ttft_cold_experts",
     "ceiling",
     "local_prefill_saturation_tflops",
     "moe_layer",
     "older_unpack",
+    "older_layer",
     "moe_workstation",
     "moe_prefill_workstation",
     "prompts_recent_vllm",
@@ -91,14 +94,14 @@ pub const SHARED: [&str; 24] = [
 pub const COUNT: usize = GROUPS.len() * OF_GROUP.len() + SHARED.len();
 
 /// The places of those that only the TTFT depends on.
-pub const OF_TTFT: std::ops::Range<usize> = GROUPS.len() * OF_GROUP.len() + 12..GROUPS.len() * OF_GROUP.len() + 17;
+pub const OF_TTFT: std::ops::Range<usize> = GROUPS.len() * OF_GROUP.len() + 12..GROUPS.len() * OF_GROUP.len() + 19;
 
 /// Where the fit starts and what it is pulled to, by group. A judgement: usual shares of peaks, from memory, and for local
 /// engines what the measured rows show by eye, so the prior is not blind to them.
 const PRIOR: [[f64; 8]; 7] = [
     [0.80, 0.75, 0.60, 0.55, 1.0, 30.0, 700.0, 20.0],
     [0.65, 0.60, 0.25, 0.70, 0.20, 60.0, 300.0, 200.0],
-    [0.92, 0.75, 0.25, 1.00, 0.20, 60.0, 300.0, 200.0],
+    [0.92, 0.75, 0.25, 1.00, 0.20, 40.0, 300.0, 200.0],
     [0.88, 0.70, 0.30, 0.60, 0.10, 60.0, 300.0, 300.0],
     [0.90, 0.75, 0.25, 0.45, 0.20, 60.0, 300.0, 300.0],
     [0.75, 0.60, 0.40, 0.40, 0.20, 60.0, 300.0, 300.0],
@@ -108,7 +111,7 @@ const PRIOR: [[f64; 8]; 7] = [
 /// How sure that is: standard deviation of the logarithm, by coefficient.
 const PRIOR_SD: [f64; 8] = [0.12, 0.15, 0.35, 0.30, 0.35, 0.40, 0.50, 0.80];
 /// The same for the shared coefficients: value and standard deviation of the logarithm.
-const SHARED_PRIOR: [(f64, f64); 24] = [
+const SHARED_PRIOR: [(f64, f64); 27] = [
     (0.90, 0.10),
     (0.60, 0.40),
     (8.0, 0.40),
@@ -116,20 +119,28 @@ const SHARED_PRIOR: [(f64, f64); 24] = [
     (1.0, 0.15),
     (1.0, 0.15),
     (1.0, 0.15),
-    (1.25, 0.15),
-    (1.25, 0.15),
-    (1.25, 0.15),
-    (1.15, 0.15),
+    // Of experts so narrow that nothing else counts (`step::narrow`).
+    (1.40, 0.50),
+    (1.40, 0.50),
+    (1.40, 0.50),
+    (1.25, 0.25),
     (0.50, 0.50),
-    (50.0, 0.70),
+    // From arrival to the queue 9.3 ms, and 1.8 ms back: the traces of 13 runs of vLLM on H100 (github inference-sim/training@ed5c1d2
+    // output/fit/coefficients.json, 2026-02-17).
+    (11.0, 0.20),
     (15.0, 0.70),
     (1.00, 0.30),
     (1.00, 0.30),
     (1.00, 0.30),
+    // A cold engine compiles, tunes and captures in its first batch; a judgement.
+    (0.70, 0.70),
+    (1.50, 0.50),
     (0.90, 0.20),
     (250.0, 0.40),
     (1.60, 0.30),
     (0.70, 0.30),
+    // Before its graphs (2024-05) llama.cpp launched every kernel by itself.
+    (1.60, 0.30),
     // What the kernels of experts reach on a workstation card, against those of dense layers: 1,478 GB/s and 267 TFLOP/s of
     // 1,792 GB/s and 468 TFLOP/s (`OVERLAP_OF_EXPERTS` names the measurement).
     (1.00, 0.15),
@@ -169,14 +180,18 @@ pub struct Chosen {
     pub link_latency: f64,
     /// Share of other requests' prompts that delays a running one.
     pub interference: f64,
-    /// Factor of the time of weights where experts are chosen.
+    /// Factor of the time of weights where experts are chosen that are very narrow.
     pub moe: f64,
     /// Factor of the share of peak arithmetic in prompts where experts are chosen.
     pub moe_prefill: f64,
-    /// Seconds before a prompt begins.
-    pub ttft_base: f64,
+    /// Seconds that a server's front end takes before a prompt begins.
+    pub ttft_front: f64,
+    /// Seconds that the requests which begin a loop wait for an engine that was cold.
+    pub ttft_cold: f64,
     /// Factor of the TTFT: what an engine's batching of prompts and its front end add.
     pub ttft_factor: f64,
+    /// Factor of the wait for a cold engine where experts are chosen.
+    pub ttft_cold_experts: f64,
     /// Share of the computed ceiling that is reached.
     pub ceiling: f64,
     /// Peak arithmetic at which local engines' prompts stop gaining, FLOP/s.
@@ -185,6 +200,8 @@ pub struct Chosen {
     pub moe_layer: f64,
     /// Factor of the unpacking's share of arithmetic with a local engine of 2024 or before.
     pub older_unpack: f64,
+    /// Factor of the time a layer with a local engine of 2024 or before.
+    pub older_layer: f64,
     /// Share of other requests' prompts that counts with vLLM from 0.12 on: the published runs of it wait less for them than
     /// their arithmetic takes, which a prefix cache that holds repeated prompts would explain.
     pub recent_prompts: f64,
@@ -264,15 +281,18 @@ impl Coefficients {
             link_share: shared(1),
             link_latency: shared(2) * 1e-6,
             interference: of_engine(3),
-            moe: if workstation { shared(21) } else { of_engine(7) },
-            moe_prefill: if workstation { shared(22) } else { shared(11) },
-            ttft_base: shared(if engine == Engine::Local { 13 } else { 12 }) * 1e-3,
+            moe: if workstation { shared(24) } else { of_engine(7) },
+            moe_prefill: if workstation { shared(25) } else { shared(11) },
+            ttft_front: shared(if engine == Engine::Local { 13 } else { 12 }) * 1e-3,
             ttft_factor: if engine == Engine::Local { 1.0 } else { of_engine(14) },
-            ceiling: shared(17),
-            local_saturation: shared(18) * 1e12,
-            moe_layer: shared(19),
-            older_unpack: shared(20),
-            recent_prompts: shared(23),
+            ttft_cold: if engine == Engine::Local { 0.0 } else { shared(17) },
+            ttft_cold_experts: shared(18),
+            ceiling: shared(19),
+            local_saturation: shared(20) * 1e12,
+            moe_layer: shared(21),
+            older_unpack: shared(22),
+            older_layer: shared(23),
+            recent_prompts: shared(26).min(1.0),
         }
     }
 }

@@ -98,12 +98,14 @@ fn of_few(logs: &[f64]) -> (f64, f64) {
     (mean - half, mean + half)
 }
 
-/// The key of an interval: kind, output, and class where a class has its own.
-fn key(kind: Kind, output: Output, class: Option<Class>) -> String {
-    format!("{}/{:?}/{}", kind.name(), output, class.map_or("all", Class::name))
+/// Whose residuals make an interval: of a class of devices with or without experts, of the class, of all.
+fn keys(kind: Kind, output: Output, class: Class, experts: bool) -> [String; 3] {
+    let of = |who: &str| format!("{}/{output:?}/{who}", kind.name());
+    let model = if experts { "experts" } else { "dense" };
+    [of(&format!("{} {model}", class.name())), of(class.name()), of("all")]
 }
 
-/// Intervals by kind of question, output and class.
+/// Intervals by kind of question, output, class of device and whether the model has experts.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Intervals(Vec<(String, Factors, usize)>);
 
@@ -121,8 +123,7 @@ impl Intervals {
     pub fn of_residuals<'a>(residuals: impl Iterator<Item = &'a Residual>) -> Intervals {
         let mut logs: Vec<(String, Vec<f64>)> = Vec::new();
         for residual in residuals {
-            for class in [None, Some(residual.class)] {
-                let key = key(residual.kind, residual.output, class);
+            for key in keys(residual.kind, residual.output, residual.class, residual.experts) {
                 match logs.iter_mut().find(|(other, _)| *other == key) {
                     Some((_, logs)) => logs.push(residual.log()),
                     None => logs.push((key, vec![residual.log()])),
@@ -135,12 +136,12 @@ impl Intervals {
     }
 
     /// The factors for an output; wide where nothing was measured.
-    pub fn factors(&self, kind: Kind, output: Output, class: Class) -> Factors {
+    pub fn factors(&self, kind: Kind, output: Output, class: Class, experts: bool) -> Factors {
         if kind == Kind::Sram {
             return SRAM;
         }
         let find = |key: String| self.0.iter().find(|(other, ..)| *other == key).map(|(_, factors, _)| *factors);
-        find(key(kind, output, Some(class))).or_else(|| find(key(kind, output, None))).unwrap_or(UNKNOWN)
+        keys(kind, output, class, experts).into_iter().find_map(find).unwrap_or(UNKNOWN)
     }
 
     /// The table as `validate` writes it.

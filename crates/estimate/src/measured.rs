@@ -44,6 +44,7 @@ pub fn asked(row: &csv::Row) -> Asked {
         isl: row.number("isl"),
         osl: row.number("osl"),
         context_depth: row.number("context_depth"),
+        wait_steps: row.number("wait_steps"),
         ..Asked::default()
     }
 }

@@ -170,6 +170,12 @@ impl Model {
         ((self.params - self.active) / (1.0 - self.experts_per_token / self.experts)).min(self.params)
     }
 
+    /// Width of an expert's matrices: X = 3 h w E L, over all layers. Infinite of a dense model.
+    pub fn expert_width(&self) -> f64 {
+        let each = 3.0 * self.hidden * self.experts * self.layers;
+        if self.sparse() && each > 0.0 { self.expert_params() / each } else { f64::INFINITY }
+    }
+
     /// Expected share of the experts that `tokens` tokens of one step touch: u = 1 - (1 - K/E)^(B^s). With `skew` s = 1
     /// routing is uniform, an upper bound; real routing is skewed (s < 1).
     pub fn experts_touched(&self, tokens: f64, skew: f64) -> f64 {
@@ -257,7 +263,10 @@ mod tests {
         // One token streams what it uses, without the input embedding of 32,000 · 4,096.
         let one = mixtral.dense_streamed() + mixtral.expert_params() * mixtral.experts_touched(1.0, 1.0);
         assert!((one - (12.88e9 - 131_072_000.0)).abs() < 1e6);
+        // 45.1e9 weights of experts over 3 · 4,096 · 8 · 32: 14,336 wide.
+        assert!((mixtral.expert_width() / 14_336.0 - 1.0).abs() < 0.01, "{}", mixtral.expert_width());
         let llama = model("llama-3.1-8b");
+        assert_eq!(llama.expert_width(), f64::INFINITY);
         assert!((llama.dense_streamed() - (8.03e9 - 128_256.0 * 4096.0)).abs() < 1.0);
         assert_eq!((llama.expert_params(), llama.imbalance(8.0, 0.5)), (0.0, 1.0));
         assert_eq!(model("qwen3-0.6b").dense_streamed(), 0.6e9);

@@ -40,6 +40,8 @@ pub struct Question {
     pub isl: Option<f64>,
     /// Answer, tokens.
     pub osl: Option<f64>,
+    /// Steps that the engine's settings let a new prompt wait before it is taken in, mean.
+    pub wait_steps: f64,
     /// Tokens in the cache while decoding, where the decode speed at a depth is asked, without prompts of others.
     pub context_depth: Option<f64>,
 }

@@ -21,6 +21,8 @@ pub struct Prediction {
     pub binds: &'static str,
     /// Whether more requests are asked for than fit in the cache's memory.
     pub queued: bool,
+    /// Requests of all copies that run at once.
+    pub running: f64,
     /// Share of the memory bandwidth that weights and cache use while decoding.
     pub mbu: f64,
     /// Share of peak arithmetic that is used while decoding.
@@ -28,9 +30,9 @@ pub struct Prediction {
 }
 
 /// Prompt that is assumed where none is given: what local benchmarks measure prompts at.
-const USUAL_PROMPT: f64 = 512.0;
+pub(crate) const USUAL_PROMPT: f64 = 512.0;
 /// Answer that is assumed where none is given.
-const USUAL_ANSWER: f64 = 256.0;
+pub(crate) const USUAL_ANSWER: f64 = 256.0;
 /// The largest batch of a ceiling, requests a copy: the engines' own largest settings.
 const LARGEST_BATCH: f64 = 2048.0;
 
@@ -84,9 +86,10 @@ fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
     let shared = if alone { 0.0 } else { (batch - 1.0) / osl * prompt * chosen.interference * others };
     let decode = step.total();
     let tpot = decode + shared;
-    let first = first_token(chosen, (batch - 1.0) * others, prompt, decode);
+    let first = first_token(question, chosen, (batch - 1.0) * others, (prompt, decode));
+    let cold = cold_start(question, chosen, batch);
     let waiting = (concurrency - batch).max(0.0) / batch * (first + osl * tpot);
-    let binds = if waiting > first {
+    let binds = if waiting > first + cold {
         "KV room"
     } else if shared > decode {
         "prefill"
@@ -102,11 +105,12 @@ fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
     let total = if alone { running / tpot } else { running * osl / (before + osl * tpot) };
     Prediction {
         tpot,
-        ttft: Some(first + waiting),
+        ttft: Some(first + cold + waiting),
         total,
         prefill: Some(shown / prompt),
         binds,
         queued: concurrency > most,
+        running,
         mbu: share(step.weights * chosen.e_w + step.cache * chosen.e_kv, tpot),
         mfu: share(step.compute * chosen.m_d, tpot),
     }
@@ -116,12 +120,21 @@ fn closed_loop(question: &Question, chosen: &Chosen) -> Prediction {
 /// each that runs at once (`num_prompts` in the scripts of InferenceMAX and in most uses of vLLM's `bench serve`).
 const BEGUN_AT_ONCE: f64 = 0.1;
 
-/// Mean time to the first token among B - 1 `others`: e (base + s (1 + (B-1)/2) t_prefill + (1-s) (t_prefill + t_decode)).
+/// Mean time to the first token beside so many `others`: e (front + s (1 + others/2) t_prefill + (1-s) (t_prefill + t_decode)) + w t_decode.
 /// A share s of the requests begins at once and is worked off one prompt after another; each of the rest comes when another ends, and
-/// so hardly meets a prompt before it. The scheduler of crate `engine`, run so, foretells the rows no better.
-fn first_token(chosen: &Chosen, others: f64, prompt: f64, decode: f64) -> f64 {
+/// so hardly meets a prompt before it. w are the steps that the engine's settings let a new prompt wait. The scheduler of crate `engine`,
+/// run so, foretells the rows no better.
+fn first_token(question: &Question, chosen: &Chosen, others: f64, (prompt, decode): (f64, f64)) -> f64 {
     let (at_once, one_by_one) = (prompt * (1.0 + others / 2.0), prompt + decode);
-    chosen.ttft_factor * (chosen.ttft_base + BEGUN_AT_ONCE * at_once + (1.0 - BEGUN_AT_ONCE) * one_by_one)
+    let engine = chosen.ttft_front + BEGUN_AT_ONCE * at_once + (1.0 - BEGUN_AT_ONCE) * one_by_one;
+    chosen.ttft_factor * engine + question.wait_steps * decode
+}
+
+/// What the requests that begin a loop of B wait for an engine that has not run so large a batch before, over all requests:
+/// e s cold (1 - 1/B), as one request alone is tried before a run. A loop that goes on does not see it again.
+fn cold_start(question: &Question, chosen: &Chosen, batch: f64) -> f64 {
+    let experts = if question.model.sparse() { chosen.ttft_cold_experts } else { 1.0 };
+    chosen.ttft_factor * BEGUN_AT_ONCE * chosen.ttft_cold * experts * (1.0 - 1.0 / batch)
 }
 
 /// The most tokens/s: the largest B OSL/(OSL t_decode(B) + B t_prefill(ISL)) over the batches that fit, times the copies
@@ -151,6 +164,7 @@ fn ceiling(question: &Question, chosen: &Chosen) -> Prediction {
         prefill: Some(isl / prompt),
         binds: if prefill_binds { "prefill" } else { step.binds() },
         queued: false,
+        running: question.copies() * best,
         mbu: share(step.weights * chosen.e_w + step.cache * chosen.e_kv, time),
         mfu: share(step.compute * chosen.m_d, time),
     }
@@ -166,7 +180,8 @@ pub fn naive(question: &Question) -> Prediction {
     (chosen.e_w, chosen.e_kv, chosen.m_d, chosen.mfu_p, chosen.m_unpack) = (1.0, 1.0, 1.0, 1.0, 1.0);
     (chosen.t_layer, chosen.t_step, chosen.t_req, chosen.link_latency) = (0.0, 0.0, 0.0, 0.0);
     (chosen.interference, chosen.moe, chosen.moe_prefill, chosen.expert_skew) = (0.0, 1.0, 1.0, 1.0);
-    (chosen.ttft_base, chosen.ttft_factor, chosen.ceiling, chosen.link_share) = (0.0, 1.0, 1.0, 1.0);
+    (chosen.ttft_front, chosen.ttft_cold) = (0.0, 0.0);
+    (chosen.ttft_factor, chosen.ceiling, chosen.link_share) = (1.0, 1.0, 1.0);
     chosen.local_saturation = f64::MAX;
     match question.kind() {
         Kind::Ceiling => ceiling(question, &chosen),

@@ -76,6 +76,10 @@ const GROWTH: (f64, f64) = (20.0, 0.08);
 /// # Errors
 /// Requests that can never run, or settings that no engine can run with.
 pub fn run(serving: &Serving, lengths: &Lengths, arrivals: Arrivals, factor: f64) -> Result<Samples, String> {
+    let (asked, longest) = (u64::from(lengths.isl) + u64::from(lengths.osl), serving.args.max_model_len);
+    if asked > u64::from(longest) {
+        return Err(format!("prompt and answer are {asked} tokens, and the model's context is {longest}"));
+    }
     let cluster = serving.cluster(factor)?;
     Run::new(cluster, *lengths, arrivals).run()
 }

@@ -4,7 +4,7 @@ use crate::coefficients::{Coefficients, group};
 use crate::fit::{self, Output};
 use crate::hardware::Class;
 use crate::measured::Measured;
-use crate::question::Kind;
+use crate::question::{Kind, Question};
 use crate::served;
 
 /// A row that was left out, and what was predicted for it.
@@ -22,6 +22,8 @@ pub struct Residual {
     pub class: Class,
     /// Group of coefficients.
     pub group: usize,
+    /// Whether the model has experts.
+    pub experts: bool,
     /// Whether more requests were asked for than fit or were run at once.
     pub queued: bool,
     /// Measured.
@@ -49,8 +51,9 @@ impl Residual {
     }
 }
 
-/// Leaves out every model, then every device, and predicts the rows left out. The same rows give the same residuals.
-pub fn cross_validate(rows: &[Measured]) -> Vec<Residual> {
+/// Leaves out every model, then every device, and predicts the rows left out, each as `asked` puts its question. The same rows give the
+/// same residuals.
+pub fn cross_validate(rows: &[Measured], asked: fn(&Question) -> Question) -> Vec<Residual> {
     let model = |row: &Measured| format!("model {}", row.question.model.name);
     let device = |row: &Measured| format!("device {}", row.question.device.name);
     let mut left_out: Vec<String> = rows.iter().flat_map(|row| [model(row), device(row)]).collect();
@@ -62,15 +65,15 @@ pub fn cross_validate(rows: &[Measured]) -> Vec<Residual> {
         let kept: Vec<&Measured> = rows.iter().filter(|row| !is_out(row)).collect();
         let fitted = fit::fit(&kept).coefficients;
         for (place, row) in rows.iter().enumerate().filter(|(_, row)| is_out(row)) {
-            residuals.extend(of_row(place, row, &name, &fitted));
+            residuals.extend(of_row(place, row, (&name, &fitted), &asked(&row.question)));
         }
     }
     residuals
 }
 
-fn of_row(place: usize, row: &Measured, left_out: &str, fitted: &Coefficients) -> Vec<Residual> {
-    let prediction = served::predict(&row.question, fitted);
-    let naive = served::naive(&row.question);
+fn of_row(place: usize, row: &Measured, (left_out, fitted): (&str, &Coefficients), asked: &Question) -> Vec<Residual> {
+    let prediction = served::predict(asked, fitted);
+    let naive = served::naive(asked);
     let of = |output: Output| {
         Some(Residual {
             row: place,
@@ -79,6 +82,7 @@ fn of_row(place: usize, row: &Measured, left_out: &str, fitted: &Coefficients) -
             kind: row.question.kind(),
             class: row.question.device.class,
             group: group(row.question.device.class, row.question.engine),
+            experts: row.question.model.sparse(),
             queued: prediction.queued || row.queue_limited,
             measured: output.measured(row)?,
             predicted: output.predicted(&prediction)?,

@@ -89,7 +89,8 @@ pub fn text(all: &[Shown], example: bool) -> String {
 fn one(text: &mut String, shown: &Shown) -> std::fmt::Result {
     let given = [shown.precision.as_deref(), shown.engine.as_deref()];
     let given: Vec<&str> = given.into_iter().flatten().collect();
-    writeln!(text, "\n{} on {} x {}  {}", shown.asked_model, shown.devices, shown.device.name, given.join(", "))?;
+    let given = if given.is_empty() { String::new() } else { format!("  {}", given.join(", ")) };
+    writeln!(text, "\n{} on {} x {}{given}", shown.asked_model, shown.devices, shown.device.name)?;
     writeln!(
         text,
         "  {:>5}  {:<22} {:<28} {:<20} {:<16} {:<14} reads",
@@ -107,7 +108,7 @@ fn one(text: &mut String, shown: &Shown) -> std::fmt::Result {
             "  {:>5}  {:<22} {:<28} {:<20} {:<16} {:<14} {comfort}",
             load.concurrency,
             interval(answer.tok_s_user, ""),
-            interval(answer.ttft_ms, " ms"),
+            time(answer.ttft_ms),
             interval(answer.tok_s_total, ""),
             answer.binds,
             cost,
@@ -118,11 +119,11 @@ fn one(text: &mut String, shown: &Shown) -> std::fmt::Result {
     if let Some((first, last)) = first.zip(last) {
         writeln!(
             text,
-            "  MBU {:.0} % to {:.0} %, MFU {:.1} % to {:.0} %; nearest measured: {}",
-            first.mbu * 100.0,
-            last.mbu * 100.0,
-            first.mfu * 100.0,
-            last.mfu * 100.0,
+            "  MBU {} % to {} %, MFU {} % to {} %; nearest measured: {}",
+            share(first.mbu),
+            share(last.mbu),
+            share(first.mfu),
+            share(last.mfu),
             last.nearest.join(", ")
         )?;
     }
@@ -130,6 +131,7 @@ fn one(text: &mut String, shown: &Shown) -> std::fmt::Result {
     for load in &shown.loads {
         let extrapolated = load.answer.extrapolated.iter().map(|reason| format!("extrapolated: {reason}"));
         let assumed = load.answer.assumed.iter().map(|what| format!("assumed: {what}"));
+        notes.extend(load.answer.waits.clone());
         notes.extend(extrapolated.chain(assumed));
     }
     let mut seen: Vec<String> = Vec::new();
@@ -146,6 +148,22 @@ fn interval(value: Option<Value>, unit: &str) -> String {
     value.map_or("-".to_owned(), |value| {
         format!("{}{unit} ({}-{})", short(value.value), short(value.low), short(value.high))
     })
+}
+
+/// A time in ms with its interval; in seconds or minutes where it has too many digits to be read.
+fn time(value: Option<Value>) -> String {
+    let Some(value) = value else { return "-".to_owned() };
+    let (factor, unit) = match value.value {
+        ms if ms >= 600e3 => (1.0 / 60e3, " min"),
+        ms if ms >= 10e3 => (1e-3, " s"),
+        _ => (1.0, " ms"),
+    };
+    interval(Some(value.times(factor)), unit)
+}
+
+/// A share in per cent, with a decimal where it is below ten.
+fn share(share: f64) -> String {
+    if share < 0.0995 { format!("{:.1}", share * 100.0) } else { format!("{:.0}", share * 100.0) }
 }
 
 /// Three digits at most, but whole numbers above.

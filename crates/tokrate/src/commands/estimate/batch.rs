@@ -41,7 +41,12 @@ fn answer(estimator: &Estimator, number: usize, line: &str) -> Value {
     let row = match serde_json::from_str::<Value>(line) {
         Ok(Value::Object(row)) => row,
         Ok(_) => return refusal(Value::Null, &format!("line {number}: not a JSON object")),
-        Err(error) => return refusal(Value::Null, &format!("line {number}: {error}")),
+        // A row is one line, so that the reader's own count of lines says nothing; NaN is no JSON and ends here.
+        Err(error) => {
+            let (column, told) = (error.column(), error.to_string());
+            let told = told.split(" at line ").next().unwrap_or_default();
+            return refusal(Value::Null, &format!("line {number}: no JSON at character {column}: {told}"));
+        }
     };
     let id = row.get("id").cloned().unwrap_or(Value::Null);
     let answered = asked(&row).and_then(|asked| estimator.answer(&asked));
@@ -96,6 +101,7 @@ fn asked(row: &Map<String, Value>) -> Result<Asked, String> {
         isl: number("isl")?,
         osl: number("osl")?,
         context_depth: number("context_depth")?,
+        wait_steps: number("wait_steps")?,
         params_b: number("params_b")?,
         active_params_b: number("active_params_b")?,
         layers: number("layers")?,

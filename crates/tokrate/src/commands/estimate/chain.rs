@@ -180,7 +180,7 @@ fn of_record(path: &Path, concurrency: Option<u32>, name: &str, notes: &mut Vec<
     let record = read_record(path)?;
     ensure!(
         !record.is_estimate(),
-        "{}: it is an estimate, of which no calls can be drawn; name its model and hardware in [speeds.{name}] in place of `record`",
+        "draw calls from {}: it is an estimate, of which no calls can be drawn; name its model and hardware in [speeds.{name}] in place of `record`",
         path.display()
     );
     let samples = RunSamples::of_record(&record);
@@ -217,9 +217,13 @@ fn of_log(path: &Path, lane: &str, name: &str, notes: &mut Vec<String>) -> Resul
 
 fn drawn(ttft: Vec<f64>, tpot: Vec<f64>, shown: &str) -> Result<Times> {
     let finite = |values: &[f64]| values.iter().all(|value| value.is_finite() && *value >= 0.0);
-    ensure!(finite(&ttft) && finite(&tpot), "{shown}: it holds times that are no numbers");
+    ensure!(finite(&ttft) && finite(&tpot), "draw calls from {shown}: it holds times that are no numbers");
     if ttft.len() < FEWEST_CALLS || tpot.len() < FEWEST_CALLS {
-        bail!("{shown}: {} calls have a TTFT and {} a time a token; {FEWEST_CALLS} are needed", ttft.len(), tpot.len());
+        bail!(
+            "draw calls from {shown}: {} of them have a TTFT and {} a time a token; {FEWEST_CALLS} are needed",
+            ttft.len(),
+            tpot.len()
+        );
     }
     Ok(Times::Drawn { ttft, tpot })
 }

@@ -48,11 +48,34 @@ fn refusals_say_what_to_do() {
         with(speed("llama-3.3-70b", "h100", 1, "fp8"), |subject| subject.memory_bandwidth_gbps = Some(0.0)),
         with(speed("llama-3.3-70b", "new-card", 1, "fp8"), |subject| subject.memory_bandwidth_gbps = Some(900.0)),
         with(speed("llama-3.3-70b", "h100", 1, "fp8"), |subject| subject.tflops = Some(f64::NAN)),
+        with(speed("llama-3.3-70b", "h100", 4, "fp8"), |subject| subject.tflops = Some(1979.0)),
+        with(speed("llama-3.3-70b", "new-card", 4, "fp8"), |subject| {
+            (subject.memory_bandwidth_gbps, subject.memory_gb, subject.tflops) =
+                (Some(3350.0), Some(80.0), Some(1979.0));
+        }),
         with(speed("llama-3.3-70b", "h100", 4, "fp8"), |subject| subject.tp = Some(8)),
         with(speed("llama-3.3-70b", "h100", 4, "fp8"), |subject| subject.price = Some(-1.0)),
     ];
     let lines: Vec<String> = flags.into_iter().map(refusal).collect();
     insta::assert_snapshot!("refusals", lines.join("\n"));
+}
+
+#[test]
+fn a_load_beyond_the_queue_says_how_many_run_and_waits_in_minutes() {
+    let flags =
+        SpeedFlags { concurrency: vec![20_000], isl: 8000, osl: 300, ..speed("llama-3.3-70b", "h100", 4, "fp8") };
+    let shown = of_flags(&Estimator::embedded(), &flags).expect("fits one by one");
+    let text = text(&[shown], false);
+    assert!(text.contains(" of 20000 requests fit in the memory for the cache at once; the others wait"), "{text}");
+    assert!(text.contains(" min (") && text.contains("KV room"), "{text}");
+}
+
+#[test]
+fn lengths_that_were_not_said_are_named() {
+    let flags = SpeedFlags { concurrency: vec![4], isl: 0, osl: 0, ..speed("llama-3.1-8b", "h100", 1, "fp8") };
+    let text = text(&[of_flags(&Estimator::embedded(), &flags).expect("fits")], false);
+    assert!(text.contains("assumed: a TTFT of prompts of 512 tokens"), "{text}");
+    assert!(text.contains("assumed: answers of 256 tokens"), "{text}");
 }
 
 const TRACE: &str = "\

@@ -72,8 +72,11 @@ pub fn text(shown: &Shown) -> String {
     let _ = head(&mut text, shown);
     let _ = result(&mut text, shown);
     let _ = table(&mut text, shown);
-    text.push('\n');
-    text.push_str(&terminal::plot(&chart(shown), 100, 18, true));
+    // One load is no curve.
+    if shown.capacity.curve.len() > 1 {
+        text.push('\n');
+        text.push_str(&terminal::plot(&chart(shown), 100, 18, true));
+    }
     for assumed in &shown.serving.assumed {
         let _ = writeln!(text, "assumed: {assumed}");
     }
