@@ -203,7 +203,8 @@ fn is_same_origin(origin: &[u8], host: &[u8]) -> bool {
     is_same_host && origin.port.unwrap_or(default_port) == host.port.unwrap_or(default_port)
 }
 
-/// Whether the content type is JSON.
+/// Whether the content type is that of a form with files. Pages of other sites can send one without asking: what refuses them is
+/// their `Origin`.
 fn is_form(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return false };
@@ -211,6 +212,7 @@ fn is_form(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case(b"multipart/form-data")
 }
 
+/// Whether the content type is JSON.
 fn is_json(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return false };
