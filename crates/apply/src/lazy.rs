@@ -21,6 +21,7 @@ mod inserted;
 mod keys;
 mod likeness;
 mod lines;
+mod literal;
 mod markers;
 mod placement;
 mod prepared;
@@ -40,6 +41,7 @@ pub(crate) use likeness::are_similar;
 #[cfg(feature = "tree")]
 pub(crate) use lines::{MIN_INFORMATION, information};
 pub(crate) use lines::{is_blank, is_distinctive};
+pub(crate) use literal::MarkerLines;
 #[cfg(feature = "tree")]
 pub(crate) use markers::removed;
 pub(crate) use markers::{is_marker, is_worded_marker, lines_with_dots};
@@ -80,7 +82,7 @@ pub(crate) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
     let lines = Lines::of(source.lines());
     let marked = located(source, &lines, &Snippet::read(update, |_| false));
     let has_marker_lines = lines_with_dots(update).any(|line| is_marker(line) && lines.id_of(line).is_some());
-    if !has_marker_lines {
+    if !has_marker_lines || !MarkerLines::of(source.lines()).are_content(update) {
         return marked;
     }
     // The file itself has lines that look like markers, so those of the update may be content.

@@ -12,7 +12,7 @@ use crate::source::Source;
 pub(crate) fn check(source: &Source, merged: &str, update: &str, format: Format) -> Result<(), Refused> {
     let merged: Vec<&str> = merged.split_terminator('\n').collect();
     match format {
-        Format::WholeFile if merged.iter().copied().eq(update.lines()) => Ok(()),
+        Format::WholeFile if merged.iter().copied().eq(update.split_terminator('\n')) => Ok(()),
         Format::WholeFile => Err(Refused::new(
             Code::AmbiguousLocation,
             "the merged text is not the whole file that the update is",
@@ -33,6 +33,7 @@ fn check_snippet(source: &Source, merged: &[&str], update: &str) -> Result<(), R
     // The file may hold lines that read like markers; then those of the update may be content.
     let has = |line: &str| source.lines().any(|it| it == line);
     let is_literal = lazy::lines_with_dots(update).any(|line| lazy::is_marker(line) && has(line));
+    let is_literal = is_literal && lazy::MarkerLines::of(source.lines()).are_content(update);
     if is_literal && edit::check(&original, &Snippet::read(update, has), merged).is_ok() {
         return Ok(());
     }

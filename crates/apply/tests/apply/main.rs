@@ -6,5 +6,6 @@
 mod bounds;
 mod cases;
 mod languages;
+mod mutated;
 mod properties;
 mod shared;

@@ -83,7 +83,7 @@ pub struct ServedRequest {
     pub id: String,
     /// When it was complete.
     pub at: Tick,
-    /// The dialect and shape; `None` for embeddings.
+    /// The dialect and shape; `None` for what passes byte for byte.
     pub routed: Option<(Dialect, Shape)>,
     /// Whether its body could be decoded.
     pub is_understood: bool,

@@ -65,7 +65,7 @@ pub enum Ending {
 /// The parts of a request that determine the response.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestInfo<'a> {
-    /// The dialect of the request, and its shape; `None` for embeddings.
+    /// The dialect of the request, and its shape; `None` for what passes byte for byte.
     pub routed: Option<(Dialect, Shape)>,
     /// Identifies lane and request in the text.
     pub mark: &'a str,

@@ -29,6 +29,10 @@ situations! {
     WholeAnswered,
     /// Embeddings.
     EmbeddingsAnswered,
+    /// Sound, passed on as it came.
+    SoundAnswered,
+    /// Sound that broke off, and was cut.
+    SoundCut,
     /// An answer was translated to another dialect.
     Translated,
     /// Failover to a second lane.
@@ -112,9 +116,12 @@ fn of_row(row: &Attempt) -> Vec<GatewaySituation> {
     use GatewaySituation::*;
     let answered = row.end == AttemptEnd::Answered && row.won;
     let is_embeddings = row.dialect_in == "embeddings";
+    let is_passed = tokrate_wire::Dialect::from_name(&row.dialect_in).is_none();
     let rules = [
-        (answered && row.sample.stream, StreamAnswered),
-        (answered && !row.sample.stream && !is_embeddings, WholeAnswered),
+        (answered && row.sample.stream && !is_passed, StreamAnswered),
+        (answered && !row.sample.stream && !is_passed, WholeAnswered),
+        (answered && row.dialect_in == "speech", SoundAnswered),
+        (row.won && row.end == AttemptEnd::Failed && row.dialect_in == "speech", SoundCut),
         (answered && is_embeddings, EmbeddingsAnswered),
         (answered && row.dialect_in != row.sample.dialect, Translated),
         (row.role == AttemptRole::Failover, FailedOver),

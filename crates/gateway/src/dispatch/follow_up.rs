@@ -1,5 +1,5 @@
-//! What clients ask of a response that goes on in the background: its state and result, its items, its end. It goes to the lane
-//! that has the response and to no other.
+//! What clients ask of a response that is kept or goes on in the background: its state and result, its items, its end. It goes to the
+//! lane that has the response and to no other.
 //!
 //! Invariant: a client reaches the jobs of its own key only; the first time that a result is seen, it is accounted for.
 
@@ -98,8 +98,8 @@ fn responses_endpoint(lane: &Lane) -> Option<usize> {
 
 fn unknown(stored: &StoredResponse) -> ErrorResponse {
     let message = format!(
-        "the response `{}` is not known here: a gateway remembers which lane has a response that was begun with `background` \
-         since the gateway was started, for the key that began it",
+        "the response `{}` is not known here: a gateway remembers which lane has a response that was begun since the \
+         gateway was started, for the key that began it",
         stored.id
     );
     ErrorResponse::new(StatusCode::NOT_FOUND, message)

@@ -18,6 +18,8 @@ use tokrate_net::server::ConnectionTap;
 use tokrate_route::{CallShape, Candidate, Commit, LaneId, Mode, Race, RaceConfig, Ranked};
 use tokrate_wire::Dialect;
 
+const NO_SUCH_RESPONSE: &str = "no lane of this alias has the response that `previous_response_id` names";
+
 /// Ranks the eligible lanes and starts the race among them.
 pub(crate) fn start(
     worker: &Rc<Worker>,
@@ -95,6 +97,11 @@ pub(crate) fn eligible_lanes(account: &Account, mode: Mode) -> Result<Vec<(LaneI
     let (mut unpriced, mut obstacles) = (Vec::new(), Vec::new());
     let now = account.shared.clock.now();
     let pinned = pinned_lane(account);
+    let own_key = account.key().map(|key| key.config.name.as_str());
+    if pinned.as_ref().is_some_and(|job| job.key.as_deref() != own_key) {
+        // What another key has said is none of this one's.
+        return Err(ErrorResponse::new(StatusCode::NOT_FOUND, NO_SUCH_RESPONSE));
+    }
     for &id in &account.alias.lanes {
         let lane = account.plan.lane(id);
         if pinned.as_ref().is_some_and(|job| !job.is_at(lane)) {
@@ -129,8 +136,7 @@ pub(crate) fn eligible_lanes(account: &Account, mode: Mode) -> Result<Vec<(LaneI
     let unpriced = (!unpriced.is_empty()).then(|| ErrorResponse::unpriced(&unpriced, service));
     match unresolved.or(unpriced).or(obstacle) {
         None if eligible.is_empty() && pinned.is_some() => {
-            let message = "no lane of this alias has the response that `previous_response_id` names";
-            Err(ErrorResponse::new(StatusCode::NOT_FOUND, message))
+            Err(ErrorResponse::new(StatusCode::NOT_FOUND, NO_SUCH_RESPONSE))
         }
         Some(error) if eligible.is_empty() => Err(error),
         _ => Ok(eligible),

@@ -6,7 +6,7 @@
 use crate::admission::open_call::OpenCall;
 use crate::admission::reservation::KeyReservation;
 use crate::settle::attempt_cost::AttemptCost;
-use crate::state::jobs::{Unsettled, response_id};
+use crate::state::jobs::{ObjectKind, Unsettled, response_id};
 use crate::state::lock::locked;
 use crate::state::plan::{Alias, Key, Plan};
 use crate::state::shared::Shared;
@@ -15,9 +15,9 @@ use crate::upstream::request::CallRequest;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 use tokrate_core::{FailureKind, Money, Span, Tick};
-use tokrate_record::{AttemptEnd, CostBasis};
+use tokrate_record::{Attempt as Row, AttemptEnd, CostBasis};
 use tokrate_route::{Admitted, AttemptResult, Delivery, ExtraReservation, InFlightAttempt, LaneId, Outcome};
-use tokrate_wire::ExternalInput;
+use tokrate_wire::{Dialect, ExternalInput};
 
 /// Expected output tokens before anything was measured.
 const DEFAULT_OUTPUT_TOKENS: f64 = 256.0;
@@ -226,25 +226,42 @@ impl Account {
             locked(&self.alias.output_length).observe(now, output);
         }
         let row = self.log_row(attempt, numbers, outcome, cost, now);
-        if self.request.api().is_some_and(|api| api.creates)
-            && let Some(id) = self.job_id.take()
-        {
-            self.shared.jobs.add_object(id, Arc::clone(lane), row.key.clone());
-        }
-        if self.request.is_background()
-            && let Some(id) = self.job_id.take()
-        {
-            let reservation = self.job_reservation.take();
-            self.shared.jobs.add(id, Arc::clone(lane), Unsettled { row: row.clone(), reservation });
-        }
+        self.remember(attempt, outcome, &row);
         self.shared.write_beside(row, outcome.is_beside);
+    }
+
+    /// Remembers what outlives the call: an object that it made, a response that may be continued, a job that goes on.
+    fn remember(&self, attempt: &Attempt, outcome: AttemptOutcome, row: &Row) {
+        let lane = &attempt.lane;
+        let kind = match () {
+            () if self.request.is_background() => ObjectKind::Job,
+            () if self.request.api().is_some_and(|api| api.creates) => ObjectKind::Stored,
+            // A provider goes on from it by its name, and only there.
+            () if self.is_plain_response() && outcome.won && attempt.dialect() == Dialect::OpenAiResponses => {
+                ObjectKind::Response
+            }
+            () => return,
+        };
+        let Some(id) = self.job_id.take() else { return };
+        let jobs = &self.shared.jobs;
+        if kind == ObjectKind::Job {
+            let reservation = self.job_reservation.take();
+            return jobs.add(id, Arc::clone(lane), Unsettled { row: row.clone(), reservation });
+        }
+        jobs.add_object(kind, id, Arc::clone(lane), row.key.clone());
+    }
+
+    /// Whether it is a response of OpenAI's that does not go on in the background.
+    fn is_plain_response(&self) -> bool {
+        let request = &self.request;
+        request.routed.is_some() && request.dialect() == Dialect::OpenAiResponses && !request.is_background()
     }
 
     /// Looks for the identifier of what goes on or stays behind, in bytes of its answer.
     pub fn note_job(&self, bytes: &[u8]) {
         let mut id = self.job_id.borrow_mut();
         let creates = self.request.api().is_some_and(|api| api.creates);
-        if id.is_none() && (creates || self.request.is_background()) {
+        if id.is_none() && (creates || self.request.is_background() || self.is_plain_response()) {
             *id = response_id(bytes);
         }
     }

@@ -1,7 +1,7 @@
-//! Objects of providers that outlive their call: responses that go on in the background, files, batches. Which lane has each, whose it is,
-//! and what is to be accounted for when its result is seen.
+//! Objects of providers that outlive their call: responses that go on in the background, other responses, files, batches. Which lane has
+//! each, whose it is, and what is to be accounted for when its result is seen.
 //!
-//! Invariant: the result of a job is accounted for once; the number of jobs is bounded, and the oldest are forgotten first.
+//! Invariant: the result of a job is accounted for once; the number of each kind is bounded, and the oldest of a kind are forgotten first.
 
 use crate::admission::reservation::KeyReservation;
 use crate::api::is_object_id;
@@ -15,11 +15,23 @@ use std::sync::{Arc, Mutex};
 use tokrate_core::{Money, Usage};
 use tokrate_record::{Attempt as Row, AttemptEnd, CostBasis, Sample};
 
-/// Most jobs that are remembered: a day's of a busy gateway, at about a kilobyte each.
+/// Most of each kind that are remembered: a day's jobs of a busy gateway, at about a kilobyte each.
 const MAX_JOBS: usize = 10_000;
+
 /// The jobs of a gateway.
 #[derive(Default)]
-pub(crate) struct Jobs(Mutex<Known>);
+pub(crate) struct Jobs([Mutex<Known>; 3]);
+
+/// What an object is: of what is made often nothing is forgotten that something is reserved for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ObjectKind {
+    /// A response that goes on in the background.
+    Job,
+    /// A file or a batch.
+    Stored,
+    /// Any other response.
+    Response,
+}
 
 #[derive(Default)]
 struct Known {
@@ -48,17 +60,17 @@ impl Jobs {
     /// Remembers a job.
     pub fn add(&self, id: String, lane: Arc<Lane>, unsettled: Unsettled) {
         let key = unsettled.row.key.clone();
-        self.insert(id, Job { lane, key, unsettled: Mutex::new(Some(unsettled)) });
+        self.insert(ObjectKind::Job, id, Job { lane, key, unsettled: Mutex::new(Some(unsettled)) });
     }
 
     /// Remembers an object of a key for which nothing is left to account.
-    pub fn add_object(&self, id: String, lane: Arc<Lane>, key: Option<String>) {
-        self.insert(id, Job { lane, key, unsettled: Mutex::default() });
+    pub fn add_object(&self, kind: ObjectKind, id: String, lane: Arc<Lane>, key: Option<String>) {
+        self.insert(kind, id, Job { lane, key, unsettled: Mutex::default() });
     }
 
-    fn insert(&self, id: String, job: Job) {
+    fn insert(&self, kind: ObjectKind, id: String, job: Job) {
         let job = Arc::new(job);
-        let mut known = locked(&self.0);
+        let mut known = locked(&self.0[kind as usize]);
         if known.by_id.insert(id.clone(), job).is_none() {
             known.order.push_back(id);
         }
@@ -71,12 +83,12 @@ impl Jobs {
 
     /// The job of that identifier.
     pub fn get(&self, id: &str) -> Option<Arc<Job>> {
-        locked(&self.0).by_id.get(id).cloned()
+        self.0.iter().find_map(|known| locked(known).by_id.get(id).cloned())
     }
 
     /// The job that a request goes on from, if it does from one that is known.
     pub fn continued_by(&self, body: &[u8]) -> Option<Arc<Job>> {
-        if locked(&self.0).order.is_empty() {
+        if self.0.iter().all(|known| locked(known).order.is_empty()) {
             return None;
         }
         self.get(&references(body)?.previous_response_id?)
@@ -168,6 +180,18 @@ pub(crate) fn response_id(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_made_often_pushes_out_its_own_kind_only() {
+        let jobs = Jobs::default();
+        let config = crate::sample::lane_config("a", "p", "m", None);
+        let lane = Lane::resolve(0, &config, &tokrate_net::ClientConfig::default(), tokrate_net::Clock::monotonic());
+        let lane = Arc::new(lane.expect("an address"));
+        let add = |kind, id: String| jobs.add_object(kind, id, Arc::clone(&lane), None);
+        add(ObjectKind::Stored, "file-1".to_owned());
+        (0..=MAX_JOBS).for_each(|number| add(ObjectKind::Response, format!("resp_{number}")));
+        assert!(jobs.get("file-1").is_some() && jobs.get("resp_1").is_some() && jobs.get("resp_0").is_none());
+    }
 
     #[test]
     fn an_identifier_is_found_in_a_body_and_in_a_stream() {

@@ -119,11 +119,12 @@ fn sound_is_passed_on_as_it_comes_with_the_headers_that_support_asks_for() {
 
 #[test]
 fn sound_that_breaks_off_is_cut_and_nothing_is_written_into_it() {
-    let one = Scripted::start(vec![Script::SendAndClose(sound("first"))]);
+    let one = Scripted::start(vec![Script::SendAndHold(sound("first"))]);
     let mut gateway = TestGateway::start(configured(vec![lane("one", one.address, ALL)], Mode::Off));
     let mut client = TcpStream::connect(gateway.address).expect("it listens");
     client.write_all(&request("POST", "/v1/audio/speech", &[], SPEECH.as_bytes())).expect("it reads");
-    let mut all = Vec::new();
+    let mut all = read_until(&mut client, "first\r\n");
+    one.release();
     client.read_to_end(&mut all).expect("it closes");
     let text = String::from_utf8_lossy(&all).into_owned();
     assert!(text.ends_with("5\r\nfirst\r\n"), "{text}");

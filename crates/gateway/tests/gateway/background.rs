@@ -164,3 +164,31 @@ fn a_refusal_of_the_provider_is_passed_on() {
     let answer = get(&gateway, "/v1/responses/resp_1", "any");
     assert_eq!((answer.status, answer.text().as_str()), (404, missing));
 }
+
+#[test]
+fn a_response_that_is_kept_is_continued_and_read_where_it_is_and_by_the_key_that_began_it() {
+    let kept = DONE.replace("\"background\":true,", "");
+    let (first, second) = (sends(&[&kept]), sends(&[&kept.replace("resp_1", "resp_2")]));
+    let mut config = configured(vec![job_lane("one", &first), job_lane("two", &second)], Mode::Off);
+    let key = |name: &str| KeyConfig {
+        name: name.to_owned(),
+        sha256: key_hash(&format!("sk-{name}")),
+        aliases: Vec::new(),
+        limits: KeyLimits::default(),
+    };
+    config.keys = vec![key("mine"), key("other")];
+    let gateway = TestGateway::start(config);
+    let post = |key: &str, body: &str| {
+        let bearer = format!("Bearer sk-{key}");
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        ask(gateway.address, "POST", PATH, &headers, body.as_bytes())
+    };
+    assert_eq!(post("mine", r#"{"model":"two","input":"a"}"#).status, 200);
+    // The alias would take the first lane.
+    let further = r#"{"model":"all","input":"and then?","previous_response_id":"resp_2"}"#;
+    assert_eq!(post("mine", further).header("x-tokrate-winner"), Some("two"));
+    assert_eq!(post("other", further).status, 404);
+    assert_eq!(get(&gateway, "/v1/responses/resp_2", "sk-mine").status, 200);
+    assert_eq!(get(&gateway, "/v1/responses/resp_2", "sk-other").status, 404);
+    assert_eq!((first.requests().len(), second.requests().len()), (0, 3));
+}

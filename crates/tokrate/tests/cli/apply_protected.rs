@@ -119,7 +119,8 @@ fn patches(path: &str) -> Vec<String> {
             "{section}diff --git a/src/a.txt b/src/a.txt\n--- a/src/a.txt\n+++ b/src/a.txt\n@@ -2 +2 @@\n-two\n+zwei\n"
         )
     };
-    let block = |path: &str, old: &str| format!("{path}\n<<<<<<< SEARCH\n{old}=======\nzwei\n>>>>>>> REPLACE\n");
+    // A word alone would make no file.
+    let block = |path: &str, old: &str| format!("./{path}\n<<<<<<< SEARCH\n{old}=======\nzwei\n>>>>>>> REPLACE\n");
     let blocks = ["", "two\n"].map(|old| block("src/a.txt", "two\n") + &block(path, old));
     // With other signs a line in front of a block is prose, and the block one of the file above.
     let blocks = blocks.into_iter().filter(|_| !path.contains(['\\', ' ']));

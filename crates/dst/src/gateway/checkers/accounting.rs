@@ -92,12 +92,17 @@ fn row_is_true(history: &GatewayHistory, row: &Attempt) -> Option<String> {
 fn extras_are_paid_for(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<String>) {
     let extras =
         history.kept.rows.iter().filter(|row| matches!(row.role, AttemptRole::Hedge | AttemptRole::Race)).count();
-    let configs = scenario.reloads.iter().map(|(_, reload)| &reload.config).chain([&scenario.config]);
+    let configs = || scenario.reloads.iter().map(|(_, reload)| &reload.config).chain([&scenario.config]);
     let share = |alias: &AliasConfig| alias.budget.extra_share;
     // A lane's own name has the usual budget of a tenth.
-    let most = configs.flat_map(|config| config.aliases.iter().map(share)).fold(0.1, f64::max);
-    if extras as f64 > history.outcomes.len() as f64 * most + 1e-6 {
-        wrong.push(format!("{extras} extra attempts of {} calls, of which each earns {most}", history.outcomes.len()));
+    let most = configs().flat_map(|config| config.aliases.iter().map(share)).fold(0.1, f64::max);
+    // Every budget begins with one, since the first call may be one that hangs.
+    let budgets: usize = configs().map(|config| config.aliases.len()).sum();
+    if extras as f64 > (history.outcomes.len() as f64).mul_add(most, budgets as f64) + 1e-6 {
+        wrong.push(format!(
+            "{extras} extra attempts of {} calls, of which each earns {most}, with {budgets} beforehand",
+            history.outcomes.len()
+        ));
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, outcom
     };
     let Some(dialect) = call.dialect else {
         let fits = served.response.body.starts_with(&reply.body) || !served.response.is_sound;
-        return (!fits).then(|| "embeddings that no lane wrote".to_owned());
+        return (!fits).then(|| "bytes that no lane wrote".to_owned());
     };
     let answer = read(dialect, call.shape, &reply.body);
     // A byte that was changed on the way may say anything.
