@@ -200,6 +200,7 @@ fn watch(settings: Settings, folder: &Path, counted: Counted) -> Ended {
         over_at
     });
     let mut report = |report: Report| match report {
+        Report::Started => {}
         Report::Probe(row) => drop(reported.insert(row.probe.id.clone())),
         Report::Event(event) => drop(notices.insert(format!("{} of {}", event.kind, event.endpoint))),
         Report::Notice(text) => drop(notices.insert(text)),
