@@ -7,8 +7,8 @@
 
 use crate::incident::{Incident, Member};
 use crate::message::{Message, MessageKind};
+use crate::part::{self, Found, Part, Said, SeriesPlace};
 use crate::rule::Rule;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::one_line;
 
@@ -34,64 +34,86 @@ pub struct Finding<'a> {
     pub text: &'a str,
 }
 
-/// What has to be kept over a restart.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct AlertsState {
-    /// Findings by rule, endpoint, workload and place: the latest in the lowest bit, and how many.
-    findings: Vec<(SeriesPlace, u64, u32)>,
-    /// Places that are bad.
-    bad: BTreeSet<SeriesPlace>,
-    incidents: Vec<Incident>,
-    /// Incidents so far.
-    opened: u64,
-}
-
-/// Rule, endpoint, workload, place.
-type SeriesPlace = (String, String, String, String);
-
 /// Rules and what they found.
 #[derive(Clone, Debug)]
 pub struct Alerts {
     rules: Vec<Rule>,
     /// The monitor's name, which makes ids unique among monitors.
     monitor: String,
-    findings: BTreeMap<SeriesPlace, (u64, u32)>,
-    bad: BTreeSet<SeriesPlace>,
+    findings: BTreeMap<SeriesPlace, Found>,
     incidents: Vec<Incident>,
+    /// Incidents so far.
     opened: u64,
     /// By rule when something is due of its incidents at the earliest, quiet hours aside: asked for far more often than it changes.
     due: Vec<(usize, u64)>,
+    /// What is not in [`Alerts::take_parts`] yet.
+    changed: BTreeSet<SeriesPlace>,
+    /// Incidents and their number as they were handed out there.
+    kept: (Vec<Incident>, u64),
 }
 
 impl Alerts {
-    /// Alerts of a monitor by these rules. Incidents of rules that are no more are closed without a message.
-    pub fn new(monitor: &str, rules: Vec<Rule>, state: AlertsState) -> Alerts {
-        let is_known = |rule: &str| rules.iter().any(|known| known.name == rule);
-        let mut state = state;
-        state.incidents.retain(|incident| is_known(&incident.rule));
-        state.bad.retain(|place| is_known(&place.0));
-        state.findings.retain(|(place, _, _)| is_known(&place.0));
+    /// Alerts of a monitor by these rules, which go on from the parts that were kept: key and value. Incidents of rules that are no
+    /// more are closed without a message.
+    pub fn new<'p>(monitor: &str, rules: Vec<Rule>, parts: impl Iterator<Item = (&'p str, &'p str)>) -> Alerts {
         let mut alerts = Alerts {
             due: Vec::new(),
             monitor: monitor.to_owned(),
-            findings: state.findings.into_iter().map(|(place, bits, count)| (place, (bits, count))).collect(),
-            bad: state.bad,
-            incidents: state.incidents,
-            opened: state.opened,
+            findings: BTreeMap::new(),
+            incidents: Vec::new(),
+            opened: 0,
+            changed: BTreeSet::new(),
+            kept: (Vec::new(), 0),
             rules,
         };
+        for said in parts.filter_map(|(key, value)| part::said(key, value)) {
+            match said {
+                Said::Place(place, found) if alerts.is_known(&place.0) => drop(alerts.findings.insert(place, found)),
+                Said::Place(place, _) => drop(alerts.changed.insert(place)),
+                Said::Incident(incident) => alerts.incidents.push(*incident),
+                Said::Opened(opened) => alerts.opened = opened,
+            }
+        }
+        alerts.incidents.sort_unstable_by_key(|incident| incident.id);
+        alerts.kept = (alerts.incidents.clone(), alerts.opened);
+        let mut incidents = std::mem::take(&mut alerts.incidents);
+        incidents.retain(|incident| alerts.is_known(&incident.rule));
+        alerts.incidents = incidents;
         alerts.find_due();
         alerts
     }
 
-    /// What has to be kept, together with the messages that were handed out.
-    pub fn state(&self) -> AlertsState {
-        AlertsState {
-            findings: self.findings.iter().map(|(place, (bits, count))| (place.clone(), *bits, *count)).collect(),
-            bad: self.bad.clone(),
-            incidents: self.incidents.clone(),
-            opened: self.opened,
+    fn is_known(&self, rule: &str) -> bool {
+        self.rules.iter().any(|known| known.name == rule)
+    }
+
+    /// What has changed since this was last asked. It is kept together with the messages that were handed out.
+    pub fn take_parts(&mut self) -> Vec<Part> {
+        let changed = std::mem::take(&mut self.changed);
+        let mut parts: Vec<Part> =
+            changed.iter().map(|place| part::of_place(place, self.findings.get(place))).collect();
+        let (kept, opened) = &self.kept;
+        let ids: BTreeSet<u64> = kept.iter().chain(&self.incidents).map(|incident| incident.id).collect();
+        let of = |incidents: &[Incident], id: u64| incidents.iter().position(|incident| incident.id == id);
+        for id in ids {
+            let now = of(&self.incidents, id).map(|at| &self.incidents[at]);
+            if now != of(kept, id).map(|at| &kept[at]) {
+                parts.push(part::of_incident(id, now));
+            }
         }
+        if *opened != self.opened {
+            parts.push(part::of_opened(self.opened));
+        }
+        if self.kept.0 != self.incidents || self.kept.1 != self.opened {
+            self.kept = (self.incidents.clone(), self.opened);
+        }
+        parts
+    }
+
+    /// Hands out every part again, as those that were kept are gone.
+    pub fn forget_kept(&mut self) {
+        self.changed = self.findings.keys().cloned().collect();
+        self.kept = (Vec::new(), 0);
     }
 
     /// Takes in what was seen; of unknown rules and of series that a rule is not about nothing is kept.
@@ -104,16 +126,17 @@ impl Alerts {
         let owned = |text: &str| one_line(text, MAX_TEXT_BYTES);
         let series = (rule.name.clone(), owned(finding.endpoint), owned(finding.workload));
         let place = (series.0.clone(), series.1.clone(), series.2.clone(), owned(finding.place));
-        let (bits, count) = self.findings.entry(place.clone()).or_default();
-        *bits = (*bits << 1) | u64::from(finding.bad);
-        *count = (*count + 1).min(u64::BITS);
-        let latest = |number: u32| *bits & (u64::MAX >> (u64::BITS - number.clamp(1, u64::BITS)));
-        if latest(rule.of).count_ones() >= rule.failing {
-            self.bad.insert(place);
-        } else if latest(rule.failing) == 0 && *count >= rule.failing {
-            self.bad.remove(&place);
+        let known = self.findings.get(&place).copied();
+        let found = found(&rule, known.unwrap_or_default(), finding.bad);
+        if known != Some(found) {
+            self.findings.insert(place.clone(), found);
+            self.changed.insert(place);
         }
-        let places: Vec<String> = self.bad.iter().filter(|bad| is_of(bad, &series)).map(|bad| bad.3.clone()).collect();
+        // Entries of a series lie side by side.
+        let first = (series.0.clone(), series.1.clone(), series.2.clone(), String::new());
+        let of_series = self.findings.range(first..).take_while(|(place, _)| is_of(place, &series));
+        let bad = of_series.filter(|(_, (.., is_bad))| *is_bad);
+        let places: Vec<String> = bad.map(|(place, _)| place.3.clone()).collect();
         match places.len() as u32 >= rule.places {
             true => self.open(&rule, &series.1, &series.2, places, &finding),
             false => self.recover(&rule, &series.1, &series.2, finding.at_ms),
@@ -228,6 +251,17 @@ impl Alerts {
         }
         self.incidents.retain(|incident| !incident.members.is_empty());
     }
+}
+
+/// What is known of a series at a place after another finding. What the rule does not look at any more is not kept, so that what goes
+/// on as before changes nothing.
+fn found(rule: &Rule, (bits, count, is_bad): Found, bad: bool) -> Found {
+    let latest = |bits: u64, number: u32| bits & (u64::MAX >> (u64::BITS - number.clamp(1, u64::BITS)));
+    let window = rule.of.max(rule.failing).clamp(1, u64::BITS);
+    let bits = latest((bits << 1) | u64::from(bad), window);
+    let count = (count + 1).min(window);
+    let is_good = latest(bits, rule.failing) == 0 && count >= rule.failing;
+    (bits, count, latest(bits, rule.of).count_ones() >= rule.failing || is_bad && !is_good)
 }
 
 fn is_of(place: &SeriesPlace, series: &(String, String, String)) -> bool {

@@ -11,14 +11,16 @@ mod alerts;
 mod incident;
 mod message;
 mod outbox;
+mod part;
 mod quiet;
 mod rule;
 
 pub mod form;
 
-pub use alerts::{Alerts, AlertsState, Finding};
+pub use alerts::{Alerts, Finding};
 pub use incident::Member;
 pub use message::{Message, MessageKind};
 pub use outbox::{Delivery, Outbox, Retry};
+pub use part::Part;
 pub use quiet::QuietHours;
 pub use rule::{Rule, RuleError};

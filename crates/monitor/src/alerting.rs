@@ -4,9 +4,8 @@
 //! the change that they came of, so that a restart neither forgets nor repeats one.
 
 use crate::canary::FIDELITY;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use tokrate_alert::{Alerts, AlertsState, Delivery, Finding, Outbox, Retry, Rule};
+use tokrate_alert::{Alerts, Delivery, Finding, Outbox, Part, Retry, Rule};
 use tokrate_core::rfc3339;
 use tokrate_judge::Slo;
 use tokrate_net::Clock;
@@ -63,7 +62,7 @@ pub fn send_test_alert(settings: &AlertSettings, prober: &str, receiver: &str, c
             receivers: vec![receiver.to_owned()],
             ..Rule::default()
         }],
-        AlertsState::default(),
+        std::iter::empty(),
     );
     let text = "a test alert of `tokrate monitor alert-test`: nothing is wrong";
     alerts.observe(Finding {
@@ -118,24 +117,23 @@ fn is_of_shares(kind: &str) -> bool {
 /// Metrics that an objective of a rule can bound.
 pub const PROBE_METRICS: [Metric; 5] = [Metric::Ttfb, Metric::Ttft, Metric::Ttfat, Metric::E2e, Metric::OutputSpeed];
 
-/// What is kept over a restart.
-#[derive(Default, Serialize, Deserialize)]
-struct State {
-    alerts: AlertsState,
-    /// Changes that last: rule, endpoint, workload, place and metric, and until when without another.
-    lasting: Vec<(Lasting, u64)>,
-}
-
 /// Rule, endpoint, workload, place, metric.
 type Lasting = (String, String, String, String, String);
+
+/// The kind of the parts of what lasts.
+const LASTING: &str = "lasting";
 
 /// The rules at work.
 pub(crate) struct Alerting {
     rules: Vec<AlertRule>,
     alerts: Alerts,
     outbox: Outbox,
+    /// Changes that last, and until when without another (ms since 1970).
     lasting: BTreeMap<Lasting, u64>,
-    is_changed: bool,
+    /// Those of them that are not written as they are now.
+    changed: BTreeSet<Lasting>,
+    /// Whether what is written of the rules is to be written anew.
+    is_lost: bool,
 }
 
 impl Alerting {
@@ -147,12 +145,20 @@ impl Alerting {
         store: &MonitorStore,
         now_ms: u64,
     ) -> Result<(Alerting, Vec<MonitorWrite>), StoreError> {
-        // What cannot be read was written by another version: rules begin anew.
-        let state = store.alert_state()?.and_then(|text| serde_json::from_str::<State>(&text).ok()).unwrap_or_default();
+        let parts = store.alert_parts()?;
+        let parts = || parts.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let rules = settings.rules.clone();
-        let is_known = |lasting: &(Lasting, u64)| rules.iter().any(|rule| rule.rule.name == lasting.0.0);
-        let mut lasting = state.lasting;
-        lasting.retain(is_known);
+        let is_known = |lasting: &Lasting| rules.iter().any(|rule| rule.rule.name == lasting.0);
+        let (mut lasting, mut changed) = (BTreeMap::new(), BTreeSet::new());
+        for ([rule, endpoint, workload, place, metric], until) in
+            parts().filter_map(|(key, value)| Part::read(key, value, LASTING))
+        {
+            let key = (rule, endpoint, workload, place, metric);
+            match is_known(&key) {
+                true => drop(lasting.insert(key, until)),
+                false => drop(changed.insert(key)),
+            }
+        }
         let known: BTreeSet<&str> = settings.receivers.iter().map(|receiver| receiver.name.as_str()).collect();
         let (mut waiting, mut writes) = (Vec::new(), Vec::new());
         for row in store.deliveries()?.into_iter().filter(|row| row.given_up_unix_ms.is_none()) {
@@ -162,10 +168,11 @@ impl Alerting {
             }
         }
         let alerting = Alerting {
-            alerts: Alerts::new(monitor, rules.iter().map(|rule| rule.rule.clone()).collect(), state.alerts),
+            alerts: Alerts::new(monitor, rules.iter().map(|rule| rule.rule.clone()).collect(), parts()),
             outbox: Outbox::new(Retry::default(), waiting),
-            lasting: lasting.into_iter().collect(),
-            is_changed: false,
+            lasting,
+            changed,
+            is_lost: false,
             rules,
         };
         Ok((alerting, writes))
@@ -187,9 +194,9 @@ impl Alerting {
             let is_wanted = kinds.contains(&event.kind);
             let is_begun = is_wanted && !(is_of_shares(&event.kind) && is_over);
             if is_begun {
-                self.lasting.insert(of(&event.metric), now_ms.saturating_add(rule.resolve_after_ms));
+                self.lasts(&of(&event.metric), Some(now_ms.saturating_add(rule.resolve_after_ms)));
                 self.observe(&of(&event.metric), now_ms, true, &change_text(event));
-            } else if is_over && self.lasting.remove(&of(&event.metric)).is_some() {
+            } else if is_over && self.lasts(&of(&event.metric), None) {
                 self.recovered(&of(&event.metric), now_ms);
             }
         }
@@ -222,10 +229,7 @@ impl Alerting {
                 let series = (rule.rule.name.clone(), name, String::new(), prober.place.clone(), String::new());
                 if is_silent || self.lasting.contains_key(&series) {
                     let text = format!("it was last seen at {}", rfc3339(prober.seen_unix_ms / 1_000));
-                    match is_silent {
-                        true => drop(self.lasting.insert(series.clone(), u64::MAX)),
-                        false => drop(self.lasting.remove(&series)),
-                    }
+                    self.lasts(&series, is_silent.then_some(u64::MAX));
                     self.observe(&series, now_ms, is_silent, &text);
                 }
             }
@@ -242,28 +246,38 @@ impl Alerting {
         self.rules.iter().any(|rule| matches!(rule.watch, Watch::Silence(_)))
     }
 
-    /// What is to be written now: messages that are due, and what the rules remember if that has changed.
+    /// What is to be written now: messages that are due, and what has changed of what the rules remember.
     pub fn poll(&mut self, now_ms: u64) -> Vec<MonitorWrite> {
         let mut writes = Vec::new();
         if self.wake_at(now_ms).is_some_and(|wake_at| wake_at <= now_ms) {
             let over: Vec<Lasting> =
                 self.lasting.iter().filter(|(_, until)| **until <= now_ms).map(|(key, _)| key.clone()).collect();
             for key in over {
-                self.lasting.remove(&key);
+                self.lasts(&key, None);
                 self.recovered(&key, now_ms);
             }
             for message in self.alerts.poll(now_ms) {
-                self.is_changed = true;
                 writes.extend(self.outbox.push(&message).iter().map(|delivery| delivery_write(delivery, None)));
             }
         }
-        if std::mem::take(&mut self.is_changed) {
-            let lasting = self.lasting.iter().map(|(key, until)| (key.clone(), *until)).collect();
-            let state = State { alerts: self.alerts.state(), lasting };
-            // Plain data with texts for keys always becomes JSON.
-            writes.extend(serde_json::to_string(&state).ok().map(MonitorWrite::AlertState));
+        if std::mem::take(&mut self.is_lost) {
+            self.alerts.forget_kept();
+            self.changed = self.lasting.keys().cloned().collect();
+            writes.push(MonitorWrite::AlertPartsGone);
         }
+        let lasting = std::mem::take(&mut self.changed);
+        let parts = lasting.iter().map(|key| {
+            let (rule, endpoint, workload, place, metric) = key;
+            Part::new(LASTING, &[rule, endpoint, workload, place, metric], self.lasting.get(key))
+        });
+        let parts: Vec<Part> = parts.chain(self.alerts.take_parts()).collect();
+        writes.extend(parts.into_iter().map(|Part { key, value }| MonitorWrite::AlertPart { key, value }));
         writes
+    }
+
+    /// Some of what was to be written is lost: all that the rules remember is written again.
+    pub fn write_anew(&mut self) {
+        self.is_lost = true;
     }
 
     /// The next message to deliver.
@@ -315,8 +329,19 @@ impl Alerting {
         self.outbox.wake_at()
     }
 
+    /// A change lasts until a time, or no longer; says whether it did before.
+    fn lasts(&mut self, key: &Lasting, until: Option<u64>) -> bool {
+        let before = match until {
+            Some(until) => self.lasting.insert(key.clone(), until),
+            None => self.lasting.remove(key),
+        };
+        if before != until {
+            self.changed.insert(key.clone());
+        }
+        before.is_some()
+    }
+
     fn recovered(&mut self, key: &Lasting, now_ms: u64) {
-        self.is_changed = true;
         let is_same = |other: &Lasting| (&other.0, &other.1, &other.2, &other.3) == (&key.0, &key.1, &key.2, &key.3);
         if !self.lasting.keys().any(is_same) {
             self.observe(key, now_ms, false, "");
@@ -324,7 +349,6 @@ impl Alerting {
     }
 
     fn observe(&mut self, series: &Lasting, at_ms: u64, bad: bool, text: &str) {
-        self.is_changed = true;
         let (rule, endpoint, workload, place, _) = series;
         self.alerts.observe(Finding { rule, endpoint, workload, place, at_ms, bad, text });
     }

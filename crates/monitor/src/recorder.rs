@@ -59,6 +59,8 @@ pub(crate) struct Recorder {
     /// Not written yet.
     held: VecDeque<MonitorWrite>,
     lost: u64,
+    /// Whether something was lost since all that the rules of alerts remember was written.
+    is_short_of_alerts: bool,
     failure: Option<String>,
     /// Rows of cycles that have not ended, by the cycle's name.
     open: BTreeMap<String, OpenRows>,
@@ -97,6 +99,7 @@ impl Recorder {
             streams: BTreeMap::new(),
             held: held.into(),
             lost: 0,
+            is_short_of_alerts: false,
             failure: None,
             open: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -265,6 +268,7 @@ impl Recorder {
         if self.held.len() >= MAX_HELD {
             self.held.pop_front();
             self.lost += 1;
+            self.is_short_of_alerts = true;
         }
         let spooled = if self.config.pushes { entry_of(&write) } else { None };
         self.held.push_back(write);
@@ -286,6 +290,11 @@ impl Recorder {
         match self.store.apply(self.held.make_contiguous()) {
             Ok(()) => self.held.clear(),
             Err(error) => self.failure = Some(error.to_string()),
+        }
+        // What was held for too long and is lost may have been of the rules.
+        if self.held.is_empty() && std::mem::take(&mut self.is_short_of_alerts) {
+            self.alerting.write_anew();
+            self.write_held();
         }
     }
 

@@ -242,7 +242,8 @@ fn write_one(transaction: &Connection, write: &MonitorWrite, series: &mut Series
         }
         MonitorWrite::Seen { prober, place, at_unix_ms, missed } => {
             let sql = "INSERT INTO probers (prober, place, seen_unix_ms, missed) VALUES (?, ?, ?, ?) \
-                       ON CONFLICT (prober) DO UPDATE SET place = excluded.place, missed = missed + excluded.missed, \
+                       ON CONFLICT (prober) DO UPDATE SET place = excluded.place, \
+                       missed = missed + min(excluded.missed, 9223372036854775807 - missed), \
                        seen_unix_ms = excluded.seen_unix_ms";
             execute(transaction, sql, params![prober, place, to_i64(*at_unix_ms), to_i64(*missed)])
         }
@@ -250,7 +251,8 @@ fn write_one(transaction: &Connection, write: &MonitorWrite, series: &mut Series
             let sql = "UPDATE probers SET detected_unix_ms = max(detected_unix_ms, ?) WHERE prober = ?";
             execute(transaction, sql, params![until_unix_ms, prober])
         }
-        MonitorWrite::AlertState(_)
+        MonitorWrite::AlertPart { .. }
+        | MonitorWrite::AlertPartsGone
         | MonitorWrite::Delivery(_)
         | MonitorWrite::Delivered { .. }
         | MonitorWrite::Spooled(_)

@@ -11,7 +11,26 @@ fn rule() -> Rule {
 }
 
 fn alerts(rule: Rule) -> Alerts {
-    Alerts::new("here", vec![rule], AlertsState::default())
+    Alerts::new("here", vec![rule], std::iter::empty())
+}
+
+/// What was kept of alerts: the parts that were handed out, each in place of the one before.
+#[derive(Default)]
+struct Kept(BTreeMap<String, String>);
+
+impl Kept {
+    fn take(&mut self, alerts: &mut Alerts) {
+        for Part { key, value } in alerts.take_parts() {
+            match value {
+                Some(value) => drop(self.0.insert(key, value)),
+                None => assert!(self.0.remove(&key).is_some(), "{key} was never there"),
+            }
+        }
+    }
+
+    fn restart(&self, rules: Vec<Rule>) -> Alerts {
+        Alerts::new("here", rules, self.0.iter().map(|(key, value)| (key.as_str(), value.as_str())))
+    }
 }
 
 fn see(alerts: &mut Alerts, minute: u64, endpoint: &str, place: &str, bad: bool) {
@@ -108,24 +127,50 @@ fn quiet_hours_hold_messages_back_and_drop_what_is_over() {
 fn a_restart_forgets_nothing_and_repeats_nothing() {
     let mut alerts = alerts(Rule { failing: 2, of: 2, group_wait_ms: 0, ..rule() });
     see(&mut alerts, 0, "groq/a", "fra", true);
-    let restarted = |alerts: &Alerts| {
-        let stored = serde_json::to_string(&alerts.state()).expect("plain data");
-        let rules = vec![Rule { failing: 2, of: 2, group_wait_ms: 0, ..rule() }];
-        Alerts::new("here", rules, serde_json::from_str(&stored).expect("what was stored"))
+    let mut kept = Kept::default();
+    let mut restarted = |mut alerts: Alerts| {
+        kept.take(&mut alerts);
+        kept.restart(vec![Rule { failing: 2, of: 2, group_wait_ms: 0, ..rule() }])
     };
-    let mut alerts = restarted(&alerts);
+    let mut alerts = restarted(alerts);
     see(&mut alerts, 1, "groq/a", "fra", true);
     let first = alerts.poll(MINUTE);
     assert_eq!((first.len(), first[0].id.as_str()), (1, "here-60000-1-1"));
-    let mut alerts = restarted(&alerts);
+    let mut alerts = restarted(alerts);
     assert_eq!(alerts.poll(2 * MINUTE), []);
     see(&mut alerts, 3, "groq/a", "fra", false);
     see(&mut alerts, 4, "groq/a", "fra", false);
     let last = alerts.poll(4 * MINUTE);
     assert_eq!((last[0].kind, &last[0].incident), (MessageKind::Resolved, &first[0].incident));
     // A rule that is no more takes its incidents with it.
-    let mut other = Alerts::new("here", Vec::new(), alerts.state());
+    see(&mut alerts, 5, "groq/a", "fra", true);
+    see(&mut alerts, 6, "groq/a", "fra", true);
+    kept.take(&mut alerts);
+    let mut other = kept.restart(Vec::new());
     assert_eq!((other.poll(u64::MAX / 2), other.open_incidents()), (vec![], 0));
+    kept.take(&mut other);
+    assert_eq!(kept.0.into_values().collect::<Vec<_>>(), ["2"], "but for how many there were");
+}
+
+#[test]
+fn what_goes_on_as_before_changes_no_part() {
+    let mut alerts = alerts(Rule { failing: 2, of: 3, group_wait_ms: 0, ..rule() });
+    for minute in 0..3 {
+        see(&mut alerts, minute, "groq/a", "fra", false);
+        see(&mut alerts, minute, "groq/b", "fra", true);
+    }
+    assert_eq!(due(&mut alerts, 3).len(), 1);
+    assert_eq!(alerts.take_parts().len(), 4, "two places, an incident, and how many there were");
+    for minute in 4..100 {
+        see(&mut alerts, minute, "groq/a", "fra", false);
+        see(&mut alerts, minute, "groq/b", "fra", true);
+        assert_eq!((due(&mut alerts, minute), alerts.take_parts()), (vec![], vec![]), "{minute}");
+    }
+    see(&mut alerts, 100, "groq/a", "fra", true);
+    let [part] = &alerts.take_parts()[..] else { panic!("one place") };
+    assert_eq!(part.key, r#"["place","slow","groq/a","1k","fra"]"#);
+    alerts.forget_kept();
+    assert_eq!(alerts.take_parts().len(), 4, "all again");
 }
 
 proptest! {
@@ -142,15 +187,25 @@ proptest! {
             remind_after_ms: reminded.then_some(7 * MINUTE),
             ..rule()
         };
-        let mut alerts = alerts(rule);
+        let (mut alerts, mut other, mut kept) = (alerts(rule.clone()), alerts(rule.clone()), Kept::default());
         let (mut minute, mut sent) = (0, Vec::new());
+        let mut messages_of_other = Vec::new();
         let mut poll = |alerts: &mut Alerts, minute: u64| sent.extend(alerts.poll(minute * MINUTE));
         for (pause, endpoint, place, bad) in steps {
             minute += pause;
             poll(&mut alerts, minute);
-            see(&mut alerts, minute, ["p/a", "p/b", "q/a", "q/b"][endpoint], ["fra", "nyc"][place], bad);
+            let (endpoint, place) = (["p/a", "p/b", "q/a", "q/b"][endpoint], ["fra", "nyc"][place]);
+            see(&mut alerts, minute, endpoint, place, bad);
             poll(&mut alerts, minute);
+            // One that is restarted at every step says the same.
+            messages_of_other.extend(other.poll(minute * MINUTE));
+            see(&mut other, minute, endpoint, place, bad);
+            messages_of_other.extend(other.poll(minute * MINUTE));
+            kept.take(&mut other);
+            other = kept.restart(vec![rule.clone()]);
         }
+        prop_assert_eq!(&sent, &messages_of_other);
+        let mut poll = |alerts: &mut Alerts, minute: u64| sent.extend(alerts.poll(minute * MINUTE));
         // Everything recovers.
         for _ in 0..4 {
             for endpoint in ["p/a", "p/b", "q/a", "q/b"] {

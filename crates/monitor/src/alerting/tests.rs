@@ -190,3 +190,33 @@ fn what_cannot_be_delivered_waits_over_restarts_and_is_given_up_with_its_receive
     let (_, notice) = monitor.alerting().ended(&delivery, Err("HTTP 503".to_owned()), late);
     assert!(notice.expect("said").starts_with("the alert `a: r (1 series)` was given up after 2 attempts"));
 }
+
+#[test]
+fn a_probe_that_tells_a_rule_nothing_new_writes_nothing_and_one_that_does_only_its_own_part() {
+    let slos = vec![Slo::parse("ttft<1s").expect("an objective")];
+    let mut monitor = Monitor::new("parts", settings(Watch::Objectives(slos), &["ops"]));
+    let row = |endpoint: u32, ttft_ms: u64| {
+        let sample = Sample { ttft_ns: Some(ttft_ms * 1_000_000), ..Sample::default() };
+        let probe = Probe { endpoint: format!("p{endpoint}/m"), workload: "w".to_owned(), sample, ..Probe::default() };
+        ProbeRow { probe, ..ProbeRow::default() }
+    };
+    let keys = |writes: Vec<MonitorWrite>| -> Vec<String> {
+        let key = |write| match write {
+            MonitorWrite::AlertPart { key, value: Some(_) } => key,
+            other => panic!("{other:?}"),
+        };
+        writes.into_iter().map(key).collect()
+    };
+    (0..200).for_each(|endpoint| monitor.alerting().probe(&row(endpoint, 900), NOW));
+    let writes = monitor.alerting().poll(NOW);
+    monitor.store.as_mut().expect("started").apply(&writes).expect("room");
+    assert_eq!(keys(writes).len(), 200);
+    monitor.restart();
+    (0..200).for_each(|endpoint| monitor.alerting().probe(&row(endpoint, 900), NOW));
+    assert_eq!(monitor.alerting().poll(NOW), []);
+    monitor.alerting().probe(&row(7, 1_100), NOW);
+    let expected = [r#"["place","r","p7/m","w",""]"#, r#"["incident","1"]"#, r#"["opened"]"#];
+    assert_eq!(keys(monitor.alerting().poll(NOW)), expected);
+    monitor.alerting().probe(&row(7, 1_100), NOW);
+    assert_eq!(monitor.alerting().poll(NOW), []);
+}

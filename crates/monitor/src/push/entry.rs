@@ -71,7 +71,8 @@ pub(crate) fn entry_of(write: &MonitorWrite) -> Option<Entry> {
         MonitorWrite::Seen { at_unix_ms, missed, .. } => Entry::Seen { at: *at_unix_ms, missed: *missed },
         MonitorWrite::Estimate(_)
         | MonitorWrite::Detected { .. }
-        | MonitorWrite::AlertState(_)
+        | MonitorWrite::AlertPart { .. }
+        | MonitorWrite::AlertPartsGone
         | MonitorWrite::Delivery(_)
         | MonitorWrite::Delivered { .. }
         | MonitorWrite::Spooled(_)
@@ -97,16 +98,24 @@ impl Entry {
         }
     }
 
-    /// Whether what it names is the prober's own: ids and cycles begin with its name and the number of a run.
+    /// Whether what it names is the prober's own: ids and cycles are its name, the number of a run, and numbers in that. The whole of
+    /// it is looked at, as another prober's name can begin with this one's.
     pub fn is_of(&self, prober: &str) -> bool {
-        let is_own = |name: &str| {
-            let run = name.strip_prefix(prober).and_then(|rest| rest.strip_prefix('-'));
-            let digits = run.and_then(|run| run.split_once('-')).map(|(digits, _)| digits);
-            digits.is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        let of_run = |name: &str| -> Option<String> {
+            let run = name.strip_prefix(prober)?.strip_prefix('-')?;
+            let (digits, rest) = run.split_once('-')?;
+            let is_run = digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+            is_run.then(|| rest.to_owned())
+        };
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_cycle = |name: &str| of_run(name).is_some_and(|rest| rest.strip_prefix('c').is_some_and(is_number));
+        let is_probe = |name: &str| {
+            let rest = of_run(name);
+            rest.is_some_and(|rest| rest.split_once('-').is_some_and(|(one, two)| is_number(one) && is_number(two)))
         };
         match self {
-            Entry::CycleBegun { cycle, .. } | Entry::CycleEnded { cycle, .. } => is_own(cycle),
-            Entry::Probe { cycle, probe, .. } => is_own(cycle) && is_own(&probe.id) && probe.prober == prober,
+            Entry::CycleBegun { cycle, .. } | Entry::CycleEnded { cycle, .. } => is_cycle(cycle),
+            Entry::Probe { cycle, probe, .. } => is_cycle(cycle) && is_probe(&probe.id) && probe.prober == prober,
             Entry::Quarantine { .. } | Entry::Event(_) | Entry::Notice { .. } | Entry::Seen { .. } => true,
         }
     }

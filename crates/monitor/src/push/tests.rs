@@ -111,6 +111,86 @@ fn what_is_wrong_with_a_batch_is_said() {
 }
 
 #[test]
+fn a_prober_cannot_end_the_cycles_of_one_whose_name_begins_with_its_own() {
+    let ended = |cycle: &str| {
+        let reference = "[]".to_owned();
+        let write = MonitorWrite::CycleEnded { cycle: cycle.to_owned(), at_unix_ms: NOW, reference, quarantine: None };
+        read(&write_batch("fra-1", "fra", "s", NOW, &[spooled(1, &write)]), &key(1), NOW).map(|_| ())
+    };
+    assert_eq!(ended("fra-1-00000000000000ff-c7"), Ok(()));
+    for other in ["fra-1-00000000000000ff-1111111111111111-c7", "fra-1-00000000000000ff-c", "fra-1-00000000000000ff-7"]
+    {
+        assert!(matches!(ended(other), Err(Refusal::Malformed(_))), "{other}");
+    }
+}
+
+#[test]
+fn numbers_at_the_end_of_their_range_are_kept_or_refused_and_the_board_is_shown() {
+    let folder = Folder::new("push-extremes");
+    let mut hub = recorder(&folder.0.join("hub.db"), "hub", false);
+    let take = |hub: &mut Recorder, spool: &str, made: u64, writes: &[MonitorWrite]| {
+        let entries: Vec<SpoolEntry> = (1..).zip(writes).map(|(id, write)| spooled(id, write)).collect();
+        let body = write_batch("fra-1", "fra", spool, made, &entries);
+        read(&body, &key(1), NOW).and_then(|batch| hub.take_batch(batch, NOW))
+    };
+    let seen =
+        |at_unix_ms| MonitorWrite::Seen { prober: String::new(), place: String::new(), at_unix_ms, missed: u64::MAX };
+    let future = |result: Result<u64, Refusal>| assert!(matches!(result, Err(Refusal::FutureDated(_))), "{result:?}");
+    future(take(&mut hub, "a", u64::MAX, &[seen(NOW)]));
+    future(take(&mut hub, "b", NOW, &[seen(u64::MAX)]));
+    let event = |at: i64, number: f64| {
+        MonitorWrite::Event(Box::new(tokrate_store::EventRow {
+            at_unix_ms: at,
+            since_unix_ms: at,
+            since_earliest_unix_ms: at,
+            since_latest_unix_ms: at,
+            endpoint: "acme/large".to_owned(),
+            metric: "ttft_ms".to_owned(),
+            kind: "regression".to_owned(),
+            change: number,
+            low: -number,
+            high: number,
+            n: u64::MAX,
+            ..tokrate_store::EventRow::default()
+        }))
+    };
+    future(take(&mut hub, "c", NOW, &[event(i64::MAX, 1.0)]));
+    let probe = |number: u64, ns: u64, real: f64| {
+        let mut row = row("fra-1", number);
+        row.slot_unix_ms = if number.is_multiple_of(2) { 0 } else { row.slot_unix_ms };
+        row.probe.due_unix_ms = 0;
+        let sample = &mut row.probe.sample;
+        (sample.ttft_ns, sample.total_ns, sample.ttfat_ns) = (Some(ns), ns, Some(ns));
+        (sample.input_tokens, sample.output_tokens, sample.output_tokens_std) = (Some(ns), Some(ns), ns);
+        (sample.output_speed, sample.cost_usd) = (Some(real), Some(real));
+        sample.in_flight = u32::MAX;
+        MonitorWrite::Probe(Box::new(row))
+    };
+    let mut writes = vec![event(i64::MIN, f64::MAX), event(NOW as i64, f64::MAX), seen(NOW), seen(NOW)];
+    for number in 0..60 {
+        let ns = [0, 1, u64::MAX, i64::MAX as u64][number as usize % 4];
+        let real = [0.0, -5.0, f64::MAX, f64::MIN_POSITIVE, 5e-324][number as usize % 5];
+        writes.push(probe(number, ns, real));
+    }
+    for cycle in 0..20 {
+        let cycle = row("fra-1", 3 * cycle).cycle;
+        writes.push(MonitorWrite::CycleEnded {
+            cycle,
+            at_unix_ms: NOW,
+            reference: "[".repeat(20_000),
+            quarantine: None,
+        });
+    }
+    assert_eq!(take(&mut hub, "d", NOW, &writes), Ok(writes.len() as u64));
+    let data = crate::board_data(hub.store(), &crate::BoardFrame::default(), NOW).expect("readable");
+    let site = tokrate_board::Site::new(data);
+    assert!(site.files().count() > 10);
+    drop(hub);
+    // And the hub starts again on it.
+    recorder(&folder.0.join("hub.db"), "hub", false);
+}
+
+#[test]
 fn a_flood_is_refused_by_its_name_and_forgeries_use_up_nothing() {
     let known = [KnownProber { name: "fra-1".to_owned(), key: key(1).public() }];
     let start = Tick::from_nanos(1);

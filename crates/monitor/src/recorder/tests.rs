@@ -1,8 +1,10 @@
 //! A recorder over days of rows that are made up.
 
 use super::*;
+use crate::alerting::{AlertRule, Watch};
 use crate::testing::Folder;
 use std::path::Path;
+use tokrate_alert::Rule;
 use tokrate_record::{Probe, Sample};
 use tokrate_store::CYCLE_IS_OPEN;
 
@@ -10,12 +12,16 @@ const BEGIN: u64 = 1_780_272_000_000;
 const SLOT_MS: u64 = 3 * 3_600_000;
 
 fn recorder(database: &Path, now_unix_ms: u64) -> Recorder {
+    recorder_with(AlertSettings::default(), database, now_unix_ms)
+}
+
+fn recorder_with(alerts: AlertSettings, database: &Path, now_unix_ms: u64) -> Recorder {
     let config = RecorderConfig {
         prober: "one".to_owned(),
         place: "here".to_owned(),
         false_alarms: FalseAlarms::default(),
         retention_ms: u64::MAX,
-        alerts: AlertSettings::default(),
+        alerts,
         pushes: false,
     };
     let (store, _) = MonitorStore::open(database, now_unix_ms).expect("a store");
@@ -107,4 +113,35 @@ fn answers_to_tasks_that_become_wrong_are_an_event_of_their_own_and_so_is_the_re
     let shown: Vec<(&str, bool)> = found.iter().map(|event| (event.kind.as_str(), event.change > 0.0)).collect();
     assert_eq!(shown, [("fidelity", true), ("improvement", false)], "{found:?}");
     assert_eq!(found[0].since_unix_ms as u64, BEGIN + 80 * SLOT_MS);
+}
+
+#[test]
+fn what_rules_remember_is_written_anew_when_some_of_it_was_lost_on_a_full_disk() {
+    let folder = Folder::new("recorder-lost");
+    let database = folder.0.join("monitor.db");
+    let watch = Watch::Changes(vec!["stream".to_owned()]);
+    let rule = Rule { name: "r".to_owned(), ..Rule::default() };
+    let rules = vec![AlertRule { rule, watch, resolve_after_ms: u64::MAX }];
+    let settings = AlertSettings { rules, ..AlertSettings::default() };
+    let mut recorder = recorder_with(settings, &database, BEGIN);
+    recorder.limit(1).expect("a limit");
+    let event =
+        |endpoint: &str| EventRow { endpoint: endpoint.to_owned(), kind: "stream".to_owned(), ..EventRow::default() };
+    recorder.notice("more than fits".repeat(100_000), BEGIN);
+    recorder.found(event("a/one"));
+    recorder.write_held();
+    for _ in 0..MAX_HELD {
+        recorder.notice("one of many".to_owned(), BEGIN);
+    }
+    assert!(recorder.take_failure().is_some_and(|failure| failure.contains("were lost")));
+    recorder.limit(u64::MAX).expect("no limit");
+    recorder.write_held();
+    let parts = recorder.store().alert_parts().expect("readable");
+    let is_kept = |part: &str| parts.iter().any(|(key, _)| key.starts_with(part));
+    assert!(is_kept(r#"["lasting","r","a/one""#) && is_kept(r#"["place","r","a/one""#), "{parts:?}");
+    assert!(is_kept(r#"["incident""#) && is_kept(r#"["opened"]"#), "{parts:?}");
+    // And only once.
+    recorder.found(event("a/one"));
+    let writes = recorder.alerting.poll(BEGIN);
+    assert_eq!(writes, []);
 }

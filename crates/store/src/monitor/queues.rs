@@ -9,12 +9,12 @@ use crate::row::to_i64;
 use rusqlite::{Connection, params};
 
 impl MonitorStore {
-    /// What the rules of alerts remember; `None` in a new database.
+    /// What the rules of alerts remember: key and value of each part.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn alert_state(&self) -> Result<Option<String>, StoreError> {
-        Ok(self.list("SELECT state FROM alerts", [], |row| row.get(0))?.into_iter().next())
+    pub fn alert_parts(&self) -> Result<Vec<(String, String)>, StoreError> {
+        self.list("SELECT key, value FROM alert_parts ORDER BY key", [], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Messages that are still to be delivered and those that were given up, oldest first.
@@ -76,9 +76,13 @@ impl MonitorStore {
 /// Writes what this module is about; other writes are none of it.
 pub(super) fn write(transaction: &Connection, write: &MonitorWrite) -> rusqlite::Result<()> {
     match write {
-        MonitorWrite::AlertState(state) => {
-            execute(transaction, "INSERT OR REPLACE INTO alerts (id, state) VALUES (1, ?)", [state])
+        MonitorWrite::AlertPart { key, value: Some(value) } => {
+            execute(transaction, "INSERT OR REPLACE INTO alert_parts (key, value) VALUES (?, ?)", [key, value])
         }
+        MonitorWrite::AlertPart { key, value: None } => {
+            execute(transaction, "DELETE FROM alert_parts WHERE key = ?", [key])
+        }
+        MonitorWrite::AlertPartsGone => execute(transaction, "DELETE FROM alert_parts", []),
         MonitorWrite::Delivery(row) => {
             let sql = "INSERT INTO deliveries (message, receiver, made_unix_ms, delivery, given_up_unix_ms) \
                        VALUES (?, ?, ?, ?, ?) ON CONFLICT (message, receiver) DO UPDATE SET \

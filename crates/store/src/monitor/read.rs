@@ -72,12 +72,14 @@ impl MonitorStore {
     /// # Errors
     /// When the store cannot be read.
     pub fn used(&self, prober: &str, from_unix_ms: u64, further_only: bool) -> Result<UsedRow, StoreError> {
-        let sql = "SELECT total(p.cost_usd), coalesce(sum(coalesce(p.input_tokens, p.input_tokens_std, 0) \
-                   + coalesce(p.output_tokens, p.output_tokens_std)), 0) \
+        // What a server says that it read and wrote is a number of its choice: a sum of whole ones fails where it does not fit.
+        let sql = "SELECT total(p.cost_usd), total(coalesce(p.input_tokens, p.input_tokens_std, 0) \
+                   + coalesce(p.output_tokens, p.output_tokens_std)) \
                    FROM probes p JOIN series s ON s.id = p.series \
                    WHERE s.prober = ? AND p.started_unix_ms >= ? AND p.is_further >= ?";
         let values = params![prober, to_i64(from_unix_ms), further_only];
-        let found = self.list(sql, values, |row| Ok(UsedRow { usd: row.get(0)?, tokens: unsigned(row, 1)? }))?;
+        let found =
+            self.list(sql, values, |row| Ok(UsedRow { usd: row.get(0)?, tokens: row.get::<_, f64>(1)? as u64 }))?;
         Ok(found.into_iter().next().unwrap_or_default())
     }
 

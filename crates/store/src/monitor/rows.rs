@@ -178,8 +178,15 @@ pub enum MonitorWrite {
         /// The time (ms since 1970).
         until_unix_ms: i64,
     },
-    /// What the rules of alerts remember, in place of what was kept before.
-    AlertState(String),
+    /// A part of what the rules of alerts remember, in place of the one with its key; `None` where it is no more.
+    AlertPart {
+        /// Its key.
+        key: String,
+        /// What is remembered.
+        value: Option<String>,
+    },
+    /// Rules of alerts remember nothing: what they do follows.
+    AlertPartsGone,
     /// A message that is still to be delivered, or what has become of it.
     Delivery(Box<DeliveryRow>),
     /// A receiver has a message.

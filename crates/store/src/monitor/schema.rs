@@ -11,7 +11,7 @@ use crate::row::{sample_columns, to_i64};
 pub(crate) static MONITOR: Format = Format {
     what: "a monitor's database",
     application_id: 0x746b_726d,
-    migrations: &[VERSION_1, VERSION_2, VERSION_3, outgoing::SCHEMA],
+    migrations: &[VERSION_1, VERSION_2, VERSION_3, outgoing::SCHEMA, VERSION_5],
 };
 
 /// What fills the spool for ClickHouse. A probe goes out once its cycle has ended, and again when it is put into quarantine later; a prober
@@ -251,4 +251,31 @@ CREATE TABLE estimates (
     made_unix_ms INTEGER NOT NULL,
     PRIMARY KEY (endpoint, model, workload, in_flight)
 ) STRICT, WITHOUT ROWID;
+";
+
+/// What rules remember is written in parts, so that a probe does not write all of it.
+const VERSION_5: &str = "
+CREATE TABLE alert_parts (
+    -- A JSON array: what kind of part, and which.
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+-- What was one text of all.
+CREATE TEMP TABLE remembered AS SELECT CASE WHEN json_valid(state) THEN state ELSE '{}' END AS state FROM alerts;
+INSERT OR REPLACE INTO alert_parts
+    SELECT json_array('place', f.value->>'$[0][0]', f.value->>'$[0][1]', f.value->>'$[0][2]', f.value->>'$[0][3]'),
+        '[' || (f.value->'$[1]') || ',' || (f.value->'$[2]') || ',' || CASE WHEN EXISTS
+            (SELECT 1 FROM json_each(state, '$.alerts.bad') b WHERE b.value = f.value->'$[0]') THEN 'true' ELSE 'false' END || ']'
+    FROM remembered, json_each(state, '$.alerts.findings') f;
+INSERT OR REPLACE INTO alert_parts
+    SELECT json_array('incident', CAST(i.value->>'$.id' AS TEXT)), i.value
+    FROM remembered, json_each(state, '$.alerts.incidents') i;
+INSERT OR REPLACE INTO alert_parts
+    SELECT json_array('opened'), state->'$.alerts.opened' FROM remembered WHERE state->'$.alerts.opened' IS NOT NULL;
+INSERT OR REPLACE INTO alert_parts
+    SELECT json_array('lasting', l.value->>'$[0][0]', l.value->>'$[0][1]', l.value->>'$[0][2]', l.value->>'$[0][3]', l.value->>'$[0][4]'),
+        l.value->'$[1]'
+    FROM remembered, json_each(state, '$.lasting') l;
+DROP TABLE remembered;
+DROP TABLE alerts;
 ";

@@ -103,6 +103,21 @@ fn rows_are_read_as_they_were_written_and_only_once() {
 }
 
 #[test]
+fn what_a_server_says_that_it_read_never_keeps_a_monitor_from_starting() {
+    let folder = Folder::new("monitor-absurd");
+    let mut store = open(&path(&folder));
+    let absurd = |number: u64| {
+        let mut row = probe(number);
+        (row.probe.sample.input_tokens, row.probe.sample.output_tokens) = (Some(u64::MAX), Some(u64::MAX));
+        MonitorWrite::Probe(Box::new(row))
+    };
+    store.apply(&[absurd(1), absurd(2), seen(BEGIN, u64::MAX), seen(BEGIN, u64::MAX)]).expect("room");
+    let used = store.used("one", BEGIN, false).expect("readable");
+    assert!(used.tokens > u64::MAX / 2, "{used:?}");
+    assert_eq!(store.probers().expect("readable")[0].missed, i64::MAX as u64);
+}
+
+#[test]
 fn rows_of_a_cycle_count_from_its_end_on_unless_it_is_in_quarantine() {
     let folder = Folder::new("monitor-cycles");
     let mut store = open(&path(&folder));
@@ -231,7 +246,7 @@ fn other_files_and_newer_ones_are_refused_and_there_is_one_writer() {
     insta::assert_snapshot!(refused(&path), @"use the database FILE: another process has locked it; it is free again when that one ends");
     drop(store);
     Connection::open(&path).expect("a file").pragma_update(None, "user_version", 99).expect("writable");
-    insta::assert_snapshot!(refused(&path), @"open the database FILE: its schema is version 99 and this tokrate supports versions up to 4; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&path), @"open the database FILE: its schema is version 99 and this tokrate supports versions up to 5; use the tokrate that wrote it");
     let text = path.with_extension("toml");
     std::fs::write(&text, "[monitor]\n").expect("writable");
     assert!(matches!(MonitorStore::open(&text, BEGIN), Err(StoreError::NotADatabase { .. })));
@@ -334,12 +349,18 @@ fn what_waits_is_there_until_it_was_delivered_or_pushed() {
         }))
     };
     let spooled = |entry: &str| MonitorWrite::Spooled(entry.to_owned());
+    let part = |key: &str, value: Option<&str>| MonitorWrite::AlertPart {
+        key: key.to_owned(),
+        value: value.map(str::to_owned),
+    };
     let mut store = open(&path(&folder));
-    assert_eq!((store.alert_state().expect("readable"), store.spool_len().expect("readable")), (None, 0));
+    assert_eq!((store.alert_parts().expect("readable"), store.spool_len().expect("readable")), (vec![], 0));
     let name = store.spool_name("first").expect("writable");
     let writes = [
-        MonitorWrite::AlertState("1".to_owned()),
-        MonitorWrite::AlertState("2".to_owned()),
+        part("a", Some("1")),
+        part("b", Some("1")),
+        part("a", Some("2")),
+        part("b", None),
         delivery("a", "new", None),
         delivery("b", "new", None),
         delivery("a", "failed once", None),
@@ -350,7 +371,9 @@ fn what_waits_is_there_until_it_was_delivered_or_pushed() {
     drop(store);
     let mut store = open(&path(&folder));
     assert_eq!((name.as_str(), store.spool_name("second").expect("writable")), ("first", name.clone()));
-    assert_eq!(store.alert_state().expect("readable").as_deref(), Some("2"));
+    assert_eq!(store.alert_parts().expect("readable"), [("a".to_owned(), "2".to_owned())]);
+    store.apply(&[MonitorWrite::AlertPartsGone, part("c", Some("3"))]).expect("room");
+    assert_eq!(store.alert_parts().expect("readable"), [("c".to_owned(), "3".to_owned())]);
     let states = |store: &MonitorStore| -> Vec<String> {
         store.deliveries().expect("readable").into_iter().map(|row| row.delivery).collect()
     };
@@ -389,12 +412,44 @@ fn a_database_of_the_first_version_is_migrated_with_all_it_holds() {
     store.apply(&[seen(BEGIN, 3), write(1)]).expect("room");
     drop(store);
     let connection = Connection::open(path(&folder)).expect("a file");
-    let undone = "DROP TABLE estimates; DROP TABLE alerts; DROP TABLE deliveries; DROP TABLE spool; DROP TABLE spool_name; DROP TABLE pushed; \
+    let undone = "DROP TABLE estimates; DROP TABLE alert_parts; DROP TABLE deliveries; DROP TABLE spool; DROP TABLE spool_name; DROP TABLE pushed; \
                   ALTER TABLE probers DROP COLUMN skew_ms; \
                   DROP TABLE outgoing; DROP TABLE outgoing_batch; PRAGMA user_version = 1;";
     connection.execute_batch(undone).expect("the first version");
     drop(connection);
     let store = open(&path(&folder));
     assert_eq!(store.probes(&ProbeQuery::default()).expect("readable"), [probe(1)]);
-    assert_eq!((store.probers().expect("readable")[0].missed, store.alert_state().expect("readable")), (3, None));
+    assert_eq!((store.probers().expect("readable")[0].missed, store.alert_parts().expect("readable")), (3, vec![]));
+}
+
+#[test]
+fn what_rules_remembered_in_one_text_is_there_in_parts_after_the_migration() {
+    let folder = Folder::new("monitor-parts");
+    drop(open(&path(&folder)));
+    let state = r#"{"alerts":{"findings":[[["r","a/one","w","fra"],18446744073709551615,64],[["r","b/\"two\"","w","nyc"],0,3]],
+        "bad":[["r","a/one","w","fra"]],"incidents":[{"id":7,"rule":"r","members":[]}],"opened":7},
+        "lasting":[[["r","a/one","w","fra","ttft_ms"],1780272000000]]}"#;
+    let undone = "DROP TABLE alert_parts; PRAGMA user_version = 4; \
+                  CREATE TABLE alerts (id INTEGER PRIMARY KEY CHECK (id = 1), state TEXT NOT NULL) STRICT";
+    for (state, expected) in [
+        (
+            state,
+            vec![
+                (r#"["incident","7"]"#, r#"{"id":7,"rule":"r","members":[]}"#),
+                (r#"["lasting","r","a/one","w","fra","ttft_ms"]"#, "1780272000000"),
+                (r#"["opened"]"#, "7"),
+                (r#"["place","r","a/one","w","fra"]"#, "[18446744073709551615,64,true]"),
+                (r#"["place","r","b/\"two\"","w","nyc"]"#, "[0,3,false]"),
+            ],
+        ),
+        ("no JSON", vec![]),
+    ] {
+        let connection = Connection::open(path(&folder)).expect("a file");
+        connection.execute_batch(undone).expect("an older version");
+        connection.execute("INSERT INTO alerts VALUES (1, ?)", [state]).expect("writable");
+        drop(connection);
+        let found = open(&path(&folder)).alert_parts().expect("readable");
+        let found: Vec<(&str, &str)> = found.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!(found, expected);
+    }
 }
