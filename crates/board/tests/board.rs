@@ -564,3 +564,10 @@ fn a_comparison_says_which_is_ahead_and_by_how_much() {
     let size: Vec<f64> = verdicts[0].split(' ').filter_map(|word| word.parse().ok()).collect();
     assert!(size[0] <= 31.0 && size[1] >= 31.0, "{verdicts:?}");
 }
+
+#[test]
+fn a_comparison_begins_with_two_endpoints_of_one_model() {
+    let page = get(&Site::new(small()), "/compare.html", "");
+    let chosen: Vec<&str> = page.split(" selected>").skip(1).filter_map(|rest| rest.split('<').next()).collect();
+    assert_eq!(chosen, ["halcyon/steady-70b", "northwind/steady-70b"]);
+}

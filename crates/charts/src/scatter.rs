@@ -278,4 +278,13 @@ mod tests {
         assert_eq!(chart.table().rows[4][1], "n/a");
         assert!(ScatterChart::default().panel(crate::sheet::Size::Narrow).contains("No data to draw"));
     }
+
+    #[test]
+    fn a_label_before_its_point_ends_there_whatever_the_font() {
+        let points = vec![point("the one at the far end", 9.0, 50.0), point("near", 1.0, 90.0)];
+        let (x, y) = (Axis::linear("Price", "USD"), Axis::linear("Speed", "tok/s"));
+        let svg = ScatterChart { x, y, points, ..ScatterChart::default() }.panel(crate::sheet::Size::Wide);
+        let label = svg.split("<text").find(|text| text.contains(">the one at the far end<")).expect("it has room");
+        assert!(label.contains("text-anchor=\"end\""), "{label}");
+    }
 }

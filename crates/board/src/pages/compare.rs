@@ -7,9 +7,11 @@ use crate::board::{Board, Entry};
 use crate::data::Metric;
 use crate::html::{Frame, estimate, half_chart, name, page, share, usd};
 use crate::links::{Links, Mode, Target};
+use crate::names::Name;
 use crate::pages::course;
 use crate::rank::SIGNIFICANCE;
 use crate::window::{Load, Summary, Window};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use tokrate_charts::{DistributionChart, Sample, escape, format};
 use tokrate_core::Rng;
@@ -52,14 +54,34 @@ pub(crate) fn index(board: &Board, target: &Target, mode: Mode) -> String {
 }
 
 fn form(out: &mut String, board: &Board) {
-    let mut options = String::new();
-    for named in board.endpoints.iter() {
-        let _ = write!(options, "<option value=\"{}\">{}</option>", named.slug, name(named));
-    }
+    // Nobody wants to know how one does against itself: two of one model are chosen beforehand.
+    let (first, second) = pair_of_one_model(board).unwrap_or((0, 1));
+    let options = |chosen: usize| -> String {
+        let option = |(endpoint, named): (usize, &Name)| {
+            let selected = if endpoint == chosen { " selected" } else { "" };
+            format!("<option value=\"{}\"{selected}>{}</option>", named.slug, name(named))
+        };
+        board.endpoints.iter().enumerate().map(option).collect()
+    };
     let _ = writeln!(
         out,
-        "<form class=\"compare\" action=\"compare.html\" method=\"get\"><label>One <select name=\"a\">{options}</select></label> <label>the other <select name=\"b\">{options}</select></label> <button>Compare</button></form>"
+        "<form class=\"compare\" action=\"compare.html\" method=\"get\"><label>One <select name=\"a\">{}</select></label> <label>the other <select name=\"b\">{}</select></label> <button>Compare</button></form>",
+        options(first),
+        options(second)
     );
+}
+
+/// The first endpoint that has another of its model, and that one.
+fn pair_of_one_model(board: &Board) -> Option<(usize, usize)> {
+    let mut of_model: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for entry in &board.entries {
+        of_model.entry(entry.model).or_default().insert(entry.endpoint);
+    }
+    let pairs = of_model.values().filter_map(|members| {
+        let mut members = members.iter().copied();
+        Some((members.next()?, members.next()?))
+    });
+    pairs.min()
 }
 
 /// The page of a pair.

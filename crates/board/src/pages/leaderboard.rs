@@ -182,7 +182,7 @@ fn line(out: &mut String, links: &Links<'_>, view: &View, row: &Row<'_>, second:
     );
     let _ = write!(
         out,
-        "<td class=\"n speed\" data-name=\"Output speed\">{}{}{}</td>",
+        "<td class=\"n speed\" data-name=\"Output speed, tok/s\">{}{}{}</td>",
         bar(&speed, most),
         estimate(Metric::OutputSpeed, &speed).replace(" tok/s", ""),
         wrong_answers(board, entry.endpoint)
@@ -192,7 +192,7 @@ fn line(out: &mut String, links: &Links<'_>, view: &View, row: &Row<'_>, second:
     let warning = if row.summary.fails() { " bad" } else { "" };
     let _ = write!(out, "<td class=\"n{warning}\" data-name=\"Failed\">{}</td>", share(&summary.errors));
     let price = board.blended_price(entry.endpoint).map_or_else(|| "<small>unknown</small>".to_owned(), usd);
-    let _ = write!(out, "<td class=\"n\" data-name=\"Price\">{price}</td>");
+    let _ = write!(out, "<td class=\"n\" data-name=\"Price per M tokens\">{price}</td>");
     let grey = if summary.quarantined > 0 {
         format!(" <small class=\"grey\">+{} quarantined</small>", summary.quarantined)
     } else {
@@ -245,7 +245,7 @@ fn claim_line(out: &mut String, claim: &Claim, most: f64) {
         out,
         concat!(
             "<tr class=\"claim\"><td class=\"rank\">–</td><th scope=\"row\">{} <small>{verb} by {}, {}</small></th>",
-            "<td class=\"n speed\" data-name=\"{words} speed\"><svg class=\"bar\" viewBox=\"0 0 {b} 16\" aria-hidden=\"true\"><circle class=\"hollow\" cx=\"{:.1}\" cy=\"8\" r=\"4\"/></svg>",
+            "<td class=\"n speed\" data-name=\"{words} speed, tok/s\"><svg class=\"bar\" viewBox=\"0 0 {b} 16\" aria-hidden=\"true\"><circle class=\"hollow\" cx=\"{:.1}\" cy=\"8\" r=\"4\"/></svg>",
             "<b>{}</b><small>{interval}</small></td><td colspan=\"6\"><small>not measured, never ranked</small></td></tr>\n"
         ),
         text(&claim.endpoint),
