@@ -5,17 +5,15 @@ use crate::config::clickhouse;
 use crate::config::log::moment;
 use crate::config::verdicts::{metrics, threshold};
 use crate::flags::compare::Flags;
-use crate::flags::source::Source;
 use crate::out::comparison::{self, Sides};
 use crate::out::records::{is_embedded, read_record, read_rows};
 use crate::out::{comparison_blocks, files};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use std::io::Read;
 use std::path::Path;
 use tokrate_judge::compare::{CompareOptions, CompareOutcome, CompareReport, compare};
 use tokrate_net::Clock;
 use tokrate_record::{Record, RunSamples, Status};
-use tokrate_store::{Query, ReadFrom, Store, StoreError};
+use tokrate_store::Query;
 
 /// Reads both, compares, prints.
 pub fn run(flags: &Flags) -> Result<Verdict> {
@@ -99,7 +97,7 @@ struct Measured {
 
 impl Measured {
     fn read(path: &Path, flags: &Flags) -> Result<Measured> {
-        if is_database(path) || clickhouse::address_of(path).is_some() {
+        if clickhouse::holds_rows(path) {
             return window(path, flags);
         }
         let record = read_record(path)?;
@@ -119,13 +117,6 @@ fn incomplete(record: &Record) -> Option<String> {
     Some(format!("the record is {status}{reason}"))
 }
 
-/// Whether a file begins as those of SQLite do.
-pub fn is_database(path: &Path) -> bool {
-    let mut begin = [0; 16];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut begin));
-    read.is_ok() && begin == *b"SQLite format 3\0"
-}
-
 /// Rows of a log or of a monitor's database.
 fn window(path: &Path, flags: &Flags) -> Result<Measured> {
     let now = Clock::monotonic().wall_nanos() / 1_000_000;
@@ -138,7 +129,7 @@ fn window(path: &Path, flags: &Flags) -> Result<Measured> {
         alias: flags.workload.clone(),
         ..Query::default()
     };
-    let (store, source) = rows(path, flags.source)?;
+    let (store, source) = clickhouse::rows(path, flags.source)?;
     let found = store.window_samples(&query)?;
     let source = source.of_rows().name();
     ensure!(
@@ -162,25 +153,6 @@ fn window(path: &Path, flags: &Flags) -> Result<Measured> {
     }
     let mark = format!("{} rows of the source `{source}` in {}", found.rows, path.display());
     Ok(Measured { samples: found.samples, is_embedded: false, mark: Some(mark) })
-}
-
-/// The rows of a database, and their source. With a record on the other side --source is of the only database; with two of them it is of
-/// the one that has several sources.
-fn rows(path: &Path, source: Option<Source>) -> Result<(Box<dyn Store>, Source)> {
-    let file = clickhouse::settings_for(Some(path))?;
-    let from = clickhouse::named(path, file.as_ref())?;
-    if let ReadFrom::ClickHouse(_) = from {
-        let source = source.unwrap_or(Source::Monitor);
-        return Ok((from.rows(source.of_rows())?, source));
-    }
-    match from.log() {
-        Ok(log) => Ok((log, Source::Gateway)),
-        Err(StoreError::Foreign { .. }) => {
-            let source = source.filter(|source| *source != Source::Gateway).unwrap_or(Source::Monitor);
-            Ok((from.probes_as_log(source.of_rows())?, source))
-        }
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Unlike values that a refusal names.

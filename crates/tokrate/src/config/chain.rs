@@ -58,7 +58,7 @@ pub struct SpeedRow {
     pub record: Option<PathBuf>,
     /// Requests at once of the record's level.
     pub concurrency: Option<u32>,
-    /// Measured: a gateway's throughput log.
+    /// Measured: a gateway's throughput log, or `clickhouse://…`.
     pub log: Option<PathBuf>,
     /// Lane of the log.
     pub lane: Option<String>,

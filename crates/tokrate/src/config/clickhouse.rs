@@ -8,11 +8,13 @@ use super::file::File;
 use super::gateway::rows::GatewayRow;
 use super::monitor::rows::MonitorRow;
 use super::quantity;
+use crate::flags::source::Source;
 use anyhow::{Context, Result, anyhow, ensure};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;
 use tokrate_net::{ClientConfig, Clock};
-use tokrate_store::{ClickHouseAccess, ClickHouseAddress, ReadFrom, Shipping};
+use tokrate_store::{ClickHouseAccess, ClickHouseAddress, ReadFrom, Shipping, Store, StoreError};
 use tokrate_targets::KeyReference;
 
 /// The keys as they are written.
@@ -100,6 +102,32 @@ pub fn named(written: &Path, file: Option<&File>) -> Result<ReadFrom> {
 /// The text of what is no file but the address of a ClickHouse.
 pub fn address_of(written: &Path) -> Option<&str> {
     written.to_str().filter(|text| text.starts_with("clickhouse://") || text.starts_with("clickhouses://"))
+}
+
+/// Whether what a user has named holds rows: a file of SQLite, or a ClickHouse.
+pub fn holds_rows(written: &Path) -> bool {
+    let mut begin = [0; 16];
+    let read = std::fs::File::open(written).and_then(|mut file| file.read_exact(&mut begin));
+    address_of(written).is_some() || read.is_ok() && begin == *b"SQLite format 3\0"
+}
+
+/// The rows of a database that was named, and their source: that of a log is the gateway, and of a database that has several the asked
+/// one, else the monitor.
+pub fn rows(written: &Path, source: Option<Source>) -> Result<(Box<dyn Store>, Source)> {
+    let file = settings_for(Some(written))?;
+    let from = named(written, file.as_ref())?;
+    if let ReadFrom::ClickHouse(_) = from {
+        let source = source.unwrap_or(Source::Monitor);
+        return Ok((from.rows(source.of_rows())?, source));
+    }
+    match from.log() {
+        Ok(log) => Ok((log, Source::Gateway)),
+        Err(StoreError::Foreign { .. }) => {
+            let source = source.filter(|source| *source != Source::Gateway).unwrap_or(Source::Monitor);
+            Ok((from.probes_as_log(source.of_rows())?, source))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Whether it answers, for `--check`.

@@ -21,11 +21,18 @@ pub fn watching(settings: &Settings) -> String {
         return format!("keeping what others push in {} (Ctrl-C ends)", settings.database.display());
     }
     format!(
-        "watching {endpoints} endpoints with {workloads} workloads, {} cycles a day, from `{}` into {} (Ctrl-C ends)",
-        settings.slots_a_day,
+        "watching {} with {}, {} a day, from `{}` into {} (Ctrl-C ends)",
+        counted(endpoints, "endpoint"),
+        counted(workloads, "workload"),
+        counted(settings.slots_a_day as usize, "cycle"),
         settings.place,
         settings.database.display()
     )
+}
+
+/// A count with what is counted.
+pub fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// The plan of a month.

@@ -178,6 +178,18 @@ fn every_command_that_reads_says_the_same_of_clickhouse_and_of_the_file() {
     };
     assert_eq!(replayed(&address), replayed("tokrate-log.db"));
     assert!(replayed(&address).1.len() > 100, "{:?}", replayed(&address));
+    for (source, file) in [("monitor", "tokrate-monitor.db"), ("gateway", "tokrate-log.db")] {
+        let lane = if source == "monitor" { HOSTILE } else { "north" };
+        let law = |from: &str| good(&["estimate", "fit-api", from, "--source", source, "--lane", lane, "--json"]);
+        assert_eq!(law(&address).replace(&address, file), law(file));
+    }
+    let chained = |log: &str| {
+        let step =
+            "[plans.p]\nreason = \"own\"\n[[steps]]\nname = \"answer\"\nrole = \"reason\"\ninput = 100\noutput = 50\n";
+        folder.write("chain.toml", &format!("name = \"c\"\n[speeds.own]\nlog = \"{log}\"\nlane = \"north\"\n{step}"));
+        good(&["estimate", "chain", "chain.toml", "--json"]).replace(log, "there")
+    };
+    assert_eq!(chained(&address), chained("tokrate-log.db"));
     let refused = finish(start(tokrate(&folder, &["log", "--db", &address]).env("CH_KEY", "another")));
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""));
     assert!(refused.stderr.contains("HTTP 403") && !refused.stderr.contains("another"), "{}", refused.stderr);

@@ -2,8 +2,10 @@
 
 use super::model_file;
 use crate::commands::Verdict;
-use crate::config::chain::{self as file, File, Source, SpeedRow};
+use crate::config::chain::{self as file, File, Source as SpeedSource, SpeedRow};
+use crate::config::clickhouse;
 use crate::flags::estimate::ChainFlags;
+use crate::flags::source::Source;
 use crate::out::estimate::chain::{Planned, Shown, html, json, text};
 use crate::out::records::read_record;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -16,7 +18,7 @@ use tokrate_estimate::serving::{Serving, Tuning};
 use tokrate_estimate::traffic::{Arrivals, Lengths, run as simulate};
 use tokrate_estimate::{Asked, Estimator};
 use tokrate_record::{AttemptEnd, AttemptRole, Load, Metric, RunSamples};
-use tokrate_store::{Query, Sqlite, Store};
+use tokrate_store::Query;
 use tokrate_targets::reading::{self, MAX_SETTINGS_BYTES};
 
 /// The chains that need no file.
@@ -93,12 +95,12 @@ fn of_step(estimator: &Estimator, file: &File, name: &str, step: &Step, notes: &
     let row = file.speeds.get(name).with_context(|| format!("there are no [speeds.{name}]"))?;
     let mut price = row.price()?;
     let times = match row.source()? {
-        Source::Stated { ttft, prefill, speed } => Times::Stated { ttft, prefill, speed },
-        Source::Program(spread) => Times::Fixed(spread),
-        Source::Record(path) => of_record(&path, row.concurrency, name, notes)?,
-        Source::Log(path, lane) => of_log(&path, &lane, name, notes)?,
-        Source::Curve(path) => of_curve(&path, row.users.unwrap_or(1), step, name, notes)?,
-        Source::Estimate => {
+        SpeedSource::Stated { ttft, prefill, speed } => Times::Stated { ttft, prefill, speed },
+        SpeedSource::Program(spread) => Times::Fixed(spread),
+        SpeedSource::Record(path) => of_record(&path, row.concurrency, name, notes)?,
+        SpeedSource::Log(path, lane) => of_log(&path, &lane, name, notes)?,
+        SpeedSource::Curve(path) => of_curve(&path, row.users.unwrap_or(1), step, name, notes)?,
+        SpeedSource::Estimate => {
             let (times, own) = of_estimate(estimator, row, step, name, notes)
                 .with_context(|| format!("estimate [speeds.{name}] at the step {:?}", step.name))?;
             price = price.or(own);
@@ -203,7 +205,7 @@ fn of_record(path: &Path, concurrency: Option<u32>, name: &str, notes: &mut Vec<
 
 /// Times of a lane in the gateway's log.
 fn of_log(path: &Path, lane: &str, name: &str, notes: &mut Vec<String>) -> Result<Times> {
-    let store = Sqlite::open_reader(path)?;
+    let (store, _) = clickhouse::rows(path, Some(Source::Gateway))?;
     let query = Query { lane: Some(lane.to_owned()), end: Some(AttemptEnd::Answered), ..Query::default() };
     let rows: Vec<_> =
         store.attempts(&query)?.into_iter().filter(|row| row.role != AttemptRole::Probe && row.sample.stream).collect();

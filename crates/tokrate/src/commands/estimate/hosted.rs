@@ -2,7 +2,7 @@
 
 use super::subject;
 use crate::commands::Verdict;
-use crate::commands::compare::is_database;
+use crate::config::clickhouse;
 use crate::flags::estimate::FitApiFlags;
 use crate::out::estimate::hosted::{Shown, html, json, text};
 use crate::out::records::{read_record, read_rows};
@@ -10,8 +10,8 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::collections::BTreeSet;
 use std::path::Path;
 use tokrate_estimate::hosted::{Call, Hosted, seen};
-use tokrate_record::{AttemptEnd, AttemptRole, Load, SampleSource};
-use tokrate_store::{Query, Sqlite, Store, StoreError};
+use tokrate_record::{AttemptEnd, AttemptRole, Load};
+use tokrate_store::Query;
 use tokrate_targets::reading::{self, MAX_SETTINGS_BYTES};
 
 /// What files hold of an endpoint.
@@ -47,8 +47,8 @@ pub fn run(flags: &FitApiFlags) -> Result<Verdict> {
 pub(super) fn fitted(flags: &FitApiFlags) -> Result<Shown> {
     let mut all = Gathered::default();
     for path in &flags.records {
-        match is_database(path) {
-            true => all.add_database(path, flags.lane.as_deref())?,
+        match clickhouse::holds_rows(path) {
+            true => all.add_database(path, flags)?,
             false => all.add_record(path)?,
         }
     }
@@ -92,12 +92,10 @@ pub fn read(path: &Path) -> Result<Hosted> {
 }
 
 impl Gathered {
-    /// Calls of a gateway's log or a monitor's database.
-    fn add_database(&mut self, path: &Path, lane: Option<&str>) -> Result<()> {
-        let store = match Sqlite::open_reader(path) {
-            Err(StoreError::Foreign { .. }) => Sqlite::open_probes(path, SampleSource::Monitor)?,
-            opened => opened?,
-        };
+    /// Calls of a gateway's log, of a monitor's database, or of a ClickHouse.
+    fn add_database(&mut self, path: &Path, flags: &FitApiFlags) -> Result<()> {
+        let lane = flags.lane.as_deref();
+        let (store, _) = clickhouse::rows(path, flags.source)?;
         let before = self.calls.len();
         let query = Query { lane: lane.map(str::to_owned), ..Query::default() };
         store.visit_attempts(&query, &mut |row| {

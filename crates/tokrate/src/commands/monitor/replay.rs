@@ -2,6 +2,7 @@
 
 use crate::commands::Verdict;
 use crate::flags::monitor::ReplayFlags;
+use crate::out::monitor::counted;
 use anyhow::{Context, Result, bail, ensure};
 use std::fmt::Write;
 use std::io::{BufRead, BufReader, Read, stdin};
@@ -43,10 +44,6 @@ pub fn run(flags: &ReplayFlags) -> Result<Verdict> {
     };
     anstream::eprintln!("tokrate: {} in {}{left_out}", counted(events.len(), "event"), counted(count, "sample"));
     Ok(Verdict::Good)
-}
-
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn detect(samples: Vec<Sample>, allowed: FalseAlarms) -> Vec<Event> {

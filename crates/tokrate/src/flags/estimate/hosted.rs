@@ -1,13 +1,14 @@
 //! The flags of `tokrate estimate fit-api`.
 
+use crate::flags::source::Source;
 use clap::Args;
 use std::path::PathBuf;
 
 /// `tokrate estimate fit-api`, as typed.
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
-Files are records of `tokrate bench --json` (with the rows of --jsonl beside them, if there are any), a gateway's log or a monitor's
-database. Several loads are needed to know what load does, and several lengths of prompts to know what those do.
+Files are records of `tokrate bench --json` (with the rows of --jsonl beside them, if there are any), a gateway's log, a monitor's
+database, or `clickhouse://…`. Several loads are needed to know what load does, and several lengths of prompts to know what those do.
 
 Examples:
   tokrate bench openai/gpt-5-mini -c 1,4,16 --json run.json --jsonl run.jsonl
@@ -23,6 +24,9 @@ pub struct FitApiFlags {
     /// Lane of a gateway's log, or endpoint of a monitor's database
     #[arg(long, value_name = "NAME")]
     pub lane: Option<String>,
+    /// Whose rows of a database that has several [default: monitor]
+    #[arg(long, value_enum, value_name = "SOURCE")]
+    pub source: Option<Source>,
     /// What the endpoint is called [default: as the files do]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
