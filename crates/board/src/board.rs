@@ -330,6 +330,8 @@ fn merged(mut all: Vec<Series>) -> Vec<Series> {
         }
     }
     for series in &mut out {
+        // Kept for minutes, and twice while new pages are made: without the room that growing left.
+        series.points.shrink_to_fit();
         series.points.sort_by_key(|point| point.at);
     }
     out

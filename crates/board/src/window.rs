@@ -307,6 +307,7 @@ impl Summary {
             costs.extend(cost.map(f64::from));
         }
         values.iter_mut().chain([&mut costs]).for_each(|values| values.sort_unstable_by(f64::total_cmp));
+        values.iter_mut().for_each(Vec::shrink_to_fit);
         Summary {
             errors: Share::of(failed, n),
             quarantined: points.iter().filter(|point| point.quarantine.is_some()).count() as u64,

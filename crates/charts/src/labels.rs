@@ -44,15 +44,15 @@ impl Labels {
         let centred = (x - extent / 2.0).min(plot.right - extent).max(plot.left);
         let (after, before) = (x + 8.0, x - 8.0);
         // What ends before its point is held at its end, as a reader's font may be wider than was thought.
-        let places = [
+        let mut places = [
             (Anchor::Start, centred, y - 9.0),
             (Anchor::Start, centred, y + 18.0),
             (Anchor::Start, after, y + 4.0),
             (Anchor::End, before, y + 4.0),
         ];
-        let corners = [(Anchor::Start, after), (Anchor::End, before)];
-        let corners = corners.into_iter().flat_map(|(anchor, at)| [(anchor, at, y - 9.0), (anchor, at, y + 18.0)]);
-        let sides = if self.beside_first { [&places[2..], &places[..2]] } else { [&places[..2], &places[2..]] };
+        if self.beside_first {
+            places.rotate_left(2);
+        }
         let area = |(anchor, at, baseline): (Anchor, f64, f64)| {
             let left = if anchor == Anchor::End { at - extent } else { at };
             [left, left + extent, baseline - 10.0, baseline + 3.0]
@@ -62,7 +62,7 @@ impl Labels {
             let inside = left >= plot.left && right <= plot.right && top >= plot.top && bottom <= plot.bottom;
             inside && self.taken.iter().all(|[l, r, t, b]| right <= *l || left >= *r || bottom <= *t || top >= *b)
         };
-        if let Some(place) = sides.concat().into_iter().chain(corners).find(free) {
+        if let Some(place) = places.into_iter().find(free) {
             svg.text((place.1, place.2), place.0, "label halo", label);
             self.taken.push(area(place));
             self.labelled.push(((x, y), label.to_owned()));
