@@ -10,9 +10,9 @@ use tokrate_detect::{ChangeKind, Detector, Event, FalseAlarms, Sample, Source};
 
 const HOUR_MS: i64 = 3_600_000;
 const PROBES_A_DAY: i64 = 8;
-/// Further probes after a suspicion, and how long until the next suspicion asks for some.
+/// Further probes after a suspicion, and how long until the next suspicion asks for some, as in a monitor.
 const EXTRA_PROBES: i64 = 8;
-const EXTRA_PAUSE_MS: i64 = 12 * HOUR_MS;
+const EXTRA_PAUSE_MS: i64 = 6 * HOUR_MS;
 
 /// What happens to an endpoint.
 #[derive(Clone, Copy)]
@@ -51,32 +51,35 @@ fn each<T: Send>(endpoints: u64, of: impl Fn(u64) -> T + Sync) -> Vec<T> {
     })
 }
 
-/// One endpoint's events, and how many further probes were asked for.
-fn run(world: &World, seed: u64) -> (Vec<Event>, usize) {
+/// One endpoint's events with when they were known (ms), and how many further probes were asked for. A monitor that sends such judges the
+/// samples of a slot when that has ended; else each is judged when it comes.
+fn run(world: &World, seed: u64) -> (Vec<(i64, Event)>, usize) {
     let mut rng = Rng::root(seed).child("endpoint");
     let phase = rng.unit() * 24.0;
     let allowed = FalseAlarms::default();
     let allowed = if world.with_extra_probes { allowed.with_further_probes() } else { allowed };
     let mut detector = Detector::new(allowed);
     let source = Source { endpoint: "a/b".to_owned(), workload: String::new(), place: String::new() };
-    let (mut events, mut extra, mut asked_at) = (Vec::new(), 0, i64::MIN / 2);
+    let (mut events, mut extra, mut asked_at, mut further) = (Vec::new(), 0, i64::MIN / 2, Vec::new());
     for slot in 0..world.days * PROBES_A_DAY {
         let slot_ms = 24 * HOUR_MS / PROBES_A_DAY;
-        let at = slot * slot_ms + (rng.unit() * (slot_ms - HOUR_MS) as f64) as i64;
-        let mut times = vec![at];
-        let mut next = 0;
-        while let Some(&at) = times.get(next) {
-            next += 1;
-            events.extend(detector.push(sample(world, &source, at, phase, &mut rng)));
-            let is_suspect = !detector.take_suspects().is_empty();
-            if is_suspect && world.with_extra_probes && at - asked_at > EXTRA_PAUSE_MS {
-                asked_at = at;
-                extra += EXTRA_PROBES as usize;
-                times.extend((1..=EXTRA_PROBES).map(|nth| at + nth * HOUR_MS / (EXTRA_PROBES + 1)));
-            }
+        let ends = (slot + 1) * slot_ms;
+        let mut times = std::mem::take(&mut further);
+        times.push(slot * slot_ms + (rng.unit() * (slot_ms - HOUR_MS) as f64) as i64);
+        times.sort_unstable();
+        for at in times {
+            let found = detector.push(sample(world, &source, at, phase, &mut rng));
+            let known = |event: &Event| if world.with_extra_probes { ends } else { event.at };
+            events.extend(found.into_iter().map(|event| (known(&event), event)));
+        }
+        let is_suspect = !detector.take_suspects().is_empty();
+        if is_suspect && world.with_extra_probes && ends - asked_at >= EXTRA_PAUSE_MS {
+            asked_at = ends;
+            extra += EXTRA_PROBES as usize;
+            further.extend((1..=EXTRA_PROBES).map(|nth| ends + nth * HOUR_MS / (EXTRA_PROBES + 1)));
         }
     }
-    events.extend(detector.end_hour());
+    events.extend(detector.end_hour().into_iter().map(|event| (event.at, event)));
     (events, extra)
 }
 
@@ -139,7 +142,7 @@ fn false_alarms(endpoints: u64, seed: u64, worlds: &[World]) {
             let (mut kinds, mut extra) = (BTreeMap::<ChangeKind, f64>::new(), 0);
             for (events, asked) in each(endpoints, |endpoint| run(&world, seed + endpoint)) {
                 extra += asked;
-                events.iter().for_each(|event| *kinds.entry(event.kind).or_default() += 0.5 / endpoints as f64);
+                events.iter().for_each(|(_, event)| *kinds.entry(event.kind).or_default() += 0.5 / endpoints as f64);
             }
             let all: f64 = kinds.values().sum();
             let extra = extra as f64 / 2.0 / endpoints as f64;
@@ -160,10 +163,10 @@ fn drops(endpoints: u64, seed: u64, worlds: &[World]) {
             let mut delays = each(endpoints, |endpoint| {
                 let at = (30 * 24 + (endpoint as i64 * 7) % 24) * HOUR_MS;
                 let (events, _) = run(&World { at, ..world }, seed + endpoint);
-                let found = events.iter().find(|event| {
+                let found = events.iter().find(|(_, event)| {
                     event.at >= at && event.kind == ChangeKind::Regression && event.metric == "output_speed"
                 });
-                found.map_or(i64::MAX, |event| event.at - at)
+                found.map_or(i64::MAX, |(known, _)| known - at)
             });
             delays.sort_unstable();
             let share = delays.iter().filter(|delay| **delay <= hours * HOUR_MS).count() as f64 / endpoints as f64;
@@ -193,7 +196,7 @@ fn evenings(endpoints: u64, seed: u64, still: World) {
         let world = World { spread, at: 30 * 24 * HOUR_MS, evenings: true, ..still };
         let mut kinds = BTreeMap::<ChangeKind, f64>::new();
         for (events, _) in each(endpoints, |endpoint| run(&world, seed + endpoint)) {
-            events.iter().for_each(|event| *kinds.entry(event.kind).or_default() += 1.0 / endpoints as f64);
+            events.iter().for_each(|(_, event)| *kinds.entry(event.kind).or_default() += 1.0 / endpoints as f64);
         }
         println!("| {spread:.2} | {kinds:.3?} |");
         let cycles = kinds.get(&ChangeKind::Cycle).copied().unwrap_or(0.0);

@@ -27,7 +27,7 @@ const LEAST_NEW_LEVEL: usize = 8;
 const REFIT_MS: i64 = DAY_MS / 2;
 
 /// What [`FalseAlarms::with_further_probes`] leaves of the regressions by chance.
-const FURTHER_PROBES_PART: f64 = 0.5;
+const FURTHER_PROBES_PART: f64 = 0.35;
 
 /// How often something may be reported of a source although nothing has changed; its numbers share what is allowed.
 #[derive(Clone, Copy, PartialEq, Debug)]

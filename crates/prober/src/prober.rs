@@ -19,7 +19,7 @@ use tokrate_core::{Span, Tick};
 /// Further probes after a suspicion, within an hour or a slot, and how long a series is left alone after that.
 const FURTHER_PROBES: u64 = 8;
 const FURTHER_MS: u64 = 3_600_000;
-const FURTHER_PAUSE_MS: u64 = DAY_MS / 2;
+const FURTHER_PAUSE_MS: u64 = DAY_MS / 4;
 /// A reference probe speaks for so long.
 const REFERENCE_AGE: Span = Span::from_secs(600);
 /// The longest wait: the clocks are looked at as often.
@@ -227,7 +227,7 @@ impl Prober {
     }
 
     /// Asks for further probes of a series, as a change of it is suspected. Says whether they are planned: not if it had some in the
-    /// last twelve hours.
+    /// last six hours.
     pub fn suspect(&mut self, series: SeriesId, wall_ms: u64) -> bool {
         let recent = self.further_at[series].is_some_and(|at| wall_ms.abs_diff(at) < FURTHER_PAUSE_MS);
         if recent {

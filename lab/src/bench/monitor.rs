@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 /// How it is called.
 pub const USAGE: &str = "\
-usage: cargo xtask bench monitor [--quick] [--tokrate BINARY] [demo | detector | board | ingest | months | memory]…
+usage: cargo xtask bench monitor [--quick] [--tokrate BINARY] [demo | detector | board | ingest | months | memory | week]…
 ";
 
-const PARTS: [&str; 6] = ["demo", "board", "ingest", "months", "detector", "memory"];
+const PARTS: [&str; 7] = ["demo", "board", "ingest", "months", "detector", "memory", "week"];
 /// Rounds of the demo; their median counts.
 const DEMO_ROUNDS: usize = 3;
 /// No demo takes as long.
@@ -80,7 +80,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
 }
 
 fn measure(part: &str, root: &Path, tokrate: &Path, folder: &Path, is_quick: bool) -> Result<Vec<Outcome>> {
-    let (endpoints, year) = if is_quick { ("20", "90") } else { ("200", "365") };
+    let (endpoints, year, week) = if is_quick { ("20", "90", "1") } else { ("200", "365", "7") };
     match part {
         "demo" => demo(tokrate, folder),
         "detector" => example(root, "tokrate-detect", "power", &[endpoints]),
@@ -90,6 +90,7 @@ fn measure(part: &str, root: &Path, tokrate: &Path, folder: &Path, is_quick: boo
         }
         "months" => example(root, "tokrate-dst", "monitor_months", &["200", "60"]),
         "memory" => example(root, "tokrate-dst", "monitor_months", &["200", year, "memory"]),
+        "week" => example(root, "tokrate-monitor", "week", &["1440", week]),
         _ => board(root, tokrate, folder),
     }
 }
@@ -171,9 +172,11 @@ fn example(root: &Path, package: &str, name: &str, arguments: &[&str]) -> Result
     command.args(["run", "--release", "--quiet", "--package", package, "--example", name, "--"]).args(arguments);
     let output = command.current_dir(root).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("run the example {name} of {package}"))?;
-    ensure!(output.status.success(), "run the example {name} of {package}: {}", output.status);
     let text = String::from_utf8(output.stdout).with_context(|| format!("read what {name} printed"))?;
     let outcomes: Vec<Outcome> = text.lines().filter_map(read).collect();
+    // One that is missed may end as a failure.
+    let is_missed = outcomes.iter().any(|outcome| outcome.verdict == "missed");
+    ensure!(output.status.success() || is_missed, "run the example {name} of {package}: {}", output.status);
     ensure!(!outcomes.is_empty(), "read what {name} printed: there is no bar in it");
     text.lines().filter(|line| read(line).is_none()).for_each(|line| eprintln!("{line}"));
     Ok(outcomes)

@@ -72,7 +72,7 @@ impl MonitorStore {
     /// # Errors
     /// When the store cannot be read.
     pub fn used(&self, prober: &str, from_unix_ms: u64, further_only: bool) -> Result<UsedRow, StoreError> {
-        // What a server says that it read and wrote is a number of its choice: a sum of whole ones fails where it does not fit.
+        // A sum of whole numbers fails where it does not fit, and a monitor would not start.
         let sql = "SELECT total(p.cost_usd), total(coalesce(p.input_tokens, p.input_tokens_std, 0) \
                    + coalesce(p.output_tokens, p.output_tokens_std)) \
                    FROM probes p JOIN series s ON s.id = p.series \

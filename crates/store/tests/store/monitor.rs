@@ -103,7 +103,7 @@ fn rows_are_read_as_they_were_written_and_only_once() {
 }
 
 #[test]
-fn what_a_server_says_that_it_read_never_keeps_a_monitor_from_starting() {
+fn sums_that_do_not_fit_keep_no_monitor_from_starting_and_no_hub_from_taking_more() {
     let folder = Folder::new("monitor-absurd");
     let mut store = open(&path(&folder));
     let absurd = |number: u64| {
