@@ -94,14 +94,27 @@ pub(crate) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
         (Ok(one), Ok(other)) if are_apart(&other.splices) && source.is_same_with(&one.splices, &other.splices) => {
             Ok(one)
         }
-        (Ok(_), Ok(_)) => Err(Refused::new(
-            Code::MarkerUnresolved,
-            "the file itself has a line that reads like a marker, and the update makes sense with and without it",
-            "write another marker, such as `... existing code ...` with the comment sign of the language",
-        )),
+        (Ok(_), Ok(_)) => Err(unresolved()),
+        // What goes for nothing beside such a line may be what the line was to stand for.
+        (Err(_), Ok(one)) if takes_away(source, &one.splices) => Err(unresolved()),
         (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(one),
         (Err(refused), Err(_)) => Err(refused),
     }
+}
+
+/// The refusal of an update whose markers may be lines of the file.
+fn unresolved() -> Refused {
+    Refused::new(
+        Code::MarkerUnresolved,
+        "the file itself has a line that reads like a marker, and the update may mean that line or what it stands for",
+        "write another marker, such as `... existing code ...` with the comment sign of the language",
+    )
+}
+
+/// Whether lines with text go somewhere and none come in their place.
+fn takes_away(source: &Source, splices: &[Splice]) -> bool {
+    let has_text = |text: &str| text.lines().any(|line| !is_blank(line));
+    splices.iter().any(|splice| has_text(&source.text[splice.old.clone()]) && !has_text(&splice.new))
 }
 
 /// Whether splices, in order, change no byte twice.

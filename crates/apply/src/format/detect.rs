@@ -48,6 +48,9 @@ pub(crate) fn detect(source: &Source, update: &str) -> Format {
 /// When a text has fences that no file of its kind has: what is around them may be prose.
 pub(crate) fn of(source: &Source, update: &str, options: &Options) -> Result<Format, Refused> {
     let format = options.format.unwrap_or_else(|| detect(source, update));
+    if format.is_text() && options.format != Some(Format::WholeFile) {
+        refuse_open_fence(source, update)?;
+    }
     let holds_fences = options.path.as_deref().is_some_and(|path| PROSE.iter().any(|end| path.ends_with(end)));
     if !format.is_text() || holds_fences || options.format == Some(Format::WholeFile) {
         return Ok(format);
@@ -61,6 +64,22 @@ pub(crate) fn of(source: &Source, update: &str, options: &Options) -> Result<For
         )),
         _ => Ok(format),
     }
+}
+
+/// Refuses a first line that opens a fence which nothing closes: it was to be around all of the update. An excerpt may begin with one that
+/// the file has.
+fn refuse_open_fence(source: &Source, update: &str) -> Result<(), Refused> {
+    let lines: Vec<&str> = update.lines().collect();
+    let Some(first) = lines.iter().position(|line| !core(line).is_empty()) else { return Ok(()) };
+    let is_open = is_fence(lines[first]).is_some() && closing(&lines, first).is_none();
+    if !is_open || source.lines().any(|line| line.trim_end() == lines[first].trim_end()) {
+        return Ok(());
+    }
+    Err(Refused::new(
+        Code::InvalidFormat,
+        format!("line {} of the update opens a fence that nothing closes", first + 1),
+        "close the fence around the edit, or leave it out",
+    ))
 }
 
 /// Whether the update has a marker that is no line of the file.

@@ -108,6 +108,8 @@ mod tests {
             assert!(text.contains("All rights reserved"), "{text}");
         }
         let file = "Show what changes:\n\n    // ... existing code ...\n    let limit = 20;\n    // ... existing code ...\n\nThe rest is kept.\n";
+        let without = file.replace("    let limit = 20;\n", "").replace("The rest is kept.\n", "");
+        assert_eq!(merged(file, &without).unwrap_or_else(|_| file.to_owned()), file);
         let adjacent = "Show what changes:\n\n    let limit = 30;\n\n    // ... existing code ...\n    // ... existing code ...\n\nThe rest is kept.\n";
         if let Ok(text) = merged(file, adjacent) {
             assert!(text.contains("let limit = 20;"), "{text}");

@@ -79,7 +79,7 @@ fn is_enclosed(update: &[&str], above: Option<&str>, below: Option<&str>) -> boo
 }
 
 /// The first line that is gone although nothing in the update stands for it.
-fn lost<'l>(old: &[&'l str], new: &[&str], edits: &[Edit], update: &[&str]) -> Option<&'l str> {
+fn lost<'l>(old: &[&'l str], new: &[&'l str], edits: &[Edit], update: &[&str]) -> Option<&'l str> {
     let shown: Vec<&str> = texts(update);
     // A fence around all of it is none of it.
     let is_fence = |line: Option<&&str>| line.is_some_and(|line| line.starts_with("```"));
@@ -87,16 +87,21 @@ fn lost<'l>(old: &[&'l str], new: &[&str], edits: &[Edit], update: &[&str]) -> O
         true => &shown[1..shown.len().max(2) - 1],
         false => &shown,
     };
-    edits.iter().find_map(|edit| {
+    let comes = |edit: &Edit| texts(&new[edit.new_start - 1..edit.new_start - 1 + edit.new_count]);
+    edits.iter().enumerate().find_map(|(number, edit)| {
         let gone = texts(&old[edit.old_start - 1..edit.old_start - 1 + edit.old_count]);
-        let comes = texts(&new[edit.new_start - 1..edit.new_start - 1 + edit.new_count]);
-        // What stands around it in the merged text: an edit beside it has brought lines as well.
-        let above = texts(&new[..edit.new_start - 1]).last().copied();
-        let below = texts(&new[edit.new_start - 1 + edit.new_count..]).first().copied();
-        let known: BTreeSet<&str> = comes.iter().flat_map(|line| words(line)).collect();
+        // What stands around it before and after: an edit beside it has brought lines as well.
+        let first = |lines: &[&'l str]| texts(lines).first().copied();
+        let last = |lines: &[&'l str]| texts(lines).last().copied();
+        let above = [last(&old[..edit.old_start - 1]), last(&new[..edit.new_start - 1])];
+        let below =
+            [first(&old[edit.old_start - 1 + edit.old_count..]), first(&new[edit.new_start - 1 + edit.new_count..])];
+        // A line that is kept between, if only a blank one, makes two edits of what was one change.
+        let beside = &edits[number.saturating_sub(1)..edits.len().min(number + 2)];
+        let known: BTreeSet<&str> = beside.iter().flat_map(comes).flat_map(words).collect();
         let is_between = |at: usize| {
-            let aboves = gone[..at].iter().copied().map(Some).chain([above]);
-            let belows = || gone[at + 1..].iter().copied().map(Some).chain([below]);
+            let aboves = gone[..at].iter().copied().map(Some).chain(above);
+            let belows = || gone[at + 1..].iter().copied().map(Some).chain(below);
             aboves.into_iter().any(|above| belows().any(|below| is_enclosed(shown, above, below)))
         };
         // What moved is not lost.

@@ -21,7 +21,7 @@ pub fn words(error: &io::Error) -> String {
         ErrorKind::NotADirectory => "a part of the path is a file and no folder; check the path",
         ErrorKind::IsADirectory => "it is a folder; name a file",
         ErrorKind::InvalidFilename => "the name is too long, or none that the file system takes; choose another",
-        ErrorKind::NotFound => "it is not there; check the path",
+        ErrorKind::NotFound => "there is nothing of that name",
         _ if error.raw_os_error() == Some(LOOP) => {
             "it is a link that may not be followed, or links lead in a circle; name the file itself"
         }
