@@ -338,10 +338,11 @@ check('a key that used up its requests a minute: RateLimitError with Retry-After
 });
 
 check('what is not offered is a NotFoundError', async () => {
-  const { files, moderations, responses } = client;
-  for (const asking of [() => files.list(), () => moderations.create({ input: 'x' })]) {
-    holds((await raises(OpenAI.NotFoundError, asking())).message, 'not found');
-  }
+  const { files, fineTuning, moderations, responses } = client;
+  holds((await raises(OpenAI.NotFoundError, fineTuning.jobs.list())).message, 'not found');
+  // Files of other keys, and which of many lanes is meant.
+  holds((await raises(OpenAI.PermissionDeniedError, files.list())).message, 'what other keys have made');
+  holds((await raises(OpenAI.BadRequestError, moderations.create({ input: 'x' }))).message, 'x-tokrate-model');
   // Only the lane that began a response in the background has it.
   holds((await raises(OpenAI.NotFoundError, responses.retrieve('r'))).message, 'is not known here');
 });

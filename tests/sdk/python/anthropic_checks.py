@@ -333,10 +333,10 @@ def _(_mark):
     same(sorted(model.id for model in narrow.models.list()), ["anthropic-plain", "chat-plain"])
 
 
-@check("counting tokens beforehand is not offered: NotFoundError")
+@check("counting tokens beforehand is asked of the provider: its NotFoundError comes as it is")
 def _(mark):
     counted = lambda: client.messages.count_tokens(model="anthropic-plain", messages=what("", mark)["messages"])
-    holds(raises(anthropic.NotFoundError, counted).message, "not found")
+    holds(raises(anthropic.NotFoundError, counted).message, "nothing at /v1/messages/count_tokens")
 
 
 @check("the simulated engine: whole and streamed, with the right counts")

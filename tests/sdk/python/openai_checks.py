@@ -406,7 +406,8 @@ def _(mark):
     same((answer.usage.prompt_tokens, answer.object), (8, "list"))
     answer = client.embeddings.create(model="embeddings", input=text, encoding_format="float")
     same(answer.data[0].embedding, [len(text), 0.0, 0.5])
-    raises(openai.BadRequestError, lambda: client.embeddings.create(model="anthropic-plain", input="x"))
+    refused = raises(openai.NotFoundError, lambda: client.embeddings.create(model="anthropic-plain", input="x"))
+    holds(refused.message, "has no lane with `embeddings`")
 
 
 @check("the simulated engine: chat and completions, whole and streamed, with the right counts")
@@ -508,8 +509,10 @@ def _(mark):
 
 @check("what is not offered is a NotFoundError")
 def _(_mark):
-    for ask_for in [client.files.list, lambda: client.moderations.create(input="x")]:
-        holds(raises(openai.NotFoundError, ask_for).message, "not found")
+    holds(raises(openai.NotFoundError, client.fine_tuning.jobs.list).message, "not found")
+    # Files of other keys, and which of many lanes is meant.
+    holds(raises(openai.PermissionDeniedError, client.files.list).message, "what other keys have made")
+    holds(raises(openai.BadRequestError, lambda: client.moderations.create(input="x")).message, "x-tokrate-model")
     # Only the lane that began a response in the background has it.
     holds(raises(openai.NotFoundError, lambda: client.responses.retrieve("r")).message, "is not known here")
 

@@ -54,8 +54,7 @@ impl Credentials {
 
     /// Whether the client may use an alias.
     pub fn allows_alias(&self, alias: &str) -> bool {
-        let Some(key) = &self.0 else { return true };
-        key.config.aliases.is_empty() || key.config.aliases.iter().any(|allowed| allowed == alias)
+        self.0.as_ref().is_none_or(|key| key.config.allows_alias(alias))
     }
 
     /// Refuses an alias that the client may not use.

@@ -298,6 +298,13 @@ impl Default for LimitsConfig {
 /// Anthropic's price of a token written to its five-minute cache, relative to a plain input token (2026 price list).
 const ANTHROPIC_CACHE_WRITE: f64 = 1.25;
 
+impl KeyConfig {
+    /// Whether it may use an alias.
+    pub fn allows_alias(&self, alias: &str) -> bool {
+        self.aliases.is_empty() || self.aliases.iter().any(|allowed| allowed == alias)
+    }
+}
+
 impl LaneConfig {
     /// What the lane charges, writes to a cache included: where their price is not configured, Anthropic's is taken for its
     /// dialect and that of other input elsewhere. `None` without a price.

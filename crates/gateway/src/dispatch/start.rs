@@ -7,7 +7,7 @@ use crate::respond::error::ErrorResponse;
 use crate::settle::account::Account;
 use crate::state::jobs::Job;
 use crate::state::lock::locked;
-use crate::state::plan::Plan;
+use crate::state::plan::{Alias, Lane, Plan};
 use crate::upstream::dns::REFRESH_INTERVAL;
 use crate::upstream::request::Destination;
 use http::StatusCode;
@@ -127,8 +127,16 @@ pub(crate) fn eligible_lanes(account: &Account, mode: Mode) -> Result<Vec<(LaneI
     }
     let service = account.request.api().map(|api| api.service);
     if let Some(api) = account.request.api() {
-        let elsewhere = account.plan.lanes.iter().filter(|lane| lane.serves(api, now).is_ok());
-        let elsewhere: Vec<&str> = elsewhere.map(|lane| lane.config.name.as_str()).collect();
+        // Lanes go by their names; to a key of few aliases nothing is named that it may not ask for.
+        let allows = |name: &str| account.key().is_none_or(|key| key.config.allows_alias(name));
+        let serves = |lane: &Lane| lane.serves(api, now).is_ok();
+        let lanes = account.plan.lanes.iter().filter(|lane| serves(lane)).map(|lane| lane.config.name.as_str());
+        let mut elsewhere: Vec<&str> = lanes.filter(|name| allows(name)).collect();
+        if elsewhere.is_empty() {
+            let has_one = |alias: &Alias| alias.lanes.iter().any(|id| serves(account.plan.lane(*id)));
+            let aliases = account.plan.aliases.iter().filter(|(name, alias)| allows(name) && has_one(alias));
+            elsewhere = aliases.map(|(name, _)| name.as_str()).collect();
+        }
         obstacle =
             obstacle.map(|_| ErrorResponse::not_served(&account.alias.name, api.service, &obstacles, &elsewhere));
     }

@@ -136,7 +136,14 @@ impl ErrorResponse {
         let reasons = obstacles.iter().take(MAX_LANES_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
         let hint = match elsewhere {
             [] => format!("set `serves = [\"{service}\"]` under [gateway.lanes.NAME] of a lane whose provider has it"),
-            _ => format!("ask for a lane that may have it: {}", elsewhere.join(", ")),
+            _ => {
+                let named = elsewhere.iter().take(MAX_LANES_LISTED).copied().collect::<Vec<_>>().join(", ");
+                let more = match elsewhere.len().saturating_sub(MAX_LANES_LISTED) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                format!("ask for one that may have it: {named}{more}")
+            }
         };
         ErrorResponse::new(StatusCode::NOT_FOUND, format!("`{alias}` has no lane with `{service}`: {reasons}; {hint}"))
     }

@@ -9,7 +9,9 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use tokrate_core::{Money, Price};
-use tokrate_gateway::{Config, KeyConfig, KeyLimits, LaneConfig, Mode, ServicesConfig, api_rows, key_hash, services};
+use tokrate_gateway::{
+    AliasConfig, Config, KeyConfig, KeyLimits, LaneConfig, Mode, ServicesConfig, api_rows, key_hash, services,
+};
 use tokrate_record::Attempt;
 use tokrate_wire::Dialect;
 
@@ -154,6 +156,33 @@ fn what_no_lane_serves_is_not_found_and_the_message_says_which_lane_or_setting_w
     assert!(one.requests().is_empty());
     let named = post(gateway.address, "/v1/audio/speech", &SPEECH.replace("all", "talks"));
     assert_eq!(named.status, 200, "an alias offers what its lanes offer, and a lane what it has");
+}
+
+#[test]
+fn a_key_hears_of_no_lane_that_it_may_not_ask_for() {
+    let one = Scripted::start(vec![Script::Send(vec![whole("200 OK", "{}")])]);
+    let talks = |number| lane(&format!("talks-{number}"), one.address, ALL);
+    let lanes = [lane("mute", one.address, &[Dialect::Anthropic])].into_iter().chain((0..20).map(talks));
+    let mut config = configured(lanes.collect(), Mode::Off);
+    config.aliases[0].lanes = vec![0];
+    config.aliases.push(AliasConfig { name: "sound".to_owned(), lanes: vec![1, 2], ..config.aliases[0].clone() });
+    let of = |name: &str, aliases: &[&str]| {
+        let aliases = aliases.iter().map(|alias| (*alias).to_owned()).collect();
+        KeyConfig { aliases, ..key(name, KeyLimits::default()) }
+    };
+    config.keys = vec![of("one", &["all"]), of("two", &["all", "sound"]), of("every", &[])];
+    let gateway = TestGateway::start(config);
+    let told = |name: &str| {
+        let bearer = format!("Bearer sk-{name}");
+        let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+        let answer = ask(gateway.address, "POST", "/v1/audio/speech", &headers, SPEECH.as_bytes());
+        assert_eq!(answer.status, 404, "{}", answer.text());
+        answer.text()
+    };
+    let (one_alias, two_aliases, all) = (told("one"), told("two"), told("every"));
+    assert!(!one_alias.contains("talks") && one_alias.contains("set `serves"), "{one_alias}");
+    assert!(!two_aliases.contains("talks") && two_aliases.contains("may have it: sound"), "{two_aliases}");
+    assert!(all.contains("talks-7 and 12 more") && !all.contains("talks-8"), "{all}");
 }
 
 #[test]
