@@ -180,6 +180,12 @@ impl Estimator {
             return vec![format!("nothing was measured of the group {}, kind {}", GROUPS[own], question.kind().name())];
         }
         let mut reasons = Vec::new();
+        if question.first_vllm {
+            reasons.push(
+                "engine: vLLM before 0.8, whose first engine is not computed; runs of 0.6.3 take twice as long"
+                    .to_owned(),
+            );
+        }
         let mut outside = |what: &str, of: &dyn Fn(&Question) -> Option<f64>, slack: f64| {
             let Some(value) = of(question) else { return };
             let known: Vec<f64> = like.iter().filter_map(|other| of(other)).collect();

@@ -98,6 +98,11 @@ pub struct Resolved {
     pub assumed: Vec<String>,
 }
 
+/// Versions of vLLM from 0.12 on let prompts of others count less (coefficient `prompts_recent_vllm`).
+const RECENT_VLLM: u32 = 12;
+/// With 0.8 (2025-03) the engine that is computed here, V1, became the usual one. Before it a step's scheduling stood beside the kernels,
+/// and runs of 0.6.3 take twice the computed time.
+const VLLM_V1: u32 = 8;
 /// Most devices that one question may have.
 const MOST_DEVICES: f64 = 100_000.0;
 /// Devices that a link joins in the usual server; racks that join more exist.
@@ -156,6 +161,7 @@ impl Asked {
             None => sharing,
         };
         let concurrency = self.concurrency.or(local.then_some(1.0)).or(device.layer_latency.map(|_| 1.0));
+        let vllm_minor = self.engine_version.as_deref().filter(|_| engine == Engine::Vllm).and_then(vllm_minor);
         let question = Question {
             model,
             device,
@@ -164,7 +170,8 @@ impl Asked {
             sharing,
             expert_parallel,
             engine,
-            recent_vllm: engine == Engine::Vllm && self.engine_version.as_deref().is_some_and(is_recent_vllm),
+            recent_vllm: vllm_minor.is_some_and(|minor| minor >= RECENT_VLLM),
+            first_vllm: vllm_minor.is_some_and(|minor| minor < VLLM_V1),
             older: local
                 && self
                     .engine_version
@@ -394,13 +401,14 @@ impl Asked {
     }
 }
 
-/// Whether a version such as `0.12.0` or `v0.19` is 0.12 or later.
-fn is_recent_vllm(version: &str) -> bool {
+/// The second number of a version such as `0.12.0` or `v0.19`, as long as the first is 0; a larger first is above every one. `None`
+/// of what is no version, a date among them.
+fn vllm_minor(version: &str) -> Option<u32> {
     let mut parts = version.trim().trim_start_matches('v').split('.').map(str::parse::<u32>);
     match (parts.next(), parts.next()) {
-        (Some(Ok(0)), Some(Ok(minor))) => minor >= 12,
-        (Some(Ok(major)), _) => (1..1000).contains(&major),
-        _ => false,
+        (Some(Ok(0)), Some(Ok(minor))) => Some(minor),
+        (Some(Ok(major)), _) if (1..1000).contains(&major) => Some(u32::MAX),
+        _ => None,
     }
 }
 

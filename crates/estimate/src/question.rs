@@ -24,6 +24,8 @@ pub struct Question {
     pub engine: Engine,
     /// Whether the engine is a vLLM of 0.12 or later.
     pub recent_vllm: bool,
+    /// Whether the engine is a vLLM of before 0.8, whose first engine the formulas do not know.
+    pub first_vllm: bool,
     /// Storage of weights.
     pub precision: Precision,
     /// Bytes of all weights, where given; else parameters times bytes a weight.

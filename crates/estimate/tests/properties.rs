@@ -27,6 +27,30 @@ fn question(device: usize, model: usize, devices: u32, engine: usize, load: (f64
     asked.resolve(&facts).ok().map(|resolved| resolved.question)
 }
 
+#[test]
+fn an_engine_that_is_not_computed_is_said_to_be_outside_of_what_was_measured() {
+    let estimator = Estimator::embedded();
+    let reasons = |version: Option<&str>| {
+        let asked = Asked {
+            model: "llama-3.3-70b".to_owned(),
+            hardware: "h100-sxm".to_owned(),
+            n_gpus: Some(4.0),
+            engine: Some("vllm".to_owned()),
+            engine_version: version.map(str::to_owned),
+            concurrency: Some(16.0),
+            isl: Some(1024.0),
+            osl: Some(1024.0),
+            ..Asked::default()
+        };
+        estimator.answer(&asked).expect("it fits").extrapolated.join("; ")
+    };
+    assert!(reasons(Some("0.6.3.post1")).contains("vLLM before 0.8"), "{}", reasons(Some("0.6.3.post1")));
+    assert!(reasons(Some("v0.7.2")).contains("vLLM before 0.8"));
+    for known in [None, Some("0.8.0"), Some("0.12.0"), Some("1.0"), Some("2024-05 snapshot"), Some("main")] {
+        assert!(!reasons(known).contains("vLLM before"), "{known:?}: {}", reasons(known));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
