@@ -125,6 +125,8 @@ fn headline(out: &mut String, snapshot: &Snapshot) {
     let hour = LastHourTotals::of(snapshot);
     let overhead = snapshot.stats.overhead_since(snapshot.first_minute_of_hour());
     let quantile = |q| overhead.quantile(q).map_or_else(|| format::MISSING.to_owned(), nanos);
+    // A race may hold a first token back for far longer than all else takes.
+    let held = if hour.extra_attempts > 0 { ", with what races held back" } else { "" };
     let memory = snapshot.resident_bytes.map_or_else(String::new, |bytes| format!("{} MiB of memory", bytes >> 20));
     let _ = writeln!(
         out,
@@ -150,7 +152,7 @@ fn headline(out: &mut String, snapshot: &Snapshot) {
             Figure {
                 label: "Gateway overhead, p50",
                 value: quantile(0.5),
-                note: format!("p99 {}, n = {}", quantile(0.99), format::count(overhead.count())),
+                note: format!("p99 {}{held}, n = {}", quantile(0.99), format::count(overhead.count())),
             },
             Figure {
                 label: "Cost, last hour",
