@@ -172,11 +172,7 @@ impl Asked {
             engine,
             recent_vllm: vllm_minor.is_some_and(|minor| minor >= RECENT_VLLM),
             first_vllm: vllm_minor.is_some_and(|minor| minor < VLLM_V1),
-            older: local
-                && self
-                    .engine_version
-                    .as_deref()
-                    .is_some_and(|version| version.contains("2024-") || version.contains("2023-")),
+            older: local && self.engine_version.as_deref().is_some_and(is_before_graphs),
             precision,
             weight_bytes: self.weight_size_gib.map(|size| size * GIB),
             memory_share: self.memory_share,
@@ -399,6 +395,11 @@ impl Asked {
         }
         engine
     }
+}
+
+/// Whether the version of a local engine is a date before it had graphs of kernels.
+fn is_before_graphs(version: &str) -> bool {
+    version.contains("2024-") || version.contains("2023-")
 }
 
 /// The second number of a version such as `0.12.0` or `v0.19`, as long as the first is 0; a larger first is above every one. `None`
