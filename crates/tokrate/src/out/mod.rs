@@ -30,4 +30,5 @@ pub mod stdout;
 pub mod summary;
 pub mod table;
 pub mod targets;
+pub mod toml_text;
 pub mod vllm;

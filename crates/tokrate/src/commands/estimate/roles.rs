@@ -4,6 +4,7 @@
 
 use super::chain::{planned, text_of};
 use crate::config::chain::{Source, SpeedRow, read};
+use crate::out::toml_text::{key, quoted};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -80,16 +81,6 @@ fn aliases(out: &mut String, roles: &BTreeMap<String, String>) -> std::fmt::Resu
     roles
         .iter()
         .try_for_each(|(role, speed)| writeln!(out, "\n[gateway.aliases.{}]\nlanes = [{}]", key(role), quoted(speed)))
-}
-
-/// A name as a TOML key.
-fn key(name: &str) -> String {
-    let is_bare = !name.is_empty() && name.chars().all(|sign| sign.is_ascii_alphanumeric() || "-_".contains(sign));
-    if is_bare { name.to_owned() } else { quoted(name) }
-}
-
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
 }
 
 #[cfg(test)]

@@ -151,17 +151,6 @@ fn number_of(node: Node<'_>) -> Option<f64> {
     plain.or_else(|| data.as_str()?.trim().parse().ok()).filter(|number: &f64| number.is_finite())
 }
 
-/// A name as a key of TOML.
-fn key(name: &str) -> String {
-    let is_bare = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    if is_bare { name.to_owned() } else { quoted(name) }
-}
-
-/// Text as a value of TOML, on one line whatever it holds: JSON's escapes are TOML's, which has one more for DEL.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
-}
-
 /// Text on one line.
 fn on_a_line(text: &str) -> String {
     text.replace(|symbol: char| symbol.is_control(), " ")

@@ -1,6 +1,7 @@
 //! Entries of `model_list`: each becomes a lane, or is named with the reason why it cannot.
 
-use super::{Node, Notes, entries, environment_name, key, line, number_of, on_a_line, quoted, text_of, unique};
+use super::{Node, Notes, entries, environment_name, line, number_of, on_a_line, text_of, unique};
+use crate::out::toml_text::{key, quoted};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tokrate_catalog::provider;

@@ -1,7 +1,8 @@
 //! `router_settings`, `litellm_settings` and `general_settings`: aliases, limits, the breaker and the key of clients.
 
 use super::deployments::Lane;
-use super::{Node, Notes, entries, environment_name, key, number_of, quoted, text_of};
+use super::{Node, Notes, entries, environment_name, number_of, text_of};
+use crate::out::toml_text::{key, quoted};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
