@@ -49,7 +49,7 @@ mod write_timeout;
 mod tests;
 
 use access::Access;
-pub use access::{AccessConfig, AccessSettings};
+pub use access::{AccessConfig, AccessSettings, is_form};
 pub use body::{BodyError, BufferedBody, RequestBody, buffer_body, read_body};
 pub use budget::{ByteBudget, ByteShare};
 use connections::ConnectionPermit;

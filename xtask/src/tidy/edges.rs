@@ -138,7 +138,18 @@ const TABLE: &[Row] = &[
     Row {
         name: "gateway",
         internal: &["core", "tokens", "wire", "meter", "record", "route", "net", "probe", "store"],
-        external: &["tokio", "bytes", "http", "http-body", "serde", "serde_json", "sha2", "thiserror", "tracing"],
+        external: &[
+            "tokio",
+            "bytes",
+            "http",
+            "http-body",
+            "memchr",
+            "serde",
+            "serde_json",
+            "sha2",
+            "thiserror",
+            "tracing",
+        ],
     },
     Row {
         name: "admin",

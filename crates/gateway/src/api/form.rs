@@ -2,6 +2,7 @@
 //!
 //! Everything else passes byte for byte. Invariant: a body in which two servers could read different models is refused.
 
+use memchr::memmem::Finder;
 use std::ops::Range;
 
 /// Most bytes of a part's head.
@@ -26,7 +27,8 @@ impl Form {
     pub fn read(content_type: &[u8], body: &[u8]) -> Result<Form, &'static str> {
         let boundary = boundary(content_type).ok_or("the content type has no `boundary`")?;
         let opening = [b"--", boundary].concat();
-        let delimiter = Delimiter::new(&opening);
+        let line = [b"\r\n", opening.as_slice()].concat();
+        let delimiter = Finder::new(&line);
         let mut rest_at = opening.len();
         if !body.starts_with(&opening) {
             return Err("the form does not begin with its boundary");
@@ -81,12 +83,6 @@ impl Form {
     }
 }
 
-/// Whether it is the content type of a form.
-pub(crate) fn is_form(content_type: &[u8]) -> bool {
-    let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(b"multipart/form-data")
-}
-
 fn boundary(content_type: &[u8]) -> Option<&[u8]> {
     let value = content_type.split(|byte| *byte == b';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.trim_ascii().split_at_checked(9)?;
@@ -109,34 +105,4 @@ fn field_name(head: &[u8]) -> Option<&[u8]> {
         .find(|parameter| parameter.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"name=")))?;
     let value = &parameter[5..];
     Some(value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value))
-}
-
-/// Finds a line that begins with a boundary, by the steps of Horspool: a recording of many MiB is searched in a millisecond.
-struct Delimiter {
-    bytes: Vec<u8>,
-    /// How far to go on from a byte that stands under the end.
-    steps: [usize; 256],
-}
-
-impl Delimiter {
-    fn new(opening: &[u8]) -> Delimiter {
-        let bytes = [b"\r\n", opening].concat();
-        let mut steps = [bytes.len(); 256];
-        for (place, byte) in bytes[..bytes.len() - 1].iter().enumerate() {
-            steps[usize::from(*byte)] = bytes.len() - 1 - place;
-        }
-        Delimiter { bytes, steps }
-    }
-
-    fn find(&self, body: &[u8]) -> Option<usize> {
-        let length = self.bytes.len();
-        let mut at = 0;
-        while let Some(window) = body.get(at..at + length) {
-            if window == self.bytes {
-                return Some(at);
-            }
-            at += self.steps[usize::from(window[length - 1])];
-        }
-        None
-    }
 }

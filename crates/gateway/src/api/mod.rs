@@ -8,7 +8,7 @@ mod route;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use form::{Form, is_form};
+pub(crate) use form::Form;
 pub(crate) use route::{ApiMatch, ApiRoute, is_object_id};
 
 use tokrate_wire::Dialect;

@@ -3,6 +3,7 @@
 use super::call::Call;
 use super::eligible::EligibleLanes;
 use super::worker::Worker;
+use crate::api::Api;
 use crate::respond::error::ErrorResponse;
 use crate::settle::account::Account;
 use crate::state::jobs::Job;
@@ -13,7 +14,7 @@ use crate::upstream::request::Destination;
 use http::StatusCode;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokrate_core::Span;
+use tokrate_core::{Span, Tick};
 use tokrate_net::server::ConnectionTap;
 use tokrate_route::{CallShape, Candidate, Commit, LaneId, Mode, Race, RaceConfig, Ranked};
 use tokrate_wire::Dialect;
@@ -93,7 +94,7 @@ fn effective_mode(account: &Account, mode: Mode) -> (Mode, usize) {
 pub(crate) fn eligible_lanes(account: &Account, mode: Mode) -> Result<Vec<(LaneId, Destination)>, ErrorResponse> {
     let may_fail_over = effective_mode(account, mode).1 > 1;
     let has_alternative = may_fail_over && account.alias.lanes.len() > 1;
-    let (mut eligible, mut obstacle, mut unresolved) = (Vec::new(), None, None);
+    let (mut eligible, mut unresolved) = (Vec::new(), None);
     let (mut unpriced, mut obstacles) = (Vec::new(), Vec::new());
     let now = account.shared.clock.now();
     let pinned = pinned_lane(account);
@@ -116,39 +117,45 @@ pub(crate) fn eligible_lanes(account: &Account, mode: Mode) -> Result<Vec<(LaneI
                         .get_or_insert_with(|| ErrorResponse::unresolved(&lane.config.name, reason, REFRESH_INTERVAL));
                 }
             },
-            Err(error) => {
-                obstacles.push(error.message.clone());
-                obstacle.get_or_insert(error);
-            }
+            Err(error) => obstacles.push(error),
         }
     }
     if let [(_, only)] = eligible.as_mut_slice() {
         only.streamed = account.request.is_stream();
     }
-    let service = account.request.api().map(|api| api.service);
-    if let Some(api) = account.request.api() {
-        // Lanes go by their names; to a key of few aliases nothing is named that it may not ask for.
-        let allows = |name: &str| account.key().is_none_or(|key| key.config.allows_alias(name));
-        let serves = |lane: &Lane| lane.serves(api, now).is_ok();
-        let lanes = account.plan.lanes.iter().filter(|lane| serves(lane)).map(|lane| lane.config.name.as_str());
-        let mut elsewhere: Vec<&str> = lanes.filter(|name| allows(name)).collect();
-        if elsewhere.is_empty() {
-            let has_one = |alias: &Alias| alias.lanes.iter().any(|id| serves(account.plan.lane(*id)));
-            let aliases = account.plan.aliases.iter().filter(|(name, alias)| allows(name) && has_one(alias));
-            elsewhere = aliases.map(|(name, _)| name.as_str()).collect();
-        }
-        obstacle =
-            obstacle.map(|_| ErrorResponse::not_served(&account.alias.name, api.service, &obstacles, &elsewhere));
+    if !eligible.is_empty() {
+        return Ok(eligible);
     }
     // A lane that lacks an address or a price explains more than one that can never carry the request.
+    let service = account.request.api().map(|api| api.service);
     let unpriced = (!unpriced.is_empty()).then(|| ErrorResponse::unpriced(&unpriced, service));
-    match unresolved.or(unpriced).or(obstacle) {
-        None if eligible.is_empty() && pinned.is_some() => {
-            Err(ErrorResponse::new(StatusCode::NOT_FOUND, NO_SUCH_RESPONSE))
-        }
-        Some(error) if eligible.is_empty() => Err(error),
-        _ => Ok(eligible),
+    if let Some(error) = unresolved.or(unpriced) {
+        return Err(error);
     }
+    match account.request.api() {
+        Some(api) if !obstacles.is_empty() => Err(not_served(account, api, &obstacles, now)),
+        _ => match obstacles.into_iter().next() {
+            Some(error) => Err(error),
+            None if pinned.is_some() => Err(ErrorResponse::new(StatusCode::NOT_FOUND, NO_SUCH_RESPONSE)),
+            None => Ok(eligible),
+        },
+    }
+}
+
+/// That no lane of the alias has a service, and what the client may ask for in its place. Lanes go by their names; to a key of few
+/// aliases nothing is named that it may not ask for.
+fn not_served(account: &Account, api: &Api, obstacles: &[ErrorResponse], now: Tick) -> ErrorResponse {
+    let obstacles: Vec<String> = obstacles.iter().map(|error| error.message.clone()).collect();
+    let allows = |name: &str| account.key().is_none_or(|key| key.config.allows_alias(name));
+    let serves = |lane: &Lane| lane.serves(api, now).is_ok();
+    let lanes = account.plan.lanes.iter().filter(|lane| serves(lane)).map(|lane| lane.config.name.as_str());
+    let mut elsewhere: Vec<&str> = lanes.filter(|name| allows(name)).collect();
+    if elsewhere.is_empty() {
+        let has_one = |alias: &Alias| alias.lanes.iter().any(|id| serves(account.plan.lane(*id)));
+        let aliases = account.plan.aliases.iter().filter(|(name, alias)| allows(name) && has_one(alias));
+        elsewhere = aliases.map(|(name, _)| name.as_str()).collect();
+    }
+    ErrorResponse::not_served(&account.alias.name, api.service, &obstacles, &elsewhere)
 }
 
 /// The job that the request goes on from: only the lane that has it knows it.

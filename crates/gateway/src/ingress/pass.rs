@@ -5,7 +5,7 @@
 
 use super::parts::{alias_of, session, without_buffer};
 use crate::admission::credentials::Credentials;
-use crate::api::{AnswerKind, Api, ApiRoute, BodyKind, Form, is_form};
+use crate::api::{AnswerKind, Api, ApiRoute, BodyKind, Form};
 use crate::respond::error::ErrorResponse;
 use crate::state::jobs::references;
 use crate::state::plan::{Alias, Lane, Plan};
@@ -15,6 +15,7 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
+use tokrate_net::server::is_form;
 use tokrate_wire::{RequestPeek, Shape};
 
 /// Names the alias or lane of a call that names no model.
@@ -30,9 +31,8 @@ pub(super) fn parse(
     body: Bytes,
 ) -> Result<(CallRequest, Arc<Alias>), ErrorResponse> {
     let content_type = headers.get(CONTENT_TYPE);
-    let is_form = content_type.is_some_and(|value| is_form(value.as_bytes()));
     let form = match (route.api.body, content_type) {
-        (BodyKind::Form | BodyKind::JsonOrForm, Some(value)) if is_form => {
+        (BodyKind::Form | BodyKind::JsonOrForm, Some(value)) if is_form(headers) => {
             Some(Form::read(value.as_bytes(), &body).map_err(ErrorResponse::bad_request)?)
         }
         (BodyKind::Form, _) => {

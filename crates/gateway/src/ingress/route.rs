@@ -54,6 +54,10 @@ impl Route {
         let (path, query) =
             path_and_query.split_once('?').map_or((path_and_query, None), |(path, query)| (path, Some(query)));
         let path = path.trim_end_matches('/');
+        // Text first: it is what most calls ask for, and no other path is one of its paths.
+        if let Some(routed) = Dialect::of_path(path_and_query) {
+            return if *method == Method::POST { Route::Generate(routed) } else { Route::MethodNotAllowed };
+        }
         match ApiRoute::of(method, path, query) {
             ApiMatch::Found(route) => return Route::Api(route),
             ApiMatch::WrongMethod => return Route::MethodNotAllowed,
@@ -70,8 +74,6 @@ impl Route {
             Route::Models(ListForm::Ollama)
         } else if path == "/api/version" {
             Route::Version
-        } else if let Some(routed) = Dialect::of_path(path_and_query) {
-            Route::Generate(routed)
         } else if let Some(name) = path.strip_prefix("/v1beta/models/") {
             Route::Model(name.to_owned(), ListForm::Gemini)
         } else if let Some((_, name)) = path.split_once("/models/") {
@@ -81,9 +83,7 @@ impl Route {
         } else {
             return Route::NotFound;
         };
-        let reads = matches!(route, Route::Models(_) | Route::Model(..) | Route::Version | Route::Health);
-        let fits = if reads { *method == Method::GET || *method == Method::HEAD } else { *method == Method::POST };
-        if fits { route } else { Route::MethodNotAllowed }
+        if *method == Method::GET || *method == Method::HEAD { route } else { Route::MethodNotAllowed }
     }
 
     /// The dialect of the response, errors included.
@@ -102,6 +102,21 @@ impl Route {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_path_of_the_table_is_one_of_text() {
+        for (method, path, service, _) in crate::api::rows() {
+            for prefix in ["", "/v1", "/v1beta", "/openai/v1"] {
+                let path = format!("{prefix}{}", path.replace("{id}", "obj-1").replace("{model}", "m"));
+                assert!(Dialect::of_path(&path).is_none(), "{path}");
+                let route = Route::of(&method.parse().expect("a method"), &path);
+                assert!(matches!(route, Route::Api(route) if route.api.service == service), "{method} {path}");
+            }
+        }
+        for path in ["/v1/responses/resp_1", "/v1/responses/resp_1/cancel", "/v1/responses/resp_1/input_items"] {
+            assert!(Dialect::of_path(path).is_none(), "{path}");
+        }
+    }
 
     #[test]
     fn method_and_path_decide_the_route() {

@@ -205,18 +205,20 @@ fn is_same_origin(origin: &[u8], host: &[u8]) -> bool {
 
 /// Whether the content type is that of a form with files. Pages of other sites can send one without asking: what refuses them is
 /// their `Origin`.
-fn is_form(headers: &HeaderMap) -> bool {
+pub fn is_form(headers: &HeaderMap) -> bool {
+    media_type(headers).is_some_and(|essence| essence.eq_ignore_ascii_case(b"multipart/form-data"))
+}
+
+/// The content type without its parameters; `None` where none is given, or several are.
+fn media_type(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return false };
-    let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    essence.eq_ignore_ascii_case(b"multipart/form-data")
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    value.as_bytes().split(|byte| *byte == b';').next().map(<[u8]>::trim_ascii)
 }
 
 /// Whether the content type is JSON.
 fn is_json(headers: &HeaderMap) -> bool {
-    let mut values = headers.get_all(CONTENT_TYPE).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return false };
-    let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let Some(essence) = media_type(headers) else { return false };
     if essence.eq_ignore_ascii_case(b"application/json") {
         return true;
     }
