@@ -114,6 +114,7 @@ impl Connector {
         if let Some(tls) = &self.tls {
             transport = tls_connect(transport, tls, self.http).await?;
             used.tls = self.clock.now() - connected_at;
+            used.resumed = transport.is_resumed();
         }
         stamps.reset_first_byte();
         Ok(Opened { transport, stamps, used })
