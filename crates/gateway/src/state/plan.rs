@@ -13,7 +13,7 @@ use crate::state::lock::locked;
 use http::HeaderValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use tokrate_core::{Money, Tick, is_one_line, one_line};
+use tokrate_core::{Money, Span, Tick, is_one_line, one_line};
 use tokrate_meter::{LiveMeter, MAX_TEXT_BYTES};
 use tokrate_net::{ClientConfig, Clock, Route, Secrets};
 use tokrate_record::{SampleConditions, SharedConditions};
@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub router: Mutex<Router>,
     /// Whether lanes that failed are probed.
     pub probes: bool,
+    /// For how long after its last call a lane keeps an idle connection.
+    pub keep_warm: Span,
 }
 
 /// A lane with its connection routes.
@@ -123,7 +125,7 @@ impl Plan {
         for lane in &lanes {
             router.learn(lane.id, clock.now(), &lane.config.curve);
         }
-        let Config { limits, admin_key, probes, .. } = *config;
+        let Config { limits, admin_key, probes, keep_warm, .. } = *config;
         let conditions = SampleConditions {
             region: config.region.clone(),
             host: config.host.clone(),
@@ -133,7 +135,7 @@ impl Plan {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let (conditions, router) = (conditions.into(), Mutex::new(router));
-        Ok(Plan { lanes, aliases, keys, limits, admin_key, conditions, router, probes })
+        Ok(Plan { lanes, aliases, keys, limits, admin_key, conditions, router, probes, keep_warm })
     }
 
     /// Takes over what an earlier plan has learned: usage of keys, budgets of aliases, lengths of answers, speed and

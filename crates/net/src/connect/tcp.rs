@@ -66,7 +66,8 @@ where
 /// The addresses with their families in turn, so that a family without a route costs one delay and not one for each of its addresses
 /// (RFC 8305, section 4). The resolver's first choice stays the first.
 fn alternate(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
-    let is_first_family = |address: &&SocketAddr| addresses.first().is_some_and(|first| first.is_ipv4() == address.is_ipv4());
+    let is_first_family =
+        |address: &&SocketAddr| addresses.first().is_some_and(|first| first.is_ipv4() == address.is_ipv4());
     let (first, second): (Vec<&SocketAddr>, Vec<&SocketAddr>) = addresses.iter().partition(is_first_family);
     let (mut first, mut second) = (first.into_iter(), second.into_iter());
     let mut mixed = Vec::with_capacity(addresses.len());

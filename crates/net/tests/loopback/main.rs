@@ -69,10 +69,11 @@ async fn serve(tls: Option<ServerTls>) -> SocketAddr {
     let address = listener.address();
     let clock = Clock::monotonic();
     spawn_local(async move {
-        match tls {
-            None => listener.serve(Rc::new(Echo), clock, std::future::pending(), Span::ZERO).await,
-            Some(tls) => listener.serve_tls(tls, Rc::new(Echo), clock, std::future::pending(), Span::ZERO).await,
-        }
+        let listener = match tls {
+            None => listener,
+            Some(tls) => listener.with_tls(tls),
+        };
+        listener.serve(Rc::new(Echo), clock, std::future::pending(), Span::ZERO).await;
     });
     address
 }
