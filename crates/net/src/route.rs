@@ -95,7 +95,8 @@ impl Route {
             Err(error @ NetError::Dns { .. }) => Some(error),
             Err(error) => return Err(error),
         };
-        route.resolved_in = clock.now() - started_at;
+        // An address is not looked up.
+        route.resolved_in = if route.is_named() { clock.now() - started_at } else { Span::ZERO };
         Ok((route, unresolved))
     }
 
@@ -141,6 +142,12 @@ impl Route {
             proxy_tls: None,
             resolved_in: Span::ZERO,
         })
+    }
+
+    /// Whether a name has to be looked up.
+    fn is_named(&self) -> bool {
+        let host = self.proxy.as_ref().map_or(self.target.host(), |proxy| &proxy.host);
+        host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_err()
     }
 
     /// How long the resolution took.
