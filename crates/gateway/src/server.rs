@@ -109,7 +109,7 @@ impl Gateway {
             let client_access = access(!config.keys.is_empty(), &CLIENT_ACCESS);
             let listener = Listener::bind(config.listen, &client_access, &connections).await?;
             let listener = encrypted(listener, tls.as_ref());
-            let sockets = (0..config.workers.max(1)).map(|_| listener.share()).collect::<Result<Vec<_>, _>>()?;
+            let sockets = listener.share(config.workers.max(1))?;
             let admin = match config.admin {
                 Some(address) => {
                     let access = access(config.admin_key.is_some(), &ADMIN_ACCESS);
@@ -118,7 +118,10 @@ impl Gateway {
                 }
                 None => None,
             };
-            let admin = admin.map(|admin| Ok::<_, GatewayError>((admin.address(), admin.share()?))).transpose()?;
+            let admin = match admin {
+                Some(admin) => admin.share(1)?.pop().map(|socket| (admin.address(), socket)),
+                None => None,
+            };
             Ok::<_, GatewayError>((listener.address(), sockets, admin))
         })?;
         let (admin, admin_socket) = admin.unzip();
