@@ -50,7 +50,7 @@ pub struct Config {
     pub probes: bool,
     /// The throughput log, if one is kept.
     pub log: Option<LogSettings>,
-    /// Where metrics are pushed to, in addition to `/metrics`.
+    /// Where metrics and traces are pushed to; metrics in addition to `/metrics`.
     pub otel: Option<OtelConfig>,
     /// Region of this machine, for the log.
     pub region: Option<String>,
@@ -216,17 +216,38 @@ pub struct LogSettings {
     pub shipping: Option<Shipping>,
 }
 
-/// An OpenTelemetry collector that metrics are pushed to, over OTLP/HTTP with protobuf.
+/// An OpenTelemetry collector that metrics and traces are pushed to, over OTLP/HTTP with protobuf.
 #[derive(Clone)]
 pub struct OtelConfig {
-    /// Base URL; `/v1/metrics` is appended to it.
+    /// Base URL; `/v1/metrics` and `/v1/traces` are appended to it.
     pub endpoint: Target,
     /// Headers of every request, keys among them, marked sensitive.
     pub headers: HeaderMap,
-    /// Time between two exports.
+    /// Time between two exports of the metrics.
     pub interval: Span,
+    /// Whether metrics are exported.
+    pub metrics: bool,
+    /// Which traces are exported; `None` for none.
+    pub traces: Option<TracesConfig>,
     /// Resource attributes, in addition to or instead of `service.name`, `service.version` and `service.instance.id`.
     pub resource: Vec<(String, String)>,
+}
+
+/// Which calls are traced, and whether lanes hear of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TracesConfig {
+    /// Share of the traces that begin here which are kept, 0 to 1; in others the client's word counts.
+    pub ratio: f64,
+    /// Calls that take this long are kept whatever the share.
+    pub slow: Option<Span>,
+    /// Whether lanes get `traceparent` and `tracestate`.
+    pub propagate: bool,
+}
+
+impl Default for TracesConfig {
+    fn default() -> TracesConfig {
+        TracesConfig { ratio: 1.0, slow: None, propagate: false }
+    }
 }
 
 impl OtelConfig {
@@ -343,7 +364,8 @@ pub fn key_hash(key: &str) -> [u8; 32] {
 impl fmt::Debug for OtelConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&str> = self.headers.keys().map(http::HeaderName::as_str).collect();
-        write!(formatter, "{} {headers:?} every {}, {:?}", self.endpoint, self.interval, self.resource)
+        let OtelConfig { endpoint, interval, resource, metrics, traces, .. } = self;
+        write!(formatter, "{endpoint} {headers:?} every {interval}, {resource:?}, metrics {metrics}, {traces:?}")
     }
 }
 

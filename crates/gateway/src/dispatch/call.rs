@@ -379,6 +379,9 @@ impl Call {
                 if let Ok(id) = HeaderValue::from_maybe_shared(Bytes::from(id)) {
                     outgoing.headers.insert(HeaderName::from_static("x-request-id"), id);
                 }
+                if let Some(context) = account.trace.as_ref().and_then(|trace| trace.context_for(number)) {
+                    context.write_to(&mut outgoing.headers);
+                }
                 let secrets = lane.endpoints[endpoint].secrets.clone();
                 let redactor = Redactor::new(secrets, account.request.body.clone());
                 let mut body =
@@ -517,6 +520,9 @@ impl Drop for Call {
         }
         if let Some(reserved) = self.granted.extra.take() {
             locked(&self.account.alias.budget).release(reserved);
+        }
+        if let Some(trace) = &self.account.trace {
+            trace.end(now, self.account.request.is_stream(), self.race.hold());
         }
     }
 }

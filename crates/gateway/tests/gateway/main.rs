@@ -26,6 +26,7 @@ mod serving;
 mod session;
 mod simulated;
 mod timeouts;
+mod traces;
 mod translated;
 mod truncation;
 mod whole;
