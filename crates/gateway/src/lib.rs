@@ -38,8 +38,8 @@ pub use api::services;
 pub use config::curve::curve_from_record;
 pub use config::display::{format_mode, format_race};
 pub use config::{
-    AliasConfig, Config, DEFAULT_SEED, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig,
-    ServicesConfig, TokenLimits, TracesConfig, key_hash, parse_mode,
+    AliasConfig, AnswerCheck, AnswerRule, Config, DEFAULT_SEED, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig,
+    LogSettings, OtelConfig, ServicesConfig, TokenLimits, TracesConfig, key_hash, parse_mode,
 };
 pub use dispatch::compare::{LaneComparison, LaneProgress, LaneResult};
 pub use error::GatewayError;

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokrate_core::{Money, Price, Span};
 use tokrate_net::{ClientConfig, Clock, Target};
 use tokrate_route::{BreakerConfig, BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy, WinRule};
@@ -40,6 +41,8 @@ pub struct Config {
     pub lanes: Vec<LaneConfig>,
     /// Names that clients ask for. The name of a lane and `provider/model` work without an alias.
     pub aliases: Vec<AliasConfig>,
+    /// What answers of some aliases are held against.
+    pub answer_check: Option<AnswerCheck>,
     /// Keys of clients. Without any, whoever reaches the port may call.
     pub keys: Vec<KeyConfig>,
     /// Timeouts and size limits.
@@ -48,6 +51,8 @@ pub struct Config {
     pub breaker: BreakerConfig,
     /// Whether the gateway itself asks a lane that failed whether it is back.
     pub probes: bool,
+    /// Whether a model that is unknown here is taken for one of the aliases `reason`, `apply`, `compact`, `search`, by its instructions.
+    pub role_by_system_prompt: bool,
     /// The throughput log, if one is kept.
     pub log: Option<LogSettings>,
     /// Where metrics and traces are pushed to; metrics in addition to `/metrics`.
@@ -157,6 +162,27 @@ pub struct AliasConfig {
     pub budget: BudgetConfig,
     /// Which of several attempts wins.
     pub win: WinRule,
+}
+
+/// A rule that finished answers are held against before a client gets any of them; an answer that breaks it is a failed attempt
+/// (`edit_refused`), and the next lane is asked.
+#[derive(Clone)]
+pub struct AnswerCheck {
+    /// Names of the aliases that it holds for.
+    pub aliases: Vec<String>,
+    /// Names of the lanes that need no check.
+    pub exempt: Vec<String>,
+    /// Gets the request as one of OpenAI's chat, and the answer's text without reasoning; says why the answer breaks the rule.
+    pub check: Arc<AnswerRule>,
+}
+
+/// What is said of an answer to a request.
+pub type AnswerRule = dyn Fn(&[u8], &str) -> Result<(), String> + Send + Sync;
+
+impl fmt::Debug for AnswerCheck {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a check of {:?} but of {:?}", self.aliases, self.exempt)
+    }
 }
 
 /// A key of a client.
@@ -282,10 +308,12 @@ impl Default for Config {
             client: ClientConfig::default(),
             lanes: Vec::new(),
             aliases: Vec::new(),
+            answer_check: None,
             keys: Vec::new(),
             limits: LimitsConfig::default(),
             breaker: BreakerConfig::default(),
             probes: true,
+            role_by_system_prompt: false,
             log: None,
             otel: None,
             region: None,

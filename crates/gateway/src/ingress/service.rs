@@ -4,6 +4,7 @@
 //! error is in the client's dialect.
 
 use super::parts::{alias_of, session, without_buffer};
+use super::role::role_of;
 use super::{models, pass};
 use crate::admission::credentials::Credentials;
 use crate::admission::open_call::OpenCall;
@@ -31,7 +32,7 @@ use tokrate_core::{Span, Tick};
 use tokrate_net::server::{BodyError, BufferedBody, ConnectionTap, Handler, RequestBody, buffer_body};
 use tokrate_record::{Refusal, RefusalReason};
 use tokrate_route::Mode;
-use tokrate_wire::{Dialect, RequestPeek, Routed, Shape, encode_error_response};
+use tokrate_wire::{Dialect, RequestPeek, Routed, Shape, decode_request, encode_error_response};
 
 /// The header by which a client chooses the mode of one call.
 const MODE_HEADER: &str = "x-tokrate-mode";
@@ -218,7 +219,7 @@ impl Ingress {
         let in_body = peek.model(&body);
         let name =
             in_path.or(in_body.as_deref()).ok_or_else(|| ErrorResponse::bad_request("the field `model` is missing"))?;
-        let alias = alias_of(plan, name)?;
+        let alias = alias_of(plan, name).or_else(|error| alias_by_role(plan, &routed, &body).ok_or(error))?;
         let id = self.worker.shared.next_call_id();
         let created = self.worker.shared.clock.wall_seconds();
         let shape = shape_of(&routed, &peek);
@@ -233,6 +234,15 @@ impl Ingress {
             alias,
         ))
     }
+}
+
+/// The alias of the role that a request's instructions are those of, where the settings ask for that.
+fn alias_by_role(plan: &Plan, routed: &Routed, body: &[u8]) -> Option<Arc<Alias>> {
+    if !plan.role_by_system_prompt {
+        return None;
+    }
+    let request = decode_request(routed, body).ok()?;
+    plan.aliases.get(role_of(&request)).cloned()
 }
 
 /// A request that was read whole.

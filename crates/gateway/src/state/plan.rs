@@ -6,7 +6,7 @@ use crate::admission::budgets::check_budgets;
 use crate::admission::calendar::{month_of, month_start};
 use crate::api::Api;
 use crate::config::curve::curve_from_log;
-use crate::config::{AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
+use crate::config::{AliasConfig, AnswerCheck, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
 use crate::error::GatewayError;
 use crate::state::lane_health::{LaneHealth, NoticeTimer};
 use crate::state::lock::locked;
@@ -40,6 +40,10 @@ pub(crate) struct Plan {
     pub router: Mutex<Router>,
     /// Whether lanes that failed are probed.
     pub probes: bool,
+    /// Whether a model that is unknown here is one of the roles, by its instructions.
+    pub role_by_system_prompt: bool,
+    /// What answers of some aliases are held against.
+    pub answer_check: Option<AnswerCheck>,
 }
 
 /// A lane with its connection routes.
@@ -123,7 +127,7 @@ impl Plan {
         for lane in &lanes {
             router.learn(lane.id, clock.now(), &lane.config.curve);
         }
-        let Config { limits, admin_key, probes, .. } = *config;
+        let Config { limits, admin_key, probes, role_by_system_prompt, .. } = *config;
         let conditions = SampleConditions {
             region: config.region.clone(),
             host: config.host.clone(),
@@ -133,7 +137,19 @@ impl Plan {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let (conditions, router) = (conditions.into(), Mutex::new(router));
-        Ok(Plan { lanes, aliases, keys, limits, admin_key, conditions, router, probes })
+        let answer_check = config.answer_check.clone();
+        Ok(Plan {
+            lanes,
+            aliases,
+            keys,
+            limits,
+            admin_key,
+            conditions,
+            router,
+            probes,
+            role_by_system_prompt,
+            answer_check,
+        })
     }
 
     /// Takes over what an earlier plan has learned: usage of keys, budgets of aliases, lengths of answers, speed and

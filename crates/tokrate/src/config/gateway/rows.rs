@@ -71,6 +71,9 @@ pub struct GatewayRow {
     pub ca_file: Option<PathBuf>,
     /// Seed of what is drawn
     pub seed: Option<u64>,
+    /// Whether a model that no alias and no lane is called is taken for the alias `reason`, `apply`, `compact` or `search`, by what the
+    /// request's system prompt says (docs/agents.md has the rules) [default: `false`]
+    pub role_by_system_prompt: Option<bool>,
     /// Export of metrics and traces to an OpenTelemetry collector
     pub otel: Option<OtelRow>,
     /// What a call may take: time, bytes, places
