@@ -1,6 +1,7 @@
 //! `cargo xtask`: the chores of the project. Each is a file of its own; this one only chooses.
 
 mod advisories;
+mod agents;
 mod clickhouse;
 mod docs;
 mod fuzz;
@@ -26,6 +27,8 @@ usage: cargo xtask <chore>
   tidy            check the project's rules: dependency table, pure crates, headers, sizes
   sdk [--only PART]
                   run the published SDKs of OpenAI and Anthropic against the gateway (part of test)
+  agents [--only PART] [--show]
+                  let Claude Code, Codex CLI, opencode and aider do a small task through the gateway (installs 2 GB once)
   tables          let DuckDB and pandas open the monitor's exports (part of test)
   packages [--only node]
                   build the merge engine as a wheel for Python and as an npm package, install them, and run the cases that all
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Some("nightly") => nightly::run(&root, &arguments[1..]),
         Some("tour") => tour::run(&root),
         Some("sdk") => sdk::run(&root, &arguments[1..]),
+        Some("agents") => agents::run(&root, &arguments[1..]),
         Some("bench") if arguments.get(1).is_some_and(|name| name == "estimate") => {
             let flags = ["run", "--quiet", "--release", "--package", "tokrate-estimate", "--example", "validate", "--"];
             Err(Command::new(env!("CARGO")).args(flags).args(&arguments[2..]).exec()).context("run cargo")

@@ -154,6 +154,24 @@ pub fn pinned_python(name: &str, requirements: &Path, shown: &str) -> Result<Pat
     Ok(folder.join("bin/python"))
 }
 
+/// A folder with the packages of Node that a lock file pins; `files` are `package.json` and that one. Scripts of packages do not run.
+pub fn pinned_node(name: &str, files: [&PathBuf; 2], shown: &str) -> Result<PathBuf> {
+    let folder = cache::tool(name)?;
+    let lock = files[1];
+    let pinned = std::fs::read_to_string(lock).with_context(|| format!("read {}", lock.display()))?;
+    let is_recent = succeeds("node", &["-e", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)"]);
+    ensure!(is_recent, "find Node 20 or later as `node`, which {shown} need; install it, with npm");
+    fill(&folder, &pinned, shown, |folder| {
+        for file in files {
+            let name = file.file_name().expect("it is a file");
+            std::fs::copy(file, folder.join(name)).with_context(|| format!("copy {}", file.display()))?;
+        }
+        let flags = ["ci", "--no-fund", "--no-audit", "--loglevel=error", "--ignore-scripts"];
+        run(Command::new("npm").args(flags).current_dir(folder)).with_context(|| not_installed(shown))
+    })?;
+    Ok(folder)
+}
+
 /// What a failed installation of packages means.
 pub fn not_installed(shown: &str) -> String {
     format!("install {shown} (the package registries must be reachable once; see the output above)")
