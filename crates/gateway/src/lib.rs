@@ -2,7 +2,7 @@
 //! decides, and logs what was measured.
 //!
 //! `api` is the table of paths that pass byte for byte. The folders follow a call: `ingress` reads it, `admission` lets it in, `dispatch` drives its attempts, `upstream` is one
-//! attempt at a lane, `respond` answers the client, `settle` accounts for it.
+//! attempt at a lane, `respond` answers the client, `settle` accounts for it; `trace` is what spans of it show.
 //!
 //! Architecture Invariant: nothing reaches a client but the bytes of one attempt, in order, once, or one clear error; and
 //! every attempt that was started ends as one row of the log, however the call ended.
@@ -37,6 +37,7 @@ pub use api::rows as api_rows;
 pub use api::services;
 pub use config::curve::curve_from_record;
 pub use config::display::{format_mode, format_race};
+pub use config::tls::TlsConfig;
 pub use config::{
     AliasConfig, AnswerCheck, AnswerRule, Config, DEFAULT_SEED, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig,
     LogSettings, OtelConfig, ServicesConfig, TokenLimits, TracesConfig, key_hash, parse_mode,

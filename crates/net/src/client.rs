@@ -10,6 +10,7 @@ mod http2;
 mod receive;
 mod timeouts;
 mod upload;
+mod warm;
 mod whole;
 
 #[cfg(test)]
@@ -29,7 +30,7 @@ use std::borrow::{self, Cow};
 use std::cell::Cell;
 use timeouts::ExchangeWatch;
 use tokio::io::DuplexStream;
-use tokrate_core::FailureKind;
+use tokrate_core::{FailureKind, Tick};
 use upload::Upload;
 
 pub use whole::Answer;
@@ -44,6 +45,10 @@ pub struct Client {
     dialer: Dialer,
     http1: Http1Pool,
     http2: Http2Pool,
+    /// When the last exchange began.
+    used_at: Cell<Option<Tick>>,
+    /// Whether a connection is being opened for a later exchange.
+    warming: Cell<bool>,
 }
 
 /// What opening connections needs.
@@ -87,7 +92,8 @@ impl Client {
         let connector = Connector::new(&config, route, clock, dial)?;
         let authority = connector.route().target.authority();
         let dialer = Dialer { config, connector, clock, authority, dns_reported: Cell::new(false) };
-        Ok(Client { dialer, http1: Http1Pool::default(), http2: Http2Pool::default() })
+        let (http1, http2) = (Http1Pool::default(), Http2Pool::default());
+        Ok(Client { dialer, http1, http2, used_at: Cell::new(None), warming: Cell::new(false) })
     }
 
     /// Sends a request and passes the answer to `sink` as it arrives. Dropping the future closes the connection (over HTTP/2,
@@ -99,6 +105,7 @@ impl Client {
         sink: &mut impl Sink,
     ) -> Exchange {
         let clock = self.dialer.clock;
+        self.used_at.set(Some(clock.now()));
         let watch = ExchangeWatch::new(clock, limits);
         sink.begin(&watch.sent_mark());
         let mut used = ConnectionUse::default();
