@@ -150,6 +150,11 @@ impl UpstreamBody {
         Some(Bytes::from_owner(CountedBytes { ready, _share: taken }))
     }
 
+    /// Whether all that came was taken for the client.
+    pub fn is_forwarded_whole(&self) -> bool {
+        self.is_forwarded && self.ready.is_empty()
+    }
+
     /// The bytes that end a stream that broke off; `tail` is the end of what was sent before.
     pub fn break_off(&mut self, failure: &StreamFailure<'_>, tail: &[u8]) -> Vec<u8> {
         match &mut self.reader {
