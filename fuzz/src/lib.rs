@@ -49,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "tokens", run: of::tokens::run },
     Target { name: "trace", run: of::trace::run },
     Target { name: "translate", run: of::translate::run },
+    Target { name: "websocket", run: of::websocket::run },
 ];
 
 /// The target of that name.

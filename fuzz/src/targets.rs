@@ -26,3 +26,4 @@ pub mod target_name;
 pub mod tokens;
 pub mod trace;
 pub mod translate;
+pub mod websocket;
