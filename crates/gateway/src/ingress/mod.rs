@@ -6,6 +6,7 @@ pub(crate) mod models;
 mod objects;
 mod parts;
 mod pass;
+mod role;
 pub(crate) mod route;
 pub(crate) mod service;
 mod session;

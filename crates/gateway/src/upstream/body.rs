@@ -13,7 +13,7 @@ use serde::Deserialize;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokrate_core::{Anomaly, EventBatch, EventKind, FailureKind, StreamEvent, TextRange, Tick, Usage};
+use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FailureKind, StreamEvent, TextRange, Tick, Usage};
 use tokrate_meter::{Ending, Failure, LiveMeter, StreamNumbers, Timing};
 use tokrate_net::server::{ByteBudget, ByteShare};
 use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor, Sink, Upgraded};
@@ -103,6 +103,8 @@ pub(crate) struct UpstreamBody {
     text: Option<String>,
     /// The WebSocket that it has opened, until the session takes it.
     connection: Option<(Upgraded, ConnectionUse)>,
+    /// Whether that holds the answer alone, without reasoning and arguments of tools.
+    keeps_answer_only: bool,
     reader: BodyReader,
     batch: Rc<RefCell<EventBatch>>,
 }
@@ -124,6 +126,7 @@ impl UpstreamBody {
             is_unassembled: false,
             text: None,
             connection: None,
+            keeps_answer_only: false,
             reader,
             batch,
         }
@@ -277,6 +280,11 @@ impl UpstreamBody {
         self
     }
 
+    /// Keeps the answer's text, without reasoning and arguments of tools.
+    pub fn with_answer_text(self) -> UpstreamBody {
+        UpstreamBody { keeps_answer_only: true, ..self }.with_text()
+    }
+
     /// The text so far, if it is kept.
     pub fn text(&self) -> &str {
         self.text.as_deref().unwrap_or_default()
@@ -414,7 +422,9 @@ impl UpstreamBody {
         }
         if let Some(kept) = &mut self.text {
             for event in batch.events() {
-                if let EventKind::Text { text, .. } = event.kind {
+                if let EventKind::Text { text, channel } = event.kind
+                    && (!self.keeps_answer_only || channel == Channel::Answer)
+                {
                     kept.push_str(batch.text(text));
                 }
             }

@@ -24,7 +24,7 @@ pub(super) type LastFailure = Option<(SocketAddr, io::Error)>;
 pub(super) async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, LastFailure> {
     match addresses {
         [only] => TcpStream::connect(only).await.map_err(|error| Some((*only, error))),
-        _ => first_of(addresses, |address| TcpStream::connect(address)).await,
+        _ => first_of(addresses, TcpStream::connect::<SocketAddr>).await,
     }
 }
 
@@ -86,13 +86,16 @@ mod tests {
     use std::cell::RefCell;
     use tokio::time::{Instant, sleep};
 
+    /// A port, and when it was asked (ms).
+    type Asked = (u16, u128);
+
     fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
         texts.iter().map(|text| text.parse().expect("an address")).collect()
     }
 
     /// What `first_of` comes to where port 1 never answers, port 2 is refused after 10 ms, and another takes the connection after as many
-    /// milliseconds as its port says; with the ports asked and when (ms).
-    fn run(addresses: &[SocketAddr]) -> (Result<u16, Option<u16>>, Vec<(u16, u128)>) {
+    /// milliseconds as its port says.
+    fn run(addresses: &[SocketAddr]) -> (Result<u16, Option<u16>>, Vec<Asked>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.expect("a runtime").block_on(async {
             let (begun, asked) = (Instant::now(), RefCell::new(Vec::new()));

@@ -46,6 +46,11 @@ impl Tool {
         }
     }
 
+    /// Its column of the table.
+    pub fn column(self) -> &'static str {
+        if self == Tool::Direct { "direct (floor)" } else { self.name() }
+    }
+
     /// Whether it forwards answers unchanged, so that every byte can be compared with what was sent.
     pub fn passes_bytes_on(self) -> bool {
         matches!(self, Tool::Direct | Tool::Relay | Tool::Tokrate)
@@ -246,10 +251,14 @@ impl Endpoint {
         );
         write(&own.join("config.yaml"), &settings)?;
         write(&own.join("providers.yaml"), &format!("up:\n  protocol: openai\n  base_url: {url}\n"))?;
-        let mut variables =
-            [("BENCH_KEY", "sk-none"), ("BUSBAR_CONFIG", "config.yaml"), ("BUSBAR_PROVIDERS", "providers.yaml")]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .to_vec();
+        let mut variables = [
+            ("BENCH_KEY", "sk-none"),
+            ("RUST_LOG", "error"),
+            ("BUSBAR_CONFIG", "config.yaml"),
+            ("BUSBAR_PROVIDERS", "providers.yaml"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec();
         // It trusts the authorities of the system, which this names.
         variables
             .extend(places.tls.iter().map(|tls| ("SSL_CERT_FILE".to_owned(), tls.authority.display().to_string())));
