@@ -50,6 +50,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "trace", run: of::trace::run },
     Target { name: "trace_context", run: of::trace_context::run },
     Target { name: "translate", run: of::translate::run },
+    Target { name: "websocket", run: of::websocket::run },
 ];
 
 /// The target of that name.

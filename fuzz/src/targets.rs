@@ -27,3 +27,4 @@ pub mod tokens;
 pub mod trace;
 pub mod trace_context;
 pub mod translate;
+pub mod websocket;

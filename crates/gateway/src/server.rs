@@ -89,13 +89,11 @@ impl Gateway {
         let plan = Plan::resolve_blocking(&config, clock)?;
         let log = config.log.as_ref().map(|log| Log::open(log.store_config(clock))).transpose()?;
         if let Some(log) = &log {
-            plan.restore(&plan.spent(log, clock.wall_seconds(), None)?);
-            if let Err(error) = plan.learn_from_log(log, clock) {
-                tracing::warn!("lanes begin without what the log knows of them: {error}");
-            }
+            restore(&plan, log, clock)?;
         }
         let traces = config.otel.as_ref().and_then(|otel| otel.traces);
         let shared = Arc::new(Shared::new(clock, plan, log).with_traces(traces));
+        shared.restore_objects();
         let tls = config.tls.as_ref().map(TlsConfig::server).transpose()?;
         // Binding needs a runtime; this one ends here, and each worker thread has its own.
         let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
@@ -314,6 +312,15 @@ impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> WorkerThread<A> {
             tokio::join!(serve_clients(worker, listener, self.shutdown_requested, self.drain), admin_server);
         });
     }
+}
+
+/// What the log knows of keys and lanes from before.
+fn restore(plan: &Plan, log: &Log, clock: Clock) -> Result<(), GatewayError> {
+    plan.restore(&plan.spent(log, clock.wall_seconds(), None)?);
+    if let Err(error) = plan.learn_from_log(log, clock) {
+        tracing::warn!("lanes begin without what the log knows of them: {error}");
+    }
+    Ok(())
 }
 
 /// Serves the clients of one worker thread until shutdown, then lets open calls go on for `drain`.

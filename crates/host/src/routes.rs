@@ -3,6 +3,7 @@
 mod answer;
 mod embeddings;
 mod pages;
+mod realtime;
 
 use crate::body::{AnswerBody, Scratch};
 use crate::config::Provider;
@@ -11,7 +12,7 @@ use crate::prompt::PromptReader;
 use crate::truth::Truth;
 use crate::truth::log::Log;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use std::cell::RefCell;
@@ -79,7 +80,7 @@ impl ServedProvider {
 
     fn check_key(&self, head: &Parts) -> Result<(), ErrorResponse> {
         let Some(key) = &self.provider.api_key else { return Ok(()) };
-        let mut shown = presented_keys(&head.headers).chain(key_of_query(head)).peekable();
+        let mut shown = presented_keys(&head.headers).chain(key_of_query(head)).chain(key_of_protocol(head)).peekable();
         if shown.peek().is_none() {
             return Err(ErrorResponse(StatusCode::UNAUTHORIZED, "the API key is missing".to_owned()));
         }
@@ -108,6 +109,13 @@ impl Handler for Routes {
                 let answered = self.embeddings(form, &head, body, tap).await;
                 answered
                     .unwrap_or_else(|ErrorResponse(status, message)| error_response(form.dialect(), status, &message))
+            }
+            None if realtime::is_path(request.uri().path()) => {
+                let has_body = request.body().is_some();
+                let opened = self.realtime(&request.into_parts().0, has_body, &tap);
+                opened.unwrap_or_else(|ErrorResponse(status, message)| {
+                    error_response(Dialect::OpenAiChat, status, &message)
+                })
             }
             None => self
                 .page(&request.into_parts().0)
@@ -155,6 +163,13 @@ impl Routes {
             None => &self.shared.providers,
         }
     }
+}
+
+/// The key among the subprotocols of a WebSocket, where browsers put it.
+fn key_of_protocol(head: &Parts) -> Option<&[u8]> {
+    let offered = head.headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    let offered = offered.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    offered.filter_map(|protocol| protocol.strip_prefix(b"openai-insecure-api-key.")).next()
 }
 
 /// The key in the query, as Google has it: `?key=…`.

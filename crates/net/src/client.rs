@@ -23,7 +23,8 @@ use crate::error::NetError;
 use crate::exchange::{ConnectionUse, Exchange, ExchangeFailure, Limits, Outgoing, Sink};
 use crate::route::Route;
 use crate::target::Target;
-use http1::{Http1Pool, RequestWriter};
+use crate::upgraded::asks_to_upgrade;
+use http1::{Afterwards, Http1Pool, RequestWriter};
 use http2::Http2Pool;
 use receive::Receiver;
 use std::borrow::{self, Cow};
@@ -137,15 +138,21 @@ impl Client {
                 let stamps = connection.stamps();
                 watch.track(&stamps);
                 let mut receiver = Receiver::new(sink, watch, &stamps, max_body_bytes, proxied);
-                let keep = connection.exchange(&self.http1, request, &mut receiver).await?;
-                if keep && dialer.config.reuse {
-                    self.http1.give_back(connection);
+                match connection.exchange(&self.http1, request, &mut receiver).await? {
+                    Afterwards::Reusable if dialer.config.reuse => self.http1.give_back(connection),
+                    Afterwards::Reusable | Afterwards::Unusable => {}
+                    Afterwards::Upgraded(first) => sink.upgraded(connection.upgrade(first)),
                 }
                 Ok(())
             }
             // Boxed, so that the HTTP/2 state does not enlarge the future of HTTP/1.1 exchanges.
             HttpVersion::Http2 => {
                 Box::pin(async {
+                    if asks_to_upgrade(&outgoing.headers) {
+                        return Err(unsendable(
+                            "a connection is upgraded over HTTP/1.1, and this one speaks HTTP/2".to_owned(),
+                        ));
+                    }
                     let address = dialer.address(outgoing)?;
                     let request = http::Request::builder().method(outgoing.method.clone()).uri(&*address).body(());
                     let (mut parts, ()) = request.map_err(|_| no_path(&address))?.into_parts();

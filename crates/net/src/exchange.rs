@@ -2,6 +2,7 @@
 //!
 //! Invariant: an answer with an error status is an answer; a failure means that the exchange did not end as HTTP requires.
 
+use crate::upgraded::Upgraded;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use std::cell::Cell;
@@ -64,6 +65,8 @@ pub trait Sink {
     fn head(&mut self, at: Tick, head: &Head);
     /// A piece of the answer's body; the read that completed it returned at `at`.
     fn body(&mut self, at: Tick, bytes: &[u8]);
+    /// The answer was a 101 to a request that asked for it: the exchange ends, and the connection goes on as this one.
+    fn upgraded(&mut self, _connection: Upgraded) {}
     /// Whether reading pauses until the next poll of the exchange: backpressure for sinks with a bounded buffer.
     fn is_full(&self) -> bool {
         false

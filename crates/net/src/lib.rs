@@ -24,6 +24,7 @@ mod stamped;
 mod target;
 mod tls;
 mod transport;
+mod upgraded;
 
 pub use client::{Answer, Client};
 pub use clock::{Clock, ManualClock, WallClockControl, thread_cpu_time};
@@ -41,3 +42,4 @@ pub use stamped::Stamps;
 pub use target::Target;
 pub use tls::ServerTls;
 pub use transport::MemoryStream;
+pub use upgraded::{Handshake, Upgraded, websocket_handshake};

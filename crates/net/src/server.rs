@@ -9,6 +9,7 @@ use crate::error::NetError;
 use crate::rx_timestamp::TcpSocket;
 use crate::stamped::{Stamped, Stamps, WriteWatch};
 use crate::tls::ServerTls;
+use crate::upgraded::Upgraded;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
@@ -85,6 +86,11 @@ pub trait Handler: 'static {
         false
     }
 
+    /// The methods that a path has, as a preflight lists them.
+    fn allowed_methods(&self, _path: &str) -> &'static str {
+        "GET, POST"
+    }
+
     /// JSON body of the response to a request that is rejected before `handle`, in the format of the client's dialect.
     fn error_body(&self, head: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8>;
 }
@@ -95,6 +101,9 @@ pub trait WriteSink {
     fn written(&self, mark: u64, at: Tick);
 }
 
+/// What goes on with a connection behind the head of a 101.
+type UpgradeHandler = Box<dyn FnOnce(Upgraded) -> Pin<Box<dyn Future<Output = ()>>>>;
+
 /// A connection as its request handlers see it.
 #[derive(Default)]
 pub struct ConnectionTap {
@@ -102,6 +111,8 @@ pub struct ConnectionTap {
     marks: RefCell<Vec<(Rc<dyn WriteSink>, u64)>>,
     has_stalled: Cell<bool>,
     has_left: Cell<bool>,
+    /// Takes the connection over if the response is a 101.
+    upgrade: RefCell<Option<UpgradeHandler>>,
     /// Its permit, if it came from a listener.
     permit: RefCell<Option<ConnectionPermit>>,
 }
@@ -151,6 +162,12 @@ impl ConnectionTap {
         self.has_left.get()
     }
 
+    /// Hands the connection to `upgrade` if the response to the request that is being handled is a 101; without effect otherwise. HTTP/1.1
+    /// only, of a request without a body.
+    pub fn on_upgrade<F: Future<Output = ()> + 'static>(&self, upgrade: impl FnOnce(Upgraded) -> F + 'static) {
+        *self.upgrade.borrow_mut() = Some(Box::new(|connection| Box::pin(upgrade(connection))));
+    }
+
     /// Marks the frame that the caller is about to hand out; `sink` is called when its bytes are handed to the socket.
     pub fn mark(&self, sink: Rc<dyn WriteSink>, mark: u64) {
         self.marks.borrow_mut().push((sink, mark));
@@ -164,6 +181,7 @@ impl Drop for TapWatch {
     fn drop(&mut self) {
         // Breaks reference cycles: a sink may hold the tap.
         drop(self.0.marks.take());
+        drop(self.0.upgrade.take());
     }
 }
 
@@ -497,9 +515,13 @@ async fn serve_stream<H: Handler>(
         Version::Http1 => {
             let tap = Rc::clone(&service.tap);
             // Boxed, so that this future does not also hold what was moved into it.
-            let connection = Box::pin(http1::Connection::new(stream, first, service));
+            let mut connection = Box::pin(http1::Connection::new(stream, first, service));
             // An evicted HTTP/1.1 connection is closed at once.
-            run_until_shutdown(connection, tap.evicted(), &mut closing, Span::ZERO, http1::Connection::shut_down).await;
+            let shut_down = http1::Connection::shut_down;
+            run_until_shutdown(connection.as_mut(), tap.evicted(), &mut closing, Span::ZERO, shut_down).await;
+            if let Some((upgrade, upgraded)) = Pin::into_inner(connection).into_upgraded() {
+                upgrade(upgraded).await;
+            }
         }
         Version::Http2 => http2::serve(PrefixedStream::new(first, stream), service, &mut closing).await,
     }

@@ -68,6 +68,12 @@ pub struct Attempt {
     /// Time that the gateway itself took: the call's arrival to this attempt's being sent on a connection that was open, plus
     /// the end of the answer to its being forwarded (ns).
     pub overhead_ns: Option<u64>,
+    /// Responses that began in a session of a realtime API; absent of any other request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responses: Option<u32>,
+    /// Bytes that went to the client in such a session; those from it are its `request_bytes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_bytes: Option<u64>,
 
     /// The request itself: where it went, what came of it, and under which conditions.
     #[serde(flatten)]

@@ -145,6 +145,22 @@ impl KeyMeter {
         Ok(Admitted(()))
     }
 
+    /// Counts a request that a call under way makes beside its first.
+    ///
+    /// # Errors
+    /// When no request per minute is left; nothing is counted then.
+    pub fn count_request(&mut self, now: Tick) -> Result<(), Refused> {
+        let refused = |retry_after| Refused { limit: LimitKind::Requests, retry_after };
+        self.requests.check(now, 1.0).map_err(refused)?;
+        self.requests.take(1.0);
+        Ok(())
+    }
+
+    /// Whether tokens per minute are left.
+    pub fn has_tokens(&mut self, now: Tick) -> bool {
+        self.tokens.check(now, 1.0).is_ok()
+    }
+
     /// A call has ended. The request stays counted.
     pub fn end_call(&mut self, _: Admitted) {
         debug_assert!(self.streams > 0, "a call ends once");

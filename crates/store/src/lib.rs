@@ -13,6 +13,7 @@ mod database;
 mod error;
 mod log;
 mod monitor;
+mod objects;
 mod of_probes;
 mod outgoing;
 mod probe_store;
@@ -34,6 +35,7 @@ pub use monitor::{
     CYCLE_IS_OPEN, DeliveryRow, EstimateRow, EventRow, MonitorStore, MonitorWrite, NoticeRow, OpenCycle, ProbeQuery,
     ProbeRow, ProberRow, SetAside, SpoolEntry, UsedRow,
 };
+pub use objects::{MAX_OBJECTS, StoredObject};
 pub use outgoing::{Outgoing, Shipped};
 pub use probe_store::{ProbeStore, ReadFrom};
 pub use query::{Order, Query};

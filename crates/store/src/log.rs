@@ -10,7 +10,7 @@ mod writer;
 pub use batches::{BatchCounts, BatchRules, Batches, LogFile, WriterEvent};
 pub use clock::LogClock;
 
-use crate::{Shipper, Shipping, Sqlite, StoreError, Warehouse};
+use crate::{Shipper, Shipping, Sqlite, StoreError, StoredObject, Warehouse};
 use refusals::PendingRefusals;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -109,6 +109,8 @@ struct Shared {
     pruned: AtomicU64,
     refusals: Mutex<PendingRefusals>,
     lost_refusals: AtomicU64,
+    /// Objects to be written.
+    objects: Mutex<Vec<StoredObject>>,
     closing: AtomicBool,
     /// A flush was requested since the writer last checked.
     flush_requested: AtomicBool,
@@ -244,6 +246,15 @@ impl Log {
         if !lock(&shared.refusals).add(refusal) {
             shared.lost_refusals.fetch_add(count, Ordering::Relaxed);
         }
+    }
+
+    /// Keeps whose an object is, with the next batch, or within seconds if no row comes. Beyond some thousands that wait the oldest go.
+    pub fn remember(&self, object: StoredObject) {
+        let mut waiting = lock(&self.queue.shared.objects);
+        if waiting.len() >= batches::MAX_WAITING_OBJECTS {
+            waiting.remove(0);
+        }
+        waiting.push(object);
     }
 
     /// Rows that could not be kept.

@@ -15,7 +15,7 @@ use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Sample, Sample
 
 /// Every column but `id`, in the order in which rows are written and read: those of the call, then those of the sample
 /// ([`Writer::measured`], [`Writer::shared`]).
-pub(crate) const COLUMNS: [&str; 56] = [
+pub(crate) const COLUMNS: [&str; 58] = [
     "call",
     "attempt",
     "role",
@@ -27,6 +27,8 @@ pub(crate) const COLUMNS: [&str; 56] = [
     "dialect_in",
     "session",
     "overhead_ns",
+    "responses",
+    "response_bytes",
     "started_unix_ms",
     "model_answered",
     "in_flight",
@@ -105,6 +107,8 @@ pub(crate) fn insert(statement: &mut Statement<'_>, rows: &[Attempt]) -> rusqlit
         writer.put(row.dialect_in.as_ref())?;
         writer.put(&row.session)?;
         writer.put(row.overhead_ns.map(to_i64))?;
+        writer.put(row.responses)?;
+        writer.put(row.response_bytes.map(to_i64))?;
         writer.measured(&row.sample)?;
         writer.shared(&row.sample)?;
     }
@@ -233,6 +237,8 @@ impl<'r> Reader<'r> {
             dialect_in: self.text()?.into(),
             session: self.opt_text()?,
             overhead_ns: self.opt_count()?,
+            responses: self.opt_count()?,
+            response_bytes: self.opt_count()?,
             sample: self.sample(shared)?,
         })
     }

@@ -11,7 +11,7 @@ pub(crate) static LOG: Format = Format { what: "a log", application_id: 0x746b_7
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Migrations from each version to the next, starting with an empty file.
-const MIGRATIONS: [&str; 6] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, outgoing::SCHEMA];
+const MIGRATIONS: [&str; 7] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, outgoing::SCHEMA, VERSION_7];
 
 /// What fills the spool for ClickHouse: each row that is added, and what is added to a refusal.
 pub(crate) fn triggers() -> Vec<(&'static str, String)> {
@@ -133,4 +133,19 @@ UPDATE attempts SET answer_ns = ttft_ns, ttft_ns = NULL, ttfat_ns = NULL,
 const VERSION_5: &str = "
 ALTER TABLE attempts ADD COLUMN session TEXT;
 CREATE INDEX attempts_by_session ON attempts (session) WHERE session IS NOT NULL;
+";
+
+/// What a row says of a session of a realtime API; and whose the objects are that clients have made at providers, and where.
+const VERSION_7: &str = "
+ALTER TABLE attempts ADD COLUMN responses INTEGER;
+ALTER TABLE attempts ADD COLUMN response_bytes INTEGER;
+CREATE TABLE objects (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    key TEXT,
+    lane TEXT NOT NULL,
+    target TEXT NOT NULL,
+    made_unix_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX objects_by_time ON objects (kind, made_unix_ms);
 ";

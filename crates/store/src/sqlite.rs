@@ -168,7 +168,7 @@ impl Sqlite {
         })
     }
 
-    /// Removes up to `most` rows that began before a wall time (ms since 1970), oldest first, and then refusals; returns how many.
+    /// Removes up to `most` rows that began before a wall time (ms since 1970), oldest first, then refusals and objects; returns how many.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -182,6 +182,9 @@ impl Sqlite {
                 let bound = [before_unix_ms, most - removed].map(crate::row::to_i64);
                 removed += self.connection().prepare_cached(&sql)?.execute(bound)? as u64;
             }
+            let objects = "DELETE FROM objects WHERE id IN (SELECT id FROM objects WHERE made_unix_ms < ? LIMIT ?)";
+            let bound = [before_unix_ms, most - removed].map(crate::row::to_i64);
+            removed += self.connection().prepare_cached(objects)?.execute(bound)? as u64;
             if removed > 0 {
                 self.database.shrink()?;
             }

@@ -6,7 +6,7 @@
 
 use crate::database::CheckpointState;
 use crate::log::LogFile;
-use crate::{Sqlite, StoreError};
+use crate::{Sqlite, StoreError, StoredObject};
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;
 use tokrate_record::{Attempt, Refusal};
@@ -177,6 +177,10 @@ impl LogFile for WatchedFile {
 
     fn append_refusals(&mut self, rows: &[Refusal]) -> Result<(), StoreError> {
         self.with_store(|store| store.append_refusals(rows))
+    }
+
+    fn append_objects(&mut self, objects: &[StoredObject]) -> Result<(), StoreError> {
+        self.with_store(|store| store.append_objects(objects))
     }
 
     fn watch(&mut self) -> Result<(), StoreError> {

@@ -25,6 +25,7 @@ mod json_text;
 mod lines;
 mod object;
 pub mod peek;
+pub mod realtime;
 mod remainder;
 mod request;
 mod request_body;
@@ -34,6 +35,7 @@ mod template;
 mod timings;
 pub mod translate;
 mod usage_filter;
+pub mod websocket;
 
 pub use assembly::AnswerAssembler;
 pub use codec::{Framing, KeyHeader, Operation, ServerTimesField, Shape, UsageInStream};

@@ -550,6 +550,7 @@ def _(mark):
 
 
 if __name__ == "__main__":
+    import realtime_checks  # noqa: F401
     import responses_checks  # noqa: F401
 
     harness.run(f"openai python {openai.__version__}")

@@ -9,7 +9,7 @@ use crate::settle::account::AdmittedKey;
 use crate::state::lock::locked;
 use crate::state::plan::{Key, Plan};
 use crate::state::shared::Shared;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
@@ -78,13 +78,22 @@ impl Credentials {
     }
 }
 
+/// What browsers, which cannot set headers of a WebSocket, put before a key among its subprotocols.
+pub(crate) const KEY_PROTOCOL: &str = "openai-insecure-api-key.";
+
+fn key_of_protocol(headers: &HeaderMap) -> Option<&[u8]> {
+    let offered =
+        headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    offered.map(<[u8]>::trim_ascii).find_map(|protocol| protocol.strip_prefix(KEY_PROTOCOL.as_bytes()))
+}
+
 fn presented_key(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(AUTHORIZATION).and_then(|value| {
         let (scheme, key) = value.as_bytes().split_at_checked(7)?;
         scheme.eq_ignore_ascii_case(b"bearer ").then_some(key.trim_ascii())
     });
     let named = || ["x-api-key", "api-key", "x-goog-api-key"].iter().find_map(|name| headers.get(*name));
-    let key = bearer.or_else(|| named().map(|value| value.as_bytes()))?;
+    let key = bearer.or_else(|| named().map(|value| value.as_bytes())).or_else(|| key_of_protocol(headers))?;
     (!key.is_empty() && key.len() <= MAX_KEY_BYTES).then_some(key)
 }
 
@@ -103,6 +112,9 @@ mod tests {
         assert_eq!(key_of("authorization", "Bearer abc").as_deref(), Some(&b"abc"[..]));
         assert_eq!(key_of("authorization", "bearer  abc ").as_deref(), Some(&b"abc"[..]));
         assert_eq!(key_of("x-api-key", "abc").as_deref(), Some(&b"abc"[..]));
+        let browser = "realtime, openai-insecure-api-key.abc , openai-beta.realtime-v1";
+        assert_eq!(key_of("sec-websocket-protocol", browser).as_deref(), Some(&b"abc"[..]));
+        assert_eq!(key_of("sec-websocket-protocol", "realtime"), None);
         for (name, value) in
             [("authorization", "Basic abc"), ("authorization", "Bearer "), ("cookie", "abc"), ("x-api-key", "")]
         {

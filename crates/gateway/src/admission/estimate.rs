@@ -38,7 +38,7 @@ impl Account {
     pub fn lacks_price(&self, lane: &Lane) -> bool {
         let is_known = match self.request.api().map(|api| (api.meter, api.service)) {
             Some((Meter::Free, _)) => true,
-            Some((Meter::Fee, service)) => lane.config.services.fee(service).is_some(),
+            Some((Meter::Fee | Meter::Session, service)) => lane.config.services.fee(service).is_some(),
             Some((Meter::Input, _)) | None => lane.config.price.is_some(),
         };
         self.needs_prices() && !is_known
@@ -90,7 +90,7 @@ impl Account {
         let request = &self.request;
         match request.api().map(|api| (api.meter, api.service)) {
             Some((Meter::Free, _)) => return ReservationRequest::default(),
-            Some((Meter::Fee, service)) => {
+            Some((Meter::Fee | Meter::Session, service)) => {
                 let fee = lane.config.services.fee(service).filter(|_| self.needs_prices()).unwrap_or_default();
                 return ReservationRequest { tokens: 0, max_cost: fee, expected_cost: fee };
             }

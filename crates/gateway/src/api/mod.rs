@@ -51,6 +51,8 @@ pub(crate) enum Meter {
     Input,
     /// By the call: what a call costs does not follow from its tokens, so the lane's `fees` say how much it can be.
     Fee,
+    /// By what its responses use, and at most by the fee that the lane's `fees` say of one.
+    Session,
     /// Nobody bills it.
     Free,
 }
@@ -73,12 +75,14 @@ pub(crate) struct Api {
     pub creates: bool,
     /// Whether it begins work that nobody can bound or see from here: calls of any model, of any length.
     pub is_unbounded: bool,
+    /// Whether it opens a WebSocket, on which both sides speak until it is closed.
+    pub upgrades: bool,
 }
 
 use AnswerKind::{AsAsked, Stream, Whole};
 use BodyKind::{JsonOrForm, None as NoBody};
 use Family::{Anthropic, Gemini, Ollama, OpenAi};
-use Meter::{Fee, Free, Input};
+use Meter::{Fee, Free, Input, Session};
 
 /// All of them.
 static APIS: &[Api] = &[
@@ -107,6 +111,7 @@ static APIS: &[Api] = &[
     get("batches", "/batches", OpenAi),
     get("batches", "/batches/{id}", OpenAi),
     post("batches", "/batches/{id}/cancel", OpenAi, Free).sending(NoBody),
+    Api { meter: Session, upgrades: true, ..get("realtime", "/realtime", OpenAi).answering(Stream) },
     post("show", "/api/show", Ollama, Free).repeatable(),
     get("ps", "/api/ps", Ollama),
 ];
@@ -124,6 +129,7 @@ const fn post(service: &'static str, path: &'static str, family: Family, meter: 
         may_repeat: false,
         creates: false,
         is_unbounded: false,
+        upgrades: false,
     }
 }
 
@@ -155,7 +161,7 @@ impl Api {
 
     /// Whether it lists the objects of everyone.
     pub fn lists(&self) -> bool {
-        self.method == "GET" && !self.names_object() && self.family == OpenAi
+        self.method == "GET" && !self.names_object() && !self.upgrades && self.family == OpenAi
     }
 
     /// Whether a request of that content type may be sent there as a form.
@@ -196,10 +202,10 @@ impl Family {
     }
 }
 
-/// Method, path, service and kind of body of every row, for tests that must know of each.
+/// Method, path, service and kind of body of every row that is a request and an answer, for tests that must know of each.
 #[doc(hidden)]
 pub fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str, &'static str)> {
-    APIS.iter().map(|api| {
+    APIS.iter().filter(|api| !api.upgrades).map(|api| {
         let body = match api.body {
             NoBody => "none",
             BodyKind::Json => "json",

@@ -22,6 +22,8 @@ pub(crate) struct ApiRoute {
     pub model: Option<String>,
     /// Of requests that read: how many objects, from which on.
     query: Option<String>,
+    /// Whether the query names several models.
+    pub is_ambiguous: bool,
 }
 
 /// What a method and a path are in the table.
@@ -44,11 +46,27 @@ impl ApiRoute {
                 let reads = *method == Method::HEAD && api.method == "GET";
                 if api.method == method.as_str() || reads {
                     let query = query.filter(|_| api.method == "GET").and_then(without_keys);
-                    return ApiMatch::Found(ApiRoute { api, id, model, query });
+                    let route = ApiRoute { api, id, model, query, is_ambiguous: false };
+                    return ApiMatch::Found(if api.upgrades { route.with_model_of_query() } else { route });
                 }
             }
         }
         if is_known { ApiMatch::WrongMethod } else { ApiMatch::Unknown }
+    }
+
+    /// Takes the model out of the query.
+    fn with_model_of_query(mut self) -> ApiRoute {
+        let query = self.query.take().unwrap_or_default();
+        let (named, rest): (Vec<&str>, Vec<&str>) = query.split('&').partition(|pair| pair.starts_with("model="));
+        let model = named.first().map(|pair| percent_decoded(&pair["model=".len()..]));
+        let rest = rest.join("&");
+        ApiRoute { model, query: Some(rest).filter(|rest| !rest.is_empty()), is_ambiguous: named.len() > 1, ..self }
+    }
+
+    /// Whether the query names an object that is not made here: a call that somebody has begun at the provider.
+    pub fn names_foreign_call(&self) -> bool {
+        let pairs = self.query.iter().flat_map(|query| query.split('&'));
+        self.api.upgrades && pairs.into_iter().any(|pair| pair.starts_with("call_id="))
     }
 
     /// The method that a lane is asked with.
@@ -68,9 +86,12 @@ impl ApiRoute {
             (Some(id), None) => self.api.path.replace("{id}", id),
             (None, None) => self.api.path.to_owned(),
         };
-        if let Some(query) = &self.query {
-            path.push('?');
-            path.push_str(query);
+        let of_lane =
+            self.model.as_ref().filter(|_| self.api.upgrades).map(|_| format!("model={}", percent_encoded(model)));
+        let mut mark = '?';
+        for part in of_lane.iter().chain(&self.query) {
+            path.push(std::mem::replace(&mut mark, '&'));
+            path.push_str(part);
         }
         path
     }
@@ -100,10 +121,33 @@ fn captured(pattern: &str, path: &str) -> Option<(Option<String>, Option<String>
 
 /// A query without keys; `None` if nothing is left, or it is no plain one.
 fn without_keys(query: &str) -> Option<String> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.~%=&[],:+".contains(&byte);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.~%=&[],:+/@".contains(&byte);
     let kept: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("key=") && !pair.is_empty()).collect();
     let kept = kept.join("&");
     (!kept.is_empty() && kept.len() <= MAX_QUERY_BYTES && kept.bytes().all(is_plain)).then_some(kept)
+}
+
+/// A value of a query, decoded as far as it can be.
+fn percent_decoded(value: &str) -> String {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let coded = digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(coded.unwrap_or(*first));
+        rest = if coded.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A value of a query, with all bytes encoded that could end it.
+fn percent_encoded(value: &str) -> String {
+    value.bytes().fold(String::with_capacity(value.len()), |text, byte| {
+        match byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
+            true => text + char::from(byte).encode_utf8(&mut [0; 4]),
+            false => text + &format!("%{byte:02X}"),
+        }
+    })
 }
 
 /// Whether a text may stand in a path as the identifier of an object.

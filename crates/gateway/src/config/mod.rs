@@ -220,6 +220,8 @@ pub struct LimitsConfig {
     pub total: Span,
     /// Time within which a client must read some of the data that is ready for it, or be disconnected.
     pub send: Span,
+    /// Time without a byte of a realtime session in either direction.
+    pub silence: Span,
     /// Largest request (bytes).
     pub request_bytes: usize,
     /// Largest answer (bytes).
@@ -342,6 +344,7 @@ impl Default for LimitsConfig {
             attempt: None,
             total: Span::from_secs(1800),
             send: Span::from_secs(120),
+            silence: Span::from_secs(600),
             request_bytes: 32 << 20,
             answer_bytes: 64 << 20,
             bodies_bytes: 256 << 20,

@@ -14,6 +14,7 @@ use crate::state::lock::locked;
 use crate::upstream::attempt::{Attempt, AttemptStart};
 use crate::upstream::body::{StreamFailure, UpstreamBody};
 use crate::upstream::request::Destination;
+use crate::upstream::session::SessionNumbers;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use std::cell::{Cell, RefCell};
@@ -23,8 +24,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
+use tokrate_meter::Failure;
 use tokrate_net::server::{ConnectionTap, WriteSink};
-use tokrate_net::{Limits, Redactor};
+use tokrate_net::{Limits, Redactor, Upgraded};
 use tokrate_record::{AttemptEnd, AttemptRole};
 use tokrate_route::{
     Action, AttemptFailure, BudgetLimit, CancelReason, Candidate, ExtraReservation, InFlightAttempt, LaneId, Race,
@@ -241,11 +243,34 @@ impl Call {
         }
     }
 
+    /// Takes the WebSocket that the winner has opened.
+    pub fn take_connection(&mut self) -> Option<Upgraded> {
+        self.attempts.get_mut(self.winner?)?.attempt.take_connection()
+    }
+
+    /// The client's connection.
+    pub fn tap(&self) -> &Rc<ConnectionTap> {
+        &self.tap
+    }
+
+    /// The session on the winner's WebSocket has ended.
+    pub fn end_session(&mut self, end: AttemptEnd, numbers: SessionNumbers, failure: Option<Failure>) {
+        let Some(winner) = self.winner else { return };
+        let now = self.now();
+        let entry = &mut self.attempts[winner];
+        if let Some(Failure { kind, .. }) = failure.as_ref().filter(|_| end == AttemptEnd::Failed) {
+            entry.failed = Some(AttemptFailure { kind: *kind, retry_after: None });
+        }
+        entry.attempt.close_session(now, numbers, failure);
+        self.settle(winner, end);
+    }
+
     fn body(&self, attempt: usize) -> &Rc<RefCell<UpstreamBody>> {
         &self.attempts[attempt].attempt.body
     }
 
-    pub(super) fn now(&self) -> Tick {
+    /// The clock's time.
+    pub fn now(&self) -> Tick {
         self.account.shared.clock.now()
     }
 
@@ -386,7 +411,10 @@ impl Call {
         // The race bounds the time and watches tokens; bytes without tokens (keep-alive comments) do not count as
         // progress.
         let limits = Limits { idle: Span::MAX, total: Span::MAX, max_body_bytes: account.plan.limits.answer_bytes };
-        let client = self.worker.client(&account.plan, &lane, endpoint);
+        let client = match account.request.opens_session() {
+            true => self.worker.upgrading_client(&account.plan, &lane, endpoint),
+            false => self.worker.client(&account.plan, &lane, endpoint),
+        };
         let client = client.map_err(|error| (FailureKind::Connect, error.to_string()));
         let prepared = account.request.upstream_request(&lane, to, account.plan.limits.answer_bytes);
         let prepared = prepared.map_err(|message| (FailureKind::BadRequest, message));
@@ -481,7 +509,9 @@ impl Call {
             AttemptEnd::Failed => entry.failed.map(|failed| failed.kind).or(entry.attempt.measured_failure()),
             // The client got everything; the log notes that a part could not be decoded.
             AttemptEnd::Answered if entry.attempt.has_unreadable_parts() => Some(FailureKind::NotJson),
-            AttemptEnd::Abandoned => self.tap.has_stalled().then_some(FailureKind::ClientStalled),
+            AttemptEnd::Abandoned if self.tap.has_stalled() => Some(FailureKind::ClientStalled),
+            // A session on which nobody said anything.
+            AttemptEnd::Abandoned => entry.attempt.measured_failure().filter(|kind| *kind == FailureKind::Stalled),
             _ => None,
         };
         let lane = &entry.attempt.lane;

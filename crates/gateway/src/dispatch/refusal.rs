@@ -8,7 +8,7 @@ use crate::respond::headers::CALL_HEADER;
 use crate::state::lock::locked;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
-use http::{HeaderName, HeaderValue, Response};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use tokrate_core::FailureKind;
 use tokrate_route::{AttemptFailure, Blame, BreakerState, blame};
 
@@ -79,12 +79,15 @@ impl Call {
     pub fn upstream_refusal(&self, attempt: usize) -> Option<Response<Bytes>> {
         let attempt = &self.attempts[attempt].attempt;
         let AttemptFailure { kind, retry_after: own_wait } = attempt.failure()?;
+        let opens_session = self.account.request.opens_session();
         let is_clients = blame(kind) == Blame::Client
+            || opens_session
             || matches!(kind, FailureKind::NotFound | FailureKind::EditRefused | FailureKind::RateLimited)
             || self.is_final(kind);
         let same_dialect = attempt.dialect() == self.account.request.dialect();
         let body = attempt.body.borrow();
-        let head = body.answer.head().filter(|head| head.status.is_client_error())?;
+        let may_pass = |status: StatusCode| status.is_client_error() || opens_session && status.is_server_error();
+        let head = body.answer.head().filter(|head| may_pass(head.status))?;
         if !is_clients || !same_dialect || !attempt.has_whole_refusal() {
             return None;
         }

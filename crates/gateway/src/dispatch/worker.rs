@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::EventBatch;
-use tokrate_net::{Client, ClientConfig, Dial, NetError};
+use tokrate_net::{Client, ClientConfig, Dial, HttpVersion, NetError};
 
 /// What the calls of one thread share.
 pub(crate) struct Worker {
@@ -52,6 +52,16 @@ impl Worker {
     /// All clients of the plan in force.
     pub fn clients(&self) -> Vec<Rc<Client>> {
         self.current.borrow().clients.values().cloned().collect()
+    }
+
+    /// A client for an endpoint of a lane whose connections can be upgraded: that is HTTP/1.1's alone here.
+    pub fn upgrading_client(&self, plan: &Arc<Plan>, lane: &Lane, endpoint: usize) -> Result<Rc<Client>, NetError> {
+        if self.client_config.http == HttpVersion::Http1 {
+            return self.client(plan, lane, endpoint);
+        }
+        let config = ClientConfig { http: HttpVersion::Http1, reuse: false, ..self.client_config.clone() };
+        let route = lane.endpoints[endpoint].route.clone();
+        Ok(Rc::new(Client::with_dial(config, route, self.shared.clock, self.dial.clone())?))
     }
 
     /// The client for an endpoint of a lane.

@@ -3,6 +3,8 @@
 //! Invariant: a key reaches the objects (files, batches) that were made with it and no others, and lanes only through aliases that it
 //! may use.
 
+use super::handshake::lane_handshake;
+use super::objects::{check_files, unknown};
 use super::parts::{alias_of, session, without_buffer};
 use crate::admission::credentials::Credentials;
 use crate::api::{AnswerKind, Api, ApiRoute, BodyKind, Form};
@@ -30,6 +32,12 @@ pub(super) fn parse(
     headers: &HeaderMap,
     body: Bytes,
 ) -> Result<(CallRequest, Arc<Alias>), ErrorResponse> {
+    if route.is_ambiguous {
+        return Err(ErrorResponse::bad_request("the query names `model` more than once"));
+    }
+    if route.names_foreign_call() && !plan.keys.is_empty() {
+        return Err(unknown("call_id"));
+    }
     let content_type = headers.get(CONTENT_TYPE);
     let form = match (route.api.body, content_type) {
         (BodyKind::Form | BodyKind::JsonOrForm, Some(value)) if is_form(headers) => {
@@ -45,6 +53,9 @@ pub(super) fn parse(
         check_bounds(credentials, route.api)?;
     }
     let has_json = form.is_none() && route.api.body != BodyKind::None;
+    if has_json {
+        check_files(shared, plan, credentials, &body)?;
+    }
     let peek = RequestPeek::read(if has_json { &body } else { b"{}" });
     let peek = peek.map_err(|error| ErrorResponse::bad_request(error.to_string()))?;
     let in_body = if has_json { peek.model(&body) } else { None };
@@ -62,7 +73,12 @@ pub(super) fn parse(
     let content_type = content_type.cloned();
     let request = CallRequest {
         routed: None,
-        api: Some(ApiRequest { route, content_type, form }),
+        api: Some(ApiRequest {
+            handshake: route.api.upgrades.then(|| lane_handshake(headers)),
+            route,
+            content_type,
+            form,
+        }),
         shape,
         peek,
         headers: forwarded_headers(headers, plan, &alias),
@@ -105,10 +121,7 @@ fn alias(
             return Ok(Arc::new(Alias::of_lane(&lane, lane.config.name.clone())));
         }
         if !plan.keys.is_empty() {
-            let message = format!(
-                "`{id}` is not known here: a gateway with keys remembers, since it was started, what each key has made"
-            );
-            return Err(ErrorResponse::new(StatusCode::NOT_FOUND, message));
+            return Err(unknown(id));
         }
     }
     if route.api.lists() && !plan.keys.is_empty() {

@@ -3,6 +3,8 @@
 //! Invariant: nothing is sent to a provider before the client was admitted and its request read whole and parsed; every
 //! error is in the client's dialect.
 
+use super::handshake::check_handshake;
+use super::objects::check_files;
 use super::parts::{alias_of, session, without_buffer};
 use super::role::role_of;
 use super::{models, pass};
@@ -25,7 +27,7 @@ use crate::upstream::request::{CallRequest, forwarded_headers};
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode};
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::{Span, Tick};
@@ -76,6 +78,13 @@ impl Handler for Ingress {
         matches!(Route::of(head.method(), path), Route::Api(route) if route.api.takes_forms())
     }
 
+    fn allowed_methods(&self, path: &str) -> &'static str {
+        match Route::of(&Method::DELETE, path) {
+            Route::MethodNotAllowed | Route::NotFound => "GET, POST",
+            _ => "GET, POST, DELETE",
+        }
+    }
+
     fn error_body(&self, head: &http::Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
         let path = head.uri().path_and_query().map_or("/", |path| path.as_str());
         let dialect = error_dialect(&Route::of(head.method(), path), head.headers());
@@ -124,6 +133,10 @@ impl Ingress {
         asked: &mut Asked,
     ) -> Result<Response<CallBody>, ErrorResponse> {
         let plan = self.worker.plan();
+        let opens_session = matches!(&route, Route::Api(route) if route.api.upgrades);
+        if !opens_session {
+            check_handshake(&head, body.is_some(), false)?;
+        }
         let (credentials, wanted) = match admit(&plan, route, &head, tap, asked)? {
             Admission::Respond(response) => return Ok(response.map(CallBody::plain)),
             Admission::FollowUp(credentials, stored) => {
@@ -131,6 +144,9 @@ impl Ingress {
             }
             Admission::Call(credentials, wanted) => (credentials, wanted),
         };
+        if opens_session {
+            check_handshake(&head, body.is_some(), true)?;
+        }
         // Limits on calls are checked before any of the body is held.
         let key = credentials.admit_call(&self.worker.shared)?;
         let mut open = OpenCall::begin(&self.worker.shared, plan.limits.calls)?;
@@ -189,6 +205,7 @@ impl Ingress {
                 let (request, alias) = self.parse(&plan, routed, &head.headers, body)?;
                 asked.alias = Some(Arc::clone(&alias));
                 credentials.check_alias(&alias.name)?;
+                check_files(&self.worker.shared, &plan, &credentials, &request.body)?;
                 (request, alias)
             }
             Wanted::Api(route) => {

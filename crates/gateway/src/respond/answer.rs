@@ -4,9 +4,11 @@ use super::body::CallBody;
 use super::error::ErrorResponse;
 use super::head::response_head;
 use crate::dispatch::call::{Call, Step};
+use crate::realtime::session::hand_over;
 use bytes::Bytes;
 use http::Response;
 use std::future::poll_fn;
+use tokrate_core::FailureKind;
 
 /// Drives the call until its response can start.
 pub(crate) async fn respond(mut call: Box<Call>) -> Result<Response<CallBody>, ErrorResponse> {
@@ -14,6 +16,16 @@ pub(crate) async fn respond(mut call: Box<Call>) -> Result<Response<CallBody>, E
     let mut whole = Vec::new();
     loop {
         match poll_fn(|context| call.poll_step(context)).await {
+            Step::Won if call.account.request.opens_session() => {
+                let head = response_head(&call);
+                let Some(lane) = call.take_connection() else {
+                    return Err(call.error_response(FailureKind::Closed, None));
+                };
+                let mut response = Response::new(CallBody::plain(Bytes::new()));
+                head.apply_to(&mut response);
+                hand_over(call, lane);
+                return Ok(response);
+            }
             Step::Won if is_stream => {
                 let head = response_head(&call);
                 let mut response = Response::new(CallBody::stream(call));

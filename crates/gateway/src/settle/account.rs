@@ -166,6 +166,8 @@ impl Account {
         if let Some(key) = lease.key.take() {
             let output = numbers.usage.output.unwrap_or(numbers.tokens_std);
             let tokens = match (cost.basis, output) {
+                // Those of a session were counted response by response.
+                _ if attempt.session().is_some() => 0,
                 // It was never sent, or was refused.
                 (CostBasis::Free, 0) => 0,
                 _ => numbers.usage.input.unwrap_or(self.prompt_tokens).saturating_add(output),
@@ -213,7 +215,9 @@ impl Account {
         };
         let mut started = lease.started;
         let mut router = locked(&self.plan.router);
-        if let Some(ttft) = numbers.ttft_ns.map(Span::from_nanos).filter(|_| attempt.has_streamed()) {
+        if let Some(ttft) =
+            numbers.ttft_ns.map(Span::from_nanos).filter(|_| attempt.has_streamed() && self.request.api().is_none())
+        {
             router.first_token(&mut started, now, ttft, self.prompt_tokens);
         }
         let lane = &attempt.lane;
@@ -252,6 +256,7 @@ impl Account {
         };
         let Some(id) = self.job_id.take() else { return };
         let jobs = &self.shared.jobs;
+        self.shared.keep_object(kind, &id, lane, row.key.as_deref());
         if kind == ObjectKind::Job {
             let reservation = self.job_reservation.take();
             return jobs.add(id, Arc::clone(lane), Unsettled { row: row.clone(), reservation });

@@ -25,10 +25,13 @@ impl Account {
             self.reported_input.set(Some(input));
         }
         let meter = self.request.api().map(|api| (api.meter, api.service));
+        if matches!(meter, Some((Meter::Session, _))) {
+            return self.cost_of_session(attempt);
+        }
         let fee = match meter {
             Some((Meter::Free, _)) => Some(Money::ZERO),
             Some((Meter::Fee, service)) => attempt.lane.config.services.fee(service),
-            Some((Meter::Input, _)) | None => None,
+            Some((Meter::Input | Meter::Session, _)) | None => None,
         };
         if let Some(fee) = fee {
             let body = attempt.body.borrow();

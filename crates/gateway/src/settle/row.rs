@@ -69,6 +69,8 @@ impl Account {
             dialect_in: Cow::Borrowed(dialect_in),
             session: self.request.session.clone(),
             overhead_ns: outcome.overhead.map(Span::as_nanos),
+            responses: attempt.session().map(|session| session.responses),
+            response_bytes: attempt.session().map(|session| session.bytes_to_client),
             sample,
         }
     }

@@ -14,6 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use tokrate_core::{Money, Usage};
 use tokrate_record::{Attempt as Row, AttemptEnd, CostBasis, Sample};
+use tokrate_store::StoredObject;
 
 /// Most of each kind that are remembered: a day's jobs of a busy gateway, at about a kilobyte each.
 const MAX_JOBS: usize = 10_000;
@@ -31,6 +32,21 @@ pub(crate) enum ObjectKind {
     Stored,
     /// Any other response.
     Response,
+}
+
+impl ObjectKind {
+    /// The name under which the log's file has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ObjectKind::Job => "job",
+            ObjectKind::Stored => "stored",
+            ObjectKind::Response => "response",
+        }
+    }
+
+    fn of_name(name: &str) -> Option<ObjectKind> {
+        [ObjectKind::Job, ObjectKind::Stored, ObjectKind::Response].into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 #[derive(Default)]
@@ -68,6 +84,15 @@ impl Jobs {
         self.insert(kind, id, Job { lane, key, unsettled: Mutex::default() });
     }
 
+    /// Remembers objects that were made before a restart, where their lanes still lead to the same place.
+    pub fn restore(&self, objects: Vec<StoredObject>, plan: &Plan) {
+        for StoredObject { id, kind, key, lane, target, .. } in objects {
+            let Some(kind) = ObjectKind::of_name(&kind) else { continue };
+            let known = plan.lanes.iter().find(|known| known.config.name == lane && known.target() == target);
+            known.into_iter().for_each(|lane| self.add_object(kind, id.clone(), Arc::clone(lane), key.clone()));
+        }
+    }
+
     fn insert(&self, kind: ObjectKind, id: String, job: Job) {
         let job = Arc::new(job);
         let mut known = locked(&self.0[kind as usize]);
@@ -84,6 +109,11 @@ impl Jobs {
     /// The job of that identifier.
     pub fn get(&self, id: &str) -> Option<Arc<Job>> {
         self.0.iter().find_map(|known| locked(known).by_id.get(id).cloned())
+    }
+
+    /// Whether no file is known.
+    pub fn is_without_files(&self) -> bool {
+        locked(&self.0[ObjectKind::Stored as usize]).order.is_empty()
     }
 
     /// The job that a request goes on from, if it does from one that is known.

@@ -306,6 +306,12 @@ impl Lane {
         self.config.name == other.config.name && self.has_same_target(other)
     }
 
+    /// Where it leads: its model and addresses, as the log's file has it.
+    pub fn target(&self) -> String {
+        let bases: Vec<String> = self.endpoints.iter().map(|endpoint| endpoint.config.base.to_string()).collect();
+        format!("{} at {}", self.config.model, bases.join(", "))
+    }
+
     /// Whether two lanes lead to one model at the same addresses.
     fn has_same_target(&self, other: &Lane) -> bool {
         let bases = |lane: &Lane| -> Vec<String> {

@@ -6,9 +6,9 @@ use crate::config::{Config, TracesConfig};
 use crate::error::GatewayError;
 use crate::otel::status::ExportStatus;
 use crate::settle::stats::Stats;
-use crate::state::jobs::Jobs;
+use crate::state::jobs::{Jobs, ObjectKind};
 use crate::state::lane_health::BreakerNotices;
-use crate::state::plan::Plan;
+use crate::state::plan::{Lane, Plan};
 use crate::telemetry::changes::Changes;
 use crate::telemetry::refusals::Refusals;
 use crate::trace::queue::TraceQueue;
@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use tokrate_net::Clock;
 use tokrate_net::server::ByteBudget;
 use tokrate_record::{Attempt as Row, Refusal};
-use tokrate_store::Log;
+use tokrate_store::{Log, StoredObject};
 
 /// Shared by all threads.
 pub(crate) struct Shared {
@@ -140,6 +140,28 @@ impl Shared {
         self.refusals.record(self.clock.now(), refusal.reason, refusal.status, message);
         if let Some(log) = &self.log {
             log.refuse(refusal);
+        }
+    }
+
+    /// Keeps in the log's file whose an object is.
+    pub fn keep_object(&self, kind: ObjectKind, id: &str, lane: &Lane, key: Option<&str>) {
+        let Some(log) = &self.log else { return };
+        log.remember(StoredObject {
+            id: id.to_owned(),
+            kind: kind.name().to_owned(),
+            key: key.map(str::to_owned),
+            lane: lane.config.name.clone(),
+            target: lane.target(),
+            made_unix_ms: self.clock.wall_nanos() / 1_000_000,
+        });
+    }
+
+    /// Remembers the objects that the log's file has. Blocks.
+    pub fn restore_objects(&self) {
+        let Some(log) = &self.log else { return };
+        match log.reader().and_then(|reader| reader.objects()) {
+            Ok(objects) => self.jobs.restore(objects, &self.plan()),
+            Err(error) => tracing::warn!("files, batches and responses that were made before are not known: {error}"),
         }
     }
 

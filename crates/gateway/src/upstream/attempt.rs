@@ -7,6 +7,7 @@ use crate::state::lane_health::{LaneFailure, Refusal};
 use crate::state::plan::Lane;
 use crate::upstream::body::{BodyReader, BodySink, UpstreamBody};
 use crate::upstream::not_found::classify_not_found;
+use crate::upstream::session::SessionNumbers;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
@@ -17,8 +18,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokrate_core::{Anomaly, EventBatch, FailureKind, Span, Tick};
-use tokrate_meter::{Ending, StreamNumbers};
-use tokrate_net::{Client, ConnectionUse, Exchange, Limits, Outgoing};
+use tokrate_meter::{Ending, Failure, StreamNumbers};
+use tokrate_net::{Client, ConnectionUse, Exchange, Limits, Outgoing, Upgraded};
 use tokrate_probe::{MAX_ERROR_BODY_BYTES, deliver};
 use tokrate_record::AttemptRole;
 use tokrate_route::AttemptFailure;
@@ -54,6 +55,7 @@ pub(crate) struct Attempt {
     is_complete: bool,
     ended_at: Option<Tick>,
     measured: Option<StreamNumbers>,
+    session: Option<SessionNumbers>,
     /// Why its answer, which ended well, must not reach the client.
     rejected: Option<String>,
     running: Option<Pin<Box<dyn Future<Output = Exchange>>>>,
@@ -83,7 +85,12 @@ impl Attempt {
         let mut attempt = Attempt::unsent(start, body);
         attempt.request_bytes = outgoing.body.len();
         let mut receiving = BodySink(Rc::clone(&attempt.body));
-        attempt.running = Some(Box::pin(async move { deliver(&client, &outgoing, limits, &mut receiving).await }));
+        attempt.running = Some(Box::pin(async move {
+            let exchange = deliver(&client, &outgoing, limits, &mut receiving).await;
+            let is_open = receiving.0.borrow_mut().has_connection(exchange.connection);
+            // A WebSocket goes on until its session ends it.
+            if is_open { std::future::pending().await } else { exchange }
+        }));
         attempt
     }
 
@@ -117,6 +124,7 @@ impl Attempt {
             is_complete: false,
             ended_at: None,
             measured: None,
+            session: None,
             rejected: None,
             running: None,
         }
@@ -128,6 +136,7 @@ impl Attempt {
             lane: Arc::clone(&self.lane),
             body: Rc::clone(&self.body),
             measured: self.measured.take(),
+            session: self.session.take(),
             rejected: self.rejected.take(),
             running: self.running.take(),
             ..*self
@@ -169,12 +178,37 @@ impl Attempt {
                     body.report_translation_failure(exchange.ended_at);
                 }
                 drop(body);
-                let mut ending = self.body.borrow().ending_of(exchange.outcome);
+                let unopened = self.body.borrow().unopened().filter(|_| exchange.outcome.is_ok());
+                let mut ending = unopened.unwrap_or_else(|| self.body.borrow().ending_of(exchange.outcome));
                 self.reclassify_not_found(&mut ending);
                 self.close(exchange.ended_at, ending);
                 true
             }
         }
+    }
+
+    /// Takes the WebSocket that it has opened.
+    pub fn take_connection(&mut self) -> Option<Upgraded> {
+        let (connection, used) = self.body.borrow_mut().take_connection()?;
+        self.connection = used;
+        Some(connection)
+    }
+
+    /// The session on its WebSocket has ended so.
+    pub fn close_session(&mut self, at: Tick, numbers: SessionNumbers, failure: Option<Failure>) {
+        self.running = None;
+        self.close(at, Ending::Complete);
+        self.request_bytes = usize::try_from(numbers.bytes_from_client).unwrap_or(usize::MAX);
+        if let Some(measured) = &mut self.measured {
+            numbers.fill(measured);
+            measured.failure = failure;
+        }
+        self.session = Some(numbers);
+    }
+
+    /// What was measured of its session.
+    pub fn session(&self) -> Option<&SessionNumbers> {
+        self.session.as_ref()
     }
 
     /// Cancels the exchange and closes its connection. No effect on one that has ended.

@@ -5,6 +5,10 @@
 
 use crate::respond::headers::forwarded_headers;
 use bytes::Bytes;
+use http::header::{
+    SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,8 +16,9 @@ use std::sync::Arc;
 use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FailureKind, StreamEvent, TextRange, Tick, Usage};
 use tokrate_meter::{Ending, Failure, LiveMeter, StreamNumbers, Timing};
 use tokrate_net::server::{ByteBudget, ByteShare};
-use tokrate_net::{Departure, ExchangeFailure, Head, Redactor, Sink};
+use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor, Sink, Upgraded};
 use tokrate_probe::{Answer, Recipient};
+use tokrate_wire::websocket::websocket_accept;
 use tokrate_wire::{AnswerAssembler, AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
 
 /// Reading from a streaming lane pauses while this much waits for the client: the size of one read (bytes).
@@ -35,12 +40,20 @@ pub(crate) enum BodyReader {
     Translated(Box<AnswerTranslator>),
     /// Forwarded without being decoded, as the table of paths says; `streamed` as it comes, and every read is progress.
     Opaque { streamed: bool },
+    /// Of a WebSocket: nothing but a 101 with that `sec-websocket-accept` is one.
+    Upgrade { accept: String, is_accepted: bool },
 }
 
 impl BodyReader {
     /// Of a body that nobody reads.
     pub fn opaque() -> BodyReader {
         BodyReader::Opaque { streamed: false }
+    }
+
+    /// Of a WebSocket that is asked for by these headers.
+    pub fn upgrade(handshake: &HeaderMap) -> BodyReader {
+        let key = handshake.get(SEC_WEBSOCKET_KEY).and_then(|key| key.to_str().ok()).unwrap_or_default();
+        BodyReader::Upgrade { accept: websocket_accept(key), is_accepted: false }
     }
 }
 
@@ -88,6 +101,8 @@ pub(crate) struct UpstreamBody {
     /// Whether a stream could not be put back into one piece.
     is_unassembled: bool,
     text: Option<String>,
+    /// The WebSocket that it has opened, until the session takes it.
+    connection: Option<(Upgraded, ConnectionUse)>,
     /// Whether that holds the answer alone, without reasoning and arguments of tools.
     keeps_answer_only: bool,
     reader: BodyReader,
@@ -110,6 +125,7 @@ impl UpstreamBody {
             has_reported_failure: false,
             is_unassembled: false,
             text: None,
+            connection: None,
             keeps_answer_only: false,
             reader,
             batch,
@@ -134,6 +150,49 @@ impl UpstreamBody {
     /// Whether the status is 2xx.
     pub fn is_good(&self) -> bool {
         self.answer.is_good()
+    }
+
+    /// Whether a WebSocket was opened; its exchange used that connection.
+    pub fn has_connection(&mut self, used: ConnectionUse) -> bool {
+        self.connection.as_mut().map(|connection| connection.1 = used).is_some()
+    }
+
+    /// Takes the WebSocket that it has opened.
+    pub fn take_connection(&mut self) -> Option<(Upgraded, ConnectionUse)> {
+        self.connection.take()
+    }
+
+    /// Why an exchange that ended well opened no WebSocket, if it was to.
+    pub fn unopened(&self) -> Option<Ending> {
+        if !matches!(self.reader, BodyReader::Upgrade { .. }) {
+            return None;
+        }
+        let (kind, message) = match self.answer.head()?.status {
+            StatusCode::SWITCHING_PROTOCOLS => {
+                (FailureKind::Protocol, "its 101 is not that of the WebSocket that was asked for".to_owned())
+            }
+            status if status.is_success() => {
+                (FailureKind::UnexpectedStatus, format!("it answered {status} in place of opening a WebSocket"))
+            }
+            _ => return None,
+        };
+        Some(Ending::Failed { kind, message, retry_after: None })
+    }
+
+    /// Holds the head of a 101 against what was asked for; what the client needs of it is kept.
+    fn check_upgrade(&mut self, head: &Head, kept: &mut HeaderMap) {
+        let BodyReader::Upgrade { accept, is_accepted } = &mut self.reader else { return };
+        let mut accepted = head.headers.get_all(SEC_WEBSOCKET_ACCEPT).iter();
+        let is_ours = accepted.next().is_some_and(|value| value.as_bytes() == accept.as_bytes());
+        // None was asked for: with one, frames would not mean what they say.
+        let has_extension = head.headers.contains_key(SEC_WEBSOCKET_EXTENSIONS);
+        *is_accepted = is_ours && accepted.next().is_none() && !has_extension;
+        for name in [SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL] {
+            for value in head.headers.get_all(&name) {
+                kept.append(name.clone(), value.clone());
+            }
+        }
+        kept.insert(UPGRADE, HeaderValue::from_static("websocket"));
     }
 
     /// Takes the bytes that are ready for the client.
@@ -211,6 +270,7 @@ impl UpstreamBody {
             BodyReader::PassThrough { decoder, .. } | BodyReader::Assembled { decoder, .. } => decoder.is_whole(),
             BodyReader::Translated(translator) => translator.is_whole(),
             BodyReader::Opaque { .. } => true,
+            BodyReader::Upgrade { .. } => false,
         }
     }
 
@@ -269,7 +329,7 @@ impl UpstreamBody {
             BodyReader::Translated(translator) => {
                 translator.end(at, &mut self.ready, &mut batch);
             }
-            BodyReader::Opaque { .. } => {}
+            BodyReader::Opaque { .. } | BodyReader::Upgrade { .. } => {}
         }
         self.observe(&mut batch);
     }
@@ -309,6 +369,8 @@ impl UpstreamBody {
                     self.race_events.push(StreamEvent { at, kind: EventKind::Opaque });
                 }
             }
+            // The answer of a lane that opened none.
+            BodyReader::Upgrade { .. } => {}
         }
         self.observe(&mut batch);
         self.report_translation_failure(at);
@@ -323,7 +385,7 @@ impl UpstreamBody {
                 BodyReader::PassThrough { decoder, .. } => decoder.held_bytes(),
                 BodyReader::Assembled { decoder, assembler } => decoder.held_bytes() + assembler.held_bytes(),
                 BodyReader::Translated(translator) => translator.held_bytes(),
-                BodyReader::Opaque { .. } => 0,
+                BodyReader::Opaque { .. } | BodyReader::Upgrade { .. } => 0,
             };
         let counted = if held > MAX_UNCOUNTED_BYTES { held } else { 0 };
         if counted != share.bytes() && !share.resize(counted) {
@@ -421,12 +483,23 @@ impl Sink for BodySink {
         // Only the useful ones; they are gone once the client's head was written, so that a stream holds none.
         let Head { status, version, .. } = *head;
         let mut body = self.0.borrow_mut();
-        let headers = forwarded_headers(&head.headers, body.answer.redactor().secrets());
+        let mut headers = forwarded_headers(&head.headers, body.answer.redactor().secrets());
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            body.check_upgrade(head, &mut headers);
+        }
         body.answer.set_head(Head { status, version, headers });
     }
 
     fn body(&mut self, at: Tick, bytes: &[u8]) {
         self.0.borrow_mut().read(at, bytes);
+    }
+
+    fn upgraded(&mut self, connection: Upgraded) {
+        let mut body = self.0.borrow_mut();
+        if matches!(body.reader, BodyReader::Upgrade { is_accepted: true, .. }) {
+            body.race_events.push(StreamEvent { at: connection.read_at(), kind: EventKind::Opaque });
+            body.connection = Some((connection, ConnectionUse::default()));
+        }
     }
 
     fn is_full(&self) -> bool {

@@ -5,3 +5,4 @@ pub(crate) mod body;
 pub(crate) mod dns;
 pub(crate) mod not_found;
 pub(crate) mod request;
+pub(crate) mod session;

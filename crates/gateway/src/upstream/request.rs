@@ -8,7 +8,7 @@ use crate::respond::error::ErrorResponse;
 use crate::state::plan::{Alias, Lane, Plan};
 use crate::upstream::body::BodyReader;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -27,7 +27,11 @@ const FORWARDED: [&str; 5] =
 
 /// Whether a lane gets a header of the client's.
 fn is_forwarded(name: &HeaderName, lane: &Lane) -> bool {
-    FORWARDED.contains(&name.as_str()) || lane.config.forward_headers.iter().any(|named| named == name.as_str())
+    // Of the handshake of a WebSocket the lane gets its own, without the key that a client may have put there.
+    let is_of_hop = name.as_str().starts_with("sec-websocket-") || *name == CONNECTION || *name == UPGRADE;
+    !is_of_hop
+        && (FORWARDED.contains(&name.as_str())
+            || lane.config.forward_headers.iter().any(|named| named == name.as_str()))
 }
 
 /// Copies of the headers that a lane of the alias may receive, without the buffer that they arrived in.
@@ -74,6 +78,8 @@ pub(crate) struct ApiRequest {
     pub content_type: Option<HeaderValue>,
     /// What was found in a form.
     pub form: Option<Form>,
+    /// The headers by which a lane is asked for a WebSocket.
+    pub handshake: Option<HeaderMap>,
 }
 
 /// Where a request goes.
@@ -105,6 +111,11 @@ impl CallRequest {
     /// The row of the table of paths, for what passes by it.
     pub fn api(&self) -> Option<&'static Api> {
         self.api.as_ref().map(|request| request.route.api)
+    }
+
+    /// Whether it opens a WebSocket.
+    pub fn opens_session(&self) -> bool {
+        self.api().is_some_and(|api| api.upgrades)
     }
 
     /// Whether the client wants a stream.
@@ -204,7 +215,11 @@ impl CallRequest {
             let path = target(&asked.route.upstream_path(model));
             let headers = self.api_headers(asked, lane, &endpoint.headers);
             let outgoing = Outgoing { method: asked.route.method(), path, headers, body: self.api_body(asked, model) };
-            return Ok((outgoing, BodyReader::Opaque { streamed: to.streamed }));
+            let reader = match &asked.handshake {
+                Some(handshake) => BodyReader::upgrade(handshake),
+                None => BodyReader::Opaque { streamed: to.streamed },
+            };
+            return Ok((outgoing, reader));
         };
         let path = target(&endpoint.dialect.path(model, shape));
         let is_converted = to.streamed && !self.is_stream();
@@ -250,6 +265,10 @@ impl CallRequest {
     fn api_headers(&self, asked: &ApiRequest, lane: &Lane, own: &HeaderMap) -> HeaderMap {
         let accept = if self.is_stream() { "*/*" } else { "application/json" };
         let mut headers = self.headers_for(lane, accept, own);
+        if let Some(handshake) = &asked.handshake {
+            headers.remove(ACCEPT);
+            handshake.iter().for_each(|(name, value)| drop(headers.insert(name.clone(), value.clone())));
+        }
         match (&asked.content_type, &asked.form) {
             (Some(content_type), Some(_)) => drop(headers.insert(CONTENT_TYPE, content_type.clone())),
             _ if asked.route.api.body == BodyKind::None => drop(headers.remove(CONTENT_TYPE)),

@@ -86,6 +86,22 @@ fn a_web_page_cannot_make_calls_and_a_foreign_host_name_is_rejected() {
     let answer = raw(gateway.address, &preflight, "");
     let allowed = answer.header("access-control-allow-headers");
     assert_eq!((answer.status, allowed), (204, Some("authorization,content-type")));
+    let methods = |path: &str| {
+        let asks = format!("OPTIONS {path} HTTP/1.1");
+        let lines =
+            [asks.as_str(), "host: localhost", "origin: https://app.example", "access-control-request-method: DELETE"];
+        raw(gateway.address, &lines, "").header("access-control-allow-methods").map(str::to_owned)
+    };
+    for (path, listed) in [
+        ("/v1/files/file-1", "GET, POST, DELETE"),
+        ("/v1/responses/resp_1", "GET, POST, DELETE"),
+        ("/v1/responses/resp_1/cancel", "GET, POST"),
+        ("/v1/files", "GET, POST"),
+        ("/v1/chat/completions", "GET, POST"),
+        ("/v1/nothing", "GET, POST"),
+    ] {
+        assert_eq!(methods(path).as_deref(), Some(listed), "{path}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::billing::{Bill, Gate, start};
 use crate::client::{Answer, ask, post, read_until, request};
 use crate::harness::{TestGateway, configured, lane};
-use crate::scripted::{Script, Scripted, whole};
+use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, whole};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use std::io::{Read, Write};
@@ -117,6 +117,41 @@ fn sound_is_passed_on_as_it_comes_with_the_headers_that_support_asks_for() {
     assert!(!head.contains("set-cookie"), "{head}");
     one.release();
     assert!(String::from_utf8_lossy(&read_until(&mut client, "0\r\n\r\n")).contains("rest"));
+}
+
+#[test]
+fn headers_that_support_desks_ask_for_pass_with_every_kind_of_answer_and_no_others_do() {
+    const ASKED_FOR: [(&str, &str); 5] = [
+        ("openai-version", "2020-10-01"),
+        ("openai-project", "proj_1"),
+        ("openai-model", "m-1"),
+        ("apim-request-id", "7f3a"),
+        ("x-ms-region", "Sweden Central"),
+    ];
+    let with_headers = |answer: Vec<u8>| {
+        let more: String = ASKED_FOR.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let text = String::from_utf8(answer).expect("text");
+        text.replacen("\r\n", &format!("\r\n{more}set-cookie: a=b\r\nx-internal: 1\r\n"), 1).into_bytes()
+    };
+    let chat = r#"{"model":"all","messages":[{"role":"user","content":"hi"}]}"#;
+    let streamed = chat.replace("{\"model\"", "{\"stream\":true,\"model\"");
+    let message = r#"{"model":"all","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
+    for (path, body, answer) in [
+        ("/v1/chat/completions", chat, whole("200 OK", &chat_whole("yes"))),
+        ("/v1/chat/completions", streamed.as_str(), stream(&chat_events(&["yes"]))),
+        ("/v1/messages", message, whole("200 OK", &chat_whole("yes"))),
+        ("/v1/chat/completions", chat, whole("400 Bad Request", r#"{"error":{"message":"no"}}"#)),
+        ("/v1/embeddings", r#"{"model":"all","input":"hi"}"#, whole("200 OK", "{}")),
+    ] {
+        let one = Scripted::start(vec![Script::Send(vec![with_headers(answer)])]);
+        let lane = lane("one", one.address, &[Dialect::OpenAiChat]);
+        let gateway = TestGateway::start(configured(vec![lane], Mode::Off));
+        let answer = post(gateway.address, path, body);
+        for (name, value) in ASKED_FOR {
+            assert_eq!(answer.header(name), Some(value), "{path}: {}", answer.head);
+        }
+        assert!(answer.header("set-cookie").or(answer.header("x-internal")).is_none(), "{path}: {}", answer.head);
+    }
 }
 
 #[test]
@@ -245,6 +280,69 @@ fn a_key_reaches_what_it_made_where_it_made_it_and_nothing_of_others() {
         assert_eq!(of(key, "GET", "/v1/files", &[("x-tokrate-model", "two")], "").status, 403, "a list is everybody's");
     }
     assert!(one.requests().is_empty());
+}
+
+#[test]
+fn what_a_key_made_is_still_its_own_and_where_it_was_after_a_restart() {
+    let made = || Scripted::start(vec![Script::Send(vec![whole("200 OK", r#"{"id":"file-7","object":"file"}"#)])]);
+    let (one, two) = (made(), made());
+    let mut config = configured(vec![lane("one", one.address, ALL), lane("two", two.address, ALL)], Mode::Off);
+    config.keys = vec![key("a", KeyLimits::default()), key("b", KeyLimits::default())];
+    let mut gateway = TestGateway::start(config.clone());
+    let of = |address, key: &str, method: &str, path: &str, more: &[(&str, &str)], body: &str| {
+        let bearer = format!("Bearer sk-{key}");
+        let headers = [&[("authorization", bearer.as_str())][..], more].concat();
+        ask(address, method, path, &headers, body.as_bytes())
+    };
+    let upload = form("two", "data");
+    assert_eq!(of(gateway.address, "a", "POST", "/v1/files", &[("content-type", FORM)], &upload).status, 200);
+    gateway.restart(config.clone());
+    let winner = |address, key: &str| {
+        let answer = of(address, key, "GET", "/v1/files/file-7", &[], "");
+        (answer.status, answer.header("x-tokrate-winner").map(str::to_owned))
+    };
+    assert_eq!(winner(gateway.address, "a"), (200, Some("two".to_owned())));
+    assert_eq!(winner(gateway.address, "b"), (404, None));
+    // A lane of that name that leads elsewhere has it no more.
+    config.lanes[1].model = "another".to_owned();
+    gateway.restart(config);
+    assert_eq!(winner(gateway.address, "a"), (404, None));
+}
+
+#[test]
+fn a_body_that_names_a_file_of_another_key_is_refused_as_the_path_of_that_file_is() {
+    let one = Scripted::start(vec![
+        Script::Send(vec![whole("200 OK", r#"{"id":"file-7","object":"file"}"#)]),
+        Script::Send(vec![whole(
+            "200 OK",
+            r#"{"id":"x","choices":[{"index":0,"message":{"role":"assistant","content":"yes"},"finish_reason":"stop"}]}"#,
+        )]),
+    ]);
+    let mut config = configured(vec![lane("one", one.address, ALL)], Mode::Off);
+    config.keys = vec![key("a", KeyLimits::default()), key("b", KeyLimits::default())];
+    let gateway = TestGateway::start(config);
+    let of = |key: &str, path: &str, content_type: &str, body: &str| {
+        let bearer = format!("Bearer sk-{key}");
+        let headers = [("authorization", bearer.as_str()), ("content-type", content_type)];
+        ask(gateway.address, "POST", path, &headers, body.as_bytes())
+    };
+    assert_eq!(of("a", "/v1/files", FORM, &form("one", "data")).status, 200);
+    let chat = |field: &str, id: &str| {
+        format!(
+            r#"{{"model":"one","messages":[{{"role":"user","content":[{{"type":"file","file":{{"{field}":"{id}"}}}}]}}]}}"#
+        )
+    };
+    for field in ["file_id", "file\\u005fid"] {
+        let answer = of("b", "/v1/chat/completions", "application/json", &chat(field, "file-7"));
+        assert_eq!(answer.status, 404, "{field}: {}", answer.text());
+        assert!(answer.text().contains("`file-7` is not known here"), "{}", answer.text());
+    }
+    let responses = r#"{"model":"one","input":[{"role":"user","content":[{"type":"input_file","file_id":"file-7"}]}]}"#;
+    assert_eq!(of("b", "/v1/responses", "application/json", responses).status, 404);
+    assert_eq!(one.requests().len(), 1, "nothing of it reached a lane");
+    for (key, id) in [("a", "file-7"), ("b", "file-8")] {
+        assert_eq!(of(key, "/v1/chat/completions", "application/json", &chat("file_id", id)).status, 200, "{key}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod key_redaction;
 mod lane_errors;
 mod otel;
 mod outage;
+mod realtime;
 mod refusals;
 mod restored_budgets;
 mod routing;

@@ -5,4 +5,5 @@ mod content;
 mod dialects;
 mod fleet;
 mod loopback;
+mod realtime;
 mod recordings;

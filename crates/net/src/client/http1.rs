@@ -15,7 +15,9 @@ use crate::http1::MAX_HEAD_BYTES;
 use crate::http1::framing::{BodyState, Framing};
 use crate::stamped::Stamps;
 use crate::transport::{IdleState, Transport};
-use http::{Method, StatusCode};
+use crate::upgraded::{Upgraded, asks_to_upgrade};
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -98,6 +100,7 @@ struct Exchanging<'a, 'b, S> {
     connection: &'a mut Http1,
     receiver: &'a mut Receiver<'b, S>,
     method: Method,
+    asks_to_upgrade: bool,
     request: Option<RequestWriter>,
     /// Why sending the request failed; the server may still have answered.
     send_error: Option<io::Error>,
@@ -106,12 +109,23 @@ struct Exchanging<'a, 'b, S> {
     interim_bytes: usize,
 }
 
+/// What becomes of a connection behind an answer.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Afterwards {
+    Reusable,
+    Unusable,
+    /// It speaks another protocol; with what was read of that.
+    Upgraded(Bytes),
+}
+
 /// What is read next on the connection.
 enum ReadState {
     /// A head, with what earlier reads brought of it.
     Head(Vec<u8>),
     /// A body, and whether the connection is reusable after it.
     Body(Framing, bool),
+    /// Another protocol.
+    Upgraded,
 }
 
 impl Http1 {
@@ -126,17 +140,23 @@ impl Http1 {
         Rc::clone(&self.stamps)
     }
 
-    /// Sends a request and receives its answer. Returns whether the connection is reusable.
+    /// The connection in another protocol, of which `first` was read.
+    pub(super) fn upgrade(self, first: Bytes) -> Upgraded {
+        Upgraded::new(first, Box::new(self.transport), self.stamps)
+    }
+
+    /// Sends a request and receives its answer.
     pub(super) async fn exchange(
         &mut self,
         pool: &Http1Pool,
         request: RequestWriter,
         receiver: &mut Receiver<'_, impl Sink>,
-    ) -> Result<bool, ExchangeFailure> {
+    ) -> Result<Afterwards, ExchangeFailure> {
         let mut exchanging = Exchanging {
             connection: self,
             receiver,
             method: request.method().clone(),
+            asks_to_upgrade: request.asks_to_upgrade(),
             request: Some(request),
             send_error: None,
             stage: ReadState::Head(Vec::new()),
@@ -168,7 +188,7 @@ impl<S: Sink> Exchanging<'_, '_, S> {
         }
     }
 
-    fn receive(&mut self, scratch: &mut [u8], context: &mut Context<'_>) -> Poll<Result<bool, ExchangeFailure>> {
+    fn receive(&mut self, scratch: &mut [u8], context: &mut Context<'_>) -> Poll<Result<Afterwards, ExchangeFailure>> {
         loop {
             if self.receiver.is_full() {
                 // Backpressure: yield until the sink was drained.
@@ -183,16 +203,16 @@ impl<S: Sink> Exchanging<'_, '_, S> {
                 Ok(()) => return Poll::Ready(self.closed(None)),
                 Err(error) => return Poll::Ready(self.closed(Some(error))),
             }
-            if let Some(keep) = self.take(&mut scratch[..count])? {
-                return Poll::Ready(Ok(keep));
+            if let Some(afterwards) = self.take(&mut scratch[..count])? {
+                return Poll::Ready(Ok(afterwards));
             }
         }
     }
 
-    /// Handles a read; at the end of the answer, returns whether the connection is reusable.
-    fn take(&mut self, bytes: &mut [u8]) -> Result<Option<bool>, ExchangeFailure> {
+    /// Handles a read; at the end of the answer, returns what becomes of the connection.
+    fn take(&mut self, bytes: &mut [u8]) -> Result<Option<Afterwards>, ExchangeFailure> {
         match &mut self.stage {
-            ReadState::Body(..) => self.take_body(bytes),
+            ReadState::Body(..) | ReadState::Upgraded => self.take_body(bytes),
             ReadState::Head(partial) if partial.is_empty() => match self.take_heads(bytes)? {
                 Some(used) => self.take_body(&mut bytes[used..]),
                 None => Ok(None),
@@ -222,6 +242,11 @@ impl<S: Sink> Exchanging<'_, '_, S> {
                 return Ok(None);
             };
             used += read.length;
+            if read.head.status == StatusCode::SWITCHING_PROTOCOLS && self.switches_as_asked(&read.head.headers) {
+                self.receiver.head(&read.head)?;
+                self.stage = ReadState::Upgraded;
+                return Ok(Some(used));
+            }
             if read.head.status == StatusCode::SWITCHING_PROTOCOLS {
                 return Err(failure::not_http(
                     "it switches to a protocol that was not requested",
@@ -242,7 +267,15 @@ impl<S: Sink> Exchanging<'_, '_, S> {
         }
     }
 
-    fn take_body(&mut self, bytes: &mut [u8]) -> Result<Option<bool>, ExchangeFailure> {
+    /// Whether a 101 switches to what was asked for, behind a request that is whole.
+    fn switches_as_asked(&self, headers: &HeaderMap) -> bool {
+        self.asks_to_upgrade && self.request.is_none() && self.send_error.is_none() && asks_to_upgrade(headers)
+    }
+
+    fn take_body(&mut self, bytes: &mut [u8]) -> Result<Option<Afterwards>, ExchangeFailure> {
+        if matches!(self.stage, ReadState::Upgraded) {
+            return Ok(Some(Afterwards::Upgraded(Bytes::copy_from_slice(bytes))));
+        }
         let ReadState::Body(framing, keep) = &mut self.stage else { return Ok(None) };
         if bytes.is_empty() && !framing.is_empty() {
             return Ok(None);
@@ -255,17 +288,20 @@ impl<S: Sink> Exchanging<'_, '_, S> {
             BodyState::Open => Ok(None),
             BodyState::Invalid => Err(failure::invalid_framing()),
             // Surplus bytes or an incompletely sent request make the connection unusable.
-            BodyState::Ended => Ok(Some(
-                *keep && decoded.consumed == bytes.len() && self.request.is_none() && self.send_error.is_none(),
-            )),
+            BodyState::Ended => {
+                let is_clean = decoded.consumed == bytes.len() && self.request.is_none() && self.send_error.is_none();
+                Ok(Some(if *keep && is_clean { Afterwards::Reusable } else { Afterwards::Unusable }))
+            }
         }
     }
 
     /// The connection was closed or failed.
-    fn closed(&mut self, error: Option<io::Error>) -> Result<bool, ExchangeFailure> {
+    fn closed(&mut self, error: Option<io::Error>) -> Result<Afterwards, ExchangeFailure> {
         let stage = match &self.stage {
-            ReadState::Body(framing, _) if framing.may_end_by_close() && error.is_none() => return Ok(false),
-            ReadState::Body(..) => Stage::Body,
+            ReadState::Body(framing, _) if framing.may_end_by_close() && error.is_none() => {
+                return Ok(Afterwards::Unusable);
+            }
+            ReadState::Body(..) | ReadState::Upgraded => Stage::Body,
             ReadState::Head(_) => self.receiver.stage(),
         };
         Err(failure::closed(error.or(self.send_error.take()).as_ref(), stage))

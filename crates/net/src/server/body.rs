@@ -74,7 +74,7 @@ impl RequestBody {
     }
 
     /// Whether there is a body, even an empty one.
-    pub(super) fn is_some(&self) -> bool {
+    pub fn is_some(&self) -> bool {
         !matches!(self.0, Source::Empty)
     }
 }

@@ -12,9 +12,11 @@ mod tests;
 
 use super::body::{BodyBuffer, BodyError, RequestBody};
 use super::service::{PendingResponse, RequestService, ResponseBody};
-use super::{HEAD_TIMEOUT, Handler, IDLE_TIMEOUT};
+use super::{HEAD_TIMEOUT, Handler, IDLE_TIMEOUT, UpgradeHandler};
 use crate::http1::MAX_HEAD_BYTES;
 use crate::http1::framing::{BodyState, Framing};
+use crate::upgraded::Upgraded;
+use bytes::Bytes;
 use http::{Method, StatusCode, Version};
 use response::{Progress, RequestInfo, ResponseWriter};
 use std::cell::Cell;
@@ -63,6 +65,10 @@ enum ConnectionState<H: Handler> {
     Closing {
         lingers: bool,
     },
+    /// The head of a 101 is being written, behind which the connection is this handler's.
+    Upgrading(UpgradeHandler),
+    /// That head was written.
+    Upgraded(UpgradeHandler),
     Closed,
 }
 
@@ -97,7 +103,7 @@ thread_local! {
 /// The connection ends without a further response.
 struct Disconnected;
 
-impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
+impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin + 'static> Connection<H, T> {
     /// A connection of which `first` was already read.
     pub fn new(transport: T, first: Vec<u8>, service: RequestService<H>) -> Connection<H, T> {
         let info = RequestInfo { is_head: false, version: Version::HTTP_11 };
@@ -128,7 +134,8 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
             ConnectionState::Handling(_) => self.poll_handler(context, read),
             ConnectionState::Responding(..) => self.poll_response(context, read),
             ConnectionState::Closing { .. } => self.poll_close(context, read),
-            ConnectionState::Closed => Poll::Ready(Err(Disconnected)),
+            ConnectionState::Upgrading(_) => self.poll_upgrade(context),
+            ConnectionState::Upgraded(_) | ConnectionState::Closed => Poll::Ready(Err(Disconnected)),
         }
     }
 
@@ -223,6 +230,17 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
             self.watch(context, read);
             let ConnectionState::Handling(handling) = &mut self.state else { return Poll::Ready(Ok(())) };
             if let Poll::Ready(response) = Pin::new(handling).poll(context) {
+                let upgrade = self.service.tap.upgrade.take();
+                if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                    // Without a handler, or amid a body, nobody could go on.
+                    let Some(upgrade) = upgrade.filter(|_| self.receiving.is_none()) else {
+                        self.refuse(StatusCode::INTERNAL_SERVER_ERROR);
+                        return Poll::Ready(Ok(()));
+                    };
+                    response::write_upgrade(&response, self.output.buffer());
+                    self.state = ConnectionState::Upgrading(upgrade);
+                    return Poll::Ready(Ok(()));
+                }
                 // A client that is still sending learns of it by `connection: close`.
                 self.keep &= self.receiving.is_none() && !self.is_closing;
                 let writer = ResponseWriter::begin(response, self.info, &mut self.keep, self.output.buffer());
@@ -258,6 +276,25 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
                 }
             }
         }
+    }
+
+    /// Writes the head of a 101; the connection ends here with its last byte.
+    fn poll_upgrade(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Disconnected>> {
+        ready!(self.poll_write(context))?;
+        self.state = match std::mem::replace(&mut self.state, ConnectionState::Closed) {
+            ConnectionState::Upgrading(upgrade) => ConnectionState::Upgraded(upgrade),
+            state => state,
+        };
+        Poll::Ready(Ok(()))
+    }
+
+    /// The handler of an upgraded connection, and the connection.
+    pub fn into_upgraded(self) -> Option<(UpgradeHandler, Upgraded)> {
+        let ConnectionState::Upgraded(upgrade) = self.state else { return None };
+        let stamps = Rc::clone(&self.service.tap.stamps.borrow());
+        // What came behind the head of the request is already of the other protocol.
+        let first = Bytes::from(self.unread);
+        Some((upgrade, Upgraded::new(first, Box::new(self.transport), stamps)))
     }
 
     /// A response was written completely.
@@ -359,7 +396,7 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
     }
 }
 
-impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Future for Connection<H, T> {
+impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin + 'static> Future for Connection<H, T> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -369,7 +406,9 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Future for Connection<H, T> 
             match self.step(context, &mut read) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(Disconnected)) => {
-                    self.state = ConnectionState::Closed;
+                    if !matches!(self.state, ConnectionState::Upgraded(_)) {
+                        self.state = ConnectionState::Closed;
+                    }
                     break Poll::Ready(());
                 }
                 Poll::Pending => break Poll::Pending,

@@ -59,7 +59,8 @@ impl<H: Handler> RequestService<H> {
                 let mut response = Response::new(ResponseBody::Ready(None));
                 *response.status_mut() = StatusCode::NO_CONTENT;
                 let headers = response.headers_mut();
-                headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST"));
+                let methods = self.handler.allowed_methods(request.uri().path());
+                headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
                 headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
                 if let Some(wanted) = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS) {
                     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());

@@ -38,7 +38,8 @@ impl ClickHouse {
             "(SELECT spool, id, probe AS call, toInt64(0) AS attempt, 'first' AS role, \
              if(reason IS NULL, 'answered', 'failed') AS end, toInt64(1) AS won, CAST(NULL, 'Nullable(String)') AS key, \
              workload AS alias, endpoint AS lane, dialect_out AS dialect_in, CAST(NULL, 'Nullable(String)') AS session, \
-             CAST(NULL, 'Nullable(Int64)') AS overhead_ns, {} \
+             CAST(NULL, 'Nullable(Int64)') AS overhead_ns, CAST(NULL, 'Nullable(Int64)') AS responses, \
+             CAST(NULL, 'Nullable(Int64)') AS response_bytes, {} \
              FROM probes FINAL WHERE source = '{}' AND quarantine IS NULL)",
             columns.join(", "),
             source.name()

@@ -21,7 +21,7 @@ pub(crate) struct Tables {
 /// A gateway's log.
 pub(crate) static LOG: Tables = Tables {
     kind: "log",
-    migrations: &[&[ATTEMPTS_1, REFUSALS_1]],
+    migrations: &[&[ATTEMPTS_1, REFUSALS_1], &[SESSIONS_2]],
     aging: &[("attempts", "started_unix_ms"), ("refusals", "minute_unix_ms")],
 };
 
@@ -107,6 +107,12 @@ CREATE TABLE IF NOT EXISTS attempts (
 PARTITION BY toYYYYMM(toDateTime(least(intDiv(started_unix_ms, 1000), 4294967295)))
 ORDER BY (lane, started_unix_ms, spool, id)
 SETTINGS non_replicated_deduplication_window = 10000";
+
+/// What a row says of a session of a realtime API.
+const SESSIONS_2: &str = "
+ALTER TABLE attempts
+    ADD COLUMN IF NOT EXISTS responses Nullable(Int64) AFTER overhead_ns,
+    ADD COLUMN IF NOT EXISTS response_bytes Nullable(Int64) AFTER responses";
 
 /// What was added to refusals that are alike; they are summed up when they are read.
 const REFUSALS_1: &str = "

@@ -8,7 +8,7 @@
 
 use super::clock::ClockGuard;
 use super::refusals::PendingRefusals;
-use crate::StoreError;
+use crate::{StoreError, StoredObject};
 use tokrate_core::{Span, Tick};
 use tokrate_record::{Attempt, Refusal};
 
@@ -18,6 +18,8 @@ const PRUNE_ROWS: u64 = 2_000;
 const PRUNE_EVERY: Span = Span::from_secs(60);
 /// Interval of checking that the file was not replaced; a stat of three files costs microseconds.
 const WATCH_EVERY: Span = Span::from_secs(5);
+/// Most objects that wait to be written.
+pub(super) const MAX_WAITING_OBJECTS: usize = 4_096;
 /// Most pending events; older ones are dropped. A driver takes them after each step.
 const MAX_EVENTS: usize = 16;
 
@@ -35,6 +37,14 @@ pub trait LogFile {
     /// # Errors
     /// As [`LogFile::append`].
     fn append_refusals(&mut self, rows: &[Refusal]) -> Result<(), StoreError>;
+
+    /// Commits objects, all or none of them; one of the same name is replaced.
+    ///
+    /// # Errors
+    /// As [`LogFile::append`].
+    fn append_objects(&mut self, _objects: &[StoredObject]) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Looks whether an open file is still the one that was opened.
     ///
@@ -97,6 +107,7 @@ pub struct Batches<F> {
     rules: BatchRules,
     held: Vec<Attempt>,
     refusals: PendingRefusals,
+    objects: Vec<StoredObject>,
     counts: BatchCounts,
     /// When to retry after an error.
     retry_at: Option<Tick>,
@@ -117,6 +128,7 @@ impl<F: LogFile> Batches<F> {
             rules,
             held: Vec::new(),
             refusals: PendingRefusals::default(),
+            objects: Vec::new(),
             counts,
             retry_at: None,
             prune_at,
@@ -134,6 +146,14 @@ impl<F: LogFile> Batches<F> {
     /// Takes a refusal; false if there is no room for it.
     pub fn push_refusal(&mut self, row: Refusal) -> bool {
         self.refusals.add(row)
+    }
+
+    /// Takes objects. The driver bounds how many wait.
+    pub fn push_objects(&mut self, objects: Vec<StoredObject>) {
+        self.objects.extend(objects);
+        // While the file cannot be written, the newest are kept.
+        let excess = self.objects.len().saturating_sub(MAX_WAITING_OBJECTS);
+        self.objects.drain(..excess);
     }
 
     /// Rows that are neither written nor lost yet.
@@ -205,6 +225,19 @@ impl<F: LogFile> Batches<F> {
             |batches| {
                 batches.file.append_refusals(&batches.refusals.rows())?;
                 batches.refusals.take();
+                Ok(())
+            },
+        )
+    }
+
+    /// Writes the objects, unless a retry is not yet due; returns whether there are none left.
+    pub fn write_objects(&mut self, now: Tick) -> bool {
+        self.write_all(
+            now,
+            |batches| batches.objects.is_empty(),
+            |batches| {
+                batches.file.append_objects(&batches.objects)?;
+                batches.objects.clear();
                 Ok(())
             },
         )

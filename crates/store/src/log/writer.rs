@@ -61,7 +61,7 @@ impl<F: LogFile> Writer<F> {
         }
         // Taken before the queue is drained, so that a flush covers all rows queued before it.
         let flushes = std::mem::take(&mut *lock(&self.shared.flushes));
-        if self.write_all() && self.write_refusals() {
+        if self.write_all() && self.write_refusals() && self.write_objects() {
             flushes.iter().for_each(|flush| flush.try_send(()).unwrap_or_default());
         } else {
             lock(&self.shared.flushes).extend(flushes);
@@ -155,6 +155,18 @@ impl<F: LogFile> Writer<F> {
         written
     }
 
+    /// Writes which objects were made; returns whether nothing is left.
+    fn write_objects(&mut self) -> bool {
+        let objects = std::mem::take(&mut *lock(&self.shared.objects));
+        if !objects.is_empty() {
+            self.batches.push_objects(objects);
+        }
+        let now = self.now();
+        let written = self.batches.write_objects(now);
+        self.publish();
+        written
+    }
+
     fn take_refusals(&mut self) {
         for row in lock(&self.shared.refusals).take() {
             let count = row.count;
@@ -212,7 +224,7 @@ impl<F: LogFile> Writer<F> {
     fn finish(&mut self) {
         let last = self.now() + Span::from_nanos(self.config.close_timeout.as_nanos() / 4 * 3);
         self.batches.retry_now();
-        while !(self.write_all() && self.write_refusals()) && self.now() < last {
+        while !(self.write_all() && self.write_refusals() && self.write_objects()) && self.now() < last {
             std::thread::sleep(CLOSE_RETRY_PAUSE);
             self.batches.retry_now();
         }

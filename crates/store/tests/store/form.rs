@@ -58,7 +58,7 @@ fn a_newer_form_is_refused_and_left_as_it_was() {
     let other = Connection::open(folder.log()).expect("a log");
     other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     drop(other);
-    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 7 and this tokrate supports versions up to 6; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 8 and this tokrate supports versions up to 7; use the tokrate that wrote it");
 }
 
 #[test]
@@ -153,12 +153,17 @@ fn every_older_form_is_opened_with_its_rows() {
         assert_eq!((sample.tls_ns, sample.ttfat_ns), if version < 3 { (None, None) } else { (Some(300), Some(3_500)) });
         assert_eq!(sample.answer_ns, (version >= 4).then_some(3_900));
         assert_eq!(rows[0].session.as_deref(), (version >= 5).then_some("run-17"));
+        let of_session = (version >= 7).then_some((3, 4_100)).unzip();
+        assert_eq!((rows[0].responses, rows[0].response_bytes), of_session);
         let mut store = Sqlite::open(&folder.log()).expect("a log");
         let refusals = store.refusals(&Query::default()).expect("readable");
         assert_eq!(
             refusals.iter().map(|row| row.count).collect::<Vec<_>>(),
             if version < 2 { vec![] } else { vec![7] }
         );
+        let objects = store.objects().expect("readable").into_iter().map(|object| (object.id, object.key));
+        let kept = (version >= 7).then(|| ("file-1".to_owned(), Some("ada".to_owned())));
+        assert_eq!(objects.collect::<Vec<_>>(), Vec::from_iter(kept));
         store.append(&[row(1)]).expect("room");
         assert_eq!(store.attempts(&Query::default()).expect("readable").len(), 2);
         assert_eq!(store.version().expect("readable"), SCHEMA_VERSION);

@@ -14,6 +14,7 @@ mod folder;
 mod form;
 mod log;
 mod monitor;
+mod objects;
 mod of_bench;
 mod of_probes;
 mod queries;

@@ -34,6 +34,8 @@ fn both((number, row): (usize, Attempt)) -> (ProbeRow, Attempt) {
         dialect_in: row.sample.dialect.clone(),
         session: None,
         overhead_ns: None,
+        responses: None,
+        response_bytes: None,
         sample: row.sample,
     };
     (ProbeRow { probe, cycle: "c-1".to_owned(), reason, ..ProbeRow::default() }, attempt)

@@ -93,8 +93,8 @@ prop_compose! {
     /// Any row at all.
     pub fn any_row()(
         names in names(), conditions in conditions(),
-        whole in proptest::collection::vec(count(), 6), maybe in proptest::collection::vec(maybe(count()), 17),
-        truths in proptest::array::uniform3(any::<bool>()), small in proptest::array::uniform2(any::<u32>()),
+        whole in proptest::collection::vec(count(), 6), maybe in proptest::collection::vec(maybe(count()), 18),
+        truths in proptest::array::uniform3(any::<bool>()), small in proptest::array::uniform2(any::<u32>()), responses in maybe(any::<u32>()),
         limit in maybe(any::<u32>()), status in maybe(any::<u16>()),
         gaps in proptest::collection::vec(any::<u64>(), 0..40), numbers in (number(), number()),
         finish in maybe(proptest::sample::select(vec![FinishReason::Stop, FinishReason::Other])),
@@ -112,7 +112,7 @@ prop_compose! {
             gaps: gaps.into_iter().collect(), output_speed, cost_usd, cost_basis, conditions: conditions.into(),
             ..names.sample
         };
-        Attempt { attempt: small[0], won: truths[0], overhead_ns: maybe[3], sample, ..names }
+        Attempt { attempt: small[0], won: truths[0], overhead_ns: maybe[3], responses, response_bytes: maybe[17], sample, ..names }
     }
 }
 

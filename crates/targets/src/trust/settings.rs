@@ -112,6 +112,7 @@ pub const HARMLESS: &[&str] = &[
     "gateway.limits.gap",
     "gateway.limits.request_bytes",
     "gateway.limits.send",
+    "gateway.limits.silence",
     "gateway.limits.total",
     "gateway.region",
     "gateway.seed",

@@ -4,6 +4,7 @@ use crate::client::Dialer;
 use crate::exchange::{Departure, Outgoing};
 use crate::stamped::Stamps;
 use crate::transport::Transport;
+use crate::upgraded::asks_to_upgrade;
 use bytes::Bytes;
 use http::Method;
 use http::header::{CONTENT_LENGTH, HOST, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
@@ -25,6 +26,7 @@ pub(in crate::client) struct RequestWriter {
     written: usize,
     departure: Departure,
     is_marked: bool,
+    asks_to_upgrade: bool,
 }
 
 impl RequestWriter {
@@ -49,7 +51,14 @@ impl RequestWriter {
             write!(head, "content-length: {}\r\n", body.len()).expect("a vector takes everything");
         }
         head.extend_from_slice(b"\r\n");
-        RequestWriter { method: method.clone(), head, body: body.clone(), written: 0, departure, is_marked: false }
+        let asks_to_upgrade = asks_to_upgrade(headers);
+        let (method, body) = (method.clone(), body.clone());
+        RequestWriter { method, head, body, written: 0, departure, is_marked: false, asks_to_upgrade }
+    }
+
+    /// Whether a 101 is an answer to it.
+    pub fn asks_to_upgrade(&self) -> bool {
+        self.asks_to_upgrade
     }
 
     pub fn method(&self) -> &Method {

@@ -5,7 +5,7 @@
 use crate::http1::framing::{Chunks, Framing};
 use crate::http1::{MAX_FIELDS, fields, keeps_alive, length};
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 use std::mem::MaybeUninit;
 
@@ -46,8 +46,13 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<ParsedRequest>, StatusCode> {
     *request.version_mut() = if parsed.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
     *request.headers_mut() = fields(parsed.headers, bytes, &head).map_err(|_| StatusCode::BAD_REQUEST)?;
     let framing = framing_of(request.headers(), request.version())?;
-    // What follows a CONNECT is not HTTP.
-    let keep = keeps_alive(request.headers(), request.version()) && *request.method() != Method::CONNECT;
+    // What follows a CONNECT is not HTTP, nor what follows a WebSocket's handshake, even where it is refused.
+    let upgrades = request
+        .headers()
+        .get_all(UPGRADE)
+        .iter()
+        .any(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let keep = keeps_alive(request.headers(), request.version()) && *request.method() != Method::CONNECT && !upgrades;
     let expected = request.headers().get(EXPECT).map(http::HeaderValue::as_bytes);
     let expects_continue = request.version() == Version::HTTP_11
         && expected.is_some_and(|expected| expected.eq_ignore_ascii_case(b"100-continue"));

@@ -143,6 +143,18 @@ pub(super) fn write_error(status: StatusCode, out: &mut Vec<u8>) {
     out.extend_from_slice(b"content-length: 0\r\nconnection: close\r\n\r\n");
 }
 
+/// Writes the head of a 101, behind which the connection speaks another protocol.
+pub(super) fn write_upgrade<B>(response: &Response<B>, out: &mut Vec<u8>) {
+    write_status(response.status(), out);
+    for (name, value) in response.headers() {
+        if !FRAMING_HEADERS.contains(name) {
+            write_field(name.as_str(), value.as_bytes(), out);
+        }
+    }
+    write_date(out);
+    out.extend_from_slice(b"connection: upgrade\r\n\r\n");
+}
+
 fn write_status(status: StatusCode, out: &mut Vec<u8>) {
     let reason = status.canonical_reason().unwrap_or_default();
     for part in ["HTTP/1.1 ", status.as_str(), " ", reason, "\r\n"] {

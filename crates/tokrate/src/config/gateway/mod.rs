@@ -314,6 +314,7 @@ impl EffectiveConfig {
             attempt: self.optional_span("limits.attempt", row.attempt.as_deref())?,
             total: self.span("limits.total", row.total.as_deref(), default.total)?,
             send: self.span("limits.send", row.send.as_deref(), default.send)?,
+            silence: self.span("limits.silence", row.silence.as_deref(), default.silence)?,
             request_bytes,
             bodies_bytes: self.number(
                 "limits.bodies_bytes",
@@ -336,6 +337,7 @@ impl EffectiveConfig {
             ("attempt", limits.attempt.unwrap_or(limits.total)),
             ("total", limits.total),
             ("send", limits.send),
+            ("silence", limits.silence),
         ];
         for (name, span) in spans {
             ensure!(span > Span::ZERO, "read gateway.limits.{name}: nothing can be answered within no time");

@@ -183,6 +183,9 @@ pub struct LimitsRow {
     /// Time in which a client must take something of what lies ready for it; one that takes nothing for so long is given up
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub send: Option<String>,
+    /// Time without a byte of a realtime session in either direction, pings included; then it is closed (1001)
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub silence: Option<String>,
     /// Size of a request (bytes); over it 413
     pub request_bytes: Option<usize>,
     /// Size of an answer (bytes); over it 502

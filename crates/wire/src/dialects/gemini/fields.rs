@@ -73,6 +73,8 @@ static DECLARATION: Table = single(&[Kind::of(
         ("description", Keep),
         ("parameters", Keep),
         ("parametersJsonSchema", Keep),
+        ("response", Drop),
+        ("responseJsonSchema", Drop),
         ("behavior", Only(&["\"UNSPECIFIED\"", "\"BLOCKING\""])),
     ],
 )]);
