@@ -15,6 +15,7 @@ mod whole;
 #[cfg(test)]
 mod tests;
 
+use crate::authorize::Authorizer;
 use crate::clock::Clock;
 use crate::config::{ClientConfig, HttpVersion};
 use crate::connect::{Connector, Dial, Opened};
@@ -44,6 +45,7 @@ pub struct Client {
     dialer: Dialer,
     http1: Http1Pool,
     http2: Http2Pool,
+    pub(crate) authorizer: Option<Authorizer>,
 }
 
 /// What opening connections needs.
@@ -87,7 +89,7 @@ impl Client {
         let connector = Connector::new(&config, route, clock, dial)?;
         let authority = connector.route().target.authority();
         let dialer = Dialer { config, connector, clock, authority, dns_reported: Cell::new(false) };
-        Ok(Client { dialer, http1: Http1Pool::default(), http2: Http2Pool::default() })
+        Ok(Client { dialer, http1: Http1Pool::default(), http2: Http2Pool::default(), authorizer: None })
     }
 
     /// Sends a request and passes the answer to `sink` as it arrives. Dropping the future closes the connection (over HTTP/2,
@@ -104,13 +106,38 @@ impl Client {
         let mut used = ConnectionUse::default();
         let outcome = tokio::select! {
             biased;
-            outcome = self.attempt(outgoing.borrow(), limits.max_body_bytes, sink, &watch, &mut used) => outcome,
+            outcome = self.attempt_authorized(outgoing.borrow(), limits.max_body_bytes, sink, &watch, &mut used) => outcome,
             failure = watch.expiry() => Err(failure),
         };
         // A request may have been sent although the exchange ended before the head of the answer.
         watch.report_sent(sink);
         let (bytes_in, bytes_out) = watch.bytes();
         Exchange { ended_at: clock.now(), outcome, connection: used, bytes_in, bytes_out }
+    }
+
+    async fn attempt_authorized(
+        &self,
+        outgoing: &Outgoing,
+        max_body_bytes: u64,
+        sink: &mut impl Sink,
+        watch: &ExchangeWatch,
+        used: &mut ConnectionUse,
+    ) -> Result<(), ExchangeFailure> {
+        let authorized = self.authorized(outgoing, sink).await?;
+        self.attempt(authorized.as_deref().unwrap_or(outgoing), max_body_bytes, sink, watch, used).await
+    }
+
+    /// Value of the `Host` header.
+    pub(crate) fn authority(&self) -> &str {
+        &self.dialer.authority
+    }
+
+    pub(crate) fn config(&self) -> &ClientConfig {
+        &self.dialer.config
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.dialer.clock
     }
 
     async fn attempt(

@@ -3,6 +3,7 @@
 //! To add a dialect, add its folder as a module and a row below.
 
 pub(crate) mod anthropic;
+pub(crate) mod bedrock;
 pub(crate) mod gemini;
 pub(crate) mod llama;
 pub(crate) mod ollama;
@@ -51,4 +52,6 @@ registry! {
     OllamaGenerate => ollama::GENERATE;
     /// The native completion of llama.cpp's server.
     LlamaCompletion => llama::DESCRIPTOR;
+    /// AWS Bedrock's Converse and ConverseStream.
+    BedrockConverse => bedrock::DESCRIPTOR;
 }

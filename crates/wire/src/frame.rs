@@ -3,6 +3,8 @@
 //! Invariant: the frames depend on the bytes alone, not on how they were cut, and never more than the limit plus one
 //! push is held in memory.
 
+pub use crate::event_stream::EventStreamFramer;
+
 use memchr::{memchr, memchr2};
 
 /// The limit of an event's size unless another is set: room for a picture of several megabytes in base64, the largest thing that
@@ -35,6 +37,8 @@ pub enum Frame<'a> {
         /// What there was of the data, possibly nothing.
         data: &'a [u8],
     },
+    /// Something whose checksum does not fit.
+    Corrupt,
     /// An event over the limit, skipped.
     TooLarge {
         /// Bytes in its lines, without line ends and comments.

@@ -21,6 +21,8 @@ pub(crate) enum Family {
     Anthropic,
     Gemini,
     Ollama,
+    /// AWS's own paths, beside Converse.
+    Bedrock,
 }
 
 /// What a request sends.
@@ -77,7 +79,7 @@ pub(crate) struct Api {
 
 use AnswerKind::{AsAsked, Stream, Whole};
 use BodyKind::{JsonOrForm, None as NoBody};
-use Family::{Anthropic, Gemini, Ollama, OpenAi};
+use Family::{Anthropic, Bedrock, Gemini, Ollama, OpenAi};
 use Meter::{Fee, Free, Input};
 
 /// All of them.
@@ -107,6 +109,12 @@ static APIS: &[Api] = &[
     get("batches", "/batches", OpenAi),
     get("batches", "/batches/{id}", OpenAi),
     post("batches", "/batches/{id}/cancel", OpenAi, Free).sending(NoBody),
+    // The body is the model's own, whose limits are not known here.
+    Api { is_unbounded: true, ..post("invoke", "/model/{model}/invoke", Bedrock, Fee) },
+    Api {
+        is_unbounded: true,
+        ..post("invoke", "/model/{model}/invoke-with-response-stream", Bedrock, Fee).answering(Stream)
+    },
     post("show", "/api/show", Ollama, Free).repeatable(),
     get("ps", "/api/ps", Ollama),
 ];
@@ -172,6 +180,7 @@ impl Family {
             Anthropic => Dialect::Anthropic,
             Gemini => Dialect::Gemini,
             Ollama => Dialect::OllamaChat,
+            Bedrock => Dialect::BedrockConverse,
         }
     }
 
@@ -182,6 +191,7 @@ impl Family {
             Anthropic => dialect == Dialect::Anthropic,
             Gemini => dialect == Dialect::Gemini,
             Ollama => matches!(dialect, Dialect::OllamaChat | Dialect::OllamaGenerate),
+            Bedrock => dialect == Dialect::BedrockConverse,
         }
     }
 
@@ -192,6 +202,7 @@ impl Family {
             Anthropic => "Anthropic",
             Gemini => "Gemini",
             Ollama => "Ollama",
+            Bedrock => "Bedrock",
         }
     }
 }

@@ -22,6 +22,8 @@ fn a_method_and_a_path_find_their_row_and_become_the_path_of_a_lane() {
         (Method::POST, "/v1beta/models/all:countTokens", "count_tokens", "/models/other:countTokens"),
         (Method::POST, "/v1beta/models/a/b:embedContent?key=secret", "embeddings", "/models/other:embedContent"),
         (Method::POST, "/api/embed", "embeddings", "/api/embed"),
+        (Method::POST, "/model/a.b-v1%3A0/invoke", "invoke", "/model/other/invoke"),
+        (Method::POST, "/model/x/invoke-with-response-stream", "invoke", "/model/other/invoke-with-response-stream"),
         (Method::GET, "/v1/files?limit=2&key=secret&after=file-1", "files", "/files?limit=2&after=file-1"),
         (Method::GET, "/v1/files/file-1_a/content", "files", "/files/file-1_a/content"),
         (Method::HEAD, "/v1/files/file-1", "files", "/files/file-1"),
@@ -46,6 +48,11 @@ fn a_method_and_a_path_find_their_row_and_become_the_path_of_a_lane() {
             "{method} {path}"
         );
     }
+    let bedrock = found(&Method::POST, "/model/a.b-v1%3A0/invoke").expect("a path of Bedrock");
+    assert_eq!(
+        (bedrock.model.as_deref(), bedrock.upstream_path("c:0").as_str()),
+        (Some("a.b-v1:0"), "/model/c%3A0/invoke")
+    );
     assert!(matches!(ApiRoute::of(&Method::DELETE, "/v1/batches/b", None), ApiMatch::WrongMethod));
     assert!(matches!(ApiRoute::of(&Method::GET, "/v1/nothing", None), ApiMatch::Unknown));
 }

@@ -29,7 +29,7 @@ fn request(dialect: Dialect, shape: Shape, headers: &str) -> String {
     };
     let body = String::from_utf8(encode_request(dialect, &request)).expect("JSON");
     let base = match dialect {
-        Dialect::OllamaChat | Dialect::OllamaGenerate | Dialect::LlamaCompletion => "",
+        Dialect::OllamaChat | Dialect::OllamaGenerate | Dialect::LlamaCompletion | Dialect::BedrockConverse => "",
         Dialect::Gemini => "/v1beta",
         _ => "/v1",
     };
