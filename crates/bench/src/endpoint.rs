@@ -62,6 +62,7 @@ impl Endpoint {
             rx_timestamps: true,
             ca_file: remote.ca_file.clone(),
             insecure: remote.insecure,
+            resume_tls: false,
             unix_socket: remote.unix_socket.clone(),
             proxy: remote.proxy.clone(),
         };

@@ -73,6 +73,11 @@ pub enum GatewayError {
          `admin_key_cmd` under [gateway], or listen on 127.0.0.1"
     )]
     PublicAdmin(SocketAddr),
+    /// A reload that would begin or end TLS.
+    #[error(
+        "begin or end TLS while it runs: the addresses stay as they were started; end the gateway and start it anew"
+    )]
+    TlsStays,
     /// No file descriptor, address or runtime.
     #[error(transparent)]
     Net(#[from] NetError),

@@ -36,6 +36,7 @@ pub use api::rows as api_rows;
 pub use api::services;
 pub use config::curve::curve_from_record;
 pub use config::display::{format_mode, format_race};
+pub use config::tls::TlsConfig;
 pub use config::{
     AliasConfig, Config, DEFAULT_SEED, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig,
     ServicesConfig, TokenLimits, key_hash, parse_mode,

@@ -2,9 +2,10 @@
 //!
 //! Invariant: all threads listen before the start is reported, and none is left running at the end.
 
+use crate::config::tls::TlsConfig;
 use crate::config::{Config, LogSettings};
-use crate::dispatch::probe;
 use crate::dispatch::worker::Worker;
+use crate::dispatch::{probe, warm};
 use crate::error::GatewayError;
 use crate::ingress::service::Ingress;
 use crate::otel::Exporter;
@@ -24,7 +25,7 @@ use tokrate_net::server::{
     Accept, AccessConfig, AccessSettings, ConnectionLimits, Connections, Handler, Listener, SharedSocket,
     serve_accepted,
 };
-use tokrate_net::{ClientConfig, Clock, Dial, NetError};
+use tokrate_net::{ClientConfig, Clock, Dial, NetError, ServerTls};
 use tokrate_store::Log;
 
 /// How long stopping waits for the log to be written.
@@ -63,6 +64,8 @@ pub struct RunningGateway {
     shutdown: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     exporter: Option<Exporter>,
+    tls: Option<ServerTls>,
+    admin_tls: bool,
     _dns: DnsRefresher,
 }
 
@@ -92,6 +95,7 @@ impl Gateway {
             }
         }
         let shared = Arc::new(Shared::new(clock, plan, log));
+        let tls = config.tls.as_ref().map(TlsConfig::server).transpose()?;
         // Binding needs a runtime; this one ends here, and each worker thread has its own.
         let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
         let (address, sockets, admin) = binder.block_on(async {
@@ -104,11 +108,13 @@ impl Gateway {
             };
             let client_access = access(!config.keys.is_empty(), &CLIENT_ACCESS);
             let listener = Listener::bind(config.listen, &client_access, &connections).await?;
+            let listener = encrypted(listener, tls.as_ref());
             let sockets = (0..config.workers.max(1)).map(|_| listener.share()).collect::<Result<Vec<_>, _>>()?;
             let admin = match config.admin {
                 Some(address) => {
                     let access = access(config.admin_key.is_some(), &ADMIN_ACCESS);
-                    Some(Listener::bind(address, &access, &connections).await?)
+                    let admin_tls = tls.as_ref().filter(|_| config.tls.as_ref().is_some_and(|tls| tls.admin));
+                    Some(encrypted(Listener::bind(address, &access, &connections).await?, admin_tls))
                 }
                 None => None,
             };
@@ -142,6 +148,8 @@ impl Gateway {
             shutdown,
             threads,
             exporter,
+            admin_tls: tls.is_some() && config.tls.is_some_and(|tls| tls.admin),
+            tls,
             _dns: dns,
         })
     }
@@ -184,7 +192,12 @@ impl RunningGateway {
         self.shared.exports.take_new_error()
     }
 
-    /// Switches to new lanes, aliases, keys and limits; open calls finish under the old ones. Addresses, access rules,
+    /// Whether clients, and whether those of the admin side, speak TLS.
+    pub fn speaks_tls(&self) -> (bool, bool) {
+        (self.tls.is_some(), self.admin_tls)
+    }
+
+    /// Switches to new lanes, aliases, keys, limits and certificate; open calls finish under the old ones. Addresses, access rules,
     /// connection limits, the limits of all bodies together, worker threads, the log's file and the export stay as they
     /// were. Blocks while host names are resolved.
     ///
@@ -195,7 +208,14 @@ impl RunningGateway {
         // The addresses stay, so whether they are safe without a key is judged by them.
         let config =
             Config { listen: self.address, admin: self.admin, log: self.log_settings.clone(), ..config.clone() };
-        self.shared.reconfigure(&config)
+        match (&self.tls, &config.tls) {
+            (Some(running), Some(new)) => {
+                self.shared.reconfigure(&config)?;
+                Ok(new.replace_in(running)?)
+            }
+            (None, None) => self.shared.reconfigure(&config),
+            (Some(_), None) | (None, Some(_)) => Err(GatewayError::TlsStays),
+        }
     }
 
     /// Stops listening, lets open calls go on for the configured time, and waits for the end. Returns an error of the
@@ -229,6 +249,13 @@ impl RunningGateway {
 impl Drop for RunningGateway {
     fn drop(&mut self) {
         self.join();
+    }
+}
+
+fn encrypted(listener: Listener, tls: Option<&ServerTls>) -> Listener {
+    match tls {
+        None => listener,
+        Some(tls) => listener.with_tls(tls.clone()),
     }
 }
 
@@ -299,6 +326,7 @@ pub(crate) async fn serve_clients(
     tokio::select! {
         () = serving => {}
         () = probe::run(Rc::clone(&worker)) => {}
+        () = warm::run(Rc::clone(&worker)) => {}
     }
     // Losers that are drained are read to their end as well, so that their cost is known.
     worker.drains.end(drain).await;

@@ -10,6 +10,7 @@ mod http2;
 mod receive;
 mod timeouts;
 mod upload;
+mod warm;
 mod whole;
 
 #[cfg(test)]
@@ -30,7 +31,7 @@ use std::borrow::{self, Cow};
 use std::cell::Cell;
 use timeouts::ExchangeWatch;
 use tokio::io::DuplexStream;
-use tokrate_core::FailureKind;
+use tokrate_core::{FailureKind, Tick};
 use upload::Upload;
 
 pub use whole::Answer;
@@ -45,7 +46,12 @@ pub struct Client {
     dialer: Dialer,
     http1: Http1Pool,
     http2: Http2Pool,
+    /// What authorises its requests, where no header does.
     pub(crate) authorizer: Option<Authorizer>,
+    /// When the last exchange began.
+    used_at: Cell<Option<Tick>>,
+    /// Whether a connection is being opened for a later exchange.
+    warming: Cell<bool>,
 }
 
 /// What opening connections needs.
@@ -89,7 +95,9 @@ impl Client {
         let connector = Connector::new(&config, route, clock, dial)?;
         let authority = connector.route().target.authority();
         let dialer = Dialer { config, connector, clock, authority, dns_reported: Cell::new(false) };
-        Ok(Client { dialer, http1: Http1Pool::default(), http2: Http2Pool::default(), authorizer: None })
+        let (http1, http2) = (Http1Pool::default(), Http2Pool::default());
+        let (used_at, warming) = (Cell::new(None), Cell::new(false));
+        Ok(Client { dialer, http1, http2, authorizer: None, used_at, warming })
     }
 
     /// Sends a request and passes the answer to `sink` as it arrives. Dropping the future closes the connection (over HTTP/2,
@@ -101,6 +109,7 @@ impl Client {
         sink: &mut impl Sink,
     ) -> Exchange {
         let clock = self.dialer.clock;
+        self.used_at.set(Some(clock.now()));
         let watch = ExchangeWatch::new(clock, limits);
         sink.begin(&watch.sent_mark());
         let mut used = ConnectionUse::default();

@@ -41,6 +41,9 @@ pub struct ClientConfig {
     pub ca_file: Option<PathBuf>,
     /// Skips verification of the server's certificate, for tests. A proxy's certificate is always verified.
     pub insecure: bool,
+    /// Whether TLS sessions are resumed, which saves the server a signature and the client a certificate chain to verify. Not for
+    /// measurements, whose connections are to cost the same.
+    pub resume_tls: bool,
     /// Unix socket for every target, whatever its host and port; then neither DNS nor a proxy is used.
     pub unix_socket: Option<PathBuf>,
     /// Proxies.
@@ -56,6 +59,7 @@ impl Default for ClientConfig {
             rx_timestamps: false,
             ca_file: None,
             insecure: false,
+            resume_tls: false,
             unix_socket: None,
             proxy: None,
         }

@@ -3,6 +3,7 @@
 //! Invariant: one call keeps at most one connection and retries nothing but further addresses of the same name.
 
 mod socks5;
+mod tcp;
 mod tunnel;
 
 use crate::clock::Clock;
@@ -23,7 +24,7 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::UnixStream;
 use tokio_rustls::TlsConnector;
 use tokrate_core::FailureKind;
 
@@ -113,6 +114,7 @@ impl Connector {
         if let Some(tls) = &self.tls {
             transport = tls_connect(transport, tls, self.http).await?;
             used.tls = self.clock.now() - connected_at;
+            used.resumed = transport.is_resumed();
         }
         stamps.reset_first_byte();
         Ok(Opened { transport, stamps, used })
@@ -190,18 +192,17 @@ impl Connector {
     async fn open_tcp(&self) -> Result<TcpSocket, ExchangeFailure> {
         let is_proxied = self.route.proxy.is_some();
         let (kind, whom) = if is_proxied { (FailureKind::Proxy, "the proxy ") } else { (FailureKind::Connect, "") };
-        let mut last = None;
-        for address in &self.route.addresses().peer {
-            match TcpStream::connect(address).await {
-                Ok(stream) => {
-                    // Nagle together with delayed acknowledgements would hold small requests back by up to 40 ms.
-                    let _ = stream.set_nodelay(true);
-                    return Ok(TcpSocket::new(stream, self.rx_timestamps.is_some()));
-                }
-                Err(error) => last = Some(format!("connect to {whom}{address}: {}", describe(&error))),
+        match tcp::connect(&self.route.addresses().peer).await {
+            Ok(stream) => {
+                // Nagle together with delayed acknowledgements would hold small requests back by up to 40 ms.
+                let _ = stream.set_nodelay(true);
+                Ok(TcpSocket::new(stream, self.rx_timestamps.is_some()))
             }
+            Err(Some((address, error))) => {
+                Err(ExchangeFailure { kind, detail: format!("connect to {whom}{address}: {}", describe(&error)) })
+            }
+            Err(None) => Err(ExchangeFailure { kind, detail: "no address to connect to".to_owned() }),
         }
-        Err(ExchangeFailure { kind, detail: last.unwrap_or_else(|| "no address to connect to".to_owned()) })
     }
 }
 

@@ -108,4 +108,6 @@ pub struct ConnectionUse {
     pub connect: Span,
     /// The TLS handshake.
     pub tls: Span,
+    /// Whether the handshake went on from an earlier session.
+    pub resumed: bool,
 }

@@ -37,7 +37,7 @@ pub use lag::LagProbe;
 pub use pacer::{Pacer, Sleep};
 pub use proxy::ProxySettings;
 pub use random::random_bytes;
-pub use route::Route;
+pub use route::{Route, SharedTls};
 pub use secrets::{Redactor, Secrets};
 pub use stamped::Stamps;
 pub use target::Target;

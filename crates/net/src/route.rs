@@ -11,7 +11,7 @@ use crate::target::Target;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokrate_core::Span;
 
 /// A target with the addresses at which it is reached.
@@ -30,6 +30,22 @@ pub struct Route {
     resolved_in: Span,
 }
 
+/// TLS of several routes with the same settings: the authorities are read and held once.
+#[derive(Default)]
+pub struct SharedTls(Mutex<Option<Arc<rustls::ClientConfig>>>);
+
+impl SharedTls {
+    fn of(&self, config: &ClientConfig) -> Result<Arc<rustls::ClientConfig>, NetError> {
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*shared {
+            return Ok(Arc::clone(known));
+        }
+        let loaded = Arc::new(crate::tls::client_config(config)?);
+        *shared = Some(Arc::clone(&loaded));
+        Ok(loaded)
+    }
+}
+
 /// Addresses to connect to.
 #[derive(PartialEq, Eq, Debug, Default)]
 pub(crate) struct Addresses {
@@ -46,23 +62,24 @@ impl Route {
     /// # Errors
     /// When the name has no address, the proxy is of a kind that is not supported, or TLS cannot be set up.
     pub fn resolve_blocking(target: &Target, config: &ClientConfig, clock: Clock) -> Result<Route, NetError> {
-        match Route::resolve_or_wait_blocking(target, config, clock)? {
+        match Route::resolve_or_wait_blocking(target, config, &SharedTls::default(), clock)? {
             (route, None) => Ok(route),
             (_, Some(error)) => Err(error),
         }
     }
 
     /// The same for callers that can wait: if the name does not resolve, returns a route without addresses and the error;
-    /// [`Route::refresh_blocking`] tries again.
+    /// [`Route::refresh_blocking`] tries again. `tls` is for all routes with these settings.
     ///
     /// # Errors
     /// When the proxy is of a kind that is not supported, or TLS cannot be set up.
     pub fn resolve_or_wait_blocking(
         target: &Target,
         config: &ClientConfig,
+        tls: &SharedTls,
         clock: Clock,
     ) -> Result<(Route, Option<NetError>), NetError> {
-        let mut route = Route::unresolved(target, config)?;
+        let mut route = Route::with_tls(target, config, tls)?;
         if let Some(path) = &config.unix_socket {
             check_unix_socket(path)
                 .map_err(|reason| NetError::UnixSocket { path: path.clone(), reason: reason.to_string() })?;
@@ -78,7 +95,8 @@ impl Route {
             Err(error @ NetError::Dns { .. }) => Some(error),
             Err(error) => return Err(error),
         };
-        route.resolved_in = clock.now() - started_at;
+        // An address is not looked up.
+        route.resolved_in = if route.is_named() { clock.now() - started_at } else { Span::ZERO };
         Ok((route, unresolved))
     }
 
@@ -110,7 +128,11 @@ impl Route {
     /// # Errors
     /// When the proxy is of a kind that is not supported, or TLS cannot be set up.
     pub fn unresolved(target: &Target, config: &ClientConfig) -> Result<Route, NetError> {
-        let tls = tls_of(target, config)?;
+        Route::with_tls(target, config, &SharedTls::default())
+    }
+
+    fn with_tls(target: &Target, config: &ClientConfig, tls: &SharedTls) -> Result<Route, NetError> {
+        let tls = target.is_tls().then(|| tls.of(config)).transpose()?;
         Ok(Route {
             target: target.clone(),
             addresses: Arc::default(),
@@ -120,6 +142,12 @@ impl Route {
             proxy_tls: None,
             resolved_in: Span::ZERO,
         })
+    }
+
+    /// Whether a name has to be looked up.
+    fn is_named(&self) -> bool {
+        let host = self.proxy.as_ref().map_or(self.target.host(), |proxy| &proxy.host);
+        host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_err()
     }
 
     /// How long the resolution took.
@@ -155,13 +183,6 @@ fn check_unix_socket(path: &Path) -> std::io::Result<()> {
     }
 }
 
-fn tls_of(target: &Target, config: &ClientConfig) -> Result<Option<Arc<rustls::ClientConfig>>, NetError> {
-    if !target.is_tls() {
-        return Ok(None);
-    }
-    Ok(Some(Arc::new(crate::tls::client_config(config)?)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,7 +193,8 @@ mod tests {
         let target = Target::parse(&format!("http://{}.invalid:1/v1", "a".repeat(64))).expect("a URL");
         let (config, clock) = (ClientConfig::default(), Clock::monotonic());
         assert!(matches!(Route::resolve_blocking(&target, &config, clock), Err(NetError::Dns { .. })));
-        let (route, unresolved) = Route::resolve_or_wait_blocking(&target, &config, clock).expect("it can wait");
+        let tls = SharedTls::default();
+        let (route, unresolved) = Route::resolve_or_wait_blocking(&target, &config, &tls, clock).expect("it can wait");
         assert!(!route.has_address() && matches!(unresolved, Some(NetError::Dns { .. })));
         assert!(route.refresh_blocking().is_err() && !route.has_address());
     }
@@ -188,5 +210,17 @@ mod tests {
         route.refresh_blocking().expect("it is known still");
         assert_eq!(clone.addresses(), found);
         assert!(found.peer.iter().all(|address| address.port() == 8000 && address.ip().is_loopback()));
+    }
+
+    #[test]
+    fn routes_with_the_same_settings_hold_the_authorities_once() {
+        let (config, clock, tls) = (ClientConfig::default(), Clock::monotonic(), SharedTls::default());
+        let of = |url: &str| {
+            let target = Target::parse(url).expect("a URL");
+            Route::resolve_or_wait_blocking(&target, &config, &tls, clock).expect("it can wait").0.tls
+        };
+        let (one, other) = (of("https://localhost:8000/v1"), of("https://localhost:8001/v1"));
+        assert!(Arc::ptr_eq(&one.expect("TLS"), &other.expect("TLS")));
+        assert!(of("http://localhost:8000/v1").is_none());
     }
 }

@@ -186,6 +186,7 @@ impl WriteWatch for TapWatch {
 pub struct SharedSocket {
     socket: std::net::TcpListener,
     rules: Arc<Rules>,
+    tls: Option<ServerTls>,
 }
 
 /// A listening socket.
@@ -193,8 +194,8 @@ pub struct SharedSocket {
 pub struct Listener {
     listener: TcpListener,
     rules: Arc<Rules>,
-    /// Whether clients speak TLS.
-    is_encrypted: bool,
+    /// Present if clients speak TLS.
+    tls: Option<ServerTls>,
     rx_timestamps: bool,
 }
 
@@ -227,7 +228,13 @@ impl Listener {
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let rules = Rules { address, access: Access::new(address, access), connections: Arc::clone(connections) };
-        Ok(Listener { listener, rules: Arc::new(rules), is_encrypted: false, rx_timestamps: false })
+        Ok(Listener { listener, rules: Arc::new(rules), tls: None, rx_timestamps: false })
+    }
+
+    /// Speaks TLS with clients.
+    #[must_use]
+    pub fn with_tls(self, tls: ServerTls) -> Listener {
+        Listener { tls: Some(tls), ..self }
     }
 
     /// Uses kernel receive timestamps for what clients send. Linux only.
@@ -248,7 +255,8 @@ impl Listener {
     pub fn share(&self) -> Result<SharedSocket, NetError> {
         let failed = |source| NetError::Listen { address: self.rules.address, source };
         let socket = rustix::io::fcntl_dupfd_cloexec(&self.listener, 0).map_err(|error| failed(error.into()))?;
-        Ok(SharedSocket { socket: std::net::TcpListener::from(socket), rules: Arc::clone(&self.rules) })
+        let (rules, tls) = (Arc::clone(&self.rules), self.tls.clone());
+        Ok(SharedSocket { socket: std::net::TcpListener::from(socket), rules, tls })
     }
 
     /// Listens on a socket that another thread shares. Call it within a runtime.
@@ -256,10 +264,10 @@ impl Listener {
     /// # Errors
     /// When the runtime cannot watch it.
     pub fn adopt(shared: SharedSocket) -> Result<Listener, NetError> {
-        let SharedSocket { socket, rules } = shared;
+        let SharedSocket { socket, rules, tls } = shared;
         let failed = |source| NetError::Listen { address: rules.address, source };
         let listener = TcpListener::from_std(socket).map_err(failed)?;
-        Ok(Listener { listener, rules, is_encrypted: false, rx_timestamps: false })
+        Ok(Listener { listener, rules, tls, rx_timestamps: false })
     }
 
     /// Serves until `shutdown` completes, then lets open requests end within `drain`.
@@ -271,21 +279,6 @@ impl Listener {
         drain: Span,
     ) {
         serve_accepted(self, handler, clock, shutdown, drain).await;
-    }
-
-    /// The same over TLS.
-    pub async fn serve_tls<H: Handler>(
-        self,
-        tls: ServerTls,
-        handler: Rc<H>,
-        clock: Clock,
-        shutdown: impl Future<Output = ()>,
-        drain: Span,
-    ) {
-        let serve_one = |Incoming { stream, accepted }, closed| {
-            serve_encrypted(stream, tls.clone(), Rc::clone(&handler), clock, accepted, closed)
-        };
-        serve_each(Listener { is_encrypted: true, ..self }, clock, serve_one, shutdown, drain).await;
     }
 }
 
@@ -306,12 +299,13 @@ type Accepted = Option<(ConnectionPermit, Arc<Rules>)>;
 pub struct Incoming<S> {
     stream: S,
     accepted: Accepted,
+    tls: Option<ServerTls>,
 }
 
 impl<S> Incoming<S> {
     /// A connection without access rules.
     pub fn without_rules(stream: S) -> Incoming<S> {
-        Incoming { stream, accepted: None }
+        Incoming { stream, accepted: None, tls: None }
     }
 }
 
@@ -331,34 +325,22 @@ impl Accept for Listener {
         loop {
             let (stream, peer) = self.listener.accept().await?;
             let Some(permit) = self.rules.connections.acquire(peer.ip(), clock.now()) else {
-                reject(&stream, self.is_encrypted);
+                reject(&stream, self.tls.is_some());
                 continue;
             };
             // Small events must not wait for acknowledgements; setting the option fails only on a closed socket.
             let _ = stream.set_nodelay(true);
             let stream = TcpSocket::new(stream, self.rx_timestamps);
-            return Ok(Incoming { stream, accepted: Some((permit, Arc::clone(&self.rules))) });
+            return Ok(Incoming { stream, accepted: Some((permit, Arc::clone(&self.rules))), tls: self.tls.clone() });
         }
     }
 }
 
 /// Serves connections, wherever they come from, until `shutdown` completes, then lets open requests end within `drain`.
 pub async fn serve_accepted<H: Handler>(
-    accept: impl Accept,
+    mut listener: impl Accept,
     handler: Rc<H>,
     clock: Clock,
-    shutdown: impl Future<Output = ()>,
-    drain: Span,
-) {
-    let serve_one =
-        |Incoming { stream, accepted }, closed| serve_tapped(stream, Rc::clone(&handler), clock, accepted, closed);
-    serve_each(accept, clock, serve_one, shutdown, drain).await;
-}
-
-async fn serve_each<A: Accept, F: Future<Output = ()> + 'static>(
-    mut listener: A,
-    clock: Clock,
-    serve_one: impl Fn(Incoming<A::Stream>, watch::Receiver<bool>) -> F,
     shutdown: impl Future<Output = ()>,
     drain: Span,
 ) {
@@ -370,7 +352,7 @@ async fn serve_each<A: Accept, F: Future<Output = ()> + 'static>(
             biased;
             () = &mut shutdown => break,
             accepted = listener.accept(clock) => match accepted {
-                Ok(incoming) => drop(connections.spawn_local(serve_one(incoming, closed.clone()))),
+                Ok(incoming) => drop(connections.spawn_local(serve_incoming(incoming, Rc::clone(&handler), clock, closed.clone()))),
                 // Usually out of file descriptors: wait for a connection to end.
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
             },
@@ -382,6 +364,19 @@ async fn serve_each<A: Accept, F: Future<Output = ()> + 'static>(
     let all = async { while connections.join_next().await.is_some() {} };
     // Remaining connections are aborted when the set is dropped.
     let _ = tokio::time::timeout(drain.as_duration(), all).await;
+}
+
+async fn serve_incoming<H: Handler, T: AsyncRead + AsyncWrite + Unpin + 'static>(
+    Incoming { stream, accepted, tls }: Incoming<T>,
+    handler: Rc<H>,
+    clock: Clock,
+    closing: watch::Receiver<bool>,
+) {
+    match tls {
+        None => serve_tapped(stream, handler, clock, accepted, closing).await,
+        // Boxed, so that TLS does not enlarge the future of plain connections.
+        Some(tls) => Box::pin(serve_encrypted(stream, tls, handler, clock, accepted, closing)).await,
+    }
 }
 
 /// Serves one connection over any transport until it ends or `closing` turns true and its requests are answered. No access
@@ -408,8 +403,8 @@ async fn serve_tapped<H: Handler, T: AsyncRead + AsyncWrite + Unpin + 'static>(
     tap.permit.take();
 }
 
-async fn serve_encrypted<H: Handler>(
-    stream: TcpSocket,
+async fn serve_encrypted<H: Handler, T: AsyncRead + AsyncWrite + Unpin + 'static>(
+    stream: T,
     tls: ServerTls,
     handler: Rc<H>,
     clock: Clock,

@@ -2,52 +2,30 @@
 //!
 //! Invariant: the provider is passed to each configuration, so that no process-wide default is used.
 
+mod server;
 mod verify;
+
+pub use server::ServerTls;
 
 use crate::config::{ClientConfig, HttpVersion};
 use crate::error::NetError;
 use crate::exchange::ExchangeFailure;
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{AlertDescription, CertificateError};
 use std::error::Error;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
-use tokio_rustls::TlsAcceptor;
 use tokrate_core::FailureKind;
 use verify::{Trust, Verifier};
 
 /// Largest CA file (bytes); the bundles of Linux distributions have about 0.3 MiB.
 const MAX_CA_FILE_BYTES: u64 = 16 << 20;
 
-/// Certificate and key of a server.
-#[derive(Clone)]
-pub struct ServerTls {
-    pub(crate) acceptor: TlsAcceptor,
-}
-
-impl ServerTls {
-    /// From a chain of certificates and a key, both PEM. HTTP/2 and HTTP/1.1 are offered.
-    ///
-    /// # Errors
-    /// When either cannot be read or they do not fit together.
-    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<ServerTls, NetError> {
-        let wrong = |error: rustls::pki_types::pem::Error| NetError::Certificate(error.to_string());
-        let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(wrong)?;
-        let mut config = rustls::ServerConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(ServerTls { acceptor: TlsAcceptor::from(Arc::new(config)) })
-    }
-}
-
 /// TLS configuration of a client. Trusted are the system's authorities (Mozilla's if there are none) and those of the CA file.
 ///
-/// Sessions are never resumed, so that every connection of a run costs the same handshake.
+/// Sessions are resumed only if the settings say so: in a measurement every connection costs the same handshake.
 pub(crate) fn client_config(config: &ClientConfig) -> Result<rustls::ClientConfig, NetError> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -66,7 +44,9 @@ pub(crate) fn client_config(config: &ClientConfig) -> Result<rustls::ClientConfi
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Verifier::new(roots, trust, provider())?))
         .with_no_client_auth();
-    tls.resumption = rustls::client::Resumption::disabled();
+    if !config.resume_tls {
+        tls.resumption = rustls::client::Resumption::disabled();
+    }
     // Only one protocol is offered, so that a run never mixes versions.
     tls.alpn_protocols = vec![config.http.name().as_bytes().to_vec()];
     Ok(tls)

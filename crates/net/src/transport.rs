@@ -5,6 +5,7 @@
 use crate::rx_timestamp::{RxTimestamp, TcpSocket};
 use crate::stamped::Stamped;
 use rustix::net::RecvFlags;
+use rustls::HandshakeKind;
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
@@ -80,6 +81,14 @@ fn peek_socket(socket: &impl AsFd) -> IdleState {
 }
 
 impl Transport {
+    /// Whether its TLS session went on from an earlier one.
+    pub fn is_resumed(&self) -> bool {
+        match self {
+            Transport::Plain(_) => false,
+            Transport::Tls(stream) => stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed),
+        }
+    }
+
     /// Whether an idle connection can be reused.
     pub fn idle_state(&mut self, context: &mut Context<'_>) -> IdleState {
         match self.raw_idle_state(context) {

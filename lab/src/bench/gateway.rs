@@ -13,6 +13,7 @@ mod relay;
 mod report;
 mod resources;
 mod script;
+mod stream;
 mod streams;
 mod upstream;
 
@@ -30,12 +31,14 @@ use report::{Report, Values};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use stream::Tls;
 use upstream::Upstream;
 
 /// The usage text.
 pub const USAGE: &str = "\
-usage: cargo xtask bench gateway [--rounds N] [--tokrate BINARY] [--without PEER] [SCENE…]
-       scenes: memory, calls, streams, pace, crowd, leave; peers: relay, tensorzero, litellm
+usage: cargo xtask bench gateway [--rounds N] [--tokrate BINARY] [--tls] [--peer busbar=BINARY] [--without PEER] [SCENE…]
+       scenes: memory, calls, streams, pace, crowd, leave; peers: relay, busbar, tensorzero, litellm
+       --tls: clients and upstream speak TLS
 ";
 
 /// How long answers may go on without their clients before the upstream closes them.
@@ -63,7 +66,12 @@ const SCENES: [Scene; 6] = [
         relayed: false,
         run: resources::memory,
     },
-    Scene { name: "calls", about: "answers in one piece, 1 and 50 connections", relayed: true, run: calls::calls },
+    Scene {
+        name: "calls",
+        about: "answers in one piece, 1, 8, 50 and 500 connections",
+        relayed: true,
+        run: calls::calls,
+    },
     Scene { name: "streams", about: "streams as fast as they go, 50 connections", relayed: true, run: calls::streams },
     Scene { name: "pace", about: "one stream of 20 ms gaps", relayed: true, run: pace::pace },
     Scene { name: "crowd", about: "up to 2,000 streams of 50 tok/s", relayed: false, run: pace::crowd },
@@ -164,18 +172,28 @@ struct Options {
     rounds: usize,
     tokrate: Option<PathBuf>,
     without: Vec<String>,
+    busbar: Option<PathBuf>,
+    tls: bool,
     scenes: Vec<&'static Scene>,
 }
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Options> {
-        let mut options = Options { rounds: 5, tokrate: None, without: Vec::new(), scenes: Vec::new() };
+        let mut options =
+            Options { rounds: 5, tokrate: None, without: Vec::new(), busbar: None, tls: false, scenes: Vec::new() };
         let mut words = arguments.iter().map(String::as_str);
         while let Some(word) = words.next() {
             let mut value = || words.next().with_context(|| format!("read what follows {word}\n{USAGE}"));
             match word {
                 "--rounds" => options.rounds = value()?.parse::<usize>().context("read the number of rounds")?.max(1),
                 "--tokrate" => options.tokrate = Some(std::path::absolute(value()?)?),
+                "--tls" => options.tls = true,
+                "--peer" => {
+                    let peer = value()?;
+                    let program =
+                        peer.strip_prefix("busbar=").with_context(|| format!("understand {peer}\n{USAGE}"))?;
+                    options.busbar = Some(std::path::absolute(program)?);
+                }
                 "--without" => options.without.push(value()?.to_owned()),
                 name => match SCENES.iter().find(|scene| scene.name == name) {
                     Some(scene) => options.scenes.push(scene),
@@ -199,7 +217,9 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     }
     let tokrate = options.tokrate.clone().unwrap_or_else(|| root.join("target/release/tokrate"));
     let folder = tempfolder()?;
-    let result = measure(Places { root: root.to_path_buf(), tokrate, folder: folder.clone() }, &options);
+    let tls = options.tls.then(|| Tls::make(&folder)).transpose()?;
+    let busbar = options.busbar.clone();
+    let result = measure(Places { root: root.to_path_buf(), tokrate, folder: folder.clone(), busbar, tls }, &options);
     drop(std::fs::remove_dir_all(folder));
     result
 }
@@ -208,7 +228,7 @@ fn measure(places: Places, options: &Options) -> Result<()> {
     allow_open_files()?;
     let machine = MachineTime::now();
     let conditions = conditions(&places.root, &places.tokrate);
-    let upstream = Upstream::start()?;
+    let upstream = Upstream::start(places.tls.clone())?;
     let (endpoints, report) = (Vec::new(), Report::default());
     let mut bench = GatewayBench {
         places,
@@ -262,7 +282,11 @@ fn measure(places: Places, options: &Options) -> Result<()> {
 /// Starts every endpoint that can be installed.
 fn start_endpoints(bench: &mut GatewayBench, options: &Options) -> Result<()> {
     for tool in Tool::ALL {
-        if options.without.iter().any(|name| name == tool.name()) {
+        let is_absent = match tool {
+            Tool::Busbar => bench.places.busbar.is_none(),
+            _ => bench.places.tls.is_some() && !tool.speaks_tls(),
+        };
+        if is_absent || options.without.iter().any(|name| name == tool.name()) {
             continue;
         }
         eprintln!("{}: starting", tool.name());
@@ -278,6 +302,11 @@ fn start_endpoints(bench: &mut GatewayBench, options: &Options) -> Result<()> {
 fn print_all(bench: &GatewayBench, conditions: &[String], machine: MachineTime) {
     for condition in conditions {
         println!("- {condition}");
+    }
+    if bench.places.tls.is_some() {
+        println!(
+            "- clients and upstream speak TLS 1.3 over HTTP/1.1; the relay decrypts and encrypts, tensorzero and litellm are left out"
+        );
     }
     println!("- median of {} rounds (min..max), the endpoints in turn, another first in each round", bench.rounds);
     println!("- {}", machine.summary_since());

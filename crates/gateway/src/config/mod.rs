@@ -4,12 +4,14 @@
 
 pub(crate) mod curve;
 pub(crate) mod display;
+pub(crate) mod tls;
 
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use tls::TlsConfig;
 use tokrate_core::{Money, Price, Span};
 use tokrate_net::{Authorizer, ClientConfig, Clock, Target};
 use tokrate_route::{BreakerConfig, BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy, WinRule};
@@ -32,10 +34,15 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Origins of other sites whose pages may call the gateway (`https://app.example`).
     pub origins: Vec<String>,
+    /// Certificate and key, if clients speak TLS.
+    pub tls: Option<TlsConfig>,
     /// Worker threads.
     pub workers: usize,
     /// How to connect to providers.
     pub client: ClientConfig,
+    /// For how long after its last call a lane keeps an idle connection on each thread; zero to open connections only when a call
+    /// needs one.
+    pub keep_warm: Span,
     /// The lanes.
     pub lanes: Vec<LaneConfig>,
     /// Names that clients ask for. The name of a lane and `provider/model` work without an alias.
@@ -259,8 +266,10 @@ impl Default for Config {
             admin_key: None,
             hosts: Vec::new(),
             origins: Vec::new(),
+            tls: None,
             workers: 1,
             client: ClientConfig::default(),
+            keep_warm: Span::ZERO,
             lanes: Vec::new(),
             aliases: Vec::new(),
             keys: Vec::new(),

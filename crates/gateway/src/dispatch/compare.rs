@@ -65,12 +65,7 @@ impl LaneComparison {
     /// If a lane has no address, or no runtime can be created.
     pub fn run(&self, every: Duration, mut show: impl FnMut(&[LaneProgress])) -> Result<Vec<LaneResult>, GatewayError> {
         let clock = Clock::monotonic();
-        let lanes: Vec<Lane> = self
-            .lanes
-            .iter()
-            .enumerate()
-            .map(|(place, lane)| Lane::resolve(place, lane, &self.client, clock))
-            .collect::<Result<_, _>>()?;
+        let lanes = Lane::resolve_all(&self.lanes, &self.client, clock)?;
         if let Some((lane, reason)) = lanes.iter().find_map(|lane| Some((lane, lane.unresolved()?))) {
             return Err(GatewayError::NoAddress { lane: lane.config.name.clone(), reason: reason.to_owned() });
         }

@@ -12,6 +12,11 @@ pub(crate) struct EligibleLanes {
 }
 
 impl EligibleLanes {
+    /// Each lane with its endpoint.
+    pub fn in_order(&self) -> impl Iterator<Item = (LaneId, usize)> {
+        self.ids.iter().copied().zip(self.endpoints.iter().copied())
+    }
+
     /// The lane, if there is only one: no other could make up for its refusal.
     pub fn only(&self) -> Option<LaneId> {
         match *self.ids {

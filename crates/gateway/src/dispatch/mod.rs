@@ -8,4 +8,5 @@ pub(crate) mod follow_up;
 pub(crate) mod probe;
 mod refusal;
 pub(crate) mod start;
+pub(crate) mod warm;
 pub(crate) mod worker;

@@ -2,6 +2,7 @@
 
 use super::call::Call;
 use super::eligible::EligibleLanes;
+use super::warm;
 use super::worker::Worker;
 use crate::api::Api;
 use crate::respond::error::ErrorResponse;
@@ -54,6 +55,7 @@ pub(crate) fn start(
         worker.shared.probes_wanted.notify_one();
     }
     locked(&account.alias.budget).on_call();
+    warm::ahead_of_call(worker, &plan, effective_mode(&account, mode).0, lanes.in_order().skip(1));
     let race = Race::new(race_config(&account, mode), candidates, now);
     Ok(Call::new(Rc::clone(worker), account, race, lanes, Rc::clone(tap)))
 }

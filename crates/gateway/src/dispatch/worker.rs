@@ -49,6 +49,11 @@ impl Worker {
         Arc::clone(&current.plan)
     }
 
+    /// All clients of the plan in force.
+    pub fn clients(&self) -> Vec<Rc<Client>> {
+        self.current.borrow().clients.values().cloned().collect()
+    }
+
     /// The client for an endpoint of a lane.
     pub fn client(&self, plan: &Arc<Plan>, lane: &Lane, endpoint: usize) -> Result<Rc<Client>, NetError> {
         let open = || {

@@ -185,7 +185,13 @@ mod tests {
     fn what_is_made_often_pushes_out_its_own_kind_only() {
         let jobs = Jobs::default();
         let config = crate::sample::lane_config("a", "p", "m", None);
-        let lane = Lane::resolve(0, &config, &tokrate_net::ClientConfig::default(), tokrate_net::Clock::monotonic());
+        let lane = Lane::resolve(
+            0,
+            &config,
+            &tokrate_net::ClientConfig::default(),
+            &tokrate_net::SharedTls::default(),
+            tokrate_net::Clock::monotonic(),
+        );
         let lane = Arc::new(lane.expect("an address"));
         let add = |kind, id: String| jobs.add_object(kind, id, Arc::clone(&lane), None);
         add(ObjectKind::Stored, "file-1".to_owned());

@@ -10,12 +10,13 @@ use crate::config::{AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, 
 use crate::error::GatewayError;
 use crate::state::lane_health::{LaneHealth, NoticeTimer};
 use crate::state::lock::locked;
+use crate::state::look_ups::side_by_side;
 use http::HeaderValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use tokrate_core::{Money, Tick, is_one_line, one_line};
+use tokrate_core::{Money, Span, Tick, is_one_line, one_line};
 use tokrate_meter::{LiveMeter, MAX_TEXT_BYTES};
-use tokrate_net::{ClientConfig, Clock, Route, Secrets};
+use tokrate_net::{ClientConfig, Clock, Route, Secrets, SharedTls};
 use tokrate_record::{SampleConditions, SharedConditions};
 use tokrate_route::BudgetConfig;
 use tokrate_route::{Budget, KeyMeter, LaneId, Mode, Month, OutputLength, Policy, Router, RouterConfig, WinRule};
@@ -40,6 +41,8 @@ pub(crate) struct Plan {
     pub router: Mutex<Router>,
     /// Whether lanes that failed are probed.
     pub probes: bool,
+    /// For how long after its last call a lane keeps an idle connection.
+    pub keep_warm: Span,
 }
 
 /// A lane with its connection routes.
@@ -96,10 +99,8 @@ impl Plan {
     /// Validates a configuration and resolves its host names. Blocks; not to be called within a runtime.
     pub fn resolve_blocking(config: &Config, clock: Clock) -> Result<Plan, GatewayError> {
         validate(config)?;
-        let mut lanes = Vec::new();
-        for (index, lane) in config.lanes.iter().enumerate() {
-            lanes.push(Arc::new(Lane::resolve(index, lane, &config.client, clock)?));
-        }
+        let lanes: Vec<Arc<Lane>> =
+            Lane::resolve_all(&config.lanes, &config.client, clock)?.into_iter().map(Arc::new).collect();
         let mut aliases = BTreeMap::new();
         // The name of a lane, and `provider/model`, are aliases of that lane, unless one is configured under that name.
         for lane in &lanes {
@@ -123,7 +124,7 @@ impl Plan {
         for lane in &lanes {
             router.learn(lane.id, clock.now(), &lane.config.curve);
         }
-        let Config { limits, admin_key, probes, .. } = *config;
+        let Config { limits, admin_key, probes, keep_warm, .. } = *config;
         let conditions = SampleConditions {
             region: config.region.clone(),
             host: config.host.clone(),
@@ -133,7 +134,7 @@ impl Plan {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let (conditions, router) = (conditions.into(), Mutex::new(router));
-        Ok(Plan { lanes, aliases, keys, limits, admin_key, conditions, router, probes })
+        Ok(Plan { lanes, aliases, keys, limits, admin_key, conditions, router, probes, keep_warm })
     }
 
     /// Takes over what an earlier plan has learned: usage of keys, budgets of aliases, lengths of answers, speed and
@@ -238,16 +239,28 @@ impl Plan {
 }
 
 impl Lane {
+    /// Lanes with their host names resolved. Blocks for as long as the slowest look-ups take, however many lanes there are.
+    ///
+    /// # Errors
+    ///
+    /// If a lane can never be connected to.
+    pub fn resolve_all(lanes: &[LaneConfig], client: &ClientConfig, clock: Clock) -> Result<Vec<Lane>, GatewayError> {
+        let tls = SharedTls::default();
+        let resolve = |index, lane: &LaneConfig| Lane::resolve(index, lane, client, &tls, clock);
+        side_by_side(lanes, resolve).into_iter().collect()
+    }
+
     /// Resolves the host names of a lane; those without an address are retried later. Blocks.
     pub fn resolve(
         index: usize,
         config: &LaneConfig,
         client: &ClientConfig,
+        tls: &SharedTls,
         clock: Clock,
     ) -> Result<Lane, GatewayError> {
         let mut endpoints = Vec::new();
         for endpoint in &config.endpoints {
-            let (route, unresolved) = Route::resolve_or_wait_blocking(&endpoint.base, client, clock)?;
+            let (route, unresolved) = Route::resolve_or_wait_blocking(&endpoint.base, client, tls, clock)?;
             let secrets = Secrets::of(&endpoint.headers);
             let unresolved = unresolved.map(|error| error.to_string());
             endpoints.push(Endpoint { config: endpoint.clone(), route, unresolved, secrets });

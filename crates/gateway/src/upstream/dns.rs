@@ -5,13 +5,14 @@
 
 use crate::config::Config;
 use crate::error::GatewayError;
+use crate::state::look_ups::side_by_side;
 use crate::state::plan::{Lane, Plan};
 use crate::state::shared::Shared;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use tokrate_core::Span;
-use tokrate_net::Clock;
+use tokrate_net::{Clock, Route};
 
 /// How often names are resolved again.
 pub(crate) const REFRESH_INTERVAL: Span = Span::from_secs(60);
@@ -43,10 +44,10 @@ impl DnsRefresher {
 
 /// Resolves all names of a plan again. Blocks.
 pub(crate) fn refresh_blocking(plan: &Plan) {
-    for endpoint in plan.lanes.iter().flat_map(|lane| &lane.endpoints) {
-        // On failure the old addresses stay; if they are dead, calls to this lane report it.
-        let _ = endpoint.route.refresh_blocking();
-    }
+    let routes: Vec<&Route> =
+        plan.lanes.iter().flat_map(|lane| &lane.endpoints).map(|endpoint| &endpoint.route).collect();
+    // On failure the old addresses stay; if they are dead, calls to this lane report it.
+    side_by_side(&routes, |_, route| drop(route.refresh_blocking()));
 }
 
 /// The lanes with a name that has no address, each with the resolver's message.
@@ -61,11 +62,7 @@ pub(crate) fn unresolved<'a>(lanes: impl Iterator<Item = &'a Lane>) -> Vec<Strin
 ///
 /// If a lane can never be connected to.
 pub fn unresolved_blocking(config: &Config) -> Result<Vec<String>, GatewayError> {
-    let clock = Clock::monotonic();
-    let lanes = config.lanes.iter().enumerate();
-    let lanes: Vec<Lane> =
-        lanes.map(|(index, lane)| Lane::resolve(index, lane, &config.client, clock)).collect::<Result<_, _>>()?;
-    Ok(unresolved(lanes.iter()))
+    Ok(unresolved(Lane::resolve_all(&config.lanes, &config.client, Clock::monotonic())?.iter()))
 }
 
 impl Drop for DnsRefresher {
@@ -84,7 +81,7 @@ mod tests {
     use crate::sample::{SampleGateway, lane_config};
     use crate::telemetry::snapshot::{LaneState, Snapshot};
     use tokrate_core::Tick;
-    use tokrate_net::{ClientConfig, Target};
+    use tokrate_net::{ClientConfig, SharedTls, Target};
 
     #[test]
     fn a_lane_comes_into_service_when_its_name_has_an_address() {
@@ -92,7 +89,13 @@ mod tests {
         let target = Target::parse("http://localhost:9/v1").expect("a URL");
         let shared = Arc::get_mut(&mut sample.shared).expect("nobody else has it");
         shared.plan_mut().lanes[0] = {
-            let mut lane = Lane::resolve(0, &lane_config("a", "p", "m", None), &ClientConfig::default(), shared.clock);
+            let mut lane = Lane::resolve(
+                0,
+                &lane_config("a", "p", "m", None),
+                &ClientConfig::default(),
+                &SharedTls::default(),
+                shared.clock,
+            );
             let endpoint = &mut lane.as_mut().expect("a lane").endpoints[0];
             endpoint.forget_addresses(&target, "no such host");
             Arc::new(lane.expect("a lane"))

@@ -61,10 +61,23 @@ impl Http1Pool {
                 return Ok(connection);
             }
         }
-        // Boxed: opening is rare and its future is larger than the rest.
-        let opened = Box::pin(dialer.open(used, async |opened: Opened| Ok(opened))).await?;
-        let Opened { transport, stamps, .. } = opened;
-        Ok(Http1 { transport, stamps })
+        Http1::open(dialer, used).await
+    }
+
+    /// Whether there is an idle connection that its server is not known to have closed.
+    pub(super) fn has_idle(&self) -> bool {
+        let mut idle = self.idle.borrow_mut();
+        while idle.back_mut().is_some_and(|newest| newest.transport.is_closed()) {
+            idle.pop_back();
+        }
+        !idle.is_empty()
+    }
+
+    /// Opens an idle connection, if that is possible.
+    pub(super) async fn open_idle(&self, dialer: &Dialer, used: &mut ConnectionUse) {
+        if let Ok(connection) = Http1::open(dialer, used).await {
+            self.give_back(connection);
+        }
     }
 
     pub(super) fn give_back(&self, connection: Http1) {
@@ -102,6 +115,13 @@ enum ReadState {
 }
 
 impl Http1 {
+    async fn open(dialer: &Dialer, used: &mut ConnectionUse) -> Result<Http1, ExchangeFailure> {
+        // Boxed: opening is rare and its future is larger than the rest.
+        let opened = Box::pin(dialer.open(used, async |opened: Opened| Ok(opened))).await?;
+        let Opened { transport, stamps, .. } = opened;
+        Ok(Http1 { transport, stamps })
+    }
+
     pub(super) fn stamps(&self) -> Rc<Stamps> {
         Rc::clone(&self.stamps)
     }

@@ -70,6 +70,11 @@ impl Http2Pool {
         }
     }
 
+    /// Whether an open connection has room for another stream.
+    pub(super) fn has_room(&self) -> bool {
+        self.free_stream().is_some()
+    }
+
     /// Streams in use.
     #[cfg(test)]
     pub(in crate::client) fn busy(&self) -> usize {

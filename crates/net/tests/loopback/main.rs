@@ -69,10 +69,11 @@ async fn serve(tls: Option<ServerTls>) -> SocketAddr {
     let address = listener.address();
     let clock = Clock::monotonic();
     spawn_local(async move {
-        match tls {
-            None => listener.serve(Rc::new(Echo), clock, std::future::pending(), Span::ZERO).await,
-            Some(tls) => listener.serve_tls(tls, Rc::new(Echo), clock, std::future::pending(), Span::ZERO).await,
-        }
+        let listener = match tls {
+            None => listener,
+            Some(tls) => listener.with_tls(tls),
+        };
+        listener.serve(Rc::new(Echo), clock, std::future::pending(), Span::ZERO).await;
     });
     address
 }
@@ -324,4 +325,74 @@ fn authorities_that_cannot_be_read_are_told_with_their_file() {
         let error = Route::resolve_blocking(&target, &config, Clock::monotonic()).unwrap_err().to_string();
         assert!(error.contains(path.to_str().unwrap()) && error.contains(reason), "{error}");
     }
+}
+
+/// Whether each of three connections, one after the other, went on from an earlier TLS session.
+async fn resumed(tls: ServerTls, config: ClientConfig) -> Vec<bool> {
+    let url = format!("https://localhost:{}", serve(Some(tls)).await.port());
+    let client = client(&ClientConfig { reuse: false, ..config }, &url);
+    let mut resumed = Vec::new();
+    for _ in 0..3 {
+        let (ended, _) = ask(&client, Bytes::new()).await;
+        assert_eq!(ended.outcome, Ok(()));
+        resumed.push(ended.connection.resumed);
+    }
+    resumed
+}
+
+#[test]
+fn tls_sessions_are_resumed_only_where_connections_need_not_cost_the_same() {
+    let signed = signed("resumed", "localhost", false);
+    on_local_runtime(async {
+        for http in [HttpVersion::Http1, HttpVersion::Http2] {
+            let measured = ClientConfig { http, ca_file: Some(signed.ca_file.clone()), ..ClientConfig::default() };
+            assert_eq!(resumed(signed.tls.clone(), measured.clone()).await, [false; 3], "{http:?}");
+            let serving = ClientConfig { resume_tls: true, ..measured };
+            assert_eq!(resumed(signed.tls.clone(), serving).await, [false, true, true], "{http:?}");
+        }
+    });
+}
+
+#[test]
+fn a_certificate_is_replaced_while_the_server_runs_and_a_bad_one_replaces_none() {
+    let (old, new) = (signed("replaced-old", "localhost", true), signed("replaced-new", "localhost", false));
+    let config = ClientConfig { ca_file: Some(new.ca_file.clone()), reuse: false, ..ClientConfig::default() };
+    on_local_runtime(async {
+        let url = format!("https://localhost:{}", serve(Some(old.tls.clone())).await.port());
+        let client = client(&config, &url);
+        assert!(ask(&client, Bytes::new()).await.0.outcome.is_err(), "it has expired");
+        let [chain, key] = &new.pem;
+        for (chain, key, expected) in [
+            ("", key.as_str(), "none is there"),
+            (chain.as_str(), "", "the key: "),
+            (chain.as_str(), old.pem[1].as_str(), "keys may not be consistent"),
+        ] {
+            let refused = old.tls.replace(chain.as_bytes(), key.as_bytes()).unwrap_err().to_string();
+            assert!(refused.contains(expected), "{refused}");
+        }
+        assert!(ask(&client, Bytes::new()).await.0.outcome.is_err(), "the old one stayed");
+        old.tls.replace(chain.as_bytes(), key.as_bytes()).unwrap();
+        assert_eq!(ask(&client, Bytes::new()).await.0.outcome, Ok(()));
+    });
+}
+
+#[test]
+fn a_warm_connection_is_there_when_it_is_needed_and_only_one_is_opened() {
+    let signed = signed("warm", "localhost", false);
+    on_local_runtime(async {
+        let url = format!("https://localhost:{}", serve(Some(signed.tls)).await.port());
+        for http in [HttpVersion::Http1, HttpVersion::Http2] {
+            let config = ClientConfig { http, ca_file: Some(signed.ca_file.clone()), ..ClientConfig::default() };
+            let client = client(&config, &url);
+            assert!(!client.is_warm());
+            tokio::join!(client.warm(), client.warm());
+            assert!(client.is_warm() && client.used_at().is_none());
+            let (ended, _) = ask(&client, Bytes::new()).await;
+            assert_eq!((ended.outcome, ended.connection.new), (Ok(()), false), "{http:?}");
+            assert!(client.used_at().is_some());
+        }
+        let nobody = client(&ClientConfig::default(), "http://127.0.0.1:9");
+        nobody.warm().await;
+        assert!(!nobody.is_warm());
+    });
 }

@@ -92,6 +92,7 @@ pub const HARMLESS: &[&str] = &[
     "gateway.breaker.probe",
     "gateway.drain",
     "gateway.http",
+    "gateway.keep_warm",
     "gateway.lanes.*.dialect",
     "gateway.lanes.*.local",
     "gateway.lanes.*.loser",

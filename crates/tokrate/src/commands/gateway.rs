@@ -229,10 +229,15 @@ fn check_text(shown: &[EffectiveValue]) -> String {
 /// Where the gateway is, and how it is called.
 fn serving_text(resolved: &Resolved, gateway: &RunningGateway) -> String {
     let Config { lanes, aliases, keys, log, otel, .. } = &resolved.config;
-    let address = gateway.address();
+    let (scheme, admin_scheme) = {
+        let name = |speaks_tls| if speaks_tls { "https" } else { "http" };
+        let (clients, admin) = gateway.speaks_tls();
+        (name(clients), name(admin))
+    };
+    let url = format!("{scheme}://{}", gateway.address());
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "serving {} lanes at http://{address}/v1 (Ctrl-C ends)", lanes.len());
+    let _ = writeln!(text, "serving {} lanes at {url}/v1 (Ctrl-C ends)", lanes.len());
     if resolved.is_trial {
         let _ = writeln!(
             text,
@@ -256,15 +261,15 @@ fn serving_text(resolved: &Resolved, gateway: &RunningGateway) -> String {
     let alias = aliases.iter().find(|alias| alias.name == MAIN_ALIAS).or(aliases.first());
     let model = alias.map_or(&lanes[0].name, |alias| &alias.name);
     let key = if keys.is_empty() { "none is needed" } else { "one of [gateway.keys], such as in OPENAI_API_KEY" };
-    let _ = writeln!(text, "\npoint an SDK at base URL http://{address}/v1, model `{model}`, key: {key}");
+    let _ = writeln!(text, "\npoint an SDK at base URL {url}/v1, model `{model}`, key: {key}");
     let shows = if keys.is_empty() { "" } else { " -H \"authorization: Bearer $OPENAI_API_KEY\"" };
     let _ = writeln!(
         text,
-        "try: curl -sN http://{address}/v1/chat/completions{shows} -H 'content-type: application/json' \\\n       \
+        "try: curl -sN {url}/v1/chat/completions{shows} -H 'content-type: application/json' \\\n       \
          -d '{{\"model\":\"{model}\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"How fast are you?\"}}]}}'"
     );
     if let Some(admin) = gateway.admin() {
-        let _ = writeln!(text, "page: http://{admin}/   metrics: http://{admin}/metrics");
+        let _ = writeln!(text, "page: {admin_scheme}://{admin}/   metrics: {admin_scheme}://{admin}/metrics");
     }
     if let Some(otel) = otel {
         let _ = writeln!(text, "metrics are exported to {} every {}", otel.endpoint, otel.interval);

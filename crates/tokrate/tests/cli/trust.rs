@@ -3,12 +3,12 @@
 //! Invariant: what is refused has run nothing, asked nobody and written nothing.
 
 use crate::folder::Folder;
-use crate::tool::{BOUND, Finished, finish, run, start, tokrate};
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use crate::running::Running;
+use crate::tool::{Finished, finish, run, start, tokrate};
+use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::Command;
 
 /// Runs a command that leaves a trace, and sends a key of the environment somewhere.
 fn hostile(address: &str) -> String {
@@ -196,53 +196,6 @@ fn who_else_can_write_is_said_and_a_store_of_others_is_not_relied_on() {
     let homeless = finish(start(tokrate(&folder, &["trust"]).env_remove("HOME").env("XDG_DATA_HOME", "relative")));
     assert!(homeless.code == Some(2) && homeless.stderr.contains("set XDG_DATA_HOME or HOME"), "{homeless:?}");
     assert!(!folder.join("relative").exists());
-}
-
-/// A process whose lines are read as they come, killed at the end.
-struct Running {
-    child: Child,
-    lines: Receiver<String>,
-}
-
-impl Running {
-    fn start(mut command: Command) -> Running {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("it starts");
-        let (sender, lines) = channel();
-        let streams: [Box<dyn Read + Send>; 2] =
-            [Box::new(child.stdout.take().expect("piped")), Box::new(child.stderr.take().expect("piped"))];
-        for stream in streams {
-            let sender = sender.clone();
-            std::thread::spawn(move || {
-                for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                    let _ = sender.send(line);
-                }
-            });
-        }
-        Running { child, lines }
-    }
-
-    /// The first line from here on that holds one of the words.
-    fn line_with(&self, words: &[&str]) -> String {
-        loop {
-            let line = self.lines.recv_timeout(BOUND).expect("such a line comes");
-            if words.iter().any(|word| line.contains(word)) {
-                return line;
-            }
-        }
-    }
-
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &pid]).status().expect("kill is there").success());
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 #[cfg(unix)]

@@ -5,7 +5,7 @@
 use super::GatewayBench;
 use super::closed_loop::{ClosedLoop, LoopResult};
 use super::endpoint::{Call, Tool};
-use super::report::{Bar, Line};
+use super::report::{Bar, Line, Values};
 use super::script::ScriptName;
 use crate::bench::summary::{large, nearest_rank, two_decimals};
 use anyhow::Result;
@@ -19,37 +19,53 @@ const MIN_EVENTS: f64 = 1_000.0;
 /// What a delayed acknowledgement adds to a write that waits for it (ns).
 const DELAYED_ACK_NS: std::ops::Range<u64> = 35 * MILLISECOND..50 * MILLISECOND;
 
-/// Names of a call's values in the report.
-struct Times {
+/// A number of connections, and the names of its values in the report.
+struct Level {
+    connections: usize,
+    /// Warm-up and window (ms).
+    spans: (u64, u64),
     p50: &'static str,
     p99: &'static str,
+    rate: &'static str,
+    cpu: &'static str,
 }
 
-const ALONE: Times = Times { p50: "one p50", p99: "one p99" };
-const CROWDED: Times = Times { p50: "fifty p50", p99: "fifty p99" };
+const ALONE: Level =
+    Level { connections: 1, spans: (200, 1_200), p50: "1 p50", p99: "1 p99", rate: "1 rate", cpu: "1 call CPU" };
+const LEVELS: [Level; 4] = [
+    ALONE,
+    Level { connections: 8, spans: (300, 1_500), p50: "8 p50", p99: "8 p99", rate: "8 rate", cpu: "8 call CPU" },
+    Level {
+        connections: CONNECTIONS,
+        spans: (400, 2_000),
+        p50: "50 p50",
+        p99: "50 p99",
+        rate: "50 rate",
+        cpu: "50 call CPU",
+    },
+    Level {
+        connections: 500,
+        spans: (600, 2_000),
+        p50: "500 p50",
+        p99: "500 p99",
+        rate: "500 rate",
+        cpu: "500 call CPU",
+    },
+];
 
-/// Answers in one piece, at one connection and at 50.
+/// Answers in one piece, at each number of connections.
 pub fn calls(bench: &mut GatewayBench) -> Result<()> {
     for round in 0..bench.rounds {
         for place in bench.turns(round) {
             let tool = bench.endpoints[place].tool;
-            let both = closed_loop(bench, place, ScriptName::Instant, 1, (200, 1_200)).and_then(|alone| {
-                Ok((alone, closed_loop(bench, place, ScriptName::Instant, CONNECTIONS, (400, 2_000))?))
-            });
-            let Some((alone, crowd)) = bench.result_or_note(tool, "calls", both)? else { continue };
-            bench.print_progress(round, &format!("{}: {}, then {}", tool.name(), summary(&alone), summary(&crowd)));
-            keep_times(bench, tool, &alone, &ALONE);
-            keep_times(bench, tool, &crowd, &CROWDED);
-            let late = alone.times.iter().filter(|time| DELAYED_ACK_NS.contains(time)).count();
-            bench.values.add("one late", tool, late as f64);
-            bench.values.add("one calls", tool, alone.calls as f64);
-            bench.values.add("calls/s", tool, crowd.calls_per_second());
-            if tool != Tool::Direct {
-                let thousands = crowd.calls as f64 / 1e3;
-                bench.values.add("CPU/call", tool, crowd.cpu_ns as f64 / 1e9 / thousands.max(1e-3));
+            for level in &LEVELS {
+                let done = closed_loop(bench, place, ScriptName::Instant, level.connections, level.spans);
+                let Some(done) = bench.result_or_note(tool, "calls", done)? else { break };
+                let summary = format!("{}, {} connections: {}", tool.name(), level.connections, summary(&done));
+                bench.print_progress(round, &summary);
+                keep(bench, tool, &done, level);
+                bench.note_failures(tool, &format!("calls at {} connections", level.connections), &done);
             }
-            bench.note_failures(tool, "calls", &alone);
-            bench.note_failures(tool, "calls at 50 connections", &crowd);
         }
     }
     report_calls(bench);
@@ -111,11 +127,21 @@ fn closed_loop(
     done
 }
 
-fn keep_times(bench: &mut GatewayBench, tool: Tool, done: &LoopResult, names: &Times) {
-    for (name, level) in [(names.p50, 0.5), (names.p99, 0.99)] {
-        if let Some(time) = nearest_rank(&done.times, level) {
+fn keep(bench: &mut GatewayBench, tool: Tool, done: &LoopResult, level: &Level) {
+    for (name, share) in [(level.p50, 0.5), (level.p99, 0.99)] {
+        if let Some(time) = nearest_rank(&done.times, share) {
             bench.values.add(name, tool, time as f64 / 1e6);
         }
+    }
+    bench.values.add(level.rate, tool, done.calls_per_second());
+    if tool != Tool::Direct {
+        let thousands = done.calls as f64 / 1e3;
+        bench.values.add(level.cpu, tool, done.cpu_ns as f64 / 1e9 / thousands.max(1e-3));
+    }
+    if level.connections == 1 {
+        let late = done.times.iter().filter(|time| DELAYED_ACK_NS.contains(time)).count();
+        bench.values.add("one late", tool, late as f64);
+        bench.values.add("one calls", tool, done.calls as f64);
     }
 }
 
@@ -126,10 +152,20 @@ fn summary(done: &LoopResult) -> String {
 
 fn report_calls(bench: &mut GatewayBench) {
     let values = &bench.values;
-    let mut lines = vec![
-        Line::of("a call at 1 connection, p50 (ms)", values, ALONE.p50, micros),
-        Line::of("a call at 1 connection, p99 (ms)", values, ALONE.p99, micros),
-    ];
+    let mut lines = Vec::new();
+    for level in &LEVELS {
+        let at = format!("{} connection{}", level.connections, if level.connections == 1 { "" } else { "s" });
+        for (what, name) in [("p50", level.p50), ("p99", level.p99)] {
+            let line = Line::of(format!("a call at {at}, {what} (ms)"), values, name, micros);
+            lines.push(line.verdict("below every peer", beats_peers(values, name, f64::lt)));
+        }
+        let line = Line::of(format!("calls per second, {at}"), values, level.rate, large);
+        lines.push(line.verdict("above every peer", beats_peers(values, level.rate, f64::gt)));
+        let cpu = values.rounds(level.cpu, Tool::Tokrate).map(|rounds| rounds.median);
+        let bar = if level.connections == CONNECTIONS { Bar::AtMost(0.04) } else { Bar::None };
+        let line = Line::of(format!("CPU s of the gateway per 1,000 calls, {at}"), values, level.cpu, micros);
+        lines.push(line.judged(bar, two_decimals, cpu, None));
+    }
     for (what, name, most) in [
         ("added to a call at 1 connection, p50 (ms)", ALONE.p50, 0.07),
         ("added to a call at 1 connection, p99 (ms)", ALONE.p99, 0.15),
@@ -137,31 +173,16 @@ fn report_calls(bench: &mut GatewayBench) {
         let added = values.added(name, Tool::Tokrate).map(|rounds| rounds.median);
         lines.push(Line::added(what, values, name, micros).judged(Bar::AtMost(most), micros, added, None));
     }
-    for (what, name) in
-        [("a call at 50 connections, p50 (ms)", CROWDED.p50), ("a call at 50 connections, p99 (ms)", CROWDED.p99)]
-    {
-        let median = |tool| values.rounds(name, tool).map(|rounds| rounds.median);
-        let peers: Vec<f64> = [Tool::TensorZero, Tool::LiteLlm].into_iter().filter_map(median).collect();
-        let below = median(Tool::Tokrate).filter(|_| !peers.is_empty());
-        let met = below.map(|own| peers.iter().all(|peer| own < *peer));
-        lines.push(Line::of(what, values, name, micros).verdict("below every peer", met));
-    }
-    let rate = |tool| values.rounds("calls/s", tool).map(|rounds| rounds.median);
-    lines.push(Line::of("calls per second, 50 connections", values, "calls/s", large).judged(
-        Bar::AtLeastAsFloor(20_000.0),
-        large,
-        rate(Tool::Tokrate),
-        rate(Tool::Direct),
-    ));
-    let cpu = values.rounds("CPU/call", Tool::Tokrate).map(|rounds| rounds.median);
-    lines.push(Line::of("CPU s of the gateway per 1,000 calls, 50 connections", values, "CPU/call", micros).judged(
-        Bar::AtMost(0.05),
-        two_decimals,
-        cpu,
-        None,
-    ));
     lines.push(late_line(bench, "calls at 1 connection that took 35 to 50 ms (delayed ACK)", "one late", "one calls"));
     lines.into_iter().for_each(|line| bench.report.line(line));
+}
+
+/// Whether tokrate's median is on the right side of every peer's; `None` without a peer.
+fn beats_peers(values: &Values, name: &'static str, is_better: fn(&f64, &f64) -> bool) -> Option<bool> {
+    let median = |tool| values.rounds(name, tool).map(|rounds| rounds.median);
+    let peers: Vec<f64> = Tool::PEERS.into_iter().filter_map(median).collect();
+    let own = median(Tool::Tokrate).filter(|_| !peers.is_empty())?;
+    Some(peers.iter().all(|peer| is_better(&own, peer)))
 }
 
 /// How many were as late as a delayed acknowledgement makes them. A mode shows in far more than one of 200.

@@ -5,12 +5,11 @@
 
 use super::answer::AnswerReader;
 use super::endpoint::Endpoint;
-use super::streams::reach;
+use super::stream::Stream;
 use crate::bench::clock::now;
 use crate::bench::sockets::{Readiness, Ready, is_transient};
 use anyhow::{Context, Result, bail};
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
 
 /// Failed calls after which the run is aborted: the endpoint is broken.
 const MAX_FAILED_CALLS: u64 = 200;
@@ -65,7 +64,7 @@ impl LoopResult {
 }
 
 struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     reader: AnswerReader,
     sent_at: u64,
     /// How much of the expected body has come, while nothing else has.
@@ -109,9 +108,9 @@ impl ClosedLoop<'_> {
 
 impl Connection {
     fn open(endpoint: &Endpoint, readiness: &Readiness, key: usize) -> Result<Connection> {
-        let stream = reach(endpoint.address)?;
-        stream.set_nonblocking(true)?;
-        readiness.add_connection(&stream, key as u64)?;
+        let stream = endpoint.connect()?;
+        stream.socket().set_nonblocking(true)?;
+        readiness.add_connection(stream.socket(), key as u64)?;
         Ok(Connection { stream, reader: AnswerReader::default(), sent_at: 0, matched: None })
     }
 }
@@ -167,8 +166,8 @@ impl Run<'_> {
                 Ok(true) => self.complete(key)?,
                 Ok(false) => {}
             }
-            // A short read has emptied the socket, so another read is not needed.
-            if length < self.buffer.len() && !closed {
+            let is_empty = self.connections[key].stream.is_empty_after_short_read();
+            if length < self.buffer.len() && !closed && is_empty {
                 return Ok(());
             }
         }

@@ -6,7 +6,8 @@
 use super::process::{GuardedProcess, Usage};
 use super::relay::RELAY;
 use super::script::ScriptName;
-use super::streams::{one_call, reach};
+use super::stream::{Stream, Tls, connect};
+use super::streams::one_call;
 use super::upstream::Upstream;
 use crate::bench::clock::now;
 use anyhow::{Context, Result, bail};
@@ -23,18 +24,23 @@ pub enum Tool {
     /// A relay that copies bytes: the lower bound for any gateway.
     Relay,
     Tokrate,
+    Busbar,
     TensorZero,
     LiteLlm,
 }
 
 impl Tool {
-    pub const ALL: [Tool; 5] = [Tool::Direct, Tool::Relay, Tool::Tokrate, Tool::TensorZero, Tool::LiteLlm];
+    pub const ALL: [Tool; 6] =
+        [Tool::Direct, Tool::Relay, Tool::Tokrate, Tool::Busbar, Tool::TensorZero, Tool::LiteLlm];
+    /// Published gateways.
+    pub const PEERS: [Tool; 3] = [Tool::Busbar, Tool::TensorZero, Tool::LiteLlm];
 
     pub fn name(self) -> &'static str {
         match self {
             Tool::Direct => "direct",
             Tool::Relay => "relay",
             Tool::Tokrate => "tokrate",
+            Tool::Busbar => "busbar",
             Tool::TensorZero => "tensorzero",
             Tool::LiteLlm => "litellm",
         }
@@ -43,6 +49,11 @@ impl Tool {
     /// Whether it forwards answers unchanged, so that every byte can be compared with what was sent.
     pub fn passes_bytes_on(self) -> bool {
         matches!(self, Tool::Direct | Tool::Relay | Tool::Tokrate)
+    }
+
+    /// Whether it can be put between two sides that speak TLS with the run's certificates.
+    pub fn speaks_tls(self) -> bool {
+        !matches!(self, Tool::TensorZero | Tool::LiteLlm)
     }
 
     /// How long its start may take; litellm's workers take by far the longest.
@@ -57,12 +68,25 @@ pub struct Places {
     pub tokrate: PathBuf,
     /// A folder for configurations and logs.
     pub folder: PathBuf,
+    /// The program of Busbar, if it is to be measured: it is built by hand.
+    pub busbar: Option<PathBuf>,
+    /// Certificates, if both sides speak TLS.
+    pub tls: Option<Tls>,
+}
+
+impl Places {
+    /// Scheme and address of the upstream.
+    fn upstream_url(&self, upstream: &Upstream) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", upstream.address)
+    }
 }
 
 /// A running endpoint.
 pub struct Endpoint {
     pub tool: Tool,
     pub address: SocketAddr,
+    tls: Option<Tls>,
     path: &'static str,
     model: &'static str,
     /// The gateway's processes; the floor has none.
@@ -88,6 +112,7 @@ impl Endpoint {
         let mut endpoint = Endpoint {
             tool,
             address: upstream.address,
+            tls: places.tls.clone(),
             path: "/v1/chat/completions",
             model: "bench",
             process: None,
@@ -98,6 +123,7 @@ impl Endpoint {
             Tool::Direct => {}
             Tool::Relay => endpoint.start_relay(places, upstream)?,
             Tool::Tokrate => endpoint.start_tokrate(places, upstream)?,
+            Tool::Busbar => endpoint.start_busbar(places, upstream)?,
             Tool::TensorZero => endpoint.start_tensorzero(places, upstream)?,
             Tool::LiteLlm => endpoint.start_litellm(places, upstream)?,
         }
@@ -108,6 +134,11 @@ impl Endpoint {
         std::thread::sleep(Duration::from_millis(300));
         endpoint.idle_kib = endpoint.usage().resident_kib;
         Ok(endpoint)
+    }
+
+    /// A connection to it, which still blocks.
+    pub fn connect(&self) -> Result<Stream> {
+        connect(self.address, self.tls.as_ref())
     }
 
     /// The bytes of a call.
@@ -150,7 +181,7 @@ impl Endpoint {
         let pause = if self.tool == Tool::LiteLlm { 20_000 } else { 200 };
         loop {
             // A gateway may listen before it can answer.
-            match reach(self.address).and_then(|mut stream| one_call(&mut stream, &call)) {
+            match self.connect().and_then(|mut stream| one_call(&mut stream, &call)) {
                 Ok(200) => return Ok(()),
                 result if now() - started_at > timeout => match result {
                     Ok(status) => bail!("get an answer: status {status}: {}", self.last_output()),
@@ -167,7 +198,9 @@ impl Endpoint {
         std::fs::create_dir_all(&own).with_context(|| format!("make {}", own.display()))?;
         self.address = free_port()?;
         let myself = std::env::current_exe().context("find this program")?;
-        let arguments = [RELAY.to_owned(), self.address.port().to_string(), upstream.address.to_string()];
+        let mut arguments = vec![RELAY.to_owned(), self.address.port().to_string(), upstream.address.to_string()];
+        // The certificates lie in the folder of the run.
+        arguments.extend(places.tls.iter().map(|_| places.folder.display().to_string()));
         self.process = Some(GuardedProcess::start(&myself, &arguments, &[], own.join("output"))?);
         Ok(())
     }
@@ -177,17 +210,55 @@ impl Endpoint {
         let own = places.folder.join(format!("tokrate-{}", now()));
         std::fs::create_dir_all(&own).with_context(|| format!("make {}", own.display()))?;
         self.address = free_port()?;
-        let (listen, admin, url) = (self.address, free_port()?, upstream.address);
+        let (listen, admin, url) = (self.address, free_port()?, places.upstream_url(upstream));
+        let tls = places.tls.as_ref().map_or_else(String::new, |tls| {
+            let Tls { authority, certificate, key, .. } = tls;
+            format!("ca_file = {authority:?}\n\n[gateway.tls]\ncertificate = {certificate:?}\nkey = {key:?}\n")
+        });
         let settings = format!(
-            "[gateway]\nlisten = \"{listen}\"\nadmin = \"{admin}\"\nlog = \"log.db\"\n\n\
-             [gateway.lanes.up]\nurl = \"http://{url}/v1\"\nmodel = \"bench-model\"\n\n\
-             [gateway.lanes.up2]\nurl = \"http://{url}/v1\"\nmodel = \"bench-model\"\n\n\
+            "[gateway]\nlisten = \"{listen}\"\nadmin = \"{admin}\"\nlog = \"log.db\"\n{tls}\n\
+             [gateway.lanes.up]\nurl = \"{url}/v1\"\nmodel = \"bench-model\"\n\n\
+             [gateway.lanes.up2]\nurl = \"{url}/v1\"\nmodel = \"bench-model\"\n\n\
              [gateway.aliases.bench]\nlanes = [\"up\"]\nmode = \"off\"\n\n\
              [gateway.aliases.bench-race]\nlanes = [\"up\", \"up2\"]\nmode = \"off\"\nextra_share = 10.0\n"
         );
         write(&own.join("tokrate.toml"), &settings)?;
         let arguments = ["gateway", "--config", "tokrate.toml"].map(str::to_owned);
         self.process = Some(GuardedProcess::start(&places.tokrate, &arguments, &[], own.join("output"))?);
+        Ok(())
+    }
+
+    fn start_busbar(&mut self, places: &Places, upstream: &Upstream) -> Result<()> {
+        let program =
+            places.busbar.as_ref().context("find it: build it by hand and name it with --peer busbar=BINARY")?;
+        let own = places.folder.join("busbar");
+        std::fs::create_dir_all(&own).with_context(|| format!("make {}", own.display()))?;
+        self.address = free_port()?;
+        let (listen, admin, url) = (self.address, free_port()?, places.upstream_url(upstream));
+        let tls = places.tls.as_ref().map_or_else(String::new, |tls| {
+            let Tls { certificate, key, .. } = tls;
+            format!("tls:\n  cert: {{ file: {certificate:?} }}\n  key: {{ file: {key:?} }}\n")
+        });
+        let settings = format!(
+            "listen: \"{listen}\"\nadmin_listen: \"{admin}\"\n{tls}auth:\n  chain: []\n\
+             providers:\n  up:\n    api_key: {{ env: BENCH_KEY }}\n\
+             models:\n  bench:\n    provider: up\n    max_concurrent: 8192\n    max_requests: -1\n"
+        );
+        write(&own.join("config.yaml"), &settings)?;
+        write(&own.join("providers.yaml"), &format!("up:\n  protocol: openai\n  base_url: {url}\n"))?;
+        let mut variables = [
+            ("BENCH_KEY", "sk-none"),
+            ("RUST_LOG", "error"),
+            ("BUSBAR_CONFIG", "config.yaml"),
+            ("BUSBAR_PROVIDERS", "providers.yaml"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec();
+        // It trusts the authorities of the system, which this names.
+        variables
+            .extend(places.tls.iter().map(|tls| ("SSL_CERT_FILE".to_owned(), tls.authority.display().to_string())));
+        let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (&**name, &**value)).collect();
+        self.process = Some(GuardedProcess::start(program, &[], &variables, own.join("output"))?);
         Ok(())
     }
 

@@ -3,10 +3,12 @@
 //! Invariant: bytes go on in the order in which they came, each read by a write of its own, and a side that takes
 //! nothing is not read for. No gateway on the same machine can add or cost less.
 
+use super::stream::{Stream, Tls, accepted, connect};
 use crate::bench::sockets::{LISTENER, Readiness, Ready, accept, is_transient};
 use anyhow::{Context, Result};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The hidden command of the relay.
@@ -16,7 +18,8 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// Relays from a port of the loopback interface to an address, a thread a core, until it is ended.
 pub fn relay(arguments: &[String]) -> Result<ExitCode> {
-    let [port, upstream] = arguments else { anyhow::bail!("read where to relay from and to") };
+    let [port, upstream, certificates @ ..] = arguments else { anyhow::bail!("read where to relay from and to") };
+    let tls = certificates.first().map(|folder| Tls::read(Path::new(folder))).transpose()?;
     let port: u16 = port.parse().context("read the port")?;
     let upstream: SocketAddr = upstream.parse().context("read the upstream's address")?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).context("listen")?;
@@ -25,8 +28,8 @@ pub fn relay(arguments: &[String]) -> Result<ExitCode> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads: Vec<_> = (0..cores)
         .map(|_| {
-            let listener = listener.try_clone().context("share the listener")?;
-            Ok(std::thread::spawn(move || Relay::new(listener, upstream)?.run()))
+            let (listener, tls) = (listener.try_clone().context("share the listener")?, tls.clone());
+            Ok(std::thread::spawn(move || Relay::new(listener, upstream, tls)?.run()))
         })
         .collect::<Result<_>>()?;
     for thread in threads {
@@ -39,6 +42,7 @@ pub fn relay(arguments: &[String]) -> Result<ExitCode> {
 struct Relay {
     listener: TcpListener,
     upstream: SocketAddr,
+    tls: Option<Tls>,
     readiness: Readiness,
     pairs: Vec<Option<Pair>>,
     read: Vec<u8>,
@@ -46,7 +50,7 @@ struct Relay {
 
 /// A client's connection and the upstream's for it.
 struct Pair {
-    sides: [TcpStream; 2],
+    sides: [Stream; 2],
     /// What came from each side and the other has not taken yet.
     held: [Vec<u8>; 2],
     /// Whether each side's end has been signalled, which happens once; it is still to be read.
@@ -56,10 +60,10 @@ struct Pair {
 }
 
 impl Relay {
-    fn new(listener: TcpListener, upstream: SocketAddr) -> Result<Relay> {
+    fn new(listener: TcpListener, upstream: SocketAddr, tls: Option<Tls>) -> Result<Relay> {
         let readiness = Readiness::new()?;
         readiness.add_source(&listener, LISTENER)?;
-        Ok(Relay { listener, upstream, readiness, pairs: Vec::new(), read: vec![0; READ_BYTES] })
+        Ok(Relay { listener, upstream, tls, readiness, pairs: Vec::new(), read: vec![0; READ_BYTES] })
     }
 
     fn run(&mut self) -> Result<()> {
@@ -85,15 +89,15 @@ impl Relay {
 
     fn accept(&mut self) -> Result<()> {
         let Some(client) = accept(&self.listener, true)? else { return Ok(()) };
-        let Ok(upstream) = TcpStream::connect(self.upstream) else { return Ok(()) };
-        upstream.set_nonblocking(true)?;
-        upstream.set_nodelay(true)?;
+        let Ok(upstream) = connect(self.upstream, self.tls.as_ref()) else { return Ok(()) };
+        upstream.socket().set_nonblocking(true)?;
+        let client = accepted(client, self.tls.as_ref())?;
         let place = self.pairs.iter().position(Option::is_none).unwrap_or_else(|| {
             self.pairs.push(None);
             self.pairs.len() - 1
         });
         for (side, stream) in [&client, &upstream].into_iter().enumerate() {
-            self.readiness.add_connection(stream, (2 * place + side) as u64)?;
+            self.readiness.add_connection(stream.socket(), (2 * place + side) as u64)?;
         }
         self.pairs[place] = Some(Pair {
             sides: [client, upstream],
@@ -117,17 +121,18 @@ impl Pair {
                     return Ok(());
                 }
             }
-            match self.sides[from].read(read) {
+            // What TLS still holds for the other goes first.
+            match self.sides[to].flush().and_then(|()| self.sides[from].read(read)) {
                 Ok(0) => {
                     self.ended[from] = true;
-                    // The other may have gone already.
-                    let _ = self.sides[to].shutdown(Shutdown::Write);
+                    self.sides[to].end();
                 }
                 Ok(count) => {
                     let taken = write(&mut self.sides[to], &read[..count])?;
                     self.held[from].extend_from_slice(&read[taken..count]);
-                    if count < read.len() && taken == count && !self.closed[from] {
-                        // It was all there is: readiness is signalled when more comes.
+                    let is_all = count < read.len() && self.sides[from].is_empty_after_short_read();
+                    if is_all && taken == count && !self.closed[from] {
+                        // Readiness is signalled when more comes.
                         return Ok(());
                     }
                 }
@@ -140,7 +145,7 @@ impl Pair {
 }
 
 /// Writes what there is room for.
-fn write(to: &mut TcpStream, bytes: &[u8]) -> std::io::Result<usize> {
+fn write(to: &mut Stream, bytes: &[u8]) -> std::io::Result<usize> {
     let mut written = 0;
     while written < bytes.len() {
         match to.write(&bytes[written..]) {
@@ -157,6 +162,7 @@ fn write(to: &mut TcpStream, bytes: &[u8]) -> std::io::Result<usize> {
 mod tests {
     use super::*;
     use crate::bench::sockets::listen;
+    use std::net::{Shutdown, TcpStream};
 
     #[test]
     fn bytes_come_out_as_they_went_in_and_the_end_is_told() {
@@ -164,7 +170,7 @@ mod tests {
         let (endpoint, target) = (listen().expect("a port"), upstream.local_addr().expect("an address"));
         let address = endpoint.local_addr().expect("an address");
         // It relays until the process ends.
-        std::thread::spawn(move || Relay::new(endpoint, target).and_then(|mut relay| relay.run()));
+        std::thread::spawn(move || Relay::new(endpoint, target, None).and_then(|mut relay| relay.run()));
         let echo = std::thread::spawn(move || {
             let (mut stream, _) = upstream.accept().expect("a connection");
             let mut all = Vec::new();

@@ -7,13 +7,13 @@ use super::GatewayBench;
 use super::endpoint::{Call, Endpoint, Tool};
 use super::report::{Bar, Line};
 use super::script::ScriptName;
-use super::streams::{first_text, reach};
+use super::stream::Stream;
+use super::streams::first_text;
 use super::upstream::Ended;
 use crate::bench::clock::now;
 use crate::bench::summary::{one_decimal, quantile, two_decimals};
 use anyhow::{Context, Result, ensure};
 use std::io::Write;
-use std::net::TcpStream;
 use std::time::Duration;
 
 /// Streams whose memory is measured.
@@ -248,11 +248,11 @@ fn open_calls(
     count: usize,
     ask: ScriptName,
     race: bool,
-) -> Result<Vec<TcpStream>> {
+) -> Result<Vec<Stream>> {
     let (before, from) = (bench.upstream.open(), now());
     let mut streams = Vec::with_capacity(count);
     for place in 0..count {
-        let mut stream = reach(endpoint.address)?;
+        let mut stream = endpoint.connect()?;
         stream.write_all(&endpoint.request(Call { ask, id: first + place as u64, race })).context("send a call")?;
         streams.push(stream);
     }

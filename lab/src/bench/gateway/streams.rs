@@ -4,11 +4,11 @@
 
 use super::answer::AnswerReader;
 use super::endpoint::{Call, Endpoint};
+use super::stream::Stream;
 use crate::bench::clock::now;
 use crate::bench::sockets::{Readiness, Ready, is_transient};
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Marks an event with text, in any gateway's JSON: all words of the bench's answers begin with a space.
@@ -54,7 +54,7 @@ pub struct StreamResult {
 }
 
 struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     reader: AnswerReader,
     lines: Lines,
     seen: StreamResult,
@@ -95,16 +95,8 @@ fn is_text(line: &[u8]) -> bool {
     line.starts_with(b"data:") && memchr::memmem::find(line, TEXT).is_some()
 }
 
-/// A connection to an address.
-pub fn reach(address: SocketAddr) -> Result<TcpStream> {
-    let stream = TcpStream::connect(address).context("connect")?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-    Ok(stream)
-}
-
 /// Sends a call and reads its whole answer; its status.
-pub fn one_call(stream: &mut TcpStream, request: &[u8]) -> Result<u16> {
+pub fn one_call(stream: &mut Stream, request: &[u8]) -> Result<u16> {
     stream.write_all(request).context("send a call")?;
     let (mut reader, mut buffer) = (AnswerReader::default(), vec![0; 16 << 10]);
     loop {
@@ -117,7 +109,7 @@ pub fn one_call(stream: &mut TcpStream, request: &[u8]) -> Result<u16> {
 }
 
 /// Reads until the first text of an answer has come.
-pub fn first_text(stream: &mut TcpStream) -> Result<()> {
+pub fn first_text(stream: &mut Stream) -> Result<()> {
     let (mut reader, mut lines, mut buffer) = (AnswerReader::default(), Lines::default(), vec![0; 4 << 10]);
     let mut texts = 0;
     while texts == 0 {
@@ -171,9 +163,9 @@ impl StreamLoad<'_> {
     }
 
     fn start(&self, key: usize, readiness: &Readiness) -> Result<Connection> {
-        let stream = reach(self.endpoint.address)?;
-        stream.set_nonblocking(true)?;
-        readiness.add_connection(&stream, key as u64)?;
+        let stream = self.endpoint.connect()?;
+        stream.socket().set_nonblocking(true)?;
+        readiness.add_connection(stream.socket(), key as u64)?;
         let mut connection = Connection {
             stream,
             reader: AnswerReader::default(),
@@ -234,8 +226,7 @@ impl Connection {
                 }
                 self.send(watch)?;
             }
-            // A read that left room has emptied the socket; another would only say so.
-            if length < buffer.len() && !closed {
+            if length < buffer.len() && !closed && self.stream.is_empty_after_short_read() {
                 return Ok(());
             }
         }

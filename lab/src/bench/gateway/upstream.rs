@@ -6,6 +6,7 @@
 mod connection;
 
 use super::script::{Pacing, ResponseScript, scripts};
+use super::stream::{Tls, accepted};
 use crate::bench::clock::{now, set_timer};
 use crate::bench::sockets::{LISTENER, Readiness, Ready, TIMER, accept, listen};
 use anyhow::{Context, Result};
@@ -60,15 +61,15 @@ pub struct Ended {
 }
 
 impl Upstream {
-    /// Starts it.
-    pub fn start() -> Result<Upstream> {
+    /// Starts it, over TLS if it is given.
+    pub fn start(tls: Option<Tls>) -> Result<Upstream> {
         let listener = listen()?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::default());
         let its = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("upstream".to_owned())
-            .spawn(move || Server::new(listener, its)?.run())
+            .spawn(move || Server::new(listener, tls, its)?.run())
             .context("start the upstream")?;
         Ok(Upstream { address, shared, thread: Some(thread) })
     }
@@ -129,6 +130,7 @@ impl Shared {
 
 struct Server {
     listener: TcpListener,
+    tls: Option<Tls>,
     shared: Arc<Shared>,
     scripts: Vec<ResponseScript>,
     readiness: Readiness,
@@ -142,7 +144,7 @@ struct Server {
 }
 
 impl Server {
-    fn new(listener: TcpListener, shared: Arc<Shared>) -> Result<Server> {
+    fn new(listener: TcpListener, tls: Option<Tls>, shared: Arc<Shared>) -> Result<Server> {
         let readiness = Readiness::new()?;
         readiness.add_source(&listener, LISTENER)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
@@ -150,6 +152,7 @@ impl Server {
         readiness.add_source(&timer, TIMER)?;
         Ok(Server {
             listener,
+            tls,
             shared,
             scripts: scripts(),
             readiness,
@@ -212,6 +215,7 @@ impl Server {
     fn accept_all(&mut self) -> Result<()> {
         while let Some(stream) = accept(&self.listener, true)? {
             self.readiness.add_connection(&stream, self.connections.len() as u64)?;
+            let stream = accepted(stream, self.tls.as_ref())?;
             self.connections.push(Some(Box::new(Connection::new(stream))));
         }
         Ok(())

@@ -7,6 +7,7 @@ pub(in crate::config) mod lanes;
 mod otel;
 pub mod rows;
 pub mod simulated;
+mod tls;
 
 use super::clickhouse;
 use super::environment::{self, Environment};
@@ -33,6 +34,9 @@ const DEFAULT_ADMIN: &str = "127.0.0.1:8412";
 const DEFAULT_LOG: &str = "tokrate-log.db";
 /// Versions of HTTP towards providers, the default first.
 pub(in crate::config) const HTTP: [(&str, HttpVersion); 2] = [("1.1", HttpVersion::Http1), ("2", HttpVersion::Http2)];
+/// For how long after its last call a lane keeps a connection. Calls of one agent come every few seconds to minutes; who has paused for
+/// longer does not mind a handshake.
+const KEEP_WARM: Span = Span::from_secs(300);
 /// How long rows are kept by default.
 const DEFAULT_RETENTION: Span = Span::from_secs(90 * 86_400);
 
@@ -113,8 +117,10 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
         admin_key: effective.admin_key(&row)?,
         hosts: effective.list("hosts", &row.hosts),
         origins: effective.list("origins", &row.origins),
+        tls: tls::tls(row.tls.as_ref(), &mut effective)?,
         workers,
         client: client(&row, &mut effective)?,
+        keep_warm: effective.span("keep_warm", row.keep_warm.as_deref(), KEEP_WARM)?,
         limits: effective.limits(&row.limits)?,
         breaker: effective.breaker(&row.breaker)?,
         probes: effective.number("breaker.probe", row.breaker.probe, true),
@@ -175,6 +181,7 @@ fn client(row: &GatewayRow, effective: &mut EffectiveConfig) -> Result<ClientCon
         http,
         connect_timeout: effective.span("limits.connect", row.limits.connect.as_deref(), Span::from_secs(10))?,
         reuse: true,
+        resume_tls: true,
         ca_file: row.ca_file.clone(),
         proxy: Environment::read().proxies(),
         ..ClientConfig::default()

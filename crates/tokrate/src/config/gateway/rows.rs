@@ -38,6 +38,8 @@ pub struct GatewayRow {
     /// Origins of other sites whose pages may ask, such as `https://app.example`
     #[serde(default)]
     pub origins: Vec<String>,
+    /// Certificate with which clients are served over TLS [default: none, plain HTTP]
+    pub tls: Option<TlsRow>,
     /// Throughput log (SQLite); `off` for none
     #[cfg_attr(test, schemars(with = "Option<forms::FileOrOff>"))]
     pub log: Option<String>,
@@ -66,6 +68,10 @@ pub struct GatewayRow {
     /// Version of HTTP towards providers
     #[cfg_attr(test, schemars(with = "Option<forms::Http>"))]
     pub http: Option<String>,
+    /// For how long after its last call a lane keeps an open connection on each thread, so that the next call needs no handshake; `0s`:
+    /// a connection is opened when a call needs one
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub keep_warm: Option<String>,
     /// PEM file with further certificate authorities, or with a provider's own certificate
     #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
     pub ca_file: Option<PathBuf>,
@@ -88,6 +94,22 @@ pub struct GatewayRow {
     /// Keys that clients show, by the names under which they are logged; with one of them, every client needs one
     #[serde(default)]
     pub keys: BTreeMap<String, KeyRow>,
+}
+
+/// `[gateway.tls]`: read again at SIGHUP, so that a renewed certificate needs no new start.
+#[derive(Deserialize, Debug, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TlsRow {
+    /// PEM file with the certificates, the gateway's own first
+    #[cfg_attr(test, schemars(with = "forms::File"))]
+    pub certificate: PathBuf,
+    /// PEM file with its key
+    #[cfg_attr(test, schemars(with = "forms::File"))]
+    pub key: PathBuf,
+    /// Whether the page, the metrics and the API of the log are served over TLS as well
+    #[serde(default)]
+    pub admin: bool,
 }
 
 /// `[gateway.otel]`.

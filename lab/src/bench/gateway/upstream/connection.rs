@@ -3,18 +3,18 @@
 //! Invariant: one answer at a time, in the order of the calls.
 
 use super::super::script::{Pacing, ResponseScript, ScriptName};
+use super::super::stream::Stream;
 use crate::bench::clock::now;
 use crate::bench::sockets::is_transient;
 use anyhow::{Context, Result, bail};
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
 
 /// Writes on one connection before it is the next one's turn.
 const WRITES_PER_TURN: usize = 16;
 const MAX_REQUEST_BYTES: usize = 1 << 20;
 
 pub struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     /// Bytes read and not yet answered.
     buffer: Vec<u8>,
     pub answer: Option<Answer>,
@@ -43,7 +43,7 @@ pub enum Turn {
 }
 
 impl Connection {
-    pub fn new(stream: TcpStream) -> Connection {
+    pub fn new(stream: Stream) -> Connection {
         Connection { stream, buffer: Vec::new(), answer: None, queued: false }
     }
 
@@ -54,8 +54,7 @@ impl Connection {
                 Ok(0) => return false,
                 Ok(length) => {
                     self.buffer.extend_from_slice(&scratch[..length]);
-                    // A short read has emptied the socket, so another read is not needed.
-                    if length < scratch.len() && !closed {
+                    if length < scratch.len() && !closed && self.stream.is_empty_after_short_read() {
                         return true;
                     }
                 }
@@ -111,7 +110,13 @@ impl Connection {
                 return Turn::Blocked;
             }
             let Some(bytes) = play.writes.get(answer.write) else {
-                return if play.pacing == Pacing::Hold { Turn::Blocked } else { Turn::Answered };
+                return match self.stream.flush() {
+                    // What TLS still holds goes out when there is room.
+                    Err(error) if is_transient(&error) => Turn::Blocked,
+                    Err(_) => Turn::Closed,
+                    Ok(()) if play.pacing == Pacing::Hold => Turn::Blocked,
+                    Ok(()) => Turn::Answered,
+                };
             };
             match self.stream.write(&bytes[answer.offset..]) {
                 Ok(length) if answer.offset + length == bytes.len() => {

@@ -32,7 +32,7 @@ fn whole_body(stream: &mut TcpStream) -> Vec<u8> {
 
 #[test]
 fn every_complete_play_arrives_as_it_was_made_on_one_connection() {
-    let upstream = Upstream::start().expect("starts");
+    let upstream = Upstream::start(None).expect("starts");
     let mut stream = TcpStream::connect(upstream.address).expect("connects");
     for (id, ask) in [ScriptName::Instant, ScriptName::Kind, ScriptName::Paced, ScriptName::Unkind, ScriptName::Instant]
         .into_iter()
@@ -51,7 +51,7 @@ fn every_complete_play_arrives_as_it_was_made_on_one_connection() {
 
 #[test]
 fn what_is_held_ends_when_the_client_closes() {
-    let upstream = Upstream::start().expect("starts");
+    let upstream = Upstream::start(None).expect("starts");
     let streams: Vec<TcpStream> = (0..3)
         .map(|id| call(&upstream, [ScriptName::Held, ScriptName::Role, ScriptName::Mute][id as usize], id))
         .collect();
@@ -67,7 +67,7 @@ fn what_is_held_ends_when_the_client_closes() {
 
 #[test]
 fn a_call_that_asks_for_nothing_known_is_complained_of() {
-    let upstream = Upstream::start().expect("starts");
+    let upstream = Upstream::start(None).expect("starts");
     let mut stream = TcpStream::connect(upstream.address).expect("connects");
     write!(stream, "POST /v1/x HTTP/1.1\r\nContent-Length: 2\r\n\r\n{{}}").expect("writes");
     assert_eq!(stream.read(&mut [0; 16]).expect("reads"), 0);
@@ -76,7 +76,7 @@ fn a_call_that_asks_for_nothing_known_is_complained_of() {
 
 #[test]
 fn what_is_open_can_be_broken_off_and_nothing_else_is() {
-    let upstream = Upstream::start().expect("starts");
+    let upstream = Upstream::start(None).expect("starts");
     let mut idle = call(&upstream, ScriptName::Instant, 1);
     assert!(whole_body(&mut idle) == ScriptName::Instant.true_body());
     assert!(upstream.wait_for_open(0, TIMEOUT), "the whole answer is over for the upstream too");
