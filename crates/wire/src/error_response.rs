@@ -225,7 +225,7 @@ fn message_of(error: &Value) -> String {
     if let Value::String(message) = error {
         return message.clone();
     }
-    for field in ["message", "detail", "msg", "error_description"] {
+    for field in ["message", "Message", "detail", "msg", "error_description"] {
         match &error[field] {
             Value::String(message) => return message.clone(),
             Value::Null => {}

@@ -71,7 +71,7 @@ const FIELDS: [&str; 20] = [
     "performanceConfig",
     "serviceTier",
     "message",
-    "__type",
+    "code",
     // Padding of random length in every event.
     "p",
     "originalStatusCode",

@@ -207,7 +207,7 @@ fn push_failure(name: &str, message: &str, out: &mut Vec<u8>) {
     push_message("exception", name, &payload, out);
 }
 
-/// The body of an answer with an error status. AWS's SDKs take the kind from a header, and without one from `__type`.
+/// The body of an answer with an error status. AWS's SDKs take the kind from a header, and without one from `code`.
 pub(crate) fn error(status: u16, message: &str) -> Vec<u8> {
     let kind = match status {
         401 | 403 => "AccessDeniedException",
@@ -218,7 +218,7 @@ pub(crate) fn error(status: u16, message: &str) -> Vec<u8> {
         400..=499 => "ValidationException",
         _ => "InternalServerException",
     };
-    let mut out = format!("{{\"__type\":\"{kind}\",\"message\":").into_bytes();
+    let mut out = format!("{{\"code\":\"{kind}\",\"message\":").into_bytes();
     push_string(message, &mut out);
     out.push(b'}');
     out
