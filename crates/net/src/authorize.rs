@@ -3,17 +3,14 @@
 //! A key that never changes is a header of the request. Which providers want what is known elsewhere (`credentials`). Invariant: what an
 //! authorisation holds of secrets is told to the sink before the request is sent.
 
-use crate::client::Client;
 use crate::clock::Clock;
 use crate::config::ClientConfig;
-use crate::exchange::{ExchangeFailure, Outgoing, Sink};
 use crate::secrets::Secrets;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use tokrate_core::FailureKind;
 
 /// A request that is to be authorised, as it will be sent.
 #[derive(Clone, Copy)]
@@ -56,42 +53,3 @@ pub trait Authorize: Send + Sync + fmt::Debug {
 
 /// What authorises the requests of an endpoint.
 pub type Authorizer = Arc<dyn Authorize>;
-
-impl Client {
-    /// The same client, which authorises every request; `None` changes nothing.
-    #[must_use]
-    pub fn authorized_by(mut self, authorizer: Option<Authorizer>) -> Client {
-        self.authorizer = authorizer;
-        self
-    }
-
-    /// The request with the headers that authorise it; `None` if it is sent as it is.
-    pub(crate) async fn authorized(
-        &self,
-        outgoing: &Outgoing,
-        sink: &mut impl Sink,
-    ) -> Result<Option<Box<Outgoing>>, ExchangeFailure> {
-        let Some(authorizer) = &self.authorizer else { return Ok(None) };
-        let request = Unauthorized {
-            method: &outgoing.method,
-            host: self.authority(),
-            path: &outgoing.path,
-            headers: &outgoing.headers,
-            body: &outgoing.body,
-            client: self.config(),
-            clock: self.clock(),
-        };
-        let authorization = authorizer.authorize(request).await;
-        let Authorization { headers, secrets, rewritten } =
-            authorization.map_err(|detail| ExchangeFailure { kind: FailureKind::Unauthorized, detail })?;
-        sink.authorized(&secrets);
-        let mut signed = Box::new(outgoing.clone());
-        for (name, value) in &headers {
-            signed.headers.insert(name, value.clone());
-        }
-        if let Some((path, body)) = rewritten {
-            (signed.path, signed.body) = (path, body);
-        }
-        Ok(Some(signed))
-    }
-}

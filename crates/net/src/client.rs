@@ -4,6 +4,7 @@
 //! of a body carries the timestamp of the read that completed it (exactly over HTTP/1.1; over HTTP/2 it can be that of a later read in
 //! the same poll of the connection, never of an earlier one).
 
+mod authorized;
 mod failure;
 mod http1;
 mod http2;
@@ -47,7 +48,7 @@ pub struct Client {
     http1: Http1Pool,
     http2: Http2Pool,
     /// What authorises its requests, where no header does.
-    pub(crate) authorizer: Option<Authorizer>,
+    authorizer: Option<Authorizer>,
     /// When the last exchange began.
     used_at: Cell<Option<Tick>>,
     /// Whether a connection is being opened for a later exchange.
@@ -134,19 +135,6 @@ impl Client {
     ) -> Result<(), ExchangeFailure> {
         let authorized = self.authorized(outgoing, sink).await?;
         self.attempt(authorized.as_deref().unwrap_or(outgoing), max_body_bytes, sink, watch, used).await
-    }
-
-    /// Value of the `Host` header.
-    pub(crate) fn authority(&self) -> &str {
-        &self.dialer.authority
-    }
-
-    pub(crate) fn config(&self) -> &ClientConfig {
-        &self.dialer.config
-    }
-
-    pub(crate) fn clock(&self) -> Clock {
-        self.dialer.clock
     }
 
     async fn attempt(

@@ -4,6 +4,7 @@
 
 pub(crate) mod anthropic;
 pub(crate) mod bedrock;
+pub(crate) mod cohere;
 pub(crate) mod gemini;
 pub(crate) mod llama;
 pub(crate) mod ollama;
@@ -54,4 +55,6 @@ registry! {
     LlamaCompletion => llama::DESCRIPTOR;
     /// AWS Bedrock's Converse and ConverseStream.
     BedrockConverse => bedrock::DESCRIPTOR;
+    /// Cohere's chat, the second version.
+    CohereChat => cohere::DESCRIPTOR;
 }

@@ -3,8 +3,6 @@
 //! Invariant: the frames depend on the bytes alone, not on how they were cut, and never more than the limit plus one
 //! push is held in memory.
 
-pub use crate::event_stream::EventStreamFramer;
-
 use memchr::{memchr, memchr2};
 
 /// The limit of an event's size unless another is set: room for a picture of several megabytes in base64, the largest thing that

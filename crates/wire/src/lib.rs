@@ -19,7 +19,7 @@ mod elements;
 mod encoder;
 mod error;
 mod error_response;
-mod event_stream;
+pub mod event_stream;
 mod external_input;
 pub mod frame;
 mod hosting;

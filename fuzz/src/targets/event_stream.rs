@@ -2,7 +2,8 @@
 //!
 //! It does not know what a message means. Invariant: the first bytes of the input say where the rest is cut.
 
-use tokrate_wire::frame::{EventStreamFramer, Frame};
+use tokrate_wire::event_stream::EventStreamFramer;
+use tokrate_wire::frame::Frame;
 
 /// Panics if a property does not hold.
 pub fn run(input: &[u8]) {

@@ -1,4 +1,4 @@
-"""SDKs that clouds' users have against the gateway: boto3's Bedrock runtime, OpenAI's client for Azure, google-genai for Vertex AI.
+"""SDKs that clouds' users have against the gateway: boto3's Bedrock runtime, OpenAI's client for Azure, google-genai for Vertex AI, Cohere's.
 
 Each is pointed at the gateway as its own documents say, with the gateway's key in place of the cloud's. Invariant: what is asserted is what
 the SDK made of the answer, or what the scripted provider read of the request.
@@ -11,7 +11,7 @@ os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = "/de
 
 import boto3  # noqa: E402
 import botocore.config  # noqa: E402
-import botocore.exceptions  # noqa: E402
+import cohere  # noqa: E402
 import google.genai  # noqa: E402
 import google.oauth2.credentials  # noqa: E402
 import harness  # noqa: E402
@@ -216,5 +216,63 @@ def _(mark):
     raises(openai.AuthenticationError, lambda: other.chat.completions.create(model="chat-plain", messages=[]))
 
 
+cohere_client = cohere.ClientV2(api_key=KEY, base_url=harness.GATEWAY, timeout=PATIENCE)
+COHERE_TOOLS = [
+    {"type": "function", "function": {"name": name, "description": name, "parameters": schema}}
+    for name, schema in [("get_weather", SCHEMA), ("get_time", TIME_SCHEMA)]
+]
+
+
+def cohere_on(wire):
+    @check(f"cohere chat on the {wire} lane")
+    def _(mark):
+        messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": f"Hello {mark}"}]
+        answer = cohere_client.chat(model=f"{wire}-plain", messages=messages, max_tokens=64, temperature=0.5)
+        same([part.text for part in answer.message.content], [TEXT])
+        same((answer.finish_reason, answer.usage.billed_units.input_tokens), ("COMPLETE", COUNTS["input"]))
+        seen = mark.seen()
+        same((seen["system"], seen["user"], seen["max_tokens"]), (["Be brief."], [f"Hello {mark}"], 64))
+
+    @check(f"cohere chat streams on the {wire} lane")
+    def _(mark):
+        text, end = "", None
+        messages = [{"role": "user", "content": f"Hello {mark}"}]
+        for event in cohere_client.chat_stream(model=f"{wire}-plain", messages=messages):
+            if event.type == "content-delta":
+                text += event.delta.message.content.text or ""
+            end = event
+        same((text, end.type, end.delta.finish_reason), (TEXT, "message-end", "COMPLETE"))
+        same(end.delta.usage.billed_units.output_tokens, COUNTS["output"])
+
+    @check(f"cohere tools in two turns on the {wire} lane")
+    def _(mark):
+        messages = [{"role": "user", "content": f"Hello {mark}"}]
+        answer = cohere_client.chat(model=f"{wire}-tools", messages=messages, tools=COHERE_TOOLS)
+        calls = answer.message.tool_calls
+        same(([call.function.name for call in calls], answer.finish_reason), (["get_weather", "get_time"], "TOOL_CALL"))
+        messages.append(answer.message.model_dump(exclude_none=True))
+        for call, text in zip(calls, ["21 degrees", "noon ☀"], strict=True):
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+        answer = cohere_client.chat(model=f"{wire}-tools", messages=messages, tools=COHERE_TOOLS)
+        same(answer.message.content[0].text, "It is 21 degrees and noon ☀.")
+
+
+for wire in WIRES:
+    cohere_on(wire)
+
+
+@check("cohere chat against the simulated engine, byte for byte")
+def _(mark):
+    messages = [{"role": "user", "content": f"Hello {mark}"}]
+    events = list(cohere_client.chat_stream(model="sim", messages=messages, max_tokens=20))
+    same((events[-1].delta.finish_reason, events[-1].delta.usage.tokens.output_tokens), ("MAX_TOKENS", 20))
+
+
+@check("cohere a model that is unknown")
+def _(mark):
+    error = raises(cohere.NotFoundError, lambda: cohere_client.chat(model="none", messages=[]))
+    holds(str(error), "none")
+
+
 if __name__ == "__main__":
-    harness.run(f"boto3 {boto3.__version__}, openai {openai.__version__}, google-genai {google.genai.__version__}")
+    harness.run(f"boto3 {boto3.__version__}, openai {openai.__version__}, google-genai {google.genai.__version__}, cohere {cohere.__version__}")

@@ -23,6 +23,8 @@ pub(crate) enum Family {
     Ollama,
     /// AWS's own paths, beside Converse.
     Bedrock,
+    /// Cohere's second version; its reranking has OpenAI-like servers' path.
+    Cohere,
 }
 
 /// What a request sends.
@@ -79,7 +81,7 @@ pub(crate) struct Api {
 
 use AnswerKind::{AsAsked, Stream, Whole};
 use BodyKind::{JsonOrForm, None as NoBody};
-use Family::{Anthropic, Bedrock, Gemini, Ollama, OpenAi};
+use Family::{Anthropic, Bedrock, Cohere, Gemini, Ollama, OpenAi};
 use Meter::{Fee, Free, Input};
 
 /// All of them.
@@ -87,6 +89,7 @@ static APIS: &[Api] = &[
     post("embeddings", "/embeddings", OpenAi, Input).repeatable(),
     post("embeddings", "/models/{model}:embedContent", Gemini, Input).repeatable(),
     post("embeddings", "/models/{model}:batchEmbedContents", Gemini, Input).repeatable(),
+    post("embeddings", "/embed", Cohere, Input).repeatable(),
     post("embeddings", "/api/embed", Ollama, Input).repeatable(),
     post("embeddings", "/api/embeddings", Ollama, Input).repeatable(),
     post("rerank", "/rerank", OpenAi, Input).repeatable(),
@@ -166,6 +169,12 @@ impl Api {
         self.method == "GET" && !self.names_object() && self.family == OpenAi
     }
 
+    /// Whether an endpoint of that dialect has it, as far as dialects say.
+    pub fn is_of(&self, dialect: Dialect) -> bool {
+        let is_cohere = self.service == "rerank" && dialect == Dialect::CohereChat;
+        self.family.has(dialect) || is_cohere
+    }
+
     /// Whether a request of that content type may be sent there as a form.
     pub fn takes_forms(&self) -> bool {
         matches!(self.body, BodyKind::Form | BodyKind::JsonOrForm)
@@ -181,6 +190,7 @@ impl Family {
             Gemini => Dialect::Gemini,
             Ollama => Dialect::OllamaChat,
             Bedrock => Dialect::BedrockConverse,
+            Cohere => Dialect::CohereChat,
         }
     }
 
@@ -192,6 +202,7 @@ impl Family {
             Gemini => dialect == Dialect::Gemini,
             Ollama => matches!(dialect, Dialect::OllamaChat | Dialect::OllamaGenerate),
             Bedrock => dialect == Dialect::BedrockConverse,
+            Cohere => dialect == Dialect::CohereChat,
         }
     }
 
@@ -203,6 +214,7 @@ impl Family {
             Gemini => "Gemini",
             Ollama => "Ollama",
             Bedrock => "Bedrock",
+            Cohere => "Cohere",
         }
     }
 }

@@ -58,8 +58,14 @@ impl ApiRoute {
         Method::from_bytes(self.api.method.as_bytes()).unwrap_or(Method::POST)
     }
 
-    /// The path behind a lane's base URL.
-    pub fn upstream_path(&self, model: &str) -> String {
+    /// The path behind the base URL of a lane's endpoint of that dialect.
+    pub fn upstream_path(&self, model: &str, dialect: Dialect) -> String {
+        // Its chat has the version in its path as well.
+        let version = if dialect == Dialect::CohereChat { "/v2" } else { "" };
+        [version, &self.path_of_api(model)].concat()
+    }
+
+    fn path_of_api(&self, model: &str) -> String {
         let mut path = match (&self.id, self.api.path.split_once("{model}")) {
             (_, Some((_, verb))) if self.api.family == Family::Bedrock => {
                 let whole = Dialect::BedrockConverse.path(model, Shape::Whole);

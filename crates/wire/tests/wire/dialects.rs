@@ -60,6 +60,11 @@ pub fn decoded(dialect: Dialect, shape: Shape, body: &[u8]) -> Decoded {
     decoded
 }
 
+/// Dialects whose answers do not name their model.
+pub fn is_nameless(dialect: Dialect) -> bool {
+    matches!(dialect, Dialect::BedrockConverse | Dialect::CohereChat)
+}
+
 /// Dialects with one channel and no tools.
 pub fn is_plain(dialect: Dialect) -> bool {
     matches!(dialect, Dialect::OpenAiCompletions | Dialect::LlamaCompletion)
@@ -136,9 +141,9 @@ fn expected(dialect: Dialect, reply: &Reply) -> Decoded {
     decoded
 }
 
-/// Ollama does not name its calls, and Bedrock not its model.
+/// Ollama does not name its calls, Bedrock and Cohere not their model.
 fn without_ids(dialect: Dialect, mut decoded: Decoded) -> Decoded {
-    if dialect == Dialect::BedrockConverse {
+    if is_nameless(dialect) {
         decoded.model = None;
     }
     if dialect == Dialect::OllamaChat || dialect == Dialect::OllamaGenerate {

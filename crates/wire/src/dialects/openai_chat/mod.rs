@@ -7,7 +7,7 @@ mod chunk;
 mod decode;
 mod encode;
 pub(crate) mod fields;
-mod request;
+pub(crate) mod request;
 mod settings;
 mod usage;
 mod visitor;
