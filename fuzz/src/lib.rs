@@ -49,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "target_name", run: of::target_name::run },
     Target { name: "tokens", run: of::tokens::run },
     Target { name: "trace", run: of::trace::run },
+    Target { name: "trace_context", run: of::trace_context::run },
     Target { name: "translate", run: of::translate::run },
 ];
 

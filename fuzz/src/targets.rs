@@ -26,4 +26,5 @@ pub mod socks_proxy;
 pub mod target_name;
 pub mod tokens;
 pub mod trace;
+pub mod trace_context;
 pub mod translate;

@@ -1,10 +1,12 @@
 //! `cargo xtask`: the chores of the project. Each is a file of its own; this one only chooses.
 
 mod advisories;
+mod agents;
 mod clickhouse;
 mod docs;
 mod fuzz;
 mod nightly;
+mod node_package;
 mod packages;
 mod sdk;
 mod tables;
@@ -25,8 +27,12 @@ usage: cargo xtask <chore>
   tidy            check the project's rules: dependency table, pure crates, headers, sizes
   sdk [--only PART]
                   run the published SDKs of OpenAI and Anthropic against the gateway (part of test)
+  agents [--only PART] [--show]
+                  let Claude Code, Codex CLI, opencode and aider do a small task through the gateway (installs 2 GB once)
   tables          let DuckDB and pandas open the monitor's exports (part of test)
-  packages        build the merge engine as a wheel for Python, install it, and run the cases that all packages share
+  packages [--only node]
+                  build the merge engine as a wheel for Python and as an npm package, install them, and run the cases that all
+                  share (node: part of test)
   clickhouse      run the store's statements on ClickHouse's own engine, in one process (part of test)
   soak gateway [--minutes N] [--rate R] [--seed S] [--tokrate BINARY] [--write]
                   the gateway under faults, every answer and every row checked (a short one is part of test)
@@ -58,11 +64,12 @@ fn main() -> ExitCode {
         Some("nightly") => nightly::run(&root, &arguments[1..]),
         Some("tour") => tour::run(&root),
         Some("sdk") => sdk::run(&root, &arguments[1..]),
+        Some("agents") => agents::run(&root, &arguments[1..]),
         Some("bench") if arguments.get(1).is_some_and(|name| name == "estimate") => {
             let flags = ["run", "--quiet", "--release", "--package", "tokrate-estimate", "--example", "validate", "--"];
             Err(Command::new(env!("CARGO")).args(flags).args(&arguments[2..]).exec()).context("run cargo")
         }
-        Some("packages") => packages::run(&root),
+        Some("packages") => packages::run(&root, &arguments[1..]),
         Some("tables") => tables::run(&root),
         Some("clickhouse") => clickhouse::run(&root),
         // Chores that need the workspace's crates are built only when they are called.

@@ -2,11 +2,11 @@
 //!
 //! Invariant: only pinned versions run, and nothing is installed twice.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use xtask::cargo::Cargo;
-use xtask::{cache, tools};
+use xtask::tools;
 
 /// The files with the pinned versions, below the workspace.
 const REQUIREMENTS: &str = "tests/sdk/requirements.txt";
@@ -42,22 +42,6 @@ fn ensure_python(root: &Path) -> Result<PathBuf> {
 
 /// The folder of Node's packages.
 fn ensure_node(root: &Path) -> Result<PathBuf> {
-    let folder = cache::tool("sdk-node")?;
-    let pinned = read(&root.join(NODE_LOCK))?;
-    let is_recent = tools::succeeds("node", &["-e", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)"]);
-    ensure!(is_recent, "find Node 20 or later as `node`, which checks published SDKs; install it, with npm");
-    tools::fill(&folder, &pinned, "the SDKs for Node", |folder| {
-        for file in [NODE_PACKAGE, NODE_LOCK] {
-            let name = Path::new(file).file_name().expect("it is a file");
-            std::fs::copy(root.join(file), folder.join(name)).with_context(|| format!("copy {file}"))?;
-        }
-        let flags = ["ci", "--no-fund", "--no-audit", "--loglevel=error", "--ignore-scripts"];
-        tools::run(Command::new("npm").args(flags).current_dir(folder))
-            .with_context(|| tools::not_installed("the SDKs for Node"))
-    })?;
-    Ok(folder.join("node_modules"))
-}
-
-fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))
+    let files = [root.join(NODE_PACKAGE), root.join(NODE_LOCK)];
+    Ok(tools::pinned_node("sdk-node", files.each_ref(), "the SDKs for Node")?.join("node_modules"))
 }

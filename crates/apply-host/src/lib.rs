@@ -7,6 +7,7 @@
 //! edit is always reported.
 
 mod answer;
+mod check;
 mod config;
 mod diff;
 mod error;
@@ -25,6 +26,7 @@ mod text_cache;
 mod work;
 
 pub use answer::Stamp;
+pub use check::check_answer;
 pub use config::{HostConfig, OnRefuse};
 pub use diff::unified_diff;
 pub use error::ApplyHostError;

@@ -28,6 +28,7 @@ mod settle;
 pub mod simulation;
 mod state;
 pub mod telemetry;
+mod trace;
 mod upstream;
 
 pub use admission::budgets::check_budgets;
@@ -38,8 +39,8 @@ pub use config::curve::curve_from_record;
 pub use config::display::{format_mode, format_race};
 pub use config::tls::TlsConfig;
 pub use config::{
-    AliasConfig, Config, DEFAULT_SEED, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig,
-    ServicesConfig, TokenLimits, key_hash, parse_mode,
+    AliasConfig, AnswerCheck, AnswerRule, Config, DEFAULT_SEED, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig,
+    LogSettings, OtelConfig, ServicesConfig, TokenLimits, TracesConfig, key_hash, parse_mode,
 };
 pub use dispatch::compare::{LaneComparison, LaneProgress, LaneResult};
 pub use error::GatewayError;

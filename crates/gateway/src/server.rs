@@ -94,7 +94,8 @@ impl Gateway {
                 tracing::warn!("lanes begin without what the log knows of them: {error}");
             }
         }
-        let shared = Arc::new(Shared::new(clock, plan, log));
+        let traces = config.otel.as_ref().and_then(|otel| otel.traces);
+        let shared = Arc::new(Shared::new(clock, plan, log).with_traces(traces));
         let tls = config.tls.as_ref().map(TlsConfig::server).transpose()?;
         // Binding needs a runtime; this one ends here, and each worker thread has its own.
         let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
@@ -109,7 +110,7 @@ impl Gateway {
             let client_access = access(!config.keys.is_empty(), &CLIENT_ACCESS);
             let listener = Listener::bind(config.listen, &client_access, &connections).await?;
             let listener = encrypted(listener, tls.as_ref());
-            let sockets = (0..config.workers.max(1)).map(|_| listener.share()).collect::<Result<Vec<_>, _>>()?;
+            let sockets = listener.share(config.workers.max(1))?;
             let admin = match config.admin {
                 Some(address) => {
                     let access = access(config.admin_key.is_some(), &ADMIN_ACCESS);
@@ -118,7 +119,10 @@ impl Gateway {
                 }
                 None => None,
             };
-            let admin = admin.map(|admin| Ok::<_, GatewayError>((admin.address(), admin.share()?))).transpose()?;
+            let admin = match admin {
+                Some(admin) => admin.share(1)?.pop().map(|socket| (admin.address(), socket)),
+                None => None,
+            };
             Ok::<_, GatewayError>((listener.address(), sockets, admin))
         })?;
         let (admin, admin_socket) = admin.unzip();
@@ -187,9 +191,9 @@ impl RunningGateway {
         self.shared.breaker_notices.take()
     }
 
-    /// The newest error of the metrics export, once.
+    /// The newest error of the export, once: of the metrics, else of the traces.
     pub fn take_export_error(&self) -> Option<String> {
-        self.shared.exports.take_new_error()
+        self.shared.exports.take_new_error().or_else(|| self.shared.trace_exports.take_new_error())
     }
 
     /// Whether clients, and whether those of the admin side, speak TLS.

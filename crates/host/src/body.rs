@@ -280,23 +280,18 @@ impl Collected {
     /// The answer's body and its write.
     pub fn finish(mut self, mut writer: DialectWriter) -> (Bytes, Option<WriteTruth>) {
         let mut finish = self.finish.unwrap_or(FinishReason::Stop);
+        let mut calls = Vec::new();
         if let Some(content) = &mut writer.content {
-            self.answer.clear();
-            let answer = &mut self.answer;
-            content.take(self.answer_tokens, |piece| {
-                if let Piece::Text { text, .. } = piece {
-                    answer.push_str(text);
-                }
-            });
+            content.take(self.answer_tokens, |_| {});
+            (self.answer, calls) = content.written();
             finish = content.finish(finish);
         }
-        let call = writer.content.as_ref().and_then(Content::call);
-        let arguments = if call.is_some() { std::mem::take(&mut self.answer) } else { String::new() };
-        let tools = call.map(|(id, name)| ToolCall { id, name, arguments: &arguments });
+        let tools: Vec<ToolCall<'_>> =
+            calls.iter().map(|call| ToolCall { id: &call.id, name: &call.name, arguments: &call.arguments }).collect();
         let answer = Answer {
             reasoning: &self.reasoning,
             answer: &self.answer,
-            tools: tools.as_slice(),
+            tools: &tools,
             finish,
             usage: self.usage,
             timings: self.timings.filter(|_| writer.timings),

@@ -1,8 +1,10 @@
 //! Settings of a host. Invariant: a key is never printed.
 
 use crate::metrics::MetricNames;
+use crate::script::AnswerScript;
 use crate::truth::TruthLog;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use tokrate_core::Span;
 pub use tokrate_net::server::ApiKey;
 use tokrate_sim::{Faults, Law, Persona};
@@ -24,6 +26,8 @@ pub struct HostConfig {
     pub only_model: bool,
     /// Required key, if any.
     pub api_key: Option<ApiKey>,
+    /// What it answers in place of words, if a rule fits.
+    pub script: Option<Arc<AnswerScript>>,
     /// Destination of the truth log.
     pub truth: TruthLog,
     /// Most open requests; further ones get 503. Connections are limited only by open files.
@@ -74,6 +78,8 @@ pub struct Provider {
     pub emulated_engine: EmulatedEngine,
     /// Naming scheme of its metrics at `/metrics`.
     pub metrics: MetricNames,
+    /// What it answers in place of words, if a rule fits.
+    pub script: Option<Arc<AnswerScript>>,
 }
 
 /// The engine that a provider emulates: its self-description, and whether it sends timings in dialects that leave this to the
@@ -150,6 +156,7 @@ impl Default for HostConfig {
             model: "sim".to_owned(),
             only_model: false,
             api_key: None,
+            script: None,
             truth: TruthLog::Off,
             max_requests: 20_000,
             max_request_bytes: 32 << 20,
@@ -178,6 +185,7 @@ impl From<HostConfig> for FleetConfig {
             api_key: config.api_key,
             emulated_engine: EmulatedEngine::default(),
             metrics: MetricNames::default(),
+            script: config.script,
         };
         FleetConfig {
             address: None,

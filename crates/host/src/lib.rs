@@ -13,11 +13,13 @@ mod pattern;
 mod prompt;
 mod routes;
 mod schema;
+mod script;
 mod server;
 mod truth;
 
 pub use config::{ApiKey, EmulatedEngine, FleetConfig, HostConfig, Provider};
 pub use error::HostError;
 pub use metrics::MetricNames;
+pub use script::{AnswerScript, ScriptRule, ScriptedCall};
 pub use server::{Addresses, Host, RunningHost, Summary};
 pub use truth::{AnswerEnd, Kinds, RequestTruth, Truth, TruthLog, TruthRow, WriteTruth};

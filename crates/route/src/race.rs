@@ -147,9 +147,10 @@ impl Race {
         let is_whole = self.config.commit == Commit::End;
         if let Some(run) = self.running_mut(attempt) {
             run.progress_at = run.progress_at.max(now);
-            // An end marker makes up for neither unreadable data nor, where the whole is waited for, for the lack of it.
+            // An end marker makes up for neither unreadable data nor, where the whole is waited for, for the lack of it; nor does it for an
+            // answer that was rejected when it had ended.
             let is_incomplete = match failed.kind {
-                FailureKind::NotJson => true,
+                FailureKind::NotJson | FailureKind::EditRefused => true,
                 FailureKind::Empty | FailureKind::Untranslatable => is_whole,
                 _ => false,
             };

@@ -158,7 +158,11 @@ impl Sqlite {
             for (rows, at_once) in [(several, ROWS_AT_ONCE), (rest, 1)].into_iter().filter(|(rows, _)| !rows.is_empty())
             {
                 let mut statement = transaction.prepare_cached(&insert_sql(at_once))?;
-                rows.chunks(at_once).try_for_each(|rows| insert(&mut statement, rows))?;
+                for rows in rows.chunks(at_once) {
+                    insert(&mut statement, rows)?;
+                    // A batch takes milliseconds; on cores that are all busy the threads that serve calls go first.
+                    std::thread::yield_now();
+                }
             }
             Ok(())
         })

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use tls::TlsConfig;
 use tokrate_core::{Money, Price, Span};
 use tokrate_net::{Authorizer, ClientConfig, Clock, Target};
@@ -47,6 +48,8 @@ pub struct Config {
     pub lanes: Vec<LaneConfig>,
     /// Names that clients ask for. The name of a lane and `provider/model` work without an alias.
     pub aliases: Vec<AliasConfig>,
+    /// What answers of some aliases are held against.
+    pub answer_check: Option<AnswerCheck>,
     /// Keys of clients. Without any, whoever reaches the port may call.
     pub keys: Vec<KeyConfig>,
     /// Timeouts and size limits.
@@ -55,9 +58,11 @@ pub struct Config {
     pub breaker: BreakerConfig,
     /// Whether the gateway itself asks a lane that failed whether it is back.
     pub probes: bool,
+    /// Whether a model that is unknown here is taken for one of the aliases `reason`, `apply`, `compact`, `search`, by its instructions.
+    pub role_by_system_prompt: bool,
     /// The throughput log, if one is kept.
     pub log: Option<LogSettings>,
-    /// Where metrics are pushed to, in addition to `/metrics`.
+    /// Where metrics and traces are pushed to; metrics in addition to `/metrics`.
     pub otel: Option<OtelConfig>,
     /// Region of this machine, for the log.
     pub region: Option<String>,
@@ -168,6 +173,27 @@ pub struct AliasConfig {
     pub win: WinRule,
 }
 
+/// A rule that finished answers are held against before a client gets any of them; an answer that breaks it is a failed attempt
+/// (`edit_refused`), and the next lane is asked.
+#[derive(Clone)]
+pub struct AnswerCheck {
+    /// Names of the aliases that it holds for.
+    pub aliases: Vec<String>,
+    /// Names of the lanes that need no check.
+    pub exempt: Vec<String>,
+    /// Gets the request as one of OpenAI's chat, and the answer's text without reasoning; says why the answer breaks the rule.
+    pub check: Arc<AnswerRule>,
+}
+
+/// What is said of an answer to a request.
+pub type AnswerRule = dyn Fn(&[u8], &str) -> Result<(), String> + Send + Sync;
+
+impl fmt::Debug for AnswerCheck {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a check of {:?} but of {:?}", self.aliases, self.exempt)
+    }
+}
+
 /// A key of a client.
 #[derive(Clone, Debug)]
 pub struct KeyConfig {
@@ -225,17 +251,38 @@ pub struct LogSettings {
     pub shipping: Option<Shipping>,
 }
 
-/// An OpenTelemetry collector that metrics are pushed to, over OTLP/HTTP with protobuf.
+/// An OpenTelemetry collector that metrics and traces are pushed to, over OTLP/HTTP with protobuf.
 #[derive(Clone)]
 pub struct OtelConfig {
-    /// Base URL; `/v1/metrics` is appended to it.
+    /// Base URL; `/v1/metrics` and `/v1/traces` are appended to it.
     pub endpoint: Target,
     /// Headers of every request, keys among them, marked sensitive.
     pub headers: HeaderMap,
-    /// Time between two exports.
+    /// Time between two exports of the metrics.
     pub interval: Span,
+    /// Whether metrics are exported.
+    pub metrics: bool,
+    /// Which traces are exported; `None` for none.
+    pub traces: Option<TracesConfig>,
     /// Resource attributes, in addition to or instead of `service.name`, `service.version` and `service.instance.id`.
     pub resource: Vec<(String, String)>,
+}
+
+/// Which calls are traced, and whether lanes hear of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TracesConfig {
+    /// Share of the traces that begin here which are kept, 0 to 1; in others the client's word counts.
+    pub ratio: f64,
+    /// Calls that take this long are kept whatever the share.
+    pub slow: Option<Span>,
+    /// Whether lanes get `traceparent` and `tracestate`.
+    pub propagate: bool,
+}
+
+impl Default for TracesConfig {
+    fn default() -> TracesConfig {
+        TracesConfig { ratio: 1.0, slow: None, propagate: false }
+    }
 }
 
 impl OtelConfig {
@@ -272,10 +319,12 @@ impl Default for Config {
             keep_warm: Span::ZERO,
             lanes: Vec::new(),
             aliases: Vec::new(),
+            answer_check: None,
             keys: Vec::new(),
             limits: LimitsConfig::default(),
             breaker: BreakerConfig::default(),
             probes: true,
+            role_by_system_prompt: false,
             log: None,
             otel: None,
             region: None,
@@ -354,7 +403,8 @@ pub fn key_hash(key: &str) -> [u8; 32] {
 impl fmt::Debug for OtelConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&str> = self.headers.keys().map(http::HeaderName::as_str).collect();
-        write!(formatter, "{} {headers:?} every {}, {:?}", self.endpoint, self.interval, self.resource)
+        let OtelConfig { endpoint, interval, resource, metrics, traces, .. } = self;
+        write!(formatter, "{endpoint} {headers:?} every {interval}, {resource:?}, metrics {metrics}, {traces:?}")
     }
 }
 

@@ -253,6 +253,9 @@ impl Call {
             let entry = &mut self.attempts[number];
             if has_ended {
                 let now = self.account.shared.clock.now();
+                if let Some(why) = self.account.rejection(&entry.attempt) {
+                    entry.attempt.reject(why);
+                }
                 let end = if entry.attempt.failure().is_some() { AttemptEnd::Failed } else { AttemptEnd::Answered };
                 // Its cost is known now, so that the rest of the reservation is free for the next attempt.
                 entry.lease.iter_mut().for_each(|lease| self.account.settle_cost(&entry.attempt, lease, end));
@@ -379,10 +382,16 @@ impl Call {
                 if let Ok(id) = HeaderValue::from_maybe_shared(Bytes::from(id)) {
                     outgoing.headers.insert(HeaderName::from_static("x-request-id"), id);
                 }
+                if let Some(context) = account.trace.as_ref().and_then(|trace| trace.context_for(number)) {
+                    context.write_to(&mut outgoing.headers);
+                }
                 let secrets = lane.endpoints[endpoint].secrets.clone();
                 let redactor = Redactor::new(secrets, account.request.body.clone());
                 let mut body =
                     UpstreamBody::new(reader, batch).with_redactor(redactor).with_byte_budget(&account.shared.answers);
+                if account.answer_check_of(&lane.config.name).is_some() {
+                    body = body.with_answer_text();
+                }
                 body.answer.set_wall_seconds(account.shared.clock.wall_seconds());
                 (Attempt::start(attempt_start, client, outgoing, body, limits), None)
             }
@@ -517,6 +526,9 @@ impl Drop for Call {
         }
         if let Some(reserved) = self.granted.extra.take() {
             locked(&self.account.alias.budget).release(reserved);
+        }
+        if let Some(trace) = &self.account.trace {
+            trace.end(now, self.account.request.is_stream(), self.race.hold());
         }
     }
 }

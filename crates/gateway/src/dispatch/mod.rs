@@ -1,6 +1,7 @@
 //! Carries out what `route` decides: which lanes are tried, when, and which attempt wins.
 
 pub(crate) mod call;
+mod check;
 pub(crate) mod compare;
 pub(crate) mod drain;
 pub(crate) mod eligible;

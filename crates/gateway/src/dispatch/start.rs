@@ -70,7 +70,11 @@ fn race_config(account: &Account, mode: Mode) -> RaceConfig {
         gap_limit: limits.gap,
         attempt_limit: limits.attempt,
         total_limit: limits.total,
-        commit: if account.request.is_stream() { Commit::FirstToken } else { Commit::End },
+        // What is checked when it has ended must not be begun before.
+        commit: match account.request.is_stream() && account.answer_check().is_none() {
+            true => Commit::FirstToken,
+            false => Commit::End,
+        },
         win: account.alias.win,
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod dry_run;
 pub(crate) mod models;
 mod parts;
 mod pass;
+mod role;
 pub(crate) mod route;
 pub(crate) mod service;
 mod session;

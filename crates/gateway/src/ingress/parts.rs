@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 /// Bodies up to this size are copied, so that they do not keep a much larger read buffer alive (bytes).
 const MAX_COPIED_BYTES: usize = 16 * 1024;
-/// Names the session of a call, such as the run of an agent: calls of one are one chain in the log.
-const SESSION_HEADER: &str = "x-tokrate-session";
+/// Name the session of a call, such as the run of an agent: calls of one are one chain in the log. Ours, then those that agents send by
+/// themselves: Claude Code (2.1), Codex CLI (0.169), opencode (1.18).
+const SESSION_HEADERS: [&str; 4] = ["x-tokrate-session", "x-claude-code-session-id", "session-id", "x-session-id"];
 
 /// The alias of a name.
 pub(super) fn alias_of(plan: &Plan, name: &str) -> Result<Arc<Alias>, ErrorResponse> {
@@ -27,5 +28,6 @@ pub(super) fn without_buffer(body: Bytes) -> Bytes {
 
 /// The session that a client names.
 pub(super) fn session(headers: &HeaderMap) -> Option<String> {
-    headers.get(SESSION_HEADER).map(|value| session_of(value.as_bytes()))
+    let named = SESSION_HEADERS.iter().find_map(|name| headers.get(*name));
+    named.map(|value| session_of(value.as_bytes()))
 }

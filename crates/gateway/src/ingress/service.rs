@@ -4,6 +4,7 @@
 //! error is in the client's dialect.
 
 use super::parts::{alias_of, session, without_buffer};
+use super::role::role_of;
 use super::{models, pass};
 use crate::admission::credentials::Credentials;
 use crate::admission::open_call::OpenCall;
@@ -16,7 +17,10 @@ use crate::respond::answer::respond;
 use crate::respond::body::CallBody;
 use crate::respond::error::ErrorResponse;
 use crate::settle::account::{Account, AdmittedKey};
+use crate::settle::stats::Operation;
 use crate::state::plan::{Alias, Key, Plan};
+use crate::trace::active::{ActiveTrace, Beginning};
+use crate::trace::finished::RefusedSpan;
 use crate::upstream::request::{CallRequest, forwarded_headers};
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
@@ -28,7 +32,7 @@ use tokrate_core::{Span, Tick};
 use tokrate_net::server::{BodyError, BufferedBody, ConnectionTap, Handler, RequestBody, buffer_body};
 use tokrate_record::{Refusal, RefusalReason};
 use tokrate_route::Mode;
-use tokrate_wire::{Dialect, RequestPeek, Routed, Shape, encode_error_response};
+use tokrate_wire::{Dialect, RequestPeek, Routed, Shape, decode_request, encode_error_response};
 
 /// The header by which a client chooses the mode of one call.
 const MODE_HEADER: &str = "x-tokrate-mode";
@@ -46,8 +50,8 @@ impl Handler for Ingress {
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         let route = Route::of(&head.method, path);
         let dialect = error_dialect(&route, &head.headers);
-        let mut asked = Asked::default();
-        match self.serve(route, head, body, &tap, &mut asked).await {
+        let mut asked = Asked { trace: self.begin_trace(&route, &head.headers, &tap), ..Asked::default() };
+        let response = match self.serve(route, head, body, &tap, &mut asked).await {
             Ok(response) => response,
             Err(error) => {
                 // What failed after a lane was asked is a row of the log.
@@ -56,7 +60,11 @@ impl Handler for Ingress {
                 }
                 error.into_response(dialect).map(CallBody::plain)
             }
+        };
+        if let Some(trace) = &asked.trace {
+            trace.set_status(response.status().as_u16());
         }
+        response
     }
 
     fn write_timeout(&self) -> Option<Span> {
@@ -78,6 +86,20 @@ impl Handler for Ingress {
 }
 
 impl Ingress {
+    /// The trace of a call, if calls are traced.
+    fn begin_trace(&self, route: &Route, headers: &HeaderMap, tap: &ConnectionTap) -> Option<Rc<ActiveTrace>> {
+        let shared = &self.worker.shared;
+        let traces = shared.traces.as_ref()?;
+        let operation = match route {
+            Route::Generate(routed) => Operation::of(routed.dialect.name()),
+            Route::Api(route) => Operation::of(route.api.service),
+            _ => return None,
+        };
+        let (at, now) = (tap.read_at(), shared.clock.now());
+        let unix_ns = shared.clock.wall_nanos().saturating_sub((now - at).as_nanos());
+        Some(Rc::new(ActiveTrace::begin(traces, headers, operation.name(), Beginning { at, unix_ns })))
+    }
+
     /// Counts a request that is refused before a lane was asked, on standard error and in the log.
     fn refused(&self, asked: &Asked, reason: RefusalReason, status: StatusCode, message: &str) {
         let shared = &self.worker.shared;
@@ -86,6 +108,10 @@ impl Ingress {
             alias: asked.alias.as_ref().map(|alias| alias.name.clone()),
             ..Refusal::new(shared.clock.wall_nanos() / 1_000_000, reason, status.as_u16())
         };
+        if let Some(trace) = &asked.trace {
+            let (alias, key) = (refusal.alias.clone(), refusal.key.clone());
+            trace.refuse(shared.clock.now(), RefusedSpan { reason: reason.name(), alias, key });
+        }
         shared.refuse(refusal, message);
     }
 
@@ -175,7 +201,9 @@ impl Ingress {
         let mode = mode_for(&head.headers, alias.mode)?;
         // The parsed head keeps the connection's buffer alive; an open call must not.
         drop(head);
-        Ok((Account::new(Arc::clone(&self.worker.shared), plan, alias, request, key, at, open), mode))
+        let mut account = Account::new(Arc::clone(&self.worker.shared), plan, alias, request, key, at, open);
+        account.trace.clone_from(&asked.trace);
+        Ok((account, mode))
     }
 
     /// Finds out what the body asks for.
@@ -191,7 +219,7 @@ impl Ingress {
         let in_body = peek.model(&body);
         let name =
             in_path.or(in_body.as_deref()).ok_or_else(|| ErrorResponse::bad_request("the field `model` is missing"))?;
-        let alias = alias_of(plan, name)?;
+        let alias = alias_of(plan, name).or_else(|error| alias_by_role(plan, &routed, &body).ok_or(error))?;
         let id = self.worker.shared.next_call_id();
         let created = self.worker.shared.clock.wall_seconds();
         let shape = shape_of(&routed, &peek);
@@ -206,6 +234,15 @@ impl Ingress {
             alias,
         ))
     }
+}
+
+/// The alias of the role that a request's instructions are those of, where the settings ask for that.
+fn alias_by_role(plan: &Plan, routed: &Routed, body: &[u8]) -> Option<Arc<Alias>> {
+    if !plan.role_by_system_prompt {
+        return None;
+    }
+    let request = decode_request(routed, body).ok()?;
+    plan.aliases.get(role_of(&request)).cloned()
 }
 
 /// A request that was read whole.
@@ -225,6 +262,7 @@ pub(crate) struct ReceivedRequest {
 pub(crate) struct Asked {
     key: Option<Arc<Key>>,
     alias: Option<Arc<Alias>>,
+    trace: Option<Rc<ActiveTrace>>,
 }
 
 /// What a request's head amounts to.

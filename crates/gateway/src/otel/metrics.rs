@@ -4,6 +4,7 @@
 //! next.
 
 use super::protobuf::Message;
+use crate::settle::stats::histogram::Exemplar;
 use crate::telemetry::metrics::{Family, Labels, Series, families};
 use crate::telemetry::snapshot::Snapshot;
 
@@ -81,12 +82,25 @@ fn metric(out: &mut Message, family: &Family<'_>, time: Time) {
                     out.fixed_list(6, buckets.iter().map(|(_, count)| *count));
                     // The last bucket is unbounded, so it has no explicit bound.
                     out.double_list(7, buckets.iter().map(|(bound, _)| *bound).filter(|bound| bound.is_finite()));
+                    histogram
+                        .exemplars()
+                        .iter()
+                        .flatten()
+                        .for_each(|known| out.message(8, |out| exemplar(out, known, parts)));
                     attributes(out, 9, labels);
                 });
             }
             out.number(2, CUMULATIVE);
         }),
     }
+}
+
+/// An `Exemplar`.
+fn exemplar(out: &mut Message, exemplar: &Exemplar, parts: f64) {
+    out.fixed(2, exemplar.at_unix_ns);
+    out.double(3, exemplar.value as f64 / parts);
+    out.bytes(4, &exemplar.span_id);
+    out.bytes(5, &exemplar.trace_id);
 }
 
 /// A `NumberDataPoint`.

@@ -1,4 +1,4 @@
-//! Pushes the metrics to an OpenTelemetry collector: OTLP over HTTP with protobuf, from a thread of its own.
+//! Pushes metrics and traces to an OpenTelemetry collector: OTLP over HTTP with protobuf, from a thread of its own.
 //!
 //! Invariant: no call waits for a collector; every export, the last one included, has a bounded time; an error is
 //! reported once until it changes or ends, and never holds a header's value.
@@ -7,9 +7,11 @@ mod metrics;
 mod protobuf;
 pub(crate) mod response;
 mod schedule;
+mod spans;
 pub(crate) mod status;
 #[cfg(test)]
 mod tests;
+mod traces;
 
 use crate::config::OtelConfig;
 use crate::error::GatewayError;
@@ -24,7 +26,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use tokio::runtime::Builder;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio::task::{LocalSet, spawn_blocking};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_net::{Client, ClientConfig, Clock, ExchangeFailure, HttpVersion, Limits, Outgoing, Route, Secrets};
@@ -40,7 +42,7 @@ const MAX_ANSWER_BYTES: u64 = 64 * 1024;
 
 /// The exporting thread; it ends, after a last export, when this is dropped.
 pub(crate) struct Exporter {
-    end: Option<oneshot::Sender<()>>,
+    end: Option<watch::Sender<()>>,
     ended: Receiver<()>,
     thread: Option<JoinHandle<()>>,
 }
@@ -56,9 +58,14 @@ impl Exporter {
         client_config: &ClientConfig,
         shared: &Arc<Shared>,
     ) -> Result<Exporter, GatewayError> {
-        shared.exports.enable(config.endpoint.to_string());
+        if config.metrics {
+            shared.exports.enable(config.endpoint.to_string());
+        }
+        if config.traces.is_some() {
+            shared.trace_exports.enable(config.endpoint.to_string());
+        }
         let work = ExportTask::new(config, client_config, shared);
-        let (end, shutdown) = oneshot::channel();
+        let (end, shutdown) = watch::channel(());
         let (done, ended) = channel();
         let thread = std::thread::Builder::new()
             .name("tokrate-otel".to_owned())
@@ -122,9 +129,9 @@ impl ExportTask {
         }
     }
 
-    fn run(self, shutdown: oneshot::Receiver<()>, done: Sender<()>) {
+    fn run(self, shutdown: watch::Receiver<()>, done: Sender<()>) {
         // Without a runtime nothing can be exported, which is reported like any other error.
-        match Builder::new_current_thread().enable_all().max_blocking_threads(1).build() {
+        match Builder::new_current_thread().enable_all().max_blocking_threads(2).build() {
             Ok(runtime) => {
                 LocalSet::new().block_on(&runtime, self.export(shutdown));
                 // A look-up in progress is not waited for: the resolver may take arbitrarily long.
@@ -138,20 +145,36 @@ impl ExportTask {
         drop(done);
     }
 
-    /// Exports on schedule until shutdown, and then once more.
-    async fn export(&self, mut shutdown: oneshot::Receiver<()>) {
+    /// Exports until shutdown, and then once more.
+    async fn export(&self, shutdown: watch::Receiver<()>) {
+        let traces = self.shared.upgrade().and_then(|shared| shared.traces.clone());
+        let metrics = async {
+            if self.config.metrics {
+                self.export_metrics(shutdown.clone()).await;
+            }
+        };
+        let traces = async {
+            if let Some(queue) = traces {
+                self.export_traces(&queue, shutdown.clone()).await;
+            }
+        };
+        tokio::join!(metrics, traces);
+    }
+
+    /// Exports the metrics on schedule.
+    async fn export_metrics(&self, mut shutdown: watch::Receiver<()>) {
         let mut schedule = Schedule::new(self.clock.now(), self.config.interval);
         loop {
             let wait = (schedule.next_at() - self.clock.now()).as_duration();
             tokio::select! {
                 biased;
-                _ = &mut shutdown => break,
+                _ = shutdown.changed() => break,
                 () = tokio::time::sleep(wait) => {}
             }
             let outcome = tokio::select! {
                 biased;
                 // The last export will cover it.
-                _ = &mut shutdown => break,
+                _ = shutdown.changed() => break,
                 outcome = self.export_once(EXPORT_TIMEOUT) => outcome,
             };
             let Some(outcome) = outcome else { return };
@@ -169,14 +192,19 @@ impl ExportTask {
             let shared = self.shared.upgrade()?;
             metrics::request(&Snapshot::of(&shared, self.started_at), &self.resource, self.started_unix_ns)
         };
-        Some(match tokio::time::timeout(timeout.as_duration(), self.send("/v1/metrics", body, timeout)).await {
+        Some(self.deliver("/v1/metrics", Bytes::from(body), timeout).await)
+    }
+
+    /// Sends an export within a time.
+    async fn deliver(&self, path: &str, body: Bytes, timeout: Span) -> ExportOutcome {
+        match tokio::time::timeout(timeout.as_duration(), self.send(path, body, timeout)).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(failure)) => ExportOutcome::of_failure(&failure, &self.secrets),
             Err(_) => ExportOutcome::timed_out(timeout),
-        })
+        }
     }
 
-    async fn send(&self, path: &str, body: Vec<u8>, timeout: Span) -> Result<ExportOutcome, ExchangeFailure> {
+    async fn send(&self, path: &str, body: Bytes, timeout: Span) -> Result<ExportOutcome, ExchangeFailure> {
         let failed = |detail: String| ExchangeFailure { kind: FailureKind::Connect, detail };
         let (target, client_config, clock) = (self.config.endpoint.clone(), self.client_config.clone(), self.clock);
         let resolved = spawn_blocking(move || Route::resolve_blocking(&target, &client_config, clock)).await;
@@ -188,7 +216,7 @@ impl ExportTask {
             method: Method::POST,
             path: self.config.endpoint.path_with(path),
             headers: self.headers(),
-            body: Bytes::from(body),
+            body,
         };
         let limits = Limits { idle: timeout, total: timeout, max_body_bytes: MAX_ANSWER_BYTES };
         let answer = client.whole(outgoing, limits).await?;

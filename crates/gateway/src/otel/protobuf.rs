@@ -12,6 +12,7 @@ enum Wire {
     Varint = 0,
     Fixed64 = 1,
     Sized = 2,
+    Fixed32 = 5,
 }
 
 impl Message {
@@ -29,6 +30,12 @@ impl Message {
     /// A `fixed64`.
     pub fn fixed(&mut self, field: u32, value: u64) {
         self.tag(field, Wire::Fixed64);
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// A `fixed32`.
+    pub fn fixed32(&mut self, field: u32, value: u32) {
+        self.tag(field, Wire::Fixed32);
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
@@ -163,6 +170,7 @@ mod tests {
             let mut message = Message::default();
             message.number(field, number);
             message.fixed(1, number);
+            message.fixed32(2, number as u32);
             message.bytes(field, &bytes);
             message.double_list(2, values.iter().copied());
             let written = message.into_bytes();
@@ -170,7 +178,7 @@ mod tests {
             let list: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
             let field = u64::from(field);
             let expected =
-                [(field, Value::Number(number)), (1, Value::Fixed64(number)), (field, Value::Bytes(&bytes)), (2, Value::Bytes(&list))];
+                [(field, Value::Number(number)), (1, Value::Fixed64(number)), (2, Value::Fixed32(number as u32)), (field, Value::Bytes(&bytes)), (2, Value::Bytes(&list))];
             prop_assert_eq!(read, expected);
         }
 

@@ -10,9 +10,11 @@ use crate::state::jobs::{ObjectKind, Unsettled, response_id};
 use crate::state::lock::locked;
 use crate::state::plan::{Alias, Key, Plan};
 use crate::state::shared::Shared;
+use crate::trace::active::ActiveTrace;
 use crate::upstream::attempt::Attempt;
 use crate::upstream::request::CallRequest;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::{FailureKind, Money, Span, Tick};
 use tokrate_record::{Attempt as Row, AttemptEnd, CostBasis};
@@ -45,6 +47,8 @@ pub(crate) struct Account {
     /// Input tokens as the last provider reported them: the best guess for one that did not.
     pub(super) reported_input: Cell<Option<u64>>,
     pub(super) counted_input: Cell<Option<u64>>,
+    /// Its trace, if calls are traced.
+    pub trace: Option<Rc<ActiveTrace>>,
     _open: OpenCall,
 }
 
@@ -119,6 +123,7 @@ impl Account {
             extra_usd: Cell::new(0.0),
             reported_input: Cell::new(None),
             counted_input: Cell::new(None),
+            trace: None,
             _open: open,
         }
     }
@@ -227,6 +232,9 @@ impl Account {
         }
         let row = self.log_row(attempt, numbers, outcome, cost, now);
         self.remember(attempt, outcome, &row);
+        if let Some(trace) = &self.trace {
+            trace.add(self.span_of(attempt, &row, outcome.is_beside, now));
+        }
         self.shared.write_beside(row, outcome.is_beside);
     }
 

@@ -2,6 +2,7 @@
 
 use super::account::{Account, AttemptOutcome};
 use super::attempt_cost::AttemptCost;
+use crate::trace::finished::AttemptSpan;
 use crate::upstream::attempt::Attempt;
 use std::borrow::Cow;
 use tokrate_core::{Money, Span, Tick};
@@ -69,6 +70,19 @@ impl Account {
             session: self.request.session.clone(),
             overhead_ns: outcome.overhead.map(Span::as_nanos),
             sample,
+        }
+    }
+
+    /// What a trace keeps of an attempt.
+    pub(super) fn span_of(&self, attempt: &Attempt, row: &Row, is_beside: bool, now: Tick) -> AttemptSpan {
+        let base = &attempt.lane.endpoints[attempt.endpoint].config.base;
+        AttemptSpan {
+            row: row.clone(),
+            started_at: attempt.started_at,
+            ended_at: attempt.ended_at().unwrap_or(now),
+            sent_at: attempt.body.borrow().sent_at(),
+            server: (base.host().to_owned(), base.port()),
+            is_beside,
         }
     }
 }

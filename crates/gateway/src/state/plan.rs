@@ -6,7 +6,7 @@ use crate::admission::budgets::check_budgets;
 use crate::admission::calendar::{month_of, month_start};
 use crate::api::Api;
 use crate::config::curve::curve_from_log;
-use crate::config::{AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
+use crate::config::{AliasConfig, AnswerCheck, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
 use crate::error::GatewayError;
 use crate::state::lane_health::{LaneHealth, NoticeTimer};
 use crate::state::lock::locked;
@@ -43,6 +43,10 @@ pub(crate) struct Plan {
     pub probes: bool,
     /// For how long after its last call a lane keeps an idle connection.
     pub keep_warm: Span,
+    /// Whether a model that is unknown here is one of the roles, by its instructions.
+    pub role_by_system_prompt: bool,
+    /// What answers of some aliases are held against.
+    pub answer_check: Option<AnswerCheck>,
 }
 
 /// A lane with its connection routes.
@@ -124,7 +128,7 @@ impl Plan {
         for lane in &lanes {
             router.learn(lane.id, clock.now(), &lane.config.curve);
         }
-        let Config { limits, admin_key, probes, keep_warm, .. } = *config;
+        let Config { limits, admin_key, probes, keep_warm, role_by_system_prompt, .. } = *config;
         let conditions = SampleConditions {
             region: config.region.clone(),
             host: config.host.clone(),
@@ -134,7 +138,20 @@ impl Plan {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let (conditions, router) = (conditions.into(), Mutex::new(router));
-        Ok(Plan { lanes, aliases, keys, limits, admin_key, conditions, router, probes, keep_warm })
+        let answer_check = config.answer_check.clone();
+        Ok(Plan {
+            lanes,
+            aliases,
+            keys,
+            limits,
+            admin_key,
+            conditions,
+            router,
+            probes,
+            keep_warm,
+            role_by_system_prompt,
+            answer_check,
+        })
     }
 
     /// Takes over what an earlier plan has learned: usage of keys, budgets of aliases, lengths of answers, speed and

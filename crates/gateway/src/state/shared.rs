@@ -2,7 +2,7 @@
 //!
 //! Invariant: a lock is held for a decision, never across a wait.
 
-use crate::config::Config;
+use crate::config::{Config, TracesConfig};
 use crate::error::GatewayError;
 use crate::otel::status::ExportStatus;
 use crate::settle::stats::Stats;
@@ -11,6 +11,7 @@ use crate::state::lane_health::BreakerNotices;
 use crate::state::plan::Plan;
 use crate::telemetry::changes::Changes;
 use crate::telemetry::refusals::Refusals;
+use crate::trace::queue::TraceQueue;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Notify;
@@ -37,6 +38,10 @@ pub(crate) struct Shared {
     pub changes: Changes,
     /// How the metrics export fares.
     pub exports: ExportStatus,
+    /// Traces of calls that have ended; `None` where they are off.
+    pub traces: Option<Arc<TraceQueue>>,
+    /// How their export fares.
+    pub trace_exports: ExportStatus,
     /// The budget for bodies of open calls.
     pub bodies: Arc<ByteBudget>,
     /// The budget for buffered answers of open calls.
@@ -67,12 +72,21 @@ impl Shared {
             refusals: Refusals::default(),
             changes: Changes::default(),
             exports: ExportStatus::default(),
+            traces: None,
+            trace_exports: ExportStatus::default(),
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
             prefix,
             plan: RwLock::new(Arc::new(plan)),
             generation: AtomicU64::new(0),
         }
+    }
+
+    /// Has calls traced.
+    pub fn with_traces(mut self, config: Option<TracesConfig>) -> Shared {
+        let seed = self.clock.wall_nanos();
+        self.traces = config.map(|config| Arc::new(TraceQueue::new(config, seed)));
+        self
     }
 
     /// The plan in force.

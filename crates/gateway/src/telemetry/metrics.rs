@@ -291,16 +291,25 @@ fn gateway<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
     }
 }
 
-/// How the export of these metrics fares, if there is one.
+/// How the export of metrics and traces fares, if there is one.
 fn exports<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
-    let Some(counts) = snapshot.exports else { return };
     let of = |outcome: &'static str, count: u64| (Labels(vec![("outcome", outcome)]), count as f64);
-    families.push(Family::counters(
-        "tokrate.otel.exports",
-        "Exports to the OpenTelemetry collector: taken whole, taken in part, failed",
-        "{export}",
-        vec![of("taken", counts.accepted), of("partly", counts.partial), of("failed", counts.failed)],
-    ));
+    if let Some(counts) = snapshot.exports {
+        families.push(Family::counters(
+            "tokrate.otel.exports",
+            "Exports to the OpenTelemetry collector: taken whole, taken in part, failed",
+            "{export}",
+            vec![of("taken", counts.accepted), of("partly", counts.partial), of("failed", counts.failed)],
+        ));
+    }
+    if let Some(counts) = snapshot.spans {
+        families.push(Family::counters(
+            "tokrate.otel.spans",
+            "Spans of traces that are kept: taken by the collector, refused by it, dropped because it was too slow or away",
+            "{span}",
+            vec![of("taken", counts.exported), of("refused", counts.failed), of("dropped", counts.dropped)],
+        ));
+    }
 }
 
 /// Each operation of each lane, with the labels of the conventions.

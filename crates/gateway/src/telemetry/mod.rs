@@ -7,11 +7,12 @@ pub(crate) mod refusals;
 pub(crate) mod snapshot;
 
 pub use crate::otel::status::ExportCounts;
-pub use crate::settle::stats::histogram::Histogram;
+pub use crate::settle::stats::histogram::{Exemplar, Histogram};
 pub use crate::settle::stats::{
     AliasStats, AttemptTrace, Band, CallTrace, Distribution, FailureCounts, LaneStats, LastHour, MINUTES, Minute,
     OPEN_MINUTES, Operation, OperationStats, SPEED_STEPS, StatsSnapshot,
 };
+pub use crate::trace::queue::SpanCounts;
 pub use aliases::AliasStatus;
 pub use changes::LaneChange;
 pub use snapshot::{KeyStatus, LaneState, LaneStatus, LogStatus, Snapshot, blame_name};

@@ -9,6 +9,7 @@ use crate::settle::stats::{LaneStats, StatsSnapshot, first_minute_of_hour};
 use crate::state::lock::locked;
 use crate::state::plan::{Key, Plan};
 use crate::state::shared::Shared;
+use crate::trace::queue::SpanCounts;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokrate_core::{Span, Tick};
@@ -45,6 +46,8 @@ pub struct Snapshot {
     pub resident_bytes: Option<u64>,
     /// Counts of the metrics export, if there is one.
     pub exports: Option<crate::otel::status::ExportCounts>,
+    /// What became of the spans of calls, if they are traced.
+    pub spans: Option<SpanCounts>,
 }
 
 /// The state of a configured lane.
@@ -145,6 +148,7 @@ impl Snapshot {
             changes: shared.changes.newest_first(),
             resident_bytes: resident_bytes(),
             exports: shared.exports.counts(),
+            spans: shared.traces.as_ref().map(|traces| traces.counts()),
         }
     }
 

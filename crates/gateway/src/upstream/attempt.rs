@@ -54,6 +54,8 @@ pub(crate) struct Attempt {
     is_complete: bool,
     ended_at: Option<Tick>,
     measured: Option<StreamNumbers>,
+    /// Why its answer, which ended well, must not reach the client.
+    rejected: Option<String>,
     running: Option<Pin<Box<dyn Future<Output = Exchange>>>>,
 }
 
@@ -115,6 +117,7 @@ impl Attempt {
             is_complete: false,
             ended_at: None,
             measured: None,
+            rejected: None,
             running: None,
         }
     }
@@ -125,6 +128,7 @@ impl Attempt {
             lane: Arc::clone(&self.lane),
             body: Rc::clone(&self.body),
             measured: self.measured.take(),
+            rejected: self.rejected.take(),
             running: self.running.take(),
             ..*self
         }
@@ -185,11 +189,19 @@ impl Attempt {
 
     /// How it failed. An answer without text that gives a finish reason is no failure.
     pub fn failure(&self) -> Option<AttemptFailure> {
+        if self.rejected.is_some() {
+            return Some(AttemptFailure { kind: FailureKind::EditRefused, retry_after: None });
+        }
         let measured = self.measured.as_ref()?;
         let failure = measured.failure.as_ref()?;
         let has_reason = measured.finish.is_some() && self.body.borrow().is_good();
         let is_empty_answer = failure.kind == FailureKind::Empty && has_reason;
         (!is_empty_answer).then_some(AttemptFailure { kind: failure.kind, retry_after: failure.retry_after })
+    }
+
+    /// Makes an answer that ended well a failure: it must not reach the client.
+    pub fn reject(&mut self, why: String) {
+        self.rejected = Some(why);
     }
 
     /// The failure as measured; an answer without text counts as one.
@@ -210,7 +222,8 @@ impl Attempt {
     /// The error message of the lane or the transport, without any key.
     pub fn error_message(&self) -> String {
         let failure = self.measured.as_ref().and_then(|measured| measured.failure.as_ref());
-        failure.map(|failure| failure.message.clone()).unwrap_or_default()
+        let message = || failure.map(|failure| failure.message.clone()).unwrap_or_default();
+        self.rejected.clone().unwrap_or_else(message)
     }
 
     /// Whether the response was complete by the rules of HTTP.

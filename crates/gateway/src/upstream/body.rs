@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokrate_core::{Anomaly, EventBatch, EventKind, FailureKind, StreamEvent, TextRange, Tick, Usage};
+use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FailureKind, StreamEvent, TextRange, Tick, Usage};
 use tokrate_meter::{Ending, Failure, LiveMeter, StreamNumbers, Timing};
 use tokrate_net::server::{ByteBudget, ByteShare};
 use tokrate_net::{Departure, ExchangeFailure, Head, Redactor, Secrets, Sink};
@@ -88,6 +88,8 @@ pub(crate) struct UpstreamBody {
     /// Whether a stream could not be put back into one piece.
     is_unassembled: bool,
     text: Option<String>,
+    /// Whether that holds the answer alone, without reasoning and arguments of tools.
+    keeps_answer_only: bool,
     reader: BodyReader,
     batch: Rc<RefCell<EventBatch>>,
 }
@@ -108,6 +110,7 @@ impl UpstreamBody {
             has_reported_failure: false,
             is_unassembled: false,
             text: None,
+            keeps_answer_only: false,
             reader,
             batch,
         }
@@ -215,6 +218,11 @@ impl UpstreamBody {
     pub fn with_text(mut self) -> UpstreamBody {
         self.text = Some(String::new());
         self
+    }
+
+    /// Keeps the answer's text, without reasoning and arguments of tools.
+    pub fn with_answer_text(self) -> UpstreamBody {
+        UpstreamBody { keeps_answer_only: true, ..self }.with_text()
     }
 
     /// The text so far, if it is kept.
@@ -352,7 +360,9 @@ impl UpstreamBody {
         }
         if let Some(kept) = &mut self.text {
             for event in batch.events() {
-                if let EventKind::Text { text, .. } = event.kind {
+                if let EventKind::Text { text, channel } = event.kind
+                    && (!self.keeps_answer_only || channel == Channel::Answer)
+                {
                     kept.push_str(batch.text(text));
                 }
             }

@@ -21,22 +21,22 @@ use tokrate_wire::Dialect;
 
 const BODY: &str =
     r#"{"model":"all","stream":true,"max_tokens":160,"messages":[{"role":"user","content":"a secret prompt"}]}"#;
-const KEY: &str = "collector-key-that-is-secret";
+pub const KEY: &str = "collector-key-that-is-secret";
 /// So rare that a test sees only the last export, at shutdown.
-const NEVER: Span = Span::from_secs(3_600);
+pub const NEVER: Span = Span::from_secs(3_600);
 const OFTEN: Span = Span::from_millis(20);
 /// Only a test that fails waits this long.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A request of the gateway, and the stream for its response; the connection is closed if it is dropped.
-struct ExportRequest {
-    head: String,
-    body: Vec<u8>,
+pub struct ExportRequest {
+    pub head: String,
+    pub body: Vec<u8>,
     stream: TcpStream,
 }
 
 impl ExportRequest {
-    fn answer(mut self, text: &str) {
+    pub fn answer(mut self, text: &str) {
         // The gateway may have closed the connection in the meantime.
         let _ = self.stream.write_all(text.as_bytes());
     }
@@ -49,7 +49,7 @@ impl ExportRequest {
 }
 
 /// Listens and forwards requests in order.
-fn collector() -> (SocketAddr, Receiver<ExportRequest>) {
+pub fn collector() -> (SocketAddr, Receiver<ExportRequest>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
     let (sender, receiver) = channel();
@@ -137,12 +137,12 @@ fn text<'a>(attributes: &'a [KeyValue], key: &str) -> Option<&'a str> {
     }
 }
 
-fn engine() -> RunningHost {
+pub fn engine() -> RunningHost {
     let law = Law { base_delay: Span::from_millis(2), stream_tokens_per_second: 400.0, ..Law::default() };
     Host::start(HostConfig { law, ..HostConfig::default() }).expect("an engine")
 }
 
-fn exporting(engine: &RunningHost, collector: SocketAddr, interval: Span) -> Config {
+pub fn exporting(engine: &RunningHost, collector: SocketAddr, interval: Span) -> Config {
     let mut headers = HeaderMap::new();
     let mut key = HeaderValue::from_static(KEY);
     key.set_sensitive(true);
@@ -150,7 +150,8 @@ fn exporting(engine: &RunningHost, collector: SocketAddr, interval: Span) -> Con
     let endpoint = Target::parse(&format!("http://{collector}/otlp")).expect("a URL");
     let resource = vec![("deployment.environment.name".to_owned(), "test".to_owned())];
     let lanes = vec![lane("alive", engine.address(), &[Dialect::OpenAiChat])];
-    Config { otel: Some(OtelConfig { endpoint, headers, interval, resource }), ..configured(lanes, Mode::Off) }
+    let otel = OtelConfig { endpoint, headers, interval, metrics: true, traces: None, resource };
+    Config { otel: Some(otel), ..configured(lanes, Mode::Off) }
 }
 
 fn send_calls(gateway: &TestGateway, times: usize) {
@@ -160,7 +161,7 @@ fn send_calls(gateway: &TestGateway, times: usize) {
     }
 }
 
-fn next_export(exports: &Receiver<ExportRequest>) -> ExportRequest {
+pub fn next_export(exports: &Receiver<ExportRequest>) -> ExportRequest {
     exports.recv_timeout(TIMEOUT).expect("an export")
 }
 

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::time::Instant;
 use tokrate_core::Span;
-use tokrate_gateway::{CurvePoint, LaneConfig, Mode, Policy, WinRule};
+use tokrate_gateway::{AliasConfig, CurvePoint, LaneConfig, Mode, Policy, WinRule};
 use tokrate_record::{Attempt, AttemptEnd, Sample};
 use tokrate_store::Sqlite;
 use tokrate_wire::Dialect;
@@ -178,4 +178,33 @@ fn what_a_failed_attempt_cost_is_no_cost_of_a_race() {
     assert_eq!(answer.header("x-tokrate-race-cost-usd"), Some("0.00000000"), "one after the other, not side by side");
     let failed = &gateway.rows()[0];
     assert_eq!((failed.end, failed.sample.cost_usd), (AttemptEnd::Failed, Some((5.0 + 2.0 * 2.0) / 1e6)));
+}
+
+#[test]
+fn a_model_that_is_unknown_is_the_role_of_its_instructions_only_where_the_settings_say_so() {
+    let body = |system: &str| {
+        format!(
+            r#"{{"model":"gpt-unheard-of","messages":[{{"role":"system","content":"{system}"}},{{"role":"user","content":"hi"}}]}}"#
+        )
+    };
+    let asked = [("You are a file search specialist.", "search"), ("You are a coding agent.", "reason")];
+    for by_prompt in [false, true] {
+        let (one, two) = (answering(), answering());
+        let mut config = configured(vec![chat_lane("one", &one), chat_lane("two", &two)], Mode::Off);
+        config.role_by_system_prompt = by_prompt;
+        for (lane, name) in ["reason", "search"].into_iter().enumerate() {
+            let alias = AliasConfig { name: name.to_owned(), lanes: vec![lane], ..config.aliases[0].clone() };
+            config.aliases.push(alias);
+        }
+        let mut gateway = TestGateway::start(config);
+        for (system, _) in asked {
+            let answer = post(gateway.address, PATH, &body(system));
+            assert_eq!(answer.status, if by_prompt { 200 } else { 404 }, "{}", answer.text());
+        }
+        // There is no alias of that name.
+        assert_eq!(post(gateway.address, PATH, &body("Summarize the conversation.")).status, 404);
+        let aliases: Vec<String> = gateway.rows().into_iter().map(|row| row.alias).collect();
+        let expected: Vec<&str> = asked.iter().map(|(_, alias)| *alias).filter(|_| by_prompt).collect();
+        assert_eq!(aliases, expected);
+    }
 }

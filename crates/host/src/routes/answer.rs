@@ -3,11 +3,12 @@
 //! Invariant: a request that reaches an engine was decoded completely, and its prompt counted.
 
 use super::{ErrorResponse, REQUEST_ID, Routes, ServedProvider, error_response, with_type};
-use crate::asked::{Content, content_of, may_ask_for_content};
+use crate::asked::{Content, content_of, content_of_rule, may_ask_for_content};
 use crate::body::{AnswerBody, Collected, DialectWriter, FullBody, Stream};
 use crate::config::EmulatedEngine;
 use crate::driver::{AnswerHandle, Incoming};
 use crate::metrics::MetricNames;
+use crate::script::AnswerScript;
 use crate::truth::AnswerEnd;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER};
@@ -15,6 +16,7 @@ use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use tokrate_core::{ChatRequest, Span};
 use tokrate_net::server::{BodyError, BufferedBody, ConnectionTap, RequestBody, buffer_body};
@@ -44,7 +46,7 @@ impl Routes {
             return Err(ErrorResponse(StatusCode::BAD_REQUEST, message));
         }
         let faults = faults_of(served, &head.headers)?;
-        let (chat, content) = content(&routed, chat, &body).await?;
+        let (chat, content) = content(&routed, chat, &body, served.provider.script.as_ref()).await?;
         let ChatRequest { stream, include_usage, max_output_tokens, messages, model, .. } = chat;
         let prompt = shared.prompts.read(messages, served.provider.persona.scheduled.is_some()).await;
         let incoming = Incoming {
@@ -153,18 +155,25 @@ impl Routes {
     }
 }
 
-/// What a request asks for other than words, worked out on another thread: a schema may ask for a large value.
+/// What a script or the request itself wants other than words, worked out on another thread: a schema may ask for a large value, and
+/// a conversation be long.
 async fn content(
     routed: &Routed,
     chat: ChatRequest,
     body: &Bytes,
+    script: Option<&Arc<AnswerScript>>,
 ) -> Result<(ChatRequest, Option<Content>), ErrorResponse> {
-    if !may_ask_for_content(&chat) {
+    let script = script.map(Arc::clone);
+    if script.is_none() && !may_ask_for_content(&chat) {
         return Ok((chat, None));
     }
     let (routed, body) = (routed.clone(), body.clone());
     let (chat, content) = off_thread(move || {
-        let content = content_of(&routed, &chat, &body);
+        let rule = script.as_ref().and_then(|script| script.rule_for(&chat));
+        let content = match rule {
+            Some(rule) => Ok(Some(content_of_rule(rule, &body))),
+            None => content_of(&routed, &chat, &body),
+        };
         (chat, content)
     })
     .await;

@@ -3,8 +3,9 @@
 use crate::client::{Answer, ask, request_text};
 use crate::loopback::law;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tokrate_core::{Channel, ChatRequest, EventKind, FinishReason, Message, Role, Tool, ToolChoice};
-use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
+use tokrate_host::{AnswerScript, Host, HostConfig, RunningHost, ScriptRule, ScriptedCall, TruthLog};
 use tokrate_tokens::{Encoding, count};
 use tokrate_wire::{Dialect, Shape, encode_request};
 
@@ -244,4 +245,46 @@ fn embeddings_have_the_dimension_that_is_asked_for_and_length_one() {
     }
     let (status, body) = post("/api/embed", json!({"input": 7}));
     assert!(status == 400 && body["error"].is_string(), "in Ollama's form: {body}");
+}
+
+#[test]
+fn a_script_answers_with_text_and_several_calls_in_every_dialect_and_shape() {
+    let call = |tool: &str, city: &str| ScriptedCall {
+        tool: tool.to_owned(),
+        arguments: format!("{{\"city\":\"{city}\",\"days\":2}}"),
+    };
+    let rule = ScriptRule {
+        turn: Some(1),
+        last: Some("weather".to_owned()),
+        text: "I look it up: ☔".to_owned(),
+        calls: vec![call("weather", "Oslo"), call("other", "Bergen")],
+        ..ScriptRule::default()
+    };
+    let script = Some(Arc::new(AnswerScript { rules: vec![rule] }));
+    let config = HostConfig { law: law(), truth: TruthLog::Memory, script, ..HostConfig::default() };
+    let host = Host::start(config).expect("a host on loopback");
+    for dialect in WITH_TOOLS {
+        for shape in [Shape::Stream, Shape::Whole] {
+            let asked_for = request(ToolChoice::Auto, Some(500), shape == Shape::Stream);
+            let answer = asked(&host, dialect, shape, &asked_for);
+            let (names, arguments, finish) = called(&answer, dialect, shape);
+            let name = format!("{} {shape:?}: {}", dialect.name(), answer.text());
+            assert_eq!(names, ["weather", "other"], "{name}");
+            let (oslo, bergen) = (arguments.find("Oslo"), arguments.find("Bergen"));
+            assert!(oslo.is_some() && oslo < bergen, "{name}");
+            assert_eq!(finish, Some(FinishReason::ToolCalls), "{name}");
+            let events = answer.events_of(dialect, shape);
+            let text: String = events
+                .all()
+                .filter_map(|what| match what {
+                    EventKind::Text { channel: Channel::Answer, text } => Some(events.0.text(text).to_owned()),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(text, "I look it up: ☔", "{name}");
+        }
+    }
+    let other = ChatRequest { tools: Vec::new(), tool_choice: None, ..request(ToolChoice::Auto, Some(9), false) };
+    let answer = asked(&host, Dialect::OpenAiChat, Shape::Whole, &other);
+    assert_eq!(called(&answer, Dialect::OpenAiChat, Shape::Whole).2, Some(FinishReason::Length), "words");
 }

@@ -22,6 +22,7 @@ fn provider(name: &str) -> Provider {
         api_key: None,
         emulated_engine: EmulatedEngine::default(),
         metrics: MetricNames::default(),
+        script: None,
     }
 }
 

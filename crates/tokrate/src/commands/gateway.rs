@@ -161,6 +161,7 @@ pub fn start_locals(resolved: &mut Resolved) -> Result<Vec<RunningHost>> {
                     api_key: None,
                     emulated_engine: EmulatedEngine::default(),
                     metrics: MetricNames::default(),
+                    script: None,
                 };
                 // Of one seed, all of them would write the same.
                 let seed = resolved.config.seed + place as u64;
@@ -272,7 +273,14 @@ fn serving_text(resolved: &Resolved, gateway: &RunningGateway) -> String {
         let _ = writeln!(text, "page: {admin_scheme}://{admin}/   metrics: {admin_scheme}://{admin}/metrics");
     }
     if let Some(otel) = otel {
-        let _ = writeln!(text, "metrics are exported to {} every {}", otel.endpoint, otel.interval);
+        if otel.metrics {
+            let _ = writeln!(text, "metrics are exported to {} every {}", otel.endpoint, otel.interval);
+        }
+        if let Some(traces) = otel.traces {
+            let lanes = if traces.propagate { "; lanes are told of them" } else { "" };
+            let _ =
+                writeln!(text, "traces are exported to {}, {} % of them{lanes}", otel.endpoint, 100.0 * traces.ratio);
+        }
     }
     if let Some(log) = log {
         let _ = writeln!(text, "throughput log: {} (`tokrate log` reads it)", log.path.display());

@@ -4,6 +4,7 @@
 pub mod key;
 mod litellm;
 mod plan;
+mod roles;
 
 use super::Verdict;
 use crate::config::environment;
@@ -35,7 +36,7 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
         .filter_map(|row| Some((row, key_variable(row, &environment::variable)?)))
         .collect();
     let key = key::make(path)?;
-    let plan = plan::plan(&found);
+    let plan = if flags.agents { roles::with_roles(&found) } else { plan::plan(&found) };
     let text = settings(&plan, &key.path);
     std::fs::write(path, &text).with_context(|| format!("write {}", path.display()))?;
     let named: Vec<&str> = found.iter().map(|(row, _)| row.title).collect();
@@ -113,9 +114,12 @@ fn settings(plan: &Plan, key_file: &Path) -> String {
     if plan.aliases.iter().any(|alias| alias.models == Models::Merging) {
         text.push_str(MERGE_LANE);
     }
-    match plan.aliases.is_empty() {
+    match plan.is_simulated {
         true => text.push_str(SIMULATED),
         false => text.push_str("\n# What clients ask for as `model`.\n"),
+    }
+    if plan.is_simulated && !plan.aliases.is_empty() {
+        text.push('\n');
     }
     let aliases: Vec<String> = plan.aliases.iter().map(alias_text).collect();
     text.push_str(&aliases.join("\n"));
@@ -143,6 +147,7 @@ fn alias_text(alias: &Alias) -> String {
     let quoted: Vec<String> = alias.lanes.iter().map(|lane| format!("\"{lane}\"")).collect();
     let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
     let (note, mode) = match alias.models {
+        Models::Different | Models::Merging if !alias.why.is_empty() => (String::new(), IN_ORDER),
         Models::Same(model) if alias.lanes.len() > 1 => {
             (format!("# {model} of {} providers: whichever is fastest now.\n", alias.lanes.len()), BY_SPEED)
         }
@@ -150,7 +155,7 @@ fn alias_text(alias: &Alias) -> String {
         Models::Different => (DIFFERENT.to_owned(), IN_ORDER),
         Models::Merging => (MERGING.to_owned(), IN_ORDER),
     };
-    format!("{note}[gateway.aliases.{}]\nlanes = [{}]\n{mode}", alias.name, listed(&quoted))
+    format!("{}{note}[gateway.aliases.{}]\nlanes = [{}]\n{mode}", alias.why, alias.name, listed(&quoted))
 }
 
 const HEAD: &str = "\
@@ -198,7 +203,7 @@ const DIFFERENT: &str = "\
 ";
 
 const MERGING: &str = "\
-# Edits of code: the merge engine, and a model for what it refuses.
+# Edits of code: the merge engine, and a model for what it refuses, whose file is held against the engine's law (docs/agents.md).
 ";
 
 const KEY: &str = "
@@ -233,6 +238,15 @@ pub fn written() -> Vec<String> {
     keys.iter().map(|keys| settings(&plan::plan(&keys.iter().copied().map(found).collect::<Vec<_>>()), key)).collect()
 }
 
+/// What `--agents` writes without any key, and with several.
+#[cfg(test)]
+pub fn written_for_agents() -> Vec<String> {
+    let key = Path::new("/data/tokrate/gateway.key");
+    let found = |name: &&str| (tokrate_catalog::provider(name).expect("a row"), "A_KEY");
+    let keys: [&[&str]; 3] = [&[], &["openai", "anthropic"], &["cerebras", "groq", "anthropic", "morph"]];
+    keys.iter().map(|keys| settings(&roles::with_roles(&keys.iter().map(found).collect::<Vec<_>>()), key)).collect()
+}
+
 /// Not inlined: see `names.rs` of meter.
 #[inline(never)]
 fn listed(names: &[&str]) -> String {
@@ -242,6 +256,16 @@ fn listed(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_for_agents_is_understood() {
+        let texts = written_for_agents();
+        for text in &texts {
+            let read: Result<crate::config::file::File, _> = toml::from_str(text);
+            assert!(read.is_ok(), "{read:?}\n{text}");
+        }
+        insta::assert_snapshot!("init_agents", texts.join("\n########\n"));
+    }
 
     #[test]
     fn what_is_written_is_understood() {

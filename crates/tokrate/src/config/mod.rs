@@ -16,6 +16,7 @@ pub mod personas;
 pub mod quantity;
 #[cfg(test)]
 mod reference;
+pub mod script;
 pub mod sim;
 pub mod verdicts;
 

@@ -68,7 +68,7 @@ impl Personas {
 }
 
 /// An error with the place of what it is about.
-fn placed(text: &str, place: Range<usize>, message: String) -> anyhow::Error {
+pub(super) fn placed(text: &str, place: Range<usize>, message: String) -> anyhow::Error {
     let before = &text[..place.start.min(text.len())];
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
@@ -122,6 +122,7 @@ fn provider(text: &str, row: PersonaRow, fetch: impl Fn(&str) -> Result<ApiKey>)
         api_key,
         emulated_engine,
         metrics: row.metrics.map_or_else(|| emulated_engine.metrics(), |metrics: rows::Named<MetricNames>| metrics.0),
+        script: None,
     })
 }
 

@@ -1,11 +1,12 @@
 //! From the flags of `tokrate sim` to the configuration of the host.
 
 use super::personas::Personas;
-use super::{environment, quantity};
+use super::{environment, quantity, script};
 use crate::flags::sim::{EngineFlags, Flags, Law as LawFlags};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokrate_core::Span;
 use tokrate_engine::{Policy, Speculation};
 use tokrate_estimate::serving::{Serving, Tuning};
@@ -32,6 +33,7 @@ pub struct Resolved {
 /// Resolves the flags, and the file of personas if one is named.
 pub fn resolve(flags: &Flags) -> Result<Resolved> {
     let typed = flags.listen.as_deref().map(address).transpose()?;
+    let script = flags.script.as_deref().map(script::read).transpose()?.map(Arc::new);
     let truth = flags.truth_log.clone().map_or(TruthLog::Off, TruthLog::File);
     let Some(path) = &flags.personas else {
         let hosts = flags.allow_hosts.clone();
@@ -40,6 +42,7 @@ pub fn resolve(flags: &Flags) -> Result<Resolved> {
         let (scheduled, summary) = scheduled(flags)?.unzip();
         for provider in &mut config.providers {
             provider.persona.scheduled.clone_from(&scheduled);
+            provider.script.clone_from(&script);
             if flags.engine.engine.as_deref() == Some("sglang") {
                 provider.emulated_engine = EmulatedEngine::Sglang;
                 provider.metrics = MetricNames::Sglang;
@@ -50,7 +53,8 @@ pub fn resolve(flags: &Flags) -> Result<Resolved> {
         let key_variables = flags.key_env.iter().map(|variable| (flags.model.clone(), variable.clone())).collect();
         return Ok(Resolved { config, key_variables, engine: summary });
     };
-    let personas = Personas::read(path)?;
+    let mut personas = Personas::read(path)?;
+    personas.providers.iter_mut().for_each(|provider| provider.script.clone_from(&script));
     let listen = typed.or(personas.listen).map_or_else(|| address(DEFAULT_ADDRESS), Ok)?;
     let config = FleetConfig {
         address: Some(listen),

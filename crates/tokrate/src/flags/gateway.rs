@@ -82,4 +82,7 @@ pub struct InitFlags {
     /// Take over the settings of a LiteLLM proxy, its config.yaml; what is not taken over is said
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
+    /// Write an alias for each part of an agent's work: reason, apply (the merge engine first), compact, search
+    #[arg(long, conflicts_with = "from")]
+    pub agents: bool,
 }

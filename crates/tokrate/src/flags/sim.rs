@@ -12,6 +12,7 @@ Examples:
   tokrate sim --truth-log truth.jsonl                every write with its nanosecond
   tokrate sim --engine vllm --model llama-3.1-8b --hardware h100-sxm --precision fp8
                                                      the scheduler of vLLM with step times of that hardware
+  tokrate sim --script examples/agent-script.toml    an agent's whole task, with calls of tools
   tokrate sim --personas examples/personas.toml      several providers, each with its own character
 
 Dialects, by path: OpenAI's and Anthropic's under /v1, Gemini's under /v1beta, Ollama's under /api,
@@ -26,6 +27,10 @@ pub struct Flags {
     /// File of virtual providers to serve in place of one engine (TOML, see examples/personas.toml)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["Law", "model", "key_env", "faults"])]
     pub personas: Option<PathBuf>,
+    /// File of scripted answers: which text and which calls of tools a request gets in place of words (TOML, see
+    /// examples/agent-script.toml)
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
     /// Model name that answers carry; with --engine the model whose speed is estimated
     #[arg(long, value_name = "NAME", default_value = "sim")]
     pub model: String,

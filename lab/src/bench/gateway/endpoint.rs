@@ -46,6 +46,11 @@ impl Tool {
         }
     }
 
+    /// Its column of the table.
+    pub fn column(self) -> &'static str {
+        if self == Tool::Direct { "direct (floor)" } else { self.name() }
+    }
+
     /// Whether it forwards answers unchanged, so that every byte can be compared with what was sent.
     pub fn passes_bytes_on(self) -> bool {
         matches!(self, Tool::Direct | Tool::Relay | Tool::Tokrate)

@@ -123,12 +123,14 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(formatter, "| what | direct (floor) | relay | tokrate | tensorzero | litellm | bar | |")?;
-        writeln!(formatter, "|---|---|---|---|---|---|---|---|")?;
+        let has_cell = |tool: &Tool| self.lines.iter().any(|line| line.cells.contains_key(tool));
+        let tools: Vec<Tool> = Tool::ALL.into_iter().filter(has_cell).collect();
+        let names: String = tools.iter().map(|tool| format!(" {} |", tool.column())).collect();
+        writeln!(formatter, "| what |{names} bar | |\n|---|{}---|---|", "---|".repeat(tools.len()))?;
         for Line { what, cells, bar, met } in &self.lines {
             write!(formatter, "| {what} |")?;
-            for tool in Tool::ALL {
-                write!(formatter, " {} |", cells.get(&tool).map_or("-", String::as_str))?;
+            for tool in &tools {
+                write!(formatter, " {} |", cells.get(tool).map_or("-", String::as_str))?;
             }
             let verdict = match met {
                 Some(true) => "met",

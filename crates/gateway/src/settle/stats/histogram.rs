@@ -91,18 +91,48 @@ pub struct Histogram {
     /// One more than there are bounds, for values above the last.
     counts: Box<[u64]>,
     sum: u128,
+    /// The last example of each bucket; none before the first one.
+    exemplars: Option<Box<[Option<Exemplar>]>>,
+}
+
+/// A counted value whose trace a collector has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Exemplar {
+    /// The value, in the histogram's own unit.
+    pub value: u64,
+    /// When it was counted (ns since 1970).
+    pub at_unix_ns: u64,
+    /// The trace.
+    pub trace_id: [u8; 16],
+    /// The span in it.
+    pub span_id: [u8; 8],
 }
 
 impl Histogram {
     pub(crate) fn new(bounds: &'static [u64]) -> Histogram {
-        Histogram { bounds, counts: vec![0; bounds.len() + 1].into(), sum: 0 }
+        Histogram { bounds, counts: vec![0; bounds.len() + 1].into(), sum: 0, exemplars: None }
     }
 
     /// Counts a value.
     pub(crate) fn add(&mut self, value: u64) {
-        let bucket = self.bounds.partition_point(|bound| *bound < value);
-        self.counts[bucket] += 1;
+        self.counts[self.bucket_of(value)] += 1;
         self.sum += u128::from(value);
+    }
+
+    /// Keeps an example of a value that was counted.
+    pub(crate) fn add_exemplar(&mut self, exemplar: Exemplar) {
+        let bucket = self.bucket_of(exemplar.value);
+        let exemplars = self.exemplars.get_or_insert_with(|| vec![None; self.counts.len()].into());
+        exemplars[bucket] = Some(exemplar);
+    }
+
+    /// The last example of each bucket, in their order; empty without any.
+    pub fn exemplars(&self) -> &[Option<Exemplar>] {
+        self.exemplars.as_deref().unwrap_or_default()
+    }
+
+    fn bucket_of(&self, value: u64) -> usize {
+        self.bounds.partition_point(|bound| *bound < value)
     }
 
     /// How many values were counted.

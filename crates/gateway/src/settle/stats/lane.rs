@@ -5,7 +5,7 @@
 
 use super::distribution::Distribution;
 use super::last_hour::{AttemptMinutes, LastHour};
-use crate::settle::stats::histogram::{Histogram, TIMES_NS, TOKENS};
+use crate::settle::stats::histogram::{Exemplar, Histogram, TIMES_NS, TOKENS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokrate_core::{FailureKind, Sketch};
@@ -150,6 +150,12 @@ impl LaneStats {
         }
     }
 
+    pub(super) fn add_exemplars(&mut self, row: &Row, exemplar: Exemplar) {
+        if let Some(stats) = self.operations.get_mut(&Operation::of(&row.dialect_in)) {
+            stats.add_exemplars(row, exemplar);
+        }
+    }
+
     /// How many attempts ended in one of these ways.
     pub fn count(&self, counts: impl Fn(&Ending) -> bool) -> u64 {
         self.endings.iter().filter(|(ending, _)| counts(ending)).map(|(_, count)| count).sum()
@@ -209,7 +215,7 @@ fn is_lack_of_a_service(row: &Row) -> bool {
 
 impl Operation {
     /// The operation of a client's dialect.
-    fn of(dialect: &str) -> Operation {
+    pub(crate) fn of(dialect: &str) -> Operation {
         // Services have no dialect of their own; the row has their name.
         let Some(dialect) = Dialect::from_name(dialect) else {
             return Operation::Service(crate::api::service(dialect).unwrap_or("other"));
@@ -247,21 +253,8 @@ impl Default for OperationStats {
 
 impl OperationStats {
     fn record(&mut self, row: &Row) {
-        // The first token of a failed attempt is no success, and the end of a cancelled one is not the provider's.
-        if row.end != AttemptEnd::Failed {
-            if let Some(ttft) = row.sample.ttft_ns {
-                self.ttft.add(ttft);
-            }
-            if let Some(answer) = row.sample.answer_ns {
-                self.answer.add(answer);
-            }
-            if let Some(speed) = row.sample.output_speed.filter(|speed| speed.is_finite() && *speed > 0.0) {
-                self.time_per_token.add((1e9 / speed).round() as u64);
-            }
-        }
-        if matches!(row.end, AttemptEnd::Answered | AttemptEnd::Failed) {
-            let kind = row.sample.failure.filter(|_| row.end == AttemptEnd::Failed);
-            self.duration.entry(kind).or_insert_with(|| Histogram::new(&TIMES_NS)).add(row.sample.total_ns);
+        for (histogram, value) in self.times(row) {
+            histogram.add(value);
         }
         if let Some(tokens) = row.sample.input_tokens.or(row.sample.input_tokens_std) {
             self.input_tokens.add(tokens);
@@ -270,5 +263,31 @@ impl OperationStats {
         if let Some(tokens) = row.sample.output_tokens.or(counted) {
             self.output_tokens.add(tokens);
         }
+    }
+
+    /// Lets the times of an attempt that was recorded point to its trace.
+    pub(super) fn add_exemplars(&mut self, row: &Row, exemplar: Exemplar) {
+        for (histogram, value) in self.times(row) {
+            histogram.add_exemplar(Exemplar { value, ..exemplar });
+        }
+    }
+
+    /// The times of an attempt (ns), each with its histogram. The first token of a failed attempt is no success, and the end of a
+    /// cancelled one is not the provider's.
+    fn times(&mut self, row: &Row) -> impl Iterator<Item = (&mut Histogram, u64)> {
+        let OperationStats { ttft, answer, time_per_token, duration, .. } = self;
+        let is_kept = row.end != AttemptEnd::Failed;
+        let speed = row.sample.output_speed.filter(|speed| speed.is_finite() && *speed > 0.0);
+        let has_own_end = matches!(row.end, AttemptEnd::Answered | AttemptEnd::Failed);
+        let kind = row.sample.failure.filter(|_| row.end == AttemptEnd::Failed);
+        let duration = has_own_end.then(|| duration.entry(kind).or_insert_with(|| Histogram::new(&TIMES_NS)));
+        [
+            (Some(ttft), row.sample.ttft_ns.filter(|_| is_kept)),
+            (Some(answer), row.sample.answer_ns.filter(|_| is_kept)),
+            (Some(time_per_token), speed.filter(|_| is_kept).map(|speed| (1e9 / speed).round() as u64)),
+            (duration, Some(row.sample.total_ns)),
+        ]
+        .into_iter()
+        .filter_map(|(histogram, value)| histogram.zip(value))
     }
 }

@@ -19,7 +19,8 @@ pub use last_hour::{LastHour, MINUTES};
 pub use recent_calls::{AttemptTrace, CallTrace};
 
 use crate::state::lock::locked;
-use histogram::{Histogram, OVERHEADS_NS};
+use crate::trace::finished::FinishedTrace;
+use histogram::{Exemplar, Histogram, OVERHEADS_NS};
 use last_hour::AttemptMinutes;
 use recent_calls::RecentCalls;
 use std::collections::BTreeMap;
@@ -72,6 +73,13 @@ impl Stats {
         locked(&self.inner).record(row, is_beside || is_extra(row));
     }
 
+    /// Lets the times of calls that were recorded point to their traces, which a collector has by now.
+    pub fn add_exemplars(&self, traces: &[FinishedTrace]) {
+        for trace in traces {
+            locked(&self.inner).add_exemplars(trace);
+        }
+    }
+
     /// A copy of the statistics.
     pub fn snapshot(&self) -> StatsSnapshot {
         locked(&self.inner).clone()
@@ -103,6 +111,26 @@ impl StatsSnapshot {
         let lane = &mut self.lanes[index];
         lane.record(row, is_extra);
         self.recent_calls.record(row, &lane.name);
+    }
+
+    fn add_exemplars(&mut self, trace: &FinishedTrace) {
+        for attempt in &trace.attempts {
+            let row = &attempt.row;
+            let exemplar = Exemplar {
+                value: 0,
+                at_unix_ns: trace.unix_ns(attempt.ended_at),
+                trace_id: trace.context.trace_id,
+                span_id: trace.attempt_id(row.attempt),
+            };
+            if let (Some(value), Some(overhead)) = (row.overhead_ns, &mut self.overhead) {
+                overhead.add_exemplar(Exemplar { value, span_id: trace.span_id, ..exemplar });
+            }
+            let identity = (row.lane.as_str(), row.sample.provider.as_str(), row.sample.model.as_str());
+            let found = self.lanes.binary_search_by(|lane| lane.identity().cmp(&identity));
+            if let Ok(index) = found {
+                self.lanes[index].add_exemplars(row, exemplar);
+            }
+        }
     }
 
     /// The gateway's overhead in calls that started in this minute or later (ns). Merged minutes count only if all ten

@@ -15,6 +15,8 @@ pub const MERGE: &str = "merge";
 pub struct Plan {
     pub lanes: Vec<Lane>,
     pub aliases: Vec<Alias>,
+    /// Whether nobody answers questions but the two simulated lanes.
+    pub is_simulated: bool,
 }
 
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub struct Alias {
     pub name: &'static str,
     pub lanes: Vec<String>,
     pub models: Models,
+    /// What it is for, and why it has these lanes; may be empty.
+    pub why: String,
 }
 
 /// What the lanes of an alias have in common.
@@ -67,15 +71,17 @@ pub fn plan(found: &[Found]) -> Plan {
         }
     }
     plan.aliases = aliases(&models);
+    plan.is_simulated = plan.aliases.is_empty();
     plan
 }
 
-fn rows(found: Found) -> impl Iterator<Item = &'static ListedPrice> {
+/// The models of a provider whose prices are listed.
+pub fn rows(found: Found) -> impl Iterator<Item = &'static ListedPrice> {
     PRICES.iter().filter(move |row| row.provider == found.0.name)
 }
 
 /// Whether a provider's models merge edits instead of answering questions.
-fn merges(provider: &str) -> bool {
+pub fn merges(provider: &str) -> bool {
     PRICES.iter().any(|row| row.provider == provider && row.role == Some(Role::Apply))
 }
 
@@ -128,7 +134,7 @@ fn aliases(models: &[Model]) -> Vec<Alias> {
     if !merging.is_empty() {
         let lanes = merging.iter().flat_map(|model| model.lanes.iter().cloned());
         let lanes = std::iter::once(MERGE.to_owned()).chain(lanes).collect();
-        aliases.push(Alias { name: "apply", lanes, models: Models::Merging });
+        aliases.push(Alias { name: "apply", lanes, models: Models::Merging, why: String::new() });
     }
     aliases
 }
@@ -140,7 +146,7 @@ fn alias(name: &'static str, models: &[&Model]) -> Option<Alias> {
         [one] => Models::Same(one.row.common_name.unwrap_or(one.row.model)),
         _ => Models::Different,
     };
-    Some(Alias { name, lanes, models })
+    Some(Alias { name, lanes, models, why: String::new() })
 }
 
 #[cfg(test)]

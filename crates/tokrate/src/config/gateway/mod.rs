@@ -111,7 +111,9 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
     };
     let keys = aliases::keys(&row)?;
     effective.routes(&lanes, &aliases, &keys, is_trial);
+    let answer_check = simulated::answer_check(&lanes, &locals, &aliases);
     let config = Config {
+        answer_check,
         listen: address("listen", &listen)?,
         admin: (admin != "off").then(|| address("admin", &admin)).transpose()?,
         admin_key: effective.admin_key(&row)?,
@@ -124,6 +126,7 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
         limits: effective.limits(&row.limits)?,
         breaker: effective.breaker(&row.breaker)?,
         probes: effective.number("breaker.probe", row.breaker.probe, true),
+        role_by_system_prompt: effective.flag("role_by_system_prompt", row.role_by_system_prompt),
         log: log_settings(&log, &row, &mut effective)?,
         region: effective.region(environment::variable("TOKRATE_REGION"), row.region.clone()),
         host: Some(environment::host_name()),
@@ -266,6 +269,14 @@ impl EffectiveConfig {
         let value = row.unwrap_or(default);
         self.note(key, value, origin);
         value
+    }
+
+    /// A flag that is off unless the file sets it.
+    fn flag(&mut self, key: &str, row: Option<bool>) -> bool {
+        if let Some(value) = row {
+            self.note(key, value, self.file_origin());
+        }
+        row.unwrap_or(false)
     }
 
     fn list(&mut self, key: &str, row: &[String]) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! `[gateway.otel]` and the variables that OpenTelemetry's SDKs read: where the metrics are exported to.
+//! `[gateway.otel]` and the variables that OpenTelemetry's SDKs read: where metrics and traces are exported to.
 //!
 //! Invariant: no value of a header is shown, in no error either.
 
@@ -9,7 +9,7 @@ use http::HeaderMap;
 use std::collections::BTreeMap;
 use tokrate_catalog::Auth;
 use tokrate_core::Span;
-use tokrate_gateway::OtelConfig;
+use tokrate_gateway::{OtelConfig, TracesConfig};
 use tokrate_net::Target;
 use tokrate_targets::{KeyReference, Variables, header, key_header};
 
@@ -22,6 +22,10 @@ const ENDPOINT_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const HEADERS_VARIABLE: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 const RESOURCE_VARIABLE: &str = "OTEL_RESOURCE_ATTRIBUTES";
 const NAME_VARIABLE: &str = "OTEL_SERVICE_NAME";
+const METRICS_VARIABLE: &str = "OTEL_METRICS_EXPORTER";
+const TRACES_VARIABLE: &str = "OTEL_TRACES_EXPORTER";
+const SAMPLER_VARIABLE: &str = "OTEL_TRACES_SAMPLER";
+const RATIO_VARIABLE: &str = "OTEL_TRACES_SAMPLER_ARG";
 
 /// The export, if the table or the variable of the endpoint is set.
 pub fn otel(
@@ -42,7 +46,54 @@ fn export(row: &OtelRow, variables: Variables<'_>, effective: &mut EffectiveConf
     let headers = headers(row, variables, effective)?;
     let interval = effective.span("otel.interval", row.interval.as_deref(), OtelConfig::INTERVAL)?;
     ensure!(interval >= MIN_INTERVAL, "read gateway.otel.interval: it is 1s at least");
-    Ok(OtelConfig { endpoint, headers, interval, resource: resource(row, variables, effective)? })
+    let resource = resource(row, variables, effective)?;
+    let metrics = is_exported("otel.metrics", METRICS_VARIABLE, row.metrics, variables, effective)?;
+    let traces = is_exported("otel.traces", TRACES_VARIABLE, row.traces, variables, effective)?;
+    let traces = if traces { Some(traces_config(row, variables, effective)?) } else { None };
+    Ok(OtelConfig { endpoint, headers, interval, metrics, traces, resource })
+}
+
+/// Whether a signal is exported; of the exporters that its variable can name, this is `otlp`.
+fn is_exported(
+    key: &str,
+    variable: &'static str,
+    row: Option<bool>,
+    variables: Variables<'_>,
+    effective: &mut EffectiveConfig,
+) -> Result<bool> {
+    let named = variables(variable).map(|exporter| match exporter.trim() {
+        "none" => Ok(false),
+        "otlp" => Ok(true),
+        _ => Err(anyhow!("read {variable}: `none` or `otlp`")),
+    });
+    effective.pick(key, (variable, named.transpose()?), row, true)
+}
+
+/// Which traces are kept, and whether lanes hear of them.
+fn traces_config(row: &OtelRow, variables: Variables<'_>, effective: &mut EffectiveConfig) -> Result<TracesConfig> {
+    let named = sampled_share(variables)?;
+    let ratio = effective.pick("otel.trace_ratio", (SAMPLER_VARIABLE, named), row.trace_ratio, 1.0)?;
+    ensure!((0.0..=1.0).contains(&ratio), "read gateway.otel.trace_ratio: it is a share, 0 to 1");
+    let slow = row.trace_slow.as_deref().map(|text| effective.span("otel.trace_slow", Some(text), Span::ZERO));
+    let propagate = effective.pick("otel.propagate", ("", None), row.propagate, false)?;
+    Ok(TracesConfig { ratio, slow: slow.transpose()?, propagate })
+}
+
+/// The share that the variables of the sampler name. With each of them the word of a caller that has decided counts.
+fn sampled_share(variables: Variables<'_>) -> Result<Option<f64>> {
+    let Some(sampler) = variables(SAMPLER_VARIABLE) else { return Ok(None) };
+    let share = || match variables(RATIO_VARIABLE) {
+        None => Ok(1.0),
+        Some(text) => text.trim().parse().map_err(|_| anyhow!("read {RATIO_VARIABLE}: it is a share, 0 to 1")),
+    };
+    match sampler.trim() {
+        "always_on" | "parentbased_always_on" => Ok(Some(1.0)),
+        "always_off" | "parentbased_always_off" => Ok(Some(0.0)),
+        "traceidratio" | "parentbased_traceidratio" => share().map(Some),
+        _ => {
+            Err(anyhow!("read {SAMPLER_VARIABLE}: always_on, always_off or traceidratio, each also with parentbased_"))
+        }
+    }
 }
 
 /// The headers of every request, marked so that they are never shown.
@@ -151,9 +202,14 @@ mod tests {
             shown,
             [
                 "gateway.otel.endpoint  http://localhost:4318   (default)".to_owned(),
-                format!("gateway.otel.interval  {}   (default)", Span::from_secs(60))
+                format!("gateway.otel.interval  {}   (default)", Span::from_secs(60)),
+                "gateway.otel.metrics  true   (default)".to_owned(),
+                "gateway.otel.traces  true   (default)".to_owned(),
+                "gateway.otel.trace_ratio  1   (default)".to_owned(),
+                "gateway.otel.propagate  false   (default)".to_owned(),
             ]
         );
+        assert_eq!((config.metrics, config.traces), (true, Some(TracesConfig::default())));
         let text = "endpoint = \"https://a.example/otlp\"\ninterval = \"15s\"\nheaders = { x-key = \"sk-file\" }\n\
                     resource = { \"service.name\" = \"mine\", \"host.name\" = \"h\" }";
         let variables = [
@@ -169,6 +225,28 @@ mod tests {
         let resource: Vec<String> = config.resource.iter().map(|(key, value)| format!("{key}={value}")).collect();
         assert_eq!(resource, ["deployment.environment.name=a,b", "host.name=h", "service.name=theirs"]);
         insta::assert_snapshot!(shown.join("\n"));
+    }
+
+    #[test]
+    fn each_signal_can_be_left_out_and_traces_thinned_out() {
+        let text = "metrics = false\ntrace_ratio = 0.25\ntrace_slow = \"10s\"\npropagate = true";
+        let expected = TracesConfig { ratio: 0.25, slow: Some(Span::from_secs(10)), propagate: true };
+        let config = of(&row(text), &[]).0.expect("all is understood");
+        assert_eq!((config.metrics, config.traces), (false, Some(expected)));
+        let sampler = [(SAMPLER_VARIABLE, "parentbased_traceidratio"), (RATIO_VARIABLE, "0.5")];
+        let config = of(&row(text), &sampler).0.expect("the variables win");
+        assert_eq!(config.traces, Some(TracesConfig { ratio: 0.5, ..expected }));
+        let config = of(&row(text), &[(TRACES_VARIABLE, "none"), (METRICS_VARIABLE, "otlp")]).0.expect("likewise");
+        assert_eq!((config.metrics, config.traces), (true, None));
+        assert_eq!(of(&row("traces = false"), &[]).0.expect("a table").traces, None);
+        for (text, variables) in [
+            ("trace_ratio = 1.5", &[][..]),
+            ("", &[(SAMPLER_VARIABLE, "jaeger_remote")][..]),
+            ("", &[(SAMPLER_VARIABLE, "traceidratio"), (RATIO_VARIABLE, "a half")][..]),
+            ("", &[(TRACES_VARIABLE, "zipkin")][..]),
+        ] {
+            assert!(of(&row(text), variables).0.is_err(), "{text} {variables:?}");
+        }
     }
 
     #[test]

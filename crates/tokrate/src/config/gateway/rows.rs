@@ -77,7 +77,10 @@ pub struct GatewayRow {
     pub ca_file: Option<PathBuf>,
     /// Seed of what is drawn
     pub seed: Option<u64>,
-    /// Export of the metrics to an OpenTelemetry collector
+    /// Whether a model that no alias and no lane is called is taken for the alias `reason`, `apply`, `compact` or `search`, by what the
+    /// request's system prompt says (docs/agents.md has the rules) [default: `false`]
+    pub role_by_system_prompt: Option<bool>,
+    /// Export of metrics and traces to an OpenTelemetry collector
     pub otel: Option<OtelRow>,
     /// What a call may take: time, bytes, places
     #[serde(default)]
@@ -131,9 +134,21 @@ pub struct OtelRow {
     /// Further headers of every request: names and values; `OTEL_EXPORTER_OTLP_HEADERS` wins
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// From one export to the next, 1s at least [default: `"60s"`]
+    /// From one export of the metrics to the next, 1s at least [default: `"60s"`]
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub interval: Option<String>,
+    /// Whether metrics are exported; `OTEL_METRICS_EXPORTER=none` wins [default: `true`]
+    pub metrics: Option<bool>,
+    /// Whether traces are exported; `OTEL_TRACES_EXPORTER=none` wins [default: `true`]
+    pub traces: Option<bool>,
+    /// Share of the traces that begin here which are kept, 0 to 1; calls that fail are kept beside them;
+    /// `OTEL_TRACES_SAMPLER` with `OTEL_TRACES_SAMPLER_ARG` wins [default: `1.0`]
+    pub trace_ratio: Option<f64>,
+    /// Calls that take this long are kept whatever the share [default: none]
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub trace_slow: Option<String>,
+    /// Whether lanes get `traceparent` and `tracestate` [default: `false`]
+    pub propagate: Option<bool>,
     /// Attributes of the resource; those of `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` win
     #[serde(default)]
     pub resource: BTreeMap<String, String>,

@@ -4,10 +4,11 @@ use super::lanes::{price_of, services, token_limits};
 use super::rows::LaneRow;
 use super::{Lanes, Local};
 use anyhow::{Context, Result, bail, ensure};
+use std::sync::Arc;
 use tokrate_apply_host::MODELS;
 use tokrate_core::{Price, Span};
 use tokrate_gateway::{
-    AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, ServicesConfig, TokenLimits, WinRule,
+    AliasConfig, AnswerCheck, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, ServicesConfig, TokenLimits, WinRule,
 };
 use tokrate_sim::{Background, Faults, Law, Persona};
 
@@ -116,6 +117,22 @@ pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Loca
         Ok((lane, Local::Simulated(Box::new(persona))))
     };
     found().with_context(|| format!("understand gateway.lanes.{name}"))
+}
+
+/// Aliases that have the merge engine and lanes beside it: what those answer is held against the engine's law.
+pub fn answer_check(lanes: &[LaneConfig], locals: &[(usize, Local)], aliases: &[AliasConfig]) -> Option<AnswerCheck> {
+    let engines: Vec<usize> =
+        locals.iter().filter(|(_, local)| *local == Local::Apply).map(|(place, _)| *place).collect();
+    let is_mixed = |alias: &&AliasConfig| {
+        let (engine, model): (Vec<usize>, Vec<usize>) = alias.lanes.iter().partition(|lane| engines.contains(lane));
+        !engine.is_empty() && !model.is_empty()
+    };
+    let checked: Vec<String> = aliases.iter().filter(is_mixed).map(|alias| alias.name.clone()).collect();
+    (!checked.is_empty()).then(|| AnswerCheck {
+        aliases: checked,
+        exempt: engines.iter().map(|place| lanes[*place].name.clone()).collect(),
+        check: Arc::new(tokrate_apply_host::check_answer),
+    })
 }
 
 /// A lane of this process, its endpoints to be filled in when it listens.
