@@ -10,6 +10,7 @@ os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
 os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = "/dev/null"
 
 import boto3  # noqa: E402
+import botocore  # noqa: E402
 import botocore.config  # noqa: E402
 import cohere  # noqa: E402
 import google.genai  # noqa: E402
@@ -28,11 +29,17 @@ TIME_SCHEMA = {"type": "object", "properties": {"zone": {"type": "string"}}, "re
 
 
 def bedrock(key):
-    os.environ["AWS_BEARER_TOKEN_BEDROCK"] = key
+    """A client that shows a key of the gateway: AWS_BEARER_TOKEN_BEDROCK does so too, but only over TLS."""
     config = botocore.config.Config(
-        retries={"total_max_attempts": 1}, read_timeout=PATIENCE, proxies={}, signature_version="bearer"
+        retries={"total_max_attempts": 1}, read_timeout=PATIENCE, proxies={}, signature_version=botocore.UNSIGNED
     )
-    return boto3.client("bedrock-runtime", endpoint_url=harness.GATEWAY, region_name="us-east-1", config=config)
+    client = boto3.client("bedrock-runtime", endpoint_url=harness.GATEWAY, region_name="us-east-1", config=config)
+
+    def show_key(request, **_):
+        request.headers["Authorization"] = f"Bearer {key}"
+
+    client.meta.events.register("before-sign.bedrock-runtime", show_key)
+    return client
 
 
 aws = bedrock(KEY)
@@ -181,7 +188,6 @@ def _(mark):
 @check("boto3 a key that is unknown")
 def _(mark):
     other = bedrock("sk-of-nobody")
-    os.environ["AWS_BEARER_TOKEN_BEDROCK"] = KEY
     raises(
         other.exceptions.AccessDeniedException,
         lambda: other.converse(modelId="chat-plain", messages=asked(mark)),
@@ -190,7 +196,8 @@ def _(mark):
 
 @check("boto3 a path that no lane has says so")
 def _(mark):
-    call = lambda: aws.invoke_model(modelId="chat-plain", body='{"anthropic_version":"bedrock-2023-05-31"}')  # noqa: E731
+    body = '{"anthropic_version":"bedrock-2023-05-31"}'
+    call = lambda: aws.invoke_model(modelId="chat-plain", body=body, contentType="application/json")  # noqa: E731
     error = raises(aws.exceptions.ResourceNotFoundException, call)
     holds(str(error), "invoke")
 
