@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FailureKind, StreamEvent, TextRange, Tick, Usage};
 use tokrate_meter::{Ending, Failure, LiveMeter, StreamNumbers, Timing};
 use tokrate_net::server::{ByteBudget, ByteShare};
-use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor, Sink, Upgraded};
+use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor, Secrets, Sink, Upgraded};
 use tokrate_probe::{Answer, Recipient};
 use tokrate_wire::websocket::websocket_accept;
 use tokrate_wire::{AnswerAssembler, AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
@@ -475,6 +475,10 @@ pub(crate) struct BodySink(pub Rc<RefCell<UpstreamBody>>);
 impl Sink for BodySink {
     fn begin(&mut self, departure: &Departure) {
         self.0.borrow_mut().answer.begin(departure);
+    }
+
+    fn authorized(&mut self, secrets: &Secrets) {
+        self.0.borrow_mut().answer.authorized(secrets);
     }
 
     fn sent(&mut self, _: Tick) {}
