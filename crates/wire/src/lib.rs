@@ -25,6 +25,7 @@ mod json_text;
 mod lines;
 mod object;
 pub mod peek;
+mod prompt_parts;
 mod remainder;
 mod request;
 mod request_body;
@@ -44,6 +45,7 @@ pub use error::WireError;
 pub use error_response::{ErrorResponse, decode_error_response};
 pub use external_input::{ExternalInput, external_input};
 pub use peek::{Changes, Lengths, Limit, PeekError, RequestPeek};
+pub use prompt_parts::PromptParts;
 pub use request::{decode_request, encode_request};
 pub use response::{Answer, Piece, ToolCall};
 pub use translate::{
