@@ -28,6 +28,7 @@ mod lines;
 mod model_path;
 mod object;
 pub mod peek;
+mod prompt_parts;
 pub mod realtime;
 mod remainder;
 mod request;
@@ -50,6 +51,7 @@ pub use error_response::{ErrorResponse, decode_error_response};
 pub use external_input::{ExternalInput, external_input};
 pub use hosting::anthropic_on_vertex;
 pub use peek::{Changes, Lengths, Limit, PeekError, RequestPeek};
+pub use prompt_parts::PromptParts;
 pub use request::{decode_request, encode_request};
 pub use response::{Answer, Piece, ToolCall};
 pub use translate::{

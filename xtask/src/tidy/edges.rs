@@ -231,8 +231,8 @@ const TABLE: &[Row] = &[
     Row {
         name: "dst",
         internal: &[
-            "core", "tokens", "wire", "stats", "meter", "record", "judge", "detect", "prober", "alert", "sim", "net",
-            "route", "store", "bench", "gateway", "monitor",
+            "core", "tokens", "wire", "stats", "meter", "record", "judge", "detect", "prober", "alert", "engine",
+            "sim", "net", "route", "store", "bench", "gateway", "monitor",
         ],
         external: &["http", "tokio"],
     },

@@ -81,6 +81,8 @@ pub(crate) struct Entry {
     pub attempt: Attempt,
     lease: Option<AttemptLease>,
     failed: Option<AttemptFailure>,
+    /// Tokens of its prompt that the lane was expected to have in its cache, if anybody kept account of that.
+    pub expected_cached: Option<u64>,
     /// Whether the router knows of its first token.
     has_reported_token: bool,
     /// Whether its answer was held against the rule of its alias.
@@ -397,7 +399,14 @@ impl Call {
         let account = &self.account;
         let lane = Arc::clone(account.plan.lane(lane));
         let Destination { endpoint, streamed } = to;
-        let started = self.probe.take().unwrap_or_else(|| locked(&account.plan.router).start(lane.id, now));
+        let started = self.probe.take().unwrap_or_else(|| {
+            let mut router = locked(&account.plan.router);
+            let mut started = router.start(lane.id, now);
+            if let Some(prompt) = &account.prompt_blocks {
+                router.send_prompt(&mut started, now, prompt);
+            }
+            started
+        });
         let attempt_start = AttemptStart {
             endpoint,
             streamed,
@@ -447,11 +456,19 @@ impl Call {
         };
         let Granted { extra, key } = std::mem::take(&mut self.granted);
         let key = key.or_else(|| self.account.take_first(lane.id));
+        let expected_cached = started.expected_cached_tokens();
         let mut lease = AttemptLease { started, reserved: extra, key, cost: None };
         if failed.is_some() {
             self.account.settle_cost(&attempt, &mut lease, AttemptEnd::Failed);
         }
-        self.attempts.push(Entry { attempt, lease: Some(lease), failed, has_reported_token: false, is_checked: false });
+        self.attempts.push(Entry {
+            attempt,
+            lease: Some(lease),
+            failed,
+            expected_cached,
+            has_reported_token: false,
+            is_checked: false,
+        });
     }
 
     /// Hands a loser over to a task that reads it to its end.
