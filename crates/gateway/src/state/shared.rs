@@ -11,6 +11,7 @@ use crate::state::lane_health::BreakerNotices;
 use crate::state::plan::Plan;
 use crate::telemetry::changes::Changes;
 use crate::telemetry::refusals::Refusals;
+use crate::telemetry::settings::Settings;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Notify;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub refusals: Refusals,
     /// Changes that were found in the traffic of lanes.
     pub changes: Changes,
+    /// The settings in force.
+    pub settings: Settings,
     /// How the metrics export fares.
     pub exports: ExportStatus,
     /// The budget for bodies of open calls.
@@ -66,6 +69,7 @@ impl Shared {
             probes_wanted: Notify::new(),
             refusals: Refusals::default(),
             changes: Changes::default(),
+            settings: Settings::default(),
             exports: ExportStatus::default(),
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
