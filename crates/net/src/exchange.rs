@@ -3,12 +3,11 @@
 //! Invariant: an answer with an error status is an answer; a failure means that the exchange did not end as HTTP requires.
 
 use crate::secrets::Secrets;
+use crate::stamped::Departure;
 use crate::upgraded::Upgraded;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use std::cell::Cell;
 use std::fmt;
-use std::rc::Rc;
 use tokrate_core::{FailureKind, Span, Tick};
 
 /// A request to send. `Debug` shows no header values, since one of them is a key.
@@ -52,9 +51,6 @@ pub struct Head {
     /// HTTP version.
     pub version: http::Version,
 }
-
-/// Set to the tick at which a request's last byte was handed to the socket.
-pub type Departure = Rc<Cell<Option<Tick>>>;
 
 /// Receives the events of an exchange as they happen.
 pub trait Sink {

@@ -1,7 +1,6 @@
 //! A request body for hyper that records when it was sent. Invariant: the departure is set by the write that takes the body's last byte.
 
-use crate::exchange::Departure;
-use crate::stamped::Stamps;
+use crate::stamped::{Departure, Stamps};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::convert::Infallible;

@@ -1,7 +1,8 @@
 //! Writes a request. Invariant: the departure is set by the write that takes the request's last byte.
 
 use crate::client::Dialer;
-use crate::exchange::{Departure, Outgoing};
+use crate::exchange::Outgoing;
+use crate::stamped::Departure;
 use crate::stamped::Stamps;
 use crate::transport::Transport;
 use crate::upgraded::asks_to_upgrade;
