@@ -74,10 +74,19 @@ pub(super) struct Sorting<'a> {
     pub current: &'static str,
 }
 
+impl Sorting<'_> {
+    /// A link to the same in another order.
+    fn link(&self, name: &'static str) -> String {
+        let more = self.more.iter().copied().filter(|(other, _)| *other != "sort");
+        self.view.link(self.path, &more.chain([("sort", name)]).collect::<Vec<_>>())
+    }
+}
+
 impl Grid<'_> {
     /// Writes the table.
     pub fn render(&self, out: &mut String) {
         let caption = escape(self.caption);
+        self.orders(out);
         let _ = write!(
             out,
             "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table class=\"grid\"><caption>{caption}</caption><thead><tr>"
@@ -100,19 +109,28 @@ impl Grid<'_> {
         out.push_str("</tbody></table></div>");
     }
 
+    /// The orders by themselves, for narrow screens, which have no headings.
+    fn orders(&self, out: &mut String) {
+        let Some(sorting) = &self.sorting else { return };
+        out.push_str("<p class=\"orders\">Sorted by");
+        for (head, name) in self.heads.iter().filter_map(|head| Some((head, head.sort?))) {
+            let current = if name == sorting.current { " aria-current=\"true\"" } else { "" };
+            let _ = write!(out, " <a href=\"{}\"{current}>{}</a>", sorting.link(name), escape(head.label));
+        }
+        out.push_str("</p>");
+    }
+
     fn head(&self, out: &mut String, head: &Head) {
         let class = if head.is_number { " class=\"n\"" } else { "" };
         let unit = if head.unit.is_empty() { String::new() } else { format!(" <small>{}</small>", escape(head.unit)) };
         let label = escape(head.label);
         let _ = match (head.sort, &self.sorting) {
-            (Some(name), Some(Sorting { view, path, more, current })) => {
-                let more: Vec<(&str, &str)> =
-                    more.iter().copied().filter(|(other, _)| *other != "sort").chain([("sort", name)]).collect();
-                let (aria, arrow) = match name == *current {
+            (Some(name), Some(sorting)) => {
+                let (aria, arrow) = match name == sorting.current {
                     true => (" aria-sort=\"descending\"", " <span aria-hidden=\"true\">↓</span>"),
                     false => ("", ""),
                 };
-                let link = view.link(path, &more);
+                let link = sorting.link(name);
                 write!(out, "<th scope=\"col\"{class}{aria}><a href=\"{link}\">{label}{arrow}</a>{unit}</th>")
             }
             _ => write!(out, "<th scope=\"col\"{class}>{label}{unit}</th>"),
