@@ -29,6 +29,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "apply", run: of::apply::run },
     Target { name: "apply_host", run: of::apply_host::run },
     Target { name: "decoder", run: of::decoder::run },
+    Target { name: "event_stream", run: of::event_stream::run },
     Target { name: "expression", run: of::expression::run },
     Target { name: "frame", run: of::frame::run },
     Target { name: "gateway_request", run: of::gateway_request::run },

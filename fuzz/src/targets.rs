@@ -6,6 +6,7 @@ pub mod admin_query;
 pub mod apply;
 pub mod apply_host;
 pub mod decoder;
+pub mod event_stream;
 pub mod expression;
 pub mod frame;
 pub mod gateway_request;

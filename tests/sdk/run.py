@@ -1,4 +1,4 @@
-"""Runs the published SDKs of OpenAI and Anthropic, for Python and Node, against a gateway of this build.
+"""Runs the published SDKs of OpenAI, Anthropic, AWS and Google, for Python and Node, against a gateway of this build.
 
     python run.py --tokrate target/debug/tokrate --node-modules ~/.cache/tokrate/tools/sdk-node/node_modules [--only PART]
 
@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "upstream"))
 import script  # noqa: E402
 
-SUITES = ["openai-python", "openai-node", "anthropic-python", "anthropic-node"]
+SUITES = ["openai-python", "openai-node", "anthropic-python", "anthropic-node", "cloud-python"]
 # How often a suite can ask a lane that makes trouble without meeting its cool-down.
 VARIANTS = 3
 KEY, NARROW_KEY = "sk-of-a-client", "sk-of-a-narrow-client"
@@ -79,7 +79,7 @@ def lane(upstream, dialect, scene):
 
 def environment(**more):
     """That of this process without proxies, telemetry and keys of others."""
-    unwanted = ("OPENAI_", "ANTHROPIC_", "OTEL_", "TOKRATE_")
+    unwanted = ("OPENAI_", "ANTHROPIC_", "OTEL_", "TOKRATE_", "AWS_", "AZURE_", "GOOGLE_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
     for name in ["http_proxy", "https_proxy", "all_proxy"]:
         kept.pop(name, None)

@@ -1,4 +1,4 @@
-//! `cargo xtask sdk`: the published SDKs of OpenAI and Anthropic, for Python and Node, against the gateway of this build.
+//! `cargo xtask sdk`: the published SDKs of OpenAI, Anthropic, AWS, Google and Cohere, for Python and Node, against the gateway of this build.
 //!
 //! Invariant: only pinned versions run, and nothing is installed twice.
 

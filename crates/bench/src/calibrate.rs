@@ -126,6 +126,7 @@ impl Calibrator {
             route,
             path: target.path_with(&Dialect::OpenAiChat.path("sim", Shape::Stream)),
             headers: HeaderMap::new(),
+            authorizer: None,
             secrets: Secrets::default(),
             id_prefix: "calibration".to_owned(),
             limits: Limits {

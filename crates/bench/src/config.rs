@@ -96,6 +96,8 @@ pub struct Remote {
     pub model: String,
     /// Further request headers. Values of secret headers are marked sensitive and never printed.
     pub headers: http::HeaderMap,
+    /// What authorises its requests, where no header does.
+    pub authorizer: Option<tokrate_net::Authorizer>,
     /// Where the key in the headers comes from, in words that hold no part of it, such as "the key from the environment
     /// variable KEY".
     pub key_origin: Option<String>,

@@ -121,6 +121,7 @@ fn run_worker(job: Arc<Job>, share: Share, started_at: Tick, hold: Arc<AtomicU64
             plan.expect_answer_within(time);
         }
         let client = Client::new(job.client.clone(), job.route.clone(), job.clock)?;
+        let client = client.authorized_by(job.authorizer.clone());
         let context = Rc::new(WorkerContext { job: Arc::clone(&job), client, batch: RefCell::default() });
         let mut worker = Worker::new(context, plan, hold);
         worker.run(&pacer).await;

@@ -8,7 +8,7 @@ use crate::plan::{Load, PhaseSpec};
 use http::HeaderMap;
 use tokrate_core::Conditions;
 use tokrate_host::RunningHost;
-use tokrate_net::{ClientConfig, HttpVersion};
+use tokrate_net::{Authorizer, ClientConfig, HttpVersion};
 use tokrate_record::TargetPrice;
 use tokrate_tokens::Encoding;
 use tokrate_wire::Dialect;
@@ -19,6 +19,7 @@ pub(crate) struct Endpoint {
     pub base: tokrate_net::Target,
     pub model: String,
     pub headers: HeaderMap,
+    pub authorizer: Option<Authorizer>,
     pub key_origin: Option<String>,
     pub http: HttpVersion,
     pub provider: String,
@@ -43,6 +44,7 @@ impl Endpoint {
             base,
             model: "sim".to_owned(),
             headers: HeaderMap::new(),
+            authorizer: None,
             key_origin: None,
             http: HttpVersion::Http1,
             provider: "tokrate sim (embedded)".to_owned(),
@@ -69,6 +71,7 @@ impl Endpoint {
             base: remote.base.clone(),
             model: remote.model.clone(),
             headers: remote.headers.clone(),
+            authorizer: remote.authorizer.clone(),
             key_origin: remote.key_origin.clone(),
             http: remote.http,
             provider: remote.provider.clone().unwrap_or_else(|| remote.base.host().to_owned()),

@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use http::HeaderMap;
 use std::sync::Arc;
 use tokrate_core::{Rng, Span};
-use tokrate_net::{ClientConfig, Clock, Route, Secrets};
+use tokrate_net::{Authorizer, ClientConfig, Clock, Route, Secrets};
 
 /// Everything that a phase needs. Shared by its workers.
 pub(crate) struct Job {
@@ -23,6 +23,7 @@ pub(crate) struct Job {
     pub route: Route,
     pub path: String,
     pub headers: HeaderMap,
+    pub authorizer: Option<Authorizer>,
     pub secrets: Secrets,
     /// First part of the `x-request-id` of every request.
     pub id_prefix: String,

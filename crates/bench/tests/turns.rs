@@ -174,6 +174,7 @@ fn an_interrupt_during_the_calibration_leaves_a_part_and_no_error_of_a_part() {
         base: tokrate_net::Target::parse(&format!("http://{}/v1", host.address())).expect("an address"),
         model: "sim".to_owned(),
         headers: http::HeaderMap::new(),
+        authorizer: None,
         key_origin: None,
         http: tokrate_net::HttpVersion::Http1,
         new_connections: false,

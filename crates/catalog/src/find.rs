@@ -35,7 +35,8 @@ pub fn nearest(name: &str) -> Vec<&'static str> {
             let within = name.len() >= 3 && (row.name.contains(&name) || name.contains(row.name));
             // Who hosts a model is asked for by the model's name too: `grok` is xAI's.
             let hosts = PRICES.iter().any(|price| price.provider == row.name && is_family(price.model, &name));
-            let nearest = if within || hosts { 1 } else { edit_distance(&name, row.name) };
+            let is_exact = row.name == name;
+            let nearest = if (within || hosts) && !is_exact { 1 } else { edit_distance(&name, row.name) };
             (nearest, row.name)
         })
         .filter(|(distance, row)| *distance <= 1 + row.len() / 4)

@@ -60,10 +60,14 @@ pub enum Kind {
 pub struct Endpoint {
     /// Name of the dialect, as `wire` has it.
     pub dialect: &'static str,
-    /// Base URL to which the dialect's path is appended; may hold `{NAME}`s of environment variables.
+    /// Base URL to which the dialect's path is appended; may hold `{NAME}`s of environment variables, and `{model}`.
     pub base: &'static str,
+    /// Query of every request, without its `?`; may hold the same. Empty for none.
+    pub query: &'static str,
     /// How the key is sent.
     pub auth: Auth,
+    /// Where credentials come from if there is no key.
+    pub credentials: Option<Credentials>,
     /// Further headers, name and value.
     pub headers: &'static [(&'static str, &'static str)],
     /// Deviations from the dialect.
@@ -81,6 +85,17 @@ pub enum Auth {
     None,
 }
 
+/// Credentials that expire, and how requests are authorised with them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Credentials {
+    /// AWS's chain; requests are signed.
+    Aws,
+    /// Tokens of Microsoft Entra.
+    Entra,
+    /// Google's Application Default Credentials.
+    Google,
+}
+
 /// Deviations of an endpoint from its dialect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quirks {
@@ -90,6 +105,8 @@ pub struct Quirks {
     pub no_stream_options: bool,
     /// It supports `ignore_eos`.
     pub ignore_eos: bool,
+    /// Anthropic's messages as Vertex AI hosts them: the model in the path, the version in the body.
+    pub on_vertex: bool,
 }
 
 /// A part of a base URL that comes from the environment.
@@ -99,6 +116,10 @@ pub struct Variable {
     pub name: &'static str,
     /// Its meaning, for messages.
     pub meaning: &'static str,
+    /// Variables that are read in its place if it is not set.
+    pub also: &'static [&'static str],
+    /// What is taken if none is set; empty for nothing.
+    pub default: &'static str,
 }
 
 /// A GET request whose response identifies an engine.
@@ -164,7 +185,7 @@ pub enum Role {
 
 mod data {
     //! The rows, as the build script made them.
-    use super::{At, Auth, Endpoint, Kind, ListedPrice, Metrics, Probe, Provider, Quirks, Role, Variable};
+    use super::{At, Auth, Credentials, Endpoint, Kind, ListedPrice, Metrics, Probe, Provider, Quirks, Role, Variable};
     use tokrate_core::{Money, Price};
     include!(concat!(env!("OUT_DIR"), "/catalog.rs"));
 }

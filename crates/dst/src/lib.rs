@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod caching;
 pub mod capacity;
 pub mod checkers;
 pub mod fleet;

@@ -178,6 +178,7 @@ impl Scenario {
             dialect: Dialect::OpenAiChat,
             base: Target::parse(&format!("https://p{place}.invalid/v1")).expect("a URL"),
             headers: HeaderMap::new(),
+            authorizer: None,
             client: ClientConfig::default(),
             price: Price::from_usd_per_million(0.1, 0.4),
             legacy_max_tokens: false,

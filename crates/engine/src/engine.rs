@@ -173,6 +173,25 @@ impl<T: StepTime> Engine<T> {
         self.time.span(&Work { decoding: 1, tokens_each: 1, ..Work::default() })
     }
 
+    /// Tokens of a request's prompt that the prefix cache holds now.
+    pub fn cached_tokens(&self, request: &Request) -> u32 {
+        let args = &self.scheduler.args;
+        let sequence = Sequence::new(request, args.block_size, args.prefix_caching);
+        self.scheduler.blocks.find(sequence.findable(args.block_size)).0 * args.block_size
+    }
+
+    /// Tokens of prompts that were accepted and are still to be computed: those that the cache holds now are left out.
+    pub fn prompt_tokens_left(&self) -> u64 {
+        let size = self.scheduler.args.block_size;
+        let waits = |sequence: &Sequence| {
+            let cached = self.scheduler.blocks.find(sequence.findable(size)).0 * size;
+            sequence.tokens() - cached.max(sequence.received)
+        };
+        let runs = |sequence: &Sequence| if sequence.decodes() { 0 } else { sequence.tokens() - sequence.computed };
+        let waiting = self.scheduler.waiting.iter().map(waits);
+        waiting.chain(self.scheduler.running.iter().map(runs)).map(u64::from).sum()
+    }
+
     /// State and counts.
     pub fn stats(&self) -> EngineStats {
         EngineStats {

@@ -2,7 +2,8 @@
 //! decides, and logs what was measured.
 //!
 //! `api` is the table of paths that pass byte for byte. The folders follow a call: `ingress` reads it, `admission` lets it in, `dispatch` drives its attempts, `upstream` is one
-//! attempt at a lane, `respond` answers the client, `settle` accounts for it; `realtime` relays the sessions of WebSockets.
+//! attempt at a lane, `respond` answers the client, `settle` accounts for it; `trace` is what spans of it show, `realtime` relays the
+//! sessions of WebSockets.
 //!
 //! Architecture Invariant: nothing reaches a client but the bytes of one attempt, in order, once, or one clear error; and
 //! every attempt that was started ends as one row of the log, however the call ended.

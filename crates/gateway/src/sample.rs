@@ -163,6 +163,7 @@ pub fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u32>) ->
         dialect: Dialect::OpenAiChat,
         base: Target::parse("http://127.0.0.1:9/v1").expect("a URL"),
         headers: http::HeaderMap::new(),
+        authorizer: None,
         no_stream_options: false,
         max_tokens_field: false,
     };

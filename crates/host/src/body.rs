@@ -22,6 +22,8 @@ use tokrate_wire::{Answer, Dialect, Encoder, Framing, Piece, Shape, ToolCall};
 const FRAME_BYTES: usize = 64 * 1024;
 /// Malformed events for the fault of that name, by framing.
 const MALFORMED_EVENT: &[u8] = b"data: {\"id\":\"broken\",\"choices\":[{\"index\":0,\"delta\":{\"content\": \"\n\n";
+/// A message of AWS's event stream that holds nothing; its last checksum is wrong.
+const MALFORMED_MESSAGE: &[u8] = b"\x00\x00\x00\x10\x00\x00\x00\x00\x05\xc2H\xeb}\x98\xc8\x00";
 const MALFORMED_LINE: &[u8] = b"{\"model\":\"broken\",\"message\":{\"content\": \"\n";
 const MALFORMED_ELEMENT: &[u8] = b",\n{\"candidates\": broken}";
 
@@ -74,6 +76,7 @@ impl DialectWriter {
         let malformed = match dialect.framing(shape) {
             Some(Framing::Lines) => MALFORMED_LINE,
             Some(Framing::Array) => MALFORMED_ELEMENT,
+            Some(Framing::EventStream) => MALFORMED_MESSAGE,
             Some(Framing::Sse) | None => MALFORMED_EVENT,
         };
         DialectWriter { encoder, malformed, timings, content: None }

@@ -290,6 +290,7 @@ impl Shared {
             target: &endpoint.base,
             client: &endpoint.client,
             headers: &endpoint.headers,
+            authorizer: endpoint.authorizer.as_ref(),
             dialect: endpoint.dialect,
             model: &endpoint.model,
             limits,

@@ -85,6 +85,7 @@ pub fn settings(config: &DemoConfig, database: &Path, version: &str) -> Result<S
             dialect: Dialect::OpenAiChat,
             base: Target::parse(&format!("https://{}.{name}.invalid/v1", member.model))?,
             headers: HeaderMap::new(),
+            authorizer: None,
             client: ClientConfig::default(),
             price: Some(member.persona.price),
             legacy_max_tokens: false,

@@ -64,6 +64,7 @@ impl Reference {
             target: &self.target,
             client: &client,
             headers: &HeaderMap::new(),
+            authorizer: None,
             dialect: Dialect::OpenAiChat,
             model: "sim",
             limits: LIMITS,

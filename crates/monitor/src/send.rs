@@ -9,7 +9,7 @@ use http::HeaderMap;
 use std::cell::RefCell;
 use tokrate_core::{EventBatch, FailureKind, Tick};
 use tokrate_meter::{Ending, RequestMeter, RequestNumbers, RequestTrace, Timing};
-use tokrate_net::{Client, ClientConfig, Clock, Limits, NetError, Route, Secrets, Target};
+use tokrate_net::{Authorizer, Client, ClientConfig, Clock, Limits, NetError, Route, Secrets, Target};
 use tokrate_probe::{Call, Measured};
 use tokrate_tokens::Encoding;
 use tokrate_wire::{Dialect, Shape};
@@ -20,6 +20,7 @@ pub(crate) struct Answered<'a> {
     pub target: &'a Target,
     pub client: &'a ClientConfig,
     pub headers: &'a HeaderMap,
+    pub authorizer: Option<&'a Authorizer>,
     pub dialect: Dialect,
     pub model: &'a str,
     pub limits: Limits,
@@ -53,7 +54,9 @@ pub(crate) async fn send(to: &Answered<'_>, id: String, body: Bytes) -> Sent {
     // Resolving a name blocks.
     let opened = tokio::task::spawn_blocking(move || Route::resolve_blocking(&target, &config, clock)).await;
     let client = match opened {
-        Ok(Ok(route)) => Client::new(to.client.clone(), route, clock),
+        Ok(Ok(route)) => {
+            Client::new(to.client.clone(), route, clock).map(|client| client.authorized_by(to.authorizer.cloned()))
+        }
         Ok(Err(error)) => Err(error),
         Err(_) => return sent(failed(FailureKind::Dns, "the resolver did not end".to_owned(), due_at, clock.now())),
     };

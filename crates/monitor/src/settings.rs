@@ -9,7 +9,7 @@ use http::HeaderMap;
 use std::path::PathBuf;
 use tokrate_core::{Conditions, Price, Span};
 use tokrate_detect::FalseAlarms;
-use tokrate_net::{ClientConfig, Target};
+use tokrate_net::{Authorizer, ClientConfig, Target};
 use tokrate_prober::Budget;
 use tokrate_record::ConditionsRow;
 use tokrate_store::Shipping;
@@ -75,6 +75,8 @@ pub struct Endpoint {
     pub base: Target,
     /// Headers of every request, those with keys marked sensitive.
     pub headers: HeaderMap,
+    /// What authorises its requests, where no header does.
+    pub authorizer: Option<Authorizer>,
     /// How connections are opened.
     pub client: ClientConfig,
     /// What it charges, if that is known.

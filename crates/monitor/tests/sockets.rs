@@ -70,6 +70,7 @@ fn endpoint(name: &str, address: SocketAddr) -> Endpoint {
         dialect: Dialect::OpenAiChat,
         base: Target::parse(&format!("http://{address}/v1")).expect("a URL"),
         headers: HeaderMap::new(),
+        authorizer: None,
         client: ClientConfig { reuse: false, rx_timestamps: true, ..ClientConfig::default() },
         price: Price::from_usd_per_million(1.0, 2.0),
         legacy_max_tokens: false,

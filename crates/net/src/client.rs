@@ -4,6 +4,7 @@
 //! of a body carries the timestamp of the read that completed it (exactly over HTTP/1.1; over HTTP/2 it can be that of a later read in
 //! the same poll of the connection, never of an earlier one).
 
+mod authorized;
 mod failure;
 mod http1;
 mod http2;
@@ -16,6 +17,7 @@ mod whole;
 #[cfg(test)]
 mod tests;
 
+use crate::authorize::Authorizer;
 use crate::clock::Clock;
 use crate::config::{ClientConfig, HttpVersion};
 use crate::connect::{Connector, Dial, Opened};
@@ -46,6 +48,8 @@ pub struct Client {
     dialer: Dialer,
     http1: Http1Pool,
     http2: Http2Pool,
+    /// What authorises its requests, where no header does.
+    authorizer: Option<Authorizer>,
     /// When the last exchange began.
     used_at: Cell<Option<Tick>>,
     /// Whether a connection is being opened for a later exchange.
@@ -94,7 +98,8 @@ impl Client {
         let authority = connector.route().target.authority();
         let dialer = Dialer { config, connector, clock, authority, dns_reported: Cell::new(false) };
         let (http1, http2) = (Http1Pool::default(), Http2Pool::default());
-        Ok(Client { dialer, http1, http2, used_at: Cell::new(None), warming: Cell::new(false) })
+        let (used_at, warming) = (Cell::new(None), Cell::new(false));
+        Ok(Client { dialer, http1, http2, authorizer: None, used_at, warming })
     }
 
     /// Sends a request and passes the answer to `sink` as it arrives. Dropping the future closes the connection (over HTTP/2,
@@ -112,13 +117,25 @@ impl Client {
         let mut used = ConnectionUse::default();
         let outcome = tokio::select! {
             biased;
-            outcome = self.attempt(outgoing.borrow(), limits.max_body_bytes, sink, &watch, &mut used) => outcome,
+            outcome = self.attempt_authorized(outgoing.borrow(), limits.max_body_bytes, sink, &watch, &mut used) => outcome,
             failure = watch.expiry() => Err(failure),
         };
         // A request may have been sent although the exchange ended before the head of the answer.
         watch.report_sent(sink);
         let (bytes_in, bytes_out) = watch.bytes();
         Exchange { ended_at: clock.now(), outcome, connection: used, bytes_in, bytes_out }
+    }
+
+    async fn attempt_authorized(
+        &self,
+        outgoing: &Outgoing,
+        max_body_bytes: u64,
+        sink: &mut impl Sink,
+        watch: &ExchangeWatch,
+        used: &mut ConnectionUse,
+    ) -> Result<(), ExchangeFailure> {
+        let authorized = self.authorized(outgoing, sink).await?;
+        self.attempt(authorized.as_deref().unwrap_or(outgoing), max_body_bytes, sink, watch, used).await
     }
 
     async fn attempt(

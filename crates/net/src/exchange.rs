@@ -2,6 +2,7 @@
 //!
 //! Invariant: an answer with an error status is an answer; a failure means that the exchange did not end as HTTP requires.
 
+use crate::secrets::Secrets;
 use crate::upgraded::Upgraded;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -59,6 +60,8 @@ pub type Departure = Rc<Cell<Option<Tick>>>;
 pub trait Sink {
     /// The exchange begins; `departure` is set when the request is sent, even if the exchange is abandoned before an answer.
     fn begin(&mut self, _departure: &Departure) {}
+    /// The request was authorised with these, which must not be shown. Called before it is sent, if at all.
+    fn authorized(&mut self, _secrets: &Secrets) {}
     /// The request's last byte was handed to the socket at `at`. Called at most once, before `head`.
     fn sent(&mut self, at: Tick);
     /// The answer's head was read at `at`.

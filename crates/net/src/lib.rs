@@ -5,6 +5,7 @@
 //! Architecture Invariant: every byte that is measured passes [`Stamps`] below TLS; nothing is retried, redirected or
 //! decompressed.
 
+mod authorize;
 mod client;
 mod clock;
 mod config;
@@ -26,6 +27,7 @@ mod tls;
 mod transport;
 mod upgraded;
 
+pub use authorize::{Authorization, Authorize, AuthorizeFuture, Authorizer, Unauthorized};
 pub use client::{Answer, Client};
 pub use clock::{Clock, ManualClock, WallClockControl, thread_cpu_time};
 pub use config::{ClientConfig, HttpVersion};

@@ -59,6 +59,17 @@ impl Secrets {
         Secrets(Arc::new(Patterns { all: patterns(all), in_bodies: patterns(in_bodies) }))
     }
 
+    /// These and others.
+    #[must_use]
+    pub fn with(&self, others: &Secrets) -> Secrets {
+        if self.0.all.is_empty() {
+            return others.clone();
+        }
+        let join = |own: &[SecretPattern], others: &[SecretPattern]| longest_first([own, others].concat());
+        let all = join(&self.0.all, &others.0.all);
+        Secrets(Arc::new(Patterns { all, in_bodies: join(&self.0.in_bodies, &others.0.in_bodies) }))
+    }
+
     /// Masks all secrets in a text, and the beginning of one at its end.
     pub fn redacted(&self, text: String) -> String {
         let text = match escapes::mask_all(text.as_bytes(), &self.0.all) {
@@ -90,6 +101,11 @@ fn patterns(mut secrets: Vec<Vec<u8>>) -> Vec<SecretPattern> {
     secrets.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
     secrets.dedup();
     secrets.into_iter().map(SecretPattern::new).collect()
+}
+
+fn longest_first(mut patterns: Vec<SecretPattern>) -> Vec<SecretPattern> {
+    patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.bytes()));
+    patterns
 }
 
 /// The secret parts of a header value.

@@ -12,6 +12,8 @@ pub struct Target {
     port: u16,
     /// Without a slash at its end; empty for the root.
     path: String,
+    /// Of every request, such as an API's version; empty for none.
+    query: String,
 }
 
 impl Target {
@@ -44,7 +46,7 @@ impl Target {
             return Err(wrong("its port is not a number between 1 and 65535"));
         }
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
-        Ok(Target { tls, host, port, path: uri.path().trim_end_matches('/').to_owned() })
+        Ok(Target { tls, host, port, path: uri.path().trim_end_matches('/').to_owned(), query: String::new() })
     }
 
     /// Whether the connection is encrypted.
@@ -73,9 +75,20 @@ impl Target {
         Target { path: path.trim_end_matches('/').to_owned(), ..self.clone() }
     }
 
-    /// The base path followed by `path`.
+    /// The same base, with a query that every request has, such as `api-version=1`. It is printed, so it holds no key.
+    #[must_use]
+    pub fn with_query(self, query: &str) -> Target {
+        Target { query: query.to_owned(), ..self }
+    }
+
+    /// The base path followed by `path`, and the query of every request.
     pub fn path_with(&self, path: &str) -> String {
-        [&*self.path, path].concat()
+        let mark = match self.query.is_empty() {
+            true => "",
+            false if path.contains('?') => "&",
+            false => "?",
+        };
+        [&*self.path, path, mark, &*self.query].concat()
     }
 
     /// Host and port as in a `Host` header: without the default port.
@@ -97,7 +110,8 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}://{}{}", if self.tls { "https" } else { "http" }, self.authority(), self.path)
+        write!(formatter, "{}://{}{}", if self.tls { "https" } else { "http" }, self.authority(), self.path)?;
+        if self.query.is_empty() { Ok(()) } else { write!(formatter, "?{}", self.query) }
     }
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tokrate_core::{Tick, one_line};
 use tokrate_meter::MAX_TEXT_BYTES;
 use tokrate_meter::{Ending, Failure, Timing};
-use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor};
+use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor, Secrets};
 use tokrate_wire::{ErrorResponse, decode_error_response};
 
 /// Most bytes kept of the body of an error response.
@@ -41,6 +41,11 @@ impl Answer {
     /// Sending begins.
     pub fn begin(&mut self, departure: &Departure) {
         self.departure = Some(Rc::clone(departure));
+    }
+
+    /// The request was authorised with these, which are masked from now on.
+    pub fn authorized(&mut self, secrets: &Secrets) {
+        self.redactor.add(secrets);
     }
 
     /// The request is resent: its connection had been closed before.
@@ -186,7 +191,6 @@ mod tests {
     use http::{HeaderMap, HeaderValue, StatusCode, Version};
     use std::cell::Cell;
     use tokrate_core::FailureKind;
-    use tokrate_net::Secrets;
 
     fn at(nanoseconds: u64) -> Tick {
         Tick::from_nanos(nanoseconds)

@@ -202,6 +202,10 @@ impl Sink for AnswerSink<'_> {
         self.answer.begin(departure);
     }
 
+    fn authorized(&mut self, secrets: &Secrets) {
+        self.answer.authorized(secrets);
+    }
+
     fn sent(&mut self, _: Tick) {}
 
     fn head(&mut self, _: Tick, head: &Head) {

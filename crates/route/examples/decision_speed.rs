@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 use tokrate_core::{Price, Rng, Span, Tick};
-use tokrate_route::{CallShape, LaneConfig, LaneId, Outcome, Policy, Router};
+use tokrate_route::{CallShape, LaneConfig, LaneId, Outcome, Policy, PromptHasher, Router};
 
 const LANES: u32 = 8;
 const CALLS: u32 = 200_000;
@@ -46,7 +46,9 @@ fn main() {
         per_call(first),
         per_call(finishing)
     );
-    for policy in [Policy::Completion, Policy::OwnCompletion, Policy::PeakEwma, Policy::LeastBusy, Policy::Fixed] {
+    for policy in
+        [Policy::Completion, Policy::OwnCompletion, Policy::Cache, Policy::PeakEwma, Policy::LeastBusy, Policy::Fixed]
+    {
         let begun = Instant::now();
         for _ in 0..CALLS {
             black_box(router.order(now, black_box(&shape), &ids, &policy));
@@ -58,4 +60,41 @@ fn main() {
         black_box(router.hedge_after(black_box(LaneId(1)), now, 800));
     }
     println!("hedge_after: {:.0} ns", begun.elapsed().as_nanos() as f64 / f64::from(CALLS));
+    for kilobytes in [4, 32, 256] {
+        caches(&mut router, &ids, now, kilobytes);
+    }
+}
+
+/// What the objective `cache` adds: hashing a prompt, asking every lane how much of it is there, noting that it was sent.
+fn caches(router: &mut Router, ids: &[LaneId], now: Tick, kilobytes: usize) {
+    const PROMPTS: u32 = 2_000;
+    let text: Vec<u8> = (0..kilobytes * 1_024).map(|place| b'a' + (place * place % 26) as u8).collect();
+    let (mut hashing, mut ordering, mut sending) = (0.0, 0.0, 0.0);
+    for number in 0..PROMPTS {
+        let begun = Instant::now();
+        let mut hasher = PromptHasher::new([7, 11]);
+        hasher.salt(&(number % 20).to_le_bytes());
+        hasher.update(black_box(&text));
+        let prompt = hasher.finish(text.len() as u64 / 4);
+        hashing += begun.elapsed().as_nanos() as f64;
+        let shape = CallShape { prompt_tokens: text.len() as u64 / 4, output_tokens: 250.0 };
+        let begun = Instant::now();
+        let order = router.order_with(now, &shape, Some(&prompt), ids, &Policy::Cache);
+        ordering += begun.elapsed().as_nanos() as f64;
+        let mut started = router.start(order[0].lane, now);
+        let begun = Instant::now();
+        router.send_prompt(&mut started, now, &prompt);
+        sending += begun.elapsed().as_nanos() as f64;
+        router.first_token(&mut started, now, Span::from_millis(200), shape.prompt_tokens);
+        router.finish(started, now, &Outcome { prompt_tokens: shape.prompt_tokens, ..Outcome::default() });
+    }
+    let microseconds = |sum: f64| sum / f64::from(PROMPTS) / 1e3;
+    let all = microseconds(hashing + ordering + sending);
+    println!(
+        "Cache, {kilobytes} KiB of prompt, {LANES} lanes: hash {:.1} us, order {:.1} us, send {:.1} us, in all {:.3} us per KiB",
+        microseconds(hashing),
+        microseconds(ordering),
+        microseconds(sending),
+        all / kilobytes as f64
+    );
 }

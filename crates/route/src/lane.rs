@@ -2,6 +2,7 @@
 //!
 //! Invariant: the number of a lane is its index in the list that the router was created with.
 
+use crate::cache::SentPrompt;
 use tokrate_core::{Price, Tick};
 
 /// Index of a lane in the router's list.
@@ -39,4 +40,13 @@ pub struct InFlightAttempt {
     pub(crate) first_token_at: Option<Tick>,
     /// Whether the breaker was open: it counts among the lane's last resorts until it is finished.
     pub(crate) is_last_resort: bool,
+    /// Its prompt, if the lane's cache is kept account of.
+    pub(crate) prompt: Option<Box<SentPrompt>>,
+}
+
+impl InFlightAttempt {
+    /// Tokens of its prompt that were expected to be in the lane's cache; `None` if no account is kept.
+    pub fn expected_cached_tokens(&self) -> Option<u64> {
+        self.prompt.as_ref().map(|prompt| prompt.cached as u64)
+    }
 }

@@ -247,6 +247,18 @@ impl LaneModel {
         Some(Span::from_secs_f64(typical * self.ttft_drift.factor(now, &self.config, TTFT_DRIFT_PRIOR) * p90))
     }
 
+    /// The same, but what departs from it for a moment is not followed: a lane that was late once would lose conversations whose prompts
+    /// only it holds.
+    pub(crate) fn without_drift(self) -> LaneModel {
+        let config = ModelConfig { drift_half_life: Span::from_millis(1), ..self.config };
+        LaneModel { config, ttft_drift: Drift::default(), tpot_drift: Drift::default(), ..self }
+    }
+
+    /// Seconds of time to first token that a token of the prompt takes.
+    pub(crate) fn prompt_seconds(&self) -> f64 {
+        self.prompt.slope()
+    }
+
     /// Expected time to first token without the current deviation.
     fn ttft_without_drift(&self, prompt_tokens: u64, in_flight: f64) -> Option<f64> {
         let base = self.base_ttft.value(in_flight)?;

@@ -11,6 +11,7 @@
 
 mod breaker;
 mod budget;
+mod cache;
 mod decay;
 mod lane;
 mod lane_model;
@@ -21,9 +22,11 @@ mod policy;
 mod race;
 mod replay;
 mod router;
+mod session_replay;
 
 pub use breaker::{Blame, Breaker, BreakerConfig, BreakerState, blame};
 pub use budget::{AttemptResult, Budget, BudgetConfig, BudgetLimit, ExtraReservation, extra_usd};
+pub use cache::{PromptBlocks, PromptHasher};
 pub use lane::{InFlightAttempt, LaneConfig, LaneId};
 pub use lane_model::{CurvePoint, Expectation, LaneModel, ModelConfig, WholeAnswer};
 pub use limits::{
@@ -38,3 +41,4 @@ pub use replay::{
     Alternative, LEVELS as REPLAY_LEVELS, LoggedAttempt, Means, Percentile, ReplayConfig, Report, replay,
 };
 pub use router::{Delivery, LaneSnapshot, Outcome, OutputLength, Router, RouterConfig, SnapshotPoint};
+pub use session_replay::{Change, MAX_PAUSE as MAX_SESSION_PAUSE, SessionCall, SessionReport, replay_sessions};

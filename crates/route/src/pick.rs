@@ -30,6 +30,8 @@ pub struct Ranked {
     pub remembered: Option<Expectation>,
     /// Whether nothing is known of it but that it was given up a few times before it answered.
     pub is_silent: bool,
+    /// Tokens of the prompt that are expected to be in its cache; `None` if no account of it is kept.
+    pub cached_tokens: Option<u64>,
 }
 
 /// A lane at the time of a decision.
@@ -39,6 +41,8 @@ pub(crate) struct LaneView {
     pub in_flight: u32,
     /// Expected cost of the call (USD).
     pub usd: Option<f64>,
+    /// What is new of its prompt costs the others on the lane (seconds, weighed), if its cache is kept account of.
+    pub others_seconds: f64,
     /// Time that this call costs all calls of the lane together (seconds), if the policy needs it.
     pub marginal_seconds: Option<f64>,
     /// Recent share of failed calls.
@@ -88,12 +92,19 @@ pub(crate) fn order(
         put_better_of_two_first(views, usable, rng);
     } else if needs_model(policy) && usable > 1 && views[0].0.0 != EXPLORE && rng.chance(exploration) {
         let chosen = 1 + rng.below(usable as u64 - 1) as usize;
-        views[..=chosen].rotate_right(1);
+        // Where a cache would be given up for it, nothing is learned that is worth as much.
+        let cached = |place: usize| views[place].1.ranked.cached_tokens.unwrap_or(0);
+        if cached(0) <= cached(chosen) + shape.prompt_tokens / 10 {
+            views[..=chosen].rotate_right(1);
+        }
     }
 }
 
 fn needs_model(policy: &Policy) -> bool {
-    matches!(policy, Policy::Completion | Policy::OwnCompletion | Policy::Cheapest { .. } | Policy::Weighted { .. })
+    matches!(
+        policy,
+        Policy::Completion | Policy::OwnCompletion | Policy::Cache | Policy::Cheapest { .. } | Policy::Weighted { .. }
+    )
 }
 
 /// Moves the better of two random lanes to the front. They are sorted by load already.
@@ -113,6 +124,7 @@ fn score(view: &LaneView, place: usize, shape: &CallShape, policy: &Policy) -> R
         Policy::LowestLatency => return (KNOWN, view.latency.unwrap_or(0.0)),
         Policy::Completion
         | Policy::OwnCompletion
+        | Policy::Cache
         | Policy::Cheapest { .. }
         | Policy::Weighted { .. }
         | Policy::PeakEwma => {}
@@ -140,6 +152,10 @@ fn score(view: &LaneView, place: usize, shape: &CallShape, policy: &Policy) -> R
         Policy::Completion => {
             let own = expectation.completion_seconds(shape.output_tokens);
             (KNOWN, seconds * view.marginal_seconds.unwrap_or(own) / own.max(f64::MIN_POSITIVE))
+        }
+        Policy::Cache => {
+            let first = expectation.ttft.as_secs_f64() + view.others_seconds;
+            (KNOWN, first / (1.0 - view.failure_rate.min(0.95)))
         }
         _ => (KNOWN, seconds),
     }
@@ -169,9 +185,11 @@ mod tests {
                 expectation: Some(expectation),
                 remembered: None,
                 is_silent: false,
+                cached_tokens: None,
             },
             in_flight: 0,
             usd: Some(0.01),
+            others_seconds: 0.0,
             marginal_seconds,
             failure_rate,
             peak: 0.0,

@@ -16,6 +16,8 @@ pub enum Policy {
     Completion,
     /// Least expected completion time of this call alone.
     OwnCompletion,
+    /// Least expected time to first token, given what each lane holds of the prompt, and how much what is new there holds up the others.
+    Cache,
     /// The cheapest lane that is expected to meet both limits; the others follow, fastest first.
     Cheapest {
         /// Longest mean time to first token.
@@ -41,9 +43,10 @@ pub enum Policy {
 }
 
 /// Name and policy, the default first; parameters at their defaults.
-const POLICIES: [(&str, Policy); 9] = [
+const POLICIES: [(&str, Policy); 10] = [
     ("completion", Policy::Completion),
     ("own-completion", Policy::OwnCompletion),
+    ("cache", Policy::Cache),
     ("cheapest", Policy::Cheapest { max_ttft: None, min_speed: None }),
     ("weighted", Policy::Weighted { usd_per_second: 0.0 }),
     ("peak-ewma", Policy::PeakEwma),
@@ -116,6 +119,7 @@ mod tests {
         let rows = |policy: &Policy| match policy {
             Policy::Completion
             | Policy::OwnCompletion
+            | Policy::Cache
             | Policy::Cheapest { .. }
             | Policy::Weighted { .. }
             | Policy::PeakEwma
@@ -124,7 +128,7 @@ mod tests {
             | Policy::LowestLatency
             | Policy::Fixed => 1,
         };
-        assert_eq!(POLICIES.iter().map(|(_, policy)| rows(policy)).sum::<usize>(), 9);
+        assert_eq!(POLICIES.iter().map(|(_, policy)| rows(policy)).sum::<usize>(), 10);
         for name in Policy::NAMES {
             assert_eq!(Policy::from_name(name).expect("a name of the list").name(), name);
         }
@@ -138,6 +142,6 @@ mod tests {
         assert_eq!(cheapest.to_string(), "cheapest, TTFT at most 800 ms, at least 50 tok/s of output speed");
         assert_eq!(Policy::Weighted { usd_per_second: 0.01 }.to_string(), "weighted, $0.01 a second");
         assert_eq!(Policy::LeastBusy.to_string(), "least-busy");
-        assert_eq!(Policy::without_parameters().count(), 7);
+        assert_eq!(Policy::without_parameters().count(), 8);
     }
 }

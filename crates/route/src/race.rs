@@ -235,6 +235,11 @@ impl Race {
         self.hold
     }
 
+    /// Whether an attempt's answer is complete, its end included, as far as its events say; what may follow is framing.
+    pub fn has_whole_answer(&self, attempt: usize) -> bool {
+        self.attempts.get(attempt).is_some_and(|run| run.state == State::Ended || run.done && run.reported.is_none())
+    }
+
     /// Whether the last action was returned.
     pub fn is_over(&self) -> bool {
         self.over && self.pending.is_empty()

@@ -7,6 +7,7 @@ mod lane_state;
 mod snapshot;
 
 use crate::breaker::{Breaker, BreakerConfig, BreakerState};
+use crate::cache::PromptBlocks;
 use crate::decay::DecayingHistogram;
 use crate::lane::{InFlightAttempt, LaneConfig, LaneId};
 use crate::lane_model::{CurvePoint, Expectation, ModelConfig};
@@ -122,19 +123,33 @@ impl Router {
     /// come last, those that may be tried soonest first, and are marked; unknown lane numbers are left out. Of a single candidate
     /// nothing is worked out but whether it is usable.
     pub fn order(&mut self, now: Tick, shape: &CallShape, candidates: &[LaneId], policy: &Policy) -> Vec<Ranked> {
+        self.order_with(now, shape, None, candidates, policy)
+    }
+
+    /// The same for a call whose prompt's blocks are known, which [`Policy::Cache`] goes by.
+    pub fn order_with(
+        &mut self,
+        now: Tick,
+        shape: &CallShape,
+        prompt: Option<&PromptBlocks>,
+        candidates: &[LaneId],
+        policy: &Policy,
+    ) -> Vec<Ranked> {
         if let [only] = *candidates {
             let Some(lane) = self.lanes.get_mut(only.index()) else { return Vec::new() };
             let usable = lane.is_usable(now);
             if !usable {
                 lane.want();
             }
-            return vec![Ranked { lane: only, usable, expectation: None, remembered: None, is_silent: false }];
+            let (expectation, remembered) = (None, None);
+            let ranked = Ranked { lane: only, usable, expectation, remembered, is_silent: false, cached_tokens: None };
+            return vec![ranked];
         }
         let mut views = std::mem::take(&mut self.scratch);
         views.clear();
         let shared = matches!(policy, Policy::Completion);
         let lanes = candidates.iter().filter_map(|id| Some((*id, self.lanes.get(id.index())?)));
-        views.extend(lanes.map(|(id, lane)| ((0, 0.0), lane.view(now, id, shape, shared))));
+        views.extend(lanes.map(|(id, lane)| ((0, 0.0), lane.view(now, id, shape, prompt, shared))));
         if matches!(policy, Policy::RoundRobin) {
             self.number_turns(&mut views);
             self.turns += 1;
@@ -152,7 +167,7 @@ impl Router {
     pub fn preview(&self, now: Tick, shape: &CallShape, candidates: &[LaneId], policy: &Policy) -> Vec<Ranked> {
         let shared = matches!(policy, Policy::Completion);
         let lanes = candidates.iter().filter_map(|id| Some((*id, self.lanes.get(id.index())?)));
-        let mut views: Vec<_> = lanes.map(|(id, lane)| ((0, 0.0), lane.view(now, id, shape, shared))).collect();
+        let mut views: Vec<_> = lanes.map(|(id, lane)| ((0, 0.0), lane.view(now, id, shape, None, shared))).collect();
         if matches!(policy, Policy::RoundRobin) {
             self.number_turns(&mut views);
         }
@@ -201,6 +216,11 @@ impl Router {
     /// If there is no such lane.
     pub fn start(&mut self, lane: LaneId, now: Tick) -> InFlightAttempt {
         self.lanes[lane.index()].start(lane, now)
+    }
+
+    /// The prompt of an attempt that has just begun: from now on the lane is taken to have it in its cache.
+    pub fn send_prompt(&mut self, started: &mut InFlightAttempt, now: Tick, prompt: &PromptBlocks) {
+        self.lanes[started.lane.index()].send_prompt(started, now, prompt);
     }
 
     /// An attempt got its first token `ttft` after it was sent.

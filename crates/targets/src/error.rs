@@ -71,6 +71,14 @@ pub enum TargetError {
         /// What it holds.
         meaning: &'static str,
     },
+    /// The model is part of an address, and none was named.
+    #[error("find {provider}: the model is part of its address, and none was named; write {name}/MODEL")]
+    ModelInAddress {
+        /// Title of the provider.
+        provider: &'static str,
+        /// Its name in the catalog.
+        name: &'static str,
+    },
     /// An address ends in the path of another dialect than the one that was named.
     #[error("read {url}: it ends in the path of {found}, and the dialect is to be {named}; leave out one of them")]
     OtherDialect {

@@ -7,6 +7,7 @@
 
 mod error;
 mod headers;
+mod hosted;
 mod key;
 mod key_reference;
 mod models;

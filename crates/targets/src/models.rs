@@ -38,6 +38,7 @@ pub fn find_only_model(endpoint: &mut Endpoint, client: ClientConfig) -> Result<
     let clock = Clock::monotonic();
     let route = Route::resolve_blocking(&base, &config, clock).map_err(unasked(&base))?;
     let client = Client::new(config, route, clock).map_err(unasked(&base))?;
+    let client = client.authorized_by(endpoint.authorizer.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(unasked(&base))?;
     let limits = Limits { idle: TIMEOUT, total: TIMEOUT, max_body_bytes: MAX_BODY_BYTES };
     let get = |path: String| {

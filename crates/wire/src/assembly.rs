@@ -118,7 +118,7 @@ impl AnswerAssembler {
 fn take_frame(assembly: &mut dyn Assembly, frame: Frame<'_>) -> bool {
     let (name, data) = match frame {
         Frame::Event { name, data } | Frame::Unfinished { name, data } => (name, data),
-        Frame::TooLarge { .. } => return false,
+        Frame::TooLarge { .. } | Frame::Corrupt => return false,
     };
     let (json, is_lossy) = lossy(data);
     assembly.take(&Document { name, json: json.trim() });

@@ -34,6 +34,8 @@ pub enum Framing {
     Lines,
     /// The elements of one JSON array.
     Array,
+    /// AWS's binary event stream.
+    EventStream,
 }
 
 /// The path of a request, and what it holds.
@@ -130,6 +132,8 @@ pub(crate) struct RequestFeatures {
     pub(crate) tools: bool,
     /// The choice of a tool.
     pub(crate) tool_choice: bool,
+    /// A choice of no tool, beside tools.
+    pub(crate) forbids_tools: bool,
     /// A field that marks the result of a tool as failed; elsewhere it stands in the text.
     pub(crate) tool_error_flag: bool,
     /// Identifiers of calls consist of letters, digits, `_` and `-` only.

@@ -9,6 +9,7 @@ use crate::dialect::Dialect;
 use crate::document::Documents;
 use crate::document_decoder::{Part, Source};
 use crate::elements::ElementFramer;
+use crate::event_stream::EventStreamFramer;
 use crate::frame::{DEFAULT_MAX_EVENT_BYTES, Frame, SseFramer};
 use crate::lines::LineFramer;
 use tokrate_core::{Anomaly, EventBatch, EventKind, Tick};
@@ -41,6 +42,8 @@ enum Form {
     Lines(LineFramer),
     /// The elements of an array.
     Elements(ElementFramer),
+    /// Messages of AWS's binary stream.
+    Messages(EventStreamFramer),
     /// One document.
     Whole,
     Over,
@@ -89,6 +92,7 @@ impl Decoder {
             Form::Events(framer) => framer.held_bytes(),
             Form::Lines(framer) => framer.held_bytes(),
             Form::Elements(framer) => framer.held_bytes(),
+            Form::Messages(framer) => framer.held_bytes(),
             Form::Whole => self.whole.len(),
         }
     }
@@ -119,6 +123,7 @@ impl Decoder {
             Form::Events(framer) => framer.push(&bytes[start..], &mut take),
             Form::Lines(framer) => framer.push(&bytes[start..], &mut take),
             Form::Elements(framer) => framer.push(&bytes[start..], &mut take),
+            Form::Messages(framer) => framer.push(&bytes[start..], &mut take),
             Form::Whole => {
                 // One byte over the limit is enough to know at the end that it was exceeded.
                 let room = limit.saturating_add(1).saturating_sub(whole.len());
@@ -150,6 +155,7 @@ impl Decoder {
             }
             Form::Lines(mut framer) => framer.end(&mut take),
             Form::Elements(mut framer) => framer.end(&mut take),
+            Form::Messages(mut framer) => framer.end(&mut take),
             Form::Whole if whole.len() > *limit => {
                 *whole = Vec::new();
                 out.push(at, EventKind::Anomaly(Anomaly::EventTooLarge));
@@ -189,6 +195,8 @@ impl Decoder {
             Shape::Whole => !matches!(first, b'd' | b'e' | b'i' | b'r' | b':'),
         };
         match first {
+            // The highest byte of a length: a message of 16 MiB would not fit any limit.
+            0 if descriptor.framing == Framing::EventStream => Form::Messages(EventStreamFramer::new(self.limit)),
             b'[' if descriptor.array_streams => Form::Elements(ElementFramer::new(self.limit)),
             b'{' if descriptor.framing == Framing::Lines && self.shape != Shape::Whole => {
                 Form::Lines(LineFramer::new(self.limit))
@@ -208,6 +216,7 @@ fn take_frame(documents: &mut Documents, at: Tick, frame: Frame<'_>, out: &mut E
     match frame {
         Frame::Event { name, data } => documents.take(Source { at, name, part: Part::Event }, data, out),
         Frame::Unfinished { name, data } => documents.take(Source { at, name, part: Part::Unfinished }, data, out),
+        Frame::Corrupt => out.push(at, EventKind::Anomaly(Anomaly::Unreadable)),
         Frame::TooLarge { .. } => out.push(at, EventKind::Anomaly(Anomaly::EventTooLarge)),
     }
 }

@@ -3,6 +3,8 @@
 //! To add a dialect, add its folder as a module and a row below.
 
 pub(crate) mod anthropic;
+pub(crate) mod bedrock;
+pub(crate) mod cohere;
 pub(crate) mod gemini;
 pub(crate) mod llama;
 pub(crate) mod ollama;
@@ -51,4 +53,8 @@ registry! {
     OllamaGenerate => ollama::GENERATE;
     /// The native completion of llama.cpp's server.
     LlamaCompletion => llama::DESCRIPTOR;
+    /// AWS Bedrock's Converse and ConverseStream.
+    BedrockConverse => bedrock::DESCRIPTOR;
+    /// Cohere's chat, the second version.
+    CohereChat => cohere::DESCRIPTOR;
 }

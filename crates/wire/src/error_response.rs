@@ -72,8 +72,20 @@ pub fn decode_error_response(
         .take(MAX_LIMITS)
         .map(|(name, value)| (one_line(name, MAX_LIMIT_BYTES), one_line(value, MAX_LIMIT_BYTES)))
         .collect();
-    ErrorResponse { kind, message: error.message, retry_after, limits }
+    let mut message = error.message;
+    let has_room = message.len() + CLOCK_HINT.len() <= MAX_MESSAGE_BYTES;
+    if kind == FailureKind::Unauthorized && is_about_the_time(&message) && has_room {
+        message.push_str(CLOCK_HINT);
+    }
+    ErrorResponse { kind, message, retry_after, limits }
 }
+
+/// What AWS refuses a signature for whose time is more than five minutes from its own.
+fn is_about_the_time(message: &str) -> bool {
+    message.starts_with("Signature expired") || message.starts_with("Signature not yet current")
+}
+
+const CLOCK_HINT: &str = " (is this machine's clock right?)";
 
 /// How a body is compressed, if it is: as its headers say, or its first bytes do.
 fn compression(headers: &[(&str, &str)], body: &[u8]) -> Option<String> {
@@ -158,7 +170,7 @@ impl ErrorBody {
 
     /// The kind of failure that the error names, if it names one.
     pub(crate) fn kind(&self) -> Option<FailureKind> {
-        const LABELS: [(&str, FailureKind); 18] = [
+        const LABELS: [(&str, FailureKind); 25] = [
             ("rate_limit", FailureKind::RateLimited),
             ("ratelimit", FailureKind::RateLimited),
             ("resource_exhausted", FailureKind::RateLimited),
@@ -178,6 +190,14 @@ impl ErrorBody {
             // Anthropic's types for 500 and 504.
             ("api_error", FailureKind::ServerError),
             ("timeout_error", FailureKind::ServerError),
+            // AWS's exceptions.
+            ("throttlingexception", FailureKind::RateLimited),
+            ("accessdenied", FailureKind::Unauthorized),
+            ("resourcenotfound", FailureKind::NotFound),
+            ("validationexception", FailureKind::BadRequest),
+            ("internalserverexception", FailureKind::ServerError),
+            ("modelstreamerror", FailureKind::ServerError),
+            ("modeltimeout", FailureKind::ServerError),
         ];
         let labelled = LABELS.iter().find(|(label, _)| self.labels.contains(label)).map(|(_, kind)| *kind);
         let numbered = self.status.filter(|status| (400..600).contains(status)).map(kind_of_status);
@@ -205,7 +225,7 @@ fn message_of(error: &Value) -> String {
     if let Value::String(message) = error {
         return message.clone();
     }
-    for field in ["message", "detail", "msg", "error_description"] {
+    for field in ["message", "Message", "detail", "msg", "error_description"] {
         match &error[field] {
             Value::String(message) => return message.clone(),
             Value::Null => {}

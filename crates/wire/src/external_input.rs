@@ -18,7 +18,7 @@ pub struct ExternalInput {
 }
 
 /// Names of fields and kinds that stand for more than they say, in order.
-const REFERENCES: [&str; 32] = [
+const REFERENCES: [&str; 34] = [
     "audio_url",
     "cachedContent",
     "cached_content",
@@ -48,6 +48,8 @@ const REFERENCES: [&str; 32] = [
     "mcp_servers",
     "multimodal_data",
     "previous_response_id",
+    "s3Location",
+    "systemTool",
     "urlContext",
     "url_context",
     "video_url",
@@ -56,6 +58,9 @@ const REFERENCES: [&str; 32] = [
 const VERSIONED: [&str; 6] = ["web_search", "web_fetch", "computer_", "code_execution_", "bash_20", "text_editor_20"];
 /// Kinds that are everyday words: they count as the value of `type` only.
 const KINDS: [&str; 6] = ["audio", "document", "file", "image", "mcp", "video"];
+/// Bedrock names a block by its field: these, followed by an object that begins with one of the words below.
+const BLOCKS: [&[u8]; 4] = [b"audio", b"document", b"image", b"video"];
+const IN_BLOCKS: [&[u8]; 3] = [b"format", b"name", b"source"];
 /// Longer strings cannot be one of the names above with a version behind it (bytes).
 const MAX_NAME_BYTES: usize = 40;
 
@@ -63,6 +68,7 @@ const MAX_NAME_BYTES: usize = 40;
 pub fn external_input(body: &[u8]) -> ExternalInput {
     let mut found = ExternalInput { references: has_escaped_letter(body), tools: false };
     let mut previous: &[u8] = b"";
+    let mut opens_block = false;
     let mut quotes = memchr_iter(b'"', body);
     let Some(mut opened) = quotes.next() else { return found };
     for quote in quotes {
@@ -82,12 +88,20 @@ pub fn external_input(body: &[u8]) -> ExternalInput {
             }
             Err(_) => {}
         }
+        found.references |= opens_block && IN_BLOCKS.contains(&between);
+        opens_block = BLOCKS.contains(&previous) && is_object_start(between);
         let is_colon = between.trim_ascii() == b":";
         if !is_colon {
             previous = between;
         }
     }
     found
+}
+
+/// Whether an object begins between two strings: the value of the first.
+fn is_object_start(between: &[u8]) -> bool {
+    let mut letters = between.iter().filter(|byte| !byte.is_ascii_whitespace());
+    letters.next() == Some(&b':') && letters.next() == Some(&b'{') && letters.next().is_none()
 }
 
 /// Whether a letter, a digit or `_` is written as an escape: no encoder does, and a name could hide behind it.
@@ -116,6 +130,8 @@ mod tests {
     #[test]
     fn what_a_provider_reads_beside_the_body_is_found_in_every_dialect() {
         for body in [
+            r#"{"messages":[{"content":[{"image":{"format":"png","source":{"bytes":"AA=="}}}]}]}"#,
+            r#"{"messages":[{"content":[{"document" : {"name":"x","source":{"s3Location":{"uri":"s3://x"}}}}]}]}"#,
             r#"{"messages":[{"content":[{"type":"image_url","image_url":{"url":"https://x/y.png"}}]}]}"#,
             r#"{"messages":[{"content":[{"type" : "file","file":{"x":1}}]}]}"#,
             r#"{"input":"hi","previous_response_id":"resp_1"}"#,

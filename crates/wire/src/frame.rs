@@ -35,6 +35,8 @@ pub enum Frame<'a> {
         /// What there was of the data, possibly nothing.
         data: &'a [u8],
     },
+    /// Something whose checksum does not fit.
+    Corrupt,
     /// An event over the limit, skipped.
     TooLarge {
         /// Bytes in its lines, without line ends and comments.

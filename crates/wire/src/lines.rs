@@ -103,6 +103,7 @@ mod tests {
                 Frame::Event { data, .. } => String::from_utf8_lossy(data).into_owned(),
                 Frame::Unfinished { data, .. } => format!("unfinished {}", String::from_utf8_lossy(data)),
                 Frame::TooLarge { bytes } => format!("too large {bytes}"),
+                Frame::Corrupt => unreachable!("text has no checksum"),
             });
         };
         for part in parts {

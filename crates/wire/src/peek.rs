@@ -68,7 +68,7 @@ pub struct RequestPeek {
 }
 
 /// The fields that are read.
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 16] = [
     "model",
     "stream",
     "stream_options",
@@ -82,6 +82,7 @@ const FIELDS: [&str; 15] = [
     "options",
     "generationConfig",
     "generation_config",
+    "inferenceConfig",
     "prompt",
     "background",
 ];
@@ -163,6 +164,7 @@ impl RequestPeek {
         }
         match (field, scan.peek()) {
             ("stream_options", Some(b'{')) => return self.take_options(scan),
+            ("inferenceConfig", Some(b'{')) => return self.lengths.take_inference_config(scan),
             ("options", Some(b'{')) => return self.lengths.take_options(scan),
             ("generationConfig" | "generation_config", Some(b'{')) => {
                 return self.lengths.take_generation_config(scan);
@@ -194,7 +196,7 @@ impl RequestPeek {
                 Ok(())
             }
             // A value of another type is left for the provider to refuse.
-            "options" | "generationConfig" | "generation_config" => Ok(()),
+            "options" | "generationConfig" | "generation_config" | "inferenceConfig" => Ok(()),
             _ => {
                 let number = matches!(value, [b'-' | b'0'..=b'9', ..]);
                 self.lengths.take(field, value);

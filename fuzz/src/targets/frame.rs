@@ -31,6 +31,7 @@ fn frames(pushes: &[&[u8]], limit: usize) -> Vec<Seen> {
         Frame::Event { name, data } => Seen::Event(name.to_vec(), data.to_vec()),
         Frame::Unfinished { name, data } => Seen::Unfinished(name.to_vec(), data.to_vec()),
         Frame::TooLarge { bytes } => Seen::TooLarge(bytes),
+        Frame::Corrupt => unreachable!("lines have no checksum"),
     };
     for bytes in pushes {
         framer.push(bytes, &mut |frame| seen.push(note(frame)));

@@ -32,6 +32,7 @@ fn dry_run() -> DryRun {
             dialect,
             base: Target::parse("http://127.0.0.1:9/v1").expect("a URL"),
             headers: HeaderMap::new(),
+            authorizer: None,
             no_stream_options: false,
             max_tokens_field: false,
         }],

@@ -120,9 +120,14 @@ const TABLE: &[Row] = &[
     Row { name: "probe", internal: &["core", "tokens", "wire", "meter", "net"], external: &["bytes", "http", "tokio"] },
     // Its errors are only shown, never branched on: anyhow's chain of causes is all that they need.
     Row {
+        name: "credentials",
+        internal: &["core", "net"],
+        external: &["aws-lc-rs", "base64", "bytes", "http", "rustix", "serde_json", "tokio"],
+    },
+    Row {
         name: "targets",
-        internal: &["core", "wire", "catalog", "net"],
-        external: &["http", "rustix", "serde_json", "sha2", "thiserror", "tokio", "toml"],
+        internal: &["core", "wire", "catalog", "credentials", "net"],
+        external: &["bytes", "http", "rustix", "serde_json", "sha2", "thiserror", "tokio", "toml"],
     },
     Row {
         name: "notify",
@@ -226,8 +231,8 @@ const TABLE: &[Row] = &[
     Row {
         name: "dst",
         internal: &[
-            "core", "tokens", "wire", "stats", "meter", "record", "judge", "detect", "prober", "alert", "sim", "net",
-            "route", "store", "bench", "gateway", "monitor",
+            "core", "tokens", "wire", "stats", "meter", "record", "judge", "detect", "prober", "alert", "engine",
+            "sim", "net", "route", "store", "bench", "gateway", "monitor",
         ],
         external: &["http", "tokio"],
     },

@@ -112,6 +112,7 @@ impl Scenario {
                 base: tokrate_net::Target::parse(url)?,
                 model: "sim".to_owned(),
                 headers: http::HeaderMap::new(),
+                authorizer: None,
                 key_origin: None,
                 http: self.http,
                 new_connections: false,

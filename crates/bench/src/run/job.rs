@@ -53,6 +53,7 @@ impl TargetRun<'_> {
             route: self.route.clone(),
             path: self.endpoint.base.path_with(&self.endpoint.dialect.path(&self.endpoint.model, shape)),
             headers: self.endpoint.headers.clone(),
+            authorizer: self.endpoint.authorizer.clone(),
             secrets: Secrets::of(&self.endpoint.headers),
             id_prefix: number.to_string(),
             limits: config.limits,

@@ -6,7 +6,9 @@ use super::{EndpointRow, Findings, PriceFile, PriceRow, ProviderFile, ProviderRo
 use toml::Spanned;
 
 /// Known deviations of an endpoint from its dialect.
-const QUIRKS: &[&str] = &["max_tokens_field", "no_stream_options", "ignore_eos"];
+const QUIRKS: &[&str] = &["max_tokens_field", "no_stream_options", "ignore_eos", "on_vertex"];
+/// Known sources of credentials that expire.
+const CREDENTIALS: &[&str] = &["aws", "entra", "google"];
 /// Known families of metric names.
 const METRICS: &[&str] = &["vllm", "sglang", "tgi", "llama-cpp", "trtllm"];
 /// What a provider's model is taken for.
@@ -27,7 +29,8 @@ pub(super) fn providers(file: &ProviderFile, findings: &mut Findings<'_>) {
         names.push(name);
         expect(findings, &row.title, !row.title.get_ref().trim().is_empty(), "a title");
         provenance(&row.source, &row.date, findings);
-        for variable in row.key_env.iter().chain(row.variables.iter().map(|variable| &variable.name)) {
+        let names = row.variables.iter().flat_map(|variable| variable.also.iter().chain([&variable.name]));
+        for variable in row.key_env.iter().chain(names) {
             expect(findings, variable, is_variable(variable.get_ref()), "an environment variable of A-Z, 0-9 and `_`");
         }
         for variable in &row.variables {
@@ -76,6 +79,10 @@ fn endpoints(row: &ProviderRow, findings: &mut Findings<'_>) {
             header || ["bearer", "none"].contains(&auth),
             "\"bearer\", \"none\" or \"header NAME\"",
         );
+        if let Some(named) = &endpoint.credentials {
+            let known = CREDENTIALS.contains(&named.get_ref().as_str());
+            expect(findings, named, known, &format!("one of {CREDENTIALS:?}"));
+        }
         for line in &endpoint.headers {
             let good =
                 line.get_ref().split_once(": ").is_some_and(|(name, value)| is_header_name(name) && !value.is_empty());
@@ -91,12 +98,18 @@ fn base(row: &ProviderRow, endpoint: &EndpointRow, findings: &mut Findings<'_>) 
     let base = endpoint.base.get_ref().as_str();
     let clean = !base.ends_with('/') && !base.contains(['?', '#', '@', ' ']);
     expect(findings, &endpoint.base, clean, "a base URL without `/` at its end, query, fragment and credentials");
-    let mut rest = base;
-    while let Some((_, after)) = rest.split_once('{') {
-        let (name, after) = after.split_once('}').unwrap_or((after, ""));
-        let declared = row.variables.iter().any(|variable| variable.name.get_ref() == name);
-        expect(findings, &endpoint.base, declared, "every {NAME} of the base among `variables`");
-        rest = after;
+    for text in [Some(&endpoint.base), endpoint.query.as_ref()].into_iter().flatten() {
+        let mut rest = text.get_ref().as_str();
+        while let Some((_, after)) = rest.split_once('{') {
+            let (name, after) = after.split_once('}').unwrap_or((after, ""));
+            let declared = row.variables.iter().any(|variable| variable.name.get_ref() == name);
+            expect(findings, text, declared || name == "model", "every {NAME} of the base among `variables`");
+            rest = after;
+        }
+    }
+    if let Some(query) = &endpoint.query {
+        let clean = !query.get_ref().contains(['?', '#', '&', ' ']) && query.get_ref().contains('=');
+        expect(findings, query, clean, "a query as name=value, without `?`");
     }
     let good = match (row.kind.get_ref().as_str(), row.usual_ports.first()) {
         ("local", Some(port)) => {

@@ -40,7 +40,14 @@ fn provider(out: &mut String, row: &ProviderRow) {
     line(out, format_args!("        variables: &["));
     for variable in &row.variables {
         let (name, meaning) = (variable.name.get_ref(), variable.meaning.get_ref());
-        line(out, format_args!("            Variable {{ name: {name:?}, meaning: {meaning:?} }},"));
+        let also: Vec<&String> = variable.also.iter().map(|name| name.get_ref()).collect();
+        let default = variable.default.as_deref().unwrap_or_default();
+        line(
+            out,
+            format_args!(
+                "            Variable {{ name: {name:?}, meaning: {meaning:?}, also: &{also:?}, default: {default:?} }},"
+            ),
+        );
     }
     line(out, format_args!("        ],\n        probes: &["));
     for probe in &row.probes {
@@ -68,14 +75,23 @@ fn endpoint(out: &mut String, row: &EndpointRow) {
     let headers: Vec<(&str, &str)> = row.headers.iter().filter_map(|line| line.get_ref().split_once(": ")).collect();
     line(out, format_args!("            Endpoint {{"));
     line(out, format_args!("                dialect: {:?}, base: {:?},", row.dialect.get_ref(), row.base.get_ref()));
+    let query = row.query.as_ref().map_or("", |query| query.get_ref());
+    let credentials = match row.credentials.as_ref().map(|named| named.get_ref().as_str()) {
+        None => "None",
+        Some("aws") => "Some(Credentials::Aws)",
+        Some("entra") => "Some(Credentials::Entra)",
+        Some(_) => "Some(Credentials::Google)",
+    };
+    line(out, format_args!("                query: {query:?}, credentials: {credentials},"));
     line(out, format_args!("                auth: Auth::{auth}, headers: &{headers:?},"));
     line(
         out,
         format_args!(
-            "                quirks: Quirks {{ max_tokens_field: {}, no_stream_options: {}, ignore_eos: {} }},",
+            "                quirks: Quirks {{ max_tokens_field: {}, no_stream_options: {}, ignore_eos: {}, on_vertex: {} }},",
             has("max_tokens_field"),
             has("no_stream_options"),
-            has("ignore_eos")
+            has("ignore_eos"),
+            has("on_vertex")
         ),
     );
     line(out, format_args!("            }},"));

@@ -86,6 +86,8 @@ struct ProviderRow {
 struct EndpointRow {
     dialect: Spanned<String>,
     base: Spanned<String>,
+    query: Option<Spanned<String>>,
+    credentials: Option<Spanned<String>>,
     #[serde(default = "bearer")]
     auth: Spanned<String>,
     #[serde(default)]
@@ -99,6 +101,9 @@ struct EndpointRow {
 struct VariableRow {
     name: Spanned<String>,
     meaning: Spanned<String>,
+    #[serde(default)]
+    also: Vec<Spanned<String>>,
+    default: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -297,6 +297,7 @@ fn lane(rng: &mut Rng, place: usize, loser: LoserPolicy) -> LaneConfig {
         dialect: Dialect::ALL[rng.below(Dialect::ALL.len() as u64) as usize],
         base: Target::parse(&format!("http://10.0.0.{}/v1", place + 1)).expect("a URL"),
         headers: HeaderMap::new(),
+        authorizer: None,
         no_stream_options: rng.chance(0.2),
         max_tokens_field: rng.chance(0.2),
     };

@@ -1,5 +1,6 @@
 //! Worlds of virtual time, run and checked; one binary, as each is linked with everything.
 
+mod caching;
 mod capacity;
 mod faults;
 mod gateway;

@@ -21,6 +21,10 @@ pub(crate) enum Family {
     Anthropic,
     Gemini,
     Ollama,
+    /// AWS's own paths, beside Converse.
+    Bedrock,
+    /// Cohere's second version; its reranking has OpenAI-like servers' path.
+    Cohere,
 }
 
 /// What a request sends.
@@ -81,7 +85,7 @@ pub(crate) struct Api {
 
 use AnswerKind::{AsAsked, Stream, Whole};
 use BodyKind::{JsonOrForm, None as NoBody};
-use Family::{Anthropic, Gemini, Ollama, OpenAi};
+use Family::{Anthropic, Bedrock, Cohere, Gemini, Ollama, OpenAi};
 use Meter::{Fee, Free, Input, Session};
 
 /// All of them.
@@ -89,6 +93,7 @@ static APIS: &[Api] = &[
     post("embeddings", "/embeddings", OpenAi, Input).repeatable(),
     post("embeddings", "/models/{model}:embedContent", Gemini, Input).repeatable(),
     post("embeddings", "/models/{model}:batchEmbedContents", Gemini, Input).repeatable(),
+    post("embeddings", "/embed", Cohere, Input).repeatable(),
     post("embeddings", "/api/embed", Ollama, Input).repeatable(),
     post("embeddings", "/api/embeddings", Ollama, Input).repeatable(),
     post("rerank", "/rerank", OpenAi, Input).repeatable(),
@@ -112,6 +117,12 @@ static APIS: &[Api] = &[
     get("batches", "/batches/{id}", OpenAi),
     post("batches", "/batches/{id}/cancel", OpenAi, Free).sending(NoBody),
     Api { meter: Session, upgrades: true, ..get("realtime", "/realtime", OpenAi).answering(Stream) },
+    // The body is the model's own, whose limits are not known here.
+    Api { is_unbounded: true, ..post("invoke", "/model/{model}/invoke", Bedrock, Fee) },
+    Api {
+        is_unbounded: true,
+        ..post("invoke", "/model/{model}/invoke-with-response-stream", Bedrock, Fee).answering(Stream)
+    },
     post("show", "/api/show", Ollama, Free).repeatable(),
     get("ps", "/api/ps", Ollama),
 ];
@@ -164,6 +175,12 @@ impl Api {
         self.method == "GET" && !self.names_object() && !self.upgrades && self.family == OpenAi
     }
 
+    /// Whether an endpoint of that dialect has it, as far as dialects say.
+    pub fn is_of(&self, dialect: Dialect) -> bool {
+        let is_cohere = self.service == "rerank" && dialect == Dialect::CohereChat;
+        self.family.has(dialect) || is_cohere
+    }
+
     /// Whether a request of that content type may be sent there as a form.
     pub fn takes_forms(&self) -> bool {
         matches!(self.body, BodyKind::Form | BodyKind::JsonOrForm)
@@ -178,6 +195,8 @@ impl Family {
             Anthropic => Dialect::Anthropic,
             Gemini => Dialect::Gemini,
             Ollama => Dialect::OllamaChat,
+            Bedrock => Dialect::BedrockConverse,
+            Cohere => Dialect::CohereChat,
         }
     }
 
@@ -188,6 +207,8 @@ impl Family {
             Anthropic => dialect == Dialect::Anthropic,
             Gemini => dialect == Dialect::Gemini,
             Ollama => matches!(dialect, Dialect::OllamaChat | Dialect::OllamaGenerate),
+            Bedrock => dialect == Dialect::BedrockConverse,
+            Cohere => dialect == Dialect::CohereChat,
         }
     }
 
@@ -198,6 +219,8 @@ impl Family {
             Anthropic => "Anthropic",
             Gemini => "Gemini",
             Ollama => "Ollama",
+            Bedrock => "Bedrock",
+            Cohere => "Cohere",
         }
     }
 }

@@ -42,6 +42,8 @@ impl ApiRoute {
             let Some(rest) = path.strip_prefix(prefix) else { continue };
             for api in APIS {
                 let Some((id, model)) = captured(api.path, rest) else { continue };
+                let model =
+                    if api.family == Family::Bedrock { model.and_then(|model| bedrock_model(&model)) } else { model };
                 is_known = true;
                 let reads = *method == Method::HEAD && api.method == "GET";
                 if api.method == method.as_str() || reads {
@@ -74,9 +76,19 @@ impl ApiRoute {
         Method::from_bytes(self.api.method.as_bytes()).unwrap_or(Method::POST)
     }
 
-    /// The path behind a lane's base URL.
-    pub fn upstream_path(&self, model: &str) -> String {
+    /// The path behind the base URL of a lane's endpoint of that dialect.
+    pub fn upstream_path(&self, model: &str, dialect: Dialect) -> String {
+        // Its chat has the version in its path as well.
+        let version = if dialect == Dialect::CohereChat { "/v2" } else { "" };
+        [version, &self.path_of_api(model)].concat()
+    }
+
+    fn path_of_api(&self, model: &str) -> String {
         let mut path = match (&self.id, self.api.path.split_once("{model}")) {
+            (_, Some((_, verb))) if self.api.family == Family::Bedrock => {
+                let whole = Dialect::BedrockConverse.path(model, Shape::Whole);
+                format!("{}{verb}", whole.strip_suffix(CONVERSE).unwrap_or(&whole))
+            }
             (_, Some((_, verb))) => {
                 // As Gemini's dialect writes the name.
                 let whole = Dialect::Gemini.path(model, Shape::Whole);
@@ -100,6 +112,14 @@ impl ApiRoute {
     pub fn is_gemini(&self) -> bool {
         self.api.family == Family::Gemini
     }
+}
+
+/// How the whole answers of Bedrock's dialect are asked for, behind the model.
+const CONVERSE: &str = "/converse";
+
+/// The model that a part of a path stands for, as Bedrock's dialect reads it.
+fn bedrock_model(segment: &str) -> Option<String> {
+    Dialect::of_path(&format!("/model/{segment}{CONVERSE}"))?.model
 }
 
 /// The identifier and the model in a path of that pattern.

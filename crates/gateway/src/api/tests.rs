@@ -22,6 +22,8 @@ fn a_method_and_a_path_find_their_row_and_become_the_path_of_a_lane() {
         (Method::POST, "/v1beta/models/all:countTokens", "count_tokens", "/models/other:countTokens"),
         (Method::POST, "/v1beta/models/a/b:embedContent?key=secret", "embeddings", "/models/other:embedContent"),
         (Method::POST, "/api/embed", "embeddings", "/api/embed"),
+        (Method::POST, "/model/a.b-v1%3A0/invoke", "invoke", "/model/other/invoke"),
+        (Method::POST, "/model/x/invoke-with-response-stream", "invoke", "/model/other/invoke-with-response-stream"),
         (Method::GET, "/v1/files?limit=2&key=secret&after=file-1", "files", "/files?limit=2&after=file-1"),
         (Method::GET, "/v1/files/file-1_a/content", "files", "/files/file-1_a/content"),
         (Method::HEAD, "/v1/files/file-1", "files", "/files/file-1"),
@@ -30,7 +32,11 @@ fn a_method_and_a_path_find_their_row_and_become_the_path_of_a_lane() {
         (Method::POST, "/v1/audio/speech", "speech", "/audio/speech"),
     ] {
         let route = found(&method, path).unwrap_or_else(|| panic!("{method} {path}"));
-        assert_eq!((route.api.service, route.upstream_path("other").as_str()), (service, upstream), "{method} {path}");
+        assert_eq!(
+            (route.api.service, route.upstream_path("other", Dialect::OpenAiChat).as_str()),
+            (service, upstream),
+            "{method} {path}"
+        );
     }
     for (method, path) in [
         (Method::GET, "/v1/files/../models"),
@@ -42,10 +48,20 @@ fn a_method_and_a_path_find_their_row_and_become_the_path_of_a_lane() {
         (Method::GET, "/v1/files/file-1?limit=\"><"),
     ] {
         assert!(
-            found(&method, path).is_none_or(|route| route.upstream_path("m") == "/files/file-1"),
+            found(&method, path).is_none_or(|route| route.upstream_path("m", Dialect::OpenAiChat) == "/files/file-1"),
             "{method} {path}"
         );
     }
+    for (path, upstream) in [("/v2/rerank", "/v2/rerank"), ("/v2/embed", "/v2/embed"), ("/v1/rerank", "/v2/rerank")] {
+        let route = found(&Method::POST, path).expect("a path of Cohere");
+        assert!(route.api.is_of(Dialect::CohereChat), "{path}");
+        assert_eq!(route.upstream_path("m", Dialect::CohereChat), upstream, "{path}");
+    }
+    let bedrock = found(&Method::POST, "/model/a.b-v1%3A0/invoke").expect("a path of Bedrock");
+    assert_eq!(
+        (bedrock.model.as_deref(), bedrock.upstream_path("c:0", Dialect::BedrockConverse).as_str()),
+        (Some("a.b-v1:0"), "/model/c%3A0/invoke")
+    );
     assert!(matches!(ApiRoute::of(&Method::DELETE, "/v1/batches/b", None), ApiMatch::WrongMethod));
     assert!(matches!(ApiRoute::of(&Method::GET, "/v1/nothing", None), ApiMatch::Unknown));
 }

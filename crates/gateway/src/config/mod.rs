@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tls::TlsConfig;
 use tokrate_core::{Money, Price, Span};
-use tokrate_net::{ClientConfig, Clock, Target};
+use tokrate_net::{Authorizer, ClientConfig, Clock, Target};
 use tokrate_route::{BreakerConfig, BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy, WinRule};
 use tokrate_store::{LogClock, LogConfig, Shipping};
 use tokrate_wire::Dialect;
@@ -137,6 +137,8 @@ pub struct EndpointConfig {
     pub base: Target,
     /// Headers of every request, keys among them, marked sensitive.
     pub headers: HeaderMap,
+    /// What authorises its requests, where no header does.
+    pub authorizer: Option<Authorizer>,
     /// Whether the endpoint rejects `stream_options`.
     pub no_stream_options: bool,
     /// Whether the endpoint expects the output limit as `max_tokens`.

@@ -81,8 +81,25 @@ pub(crate) struct Entry {
     pub attempt: Attempt,
     lease: Option<AttemptLease>,
     failed: Option<AttemptFailure>,
+    /// Tokens of its prompt that the lane was expected to have in its cache, if anybody kept account of that.
+    pub expected_cached: Option<u64>,
     /// Whether the router knows of its first token.
     has_reported_token: bool,
+    /// Whether its answer was held against the rule of its alias.
+    is_checked: bool,
+}
+
+impl Entry {
+    /// Holds a whole answer against the rule of its alias, once; true if that was the end of the attempt.
+    fn check(&mut self, account: &Account) -> bool {
+        if std::mem::replace(&mut self.is_checked, true) {
+            return false;
+        }
+        let Some(why) = account.rejection(&self.attempt) else { return false };
+        self.attempt.cancel(account.shared.clock.now());
+        self.attempt.reject(why);
+        true
+    }
 }
 
 /// What the client's connection has to do next.
@@ -266,9 +283,13 @@ impl Call {
             if !entry.attempt.is_running() {
                 continue;
             }
-            let has_ended = entry.attempt.poll(context);
+            let mut has_ended = entry.attempt.poll(context);
             for event in entry.attempt.body.borrow_mut().take_race_events() {
                 self.race.on_event(number, &event);
+            }
+            // It may win with the end of its answer, before its connection has ended.
+            if has_ended || self.race.has_whole_answer(number) {
+                has_ended |= entry.check(&self.account);
             }
             // A call that waits for its end does not win with a token, of which the router is to know all the same.
             let has_token = !entry.has_reported_token && entry.attempt.body.borrow().meter.first_text_at().is_some();
@@ -278,9 +299,6 @@ impl Call {
             let entry = &mut self.attempts[number];
             if has_ended {
                 let now = self.account.shared.clock.now();
-                if let Some(why) = self.account.rejection(&entry.attempt) {
-                    entry.attempt.reject(why);
-                }
                 let end = if entry.attempt.failure().is_some() { AttemptEnd::Failed } else { AttemptEnd::Answered };
                 // Its cost is known now, so that the rest of the reservation is free for the next attempt.
                 entry.lease.iter_mut().for_each(|lease| self.account.settle_cost(&entry.attempt, lease, end));
@@ -381,7 +399,14 @@ impl Call {
         let account = &self.account;
         let lane = Arc::clone(account.plan.lane(lane));
         let Destination { endpoint, streamed } = to;
-        let started = self.probe.take().unwrap_or_else(|| locked(&account.plan.router).start(lane.id, now));
+        let started = self.probe.take().unwrap_or_else(|| {
+            let mut router = locked(&account.plan.router);
+            let mut started = router.start(lane.id, now);
+            if let Some(prompt) = &account.prompt_blocks {
+                router.send_prompt(&mut started, now, prompt);
+            }
+            started
+        });
         let attempt_start = AttemptStart {
             endpoint,
             streamed,
@@ -431,11 +456,19 @@ impl Call {
         };
         let Granted { extra, key } = std::mem::take(&mut self.granted);
         let key = key.or_else(|| self.account.take_first(lane.id));
+        let expected_cached = started.expected_cached_tokens();
         let mut lease = AttemptLease { started, reserved: extra, key, cost: None };
         if failed.is_some() {
             self.account.settle_cost(&attempt, &mut lease, AttemptEnd::Failed);
         }
-        self.attempts.push(Entry { attempt, lease: Some(lease), failed, has_reported_token: false });
+        self.attempts.push(Entry {
+            attempt,
+            lease: Some(lease),
+            failed,
+            expected_cached,
+            has_reported_token: false,
+            is_checked: false,
+        });
     }
 
     /// Hands a loser over to a task that reads it to its end.
@@ -550,7 +583,15 @@ impl Drop for Call {
             let Entry { attempt, failed, .. } = &mut self.attempts[number];
             // An attempt that ended without text, after which another lane was tried, counts as failed.
             let was_replaced = !attempt.is_running() && self.winner != Some(number);
-            let end = if failed.is_some() || was_replaced { AttemptEnd::Failed } else { AttemptEnd::Abandoned };
+            // Who closes the connection on the end of the answer has got all of it, read or not what the lane's connection ends with.
+            let has_answered = self.winner == Some(number)
+                && self.race.has_whole_answer(number)
+                && attempt.body.borrow().is_forwarded_whole();
+            let end = match () {
+                () if failed.is_some() || was_replaced => AttemptEnd::Failed,
+                () if has_answered => AttemptEnd::Answered,
+                () => AttemptEnd::Abandoned,
+            };
             attempt.cancel(now);
             self.settle(number, end);
         }

@@ -116,6 +116,7 @@ impl LaneComparison {
         let path = endpoint.config.base.path_with(&dialect.path(&lane.config.model, Shape::Stream));
         let body = Bytes::from(encode_request(dialect, &request));
         let client = Client::new(self.client.clone(), endpoint.route.clone(), clock)?;
+        let client = client.authorized_by(endpoint.config.authorizer.clone());
         let reader = BodyReader::PassThrough { decoder: Box::new(Decoder::new(dialect, Shape::Stream)), filter: None };
         let redactor = Redactor::new(endpoint.secrets.clone(), Bytes::from(self.prompt.clone()));
         let response = UpstreamBody::new(reader, batch).with_redactor(redactor).with_text();

@@ -36,13 +36,18 @@ pub(crate) fn start(
     account.reserve_first(&ids)?;
     let shape = CallShape { prompt_tokens: account.prompt_tokens, output_tokens: account.expected_output_tokens() };
     let mut router = locked(&plan.router);
-    let ranked = router.order(now, &shape, &ids, &account.alias.policy);
+    let prompt = account.prompt_blocks.as_ref();
+    let ranked = router.order_with(now, &shape, prompt, &ids, &account.alias.policy);
     let mut lanes = EligibleLanes::default();
     let mut candidates = Vec::with_capacity(ranked.len());
     for ranked in &ranked {
         let (_, to) = eligible.iter().find(|(id, _)| *id == ranked.lane).expect("only eligible lanes are ranked");
         let hedge_after = match (mode, to.streamed) {
             (Mode::Off | Mode::Race { .. }, _) => None,
+            // Of a lane that holds the prompt's beginning, later than nine in ten with as much new in it.
+            (Mode::Hedge, true) if prompt.is_some() && ranked.expectation.is_some() => {
+                ranked.expectation.map(|expected| expected.ttft_p90)
+            }
             (Mode::Hedge, true) => router.hedge_after(ranked.lane, now, shape.prompt_tokens),
             (Mode::Hedge, false) => router.hedge_after_whole(ranked.lane, now, &shape),
         };

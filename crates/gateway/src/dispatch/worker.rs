@@ -69,7 +69,8 @@ impl Worker {
         let open = || {
             let route = lane.endpoints[endpoint].route.clone();
             let dial = self.dial.clone();
-            Ok(Rc::new(Client::with_dial(self.client_config.clone(), route, self.shared.clock, dial)?))
+            let client = Client::with_dial(self.client_config.clone(), route, self.shared.clock, dial)?;
+            Ok(Rc::new(client.authorized_by(lane.endpoints[endpoint].config.authorizer.clone())))
         };
         let mut current = self.current.borrow_mut();
         if !Arc::ptr_eq(&current.plan, plan) {

@@ -19,6 +19,7 @@ const OVERHEAD: HeaderName = HeaderName::from_static("x-tokrate-overhead-us");
 const RACE_LIMIT: HeaderName = HeaderName::from_static("x-tokrate-race-limit");
 const TTFT: HeaderName = HeaderName::from_static("x-tokrate-ttft-ms");
 const HOLD: HeaderName = HeaderName::from_static("x-tokrate-hold-ms");
+const CACHE_EXPECTED: HeaderName = HeaderName::from_static("x-tokrate-cache-expected");
 const ANSWER: HeaderName = HeaderName::from_static("x-tokrate-answer-ms");
 
 /// Status and headers of a response.
@@ -72,6 +73,7 @@ pub(crate) fn response_head(call: &Call) -> ResponseHead {
     ttft.iter().for_each(|ttft| own.decimal(TTFT, microseconds(*ttft), 3));
     call.hold().iter().for_each(|hold| own.decimal(HOLD, microseconds(*hold), 3));
     attempt.whole_answer_time().iter().for_each(|time| own.decimal(ANSWER, microseconds(*time), 3));
+    entry.expected_cached.iter().for_each(|tokens| own.number(CACHE_EXPECTED, *tokens));
     own.move_into(&mut headers);
     ResponseHead { status: body.answer.head().map_or(StatusCode::OK, |head| head.status), headers }
 }

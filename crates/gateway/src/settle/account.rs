@@ -18,8 +18,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::{FailureKind, Money, Span, Tick};
 use tokrate_record::{Attempt as Row, AttemptEnd, CostBasis};
-use tokrate_route::{Admitted, AttemptResult, Delivery, ExtraReservation, InFlightAttempt, LaneId, Outcome};
-use tokrate_wire::{Dialect, ExternalInput};
+use tokrate_route::{
+    Admitted, AttemptResult, Delivery, ExtraReservation, InFlightAttempt, LaneId, Outcome, Policy, PromptBlocks,
+    PromptHasher,
+};
+use tokrate_wire::{Dialect, ExternalInput, PromptParts};
 
 /// Expected output tokens before anything was measured.
 const DEFAULT_OUTPUT_TOKENS: f64 = 256.0;
@@ -43,6 +46,8 @@ pub(crate) struct Account {
     job_reservation: RefCell<Option<KeyReservation>>,
     /// What the body refers to outside itself, once it was looked for.
     pub external_input: OnceCell<ExternalInput>,
+    /// The blocks of its prompt, if the alias goes by what lanes hold of it.
+    pub prompt_blocks: Option<PromptBlocks>,
     extra_usd: Cell<f64>,
     /// Input tokens as the last provider reported them: the best guess for one that did not.
     pub(super) reported_input: Cell<Option<u64>>,
@@ -108,6 +113,7 @@ impl Account {
         open: OpenCall,
     ) -> Account {
         let prompt_tokens = request.prompt_tokens();
+        let prompt_blocks = prompt_blocks(&shared, &alias, &request);
         Account {
             shared,
             plan,
@@ -120,6 +126,7 @@ impl Account {
             job_id: RefCell::default(),
             job_reservation: RefCell::default(),
             external_input: OnceCell::new(),
+            prompt_blocks,
             extra_usd: Cell::new(0.0),
             reported_input: Cell::new(None),
             counted_input: Cell::new(None),
@@ -278,4 +285,16 @@ impl Account {
             *id = response_id(bytes);
         }
     }
+}
+
+/// The blocks of a prompt, where lanes are chosen by what they hold of it: of other calls nothing is looked at.
+fn prompt_blocks(shared: &Shared, alias: &Alias, request: &CallRequest) -> Option<PromptBlocks> {
+    if alias.policy != Policy::Cache || alias.lanes.len() < 2 || request.routed.is_none() {
+        return None;
+    }
+    let prompt = PromptParts::of(&request.body);
+    let mut hasher = PromptHasher::new(shared.prompt_key());
+    prompt.salts().for_each(|salt| hasher.salt(salt.as_bytes()));
+    prompt.parts().for_each(|part| hasher.update(part.as_bytes()));
+    Some(hasher.finish(request.prompt_tokens()))
 }

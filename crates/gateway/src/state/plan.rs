@@ -337,7 +337,7 @@ impl Lane {
     /// Why there is none.
     pub fn serves(&self, api: &Api, now: Tick) -> Result<usize, String> {
         let service = api.service;
-        let endpoint = self.endpoints.iter().position(|endpoint| api.family.has(endpoint.config.dialect));
+        let endpoint = self.endpoints.iter().position(|endpoint| api.is_of(endpoint.config.dialect));
         let why = match (self.config.services.says(service), endpoint) {
             (Some(false), _) if service == "embeddings" && self.config.services.embeddings.is_some() => {
                 "has `embeddings = false`".to_owned()

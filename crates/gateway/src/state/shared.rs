@@ -13,7 +13,7 @@ use crate::telemetry::changes::Changes;
 use crate::telemetry::refusals::Refusals;
 use crate::trace::queue::TraceQueue;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::Notify;
 use tokrate_net::Clock;
 use tokrate_net::server::ByteBudget;
@@ -51,6 +51,8 @@ pub(crate) struct Shared {
     calls: AtomicU64,
     /// The prefix of this run's call ids.
     prefix: String,
+    /// The key of prompts' hashes, drawn when the first is needed.
+    prompt_key: OnceLock<[u64; 2]>,
     plan: RwLock<Arc<Plan>>,
     /// Rises with every new plan, so that threads notice it.
     generation: AtomicU64,
@@ -77,6 +79,7 @@ impl Shared {
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
             prefix,
+            prompt_key: OnceLock::new(),
             plan: RwLock::new(Arc::new(plan)),
             generation: AtomicU64::new(0),
         }
@@ -123,6 +126,19 @@ impl Shared {
         *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         self.generation.fetch_add(1, Ordering::AcqRel);
         self.probes_wanted.notify_one();
+    }
+
+    /// The secret under which prompts are hashed: it never leaves the process, so that nobody outside can find prompts whose hashes
+    /// collide, and no hash means anything to another process.
+    pub fn prompt_key(&self) -> [u64; 2] {
+        *self.prompt_key.get_or_init(|| {
+            // Without random numbers the hashes are still right, only not secret.
+            let bytes =
+                tokrate_net::random_bytes::<16>().unwrap_or_else(|_| u128::from(self.clock.wall_nanos()).to_le_bytes());
+            let (one, other) = bytes.split_at(8);
+            let number = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("half of 16 bytes is 8"));
+            [number(one), number(other)]
+        })
     }
 
     /// A unique id for the next call. Ids rise, so that the log's index of calls grows at its end.

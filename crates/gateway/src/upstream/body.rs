@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FailureKind, StreamEvent, TextRange, Tick, Usage};
 use tokrate_meter::{Ending, Failure, LiveMeter, StreamNumbers, Timing};
 use tokrate_net::server::{ByteBudget, ByteShare};
-use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor, Sink, Upgraded};
+use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor, Secrets, Sink, Upgraded};
 use tokrate_probe::{Answer, Recipient};
 use tokrate_wire::websocket::websocket_accept;
 use tokrate_wire::{AnswerAssembler, AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
@@ -207,6 +207,11 @@ impl UpstreamBody {
         // They stay counted until the client has taken them.
         let taken = share.split(ready.len());
         Some(Bytes::from_owner(CountedBytes { ready, _share: taken }))
+    }
+
+    /// Whether all that came was taken for the client.
+    pub fn is_forwarded_whole(&self) -> bool {
+        self.is_forwarded && self.ready.is_empty()
     }
 
     /// The bytes that end a stream that broke off; `tail` is the end of what was sent before.
@@ -470,6 +475,10 @@ pub(crate) struct BodySink(pub Rc<RefCell<UpstreamBody>>);
 impl Sink for BodySink {
     fn begin(&mut self, departure: &Departure) {
         self.0.borrow_mut().answer.begin(departure);
+    }
+
+    fn authorized(&mut self, secrets: &Secrets) {
+        self.0.borrow_mut().answer.authorized(secrets);
     }
 
     fn sent(&mut self, _: Tick) {}

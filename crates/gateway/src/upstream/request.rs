@@ -212,7 +212,7 @@ impl CallRequest {
         let outgoing = |path, body| Outgoing { method: Method::POST, path, headers, body };
         let Some(routed) = &self.routed else {
             let asked = self.api.as_ref().ok_or("nothing is asked for")?;
-            let path = target(&asked.route.upstream_path(model));
+            let path = target(&asked.route.upstream_path(model, endpoint.dialect));
             let headers = self.api_headers(asked, lane, &endpoint.headers);
             let outgoing = Outgoing { method: asked.route.method(), path, headers, body: self.api_body(asked, model) };
             let reader = match &asked.handshake {

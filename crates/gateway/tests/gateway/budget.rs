@@ -263,7 +263,7 @@ fn random_call() -> impl Strategy<Value = RandomCall> {
 impl RandomCall {
     /// Its body in a dialect, and what it may be billed at most.
     fn body(&self, dialect: Dialect) -> String {
-        use Dialect::{Anthropic, Gemini, LlamaCompletion, OllamaChat, OllamaGenerate};
+        use Dialect::{Anthropic, BedrockConverse, CohereChat, Gemini, LlamaCompletion, OllamaChat, OllamaGenerate};
         use Dialect::{OpenAiChat, OpenAiCompletions, OpenAiResponses};
         let has_answers = matches!(dialect, OpenAiChat | OpenAiCompletions | Gemini);
         let answers = if has_answers { self.answers } else { 1 };
@@ -281,7 +281,7 @@ impl RandomCall {
                     format!(r#"{{"model":"all","prompt":"{text}"{}{}}}"#, number("max_tokens"), n("best_of"))
                 }
                 OpenAiResponses => format!(r#"{{"model":"all","input":"{text}"{}}}"#, number("max_output_tokens")),
-                Anthropic => format!(r#"{{"model":"all",{messages}{}}}"#, number("max_tokens")),
+                Anthropic | CohereChat => format!(r#"{{"model":"all",{messages}{}}}"#, number("max_tokens")),
                 Gemini => format!(
                     r#"{{"contents":[{{"role":"user","parts":[{{"text":"{text}"}}]}}],"generationConfig":{{"candidateCount":{answers}{}}}}}"#,
                     number("maxOutputTokens")
@@ -293,6 +293,11 @@ impl RandomCall {
                 OllamaGenerate => {
                     let limit = self.limit.map_or("-2".to_owned(), |limit| limit.to_string());
                     format!(r#"{{"model":"all","stream":false,"prompt":"{text}","options":{{"num_predict":{limit}}}}}"#)
+                }
+                BedrockConverse => {
+                    let limit = self.limit.map_or(String::new(), |limit| format!("\"maxTokens\":{limit}"));
+                    let messages = format!(r#""messages":[{{"role":"user","content":[{{"text":"{text}"}}]}}]"#);
+                    format!(r#"{{{messages},"inferenceConfig":{{{limit}}}}}"#)
                 }
                 LlamaCompletion => format!(r#"{{"model":"all","prompt":"{text}"{}}}"#, number("n_predict")),
             }
@@ -306,7 +311,11 @@ impl RandomCall {
 fn path_of(dialect: Dialect) -> String {
     let prefix = match dialect {
         Dialect::Gemini => "/v1beta",
-        Dialect::OllamaChat | Dialect::OllamaGenerate | Dialect::LlamaCompletion => "",
+        Dialect::OllamaChat
+        | Dialect::OllamaGenerate
+        | Dialect::LlamaCompletion
+        | Dialect::BedrockConverse
+        | Dialect::CohereChat => "",
         _ => "/v1",
     };
     format!("{prefix}{}", dialect.path("all", tokrate_wire::Shape::Whole))

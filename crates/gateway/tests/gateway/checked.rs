@@ -47,6 +47,20 @@ fn an_answer_that_breaks_the_rule_is_a_failed_attempt_and_the_next_lane_is_asked
 }
 
 #[test]
+fn an_answer_is_checked_when_its_end_has_come_even_if_its_connection_never_ends() {
+    let mut unended = stream(&chat_events(&["bad"]));
+    unended.truncate(unended.len() - b"0\r\n\r\n".len());
+    for is_stream in [false, true] {
+        let bad = Scripted::start(vec![Script::SendAndStall(unended.clone())]);
+        let good = saying("good", true);
+        let gateway = TestGateway::start(checked(&[("bad", &bad), ("good", &good)]));
+        let answer = post(gateway.address, PATH, &body(is_stream));
+        assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("good")), "{}", answer.text());
+        assert!(!answer.text().contains("bad"), "{}", answer.text());
+    }
+}
+
+#[test]
 fn where_no_answer_keeps_the_rule_the_client_is_told_why_and_gets_none_of_them() {
     for is_stream in [false, true] {
         let bad = saying("bad", is_stream);

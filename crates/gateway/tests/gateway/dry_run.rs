@@ -39,6 +39,7 @@ fn check(
             let error = &json["error"];
             let message = match dialect {
                 Dialect::OllamaChat | Dialect::OllamaGenerate => error,
+                Dialect::BedrockConverse | Dialect::CohereChat => &json["message"],
                 _ => &error["message"],
             };
             assert!(message.as_str().is_some_and(|message| !message.is_empty()), "{dialect:?}: {json}");

@@ -28,6 +28,7 @@ pub fn lane(name: &str, address: SocketAddr, dialects: &[Dialect]) -> LaneConfig
         dialect: *dialect,
         base: Target::parse(&format!("http://{address}/v1")).expect("a URL"),
         headers: http::HeaderMap::new(),
+        authorizer: None,
         no_stream_options: false,
         max_tokens_field: false,
     };

@@ -5,7 +5,9 @@ use crate::harness::{TestGateway, configured, lane};
 use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, whole};
 use http::{HeaderMap, HeaderValue};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use tokrate_gateway::{LaneConfig, Mode};
+use tokrate_net::{Authorization, Authorize, AuthorizeFuture, Secrets, Unauthorized};
 use tokrate_wire::Dialect;
 
 const KEY: &str = "sk-lane-0123456789-abcdef";
@@ -18,6 +20,62 @@ fn keyed(address: SocketAddr) -> LaneConfig {
     lane.endpoints[0].headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, value)]);
     lane
 }
+
+/// A token that expires, which authorises requests in place of a header.
+#[derive(Debug)]
+struct Token;
+
+impl Authorize for Token {
+    fn authorize<'a>(&'a self, _: Unauthorized<'a>) -> AuthorizeFuture<'a> {
+        Box::pin(async {
+            let mut value = HeaderValue::from_str(&format!("Bearer {KEY}")).expect("a value");
+            value.set_sensitive(true);
+            let headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, value)]);
+            Ok(Authorization { secrets: Secrets::of(&headers), headers, rewritten: None })
+        })
+    }
+}
+
+fn authorized(address: SocketAddr) -> LaneConfig {
+    let mut lane = lane("one", address, CHAT);
+    lane.endpoints[0].authorizer = Some(Arc::new(Token));
+    lane
+}
+
+/// A token that cannot be had.
+#[derive(Debug)]
+struct NoToken;
+
+impl Authorize for NoToken {
+    fn authorize<'a>(&'a self, _: Unauthorized<'a>) -> AuthorizeFuture<'a> {
+        Box::pin(async { Err("get credentials of AWS: the environment: AWS_ACCESS_KEY_ID is not set".to_owned()) })
+    }
+}
+
+#[test]
+fn a_lane_without_credentials_is_told_apart_and_another_lane_answers() {
+    let second_lane = Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole("yes"))])]);
+    let mut first = lane("one", second_lane.address, CHAT);
+    first.endpoints[0].authorizer = Some(Arc::new(NoToken));
+    let mut config = configured(vec![first, lane("two", second_lane.address, CHAT)], Mode::Off);
+    config.aliases[0].policy = tokrate_gateway::Policy::Fixed;
+    let mut gateway = TestGateway::start(config);
+    let body = r#"{"model":"all","messages":[{"role":"user","content":"hi"}]}"#;
+    let answer = post(gateway.address, "/v1/chat/completions", body);
+    assert_eq!((answer.status, answer.text()), (200, chat_whole("yes")));
+    let rows = gateway.rows();
+    let failed = rows.iter().find(|row| row.lane == "one").expect("an attempt");
+    assert_eq!(failed.sample.failure, Some(tokrate_core::FailureKind::Unauthorized));
+    let mut alone = lane("one", second_lane.address, CHAT);
+    alone.endpoints[0].authorizer = Some(Arc::new(NoToken));
+    let gateway = TestGateway::start(configured(vec![alone], Mode::Off));
+    let answer = post(gateway.address, "/v1/chat/completions", body);
+    assert_eq!(answer.status, 502, "{}", answer.text());
+    assert!(answer.text().contains("AWS_ACCESS_KEY_ID is not set"), "{}", answer.text());
+}
+
+/// How a lane gets its key.
+const WAYS: [fn(SocketAddr) -> LaneConfig; 2] = [keyed, authorized];
 
 /// The key as JSON may escape it.
 fn escaped_key() -> String {
@@ -72,8 +130,8 @@ fn a_key_that_a_provider_echoes_reaches_neither_the_client_nor_the_log_nor_the_p
             ("/v1/embeddings", r#"{"model":"all","input":"hi"}"#.to_owned(), whole("200 OK", &embedded(&key))),
         ] {
             let response = with_headers(response);
-            // Cut anywhere, also within the key.
-            for size in [7, response.len()] {
+            // Cut anywhere, also within the key; a header of every request, or a token that authorises it.
+            for (size, keyed) in [7, response.len()].into_iter().flat_map(|size| WAYS.map(|way| (size, way))) {
                 let first_lane =
                     Scripted::start(vec![Script::Send(response.chunks(size).map(<[u8]>::to_vec).collect())]);
                 let mut config = configured(vec![keyed(first_lane.address)], Mode::Off);
@@ -102,7 +160,7 @@ fn a_key_that_a_provider_echoes_reaches_neither_the_client_nor_the_log_nor_the_p
             }
         }
     }
-    assert_eq!(seen, 44);
+    assert_eq!(seen, 88);
 }
 
 #[test]

@@ -363,6 +363,21 @@ fn a_client_that_disconnects_closes_every_lane_of_its_call() {
 }
 
 #[test]
+fn a_client_that_leaves_on_the_end_of_its_answer_has_got_all_of_it() {
+    let mut unended = stream(&chat_events(&["one"]));
+    unended.truncate(unended.len() - b"0\r\n\r\n".len());
+    let scripted = Scripted::start(vec![Script::SendAndStall(unended)]);
+    let mut gateway = TestGateway::start(configured(vec![lane("one", scripted.address, CHAT)], Mode::Off));
+    let mut client = TcpStream::connect(gateway.address).expect("it listens");
+    client.write_all(&request("POST", "/v1/chat/completions", &[], chat(true).as_bytes())).expect("it reads");
+    read_until(&mut client, "[DONE]");
+    drop(client);
+    scripted.closed.recv_timeout(TIMEOUT).expect("its connection is closed");
+    let rows = gateway.rows();
+    assert_eq!((rows[0].end, rows[0].won, rows[0].sample.failure), (AttemptEnd::Answered, true, None), "{rows:?}");
+}
+
+#[test]
 fn a_connection_is_kept_from_call_to_call_and_replaced_when_the_lane_closed_it() {
     let body = chat_whole("again");
     let mut closing = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n".to_vec();

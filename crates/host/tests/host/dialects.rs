@@ -29,7 +29,11 @@ fn request(dialect: Dialect, shape: Shape, headers: &str) -> String {
     };
     let body = String::from_utf8(encode_request(dialect, &request)).expect("JSON");
     let base = match dialect {
-        Dialect::OllamaChat | Dialect::OllamaGenerate | Dialect::LlamaCompletion => "",
+        Dialect::OllamaChat
+        | Dialect::OllamaGenerate
+        | Dialect::LlamaCompletion
+        | Dialect::BedrockConverse
+        | Dialect::CohereChat => "",
         Dialect::Gemini => "/v1beta",
         _ => "/v1",
     };
@@ -157,6 +161,8 @@ fn what_is_refused_is_refused_in_the_dialect_of_its_path() {
         let own = match dialect {
             Dialect::Anthropic => error.starts_with(r#"{"type":"error""#),
             Dialect::Gemini => error.contains("RESOURCE_EXHAUSTED"),
+            Dialect::BedrockConverse => error.starts_with(r#"{"code":"ThrottlingException","#),
+            Dialect::CohereChat => error == r#"{"message":"too many requests"}"#,
             Dialect::OllamaChat | Dialect::OllamaGenerate => error == r#"{"error":"too many requests"}"#,
             _ => error.starts_with(r#"{"error":{"#),
         };

@@ -58,7 +58,11 @@ fn request(dialect: Dialect, model: &str, asked: Asked) -> String {
     };
     let body = String::from_utf8(encode_request(dialect, &request)).expect("JSON");
     let base = match dialect {
-        Dialect::OllamaChat | Dialect::OllamaGenerate | Dialect::LlamaCompletion => "",
+        Dialect::OllamaChat
+        | Dialect::OllamaGenerate
+        | Dialect::LlamaCompletion
+        | Dialect::BedrockConverse
+        | Dialect::CohereChat => "",
         Dialect::Gemini => "/v1beta",
         _ => "/v1",
     };
@@ -70,6 +74,7 @@ fn end(dialect: Dialect, shape: Shape) -> &'static str {
     match (dialect, shape) {
         (_, Shape::Whole | Shape::Array) => "json",
         (Dialect::OllamaChat | Dialect::OllamaGenerate, Shape::Stream) => "ndjson",
+        (Dialect::BedrockConverse, Shape::Stream) => "eventstream",
         (_, Shape::Stream) => "sse",
     }
 }

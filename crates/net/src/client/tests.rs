@@ -100,6 +100,7 @@ struct Log {
     head: Option<(Tick, u16)>,
     /// Each byte with its stamp.
     body: Vec<(Tick, u8)>,
+    secrets: crate::secrets::Secrets,
 }
 
 impl RecordingSink {
@@ -126,6 +127,10 @@ impl RecordingSink {
 }
 
 impl Sink for RecordingSink {
+    fn authorized(&mut self, secrets: &crate::secrets::Secrets) {
+        self.0.borrow_mut().secrets = secrets.clone();
+    }
+
     fn sent(&mut self, at: Tick) {
         let mut log = self.0.borrow_mut();
         assert!(log.sent.is_none() && log.head.is_none(), "reported once, before the head");
@@ -448,4 +453,55 @@ fn a_large_answer_through_a_small_buffer_loses_no_byte() {
 fn printing_a_request_shows_no_key() {
     let shown = format!("{:?}", outgoing(b"{}"));
     assert_eq!(shown, "POST /v1/x [\"authorization\"], 2 bytes");
+}
+
+/// Authorises with a token that is not there at first.
+#[derive(Debug)]
+struct Tokens(std::sync::Mutex<Option<&'static str>>);
+
+impl crate::authorize::Authorize for Tokens {
+    fn authorize<'a>(&'a self, request: crate::authorize::Unauthorized<'a>) -> crate::authorize::AuthorizeFuture<'a> {
+        let seen = format!("{} {} {} {}", request.method, request.host, request.path, request.body.len());
+        Box::pin(async move {
+            let token = self.0.lock().expect("no panic").ok_or("get a token: nobody has one")?;
+            let mut headers = http::HeaderMap::new();
+            for (name, value) in [("authorization", format!("Bearer {token}")), ("x-seen", seen)] {
+                let mut value = http::HeaderValue::from_str(&value).expect("a value");
+                value.set_sensitive(name == "authorization");
+                headers.insert(name, value);
+            }
+            let secrets = crate::secrets::Secrets::of(&headers);
+            Ok(crate::authorize::Authorization {
+                headers,
+                secrets,
+                rewritten: Some(("/v1/y".to_owned(), Bytes::from_static(b"[]"))),
+            })
+        })
+    }
+}
+
+#[test]
+fn a_request_is_authorised_just_before_it_is_sent_and_what_authorises_it_is_told_to_be_masked() {
+    on_paused_runtime(async {
+        let tokens = std::sync::Arc::new(Tokens(std::sync::Mutex::new(None)));
+        let mut bench = Bench::plain();
+        bench.client = bench.client.authorized_by(Some(tokens.clone()));
+        let (received, mut sink) = RecordingSink::pair();
+        let exchange = bench.client.exchange(outgoing(b"{}"), limits(), &mut sink).await;
+        let failure = exchange.outcome.expect_err("no token");
+        assert_eq!((failure.kind, failure.detail.as_str()), (FailureKind::Unauthorized, "get a token: nobody has one"));
+        assert_eq!((bench.dialled(), received.sent()), (0, None), "nothing was sent");
+        *tokens.0.lock().expect("no panic") = Some("sk-token-of-an-hour");
+        let (received, mut sink) = RecordingSink::pair();
+        let mut exchange = pin!(bench.client.exchange(outgoing(b"{}"), limits(), &mut sink));
+        assert!(poll_once(exchange.as_mut()).await.is_pending());
+        let mut head = vec![0; 1024];
+        let bytes = bench.peer().read(&mut head).await.expect("a request");
+        let head = String::from_utf8_lossy(&head[..bytes]).to_lowercase();
+        assert!(head.contains("authorization: bearer sk-token-of-an-hour\r\n"), "{head}");
+        assert!(head.starts_with("post /v1/y ") && head.ends_with("[]"), "{head}");
+        assert!(head.contains("x-seen: post h /v1/x 2\r\n") && !head.contains("sk-secret"), "{head}");
+        let masked = received.0.borrow().secrets.redacted("it is sk-token-of-an-hour".to_owned());
+        assert_eq!(masked, "it is ***");
+    });
 }

@@ -45,6 +45,11 @@ impl SecretPattern {
         SecretPattern { has_slash: secret.iter().any(|byte| matches!(byte, b'/' | b'"' | b'\\')), plain, secret }
     }
 
+    /// Its length.
+    pub fn bytes(&self) -> usize {
+        self.secret.len()
+    }
+
     /// The first occurrence.
     pub fn find(&self, text: &[u8]) -> Option<Range<usize>> {
         let plain = self.plain.find(text);

@@ -30,6 +30,11 @@ impl Redactor {
         Redactor { secrets, request, ..Redactor::default() }
     }
 
+    /// Masks these as well, from now on.
+    pub fn add(&mut self, secrets: &Secrets) {
+        self.secrets = self.secrets.with(secrets);
+    }
+
     /// The secrets.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets

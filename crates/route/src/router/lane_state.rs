@@ -5,9 +5,10 @@
 
 use super::{Delivery, Outcome, RouterConfig};
 use crate::breaker::{Blame, Breaker, BreakerState, blame};
+use crate::cache::{CacheView, LaneCache, PromptBlocks, PromptEnd};
 use crate::decay::DecayingMean;
 use crate::lane::{InFlightAttempt, LaneConfig, LaneId};
-use crate::lane_model::{LaneModel, ModelAt, WholeAnswer};
+use crate::lane_model::{Expectation, LaneModel, ModelAt, WholeAnswer};
 use crate::peak_ewma::PeakEwma;
 use crate::pick::{CallShape, LaneView, Ranked};
 use tokrate_core::{BilledTokens, FailureKind, Money, Span, Tick};
@@ -61,6 +62,8 @@ pub(super) struct LaneState {
     cached_share: DecayingMean,
     /// Share of those that were written to it.
     cache_write_share: DecayingMean,
+    /// What it holds of earlier prompts, once a call has said which blocks its prompt has.
+    cache: Option<Box<LaneCache>>,
 }
 
 /// How it is found out whether a lane that failed is back.
@@ -95,6 +98,7 @@ impl LaneState {
         self.failure_rate = known.failure_rate;
         self.cached_share = known.cached_share;
         self.cache_write_share = known.cache_write_share;
+        self.cache = known.cache.as_ref().map(|cache| Box::new(cache.inherited()));
     }
 
     pub fn new(settings: &RouterConfig, config: LaneConfig) -> LaneState {
@@ -117,6 +121,7 @@ impl LaneState {
             failure_rate: DecayingMean::default(),
             cached_share: DecayingMean::default(),
             cache_write_share: DecayingMean::default(),
+            cache: None,
         }
     }
 
@@ -173,7 +178,14 @@ impl LaneState {
         self.cap().is_none_or(|cap| self.in_flight < cap)
     }
 
-    pub fn view(&self, now: Tick, lane: LaneId, shape: &CallShape, shared: bool) -> LaneView {
+    pub fn view(
+        &self,
+        now: Tick,
+        lane: LaneId,
+        shape: &CallShape,
+        prompt: Option<&PromptBlocks>,
+        shared: bool,
+    ) -> LaneView {
         let model = self.model.at(now, shape.prompt_tokens);
         let remembered = model.and_then(|model| model.expect(self.in_flight + 1));
         let known = model.filter(ModelAt::is_known);
@@ -181,14 +193,26 @@ impl LaneState {
         let marginal_seconds = known.filter(|_| shared);
         let marginal_seconds =
             marginal_seconds.and_then(|model| model.marginal_seconds(shape.output_tokens, self.in_flight + 1));
+        let cached = prompt.map(|prompt| match &self.cache {
+            Some(cache) => cache.view(now, prompt, self.in_flight + 1),
+            None => CacheView::of_nothing(prompt, &self.model, self.in_flight + 1),
+        });
+        let with_cache = |all: Option<Expectation>| match (all, cached) {
+            (Some(all), Some(CacheView { expectation: Some(first), .. })) => {
+                Some(Expectation { speed: all.speed, ..first })
+            }
+            _ => all,
+        };
         LaneView {
             ranked: Ranked {
                 lane,
                 usable: self.is_usable(now),
-                expectation,
-                remembered,
+                expectation: with_cache(expectation),
+                remembered: with_cache(remembered),
                 is_silent: self.model.is_silent(now),
+                cached_tokens: cached.map(|cached| cached.cached as u64),
             },
+            others_seconds: cached.map_or(0.0, |cached| cached.others_seconds),
             in_flight: self.in_flight,
             usd: self.expected_cost(now, shape.prompt_tokens, shape.output_tokens.max(0.0) as u64).map(Money::as_usd),
             marginal_seconds,
@@ -239,10 +263,26 @@ impl LaneState {
         self.last_resorts += u32::from(is_last_resort);
         self.breaker.start(now);
         let in_flight = self.in_flight;
-        InFlightAttempt { lane, at: now, in_flight, load_before: self.load, first_token_at: None, is_last_resort }
+        InFlightAttempt {
+            lane,
+            at: now,
+            in_flight,
+            load_before: self.load,
+            first_token_at: None,
+            is_last_resort,
+            prompt: None,
+        }
+    }
+
+    pub fn send_prompt(&mut self, started: &mut InFlightAttempt, now: Tick, prompt: &PromptBlocks) {
+        let cache = self.cache.get_or_insert_with(|| Box::new(LaneCache::new(&self.model)));
+        started.prompt = Some(Box::new(cache.send(now, prompt)));
     }
 
     pub fn first_token(&mut self, started: &InFlightAttempt, now: Tick, ttft: Span, prompt_tokens: u64) {
+        if let (Some(cache), Some(prompt)) = (&mut self.cache, &started.prompt) {
+            cache.first_token(now, prompt, f64::from(started.in_flight), ttft);
+        }
         self.breaker.first_token(started.at);
         self.peak.observe_lower_bound(now, ttft);
         self.model.observe_ttft(now, prompt_tokens, f64::from(started.in_flight), ttft);
@@ -265,7 +305,20 @@ impl LaneState {
                 Some(WholeAnswer { prompt_tokens, in_flight: load, expected_tokens, duration: life })
             }
         };
-        match (&whole, outcome.output_speed.or_else(|| rough_speed(started, now, outcome))) {
+        let speed = outcome.output_speed.or_else(|| rough_speed(started, now, outcome));
+        if let (Some(cache), Some(prompt)) = (&mut self.cache, &started.prompt) {
+            let began = started.first_token_at.is_some() || outcome.failure.is_none();
+            let gave_up = matches!(outcome.failure, Some(FailureKind::Cancelled | FailureKind::FirstTokenTimeout));
+            let end = PromptEnd {
+                billed: outcome.billed,
+                began,
+                speed: speed.filter(|_| whole.is_none()).map(|speed| (load, speed, outcome.output_tokens)),
+                whole: whole.filter(|_| outcome.failure.is_none()).map(|answer| (answer, outcome.output_tokens)),
+                given_up: (gave_up && !began && whole.is_none()).then(|| (f64::from(started.in_flight), life)),
+            };
+            cache.finish(now, prompt, &end);
+        }
+        match (&whole, speed) {
             (Some(answer), _) if outcome.failure.is_none() => {
                 self.model.observe_whole(now, answer, outcome.output_tokens)
             }

@@ -240,7 +240,14 @@ fn a_single_candidate_is_ordered_as_among_others_without_being_compared() {
         let single = router.order(at(0), &SHAPE, &[LaneId(0)], &policy);
         assert_eq!(
             single,
-            [Ranked { lane: LaneId(0), usable: true, expectation: None, remembered: None, is_silent: false }],
+            [Ranked {
+                lane: LaneId(0),
+                usable: true,
+                expectation: None,
+                remembered: None,
+                is_silent: false,
+                cached_tokens: None,
+            }],
             "{policy:?}"
         );
     }

@@ -4,11 +4,14 @@
 
 use crate::error::TargetError;
 use crate::headers;
+use crate::hosted::AnthropicOnVertex;
 use crate::key::{Secret, Variables};
 use crate::key_reference::KeyReference;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tokrate_catalog::{Endpoint as CatalogEndpoint, Kind, ListedPrice, Provider, Quirks, TargetName};
-use tokrate_net::Target;
+use std::sync::Arc;
+use tokrate_catalog::{Credentials, Endpoint as CatalogEndpoint, Kind, ListedPrice, Provider, Quirks, TargetName};
+use tokrate_credentials::{AwsSettings, AzureSettings, GoogleSettings};
+use tokrate_net::{Authorizer, Target};
 use tokrate_wire::Dialect;
 
 /// What a user named, and what they set for it.
@@ -69,6 +72,8 @@ pub struct Endpoint {
     pub base: Target,
     /// Headers of every request, those that may hold a key marked sensitive.
     pub headers: HeaderMap,
+    /// What authorises its requests, where no key does.
+    pub authorizer: Option<Authorizer>,
     /// Deviations from the dialect.
     pub quirks: Quirks,
 }
@@ -89,53 +94,69 @@ impl TargetSettings<'_> {
     pub fn resolve(self, variables: Variables<'_>) -> Result<ResolvedTarget, TargetError> {
         match self.source {
             TargetSource::Catalog { name, endpoints, url } => {
-                let mut target = catalog_target(&name, &endpoints, url.as_ref(), self.key, &self.headers, variables)?;
-                target.model = name.model.map(str::to_owned).or(self.model);
+                let model = name.model.map(str::to_owned).or(self.model);
+                let place = Place { name: &name, model: model.as_deref(), url: url.as_ref() };
+                let mut target = catalog_target(&place, &endpoints, self.key, &self.headers, variables)?;
+                target.model = model;
                 target.price = target.model.as_ref().and_then(|model| tokrate_catalog::price(name.row.name, model));
                 Ok(target)
             }
             TargetSource::Address { url, dialect } => {
                 let key = self.key.map(|key| key.fetch(variables)).transpose()?;
-                let endpoint = endpoint_at(&url, dialect, key.as_ref(), &self.headers)?;
+                let endpoint = endpoint_at(&url, dialect, key.as_ref(), &self.headers, variables)?;
                 Ok(ResolvedTarget { row: None, model: self.model, price: None, key, endpoints: vec![endpoint] })
             }
         }
     }
 }
 
+/// Which row is meant, and what stands for parts of its addresses.
+struct Place<'a> {
+    name: &'a TargetName<'a>,
+    model: Option<&'a str>,
+    url: Option<&'a Target>,
+}
+
 /// A target of the catalog, its model left open.
 fn catalog_target(
-    name: &TargetName<'_>,
+    place: &Place<'_>,
     endpoints: &[&CatalogEndpoint],
-    url: Option<&Target>,
     key: Option<KeyReference>,
     set: &[(HeaderName, HeaderValue)],
     variables: Variables<'_>,
 ) -> Result<ResolvedTarget, TargetError> {
+    let row = place.name.row;
     // Before the key: whoever has set up nothing yet learns first where the provider is.
-    let bases = endpoints.iter().map(|endpoint| match url {
+    let bases = endpoints.iter().map(|endpoint| match place.url {
         Some(url) => Ok(split_address(url).0),
         None => {
-            let base = catalog_base(name, endpoint, variables)?;
-            Target::parse(&base).map_err(|source| TargetError::Base { provider: name.row.title, source })
+            let base = catalog_base(place, endpoint, variables)?;
+            let base = Target::parse(&base).map_err(|source| TargetError::Base { provider: row.title, source })?;
+            Ok(base.with_query(&filled(place, endpoint.query, variables)?))
         }
     });
     let bases = bases.collect::<Result<Vec<Target>, TargetError>>()?;
     let key = match key {
         Some(key) => Some(key),
-        None => own_key(name.row, url.is_none(), variables)?,
+        None => {
+            let is_optional = endpoints.iter().any(|endpoint| endpoint.credentials.is_some());
+            own_key(row, place.url.is_none() && !is_optional, variables)?
+        }
     };
     let key = key.map(|key| key.fetch(variables)).transpose()?;
     let endpoints = endpoints.iter().zip(bases).map(|(endpoint, base)| {
+        // A key that was found is enough, and credentials leave this machine over TLS only.
+        let credentials = endpoint.credentials.filter(|_| key.is_none() && base.is_tls());
         Ok(Endpoint {
             dialect: parse_dialect(endpoint.dialect)?,
+            authorizer: hosted(endpoint, credentials.map(|credentials| authorizer(credentials, variables))),
             base,
             headers: headers::all(endpoint.auth, endpoint.headers, key.as_ref(), set)?,
             quirks: endpoint.quirks,
         })
     });
     let endpoints = endpoints.collect::<Result<Vec<Endpoint>, TargetError>>()?;
-    Ok(ResolvedTarget { row: Some(name.row), model: None, price: None, key, endpoints })
+    Ok(ResolvedTarget { row: Some(row), model: None, price: None, key, endpoints })
 }
 
 /// The endpoint at an address of which nothing else is known.
@@ -144,6 +165,7 @@ fn endpoint_at(
     dialect: Option<Dialect>,
     key: Option<&Secret>,
     set: &[(HeaderName, HeaderValue)],
+    variables: Variables<'_>,
 ) -> Result<Endpoint, TargetError> {
     let (base, of_path) = split_address(url);
     let dialect = match (dialect, of_path) {
@@ -152,8 +174,38 @@ fn endpoint_at(
         }
         (named, found) => named.or(found).unwrap_or(Dialect::OpenAiChat),
     };
+    let host = CLOUD_HOSTS.iter().find(|(end, _)| base.is_tls() && base.host().ends_with(end));
+    let has_own = set.iter().any(|(_, value)| value.is_sensitive());
+    let credentials = host.filter(|_| key.is_none() && !has_own).map(|(_, credentials)| *credentials);
+    let authorizer = credentials.map(|credentials| authorizer(credentials, variables));
     let headers = headers::all(headers::usual_auth(dialect), dialect.required_header().as_slice(), key, set)?;
-    Ok(Endpoint { dialect, base, headers, quirks: Quirks::default() })
+    Ok(Endpoint { dialect, base, headers, authorizer, quirks: Quirks::default() })
+}
+
+/// Ends of the names of hosts whose requests are authorised by credentials of the environment where no key is named.
+const CLOUD_HOSTS: [(&str, Credentials); 5] = [
+    (".amazonaws.com", Credentials::Aws),
+    (".amazonaws.com.cn", Credentials::Aws),
+    (".openai.azure.com", Credentials::Entra),
+    (".services.ai.azure.com", Credentials::Entra),
+    ("aiplatform.googleapis.com", Credentials::Google),
+];
+
+/// What is done to requests of an endpoint before they are sent: authorised, and rewritten where a cloud hosts the dialect.
+fn hosted(endpoint: &CatalogEndpoint, credentials: Option<Authorizer>) -> Option<Authorizer> {
+    match endpoint.quirks.on_vertex {
+        true => Some(Arc::new(AnthropicOnVertex { credentials })),
+        false => credentials,
+    }
+}
+
+/// What authorises requests with credentials of the environment.
+fn authorizer(credentials: Credentials, variables: Variables<'_>) -> Authorizer {
+    match credentials {
+        Credentials::Aws => tokrate_credentials::aws(AwsSettings::read(variables)),
+        Credentials::Entra => tokrate_credentials::azure(AzureSettings::read(variables)),
+        Credentials::Google => tokrate_credentials::google(GoogleSettings::read(variables)),
+    }
 }
 
 /// A URL as it was typed; an error is fit to stand behind the name of whatever held it.
@@ -212,29 +264,54 @@ fn own_key(
     Ok(None)
 }
 
-/// The base of an endpoint of the catalog, with the user's address and variables in their places.
+/// The base of an endpoint of the catalog, with the user's address, model and variables in their places.
 fn catalog_base(
-    name: &TargetName<'_>,
+    place: &Place<'_>,
     endpoint: &CatalogEndpoint,
     variables: Variables<'_>,
 ) -> Result<String, TargetError> {
-    let mut base = endpoint.base.to_owned();
-    for variable in name.row.variables {
-        let placeholder = format!("{{{}}}", variable.name);
-        if base.contains(&placeholder) {
-            let value = variables(variable.name).ok_or(TargetError::Variable {
-                provider: name.row.title,
-                variable: variable.name,
-                meaning: variable.meaning,
-            })?;
-            base = base.replace(&placeholder, value.trim().trim_end_matches('/'));
-        }
-    }
-    if let Some(at) = name.at {
+    let mut base = filled(place, endpoint.base, variables)?;
+    if let Some(at) = place.name.at {
         let path = base.split("://").nth(1).and_then(|rest| rest.find('/').map(|slash| &rest[slash..]));
         base = format!("http://{at}{}", path.unwrap_or_default());
     }
     Ok(base)
+}
+
+/// A text of the catalog with the model and variables in their places.
+fn filled(place: &Place<'_>, text: &str, variables: Variables<'_>) -> Result<String, TargetError> {
+    let row = place.name.row;
+    let mut filled = text.to_owned();
+    for variable in row.variables {
+        let placeholder = format!("{{{}}}", variable.name);
+        if filled.contains(&placeholder) {
+            let set = std::iter::once(variable.name).chain(variable.also.iter().copied()).find_map(variables);
+            let default = (!variable.default.is_empty()).then(|| variable.default.to_owned());
+            let value = set.or(default).ok_or(TargetError::Variable {
+                provider: row.title,
+                variable: variable.name,
+                meaning: variable.meaning,
+            })?;
+            filled = filled.replace(&placeholder, value.trim().trim_end_matches('/'));
+        }
+    }
+    if filled.contains(MODEL) {
+        let model = place.model.ok_or(TargetError::ModelInAddress { provider: row.title, name: row.name })?;
+        filled = filled.replace(MODEL, &segment(model));
+    }
+    Ok(filled)
+}
+
+/// Where the model stands in an address of the catalog.
+const MODEL: &str = "{model}";
+
+/// A text as a segment of a path.
+fn segment(text: &str) -> String {
+    let letter = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(letter).collect()
 }
 
 #[cfg(test)]

@@ -34,9 +34,12 @@ fn every_dialect_of_the_catalog_is_spoken() {
 fn every_base_and_header_of_the_catalog_can_be_used() {
     for row in PROVIDERS {
         for endpoint in row.endpoints {
+            // A variable at the start holds an address, one elsewhere a part of it.
             let base = row.variables.iter().fold(endpoint.base.to_owned(), |base, variable| {
-                base.replace(&format!("{{{}}}", variable.name), "https://resource.example")
+                let value = if base.starts_with('{') { "https://resource.example" } else { "part" };
+                base.replace(&format!("{{{}}}", variable.name), value)
             });
+            let base = base.replace(MODEL, "m");
             assert!(Target::parse(&base).is_ok(), "{}: {base}", row.name);
             let names = endpoint.headers.iter().map(|(name, _)| *name);
             let key = match endpoint.auth {
@@ -71,7 +74,8 @@ fn the_usual_way_to_speak_a_dialect_is_that_of_its_maker() {
 fn an_engine_may_stand_elsewhere() {
     let base_of = |typed: &str, dialect| {
         let name = TargetName::parse(typed).expect("a target");
-        catalog_base(&name, name.row.endpoint(dialect).expect("it is spoken"), NOTHING_SET).expect("a base")
+        let place = Place { name: &name, model: None, url: None };
+        catalog_base(&place, name.row.endpoint(dialect).expect("it is spoken"), NOTHING_SET).expect("a base")
     };
     assert_eq!(base_of("vllm@gpu-1:8001/m", None), "http://gpu-1:8001/v1");
     assert_eq!(base_of("ollama@gpu-1:1/m", None), "http://gpu-1:1");
@@ -103,4 +107,77 @@ fn the_whole_address_of_an_api_names_its_dialect() {
     assert!(refused.contains("ends in the path of anthropic, and the dialect is to be openai-chat"), "{refused}");
     let elsewhere = catalog("vllm/m", Some("http://h/v1/chat/completions")).resolve(NOTHING_SET).expect("an engine");
     assert_eq!(bases(&elsewhere)[0], "openai-chat http://h/v1");
+}
+
+#[test]
+fn a_deployment_of_azure_is_part_of_the_address_and_its_version_of_every_request() {
+    let set = |name: &str| match name {
+        "AZURE_OPENAI_ENDPOINT" => Some("https://r.openai.azure.com/".to_owned()),
+        "AZURE_OPENAI_API_KEY" => Some("k-1".to_owned()),
+        _ => None,
+    };
+    let found = catalog("azure-deployments/my gpt", None).resolve(&set).expect("an endpoint");
+    let Endpoint { base, headers, authorizer, .. } = &found.endpoints[0];
+    let path = base.path_with("/chat/completions");
+    assert_eq!(path, "/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21");
+    assert_eq!((headers["api-key"].to_str().ok(), authorizer.is_none()), (Some("k-1"), true));
+    assert_eq!(base.to_string(), "https://r.openai.azure.com/openai/deployments/my%20gpt?api-version=2024-10-21");
+    let error = catalog("azure-deployments", None).resolve(&set).expect_err("no model").to_string();
+    assert!(error.contains("write azure-deployments/MODEL"), "{error}");
+}
+
+#[test]
+fn credentials_of_the_environment_stand_in_for_a_key_and_leave_over_tls_only() {
+    let set = |name: &str| match name {
+        "AZURE_OPENAI_ENDPOINT" => Some("https://r.openai.azure.com".to_owned()),
+        "AZURE_CLIENT_SECRET" => Some("s3cret".to_owned()),
+        _ => None,
+    };
+    let found = catalog("azure/m", None).resolve(&set).expect("an endpoint");
+    assert!(found.endpoints.iter().all(|endpoint| endpoint.authorizer.is_some() && endpoint.headers.is_empty()));
+    assert!(!format!("{found:?}").contains("s3cret"), "{found:?}");
+    let clear = |name: &str| (name == "AZURE_OPENAI_ENDPOINT").then(|| "http://r.openai.azure.com".to_owned());
+    let found = catalog("azure/m", None).resolve(&clear).expect("an endpoint");
+    assert!(found.endpoints.iter().all(|endpoint| endpoint.authorizer.is_none()));
+    let known =
+        |url: &str| address(url, None).resolve(NOTHING_SET).expect("an endpoint").endpoints[0].authorizer.is_some();
+    assert!(known("https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1"));
+    assert!(known("https://europe-west1-aiplatform.googleapis.com/v1"));
+    for other in
+        ["http://bedrock-runtime.us-east-1.amazonaws.com", "https://amazonaws.com.evil.example", "https://api.groq.com"]
+    {
+        assert!(!known(other), "{other}");
+    }
+}
+
+#[test]
+fn anthropic_on_vertex_is_sent_to_its_own_path_with_a_token() {
+    let set = |name: &str| match name {
+        "GOOGLE_CLOUD_PROJECT" => Some("p".to_owned()),
+        "CLOUDSDK_AUTH_ACCESS_TOKEN" => Some("ya29.x".to_owned()),
+        _ => None,
+    };
+    let found = catalog("vertex-anthropic/claude-x@1", None).resolve(&set).expect("an endpoint");
+    let endpoint = &found.endpoints[0];
+    assert_eq!(endpoint.headers["authorization"], "Bearer ya29.x");
+    let path = endpoint.base.path_with("/messages");
+    let (client, headers) = (tokrate_net::ClientConfig::default(), HeaderMap::new());
+    let request = tokrate_net::Unauthorized {
+        method: &http::Method::POST,
+        host: endpoint.base.host(),
+        path: &path,
+        headers: &headers,
+        body: br#"{"model":"claude-x@1","stream":true}"#,
+        client: &client,
+        clock: tokrate_net::Clock::monotonic(),
+    };
+    let authorizer = endpoint.authorizer.as_ref().expect("it rewrites");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let (path, body) =
+        runtime.block_on(authorizer.authorize(request)).expect("it has a token").rewritten.expect("both");
+    let expected = "/v1/projects/p/locations/us-east5/publishers/anthropic/models/claude-x@1:streamRawPredict";
+    assert_eq!(
+        (path.as_str(), &body[..]),
+        (expected, &br#"{"anthropic_version":"vertex-2023-10-16","stream":true}"#[..])
+    );
 }

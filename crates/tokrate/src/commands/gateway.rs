@@ -207,6 +207,7 @@ fn local_endpoints(address: SocketAddr, only_chat: bool) -> Result<Vec<EndpointC
             dialect,
             base,
             headers: HeaderMap::new(),
+            authorizer: None,
             no_stream_options: false,
             max_tokens_field: false,
         });

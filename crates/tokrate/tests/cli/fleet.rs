@@ -15,7 +15,11 @@ use tokrate_wire::Dialect;
 /// What stands before the path of a dialect.
 fn base(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::OllamaChat | Dialect::OllamaGenerate | Dialect::LlamaCompletion => "",
+        Dialect::OllamaChat
+        | Dialect::OllamaGenerate
+        | Dialect::LlamaCompletion
+        | Dialect::BedrockConverse
+        | Dialect::CohereChat => "",
         Dialect::Gemini => "/v1beta",
         _ => "/v1",
     }

@@ -16,6 +16,7 @@ fn note(frame: Frame<'_>) -> Seen {
         Frame::Event { name, data } => Seen::Event(text(name), text(data)),
         Frame::Unfinished { name, data } => Seen::Unfinished(text(name), text(data)),
         Frame::TooLarge { bytes } => Seen::TooLarge(bytes),
+        Frame::Corrupt => unreachable!("lines have no checksum"),
     }
 }
 

@@ -56,6 +56,8 @@ pub struct Lengths {
     pub num_predict: Limit,
     /// Gemini's `generationConfig.maxOutputTokens`.
     pub generation: Limit,
+    /// Bedrock's `inferenceConfig.maxTokens`.
+    pub inference: Limit,
     /// `n`.
     pub n: Limit,
     /// `best_of`: so many are written, and the best `n` of them are shown.
@@ -113,6 +115,18 @@ impl Lengths {
             let Some((_, exact)) = field_of(key.text, &["num_predict"]) else { return scan.value(2).map(drop) };
             check_name(key, "options.num_predict", exact, &mut seen)?;
             self.num_predict = Limit::read(value_of(scan)?);
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Goes through Bedrock's `inferenceConfig`, an object that begins where the scan stands.
+    pub(super) fn take_inference_config(&mut self, scan: &mut Scan<'_>) -> Result<(), PeekError> {
+        let mut seen = false;
+        scan.members(|scan, key| {
+            let Some((_, exact)) = field_of(key.text, &["maxTokens"]) else { return scan.value(2).map(drop) };
+            check_name(key, "inferenceConfig.maxTokens", exact, &mut seen)?;
+            self.inference = Limit::read(value_of(scan)?);
             Ok(())
         })?;
         Ok(())

@@ -161,6 +161,9 @@ fn check_fields(request: &mut ChatRequest, to: Dialect) -> Result<(), Refused> {
             Some(_) => return refused("tool_choice"),
         }
     }
+    if request.tool_choice == Some(ToolChoice::Never) && !features.forbids_tools {
+        return refused("tool_choice");
+    }
     if request.seed.is_some() && !features.seed {
         return refused("seed");
     }

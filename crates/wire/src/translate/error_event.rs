@@ -29,7 +29,7 @@ pub fn status_of(kind: FailureKind) -> u16 {
 pub fn error_event(dialect: Dialect, shape: Shape, kind: FailureKind, message: &str, sent: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let end: &[u8] = match dialect.framing(shape) {
-        Some(Framing::Array) => b"",
+        Some(Framing::Array | Framing::EventStream) => b"",
         Some(Framing::Lines) => b"\n",
         Some(Framing::Sse) | None => b"\n\n",
     };

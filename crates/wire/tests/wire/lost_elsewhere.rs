@@ -179,7 +179,7 @@ fn thoughts_stay_thoughts_whatever_they_are_called() {
     ]);
     for (from, body) in [(Dialect::OpenAiChat, &chat), (Dialect::OpenAiResponses, &responses)] {
         for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
-            let read = decoded(to, Shape::Stream, client(from, to, body).as_bytes());
+            let read = decoded(to, Shape::Stream, &translated(from, to, Shape::Stream, true, &[body.as_bytes()]).0);
             let plain = matches!(to, Dialect::OpenAiCompletions | Dialect::LlamaCompletion);
             assert_eq!(read.reasoning, if plain { "" } else { "Hm." }, "{from:?} to {to:?}");
             assert_eq!(read.answer, "Yes.", "{from:?} to {to:?}");

@@ -3,7 +3,7 @@
 //! Invariant: the client's decoder reads what the upstream's would have read, as far as the client's dialect has a
 //! place for it, and a broken answer never looks complete.
 
-use crate::dialects::{Decoded, Reply, cut, decoded, dialect, encoded, is_plain, reply};
+use crate::dialects::{Decoded, Reply, cut, decoded, dialect, encoded, is_nameless, is_plain, reply};
 use proptest::prelude::*;
 use tokrate_core::{EventBatch, FailureKind, FinishReason, Tick};
 use tokrate_wire::{AnswerTranslator, Dialect, Progress, Shape};
@@ -62,7 +62,7 @@ fn expected(from: Dialect, to: Dialect, shape: Shape, usage: bool, reply: &Reply
         calls,
         finish: Some(finish),
         usage: Some(reply.usage).filter(|_| usage || !asked_for),
-        model: Some("alias".to_owned()),
+        model: (!is_nameless(to)).then(|| "alias".to_owned()),
         done: 1,
         opaque: false,
         trouble: Vec::new(),

@@ -3,7 +3,7 @@
 //! Invariant: what the client's decoder reads is what the upstream's would have read, as far as the client's dialect
 //! has a place for it.
 
-use crate::dialects::{Decoded, decoded, is_plain};
+use crate::dialects::{Decoded, decoded, is_nameless, is_plain};
 use crate::recorded::{own, shared};
 use crate::translate_answers::{check_blocks, translated};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ fn expected(to: Dialect, shape: Shape, mut reply: Decoded) -> Option<Decoded> {
             "{}".clone_into(arguments);
         }
         let cut_off = serde_json::from_str::<serde_json::Value>(arguments).is_err();
-        if cut_off && to == Dialect::Anthropic && shape == Shape::Whole {
+        if cut_off && matches!(to, Dialect::Anthropic | Dialect::BedrockConverse) && shape == Shape::Whole {
             // An object must stand there.
             *arguments = serde_json::json!({ "arguments": arguments }).to_string();
         }
@@ -91,7 +91,13 @@ fn expected(to: Dialect, shape: Shape, mut reply: Decoded) -> Option<Decoded> {
     reply.finish = Some(match reply.finish {
         None | Some(FinishReason::Stop) if called => FinishReason::ToolCalls,
         None => FinishReason::Stop,
-        Some(FinishReason::Other) if !matches!(to, Dialect::Gemini) => FinishReason::Stop,
+        Some(FinishReason::Other)
+            if !matches!(to, Dialect::Gemini | Dialect::BedrockConverse | Dialect::CohereChat) =>
+        {
+            FinishReason::Stop
+        }
+        // Cohere has one word for both.
+        Some(FinishReason::ContentFilter) if to == Dialect::CohereChat => FinishReason::Other,
         Some(reason) => reason,
     });
     if called && to == Dialect::OpenAiResponses && reply.finish == Some(FinishReason::Stop) {
@@ -99,7 +105,8 @@ fn expected(to: Dialect, shape: Shape, mut reply: Decoded) -> Option<Decoded> {
         reply.finish = Some(FinishReason::ToolCalls);
     }
     reply.usage = reply.usage.map(|usage| carried(usage, to));
-    Some(Decoded { model: Some("alias".to_owned()), done: 1, trouble: Vec::new(), ..reply })
+    let model = (!is_nameless(to)).then(|| "alias".to_owned());
+    Some(Decoded { model, done: 1, trouble: Vec::new(), ..reply })
 }
 
 /// The counts that every dialect has a place for.

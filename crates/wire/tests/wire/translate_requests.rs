@@ -5,7 +5,7 @@
 
 use crate::every_request::{calls, images, is_plain, request, routed, texts};
 use proptest::prelude::*;
-use tokrate_core::{ChatRequest, Role, ToolChoice};
+use tokrate_core::{ChatRequest, Role, Tool, ToolChoice};
 use tokrate_wire::{
     Dialect, Routed, TranslateError, TranslatedRequest, decode_request, encode_request, translate_request,
 };
@@ -154,19 +154,39 @@ fn obstacle(to: Dialect, sent: &ChatRequest) -> Vec<&'static str> {
     if plain && !images(sent).is_empty() {
         fields.extend(["image", "source", "content", "inlineData"]);
     }
-    if matches!(to, Anthropic | OpenAiResponses) && sent.seed.is_some() {
+    if matches!(to, Anthropic | OpenAiResponses | BedrockConverse) && sent.seed.is_some() {
         fields.push("seed");
     }
     if to == OpenAiResponses && !sent.stop.is_empty() {
         fields.push("stop");
     }
-    if sent.ignore_eos && matches!(to, Anthropic | Gemini | OllamaChat | OllamaGenerate) {
+    if sent.ignore_eos && matches!(to, Anthropic | Gemini | OllamaChat | OllamaGenerate | BedrockConverse | CohereChat)
+    {
         fields.push("ignore_eos");
     }
     if to == OllamaChat && !matches!(sent.tool_choice, None | Some(ToolChoice::Auto)) {
         fields.push("tool_choice");
     }
+    if to == BedrockConverse && sent.tool_choice == Some(ToolChoice::Never) {
+        fields.push("tool");
+    }
     fields
+}
+
+/// The tools and the choice of one as that dialect has them: without a word for no tool none is shown, and where a certain one cannot be
+/// chosen it is the only one that is shown.
+fn choice_in(to: Dialect, sent: &ChatRequest) -> (Vec<Tool>, Option<ToolChoice>) {
+    let (tools, choice) = (sent.tools.clone(), sent.tool_choice.clone());
+    match (to, choice) {
+        (Dialect::BedrockConverse, Some(ToolChoice::Never)) => (Vec::new(), None),
+        (Dialect::OllamaChat | Dialect::CohereChat, Some(ToolChoice::Auto)) => (tools, None),
+        (Dialect::CohereChat, Some(ToolChoice::Named(named))) => {
+            let is_known = tools.iter().any(|tool| tool.name == named);
+            let shown = tools.into_iter().filter(|tool| !is_known || tool.name == named).collect();
+            (shown, Some(ToolChoice::Required))
+        }
+        (_, choice) => (tools, choice),
+    }
 }
 
 proptest! {
@@ -247,8 +267,8 @@ fn check_meaning(
     prop_assert_eq!(texts(&read, is_plain(to)), texts(sent, is_plain(to)), "{} {}", written, context);
     prop_assert_eq!(calls(&read), calls(sent), "{} {}", written, context);
     prop_assert_eq!(images(&read).len(), images(sent).len(), "{} {}", written, context);
-    prop_assert_eq!(&read.tools, &sent.tools, "{} {}", written, context);
-    let choice = sent.tool_choice.clone().filter(|choice| to != Dialect::OllamaChat || *choice != ToolChoice::Auto);
+    let (tools, choice) = choice_in(to, sent);
+    prop_assert_eq!(&read.tools, &tools, "{} {}", written, context);
     prop_assert_eq!(&read.tool_choice, &choice, "{} {}", written, context);
     prop_assert!(read.messages.iter().any(|message| message.role == Role::User), "{} {}", written, context);
     Ok(())

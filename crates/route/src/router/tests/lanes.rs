@@ -39,7 +39,7 @@ fn an_expectation_includes_the_calls_in_flight_and_itself() {
     assert_eq!(Some(after), model.ttft_p90(at(0), 1_000, 4, 5.0));
     let whole = router.hedge_after_whole(lane, at(0), &SHAPE).expect("learned");
     assert!(off(whole.as_secs_f64(), after.as_secs_f64() + 200.0 / expected.speed) < 1e-6, "{whole:?}");
-    let view = router.lanes[0].view(at(0), lane, &SHAPE, true);
+    let view = router.lanes[0].view(at(0), lane, &SHAPE, None, true);
     assert_eq!(view.ranked.expectation, Some(expected));
     assert_eq!(view.marginal_seconds, model.marginal_seconds(at(0), 1_000, 200.0, 4));
     assert_ne!(view.marginal_seconds, model.marginal_seconds(at(0), 1_000, 200.0, 3));

@@ -187,7 +187,7 @@ mod tests {
     proptest::proptest! {
         /// Whatever the keys: names are unique, every lane with a model is in an alias, and speed chooses among one model.
         #[test]
-        fn every_lane_is_reached_and_speed_chooses_within_one_model(bits in proptest::prelude::any::<u32>()) {
+        fn every_lane_is_reached_and_speed_chooses_within_one_model(bits in proptest::prelude::any::<u128>()) {
             let hosted = tokrate_catalog::PROVIDERS.iter().filter(|row| row.kind == tokrate_catalog::Kind::Hosted);
             let found: Vec<Found> =
                 hosted.enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, row)| (row, "A_KEY")).collect();

@@ -124,6 +124,7 @@ fn endpoint(found: Endpoint) -> EndpointConfig {
         dialect: found.dialect,
         base: found.base,
         headers: found.headers,
+        authorizer: found.authorizer,
         no_stream_options: found.quirks.no_stream_options,
         max_tokens_field: found.quirks.max_tokens_field,
     }

@@ -266,7 +266,7 @@ pub struct LaneRow {
     /// Whether it has embeddings [default: as `serves` says]
     pub embeddings: Option<bool>,
     /// What it has beside the generation of text: `embeddings`, `rerank`, `moderations`, `speech`, `transcriptions`, `translations`,
-    /// `images`, `files`, `batches`, `count_tokens`, `show`, `ps` [default: all of its dialects, each until it answers that it has no such
+    /// `images`, `files`, `batches`, `count_tokens`, `invoke`, `show`, `ps` [default: all of its dialects, each until it answers that it has no such
     /// path; then not for an hour]
     pub serves: Option<Vec<String>>,
     /// The most that a call costs of what is not billed by tokens (USD), by the same names: `fees = { images = 0.2 }`. Keys with

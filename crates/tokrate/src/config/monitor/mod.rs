@@ -312,6 +312,7 @@ fn endpoint(
         dialect: spoken.dialect,
         base: spoken.base,
         headers: spoken.headers,
+        authorizer: spoken.authorizer,
         client: ClientConfig {
             reuse: false,
             rx_timestamps: true,

@@ -37,6 +37,7 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     request: RequestFeatures {
         tools: true,
         tool_choice: true,
+        forbids_tools: true,
         tool_error_flag: true,
         plain_call_ids: true,
         strict_tools: StrictTools::OnRequest(request::strict_tool),

@@ -38,6 +38,7 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     request: RequestFeatures {
         tools: true,
         tool_choice: true,
+        forbids_tools: true,
         tool_error_flag: true,
         plain_call_ids: false,
         strict_tools: StrictTools::Unsupported,

@@ -34,6 +34,7 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     request: RequestFeatures {
         tools: false,
         tool_choice: true,
+        forbids_tools: true,
         tool_error_flag: false,
         plain_call_ids: false,
         strict_tools: StrictTools::Unsupported,

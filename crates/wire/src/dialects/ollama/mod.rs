@@ -36,6 +36,7 @@ pub(crate) static CHAT: Descriptor = Descriptor {
     request: RequestFeatures {
         tools: true,
         tool_choice: false,
+        forbids_tools: false,
         tool_error_flag: false,
         plain_call_ids: false,
         strict_tools: StrictTools::Unsupported,

@@ -7,7 +7,7 @@ mod chunk;
 mod decode;
 mod encode;
 pub(crate) mod fields;
-mod request;
+pub(crate) mod request;
 mod settings;
 mod usage;
 mod visitor;
@@ -43,6 +43,7 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     request: RequestFeatures {
         tools: true,
         tool_choice: true,
+        forbids_tools: true,
         tool_error_flag: false,
         plain_call_ids: false,
         strict_tools: StrictTools::OnRequest(request::strict_tool),

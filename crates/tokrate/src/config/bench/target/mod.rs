@@ -231,6 +231,7 @@ fn remote_target(
         model,
         key_origin: key.and_then(|key| origin_in(&endpoint.headers, &key)),
         headers: endpoint.headers,
+        authorizer: endpoint.authorizer,
         http: client.http,
         new_connections: flags.new_connections,
         ca_file: client.ca_file,

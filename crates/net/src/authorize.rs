@@ -1,0 +1,55 @@
+//! What authorises a request just before it is sent: a signature over it, or a token that expires.
+//!
+//! A key that never changes is a header of the request. Which providers want what is known elsewhere (`credentials`). Invariant: what an
+//! authorisation holds of secrets is told to the sink before the request is sent.
+
+use crate::clock::Clock;
+use crate::config::ClientConfig;
+use crate::secrets::Secrets;
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A request that is to be authorised, as it will be sent.
+#[derive(Clone, Copy)]
+pub struct Unauthorized<'a> {
+    /// Method.
+    pub method: &'a Method,
+    /// Value of the `Host` header.
+    pub host: &'a str,
+    /// Path and query.
+    pub path: &'a str,
+    /// Headers so far.
+    pub headers: &'a HeaderMap,
+    /// Body.
+    pub body: &'a [u8],
+    /// How whoever sends it reaches servers.
+    pub client: &'a ClientConfig,
+    /// The clock.
+    pub clock: Clock,
+}
+
+/// What authorises one request.
+#[derive(Clone, Debug, Default)]
+pub struct Authorization {
+    /// Headers to be set, those with secrets marked sensitive.
+    pub headers: HeaderMap,
+    /// What must not be shown if a server repeats it.
+    pub secrets: Secrets,
+    /// Path and body in place of the request's own, where a cloud hosts a dialect in its own way.
+    pub rewritten: Option<(String, Bytes)>,
+}
+
+/// An authorisation that may have to be waited for; an error is a message, fit to stand behind "failed to".
+pub type AuthorizeFuture<'a> = Pin<Box<dyn Future<Output = Result<Authorization, String>> + 'a>>;
+
+/// Authorises requests. `Debug` shows no secret.
+pub trait Authorize: Send + Sync + fmt::Debug {
+    /// Authorises a request. Waits no longer than the fetch of a credential may take; who calls has limits of their own.
+    fn authorize<'a>(&'a self, request: Unauthorized<'a>) -> AuthorizeFuture<'a>;
+}
+
+/// What authorises the requests of an endpoint.
+pub type Authorizer = Arc<dyn Authorize>;
