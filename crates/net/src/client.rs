@@ -22,11 +22,11 @@ use crate::clock::Clock;
 use crate::config::{ClientConfig, HttpVersion};
 use crate::connect::{Connector, Dial, Opened};
 use crate::error::NetError;
-use crate::exchange::{ConnectionUse, Exchange, ExchangeFailure, Limits, Outgoing, Sink};
+use crate::exchange::{ConnectionUse, Exchange, ExchangeFailure, Limits, Outgoing, Sink, StreamedUpload};
 use crate::route::Route;
 use crate::target::Target;
 use crate::upgraded::asks_to_upgrade;
-use http1::{Afterwards, Http1Pool, RequestWriter};
+use http1::{Afterwards, Http1, Http1Pool, RequestWriter};
 use http2::Http2Pool;
 use receive::Receiver;
 use std::borrow::{self, Cow};
@@ -110,6 +110,27 @@ impl Client {
         limits: Limits,
         sink: &mut impl Sink,
     ) -> Exchange {
+        self.run(outgoing.borrow(), None, limits, sink).await
+    }
+
+    /// The same of a request whose body goes on with what `upload` gives.
+    pub async fn exchange_streaming(
+        &self,
+        outgoing: &Outgoing,
+        upload: StreamedUpload,
+        limits: Limits,
+        sink: &mut impl Sink,
+    ) -> Exchange {
+        self.run(outgoing, Some(upload), limits, sink).await
+    }
+
+    async fn run(
+        &self,
+        outgoing: &Outgoing,
+        upload: Option<StreamedUpload>,
+        limits: Limits,
+        sink: &mut impl Sink,
+    ) -> Exchange {
         let clock = self.dialer.clock;
         self.used_at.set(Some(clock.now()));
         let watch = ExchangeWatch::new(clock, limits);
@@ -117,7 +138,7 @@ impl Client {
         let mut used = ConnectionUse::default();
         let outcome = tokio::select! {
             biased;
-            outcome = self.attempt_authorized(outgoing.borrow(), limits.max_body_bytes, sink, &watch, &mut used) => outcome,
+            outcome = self.attempt_authorized((outgoing, upload), limits.max_body_bytes, sink, &watch, &mut used) => outcome,
             failure = watch.expiry() => Err(failure),
         };
         // A request may have been sent although the exchange ended before the head of the answer.
@@ -128,19 +149,20 @@ impl Client {
 
     async fn attempt_authorized(
         &self,
-        outgoing: &Outgoing,
+        (outgoing, upload): (&Outgoing, Option<StreamedUpload>),
         max_body_bytes: u64,
         sink: &mut impl Sink,
         watch: &ExchangeWatch,
         used: &mut ConnectionUse,
     ) -> Result<(), ExchangeFailure> {
         let authorized = self.authorized(outgoing, sink).await?;
-        self.attempt(authorized.as_deref().unwrap_or(outgoing), max_body_bytes, sink, watch, used).await
+        let outgoing = authorized.as_deref().unwrap_or(outgoing);
+        self.attempt((outgoing, upload), max_body_bytes, sink, watch, used).await
     }
 
     async fn attempt(
         &self,
-        outgoing: &Outgoing,
+        (outgoing, upload): (&Outgoing, Option<StreamedUpload>),
         max_body_bytes: u64,
         sink: &mut impl Sink,
         watch: &ExchangeWatch,
@@ -150,8 +172,14 @@ impl Client {
         let proxied = dialer.connector.absolute_form();
         match dialer.config.http {
             HttpVersion::Http1 => {
-                let request = RequestWriter::new(outgoing, &dialer.address(outgoing)?, dialer, watch.sent_mark());
-                let mut connection = self.http1.take(dialer, used).await?;
+                // What is not held cannot be sent again, as it would have to be if a kept connection had been closed.
+                let needs_new = upload.is_some();
+                let address = dialer.address(outgoing)?;
+                let request = RequestWriter::new(outgoing, upload, &address, dialer, watch.sent_mark());
+                let mut connection = match needs_new {
+                    true => Http1::open(dialer, used).await?,
+                    false => self.http1.take(dialer, used).await?,
+                };
                 let stamps = connection.stamps();
                 watch.track(&stamps);
                 let mut receiver = Receiver::new(sink, watch, &stamps, max_body_bytes, proxied);
@@ -179,7 +207,7 @@ impl Client {
                     let stamps = stream.stamps();
                     watch.track(&stamps);
                     let mut receiver = Receiver::new(sink, watch, &stamps, max_body_bytes, proxied);
-                    let upload = Upload::new(outgoing.body.clone(), &stamps, watch.sent_mark());
+                    let upload = Upload::new(outgoing.body.clone(), upload, &stamps, watch.sent_mark());
                     stream.exchange(http::Request::from_parts(parts, upload), &mut receiver).await
                 })
                 .await

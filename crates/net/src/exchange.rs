@@ -8,6 +8,9 @@ use crate::upgraded::Upgraded;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use std::fmt;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
 use tokrate_core::{FailureKind, Span, Tick};
 
 /// A request to send. `Debug` shows no header values, since one of them is a key.
@@ -28,6 +31,20 @@ impl fmt::Debug for Outgoing {
         let names: Vec<&str> = self.headers.keys().map(http::HeaderName::as_str).collect();
         write!(formatter, "{} {} {names:?}, {} bytes", self.method, self.path, self.body.len())
     }
+}
+
+/// Gives the rest of a request's body as it comes.
+pub trait UploadSource {
+    /// The next piece; `None` at the end.
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>>;
+}
+
+/// The rest of a request's body, which is not held: it follows the bytes of [`Outgoing`], and cannot be sent a second time.
+pub struct StreamedUpload {
+    /// Its length.
+    pub length: u64,
+    /// Where it comes from.
+    pub source: Box<dyn UploadSource>,
 }
 
 /// Timeouts and limits of an exchange; [`Span::MAX`] turns a timeout off.

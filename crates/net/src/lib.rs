@@ -33,7 +33,9 @@ pub use clock::{Clock, ManualClock, WallClockControl, thread_cpu_time};
 pub use config::{ClientConfig, HttpVersion};
 pub use connect::Dial;
 pub use error::NetError;
-pub use exchange::{ConnectionUse, Exchange, ExchangeFailure, Head, Limits, Outgoing, Sink};
+pub use exchange::{
+    ConnectionUse, Exchange, ExchangeFailure, Head, Limits, Outgoing, Sink, StreamedUpload, UploadSource,
+};
 pub use lag::LagProbe;
 pub use pacer::{Pacer, Sleep};
 pub use proxy::ProxySettings;

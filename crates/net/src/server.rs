@@ -53,7 +53,7 @@ mod tests;
 use access::Access;
 pub use access::{AccessConfig, AccessSettings, is_form};
 use balance::{Handed, Place, Seat};
-pub use body::{BodyError, BufferedBody, RequestBody, buffer_body, read_body};
+pub use body::{BodyError, BodyPieces, BufferedBody, RequestBody, buffer_body, read_body};
 pub use budget::{ByteBudget, ByteShare};
 use connections::ConnectionPermit;
 pub use connections::{ConnectionLimits, Connections, open_files, raise_open_files};

@@ -6,9 +6,9 @@ use memchr::memmem::Finder;
 use std::ops::Range;
 
 /// Most bytes of a part's head.
-const MAX_HEAD_BYTES: usize = 8 * 1024;
+pub(super) const MAX_HEAD_BYTES: usize = 8 * 1024;
 /// Most parts of a form: more fields than any API has.
-const MAX_PARTS: usize = 256;
+pub(super) const MAX_PARTS: usize = 256;
 /// Longest boundary (RFC 2046).
 const MAX_BOUNDARY_BYTES: usize = 70;
 
@@ -69,6 +69,11 @@ impl Form {
         }
     }
 
+    /// A form of which the beginning was read.
+    pub fn of_beginning(model: Option<Range<usize>>, stream: bool) -> Form {
+        Form { model, stream }
+    }
+
     /// The model that it names.
     pub fn model<'b>(&self, body: &'b [u8]) -> Option<&'b str> {
         std::str::from_utf8(&body[self.model.clone()?]).ok()
@@ -83,7 +88,7 @@ impl Form {
     }
 }
 
-fn boundary(content_type: &[u8]) -> Option<&[u8]> {
+pub(super) fn boundary(content_type: &[u8]) -> Option<&[u8]> {
     let value = content_type.split(|byte| *byte == b';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.trim_ascii().split_at_checked(9)?;
         name.eq_ignore_ascii_case(b"boundary=").then_some(value)
@@ -94,7 +99,7 @@ fn boundary(content_type: &[u8]) -> Option<&[u8]> {
 }
 
 /// The name of the field in the head of a part.
-fn field_name(head: &[u8]) -> Option<&[u8]> {
+pub(super) fn field_name(head: &[u8]) -> Option<&[u8]> {
     let line = head
         .split(|byte| *byte == b'\n')
         .find(|line| line.get(..20).is_some_and(|name| name.eq_ignore_ascii_case(b"content-disposition:")))?;

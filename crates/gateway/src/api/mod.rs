@@ -4,11 +4,13 @@
 //! Invariant: a path that is not in the table reaches no provider; every row says how it is priced.
 
 mod form;
+mod form_scanner;
 mod route;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use form::Form;
+pub(crate) use form_scanner::FormScanner;
 pub(crate) use route::{ApiMatch, ApiRoute, is_object_id};
 
 use tokrate_wire::Dialect;

@@ -224,8 +224,10 @@ pub struct LimitsConfig {
     pub send: Span,
     /// Time without a byte of a realtime session in either direction.
     pub silence: Span,
-    /// Largest request (bytes).
+    /// Largest request that is held (bytes).
     pub request_bytes: usize,
+    /// Largest form with files, which is passed on as it comes beyond `request_bytes`.
+    pub file_bytes: u64,
     /// Largest answer (bytes).
     pub answer_bytes: u64,
     /// Bytes that the bodies of all open calls may hold together; a call beyond that gets a 503.
@@ -348,6 +350,7 @@ impl Default for LimitsConfig {
             send: Span::from_secs(120),
             silence: Span::from_secs(600),
             request_bytes: 32 << 20,
+            file_bytes: 512 << 20,
             answer_bytes: 64 << 20,
             bodies_bytes: 256 << 20,
             answers_bytes: 256 << 20,

@@ -439,6 +439,7 @@ impl Call {
                     body = body.with_answer_text();
                 }
                 body.answer.set_wall_seconds(account.shared.clock.wall_seconds());
+                let outgoing = (outgoing, account.request.take_rest());
                 (Attempt::start(attempt_start, client, outgoing, body, limits), None)
             }
             (Err((kind, message)), _) | (_, Err((kind, message))) => {

@@ -143,7 +143,8 @@ async fn exchange(
     let body = UpstreamBody::new(reader, Rc::clone(&worker.batch)).with_redactor(redactor);
     let limits =
         Limits { idle: plan.limits.first_token, total: plan.limits.total, max_body_bytes: plan.limits.answer_bytes };
-    let mut attempt = Attempt::start(start, client, outgoing, body.with_byte_budget(&worker.shared.answers), limits);
+    let mut attempt =
+        Attempt::start(start, client, (outgoing, None), body.with_byte_budget(&worker.shared.answers), limits);
     poll_fn(|context| if attempt.poll(context) { Poll::Ready(()) } else { Poll::Pending }).await;
     if let (Some(job), Some(measured)) = (job, attempt.measured()) {
         let status = attempt.body.borrow().answer.head().map(|head| head.status.as_u16());

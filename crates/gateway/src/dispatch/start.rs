@@ -68,10 +68,12 @@ pub(crate) fn start(
 fn race_config(account: &Account, mode: Mode) -> RaceConfig {
     let limits = &account.plan.limits;
     let (mode, max_attempts) = effective_mode(account, mode);
+    // A file takes its time to be sent before anything can come.
+    let first_token_limit = if account.request.has_rest() { limits.total } else { limits.first_token };
     RaceConfig {
         mode,
         max_attempts,
-        first_token_limit: limits.first_token,
+        first_token_limit,
         gap_limit: limits.gap,
         attempt_limit: limits.attempt,
         total_limit: limits.total,

@@ -61,7 +61,8 @@ impl Worker {
         }
         let config = ClientConfig { http: HttpVersion::Http1, reuse: false, ..self.client_config.clone() };
         let route = lane.endpoints[endpoint].route.clone();
-        Ok(Rc::new(Client::with_dial(config, route, self.shared.clock, self.dial.clone())?))
+        let client = Client::with_dial(config, route, self.shared.clock, self.dial.clone())?;
+        Ok(Rc::new(client.authorized_by(lane.endpoints[endpoint].config.authorizer.clone())))
     }
 
     /// The client for an endpoint of a lane.

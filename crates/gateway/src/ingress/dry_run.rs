@@ -100,7 +100,7 @@ impl DryRun {
         };
         let key = credentials.admit_call(&self.ingress.worker.shared)?;
         let open = OpenCall::begin(&self.ingress.worker.shared, plan.limits.calls)?;
-        let received = ReceivedRequest { credentials, key, wanted, head, body, at: Tick::ZERO };
+        let received = ReceivedRequest { credentials, key, wanted, head, body, streamed: None, at: Tick::ZERO };
         let (account, mode) = self.ingress.account(plan, received, open, &mut asked)?;
         let lanes = eligible_lanes(&account, mode)?;
         let forwarded = lanes.into_iter().map(|(id, destination)| {

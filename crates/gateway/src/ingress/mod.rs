@@ -10,3 +10,4 @@ mod role;
 pub(crate) mod route;
 pub(crate) mod service;
 mod session;
+mod streamed;

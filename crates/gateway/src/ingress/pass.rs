@@ -16,7 +16,9 @@ use crate::upstream::request::{ApiRequest, CallRequest, forwarded_headers};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
+use std::cell::RefCell;
 use std::sync::Arc;
+use tokrate_net::StreamedUpload;
 use tokrate_net::server::is_form;
 use tokrate_wire::{RequestPeek, Shape};
 
@@ -30,7 +32,7 @@ pub(super) fn parse(
     credentials: &Credentials,
     route: ApiRoute,
     headers: &HeaderMap,
-    body: Bytes,
+    (body, streamed): (Bytes, Option<(Form, StreamedUpload)>),
 ) -> Result<(CallRequest, Arc<Alias>), ErrorResponse> {
     if route.is_ambiguous {
         return Err(ErrorResponse::bad_request("the query names `model` more than once"));
@@ -39,7 +41,9 @@ pub(super) fn parse(
         return Err(unknown("call_id"));
     }
     let content_type = headers.get(CONTENT_TYPE);
+    let (beginning, rest) = streamed.unzip();
     let form = match (route.api.body, content_type) {
+        _ if beginning.is_some() => beginning,
         (BodyKind::Form | BodyKind::JsonOrForm, Some(value)) if is_form(headers) => {
             Some(Form::read(value.as_bytes(), &body).map_err(ErrorResponse::bad_request)?)
         }
@@ -74,6 +78,7 @@ pub(super) fn parse(
     let request = CallRequest {
         routed: None,
         api: Some(ApiRequest {
+            rest: RefCell::new(rest),
             handshake: route.api.upgrades.then(|| lane_handshake(headers)),
             route,
             content_type,

@@ -7,10 +7,11 @@ use super::handshake::check_handshake;
 use super::objects::check_files;
 use super::parts::{alias_of, session, without_buffer};
 use super::role::role_of;
+use super::streamed::{StreamedForm, read_beginning, streamed_length};
 use super::{models, pass};
 use crate::admission::credentials::Credentials;
 use crate::admission::open_call::OpenCall;
-use crate::api::ApiRoute;
+use crate::api::{ApiRoute, Form};
 use crate::dispatch::follow_up::{StoredResponse, follow_up};
 use crate::dispatch::start::start;
 use crate::dispatch::worker::Worker;
@@ -31,6 +32,7 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::{Span, Tick};
+use tokrate_net::StreamedUpload;
 use tokrate_net::server::{BodyError, BufferedBody, ConnectionTap, Handler, RequestBody, buffer_body};
 use tokrate_record::{Refusal, RefusalReason};
 use tokrate_route::Mode;
@@ -150,9 +152,22 @@ impl Ingress {
         // Limits on calls are checked before any of the body is held.
         let key = credentials.admit_call(&self.worker.shared)?;
         let mut open = OpenCall::begin(&self.worker.shared, plan.limits.calls)?;
-        let BufferedBody { bytes: body, share } = self.read_request(&plan, &head.headers, body).await?;
-        open.hold(share);
-        let received = ReceivedRequest { credentials, key, wanted, head, body, at: tap.read_at() };
+        let streamed = match &wanted {
+            Wanted::Api(route) => streamed_length(&plan, route, &head.headers)?,
+            Wanted::Text(_) => None,
+        };
+        let (body, streamed) = match streamed {
+            Some(length) => {
+                let StreamedForm { beginning, form, rest } = read_beginning(&plan, &head.headers, body, length).await?;
+                (beginning, Some((form, rest)))
+            }
+            None => {
+                let BufferedBody { bytes: body, share } = self.read_request(&plan, &head.headers, body).await?;
+                open.hold(share);
+                (body, None)
+            }
+        };
+        let received = ReceivedRequest { credentials, key, wanted, head, body, streamed, at: tap.read_at() };
         let (account, mode) = self.account(plan, received, open, asked)?;
         let call = start(&self.worker, account, mode, tap)?;
         respond(call).await
@@ -199,7 +214,7 @@ impl Ingress {
         open: OpenCall,
         asked: &mut Asked,
     ) -> Result<(Account, Mode), ErrorResponse> {
-        let ReceivedRequest { credentials, key, wanted, head, body, at } = received;
+        let ReceivedRequest { credentials, key, wanted, head, body, streamed, at } = received;
         let (request, alias) = match wanted {
             Wanted::Text(routed) => {
                 let (request, alias) = self.parse(&plan, routed, &head.headers, body)?;
@@ -210,7 +225,7 @@ impl Ingress {
             }
             Wanted::Api(route) => {
                 let (request, alias) =
-                    pass::parse(&self.worker.shared, &plan, &credentials, route, &head.headers, body)?;
+                    pass::parse(&self.worker.shared, &plan, &credentials, route, &head.headers, (body, streamed))?;
                 asked.alias = Some(Arc::clone(&alias));
                 (request, alias)
             }
@@ -269,6 +284,8 @@ pub(crate) struct ReceivedRequest {
     pub wanted: Wanted,
     pub head: Parts,
     pub body: Bytes,
+    /// Of a form whose files are not held: what its beginning says, and the rest.
+    pub streamed: Option<(Form, StreamedUpload)>,
     /// When its last byte was read.
     pub at: Tick,
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokrate_core::{Anomaly, EventBatch, FailureKind, Span, Tick};
 use tokrate_meter::{Ending, Failure, StreamNumbers};
-use tokrate_net::{Client, ConnectionUse, Exchange, Limits, Outgoing, Upgraded};
+use tokrate_net::{Client, ConnectionUse, Exchange, Limits, Outgoing, StreamedUpload, Upgraded};
 use tokrate_probe::{MAX_ERROR_BODY_BYTES, deliver};
 use tokrate_record::AttemptRole;
 use tokrate_route::AttemptFailure;
@@ -78,15 +78,19 @@ impl Attempt {
     pub fn start(
         start: AttemptStart,
         client: Rc<Client>,
-        outgoing: Outgoing,
+        (outgoing, rest): (Outgoing, Option<StreamedUpload>),
         body: UpstreamBody,
         limits: Limits,
     ) -> Attempt {
         let mut attempt = Attempt::unsent(start, body);
-        attempt.request_bytes = outgoing.body.len();
+        let rest_bytes = rest.as_ref().map_or(0, |rest| usize::try_from(rest.length).unwrap_or(usize::MAX));
+        attempt.request_bytes = outgoing.body.len().saturating_add(rest_bytes);
         let mut receiving = BodySink(Rc::clone(&attempt.body));
         attempt.running = Some(Box::pin(async move {
-            let exchange = deliver(&client, &outgoing, limits, &mut receiving).await;
+            let exchange = match rest {
+                Some(rest) => client.exchange_streaming(&outgoing, rest, limits, &mut receiving).await,
+                None => deliver(&client, &outgoing, limits, &mut receiving).await,
+            };
             let is_open = receiving.0.borrow_mut().has_connection(exchange.connection);
             // A WebSocket goes on until its session ends it.
             if is_open { std::future::pending().await } else { exchange }

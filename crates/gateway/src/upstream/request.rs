@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use tokrate_core::Tick;
-use tokrate_net::Outgoing;
+use tokrate_net::{Outgoing, StreamedUpload};
 use tokrate_route::LaneId;
 use tokrate_wire::{
     AnswerAssembler, AnswerTranslator, Changes, Decoder, Dialect, RequestPeek, Routed, Shape, UsageInStream,
@@ -78,6 +78,8 @@ pub(crate) struct ApiRequest {
     pub content_type: Option<HeaderValue>,
     /// What was found in a form.
     pub form: Option<Form>,
+    /// What follows the body, of a form whose files are not held.
+    pub rest: RefCell<Option<StreamedUpload>>,
     /// The headers by which a lane is asked for a WebSocket.
     pub handshake: Option<HeaderMap>,
 }
@@ -111,6 +113,16 @@ impl CallRequest {
     /// The row of the table of paths, for what passes by it.
     pub fn api(&self) -> Option<&'static Api> {
         self.api.as_ref().map(|request| request.route.api)
+    }
+
+    /// Takes what follows the body; it can be sent once.
+    pub fn take_rest(&self) -> Option<StreamedUpload> {
+        self.api.as_ref()?.rest.take()
+    }
+
+    /// Whether something follows the body that is not held, or did before it was sent.
+    pub fn has_rest(&self) -> bool {
+        self.api.as_ref().is_some_and(|api| api.rest.borrow().is_some())
     }
 
     /// Whether it opens a WebSocket.

@@ -31,4 +31,5 @@ mod timeouts;
 mod traces;
 mod translated;
 mod truncation;
+mod uploads;
 mod whole;

@@ -129,7 +129,7 @@ enum ReadState {
 }
 
 impl Http1 {
-    async fn open(dialer: &Dialer, used: &mut ConnectionUse) -> Result<Http1, ExchangeFailure> {
+    pub(super) async fn open(dialer: &Dialer, used: &mut ConnectionUse) -> Result<Http1, ExchangeFailure> {
         // Boxed: opening is rare and its future is larger than the rest.
         let opened = Box::pin(dialer.open(used, async |opened: Opened| Ok(opened))).await?;
         let Opened { transport, stamps, .. } = opened;
@@ -163,7 +163,9 @@ impl Http1 {
             interim_bytes: 0,
         };
         poll_fn(|context| {
-            exchanging.send(context);
+            if let Some(broken) = exchanging.send(context) {
+                return Poll::Ready(Err(broken));
+            }
             // Borrowed for this poll.
             let mut scratch = pool.scratch.take();
             scratch.resize(READ_BUFFER_BYTES, 0);
@@ -176,14 +178,17 @@ impl Http1 {
 }
 
 impl<S: Sink> Exchanging<'_, '_, S> {
-    fn send(&mut self, context: &mut Context<'_>) {
-        let Some(request) = &mut self.request else { return };
+    /// Sends what there is; the failure of a request whose body cannot be had to its end.
+    fn send(&mut self, context: &mut Context<'_>) -> Option<ExchangeFailure> {
+        let request = self.request.as_mut()?;
         let Http1 { transport, stamps } = &mut *self.connection;
         match request.poll(transport, stamps, context) {
-            Poll::Pending => {}
+            Poll::Pending => None,
             Poll::Ready(sent) => {
+                let broken = request.broken_upload().filter(|_| sent.is_err());
                 self.send_error = sent.err();
                 self.request = None;
+                broken
             }
         }
     }

@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// Most bytes allocated up front on the word of Content-Length.
 const MAX_PREALLOCATED_BYTES: usize = 64 * 1024;
+/// A piece of a body that is handed out as it comes; with this much waiting, nothing more is read.
+const MAX_PIECE_BYTES: usize = 64 * 1024;
 /// A body that brings fewer bytes than this in any window fails: 26 kbit/s are enough.
 const RATE_WINDOW: Duration = Duration::from_secs(5);
 const MIN_BYTES_PER_WINDOW: usize = 16 * 1024;
@@ -31,6 +33,10 @@ enum Source {
     Http1(Rc<BodyBuffer>),
     Http2(Incoming),
 }
+
+/// A request's body as it comes, piece by piece; at most two reads of it are held. Dropping it stops reading.
+#[derive(Debug)]
+pub struct BodyPieces(Source);
 
 /// Why a request's body could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +73,14 @@ impl RequestBody {
         if incoming.is_end_stream() { RequestBody::empty() } else { RequestBody(Source::Http2(incoming)) }
     }
 
+    /// Hands the body out as it comes.
+    pub fn into_pieces(self) -> BodyPieces {
+        if let Source::Http1(buffer) = &self.0 {
+            buffer.start_pieces();
+        }
+        BodyPieces(self.0)
+    }
+
     /// A body that never arrives.
     #[cfg(test)]
     pub(super) fn some() -> RequestBody {
@@ -76,6 +90,38 @@ impl RequestBody {
     /// Whether there is a body, even an empty one.
     pub fn is_some(&self) -> bool {
         !matches!(self.0, Source::Empty)
+    }
+}
+
+impl BodyPieces {
+    /// The next piece; `None` at the end.
+    pub fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        match &mut self.0 {
+            Source::Empty => Poll::Ready(None),
+            Source::Http1(buffer) => buffer.poll_piece(context),
+            Source::Http2(incoming) => loop {
+                match ready!(Pin::new(&mut *incoming).poll_frame(context)) {
+                    None => return Poll::Ready(None),
+                    Some(Err(_)) => return Poll::Ready(Some(Err(BodyError::Broken))),
+                    Some(Ok(frame)) => {
+                        if let Ok(bytes) = frame.into_data() {
+                            return Poll::Ready(Some(Ok(bytes)));
+                        }
+                    }
+                }
+            },
+        }
+    }
+}
+
+impl Drop for BodyPieces {
+    fn drop(&mut self) {
+        if let Source::Http1(buffer) = &self.0 {
+            let mut state = buffer.0.borrow_mut();
+            state.pieces = None;
+            state.end.get_or_insert(Err(BodyError::Broken));
+            wake(&mut state.connection);
+        }
     }
 }
 
@@ -227,6 +273,8 @@ struct BufferState {
     content_length: Option<u64>,
     /// What was read since the handler asked.
     partial: Option<PartialBody>,
+    /// The same, where it is handed out as it comes.
+    pieces: Option<Vec<u8>>,
     end: Option<Result<(), BodyError>>,
     handler: Option<Waker>,
     connection: Option<Waker>,
@@ -234,14 +282,16 @@ struct BufferState {
 
 impl BodyBuffer {
     pub fn new(content_length: Option<u64>) -> BodyBuffer {
-        let (early, partial, end) = (Vec::new(), None, None);
-        BodyBuffer(RefCell::new(BufferState { early, content_length, partial, end, handler: None, connection: None }))
+        let (early, partial, pieces, end) = (Vec::new(), None, None, None);
+        let (handler, connection) = (None, None);
+        BodyBuffer(RefCell::new(BufferState { early, content_length, partial, pieces, end, handler, connection }))
     }
 
     /// Appends what was read.
     pub fn push(&self, bytes: &[u8]) {
-        let mut state = self.0.borrow_mut();
+        let state = &mut *self.0.borrow_mut();
         match &mut state.partial {
+            None if let Some(pieces) = &mut state.pieces => pieces.extend_from_slice(bytes),
             None => state.early.extend_from_slice(bytes),
             Some(partial) => {
                 if let Err(error) = partial.push(bytes) {
@@ -267,7 +317,8 @@ impl BodyBuffer {
     /// Whether more is to be read. If not, the caller is woken when that changes.
     pub fn wants_more(&self, context: &Context<'_>) -> bool {
         let mut state = self.0.borrow_mut();
-        let wants = state.partial.is_some() && state.end.is_none();
+        let has_room = state.pieces.as_ref().is_some_and(|pieces| pieces.len() < MAX_PIECE_BYTES);
+        let wants = (state.partial.is_some() || has_room) && state.end.is_none();
         if !wants {
             state.connection = Some(context.waker().clone());
         }
@@ -287,6 +338,29 @@ impl BodyBuffer {
         match partial {
             Ok(partial) => state.partial = Some(partial),
             Err(error) => state.fail(error),
+        }
+    }
+
+    /// The handler asks for the body as it comes.
+    fn start_pieces(&self) {
+        let mut state = self.0.borrow_mut();
+        state.pieces = Some(std::mem::take(&mut state.early));
+    }
+
+    fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let mut state = self.0.borrow_mut();
+        let piece = state.pieces.as_mut().map(std::mem::take).unwrap_or_default();
+        if !piece.is_empty() {
+            wake(&mut state.connection);
+            return Poll::Ready(Some(Ok(Bytes::from(piece))));
+        }
+        match state.end {
+            Some(end) => Poll::Ready(end.err().map(Err)),
+            None => {
+                state.handler = Some(context.waker().clone());
+                wake(&mut state.connection);
+                Poll::Pending
+            }
         }
     }
 

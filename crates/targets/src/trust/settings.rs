@@ -108,6 +108,7 @@ pub const HARMLESS: &[&str] = &[
     "gateway.limits.body",
     "gateway.limits.calls",
     "gateway.limits.connect",
+    "gateway.limits.file_bytes",
     "gateway.limits.first_token",
     "gateway.limits.gap",
     "gateway.limits.request_bytes",

@@ -333,6 +333,7 @@ impl EffectiveConfig {
             send: self.span("limits.send", row.send.as_deref(), default.send)?,
             silence: self.span("limits.silence", row.silence.as_deref(), default.silence)?,
             request_bytes,
+            file_bytes: self.number("limits.file_bytes", row.file_bytes, default.file_bytes),
             bodies_bytes: self.number(
                 "limits.bodies_bytes",
                 row.bodies_bytes,

@@ -186,8 +186,10 @@ pub struct LimitsRow {
     /// Time without a byte of a realtime session in either direction, pings included; then it is closed (1001)
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub silence: Option<String>,
-    /// Size of a request (bytes); over it 413
+    /// Size of a request that is held (bytes); over it 413, but for forms with files
     pub request_bytes: Option<usize>,
+    /// Size of a form with files (bytes), which is passed on as it comes beyond `request_bytes`; over it 413
+    pub file_bytes: Option<u64>,
     /// Size of an answer (bytes); over it 502
     pub answer_bytes: Option<u64>,
     /// What the requests of all open calls may hold together (bytes), at least twice `request_bytes`; then 503 with Retry-After
@@ -266,7 +268,7 @@ pub struct LaneRow {
     /// Whether it has embeddings [default: as `serves` says]
     pub embeddings: Option<bool>,
     /// What it has beside the generation of text: `embeddings`, `rerank`, `moderations`, `speech`, `transcriptions`, `translations`,
-    /// `images`, `files`, `batches`, `count_tokens`, `invoke`, `show`, `ps` [default: all of its dialects, each until it answers that it has no such
+    /// `images`, `files`, `batches`, `count_tokens`, `invoke`, `realtime`, `show`, `ps` [default: all of its dialects, each until it answers that it has no such
     /// path; then not for an hour]
     pub serves: Option<Vec<String>>,
     /// The most that a call costs of what is not billed by tokens (USD), by the same names: `fees = { images = 0.2 }`. Keys with
