@@ -11,6 +11,8 @@ use std::process::Command;
 const FOLDER: &str = "tokrate";
 /// Names another folder, for machines whose home is small or shared.
 const VARIABLE: &str = "TOKRATE_CACHE";
+/// What is built there: workspaces below the root, and flags that name where.
+const WORKSPACES: [(&str, &[&str]); 2] = [("", &[]), ("packages/node", &["--release", "--target", crate::tools::WASM])];
 /// Cargo's own variable; if it is set, this cache is not used.
 const TARGET_VARIABLE: &str = "CARGO_TARGET_DIR";
 
@@ -73,8 +75,10 @@ fn take_over(root: &Path, target: &Path) -> Result<()> {
     }
     // Before the cleaning, so that an interrupted one is repeated.
     let _ = fs::remove_file(&note);
-    let mut clean = Command::new(env!("CARGO"));
-    clean.args(["clean", "--quiet", "--workspace"]).env(TARGET_VARIABLE, target).current_dir(root);
-    crate::tools::run(&mut clean)?;
+    for (workspace, flags) in WORKSPACES {
+        let mut clean = Command::new(env!("CARGO"));
+        clean.args(["clean", "--quiet", "--workspace"]).args(flags).env(TARGET_VARIABLE, target);
+        crate::tools::run(clean.current_dir(root.join(workspace)))?;
+    }
     fs::write(&note, root_text.as_bytes()).with_context(|| format!("write {}", note.display()))
 }

@@ -33,6 +33,11 @@ impl Cargo {
         &self.root
     }
 
+    /// The folder that everything is built in.
+    pub fn target(&self) -> &Path {
+        &self.target.path
+    }
+
     /// A program of the debug build.
     pub fn program(&self, name: &str) -> PathBuf {
         self.target.path.join("debug").join(name)

@@ -6,6 +6,7 @@ mod clickhouse;
 mod docs;
 mod fuzz;
 mod nightly;
+mod node_package;
 mod packages;
 mod sdk;
 mod tables;
@@ -29,7 +30,9 @@ usage: cargo xtask <chore>
   agents [--only PART] [--show]
                   let Claude Code, Codex CLI, opencode and aider do a small task through the gateway (installs 2 GB once)
   tables          let DuckDB and pandas open the monitor's exports (part of test)
-  packages        build the merge engine as a wheel for Python, install it, and run the cases that all packages share
+  packages [--only node]
+                  build the merge engine as a wheel for Python and as an npm package, install them, and run the cases that all
+                  share (node: part of test)
   clickhouse      run the store's statements on ClickHouse's own engine, in one process (part of test)
   soak gateway [--minutes N] [--rate R] [--seed S] [--tokrate BINARY] [--write]
                   the gateway under faults, every answer and every row checked (a short one is part of test)
@@ -66,7 +69,7 @@ fn main() -> ExitCode {
             let flags = ["run", "--quiet", "--release", "--package", "tokrate-estimate", "--example", "validate", "--"];
             Err(Command::new(env!("CARGO")).args(flags).args(&arguments[2..]).exec()).context("run cargo")
         }
-        Some("packages") => packages::run(&root),
+        Some("packages") => packages::run(&root, &arguments[1..]),
         Some("tables") => tables::run(&root),
         Some("clickhouse") => clickhouse::run(&root),
         // Chores that need the workspace's crates are built only when they are called.

@@ -1,17 +1,33 @@
-//! `cargo xtask packages`: builds the merge engine as a wheel for Python, installs it as users do, and runs the shared cases.
+//! `cargo xtask packages`: builds the merge engine as a wheel for Python and as an npm package, installs them as users do, and runs
+//! the shared cases.
 //!
-//! It is no part of `cargo xtask test`: every grammar is compiled once more for it. Invariant: only pinned tools build.
+//! The wheel is no part of `cargo xtask test`: every grammar is compiled once more for it. Invariant: only pinned tools build.
 
-use anyhow::{Context, Result, ensure};
+use crate::node_package;
+use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use xtask::tools;
 
 /// Builds, installs and tests.
-pub fn run(root: &Path) -> Result<()> {
+pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
+    let folder = root.join("target/packages");
+    let only_node = match arguments {
+        [] => false,
+        [flag, name] if flag == "--only" && name == "node" => true,
+        _ => bail!("understand {}; write `cargo xtask packages [--only node]`", arguments.join(" ")),
+    };
+    if !only_node {
+        wheel(root, &folder)?;
+    }
+    node_package::ensure()?;
+    node_package::check(root, &folder.join("build"), &folder.join("node"), &node_package::nameless(root)?)
+}
+
+/// The wheel for Python.
+fn wheel(root: &Path, folder: &Path) -> Result<()> {
     let package = root.join("packages/python");
     let python = tools::pinned_python("packages-python", &package.join("requirements.txt"), "maturin")?;
-    let folder = root.join("target/packages");
     let wheels = folder.join("wheels");
     if wheels.exists() {
         std::fs::remove_dir_all(&wheels).with_context(|| format!("empty {}", wheels.display()))?;

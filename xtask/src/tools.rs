@@ -23,6 +23,15 @@ const BUILT_SOON: [(&str, &str); 3] = [
 const NODE_PACKAGES: &[&str] = &["@morphllm/morphsdk@0.2.196", "@modelcontextprotocol/sdk@1.32.2", "openai@7.57.0"];
 const PYTHON_PACKAGES: &[&str] = &["openai==3.54.0"];
 
+/// What holds a package's types against programs that use it.
+const TYPE_CHECKER: &str = "typescript@7.0.2";
+
+/// The Rust target of WebAssembly without a system around it.
+pub const WASM: &str = "wasm32-unknown-unknown";
+/// Names under which a clang may be found: without a version, then Debian's.
+const MAX_CLANG: u32 = 24;
+const MIN_CLANG: u32 = 14;
+
 /// Names under which a Chromium-like browser may be found.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
@@ -178,6 +187,48 @@ pub fn gateway_peer(name: &str, packages: &[&str]) -> Result<PathBuf> {
 /// A Chromium-like browser, if one is installed.
 pub fn browser() -> Option<PathBuf> {
     BROWSERS.iter().find_map(|name| find(name))
+}
+
+/// Installs what WebAssembly is built with, as far as it can be had here; whoever builds asks for it by [`wasm_target`] and [`wasm_clang`].
+///
+/// # Errors
+/// When the type checker cannot be installed.
+pub fn ensure_wasm() -> Result<()> {
+    if !wasm_target() {
+        println!("xtask: no Rust target {WASM} found; installing it");
+        let _ = run(Command::new("rustup").args(["target", "add", WASM]));
+    }
+    if wasm_clang().is_none() {
+        println!(
+            "xtask: no clang for WebAssembly found; installing the system package `clang` (the grammars are written in C)"
+        );
+        let _ = install_system_packages(&["clang"]);
+    }
+    ensure_packages(&cache::tool("typescript")?, &[TYPE_CHECKER], install_node_packages)
+}
+
+/// Whether the standard library for WebAssembly is there.
+pub fn wasm_target() -> bool {
+    let mut ask = Command::new("rustc");
+    let folder = output(ask.args(["--print", "target-libdir", "--target", WASM]));
+    folder.is_ok_and(|folder| Path::new(folder.trim()).is_dir())
+}
+
+/// A C compiler for WebAssembly.
+pub fn wasm_clang() -> Option<PathBuf> {
+    let versions = (MIN_CLANG..=MAX_CLANG).rev().map(|version| format!("clang-{version}"));
+    let mut found = ["clang".to_owned()].into_iter().chain(versions).filter_map(|name| find(&name));
+    // Apple's is built without this target.
+    found
+        .find(|clang| output(Command::new(clang).arg("-print-targets")).is_ok_and(|targets| targets.contains("wasm32")))
+}
+
+/// TypeScript's compiler.
+///
+/// # Errors
+/// When there is no folder for tools.
+pub fn type_checker() -> Result<PathBuf> {
+    Ok(cache::tool("typescript")?.join("node_modules/.bin/tsc"))
 }
 
 fn install_browser() -> Result<()> {

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all checks, cheapest first.
 
-use crate::{clickhouse, sdk, tables, tidy};
+use crate::{clickhouse, node_package, sdk, tables, tidy};
 use anyhow::Result;
 use std::path::Path;
 use std::process::Command;
@@ -32,6 +32,7 @@ fn packages(root: &Path) -> Result<()> {
     tools::ensure_clients()?;
     sdk::ensure(root)?;
     tables::ensure(root)?;
+    node_package::ensure()?;
     clickhouse::ensure(root).map(drop)
 }
 
@@ -54,6 +55,7 @@ fn tested(cargo: &Cargo) -> Result<()> {
     let tokrate = cargo.program("tokrate");
     sdk::check(cargo.root(), &tokrate, &[])?;
     tables::check(cargo.root(), &tokrate)?;
+    node_package::check(cargo.root(), cargo.target(), &cargo.target().join("node-package"), &[])?;
     for chore in [
         &["soak", "gateway", "--minutes", "0.3", "--rate", "30", "--seed", "5", "--tokrate"][..],
         &["release", "--try"],

@@ -61,13 +61,12 @@ use changes::Change;
 use lines::{Lines, UNIT};
 use prepared::{PreparedSnippet, Scoring};
 use seams::Seams;
-use std::ops::Range;
 use window::Windows;
 
 /// Larger alignment tables are refused: this one takes 60 MB (cells of a byte).
-const MAX_CELLS: usize = 60_000_000;
+const MAX_CELLS: u64 = 60_000_000;
 /// More text is not searched for the names in new lines, to bound the time of a merge (bytes, each line's search counted).
-const MAX_SEARCHED_BYTES: usize = 32 << 30;
+const MAX_SEARCHED_BYTES: u64 = 32 << 30;
 
 /// Whether an update has a marker line.
 pub(crate) fn has_marker(update: &str) -> bool {
@@ -176,7 +175,7 @@ fn aligned(
     windows: &Windows,
 ) -> Result<(Alignment, Vec<Change>, Vec<Splice>), Refused> {
     let rows = &windows.rows;
-    if rows.iter().map(Range::len).sum::<usize>() > MAX_CELLS {
+    if rows.iter().map(|row| row.len() as u64).sum::<u64>() > MAX_CELLS {
         let message =
             format!("{} lines of update on {} of file are too many to compare", prepared.len(), source.line_count());
         return Err(Refused::new(
@@ -199,12 +198,13 @@ fn aligned(
 
 /// Checks that the new lines of a snippet can be searched for in bounded time.
 fn check_search(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<(), Refused> {
-    if (snippet.pieces.len() + snippet.removals.len()).saturating_mul(source.text.len()) <= MAX_SEARCHED_BYTES {
+    let is_much = |searched: usize| searched as u64 * source.text.len() as u64 > MAX_SEARCHED_BYTES;
+    if !is_much(snippet.pieces.len() + snippet.removals.len()) {
         return Ok(());
     }
     let is_new = |piece: &&Piece<'_>| matches!(piece, Piece::Line(line) if lines.id_of(line).is_none());
     let new = snippet.pieces.iter().filter(is_new).count() + snippet.removals.len();
-    if new.saturating_mul(source.text.len()) <= MAX_SEARCHED_BYTES {
+    if !is_much(new) {
         return Ok(());
     }
     let message = format!("{new} new lines are too many for a file of {} bytes", source.text.len());

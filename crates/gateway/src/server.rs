@@ -54,6 +54,17 @@ fn connection_limits(config: &Config) -> ConnectionLimits {
     ConnectionLimits { per_peer: config.limits.connections_by_peer.unwrap_or(limits.per_peer), ..limits }
 }
 
+/// Opens the log, if one is kept, and lets a plan learn from it.
+fn open_log(config: &Config, plan: &Plan, clock: Clock) -> Result<Option<Log>, GatewayError> {
+    let Some(log) = &config.log else { return Ok(None) };
+    let log = Log::open(log.store_config(clock))?;
+    plan.restore(&plan.spent(&log, clock.wall_seconds(), None)?);
+    if let Err(error) = plan.learn_from_log(&log, clock) {
+        tracing::warn!("lanes begin without what the log knows of them: {error}");
+    }
+    Ok(Some(log))
+}
+
 /// A running gateway, which serves from threads of its own. Dropping it stops it.
 pub struct RunningGateway {
     address: SocketAddr,
@@ -87,13 +98,7 @@ impl Gateway {
     ) -> Result<RunningGateway, GatewayError> {
         let clock = Clock::monotonic();
         let plan = Plan::resolve_blocking(&config, clock)?;
-        let log = config.log.as_ref().map(|log| Log::open(log.store_config(clock))).transpose()?;
-        if let Some(log) = &log {
-            plan.restore(&plan.spent(log, clock.wall_seconds(), None)?);
-            if let Err(error) = plan.learn_from_log(log, clock) {
-                tracing::warn!("lanes begin without what the log knows of them: {error}");
-            }
-        }
+        let log = open_log(&config, &plan, clock)?;
         let traces = config.otel.as_ref().and_then(|otel| otel.traces);
         let shared = Arc::new(Shared::new(clock, plan, log).with_traces(traces));
         let tls = config.tls.as_ref().map(TlsConfig::server).transpose()?;
@@ -110,7 +115,7 @@ impl Gateway {
             let client_access = access(!config.keys.is_empty(), &CLIENT_ACCESS);
             let listener = Listener::bind(config.listen, &client_access, &connections).await?;
             let listener = encrypted(listener, tls.as_ref());
-            let sockets = (0..config.workers.max(1)).map(|_| listener.share()).collect::<Result<Vec<_>, _>>()?;
+            let sockets = listener.share(config.workers.max(1))?;
             let admin = match config.admin {
                 Some(address) => {
                     let access = access(config.admin_key.is_some(), &ADMIN_ACCESS);
@@ -119,7 +124,10 @@ impl Gateway {
                 }
                 None => None,
             };
-            let admin = admin.map(|admin| Ok::<_, GatewayError>((admin.address(), admin.share()?))).transpose()?;
+            let admin = match admin {
+                Some(admin) => admin.share(1)?.pop().map(|socket| (admin.address(), socket)),
+                None => None,
+            };
             Ok::<_, GatewayError>((listener.address(), sockets, admin))
         })?;
         let (admin, admin_socket) = admin.unzip();

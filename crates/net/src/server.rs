@@ -34,6 +34,7 @@ const IDLE_TIMEOUT: Span = Span::from_secs(120);
 const BACKLOG: u32 = 4096;
 
 mod access;
+mod balance;
 mod body;
 mod budget;
 mod connections;
@@ -50,6 +51,7 @@ mod tests;
 
 use access::Access;
 pub use access::{AccessConfig, AccessSettings, is_form};
+use balance::{Handed, Place, Seat};
 pub use body::{BodyError, BufferedBody, RequestBody, buffer_body, read_body};
 pub use budget::{ByteBudget, ByteShare};
 use connections::ConnectionPermit;
@@ -187,6 +189,7 @@ pub struct SharedSocket {
     socket: std::net::TcpListener,
     rules: Arc<Rules>,
     tls: Option<ServerTls>,
+    seat: Seat,
 }
 
 /// A listening socket.
@@ -197,6 +200,8 @@ pub struct Listener {
     /// Present if clients speak TLS.
     tls: Option<ServerTls>,
     rx_timestamps: bool,
+    /// Present if other threads share the socket.
+    seat: Option<Seat>,
 }
 
 /// Rules of a listening socket, shared by all threads.
@@ -228,7 +233,7 @@ impl Listener {
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let rules = Rules { address, access: Access::new(address, access), connections: Arc::clone(connections) };
-        Ok(Listener { listener, rules: Arc::new(rules), tls: None, rx_timestamps: false })
+        Ok(Listener { listener, rules: Arc::new(rules), tls: None, rx_timestamps: false, seat: None })
     }
 
     /// Speaks TLS with clients.
@@ -248,15 +253,19 @@ impl Listener {
         self.rules.address
     }
 
-    /// The same socket for another thread's runtime; whichever thread is free first accepts. That thread calls [`Listener::adopt`].
+    /// The same socket for the runtimes of so many threads, each of which calls [`Listener::adopt`]. Whichever is free first accepts,
+    /// and the one with the fewest connections serves.
     ///
     /// # Errors
     /// When no file descriptor is left.
-    pub fn share(&self) -> Result<SharedSocket, NetError> {
+    pub fn share(&self, threads: usize) -> Result<Vec<SharedSocket>, NetError> {
         let failed = |source| NetError::Listen { address: self.rules.address, source };
-        let socket = rustix::io::fcntl_dupfd_cloexec(&self.listener, 0).map_err(|error| failed(error.into()))?;
-        let (rules, tls) = (Arc::clone(&self.rules), self.tls.clone());
-        Ok(SharedSocket { socket: std::net::TcpListener::from(socket), rules, tls })
+        let share = |seat| {
+            let socket = rustix::io::fcntl_dupfd_cloexec(&self.listener, 0).map_err(|error| failed(error.into()))?;
+            let (rules, tls) = (Arc::clone(&self.rules), self.tls.clone());
+            Ok(SharedSocket { socket: std::net::TcpListener::from(socket), rules, tls, seat })
+        };
+        Seat::for_threads(threads).into_iter().map(share).collect()
     }
 
     /// Listens on a socket that another thread shares. Call it within a runtime.
@@ -264,10 +273,10 @@ impl Listener {
     /// # Errors
     /// When the runtime cannot watch it.
     pub fn adopt(shared: SharedSocket) -> Result<Listener, NetError> {
-        let SharedSocket { socket, rules, tls } = shared;
+        let SharedSocket { socket, rules, tls, seat } = shared;
         let failed = |source| NetError::Listen { address: rules.address, source };
         let listener = TcpListener::from_std(socket).map_err(failed)?;
-        Ok(Listener { listener, rules, tls, rx_timestamps: false })
+        Ok(Listener { listener, rules, tls, rx_timestamps: false, seat: Some(seat) })
     }
 
     /// Serves until `shutdown` completes, then lets open requests end within `drain`.
@@ -300,12 +309,14 @@ pub struct Incoming<S> {
     stream: S,
     accepted: Accepted,
     tls: Option<ServerTls>,
+    /// Counts it for its thread.
+    place: Option<Place>,
 }
 
 impl<S> Incoming<S> {
     /// A connection without access rules.
     pub fn without_rules(stream: S) -> Incoming<S> {
-        Incoming { stream, accepted: None, tls: None }
+        Incoming { stream, accepted: None, tls: None, place: None }
     }
 }
 
@@ -322,17 +333,47 @@ impl Accept for Listener {
     type Stream = TcpSocket;
 
     async fn accept(&mut self, clock: Clock) -> io::Result<Incoming<TcpSocket>> {
+        let Some(seat) = &self.seat else {
+            let (stream, permit) = self.accept_permitted(clock).await?;
+            return Ok(self.incoming(stream, permit, None));
+        };
+        loop {
+            let Handed { stream, permit, place } = tokio::select! {
+                biased;
+                handed = seat.handed() => handed,
+                accepted = self.accept_permitted(clock) => {
+                    let ((stream, permit), place) = (accepted?, seat.place());
+                    if seat.owns(&place) {
+                        return Ok(self.incoming(stream, permit, Some(place)));
+                    }
+                    match seat.hand(Handed { stream: stream.into_std()?, permit, place }) {
+                        None => continue,
+                        Some(returned) => returned,
+                    }
+                }
+            };
+            return Ok(self.incoming(TcpStream::from_std(stream)?, permit, Some(place)));
+        }
+    }
+}
+
+impl Listener {
+    /// The next connection within the limits. Cancel-safe.
+    async fn accept_permitted(&self, clock: Clock) -> io::Result<(TcpStream, ConnectionPermit)> {
         loop {
             let (stream, peer) = self.listener.accept().await?;
-            let Some(permit) = self.rules.connections.acquire(peer.ip(), clock.now()) else {
-                reject(&stream, self.tls.is_some());
-                continue;
-            };
-            // Small events must not wait for acknowledgements; setting the option fails only on a closed socket.
-            let _ = stream.set_nodelay(true);
-            let stream = TcpSocket::new(stream, self.rx_timestamps);
-            return Ok(Incoming { stream, accepted: Some((permit, Arc::clone(&self.rules))), tls: self.tls.clone() });
+            match self.rules.connections.acquire(peer.ip(), clock.now()) {
+                Some(permit) => return Ok((stream, permit)),
+                None => reject(&stream, self.tls.is_some()),
+            }
         }
+    }
+
+    fn incoming(&self, stream: TcpStream, permit: ConnectionPermit, place: Option<Place>) -> Incoming<TcpSocket> {
+        // Small events must not wait for acknowledgements; setting the option fails only on a closed socket.
+        let _ = stream.set_nodelay(true);
+        let stream = TcpSocket::new(stream, self.rx_timestamps);
+        Incoming { stream, accepted: Some((permit, Arc::clone(&self.rules))), tls: self.tls.clone(), place }
     }
 }
 
@@ -367,7 +408,7 @@ pub async fn serve_accepted<H: Handler>(
 }
 
 async fn serve_incoming<H: Handler, T: AsyncRead + AsyncWrite + Unpin + 'static>(
-    Incoming { stream, accepted, tls }: Incoming<T>,
+    Incoming { stream, accepted, tls, place: _place }: Incoming<T>,
     handler: Rc<H>,
     clock: Clock,
     closing: watch::Receiver<bool>,

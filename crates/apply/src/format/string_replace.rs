@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::ops::Range;
 
 /// Limit of the bytes searched in one merge, to bound the time.
-const MAX_SEARCHED_BYTES: usize = 4 << 30;
+const MAX_SEARCHED_BYTES: u64 = 4 << 30;
 /// Limit of the new text of one merge: that of an original (bytes).
 const MAX_NEW_BYTES: usize = 64 << 20;
 /// Lists of edits that would copy more are not carried out in turn (bytes).
@@ -124,12 +124,12 @@ fn in_turn(source: &Source, pairs: &[Pair]) -> Result<String, Refused> {
 
 /// Locates edits that are all searched in the file as it is.
 fn at_once(source: &Source, pairs: &[Pair]) -> Result<Located, Refused> {
-    if pairs.len().saturating_mul(source.text.len()) > MAX_SEARCHED_BYTES {
+    if pairs.len() as u64 * source.text.len() as u64 > MAX_SEARCHED_BYTES {
         return Err(too_many());
     }
     let mut matches: Vec<Match<'_>> = Vec::new();
     let mut changes: Vec<Change> = Vec::new();
-    let mut written = 0;
+    let mut written: u64 = 0;
     let mut finder = None;
     for (number, pair) in pairs.iter().enumerate() {
         let name = if pairs.len() == 1 { "the old string".to_owned() } else { format!("old string {}", number + 1) };
@@ -154,8 +154,8 @@ fn at_once(source: &Source, pairs: &[Pair]) -> Result<Located, Refused> {
             continue;
         }
         let found = found?;
-        written += found.len() * pair.new.len();
-        if written > MAX_NEW_BYTES {
+        written += found.len() as u64 * pair.new.len() as u64;
+        if written > MAX_NEW_BYTES as u64 {
             return Err(too_many());
         }
         if found.is_empty() {

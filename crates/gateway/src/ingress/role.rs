@@ -35,7 +35,7 @@ pub(super) fn role_of(request: &ChatRequest) -> &'static str {
     }
     instructions.make_ascii_lowercase();
     let holds = |words: &&[&str]| words.iter().all(|word| instructions.contains(word));
-    RULES.iter().find(|(_, groups)| groups.iter().any(|words| holds(words))).map_or(DEFAULT, |(role, _)| role)
+    RULES.iter().find(|(_, groups)| groups.iter().any(&holds)).map_or(DEFAULT, |(role, _)| role)
 }
 
 #[cfg(test)]

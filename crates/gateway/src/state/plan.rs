@@ -41,12 +41,12 @@ pub(crate) struct Plan {
     pub router: Mutex<Router>,
     /// Whether lanes that failed are probed.
     pub probes: bool,
+    /// For how long after its last call a lane keeps an idle connection.
+    pub keep_warm: Span,
     /// Whether a model that is unknown here is one of the roles, by its instructions.
     pub role_by_system_prompt: bool,
     /// What answers of some aliases are held against.
     pub answer_check: Option<AnswerCheck>,
-    /// For how long after its last call a lane keeps an idle connection.
-    pub keep_warm: Span,
 }
 
 /// A lane with its connection routes.
@@ -128,7 +128,7 @@ impl Plan {
         for lane in &lanes {
             router.learn(lane.id, clock.now(), &lane.config.curve);
         }
-        let Config { limits, admin_key, probes, role_by_system_prompt, keep_warm, .. } = *config;
+        let Config { limits, admin_key, probes, keep_warm, role_by_system_prompt, .. } = *config;
         let conditions = SampleConditions {
             region: config.region.clone(),
             host: config.host.clone(),
@@ -148,9 +148,9 @@ impl Plan {
             conditions,
             router,
             probes,
+            keep_warm,
             role_by_system_prompt,
             answer_check,
-            keep_warm,
         })
     }
 

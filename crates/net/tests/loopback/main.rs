@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this file is test")]
 
 mod proxies;
+mod threads;
 mod unix;
 
 use bytes::Bytes;
