@@ -54,6 +54,17 @@ fn connection_limits(config: &Config) -> ConnectionLimits {
     ConnectionLimits { per_peer: config.limits.connections_by_peer.unwrap_or(limits.per_peer), ..limits }
 }
 
+/// Opens the log, if one is kept, and lets a plan learn from it.
+fn open_log(config: &Config, plan: &Plan, clock: Clock) -> Result<Option<Log>, GatewayError> {
+    let Some(log) = &config.log else { return Ok(None) };
+    let log = Log::open(log.store_config(clock))?;
+    plan.restore(&plan.spent(&log, clock.wall_seconds(), None)?);
+    if let Err(error) = plan.learn_from_log(&log, clock) {
+        tracing::warn!("lanes begin without what the log knows of them: {error}");
+    }
+    Ok(Some(log))
+}
+
 /// A running gateway, which serves from threads of its own. Dropping it stops it.
 pub struct RunningGateway {
     address: SocketAddr,
@@ -87,10 +98,7 @@ impl Gateway {
     ) -> Result<RunningGateway, GatewayError> {
         let clock = Clock::monotonic();
         let plan = Plan::resolve_blocking(&config, clock)?;
-        let log = config.log.as_ref().map(|log| Log::open(log.store_config(clock))).transpose()?;
-        if let Some(log) = &log {
-            restore(&plan, log, clock)?;
-        }
+        let log = open_log(&config, &plan, clock)?;
         let traces = config.otel.as_ref().and_then(|otel| otel.traces);
         let shared = Arc::new(Shared::new(clock, plan, log).with_traces(traces));
         shared.restore_objects();
@@ -319,15 +327,6 @@ impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> WorkerThread<A> {
             tokio::join!(serve_clients(worker, listener, self.shutdown_requested, self.drain), admin_server);
         });
     }
-}
-
-/// What the log knows of keys and lanes from before.
-fn restore(plan: &Plan, log: &Log, clock: Clock) -> Result<(), GatewayError> {
-    plan.restore(&plan.spent(log, clock.wall_seconds(), None)?);
-    if let Err(error) = plan.learn_from_log(log, clock) {
-        tracing::warn!("lanes begin without what the log knows of them: {error}");
-    }
-    Ok(())
 }
 
 /// Serves the clients of one worker thread until shutdown, then lets open calls go on for `drain`.
