@@ -26,7 +26,7 @@ mod target;
 mod tls;
 mod transport;
 
-pub use authorize::{Authorization, Authorize, AuthorizeFuture, Authorizer, Unauthorized};
+pub use authorize::{Authorization, Authorize, AuthorizeError, AuthorizeFuture, Authorizer, Unauthorized};
 pub use client::{Answer, Client};
 pub use clock::{Clock, ManualClock, WallClockControl, thread_cpu_time};
 pub use config::{ClientConfig, HttpVersion};
