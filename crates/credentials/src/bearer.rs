@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 use tokrate_core::Span;
-use tokrate_net::{Authorization, Authorize, AuthorizeFuture, Secrets, Unauthorized};
+use tokrate_net::{Authorization, Authorize, AuthorizeError, AuthorizeFuture, Secrets, Unauthorized};
 
 /// A token, ready to be sent.
 pub(crate) struct Token {
@@ -56,7 +56,7 @@ impl<S: TokenSource> Source<Token> for Chain<S> {
                 Err(reason) => tried.push(format!("{}: {reason}", source.name())),
             }
         }
-        Err(CredentialError { of: self.of, tried, hint: self.hint })
+        Err(CredentialError { of: self.of, tried, hint: self.hint, is_temporary: reach.had_outage() })
     }
 }
 
@@ -75,7 +75,8 @@ impl BearerAuthorizer {
 impl Authorize for BearerAuthorizer {
     fn authorize<'a>(&'a self, request: Unauthorized<'a>) -> AuthorizeFuture<'a> {
         Box::pin(async move {
-            let token = self.token.get(request.client, request.clock).await.map_err(|error| error.to_string())?;
+            let token =
+                self.token.get(request.client, request.clock).await.map_err(|error| AuthorizeError::from(&*error))?;
             Ok(Authorization { headers: token.headers.clone(), secrets: token.secrets.clone(), rewritten: None })
         })
     }

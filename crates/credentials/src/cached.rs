@@ -135,6 +135,7 @@ impl<T> Drop for Fetch<T> {
             of: "the provider",
             tried: vec!["the fetch broke off".to_owned()],
             hint: "look for an earlier message of this process",
+            is_temporary: true,
         };
         let mut state = self.shared.lock();
         state.is_fetching = false;

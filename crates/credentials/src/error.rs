@@ -1,6 +1,7 @@
 //! Why there is no credential. Invariant: it names each source that was tried and never holds what was found there.
 
 use std::fmt;
+use tokrate_net::AuthorizeError;
 
 /// Why there is no credential.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -11,6 +12,8 @@ pub struct CredentialError {
     pub(crate) tried: Vec<String>,
     /// What to do.
     pub(crate) hint: &'static str,
+    /// Whether a service that was asked was out of reach or failed.
+    pub(crate) is_temporary: bool,
 }
 
 impl fmt::Display for CredentialError {
@@ -20,3 +23,9 @@ impl fmt::Display for CredentialError {
 }
 
 impl std::error::Error for CredentialError {}
+
+impl From<&CredentialError> for AuthorizeError {
+    fn from(error: &CredentialError) -> AuthorizeError {
+        AuthorizeError { detail: error.to_string(), is_temporary: error.is_temporary }
+    }
+}

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use serde_json::Value;
+use std::cell::Cell;
 use tokrate_core::{Span, one_line};
 use tokrate_net::{Client, ClientConfig, Clock, Limits, Outgoing, Target};
 
@@ -24,6 +25,8 @@ const MAX_REASON_BYTES: usize = 300;
 pub(crate) struct Reach {
     client: ClientConfig,
     clock: Clock,
+    /// Whether an endpoint was out of reach, or failed.
+    had_outage: Cell<bool>,
 }
 
 /// A request to a token endpoint.
@@ -61,11 +64,16 @@ impl<'a> Ask<'a> {
 impl Reach {
     pub fn new(client: &ClientConfig, clock: Clock) -> Reach {
         let client = ClientConfig { insecure: false, unix_socket: None, rx_timestamps: false, ..client.clone() };
-        Reach { client, clock }
+        Reach { client, clock, had_outage: Cell::new(false) }
     }
 
     pub fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// Whether an endpoint that was asked was out of reach, or failed. Where there is no metadata service, nothing answers.
+    pub fn had_outage(&self) -> bool {
+        self.had_outage.get()
     }
 
     /// Asks, and gives what came; an error says why nothing did.
@@ -88,6 +96,12 @@ impl Reach {
         let outgoing = Outgoing { method: ask.method, path: path.to_owned(), headers, body: Bytes::from(ask.body) };
         let limits = Limits { idle: time, total: time, max_body_bytes: MAX_ANSWER_BYTES };
         let answer = Client::whole_blocking(&root, outgoing, &client, limits, self.clock);
+        let status = answer.as_ref().map(|answer| answer.head.status);
+        let is_out = match &status {
+            Ok(status) => status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS,
+            Err(_) => !ask.is_near,
+        };
+        self.had_outage.set(self.had_outage.get() || is_out);
         let answer = answer.map_err(|failure| format!("{shown} could not be asked: {}", failure.detail))?;
         let status = answer.head.status;
         let text = String::from_utf8(answer.body).unwrap_or_default();

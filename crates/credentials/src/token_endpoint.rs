@@ -70,7 +70,10 @@ pub(crate) fn authorize(authorizer: &dyn tokrate_net::Authorize) -> Result<Vec<(
         client: &client,
         clock: tokrate_net::Clock::monotonic(),
     };
-    let authorization = runtime.block_on(authorizer.authorize(request))?;
+    let authorization = runtime.block_on(authorizer.authorize(request)).map_err(|error| match error.is_temporary {
+        true => format!("{} (temporary)", error.detail),
+        false => error.detail,
+    })?;
     let text = |value: &http::HeaderValue| value.to_str().expect("text").to_owned();
     Ok(authorization.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect())
 }

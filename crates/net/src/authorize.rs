@@ -42,8 +42,30 @@ pub struct Authorization {
     pub rewritten: Option<(String, Bytes)>,
 }
 
-/// An authorisation that may have to be waited for; an error is a message, fit to stand behind "failed to".
-pub type AuthorizeFuture<'a> = Pin<Box<dyn Future<Output = Result<Authorization, String>> + 'a>>;
+/// Why a request cannot be authorised.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AuthorizeError {
+    /// What happened, fit to stand behind "failed to".
+    pub detail: String,
+    /// Whether a service that gives credentials was out of reach, so that it may be well soon.
+    pub is_temporary: bool,
+}
+
+impl From<String> for AuthorizeError {
+    /// One that does not pass by itself.
+    fn from(detail: String) -> AuthorizeError {
+        AuthorizeError { detail, is_temporary: false }
+    }
+}
+
+impl From<&str> for AuthorizeError {
+    fn from(detail: &str) -> AuthorizeError {
+        AuthorizeError::from(detail.to_owned())
+    }
+}
+
+/// An authorisation that may have to be waited for.
+pub type AuthorizeFuture<'a> = Pin<Box<dyn Future<Output = Result<Authorization, AuthorizeError>> + 'a>>;
 
 /// Authorises requests. `Debug` shows no secret.
 pub trait Authorize: Send + Sync + fmt::Debug {

@@ -27,7 +27,7 @@ mod tls;
 mod transport;
 mod upgraded;
 
-pub use authorize::{Authorization, Authorize, AuthorizeFuture, Authorizer, Unauthorized};
+pub use authorize::{Authorization, Authorize, AuthorizeError, AuthorizeFuture, Authorizer, Unauthorized};
 pub use client::{Answer, Client};
 pub use clock::{Clock, ManualClock, WallClockControl, thread_cpu_time};
 pub use config::{ClientConfig, HttpVersion};

@@ -3,11 +3,11 @@
 //! Invariant: whoever sends requests knows the dialect only.
 
 use bytes::Bytes;
+use std::fmt;
 use tokrate_net::{Authorization, Authorize, AuthorizeFuture, Authorizer, Unauthorized};
 use tokrate_wire::anthropic_on_vertex;
 
 /// Anthropic's messages on Vertex AI.
-#[derive(Debug)]
 pub(crate) struct AnthropicOnVertex {
     /// What authorises the requests, where no header does.
     pub credentials: Option<Authorizer>,
@@ -28,5 +28,12 @@ impl Authorize for AnthropicOnVertex {
             };
             Ok(Authorization { rewritten, ..authorization })
         })
+    }
+}
+
+impl fmt::Debug for AnthropicOnVertex {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the paths of Vertex AI")?;
+        self.credentials.as_ref().map_or(Ok(()), |credentials| write!(formatter, " and {credentials:?}"))
     }
 }

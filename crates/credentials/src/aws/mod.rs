@@ -18,7 +18,7 @@ use sigv4::{AwsKeys, Unsigned};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokrate_net::{Authorization, Authorize, AuthorizeFuture, Secrets, Unauthorized};
+use tokrate_net::{Authorization, Authorize, AuthorizeError, AuthorizeFuture, Secrets, Unauthorized};
 
 const DEFAULT_REGION: &str = "us-east-1";
 
@@ -169,7 +169,7 @@ impl Source<Keys> for AwsChain {
             }
         }
         let hint = "set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE";
-        Err(CredentialError { of: "AWS", tried, hint })
+        Err(CredentialError { of: "AWS", tried, hint, is_temporary: reach.had_outage() })
     }
 }
 
@@ -181,7 +181,8 @@ struct AwsAuthorizer {
 impl Authorize for AwsAuthorizer {
     fn authorize<'a>(&'a self, request: Unauthorized<'a>) -> AuthorizeFuture<'a> {
         Box::pin(async move {
-            let keys = self.keys.get(request.client, request.clock).await.map_err(|error| error.to_string())?;
+            let keys =
+                self.keys.get(request.client, request.clock).await.map_err(|error| AuthorizeError::from(&*error))?;
             let content_type = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
             let unsigned = Unsigned {
                 method: request.method.as_str(),

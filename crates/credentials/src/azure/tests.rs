@@ -62,6 +62,22 @@ fn a_refusal_is_told_in_entras_words_and_without_the_secret() {
 }
 
 #[test]
+fn an_endpoint_that_fails_is_told_apart_from_one_that_refuses() {
+    let of = |status: &'static str| {
+        let endpoint = TokenEndpoint::start(move |_| answer(status, "{}"));
+        let set = [
+            ("AZURE_TENANT_ID", "t"),
+            ("AZURE_CLIENT_ID", "c"),
+            ("AZURE_CLIENT_SECRET", "s3cret"),
+            ("AZURE_AUTHORITY_HOST", endpoint.url()),
+            ("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url()),
+        ];
+        with(&set).expect_err("no token").ends_with("(temporary)")
+    };
+    assert_eq!(["503 Service Unavailable", "429 Too Many Requests", "401 Unauthorized"].map(of), [true, true, false]);
+}
+
+#[test]
 fn an_endpoint_that_never_answers_is_given_up_and_a_secret_is_sent_over_tls_only() {
     let endpoint = TokenEndpoint::start(|_| None);
     let hung = with(&[("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url())]).expect_err("it hangs");

@@ -23,7 +23,8 @@ impl Source<u32> for Scripted {
         self.started.send(()).expect("the test listens");
         let outcome = self.outcomes.lock().expect("no panic").recv().expect("an outcome");
         self.running.fetch_sub(1, Ordering::SeqCst);
-        let failed = |reason: &str| CredentialError { of: "x", tried: vec![reason.to_owned()], hint: "y" };
+        let failed =
+            |reason: &str| CredentialError { of: "x", tried: vec![reason.to_owned()], hint: "y", is_temporary: false };
         outcome.map(|(value, seconds)| Fetched { value, lifetime: Some(Span::from_secs(seconds)) }).map_err(failed)
     }
 }

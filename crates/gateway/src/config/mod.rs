@@ -417,6 +417,7 @@ impl fmt::Debug for OtelConfig {
 impl fmt::Debug for EndpointConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&str> = self.headers.keys().map(http::HeaderName::as_str).collect();
-        write!(formatter, "{} at {} {headers:?}", self.dialect.name(), self.base)
+        write!(formatter, "{} at {} {headers:?}", self.dialect.name(), self.base)?;
+        self.authorizer.as_ref().map_or(Ok(()), |authorizer| write!(formatter, " with {authorizer:?}"))
     }
 }

@@ -48,7 +48,7 @@ struct NoToken;
 
 impl Authorize for NoToken {
     fn authorize<'a>(&'a self, _: Unauthorized<'a>) -> AuthorizeFuture<'a> {
-        Box::pin(async { Err("get credentials of AWS: the environment: AWS_ACCESS_KEY_ID is not set".to_owned()) })
+        Box::pin(async { Err("get credentials of AWS: the environment: AWS_ACCESS_KEY_ID is not set".into()) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Requests that are authorised just before they are sent. Invariant: without an authoriser nothing is copied.
 
 use super::Client;
-use crate::authorize::{Authorization, Authorizer, Unauthorized};
+use crate::authorize::{Authorization, AuthorizeError, Authorizer, Unauthorized};
 use crate::exchange::{ExchangeFailure, Outgoing, Sink};
 use tokrate_core::FailureKind;
 
@@ -29,9 +29,8 @@ impl Client {
             client: &self.dialer.config,
             clock: self.dialer.clock,
         };
-        let authorization = authorizer.authorize(request).await;
-        let Authorization { headers, secrets, rewritten } =
-            authorization.map_err(|detail| ExchangeFailure { kind: FailureKind::Unauthorized, detail })?;
+        let authorization = authorizer.authorize(request).await.map_err(failure)?;
+        let Authorization { headers, secrets, rewritten } = authorization;
         sink.authorized(&secrets);
         let mut signed = Box::new(outgoing.clone());
         for (name, value) in &headers {
@@ -42,4 +41,10 @@ impl Client {
         }
         Ok(Some(signed))
     }
+}
+
+/// A lane without credentials is left alone for long; one whose service for them is out of reach, like one that is out of reach itself.
+fn failure(error: AuthorizeError) -> ExchangeFailure {
+    let kind = if error.is_temporary { FailureKind::Connect } else { FailureKind::Unauthorized };
+    ExchangeFailure { kind, detail: error.detail }
 }
