@@ -9,7 +9,6 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use std::fmt;
 use std::io;
-use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokrate_core::{FailureKind, Span, Tick};
 

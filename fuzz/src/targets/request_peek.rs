@@ -6,7 +6,7 @@
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokrate_wire::peek::PeekErrorKind;
-use tokrate_wire::{Changes, RequestPeek};
+use tokrate_wire::{Changes, PromptParts, RequestPeek};
 
 /// Panics if a property does not hold.
 pub fn run(body: &[u8]) {
@@ -31,6 +31,8 @@ pub fn run(body: &[u8]) {
         }
     };
     assert!(parses);
+    let prompt = PromptParts::of(body);
+    assert!(prompt.parts().chain(prompt.salts()).all(|part| part.is_empty() || is_json(part)), "parts are cut whole");
     let model = peek.model(body).map(|model| model.into_owned());
     let spliced = peek.splice(body, &Changes { model: Some("another"), stream: true, include_usage: true });
     let again = RequestPeek::read(&spliced).expect("what was spliced can be read");
@@ -59,4 +61,8 @@ pub fn run(body: &[u8]) {
         tree
     };
     assert_eq!(others(&before), others(&after));
+}
+
+fn is_json(part: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(part).is_ok()
 }

@@ -10,6 +10,7 @@ mod api;
 mod background;
 mod billing;
 mod budget;
+mod cache;
 mod checked;
 mod client;
 mod dry_run;
