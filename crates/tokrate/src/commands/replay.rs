@@ -4,6 +4,7 @@
 //! itself, on the lanes that it was sent to.
 
 mod logged;
+mod sessions;
 
 use super::Verdict;
 use crate::config::clickhouse;
@@ -12,6 +13,7 @@ use crate::config::log::moment;
 use crate::flags::replay::Flags;
 use crate::out::log::nothing;
 use crate::out::replay::{self, Replayed};
+use crate::out::replay_sessions::Sessions;
 use crate::out::stdout;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use logged::Logged;
@@ -57,6 +59,12 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         aliases.entry(row.alias.clone()).or_default().push(row);
     }
     ensure!(!aliases.is_empty(), "replay the calls: {}", nothing("attempts", &flags.log, &query));
+    if policy == Policy::Cache {
+        ensure!(mode == Mode::Off, "read --mode: the policy `cache` is replayed one lane a call; leave --mode out");
+        ensure!(flags.lanes.is_empty(), "read --lanes: the policy `cache` keeps sessions on the lanes that they had");
+        let all: Vec<Sessions> = aliases.into_iter().map(|(alias, rows)| sessions::sessions(alias, &rows)).collect();
+        return print_sessions(flags, &query, &all);
+    }
     let replayed = aliases
         .into_iter()
         .map(|(alias, rows)| replay(alias, &rows, &flags.lanes, policy, mode))
@@ -148,5 +156,26 @@ fn print(flags: &Flags, query: &Query, instead: &str, all: &[Replayed]) -> Resul
             anstream::eprintln!("tokrate: {refusal}");
         }
     }
+    Ok(if has_refusal { Verdict::NotMeasured } else { Verdict::Good })
+}
+
+/// Of sessions kept on the lanes that have their prompts: the log knows no prompts, so that the policy itself cannot be replayed.
+fn print_sessions(flags: &Flags, query: &Query, all: &[Sessions]) -> Result<Verdict> {
+    if flags.json {
+        let all = json!({
+            "schema": "tokrate.replay.v1",
+            "from_unix_ms": query.from_unix_ms,
+            "policy": flags.policy,
+            "sessions": all.iter().map(Sessions::json).collect::<Vec<Value>>(),
+        });
+        stdout::write(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
+    } else {
+        let texts: Vec<String> = all.iter().filter_map(Sessions::text).collect();
+        stdout::write(&texts.join("\n"))?;
+        for refusal in all.iter().filter_map(Sessions::refusal) {
+            anstream::eprintln!("tokrate: {refusal}");
+        }
+    }
+    let has_refusal = all.iter().any(|sessions| sessions.refusal().is_some());
     Ok(if has_refusal { Verdict::NotMeasured } else { Verdict::Good })
 }

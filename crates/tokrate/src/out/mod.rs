@@ -24,6 +24,7 @@ pub mod progress;
 pub mod race;
 pub mod records;
 pub mod replay;
+pub mod replay_sessions;
 pub mod results;
 pub mod scorecard;
 pub mod stdout;

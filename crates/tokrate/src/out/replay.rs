@@ -346,7 +346,7 @@ fn prices(replayed: &Replayed) -> Vec<String> {
     lines
 }
 
-fn signed(value: f64, shown: impl Fn(f64) -> String) -> String {
+pub fn signed(value: f64, shown: impl Fn(f64) -> String) -> String {
     // What is shown as nothing has no sign.
     match shown(value.abs()) {
         text if text.bytes().all(|byte| matches!(byte, b'0' | b'.')) => text,

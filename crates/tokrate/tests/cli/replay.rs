@@ -250,3 +250,61 @@ fn what_cannot_be_replayed_is_said_with_what_to_do() {
     }
     insta::assert_snapshot!("refusals", message);
 }
+
+/// Sessions of ten calls on two lanes alike; one call in three goes to the other lane and finds nothing of its prompt in the cache.
+fn sessions() -> Vec<Attempt> {
+    let mut rng = Rng::root(9);
+    let mut rows = Vec::new();
+    for session in 0..40 {
+        let mut lane = rng.below(2);
+        for turn in 0..10 {
+            let prompt = 1_000 + 300 * turn;
+            let is_moved = turn > 0 && rng.chance(0.33);
+            lane = if is_moved { 1 - lane } else { lane };
+            let cached = if turn == 0 || is_moved { 0 } else { prompt * (85 + rng.below(10)) / 100 };
+            let answer = 60 + rng.below(81);
+            let ttft = (0.1 + (prompt - cached) as f64 * 1e-4) * rng.log_normal(0.2);
+            let usd = ((prompt - cached) as f64 + cached as f64 * 0.1 + answer as f64 * 4.0) / 1e6;
+            rows.push(Attempt {
+                call: format!("chat-{session}-{turn}"),
+                won: true,
+                alias: "chat".to_owned(),
+                session: Some(format!("task-{session}")),
+                lane: ["north", "south"][lane as usize].to_owned(),
+                sample: Sample {
+                    started_unix_ms: DAY + session * 300_000 + turn * 20_000,
+                    stream: true,
+                    status: Some(200),
+                    ttft_ns: Some((ttft * 1e9) as u64),
+                    total_ns: ((ttft + answer as f64 / 50.0) * 1e9) as u64,
+                    input_tokens: Some(prompt),
+                    cached_tokens: Some(cached),
+                    output_tokens_std: answer,
+                    output_tokens: Some(answer),
+                    cost_usd: Some(usd),
+                    cost_basis: CostBasis::Reported,
+                    ..Sample::default()
+                },
+                ..Attempt::default()
+            });
+        }
+    }
+    rows
+}
+
+#[test]
+fn the_policy_cache_says_what_sessions_that_moved_have_cost() {
+    let folder = log("replay-sessions", &sessions());
+    let text = shown(&folder, &["--policy", "cache"]);
+    assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+    insta::assert_snapshot!("sessions", text);
+    let chat = &json(&folder, &["--policy", "cache"])["sessions"][0];
+    // Nine tenths of about 2,600 tokens, of which each cached one costs nine tenths of a millionth less and takes 0.1 ms less.
+    near(&chat["usd_per_call"]["difference"], -0.0021, 0.0004);
+    near(&chat["ttft_ms"]["difference"], -235.0, 60.0);
+    assert!(chat["ttft_ms"]["high"].as_f64().is_some_and(|most| most < -150.0), "{chat}");
+    assert_eq!(replay(&folder, &["--policy", "cache", "--mode", "hedge"]).code, Some(2));
+    let without = replay(&in_turns("replay-no-sessions"), &["--policy", "cache"]);
+    assert_eq!((without.code, without.stdout.as_str()), (Some(2), ""));
+    assert!(without.stderr.contains("x-tokrate-session"), "{}", without.stderr);
+}
