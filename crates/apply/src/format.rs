@@ -34,7 +34,7 @@ pub use patch::Patch;
 pub(crate) use similar::{quoted, short};
 
 use crate::language::Language;
-use crate::lazy;
+use crate::lazy::{self, Asked};
 #[cfg(feature = "tree")]
 use crate::named;
 use crate::options::Options;
@@ -79,14 +79,20 @@ pub(crate) fn read(source: &mut Source, update: &[u8], options: &Options) -> Res
 }
 
 /// Locates an update (LF, unwrapped) of a known format.
-pub(crate) fn locate(format: Format, source: &Source, update: &str, options: &Options) -> Result<Located, Refused> {
+pub(crate) fn locate(
+    format: Format,
+    source: &Source,
+    update: &str,
+    options: &Options,
+    asked: Asked,
+) -> Result<Located, Refused> {
     if let Some(path) = options.path.as_deref().filter(|_| source.text.is_empty()) {
         refuse_other_file(format, update, path)?;
     }
     match format {
-        Format::Lazy => snippet(source, update, options),
+        Format::Lazy => snippet(source, update, options, asked),
         Format::Fragment => {
-            let located = snippet(source, update, options)?;
+            let located = snippet(source, update, options, asked)?;
             refuse_strangers(source, update, &located)?;
             Ok(located)
         }
@@ -161,8 +167,8 @@ pub(crate) fn replaced(source: &Source, start: usize, old: &[&str], new: &[&str]
 }
 
 /// A snippet is located by its lines, and by the names that it declares where the lines leave boundaries.
-fn snippet(source: &Source, update: &str, options: &Options) -> Result<Located, Refused> {
-    lazy::locate(source, update).or_else(|refused| {
+fn snippet(source: &Source, update: &str, options: &Options, asked: Asked) -> Result<Located, Refused> {
+    lazy::locate(source, update, asked).or_else(|refused| {
         let is_doubt = matches!(refused.code, Code::NoAnchor | Code::AmbiguousLocation | Code::AmbiguousDeletion);
         let language = options.parsed_as().filter(|_| is_doubt);
         language.and_then(|language| by_name(source, update, language)).ok_or(refused)

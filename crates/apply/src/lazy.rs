@@ -13,6 +13,7 @@ mod cells;
 mod changes;
 mod choice;
 mod closers;
+mod decision;
 mod doubts;
 mod exact;
 mod indent;
@@ -29,6 +30,8 @@ mod readings;
 mod scopes;
 mod seams;
 mod snippet;
+mod weakness;
+mod weighed;
 mod weights;
 mod window;
 
@@ -38,9 +41,9 @@ pub(crate) use inline::{has_gap, resolved};
 pub(crate) use keys::declared_name;
 pub(crate) use keys::{Key, key};
 pub(crate) use likeness::are_similar;
+pub(crate) use lines::{Lines, is_blank, is_distinctive};
 #[cfg(feature = "tree")]
 pub(crate) use lines::{MIN_INFORMATION, information};
-pub(crate) use lines::{is_blank, is_distinctive};
 pub(crate) use literal::MarkerLines;
 #[cfg(feature = "tree")]
 pub(crate) use markers::removed;
@@ -58,7 +61,7 @@ use align::{Alignment, Problem};
 use anchored::Ends;
 use boundaries::Boundaries;
 use changes::Change;
-use lines::{Lines, UNIT};
+use lines::UNIT;
 use prepared::{PreparedSnippet, Scoring};
 use seams::Seams;
 use window::Windows;
@@ -67,6 +70,15 @@ use window::Windows;
 const MAX_CELLS: u64 = 60_000_000;
 /// More text is not searched for the names in new lines, to bound the time of a merge (bytes, each line's search counted).
 const MAX_SEARCHED_BYTES: u64 = 32 << 30;
+
+/// What is answered with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asked {
+    /// What is sure.
+    Sure,
+    /// The likeliest, however likely: to measure what is decided.
+    Any,
+}
 
 /// Whether an update has a marker line.
 pub(crate) fn has_marker(update: &str) -> bool {
@@ -77,16 +89,16 @@ pub(crate) fn has_marker(update: &str) -> bool {
 ///
 /// # Errors
 /// When it names no place, or several.
-pub(crate) fn locate(source: &Source, update: &str) -> Result<Located, Refused> {
+pub(crate) fn locate(source: &Source, update: &str, asked: Asked) -> Result<Located, Refused> {
     let lines = Lines::of(source.lines());
-    let marked = located(source, &lines, &Snippet::read(update, |_| false));
+    let marked = located(source, &lines, &Snippet::read(update, |_| false), asked);
     let has_marker_lines = lines_with_dots(update).any(|line| is_marker(line) && lines.id_of(line).is_some());
     if !has_marker_lines || !MarkerLines::of(source.lines()).are_content(update) {
         return marked;
     }
     // The file itself has lines that look like markers, so those of the update may be content.
     let literal = Snippet::read(update, |line| lines.id_of(line).is_some());
-    let literal = located(source, &lines, &literal);
+    let literal = located(source, &lines, &literal, asked);
     match (marked, literal) {
         // Overlapping changes are refused by the caller.
         (Ok(one), Ok(_)) if !are_apart(&one.splices) => Ok(one),
@@ -121,12 +133,12 @@ fn are_apart(splices: &[Splice]) -> bool {
     splices.windows(2).all(|pair| pair[0].old.end <= pair[1].old.start)
 }
 
-fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<Located, Refused> {
+fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>, asked: Asked) -> Result<Located, Refused> {
     check_search(source, lines, snippet)?;
     let removals = removals(source, snippet)?;
     let prepared = PreparedSnippet::new(snippet, source, lines);
     if prepared.segments.is_empty() && !removals.is_empty() {
-        return Ok(Located { splices: removals, stage: Stage::Lines, reindented: false });
+        return Ok(Located { splices: removals, stage: Stage::Lines, reindented: false, evidence: None });
     }
     if prepared.segments.is_empty() {
         return Err(Refused::new(
@@ -145,10 +157,11 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
         };
         found.ok_or(refused)
     });
-    let mut splices = agreed::agreed(source, by_lines, || placement::locate(source, lines, &prepared))?;
+    let by_ranges = placement::locate(source, lines, &prepared);
+    let (mut splices, evidence) = agreed::agreed(source, by_lines, by_ranges, asked)?;
     splices.extend(removals);
     splices.sort_by_key(|splice| (splice.old.start, splice.old.end));
-    Ok(Located { splices, stage: Stage::Lines, reindented: prepared.reindented })
+    Ok(Located { splices, stage: Stage::Lines, reindented: prepared.reindented, evidence })
 }
 
 /// The changes of the one alignment with the file that has no rival.

@@ -14,6 +14,7 @@
 mod accept;
 mod edit;
 mod encoding;
+mod evidence;
 mod format;
 mod language;
 mod lazy;
@@ -36,9 +37,13 @@ mod view;
 pub use accept::accept;
 pub use edit::edit;
 pub use encoding::Encoding;
+#[doc(hidden)]
+pub use evidence::Evidence;
 pub use format::{Patch, PatchAction, PatchedFile};
 pub use language::Language;
 pub use line_hash::line_hash;
+#[doc(hidden)]
+pub use merge::likeliest;
 pub use merge::{merge, merge_with_parse};
 pub use options::Options;
 pub use outcome::{Check, Checks, Code, Edit, Format, How, Merged, Outcome, Refused, Stage};

@@ -2,8 +2,9 @@
 //!
 //! Invariant: only checked texts are returned; the same input gives the same outcome.
 
+use crate::evidence::Evidence;
 use crate::format::{self, Update};
-use crate::lazy;
+use crate::lazy::{self, Asked};
 use crate::options::Options;
 use crate::outcome::{Check, Checks, Code, Format, How, Merged, Outcome, Refused, Stage};
 use crate::parsed::ParseProvider;
@@ -24,49 +25,58 @@ pub fn merge(original: &[u8], update: &[u8], options: &Options) -> Outcome {
 
 /// The same merge, for a caller that parses the original on another thread or has cached its tree.
 pub fn merge_with_parse(original: &[u8], update: &[u8], options: &Options, provider: ParseProvider<'_>) -> Outcome {
-    match merged(original, update, options, provider) {
-        Ok(merged) => Outcome::Merged(merged),
+    match merged(original, update, options, provider, Asked::Sure) {
+        Ok((merged, _)) => Outcome::Merged(merged),
         Err(refused) => Outcome::Refused(refused.inside(original)),
     }
 }
 
-fn merged(original: &[u8], update: &[u8], options: &Options, provider: ParseProvider<'_>) -> Result<Merged, Refused> {
+/// The likeliest merge of a snippet, however likely, if the checks let it pass; with what is decided by: to measure and fit the decision.
+#[doc(hidden)]
+pub fn likeliest(original: &[u8], update: &[u8], options: &Options) -> Result<(Merged, Option<Evidence>), Refused> {
+    merged(original, update, options, &mut |_| None, Asked::Any)
+}
+
+fn merged(
+    original: &[u8],
+    update: &[u8],
+    options: &Options,
+    provider: ParseProvider<'_>,
+    asked: Asked,
+) -> Result<(Merged, Option<Evidence>), Refused> {
     check_size(original, MAX_ORIGINAL_BYTES, "the original")?;
     check_size(update, MAX_UPDATE_BYTES, "the update")?;
     if options.format == Some(Format::WholeFile) {
-        return whole(original, update, options, provider);
+        return Ok((whole(original, update, options, provider)?, None));
     }
     let mut source = Source::read_as(original, options.encoding)?;
     let Update { text: written, format } = format::read(&mut source, update, options)?;
     let is_text = format.is_text();
     let update = if is_text { lazy::resolved(&source, &written)? } else { Cow::Borrowed(&*written) };
-    let merged = apply(&source, &update, format, options, provider)?;
-    if !is_text {
-        let reason = "an edit of this format says what it replaces, and may find that in its own result";
-        let checks = Checks { idempotence: Check::Skipped(reason), ..merged.checks };
-        return Ok(Merged { checks, ..merged });
-    }
-    // If nothing changed, the result is the original, and merging again changes nothing either.
-    if merged.edits.is_empty() || is_already_applied(&merged, &update) {
-        let checks = Checks { idempotence: Check::Passed, ..merged.checks };
-        return Ok(Merged { checks, ..merged });
-    }
-    drop(source);
-    let again = Source::read_as(&merged.bytes(), options.encoding)?;
-    let twice = text_of(&again, &written, options);
-    match twice {
-        Ok(text) if text == merged.text => {
-            let checks = Checks { idempotence: Check::Passed, ..merged.checks };
-            Ok(Merged { checks, ..merged })
+    let (merged, evidence) = apply(&source, &update, format, options, provider, asked)?;
+    let idempotence = if !is_text {
+        Check::Skipped("an edit of this format says what it replaces, and may find that in its own result")
+    } else if merged.edits.is_empty() || is_already_applied(&merged, &update) {
+        // If nothing changed, the result is the original, and merging again changes nothing either.
+        Check::Passed
+    } else {
+        drop(source);
+        let again = Source::read_as(&merged.bytes(), options.encoding)?;
+        match text_of(&again, &written, options, Asked::Sure) {
+            Ok(text) if text == merged.text => Check::Passed,
+            // The update no longer names one place in the result, so merging again changes nothing.
+            Err(_) => merged.checks.idempotence,
+            Ok(_) => {
+                return Err(Refused::new(
+                    Code::AmbiguousLocation,
+                    "the update would change its own result again, so it does not say what the result is",
+                    "show a line of the file on each side of what is new",
+                ));
+            }
         }
-        // The update no longer names one place in the result, so merging again changes nothing.
-        Err(_) => Ok(merged),
-        Ok(_) => Err(Refused::new(
-            Code::AmbiguousLocation,
-            "the update would change its own result again, so it does not say what the result is",
-            "show a line of the file on each side of what is new",
-        )),
-    }
+    };
+    let checks = Checks { idempotence, ..merged.checks };
+    Ok((Merged { checks, ..merged }, evidence))
 }
 
 /// A stated whole file: the file becomes the update, byte for byte, or it is refused. What is said of lines is found and checked with LF.
@@ -83,7 +93,7 @@ fn whole(original: &[u8], update: &[u8], options: &Options, provider: ParseProvi
         return Err(source.no_sign(sign));
     }
     let lf = with_lf(given.strip_prefix('\u{feff}').unwrap_or(given));
-    let Located { splices, stage, reindented } = format::locate(format, &source, &lf, options)?;
+    let Located { splices, stage, reindented, .. } = format::locate(format, &source, &lf, options, Asked::Sure)?;
     let splices = in_order(splices, |byte| source.line_of(byte))?;
     let checks = verify::verify(&source, &splices, &source.with(&splices), &lf, format, options, provider)?;
     Ok(Merged {
@@ -96,10 +106,10 @@ fn whole(original: &[u8], update: &[u8], options: &Options, provider: ParseProvi
 }
 
 /// The text that an update (LF, unwrapped) makes of a file, unchecked.
-fn text_of(source: &Source, written: &str, options: &Options) -> Result<String, Refused> {
+fn text_of(source: &Source, written: &str, options: &Options, asked: Asked) -> Result<String, Refused> {
     let format = format::of(source, written, options)?;
     let update = if format.is_text() { lazy::resolved(source, written)? } else { Cow::Borrowed(written) };
-    let located = format::locate(format, source, &update, options)?;
+    let located = format::locate(format, source, &update, options, asked)?;
     Ok(source.with(&in_order(located.splices, |byte| source.line_of(byte))?))
 }
 
@@ -126,14 +136,16 @@ fn apply(
     format: Format,
     options: &Options,
     provider: ParseProvider<'_>,
-) -> Result<Merged, Refused> {
-    let Located { splices, stage, reindented } = format::locate(format, source, update, options)?;
+    asked: Asked,
+) -> Result<(Merged, Option<Evidence>), Refused> {
+    let Located { splices, stage, reindented, evidence } = format::locate(format, source, update, options, asked)?;
     let splices = in_order(splices, |byte| source.line_of(byte))?;
     source.check_signs(&splices)?;
     let text = source.with(&splices);
     let checks = verify::verify(source, &splices, &text, update, format, options, provider)?;
     let how = How { format, stage, reindented };
-    Ok(Merged { text, encoding: source.encoding(), edits: edits(source, &splices), how, checks })
+    let edits = edits(source, &splices);
+    Ok((Merged { text, encoding: source.encoding(), edits, how, checks }, evidence))
 }
 
 fn check_size(bytes: &[u8], most: usize, what: &str) -> Result<(), Refused> {

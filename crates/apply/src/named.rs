@@ -42,7 +42,7 @@ pub(crate) fn locate(source: &Source, update: &str, language: Language) -> Optio
     let mut splices: Vec<Splice> = shown.iter().map(|it| it.splice(source, &lines)).collect();
     structure::check(&file, &tree, &shown, &splices)?;
     splices.extend(of_the_rest(source, &lines, &shown)?);
-    Some(Located { splices, stage: Stage::Tree, reindented: false })
+    Some(Located { splices, stage: Stage::Tree, reindented: false, evidence: None })
 }
 
 /// The lines between markers, without the blank ones around them; `None` if the update asks for more than lines.
@@ -73,7 +73,7 @@ fn of_the_rest(source: &Source, lines: &[&str], shown: &[Shown]) -> Option<Vec<S
     if is_empty || lazy::is_applied(&source.text, &rest) {
         return Some(Vec::new());
     }
-    lazy::locate(source, &rest).ok().map(|located| located.splices)
+    lazy::locate(source, &rest, lazy::Asked::Sure).ok().map(|located| located.splices)
 }
 
 #[cfg(all(test, feature = "all-languages"))]

@@ -2,6 +2,7 @@
 //!
 //! Invariant: ordered splices do not overlap and lie inside the text.
 
+use crate::evidence::Evidence;
 use crate::outcome::{Code, Refused, Stage};
 use std::ops::Range;
 
@@ -43,4 +44,6 @@ pub(crate) struct Located {
     pub stage: Stage,
     /// Whether it stood at another indentation.
     pub reindented: bool,
+    /// What was decided by.
+    pub evidence: Option<Evidence>,
 }

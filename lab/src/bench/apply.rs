@@ -6,6 +6,8 @@
 mod cases;
 mod chance;
 mod change;
+mod decide;
+mod fit;
 mod formats;
 mod history;
 mod language;
@@ -28,7 +30,7 @@ use std::process::Command;
 /// How it is called.
 pub const USAGE: &str = "\
 usage: cargo xtask bench apply [--commits N] [--cases N] [--seed N] [--show-wrong N] [--show-refused CODE]
-                               [--only WORDS] [--dump FILE] [--served] [REPOSITORY…]
+                               [--only WORDS] [--dump FILE] [--fit FILE] [--served] [REPOSITORY…]
 ";
 
 /// Cases of a class of files that are timed.
@@ -46,6 +48,8 @@ struct Options {
     /// Part of `format, style` of the cases to run.
     only: String,
     dump: Option<PathBuf>,
+    /// Where a card that is fitted to the cases is written to.
+    fit: Option<PathBuf>,
     /// Whether to measure the release binary's server too.
     served: bool,
 }
@@ -61,6 +65,7 @@ impl Options {
             show_refused: None,
             only: String::new(),
             dump: None,
+            fit: None,
             served: false,
         };
         let mut words = arguments.iter().map(String::as_str);
@@ -75,6 +80,7 @@ impl Options {
                 "--show-refused" => options.show_refused = Some(value()?.to_owned()),
                 "--only" => options.only = value()?.to_owned(),
                 "--served" => options.served = true,
+                "--fit" => options.fit = Some(value()?.into()),
                 "--dump" => options.dump = Some(value()?.into()),
                 flag if flag.starts_with('-') => bail!("understand {flag}\n{USAGE}"),
                 path => options.repositories.push(path.into()),
@@ -109,6 +115,11 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     eprintln!("{} cases", cases.len());
     if let Some(file) = &options.dump {
         dump(&cases, file).with_context(|| format!("write {}", file.display()))?;
+    }
+    if let Some(file) = &options.fit {
+        let (card, comes) = decide::card(&cases, "Written by `cargo xtask bench apply --fit` (docs/apply.md).");
+        println!("{comes}");
+        return std::fs::write(file, card).with_context(|| format!("write {}", file.display()));
     }
     let results = score::results(&cases);
     let times = score::times(&cases, TIMED);

@@ -75,7 +75,7 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
         }
     };
     let (splices, reindented) = together(vec![change])?;
-    Ok(Located { splices, stage: Stage::Lines, reindented })
+    Ok(Located { splices, stage: Stage::Lines, reindented, evidence: None })
 }
 
 /// The command in a JSON value.

@@ -2,6 +2,7 @@
 //! and one that stands several times is refused.
 
 use super::{Format, detect, locate, unwrapped};
+use crate::lazy::Asked;
 use crate::options::Options;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
@@ -12,7 +13,7 @@ use proptest::prelude::*;
 pub(super) fn applied(format: Format, original: &str, update: &str) -> Result<String, Refused> {
     let source = Source::read(original.as_bytes())?;
     assert_eq!(detect(&source, update), format, "{update}");
-    let located = locate(format, &source, update, &Options::default())?;
+    let located = locate(format, &source, update, &Options::default(), Asked::Sure)?;
     let splices = in_order(located.splices, |byte| source.line_of(byte))?;
     Ok(source.with(&splices))
 }
@@ -279,7 +280,7 @@ proptest! {
         for format in [Format::SearchReplace, Format::StringReplace, Format::UnifiedDiff, Format::V4a, Format::WholeFile] {
             for path in [None, Some("x")] {
                 let options = Options { path: path.map(str::to_owned), ..Options::default() };
-                if let Ok(located) = locate(format, &source, update, &options)
+                if let Ok(located) = locate(format, &source, update, &options, Asked::Sure)
                     && let Ok(splices) = in_order(located.splices, |byte| source.line_of(byte))
                 {
                     source.with(&splices);

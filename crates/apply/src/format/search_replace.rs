@@ -103,7 +103,7 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
         located(&finder, block, &name, &mut changes)?;
     }
     let (splices, reindented) = together(changes)?;
-    Ok(Located { splices, stage: Stage::Lines, reindented })
+    Ok(Located { splices, stage: Stage::Lines, reindented, evidence: None })
 }
 
 fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str, changes: &mut Vec<Change>) -> Result<(), Refused> {

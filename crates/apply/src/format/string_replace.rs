@@ -100,7 +100,7 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
             if splices.is_empty() {
                 Err(unchanged())
             } else {
-                Ok(Located { splices, stage: Stage::Lines, reindented: false })
+                Ok(Located { splices, stage: Stage::Lines, reindented: false, evidence: None })
             }
         }
         (at_once, Err(_)) => at_once,
@@ -168,7 +168,7 @@ fn at_once(source: &Source, pairs: &[Pair]) -> Result<Located, Refused> {
     }
     changes.extend(by_lines(source, matches)?);
     let (splices, reindented) = together(changes)?;
-    Ok(Located { splices, stage: Stage::Lines, reindented })
+    Ok(Located { splices, stage: Stage::Lines, reindented, evidence: None })
 }
 
 fn too_many() -> Refused {

@@ -65,7 +65,7 @@ pub(super) fn locate(source: &Source, update: &str, options: &Options) -> Result
     }
     let is_symbol = edits.iter().any(|edit| edit.target.ends_with("symbol"));
     let (splices, reindented) = together(changes)?;
-    Ok(Located { splices, stage: if is_symbol { Stage::Tree } else { Stage::Lines }, reindented })
+    Ok(Located { splices, stage: if is_symbol { Stage::Tree } else { Stage::Lines }, reindented, evidence: None })
 }
 
 fn edits(value: &Value) -> Option<Vec<Edit<'_>>> {

@@ -124,7 +124,7 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
         changes.push(hunk.locate(&finder, &wanted)?);
     }
     let (splices, reindented) = together(changes)?;
-    Ok(Located { splices, stage: Stage::Lines, reindented })
+    Ok(Located { splices, stage: Stage::Lines, reindented, evidence: None })
 }
 
 /// Reads all sections.

@@ -180,7 +180,7 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
         ));
     }
     let (splices, reindented) = together(changes)?;
-    Ok(Located { splices, stage: Stage::Lines, reindented })
+    Ok(Located { splices, stage: Stage::Lines, reindented, evidence: None })
 }
 
 fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str) -> Result<Change, Refused> {

@@ -28,7 +28,7 @@ pub(super) fn locate(source: &Source, update: &str, _options: &Options) -> Resul
     refuse_markers(&old, above, &new[above..new.len() - below])?;
     refuse_losses(&old, above..old.len() - below, &new)?;
     let splices = splices(source, 0, &old, &new, &Shift::default(), "the update")?;
-    Ok(Located { splices, stage: Stage::Whole, reindented: false })
+    Ok(Located { splices, stage: Stage::Whole, reindented: false, evidence: None })
 }
 
 /// Refuses markers that are no lines of the file: they stand for lines left out.

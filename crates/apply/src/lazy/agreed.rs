@@ -3,9 +3,13 @@
 //!
 //! Invariant: no text is given that differs from what one of the readings gives.
 
+use super::Asked;
+use super::decision;
 use super::lines::is_blank;
 use super::placement::{Failed, Placed};
 use super::readings::AS_A_BLOCK;
+use super::weighed::Reading;
+use crate::evidence::Evidence;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
 use crate::splice::Splice;
@@ -13,32 +17,44 @@ use crate::splice::Splice;
 /// Lines that a message names.
 const MAX_NAMED: usize = 6;
 
-/// The changes on which two readings agree, or those by ranges, if nothing else comes near and the other reading gives none.
+/// The changes of the reading by ranges, if all that speaks for and against them decides for them.
 ///
 /// # Errors
 /// Names the places that the readings differ in, or why the one by lines refuses.
 pub(super) fn agreed(
     source: &Source,
     by_lines: Result<Vec<Splice>, Refused>,
-    by_ranges: impl FnOnce() -> Result<Placed, Failed>,
-) -> Result<Vec<Splice>, Refused> {
-    // What is refused because lines may have to go stays refused.
-    let by_lines = match by_lines {
-        Err(refused) if refused.code == Code::AmbiguousDeletion => return Err(refused),
-        by_lines => by_lines,
-    };
-    match (by_lines, by_ranges()) {
-        (Ok(one), Ok(Placed { splices: other, .. })) if source.is_same_with(&one, &other) => Ok(one),
-        // Blank lines are those of the file.
-        (Ok(one), Ok(Placed { splices: other, .. })) if are_alike(source, &one, &other) => Ok(other),
-        (Ok(one), Ok(Placed { splices: other, .. })) => Err(differing(source, [&one, &other])),
+    by_ranges: Result<Placed, Failed>,
+    asked: Asked,
+) -> Result<(Vec<Splice>, Option<Evidence>), Refused> {
+    let (reading, refused) = match (&by_lines, &by_ranges) {
         // The file is as the update wants it.
-        (Ok(one), Err(_)) if one.is_empty() => Ok(one),
-        (Ok(one), Err(Failed::NoPlace)) => Err(weak(places(source, &one))),
-        (Ok(_), Err(Failed::Ambiguous(at))) => Err(ambiguous(at)),
-        (Err(_), Ok(Placed { splices, is_certain: true })) => Ok(splices),
-        (Err(refused), _) => Err(refused),
-    }
+        (Ok(one), Err(_)) if one.is_empty() => return by_lines.map(|splices| (splices, None)),
+        (Ok(one), Ok(Placed { splices: other, .. })) if one.is_empty() && other.is_empty() => {
+            return by_lines.map(|splices| (splices, None));
+        }
+        (Ok(one), Err(Failed::NoPlace)) => return Err(weak(places(source, one))),
+        (Ok(_), Err(Failed::Ambiguous(at))) => return Err(ambiguous(at.clone())),
+        (Err(refused), Err(_)) => return Err(refused.clone()),
+        (Ok(one), Ok(Placed { splices: other, at, .. }))
+            if source.is_same_with(one, other) || are_alike(source, one, other) =>
+        {
+            (Reading::Same, ambiguous(at.clone()))
+        }
+        (Ok(one), Ok(Placed { splices: other, .. })) => (Reading::Differs, differing(source, [one, other])),
+        (Err(refused), Ok(_)) => {
+            let reading = match refused.code {
+                Code::NoAnchor => Reading::NoAnchor,
+                Code::AmbiguousLocation => Reading::Ambiguous,
+                Code::AmbiguousDeletion => Reading::Deletion,
+                _ => Reading::Other,
+            };
+            (reading, refused.clone())
+        }
+    };
+    let Ok(Placed { splices, evidence, .. }) = by_ranges else { return Err(refused) };
+    let evidence = evidence.beside(reading);
+    if asked == Asked::Any || decision::is_sure(&evidence) { Ok((splices, Some(evidence))) } else { Err(refused) }
 }
 
 /// Whether two texts differ only in the white space of blank lines.

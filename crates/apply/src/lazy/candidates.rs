@@ -4,11 +4,12 @@
 //! work is bounded by the places of these lines. Invariant: a range begins and ends with lines of the file that the part
 //! shows, or stands right beside such a line.
 
-use super::cells::{Kind, REPLACED, RUN, Row, TOLD, Trail, UNSURE, WHOLE};
+use super::cells::{Kind, REPLACED, RUN, Row, TOLD, Trail, WHOLE};
 use super::indent::indent;
 use super::keys::declared_name;
 use super::lines::{MIN_INFORMATION, UNIT, is_blank, is_distinctive};
 use super::scopes::{self, is_annotation, is_closer, is_head};
+use super::weakness::Doubts;
 use super::weights::Weights;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -39,8 +40,8 @@ const IDLE: i32 = 4 * UNIT;
 const BLANK_REACH: usize = 12;
 /// Lines on each side of an end that may hold it.
 const HELD_BY: usize = 8;
-/// The bounds of cost within which candidates are looked for, one after the other.
-const BOUNDS: [i32; 4] = [12 * UNIT, 40 * UNIT, 120 * UNIT, 1_000 * UNIT];
+/// The bounds of cost within which candidates are looked for, one after the other. What costs more is never sure.
+const BOUNDS: [i32; 2] = [9 * UNIT, 40 * UNIT];
 
 /// A range of the file and the lines of a part that may take its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,8 +50,8 @@ pub(super) struct Candidate {
     pub tokens: Range<usize>,
     /// What speaks against it.
     pub cost: i32,
-    /// Whether it is too weak to be answered with, and only keeps others from being so.
-    pub is_unsure: bool,
+    /// What makes its ends or its place doubtful.
+    pub doubts: Doubts,
     /// Whether it changes nothing.
     pub is_idle: bool,
 }
@@ -131,8 +132,9 @@ impl<'f> Finder<'f> {
         }
         for token in tokens().rev().filter(full).collect::<Vec<usize>>() {
             let new = token + 1..finder.part.last + 1;
-            // What belongs to the line below it is not the last line that is shown.
-            if !new.is_empty() && is_head(weights.text(token)) {
+            // What belongs to the line below it is not the last line that is shown, unless more of the kind follow.
+            let mut others = new.clone().filter(full);
+            if is_head(weights.text(token)) && others.any(|new| !is_head(weights.text(new))) {
                 continue;
             }
             let cost = finder.cost_of_end(new.clone(), finder.part.last, || finder.are_deeper(new.clone(), token));
@@ -154,7 +156,7 @@ impl<'f> Finder<'f> {
         let mut found: BTreeMap<[usize; 4], Candidate> = BTreeMap::new();
         let mut add = |it: Candidate| {
             let key = [it.lines.start, it.lines.end, it.tokens.start, it.tokens.end];
-            let is_better = |known: &Candidate| (it.cost, it.is_unsure) < (known.cost, known.is_unsure);
+            let is_better = |known: &Candidate| (it.cost, it.doubts.is_any()) < (known.cost, known.doubts.is_any());
             if it.cost <= bound && found.get(&key).is_none_or(is_better) {
                 found.insert(key, it);
             }
@@ -185,12 +187,13 @@ impl<'f> Finder<'f> {
         let first = self.part.first;
         if self.part.blanks[0] > 0 {
             let entries = self.blank_ends(0).into_iter();
-            let entries = entries.map(|line| (line + 1, Kind::Matched, Trail::at(line, first - 1, BLANK_END, 0)));
+            let entries =
+                entries.map(|line| (line + 1, Kind::Matched, Trail::at(line, first - 1, BLANK_END, Doubts::NONE)));
             return self.swept(entries.collect(), bound);
         }
         if self.part.goes_on[0] {
             // What is missing above may have gone.
-            return self.swept(vec![(0, Kind::Matched, Trail::at(0, first, UNIT, 0))], bound);
+            return self.swept(vec![(0, Kind::Matched, Trail::at(0, first, UNIT, Doubts::NONE))], bound);
         }
         Row::default()
     }
@@ -204,18 +207,19 @@ impl<'f> Finder<'f> {
             let ends = self.blank_ends(1);
             for cell in row.cells.iter().filter(|cell| ends.binary_search(&cell.line).is_ok()) {
                 let trails = cell.all().map(|trail| Trail { cost: trail.cost + BLANK_END, ..*trail });
-                trails.for_each(|trail| add(self.candidate(&trail, cell.line + 1, last + 2, false)));
+                trails.for_each(|trail| add(self.candidate(&trail, cell.line + 1, last + 2, Doubts::NONE)));
             }
         }
         if self.part.goes_on[1] {
             for cell in row.cells.iter().filter(|cell| cell.line == count) {
                 let trails = cell.all().map(|trail| Trail { cost: trail.cost + UNIT, ..*trail });
-                trails.for_each(|trail| add(self.candidate(&trail, count, last + 1, false)));
+                trails.for_each(|trail| add(self.candidate(&trail, count, last + 1, Doubts::NONE)));
             }
         }
         if let Some(end) = scopes::end_of_block(self.weights.prepared, segment, source) {
             let cost = self.weights.new[segment.clone()].iter().sum::<i32>() + NEW_AT_END;
-            add(Candidate { lines: end..end, tokens: segment.start..last + 1, cost, is_unsure: false, is_idle: false });
+            let tokens = segment.start..last + 1;
+            add(Candidate { lines: end..end, tokens, cost, doubts: Doubts::NONE, is_idle: false });
         }
     }
 
@@ -223,9 +227,9 @@ impl<'f> Finder<'f> {
     /// be its ends.
     fn blank_ends(&self, side: usize) -> Vec<usize> {
         let (source, first) = (self.weights.source, self.part.first);
-        let ends = if side == 0 { &self.leads } else { &self.tails };
+        let is_full = |at: &usize| !is_blank(self.weights.text(first + at));
         let mut near: Vec<usize> = Vec::new();
-        for at in (0..ends.len()).filter(|&at| ends[at].is_some()) {
+        for at in (0..self.places.len()).filter(is_full) {
             let beyond = if side == 0 { at } else { self.part.last - first - at };
             for &(line, _) in &self.places[at] {
                 let reach = beyond + BLANK_REACH;
@@ -335,7 +339,8 @@ impl<'f> Finder<'f> {
         let is_doubled = !is_shown && self.stands_for(from..token, hidden);
         let is_weak = !is_shown && (self.is_known(first) || !self.holds(token, line));
         let is_weak = is_weak && (self.part.is_marked[0] || line > 0 || self.is_known(first));
-        let mut trail = Trail::at(line, from, cost, if begins || is_weak || is_doubled { UNSURE } else { 0 });
+        let doubts = Doubts::SET_OFF.only_if(begins) | Doubts::WEAK_ABOVE.only_if(is_weak);
+        let mut trail = Trail::at(line, from, cost, doubts | Doubts::DOUBLED.only_if(is_doubled));
         for new in from..token {
             trail = trail.changed(0, weights.brackets_of_token(new));
         }
@@ -360,12 +365,12 @@ impl<'f> Finder<'f> {
         let mut trail = *trail;
         trail.flags |= if weights.places[token].closes.is_some() { WHOLE } else { 0 };
         if is_shown && !hides && self.part.goes_on[1] {
-            return add(self.candidate(&trail, count, self.part.segment.end, false));
+            return add(self.candidate(&trail, count, self.part.segment.end, Doubts::NONE));
         }
         trail.cost += if self.part.goes_on[1] && hides { UNMARKED } else { 0 };
         if is_shown {
             trail.cost += if shown > 0 && there == 0 && next < count { self.padding() } else { 0 };
-            return add(self.candidate(&trail, next, last + 1, false));
+            return add(self.candidate(&trail, next, last + 1, Doubts::NONE));
         }
         for new in token + 1..last + 1 {
             trail = trail.changed(0, weights.brackets_of_token(new));
@@ -375,7 +380,7 @@ impl<'f> Finder<'f> {
         let is_weak = self.is_known(last) || !self.holds(token, line);
         let is_weak = is_weak && (self.part.is_marked[1] || next < count || self.is_known(last));
         let is_doubled = self.stands_for(token + 1..last + 1, Some(next + there).filter(|_| hides));
-        trail.flags |= if is_weak || is_doubled { UNSURE } else { 0 };
+        trail.doubts |= Doubts::WEAK_BELOW.only_if(is_weak) | Doubts::DOUBLED.only_if(is_doubled);
         let mut end = next;
         let is_set_off = is_blank(weights.text(token + 1)) && shown == 0 && there > 0;
         let begins = (token + 1..last + 1).find(|&token| !is_blank(weights.text(token)));
@@ -383,11 +388,11 @@ impl<'f> Finder<'f> {
         if is_set_off && is_head(weights.text(last)) {
             end += there;
         } else if is_set_off && begins.is_some_and(|token| declared_name(weights.text(token)).is_none()) {
-            add(self.candidate(&trail, next + there, last + 1, false));
+            add(self.candidate(&trail, next + there, last + 1, Doubts::NONE));
         }
         let opens = weights.text(token).trim_end().ends_with(['{', '(', '[']);
-        let is_unsure = shown > 0 && there == 0 && hides && !opens;
-        add(self.candidate(&trail, end, last + 1 + shown.saturating_sub(there), is_unsure));
+        let set_off = Doubts::SET_OFF.only_if(shown > 0 && there == 0 && hides && !opens);
+        add(self.candidate(&trail, end, last + 1 + shown.saturating_sub(there), set_off));
     }
 
     /// Whether one of the new lines at an end may be what became of the hidden line beyond them, which would stay.
@@ -403,22 +408,22 @@ impl<'f> Finder<'f> {
     }
 
     /// The candidate at the end of a trail.
-    fn candidate(&self, trail: &Trail, end: usize, to: usize, is_unsure: bool) -> Candidate {
+    fn candidate(&self, trail: &Trail, end: usize, to: usize, doubts: Doubts) -> Candidate {
         let mut cost = trail.cost + trail.unbalanced() * UNBALANCED;
-        let mut is_unsure = is_unsure || trail.flags & UNSURE != 0 || !self.is_anchored(trail);
-        let tokens = trail.from..to;
-        let is_idle = !trail.is_changed() && tokens.len() == end - trail.start;
+        let mut doubts = doubts | trail.doubts | Doubts::UNANCHORED.only_if(!self.is_anchored(trail));
+        let (start, tokens) = (trail.start as usize, trail.from as usize..to);
+        let is_idle = !trail.is_changed() && tokens.len() == end - start;
         if !trail.is_changed() {
             if self.is_scope(tokens.clone()) {
-                is_unsure = false;
+                doubts = Doubts::NONE;
             } else {
                 let segment = &self.part.segment;
                 let is_weak = |token: usize| !is_distinctive(self.weights.text(token));
                 cost += IDLE;
-                is_unsure |= is_weak(segment.start) || is_weak(segment.end - 1);
+                doubts |= Doubts::IDLE.only_if(is_weak(segment.start) || is_weak(segment.end - 1));
             }
         }
-        Candidate { lines: trail.start..end, tokens, cost, is_unsure, is_idle }
+        Candidate { lines: start..end, tokens, cost, doubts, is_idle }
     }
 
     /// Whether enough of the lines of a trail are lines of the file to say where the part is.

@@ -4,6 +4,7 @@
 //! Invariant: of all ways that begin alike and end in a cell the cheapest is kept, and of all others the cheapest few.
 
 use super::lines::UNIT;
+use super::weakness::Doubts;
 
 /// Cost of each run of lines that go or come.
 pub(super) const RUN: i32 = UNIT;
@@ -16,31 +17,31 @@ const LONG_DIVISOR: i32 = 10;
 const MAX_WAYS: usize = 4;
 
 /// A line of the file that is more than a bracket is among those that are shown.
-pub(super) const TOLD: u8 = 1;
-/// The way is too weak to be answered with.
-pub(super) const UNSURE: u8 = 2;
+pub(super) const TOLD: u16 = 1;
 /// An end closes a block whose head is shown.
-pub(super) const WHOLE: u8 = 4;
-const CHANGED: u8 = 8;
+pub(super) const WHOLE: u16 = 2;
+const CHANGED: u16 = 4;
 
 /// A way to read a part up to a line of it and a line of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Trail {
     pub cost: i32,
     /// The first line of the file that the part takes the place of, and the first line of the part that comes.
-    pub start: usize,
-    pub from: usize,
+    pub start: u32,
+    pub from: u32,
     /// The worth of the lines of the file that are shown.
     pub worth: i32,
-    pub flags: u8,
+    pub flags: u16,
+    /// What is doubtful in it: the reasons.
+    pub doubts: Doubts,
     /// How many brackets more open than did, by kind.
     pub brackets: [i8; 3],
 }
 
 impl Trail {
     /// The beginning of a way.
-    pub fn at(start: usize, from: usize, cost: i32, flags: u8) -> Trail {
-        Trail { cost, start, from, worth: 0, flags, brackets: [0; 3] }
+    pub fn at(start: usize, from: usize, cost: i32, doubts: Doubts) -> Trail {
+        Trail { cost, start: start as u32, from: from as u32, worth: 0, flags: 0, doubts, brackets: [0; 3] }
     }
 
     /// The way with a line more that goes or comes.
@@ -73,32 +74,43 @@ pub(super) enum Kind {
 }
 
 /// The cheapest ways of different beginnings.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Ways {
-    ways: [Option<Trail>; MAX_WAYS],
+    /// Those beyond the count say nothing.
+    ways: [Trail; MAX_WAYS],
+    count: u8,
+}
+
+impl Default for Ways {
+    fn default() -> Ways {
+        Ways { ways: [Trail::at(0, 0, 0, Doubts::NONE); MAX_WAYS], count: 0 }
+    }
 }
 
 impl Ways {
     pub fn iter(&self) -> impl Iterator<Item = &Trail> {
-        self.ways.iter().map_while(Option::as_ref)
+        self.ways[..usize::from(self.count)].iter()
     }
 
     fn is_empty(&self) -> bool {
-        self.ways[0].is_none()
+        self.count == 0
     }
 
     fn add(&mut self, trail: Trail) {
-        let is_same = |known: &Trail| known.start == trail.start && known.from == trail.from;
-        let known = self.ways.iter().position(|known| known.as_ref().is_none_or(is_same));
-        let at = match known {
-            Some(at) if self.ways[at].is_some_and(|known| known.cost <= trail.cost) => return,
+        let known = self.iter().position(|known| known.start == trail.start && known.from == trail.from);
+        let count = usize::from(self.count);
+        let mut at = match known {
+            Some(at) if self.ways[at].cost <= trail.cost => return,
             Some(at) => at,
-            None if self.ways[MAX_WAYS - 1].is_some_and(|known| known.cost <= trail.cost) => return,
+            None if count < MAX_WAYS => {
+                self.count += 1;
+                count
+            }
+            None if self.ways[MAX_WAYS - 1].cost <= trail.cost => return,
             None => MAX_WAYS - 1,
         };
-        self.ways[at] = Some(trail);
-        let mut at = at;
-        while at > 0 && self.ways[at - 1].is_some_and(|before| before.cost > trail.cost) {
+        self.ways[at] = trail;
+        while at > 0 && self.ways[at - 1].cost > trail.cost {
             self.ways.swap(at - 1, at);
             at -= 1;
         }
@@ -191,7 +203,7 @@ mod tests {
 
     #[test]
     fn lines_that_go_cost_a_run_and_many_of_them_less_each() {
-        let row = swept(vec![(0, Kind::Matched, Trail::at(0, 0, 0, 0))]);
+        let row = swept(vec![(0, Kind::Matched, Trail::at(0, 0, 0, Doubts::NONE))]);
         let cost = |line: usize| row.cells[line].all().map(|trail| trail.cost).min();
         assert_eq!([cost(0), cost(1), cost(2)], [Some(0), Some(2 * UNIT), Some(3 * UNIT)]);
         assert_eq!(cost(9), Some(LONG + 9 * UNIT / LONG_DIVISOR));
@@ -199,14 +211,14 @@ mod tests {
 
     #[test]
     fn of_ways_that_begin_alike_the_cheapest_is_kept() {
-        let begun = |start: usize, cost: i32| (5, Kind::Gap, Trail::at(start, 0, cost, 0));
+        let begun = |start: usize, cost: i32| (5, Kind::Gap, Trail::at(start, 0, cost, Doubts::NONE));
         let row = swept(vec![begun(1, 300), begun(2, 200), begun(1, 100), begun(3, 50)]);
-        let kept: Vec<(usize, i32)> = row.cells[0].gap.iter().map(|trail| (trail.start, trail.cost)).collect();
+        let kept: Vec<(u32, i32)> = row.cells[0].gap.iter().map(|trail| (trail.start, trail.cost)).collect();
         assert_eq!(kept, [(3, 50), (1, 100), (2, 200)]);
     }
 
     #[test]
     fn what_costs_more_than_the_bound_is_left_out() {
-        assert!(swept(vec![(0, Kind::Matched, Trail::at(0, 0, 21 * UNIT, 0))]).cells.is_empty());
+        assert!(swept(vec![(0, Kind::Matched, Trail::at(0, 0, 21 * UNIT, Doubts::NONE))]).cells.is_empty());
     }
 }

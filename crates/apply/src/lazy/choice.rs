@@ -20,6 +20,10 @@ pub(super) struct Choice<'c> {
     pub best: Vec<usize>,
     /// For each candidate, the cost of the cheapest choice with it.
     pub through: Vec<Vec<i32>>,
+    /// For each part, where the lines of the file and those of the chosen candidate differ.
+    pub hunks: Vec<Vec<[Range<usize>; 2]>>,
+    /// For each part, the lines of the chosen candidate that stay: token and line.
+    pub kept: Vec<Vec<(usize, usize)>>,
 }
 
 impl<'c> Choice<'c> {
@@ -71,7 +75,10 @@ impl<'c> Choice<'c> {
             best[part] = at;
             at = ahead[part][at].1;
         }
-        Some(Choice { weights, parts, best, through })
+        let chosen = || parts.iter().zip(&best).map(|(candidates, &at)| &candidates[at]);
+        let hunks: Vec<Vec<[Range<usize>; 2]>> = chosen().map(|candidate| hunks(weights, candidate)).collect();
+        let kept = chosen().zip(&hunks).map(|(candidate, hunks)| kept(candidate, hunks)).collect();
+        Some(Choice { weights, parts, best, through, hunks, kept })
     }
 
     /// The candidates that are chosen.
@@ -84,12 +91,13 @@ impl<'c> Choice<'c> {
         self.through[0][self.best[0]]
     }
 
-    /// The lines that come in the place of those of a candidate. Those that stay are the file's own.
-    pub fn text_of(&self, candidate: &Candidate) -> Vec<&str> {
+    /// The lines that come in the place of those of a part. Those that stay are the file's own.
+    pub fn text_of(&self, part: usize) -> Vec<&str> {
+        let candidate = &self.parts[part][self.best[part]];
         let (mut line, mut text) = (candidate.lines.start, Vec::new());
-        for [gone, comes] in self.hunks(candidate) {
+        for [gone, comes] in &self.hunks[part] {
             text.extend((line..gone.start).map(|line| self.weights.source.line(line)));
-            text.extend(comes.map(|token| self.weights.text(token)));
+            text.extend(comes.clone().map(|token| self.weights.text(token)));
             line = gone.end;
         }
         text.extend((line..candidate.lines.end).map(|line| self.weights.source.line(line)));
@@ -105,40 +113,47 @@ impl<'c> Choice<'c> {
 
     /// Whether two candidates of a part give the same text, or the same but for blank lines.
     pub fn are_same(&self, one: &Candidate, other: &Candidate, with_blanks: bool) -> bool {
-        let (start, end) = (one.lines.start.min(other.lines.start), one.lines.end.max(other.lines.end));
-        let text = |candidate: &Candidate| {
-            let (above, below) = (start..candidate.lines.start, candidate.lines.end..end);
-            let old = |lines: Range<usize>| lines.map(|line| self.weights.source.line(line));
-            let new = candidate.tokens.clone().map(|token| self.weights.text(token));
-            let all = old(above).chain(new).chain(old(below));
-            all.filter(|line| with_blanks || !is_blank(line)).collect::<Vec<&str>>()
-        };
-        text(one) == text(other)
+        let all = one.lines.start.min(other.lines.start)..one.lines.end.max(other.lines.end);
+        self.text_in(&all, one, with_blanks).eq(self.text_in(&all, other, with_blanks))
     }
 
-    /// The lines of a candidate that stay: token and line.
-    pub fn kept(&self, candidate: &Candidate) -> Vec<(usize, usize)> {
-        let (mut token, mut line) = (candidate.tokens.start, candidate.lines.start);
-        let mut kept = Vec::new();
-        let end = [candidate.lines.end..candidate.lines.end, candidate.tokens.end..candidate.tokens.end];
-        for [gone, comes] in self.hunks(candidate).into_iter().chain([end]) {
-            kept.extend((token..comes.start).zip(line..gone.start));
-            (token, line) = (comes.end, gone.end);
-        }
-        kept
+    /// The lines of a range with those of a candidate in their place, or all but the blank ones.
+    fn text_in<'t>(
+        &'t self,
+        all: &Range<usize>,
+        candidate: &Candidate,
+        with_blanks: bool,
+    ) -> impl Iterator<Item = &'t str> {
+        let weights = self.weights;
+        let old = move |lines: Range<usize>| lines.map(move |line| weights.source.line(line));
+        let new = candidate.tokens.clone().map(move |token| weights.text(token));
+        let lines = old(all.start..candidate.lines.start).chain(new).chain(old(candidate.lines.end..all.end));
+        lines.filter(move |line| with_blanks || !is_blank(line))
     }
+}
 
-    /// Where the lines of the file and those of the snippet differ.
-    pub fn hunks(&self, candidate: &Candidate) -> Vec<[Range<usize>; 2]> {
-        let ids = &self.weights.numbers[candidate.lines.clone()];
-        let interner = Interner::new(ids.len() + candidate.tokens.len());
-        let mut input = InternedInput { before: Vec::new(), after: Vec::new(), interner };
-        input.update_before(ids.iter().copied());
-        input.update_after(candidate.tokens.clone().map(|token| self.weights.ids[token].unwrap_or(u32::MAX)));
-        let from = |start: usize, range: Range<u32>| start + range.start as usize..start + range.end as usize;
-        Diff::compute(Algorithm::Histogram, &input)
-            .hunks()
-            .map(|hunk| [from(candidate.lines.start, hunk.before), from(candidate.tokens.start, hunk.after)])
-            .collect()
+/// The lines of a candidate that stay: token and line.
+fn kept(candidate: &Candidate, hunks: &[[Range<usize>; 2]]) -> Vec<(usize, usize)> {
+    let (mut token, mut line) = (candidate.tokens.start, candidate.lines.start);
+    let mut kept = Vec::new();
+    for [gone, comes] in hunks {
+        kept.extend((token..comes.start).zip(line..gone.start));
+        (token, line) = (comes.end, gone.end);
     }
+    kept.extend((token..candidate.tokens.end).zip(line..candidate.lines.end));
+    kept
+}
+
+/// Where the lines of the file and those of a candidate differ.
+fn hunks(weights: &Weights<'_>, candidate: &Candidate) -> Vec<[Range<usize>; 2]> {
+    let ids = &weights.numbers[candidate.lines.clone()];
+    let interner = Interner::new(ids.len() + candidate.tokens.len());
+    let mut input = InternedInput { before: Vec::new(), after: Vec::new(), interner };
+    input.update_before(ids.iter().copied());
+    input.update_after(candidate.tokens.clone().map(|token| weights.ids[token].unwrap_or(u32::MAX)));
+    let from = |start: usize, range: Range<u32>| start + range.start as usize..start + range.end as usize;
+    Diff::compute(Algorithm::Histogram, &input)
+        .hunks()
+        .map(|hunk| [from(candidate.lines.start, hunk.before), from(candidate.tokens.start, hunk.after)])
+        .collect()
 }

@@ -18,21 +18,40 @@ const FORGOTTEN_UNHELD: usize = 15;
 
 /// Lines that go with too little to show that they should: a marker may be missing there, or a line that is shown be another
 /// one that is equal.
-pub(super) fn doubtful(choice: &Choice<'_>, candidate: &Candidate) -> Option<(usize, usize)> {
-    let kept = choice.kept(candidate);
-    let hunk = choice.hunks(candidate).into_iter().find(|[gone, comes]| {
+pub(super) fn doubtful(choice: &Choice<'_>, part: usize) -> Option<(usize, usize)> {
+    let kept = &choice.kept[part];
+    let hunk = choice.hunks[part].iter().find(|[gone, comes]| {
         let lost = lost(choice.weights, gone.clone(), comes.clone());
-        let above = kept.iter().rev().skip_while(|(_, line)| *line >= gone.start);
-        let above = above.zip((0..gone.start).rev()).take_while(|(pair, line)| pair.1 == *line);
-        let below = kept.iter().skip_while(|(_, line)| *line < gone.end);
-        let below = below.zip(gone.end..).take_while(|(pair, line)| pair.1 == *line);
-        let is_held = above.map(|(pair, _)| pair).any(|pair| holds(choice.weights, pair.0))
-            && below.map(|(pair, _)| pair).any(|pair| holds(choice.weights, pair.0));
+        let is_held = is_held(choice.weights, kept, gone);
         let declares = |line: &usize| declared_name(choice.weights.source.line(*line)).is_some();
         let is_deletion = comes.is_empty() && (lost.len() >= FORGOTTEN || lost.iter().any(declares) && !is_held);
-        is_deletion || lost.len() >= FORGOTTEN_UNHELD && !is_held
+        // Lines that the file has at another indentation as well may be those, so they hold nothing that is declared.
+        let at_one_depth = |token: usize| !choice.weights.stands_at_other_depths(token);
+        let may_be_apart =
+            is_held && lost.iter().any(declares) && !is_held_by(choice.weights, kept, gone, at_one_depth);
+        is_deletion || may_be_apart || lost.len() >= FORGOTTEN_UNHELD && !is_held
     });
     hunk.map(|[gone, _]| (gone.start, gone.end - 1))
+}
+
+/// Whether a line that stands once in the file is shown on both sides of lines that go, in the unbroken runs around them.
+pub(super) fn is_held(weights: &Weights<'_>, kept: &[(usize, usize)], gone: &Range<usize>) -> bool {
+    is_held_by(weights, kept, gone, |_| true)
+}
+
+/// The same by lines for which a condition holds.
+fn is_held_by(
+    weights: &Weights<'_>,
+    kept: &[(usize, usize)],
+    gone: &Range<usize>,
+    condition: impl Fn(usize) -> bool,
+) -> bool {
+    let is_holding = |pair: &(usize, usize)| holds(weights, pair.0) && condition(pair.0);
+    let above = kept.iter().rev().skip_while(|(_, line)| *line >= gone.start);
+    let mut above = above.zip((0..gone.start).rev()).take_while(|(pair, line)| pair.1 == *line);
+    let below = kept.iter().skip_while(|(_, line)| *line < gone.end);
+    let mut below = below.zip(gone.end..).take_while(|(pair, line)| pair.1 == *line);
+    above.any(|(pair, _)| is_holding(pair)) && below.any(|(pair, _)| is_holding(pair))
 }
 
 /// Whether all parts can stand in the file as they are, one after the other.
@@ -53,7 +72,7 @@ pub(super) fn loses(choice: &Choice<'_>, chosen: &Candidate, other: &Candidate) 
 }
 
 /// Whether a line stands once in the file and stands for itself.
-fn holds(weights: &Weights<'_>, token: usize) -> bool {
+pub(super) fn holds(weights: &Weights<'_>, token: usize) -> bool {
     let text = weights.text(token);
     let place = &weights.places[token];
     weights.stands_once(token) && is_distinctive(text) && !is_annotation(text)
@@ -61,7 +80,7 @@ fn holds(weights: &Weights<'_>, token: usize) -> bool {
 }
 
 /// The lines with text that go, and for which none of those stands that come.
-fn lost(weights: &Weights<'_>, gone: Range<usize>, comes: Range<usize>) -> Vec<usize> {
+pub(super) fn lost(weights: &Weights<'_>, gone: Range<usize>, comes: Range<usize>) -> Vec<usize> {
     let stands = |line: usize| {
         let text = weights.source.line(line).trim();
         comes.clone().any(|token| weights.replaces(token, line) || weights.text(token).trim() == text)
@@ -83,8 +102,7 @@ pub(super) fn weak_ends(choice: &Choice<'_>) -> usize {
     let (mut ends, mut from) = (0, 0);
     for (at, candidate) in all.iter().enumerate() {
         let to = all.get(at + 1).map_or(weights.source.line_count(), |next| next.lines.start);
-        let kept = choice.kept(candidate);
-        let mut runs = kept.chunk_by(|one, other| one.1 + 1 == other.1 && one.0 + 1 == other.0);
+        let mut runs = choice.kept[at].chunk_by(|one, other| one.1 + 1 == other.1 && one.0 + 1 == other.0);
         let first = runs.next();
         let last = runs.last().or(first).filter(|run| run[run.len() - 1].0 + 1 == candidate.tokens.end);
         let first = first.filter(|run| run[0].0 == candidate.tokens.start);
@@ -100,8 +118,8 @@ pub(super) fn weak_ends(choice: &Choice<'_>) -> usize {
 pub(super) fn stands_once(choice: &Choice<'_>) -> bool {
     // Ends of the runs so far, and the ways in which they can end there.
     let mut ends: Vec<(usize, usize)> = vec![(0, 1)];
-    for candidate in choice.chosen() {
-        for run in choice.kept(candidate).chunk_by(|one, other| one.1 + 1 == other.1) {
+    for kept in &choice.kept {
+        for run in kept.chunk_by(|one, other| one.1 + 1 == other.1) {
             let (mut seen, mut sum) = (0, 0_usize);
             let mut next = Vec::new();
             for place in places_of(choice.weights, run) {

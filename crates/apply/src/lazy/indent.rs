@@ -96,7 +96,8 @@ impl<'o> Indents<'o> {
 
 /// A line at the indentation of the file.
 pub(crate) fn shifted<'l>(line: &'l str, shift: Option<&Shift>) -> Cow<'l, str> {
-    let Some(shift) = shift.filter(|_| !is_blank(line)) else { return Cow::Borrowed(line) };
+    // Blank lines that have white space are taken out of their place with the others.
+    let Some(shift) = shift.filter(|_| !line.is_empty()) else { return Cow::Borrowed(line) };
     let (blanks, words) = line.split_at(indent(line).len());
     match shift {
         Shift::Add(more) => Cow::Owned(format!("{more}{line}")),

@@ -56,6 +56,11 @@ impl<'o> Lines<'o> {
         all
     }
 
+    /// How many numbers there are.
+    pub fn count(&self) -> usize {
+        self.kinds.len()
+    }
+
     /// The number of a line; nothing if the file has none like it.
     pub fn id_of(&self, line: &str) -> Option<u32> {
         self.numbers.get(line).copied()

@@ -8,25 +8,17 @@ use super::choice::Choice;
 use super::doubts;
 use super::lines::{Lines, UNIT, is_blank};
 use super::prepared::PreparedSnippet;
+use super::weighed::WIDE;
 use super::weights::Weights;
+use crate::evidence::Evidence;
 use crate::format::replaced;
 use crate::source::Source;
 use crate::splice::Splice;
 use std::ops::Range;
 
-/// Choices that are worse by less than this are rivals.
-const MARGIN: i32 = UNIT;
-/// The same, if they leave a line where it is that goes by the better one.
-const MARGIN_OF_LINES: i32 = 2 * UNIT;
-/// The same, if they differ in blank lines only.
-const MARGIN_OF_BLANKS: i32 = UNIT / 4;
-/// A choice whose rivals are all worse by this much needs no other reading.
-const CERTAIN: i32 = 4 * UNIT;
-/// The margin of a part that ends with a line which stands again beyond it, and says little.
-const MARGIN_OF_WEAK: i32 = 5 * UNIT;
 /// Candidates that are worse than the best of their part by more than this are left out at first, and in any case.
-const KEPT: i32 = 8 * UNIT;
-const KEPT_AT_MOST: i32 = 40 * UNIT;
+const KEPT: i32 = 6 * UNIT;
+const KEPT_AT_MOST: i32 = 20 * UNIT;
 
 /// Why a snippet was not placed.
 pub(super) enum Failed {
@@ -36,11 +28,13 @@ pub(super) enum Failed {
     Ambiguous(Vec<(usize, usize)>),
 }
 
-/// A snippet that has one place.
+/// The cheapest choice of ranges.
 pub(super) struct Placed {
     pub splices: Vec<Splice>,
-    /// Whether no other place comes near.
-    pub is_certain: bool,
+    /// What speaks for it and against it.
+    pub evidence: Evidence,
+    /// The ranges that it changes, and those of the nearest other choices.
+    pub at: Vec<(usize, usize)>,
 }
 
 /// Places a snippet.
@@ -55,52 +49,38 @@ pub(super) fn locate(source: &Source, lines: &Lines<'_>, prepared: &PreparedSnip
         let choice = Choice::best(&weights, &parts);
         // What was left out costs more than this.
         let total = choice.as_ref().map(Choice::total);
-        let may_miss = total.is_none_or(|total| total + MARGIN_OF_WEAK > least + kept);
+        let may_miss = total.is_none_or(|total| total + WIDE > least + kept);
         if may_miss && kept == KEPT && !parts.iter().any(Vec::is_empty) {
-            kept = total.map_or(KEPT_AT_MOST, |total| total - least + MARGIN_OF_WEAK);
+            kept = total.map_or(KEPT_AT_MOST, |total| (total - least + WIDE).min(KEPT_AT_MOST));
             continue;
         }
-        return checked(&choice.ok_or(Failed::NoPlace)?);
+        // Of rivals that were left out nothing is known.
+        return checked(&choice.filter(|_| !may_miss).ok_or(Failed::NoPlace)?);
     }
 }
 
-/// The changes, if nothing else could be meant.
+/// The changes, with what speaks against them.
 fn checked(choice: &Choice<'_>) -> Result<Placed, Failed> {
-    if choice.chosen().any(|candidate| candidate.is_unsure) {
-        return Err(Failed::NoPlace);
-    }
-    let mut is_certain = true;
-    let weak = doubts::weak_ends(choice) > 0;
-    for (part, chosen) in choice.chosen().enumerate() {
-        for (other, through) in choice.parts[part].iter().zip(&choice.through[part]) {
-            let worse = through - choice.total();
-            if worse >= MARGIN_OF_WEAK || other == chosen {
-                continue;
-            }
-            let is_same = |with_blanks| choice.are_same(chosen, other, with_blanks);
-            let least = match () {
-                () if weak => MARGIN_OF_WEAK,
-                () if worse < MARGIN_OF_LINES && doubts::loses(choice, chosen, other) => MARGIN_OF_LINES,
-                () => MARGIN,
-            };
-            let least = if worse < least && is_same(false) { MARGIN_OF_BLANKS } else { least };
-            if worse < least && !is_same(true) {
-                return Err(Failed::Ambiguous(vec![choice.shown(chosen), choice.shown(other)]));
-            }
-            is_certain &= worse >= CERTAIN || is_same(false);
-        }
-    }
-    if doubts::may_be_applied(choice) && choice.chosen().any(|candidate| !candidate.is_idle)
-        || !doubts::stands_once(choice)
-    {
-        return Err(Failed::Ambiguous(choice.chosen().map(|candidate| choice.shown(candidate)).collect()));
-    }
-    if let Some(gone) = choice.chosen().find_map(|candidate| doubts::doubtful(choice, candidate)) {
+    if let Some(gone) = (0..choice.parts.len()).find_map(|part| doubts::doubtful(choice, part)) {
         return Err(Failed::Ambiguous(vec![gone]));
     }
-    let change = |candidate: &Candidate| {
+    let change = |(part, candidate): (usize, &Candidate)| {
         let old: Vec<&str> = candidate.lines.clone().map(|line| choice.weights.source.line(line)).collect();
-        replaced(choice.weights.source, candidate.lines.start, &old, &choice.text_of(candidate))
+        replaced(choice.weights.source, candidate.lines.start, &old, &choice.text_of(part))
     };
-    Ok(Placed { splices: choice.chosen().flat_map(change).collect(), is_certain: is_certain && !weak })
+    let splices = choice.chosen().enumerate().flat_map(change).collect();
+    Ok(Placed { splices, evidence: Evidence::of(choice), at: nearest(choice) })
+}
+
+/// The lines of the parts that can stand elsewhere, here and there; else those of all.
+fn nearest(choice: &Choice<'_>) -> Vec<(usize, usize)> {
+    let mut at = Vec::new();
+    for (part, chosen) in choice.chosen().enumerate() {
+        let others = choice.parts[part].iter().zip(&choice.through[part]);
+        let others = others.filter(|(other, through)| *through - choice.total() < WIDE && *other != chosen);
+        if let Some((other, _)) = others.min_by_key(|(_, through)| **through) {
+            at.extend([choice.shown(chosen), choice.shown(other)]);
+        }
+    }
+    if at.is_empty() { choice.chosen().map(|candidate| choice.shown(candidate)).collect() } else { at }
 }

@@ -8,7 +8,9 @@ use super::lines::{Lines, UNIT, is_blank, is_distinctive};
 use super::prepared::PreparedSnippet;
 use super::scopes::{self, Place, is_closer};
 use crate::source::Source;
+use foldhash::fast::FixedState;
 use std::cell::{Cell, OnceCell};
+use std::hash::BuildHasher;
 
 /// How many times its worth a line costs as a new one that stands once in the file: it would be doubled.
 const DOUBLED: i32 = 6;
@@ -49,10 +51,12 @@ pub(super) struct Weights<'w> {
     pub worth: Vec<i32>,
     /// Whether each line of the snippet lies in a block of its part whose head the file does not have.
     in_new_block: Vec<bool>,
-    /// What lines of the file and of the snippet begin with, as numbers.
-    kin: [Vec<u32>; 2],
-    /// How many brackets they open, by kind.
-    brackets: [Vec<[i8; 3]>; 2],
+    /// What lines of the snippet begin with, as numbers, and how many brackets they open, by kind.
+    kin: Vec<u32>,
+    brackets: Vec<[i8; 3]>,
+    /// The same of lines of the file, once they are asked for: of a long one few are.
+    kin_of_file: Vec<Cell<Option<u32>>>,
+    brackets_of_file: Vec<Cell<Option<[i8; 3]>>>,
     /// The lines of the file without their indentation, as numbers, in order.
     trimmed: OnceCell<Vec<u64>>,
 }
@@ -86,9 +90,8 @@ impl<'w> Weights<'w> {
         };
         let new = (0..prepared.len()).map(cost).collect();
         let gone = source.lines().map(cost_of_line).collect();
-        let kin = [source.lines().map(kin).collect(), texts().map(|text| text.map_or(0, kin)).collect()];
-        let brackets =
-            [source.lines().map(brackets).collect(), texts().map(|text| brackets(text.unwrap_or_default())).collect()];
+        let kin = texts().map(|text| text.map_or(0, kin)).collect();
+        let brackets = texts().map(|text| brackets(text.unwrap_or_default())).collect();
         let worth =
             texts().map(|text| text.and_then(|text| lines.stats(text)).map_or(0, |stats| stats.worth)).collect();
         Weights {
@@ -105,6 +108,8 @@ impl<'w> Weights<'w> {
             in_new_block,
             kin,
             brackets,
+            kin_of_file: vec![Cell::new(None); source.line_count()],
+            brackets_of_file: vec![Cell::new(None); source.line_count()],
             trimmed: OnceCell::new(),
         }
     }
@@ -122,13 +127,23 @@ impl<'w> Weights<'w> {
     /// Whether the file has the words of a line of the snippet at another indentation.
     pub fn stands_elsewhere(&self, token: usize) -> bool {
         let text = self.text(token);
-        let trimmed = || {
-            let mut all: Vec<u64> = self.source.lines().map(|line| hash(line.trim().bytes())).collect();
-            all.sort_unstable();
-            all
-        };
-        let is_there = || self.trimmed.get_or_init(trimmed).binary_search(&hash(text.trim().bytes())).is_ok();
+        let is_there = || self.trimmed.get_or_init(|| self.all_trimmed()).binary_search(&hash_all(text.trim())).is_ok();
         is_distinctive(text) && is_there()
+    }
+
+    /// Whether the file has the words of a line that stands once in it at another indentation as well.
+    pub fn stands_at_other_depths(&self, token: usize) -> bool {
+        let text = self.text(token);
+        let number = hash_all(text.trim());
+        let all = self.trimmed.get_or_init(|| self.all_trimmed());
+        let from = all.partition_point(|&other| other < number);
+        is_distinctive(text) && self.stands_once(token) && all.get(from + 1) == Some(&number)
+    }
+
+    fn all_trimmed(&self) -> Vec<u64> {
+        let mut all: Vec<u64> = self.source.lines().map(|line| hash_all(line.trim())).collect();
+        all.sort_unstable();
+        all
     }
 
     /// Whether a line of the snippet belongs to a block whose head the file does not have.
@@ -166,7 +181,8 @@ impl<'w> Weights<'w> {
     /// Whether a line of the snippet may be what became of one of the file: it declares the same, or begins
     /// alike or is similar and declares nothing else.
     pub fn replaces(&self, token: usize, line: usize) -> bool {
-        let [old, new] = [self.kin[0][line], self.kin[1][token]];
+        let old = once(&self.kin_of_file[line], || kin(self.source.line(line)));
+        let new = self.kin[token];
         let is_alike = new != 0 && old == new || self.prepared.is_similar(token, line);
         if !is_alike && !self.prepared.namesakes(token).any(|namesake| namesake == line) {
             return false;
@@ -179,13 +195,22 @@ impl<'w> Weights<'w> {
 
     /// How many brackets a line of the file opens, by kind.
     pub fn brackets_of_line(&self, line: usize) -> [i8; 3] {
-        self.brackets[0][line]
+        once(&self.brackets_of_file[line], || brackets(self.source.line(line)))
     }
 
     /// How many brackets a line of the snippet opens, by kind.
     pub fn brackets_of_token(&self, token: usize) -> [i8; 3] {
-        self.brackets[1][token]
+        self.brackets[token]
     }
+}
+
+/// What a cell holds, found when it is first asked for.
+fn once<T: Copy>(cell: &Cell<Option<T>>, find: impl FnOnce() -> T) -> T {
+    cell.get().unwrap_or_else(|| {
+        let found = find();
+        cell.set(Some(found));
+        found
+    })
 }
 
 /// Whether each line lies in a block of its part whose head the file does not have, the closer included.
@@ -221,6 +246,11 @@ fn cost_of_line(line: &str) -> i32 {
 fn kin(line: &str) -> u32 {
     let begins = || line.bytes().filter(|byte| !byte.is_ascii_whitespace()).take(KIN);
     if begins().count() < KIN { 0 } else { hash(begins()) as u32 | 1 }
+}
+
+/// A number of a line.
+fn hash_all(text: &str) -> u64 {
+    FixedState::default().hash_one(text)
 }
 
 /// A number of bytes (FNV-1a).

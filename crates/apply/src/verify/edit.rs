@@ -6,7 +6,7 @@
 //! each other, or replaced by a line at the edge of a part.
 
 use super::held::{Part, Replaced};
-use crate::lazy::{Piece, Snippet, indent, is_blank, is_distinctive};
+use crate::lazy::{Lines, Piece, Snippet, indent, is_blank, is_distinctive};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -35,13 +35,10 @@ pub(super) enum Breach {
 
 /// Checks that a text is what a snippet makes of an original.
 pub(super) fn check<'l>(original: &[&'l str], snippet: &Snippet<'_>, merged: &[&'l str]) -> Result<(), Breach> {
-    let mut numbers: BTreeMap<&'l str, u32> = BTreeMap::new();
-    let mut number = |text: &'l str| {
-        let next = numbers.len() as u32;
-        *numbers.entry(text).or_insert(next)
-    };
-    let old: Numbered = original.iter().map(|line| number(line)).collect();
-    let new: Numbered = merged.iter().map(|line| number(line)).collect();
+    let all: Vec<&'l str> = [original, merged].concat();
+    let numbers = Lines::of(all.iter().copied());
+    let [old, new] = [&numbers.ids[..original.len()], &numbers.ids[original.len()..]]
+        .map(|ids| Numbered::of(ids.to_vec(), numbers.count()));
     let mut law = Law { original, merged, numbers, old, new, left: MAX_COMPARED, breach: None };
     let mut ways = BTreeSet::from([Way { start: 0, end: 0, from: 0 }]);
     let mut last: Option<Part<'_>> = None;
@@ -67,12 +64,8 @@ fn parts<'u>(snippet: &Snippet<'u>) -> Vec<Part<'u>> {
         let lines: Vec<&'u str> = run.iter().filter_map(line).collect();
         let Some(first) = lines.iter().position(|line| !is_blank(line)) else { continue };
         let end = lines.iter().rposition(|line| !is_blank(line)).map_or(0, |last| last + 1);
-        let marker_below = match run.last() {
-            Some(Piece::Marker(marker)) => Some(indent(marker.line).len()),
-            _ => None,
-        };
         let blanks = [first, lines.len() - end];
-        parts.push(Part { lines: lines[first..end].to_vec(), blanks, marker_below });
+        parts.push(Part { lines: lines[first..end].to_vec(), blanks });
     }
     parts
 }
@@ -80,26 +73,38 @@ fn parts<'u>(snippet: &Snippet<'u>) -> Vec<Part<'u>> {
 /// Lines as numbers, and where each number stands.
 struct Numbered {
     ids: Vec<u32>,
-    places: BTreeMap<u32, Vec<usize>>,
-}
-
-impl FromIterator<u32> for Numbered {
-    fn from_iter<I: IntoIterator<Item = u32>>(ids: I) -> Numbered {
-        let ids: Vec<u32> = ids.into_iter().collect();
-        let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        ids.iter().enumerate().for_each(|(at, id)| places.entry(*id).or_default().push(at));
-        Numbered { ids, places }
-    }
+    /// The places, those of one number after those of another, and where those of each begin.
+    places: Vec<usize>,
+    begins: Vec<usize>,
 }
 
 impl Numbered {
+    /// Lines whose numbers are less than a count.
+    fn of(ids: Vec<u32>, count: usize) -> Numbered {
+        let mut begins = vec![0; count + 2];
+        ids.iter().for_each(|&id| begins[id as usize + 2] += 1);
+        for number in 2..begins.len() {
+            begins[number] += begins[number - 1];
+        }
+        let mut places = vec![0; ids.len()];
+        for (at, &id) in ids.iter().enumerate() {
+            let next = &mut begins[id as usize + 1];
+            places[*next] = at;
+            *next += 1;
+        }
+        Numbered { ids, places, begins }
+    }
+
+    /// Where a number stands.
+    fn places_of(&self, id: u32) -> &[usize] {
+        &self.places[self.begins[id as usize]..self.begins[id as usize + 1]]
+    }
+
     /// Where these numbers stand one after the other, from a line on.
     fn stands(&self, run: &[u32], from: usize) -> Vec<usize> {
         // The number that stands least often is looked for.
-        let count = |id: &u32| self.places.get(id).map_or(0, Vec::len);
-        let Some(rarest) = (0..run.len()).min_by_key(|&at| count(&run[at])) else { return Vec::new() };
-        let places = self.places.get(&run[rarest]).map_or(&[][..], Vec::as_slice);
-        let begins = places.iter().filter_map(|place| place.checked_sub(rarest));
+        let Some(rarest) = (0..run.len()).min_by_key(|&at| self.places_of(run[at]).len()) else { return Vec::new() };
+        let begins = self.places_of(run[rarest]).iter().filter_map(|place| place.checked_sub(rarest));
         begins.filter(|&start| start >= from && self.ids[start..].starts_with(run)).collect()
     }
 }
@@ -118,7 +123,7 @@ struct Way {
 struct Law<'l> {
     original: &'l [&'l str],
     merged: &'l [&'l str],
-    numbers: BTreeMap<&'l str, u32>,
+    numbers: Lines<'l>,
     old: Numbered,
     new: Numbered,
     left: usize,
@@ -146,8 +151,7 @@ impl Law<'_> {
                     for above in 0..=aboves.count() {
                         let piece = begin..place - above;
                         for start in self.pieces(piece.clone(), way.from, last) {
-                            let gone =
-                                last.map_or(Ok(()), |last| self.accounts(last, way.start..begin, way.from..start));
+                            let gone = last.map_or(Ok(()), |_| self.accounts(way.start..begin, way.from..start));
                             match gone {
                                 Ok(()) => {
                                     next.insert(Way {
@@ -177,7 +181,7 @@ impl Law<'_> {
             let piece = &self.new.ids[begin..];
             let start = self.old.ids.len().checked_sub(piece.len()).filter(|&start| start >= way.from);
             let Some(start) = start.filter(|&start| self.old.ids[start..] == *piece) else { return false };
-            match self.accounts(last, way.start..begin, way.from..start) {
+            match self.accounts(way.start..begin, way.from..start) {
                 Ok(()) => true,
                 Err(breach) => {
                     self.breach.get_or_insert(breach);
@@ -193,7 +197,7 @@ impl Law<'_> {
 
     /// Where a part stands in the merged text: as it is, or at another indentation as a whole.
     fn places(&mut self, part: &Part<'_>) -> Result<Vec<usize>, Breach> {
-        let ids: Option<Vec<u32>> = part.lines.iter().map(|line| self.numbers.get(*line).copied()).collect();
+        let ids: Option<Vec<u32>> = part.lines.iter().map(|line| self.numbers.id_of(line)).collect();
         let [old, new] =
             [&self.old, &self.new].map(|lines| ids.as_ref().map_or(Vec::new(), |ids| lines.stands(ids, 0)));
         if let Some(&first) = old.first().filter(|_| new.len() > old.len())
@@ -231,15 +235,15 @@ impl Law<'_> {
     }
 
     /// Checks that lines of the original are gone because a part, as it stands in the merged text, stands for them.
-    fn accounts(&mut self, part: &Part<'_>, new: Range<usize>, old: Range<usize>) -> Result<(), Breach> {
+    fn accounts(&mut self, new: Range<usize>, old: Range<usize>) -> Result<(), Breach> {
         self.left = self.left.saturating_sub(new.len() + old.len());
         let (gone, comes) = (&self.original[old.clone()], &self.merged[new]);
         let replaced = Replaced::of(gone, comes);
-        if let Some(line) = replaced.lost(part) {
+        if let Some(line) = replaced.lost() {
             return Err(Breach::Lost(old.start + line));
         }
-        let only = |line: &str| match self.old.places.get(self.numbers.get(line)?).map(Vec::as_slice) {
-            Some(&[place]) => Some(place),
+        let only = |line: &str| match *self.old.places_of(self.numbers.id_of(line)?) {
+            [place] => Some(place),
             _ => None,
         };
         match replaced.new_edges().find_map(only) {

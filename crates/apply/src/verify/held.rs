@@ -14,8 +14,6 @@ const MAX_MINIMAL: usize = 4_000_000;
 pub(super) struct Part<'u> {
     pub lines: Vec<&'u str>,
     pub blanks: [usize; 2],
-    /// How far the marker below is indented, if one is written.
-    pub marker_below: Option<usize>,
 }
 
 /// Lines of the original and the lines of a part in their place, blank ones left out.
@@ -52,10 +50,11 @@ impl<'l> Replaced<'l> {
     }
 
     /// A line of the original that is gone beyond the outermost ones that the part shows, with nothing in its place.
-    pub fn lost(&self, part: &Part<'_>) -> Option<usize> {
+    pub fn lost(&self) -> Option<usize> {
+        let firm = self.firm();
         for [gone, comes] in &self.hunks {
-            let is_at_edge = gone.start == 0 || gone.end == self.old.len();
-            if !is_at_edge || gone.is_empty() || self.ends_alike(part, gone, comes) {
+            let is_between = firm.start < comes.start && comes.end < firm.end;
+            if is_between || gone.is_empty() {
                 continue;
             }
             let mut left = self.new[comes.clone()].iter();
@@ -65,6 +64,17 @@ impl<'l> Replaced<'l> {
             }
         }
         self.blank
+    }
+
+    /// From before the first line of the part that holds what goes below it, to after the last that holds what goes above it: lines of the
+    /// original that are the outermost of the part, or say more than a bracket does, of which any other may be meant.
+    fn firm(&self) -> Range<usize> {
+        let is_new = |at: &usize| self.hunks.iter().any(|[_, comes]| comes.contains(at));
+        let count = self.new.len();
+        let holds = |at: &usize| !is_new(at) && (*at == 0 || at + 1 == count || is_distinctive(self.new[*at]));
+        let first = (0..count).find(holds);
+        let last = (0..count).rev().find(holds);
+        first.zip(last).map_or(0..0, |(first, last)| first..last + 1)
     }
 
     /// The outermost lines of the part that are new.
@@ -90,31 +100,6 @@ impl<'l> Replaced<'l> {
         };
         comes(at) && is_distinctive(line) && !is_in_new()
     }
-
-    /// Whether a block without an end of its own, of which the part shows the head, ends in the part as it did in the file:
-    /// with a line of the same first word, as deep. Then the part shows the whole block.
-    fn ends_alike(&self, part: &Part<'_>, gone: &Range<usize>, comes: &Range<usize>) -> bool {
-        let (Some((_, old)), Some(new)) = (self.old.last(), self.new.last()) else { return false };
-        let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
-        let depth = |line: &str| indent(line).len();
-        // The head stands above, or is new in the place of one of its name.
-        let head = (0..comes.end).rev().find(|&at| depth(self.new[at]) < depth(new));
-        let Some(head) = head.filter(|_| gone.end == self.old.len() && comes.end == self.new.len()) else {
-            return false;
-        };
-        let is_inside = self.old[gone.clone()].iter().all(|(_, line)| depth(line) > depth(self.new[head]))
-            || gone.start == 0
-                && stands_for(self.new[head], self.old[0].1)
-                && depth(self.new[head]) == depth(self.old[0].1);
-        let is_out = part
-            .marker_below
-            .is_none_or(|marker| marker <= depth(part.lines[part.lines.len().saturating_sub(self.new.len() - head)]));
-        declared_name(self.new[head]).is_some()
-            && is_inside
-            && is_out
-            && depth(old) == depth(new)
-            && first(old) == first(new)
-    }
 }
 
 /// Whether a line of an update stands for one of the file: it declares or assigns the same, or is alike and names nothing else.
@@ -123,6 +108,12 @@ fn stands_for(new: &str, old: &str) -> bool {
         (Some(Key::Declares(one)), Some(Key::Declares(other))) => one == other,
         (Some(one), Some(other)) if one.name() != other.name() => false,
         (Some(_), Some(_)) => true,
+        // Of two lines of brackets neither says that it is the other, unless it is the beginning of it.
+        _ if !is_worded(old) => new.trim().starts_with(old.trim()) || old.trim().starts_with(new.trim()),
         _ => are_similar(old, new),
     }
+}
+
+fn is_worded(line: &str) -> bool {
+    line.contains(char::is_alphanumeric)
 }

@@ -64,7 +64,7 @@ impl Tally {
 }
 
 /// Lines with text that the file had, the wanted text still has, and the merged one has not.
-fn lost(case: &Case, merged: &str) -> usize {
+pub fn lost(case: &Case, merged: &str) -> usize {
     let truth = match &case.wanted {
         Wanted::Text(truth) | Wanted::TextOrRefusal(truth) => truth,
         Wanted::Refusal => &case.original,
@@ -89,7 +89,8 @@ fn is_to_be_answered(case: &Case) -> bool {
     matches!(case.wanted, Wanted::Text(_))
 }
 
-fn has_grammar(case: &Case) -> bool {
+/// Whether the engine has the grammar of a case's language.
+pub fn has_grammar(case: &Case) -> bool {
     Language::of_path(&case.origin.path).is_some_and(Language::is_built_in)
 }
 

@@ -36,6 +36,38 @@ fn a_line_beside_a_marker_goes_for_one_of_its_name() {
     assert_eq!(check(&old, &snippet, &merged), Ok(()));
 }
 
+/// What comes of a text that an update is said to make of a file.
+fn held(file: &str, update: &str, merged: &str) -> Result<(), Breach> {
+    let [file, merged] = [file, merged].map(|text| text.lines().collect::<Vec<_>>());
+    check(&file, &Snippet::read(update, |_| false), &merged)
+}
+
+#[test]
+fn an_end_that_is_only_like_a_line_of_the_file_takes_no_other_line_with_it() {
+    let file = "def main(args):\n    load()\n    unshown = Info()\n    return main(args)\n\n\ndef last():\n    pass";
+    let update = "# ...\ndef make(name):\n    load()\n    return make(name)\n\n\n# ...\n";
+    let merged = "def make(name):\n    load()\n    return make(name)\n\n\ndef last():\n    pass";
+    assert!(held(file, update, merged).is_err());
+}
+
+#[test]
+fn a_bracket_that_is_not_the_end_of_a_part_takes_no_line_with_it() {
+    let file = "for user in users {\n  write(user.mail);\n  }\n  unshown();\n});\n\nlisten(3000);";
+    let update = "// ...\n  write(user.mail);\n});\n  }\n\n// ...\n";
+    let merged = "for user in users {\n  write(user.mail);\n});\n  }\n\nlisten(3000);";
+    assert_eq!(held(file, update, merged), Err(Breach::Lost(2)));
+    // The same bracket at the end says that what is above it goes.
+    let update = "// ...\n  write(user.mail);\n});\n// ...\n";
+    assert_eq!(held(file, update, "for user in users {\n  write(user.mail);\n});\n\nlisten(3000);"), Ok(()));
+}
+
+#[test]
+fn one_bracket_does_not_stand_for_another() {
+    let file = "call(\n  first,\n)\nnext(one)";
+    let update = "// ...\n  first,\n]\n// ...\n";
+    assert_eq!(held(file, update, "call(\n  first,\n]\nnext(one)"), Err(Breach::Lost(2)));
+}
+
 #[test]
 fn a_line_of_the_file_at_an_edge_is_not_written_a_second_time() {
     let update = "// ...\n  other line\n  new line\nend one\n// ...\n";

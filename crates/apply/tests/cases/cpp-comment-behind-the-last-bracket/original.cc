@@ -1,0 +1,8 @@
+namespace store {
+
+Status Repair(const std::string& name) {
+  Repairer repairer(name);
+  return repairer.Run();
+}
+
+}

@@ -1,0 +1,11 @@
+extension Wrapper where Base == Data {
+    /// Gets the image format of the data.
+    public var imageFormat: ImageFormat {
+        guard base.count > 8 else { return .unknown }
+        
+        var buffer = [UInt8](repeating: 0, count: 8)
+        base.copyBytes(to: &buffer, count: 8)
+        
+        return format(of: buffer)
+    }
+}
