@@ -91,7 +91,8 @@ fn outcome_is_clear(scenario: &GatewayScenario, history: &GatewayHistory, outcom
             let is_stalled =
                 matches!(call.reads, ReadPattern::Pauses { pause, .. } if pause >= min_send_limit(scenario));
             // What passes as it comes has no way to say that it broke off.
-            let is_cut = call.dialect.is_none() && outcome.reply.status == Some(200);
+            let has_no_word = call.dialect.is_none_or(|dialect| dialect == tokrate_wire::Dialect::BedrockConverse);
+            let is_cut = has_no_word && outcome.reply.status == Some(200);
             let was_whole = outcome.sent_at.is_some_and(|sent_at| sent_at < stopped_at);
             let cut_at = if was_whole { stopped_at + scenario.config.drain } else { stopped_at };
             call.is_sound && !is_slow && !is_stalled && !is_cut && outcome.ended_at < cut_at

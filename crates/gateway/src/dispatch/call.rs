@@ -32,7 +32,7 @@ use tokrate_route::{
     Action, AttemptFailure, BudgetLimit, CancelReason, Candidate, ExtraReservation, InFlightAttempt, LaneId, Race,
     Role, extra_usd,
 };
-use tokrate_wire::error_event;
+use tokrate_wire::{Framing, error_event};
 
 /// An answer up to this size fits into the socket's send buffer at once, so that it needs no wait for its writing
 /// (bytes).
@@ -265,6 +265,13 @@ impl Call {
         }
         entry.attempt.close_session(now, numbers, failure);
         self.settle(winner, end);
+    }
+
+    /// Whether the client gets a lane's own binary messages, in any cut.
+    pub fn passes_binary_messages(&self) -> bool {
+        let request = &self.account.request;
+        let is_binary = request.dialect().framing(request.shape) == Some(Framing::EventStream);
+        is_binary && self.winning_entry().is_some_and(|entry| !entry.attempt.body.borrow().is_translated())
     }
 
     fn body(&self, attempt: usize) -> &Rc<RefCell<UpstreamBody>> {

@@ -110,6 +110,12 @@ impl Body for CallBody {
             Poll::Ready(Step::Broken { .. } | Step::Failed { .. }) if call.account.request.api().is_some() => {
                 return Poll::Ready(Some(Err(io::ErrorKind::UnexpectedEof.into())));
             }
+            // It would be taken for the rest of a binary message that broke off.
+            Poll::Ready(Step::Broken { reported: false, .. } | Step::Failed { .. })
+                if call.passes_binary_messages() =>
+            {
+                return Poll::Ready(Some(Err(io::ErrorKind::UnexpectedEof.into())));
+            }
             Poll::Ready(Step::Broken { kind, reported, .. }) => {
                 (!reported).then(|| call.error_event_bytes(kind, tail.bytes()))
             }

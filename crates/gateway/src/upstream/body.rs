@@ -274,6 +274,11 @@ impl UpstreamBody {
         }
     }
 
+    /// Whether the client gets it in another dialect.
+    pub fn is_translated(&self) -> bool {
+        matches!(self.reader, BodyReader::Translated(_))
+    }
+
     /// Whether a stream held what cannot be put back into one piece for certain.
     pub fn is_inexact(&self) -> bool {
         matches!(&self.reader, BodyReader::Assembled { assembler, .. } if !assembler.is_exact())
