@@ -3,12 +3,14 @@
 //! Invariant: every number has its unit in its name and stands with its conditions; what is unknown is `null`, never 0.
 
 use super::query::{self, ParamError, QueryParams};
+use super::reports::{MAX_LIST_ROWS, MAX_ROWS};
+use http::StatusCode;
 use serde_json::{Value, json};
 use tokrate_core::Span;
 use tokrate_gateway::telemetry::CallTrace;
-use tokrate_gateway::telemetry::{LaneChange, LaneState, LaneStatus, Snapshot, blame_name};
+use tokrate_gateway::telemetry::{LaneChange, LaneState, LaneStatus, Setting, Snapshot, blame_name};
 use tokrate_route::{Expectation, LaneSnapshot};
-use tokrate_store::{Log, Store, StoreError};
+use tokrate_store::{ListPage, Log, Store, StoreError};
 
 /// Most calls in one response.
 const MAX_CALLS: u64 = 100;
@@ -22,10 +24,27 @@ const MAX_SUMMARY_ROWS: u64 = 2_000_000;
 pub(crate) enum ApiError {
     /// A query parameter is wrong.
     BadRequest(ParamError),
+    /// There is no such thing.
+    NotFound(String),
     /// The gateway keeps no log.
     NoLog,
     /// The log cannot be read.
     Store(StoreError),
+}
+
+impl ApiError {
+    /// The status and what to do.
+    pub(crate) fn describe(self) -> (StatusCode, String) {
+        match self {
+            ApiError::BadRequest(refusal) => (StatusCode::BAD_REQUEST, refusal),
+            ApiError::NotFound(message) => (StatusCode::NOT_FOUND, message),
+            ApiError::NoLog => {
+                let message = "this gateway keeps no log; set `log` under [gateway] and restart it";
+                (StatusCode::NOT_FOUND, message.to_owned())
+            }
+            ApiError::Store(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("failed to read the log: {error}")),
+        }
+    }
 }
 
 impl From<ParamError> for ApiError {
@@ -173,6 +192,47 @@ pub(crate) fn summary(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) 
         "refused": reader.refused_by_reason(&query)?,
         "lost": { "attempts": counts.lost, "refusals": counts.lost_refusals },
     }))
+}
+
+/// What a time range of the log came to, as the pages show it. Blocks on the database.
+pub(crate) fn report(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) -> Result<Value, ApiError> {
+    let query = query::report(query, now_unix_ms)?;
+    let report = log.ok_or(ApiError::NoLog)?.reader()?.report(&query, now_unix_ms, MAX_ROWS)?;
+    let mut json = report.json();
+    json["now_unix_ms"] = now_unix_ms.into();
+    Ok(json)
+}
+
+/// A page of the list of calls in the log, each with its attempts. Blocks on the database.
+pub(crate) fn call_list(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) -> Result<Value, ApiError> {
+    let (query, list) = query::call_list(query, now_unix_ms)?;
+    let page = ListPage { order: list.order, after: list.after.as_deref(), calls: list.limit, rows: MAX_LIST_ROWS };
+    let found = log.ok_or(ApiError::NoLog)?.reader()?.call_list(&query, now_unix_ms, &page)?;
+    Ok(json!({
+        "now_unix_ms": now_unix_ms,
+        "since_unix_ms": found.range.from_unix_ms,
+        "until_unix_ms": found.range.until_unix_ms,
+        "cut_off": found.range.is_cut,
+        "found": found.found,
+        "next": found.next,
+        "calls": found.calls,
+    }))
+}
+
+/// What was measured at each load. Blocks on the database.
+pub(crate) fn load(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) -> Result<Value, ApiError> {
+    let query = query::report(query, now_unix_ms)?;
+    let loads = log.ok_or(ApiError::NoLog)?.reader()?.by_load(&query, now_unix_ms, MAX_ROWS)?;
+    let loads: Vec<Value> = loads.iter().map(tokrate_store::LoadPoint::json).collect();
+    Ok(json!({ "now_unix_ms": now_unix_ms, "loads": loads }))
+}
+
+/// The settings in force.
+pub(crate) fn settings(snapshot: &Snapshot, query: Option<&str>) -> Result<Value, ApiError> {
+    QueryParams::of(query)?.finish()?;
+    let setting = |setting: &Setting| json!({ "key": setting.key, "value": setting.value, "from": setting.origin });
+    let settings: Vec<Value> = snapshot.settings.settings.iter().map(setting).collect();
+    Ok(json!({ "read_at_unix_ms": snapshot.settings.read_at_unix_ms, "settings": settings }))
 }
 
 /// Rows of the log. Blocks on the database.

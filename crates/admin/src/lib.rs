@@ -12,8 +12,10 @@ mod auth;
 mod browser;
 mod openmetrics;
 mod page;
+mod pages;
 #[doc(hidden)]
 pub mod query;
+mod reports;
 
 use api::ApiError;
 use bytes::Bytes;
@@ -21,9 +23,11 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::header::{REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use reports::Reports;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use tokrate_gateway::telemetry::Observer;
 use tokrate_net::server::{ConnectionTap, FullBody, Handler, RequestBody};
 
@@ -39,6 +43,7 @@ const JSON: &str = "application/json";
 /// The HTTP handler of the admin address.
 pub struct Admin {
     observer: Observer,
+    reports: Arc<Reports>,
     in_progress: Cell<usize>,
 }
 
@@ -53,13 +58,21 @@ struct AdminResponse {
 /// A path that takes work to answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Endpoint {
-    Page,
-    Fragment,
+    Overview,
+    Lane,
+    CallList,
+    Call,
+    Keys,
+    Settings,
     Metrics,
     Ready,
     EligibleLanes,
     Calls,
     Changes,
+    Report,
+    Load,
+    LoggedCalls,
+    SettingsInForce,
     Summary,
     Attempts,
 }
@@ -67,7 +80,7 @@ enum Endpoint {
 impl Admin {
     /// The admin side of a gateway.
     pub fn new(observer: Observer) -> Admin {
-        Admin { observer, in_progress: Cell::new(0) }
+        Admin { observer, reports: Arc::default(), in_progress: Cell::new(0) }
     }
 
     async fn respond(&self, head: &Parts, tap: &ConnectionTap) -> AdminResponse {
@@ -88,13 +101,21 @@ impl Admin {
         let endpoint = match head.uri.path() {
             "/style.css" => return AdminResponse::of(StatusCode::OK, CSS, page::style()),
             "/live.js" => return AdminResponse::of(StatusCode::OK, JAVASCRIPT, page::SCRIPT),
-            "/" => Endpoint::Page,
-            "/fragment" => Endpoint::Fragment,
+            "/" => Endpoint::Overview,
+            "/lane" => Endpoint::Lane,
+            "/calls" => Endpoint::CallList,
+            "/call" => Endpoint::Call,
+            "/keys" => Endpoint::Keys,
+            "/settings" => Endpoint::Settings,
             "/metrics" => Endpoint::Metrics,
             "/readyz" => Endpoint::Ready,
             "/api/lanes" => Endpoint::EligibleLanes,
             "/api/calls" => Endpoint::Calls,
             "/api/changes" => Endpoint::Changes,
+            "/api/report" => Endpoint::Report,
+            "/api/load" => Endpoint::Load,
+            "/api/log/calls" => Endpoint::LoggedCalls,
+            "/api/settings" => Endpoint::SettingsInForce,
             "/api/summary" => Endpoint::Summary,
             "/api/attempts" => Endpoint::Attempts,
             _ => return AdminResponse::not_found(),
@@ -102,8 +123,9 @@ impl Admin {
         let Some(_permit) = Permit::take(&self.in_progress) else {
             return AdminResponse::text(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once; retry later");
         };
-        let (observer, query) = (self.observer.clone(), head.uri.query().map(str::to_owned));
-        let response = tokio::task::spawn_blocking(move || endpoint.respond(&observer, query.as_deref()));
+        let (observer, reports) = (self.observer.clone(), Arc::clone(&self.reports));
+        let query = head.uri.query().map(str::to_owned);
+        let response = tokio::task::spawn_blocking(move || endpoint.respond(&observer, &reports, query.as_deref()));
         response.await.unwrap_or_else(|_| {
             AdminResponse::text(StatusCode::INTERNAL_SERVER_ERROR, "the response could not be built")
         })
@@ -125,12 +147,16 @@ impl Handler for Admin {
 
 impl Endpoint {
     /// Builds the response. Blocks.
-    fn respond(self, observer: &Observer, query: Option<&str>) -> AdminResponse {
+    fn respond(self, observer: &Observer, reports: &Reports, query: Option<&str>) -> AdminResponse {
         let snapshot = || observer.snapshot();
         let now = || observer.clock().wall_nanos() / 1_000_000;
         match self {
-            Endpoint::Page => AdminResponse::of(StatusCode::OK, HTML, page::page(&snapshot())),
-            Endpoint::Fragment => AdminResponse::of(StatusCode::OK, HTML, page::fragment(&snapshot())),
+            Endpoint::Overview => AdminResponse::page(pages::overview(observer, reports, query), observer),
+            Endpoint::Lane => AdminResponse::page(pages::lane(observer, reports, query), observer),
+            Endpoint::CallList => AdminResponse::page(pages::calls(observer, query), observer),
+            Endpoint::Call => AdminResponse::page(pages::call(observer, query), observer),
+            Endpoint::Settings => AdminResponse::page(pages::settings(observer, query), observer),
+            Endpoint::Keys => AdminResponse::page(pages::keys(observer, reports, query), observer),
             Endpoint::Metrics => {
                 AdminResponse::of(StatusCode::OK, openmetrics::CONTENT_TYPE, openmetrics::text(snapshot()))
             }
@@ -141,6 +167,10 @@ impl Endpoint {
             Endpoint::EligibleLanes => AdminResponse::json(api::lanes(&snapshot(), query)),
             Endpoint::Calls => AdminResponse::json(api::calls(&snapshot(), query)),
             Endpoint::Changes => AdminResponse::json(api::changes(&snapshot(), query)),
+            Endpoint::Load => AdminResponse::json(api::load(observer.log(), query, now())),
+            Endpoint::LoggedCalls => AdminResponse::json(api::call_list(observer.log(), query, now())),
+            Endpoint::SettingsInForce => AdminResponse::json(api::settings(&snapshot(), query)),
+            Endpoint::Report => AdminResponse::json(api::report(observer.log(), query, now())),
             Endpoint::Summary => AdminResponse::json(api::summary(observer.log(), query, now())),
             Endpoint::Attempts => AdminResponse::json(api::attempts(observer.log(), query, now())),
         }
@@ -168,13 +198,20 @@ impl AdminResponse {
     fn json(result: Result<Value, ApiError>) -> AdminResponse {
         match result {
             Ok(result) => AdminResponse::of(StatusCode::OK, JSON, result.to_string()),
-            Err(ApiError::BadRequest(refusal)) => AdminResponse::refusal(StatusCode::BAD_REQUEST, refusal),
-            Err(ApiError::NoLog) => {
-                let message = "this gateway keeps no log; set `log` under [gateway] and restart it";
-                AdminResponse::refusal(StatusCode::NOT_FOUND, message.to_owned())
+            Err(error) => {
+                let (status, message) = error.describe();
+                AdminResponse::refusal(status, message)
             }
-            Err(ApiError::Store(error)) => {
-                AdminResponse::refusal(StatusCode::SERVICE_UNAVAILABLE, format!("failed to read the log: {error}"))
+        }
+    }
+
+    /// A page, or one that says why there is none.
+    fn page(result: Result<String, ApiError>, observer: &Observer) -> AdminResponse {
+        match result {
+            Ok(page) => AdminResponse::of(StatusCode::OK, HTML, page),
+            Err(error) => {
+                let (status, message) = error.describe();
+                AdminResponse::of(status, HTML, pages::error(observer, status, &message))
             }
         }
     }

@@ -4,15 +4,39 @@
 //! inline, so that the content security policy can forbid both.
 
 mod aliases;
+mod call_list;
 mod calls;
 mod changes;
+mod columns;
+mod errors;
+mod grid;
 mod keys;
+mod lane;
 mod lanes;
 mod last_hour;
+mod overview;
+mod problems;
+mod range;
+mod settings;
+mod shell;
+mod trail;
+mod view;
+
+pub(crate) use call_list::{CALL_SORTS, PAGE_CALLS, call_list};
+pub(crate) use keys::{KEY_SORTS, keys};
+pub(crate) use lane::lane;
+pub(crate) use overview::{error, overview};
+pub(crate) use range::LANE_SORTS;
+pub(crate) use settings::settings;
+pub(crate) use trail::{found, trail};
+pub(crate) use view::View;
 
 use std::fmt::Write as _;
-use tokrate_charts::{Point, Series, SeriesStyle, Table, escape, format};
+use std::sync::Arc;
+use tokrate_charts::{Chart, LineChart, Point, Series, SeriesStyle, Size, escape, format};
+use tokrate_core::Date;
 use tokrate_gateway::telemetry::Snapshot;
+use tokrate_store::Report;
 
 /// The charts' style sheet, then the page's own.
 pub(crate) fn style() -> String {
@@ -21,62 +45,34 @@ pub(crate) fn style() -> String {
 
 /// Keeps the page up to date.
 pub(crate) const SCRIPT: &str = include_str!("page/live.js");
-/// How often a browser without scripts reloads (s).
-const REFRESH_SECONDS: u32 = 5;
 
-/// The content security policy: own styles, own script, requests to this server, nothing else.
+/// The content security policy: own styles, own script, requests and forms to this server, nothing else.
 pub(crate) const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
-                                 img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+                                 img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// The whole page.
-pub(crate) fn page(snapshot: &Snapshot) -> String {
-    let mut out = String::with_capacity(128 * 1024);
-    let _ = write!(
-        out,
-        concat!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
-            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
-            "<meta name=\"color-scheme\" content=\"light dark\">\n",
-            "<title>tokrate gateway</title>\n<link rel=\"icon\" href=\"data:,\">\n",
-            "<link rel=\"stylesheet\" href=\"/style.css\">\n",
-            "<noscript><meta http-equiv=\"refresh\" content=\"{}\"></noscript>\n",
-            "<script src=\"/live.js\" defer></script>\n</head>\n<body>\n",
-            "<header><h1>tokrate <span>gateway</span></h1>",
-            "<p id=\"pulse\" role=\"status\"><noscript>As of when this page was loaded; it reloads every {} s.</noscript></p>",
-            "</header>\n<main id=\"live\">\n"
-        ),
-        REFRESH_SECONDS, REFRESH_SECONDS
-    );
-    out.push_str(&fragment(snapshot));
-    let _ = write!(
-        out,
-        concat!(
-            "</main>\n<footer><p>tokrate {}. For machines: <a href=\"/metrics\">/metrics</a>, ",
-            "<a href=\"/api/lanes\">/api/lanes</a>, <a href=\"/api/calls\">/api/calls</a>, ",
-            "<a href=\"/api/summary?since=24h&amp;by=lane\">/api/summary</a>, ",
-            "<a href=\"/api/attempts?limit=20\">/api/attempts</a>.</p>",
-            "<p>Output speed is that of one request after its first chunk; TTFT runs from sent to first output text, ",
-            "reasoning included; percentiles of the last hour within 0.6 %.</p></footer>\n</body>\n</html>\n"
-        ),
-        escape(snapshot.version)
-    );
-    out
+/// What a page is made of.
+pub(crate) struct Input<'a> {
+    /// The gateway now.
+    pub snapshot: &'a Snapshot,
+    /// What was asked for.
+    pub view: &'a View,
+    /// What the log says of the range, or why it cannot be read; `None` without a log.
+    pub report: Option<Result<Arc<Report>, String>>,
 }
 
-/// The part that changes.
-pub(crate) fn fragment(snapshot: &Snapshot) -> String {
-    let mut out = String::with_capacity(96 * 1024);
-    headline(&mut out, snapshot);
-    aliases::render(&mut out, snapshot);
-    changes::render(&mut out, snapshot);
-    lanes::render(&mut out, snapshot);
-    last_hour::render(&mut out, snapshot);
-    calls::render(&mut out, snapshot);
-    racing(&mut out, snapshot);
-    errors(&mut out, snapshot);
-    keys::render(&mut out, snapshot);
-    log(&mut out, snapshot);
-    out
+impl Input<'_> {
+    /// Names that filters offer: those of the settings, and those of the range.
+    fn names(&self) -> shell::Names {
+        let mut names = shell::Names {
+            keys: self.snapshot.keys.iter().map(|key| key.name.clone()).collect(),
+            aliases: self.snapshot.aliases.iter().map(|alias| alias.name.clone()).collect(),
+        };
+        if let Some(Ok(report)) = &self.report {
+            names.keys.extend(report.keys.keys().flatten().cloned());
+            names.aliases.extend(report.aliases.keys().cloned());
+        }
+        names
+    }
 }
 
 /// A number with its label.
@@ -98,187 +94,51 @@ fn figures(out: &mut String, id: &str, figures: &[Figure]) {
     out.push_str("</dl>\n");
 }
 
-/// Totals of all lanes in the last hour.
-struct LastHourTotals {
-    attempts: u64,
-    failed: u64,
-    extra_attempts: u64,
-    cost_usd: f64,
-    extra_usd: f64,
-}
-
-impl LastHourTotals {
-    fn of(snapshot: &Snapshot) -> LastHourTotals {
-        let mut sum = LastHourTotals { attempts: 0, failed: 0, extra_attempts: 0, cost_usd: 0.0, extra_usd: 0.0 };
-        for minute in snapshot.stats.lanes.iter().flat_map(|lane| lane.minutes_since(snapshot.first_minute_of_hour())) {
-            sum.attempts += minute.attempts;
-            sum.failed += minute.failed.total();
-            sum.extra_attempts += minute.extra_attempts;
-            sum.cost_usd += minute.cost_usd;
-            sum.extra_usd += minute.extra_usd;
-        }
-        sum
-    }
-}
-
-fn headline(out: &mut String, snapshot: &Snapshot) {
-    let hour = LastHourTotals::of(snapshot);
-    let overhead = snapshot.stats.overhead_since(snapshot.first_minute_of_hour());
-    let quantile = |q| overhead.quantile(q).map_or_else(|| format::MISSING.to_owned(), nanos);
-    // A race may hold a first token back for far longer than all else takes.
-    let held = if hour.extra_attempts > 0 { ", with what races held back" } else { "" };
-    let memory = snapshot.resident_bytes.map_or_else(String::new, |bytes| format!("{} MiB of memory", bytes >> 20));
-    let _ = writeln!(
-        out,
-        r#"<p class="asof" id="asof">{} UTC, up {}</p>"#,
-        clock_time(snapshot.now_unix_ms),
-        uptime(snapshot)
-    );
-    figures(
-        out,
-        "headline",
-        &[
-            Figure { label: "Calls open", value: format::count(snapshot.open_calls as u64), note: memory },
-            Figure {
-                label: "Attempts, last hour",
-                value: format::count(hour.attempts),
-                note: format!("{} since the start", format::count(snapshot.stats.attempts)),
-            },
-            Figure {
-                label: "Failed, last hour",
-                value: share(hour.failed as f64, hour.attempts as f64),
-                note: format!("{} attempts", format::count(hour.failed)),
-            },
-            Figure {
-                label: "Gateway overhead, p50",
-                value: quantile(0.5),
-                note: format!("p99 {}{held}, n = {}", quantile(0.99), format::count(overhead.count())),
-            },
-            Figure {
-                label: "Cost, last hour",
-                value: usd(hour.cost_usd),
-                note: format!("{} since the start", usd(snapshot.stats.cost_usd)),
-            },
-            Figure {
-                label: "Share spent on racing",
-                value: share(hour.extra_usd, hour.cost_usd),
-                note: format!("{} in {} attempts", usd(hour.extra_usd), format::count(hour.extra_attempts)),
-            },
-        ],
-    );
-}
-
-fn racing(out: &mut String, snapshot: &Snapshot) {
-    let (hour, stats) = (LastHourTotals::of(snapshot), &snapshot.stats);
-    out.push_str("<section id=\"racing\"><h2>What racing costs</h2><p class=\"intro\">Attempts beside the one that each call needed: hedges and races that did not win, and what they replaced.</p>\n");
-    let mut table = Table { caption: "What racing costs".to_owned(), ..Table::default() };
-    use tokrate_charts::Column;
-    table.columns = vec![Column::words(""), Column::words("last hour"), Column::words("since the start")];
-    let row = |name: &str, hour: String, start: String| vec![name.to_owned(), hour, start];
-    table.rows = vec![
-        row("extra attempts", format::count(hour.extra_attempts), format::count(stats.extra_attempts)),
-        row(
-            "share of all attempts",
-            share(hour.extra_attempts as f64, hour.attempts as f64),
-            share(stats.extra_attempts as f64, stats.attempts as f64),
-        ),
-        row("extra cost", usd(hour.extra_usd), usd(stats.extra_usd)),
-        row("share of all cost", share(hour.extra_usd, hour.cost_usd), share(stats.extra_usd, stats.cost_usd)),
-    ];
-    out.push_str(&table.html());
-    out.push_str("</section>\n");
-}
-
-fn errors(out: &mut String, snapshot: &Snapshot) {
-    use std::collections::BTreeMap;
-    use tokrate_charts::Column;
-    use tokrate_record::AttemptEnd;
-    out.push_str("<section id=\"errors\"><h2>Errors by kind</h2>\n");
-    let since = snapshot.first_minute_of_hour();
-    let mut kinds: BTreeMap<(std::cmp::Reverse<u64>, &str, &str), u64> = BTreeMap::new();
-    for lane in &snapshot.stats.lanes {
-        let failures = lane.endings.iter().filter(|((_, end, _), _)| *end == AttemptEnd::Failed);
-        let mut of_kind: BTreeMap<_, u64> = BTreeMap::new();
-        failures.for_each(|((_, _, kind), count)| *of_kind.entry(*kind).or_default() += count);
-        for (kind, count) in of_kind {
-            let last_hour = lane.minutes_since(since).map(|minute| minute.failed.of(kind)).sum();
-            let name = kind.map_or("unknown", tokrate_core::FailureKind::name);
-            kinds.insert((std::cmp::Reverse(last_hour), name, &lane.name), count);
-        }
-    }
-    if kinds.is_empty() {
-        out.push_str("<p class=\"none\">No attempt has failed since the start.</p></section>\n");
-        return;
-    }
-    let mut table = Table { caption: "Errors by kind".to_owned(), ..Table::default() };
-    table.columns = vec![
-        Column::words("kind"),
-        Column::words("lane"),
-        Column::numbers("last hour", ""),
-        Column::numbers("since the start", ""),
-    ];
-    table.rows = kinds
-        .into_iter()
-        .map(|((last_hour, kind, lane), count)| {
-            vec![kind.replace('_', " "), lane.to_owned(), format::count(last_hour.0), format::count(count)]
-        })
-        .collect();
-    out.push_str(&table.html());
-    out.push_str("</section>\n");
-}
-
-fn log(out: &mut String, snapshot: &Snapshot) {
-    out.push_str("<section id=\"log\"><h2>Throughput log</h2>\n");
-    let Some(log) = &snapshot.log else {
-        out.push_str(
-            "<p class=\"none\">No log is kept: what this page shows is lost when the gateway stops.</p></section>\n",
+/// Two charts side by side, each with its table.
+fn chart_pair(out: &mut String, section: &str, charts: [LineChart; 2]) {
+    out.push_str("<div class=\"pair\">");
+    for chart in charts {
+        let id = chart.title.to_lowercase().replace(' ', "-");
+        let _ = write!(
+            out,
+            concat!(
+                "<figure><h3>{}</h3><div class=\"wide\">{}</div><div class=\"narrow\">{}</div>",
+                "<details id=\"{}-{}\"><summary id=\"{}-{}-head\">The numbers as a table</summary>{}</details></figure>"
+            ),
+            escape(&chart.title),
+            chart.panel(Size::Half),
+            chart.panel(Size::Narrow),
+            section,
+            id,
+            section,
+            id,
+            chart.table().html()
         );
-        return;
-    };
-    let (class, word) = match (log.is_healthy, log.counts.lost + log.counts.lost_refusals) {
-        (false, _) => ("bad", "rows do not reach the database"),
-        (true, 0) => ("good", "every row is kept"),
-        (true, _) => ("warning", "rows were lost"),
-    };
-    let _ = write!(out, r#"<p><span class="state {class}">{word}</span></p><dl class="terms">"#);
-    let mut terms = vec![
-        ("rows written", format::count(log.counts.written)),
-        ("rows waiting", format::count(log.counts.waiting)),
-        ("rows lost", format::count(log.counts.lost)),
-        ("rows removed by retention", format::count(log.counts.pruned)),
-        ("file", log.path.clone()),
-    ];
-    if log.counts.lost_refusals > 0 {
-        terms.push(("refused requests lost", format::count(log.counts.lost_refusals)));
     }
-    if let Some(error) = &log.error {
-        terms.push((if log.is_healthy { "last error, over now" } else { "error" }, error.clone()));
-    }
-    for (term, meaning) in terms {
-        let _ = write!(out, "<div><dt>{term}</dt><dd>{}</dd></div>", escape(&meaning));
-    }
-    out.push_str("</dl></section>\n");
+    out.push_str("</div>");
 }
 
 /// Known points of a course from which on they are joined by a line: two would be a straight one that nobody has seen.
 const MIN_JOINED_POINTS: usize = 3;
 
 /// A series as a line, or its points one by one where they are too few for one.
-fn course(series: Series) -> Vec<Series> {
-    let style = SeriesStyle::Course;
+fn course(series: Series) -> Series {
+    apart_if_few(Series { style: SeriesStyle::Course, ..series })
+}
+
+/// A series whose points are not joined where they are too few for a line.
+fn apart_if_few(series: Series) -> Series {
     let known = series.points.iter().filter(|point| point.y.is_some()).count();
     if known >= MIN_JOINED_POINTS {
-        return vec![Series { style, ..series }];
+        return series;
     }
     // A point without neighbours is drawn by itself.
-    let Series { name, points, .. } = series;
     let gap = |x: f64| Point { x, ..Point::default() };
-    let apart = points.into_iter().flat_map(|point| {
+    let apart = series.points.into_iter().flat_map(|point| {
         let gap = gap(point.x);
         [point, gap]
     });
-    let points = apart.collect();
-    vec![Series { name, points, style }]
+    Series { points: apart.collect(), ..series }
 }
 
 /// Nanoseconds in a suitable unit.
@@ -307,6 +167,17 @@ pub(crate) fn usd(amount: f64) -> String {
     };
     // A no-break space keeps number and unit on one line.
     format!("{digits}\u{a0}USD")
+}
+
+/// A time in UTC: of the day of `now` without its date.
+fn moment(unix_ms: u64, now_unix_ms: u64) -> String {
+    const DAY_MS: u64 = 86_400_000;
+    let time = clock_time(unix_ms);
+    if unix_ms / DAY_MS == now_unix_ms / DAY_MS {
+        return time;
+    }
+    let Date { year, month, day } = Date::of_seconds(unix_ms / 1_000);
+    format!("{year:04}-{month:02}-{day:02} {time}")
 }
 
 /// The time of day in UTC.

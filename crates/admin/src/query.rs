@@ -3,20 +3,26 @@
 //! Unknown names, repeated names and unreadable values are rejected with what to write instead. Invariant: the number
 //! of rows that are read is bounded.
 
-use tokrate_core::FailureKind;
+use tokrate_core::{FailureKind, parse_rfc3339};
 use tokrate_record::AttemptEnd;
-use tokrate_store::{Grouping, Order, Query};
+use tokrate_store::{CallOrder, Grouping, Order, Query};
 
 /// Rows in one response by default.
 const DEFAULT_ROWS: u64 = 100;
 /// Most rows in one response.
 pub(crate) const MAX_ROWS: u64 = 10_000;
+/// Calls in one response by default, and at most.
+const DEFAULT_CALLS: u64 = 50;
+const MAX_CALLS: u64 = 200;
 /// How far back a summary looks by default.
 const DEFAULT_SINCE: &str = "24h";
 
+/// How far back a report and the pages look by default.
+pub(crate) const DEFAULT_REPORT_SINCE: &str = "1h";
+
 /// Parameters, taken one by one.
 #[derive(Debug)]
-pub(crate) struct QueryParams {
+pub struct QueryParams {
     left: Vec<(String, String)>,
     known: Vec<&'static str>,
 }
@@ -43,6 +49,12 @@ impl QueryParams {
         Ok(QueryParams { left, known: Vec::new() })
     }
 
+    /// The same of a form, which sends its empty fields too: they are taken as left out.
+    pub fn of_form(query: Option<&str>) -> Result<QueryParams, ParamError> {
+        let filled: Vec<&str> = query.unwrap_or_default().split('&').filter(|pair| !pair.ends_with('=')).collect();
+        QueryParams::of(Some(&filled.join("&")))
+    }
+
     /// The value of a parameter, if it is given.
     pub fn take(&mut self, name: &'static str) -> Option<String> {
         self.known.push(name);
@@ -67,7 +79,10 @@ impl QueryParams {
         let value = self.take(name);
         let Some(text) = value.as_deref().or(default) else { return Ok(None) };
         parse_time(text, now).ok_or_else(|| {
-            format!("`{name}={text}`: write a time back such as 90s, 15m, 24h or 7d, milliseconds since 1970, or all")
+            format!(
+                "`{name}={text}`: write a time back such as 90s, 15m, 24h or 7d, a time such as 2026-11-26T14:00 (UTC), \
+                 milliseconds since 1970, or all"
+            )
         })
     }
 
@@ -128,7 +143,38 @@ pub fn summary(query: Option<&str>, now: u64) -> Result<(Query, Grouping), Param
     Ok((query, grouping))
 }
 
-fn filters(params: &mut QueryParams, since: Option<&str>, now: u64) -> Result<Query, ParamError> {
+/// The query of a report.
+pub fn report(query: Option<&str>, now: u64) -> Result<Query, ParamError> {
+    let mut params = QueryParams::of(query)?;
+    let query = filters(&mut params, Some(DEFAULT_REPORT_SINCE), now)?;
+    params.finish()?;
+    Ok(query)
+}
+
+/// Which page of a list of calls.
+#[derive(Debug)]
+pub struct ListParams {
+    /// What calls are sorted by.
+    pub order: CallOrder,
+    /// The last call of the page before.
+    pub after: Option<String>,
+    /// Calls at most.
+    pub limit: usize,
+}
+
+/// The query for a list of calls.
+pub fn call_list(query: Option<&str>, now: u64) -> Result<(Query, ListParams), ParamError> {
+    let mut params = QueryParams::of(query)?;
+    let query = filters(&mut params, Some(DEFAULT_REPORT_SINCE), now)?;
+    let order = params.take_named("sort", &CallOrder::ALL, CallOrder::name)?.unwrap_or_default();
+    let after = params.take("after");
+    let limit = params.take_count("limit", DEFAULT_CALLS, MAX_CALLS)? as usize;
+    params.finish()?;
+    Ok((query, ListParams { order, after, limit }))
+}
+
+/// Filters that the log's paths and the pages have in common.
+pub(crate) fn filters(params: &mut QueryParams, since: Option<&str>, now: u64) -> Result<Query, ParamError> {
     let query = Query {
         from_unix_ms: params.take_time("since", since, now)?,
         until_unix_ms: params.take_time("until", None, now)?,
@@ -155,6 +201,9 @@ fn parse_time(text: &str, now: u64) -> Option<Option<u64>> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse().ok().map(Some);
     }
+    if let Some(time) = parse_date_time(text) {
+        return Some(Some(time));
+    }
     let (number, unit) = text.split_at_checked(text.len() - 1)?;
     let unit_ms = match unit {
         "s" => 1_000,
@@ -165,6 +214,13 @@ fn parse_time(text: &str, now: u64) -> Option<Option<u64>> {
     };
     let back: u64 = number.parse().ok()?;
     Some(Some(now.saturating_sub(back.saturating_mul(unit_ms))))
+}
+
+/// A date and time in UTC, as RFC 3339 has it or shortened as browsers' forms send it: without seconds and zone.
+fn parse_date_time(text: &str) -> Option<u64> {
+    let seconds = if text.len() == "2026-11-26T14:00".len() { ":00" } else { "" };
+    let zone = if text.ends_with(['Z', 'z']) || text.rfind(['+', '-']).is_some_and(|at| at > 10) { "" } else { "Z" };
+    u64::try_from(parse_rfc3339(&format!("{text}{seconds}{zone}"))?).ok()
 }
 
 /// Decodes percent-encoding, and `+` as a space; `None` for what is not UTF-8 or incomplete.

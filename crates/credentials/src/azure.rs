@@ -60,7 +60,7 @@ pub fn azure(settings: AzureSettings) -> Arc<dyn Authorize> {
     let kinds = [Kind::Secret, Kind::Workload, Kind::Machine];
     let sources = kinds.map(|kind| Identity { settings: Arc::clone(&settings), kind }).into();
     let hint = "set AZURE_OPENAI_API_KEY, or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET";
-    BearerAuthorizer::new("Microsoft Entra", Chain { of: "Microsoft Entra", hint, sources })
+    BearerAuthorizer::shared("Microsoft Entra", Chain { of: "Microsoft Entra", hint, sources })
 }
 
 #[derive(Clone, Copy)]
@@ -90,22 +90,22 @@ impl TokenSource for Identity {
         match self.kind {
             Kind::Secret => {
                 let secret = settings.secret.as_deref().ok_or("AZURE_CLIENT_SECRET is not set")?;
-                settings.from_authority(reach, &[("client_secret", secret)])
+                settings.ask_authority(reach, &[("client_secret", secret)])
             }
             Kind::Workload => {
                 let path = settings.token_file.as_deref().ok_or("AZURE_FEDERATED_TOKEN_FILE is not set")?;
                 // It is replaced from time to time, so it is read each time.
                 let token = files::read_required(Path::new(path))?;
                 let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-                settings.from_authority(reach, &[("client_assertion_type", kind), ("client_assertion", token.trim())])
+                settings.ask_authority(reach, &[("client_assertion_type", kind), ("client_assertion", token.trim())])
             }
-            Kind::Machine => settings.from_machine(reach),
+            Kind::Machine => settings.ask_machine(reach),
         }
     }
 }
 
 impl AzureSettings {
-    fn from_authority(&self, reach: &Reach, proof: &[(&str, &str)]) -> Result<Fetched<Token>, String> {
+    fn ask_authority(&self, reach: &Reach, proof: &[(&str, &str)]) -> Result<Fetched<Token>, String> {
         let tenant = self.tenant.as_deref().ok_or("AZURE_TENANT_ID is not set")?;
         let client = self.client.as_deref().ok_or("AZURE_CLIENT_ID is not set")?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
@@ -122,7 +122,7 @@ impl AzureSettings {
         of_answer(&reach.ask_json(Ask::form(&url, &fields))?)
     }
 
-    fn from_machine(&self, reach: &Reach) -> Result<Fetched<Token>, String> {
+    fn ask_machine(&self, reach: &Reach) -> Result<Fetched<Token>, String> {
         let client = self.client.as_deref().map(|client| format!("&client_id={}", crate::text::escaped(client, b"")));
         let client = client.unwrap_or_default();
         let answer = match &self.identity {

@@ -67,7 +67,7 @@ pub(crate) struct BearerAuthorizer {
 }
 
 impl BearerAuthorizer {
-    pub fn new(of: &'static str, source: impl Source<Token> + 'static) -> Arc<dyn Authorize> {
+    pub fn shared(of: &'static str, source: impl Source<Token> + 'static) -> Arc<dyn Authorize> {
         Arc::new(BearerAuthorizer { of, token: Cached::new(source) })
     }
 }

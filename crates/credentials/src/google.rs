@@ -57,7 +57,7 @@ pub fn google(settings: GoogleSettings) -> Arc<dyn Authorize> {
         None => settings.usual.into_iter().map(Place::File).chain([Place::Metadata(settings.metadata)]).collect(),
     };
     let hint = "set GOOGLE_APPLICATION_CREDENTIALS to a key of a service account, or run `gcloud auth application-default login`";
-    BearerAuthorizer::new("Google Cloud", Chain { of: "Google Cloud", hint, sources })
+    BearerAuthorizer::shared("Google Cloud", Chain { of: "Google Cloud", hint, sources })
 }
 
 enum Place {

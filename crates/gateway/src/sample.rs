@@ -1,7 +1,7 @@
 //! A gateway with an hour of made-up traffic, for tests of what shows it. It opens no sockets, and the same seed gives
 //! the same hour.
 
-use crate::config::{AliasConfig, Config, EndpointConfig, LaneConfig};
+use crate::config::{AliasConfig, Config, EndpointConfig, LaneConfig, LogSettings};
 use crate::state::lock::locked;
 use crate::state::plan::Plan;
 use crate::state::shared::Shared;
@@ -222,6 +222,28 @@ impl SampleGateway {
         record_latest_calls(shared, now_unix_ms);
         shared.open_calls.store(23, Ordering::Relaxed);
         sample
+    }
+
+    /// The same with a throughput log that holds these rows; nothing that is recorded later is added to it.
+    #[must_use]
+    pub fn with_log(mut self, path: &std::path::Path, rows: &[Row]) -> SampleGateway {
+        let mut file = tokrate_store::Sqlite::open(path).expect("a new log");
+        file.append(rows).expect("room");
+        drop(file);
+        let settings = LogSettings { path: path.to_owned(), retention: None, shipping: None };
+        let shared = Arc::get_mut(&mut self.shared).expect("nobody else has it yet");
+        shared.log = Some(tokrate_store::Log::open(settings.store_config(shared.clock)).expect("a log"));
+        self
+    }
+
+    /// The attempts of an hour that ends at a wall time (ms since 1970), as a log has them.
+    pub fn hour(now_unix_ms: u64) -> Vec<Row> {
+        let mut rows: Vec<Row> = LANES.iter().flat_map(|lane| hour_of_attempts(lane, now_unix_ms)).collect();
+        for (index, row) in rows.iter_mut().enumerate() {
+            row.key = [Some("ada"), Some("bob"), None][index % 3].map(str::to_owned);
+            row.alias = ["fast", "reason"][index % 2].to_owned();
+        }
+        rows
     }
 
     /// Records an attempt.

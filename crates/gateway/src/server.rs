@@ -95,34 +95,7 @@ impl Gateway {
         let shared = Arc::new(Shared::new(clock, plan, log).with_traces(traces));
         shared.restore_objects();
         let tls = config.tls.as_ref().map(TlsConfig::server).transpose()?;
-        // Binding needs a runtime; this one ends here, and each worker thread has its own.
-        let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
-        let (address, sockets, admin) = binder.block_on(async {
-            let connections = Connections::new(connection_limits(&config));
-            let access = |requires_key, settings| AccessConfig {
-                hosts: &config.hosts,
-                origins: &config.origins,
-                requires_key,
-                settings,
-            };
-            let client_access = access(!config.keys.is_empty(), &CLIENT_ACCESS);
-            let listener = Listener::bind(config.listen, &client_access, &connections).await?;
-            let listener = encrypted(listener, tls.as_ref());
-            let sockets = listener.share(config.workers.max(1))?;
-            let admin = match config.admin {
-                Some(address) => {
-                    let access = access(config.admin_key.is_some(), &ADMIN_ACCESS);
-                    let admin_tls = tls.as_ref().filter(|_| config.tls.as_ref().is_some_and(|tls| tls.admin));
-                    Some(encrypted(Listener::bind(address, &access, &connections).await?, admin_tls))
-                }
-                None => None,
-            };
-            let admin = match admin {
-                Some(admin) => admin.share(1)?.pop().map(|socket| (admin.address(), socket)),
-                None => None,
-            };
-            Ok::<_, GatewayError>((listener.address(), sockets, admin))
-        })?;
+        let Bound { address, sockets, admin } = Bound::of(&config, tls.as_ref())?;
         let (admin, admin_socket) = admin.unzip();
         let mut admin_side = admin_socket.map(|socket| (socket, admin_handler));
         let (shutdown, shutdown_requested) = watch::channel(false);
@@ -251,6 +224,40 @@ impl RunningGateway {
 impl Drop for RunningGateway {
     fn drop(&mut self) {
         self.join();
+    }
+}
+
+/// The sockets of a gateway.
+struct Bound {
+    address: SocketAddr,
+    /// One for each worker thread.
+    sockets: Vec<SharedSocket>,
+    admin: Option<(SocketAddr, SharedSocket)>,
+}
+
+impl Bound {
+    /// Listens at the addresses of a configuration.
+    fn of(config: &Config, tls: Option<&ServerTls>) -> Result<Bound, GatewayError> {
+        // Binding needs a runtime; this one ends here, and each worker thread has its own.
+        let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
+        let connections = Connections::new(connection_limits(config));
+        let access = |requires_key, settings| AccessConfig {
+            hosts: &config.hosts,
+            origins: &config.origins,
+            requires_key,
+            settings,
+        };
+        binder.block_on(async {
+            let client_access = access(!config.keys.is_empty(), &CLIENT_ACCESS);
+            let listener = encrypted(Listener::bind(config.listen, &client_access, &connections).await?, tls);
+            let (address, sockets) = (listener.address(), listener.share(config.workers.max(1))?);
+            let Some(admin) = config.admin else { return Ok(Bound { address, sockets, admin: None }) };
+            let admin_access = access(config.admin_key.is_some(), &ADMIN_ACCESS);
+            let tls = tls.filter(|_| config.tls.as_ref().is_some_and(|tls| tls.admin));
+            let admin = encrypted(Listener::bind(admin, &admin_access, &connections).await?, tls);
+            let admin = admin.share(1)?.pop().map(|socket| (admin.address(), socket));
+            Ok(Bound { address, sockets, admin })
+        })
     }
 }
 

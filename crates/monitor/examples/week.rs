@@ -113,6 +113,7 @@ fn server(member: Member, times: u64, seed: u64) -> RunningHost {
         api_key: None,
         emulated_engine: EmulatedEngine::default(),
         metrics: MetricNames::default(),
+        script: None,
     };
     Host::start(FleetConfig { providers: vec![provider], seed, truth: TruthLog::Memory, ..FleetConfig::default() })
         .expect("a port")

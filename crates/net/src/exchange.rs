@@ -3,13 +3,12 @@
 //! Invariant: an answer with an error status is an answer; a failure means that the exchange did not end as HTTP requires.
 
 use crate::secrets::Secrets;
+use crate::stamped::Departure;
 use crate::upgraded::Upgraded;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use std::cell::Cell;
 use std::fmt;
 use std::io;
-use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokrate_core::{FailureKind, Span, Tick};
 
@@ -68,9 +67,6 @@ pub struct Head {
     /// HTTP version.
     pub version: http::Version,
 }
-
-/// Set to the tick at which a request's last byte was handed to the socket.
-pub type Departure = Rc<Cell<Option<Tick>>>;
 
 /// Receives the events of an exchange as they happen.
 pub trait Sink {

@@ -34,7 +34,7 @@ pub use config::{ClientConfig, HttpVersion};
 pub use connect::Dial;
 pub use error::NetError;
 pub use exchange::{
-    ConnectionUse, Departure, Exchange, ExchangeFailure, Head, Limits, Outgoing, Sink, StreamedUpload, UploadSource,
+    ConnectionUse, Exchange, ExchangeFailure, Head, Limits, Outgoing, Sink, StreamedUpload, UploadSource,
 };
 pub use lag::LagProbe;
 pub use pacer::{Pacer, Sleep};
@@ -42,7 +42,7 @@ pub use proxy::ProxySettings;
 pub use random::random_bytes;
 pub use route::{Route, SharedTls};
 pub use secrets::{Redactor, Secrets};
-pub use stamped::Stamps;
+pub use stamped::{Departure, Stamps};
 pub use target::Target;
 pub use tls::ServerTls;
 pub use transport::MemoryStream;

@@ -4,7 +4,6 @@
 //! taken below TLS and before any decoding. Invariant: read timestamps never go back, and none is later than the return of its read.
 
 use crate::clock::Clock;
-use crate::exchange::Departure;
 use crate::rx_timestamp::RxTimestamp;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -17,6 +16,9 @@ use tokrate_core::{Span, Tick};
 /// If wall and monotonic time drift apart by more than this between two reads (ns), the wall clock was set. Being preempted between
 /// reading the two clocks usually costs less.
 const MAX_WALL_DRIFT_NANOS: u64 = 20_000_000;
+
+/// Set to the tick at which a request's last byte was handed to the socket.
+pub type Departure = Rc<Cell<Option<Tick>>>;
 
 /// Timestamps and counters of one connection.
 #[derive(Debug, Default)]

@@ -7,6 +7,8 @@
 
 #![forbid(unsafe_code)]
 
+mod by_load;
+mod call_list;
 mod calls;
 mod clickhouse;
 mod database;
@@ -19,6 +21,7 @@ mod outgoing;
 mod probe_store;
 mod query;
 mod refusals;
+mod report;
 mod row;
 mod samples;
 mod schema;
@@ -28,6 +31,8 @@ mod sqlite;
 mod summary;
 mod watched;
 
+pub use by_load::LoadPoint;
+pub use call_list::{CallList, CallOrder, ListPage};
 pub use clickhouse::{ClickHouse, ClickHouseAccess, ClickHouseAddress, ClickHouseLog, Post};
 pub use error::StoreError;
 pub use log::{BatchCounts, BatchRules, Batches, Log, LogClock, LogConfig, LogCounts, LogDriver, LogFile, WriterEvent};
@@ -39,6 +44,7 @@ pub use objects::{MAX_OBJECTS, StoredObject};
 pub use outgoing::{Outgoing, Shipped};
 pub use probe_store::{ProbeStore, ReadFrom};
 pub use query::{Order, Query};
+pub use report::{BoundedRange, Bucket, CallCounts, FailureReport, LaneReport, Report, Spread, Tally, Times};
 pub use samples::WindowSamples;
 pub use schema::SCHEMA_VERSION;
 pub use shipper::{Shipper, Shipping, Warehouse};
@@ -71,8 +77,8 @@ pub trait Store: Send {
     /// When the store cannot be read.
     fn count(&self, query: &Query) -> Result<u64, StoreError>;
 
-    /// The refusals whose first request came in the time of a query, of its key and alias, the oldest first. A refusal has no lane,
-    /// and nothing else of the query counts.
+    /// The refusals whose first request came in the time of a query, of its key and alias, in its order by minutes, as many as it is
+    /// limited to. A refusal has no lane, and nothing else of the query counts.
     ///
     /// # Errors
     /// When the store cannot be read, or a row in it is damaged.
@@ -123,6 +129,38 @@ pub trait Store: Send {
     /// When the store cannot be read, or a row in it is damaged.
     fn summarise(&self, query: &Query, by: Grouping) -> Result<Vec<Summary>, StoreError> {
         summary::summarise(self, query, by)
+    }
+
+    /// The newest part of a query's range that has at most `most` rows, counted before any filter but that of the lane.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a row in it is damaged.
+    fn bounded(&self, query: &Query, now_unix_ms: u64, most: u64) -> Result<BoundedRange, StoreError> {
+        report::bounded(self, query, now_unix_ms, most)
+    }
+
+    /// What the newest part of a query's range came to, looking at `most` rows at most. The query's order and limit do not matter.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a row in it is damaged.
+    fn report(&self, query: &Query, now_unix_ms: u64, most: u64) -> Result<Report, StoreError> {
+        report::report(self, query, now_unix_ms, most)
+    }
+
+    /// A page of the calls of which an attempt fits the query, in an order.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a row in it is damaged.
+    fn call_list(&self, query: &Query, now_unix_ms: u64, page: &ListPage<'_>) -> Result<CallList, StoreError> {
+        call_list::call_list(self, query, now_unix_ms, page)
+    }
+
+    /// What was measured at each load, in the newest part of a query's range, looking at `most` rows at most.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a row in it is damaged.
+    fn by_load(&self, query: &Query, now_unix_ms: u64, most: u64) -> Result<Vec<LoadPoint>, StoreError> {
+        by_load::by_load(self, query, now_unix_ms, most)
     }
 
     /// The rows of a query, those begun before `split_unix_ms` and the later ones, for `tokrate_judge::compare`.

@@ -26,6 +26,9 @@ pub struct Query {
     pub provider: Option<String>,
     /// Of this call.
     pub call: Option<String>,
+    /// Of calls whose names begin so. What is sorted is then sorted by name: names rise with time, and of a short beginning no more
+    /// is read than is wanted.
+    pub call_prefix: Option<String>,
     /// Of this session.
     pub session: Option<String>,
     /// Ended so.
@@ -56,15 +59,14 @@ impl Query {
     pub(crate) fn tail(&self, ordered: bool) -> (String, Vec<Value>) {
         let (mut sql, mut values) = self.filter();
         if ordered || self.limit.is_some() {
-            sql.push_str(match self.order {
-                Order::Oldest => " ORDER BY started_unix_ms, id",
-                Order::Newest => " ORDER BY started_unix_ms DESC, id DESC",
+            sql.push_str(match (self.order, self.call_prefix.is_some()) {
+                (Order::Oldest, false) => " ORDER BY started_unix_ms, id",
+                (Order::Newest, false) => " ORDER BY started_unix_ms DESC, id DESC",
+                (Order::Oldest, true) => " ORDER BY call, id",
+                (Order::Newest, true) => " ORDER BY call DESC, id DESC",
             });
         }
-        if let Some(limit) = self.limit {
-            sql.push_str(" LIMIT ?");
-            values.push(Value::Integer(to_i64(limit)));
-        }
+        self.push_limit(&mut sql, &mut values);
         (sql, values)
     }
 
@@ -73,6 +75,9 @@ impl Query {
         let name = |name: &'static str| Value::Text(name.to_owned());
         let conditions = [
             ("call = ?", text(&self.call)),
+            ("call >= ?", text(&self.call_prefix)),
+            // Texts are compared by their bytes; no text is greater than this but one that holds no character.
+            ("call < ?", self.call_prefix.as_ref().map(|prefix| Value::Text(format!("{prefix}{}", char::MAX)))),
             ("session = ?", text(&self.session)),
             ("lane = ?", text(&self.lane)),
             ("started_unix_ms >= ?", time(self.from_unix_ms)),
@@ -89,15 +94,26 @@ impl Query {
 
     /// Whether it asks for what only attempts have.
     pub(crate) fn is_of_attempts(&self) -> bool {
-        let named = self.lane.is_some() || self.provider.is_some() || self.call.is_some();
+        let named = self.lane.is_some() || self.provider.is_some() || self.call.is_some() || self.call_prefix.is_some();
         named || self.end.is_some() || self.failure.is_some()
     }
 
     /// The same after `FROM refusals`, in the order of time.
     pub(crate) fn refusals_tail(&self) -> (String, Vec<Value>) {
-        let (mut sql, values) = self.refusals_filter();
-        sql.push_str(" ORDER BY minute_unix_ms, reason, status, coalesce(key, ''), coalesce(alias, '')");
+        let (mut sql, mut values) = self.refusals_filter();
+        sql.push_str(match self.order {
+            Order::Oldest => " ORDER BY minute_unix_ms, reason, status, coalesce(key, ''), coalesce(alias, '')",
+            Order::Newest => " ORDER BY minute_unix_ms DESC, reason, status, coalesce(key, ''), coalesce(alias, '')",
+        });
+        self.push_limit(&mut sql, &mut values);
         (sql, values)
+    }
+
+    fn push_limit(&self, sql: &mut String, values: &mut Vec<Value>) {
+        if let Some(limit) = self.limit {
+            sql.push_str(" LIMIT ?");
+            values.push(Value::Integer(to_i64(limit)));
+        }
     }
 
     /// The same in any order.

@@ -170,7 +170,7 @@ fn close(groups: Groups, by: Grouping) -> Vec<Summary> {
 }
 
 /// The value of a name, made if there is none; the name is copied only then.
-fn entry<'m, V: Default>(map: &'m mut BTreeMap<String, V>, name: &str) -> &'m mut V {
+pub(crate) fn entry<'m, V: Default>(map: &'m mut BTreeMap<String, V>, name: &str) -> &'m mut V {
     if !map.contains_key(name) {
         map.insert(name.to_owned(), V::default());
     }

@@ -7,6 +7,8 @@ use tokrate_admin::query;
 
 /// Rows of one answer at most, as docs/throughput-log.md has it.
 const ROWS_MOST: u64 = 10_000;
+/// Calls of one page of a list at most.
+const CALLS_MOST: usize = 200;
 /// Some moment (ms since 1970).
 const NOW: u64 = 1_795_262_400_000;
 
@@ -31,7 +33,13 @@ pub fn run(input: &[u8]) {
         }
         Err(why) => assert!(!why.is_empty() && why.len() <= 3 * query.len() + 500, "{why}"),
     }
+    let list = query::call_list(Some(query), NOW);
+    if let Ok((_, list)) = &list {
+        assert!((1..=CALLS_MOST).contains(&list.limit));
+    }
+    let report = query::report(Some(query), NOW);
     if let Some(turned) = turned {
+        assert_eq!(query::report(Some(&turned), NOW).ok(), report.ok(), "{query:?} and {turned:?}");
         assert_eq!(query::attempts(Some(&turned), NOW).ok(), rows.ok(), "{query:?} and {turned:?}");
         assert_eq!(query::summary(Some(&turned), NOW).ok(), summary.ok(), "{query:?} and {turned:?}");
     }

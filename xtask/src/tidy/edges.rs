@@ -273,7 +273,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "lab",
         internal: &["apply", "core", "record", "sim", "store"],
-        external: &["xtask", "serde_json", "anyhow", "rustix", "memchr", "nix", "imara-diff"],
+        external: &["xtask", "serde_json", "anyhow", "rustix", "memchr", "nix", "imara-diff", "rcgen", "rustls"],
     },
     Row { name: "xtask", internal: &[], external: &["serde_json", "anyhow", "toml"] },
 ];

@@ -100,6 +100,15 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
+    /// Evaluates an expression that leads to another page, and waits until that is loaded.
+    pub fn follow(&mut self, expression: &str) {
+        let before = self.loaded;
+        self.ask(expression);
+        while self.loaded == before {
+            self.read(None);
+        }
+    }
+
     /// A screenshot from the top of the page.
     pub fn picture(&mut self, width: u32, height: f64) -> Vec<u8> {
         let clip = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });

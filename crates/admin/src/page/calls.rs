@@ -3,7 +3,7 @@
 //! Invariant: an attempt that was cancelled before its first token is shown as that, with no guess at its time; names
 //! that providers chose are escaped.
 
-use super::{clock_time, nanos, usd};
+use super::{View, clock_time, nanos, usd};
 use std::fmt::Write as _;
 use tokrate_charts::{escape, format};
 use tokrate_core::FailureKind;
@@ -17,7 +17,7 @@ const MAX_CALLS: usize = 20;
 const WIDTH: f64 = 1000.0;
 
 /// Renders the section.
-pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
+pub(super) fn render(out: &mut String, snapshot: &Snapshot, view: &View) {
     let _ = writeln!(
         out,
         concat!(
@@ -38,7 +38,7 @@ pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     }
     out.push_str("<ol class=\"calls\">");
     for trace in calls {
-        call(out, &trace);
+        call(out, view, &trace);
     }
     out.push_str("</ol></section>\n");
 }
@@ -54,11 +54,12 @@ fn sample(class: &str) -> String {
     )
 }
 
-fn call(out: &mut String, trace: &CallTrace) {
+fn call(out: &mut String, view: &View, trace: &CallTrace) {
     let (class, outcome) = outcome(trace);
     let _ = write!(
         out,
-        "<li><p class=\"call\"><time>{}</time> <b>{}</b> <span class=\"state {class}\">{}</span>",
+        "<li><p class=\"call\"><a href=\"{}\"><time>{}</time></a> <b>{}</b> <span class=\"state {class}\">{}</span>",
+        view.link("/call", &[("call", &trace.call)]),
         clock_time(trace.started_unix_ms()),
         escape(&trace.alias),
         escape(&outcome)
@@ -118,7 +119,7 @@ fn bar(out: &mut String, attempt: &AttemptTrace, offset: f64, whole: f64) {
 const HELD_LEAST_NS: i64 = -1_000_000;
 
 /// How the call ended, and by how much it was won.
-fn outcome(trace: &CallTrace) -> (&'static str, String) {
+pub(super) fn outcome(trace: &CallTrace) -> (&'static str, String) {
     let Some(winner) = trace.winner() else {
         let mut abandoned = trace.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Abandoned);
         let abandoned = abandoned.next();
@@ -154,7 +155,7 @@ fn client_disconnected(attempt: &AttemptTrace) -> &'static str {
     }
 }
 
-fn description(trace: &CallTrace, attempt: &AttemptTrace) -> String {
+pub(super) fn description(trace: &CallTrace, attempt: &AttemptTrace) -> String {
     let mut description = Vec::new();
     let after = nanos(attempt.started_unix_ms.saturating_sub(trace.started_unix_ms()) * 1_000_000);
     match attempt.role {

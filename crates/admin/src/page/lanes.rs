@@ -2,7 +2,7 @@
 //!
 //! Invariant: a curve is drawn as far as the lane was ever loaded, and no further.
 
-use super::{course, share, usd};
+use super::{View, course, share, usd};
 use std::fmt::Write as _;
 use tokrate_charts::{Axis, Chart, Direction, LineChart, Mark, Point, Series, Size, escape, format};
 use tokrate_core::Sketch;
@@ -12,11 +12,11 @@ use tokrate_route::{Blame, Expectation, LaneSnapshot};
 use tokrate_stats::Level;
 
 /// Renders the section.
-pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
+pub(super) fn render(out: &mut String, snapshot: &Snapshot, view: &View) {
     let _ = writeln!(
         out,
         concat!(
-            "<section id=\"lanes\"><h2>Lanes</h2><p class=\"intro\">Measured on the streams of the last {} minutes; ~ marks too few to ",
+            "<section id=\"lanes\"><h2>Lanes now</h2><p class=\"intro\">Measured on the streams of the last {} minutes; ~ marks too few to ",
             "say more than what they were. Where nothing was measured, what a call with a prompt of {} tokens may expect by all that went ",
             "there, marked as inferred. The curves are learned likewise.</p><div class=\"cards\">"
         ),
@@ -24,20 +24,21 @@ pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
         format::count(LaneSnapshot::PROMPT_TOKENS)
     );
     for (index, lane) in snapshot.lanes.iter().enumerate() {
-        card(out, index, lane, snapshot.minute().saturating_sub(OPEN_MINUTES));
+        card(out, view, (index, lane), snapshot.minute().saturating_sub(OPEN_MINUTES));
     }
     out.push_str("</div></section>\n");
 }
 
-fn card(out: &mut String, index: usize, lane: &LaneStatus, since: u64) {
+fn card(out: &mut String, view: &View, (index, lane): (usize, &LaneStatus), since: u64) {
     let (class, word) = state_description(lane.state);
     let _ = write!(
         out,
         concat!(
-            "<article class=\"card\" id=\"lane-{}\"><h3>{}</h3><p class=\"state {}\">{}</p>",
+            "<article class=\"card\" id=\"lane-{}\"><h3><a href=\"{}\">{}</a></h3><p class=\"state {}\">{}</p>",
             "<p class=\"of\">{} · {}</p>"
         ),
         index,
+        view.link("/lane", &[("lane", &lane.name)]),
         escape(&lane.name),
         class,
         escape(&word),
@@ -183,7 +184,7 @@ fn chart(lane: &LaneStatus, title: String, y: Axis, points: impl Iterator<Item =
         title,
         x: Axis::log("Calls in flight", ""),
         y,
-        series: course(Series { name: String::new(), points: points.collect(), ..Series::default() }),
+        series: vec![course(Series { name: String::new(), points: points.collect(), ..Series::default() })],
         marks: Some(now).filter(|now| now.at > 0.0).into_iter().collect(),
         ..LineChart::default()
     }

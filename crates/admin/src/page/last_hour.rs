@@ -3,9 +3,9 @@
 //! Lanes are never summed up, because they were measured under different conditions. Invariant: a minute without a call
 //! is a gap in the line, and a minute holds the attempts that started in it.
 
-use super::course;
+use super::{chart_pair, course};
 use std::fmt::Write as _;
-use tokrate_charts::{Axis, Chart, LineChart, Point, Series, Size, escape};
+use tokrate_charts::{Axis, LineChart, Point, Series};
 use tokrate_gateway::telemetry::Snapshot;
 use tokrate_gateway::telemetry::{Distribution, LaneStats, MINUTES, Minute, OPEN_MINUTES, SPEED_STEPS};
 
@@ -41,38 +41,25 @@ pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     if left_out > 0 {
         let _ = write!(out, " The {MAX_LANES} lanes that answered most; {left_out} more are left out.");
     }
-    out.push_str("</p><div class=\"pair\">");
+    out.push_str("</p>");
     let lane_series = |of: fn(&Minute) -> &Distribution, per: f64| -> Vec<Series> {
-        lanes.iter().flat_map(|(lane, _)| course(series(snapshot, lane, of, per))).collect()
+        lanes.iter().map(|(lane, _)| course(series(snapshot, lane, of, per))).collect()
     };
-    chart(out, "TTFT", Axis::linear("Sent to first output text", "s"), lane_series(|minute| &minute.ttft, 1e9));
+    let ttft = Axis::linear("Sent to first output text", "s");
     let speed = Axis::linear("Of one request after its first chunk", "tok/s");
-    chart(out, "Output speed", speed, lane_series(|minute| &minute.output_speed, SPEED_STEPS));
-    out.push_str("</div></section>\n");
+    chart_pair(
+        out,
+        "hour",
+        [
+            chart("TTFT", ttft, lane_series(|minute| &minute.ttft, 1e9)),
+            chart("Output speed", speed, lane_series(|minute| &minute.output_speed, SPEED_STEPS)),
+        ],
+    );
+    out.push_str("</section>\n");
 }
 
-fn chart(out: &mut String, title: &str, y: Axis, series: Vec<Series>) {
-    let chart = LineChart {
-        title: format!("{title} in the last hour"),
-        x: Axis::linear("Time from now", "min"),
-        y,
-        series,
-        ..LineChart::default()
-    };
-    let id = title.to_lowercase().replace(' ', "-");
-    let _ = write!(
-        out,
-        concat!(
-            "<figure><h3>{}</h3><div class=\"wide\">{}</div><div class=\"narrow\">{}</div>",
-            "<details id=\"hour-{}\"><summary id=\"hour-{}-head\">The numbers as a table</summary>{}</details></figure>"
-        ),
-        escape(title),
-        chart.panel(Size::Half),
-        chart.panel(Size::Narrow),
-        id,
-        id,
-        chart.table().html()
-    );
+fn chart(title: &str, y: Axis, series: Vec<Series>) -> LineChart {
+    LineChart { title: title.to_owned(), x: Axis::linear("Time from now", "min"), y, series, ..LineChart::default() }
 }
 
 /// A lane's values over time, with gaps where there were none.

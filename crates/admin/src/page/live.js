@@ -1,4 +1,4 @@
-// Keeps the page up to date: fetches the part that changes every two seconds and swaps what did. Without scripts the page
+// Keeps the page up to date: fetches it anew every two seconds and swaps the parts that changed. Without scripts the page
 // reloads itself.
 'use strict';
 (() => {
@@ -30,8 +30,20 @@
     if (again) again.focus({ preventScroll: true });
   };
 
+  // What is shown is not swapped for the same: a choice that is being made stays.
+  const note = () => {
+    shown.clear();
+    for (const part of main.children) shown.set(part.id, part.outerHTML);
+  };
+
   const show = (html) => {
-    const fresh = new DOMParser().parseFromString(html, 'text/html').body;
+    const fresh = new DOMParser().parseFromString(html, 'text/html').getElementById('live');
+    const ids = (whole) => [...whole.children].map((part) => part.id).join(' ');
+    if (ids(fresh) !== ids(main)) {
+      main.replaceChildren(...[...fresh.children].map((part) => document.adoptNode(part)));
+      note();
+      return;
+    }
     for (const part of [...fresh.children]) {
       const old = document.getElementById(part.id);
       if (!old || shown.get(part.id) === part.outerHTML || isHeld(old)) continue;
@@ -43,7 +55,7 @@
   const look = async () => {
     if (!document.hidden) {
       try {
-        const answer = await fetch('/fragment', { cache: 'no-store', signal: AbortSignal.timeout(5000) });
+        const answer = await fetch(location.href, { cache: 'no-store', signal: AbortSignal.timeout(5000) });
         if (!answer.ok) throw new Error(answer.status);
         show(await answer.text());
         pulse.className = 'live';
@@ -56,6 +68,7 @@
     setTimeout(look, EVERY_MS);
   };
 
+  note();
   pulse.className = 'live';
   pulse.textContent = 'live';
   document.addEventListener('visibilitychange', () => main.toggleAttribute('aria-busy', document.hidden));

@@ -8,6 +8,16 @@ use tokrate_gateway::{KeyLimits, Spending};
 use tokrate_record::{Attempt as Row, Sample};
 use tokrate_route::Expectation;
 
+/// The overview without a log, as it is shown by default.
+fn page(snapshot: &Snapshot) -> String {
+    overview(&Input { snapshot, view: &View::default_at(snapshot.now_unix_ms), report: None })
+}
+
+/// The part of it that changes.
+fn fragment(snapshot: &Snapshot) -> String {
+    overview::content(&Input { snapshot, view: &View::default_at(snapshot.now_unix_ms), report: None })
+}
+
 const HOSTILE: &str = "<script>alert(1)</script>\"'&";
 
 /// The page's markup without the charts.
@@ -108,7 +118,7 @@ fn parts_that_are_swapped_have_unique_ids() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), count, "an id twice");
-    for part in ["asof", "headline", "aliases", "lanes", "hour", "calls", "racing", "errors", "log"] {
+    for part in ["asof", "problems", "headline", "aliases", "lanes", "hour", "calls", "racing", "errors", "log"] {
         assert!(ids.contains(&part), "{part}");
     }
     assert_eq!(html.matches("<details").count(), html.matches("<details id=").count());
@@ -227,7 +237,7 @@ fn a_card_shows_what_streams_measured_and_marks_what_is_few_or_inferred() {
 fn two_points_are_not_joined_by_a_line() {
     let series = |known: usize| {
         let points = (0..4).map(|x| Point { x: x as f64, y: (x < known).then_some(1.0), ..Point::default() });
-        course(Series { points: points.collect(), ..Series::default() }).remove(0)
+        course(Series { points: points.collect(), ..Series::default() })
     };
     let neighbours = |series: &Series| series.points.windows(2).any(|two| two[0].y.is_some() && two[1].y.is_some());
     assert!(!neighbours(&series(2)) && neighbours(&series(3)));
@@ -238,13 +248,62 @@ fn two_points_are_not_joined_by_a_line() {
 fn keys_are_shown_with_what_they_spent() {
     let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
     let mut snapshot = sample.snapshot(NOON_UNIX_MS);
-    assert!(!page(&snapshot).contains("id=\"keys\""), "there are none");
+    let page = |snapshot: &Snapshot| {
+        keys(&Input { snapshot, view: &View::default_at(snapshot.now_unix_ms), report: None }, &[])
+    };
+    assert!(page(&snapshot).contains("No key is configured"));
     let money = |usd: f64| tokrate_core::Money::from_usd(usd).expect("a sum");
     let limits = KeyLimits { usd_per_month: Some(money(20.0)), streams: Some(4), ..KeyLimits::default() };
     let spending = Spending { spent: money(3.5), reserved: money(0.25) };
     snapshot.keys = vec![KeyStatus { name: HOSTILE.to_owned(), limits, spending, open_calls: 2 }];
     let html = page(&snapshot);
-    for shown in ["3.50", "0.25", "20.0", "4 calls at once", "&lt;script&gt;"] {
+    for shown in ["3.50", "0.25", "16.25\u{a0}USD of 20.00", "4 calls at once", "&lt;script&gt;"] {
         assert!(html.contains(shown), "{shown}");
     }
+}
+
+/// Rows of a log: two lanes, streams and whole answers, failures of two kinds, a hedge, three keys.
+fn mixed_rows() -> Vec<Row> {
+    let at = |minutes_ago: u64, key: Option<&str>, row: Row| Row {
+        key: key.map(str::to_owned),
+        sample: Sample { started_unix_ms: NOON_UNIX_MS - minutes_ago * 60_000, ..row.sample },
+        ..row
+    };
+    let mut rows: Vec<Row> = (0..30).map(|number| at(2 * number, Some("ada"), row(number, "a"))).collect();
+    let mut whole = row(40, "b");
+    whole.sample.clear_streaming_figures();
+    whole.sample.stream = false;
+    whole.sample.answer_ns = Some(1_500_000_000);
+    rows.push(at(5, None, whole));
+    rows.push(at(7, Some("bob"), failed(41, "b", FailureKind::RateLimited)));
+    rows.push(at(6, Some("bob"), failed(42, "b", FailureKind::RateLimited)));
+    rows.push(at(6, Some("bob"), Row { attempt: 1, role: tokrate_record::AttemptRole::Failover, ..row(42, "a") }));
+    rows.push(at(4, Some("ada"), failed(43, "b", FailureKind::Stalled)));
+    rows.push(at(3, Some("ada"), lost(44, "b", 1)));
+    rows.push(at(3, Some("ada"), row(44, "a")));
+    rows
+}
+
+/// A log with these rows, in a folder of its own.
+pub(crate) fn log_of(name: &str, rows: &[Row]) -> (std::path::PathBuf, tokrate_store::Sqlite) {
+    let folder = std::env::temp_dir().join(format!("tokrate-admin-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for temporary files");
+    let path = folder.join("log.db");
+    drop(std::fs::remove_file(&path));
+    let mut store = tokrate_store::Sqlite::open(&path).expect("a new log");
+    store.append(rows).expect("room");
+    (path, store)
+}
+
+#[test]
+fn the_overview_of_a_log_is_unchanged() {
+    use tokrate_store::Store as _;
+    let lanes = [("a", Some(4)), ("b", None)].map(|(name, cap)| lane_config(name, "example", "model-1", cap));
+    let sample = SampleGateway::new(lanes.into());
+    let snapshot = sample.snapshot(NOON_UNIX_MS);
+    let (_, store) = log_of("overview", &mixed_rows());
+    let view = View::of(Some("since=1h&sort=attempts"), NOON_UNIX_MS, &LANE_SORTS).expect("readable");
+    let report = store.report(&view.query, NOON_UNIX_MS, 1_000).expect("readable");
+    let html = overview(&Input { snapshot: &snapshot, view: &view, report: Some(Ok(report.into())) });
+    insta::assert_snapshot!(outline(&html));
 }

@@ -399,14 +399,7 @@ impl Call {
         let account = &self.account;
         let lane = Arc::clone(account.plan.lane(lane));
         let Destination { endpoint, streamed } = to;
-        let started = self.probe.take().unwrap_or_else(|| {
-            let mut router = locked(&account.plan.router);
-            let mut started = router.start(lane.id, now);
-            if let Some(prompt) = &account.prompt_blocks {
-                router.send_prompt(&mut started, now, prompt);
-            }
-            started
-        });
+        let started = self.probe.take().unwrap_or_else(|| lease(account, lane.id, now));
         let attempt_start = AttemptStart {
             endpoint,
             streamed,
@@ -603,4 +596,14 @@ impl Drop for Call {
             trace.end(now, self.account.request.is_stream(), self.race.hold());
         }
     }
+}
+
+/// Tells the router of an attempt that begins.
+fn lease(account: &Account, lane: LaneId, now: Tick) -> InFlightAttempt {
+    let mut router = locked(&account.plan.router);
+    let mut started = router.start(lane, now);
+    if let Some(prompt) = &account.prompt_blocks {
+        router.send_prompt(&mut started, now, prompt);
+    }
+    started
 }

@@ -235,6 +235,7 @@ impl Account {
         if let (Some(before), Some(after)) = (before, after) {
             self.shared.breaker_notices.record(&lane.config.name, &lane.health, before, after, now);
             if before != after {
+                lane.health.record_breaker(before, after, now, self.shared.clock.wall_nanos() / 1_000_000);
                 self.shared.probes_wanted.notify_one();
             }
         }

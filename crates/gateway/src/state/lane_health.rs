@@ -19,6 +19,8 @@ const SERVICE_RETRY_AFTER: Span = Span::from_secs(3_600);
 const STREAMS_RETRY_AFTER: Span = Span::from_secs(3_600);
 /// Longest excerpt of a provider's message in a notice (bytes).
 const MAX_MESSAGE_BYTES: usize = 200;
+/// Changes of a lane's breaker that are kept.
+const MAX_BREAKER_CHANGES: usize = 16;
 /// Notices that wait to be printed; nobody reads more than these at once.
 const MAX_LINES: usize = 64;
 
@@ -29,6 +31,18 @@ pub(crate) struct LaneHealth {
     /// Services that it was found to lack, each with the time until which it is not asked for it.
     lacking: Mutex<Vec<(&'static str, Tick)>>,
     no_streams_until: Mutex<Option<Tick>>,
+    breaker_changes: Mutex<VecDeque<BreakerChange>>,
+}
+
+/// A breaker that opened or closed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BreakerChange {
+    /// When (ms since 1970).
+    pub at_unix_ms: u64,
+    /// For how long it opened; `None` if it closed.
+    pub opened_for: Option<Span>,
+    /// The failure that opened it.
+    pub cause: Option<String>,
 }
 
 /// A failure of a lane.
@@ -84,10 +98,32 @@ impl LaneHealth {
         locked(&self.no_streams_until).is_none_or(|until| now >= until)
     }
 
-    /// Takes over the last failure of the same lane in an earlier plan. Which services and streams it has is found out
+    /// Remembers that the breaker opened or closed with the end of an attempt, if it did.
+    pub fn record_breaker(&self, before: BreakerState, after: BreakerState, now: Tick, now_unix_ms: u64) {
+        let was_open = matches!(before, BreakerState::Open { .. });
+        let opened_for = match after {
+            BreakerState::Open { until, .. } if !was_open => Some(until - now),
+            BreakerState::Closed if before != BreakerState::Closed => None,
+            _ => return,
+        };
+        let cause = opened_for.and_then(|_| self.last_failure()).map(|failure| failure.summary());
+        let mut changes = locked(&self.breaker_changes);
+        if changes.len() == MAX_BREAKER_CHANGES {
+            changes.pop_front();
+        }
+        changes.push_back(BreakerChange { at_unix_ms: now_unix_ms, opened_for, cause });
+    }
+
+    /// When the breaker opened and closed, the newest first.
+    pub fn breaker_changes(&self) -> Vec<BreakerChange> {
+        locked(&self.breaker_changes).iter().rev().cloned().collect()
+    }
+
+    /// Takes over the last failure and the breaker's changes of the same lane in an earlier plan. Which services and streams it has is found out
     /// again, because new settings suggest that something has changed.
     pub fn inherit(&self, known: &LaneHealth) {
         *locked(&self.last_failure) = known.last_failure();
+        *locked(&self.breaker_changes) = locked(&known.breaker_changes).clone();
     }
 }
 
@@ -197,6 +233,28 @@ mod tests {
         assert_eq!(breaker_notices.take().len(), 1, "a try that failed");
         (0..1_000).for_each(|_| breaker_notices.record("one", &health, BreakerState::Closed, open, now));
         assert_eq!(breaker_notices.take().len(), MAX_LINES);
+    }
+
+    #[test]
+    fn a_breaker_is_remembered_with_when_and_why_it_opened_and_closed() {
+        let health = LaneHealth::default();
+        health.record_failure(last_failure("no such key"));
+        let now = Tick::ZERO + Span::from_secs(1);
+        let open = BreakerState::Open { until: now + Span::from_secs(9), blame: Blame::Key };
+        let half_open = BreakerState::HalfOpen { probing: true };
+        health.record_breaker(BreakerState::Closed, BreakerState::Closed, now, 1);
+        health.record_breaker(BreakerState::Closed, open, now, 2);
+        health.record_breaker(open, open, now, 3);
+        health.record_breaker(half_open, open, now, 4);
+        health.record_breaker(half_open, BreakerState::Closed, now, 5);
+        let next = LaneHealth::default();
+        next.inherit(&health);
+        let seen: Vec<_> =
+            next.breaker_changes().into_iter().map(|change| (change.at_unix_ms, change.opened_for)).collect();
+        assert_eq!(seen, [(5, None), (4, Some(Span::from_secs(9))), (2, Some(Span::from_secs(9)))]);
+        assert_eq!(next.breaker_changes()[2].cause.as_deref(), Some("unauthorized (401): no such key"));
+        (0..100).for_each(|at| health.record_breaker(BreakerState::Closed, open, now, at));
+        assert_eq!(health.breaker_changes().len(), MAX_BREAKER_CHANGES);
     }
 
     #[test]

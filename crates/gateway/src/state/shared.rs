@@ -11,6 +11,7 @@ use crate::state::lane_health::BreakerNotices;
 use crate::state::plan::{Lane, Plan};
 use crate::telemetry::changes::Changes;
 use crate::telemetry::refusals::Refusals;
+use crate::telemetry::settings::Settings;
 use crate::trace::queue::TraceQueue;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     pub refusals: Refusals,
     /// Changes that were found in the traffic of lanes.
     pub changes: Changes,
+    /// The settings in force.
+    pub settings: Settings,
     /// How the metrics export fares.
     pub exports: ExportStatus,
     /// Traces of calls that have ended; `None` where they are off.
@@ -73,6 +76,7 @@ impl Shared {
             probes_wanted: Notify::new(),
             refusals: Refusals::default(),
             changes: Changes::default(),
+            settings: Settings::default(),
             exports: ExportStatus::default(),
             traces: None,
             trace_exports: ExportStatus::default(),

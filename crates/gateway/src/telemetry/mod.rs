@@ -4,6 +4,7 @@ pub(crate) mod aliases;
 pub(crate) mod changes;
 pub mod metrics;
 pub(crate) mod refusals;
+pub(crate) mod settings;
 pub(crate) mod snapshot;
 
 pub use crate::otel::status::ExportCounts;
@@ -12,9 +13,11 @@ pub use crate::settle::stats::{
     AliasStats, AttemptTrace, Band, CallTrace, Distribution, FailureCounts, LaneStats, LastHour, MINUTES, Minute,
     OPEN_MINUTES, Operation, OperationStats, SPEED_STEPS, StatsSnapshot,
 };
+pub use crate::state::lane_health::BreakerChange;
 pub use crate::trace::queue::SpanCounts;
 pub use aliases::AliasStatus;
 pub use changes::LaneChange;
+pub use settings::{Setting, SettingsInForce};
 pub use snapshot::{KeyStatus, LaneState, LaneStatus, LogStatus, Snapshot, blame_name};
 
 use crate::state::shared::Shared;
@@ -43,6 +46,11 @@ impl Observer {
     /// Keeps changes that were found in the traffic of lanes, for the page, the API and the metrics.
     pub fn report_changes(&self, found: Vec<LaneChange>) {
         self.shared.changes.add(found);
+    }
+
+    /// Shows these settings as those in force. No secret may be in them.
+    pub fn report_settings(&self, settings: Vec<Setting>) {
+        self.shared.settings.report(settings, self.shared.clock.wall_nanos() / 1_000_000);
     }
 
     /// The throughput log, if one is kept.

@@ -4,17 +4,21 @@
 
 use super::aliases::{AliasStatus, aliases};
 use super::changes::LaneChange;
+use super::settings::SettingsInForce;
 use crate::admission::calendar::month_of;
 use crate::settle::stats::{LaneStats, StatsSnapshot, first_minute_of_hour};
+use crate::state::lane_health::BreakerChange;
 use crate::state::lock::locked;
 use crate::state::plan::{Key, Plan};
 use crate::state::shared::Shared;
 use crate::trace::queue::SpanCounts;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tokrate_core::{Span, Tick};
+use tokrate_core::{Money, Price, Span, Tick};
 use tokrate_record::RefusalReason;
-use tokrate_route::{Blame, BreakerState, Expectation, KeyLimits, LaneId, LaneSnapshot, SnapshotPoint, Spending};
+use tokrate_route::{
+    Blame, BreakerState, Expectation, KeyLimits, LaneId, LaneSnapshot, LoserPolicy, SnapshotPoint, Spending,
+};
 use tokrate_store::LogCounts;
 
 /// The state of a gateway at a moment.
@@ -42,6 +46,8 @@ pub struct Snapshot {
     pub log: Option<LogStatus>,
     /// Changes that were found in the traffic, the newest first; `None` where nobody watches.
     pub changes: Option<Vec<LaneChange>>,
+    /// The settings in force, as whoever started the gateway reports them.
+    pub settings: Arc<SettingsInForce>,
     /// Memory of the process that is in RAM, if the operating system says so.
     pub resident_bytes: Option<u64>,
     /// Counts of the metrics export, if there is one.
@@ -75,6 +81,16 @@ pub struct LaneStatus {
     pub curve: Vec<SnapshotPoint>,
     /// Statistics since the start; `None` before its first attempt has ended.
     pub stats: Option<LaneStats>,
+    /// What it charges, if that is known.
+    pub price: Option<Price>,
+    /// The most that a call of a service costs, where its tokens do not say.
+    pub fees: Vec<(String, Money)>,
+    /// Longest prompts and answers (tokens), as far as the settings say.
+    pub max_tokens: (Option<u64>, Option<u64>),
+    /// What happens to an attempt that lost a race.
+    pub loser: LoserPolicy,
+    /// When its breaker opened and closed, the newest first.
+    pub breaker_changes: Vec<BreakerChange>,
 }
 
 /// A configured key.
@@ -146,6 +162,7 @@ impl Snapshot {
             stats,
             log,
             changes: shared.changes.newest_first(),
+            settings: shared.settings.current(),
             resident_bytes: resident_bytes(),
             exports: shared.exports.counts(),
             spans: shared.traces.as_ref().map(|traces| traces.counts()),
@@ -227,6 +244,11 @@ fn lanes(plan: &Plan, now: Tick, stats: &StatsSnapshot) -> Vec<LaneStatus> {
             expected,
             curve: snapshot.curve,
             stats: stats.lane(&config.name, &config.provider, &config.model).cloned(),
+            price: config.price,
+            fees: config.services.fees.clone(),
+            max_tokens: (config.token_limits.input, config.token_limits.output),
+            loser: config.loser,
+            breaker_changes: lane.health.breaker_changes(),
         });
     }
     lanes

@@ -83,7 +83,16 @@ fn page_metrics_api_and_log_agree_on_the_same_calls() {
     let page = page.text();
     assert!(page.contains("answered by alive") && page.contains("&lt;script&gt;dead"), "{page}");
     assert!(!page.contains("<script>dead") && !page.contains("secret"));
-    assert!(get(admin, "/fragment").text().contains("<article class=\"card\" id=\"lane-1\">"));
+    assert!(page.contains("<article class=\"card\" id=\"lane-1\">"));
+    for path in ["/lane?lane=alive", "/calls", "/calls?sort=longest&since=15m", "/keys", "/settings"] {
+        let page = get(admin, path);
+        assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")), "{path}");
+        assert!(!page.text().contains("<script>dead"), "{path}");
+    }
+    for (path, status) in [("/calls?sort=up", 400), ("/lane?lane=nobody", 404), ("/call?call=nothing", 404)] {
+        let page = get(admin, path);
+        assert_eq!((page.status, page.header("content-type")), (status, Some("text/html; charset=utf-8")), "{path}");
+    }
     for (path, kind) in [("/style.css", "text/css; charset=utf-8"), ("/live.js", "text/javascript; charset=utf-8")] {
         assert_eq!(get(admin, path).header("content-type"), Some(kind));
     }

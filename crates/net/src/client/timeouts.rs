@@ -3,7 +3,8 @@
 //! Invariant: it costs nothing per piece of a body: it wakes only when a timeout could have expired.
 
 use crate::clock::Clock;
-use crate::exchange::{Departure, ExchangeFailure, Limits, Sink};
+use crate::exchange::{ExchangeFailure, Limits, Sink};
+use crate::stamped::Departure;
 use crate::stamped::Stamps;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

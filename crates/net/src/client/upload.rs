@@ -1,7 +1,7 @@
 //! A request body for hyper that records when it was sent. Invariant: the departure is set by the write that takes the body's last byte.
 
-use crate::exchange::{Departure, StreamedUpload};
-use crate::stamped::Stamps;
+use crate::exchange::StreamedUpload;
+use crate::stamped::{Departure, Stamps};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::io;

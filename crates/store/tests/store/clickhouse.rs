@@ -228,6 +228,12 @@ fn rows_wait_while_the_engine_is_away_and_are_there_once_over_kills() {
     );
     let newest = Query { order: Order::Newest, limit: Some(2), ..Query::default() };
     assert_eq!(there.attempts(&newest).expect("readable"), log.attempts(&newest).expect("readable"));
+    for most in [3, 10_000] {
+        let report = |store: &dyn Store| store.report(&Query::default(), 1_900_000_000_000, most).expect("readable");
+        assert_eq!(report(&there), report(&log), "at most {most} rows");
+    }
+    let prefix = Query { call_prefix: Some("call-1".to_owned()), ..Query::default() };
+    assert_eq!(there.attempts(&prefix).expect("readable").len(), log.attempts(&prefix).expect("readable").len());
 }
 
 #[test]

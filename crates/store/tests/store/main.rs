@@ -19,4 +19,5 @@ mod of_bench;
 mod of_probes;
 mod queries;
 mod refusals;
+mod report;
 mod rows;

@@ -1,5 +1,6 @@
 //! `tokrate gateway`: starts the lanes of this process, then the gateway, and runs it until a signal ends it.
 
+mod in_force;
 mod watch;
 
 use super::Verdict;
@@ -53,6 +54,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     tokrate_net::server::raise_open_files();
     let _locals = start_locals(&mut resolved)?;
     let gateway = Gateway::start(resolved.config.clone(), Admin::new)?;
+    gateway.observer().report_settings(in_force::of_start(&resolved));
     let _watch =
         resolved.config.log.as_ref().map(|log| watch::start(log.path.clone(), gateway.observer(), stop.clone()));
     let warnings = check_budgets(&resolved.config)?;
@@ -138,6 +140,8 @@ fn reload(gateway: &RunningGateway, flags: &Flags) -> Result<(String, Config)> {
     );
     let (lanes, aliases) = (resolved.config.lanes.len(), resolved.config.aliases.len());
     gateway.reconfigure(&resolved.config)?;
+    let observer = gateway.observer();
+    observer.report_settings(in_force::of_reload(&resolved, &observer.snapshot().settings.settings));
     let message = format!(
         "read the settings again: {lanes} lanes, {aliases} aliases; addresses, hosts, origins, limits of connections and of \
          bodies_bytes and answers_bytes, the log and the export stay as they are"

@@ -138,6 +138,16 @@ impl RecentCalls {
 }
 
 impl CallTrace {
+    /// A call by its rows in the log; `None` without one.
+    pub fn of_rows(rows: &[Row]) -> Option<CallTrace> {
+        let first = rows.first()?;
+        let mut attempts: Vec<AttemptTrace> =
+            rows.iter().map(|row| AttemptTrace::of(row, &Arc::from(row.lane.as_str()))).collect();
+        attempts.sort_by_key(|attempt| attempt.number);
+        let (call, alias, stream) = (first.call.clone(), first.alias.clone(), first.sample.stream);
+        Some(CallTrace { call, alias, stream, attempts, sequence: 0 })
+    }
+
     fn push(&mut self, attempt: AttemptTrace, sequence: u64) {
         self.sequence = sequence;
         if self.attempts.len() < MAX_ATTEMPTS {

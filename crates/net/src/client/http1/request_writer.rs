@@ -2,7 +2,8 @@
 
 use crate::client::Dialer;
 use crate::client::upload::take_piece;
-use crate::exchange::{Departure, ExchangeFailure, Outgoing, StreamedUpload};
+use crate::exchange::{ExchangeFailure, Outgoing, StreamedUpload};
+use crate::stamped::Departure;
 use crate::stamped::Stamps;
 use crate::transport::Transport;
 use crate::upgraded::asks_to_upgrade;

@@ -51,6 +51,9 @@ pub struct Resolved {
     pub is_trial: bool,
     /// The effective configuration, with where each value came from.
     pub effective: Vec<EffectiveValue>,
+    /// The settings file, and its text.
+    pub file: PathBuf,
+    pub text: String,
 }
 
 /// Lanes, and which of them are inside of this process, by their places.
@@ -137,7 +140,14 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
         aliases,
         keys,
     };
-    Ok(Resolved { config, locals, is_trial, effective: effective.values })
+    Ok(Resolved {
+        config,
+        locals,
+        is_trial,
+        effective: effective.values,
+        file: file.path.clone(),
+        text: file.text.clone(),
+    })
 }
 
 /// The lanes that were named: lanes of the settings file, or targets of the catalog; without any name all lanes of the file, or
@@ -167,7 +177,14 @@ pub fn lanes_for(config: Option<&std::path::Path>, names: &[String]) -> Result<R
     let (lanes, locals) = if is_trial { simulated::lanes() } else { effective.lanes(&row)? };
     let seed = row.seed.unwrap_or(DEFAULT_SEED);
     let config = Config { lanes, seed, client: client(&row, &mut effective)?, ..Config::default() };
-    Ok(Resolved { config, locals, is_trial, effective: effective.values })
+    Ok(Resolved {
+        config,
+        locals,
+        is_trial,
+        effective: effective.values,
+        file: file.path.clone(),
+        text: file.text.clone(),
+    })
 }
 
 fn address(name: &str, text: &str) -> Result<SocketAddr> {
