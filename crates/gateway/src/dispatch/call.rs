@@ -584,11 +584,11 @@ impl Drop for Call {
             let Entry { attempt, failed, .. } = &mut self.attempts[number];
             // An attempt that ended without text, after which another lane was tried, counts as failed.
             let was_replaced = !attempt.is_running() && self.winner != Some(number);
-            // Who closes the connection on the end of a stream has got all of it, read or not what the lane's connection ends with. A
-            // whole answer counts when it was written.
+            // Who closes the connection on the end of the answer has got all of it, read or not what the lane's connection ends with.
+            // A client that took nothing for too long has not, nor one that a whole answer was still being written to.
+            let may_have_all = self.account.request.is_stream() && !self.tap.has_stalled();
             let has_answered = self.winner == Some(number)
-                && self.account.request.is_stream()
-                && !self.tap.has_stalled()
+                && may_have_all
                 && self.race.has_whole_answer(number)
                 && attempt.body.borrow().is_forwarded_whole();
             let end = match () {
