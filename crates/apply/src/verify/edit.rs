@@ -64,8 +64,12 @@ fn parts<'u>(snippet: &Snippet<'u>) -> Vec<Part<'u>> {
         let lines: Vec<&'u str> = run.iter().filter_map(line).collect();
         let Some(first) = lines.iter().position(|line| !is_blank(line)) else { continue };
         let end = lines.iter().rposition(|line| !is_blank(line)).map_or(0, |last| last + 1);
+        let marker_below = match run.last() {
+            Some(Piece::Marker(marker)) => Some(indent(marker.line).len()),
+            _ => None,
+        };
         let blanks = [first, lines.len() - end];
-        parts.push(Part { lines: lines[first..end].to_vec(), blanks });
+        parts.push(Part { lines: lines[first..end].to_vec(), blanks, marker_below });
     }
     parts
 }
@@ -151,7 +155,8 @@ impl Law<'_> {
                     for above in 0..=aboves.count() {
                         let piece = begin..place - above;
                         for start in self.pieces(piece.clone(), way.from, last) {
-                            let gone = last.map_or(Ok(()), |_| self.accounts(way.start..begin, way.from..start));
+                            let gone =
+                                last.map_or(Ok(()), |last| self.accounts(last, way.start..begin, way.from..start));
                             match gone {
                                 Ok(()) => {
                                     next.insert(Way {
@@ -181,7 +186,7 @@ impl Law<'_> {
             let piece = &self.new.ids[begin..];
             let start = self.old.ids.len().checked_sub(piece.len()).filter(|&start| start >= way.from);
             let Some(start) = start.filter(|&start| self.old.ids[start..] == *piece) else { return false };
-            match self.accounts(way.start..begin, way.from..start) {
+            match self.accounts(last, way.start..begin, way.from..start) {
                 Ok(()) => true,
                 Err(breach) => {
                     self.breach.get_or_insert(breach);
@@ -235,11 +240,11 @@ impl Law<'_> {
     }
 
     /// Checks that lines of the original are gone because a part, as it stands in the merged text, stands for them.
-    fn accounts(&mut self, new: Range<usize>, old: Range<usize>) -> Result<(), Breach> {
+    fn accounts(&mut self, part: &Part<'_>, new: Range<usize>, old: Range<usize>) -> Result<(), Breach> {
         self.left = self.left.saturating_sub(new.len() + old.len());
         let (gone, comes) = (&self.original[old.clone()], &self.merged[new]);
         let replaced = Replaced::of(gone, comes);
-        if let Some(line) = replaced.lost() {
+        if let Some(line) = replaced.lost(part) {
             return Err(Breach::Lost(old.start + line));
         }
         let only = |line: &str| match *self.old.places_of(self.numbers.id_of(line)?) {

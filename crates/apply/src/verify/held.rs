@@ -14,6 +14,8 @@ const MAX_MINIMAL: usize = 4_000_000;
 pub(super) struct Part<'u> {
     pub lines: Vec<&'u str>,
     pub blanks: [usize; 2],
+    /// How far the marker below is indented, if one is written.
+    pub marker_below: Option<usize>,
 }
 
 /// Lines of the original and the lines of a part in their place, blank ones left out.
@@ -50,11 +52,11 @@ impl<'l> Replaced<'l> {
     }
 
     /// A line of the original that is gone beyond the outermost ones that the part shows, with nothing in its place.
-    pub fn lost(&self) -> Option<usize> {
+    pub fn lost(&self, part: &Part<'_>) -> Option<usize> {
         let firm = self.firm();
         for [gone, comes] in &self.hunks {
             let is_between = firm.start < comes.start && comes.end < firm.end;
-            if is_between || gone.is_empty() {
+            if is_between || gone.is_empty() || self.is_rest_of_block(part, gone, comes) {
                 continue;
             }
             let mut left = self.new[comes.clone()].iter();
@@ -100,6 +102,40 @@ impl<'l> Replaced<'l> {
         };
         comes(at) && is_distinctive(line) && !is_in_new()
     }
+
+    /// Whether a block without an end of its own, of which the part shows the head, ends in the part as it did in the file: with a line that
+    /// leaves it, as deep. Nothing of the block can be meant to stay behind such a line, so the part shows the whole block.
+    fn is_rest_of_block(&self, part: &Part<'_>, gone: &Range<usize>, comes: &Range<usize>) -> bool {
+        let (Some((_, old)), Some(new)) = (self.old.last(), self.new.last()) else { return false };
+        let depth = |line: &str| indent(line).len();
+        // The head stands above, or is new in the place of one of its name.
+        let head = (0..comes.end).rev().find(|&at| depth(self.new[at]) < depth(new));
+        let Some(head) = head.filter(|_| gone.end == self.old.len() && comes.end == self.new.len()) else {
+            return false;
+        };
+        let is_inside = self.old[gone.clone()].iter().all(|(_, line)| depth(line) > depth(self.new[head]))
+            || gone.start == 0
+                && stands_for(self.new[head], self.old[0].1)
+                && depth(self.new[head]) == depth(self.old[0].1);
+        let is_out = part
+            .marker_below
+            .is_none_or(|marker| marker <= depth(part.lines[part.lines.len().saturating_sub(self.new.len() - head)]));
+        declared_name(self.new[head]).is_some()
+            && is_inside
+            && is_out
+            && depth(old) == depth(new)
+            && leaves(old)
+            && leaves(new)
+    }
+}
+
+/// First words of lines behind which nothing of their block is carried out.
+const LEAVING: [&str; 5] = ["return", "raise", "throw", "break", "continue"];
+
+/// Whether nothing of a block is carried out behind a line of it.
+fn leaves(line: &str) -> bool {
+    let word = line.trim_start().split(|letter: char| !letter.is_alphanumeric() && letter != '_').next();
+    word.is_some_and(|word| LEAVING.contains(&word))
 }
 
 /// Whether a line of an update stands for one of the file: it declares or assigns the same, or is alike and names nothing else.

@@ -90,7 +90,7 @@ fn the_merge_engine_answers_edits_and_a_model_those_that_it_refuses() {
         assert!(String::from_utf8_lossy(&asked.body).contains("<update>"), "the whole edit comes");
         let body = json!({
             "id": "c", "object": "chat.completion", "created": 1, "model": "m",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "by the model"}}],
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": FILE.replacen("let x = 1", "let x = 2", 1)}}],
         })
         .to_string();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length";
@@ -108,7 +108,8 @@ fn the_merge_engine_answers_edits_and_a_model_those_that_it_refuses() {
     // More refusals than failures open a breaker: the engine is asked first every time.
     for _ in 0..12 {
         let refused = served.ask("apply", &edit(AMBIGUOUS));
-        assert_eq!(refused.body["choices"][0]["message"]["content"], "by the model", "{}", refused.head);
+        let merged = FILE.replacen("let x = 1", "let x = 2", 1);
+        assert_eq!(refused.body["choices"][0]["message"]["content"], merged, "{}", refused.head);
         assert!(refused.head.contains("x-tokrate-winner: model"), "{}", refused.head);
     }
     let merged = served.ask("apply", &edit(GOOD));
