@@ -4,7 +4,7 @@
 //! it; every attempt that was started is settled exactly once.
 
 use super::drain;
-use super::eligible::EligibleLanes;
+use super::eligible::{EligibleLanes, begin_at};
 use crate::admission::reservation::KeyReservation;
 use crate::dispatch::worker::Worker;
 use crate::settle::account::{Account, AttemptLease, AttemptOutcome};
@@ -406,7 +406,7 @@ impl Call {
         let account = &self.account;
         let lane = Arc::clone(account.plan.lane(lane));
         let Destination { endpoint, streamed } = to;
-        let started = self.probe.take().unwrap_or_else(|| lease(account, lane.id, now));
+        let started = self.probe.take().unwrap_or_else(|| begin_at(account, lane.id, now));
         let attempt_start = AttemptStart {
             endpoint,
             streamed,
@@ -606,14 +606,4 @@ impl Drop for Call {
             trace.end(now, self.account.request.is_stream(), self.race.hold());
         }
     }
-}
-
-/// Tells the router of an attempt that begins.
-fn lease(account: &Account, lane: LaneId, now: Tick) -> InFlightAttempt {
-    let mut router = locked(&account.plan.router);
-    let mut started = router.start(lane, now);
-    if let Some(prompt) = &account.prompt_blocks {
-        router.send_prompt(&mut started, now, prompt);
-    }
-    started
 }

@@ -2,7 +2,8 @@
 
 use crate::settle::account::Account;
 use crate::state::lock::locked;
-use tokrate_route::{LaneId, Role};
+use tokrate_core::Tick;
+use tokrate_route::{InFlightAttempt, LaneId, Role};
 
 /// The lanes that can carry a call, in the order of the race's candidates.
 #[derive(Default)]
@@ -38,4 +39,14 @@ impl EligibleLanes {
             && router.allows_as_last_resort(lane, now)
             && self.ids.iter().filter(|id| !is_tried(**id)).all(|id| !router.allows(*id, now))
     }
+}
+
+/// Tells the router of an attempt that begins.
+pub(crate) fn begin_at(account: &Account, lane: LaneId, now: Tick) -> InFlightAttempt {
+    let mut router = locked(&account.plan.router);
+    let mut started = router.start(lane, now);
+    if let Some(prompt) = &account.prompt_blocks {
+        router.send_prompt(&mut started, now, prompt);
+    }
+    started
 }
