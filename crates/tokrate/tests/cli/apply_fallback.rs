@@ -12,7 +12,8 @@ use std::io::Write;
 use std::sync::mpsc::{Receiver, channel};
 
 const KEY: &str = "sk-fallback-1234567890";
-const SNIPPET: &str = "// ... existing code ...\n    let x = 1;\n    let y = 2;\n// ... existing code ...\n";
+/// Two places of the file would do.
+pub const SNIPPET: &str = "// ... existing code ...\n    let x = 1;\n    let y = 2;\n// ... existing code ...\n";
 
 /// A model that answers with a text, and what it was asked.
 fn model(text: &str) -> (Server, Receiver<(Option<String>, Value)>) {

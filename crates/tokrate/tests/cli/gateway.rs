@@ -3,6 +3,7 @@
 //! Invariant: it listens on loopback, on a port of its own, and reaches nothing but servers of the test.
 
 use crate::apply::{AMBIGUOUS, FILE, GOOD, MERGED};
+use crate::apply_fallback::SNIPPET;
 use crate::folder::Folder;
 use crate::scripted::{Server, Then};
 use crate::tool::{BOUND, finish, start, tokrate};
@@ -84,13 +85,18 @@ fn edit(update: &str) -> String {
     format!("<instruction>I set x</instruction>\n<code>{FILE}</code>\n<update>{update}</update>")
 }
 
+/// What a model makes of a snippet that two places of the file would do.
+fn by_model() -> String {
+    FILE.replacen("    let x = 1;\n", "    let x = 1;\n    let y = 2;\n", 1)
+}
+
 #[test]
 fn the_merge_engine_answers_edits_and_a_model_those_that_it_refuses() {
     let model = Server::start(|asked, stream| {
         assert!(String::from_utf8_lossy(&asked.body).contains("<update>"), "the whole edit comes");
         let body = json!({
             "id": "c", "object": "chat.completion", "created": 1, "model": "m",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": FILE.replacen("let x = 1", "let x = 2", 1)}}],
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": by_model()}}],
         })
         .to_string();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length";
@@ -107,9 +113,8 @@ fn the_merge_engine_answers_edits_and_a_model_those_that_it_refuses() {
     ));
     // More refusals than failures open a breaker: the engine is asked first every time.
     for _ in 0..12 {
-        let refused = served.ask("apply", &edit(AMBIGUOUS));
-        let merged = FILE.replacen("let x = 1", "let x = 2", 1);
-        assert_eq!(refused.body["choices"][0]["message"]["content"], merged, "{}", refused.head);
+        let refused = served.ask("apply", &edit(SNIPPET));
+        assert_eq!(refused.body["choices"][0]["message"]["content"], by_model(), "{}", refused.head);
         assert!(refused.head.contains("x-tokrate-winner: model"), "{}", refused.head);
     }
     let merged = served.ask("apply", &edit(GOOD));
