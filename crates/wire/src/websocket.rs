@@ -25,8 +25,8 @@ pub enum Message<'m> {
     TooLarge,
     /// The end, with its code if there is one.
     Close(Option<u16>),
-    /// A ping.
-    Ping,
+    /// A ping, whose answer has the same bytes.
+    Ping(&'m [u8]),
     /// A pong.
     Pong,
     /// These are no frames; nothing behind them is read.
@@ -59,8 +59,8 @@ pub struct FrameReader {
     /// Whether it is text; `None` outside of a message.
     is_text: Option<bool>,
     is_too_large: bool,
-    /// The first bytes of a control frame's payload: a close code.
-    control: [u8; 2],
+    /// Payload of the control frame that is being read: what a ping says, or the code of a close.
+    control: [u8; MAX_CONTROL_BYTES as usize],
     is_broken: bool,
 }
 
@@ -85,7 +85,7 @@ impl FrameReader {
             message: Vec::new(),
             is_text: None,
             is_too_large: false,
-            control: [0; 2],
+            control: [0; MAX_CONTROL_BYTES as usize],
             is_broken: false,
         }
     }
@@ -203,8 +203,10 @@ impl FrameReader {
 
     fn end_frame(&mut self, frame: Frame, on: &mut impl FnMut(Message<'_>)) {
         match frame.opcode {
-            8 => on(Message::Close((frame.length >= 2).then(|| u16::from_be_bytes(self.control)))),
-            9 => on(Message::Ping),
+            8 => {
+                on(Message::Close((frame.length >= 2).then(|| u16::from_be_bytes([self.control[0], self.control[1]]))))
+            }
+            9 => on(Message::Ping(self.control.get(..frame.length as usize).unwrap_or_default())),
             10 => on(Message::Pong),
             _ if !frame.is_final => {}
             _ => {

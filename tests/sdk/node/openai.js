@@ -355,6 +355,6 @@ check('twelve streams at once, each its own', async (mark) => {
   same(await Promise.all([...Array(12).keys()].map(one)), Array(12).fill(SAID.text));
 });
 
-require('./realtime')(client);
+require('./realtime')();
 require('./responses')(client);
 run(`openai node ${VERSION}`);

@@ -85,7 +85,7 @@ impl SessionMeter {
             Message::Close(code) => self.lane_close = Some(code),
             Message::TooLarge => self.numbers.has_unreported = true,
             Message::Broken => charge(Charge::Unreadable),
-            Message::Binary(_) | Message::Ping | Message::Pong => {}
+            Message::Binary(_) | Message::Ping(_) | Message::Pong => {}
         });
         self.lane = lane;
     }

@@ -105,7 +105,7 @@ struct Session {
 enum Heard {
     Event(Value),
     Close(Option<u16>),
-    Ping,
+    Ping(Vec<u8>),
 }
 
 impl Session {
@@ -122,14 +122,14 @@ impl Session {
             reader.push(&piece[..count], |message| match message {
                 Message::Text(text) => heard.push(Heard::Event(serde_json::from_slice(text).unwrap_or_default())),
                 Message::Close(code) => heard.push(Heard::Close(code)),
-                Message::Ping => heard.push(Heard::Ping),
+                Message::Ping(bytes) => heard.push(Heard::Ping(bytes.to_vec())),
                 Message::Broken | Message::TooLarge => heard.push(Heard::Close(Some(1002))),
                 Message::Binary(_) | Message::Pong => {}
             });
             for one in heard {
                 match one {
                     Heard::Event(event) => self.on_event(&event, &mut connection).await?,
-                    Heard::Ping => write_frame(FrameKind::Pong, b"", None, &mut self.out),
+                    Heard::Ping(bytes) => write_frame(FrameKind::Pong, &bytes, None, &mut self.out),
                     Heard::Close(code) => {
                         self.out.extend(close_frame(code.unwrap_or(1000), "", None));
                         self.flush(&mut connection).await?;

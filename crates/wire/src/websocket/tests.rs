@@ -48,7 +48,7 @@ fn messages_are_read_masked_and_fragmented_with_control_frames_between() {
     let (messages, is_at_boundary) = read(&[&bytes], 1_000);
     let hello = format!("{:?}", Message::Text(b"Hello"));
     let seven = format!("{:?}", Message::Binary(&[7; 300]));
-    assert_eq!(messages, [&hello, "Ping", &hello, &seven, "Pong", "Close(Some(1000))", "Close(None)"]);
+    assert_eq!(messages, [&hello, "Ping([112])", &hello, &seven, "Pong", "Close(Some(1000))", "Close(None)"]);
     assert!(is_at_boundary);
     let (messages, _) = read(&[&bytes], 299);
     assert_eq!(messages[3], "TooLarge");
