@@ -4,6 +4,7 @@
 //! Invariant: a document with broken syntax emits no event at all.
 
 use crate::error_response::ErrorBody;
+use crate::object::{Object, read_count};
 use std::fmt::Debug;
 use std::ops::Range;
 use tokrate_core::{Anomaly, Channel, EventBatch, EventKind, FailureKind, Tick, Usage};
@@ -107,6 +108,29 @@ pub(crate) struct UsageReading {
     pub(crate) usage: Usage,
     /// Whether they fit together.
     pub(crate) plausible: bool,
+}
+
+impl UsageReading {
+    /// Of a block that counts the tokens of a cache beside the input, by the names of its counts: input without the cache, read from it,
+    /// written to it, output. `None` for one without any known count. Invariant: [`Usage::input`] is the sum of the three.
+    pub(crate) fn beside_cache(object: &Object<'_>, names: [&str; 4]) -> Option<UsageReading> {
+        let mut plausible = true;
+        let mut count = |name: &str| {
+            let json = object.get(name)?;
+            let count = read_count(json);
+            plausible &= count.is_some();
+            count
+        };
+        let [uncached, cached, written, output] = names.map(&mut count);
+        let sum = |first: u64| first.checked_add(cached.unwrap_or(0))?.checked_add(written.unwrap_or(0));
+        let input = uncached.and_then(sum);
+        plausible &= input.is_some() == uncached.is_some();
+        if plausible && uncached.or(cached).or(written).or(output).is_none() {
+            return None;
+        }
+        let usage = Usage { input, output, reasoning: None, cached_input: cached, cache_write_input: written };
+        Some(UsageReading { usage, plausible })
+    }
 }
 
 /// Emits token counts; one that is impossible is left out, as if it were absent.

@@ -166,6 +166,27 @@ pub(crate) fn push_number(number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(number.to_string().as_bytes());
 }
 
+/// Appends the comma before another element of a list that was begun.
+pub(crate) fn push_comma(out: &mut Vec<u8>) {
+    if out.last() != Some(&b'[') {
+        out.push(b',');
+    }
+}
+
+/// Appends an object of those counts that are known; a name has its quotes and its colon.
+pub(crate) fn push_known_counts(counts: &[(&str, Option<u64>)], out: &mut Vec<u8>) {
+    out.push(b'{');
+    for (name, count) in counts {
+        let Some(count) = count else { continue };
+        if out.last() != Some(&b'{') {
+            out.push(b',');
+        }
+        out.extend_from_slice(name.as_bytes());
+        push_number(*count, out);
+    }
+    out.push(b'}');
+}
+
 /// The same JSON with each lone half of a surrogate pair replaced by U+FFFD, or `None` if there is none.
 pub(crate) fn without_lone_surrogates(json: &str) -> Option<String> {
     let bytes = json.as_bytes();

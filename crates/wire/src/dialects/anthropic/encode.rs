@@ -5,7 +5,7 @@
 
 use crate::calls::push_arguments_as_object;
 use crate::codec::{Shape, StreamPosition};
-use crate::json_text::push_number;
+use crate::json_text::{push_comma, push_known_counts, push_number};
 use crate::json_text::{push_escaped, push_string};
 use crate::response::{Answer, Piece, ResponseEncoder};
 use tokrate_core::{Channel, FinishReason, Usage};
@@ -282,23 +282,12 @@ fn push_usage(usage: Usage, out: &mut Vec<u8>) {
         ("\"cache_read_input_tokens\":", usage.cached_input),
         ("\"output_tokens\":", usage.output),
     ];
-    out.push(b'{');
-    for (name, count) in counts {
-        let Some(count) = count else { continue };
-        if out.last() != Some(&b'{') {
-            out.push(b',');
-        }
-        out.extend_from_slice(name.as_bytes());
-        push_number(count, out);
-    }
-    out.push(b'}');
+    push_known_counts(&counts, out);
 }
 
 /// Appends the start of a list's element and a string.
 fn push_after_comma(start: &str, text: &str, out: &mut Vec<u8>) {
-    if out.last() != Some(&b'[') {
-        out.push(b',');
-    }
+    push_comma(out);
     out.extend_from_slice(start.as_bytes());
     push_string(text, out);
 }

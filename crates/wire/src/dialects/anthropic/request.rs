@@ -5,7 +5,7 @@
 
 use crate::calls::push_arguments_as_object;
 use crate::error::WireError;
-use crate::json_text::push_string;
+use crate::json_text::{push_comma, push_string};
 use crate::object::{Object, read_array, read_text, without_whitespace};
 use crate::remainder::Members;
 use crate::request_body::{
@@ -137,9 +137,7 @@ fn push_messages(messages: &[Message], out: &mut Vec<u8>) {
             length += 1;
         }
         let (turn, after) = rest.split_at(length);
-        if out.last() != Some(&b'[') {
-            out.push(b',');
-        }
+        push_comma(out);
         push_turn(first.role, turn, out);
         rest = after;
     }
@@ -170,9 +168,7 @@ fn push_turn(role: Role, turn: &[Message], out: &mut Vec<u8>) {
 fn push_blocks(message: &Message, out: &mut Vec<u8>) {
     let mut contents = message.content.as_slice();
     while let Some((content, after)) = contents.split_first() {
-        if out.last() != Some(&b'[') {
-            out.push(b',');
-        }
+        push_comma(out);
         contents = after;
         let Content::ToolResult { id, text, failed, .. } = content else {
             push_block(content, out);
@@ -196,9 +192,7 @@ fn push_blocks(message: &Message, out: &mut Vec<u8>) {
                 push_block(&Content::Text(text.clone()), out);
             }
             for content in &after[..more] {
-                if out.last() != Some(&b'[') {
-                    out.push(b',');
-                }
+                push_comma(out);
                 push_block(content, out);
             }
             out.push(b']');

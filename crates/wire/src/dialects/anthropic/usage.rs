@@ -3,31 +3,14 @@
 //! Invariant: [`Usage::input`] is the sum of the three input counts.
 
 use crate::document_decoder::UsageReading as Reading;
-use crate::object::{Object, read_count};
+use crate::object::Object;
 use tokrate_core::Usage;
 
 /// Reads a usage block; `None` for one without any known count.
 pub(super) fn read_usage(json: &str) -> Option<Reading> {
     let object = Object::read(json).ok()??;
-    let mut plausible = true;
-    let mut count = |name: &str| {
-        let json = object.get(name)?;
-        let count = read_count(json);
-        plausible &= count.is_some();
-        count
-    };
-    let uncached = count("input_tokens");
-    let cached = count("cache_read_input_tokens");
-    let written = count("cache_creation_input_tokens");
-    let output = count("output_tokens");
-    let sum = |first: u64| first.checked_add(cached.unwrap_or(0))?.checked_add(written.unwrap_or(0));
-    let input = uncached.and_then(sum);
-    plausible &= input.is_some() == uncached.is_some();
-    if plausible && uncached.or(cached).or(written).or(output).is_none() {
-        return None;
-    }
-    let usage = Usage { input, output, reasoning: None, cached_input: cached, cache_write_input: written };
-    Some(Reading { usage, plausible })
+    let names = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
+    Reading::beside_cache(&object, names)
 }
 
 /// What is certain in the usage block at the start of a stream. The output has only begun, so its count there is none

@@ -4,7 +4,7 @@
 
 use crate::calls::push_arguments_as_object;
 use crate::error::WireError;
-use crate::json_text::push_string;
+use crate::json_text::{push_comma, push_string};
 use crate::object::{Object, read_array, without_whitespace};
 use serde_json::value::RawValue;
 use tokrate_core::{Content, Image, Message, Role};
@@ -21,9 +21,7 @@ pub(super) fn push_messages(messages: &[Message], out: &mut Vec<u8>) {
         let is_assistant = first.role == Role::Assistant;
         let length = rest.iter().take_while(|message| (message.role == Role::Assistant) == is_assistant).count();
         let (turn, after) = rest.split_at(length);
-        if out.last() != Some(&b'[') {
-            out.push(b',');
-        }
+        push_comma(out);
         out.extend_from_slice(if is_assistant {
             br#"{"role":"assistant","content":["#
         } else {
@@ -63,12 +61,6 @@ fn push_blocks(message: &Message, out: &mut Vec<u8>) {
         }
         out.extend_from_slice(if *failed { b"],\"status\":\"error\"}}" } else { b"]}}" });
         contents = &after[more..];
-    }
-}
-
-fn push_comma(out: &mut Vec<u8>) {
-    if out.last() != Some(&b'[') {
-        out.push(b',');
     }
 }
 

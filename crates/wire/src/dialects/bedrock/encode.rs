@@ -6,7 +6,7 @@ use super::usage::push_usage;
 use crate::calls::push_arguments_as_object;
 use crate::codec::{Shape, StreamPosition};
 use crate::event_stream::push_message;
-use crate::json_text::{push_number, push_string};
+use crate::json_text::{push_comma, push_number, push_string};
 use crate::response::{Answer, Piece, ResponseEncoder};
 use tokrate_core::{Channel, FinishReason, Usage};
 
@@ -182,12 +182,6 @@ impl ResponseEncoder for ConverseEncoder {
 
 /// Programs read it without looking whether it is there; what the time was at another server is not known.
 const METRICS: &[u8] = br#""metrics":{"latencyMs":0}"#;
-
-fn push_comma(out: &mut Vec<u8>) {
-    if out.last() != Some(&b'[') {
-        out.push(b',');
-    }
-}
 
 /// Appends the event that ends a failed stream.
 pub(super) fn push_error_event(_: Shape, status: u16, message: &str, _: StreamPosition, out: &mut Vec<u8>) {

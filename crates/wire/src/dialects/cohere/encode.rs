@@ -2,7 +2,7 @@
 //!
 //! Invariant: each part is started, filled and ended in turn, and the finish reason and the counts stand in the last event.
 
-use crate::json_text::{push_escaped, push_number, push_string};
+use crate::json_text::{push_comma, push_escaped, push_number, push_string};
 use crate::response::{Answer, Piece, ResponseEncoder};
 use tokrate_core::{Channel, FinishReason, Usage};
 
@@ -185,12 +185,6 @@ impl ResponseEncoder for CohereEncoder {
         }
         out.push(b'}');
         out
-    }
-}
-
-fn push_comma(out: &mut Vec<u8>) {
-    if out.last() != Some(&b'[') {
-        out.push(b',');
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::calls::{GatheredCalls, push_arguments};
 use crate::codec::{Shape, StreamPosition};
-use crate::json_text::push_number;
+use crate::json_text::{push_comma, push_known_counts, push_number};
 use crate::json_text::{push_escaped, push_string};
 use crate::response::{Answer, Piece, ResponseEncoder};
 use tokrate_core::{Channel, FinishReason, Usage};
@@ -210,12 +210,6 @@ fn push_call(id: &str, name: &str, arguments: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}}");
 }
 
-fn push_comma(out: &mut Vec<u8>) {
-    if out.last() != Some(&b'[') {
-        out.push(b',');
-    }
-}
-
 fn finish_reason(reason: FinishReason) -> &'static str {
     match reason {
         // The dialect has no finish reason for tool calls: the call itself shows it.
@@ -230,20 +224,12 @@ fn finish_reason(reason: FinishReason) -> &'static str {
 fn push_usage(usage: Usage, out: &mut Vec<u8>) {
     let candidates = usage.output.map(|output| output.saturating_sub(usage.reasoning.unwrap_or(0)));
     let total = usage.input.zip(usage.output).map(|(input, output)| input.saturating_add(output));
-    out.push(b'{');
-    for (name, count) in [
+    let counts = [
         ("\"promptTokenCount\":", usage.input),
         ("\"cachedContentTokenCount\":", usage.cached_input),
         ("\"candidatesTokenCount\":", candidates),
         ("\"thoughtsTokenCount\":", usage.reasoning),
         ("\"totalTokenCount\":", total),
-    ] {
-        let Some(count) = count else { continue };
-        if out.last() != Some(&b'{') {
-            out.push(b',');
-        }
-        out.extend_from_slice(name.as_bytes());
-        push_number(count, out);
-    }
-    out.push(b'}');
+    ];
+    push_known_counts(&counts, out);
 }

@@ -5,6 +5,7 @@
 use super::decode::field;
 use crate::calls::{called_name, push_arguments_as_object};
 use crate::error::WireError;
+use crate::json_text::push_comma;
 use crate::object::{Object, read_array, read_text, without_whitespace};
 use crate::remainder::Members;
 use serde_json::value::RawValue;
@@ -17,9 +18,7 @@ const PARTS: &str = "contents[].parts";
 pub(super) fn push_contents(request: &ChatRequest, out: &mut Vec<u8>) {
     out.push(b'[');
     for message in request.messages.iter().filter(|message| message.role != Role::System) {
-        if out.last() != Some(&b'[') {
-            out.push(b',');
-        }
+        push_comma(out);
         let model = message.role == Role::Assistant;
         out.extend_from_slice(if model {
             br#"{"role":"model","parts":"#.as_slice()
@@ -46,9 +45,7 @@ pub(super) fn push_parts<'c>(contents: impl Iterator<Item = &'c Content>, histor
             part_signature = Some(signature);
             continue;
         }
-        if out.last() != Some(&b'[') {
-            out.push(b',');
-        }
+        push_comma(out);
         push_part(content, part_signature.take(), history, out);
     }
     out.push(b']');

@@ -6,6 +6,7 @@
 use super::Method;
 use crate::calls::{called_name, push_arguments_as_object};
 use crate::error::WireError;
+use crate::json_text::push_comma;
 use crate::object::{Object, read_array, read_text, without_whitespace};
 use crate::remainder::{Members, array_of, rest_of};
 use tokrate_core::{ChatRequest, Content, Image, Message, Role, Tool};
@@ -218,12 +219,6 @@ fn push_messages(messages: &[Message], out: &mut Vec<u8>) {
         }
     }
     out.push(b']');
-}
-
-fn push_comma(out: &mut Vec<u8>) {
-    if out.last() != Some(&b'[') {
-        out.push(b',');
-    }
 }
 
 fn push_result(id: &str, name: &str, text: &str, out: &mut Vec<u8>) {

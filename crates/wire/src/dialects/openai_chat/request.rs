@@ -3,7 +3,7 @@
 //! Invariant: a conversation that is read and written again is the same to the model.
 
 use crate::error::WireError;
-use crate::json_text::push_string;
+use crate::json_text::{push_comma, push_string};
 use crate::object::{Object, read_array, read_text};
 use crate::remainder::Members;
 use crate::request_body::{
@@ -309,9 +309,7 @@ fn push_messages(messages: &[Message], out: &mut Vec<u8>) {
 }
 
 fn begin_message(role: &str, out: &mut Vec<u8>) {
-    if out.last() != Some(&b'[') {
-        out.push(b',');
-    }
+    push_comma(out);
     out.extend_from_slice(b"{\"role\":\"");
     out.extend_from_slice(role.as_bytes());
     out.push(b'"');
