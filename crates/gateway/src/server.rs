@@ -257,22 +257,15 @@ impl Bound {
         };
         binder.block_on(async {
             let client_access = access(!config.keys.is_empty(), &CLIENT_ACCESS);
-            let listener = encrypted(Listener::bind(config.listen, &client_access, &connections).await?, tls);
+            let listener = Listener::bind(config.listen, &client_access, &connections).await?.with_tls(tls.cloned());
             let (address, sockets) = (listener.address(), listener.share(config.workers.max(1))?);
             let Some(admin) = config.admin else { return Ok(Bound { address, sockets, admin: None }) };
             let admin_access = access(config.admin_key.is_some(), &ADMIN_ACCESS);
             let tls = tls.filter(|_| config.tls.as_ref().is_some_and(|tls| tls.admin));
-            let admin = encrypted(Listener::bind(admin, &admin_access, &connections).await?, tls);
+            let admin = Listener::bind(admin, &admin_access, &connections).await?.with_tls(tls.cloned());
             let admin = admin.share(1)?.pop().map(|socket| (admin.address(), socket));
             Ok(Bound { address, sockets, admin })
         })
-    }
-}
-
-fn encrypted(listener: Listener, tls: Option<&ServerTls>) -> Listener {
-    match tls {
-        None => listener,
-        Some(tls) => listener.with_tls(tls.clone()),
     }
 }
 

@@ -138,26 +138,13 @@ impl Client {
         let mut used = ConnectionUse::default();
         let outcome = tokio::select! {
             biased;
-            outcome = self.attempt_authorized((outgoing, upload), limits.max_body_bytes, sink, &watch, &mut used) => outcome,
+            outcome = self.attempt((outgoing, upload), limits.max_body_bytes, sink, &watch, &mut used) => outcome,
             failure = watch.expiry() => Err(failure),
         };
         // A request may have been sent although the exchange ended before the head of the answer.
         watch.report_sent(sink);
         let (bytes_in, bytes_out) = watch.bytes();
         Exchange { ended_at: clock.now(), outcome, connection: used, bytes_in, bytes_out }
-    }
-
-    async fn attempt_authorized(
-        &self,
-        (outgoing, upload): (&Outgoing, Option<StreamedUpload>),
-        max_body_bytes: u64,
-        sink: &mut impl Sink,
-        watch: &ExchangeWatch,
-        used: &mut ConnectionUse,
-    ) -> Result<(), ExchangeFailure> {
-        let authorized = self.authorized(outgoing, sink).await?;
-        let outgoing = authorized.as_deref().unwrap_or(outgoing);
-        self.attempt((outgoing, upload), max_body_bytes, sink, watch, used).await
     }
 
     async fn attempt(
@@ -168,6 +155,8 @@ impl Client {
         watch: &ExchangeWatch,
         used: &mut ConnectionUse,
     ) -> Result<(), ExchangeFailure> {
+        let authorized = self.authorized(outgoing, sink).await?;
+        let outgoing = authorized.as_deref().unwrap_or(outgoing);
         let dialer = &self.dialer;
         let proxied = dialer.connector.absolute_form();
         match dialer.config.http {

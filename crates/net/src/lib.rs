@@ -15,6 +15,7 @@ mod exchange;
 mod http1;
 mod lag;
 mod pacer;
+mod prefixed;
 mod proxy;
 mod random;
 mod route;

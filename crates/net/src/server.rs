@@ -6,6 +6,7 @@
 
 use crate::clock::Clock;
 use crate::error::NetError;
+use crate::prefixed::PrefixedStream;
 use crate::rx_timestamp::TcpSocket;
 use crate::stamped::{Stamped, Stamps, WriteWatch};
 use crate::tls::ServerTls;
@@ -59,7 +60,7 @@ use connections::ConnectionPermit;
 pub use connections::{ConnectionLimits, Connections, open_files, raise_open_files};
 pub use full_body::FullBody;
 pub use key::{ApiKey, presented_keys};
-use protocol::{PrefixedStream, Version, detect};
+use protocol::{Version, detect};
 use write_timeout::WriteTimeout;
 
 /// Answers requests. Belongs to one current-thread runtime with a `LocalSet`.
@@ -254,10 +255,10 @@ impl Listener {
         Ok(Listener { listener, rules: Arc::new(rules), tls: None, rx_timestamps: false, seat: None })
     }
 
-    /// Speaks TLS with clients.
+    /// Speaks TLS with clients, if it is given.
     #[must_use]
-    pub fn with_tls(self, tls: ServerTls) -> Listener {
-        Listener { tls: Some(tls), ..self }
+    pub fn with_tls(self, tls: Option<ServerTls>) -> Listener {
+        Listener { tls, ..self }
     }
 
     /// Uses kernel receive timestamps for what clients send. Linux only.

@@ -3,8 +3,9 @@
 //!
 //! Invariant: no byte behind the head is lost: what was read together with it comes first.
 
+use crate::prefixed::PrefixedStream;
 use crate::stamped::{Stamps, forward_remaining_writes};
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http::header::{CONNECTION, HOST, HeaderName, UPGRADE};
 use http::{HeaderMap, Method, Version};
 use std::fmt;
@@ -22,15 +23,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
 
 /// The bytes of a connection behind the head of a 101, in both directions. Dropping it closes the connection.
 pub struct Upgraded {
-    first: Bytes,
-    inner: Box<dyn Duplex>,
+    inner: PrefixedStream<Box<dyn Duplex>>,
     stamps: Rc<Stamps>,
 }
 
 impl Upgraded {
     /// A connection of which `first` was already read behind the head.
     pub(crate) fn new(first: Bytes, inner: Box<dyn Duplex>, stamps: Rc<Stamps>) -> Upgraded {
-        Upgraded { first, inner, stamps }
+        Upgraded { inner: PrefixedStream::new(first, inner), stamps }
     }
 
     /// Timestamps and counters of the connection, its head included.
@@ -46,7 +46,7 @@ impl Upgraded {
 
 impl fmt::Debug for Upgraded {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "an upgraded connection, {} bytes read ahead", self.first.len())
+        write!(formatter, "an upgraded connection, {} bytes read ahead", self.inner.ahead())
     }
 }
 
@@ -56,17 +56,7 @@ impl AsyncRead for Upgraded {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.first.is_empty() {
-            return Pin::new(&mut self.inner).poll_read(context, buffer);
-        }
-        let count = self.first.len().min(buffer.remaining());
-        buffer.put_slice(&self.first[..count]);
-        self.first.advance(count);
-        if self.first.is_empty() {
-            // Frees the buffer.
-            self.first = Bytes::new();
-        }
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.inner).poll_read(context, buffer)
     }
 }
 

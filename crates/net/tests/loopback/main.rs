@@ -70,11 +70,7 @@ async fn serve(tls: Option<ServerTls>) -> SocketAddr {
     let address = listener.address();
     let clock = Clock::monotonic();
     spawn_local(async move {
-        let listener = match tls {
-            None => listener,
-            Some(tls) => listener.with_tls(tls),
-        };
-        listener.serve(Rc::new(Echo), clock, std::future::pending(), Span::ZERO).await;
+        listener.with_tls(tls).serve(Rc::new(Echo), clock, std::future::pending(), Span::ZERO).await;
     });
     address
 }
