@@ -61,6 +61,29 @@ pub(crate) struct Input<'a> {
 }
 
 impl Input<'_> {
+    /// The frame of a page about the range: its title, place in the navigation and path, with parameters of its own and those of its JSON.
+    fn shell<'a>(
+        &'a self,
+        (title, tab, path): (&'a str, shell::Tab, &'a str),
+        more: &'a [(&'a str, &'a str)],
+        of_json: &[(&str, &str)],
+    ) -> shell::Shell<'a> {
+        let has_report = self.report.is_some();
+        shell::Shell {
+            title,
+            tab,
+            view: Some(self.view),
+            has_range: has_report,
+            path,
+            more,
+            is_live: self.view.is_live(),
+            has_filters: has_report,
+            names: self.names(),
+            version: self.snapshot.version,
+            json: if has_report { self.view.link("/api/report", of_json) } else { "/api/lanes".to_owned() },
+        }
+    }
+
     /// Names that filters offer: those of the settings, and those of the range.
     fn names(&self) -> shell::Names {
         let mut names = shell::Names {

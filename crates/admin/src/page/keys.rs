@@ -3,7 +3,7 @@
 //! Invariant: a key is shown by its name; nothing of the key itself is known here.
 
 use super::grid::{Grid, Head, Html, Sorting};
-use super::shell::{Shell, Tab};
+use super::shell::Tab;
 use super::{Input, clock_time, share, usd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,22 +22,7 @@ const MAX_REFUSALS: usize = 40;
 pub(crate) fn keys(input: &Input<'_>, refused: &[Refusal]) -> String {
     let view = input.view;
     let sort: Vec<(&str, &str)> = view.sort.map(|sort| ("sort", sort)).into_iter().collect();
-    let shell = Shell {
-        title: "Keys",
-        tab: Tab::Keys,
-        view: Some(view),
-        has_range: input.report.is_some(),
-        path: "/keys",
-        more: &sort,
-        is_live: view.is_live(),
-        has_filters: input.report.is_some(),
-        names: input.names(),
-        version: input.snapshot.version,
-        json: match input.report {
-            Some(_) => view.link("/api/report", &[]),
-            None => "/api/lanes".to_owned(),
-        },
-    };
+    let shell = input.shell(("Keys", Tab::Keys, "/keys"), &sort, &[]);
     shell.document(&content(input, refused))
 }
 

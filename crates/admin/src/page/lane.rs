@@ -5,7 +5,7 @@
 use super::columns::{Columns, Counts};
 use super::lanes::state_description;
 use super::range::{over_time, spreads};
-use super::shell::{Shell, Tab};
+use super::shell::Tab;
 use super::view::View;
 use super::{Figure, Input, apart_if_few, chart_pair, course, errors, figures, moment, share, usd};
 use std::fmt::Write as _;
@@ -18,24 +18,8 @@ use tokrate_store::{Bucket, LaneReport, LoadPoint, Report};
 
 /// The whole page. `loads` is what was measured at each load in the range.
 pub(crate) fn lane(input: &Input<'_>, name: &str, loads: &[LoadPoint]) -> String {
-    let view = input.view;
     let more = [("lane", name)];
-    let shell = Shell {
-        title: name,
-        tab: Tab::Overview,
-        view: Some(view),
-        has_range: input.report.is_some(),
-        path: "/lane",
-        more: &more,
-        is_live: view.is_live(),
-        has_filters: input.report.is_some(),
-        names: input.names(),
-        version: input.snapshot.version,
-        json: match input.report {
-            Some(_) => view.link("/api/report", &more),
-            None => "/api/lanes".to_owned(),
-        },
-    };
+    let shell = input.shell((name, Tab::Overview, "/lane"), &more, &more);
     shell.document(&content(input, name, loads))
 }
 

@@ -15,22 +15,7 @@ use tokrate_gateway::telemetry::Snapshot;
 pub(crate) fn overview(input: &Input<'_>) -> String {
     let view = input.view;
     let sort: Vec<(&str, &str)> = view.sort.map(|sort| ("sort", sort)).into_iter().collect();
-    let shell = Shell {
-        title: "",
-        tab: Tab::Overview,
-        view: Some(view),
-        has_range: input.report.is_some(),
-        path: "/",
-        more: &sort,
-        is_live: view.is_live(),
-        has_filters: input.report.is_some(),
-        names: input.names(),
-        version: input.snapshot.version,
-        json: match input.report {
-            Some(_) => view.link("/api/report", &[]),
-            None => "/api/lanes".to_owned(),
-        },
-    };
+    let shell = input.shell(("", Tab::Overview, "/"), &sort, &[]);
     shell.document(&content(input))
 }
 

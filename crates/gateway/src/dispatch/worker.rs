@@ -60,19 +60,19 @@ impl Worker {
             return self.client(plan, lane, endpoint);
         }
         let config = ClientConfig { http: HttpVersion::Http1, reuse: false, ..self.client_config.clone() };
-        let route = lane.endpoints[endpoint].route.clone();
-        let client = Client::with_dial(config, route, self.shared.clock, self.dial.clone())?;
-        Ok(Rc::new(client.authorized_by(lane.endpoints[endpoint].config.authorizer.clone())))
+        self.open(config, lane, endpoint)
+    }
+
+    /// A new client for an endpoint of a lane.
+    fn open(&self, config: ClientConfig, lane: &Lane, endpoint: usize) -> Result<Rc<Client>, NetError> {
+        let endpoint = &lane.endpoints[endpoint];
+        let client = Client::with_dial(config, endpoint.route.clone(), self.shared.clock, self.dial.clone())?;
+        Ok(Rc::new(client.authorized_by(endpoint.config.authorizer.clone())))
     }
 
     /// The client for an endpoint of a lane.
     pub fn client(&self, plan: &Arc<Plan>, lane: &Lane, endpoint: usize) -> Result<Rc<Client>, NetError> {
-        let open = || {
-            let route = lane.endpoints[endpoint].route.clone();
-            let dial = self.dial.clone();
-            let client = Client::with_dial(self.client_config.clone(), route, self.shared.clock, dial)?;
-            Ok(Rc::new(client.authorized_by(lane.endpoints[endpoint].config.authorizer.clone())))
-        };
+        let open = || self.open(self.client_config.clone(), lane, endpoint);
         let mut current = self.current.borrow_mut();
         if !Arc::ptr_eq(&current.plan, plan) {
             // A call of an earlier plan uses connections of its own.

@@ -303,21 +303,13 @@ impl Lane {
 
     /// Whether it is that lane of an earlier plan.
     pub fn is_same(&self, other: &Lane) -> bool {
-        self.config.name == other.config.name && self.has_same_target(other)
+        self.config.name == other.config.name && self.target() == other.target()
     }
 
     /// Where it leads: its model and addresses, as the log's file has it.
     pub fn target(&self) -> String {
         let bases: Vec<String> = self.endpoints.iter().map(|endpoint| endpoint.config.base.to_string()).collect();
         format!("{} at {}", self.config.model, bases.join(", "))
-    }
-
-    /// Whether two lanes lead to one model at the same addresses.
-    fn has_same_target(&self, other: &Lane) -> bool {
-        let bases = |lane: &Lane| -> Vec<String> {
-            lane.endpoints.iter().map(|endpoint| endpoint.config.base.to_string()).collect()
-        };
-        self.config.model == other.config.model && bases(self) == bases(other)
     }
 
     /// Whether two lanes send the same headers, keys among them.

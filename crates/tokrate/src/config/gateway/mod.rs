@@ -140,14 +140,7 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
         aliases,
         keys,
     };
-    Ok(Resolved {
-        config,
-        locals,
-        is_trial,
-        effective: effective.values,
-        file: file.path.clone(),
-        text: file.text.clone(),
-    })
+    Ok(effective.resolved(config, locals, is_trial, file))
 }
 
 /// The lanes that were named: lanes of the settings file, or targets of the catalog; without any name all lanes of the file, or
@@ -177,14 +170,7 @@ pub fn lanes_for(config: Option<&std::path::Path>, names: &[String]) -> Result<R
     let (lanes, locals) = if is_trial { simulated::lanes() } else { effective.lanes(&row)? };
     let seed = row.seed.unwrap_or(DEFAULT_SEED);
     let config = Config { lanes, seed, client: client(&row, &mut effective)?, ..Config::default() };
-    Ok(Resolved {
-        config,
-        locals,
-        is_trial,
-        effective: effective.values,
-        file: file.path.clone(),
-        text: file.text.clone(),
-    })
+    Ok(effective.resolved(config, locals, is_trial, &file))
 }
 
 fn address(name: &str, text: &str) -> Result<SocketAddr> {
@@ -233,6 +219,12 @@ struct EffectiveConfig {
 }
 
 impl EffectiveConfig {
+    /// What the settings of a file came to.
+    fn resolved(self, config: Config, locals: Vec<(usize, Local)>, is_trial: bool, file: &File) -> Resolved {
+        let (path, text) = (file.path.clone(), file.text.clone());
+        Resolved { config, locals, is_trial, effective: self.values, file: path, text }
+    }
+
     fn note(&mut self, key: &str, value: impl ToString, origin: String) {
         self.values.push(EffectiveValue { key: format!("gateway.{key}"), value: value.to_string(), origin });
     }
