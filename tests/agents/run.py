@@ -20,10 +20,12 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from child import Child  # noqa: E402
+
 TASK = "Mend greeting.py so that the test in test_greeting.py passes."
 BROKEN = 'def greeting(name):\n    return "Good bye, " + name\n'
 MENDED = 'def greeting(name):\n    return "Hello, " + name\n'
@@ -116,35 +118,6 @@ def environment(home, **more):
     nobody = {name: "http://127.0.0.1:9" for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"]}
     quiet = {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost", "DO_NOT_TRACK": "1", "DISABLE_TELEMETRY": "1"}
     return {**kept, **nobody, **quiet, "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1", "TERM": "dumb", **more}
-
-
-class Child:
-    """A server whose output is read as it comes."""
-
-    def __init__(self, name, line, **options):
-        self.name, self.lines = name, []
-        self.process = subprocess.Popen(
-            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
-        )
-
-    def read_until(self, word):
-        for line in self.process.stdout:
-            self.lines.append(line)
-            if word in line:
-                threading.Thread(target=self.drain, daemon=True).start()
-                return line
-        raise SystemExit(f"{self.name} ended with {self.process.wait()} before it served:\n{''.join(self.lines)}")
-
-    def drain(self):
-        self.lines.extend(self.process.stdout)
-
-    def end(self):
-        self.process.terminate()
-        try:
-            return self.process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            return "not ended 15 s after SIGTERM"
 
 
 def run(agent, lane, arguments, tools, folder):

@@ -13,13 +13,13 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "upstream"))
+sys.path[:0] = [str(HERE / "upstream"), str(HERE.parent)]
 import script  # noqa: E402
+from child import Child  # noqa: E402
 
 SUITES = ["openai-python", "openai-node", "anthropic-python", "anthropic-node", "cloud-python"]
 # How often a suite can ask a lane that makes trouble without meeting its cool-down.
@@ -86,38 +86,6 @@ def environment(**more):
         kept.pop(name.upper(), None)
     loopback = {"NO_PROXY": "*", "no_proxy": "*", "OTEL_SDK_DISABLED": "true", "DO_NOT_TRACK": "1"}
     return {**kept, **loopback, "PYTHONDONTWRITEBYTECODE": "1", "SCRIPTED_KEY": PROVIDER_KEY, **more}
-
-
-class Child:
-    """A process whose output is read as it comes."""
-
-    def __init__(self, name, command, **options):
-        self.name, self.lines = name, []
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
-        )
-
-    def read_until(self, word):
-        """The first line that holds a word."""
-        for line in self.process.stdout:
-            self.lines.append(line)
-            if word in line:
-                threading.Thread(target=self.drain, daemon=True).start()
-                return line
-        raise SystemExit(f"{self.name} ended with {self.process.wait()} before it served:\n{''.join(self.lines)}")
-
-    def drain(self):
-        self.lines.extend(self.process.stdout)
-
-    def end(self):
-        """Asks it to end; returns its exit status."""
-        self.process.stdin.close()
-        self.process.terminate()
-        try:
-            return self.process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            return "not ended 15 s after SIGTERM"
 
 
 def run_suite(suite, arguments, gateway, upstream):
