@@ -1,10 +1,13 @@
-//! The log as a gateway uses it: a bounded queue into one writer thread.
+//! The log as a gateway uses it: a bounded queue into one writer thread, and a file for rows that are too many for memory.
 //!
-//! Invariant: [`Log::write`] never blocks and never fails; each row is written once, or counted as lost.
+//! Invariant: [`Log::write`] never blocks and never fails; each row is written once, left on disk for the next start, or counted as lost.
 
 mod batches;
 mod clock;
+mod intake;
+mod overflow;
 mod refusals;
+mod turns;
 mod writer;
 
 pub use batches::{BatchCounts, BatchRules, Batches, LogFile, WriterEvent};
@@ -32,7 +35,7 @@ pub struct LogConfig {
     pub batch_every: Span,
     /// Capacity of the queue; further rows are lost.
     pub queue_rows: usize,
-    /// Most rows buffered in the writer while the database cannot be written; then the queue fills.
+    /// Most rows buffered in the writer while neither the database nor the file beside it can be written; then the queue fills.
     pub max_held_rows: usize,
     /// Delay before a failed write is retried.
     pub retry_every: Span,
@@ -69,6 +72,8 @@ pub struct LogCounts {
     pub lost: u64,
     /// Rows that wait to be written.
     pub waiting: u64,
+    /// Those of them that wait on disk, in `<log>-overflow`: the next start writes them if this process ends before.
+    pub on_disk: u64,
     /// Rows removed because of their age.
     pub pruned: u64,
     /// Refused requests that could not be kept. The other counts are of attempts' rows only.
@@ -106,6 +111,7 @@ struct Shared {
     /// Lost when the log ended, or with a file that was displaced.
     lost_rows: AtomicU64,
     waiting: AtomicU64,
+    on_disk: AtomicU64,
     pruned: AtomicU64,
     refusals: Mutex<PendingRefusals>,
     lost_refusals: AtomicU64,
@@ -234,7 +240,7 @@ impl Log {
         if sender.try_send(Message::Row(Box::new(attempt))).is_err() {
             shared.waiting.fetch_sub(1, Ordering::Relaxed);
             shared.rejected.fetch_add(1, Ordering::Relaxed);
-        } else if waiting == self.queue.batch_rows {
+        } else if waiting.is_multiple_of(self.queue.batch_rows) {
             self.queue.wake();
         }
     }
@@ -270,6 +276,7 @@ impl Log {
             written: of(&shared.written),
             lost: of(&shared.rejected) + of(&shared.lost_rows),
             waiting: of(&shared.waiting),
+            on_disk: of(&shared.on_disk),
             pruned: of(&shared.pruned),
             lost_refusals: of(&shared.lost_refusals),
         }

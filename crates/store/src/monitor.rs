@@ -19,7 +19,7 @@ pub use rows::{
 };
 
 use crate::database::{Database, LOCK_TIMEOUT};
-use crate::row::{Writer, sample_columns, to_i64};
+use crate::row::{Bound, Writer, sample_columns, to_i64};
 use crate::{StoreError, outgoing};
 use rusqlite::{Connection, params};
 pub(crate) use schema::MONITOR;
@@ -278,7 +278,7 @@ fn write_probe(transaction: &Connection, row: &ProbeRow, series: &mut SeriesIds)
     });
     let id = series.id(transaction, &row.probe)?;
     let mut statement = transaction.prepare_cached(sql)?;
-    let mut writer = Writer::new(&mut statement);
+    let mut writer = Writer::new(Bound::to(&mut statement));
     writer.put(id)?;
     writer.put(&row.probe.id)?;
     writer.put(&row.cycle)?;

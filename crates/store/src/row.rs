@@ -94,51 +94,85 @@ pub(crate) fn insert_sql(rows: usize) -> String {
 
 /// Adds rows, as many as the statement is for.
 pub(crate) fn insert(statement: &mut Statement<'_>, rows: &[Attempt]) -> rusqlite::Result<()> {
-    let mut writer = Writer::new(statement);
-    for row in rows {
-        writer.put(&row.call)?;
-        writer.put(row.attempt)?;
-        writer.put(row.role.name())?;
-        writer.put(row.end.name())?;
-        writer.put(row.won)?;
-        writer.put(&row.key)?;
-        writer.put(&row.alias)?;
-        writer.put(&row.lane)?;
-        writer.put(row.dialect_in.as_ref())?;
-        writer.put(&row.session)?;
-        writer.put(row.overhead_ns.map(to_i64))?;
-        writer.put(row.responses)?;
-        writer.put(row.response_bytes.map(to_i64))?;
-        writer.measured(&row.sample)?;
-        writer.shared(&row.sample)?;
-    }
+    let mut writer = Writer::new(Bound::to(statement));
+    rows.iter().try_for_each(|row| writer.attempt(row))?;
     writer.execute()
 }
 
-/// Binds the values of a row in order.
-pub(crate) struct Writer<'s, 'c> {
+/// Takes the values of rows, one after the other.
+pub(crate) trait Values {
+    /// Takes the next value.
+    fn put(&mut self, value: ToSqlOutput<'_>) -> rusqlite::Result<()>;
+}
+
+/// The parameters of a statement.
+pub(crate) struct Bound<'s, 'c> {
     statement: &'s mut Statement<'c>,
     bound: usize,
 }
 
-impl<'s, 'c> Writer<'s, 'c> {
+impl<'s, 'c> Bound<'s, 'c> {
     /// Nothing is bound yet.
-    pub fn new(statement: &'s mut Statement<'c>) -> Writer<'s, 'c> {
+    pub fn to(statement: &'s mut Statement<'c>) -> Bound<'s, 'c> {
         // What is not bound is NULL.
         statement.clear_bindings();
-        Writer { statement, bound: 0 }
+        Bound { statement, bound: 0 }
     }
+}
 
-    /// Binds the next value.
-    pub fn put(&mut self, value: impl ToSql) -> rusqlite::Result<()> {
+impl Values for Bound<'_, '_> {
+    fn put(&mut self, value: ToSqlOutput<'_>) -> rusqlite::Result<()> {
         self.bound += 1;
-        match value.to_sql()? {
+        match value {
             ToSqlOutput::Owned(Value::Null) | ToSqlOutput::Borrowed(ValueRef::Null) => Ok(()),
             value => self.statement.raw_bind_parameter(self.bound, value),
         }
     }
+}
 
-    /// Binds what differs from request to request.
+/// Writes the values of rows in the order of their columns.
+pub(crate) struct Writer<V> {
+    values: V,
+}
+
+impl Writer<Bound<'_, '_>> {
+    /// Runs the statement.
+    pub fn execute(self) -> rusqlite::Result<()> {
+        self.values.statement.raw_execute().map(|_| ())
+    }
+}
+
+impl<V: Values> Writer<V> {
+    /// Nothing is written yet.
+    pub fn new(values: V) -> Writer<V> {
+        Writer { values }
+    }
+
+    /// Writes the next value.
+    pub fn put(&mut self, value: impl ToSql) -> rusqlite::Result<()> {
+        self.values.put(value.to_sql()?)
+    }
+
+    /// Writes a whole row: [`COLUMNS`].
+    pub fn attempt(&mut self, row: &Attempt) -> rusqlite::Result<()> {
+        self.put(&row.call)?;
+        self.put(row.attempt)?;
+        self.put(row.role.name())?;
+        self.put(row.end.name())?;
+        self.put(row.won)?;
+        self.put(&row.key)?;
+        self.put(&row.alias)?;
+        self.put(&row.lane)?;
+        self.put(row.dialect_in.as_ref())?;
+        self.put(&row.session)?;
+        self.put(row.overhead_ns.map(to_i64))?;
+        self.put(row.responses)?;
+        self.put(row.response_bytes.map(to_i64))?;
+        self.measured(&row.sample)?;
+        self.shared(&row.sample)
+    }
+
+    /// Writes what differs from request to request.
     pub fn measured(&mut self, sample: &Sample) -> rusqlite::Result<()> {
         self.put(to_i64(sample.started_unix_ms))?;
         self.put(&sample.model_answered)?;
@@ -168,7 +202,7 @@ impl<'s, 'c> Writer<'s, 'c> {
         self.put(sample.cost_basis.name())
     }
 
-    /// Binds what many samples have in common.
+    /// Writes what many samples have in common.
     pub fn shared(&mut self, sample: &Sample) -> rusqlite::Result<()> {
         self.put(&sample.provider)?;
         self.put(&sample.model)?;
@@ -184,11 +218,6 @@ impl<'s, 'c> Writer<'s, 'c> {
 
     fn counts(&mut self, counts: &[Option<u64>]) -> rusqlite::Result<()> {
         counts.iter().try_for_each(|count| self.put(count.map(to_i64)))
-    }
-
-    /// Runs the statement.
-    pub fn execute(self) -> rusqlite::Result<()> {
-        self.statement.raw_execute().map(|_| ())
     }
 }
 

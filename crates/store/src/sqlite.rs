@@ -153,19 +153,44 @@ impl Sqlite {
     /// # Errors
     /// When the rows cannot be kept; none of them is then.
     pub fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
+        self.append_in_pieces(rows, &mut || {})
+    }
+
+    /// The same with a pause before every few rows, while nobody else can write the file.
+    ///
+    /// # Errors
+    /// As [`Sqlite::append`].
+    pub(crate) fn append_in_pieces(&mut self, rows: &[Attempt], pause: &mut dyn FnMut()) -> Result<(), StoreError> {
         self.database.transact(|transaction| {
             let (several, rest) = rows.split_at(rows.len() - rows.len() % ROWS_AT_ONCE);
             for (rows, at_once) in [(several, ROWS_AT_ONCE), (rest, 1)].into_iter().filter(|(rows, _)| !rows.is_empty())
             {
                 let mut statement = transaction.prepare_cached(&insert_sql(at_once))?;
                 for rows in rows.chunks(at_once) {
+                    pause();
                     insert(&mut statement, rows)?;
-                    // A batch takes milliseconds; on cores that are all busy the threads that serve calls go first.
-                    std::thread::yield_now();
                 }
             }
             Ok(())
         })
+    }
+
+    /// Those of the rows that the file does not have.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn missing(&self, rows: &[Attempt]) -> Result<Vec<Attempt>, StoreError> {
+        let missing = || -> rusqlite::Result<Vec<Attempt>> {
+            let mut find = self.connection().prepare_cached("SELECT 1 FROM attempts WHERE call = ? AND attempt = ?")?;
+            let mut missing = Vec::new();
+            for row in rows {
+                if !find.exists((&row.call, row.attempt))? {
+                    missing.push(row.clone());
+                }
+            }
+            Ok(missing)
+        };
+        missing().map_err(|error| self.error(&error))
     }
 
     /// Removes up to `most` rows that began before a wall time (ms since 1970), oldest first, then refusals and objects; returns how many.

@@ -175,6 +175,18 @@ impl LogFile for WatchedFile {
         self.confirm(rows.len() as u64, checkpoint)
     }
 
+    fn append_in_pieces(&mut self, rows: &[Attempt], pause: &mut dyn FnMut()) -> Result<(), StoreError> {
+        let append = |store: &mut Sqlite| store.append_in_pieces(rows, pause).map(|()| store.checkpoint_state());
+        let checkpoint = self.with_store(append)?;
+        self.confirm(rows.len() as u64, checkpoint)
+    }
+
+    fn append_missing(&mut self, rows: &[Attempt]) -> Result<u64, StoreError> {
+        let missing = self.with_store(|store| store.missing(rows))?;
+        self.append(&missing)?;
+        Ok(missing.len() as u64)
+    }
+
     fn append_refusals(&mut self, rows: &[Refusal]) -> Result<(), StoreError> {
         self.with_store(|store| store.append_refusals(rows))
     }

@@ -138,7 +138,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "store",
         internal: &["core", "stats", "meter", "record", "net"],
-        external: &["http", "rusqlite", "serde_json", "thiserror"],
+        external: &["crc32fast", "http", "rusqlite", "rustix", "serde_json", "thiserror"],
     },
     Row {
         name: "gateway",

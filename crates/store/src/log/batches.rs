@@ -32,6 +32,24 @@ pub trait LogFile {
     /// call begins with the file that stands at the path then.
     fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError>;
 
+    /// The same in pieces of a few rows, with a pause before each.
+    ///
+    /// # Errors
+    /// As [`LogFile::append`].
+    fn append_in_pieces(&mut self, rows: &[Attempt], pause: &mut dyn FnMut()) -> Result<(), StoreError> {
+        pause();
+        self.append(rows)
+    }
+
+    /// Commits those of the rows that the file does not have; says how many they are.
+    ///
+    /// # Errors
+    /// As [`LogFile::append`].
+    fn append_missing(&mut self, rows: &[Attempt]) -> Result<u64, StoreError> {
+        self.append(rows)?;
+        Ok(rows.len() as u64)
+    }
+
     /// Commits refusals, all or none of them; one that is like a row of the file is added to it.
     ///
     /// # Errors
@@ -111,6 +129,8 @@ pub struct Batches<F> {
     counts: BatchCounts,
     /// When to retry after an error.
     retry_at: Option<Tick>,
+    /// Whether the last error was a full disk, and nothing was written since.
+    is_full: bool,
     prune_at: Tick,
     watch_at: Tick,
     /// Guards retention against a wrong wall clock; `None` until the newest row of the file is known.
@@ -131,6 +151,7 @@ impl<F: LogFile> Batches<F> {
             objects: Vec::new(),
             counts,
             retry_at: None,
+            is_full: false,
             prune_at,
             watch_at,
             clock: None,
@@ -181,6 +202,16 @@ impl<F: LogFile> Batches<F> {
         self.rules.retention.map_or(self.watch_at, |_| self.watch_at.min(self.prune_at))
     }
 
+    /// Whether writing fails because there is no room.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Gives back the held rows.
+    pub fn withdraw(&mut self) -> Vec<Attempt> {
+        std::mem::take(&mut self.held)
+    }
+
     /// Tries again at once, whatever failed before.
     pub fn retry_now(&mut self) {
         self.retry_at = None;
@@ -199,19 +230,40 @@ impl<F: LogFile> Batches<F> {
     /// Records an error of the driver.
     pub fn fail(&mut self, now: Tick, error: &StoreError) {
         self.retry_at = Some(now + self.rules.retry_every);
+        self.is_full = matches!(error, StoreError::Full { .. });
         self.emit(WriterEvent::Failing(error.to_string()));
     }
 
-    /// Writes the held rows in batches, unless a retry is not yet due; returns whether all were written.
-    pub fn write(&mut self, now: Tick) -> bool {
+    /// Writes the held rows in batches, unless a retry is not yet due; returns whether all were written. There is a pause before every few
+    /// rows.
+    pub fn write(&mut self, now: Tick, pause: &mut dyn FnMut()) -> bool {
         self.write_all(
             now,
             |batches| batches.held.is_empty(),
             |batches| {
                 let rows = batches.held.len().min(batches.rules.batch_rows.max(1));
-                batches.file.append(&batches.held[..rows])?;
+                batches.file.append_in_pieces(&batches.held[..rows], pause)?;
                 batches.held.drain(..rows);
                 batches.counts.written += rows as u64;
+                Ok(())
+            },
+        )
+    }
+
+    /// Writes one batch of rows that are not held, unless a retry is not yet due; returns whether they are written. `perhaps_written` are
+    /// rows of which the file may have some.
+    pub fn write_rows(&mut self, now: Tick, rows: &[Attempt], perhaps_written: bool, pause: &mut dyn FnMut()) -> bool {
+        let is_done = std::cell::Cell::new(false);
+        self.write_all(
+            now,
+            |_| is_done.get(),
+            |batches| {
+                match perhaps_written {
+                    true => drop(batches.file.append_missing(rows)?),
+                    false => batches.file.append_in_pieces(rows, pause)?,
+                }
+                batches.counts.written += rows.len() as u64;
+                is_done.set(true);
                 Ok(())
             },
         )
@@ -248,7 +300,7 @@ impl<F: LogFile> Batches<F> {
         &mut self,
         now: Tick,
         is_done: impl Fn(&Self) -> bool,
-        write: impl Fn(&mut Self) -> Result<(), StoreError>,
+        mut write: impl FnMut(&mut Self) -> Result<(), StoreError>,
     ) -> bool {
         let mut is_displaced = false;
         while !is_done(self) {
@@ -334,7 +386,7 @@ impl<F: LogFile> Batches<F> {
     }
 
     fn mark_working(&mut self) {
-        self.retry_at = None;
+        (self.retry_at, self.is_full) = (None, false);
         self.emit(WriterEvent::Working);
     }
 

@@ -3,6 +3,7 @@
 //! Decisions are in [`Batches`]. Invariant: its memory is bounded; a row leaves it when it was committed, or when the log ends.
 
 use super::batches::{BatchCounts, Batches, LogFile, WriterEvent};
+use super::intake::Intake;
 use super::{LogConfig, Message, Shared, lock};
 use crate::StoreError;
 use crate::watched::WatchedFile;
@@ -14,11 +15,13 @@ use tokrate_core::{Span, Tick};
 
 /// Pause between attempts to write during shutdown.
 const CLOSE_RETRY_PAUSE: Duration = Duration::from_millis(20);
+/// How often the queue is looked at while the database fails, so that it does not fill: at 8,192 rows, 160,000 a second.
+const LOOK_EVERY: Span = Span::from_millis(50);
 
 /// Reads the queue and writes the database.
 pub(super) struct Writer<F = WatchedFile> {
     config: LogConfig,
-    receiver: Receiver<Message>,
+    intake: Intake,
     shared: Arc<Shared>,
     batches: Batches<F>,
     /// Counts published so far.
@@ -37,6 +40,10 @@ impl Writer {
             Err(error) if error.is_locked() => writer.batches.fail(writer.config.clock.now(), &error),
             other => other?,
         }
+        let told = writer.intake.beside(&writer.config.path);
+        told.into_iter().for_each(|message| writer.shared.notice(message));
+        // What keys have spent is read from the database next.
+        writer.write_from_disk();
         writer.publish();
         Ok(writer)
     }
@@ -46,7 +53,8 @@ impl<F: LogFile> Writer<F> {
     /// A writer of any file.
     pub fn over(file: F, config: LogConfig, receiver: Receiver<Message>, shared: Arc<Shared>) -> Writer<F> {
         let batches = Batches::new(file, config.rules());
-        Writer { config, receiver, shared, batches, published: BatchCounts::default(), rejected: 0 }
+        let intake = Intake::new(receiver, Arc::clone(&shared), config.max_held_rows);
+        Writer { config, intake, shared, batches, published: BatchCounts::default(), rejected: 0 }
     }
 
     /// Its batches.
@@ -71,11 +79,11 @@ impl<F: LogFile> Writer<F> {
         self.publish();
     }
 
-    /// Counts what could not be written as lost.
+    /// Leaves what could not be written on disk, or counts it as lost.
     pub fn end(&mut self) {
-        while let Ok(message) = self.receiver.try_recv() {
-            self.buffer(message);
-        }
+        self.intake.drain_all();
+        self.secure();
+        self.intake.take(usize::MAX).for_each(|row| self.batches.push(row));
         self.take_refusals();
         let lost_refusals = self.batches.discard();
         self.shared.lost_refusals.fetch_add(lost_refusals, Ordering::Relaxed);
@@ -88,6 +96,7 @@ impl<F: LogFile> Writer<F> {
 
     /// Writes until every handle is gone.
     pub fn run(mut self) {
+        self.intake.take_turns();
         loop {
             self.wait();
             if self.shared.closing.load(Ordering::Acquire) {
@@ -99,26 +108,35 @@ impl<F: LogFile> Writer<F> {
 
     /// Sleeps until there is something to do: a full batch, a row that has waited long enough, a retry, a flush, the end.
     fn wait(&mut self) {
-        if self.batches.held() == 0 {
+        if self.batches.held() == 0 && self.intake.is_empty() {
             // The wake-up of a flush may have been taken together with rows; its flag was set before.
             if self.is_flush_requested() {
                 return;
             }
             let idle = self.batches.maintain_at().since(self.now());
-            let Ok(message) = self.receiver.recv_timeout(idle.as_duration()) else { return };
-            self.buffer(message);
+            if self.intake.wait(idle.as_duration()).is_err() {
+                return;
+            }
         }
         let batch_at = self.now() + self.config.batch_every;
         loop {
             let retry_at = self.batches.retry_at();
             let left = retry_at.unwrap_or(batch_at).since(self.now());
             // While the database fails, a full batch does not wake the writer.
-            let full =
-                retry_at.is_none() && self.shared.waiting.load(Ordering::Relaxed) >= self.config.batch_rows as u64;
+            let full = retry_at.is_none()
+                && (self.intake.on_disk() > 0
+                    || self.shared.waiting.load(Ordering::Relaxed) >= self.config.batch_rows as u64);
             if left.is_zero() || full || self.is_flush_requested() {
                 return;
             }
-            std::thread::park_timeout(left.as_duration());
+            match retry_at {
+                None => std::thread::park_timeout(left.as_duration()),
+                Some(_) => {
+                    std::thread::park_timeout(left.min(LOOK_EVERY).as_duration());
+                    self.intake.drain(self.may_spill());
+                    self.secure();
+                }
+            }
         }
     }
 
@@ -126,21 +144,70 @@ impl<F: LogFile> Writer<F> {
         self.shared.closing.load(Ordering::Acquire) || self.shared.flush_requested.load(Ordering::Acquire)
     }
 
-    /// Writes rows from the queue until it is empty or writing fails; returns whether it is empty.
+    /// Writes rows until none waits or writing fails; returns whether none waits.
     fn write_all(&mut self) -> bool {
         loop {
-            self.take_rows();
-            if self.batches.held() == 0 {
-                return true;
+            self.intake.drain(self.may_spill());
+            let room = self.config.max_held_rows.max(1).saturating_sub(self.batches.held());
+            self.intake.take(room).for_each(|row| self.batches.push(row));
+            let written = match self.batches.held() {
+                0 if self.intake.on_disk() == 0 => return true,
+                0 => self.write_from_disk(),
+                _ => {
+                    let now = self.now();
+                    self.batches.write(now, &mut || self.intake.pause())
+                }
+            };
+            if !written {
+                self.secure();
             }
-            let now = self.now();
-            let written = self.batches.write(now);
             self.publish();
             if !written {
                 return false;
             }
             self.tell_turned_away();
         }
+    }
+
+    /// Writes the next rows that wait on disk.
+    fn write_from_disk(&mut self) -> bool {
+        loop {
+            let (rows, is_left_over) = match self.intake.take_from_disk(self.config.batch_rows.max(1)) {
+                Ok(taken) => taken,
+                Err(error) => {
+                    let rows = self.intake.give_up_disk();
+                    self.shared.waiting.fetch_sub(rows, Ordering::Relaxed);
+                    self.shared.lost_rows.fetch_add(rows, Ordering::Relaxed);
+                    self.shared.notice(format!("{error}; {rows} rows that waited there are not written"));
+                    return true;
+                }
+            };
+            if rows.is_empty() {
+                return true;
+            }
+            let now = self.now();
+            if !self.batches.write_rows(now, &rows, is_left_over, &mut || self.intake.pause()) {
+                return false;
+            }
+            self.intake.written();
+            // Those of an earlier process come first of all.
+            if !is_left_over {
+                return true;
+            }
+        }
+    }
+
+    /// Puts all rows on disk while the database cannot be written, where a kill does not reach them.
+    fn secure(&mut self) {
+        if self.may_spill() {
+            let left = self.intake.keep_on_disk(self.batches.withdraw());
+            left.into_iter().for_each(|row| self.batches.push(row));
+        }
+    }
+
+    /// Whether rows may wait on disk: where it is full, they would take the room that is missing.
+    fn may_spill(&self) -> bool {
+        !self.batches.is_full()
     }
 
     /// Writes what was refused; returns whether nothing is left. Rows go first.
@@ -176,19 +243,6 @@ impl<F: LogFile> Writer<F> {
         }
     }
 
-    fn take_rows(&mut self) {
-        while self.batches.held() < self.config.max_held_rows.max(1) {
-            let Ok(message) = self.receiver.try_recv() else { return };
-            self.buffer(message);
-        }
-    }
-
-    fn buffer(&mut self, message: Message) {
-        if let Message::Row(row) = message {
-            self.batches.push(*row);
-        }
-    }
-
     /// Publishes counts and events of the batches.
     fn publish(&mut self) {
         let counts = self.batches.counts();
@@ -198,6 +252,9 @@ impl<F: LogFile> Writer<F> {
         self.shared.pruned.store(counts.pruned, Ordering::Relaxed);
         self.shared.waiting.fetch_sub(settled(&counts) - settled(&self.published), Ordering::Relaxed);
         self.published = counts;
+        // Where the database fails as well, its error is the one to tell.
+        let failure = self.intake.take_failure().filter(|_| self.batches.retry_at().is_none());
+        failure.into_iter().for_each(|message| self.shared.notice(message));
         for events in self.batches.take_events() {
             match events {
                 WriterEvent::Failing(message) => self.shared.fail(message),

@@ -2,7 +2,7 @@
 //!
 //! Invariant: an id that is remembered is that of a row which was committed, or is part of the transaction under way.
 
-use crate::row::{Writer, sample_columns};
+use crate::row::{Bound, Writer, sample_columns};
 use rusqlite::Connection;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -60,7 +60,7 @@ fn write_key(key: &mut String, probe: &Probe) {
 fn found_or_made(transaction: &Connection, probe: &Probe) -> rusqlite::Result<i64> {
     static SQL: OnceLock<(String, String)> = OnceLock::new();
     let (find, make) = SQL.get_or_init(statements);
-    let bind = |writer: &mut Writer<'_, '_>| -> rusqlite::Result<()> {
+    let bind = |writer: &mut Writer<Bound<'_, '_>>| -> rusqlite::Result<()> {
         writer.put(probe.source.name())?;
         writer.put(&probe.endpoint)?;
         writer.put(&probe.workload)?;
@@ -69,12 +69,12 @@ fn found_or_made(transaction: &Connection, probe: &Probe) -> rusqlite::Result<i6
         writer.shared(&probe.sample)
     };
     let mut statement = transaction.prepare_cached(find)?;
-    bind(&mut Writer::new(&mut statement))?;
+    bind(&mut Writer::new(Bound::to(&mut statement)))?;
     if let Some(row) = statement.raw_query().next()? {
         return row.get(0);
     }
     let mut statement = transaction.prepare_cached(make)?;
-    let mut writer = Writer::new(&mut statement);
+    let mut writer = Writer::new(Bound::to(&mut statement));
     bind(&mut writer)?;
     writer.execute()?;
     Ok(transaction.last_insert_rowid())

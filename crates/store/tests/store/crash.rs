@@ -9,6 +9,7 @@
 
 use crate::clock;
 use crate::folder::Folder;
+use crate::overflow;
 use crate::rows::row;
 use rusqlite::{Connection, OpenFlags};
 use std::io::{BufRead, BufReader, Write};
@@ -22,6 +23,8 @@ use tokrate_store::{Grouping, Log, LogConfig, Query, Sqlite, Store};
 const NAME: &str = "crash::rows_that_were_called_written_outlive_a_kill_at_any_moment";
 const WRITER: &str = "TOKRATE_STORE_WRITER";
 const MEDDLER: &str = "TOKRATE_STORE_MEDDLER";
+const FLOODED: &str = "crash::rows_that_wait_on_disk_outlive_a_kill";
+const FLOOD: &str = "TOKRATE_STORE_FLOOD";
 /// Moments in the usual run of the tests; 200 by hand.
 const ROUNDS: u64 = 10;
 /// So many of them share one file, so that most begin with the remains of a kill, and none has to read a long one.
@@ -87,9 +90,14 @@ fn meddle_for_ever(path: &Path, seed: u64) {
 
 /// Starts this program again in another part, and hands on the numbers behind a word that it prints.
 fn part(variable: &str, value: String, word: &'static str) -> (Child, Receiver<u64>) {
+    part_of(NAME, variable, value, word)
+}
+
+/// The same in a test of that name.
+fn part_of(name: &str, variable: &str, value: String, word: &'static str) -> (Child, Receiver<u64>) {
     let program = std::env::current_exe().expect("this program");
     let mut child = Command::new(program)
-        .args(["--exact", NAME, "--nocapture"])
+        .args(["--exact", name, "--nocapture"])
         .env(variable, value)
         .stdout(Stdio::piped())
         .spawn()
@@ -178,4 +186,34 @@ fn rows_that_were_called_written_outlive_a_kill_at_any_moment() {
     }
     writeln!(std::io::stdout(), "{rounds} kills: {all_written} rows called written, {all_found} found")
         .expect("stdout");
+}
+
+/// Rows without end into a log whose file is locked, and how many of them wait on disk.
+fn flood(path: PathBuf) {
+    let log = Log::open(LogConfig::new(path, clock::machine())).expect("a log");
+    for n in 0.. {
+        overflow::write(&log, n * 100..(n + 1) * 100);
+        writeln!(std::io::stdout(), "\non disk {}", log.counts().on_disk).expect("a reader");
+    }
+}
+
+#[test]
+fn rows_that_wait_on_disk_outlive_a_kill() {
+    if let Some(path) = std::env::var_os(FLOOD) {
+        return flood(path.into());
+    }
+    let folder = Folder::new("flood");
+    drop(Log::open(LogConfig::new(folder.log(), clock::machine())).expect("a new log"));
+    let other = overflow::lock(&folder);
+    let (mut writer, on_disk) = part_of(FLOODED, FLOOD, folder.log().display().to_string(), "on disk ");
+    reach("writer", &on_disk, 5_000);
+    writer.kill().expect("it runs");
+    writer.wait().expect("it was killed");
+    let at_least = on_disk.iter().last().unwrap_or(5_000);
+    drop(other);
+    drop(Log::open(LogConfig::new(folder.log(), clock::machine())).expect("a log"));
+    let rows = overflow::rows(&folder);
+    assert!(rows.len() as u64 >= at_least, "{} of {at_least}", rows.len());
+    let first = (0..rows.len() as u64).map(crate::rows::row).collect::<Vec<_>>();
+    assert!(rows == first, "without a hole, each once");
 }

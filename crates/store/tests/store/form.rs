@@ -197,7 +197,8 @@ fn a_row_that_no_version_writes_is_named() {
     insta::assert_snapshot!(message(&folder, &error), @r#"read the database LOG: row 2 has the invalid value "vanished" in column end"#);
 }
 
-/// Closing a file drops every lock of SQLite's that the process holds on it (POSIX): none is opened here, they are looked at only.
+/// Closing a file drops every lock of SQLite's that the process holds on it (POSIX): none is opened here, they are looked at only. The file
+/// of rows that wait on disk is none of SQLite's.
 #[test]
 fn no_source_of_the_crate_opens_a_file_but_through_sqlite() {
     let mut folders = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")];
@@ -207,6 +208,9 @@ fn no_source_of_the_crate_opens_a_file_but_through_sqlite() {
             let path = entry.expect("the sources").path();
             if path.is_dir() {
                 folders.push(path);
+                continue;
+            }
+            if path.ends_with("log/overflow.rs") || path.ends_with("log/overflow/tests.rs") {
                 continue;
             }
             let source = std::fs::read_to_string(&path).expect("text");

@@ -17,6 +17,7 @@ mod monitor;
 mod objects;
 mod of_bench;
 mod of_probes;
+mod overflow;
 mod queries;
 mod refusals;
 mod report;

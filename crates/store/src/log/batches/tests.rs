@@ -90,12 +90,12 @@ fn push(batches: &mut Batches<Fake>, calls: std::ops::Range<u64>) {
 fn a_batch_that_fails_is_tried_again_in_its_time_and_not_before() {
     let mut batches = batches(&[Does::Works, Does::IsFull], None);
     push(&mut batches, 0..5);
-    assert!(!batches.write(Tick::ZERO));
+    assert!(!batches.write(Tick::ZERO, &mut || {}));
     assert_eq!((batches.counts().written, batches.held()), (3, 2));
     let at = batches.retry_at().expect("it failed");
     assert_eq!(at, Tick::ZERO + RETRY);
-    assert!(!batches.write(at - Span::from_nanos(1)));
-    assert!(batches.write(at));
+    assert!(!batches.write(at - Span::from_nanos(1), &mut || {}));
+    assert!(batches.write(at, &mut || {}));
     assert_eq!((batches.counts().written, batches.retry_at()), (5, None));
     assert_eq!(batches.file().rows, ["0", "1", "2", "3", "4"]);
     let events = batches.take_events();
@@ -106,19 +106,19 @@ fn a_batch_that_fails_is_tried_again_in_its_time_and_not_before() {
 fn a_batch_that_failed_is_tried_at_once_when_somebody_asks_for_it() {
     let mut batches = batches(&[Does::IsFull], None);
     push(&mut batches, 0..1);
-    assert!(!batches.write(Tick::ZERO));
-    assert!(!batches.write(Tick::ZERO));
+    assert!(!batches.write(Tick::ZERO, &mut || {}));
+    assert!(!batches.write(Tick::ZERO, &mut || {}));
     batches.retry_now();
-    assert!(batches.write(Tick::ZERO));
+    assert!(batches.write(Tick::ZERO, &mut || {}));
 }
 
 #[test]
 fn rows_that_went_with_a_displaced_file_are_lost_and_later_ones_are_kept() {
     let mut batches = batches(&[Does::Works, Does::Works, Does::IsGone], None);
     push(&mut batches, 0..6);
-    assert!(batches.write(Tick::ZERO));
+    assert!(batches.write(Tick::ZERO, &mut || {}));
     push(&mut batches, 6..8);
-    assert!(batches.write(Tick::ZERO), "without waiting");
+    assert!(batches.write(Tick::ZERO, &mut || {}), "without waiting");
     assert_eq!(batches.counts(), BatchCounts { written: 2, lost: 6, pruned: 0 });
     assert_eq!(batches.file().rows, ["6", "7"]);
     let events = batches.take_events();
@@ -131,7 +131,7 @@ fn rows_that_went_with_a_displaced_file_are_lost_and_later_ones_are_kept() {
 fn a_file_that_vanishes_again_and_again_does_not_keep_the_writer_busy() {
     let mut batches = batches(&[Does::IsGone; 20], None);
     push(&mut batches, 0..1);
-    assert!(!batches.write(Tick::ZERO));
+    assert!(!batches.write(Tick::ZERO, &mut || {}));
     assert_eq!(batches.file().script.len(), 18, "two attempts, then it waits");
     assert!(batches.retry_at().is_some());
 }
@@ -140,7 +140,7 @@ fn a_file_that_vanishes_again_and_again_does_not_keep_the_writer_busy() {
 fn a_displaced_file_is_noticed_without_any_row() {
     let mut batches = batches(&[Does::Works, Does::Works, Does::IsGone], None);
     push(&mut batches, 0..2);
-    assert!(batches.write(Tick::ZERO));
+    assert!(batches.write(Tick::ZERO, &mut || {}));
     batches.maintain(Tick::ZERO, NOON);
     batches.maintain(batches.maintain_at() - Span::from_nanos(1), NOON);
     assert_eq!(batches.counts().written, 2, "not looked at yet");
@@ -172,7 +172,7 @@ fn a_clock_that_was_ahead_from_the_start_is_held_against_the_newest_row() {
     batches.file.newest_unix_ms = Some(NOON);
     // Its own rows bear the wrong clock; they prove nothing.
     push(&mut batches, 0..1);
-    batches.write(Tick::ZERO);
+    batches.write(Tick::ZERO, &mut || {});
     batches.file.newest_unix_ms = Some(NOON + 3_650 * DAY_MS);
     batches.maintain(Tick::ZERO, NOON + 3_650 * DAY_MS);
     assert!(batches.file().pruned_before.is_empty());
@@ -208,7 +208,7 @@ fn trouble_while_the_file_is_looked_after_is_said_and_waited_out() {
     }
     let mut batches = batches(&[Does::Works, Does::Works, Does::IsGone], day);
     push(&mut batches, 0..2);
-    assert!(batches.write(Tick::ZERO));
+    assert!(batches.write(Tick::ZERO, &mut || {}));
     batches.maintain(Tick::ZERO, NOON);
     assert_eq!(batches.counts(), BatchCounts { written: 0, lost: 2, pruned: 0 });
     assert_eq!((batches.retry_at(), batches.maintain_at()), (None, Tick::ZERO), "the file that is there now is next");
@@ -239,7 +239,7 @@ proptest! {
             now += Span::from_millis(later_ms);
             match step {
                 0 => { push(&mut batches, pushed..pushed + rows); pushed += rows; }
-                1 => drop(batches.write(now)),
+                1 => drop(batches.write(now, &mut || {})),
                 2 => batches.maintain(now, NOON + now.as_nanos() / 1_000_000),
                 _ => batches.retry_now(),
             }
