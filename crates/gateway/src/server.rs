@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokrate_core::{Span, Tick};
 use tokrate_net::server::{
-    Accept, AccessConfig, AccessSettings, ConnectionLimits, Connections, Handler, Listener, SharedSocket,
+    Accept, AccessConfig, AccessSettings, Apart, ConnectionLimits, Connections, Handler, Listener, SharedSocket,
     serve_accepted,
 };
 use tokrate_net::{ClientConfig, Clock, Dial, NetError, ServerTls};
@@ -108,9 +108,11 @@ impl Gateway {
         let mut admin_side = admin_socket.map(|socket| (socket, admin_handler));
         let (shutdown, shutdown_requested) = watch::channel(false);
         let mut threads = Vec::new();
-        for (number, socket) in sockets.into_iter().enumerate() {
+        let apart = Apart::for_threads(sockets.len());
+        for (number, (socket, apart)) in sockets.into_iter().zip(apart).enumerate() {
             let thread = WorkerThread {
                 socket,
+                apart,
                 // The first thread serves it in addition to its calls.
                 admin: admin_side.take(),
                 shared: Arc::clone(&shared),
@@ -210,7 +212,8 @@ impl RunningGateway {
             0 => log.take_failure(),
             rows => {
                 let why = log.failure().unwrap_or_else(|| "the disk is too slow".to_owned());
-                Some(format!("{rows} rows could not be written in time: {why}"))
+                let beside = "those that could be kept beside the log are written by the next start";
+                Some(format!("{rows} rows could not be written in time: {why}; {beside}"))
             }
         }
     }
@@ -272,6 +275,7 @@ impl Bound {
 /// What a worker thread is started with.
 struct WorkerThread<A> {
     socket: SharedSocket,
+    apart: Apart,
     admin: Option<(SharedSocket, A)>,
     shared: Arc<Shared>,
     client_config: ClientConfig,
@@ -291,7 +295,10 @@ impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> WorkerThread<A> {
     }
 
     fn run(self, ready_sender: &mpsc::Sender<Result<(), GatewayError>>) {
-        let runtime = match Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build() {
+        let (before_sleep, woken) = (self.apart.clone(), self.apart.clone());
+        let mut builder = Builder::new_current_thread();
+        builder.on_thread_park(move || before_sleep.before_sleep()).on_thread_unpark(move || woken.woken());
+        let runtime = match builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build() {
             Ok(runtime) => runtime,
             Err(error) => return drop(ready_sender.send(Err(GatewayError::Thread(error)))),
         };

@@ -36,6 +36,7 @@ const IDLE_TIMEOUT: Span = Span::from_secs(120);
 const BACKLOG: u32 = 4096;
 
 mod access;
+mod apart;
 mod balance;
 mod body;
 mod budget;
@@ -53,6 +54,7 @@ mod tests;
 
 use access::Access;
 pub use access::{AccessConfig, AccessSettings, is_form};
+pub use apart::Apart;
 use balance::{Handed, Place, Seat};
 pub use body::{BodyError, BodyPieces, BufferedBody, RequestBody, buffer_body, read_body};
 pub use budget::{ByteBudget, ByteShare};
