@@ -27,7 +27,7 @@ use endpoint::{Endpoint, Places, Tool};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 pub use process::{GUARD, GuardedProcess, guard};
 pub use relay::{RELAY, relay};
-use report::{Report, Values};
+use report::{Line, Report, Values};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -260,6 +260,7 @@ fn measure(places: Places, options: &Options) -> Result<()> {
         }
     }
     resources::peak(&mut bench);
+    lost_rows(&mut bench);
     for error_text in bench.upstream.take_errors() {
         bench.report.note(format!("the upstream failed to {error_text}"));
     }
@@ -277,6 +278,19 @@ fn measure(places: Places, options: &Options) -> Result<()> {
         bail!("measure {failed} of the scenes; see the notes");
     }
     Ok(())
+}
+
+/// A gateway that is quick because its log gives up is none.
+fn lost_rows(bench: &mut GatewayBench) {
+    let mut line = Line::new("rows that the log lost");
+    for endpoint in &bench.endpoints {
+        match endpoint.lost_rows() {
+            Ok(None) => {}
+            Ok(Some(lost)) => line = line.cell(endpoint.tool, lost.to_string()).verdict("0", Some(lost == 0)),
+            Err(error) => line = line.cell(endpoint.tool, format!("failed to {error:#}")).verdict("0", Some(false)),
+        }
+    }
+    bench.report.line(line);
 }
 
 /// Starts every endpoint that can be installed.

@@ -11,7 +11,8 @@ use super::streams::one_call;
 use super::upstream::Upstream;
 use crate::bench::clock::now;
 use anyhow::{Context, Result, bail};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use xtask::tools;
@@ -94,6 +95,8 @@ pub struct Endpoint {
     tls: Option<Tls>,
     path: &'static str,
     model: &'static str,
+    /// Where tokrate's metrics are.
+    metrics: Option<SocketAddr>,
     /// The gateway's processes; the floor has none.
     process: Option<GuardedProcess>,
     /// From before the start of the process to the end of the first answer (ns).
@@ -120,6 +123,7 @@ impl Endpoint {
             tls: places.tls.clone(),
             path: "/v1/chat/completions",
             model: "bench",
+            metrics: None,
             process: None,
             first_answer_ns: 0,
             idle_kib: 0,
@@ -180,6 +184,19 @@ impl Endpoint {
         self.process.as_ref().map(GuardedProcess::last_output).unwrap_or_default()
     }
 
+    /// Rows that tokrate's log has lost; `None` for the others.
+    pub fn lost_rows(&self) -> Result<Option<u64>> {
+        let Some(address) = self.metrics else { return Ok(None) };
+        let mut stream = TcpStream::connect(address).context("connect to the metrics")?;
+        write!(stream, "GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")
+            .context("ask for the metrics")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).context("read the metrics")?;
+        let lost = text.lines().find_map(|line| line.strip_prefix("tokrate_log_rows_lost_total "));
+        let lost = lost.and_then(|lost| lost.trim().parse::<f64>().ok()).context("find the rows lost")?;
+        Ok(Some(lost as u64))
+    }
+
     fn wait_for_answer(&self, started_at: u64) -> Result<()> {
         let call = self.request(Call { ask: ScriptName::Instant, id: 0, race: false });
         let timeout = self.tool.start_timeout().as_nanos() as u64;
@@ -216,6 +233,7 @@ impl Endpoint {
         std::fs::create_dir_all(&own).with_context(|| format!("make {}", own.display()))?;
         self.address = free_port()?;
         let (listen, admin, url) = (self.address, free_port()?, places.upstream_url(upstream));
+        self.metrics = Some(admin);
         let tls = places.tls.as_ref().map_or_else(String::new, |tls| {
             let Tls { authority, certificate, key, .. } = tls;
             format!("ca_file = {authority:?}\n\n[gateway.tls]\ncertificate = {certificate:?}\nkey = {key:?}\n")
