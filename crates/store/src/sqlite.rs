@@ -15,8 +15,9 @@ use tokrate_core::Span;
 use tokrate_record::{Attempt, Refusal, SampleSource};
 
 /// Rows of one statement where there are so many: SQLite then keeps its place in table and indexes from row to row. Counted in
-/// instructions (callgrind), eight save most: 5,000 a row, against 4,000 with four and 3,000 with sixteen.
-const ROWS_AT_ONCE: usize = 8;
+/// instructions (callgrind), eight save most: 5,000 a row, against 4,000 with four and 3,000 with sixteen. Four take half as long, some
+/// 25 us, which a call that has just come may have to wait for.
+const ROWS_AT_ONCE: usize = 4;
 
 /// A log in a SQLite file.
 #[derive(Debug)]

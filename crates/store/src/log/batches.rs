@@ -337,6 +337,11 @@ impl<F: LogFile> Batches<F> {
         }
     }
 
+    /// Counts rows as lost that are not held here.
+    pub fn count_lost(&mut self, rows: u64) {
+        self.counts.lost += rows;
+    }
+
     /// Discards the held rows and counts them as lost; returns how many refused requests are lost besides.
     pub fn discard(&mut self) -> u64 {
         self.counts.lost += self.held.len() as u64;

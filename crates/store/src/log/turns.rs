@@ -48,18 +48,21 @@ impl Turns {
         is_low.recv().ok()?.then(|| Turns { state, giver: thread.thread().clone() })
     }
 
-    /// Waits for a turn, at most so long.
+    /// Waits for a turn, at most so long; returns whether it got one.
     #[allow(clippy::disallowed_methods, reason = "waits in real time for a thread of this process")]
-    pub fn wait(&self, patience: Duration) {
+    pub fn wait(&self, patience: Duration) -> bool {
         let turn = self.state.asked.load(Ordering::Relaxed) + 1;
         self.state.asked.store(turn, Ordering::Release);
         self.giver.unpark();
         let begun = Instant::now();
         while self.state.given.load(Ordering::Acquire) < turn {
-            let Some(left) = patience.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) else { return };
+            let Some(left) = patience.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) else {
+                return false;
+            };
             // A row may wake this thread as well.
             std::thread::park_timeout(left);
         }
+        true
     }
 }
 
@@ -107,7 +110,7 @@ mod tests {
         let turns = Turns::for_this_thread().expect("a thread");
         for turn in 1..=100 {
             // A processor is idle within a minute.
-            turns.wait(Duration::from_secs(60));
+            assert!(turns.wait(Duration::from_secs(60)));
             assert_eq!(turns.state.given.load(Ordering::Acquire), turn);
         }
         let giver = turns.giver.clone();
@@ -115,7 +118,6 @@ mod tests {
         drop(turns);
         // Nobody gives any more.
         let alone = Turns { state, giver };
-        alone.wait(Duration::from_micros(1));
-        alone.wait(Duration::ZERO);
+        assert!(!alone.wait(Duration::ZERO) || alone.state.asked.load(Ordering::Relaxed) == 101);
     }
 }

@@ -148,10 +148,13 @@ impl<F: LogFile> Writer<F> {
     fn write_all(&mut self) -> bool {
         loop {
             self.intake.drain(self.may_spill());
-            let room = self.config.max_held_rows.max(1).saturating_sub(self.batches.held());
-            self.intake.take(room).for_each(|row| self.batches.push(row));
+            // Rows on disk are older than those in memory.
+            if self.intake.on_disk() == 0 {
+                let room = self.config.max_held_rows.max(1).saturating_sub(self.batches.held());
+                self.intake.take(room).for_each(|row| self.batches.push(row));
+            }
             let written = match self.batches.held() {
-                0 if self.intake.on_disk() == 0 => return true,
+                0 if self.intake.is_empty() => return true,
                 0 => self.write_from_disk(),
                 _ => {
                     let now = self.now();
@@ -176,8 +179,7 @@ impl<F: LogFile> Writer<F> {
                 Ok(taken) => taken,
                 Err(error) => {
                     let rows = self.intake.give_up_disk();
-                    self.shared.waiting.fetch_sub(rows, Ordering::Relaxed);
-                    self.shared.lost_rows.fetch_add(rows, Ordering::Relaxed);
+                    self.batches.count_lost(rows);
                     self.shared.notice(format!("{error}; {rows} rows that waited there are not written"));
                     return true;
                 }

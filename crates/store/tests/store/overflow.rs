@@ -125,3 +125,20 @@ fn a_file_that_is_none_of_ours_is_said_and_left_and_rows_wait_in_memory() {
     assert_eq!((log.counts().written, log.counts().lost), (3_000, 0));
     assert_eq!(std::fs::read(overflow(&folder)).expect("there"), b"a diary");
 }
+
+#[test]
+fn rows_that_lack_what_a_row_must_have_are_counted_as_lost_and_the_file_stays() {
+    let folder = Folder::new("overflow-unreadable");
+    // The form of the file with one column only, and a row whose call is "a": a length, a CRC-32, a tag, a length, a byte.
+    let row = [6, 0, 0, 0, 0x0a, 0x96, 0xa4, 0x26, b't', 1, 0, 0, 0, b'a'];
+    let bytes = [b"tokrate overflow 1\ncall\n".as_slice(), &row].concat();
+    std::fs::write(overflow(&folder), &bytes).expect("room");
+    let log = Log::open(config(&folder)).expect("a new log");
+    (0..10).for_each(|n| log.write(crate::rows::row(n)));
+    assert!(log.flush(LONG));
+    let counts = log.counts();
+    assert_eq!((counts.written, counts.lost, counts.waiting), (10, 1, 0));
+    let said = log.take_failure().expect("said");
+    assert!(said.contains("column attempt; 1 rows that waited there are not written"), "{said}");
+    assert_eq!(std::fs::read(overflow(&folder)).expect("there"), bytes);
+}
