@@ -18,7 +18,7 @@ use refusals::PendingRefusals;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use tokrate_core::Span;
@@ -82,10 +82,12 @@ pub struct LogCounts {
 
 /// The sending side of the queue. Dropping it ends the writer.
 struct Queue {
-    sender: Option<SyncSender<Message>>,
+    sender: Option<Sender<Message>>,
     shared: Arc<Shared>,
     path: PathBuf,
     batch_rows: u64,
+    /// Most rows in memory, in the queue and in the writer.
+    max_rows: u64,
     close_timeout: Span,
     /// The writer's thread, to be woken.
     writer: Option<Thread>,
@@ -140,14 +142,15 @@ struct Failures {
 }
 
 impl LogConfig {
-    /// A log in this file, with default sizes: batches of 512 rows or 200 ms, 8,192 rows in the queue and as many buffered,
+    /// A log in this file, with default sizes: batches of 512 rows or 200 ms, 24,576 rows in the queue and 8,192 buffered,
     /// rows kept for ever.
     pub fn new(path: impl Into<PathBuf>, clock: LogClock) -> LogConfig {
         LogConfig {
             path: path.into(),
             batch_rows: 512,
             batch_every: Span::from_millis(200),
-            queue_rows: 8_192,
+            // Half a second of calls on a machine that does nothing else, for a disk that stalls so long.
+            queue_rows: 24_576,
             max_held_rows: 8_192,
             retry_every: Span::from_millis(500),
             retention: None,
@@ -157,6 +160,11 @@ impl LogConfig {
             shipping: None,
             clock,
         }
+    }
+
+    /// Most rows in memory.
+    fn max_rows(&self) -> u64 {
+        (self.queue_rows.max(1) + self.max_held_rows.max(1)) as u64
     }
 
     fn rules(&self) -> BatchRules {
@@ -177,10 +185,10 @@ impl Log {
     /// When the file is no log, is of a newer form or cannot be made, or when no thread can be started.
     pub fn open(config: LogConfig) -> Result<Log, StoreError> {
         let shared = Arc::new(Shared::default());
-        let (sender, receiver) = sync_channel(config.queue_rows.max(1));
+        let (sender, receiver) = channel();
         let (alive, ended) = sync_channel(1);
         let (path, close_timeout) = (config.path.clone(), config.close_timeout);
-        let batch_rows = config.batch_rows.max(1) as u64;
+        let (batch_rows, max_rows) = (config.batch_rows.max(1) as u64, config.max_rows());
         let shipping = config.shipping.clone();
         let writer = writer::Writer::open(config, receiver, Arc::clone(&shared))?;
         let run = move || {
@@ -196,6 +204,7 @@ impl Log {
             shared: Arc::clone(&shared),
             path: path.clone(),
             batch_rows,
+            max_rows,
             close_timeout,
             writer,
             thread: Some(thread),
@@ -213,8 +222,8 @@ impl Log {
     #[doc(hidden)]
     pub fn driven<F: LogFile>(config: LogConfig, file: F) -> (Log, LogDriver<F>) {
         let shared = Arc::new(Shared::default());
-        let (sender, receiver) = sync_channel(config.queue_rows.max(1));
-        let (path, batch_rows) = (config.path.clone(), config.batch_rows.max(1) as u64);
+        let (sender, receiver) = channel();
+        let (path, batch_rows, max_rows) = (config.path.clone(), config.batch_rows.max(1) as u64, config.max_rows());
         // As if the writer had ended, so that dropping the log does not wait.
         let (_, ended) = sync_channel(1);
         let queue = Queue {
@@ -222,6 +231,7 @@ impl Log {
             shared: Arc::clone(&shared),
             path,
             batch_rows,
+            max_rows,
             close_timeout: config.close_timeout,
             writer: None,
             thread: None,
@@ -232,12 +242,13 @@ impl Log {
         (Log { queue: Arc::new(queue) }, LogDriver(writer))
     }
 
-    /// Queues a row. Never blocks; if the queue is full, the row is counted in [`Log::lost`].
+    /// Queues a row. Never blocks; if too many are in memory, the row is counted in [`Log::lost`].
     pub fn write(&self, attempt: Attempt) {
         let Some(sender) = &self.queue.sender else { return };
         let shared = &self.queue.shared;
         let waiting = shared.waiting.fetch_add(1, Ordering::Relaxed) + 1;
-        if sender.try_send(Message::Row(Box::new(attempt))).is_err() {
+        let in_memory = waiting.saturating_sub(shared.on_disk.load(Ordering::Relaxed));
+        if in_memory > self.queue.max_rows || sender.send(Message::Row(Box::new(attempt))).is_err() {
             shared.waiting.fetch_sub(1, Ordering::Relaxed);
             shared.rejected.fetch_add(1, Ordering::Relaxed);
         } else if waiting.is_multiple_of(self.queue.batch_rows) {
@@ -303,8 +314,7 @@ impl Log {
         let (done, wait) = sync_channel(1);
         lock(&self.queue.shared.flushes).push(done);
         self.queue.shared.flush_requested.store(true, Ordering::Release);
-        // A full queue means that the writer is awake.
-        if let Err(TrySendError::Disconnected(_)) = sender.try_send(Message::Wake) {
+        if sender.send(Message::Wake).is_err() {
             return false;
         }
         self.queue.wake();

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 use tokrate_record::Attempt;
 
-/// More rows than these go to disk: a quarter of the queue, so that there is time to write them before it is full.
+/// More rows than these go to disk: a tenth of what may be in memory, so that there is time to write them before it is full.
 const SPILL_ROWS: usize = 2_048;
 /// So many at a time: some 50 us of work, which no call waits for long. One time a millisecond is enough for 64,000 rows a second.
 const SPILL_PIECE: usize = 64;

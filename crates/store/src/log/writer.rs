@@ -15,7 +15,7 @@ use tokrate_core::{Span, Tick};
 
 /// Pause between attempts to write during shutdown.
 const CLOSE_RETRY_PAUSE: Duration = Duration::from_millis(20);
-/// How often the queue is looked at while the database fails, so that it does not fill: at 8,192 rows, 160,000 a second.
+/// How often the queue is looked at while the database fails, so that rows get out of the reach of a kill.
 const LOOK_EVERY: Span = Span::from_millis(50);
 
 /// Reads the queue and writes the database.

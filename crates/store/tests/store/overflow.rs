@@ -12,8 +12,8 @@ use tokrate_store::{Log, LogConfig, Query, Sqlite, Store};
 
 /// Longer than anything here takes; a test that waits so long has failed.
 const LONG: Span = Span::from_secs(60);
-/// More than fit into memory: 8,192 in the queue and as many in the writer.
-const MANY: u64 = 20_000;
+/// More than fit into memory: 24,576 in the queue and 8,192 in the writer.
+const MANY: u64 = 40_000;
 
 fn config(folder: &Folder) -> LogConfig {
     LogConfig {

@@ -4,7 +4,7 @@ use super::*;
 use crate::LogClock;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::channel;
 use tokrate_record::{Attempt, Refusal};
 
 /// What each look at the clock adds to it. A try looks twice, so that one falls on the very end of three seconds.
@@ -49,8 +49,8 @@ impl LogFile for LockedFile {
 
 /// Closes a log with three rows in its queue: how often their writing was tried, how many were written, how many lost.
 fn closed(locked_for: u32) -> (u32, usize, u64) {
-    let (sender, receiver) = sync_channel(3);
-    (0..3).for_each(|_| sender.try_send(Message::Row(Box::default())).expect("room"));
+    let (sender, receiver) = channel();
+    (0..3).for_each(|_| sender.send(Message::Row(Box::default())).expect("the writer has its end"));
     drop(sender);
     let steps = AtomicU64::new(0);
     let monotonic = move || Tick::ZERO + Span::from_nanos(steps.fetch_add(1, Ordering::Relaxed) * STEP.as_nanos());
