@@ -15,7 +15,7 @@ use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Sample, Sample
 
 /// Every column but `id`, in the order in which rows are written and read: those of the call, then those of the sample
 /// ([`Writer::measured`], [`Writer::shared`]).
-pub(crate) const COLUMNS: [&str; 58] = [
+pub(crate) const COLUMNS: [&str; 59] = [
     "call",
     "attempt",
     "role",
@@ -29,6 +29,7 @@ pub(crate) const COLUMNS: [&str; 58] = [
     "overhead_ns",
     "responses",
     "response_bytes",
+    "hold_ns",
     "started_unix_ms",
     "model_answered",
     "in_flight",
@@ -109,6 +110,7 @@ pub(crate) fn insert(statement: &mut Statement<'_>, rows: &[Attempt]) -> rusqlit
         writer.put(row.overhead_ns.map(to_i64))?;
         writer.put(row.responses)?;
         writer.put(row.response_bytes.map(to_i64))?;
+        writer.put(row.hold_ns.map(to_i64))?;
         writer.measured(&row.sample)?;
         writer.shared(&row.sample)?;
     }
@@ -239,6 +241,7 @@ impl<'r> Reader<'r> {
             overhead_ns: self.opt_count()?,
             responses: self.opt_count()?,
             response_bytes: self.opt_count()?,
+            hold_ns: self.opt_count()?,
             sample: self.sample(shared)?,
         })
     }
