@@ -1,5 +1,5 @@
 //! `cargo xtask docs`: regenerates pages from the code: JSON Schemas, the reference of the settings and the catalogue of metrics
-//! in `docs`, and the table of edges in ARCHITECTURE.md.
+//! in `docs`, the list of recorded exchanges, and the table of edges in ARCHITECTURE.md.
 //!
 //! Invariant: the tests that compare them with the code pass afterwards.
 
@@ -14,6 +14,6 @@ const TESTS: &str = "test(the_files_in_docs_are_those_of_the_code) or test(the_s
 /// Runs those tests for the whole workspace, so that nothing is built with other features than for the tests.
 pub fn run(root: &Path) -> Result<()> {
     crate::tidy::edges::write(root)?;
-    let build = ["nextest", "run", "--workspace", "--lib", "--bins", "-E", TESTS];
+    let build = ["nextest", "run", "--workspace", "--lib", "--bins", "--test", "wire", "-E", TESTS];
     Cargo::ready(root)?.run_with(&build, &[(WRITES, "1")])
 }

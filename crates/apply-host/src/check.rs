@@ -12,11 +12,7 @@ use tokrate_apply::accept;
 /// # Errors
 /// Why not, as a sentence.
 pub fn check_answer(request: &[u8], text: &str) -> Result<(), String> {
-    let (head, ()) = Request::new(()).into_parts();
-    let request = ApplyRequest::chat(&head, request, OnRefuse::Error).map_err(|rejected| match rejected {
-        Rejected::Error(_) => "the request is no edit that an answer can be held against".to_owned(),
-        Rejected::Stale(_) => "the file is not the one that the edit was made for".to_owned(),
-    })?;
+    let request = edit_of(request)?;
     let edit = &request.edit;
     let text = if request.form.is_tagged() { untagged(text) } else { text };
     match accept(edit.original.as_bytes(), edit.update.as_bytes(), text, &edit.options) {
@@ -25,6 +21,15 @@ pub fn check_answer(request: &[u8], text: &str) -> Result<(), String> {
             Err(format!("the model's answer was not accepted: {}: {}", refused.code.name(), refused.message))
         }
     }
+}
+
+/// The edit that a request (OpenAI's chat) asks for, or why it asks for none.
+pub(crate) fn edit_of(request: &[u8]) -> Result<ApplyRequest, String> {
+    let (head, ()) = Request::new(()).into_parts();
+    ApplyRequest::chat(&head, request, OnRefuse::Error).map_err(|rejected| match rejected {
+        Rejected::Error(_) => "the request is no edit that an answer can be held against".to_owned(),
+        Rejected::Stale(_) => "the file is not the one that the edit was made for".to_owned(),
+    })
 }
 
 /// What stands in the tags that the request asked for.

@@ -18,7 +18,7 @@ const PATH: &str = "/chat/completions";
 /// Largest response body.
 const MAX_BODY_BYTES: u64 = 256 << 20;
 /// Name prefixes of models that were trained on the tags and need no system prompt.
-const TAG_TRAINED_MODELS: [&str; 4] = ["auto", "morph-", "relace-", "apply"];
+pub(crate) const TAG_TRAINED_MODELS: [&str; 4] = ["auto", "morph-", "relace-", "apply"];
 const OPEN: &str = "<updated-code>";
 const CLOSE: &str = "</updated-code>";
 /// System prompt for other models.
@@ -151,7 +151,7 @@ fn request(model: &str, edit: &Edit) -> Vec<u8> {
 }
 
 /// Removes tags, or else a code fence, around a text.
-fn unwrap_text(text: &str) -> &str {
+pub(crate) fn unwrap_text(text: &str) -> &str {
     if let (Some(start), Some(end)) = (text.find(OPEN), text.rfind(CLOSE)) {
         let start = start + OPEN.len();
         if start <= end {

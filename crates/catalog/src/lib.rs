@@ -107,6 +107,8 @@ pub struct Quirks {
     pub ignore_eos: bool,
     /// Anthropic's messages as Vertex AI hosts them: the model in the path, the version in the body.
     pub on_vertex: bool,
+    /// Anthropic's messages as AWS Bedrock hosts them by Invoke: likewise, and streams are binary.
+    pub on_bedrock: bool,
 }
 
 /// A part of a base URL that comes from the environment.

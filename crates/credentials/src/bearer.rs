@@ -1,14 +1,15 @@
 //! Requests that carry a token which expires: `Authorization: Bearer`.
 
-use crate::cached::{Cached, Fetched, Source};
+use crate::cached::{Cached, Fetched, Held, Source};
 use crate::error::CredentialError;
 use crate::reach::{self, Reach};
+use http::StatusCode;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
-use tokrate_core::Span;
-use tokrate_net::{Authorization, Authorize, AuthorizeError, AuthorizeFuture, Secrets, Unauthorized};
+use tokrate_core::{Span, Tick};
+use tokrate_net::{Authorization, Authorize, AuthorizeError, AuthorizeFuture, RefusedBy, Secrets, Unauthorized};
 
 /// A token, ready to be sent.
 pub(crate) struct Token {
@@ -77,8 +78,14 @@ impl Authorize for BearerAuthorizer {
         Box::pin(async move {
             let token =
                 self.token.get(request.client, request.clock).await.map_err(|error| AuthorizeError::from(&*error))?;
-            Ok(Authorization { headers: token.headers.clone(), secrets: token.secrets.clone(), rewritten: None })
+            let Held { value: token, generation } = token;
+            let (headers, secrets) = (token.headers.clone(), token.secrets.clone());
+            Ok(Authorization { headers, secrets, generation, ..Authorization::default() })
         })
+    }
+
+    fn refused(&self, generation: u64, by: RefusedBy<'_>, now: Tick) -> bool {
+        by.status == StatusCode::UNAUTHORIZED && self.token.refused(generation, now)
     }
 }
 

@@ -1,5 +1,7 @@
 //! A credential that is fetched when it is first wanted, and again before it expires.
 //!
+//! One that is refused before that, because it was revoked, is dropped and fetched anew once.
+//!
 //! Time is counted from the fetch by the clock that never jumps, not by the date that a credential carries. Invariant: one fetch at a time;
 //! a caller waits only when there is nothing that can be used.
 
@@ -18,6 +20,10 @@ const UNUSABLE_BEFORE: Span = Span::from_secs(5);
 /// A source that failed is asked again after this, doubled with each failure up to the longest.
 const RETRY_AFTER: Span = Span::from_secs(1);
 const MAX_RETRY_AFTER: Span = Span::from_secs(32);
+
+/// A credential that took the place of a refused one is not dropped itself for so long: that the lane has a bad key does not pass by
+/// asking for tokens with every request.
+const RENEW_AGAIN_AFTER: Span = Span::from_secs(60);
 
 /// What was fetched.
 pub(crate) struct Fetched<T> {
@@ -41,8 +47,18 @@ struct Shared<T> {
     ended: Notify,
 }
 
+/// A credential, and which of those of its source it is.
+pub(crate) struct Held<T> {
+    pub value: Arc<T>,
+    pub generation: u64,
+}
+
 struct State<T> {
     value: Option<Arc<T>>,
+    /// Rises with every credential.
+    generation: u64,
+    /// When one was last dropped because it was refused.
+    refused_at: Option<Tick>,
     refresh_at: Tick,
     unusable_at: Tick,
     is_fetching: bool,
@@ -52,7 +68,7 @@ struct State<T> {
 }
 
 enum Step<T> {
-    Have(Arc<T>),
+    Have(Held<T>),
     Failed(Arc<CredentialError>),
     Wait,
 }
@@ -61,6 +77,8 @@ impl<T: Send + Sync + 'static> Cached<T> {
     pub fn new(source: impl Source<T> + 'static) -> Cached<T> {
         let state = State {
             value: None,
+            generation: 0,
+            refused_at: None,
             refresh_at: Tick::ZERO,
             unusable_at: Tick::ZERO,
             is_fetching: false,
@@ -72,7 +90,7 @@ impl<T: Send + Sync + 'static> Cached<T> {
     }
 
     /// The credential; waits for it if there is none that can be used.
-    pub async fn get(&self, client: &ClientConfig, clock: Clock) -> Result<Arc<T>, Arc<CredentialError>> {
+    pub async fn get(&self, client: &ClientConfig, clock: Clock) -> Result<Held<T>, Arc<CredentialError>> {
         loop {
             let ended = self.0.ended.notified();
             tokio::pin!(ended);
@@ -86,10 +104,25 @@ impl<T: Send + Sync + 'static> Cached<T> {
         }
     }
 
+    /// The credential of that generation was refused. True if there is or will be another one.
+    pub fn refused(&self, generation: u64, now: Tick) -> bool {
+        let mut state = self.0.lock();
+        // Of several requests under way the first drops it; a fetch that brings another may have ended since.
+        if state.generation != generation || state.value.is_none() {
+            return true;
+        }
+        if state.refused_at.is_some_and(|at| now < later(at, RENEW_AGAIN_AFTER)) {
+            return false;
+        }
+        (state.value, state.refused_at) = (None, Some(now));
+        true
+    }
+
     fn step(&self, client: &ClientConfig, clock: Clock) -> Step<T> {
         let now = clock.now();
         let mut state = self.0.lock();
         let usable = state.value.clone().filter(|_| now < state.unusable_at);
+        let usable = usable.map(|value| Held { value, generation: state.generation });
         let may_fetch = !state.is_fetching && now >= state.retry_at;
         let is_due = usable.is_none() || now >= state.refresh_at;
         if is_due && may_fetch {
@@ -146,6 +179,7 @@ impl<T> Drop for Fetch<T> {
                 state.refresh_at = later(now, lifetime - early);
                 state.unusable_at = later(now, lifetime - UNUSABLE_BEFORE.min(early));
                 state.value = Some(Arc::new(value));
+                state.generation += 1;
                 (state.failure, state.failures, state.retry_at) = (None, 0, now);
             }
             Err(error) => {

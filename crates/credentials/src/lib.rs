@@ -27,6 +27,8 @@ mod files;
 mod google;
 mod process;
 mod reach;
+#[cfg(test)]
+mod revoked;
 mod text;
 #[cfg(test)]
 mod token_endpoint;

@@ -34,19 +34,19 @@ mod trace;
 mod upstream;
 
 pub use admission::budgets::check_budgets;
-#[doc(hidden)]
-pub use api::rows as api_rows;
 pub use api::services;
 pub use config::curve::curve_from_record;
 pub use config::display::{format_mode, format_race};
 pub use config::tls::TlsConfig;
 pub use config::{
-    AliasConfig, AnswerCheck, AnswerRule, Config, DEFAULT_SEED, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig,
-    LogSettings, OtelConfig, ServicesConfig, TokenLimits, TracesConfig, key_hash, parse_mode,
+    AliasConfig, AnswerCheck, AnswerFinish, AnswerRule, Config, DEFAULT_SEED, EndpointConfig, Instructed, KeyConfig,
+    LaneConfig, LimitsConfig, LogSettings, OtelConfig, ServicesConfig, TokenLimits, TracesConfig, key_hash, parse_mode,
 };
 pub use dispatch::compare::{LaneComparison, LaneProgress, LaneResult};
 pub use error::GatewayError;
 pub use ingress::dry_run::{Decision, DryRun, UpstreamRequest};
+#[doc(hidden)]
+pub use ingress::route::{RouteKind, RouteRow, SentBody, routes};
 pub use server::{Gateway, RunningGateway};
 pub use tokrate_route::{
     BreakerConfig, BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy, Spending, WinRule,

@@ -26,6 +26,7 @@ use crate::exchange::{ConnectionUse, Exchange, ExchangeFailure, Limits, Outgoing
 use crate::route::Route;
 use crate::target::Target;
 use crate::upgraded::asks_to_upgrade;
+use authorized::AuthorizedAnswer;
 use http1::{Afterwards, Http1, Http1Pool, RequestWriter};
 use http2::Http2Pool;
 use receive::Receiver;
@@ -147,7 +148,32 @@ impl Client {
         Exchange { ended_at: clock.now(), outcome, connection: used, bytes_in, bytes_out }
     }
 
+    /// Sends the request, and once more with another credential where the first was refused.
     async fn attempt(
+        &self,
+        (outgoing, mut upload): (&Outgoing, Option<StreamedUpload>),
+        max_body_bytes: u64,
+        sink: &mut impl Sink,
+        watch: &ExchangeWatch,
+        used: &mut ConnectionUse,
+    ) -> Result<(), ExchangeFailure> {
+        // What is not held cannot be sent twice.
+        let mut may_repeat = self.authorizer.is_some() && upload.is_none();
+        loop {
+            let authorized = self.authorized(outgoing, sink).await?;
+            let signed = authorized.as_ref().map_or(outgoing, |authorized| &authorized.outgoing);
+            let authorizer = self.authorizer.as_ref();
+            let mut answer = AuthorizedAnswer::new(&mut *sink, authorizer, authorized.as_deref(), may_repeat);
+            let outcome = self.send((signed, upload.take()), max_body_bytes, &mut answer, watch, used).await;
+            if !answer.finish() {
+                return outcome;
+            }
+            may_repeat = false;
+            watch.restart();
+        }
+    }
+
+    async fn send(
         &self,
         (outgoing, upload): (&Outgoing, Option<StreamedUpload>),
         max_body_bytes: u64,
@@ -155,8 +181,6 @@ impl Client {
         watch: &ExchangeWatch,
         used: &mut ConnectionUse,
     ) -> Result<(), ExchangeFailure> {
-        let authorized = self.authorized(outgoing, sink).await?;
-        let outgoing = authorized.as_deref().unwrap_or(outgoing);
         let dialer = &self.dialer;
         let proxied = dialer.connector.absolute_form();
         match dialer.config.http {

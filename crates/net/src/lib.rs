@@ -28,7 +28,10 @@ mod tls;
 mod transport;
 mod upgraded;
 
-pub use authorize::{Authorization, Authorize, AuthorizeError, AuthorizeFuture, Authorizer, Unauthorized};
+pub use authorize::{
+    Authorization, Authorize, AuthorizeError, AuthorizeFuture, Authorizer, NewAnswerRewriter, RefusedBy, RewriteAnswer,
+    Unauthorized,
+};
 pub use client::{Answer, Client};
 pub use clock::{Clock, ManualClock, WallClockControl, thread_cpu_time};
 pub use config::{ClientConfig, HttpVersion};

@@ -74,6 +74,10 @@ pub struct Attempt {
     /// Bytes that went to the client in such a session; those from it are its `request_bytes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_bytes: Option<u64>,
+    /// For how long a first token of this call was held back for a lane that was expected to complete earlier, of the attempt that won (ns);
+    /// absent if none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_ns: Option<u64>,
 
     /// The request itself: where it went, what came of it, and under which conditions.
     #[serde(flatten)]

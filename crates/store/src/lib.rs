@@ -44,7 +44,9 @@ pub use objects::{MAX_OBJECTS, StoredObject};
 pub use outgoing::{Outgoing, Shipped};
 pub use probe_store::{ProbeStore, ReadFrom};
 pub use query::{Order, Query};
-pub use report::{BoundedRange, Bucket, CallCounts, FailureReport, LaneReport, Report, Spread, Tally, Times};
+pub use report::{
+    BoundedRange, Bucket, CallCounts, FailureReport, LaneReport, Report, Spread, Tally, Times, USUAL_LENGTHS_MS,
+};
 pub use samples::WindowSamples;
 pub use schema::SCHEMA_VERSION;
 pub use shipper::{Shipper, Shipping, Warehouse};

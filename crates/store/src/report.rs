@@ -14,8 +14,8 @@ use tokrate_stats::Quantile;
 
 /// Parts that a range has at most, so that a chart of it can be read.
 const MAX_BUCKETS: u64 = 60;
-/// Lengths of a part (ms): those that people count in.
-const BUCKET_MS: [u64; 16] = [
+/// Lengths of time that people count in (ms): those of a range's parts, and of the distances between times on a chart of it.
+pub const USUAL_LENGTHS_MS: [u64; 17] = [
     1_000,
     5_000,
     15_000,
@@ -31,6 +31,7 @@ const BUCKET_MS: [u64; 16] = [
     21_600_000,
     43_200_000,
     86_400_000,
+    172_800_000,
     604_800_000,
 ];
 
@@ -264,9 +265,9 @@ pub(crate) fn report<S: Store + ?Sized>(
 fn buckets_of(range: &BoundedRange) -> (u64, usize) {
     let parts =
         |bucket: u64| (range.until_unix_ms.saturating_sub(1) / bucket).saturating_sub(range.from_unix_ms / bucket) + 1;
-    let bucket = BUCKET_MS.into_iter().find(|bucket| parts(*bucket) <= MAX_BUCKETS);
+    let bucket = USUAL_LENGTHS_MS.into_iter().find(|bucket| parts(*bucket) <= MAX_BUCKETS);
     // Of a century, whole multiples of a week.
-    let week = BUCKET_MS[BUCKET_MS.len() - 1];
+    let week = USUAL_LENGTHS_MS[USUAL_LENGTHS_MS.len() - 1];
     let bucket = bucket.unwrap_or_else(|| week * parts(week).div_ceil(MAX_BUCKETS - 1));
     (bucket, parts(bucket) as usize)
 }

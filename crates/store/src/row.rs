@@ -15,7 +15,7 @@ use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Sample, Sample
 
 /// Every column but `id`, in the order in which rows are written and read: those of the call, then those of the sample
 /// ([`Writer::measured`], [`Writer::shared`]).
-pub(crate) const COLUMNS: [&str; 58] = [
+pub(crate) const COLUMNS: [&str; 59] = [
     "call",
     "attempt",
     "role",
@@ -29,6 +29,7 @@ pub(crate) const COLUMNS: [&str; 58] = [
     "overhead_ns",
     "responses",
     "response_bytes",
+    "hold_ns",
     "started_unix_ms",
     "model_answered",
     "in_flight",
@@ -168,6 +169,7 @@ impl<V: Values> Writer<V> {
         self.put(row.overhead_ns.map(to_i64))?;
         self.put(row.responses)?;
         self.put(row.response_bytes.map(to_i64))?;
+        self.put(row.hold_ns.map(to_i64))?;
         self.measured(&row.sample)?;
         self.shared(&row.sample)
     }
@@ -268,6 +270,7 @@ impl<'r> Reader<'r> {
             overhead_ns: self.opt_count()?,
             responses: self.opt_count()?,
             response_bytes: self.opt_count()?,
+            hold_ns: self.opt_count()?,
             sample: self.sample(shared)?,
         })
     }

@@ -11,7 +11,8 @@ pub(crate) static LOG: Format = Format { what: "a log", application_id: 0x746b_7
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Migrations from each version to the next, starting with an empty file.
-const MIGRATIONS: [&str; 7] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, outgoing::SCHEMA, VERSION_7];
+const MIGRATIONS: [&str; 8] =
+    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, outgoing::SCHEMA, VERSION_7, VERSION_8];
 
 /// What fills the spool for ClickHouse: each row that is added, and what is added to a refusal.
 pub(crate) fn triggers() -> Vec<(&'static str, String)> {
@@ -148,4 +149,9 @@ CREATE TABLE objects (
     made_unix_ms INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX objects_by_time ON objects (kind, made_unix_ms);
+";
+
+/// For how long a first token was held back.
+const VERSION_8: &str = "
+ALTER TABLE attempts ADD COLUMN hold_ns INTEGER;
 ";

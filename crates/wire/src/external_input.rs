@@ -15,6 +15,8 @@ pub struct ExternalInput {
     pub references: bool,
     /// It has tools, for which providers put a text of their own before the prompt.
     pub tools: bool,
+    /// It predicts its answer: what of that is wrong is billed as output.
+    pub predicts: bool,
 }
 
 /// Names of fields and kinds that stand for more than they say, in order.
@@ -66,7 +68,7 @@ const MAX_NAME_BYTES: usize = 40;
 
 /// Looks for references in a request's body, which is known to be JSON.
 pub fn external_input(body: &[u8]) -> ExternalInput {
-    let mut found = ExternalInput { references: has_escaped_letter(body), tools: false };
+    let mut found = ExternalInput { references: has_escaped_letter(body), ..ExternalInput::default() };
     let mut previous: &[u8] = b"";
     let mut opens_block = false;
     let mut quotes = memchr_iter(b'"', body);
@@ -81,6 +83,7 @@ pub fn external_input(body: &[u8]) -> ExternalInput {
         }
         match std::str::from_utf8(between) {
             Ok("tools" | "functions" | "functionDeclarations" | "function_declarations") => found.tools = true,
+            Ok("prediction") => found.predicts = true,
             Ok(name) => {
                 let is_kind = previous == b"type" && KINDS.contains(&name);
                 let is_versioned = || VERSIONED.iter().any(|start| name.starts_with(start));
@@ -161,5 +164,6 @@ mod tests {
             assert!(!refers(body), "{body}");
         }
         assert!(external_input(br#"{"tools":[]}"#).tools && !external_input(b"{}").tools);
+        assert!(external_input(br#"{"prediction" : {"type":"content"}}"#).predicts && !external_input(b"{}").predicts);
     }
 }

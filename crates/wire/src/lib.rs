@@ -7,6 +7,7 @@
 //! and any chunking of the same bytes gives the same events.
 
 mod assembly;
+mod base64;
 mod calls;
 mod codec;
 mod counts;
@@ -23,8 +24,10 @@ pub mod event_stream;
 mod external_input;
 pub mod frame;
 mod hosting;
+mod invoke_answer;
 mod json_text;
 mod lines;
+mod message_blocks;
 mod model_path;
 mod object;
 pub mod peek;
@@ -49,7 +52,8 @@ pub use encoder::{Encoder, encode_error_response};
 pub use error::WireError;
 pub use error_response::{ErrorResponse, decode_error_response};
 pub use external_input::{ExternalInput, external_input};
-pub use hosting::anthropic_on_vertex;
+pub use hosting::{anthropic_on_bedrock, anthropic_on_vertex};
+pub use invoke_answer::InvokeAnswer;
 pub use peek::{Changes, Lengths, Limit, PeekError, RequestPeek};
 pub use prompt_parts::PromptParts;
 pub use request::{decode_request, encode_request};

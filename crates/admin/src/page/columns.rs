@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use tokrate_charts::{Column, Table, escape, format};
 use tokrate_core::{Date, rfc3339};
-use tokrate_store::Report;
+use tokrate_store::{Report, USUAL_LENGTHS_MS};
 
 /// Counts of one kind, one for each step of the range.
 pub(super) struct Counts {
@@ -34,25 +34,6 @@ pub(super) const MAX_SERIES: usize = 6;
 const TONES: [&str; MAX_SERIES] = ["c0", "c1", "c2", "c3", "c4", "c5"];
 /// Sizes in the units of the view box: width of the sheet, room for labels at its left, height of the plot.
 const SIZES: [(&str, f64, u64); 2] = [("wide", 560.0, 6), ("narrow", 360.0, 4)];
-/// Distances between times below the columns (ms).
-const TICK_MS: [u64; 16] = [
-    1_000,
-    5_000,
-    15_000,
-    60_000,
-    120_000,
-    300_000,
-    600_000,
-    900_000,
-    1_800_000,
-    3_600_000,
-    10_800_000,
-    21_600_000,
-    43_200_000,
-    86_400_000,
-    172_800_000,
-    604_800_000,
-];
 const LEFT: f64 = 40.0;
 const HEIGHT: f64 = 190.0;
 const LINE: f64 = 18.0;
@@ -181,7 +162,7 @@ impl Columns<'_> {
     fn times(&self, svg: &mut String, (width, ticks): (f64, u64), bottom: f64, step_width: f64) {
         let report = self.report;
         let (first, length) = (report.bucket_unix_ms(0), report.bucket_ms * report.buckets as u64);
-        let distance = TICK_MS.into_iter().find(|tick| length / tick <= ticks).unwrap_or(length.max(1));
+        let distance = USUAL_LENGTHS_MS.into_iter().find(|tick| length / tick <= ticks).unwrap_or(length.max(1));
         let mut last_day = None;
         let mut unix_ms = first.div_ceil(distance) * distance;
         while unix_ms < first + length {

@@ -108,8 +108,13 @@ fn facts(out: &mut String, snapshot: &Snapshot, view: &View, trace: &CallTrace, 
         lost.reduce(|sum, cost| sum + cost).map(|cost| ("of it for attempts that lost", Html::text(&usd(cost)))),
     );
     if let Some(overhead) = rows.iter().find(|row| row.won).and_then(|row| row.overhead_ns) {
-        let held = if rows.len() > 1 { ", with what a first token was held back" } else { "" };
+        let held = if trace.held().is_some() { ", with what a first token was held back" } else { "" };
         facts.push(("the gateway's own time", Html::text(&format!("{}{held}", nanos(overhead)))));
+    }
+    if let Some((number, hold)) = trace.held() {
+        let lane = trace.attempts.iter().find(|attempt| attempt.number == number).map_or("", |attempt| &*attempt.lane);
+        let text = format!("{} of {lane}, for a lane that was expected to complete earlier", nanos(hold));
+        facts.push(("a first token was held back", Html::text(&text)));
     }
     out.push_str("<dl class=\"terms\">");
     for (term, meaning) in facts {
@@ -125,6 +130,7 @@ fn legend(out: &mut String) {
         ("wait", "waiting for one"),
         ("before won", "up to the first token"),
         ("after won", "the answer"),
+        ("held", "a first token that was held back"),
         ("after lost", "an attempt that lost"),
         ("after failed", "one that failed"),
     ];
@@ -144,6 +150,8 @@ struct Leg {
     sent: f64,
     first_byte: Option<f64>,
     first_token: Option<f64>,
+    /// Until when its first token was held back.
+    held_until: Option<f64>,
     end: f64,
 }
 
@@ -157,12 +165,15 @@ impl Leg {
             [sample.dns_ns, sample.connect_ns, sample.tls_ns].into_iter().flatten().fold(0, u64::saturating_add)
         });
         let after_sent = |span: Option<u64>| span.map(|span| (sent + span as f64).min(end));
+        let first_token = after_sent(attempt.ttft_ns);
+        let hold = trace.held().filter(|(number, _)| *number == attempt.number).map(|(_, hold)| hold as f64);
         Leg {
             begin,
             opened: (begin + opening as f64).min(sent),
             sent,
             first_byte: after_sent(sample.and_then(|sample| sample.ttfb_ns)),
-            first_token: after_sent(attempt.ttft_ns),
+            first_token,
+            held_until: first_token.zip(hold).map(|(from, hold)| (from + hold).min(end)),
             end,
         }
     }
@@ -265,6 +276,16 @@ fn bar(
             );
         }
     }
+    if let (Some(from), Some(to)) = (leg.first_token, leg.held_until) {
+        let width = (at(to) - at(from)).max(1.5);
+        let x = at(from).min(size.width - width);
+        let _ = write!(
+            svg,
+            "<rect class=\"held\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{:.1}\"/>",
+            y + BAR / 2.0 - 2.0,
+            4.0
+        );
+    }
     let marks = [("byte", leg.first_byte), ("token", leg.first_token)];
     for (class, moment) in marks.into_iter().filter_map(|(class, moment)| Some((class, moment?))) {
         let _ = write!(svg, "<path class=\"{class}\" d=\"M{:.1} {:.1}v{:.1}\"/>", at(moment), y - 3.0, BAR + 6.0);
@@ -296,6 +317,7 @@ fn table(out: &mut String, view: &View, trace: &CallTrace, rows: &[Attempt]) {
         Head::numbers("waited", "begun to sent"),
         Head::numbers("first byte", "after sent"),
         Head::numbers("first token", "after sent"),
+        Head::numbers("held back", "its first token"),
         Head::numbers("ended", "after begun"),
         Head::words("end"),
         Head::numbers("output speed", ""),
@@ -322,6 +344,7 @@ fn table(out: &mut String, view: &View, trace: &CallTrace, rows: &[Attempt]) {
             or_missing(attempt.wait_ns.map(nanos)),
             or_missing(sample.and_then(|sample| sample.ttfb_ns).map(nanos)),
             or_missing(attempt.ttft_ns.map(nanos)),
+            or_missing(trace.held().filter(|(number, _)| *number == attempt.number).map(|(_, hold)| nanos(hold))),
             Html::text(&nanos(attempt.total_ns)),
             Html::text(&end),
             or_missing(attempt.output_speed.map(|speed| format::quantity(speed, "tok/s"))),

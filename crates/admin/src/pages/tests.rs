@@ -276,3 +276,30 @@ fn the_page_of_a_call_is_unchanged() {
     let main = html.split("<main").nth(1).and_then(|rest| rest.split("</main>").next()).expect("content");
     insta::assert_snapshot!(main.replace("><", ">\n<"));
 }
+
+#[test]
+fn a_first_token_that_was_held_back_is_drawn_on_its_attempt_and_said_in_words() {
+    let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
+    let snapshot = sample.snapshot(1_795_262_500_000);
+    let view = crate::page::View::of(None, 1_795_262_500_000, &[]).expect("defaults");
+    let shown = |hold_ns: Option<u64>| {
+        let mut early = tokrate_gateway::sample::lost(77, "early", 0);
+        (early.sample.wait_ns, early.sample.ttft_ns) = (Some(1_000_000), Some(50_000_000));
+        early.sample.total_ns = 400_000_000;
+        let mut better = row(77, "better");
+        (better.attempt, better.hold_ns) = (1, hold_ns);
+        (better.sample.wait_ns, better.sample.ttft_ns) = (Some(1_000_000), Some(250_000_000));
+        better.sample.started_unix_ms = early.sample.started_unix_ms;
+        let rows = vec![early, better];
+        let trace = tokrate_gateway::telemetry::CallTrace::of_rows(&rows).expect("rows");
+        crate::page::trail(&snapshot, &view, &trace, &rows)
+    };
+    let held = shown(Some(200_000_000));
+    assert_eq!(held.matches("<rect class=\"held\" x").count(), 2, "on one bar, wide and narrow: {held}");
+    assert!(held.contains("200 ms of early, for a lane that was expected to complete earlier"), "{held}");
+    assert!(held.contains("held back") && held.contains("with what a first token was held back"), "{held}");
+    let none = shown(None);
+    assert!(!none.contains("<rect class=\"held\" x") && !none.contains("with what a first token"), "{none}");
+    // One that says more than there was does not leave the picture.
+    assert!(!shown(Some(u64::MAX)).contains("NaN"));
+}

@@ -87,11 +87,12 @@ fn endpoint(out: &mut String, row: &EndpointRow) {
     line(
         out,
         format_args!(
-            "                quirks: Quirks {{ max_tokens_field: {}, no_stream_options: {}, ignore_eos: {}, on_vertex: {} }},",
+            "                quirks: Quirks {{ max_tokens_field: {}, no_stream_options: {}, ignore_eos: {}, on_vertex: {}, on_bedrock: {} }},",
             has("max_tokens_field"),
             has("no_stream_options"),
             has("ignore_eos"),
-            has("on_vertex")
+            has("on_vertex"),
+            has("on_bedrock")
         ),
     );
     line(out, format_args!("            }},"));

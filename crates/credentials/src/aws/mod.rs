@@ -8,17 +8,28 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
-use crate::cached::{Cached, Fetched, Source};
+use crate::cached::{Cached, Fetched, Held, Source};
 use crate::error::CredentialError;
 use crate::reach::Reach;
 use crate::{Variables, files};
+use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use profile::Profiles;
 use sigv4::{AwsKeys, Unsigned};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokrate_net::{Authorization, Authorize, AuthorizeError, AuthorizeFuture, Secrets, Unauthorized};
+use tokrate_core::Tick;
+use tokrate_net::{Authorization, Authorize, AuthorizeError, AuthorizeFuture, RefusedBy, Secrets, Unauthorized};
+
+/// The names of AWS's errors about keys that were revoked, have expired, or are unknown (the common errors of its services).
+const REFUSED_KEYS: [&str; 5] = [
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "UnrecognizedClientException",
+];
 
 const DEFAULT_REGION: &str = "us-east-1";
 
@@ -181,7 +192,7 @@ struct AwsAuthorizer {
 impl Authorize for AwsAuthorizer {
     fn authorize<'a>(&'a self, request: Unauthorized<'a>) -> AuthorizeFuture<'a> {
         Box::pin(async move {
-            let keys =
+            let Held { value: keys, generation } =
                 self.keys.get(request.client, request.clock).await.map_err(|error| AuthorizeError::from(&*error))?;
             let content_type = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
             let unsigned = Unsigned {
@@ -195,9 +206,21 @@ impl Authorize for AwsAuthorizer {
                 service: "bedrock",
             };
             let headers = sigv4::sign(&keys.keys, &unsigned).ok_or("sign the request: AWS's keys fit in no header")?;
-            Ok(Authorization { headers, secrets: keys.secrets.clone(), rewritten: None })
+            Ok(Authorization { headers, secrets: keys.secrets.clone(), generation, ..Authorization::default() })
         })
     }
+
+    fn refused(&self, generation: u64, by: RefusedBy<'_>, now: Tick) -> bool {
+        refuses_keys(by) && self.keys.refused(generation, now)
+    }
+}
+
+/// Whether AWS refuses the keys and not what they may do: that comes with the same status.
+fn refuses_keys(by: RefusedBy<'_>) -> bool {
+    let kind = by.headers.get("x-amzn-errortype").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    // Behind the name may stand an address.
+    let name = kind.split(':').next().unwrap_or_default();
+    by.status == StatusCode::UNAUTHORIZED || by.status == StatusCode::FORBIDDEN && REFUSED_KEYS.contains(&name)
 }
 
 /// The region in a host's name, `bedrock-runtime.REGION.amazonaws.com`.

@@ -50,7 +50,7 @@ impl Bench {
         let config = ClientConfig::default();
         let mut future = pin!(self.cached.get(&config, self.clock));
         let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        polled.map(|got| got.map(|value| *value).map_err(|error| error.to_string()))
+        polled.map(|got| got.map(|held| *held.value).map_err(|error| error.to_string()))
     }
 
     /// Ends the fetch that runs, and waits until that is known.
@@ -99,6 +99,41 @@ fn a_failed_refresh_costs_nothing_while_the_old_credential_is_good_and_is_an_err
 }
 
 #[test]
+fn a_credential_that_is_refused_is_dropped_and_fetched_anew_once() {
+    let bench = Bench::new();
+    assert!(bench.poll().is_pending());
+    bench.end(Ok((1, 3600)));
+    assert_eq!(bench.poll(), Poll::Ready(Ok(1)));
+    let now = || bench.clock.now();
+    assert!(bench.cached.refused(1, now()) && bench.cached.refused(1, now()), "two requests were under way");
+    assert!(bench.poll().is_pending() && bench.poll().is_pending(), "nobody gets the old one");
+    bench.end(Ok((2, 3600)));
+    assert!(bench.cached.refused(1, now()), "a third finds the new one");
+    assert_eq!(bench.poll(), Poll::Ready(Ok(2)));
+    assert!(!bench.cached.refused(2, now()), "the new one is no better: the key is bad");
+    assert_eq!(bench.poll(), Poll::Ready(Ok(2)));
+    assert!(bench.started.try_recv().is_err(), "and is not asked for again");
+    bench.hands.advance(Span::from_secs(60));
+    assert!(bench.cached.refused(2, now()));
+    assert!(bench.poll().is_pending());
+    bench.end(Err("it is down"));
+    assert_eq!(bench.poll(), Poll::Ready(Err("get credentials of x: it is down; y".to_owned())));
+}
+
+#[test]
+fn a_credential_that_is_refused_while_its_successor_comes_is_not_used_again() {
+    let bench = Bench::new();
+    assert!(bench.poll().is_pending());
+    bench.end(Ok((1, 600)));
+    bench.hands.advance(Span::from_secs(500));
+    assert_eq!(bench.poll(), Poll::Ready(Ok(1)), "its successor is fetched beside");
+    assert!(bench.cached.refused(1, bench.clock.now()));
+    assert!(bench.poll().is_pending());
+    bench.end(Ok((2, 600)));
+    assert_eq!(bench.poll(), Poll::Ready(Ok(2)));
+}
+
+#[test]
 fn a_source_that_panics_is_a_failure_and_nobody_waits_for_ever() {
     struct Broken;
     impl Source<u32> for Broken {
@@ -109,6 +144,7 @@ fn a_source_that_panics_is_a_failure_and_nobody_waits_for_ever() {
     }
     let cached = Cached::new(Broken);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let error = runtime.block_on(cached.get(&ClientConfig::default(), Clock::monotonic())).expect_err("no value");
+    let error = runtime.block_on(cached.get(&ClientConfig::default(), Clock::monotonic()));
+    let error = error.map(|held| held.value).expect_err("no value");
     assert!(error.to_string().contains("broke off"), "{error}");
 }

@@ -11,9 +11,13 @@ use crate::admission::reservation::KeyReservation;
 use crate::api::Meter;
 use crate::respond::error::ErrorResponse;
 use crate::settle::account::Account;
+use crate::settle::session::session_at_most;
 use crate::state::lock::locked;
 use crate::state::plan::{Key, Lane};
+use crate::upstream::request::CallRequest;
 use http::StatusCode;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::sync::Arc;
 use tokrate_core::Span;
 use tokrate_record::RefusalReason;
@@ -82,7 +86,7 @@ impl Account {
         let Some(key) = self.key() else { return Ok(None) };
         let clock = self.shared.clock;
         let reservation = locked(&key.meter).reserve(clock.now(), month_of(clock.wall_seconds()), need)?;
-        Ok(Some(KeyReservation::new(Arc::clone(key), clock, reservation)))
+        Ok(Some(KeyReservation::new(Arc::clone(key), clock, reservation, need)))
     }
 
     /// What an attempt may use on a lane.
@@ -90,9 +94,13 @@ impl Account {
         let request = &self.request;
         match request.api().map(|api| (api.meter, api.service)) {
             Some((Meter::Free, _)) => return ReservationRequest::default(),
-            Some((Meter::Fee | Meter::Session, service)) => {
-                let fee = lane.config.services.fee(service).filter(|_| self.needs_prices()).unwrap_or_default();
-                return ReservationRequest { tokens: 0, max_cost: fee, expected_cost: fee };
+            Some((meter @ (Meter::Fee | Meter::Session), service)) => {
+                let most = match meter {
+                    Meter::Session => session_at_most(lane, service),
+                    _ => lane.config.services.fee(service),
+                };
+                let most = most.filter(|_| self.needs_prices()).unwrap_or_default();
+                return ReservationRequest { tokens: 0, max_cost: most, expected_cost: most };
             }
             Some((Meter::Input, _)) | None => {}
         }
@@ -111,14 +119,17 @@ impl Account {
         let external = self.external_input();
         let token_limits = lane.config.token_limits;
         let referenced = || token_limits.input.unwrap_or(MAX_INPUT_TOKENS);
-        let own_bytes = request.body.len() as u64 + TEMPLATE_TOKENS + if external.tools { TOOL_TOKENS } else { 0 };
+        let told = request.instructed_for(lane).map_or(0, |instructed| instructed.text.len() as u64);
+        let own_bytes = input_bytes(request) + told + TEMPLATE_TOKENS + if external.tools { TOOL_TOKENS } else { 0 };
         let max_input = match external.references {
             true => own_bytes.max(referenced()),
             false => own_bytes.min(token_limits.input.unwrap_or(u64::MAX)),
         };
         let longest = token_limits.output.unwrap_or(MAX_OUTPUT_TOKENS);
         let per_answer = limit.map_or(longest, |limit| limit.min(token_limits.output.unwrap_or(u64::MAX)));
-        let at_most = price.cost_at_most(max_input, per_answer.saturating_mul(answers));
+        // What was predicted and is not taken over is billed as output beside the answer.
+        let predicted = if external.predicts { request.body.len() as u64 } else { 0 };
+        let at_most = price.cost_at_most(max_input, per_answer.saturating_add(predicted).saturating_mul(answers));
         // Hedges and races are optional: they start only if the budget has room for the most they can cost.
         let is_bounded = limit.is_some() && !external.references;
         let expected = match is_bounded || matches!(role, Role::Hedge | Role::Race) {
@@ -136,8 +147,27 @@ impl Account {
     }
 }
 
+/// As many tokens as its input can have: the bytes of its body, and of the query that rerankers read (and bill) beside each document.
+fn input_bytes(request: &CallRequest) -> u64 {
+    #[derive(Deserialize)]
+    struct Reranked {
+        query: String,
+        #[serde(alias = "texts", alias = "passages")]
+        documents: Vec<IgnoredAny>,
+    }
+    let bytes = request.body.len() as u64;
+    if request.api().is_none_or(|api| api.service != "rerank") {
+        return bytes;
+    }
+    match serde_json::from_slice::<Reranked>(&request.body) {
+        Ok(Reranked { query, documents }) => (query.len() * documents.len()) as u64 + bytes,
+        // In another form; no document is shorter than a comma.
+        Err(_) => bytes.saturating_mul(bytes),
+    }
+}
+
 /// The output limit of one answer, as the lane will read it.
-fn output_limit(lane: &Lane, dialect: Dialect, request: &crate::upstream::request::CallRequest) -> Option<u64> {
+fn output_limit(lane: &Lane, dialect: Dialect, request: &CallRequest) -> Option<u64> {
     let lengths = request.peek.lengths;
     let endpoint = &lane.endpoints[lane.endpoint(Some(dialect))].config;
     // A translated request names the limit as the lane expects it.

@@ -70,7 +70,7 @@ pub(crate) struct Api {
     pub service: &'static str,
     pub method: &'static str,
     /// Behind the base URL; `{id}` is an object of the provider's, `{model}` a model.
-    path: &'static str,
+    pub path: &'static str,
     pub family: Family,
     pub body: BodyKind,
     pub answer: AnswerKind,
@@ -91,7 +91,7 @@ use Family::{Anthropic, Bedrock, Cohere, Gemini, Ollama, OpenAi};
 use Meter::{Fee, Free, Input, Session};
 
 /// All of them.
-static APIS: &[Api] = &[
+pub(crate) static APIS: &[Api] = &[
     post("embeddings", "/embeddings", OpenAi, Input).repeatable(),
     post("embeddings", "/models/{model}:embedContent", Gemini, Input).repeatable(),
     post("embeddings", "/models/{model}:batchEmbedContents", Gemini, Input).repeatable(),
@@ -225,20 +225,6 @@ impl Family {
             Cohere => "Cohere",
         }
     }
-}
-
-/// Method, path, service and kind of body of every row that is a request and an answer, for tests that must know of each.
-#[doc(hidden)]
-pub fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str, &'static str)> {
-    APIS.iter().filter(|api| !api.upgrades).map(|api| {
-        let body = match api.body {
-            NoBody => "none",
-            BodyKind::Json => "json",
-            BodyKind::Form => "form",
-            JsonOrForm => "either",
-        };
-        (api.method, api.path, api.service, body)
-    })
 }
 
 /// The names of all services, for settings.

@@ -183,10 +183,26 @@ pub struct AnswerCheck {
     pub exempt: Vec<String>,
     /// Gets the request as one of OpenAI's chat, and the answer's text without reasoning; says why the answer breaks the rule.
     pub check: Arc<AnswerRule>,
+    /// Lanes whose models have to be told how to write their answers.
+    pub instructed: Option<Instructed>,
 }
 
 /// What is said of an answer to a request.
 pub type AnswerRule = dyn Fn(&[u8], &str) -> Result<(), String> + Send + Sync;
+
+/// Lanes whose models are told how to write their answers, from which the text for the client is made.
+#[derive(Clone)]
+pub struct Instructed {
+    /// Names of the lanes.
+    pub lanes: Vec<String>,
+    /// What their models are told, as instructions of the system.
+    pub text: Arc<str>,
+    /// Gets what the rule gets; makes the text that the client gets in place of the answer's, or says why there is none.
+    pub finish: Arc<AnswerFinish>,
+}
+
+/// What is made of an answer to a request.
+pub type AnswerFinish = dyn Fn(&[u8], &str) -> Result<String, String> + Send + Sync;
 
 impl fmt::Debug for AnswerCheck {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -86,20 +86,7 @@ pub(crate) struct Entry {
     /// Whether the router knows of its first token.
     has_reported_token: bool,
     /// Whether its answer was held against the rule of its alias.
-    is_checked: bool,
-}
-
-impl Entry {
-    /// Holds a whole answer against the rule of its alias, once; true if that was the end of the attempt.
-    fn check(&mut self, account: &Account) -> bool {
-        if std::mem::replace(&mut self.is_checked, true) {
-            return false;
-        }
-        let Some(why) = account.rejection(&self.attempt) else { return false };
-        self.attempt.cancel(account.shared.clock.now());
-        self.attempt.reject(why);
-        true
-    }
+    pub(super) is_checked: bool,
 }
 
 /// What the client's connection has to do next.
@@ -518,7 +505,7 @@ impl Call {
     /// Releases what an attempt holds and writes its row.
     fn settle(&mut self, number: usize, end: AttemptEnd) {
         let won = self.winner == Some(number);
-        let overhead = if won { self.overhead } else { None };
+        let (overhead, hold) = if won { (self.overhead, self.race.hold()) } else { (None, None) };
         let entry = &mut self.attempts[number];
         let Some(lease) = entry.lease.take() else { return };
         // A settled attempt has ended: a body that was completed early may not have been polled to its end.
@@ -547,7 +534,7 @@ impl Call {
         let retry_after = entry.failed.and_then(|failed| failed.retry_after);
         let is_abandoned = end == AttemptEnd::Abandoned;
         let is_beside = is_abandoned && std::mem::replace(&mut self.has_abandoned, true);
-        let outcome = AttemptOutcome { number, end, won, failure, retry_after, overhead, is_beside };
+        let outcome = AttemptOutcome { number, end, won, failure, retry_after, overhead, hold, is_beside };
         self.account.settle(&self.attempts[number].attempt, lease, outcome);
     }
 

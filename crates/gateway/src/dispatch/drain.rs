@@ -79,6 +79,7 @@ impl Drop for Draining {
                 failure: None,
                 retry_after: None,
                 overhead: None,
+                hold: None,
                 is_beside: false,
             };
             self.account.settle(&self.attempt, lease, outcome);

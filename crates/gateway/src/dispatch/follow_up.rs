@@ -24,12 +24,16 @@ use tokrate_net::{Limits, Outgoing, Redactor};
 use tokrate_record::AttemptRole;
 use tokrate_wire::{Decoder, Dialect, Shape};
 
+/// What follows the identifier in the path, and the methods that it takes.
+pub(crate) static STORED: [(&str, &[Method]); 3] =
+    [("", &[Method::GET, Method::DELETE]), ("/cancel", &[Method::POST]), ("/input_items", &[Method::GET])];
+
 /// What is asked of a response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StoredResponse {
     pub method: Method,
     pub id: String,
-    /// What follows the identifier in the path: nothing, `/cancel` or `/input_items`.
+    /// What follows the identifier in the path.
     pub tail: &'static str,
     pub query: Option<String>,
 }
@@ -39,7 +43,7 @@ impl StoredResponse {
     pub fn of(method: &Method, path: &str, query: Option<&str>) -> Option<StoredResponse> {
         let (_, rest) = path.split_once("/responses/")?;
         let (id, tail) = rest.split_once('/').map_or((rest, ""), |(id, _)| (id, &rest[id.len()..]));
-        let tail = ["", "/cancel", "/input_items"].into_iter().find(|known| *known == tail)?;
+        let (tail, _) = STORED.iter().find(|(known, _)| *known == tail)?;
         is_object_id(id).then(|| StoredResponse {
             method: if method == Method::HEAD { Method::GET } else { method.clone() },
             id: id.to_owned(),
@@ -50,11 +54,7 @@ impl StoredResponse {
 
     /// Whether the method fits what is asked for.
     pub fn is_allowed(&self) -> bool {
-        match self.tail {
-            "/cancel" => self.method == Method::POST,
-            "/input_items" => self.method == Method::GET,
-            _ => self.method == Method::GET || self.method == Method::DELETE,
-        }
+        STORED.iter().any(|(tail, methods)| *tail == self.tail && methods.contains(&self.method))
     }
 
     fn path(&self) -> String {

@@ -99,6 +99,7 @@ fn begin(worker: &Rc<Worker>, plan: &Arc<Plan>, lane: &Lane) -> Option<Box<Call>
         created: shared.clock.wall_seconds(),
         translated: Default::default(),
         can_assemble: Default::default(),
+        instructed: None,
     };
     let open = OpenCall::begin(shared, usize::MAX).ok()?;
     let now = shared.clock.now();

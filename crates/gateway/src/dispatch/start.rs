@@ -31,7 +31,8 @@ pub(crate) fn start(
 ) -> Result<Box<Call>, ErrorResponse> {
     let now = worker.shared.clock.now();
     let plan = Arc::clone(&account.plan);
-    let eligible = eligible_lanes(&account, mode)?;
+    let (mode, max_attempts) = effective_mode(&account, mode);
+    let eligible = eligible_lanes(&account, max_attempts)?;
     let ids: Vec<LaneId> = eligible.iter().map(|(id, _)| *id).collect();
     account.reserve_first(&ids)?;
     let shape = CallShape { prompt_tokens: account.prompt_tokens, output_tokens: account.expected_output_tokens() };
@@ -60,14 +61,13 @@ pub(crate) fn start(
         worker.shared.probes_wanted.notify_one();
     }
     locked(&account.alias.budget).on_call();
-    warm::ahead_of_call(worker, &plan, effective_mode(&account, mode).0, lanes.in_order().skip(1));
-    let race = Race::new(race_config(&account, mode), candidates, now);
+    warm::ahead_of_call(worker, &plan, mode, lanes.in_order().skip(1));
+    let race = Race::new(race_config(&account, (mode, max_attempts)), candidates, now);
     Ok(Call::new(Rc::clone(worker), account, race, lanes, Rc::clone(tap)))
 }
 
-fn race_config(account: &Account, mode: Mode) -> RaceConfig {
+fn race_config(account: &Account, (mode, max_attempts): (Mode, usize)) -> RaceConfig {
     let limits = &account.plan.limits;
-    let (mode, max_attempts) = effective_mode(account, mode);
     // A file takes its time to be sent before anything can come.
     let first_token_limit = if account.request.has_rest() { limits.total } else { limits.first_token };
     RaceConfig {
@@ -87,7 +87,7 @@ fn race_config(account: &Account, mode: Mode) -> RaceConfig {
 }
 
 /// The mode in which a call is carried out, and its most attempts.
-fn effective_mode(account: &Account, mode: Mode) -> (Mode, usize) {
+pub(crate) fn effective_mode(account: &Account, mode: Mode) -> (Mode, usize) {
     match (account.request.is_background(), mode) {
         // Each lane that is asked begins a job, which goes on and is billed whoever is answered.
         (true, _) => (Mode::Off, 1),
@@ -104,9 +104,11 @@ fn effective_mode(account: &Account, mode: Mode) -> (Mode, usize) {
 /// An answer in one piece is asked for as a stream only where another of them could take over from a silent lane. One that is left
 /// out at the moment counts: it may be back by then, or is asked as a last resort; and what is logged of an alias does not change
 /// with the state of its lanes.
-pub(crate) fn eligible_lanes(account: &Account, mode: Mode) -> Result<Vec<(LaneId, Destination)>, ErrorResponse> {
-    let may_fail_over = effective_mode(account, mode).1 > 1;
-    let has_alternative = may_fail_over && account.alias.lanes.len() > 1;
+pub(crate) fn eligible_lanes(
+    account: &Account,
+    max_attempts: usize,
+) -> Result<Vec<(LaneId, Destination)>, ErrorResponse> {
+    let has_alternative = max_attempts > 1 && account.alias.lanes.len() > 1;
     let (mut eligible, mut unresolved) = (Vec::new(), None);
     let (mut unpriced, mut obstacles) = (Vec::new(), Vec::new());
     let now = account.shared.clock.now();

@@ -4,7 +4,7 @@
 
 use crate::admission::open_call::OpenCall;
 use crate::config::Config;
-use crate::dispatch::start::eligible_lanes;
+use crate::dispatch::start::{effective_mode, eligible_lanes};
 use crate::dispatch::worker::Worker;
 use crate::error::GatewayError;
 use crate::ingress::route::Route;
@@ -102,7 +102,7 @@ impl DryRun {
         let open = OpenCall::begin(&self.ingress.worker.shared, plan.limits.calls)?;
         let received = ReceivedRequest { credentials, key, wanted, head, body, streamed: None, at: Tick::ZERO };
         let (account, mode) = self.ingress.account(plan, received, open, &mut asked)?;
-        let lanes = eligible_lanes(&account, mode)?;
+        let lanes = eligible_lanes(&account, effective_mode(&account, mode).1)?;
         let forwarded = lanes.into_iter().map(|(id, destination)| {
             let lane = account.plan.lane(id);
             let outgoing = account.request.upstream_request(lane, destination, account.plan.limits.answer_bytes);

@@ -74,14 +74,13 @@ pub(super) fn parse(
         AnswerKind::AsAsked if wants_stream => Shape::Stream,
         AnswerKind::AsAsked | AnswerKind::Whole => Shape::Whole,
     };
-    let content_type = content_type.cloned();
     let request = CallRequest {
         routed: None,
         api: Some(ApiRequest {
             rest: RefCell::new(rest),
             handshake: route.api.upgrades.then(|| lane_handshake(headers)),
             route,
-            content_type,
+            content_type: content_type.cloned(),
             form,
         }),
         shape,
@@ -93,6 +92,7 @@ pub(super) fn parse(
         created: shared.clock.wall_seconds(),
         translated: Default::default(),
         can_assemble: Default::default(),
+        instructed: None,
     };
     Ok((request, alias))
 }

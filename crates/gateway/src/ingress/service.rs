@@ -142,6 +142,8 @@ impl Ingress {
         let (credentials, wanted) = match admit(&plan, route, &head, tap, asked)? {
             Admission::Respond(response) => return Ok(response.map(CallBody::plain)),
             Admission::FollowUp(credentials, stored) => {
+                let _key = credentials.admit_call(&self.worker.shared)?;
+                let _open = OpenCall::begin(&self.worker.shared, plan.limits.calls)?;
                 return follow_up(&self.worker, &plan, &credentials, &stored).await;
             }
             Admission::Call(credentials, wanted) => (credentials, wanted),
@@ -259,10 +261,25 @@ impl Ingress {
         let session = session(headers);
         let headers = forwarded_headers(headers, plan, &alias);
         let body = without_buffer(body);
+        let check = plan.answer_check.as_ref().filter(|check| check.aliases.contains(&alias.name));
+        let instructed = check.and_then(|check| check.instructed.clone());
         let (translated, can_assemble) = Default::default();
         let (routed, api) = (Some(routed), None);
         Ok((
-            CallRequest { routed, api, shape, peek, headers, session, body, id, created, translated, can_assemble },
+            CallRequest {
+                routed,
+                api,
+                shape,
+                peek,
+                headers,
+                session,
+                body,
+                id,
+                created,
+                translated,
+                can_assemble,
+                instructed,
+            },
             alias,
         ))
     }

@@ -98,6 +98,8 @@ pub(crate) struct AttemptOutcome {
     pub retry_after: Option<Span>,
     /// The gateway's own time.
     pub overhead: Option<Span>,
+    /// For how long a first token was held back before this attempt won.
+    pub hold: Option<Span>,
     /// Whether the client left it beside another attempt, so that it was not needed.
     pub is_beside: bool,
 }
@@ -162,7 +164,7 @@ impl Account {
     /// Computes the cost of an attempt that has ended and settles it with the key; its row is written later.
     pub fn settle_cost(&self, attempt: &Attempt, lease: &mut AttemptLease, end: AttemptEnd) {
         let (Some(numbers), None) = (attempt.measured(), lease.cost) else { return };
-        if self.request.is_background() && numbers.usage.billed().is_none() && attempt.body.borrow().is_good() {
+        if self.begins_job(attempt) && numbers.usage.billed().is_none() {
             // The job has only begun; its result says what it costs.
             lease.cost = Some(AttemptCost { amount: None, basis: CostBasis::Unknown });
             self.job_reservation.replace(lease.key.take());
@@ -242,12 +244,28 @@ impl Account {
         if outcome.end == AttemptEnd::Answered && self.request.api().is_none() {
             locked(&self.alias.output_length).observe(now, output);
         }
-        let row = self.log_row(attempt, numbers, outcome, cost, now);
+        let row = self.log_row(attempt, numbers, outcome, self.cost_of_lost_job().unwrap_or(cost), now);
         self.remember(attempt, outcome, &row);
         if let Some(trace) = &self.trace {
             trace.add(self.span_of(attempt, &row, outcome.is_beside, now));
         }
         self.shared.write_beside(row, outcome.is_beside);
+    }
+
+    /// Whether a job goes on behind an attempt: the lane has taken the request, or may have.
+    fn begins_job(&self, attempt: &Attempt) -> bool {
+        let body = attempt.body.borrow();
+        let is_refused = body.answer.head().is_some() && !body.is_good();
+        self.request.is_background() && body.sent_at().is_some() && !is_refused
+    }
+
+    /// Settles a job that nobody can ask for, because it was not heard how it is called: it counts as the most that it may cost.
+    fn cost_of_lost_job(&self) -> Option<AttemptCost> {
+        if self.job_id.borrow().is_some() {
+            return None;
+        }
+        let amount = self.job_reservation.take()?.settle_whole();
+        Some(AttemptCost { amount: Some(amount), basis: CostBasis::Estimated })
     }
 
     /// Remembers what outlives the call: an object that it made, a response that may be continued, a job that goes on.
@@ -267,7 +285,8 @@ impl Account {
         self.shared.keep_object(kind, &id, lane, row.key.as_deref());
         if kind == ObjectKind::Job {
             let reservation = self.job_reservation.take();
-            return jobs.add(id, Arc::clone(lane), Unsettled { row: row.clone(), reservation });
+            let forgotten = jobs.add(id, Arc::clone(lane), Unsettled { row: row.clone(), reservation });
+            return forgotten.into_iter().for_each(|row| self.shared.write(row));
         }
         jobs.add_object(kind, id, Arc::clone(lane), row.key.clone());
     }

@@ -4,5 +4,5 @@ pub(crate) mod account;
 pub(crate) mod attempt_cost;
 mod cost;
 pub(crate) mod row;
-mod session;
+pub(crate) mod session;
 pub(crate) mod stats;

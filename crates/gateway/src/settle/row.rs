@@ -71,6 +71,7 @@ impl Account {
             overhead_ns: outcome.overhead.map(Span::as_nanos),
             responses: attempt.session().map(|session| session.responses),
             response_bytes: attempt.session().map(|session| session.bytes_to_client),
+            hold_ns: outcome.hold.map(Span::as_nanos),
             sample,
         }
     }

@@ -51,8 +51,9 @@ impl Account {
         let Some((Meter::Session, service)) = self.request.api().map(|api| (api.meter, api.service)) else {
             return false;
         };
-        let fee = lane.config.services.fee(service).filter(|fee| *fee > Money::ZERO && self.needs_prices());
-        fee.zip(priced(lane, numbers)).is_some_and(|(fee, cost)| cost >= fee)
+        let most = session_at_most(lane, service).filter(|most| *most > Money::ZERO && self.needs_prices());
+        let next = response_at_most(lane).unwrap_or_default();
+        most.zip(priced(lane, numbers)).is_some_and(|(most, cost)| cost >= most || cost.saturating_add(next) > most)
     }
 
     /// What a session cost.
@@ -81,6 +82,18 @@ impl Account {
             _ => by_fee(),
         }
     }
+}
+
+/// What is reserved for a session: the fee, and no less than its first response may cost.
+pub(crate) fn session_at_most(lane: &Lane, service: &str) -> Option<Money> {
+    let fee = lane.config.services.fee(service)?;
+    Some(response_at_most(lane).map_or(fee, |response| fee.max(response)))
+}
+
+/// The most that one response costs, on a lane whose settings say how long prompts and answers are.
+fn response_at_most(lane: &Lane) -> Option<Money> {
+    let limits = lane.config.token_limits;
+    Some(lane.config.full_price()?.cost_at_most(limits.input?, limits.output?))
 }
 
 /// The cost by tokens; `None` where there are tokens of another price.

@@ -73,15 +73,19 @@ pub(crate) struct Unsettled {
 }
 
 impl Jobs {
-    /// Remembers a job.
-    pub fn add(&self, id: String, lane: Arc<Lane>, unsettled: Unsettled) {
+    /// Remembers a job. Gives the row of one that is forgotten for it and whose result was never seen: it counts as the most that it may
+    /// have cost, or a key could have its jobs forgotten by beginning more.
+    pub fn add(&self, id: String, lane: Arc<Lane>, unsettled: Unsettled) -> Option<Row> {
         let key = unsettled.row.key.clone();
-        self.insert(ObjectKind::Job, id, Job { lane, key, unsettled: Mutex::new(Some(unsettled)) });
+        let forgotten = self.insert(ObjectKind::Job, id, Job { lane, key, unsettled: Mutex::new(Some(unsettled)) })?;
+        let Unsettled { row, reservation } = locked(&forgotten.unsettled).take()?;
+        let cost = reservation?.settle_whole();
+        Some(unseen(row, cost))
     }
 
     /// Remembers an object of a key for which nothing is left to account.
     pub fn add_object(&self, kind: ObjectKind, id: String, lane: Arc<Lane>, key: Option<String>) {
-        self.insert(kind, id, Job { lane, key, unsettled: Mutex::default() });
+        let _ = self.insert(kind, id, Job { lane, key, unsettled: Mutex::default() });
     }
 
     /// Remembers objects that were made before a restart, where their lanes still lead to the same place.
@@ -93,17 +97,20 @@ impl Jobs {
         }
     }
 
-    fn insert(&self, kind: ObjectKind, id: String, job: Job) {
+    /// Gives the one that is forgotten for it.
+    fn insert(&self, kind: ObjectKind, id: String, job: Job) -> Option<Arc<Job>> {
         let job = Arc::new(job);
         let mut known = locked(&self.0[kind as usize]);
-        if known.by_id.insert(id.clone(), job).is_none() {
-            known.order.push_back(id);
+        let replaced = known.by_id.insert(id.clone(), job);
+        if replaced.is_some() {
+            return replaced;
         }
-        if known.order.len() > MAX_JOBS
-            && let Some(oldest) = known.order.pop_front()
-        {
-            known.by_id.remove(&oldest);
+        known.order.push_back(id);
+        if known.order.len() <= MAX_JOBS {
+            return None;
         }
+        let oldest = known.order.pop_front()?;
+        known.by_id.remove(&oldest)
     }
 
     /// The job of that identifier.
@@ -184,6 +191,12 @@ impl Job {
         let (attempt, end) = (row.attempt + 1, AttemptEnd::Answered);
         Some(Row { attempt, end, won: true, overhead_ns: None, sample, ..row })
     }
+}
+
+/// The row of a job whose result nobody will see.
+fn unseen(row: Row, cost: Money) -> Row {
+    let sample = Sample { cost_usd: Some(cost.as_usd()), cost_basis: CostBasis::Estimated, ..row.sample };
+    Row { attempt: row.attempt + 1, end: AttemptEnd::Abandoned, won: false, overhead_ns: None, sample, ..row }
 }
 
 /// The identifier of a response: at the top of a body, or in the first event of a stream.

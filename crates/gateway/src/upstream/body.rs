@@ -100,6 +100,8 @@ pub(crate) struct UpstreamBody {
     has_reported_failure: bool,
     /// Whether a stream could not be put back into one piece.
     is_unassembled: bool,
+    /// Whether the client gets something else than what comes.
+    is_replaced: bool,
     text: Option<String>,
     /// The WebSocket that it has opened, until the session takes it.
     connection: Option<(Upgraded, ConnectionUse)>,
@@ -124,6 +126,7 @@ impl UpstreamBody {
             is_forwarded: false,
             has_reported_failure: false,
             is_unassembled: false,
+            is_replaced: false,
             text: None,
             connection: None,
             keeps_answer_only: false,
@@ -193,6 +196,12 @@ impl UpstreamBody {
             }
         }
         kept.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    }
+
+    /// Puts these bytes in the place of all that came and comes for the client.
+    pub fn replace(&mut self, bytes: Vec<u8>) {
+        (self.ready, self.is_replaced) = (bytes, true);
+        self.enforce_budget();
     }
 
     /// Takes the bytes that are ready for the client.
@@ -320,6 +329,7 @@ impl UpstreamBody {
         }
         let batch = Rc::clone(&self.batch);
         let mut batch = batch.borrow_mut();
+        let ready = self.ready.len();
         match &mut self.reader {
             BodyReader::PassThrough { decoder, filter } => {
                 decoder.end(at, &mut batch);
@@ -336,6 +346,9 @@ impl UpstreamBody {
             }
             BodyReader::Opaque { .. } | BodyReader::Upgrade { .. } => {}
         }
+        if self.is_replaced {
+            self.ready.truncate(ready);
+        }
         self.observe(&mut batch);
     }
 
@@ -351,6 +364,7 @@ impl UpstreamBody {
         }
         let batch = Rc::clone(&self.batch);
         let mut batch = batch.borrow_mut();
+        let ready = self.ready.len();
         match &mut self.reader {
             BodyReader::PassThrough { decoder, filter } => {
                 decoder.push(at, bytes, &mut batch);
@@ -376,6 +390,9 @@ impl UpstreamBody {
             }
             // The answer of a lane that opened none.
             BodyReader::Upgrade { .. } => {}
+        }
+        if self.is_replaced {
+            self.ready.truncate(ready);
         }
         self.observe(&mut batch);
         self.report_translation_failure(at);

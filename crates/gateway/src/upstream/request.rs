@@ -4,6 +4,7 @@
 //! one piece here, that it is asked for as a stream; of the client's headers only those named here or by the lane are forwarded.
 
 use crate::api::{Api, ApiRoute, BodyKind, Form, Meter};
+use crate::config::Instructed;
 use crate::respond::error::ErrorResponse;
 use crate::state::plan::{Alias, Lane, Plan};
 use crate::upstream::body::BodyReader;
@@ -13,12 +14,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
-use tokrate_core::Tick;
+use tokrate_core::{Channel, ChatRequest, FinishReason, Message, Role, Tick, Usage};
 use tokrate_net::{Outgoing, StreamedUpload};
 use tokrate_route::LaneId;
 use tokrate_wire::{
-    AnswerAssembler, AnswerTranslator, Changes, Decoder, Dialect, RequestPeek, Routed, Shape, UsageInStream,
-    encode_request, translate_request,
+    Answer, AnswerAssembler, AnswerTranslator, Changes, Decoder, Dialect, Encoder, Piece, RequestPeek, Routed, Shape,
+    UsageInStream, encode_request, translate_request,
 };
 
 /// Client headers that matter to providers and carry no credentials.
@@ -69,6 +70,8 @@ pub(crate) struct CallRequest {
     pub translated: RefCell<Vec<(LaneId, TranslatedRequest)>>,
     /// Whether an answer in one piece can be put together from a stream of the client's own dialect.
     pub can_assemble: OnceCell<bool>,
+    /// The lanes of its alias whose models are told how to write.
+    pub instructed: Option<Instructed>,
 }
 
 /// A call that passes byte for byte by the table of paths.
@@ -118,6 +121,29 @@ impl CallRequest {
     /// Takes what follows the body; it can be sent once.
     pub fn take_rest(&self) -> Option<StreamedUpload> {
         self.api.as_ref()?.rest.take()
+    }
+
+    /// What the model of a lane is told about how to write, and what is made of its answer.
+    pub fn instructed_for(&self, lane: &Lane) -> Option<&Instructed> {
+        self.instructed.as_ref().filter(|instructed| instructed.lanes.contains(&lane.config.name))
+    }
+
+    /// A whole answer with this text, as the client asked for it.
+    pub fn encoded_answer(&self, text: &str, usage: Option<Usage>, model: &str) -> Vec<u8> {
+        let (dialect, finish) = (self.dialect(), FinishReason::Stop);
+        let id = [dialect.id_prefix(), &self.id].concat();
+        let mut encoder = Encoder::new(dialect, self.shape, &id, model, self.created);
+        if !self.is_stream() {
+            let answer = Answer { reasoning: "", answer: text, tools: &[], finish, usage, timings: None };
+            return encoder.encode_whole(&answer);
+        }
+        let is_counted = self.peek.include_usage || dialect.usage_in_stream() != UsageInStream::OnRequest;
+        let usage = usage.filter(|_| is_counted).map(Piece::Usage);
+        let text = Piece::Text { channel: Channel::Answer, text };
+        let pieces = [Some(Piece::Role), Some(text), Some(Piece::Finish(finish)), usage, Some(Piece::Done)];
+        let mut out = Vec::new();
+        pieces.iter().flatten().for_each(|piece| encoder.encode_event(piece, &mut out));
+        out
     }
 
     /// Whether something follows the body that is not held, or did before it was sent.
@@ -187,15 +213,20 @@ impl CallRequest {
     /// Translates the request for a lane of another dialect.
     fn translate_for(&self, routed: &Routed, lane: &Lane, to: Destination) -> Result<(), ErrorResponse> {
         let (endpoint, streamed) = (&lane.endpoints[to.endpoint].config, to.streamed);
-        if endpoint.dialect == routed.dialect {
+        let instructed = self.instructed_for(lane);
+        if endpoint.dialect == routed.dialect && instructed.is_none() {
             return Ok(());
         }
         let translated = translate_request(routed, endpoint.dialect, &lane.config.model, &self.body);
         let mut translated = translated.map_err(|error| ErrorResponse::untranslatable(&error))?;
         let is_converted = streamed && !translated.request.stream;
         let is_older = endpoint.max_tokens_field && translated.request.max_output_tokens.is_some();
-        let body = match is_converted || is_older {
+        let body = match is_converted || is_older || instructed.is_some() {
             true => {
+                if let Some(instructed) = instructed {
+                    tell(&mut translated.request, &instructed.text, endpoint.dialect)
+                        .map_err(|what| ErrorResponse::bad_request(format!("lane {} {what}", lane.config.name)))?;
+                }
                 translated.request.stream |= streamed;
                 translated.request.include_usage |= is_converted;
                 translated.request.legacy_max_tokens = is_older;
@@ -235,7 +266,7 @@ impl CallRequest {
         };
         let path = target(&endpoint.dialect.path(model, shape));
         let is_converted = to.streamed && !self.is_stream();
-        if endpoint.dialect != routed.dialect {
+        if endpoint.dialect != routed.dialect || self.instructed_for(lane).is_some() {
             let (body, include_usage) = self.translation(routed, lane, to)?;
             let CallRequest { id, created, shape, .. } = self;
             let (from, client) = (endpoint.dialect, routed.dialect);
@@ -335,6 +366,15 @@ impl CallRequest {
         }
         headers
     }
+}
+
+/// Puts instructions before all others of a request.
+fn tell(request: &mut ChatRequest, text: &str, dialect: Dialect) -> Result<(), String> {
+    if matches!(dialect, Dialect::OpenAiCompletions | Dialect::LlamaCompletion) {
+        return Err(format!("speaks {}, in which a model cannot be told how to write", dialect.name()));
+    }
+    request.messages.insert(0, Message::text(Role::System, text));
+    Ok(())
 }
 
 /// A body of Gemini's that names models beside the path, with the lane's in their places; as it came where it names none.

@@ -12,7 +12,7 @@ use tokrate_wire::Dialect;
 
 const PATH: &str = "/v1/responses";
 const BEGIN: &str = r#"{"model":"all","input":"think long","background":true,"max_output_tokens":50}"#;
-const QUEUED: &str =
+pub const QUEUED: &str =
     r#"{"id":"resp_1","object":"response","status":"queued","background":true,"model":"m","output":[],"usage":null}"#;
 const DONE: &str = r#"{"id":"resp_1","object":"response","status":"completed","background":true,"model":"m","output":[{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"output_text","text":"42","annotations":[]}]}],"usage":{"input_tokens":5,"output_tokens":40,"total_tokens":45}}"#;
 

@@ -2,14 +2,17 @@
 //!
 //! Invariant: a response is complete and reports usage as its dialect does.
 
+use crate::client::{Answer as ClientAnswer, ask};
+use crate::every_route::shape_asked;
+use crate::harness::TestGateway;
 use crate::scripted::{read_request, whole};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
-use tokrate_core::{FinishReason, Usage};
-use tokrate_wire::{Answer, Dialect, Encoder, Shape};
+use tokrate_core::{Channel, FinishReason, Usage};
+use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape};
 
 /// Only a fault of the test or the gateway makes anything wait this long.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -92,14 +95,18 @@ fn serve(mut stream: TcpStream, index: usize, gate: &Gate) {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer) {
         let path = request.head.split(' ').nth(1).expect("a path");
-        let dialect = Dialect::of_path(path).map(|routed| routed.dialect);
+        let asked = shape_asked(path, &request.body);
         let id =
             request.head.lines().find_map(|line| line.strip_prefix("x-request-id: ")).expect("the gateway sends it");
         let bill = Bill::find(&request.body).unwrap_or(Bill { input: 0, output: 0, first_fails: false });
         gate.pass(id.rsplit_once('-').map_or(id, |(call, _)| call));
         let answer = match bill.first_fails && index == 0 {
             true => whole("500 Internal Server Error", "{}"),
-            false => whole("200 OK", &dialect.map_or_else(|| passed(bill), |dialect| answer(dialect, bill))),
+            false => match asked {
+                None => whole("200 OK", &passed(bill)),
+                Some((dialect, Shape::Whole)) => whole("200 OK", &answer(dialect, bill)),
+                Some((dialect, shape)) => streamed(dialect, shape, bill),
+            },
         };
         if stream.write_all(&answer).is_err() {
             return;
@@ -125,4 +132,37 @@ fn answer(dialect: Dialect, bill: Bill) -> String {
     };
     let bytes = Encoder::new(dialect, Shape::Whole, "x", "m", 1).encode_whole(&answer);
     String::from_utf8(bytes).expect("JSON")
+}
+
+/// The same answer as a stream.
+fn streamed(dialect: Dialect, shape: Shape, bill: Bill) -> Vec<u8> {
+    let usage = Usage { input: Some(bill.input), output: Some(bill.output), ..Usage::default() };
+    let text = Piece::Text { channel: Channel::Answer, text: "yes" };
+    let pieces = [Piece::Role, text, Piece::Finish(FinishReason::Stop), Piece::Usage(usage), Piece::Done];
+    let (mut encoder, mut body) = (Encoder::new(dialect, shape, "x", "m", 1), Vec::new());
+    pieces.iter().for_each(|piece| encoder.encode_event(piece, &mut body));
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {}\r\n", dialect.content_type(shape));
+    let mut bytes = format!("{head}content-length: {}\r\n\r\n", body.len()).into_bytes();
+    bytes.extend_from_slice(&body);
+    bytes
+}
+
+/// Sends all bodies concurrently, with the key `sk-k`.
+pub fn at_once(gateway: &TestGateway, gate: &Arc<Gate>, path: &str, bodies: &[String]) -> Vec<ClientAnswer> {
+    let address = gateway.address;
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = bodies
+            .iter()
+            .map(|body| {
+                scope.spawn(move || {
+                    let answer = ask(address, "POST", path, &[("authorization", "Bearer sk-k")], body.as_bytes());
+                    if answer.status == 429 {
+                        gate.refused();
+                    }
+                    answer
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().expect("an answer")).collect()
+    })
 }

@@ -1,20 +1,17 @@
 //! Budgets of keys and of hedges: what concurrent calls can spend, what is refused, and what is released.
 
-use crate::billing::{Bill, Gate, start};
+use crate::billing::{Bill, Gate, at_once, start};
 use crate::client::{Answer, ask, post, read_answer_after, read_until, request};
 use crate::harness::{TestGateway, configured, lane};
 use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, stream_head, whole};
-use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokrate_admin::Admin;
 use tokrate_core::{Money, Price, Span};
 use tokrate_gateway::{
     BudgetConfig, Config, CurvePoint, Gateway, GatewayError, KeyConfig, KeyLimits, LogSettings, LoserPolicy, Mode,
-    TokenLimits, check_budgets, key_hash,
+    check_budgets, key_hash,
 };
 use tokrate_record::{Attempt, CostBasis};
 use tokrate_wire::Dialect;
@@ -209,173 +206,6 @@ fn two_hundred_concurrent_calls_exceed_a_budget_by_one_answer_at_most() {
     assert!(good + more >= 4, "{good} and {more} calls of 0.0002 USD");
     let spent = spent(&gateway.rows());
     assert!(spent <= 0.001 + answer_usd + 1e-12, "{spent}");
-}
-
-/// Sends all bodies concurrently.
-fn at_once(gateway: &TestGateway, gate: &Arc<Gate>, path: &str, bodies: &[String]) -> Vec<Answer> {
-    let address = gateway.address;
-    std::thread::scope(|scope| {
-        let clients: Vec<_> = bodies
-            .iter()
-            .map(|body| {
-                scope.spawn(move || {
-                    let answer = send(address, path, body);
-                    if answer.status == 429 {
-                        gate.refused();
-                    }
-                    answer
-                })
-            })
-            .collect();
-        clients.into_iter().map(|client| client.join().expect("an answer")).collect()
-    })
-}
-
-/// A call of a random case.
-#[derive(Clone, Debug)]
-struct RandomCall {
-    limit: Option<u64>,
-    answers: u64,
-    /// Percent of what may be billed at most.
-    input: u64,
-    output: u64,
-    first_fails: bool,
-    padding: usize,
-}
-
-/// Longest answer of the random lanes.
-const LONGEST: u64 = 500;
-
-fn random_call() -> impl Strategy<Value = RandomCall> {
-    let limit = proptest::option::weighted(0.6, 1..700_u64);
-    (limit, 1..4_u64, 0..=100_u64, 0..=100_u64, proptest::bool::weighted(0.2), 0..300_usize).prop_map(
-        |(limit, answers, input, output, first_fails, padding)| RandomCall {
-            limit,
-            answers,
-            input,
-            output,
-            first_fails,
-            padding,
-        },
-    )
-}
-
-impl RandomCall {
-    /// Its body in a dialect, and what it may be billed at most.
-    fn body(&self, dialect: Dialect) -> String {
-        use Dialect::{Anthropic, BedrockConverse, CohereChat, Gemini, LlamaCompletion, OllamaChat, OllamaGenerate};
-        use Dialect::{OpenAiChat, OpenAiCompletions, OpenAiResponses};
-        let has_answers = matches!(dialect, OpenAiChat | OpenAiCompletions | Gemini);
-        let answers = if has_answers { self.answers } else { 1 };
-        let most = self.limit.unwrap_or(LONGEST).min(LONGEST) * answers;
-        let padding = "x".repeat(self.padding);
-        let write = |input: u64| {
-            let bill = Bill { input, output: most * self.output / 100, first_fails: self.first_fails };
-            let text = format!("{} {padding}", bill.text());
-            let number = |name: &str| self.limit.map_or(String::new(), |limit| format!(",\"{name}\":{limit}"));
-            let messages = format!(r#""messages":[{{"role":"user","content":"{text}"}}]"#);
-            let n = |name: &str| format!(",\"{name}\":{answers}");
-            match dialect {
-                OpenAiChat => format!(r#"{{"model":"all",{messages}{}{}}}"#, number("max_completion_tokens"), n("n")),
-                OpenAiCompletions => {
-                    format!(r#"{{"model":"all","prompt":"{text}"{}{}}}"#, number("max_tokens"), n("best_of"))
-                }
-                OpenAiResponses => format!(r#"{{"model":"all","input":"{text}"{}}}"#, number("max_output_tokens")),
-                Anthropic | CohereChat => format!(r#"{{"model":"all",{messages}{}}}"#, number("max_tokens")),
-                Gemini => format!(
-                    r#"{{"contents":[{{"role":"user","parts":[{{"text":"{text}"}}]}}],"generationConfig":{{"candidateCount":{answers}{}}}}}"#,
-                    number("maxOutputTokens")
-                ),
-                OllamaChat => {
-                    let limit = self.limit.map_or("-1".to_owned(), |limit| limit.to_string());
-                    format!(r#"{{"model":"all","stream":false,{messages},"options":{{"num_predict":{limit}}}}}"#)
-                }
-                OllamaGenerate => {
-                    let limit = self.limit.map_or("-2".to_owned(), |limit| limit.to_string());
-                    format!(r#"{{"model":"all","stream":false,"prompt":"{text}","options":{{"num_predict":{limit}}}}}"#)
-                }
-                BedrockConverse => {
-                    let limit = self.limit.map_or(String::new(), |limit| format!("\"maxTokens\":{limit}"));
-                    let messages = format!(r#""messages":[{{"role":"user","content":[{{"text":"{text}"}}]}}]"#);
-                    format!(r#"{{{messages},"inferenceConfig":{{{limit}}}}}"#)
-                }
-                LlamaCompletion => format!(r#"{{"model":"all","prompt":"{text}"{}}}"#, number("n_predict")),
-            }
-        };
-        // A text has no more tokens than its body has bytes; what is billed is written in the body itself.
-        let bytes = write(0).len() as u64;
-        write(bytes * self.input / 100)
-    }
-}
-
-fn path_of(dialect: Dialect) -> String {
-    let prefix = match dialect {
-        Dialect::Gemini => "/v1beta",
-        Dialect::OllamaChat
-        | Dialect::OllamaGenerate
-        | Dialect::LlamaCompletion
-        | Dialect::BedrockConverse
-        | Dialect::CohereChat => "",
-        _ => "/v1",
-    };
-    format!("{prefix}{}", dialect.path("all", tokrate_wire::Shape::Whole))
-}
-
-/// A random budget, as a share of what all calls could cost at most.
-type Case = (Vec<RandomCall>, [(f64, f64); 2], u64, usize, bool);
-
-fn case() -> impl Strategy<Value = Case> {
-    let price = || (0.0..20.0, 0.0..60.0);
-    let prices = (price(), price()).prop_map(|(one, other)| [one, other]);
-    (proptest::collection::vec(random_call(), 2..10), prices, 1..150_u64, 0..3_usize, any::<bool>())
-}
-
-fn never_more_than_one_answer(dialect: Dialect, case: &Case) -> Result<(), TestCaseError> {
-    let (calls, prices, share, mode, is_drained) = case;
-    let mode = [Mode::Off, Mode::Race { lanes: 2 }, Mode::Hedge][*mode];
-    let gate = Gate::of(calls.len());
-    // The other lane needs a translation, unless it speaks the same dialect.
-    let spoken = [dialect, if *is_drained { dialect } else { Dialect::OpenAiChat }];
-    let lanes = (0..2).map(|index| {
-        let (input, output) = prices[index];
-        let mut lane = lane(["one", "two"][index], start(index, &gate), &[spoken[index]]);
-        lane.price = Price::from_usd_per_million(input, output);
-        lane.token_limits = TokenLimits { output: Some(LONGEST), input: None };
-        if *is_drained {
-            lane.loser = LoserPolicy::DrainExact { max_time: Span::from_secs(20), max_bytes: 1 << 20 };
-        }
-        lane
-    });
-    let bodies: Vec<String> = calls.iter().map(|call| call.body(dialect)).collect();
-    let dearest = prices.iter().fold((0.0_f64, 0.0_f64), |most, price| (most.0.max(price.0), most.1.max(price.1)));
-    let one = bodies.iter().map(|body| body.len() as f64 * dearest.0 + LONGEST as f64 * dearest.1).sum::<f64>() / 1e6;
-    let budget = (one * *share as f64 / 100.0).max(1e-9);
-    let mut gateway = TestGateway::start(with_key(budget, configured(lanes.collect(), mode)));
-    let answers = at_once(&gateway, &gate, &path_of(dialect), &bodies);
-    for (answer, body) in answers.iter().zip(&bodies) {
-        prop_assert!(matches!(answer.status, 200 | 429 | 502), "{} for {body}: {}", answer.status, answer.text());
-    }
-    let rows = gateway.rows();
-    let unlimited = rows.iter().filter(|row| row.sample.output_limit.is_none()).filter_map(|row| row.sample.cost_usd);
-    let beyond = unlimited.fold(0.0, f64::max);
-    let spent = spent(&rows);
-    prop_assert!(spent <= budget + beyond + 1e-12, "{spent} of {budget}, one answer: {beyond}");
-    let let_in: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.call.as_str()).collect();
-    prop_assert_eq!(let_in.len(), answers.iter().filter(|answer| answer.status != 429).count());
-    Ok(())
-}
-
-#[test]
-fn in_every_dialect_concurrent_calls_exceed_a_budget_by_one_answer_at_most() {
-    for dialect in Dialect::ALL {
-        let config = ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() };
-        let mut runner = TestRunner::new_with_rng(
-            config,
-            proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
-        );
-        let run = runner.run(&case(), |case| never_more_than_one_answer(dialect, &case));
-        run.unwrap_or_else(|error| panic!("{}: {error}", dialect.name()));
-    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::harness::{TestGateway, configured, lane};
 use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, whole};
 use std::sync::Arc;
 use tokrate_core::FailureKind;
-use tokrate_gateway::{AnswerCheck, Config, Mode};
+use tokrate_gateway::{AnswerCheck, Config, Instructed, Mode};
 use tokrate_record::AttemptEnd;
 use tokrate_wire::Dialect;
 
@@ -22,9 +22,74 @@ fn checked(lanes: &[(&str, &Scripted)]) -> Config {
         assert!(String::from_utf8_lossy(request).contains("edit it"));
         if answer == "good" { Ok(()) } else { Err(format!("`{answer}` breaks the rule")) }
     };
-    let check =
-        AnswerCheck { aliases: vec!["all".to_owned()], exempt: vec!["engine".to_owned()], check: Arc::new(check) };
+    let check = AnswerCheck {
+        aliases: vec!["all".to_owned()],
+        exempt: vec!["engine".to_owned()],
+        check: Arc::new(check),
+        instructed: None,
+    };
     Config { answer_check: Some(check), ..configured(lanes, Mode::Off) }
+}
+
+/// The same, with models that are told what to write.
+fn instructed(lanes: &[(&str, &Scripted, Dialect)]) -> Config {
+    let of = |(name, scripted, dialect): &(&str, &Scripted, Dialect)| lane(name, scripted.address, &[*dialect]);
+    let finish = |request: &[u8], text: &str| {
+        assert!(String::from_utf8_lossy(request).contains("edit it"));
+        text.strip_prefix("edit: ")
+            .map(|edit| format!("file with {edit}"))
+            .ok_or_else(|| format!("`{text}` is no edit"))
+    };
+    let instructed = Instructed {
+        lanes: lanes.iter().map(|(name, ..)| (*name).to_owned()).collect(),
+        text: "write edits".into(),
+        finish: Arc::new(finish),
+    };
+    let mut config = configured(lanes.iter().map(of).collect(), Mode::Off);
+    config.answer_check = checked(&[]).answer_check.map(|check| AnswerCheck { instructed: Some(instructed), ..check });
+    config
+}
+
+#[test]
+fn a_model_is_told_what_to_write_and_the_client_gets_what_is_made_of_it() {
+    for is_stream in [false, true] {
+        for dialect in [Dialect::OpenAiChat, Dialect::Anthropic] {
+            let said = match (dialect, is_stream) {
+                (Dialect::OpenAiChat, _) => saying("edit: x", is_stream),
+                (_, _) => Scripted::start(vec![Script::Send(vec![whole(
+                    "200 OK",
+                    r#"{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"edit: x"}],"stop_reason":"end_turn","usage":{"input_tokens":5,"output_tokens":2}}"#,
+                )])]),
+            };
+            let mut gateway = TestGateway::start(instructed(&[("told", &said, dialect)]));
+            let answer = post(gateway.address, PATH, &body(is_stream));
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            assert!(answer.text().contains("file with x") && !answer.text().contains("edit: x"), "{}", answer.text());
+            assert_eq!(answer.text().matches("[DONE]").count(), usize::from(is_stream), "{}", answer.text());
+            let sent = String::from_utf8_lossy(&said.requests()[0].body).into_owned();
+            assert!(sent.contains("write edits") && sent.contains("edit it"), "{sent}");
+            let sample = &gateway.rows()[0].sample;
+            assert_eq!((sample.input_tokens, sample.output_tokens), (Some(5), Some(2)), "what its provider bills");
+        }
+    }
+}
+
+#[test]
+fn an_answer_of_which_nothing_can_be_made_is_a_failed_attempt() {
+    let (talks, edits) = (saying("Sure!", true), saying("edit: y", true));
+    let chat = Dialect::OpenAiChat;
+    let gateway = TestGateway::start(instructed(&[("talks", &talks, chat), ("edits", &edits, chat)]));
+    let answer = post(gateway.address, PATH, &body(true));
+    assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("edits")), "{}", answer.text());
+    assert!(answer.text().contains("file with y") && !answer.text().contains("Sure"), "{}", answer.text());
+    let gateway = TestGateway::start(instructed(&[("talks", &talks, chat)]));
+    let answer = post(gateway.address, PATH, &body(false));
+    assert!(answer.status == 422 && answer.text().contains("`Sure!` is no edit"), "{}", answer.text());
+    let plain = saying("edit: z", false);
+    let gateway = TestGateway::start(instructed(&[("plain", &plain, Dialect::OpenAiCompletions)]));
+    let answer = post(gateway.address, PATH, &body(false));
+    assert!(answer.status == 400 && answer.text().contains("cannot be told how to write"), "{}", answer.text());
+    assert!(plain.requests().is_empty());
 }
 
 fn saying(text: &str, is_stream: bool) -> Scripted {

@@ -31,7 +31,7 @@ impl Authorize for Token {
             let mut value = HeaderValue::from_str(&format!("Bearer {KEY}")).expect("a value");
             value.set_sensitive(true);
             let headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, value)]);
-            Ok(Authorization { secrets: Secrets::of(&headers), headers, rewritten: None })
+            Ok(Authorization { secrets: Secrets::of(&headers), headers, ..Authorization::default() })
         })
     }
 }

@@ -15,14 +15,14 @@ use tokrate_wire::Dialect;
 use tokrate_wire::websocket::{FrameKind, FrameReader, Message, close_frame, websocket_accept, write_frame};
 
 const NONCE: &str = "dGhlIHNhbXBsZSBub25jZQ==";
-const MASK: Option<[u8; 4]> = Some([9, 8, 7, 6]);
+pub const MASK: Option<[u8; 4]> = Some([9, 8, 7, 6]);
 const DIALECTS: &[Dialect] = &[Dialect::OpenAiChat];
 /// Only a fault of the test or the gateway makes anything wait this long.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A lane that opens every WebSocket that it is asked for, and then does as told.
-struct SessionLane {
-    address: SocketAddr,
+pub struct SessionLane {
+    pub address: SocketAddr,
     requests: Receiver<RecordedRequest>,
 }
 
@@ -68,7 +68,7 @@ fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     })
 }
 
-fn opening(path: &str, more: &str) -> String {
+pub fn opening(path: &str, more: &str) -> String {
     format!(
         "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
          sec-websocket-key: {NONCE}\r\nsec-websocket-extensions: permessage-deflate\r\n{more}\r\n"
@@ -77,7 +77,12 @@ fn opening(path: &str, more: &str) -> String {
 
 /// A client's connection with the head of its answer.
 fn open(gateway: &TestGateway, more: &str) -> (TcpStream, String) {
-    let mut client = TcpStream::connect(gateway.address).expect("it listens");
+    open_at(gateway.address, more)
+}
+
+/// The same at the gateway of that address.
+pub fn open_at(gateway: SocketAddr, more: &str) -> (TcpStream, String) {
+    let mut client = TcpStream::connect(gateway).expect("it listens");
     client.set_read_timeout(Some(TIMEOUT)).expect("a socket");
     client.write_all(opening("/v1/realtime?model=all&intent=x", more).as_bytes()).expect("it reads");
     let mut head = Vec::new();
@@ -89,7 +94,7 @@ fn open(gateway: &TestGateway, more: &str) -> (TcpStream, String) {
     (client, String::from_utf8(head).expect("text"))
 }
 
-fn text(json: &str, mask: Option<[u8; 4]>) -> Vec<u8> {
+pub fn text(json: &str, mask: Option<[u8; 4]>) -> Vec<u8> {
     let mut frame = Vec::new();
     write_frame(FrameKind::Text, json.as_bytes(), mask, &mut frame);
     frame
@@ -102,7 +107,7 @@ fn done(tokens: u64) -> String {
 }
 
 /// A lane that answers each `response.create` with a piece and an end, and a close with a close.
-fn answering(tokens: u64) -> SessionLane {
+pub fn answering(tokens: u64) -> SessionLane {
     SessionLane::start(move |mut stream| {
         let _ = stream.write_all(&text(r#"{"type":"session.created","session":{"model":"rt"}}"#, None));
         let (mut reader, mut piece) = (FrameReader::new(1 << 20), [0; 4096]);

@@ -128,7 +128,7 @@ fn how_long_a_first_token_was_held_back_is_overhead_of_the_gateway() {
     let silent = Scripted::start(vec![Script::SendAndStall(Vec::new())]);
     let mut config = configured(vec![chat_lane("slow", &slow), chat_lane("silent", &silent)], Mode::Race { lanes: 2 });
     config.aliases[0].win = WinRule::default();
-    let gateway = TestGateway::start(config);
+    let mut gateway = TestGateway::start(config);
     let began = Instant::now();
     let head = read_until(&mut begin(&gateway), "\"one\"");
     let took = began.elapsed().as_micros() as u64;
@@ -139,6 +139,10 @@ fn how_long_a_first_token_was_held_back_is_overhead_of_the_gateway() {
     let hold = head.lines().find_map(|line| line.strip_prefix("x-tokrate-hold-ms: "));
     let hold: f64 = hold.and_then(|hold| hold.parse().ok()).unwrap_or_else(|| panic!("{head}"));
     assert!((250.0..=overhead as f64 / 1e3).contains(&hold), "{hold} ms of {overhead} us");
+    let rows = gateway.rows();
+    let held: Vec<(bool, Option<u64>)> = rows.iter().map(|row| (row.won, row.hold_ns)).collect();
+    let [(true, Some(kept)), (false, None)] = held[..] else { panic!("of the winner alone: {held:?}") };
+    assert!((kept as f64 / 1e6 - hold).abs() < 1.0, "{kept} ns, and {hold} ms in the head");
 }
 
 #[test]

@@ -475,6 +475,7 @@ impl crate::authorize::Authorize for Tokens {
                 headers,
                 secrets,
                 rewritten: Some(("/v1/y".to_owned(), Bytes::from_static(b"[]"))),
+                ..crate::authorize::Authorization::default()
             })
         })
     }

@@ -54,6 +54,12 @@ impl ExchangeWatch {
         Rc::clone(&self.sent)
     }
 
+    /// The request is sent once more: it counts from then.
+    pub(super) fn restart(&self) {
+        self.sent.set(None);
+        self.sent_reported.set(false);
+    }
+
     /// Reports to the sink when the request was sent, once.
     pub(super) fn report_sent(&self, sink: &mut impl Sink) {
         if let Some(at) = self.sent.get()

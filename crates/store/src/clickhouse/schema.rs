@@ -21,7 +21,7 @@ pub(crate) struct Tables {
 /// A gateway's log.
 pub(crate) static LOG: Tables = Tables {
     kind: "log",
-    migrations: &[&[ATTEMPTS_1, REFUSALS_1], &[SESSIONS_2]],
+    migrations: &[&[ATTEMPTS_1, REFUSALS_1], &[SESSIONS_2], &[HOLD_3]],
     aging: &[("attempts", "started_unix_ms"), ("refusals", "minute_unix_ms")],
 };
 
@@ -113,6 +113,11 @@ const SESSIONS_2: &str = "
 ALTER TABLE attempts
     ADD COLUMN IF NOT EXISTS responses Nullable(Int64) AFTER overhead_ns,
     ADD COLUMN IF NOT EXISTS response_bytes Nullable(Int64) AFTER responses";
+
+/// For how long a first token was held back.
+const HOLD_3: &str = "
+ALTER TABLE attempts
+    ADD COLUMN IF NOT EXISTS hold_ns Nullable(Int64) AFTER response_bytes";
 
 /// What was added to refusals that are alike; they are summed up when they are read.
 const REFUSALS_1: &str = "

@@ -58,7 +58,7 @@ fn a_newer_form_is_refused_and_left_as_it_was() {
     let other = Connection::open(folder.log()).expect("a log");
     other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     drop(other);
-    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 8 and this tokrate supports versions up to 7; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 9 and this tokrate supports versions up to 8; use the tokrate that wrote it");
 }
 
 #[test]
@@ -155,6 +155,7 @@ fn every_older_form_is_opened_with_its_rows() {
         assert_eq!(rows[0].session.as_deref(), (version >= 5).then_some("run-17"));
         let of_session = (version >= 7).then_some((3, 4_100)).unzip();
         assert_eq!((rows[0].responses, rows[0].response_bytes), of_session);
+        assert_eq!(rows[0].hold_ns, (version >= 8).then_some(250));
         let mut store = Sqlite::open(&folder.log()).expect("a log");
         let refusals = store.refusals(&Query::default()).expect("readable");
         assert_eq!(

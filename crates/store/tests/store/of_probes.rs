@@ -36,6 +36,7 @@ fn both((number, row): (usize, Attempt)) -> (ProbeRow, Attempt) {
         overhead_ns: None,
         responses: None,
         response_bytes: None,
+        hold_ns: None,
         sample: row.sample,
     };
     (ProbeRow { probe, cycle: "c-1".to_owned(), reason, ..ProbeRow::default() }, attempt)

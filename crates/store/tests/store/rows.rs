@@ -112,7 +112,7 @@ prop_compose! {
             gaps: gaps.into_iter().collect(), output_speed, cost_usd, cost_basis, conditions: conditions.into(),
             ..names.sample
         };
-        Attempt { attempt: small[0], won: truths[0], overhead_ns: maybe[3], responses, response_bytes: maybe[17], sample, ..names }
+        Attempt { attempt: small[0], won: truths[0], overhead_ns: maybe[3], responses, response_bytes: maybe[17], hold_ns: maybe[16], sample, ..names }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::error::TargetError;
 use crate::headers;
-use crate::hosted::AnthropicOnVertex;
+use crate::hosted::{Host, HostedAnthropic};
 use crate::key::{Secret, Variables};
 use crate::key_reference::KeyReference;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -193,10 +193,12 @@ const CLOUD_HOSTS: [(&str, Credentials); 5] = [
 
 /// What is done to requests of an endpoint before they are sent: authorised, and rewritten where a cloud hosts the dialect.
 fn hosted(endpoint: &CatalogEndpoint, credentials: Option<Authorizer>) -> Option<Authorizer> {
-    match endpoint.quirks.on_vertex {
-        true => Some(Arc::new(AnthropicOnVertex { credentials })),
-        false => credentials,
-    }
+    let on = match endpoint.quirks {
+        Quirks { on_vertex: true, .. } => Host::Vertex,
+        Quirks { on_bedrock: true, .. } => Host::Bedrock,
+        _ => return credentials,
+    };
+    Some(Arc::new(HostedAnthropic { on, credentials }))
 }
 
 /// What authorises requests with credentials of the environment.

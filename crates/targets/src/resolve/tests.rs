@@ -151,6 +151,42 @@ fn credentials_of_the_environment_stand_in_for_a_key_and_leave_over_tls_only() {
 }
 
 #[test]
+fn anthropic_on_bedrock_is_invoked_with_its_betas_and_answers_in_anthropics_form() {
+    let set = |name: &str| match name {
+        "AWS_REGION" => Some("eu-west-1".to_owned()),
+        "AWS_BEARER_TOKEN_BEDROCK" => Some("bedrock-key".to_owned()),
+        _ => None,
+    };
+    let found = catalog("bedrock-anthropic/eu.anthropic.claude-x-v1:0", None).resolve(&set).expect("an endpoint");
+    let endpoint = &found.endpoints[0];
+    assert_eq!(endpoint.headers["authorization"], "Bearer bedrock-key");
+    let path = endpoint.base.path_with("/messages");
+    let client = tokrate_net::ClientConfig::default();
+    let headers = HeaderMap::from_iter([(HeaderName::from_static("anthropic-beta"), HeaderValue::from_static("a-1"))]);
+    let request = tokrate_net::Unauthorized {
+        method: &http::Method::POST,
+        host: endpoint.base.host(),
+        path: &path,
+        headers: &headers,
+        body: br#"{"model":"eu.anthropic.claude-x-v1:0","stream":true}"#,
+        client: &client,
+        clock: tokrate_net::Clock::monotonic(),
+    };
+    let authorizer = endpoint.authorizer.as_ref().expect("it rewrites");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let authorization = runtime.block_on(authorizer.authorize(request)).expect("it has a key");
+    let (path, body) = authorization.rewritten.expect("both");
+    assert_eq!(path, "/model/eu.anthropic.claude-x-v1%3A0/invoke-with-response-stream");
+    assert_eq!(&body[..], br#"{"anthropic_version":"bedrock-2023-05-31","anthropic_beta":["a-1"]}"#);
+    let mut answer = authorization.answer.expect("streams are binary there")();
+    let binary = HeaderValue::from_static("application/vnd.amazon.eventstream");
+    let headers = HeaderMap::from_iter([(http::header::CONTENT_TYPE, binary)]);
+    let mut head = tokrate_net::Head { status: http::StatusCode::OK, version: http::Version::HTTP_11, headers };
+    answer.head(&mut head);
+    assert_eq!(head.headers["content-type"], "text/event-stream");
+}
+
+#[test]
 fn anthropic_on_vertex_is_sent_to_its_own_path_with_a_token() {
     let set = |name: &str| match name {
         "GOOGLE_CLOUD_PROJECT" => Some("p".to_owned()),

@@ -242,7 +242,8 @@ fn serving_text(resolved: &Resolved, gateway: &RunningGateway) -> String {
     let url = format!("{scheme}://{}", gateway.address());
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "serving {} lanes at {url}/v1 (Ctrl-C ends)", lanes.len());
+    let noun = if lanes.len() == 1 { "lane" } else { "lanes" };
+    let _ = writeln!(text, "serving {} {noun} at {url}/v1 (Ctrl-C ends)", lanes.len());
     if resolved.is_trial {
         let _ = writeln!(
             text,

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use tokrate_core::Span;
 
-/// Reads a span of time: a number with a unit out of `ms`, `s`, `m`, `h`; without a unit it is seconds.
+/// Reads a span of time: a number with a unit out of `ms`, `s`, `m`, `h`, `d`; without a unit it is seconds.
 pub fn span(text: &str) -> Result<Span> {
     let text = text.trim();
     let split = text.find(|letter: char| letter.is_alphabetic()).unwrap_or(text.len());
@@ -15,6 +15,7 @@ pub fn span(text: &str) -> Result<Span> {
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
         other => bail!("`{other}` is no unit of time; write for example 500ms, 30s, 2m or 1h"),
     };
     let number: f64 = number
@@ -24,6 +25,17 @@ pub fn span(text: &str) -> Result<Span> {
         .filter(|number: &f64| number.is_finite() && *number >= 0.0)
         .with_context(|| format!("`{text}` is no time; write for example 500ms, 30s, 2m or 1h"))?;
     Ok(Span::from_secs_f64(number * seconds_each))
+}
+
+/// A span as people say it: whole days and hours as such, and anything else as everywhere.
+pub fn shown(span: Span) -> String {
+    const HOUR: u64 = 3_600_000_000_000;
+    let hours = span.as_nanos() / HOUR;
+    match span.as_nanos() % HOUR {
+        0 if hours > 0 && hours.is_multiple_of(24) => format!("{} d", hours / 24),
+        0 if hours > 0 => format!("{hours} h"),
+        _ => span.to_string(),
+    }
 }
 
 /// Reads a share: a number from 0 to 1, or one in per cent (`50%`).
@@ -71,6 +83,19 @@ impl TryFrom<Written> for Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_days_and_hours_are_shown_as_such_and_read_again() {
+        for (seconds, text) in
+            [(7_776_000, "90 d"), (86_400, "1 d"), (7_200, "2 h"), (1_800, "1800 s"), (90_000, "25 h")]
+        {
+            let span = Span::from_secs(seconds);
+            assert_eq!(shown(span), text);
+            assert_eq!(super::span(text).expect("a time"), span, "{text}");
+        }
+        assert_eq!(shown(Span::ZERO), Span::ZERO.to_string());
+        assert_eq!(shown(Span::from_millis(86_400_001)), Span::from_millis(86_400_001).to_string());
+    }
 
     #[test]
     fn shares_are_numbers_or_per_cent_and_nothing_above_the_whole() {

@@ -126,6 +126,56 @@ fn the_merge_engine_answers_edits_and_a_model_those_that_it_refuses() {
     assert_eq!(refused.body["error"]["code"], "ambiguous_location", "{}", refused.body);
 }
 
+/// Two engines by script: one writes the blocks that it is told to write, the other talks or changes what it should not.
+#[test]
+fn a_general_model_behind_the_engine_is_told_how_and_its_blocks_are_merged_and_checked() {
+    let blocks = "<<<<<<< SEARCH\nfn one() -> u32 {\n    let x = 1;\n=======\nfn one() -> u32 {\n    let x = 1;\n    let y = 2;\n>>>>>>> REPLACE\n";
+    let wrong = blocks.replace("    let x = 1;\n    let y", "    let x = 7;\n    let y");
+    let scripted = |name: &str, told: &str| {
+        let folder = Folder::new(name);
+        let rule = |contains: &str, text: &str| format!("[[answer]]\ncontains = {contains:?}\ntext = {text:?}\n");
+        folder.write("script.toml", &(rule("blocks of this form", told) + &rule("update", "nobody told me")));
+        let served =
+            Served::start(&mut tokrate(&folder, &["sim", "--script", "script.toml", "--listen", "127.0.0.1:0"]));
+        (folder, served)
+    };
+    for (dialect, base) in [("openai-chat", "/v1"), ("anthropic", "/v1"), ("gemini", "/v1beta")] {
+        let name = format!("gateway-told-{dialect}");
+        let (_script, engine) = scripted(&format!("{name}-sim"), blocks);
+        let (_bad_script, bad) = scripted(&format!("{name}-bad"), &wrong);
+        let folder = Folder::new(&name);
+        let settings = |lanes: &str| {
+            let lane = |name: &str, engine: &Served| {
+                format!(
+                    "[gateway.lanes.{name}]\nurl = \"http://{}{base}\"\nmodel = \"small\"\ndialect = \"{dialect}\"\n",
+                    engine.address
+                )
+            };
+            let of_lanes = lane("good", &engine) + &lane("bad", &bad);
+            format!(
+                "[gateway.lanes.merge]\nlocal = \"apply\"\n{of_lanes}[gateway.aliases.apply]\nlanes = [\"merge\", {lanes}]\nobjective = \"fixed\"\n"
+            )
+        };
+        let served = Served::start(&mut gateway(&folder, &settings("\"bad\", \"good\"")));
+        let merged = served.ask("apply", &edit(SNIPPET));
+        assert_eq!(
+            merged.body["choices"][0]["message"]["content"],
+            by_model(),
+            "{dialect}: {}{}",
+            merged.head,
+            merged.body
+        );
+        assert!(merged.head.contains("x-tokrate-winner: good"), "{}", merged.head);
+        let direct = served.ask("apply", &edit(GOOD));
+        assert!(direct.head.contains("x-tokrate-winner: merge"), "the engine is asked first: {}", direct.head);
+        drop(served);
+        let served = Served::start(&mut gateway(&folder, &settings("\"bad\"")));
+        let refused = served.ask("apply", &edit(SNIPPET));
+        assert!(refused.head.starts_with("http/1.1 422"), "{}{}", refused.head, refused.body);
+        assert!(refused.body.to_string().contains("the model's answer was not accepted"), "{}", refused.body);
+    }
+}
+
 #[test]
 fn a_model_that_the_merge_engine_does_not_have_is_refused_at_the_start() {
     let folder = Folder::new("gateway-merge-model");

@@ -52,7 +52,7 @@ fn ask(address: &str, path: &str, certificate: &CertificateDer<'static>) -> std:
     Ok(answer)
 }
 
-/// The address in a line such as `serving 1 lanes at https://127.0.0.1:8411/v1`.
+/// The address in a line such as `serving 1 lane at https://127.0.0.1:8411/v1`.
 fn address(line: &str) -> String {
     let rest = line.split_once("https://").unwrap_or_else(|| panic!("no https in {line:?}")).1;
     rest.split('/').next().expect("an address").to_owned()
@@ -65,7 +65,7 @@ fn clients_speak_tls_and_a_renewed_certificate_is_shown_without_a_new_start() {
     let first = certify(&folder);
     folder.write("g.toml", &settings(TLS));
     let gateway = Running::start(tokrate(&folder, &["gateway", "--config", "g.toml"]));
-    let clients = address(&gateway.line_with(&["serving 1 lanes"]));
+    let clients = address(&gateway.line_with(&["serving 1 lane at"]));
     let admin = address(&gateway.line_with(&["page: "]));
     assert!(ask(&clients, "/v1/models", &first).expect("it is trusted").starts_with("HTTP/1.1 200"));
     assert!(ask(&admin, "/metrics", &first).expect("it is trusted").starts_with("HTTP/1.1 200"));

@@ -56,7 +56,7 @@ impl Running {
             let (_, rest) = shown.split_once(mark).unwrap_or_else(|| panic!("no {mark} in {shown}"));
             rest.split(['/', ' ']).next().unwrap_or_default().to_owned()
         };
-        let (address, admin) = (behind("lanes at http://"), behind("page: http://"));
+        let (address, admin) = (behind(" at http://"), behind("page: http://"));
         Running { folder, _lane: lane, process, address, admin }
     }
 

@@ -211,7 +211,7 @@ fn a_running_gateway_takes_no_change_that_nobody_trusts() {
     folder.write("tokrate.toml", &lanes(&["a"]));
     assert_eq!(run(&folder, &["trust"]).code, Some(0));
     let gateway = Running::start(tokrate(&folder, &["gateway"]));
-    gateway.line_with(&["serving 1 lanes"]);
+    gateway.line_with(&["serving 1 lane at"]);
     folder.write(
         "tokrate.toml",
         &lanes(&["a", "b"]).replace("model = \"m\"", "model = \"m\"\nkey_cmd = \"touch ran; echo k\""),

@@ -9,6 +9,7 @@ mod bad_input;
 mod body;
 mod dialects;
 mod every_request;
+mod exchange_list;
 mod fixtures;
 mod gemini_and_ollama;
 mod lost_elsewhere;

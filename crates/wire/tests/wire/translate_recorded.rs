@@ -52,7 +52,7 @@ pub fn fixture(path: &str) -> Option<Dialect> {
 }
 
 /// The dialect of a recording outside the repository.
-fn recording(path: &str) -> Option<Dialect> {
+pub fn recording(path: &str) -> Option<Dialect> {
     let answer = path.ends_with(".txt") || path.ends_with(".json") && !path.ends_with("models.json");
     let part = |part: &str| path.contains(part);
     Some(match () {
@@ -207,12 +207,12 @@ fn is_recorded(path: &Path) -> bool {
 }
 
 /// The dialect of a recorded request of the repository.
-fn asked_here(path: &str) -> Option<Dialect> {
+pub fn asked_here(path: &str) -> Option<Dialect> {
     Dialect::ALL.into_iter().find(|dialect| path.contains(&format!("/requests/{}/", dialect.name())))
 }
 
 /// The dialect of a recorded request outside the repository.
-fn asked(path: &str) -> Option<Dialect> {
+pub fn asked(path: &str) -> Option<Dialect> {
     let folders = [
         ("/requests/completions/", Dialect::OpenAiChat),
         ("/requests/messages/", Dialect::Anthropic),

@@ -57,6 +57,8 @@ pub struct AttemptTrace {
     pub ttft_ns: Option<u64>,
     /// Start to end (ns).
     pub total_ns: u64,
+    /// For how long a first token of the call was held back before it won (ns).
+    pub hold_ns: Option<u64>,
     /// Tokens per second after the first chunk.
     pub output_speed: Option<f64>,
     /// As reported, else as counted.
@@ -178,6 +180,16 @@ impl CallTrace {
     }
 }
 
+impl CallTrace {
+    /// The attempt whose first token was held back, and for how long (ns): the one that had it before all others.
+    pub fn held(&self) -> Option<(u32, u64)> {
+        let hold = self.attempts.iter().find_map(|attempt| attempt.hold_ns)?;
+        let with_token =
+            self.attempts.iter().filter_map(|attempt| Some((self.first_token_ns(attempt)?, attempt.number)));
+        with_token.min().map(|(_, number)| (number, hold))
+    }
+}
+
 impl AttemptTrace {
     fn of(row: &Row, lane: &Arc<str>) -> AttemptTrace {
         let other = row.sample.model_answered.as_ref().filter(|answered| **answered != row.sample.model);
@@ -193,6 +205,7 @@ impl AttemptTrace {
             wait_ns: row.sample.wait_ns,
             ttft_ns: row.sample.ttft_ns,
             total_ns: row.sample.total_ns,
+            hold_ns: row.hold_ns,
             output_speed: row.sample.output_speed,
             output_tokens: row.sample.output_tokens.unwrap_or(row.sample.output_tokens_std),
             in_flight: row.sample.in_flight,

@@ -22,7 +22,8 @@ pub fn with_roles(found: &[Found]) -> Plan {
     let apply = plan.aliases.iter().position(|alias| alias.name == "apply").map(|at| plan.aliases.swap_remove(at));
     plan.is_simulated = auto.is_none();
     let small: Vec<Small> = found.iter().filter_map(|one| small_lane(*one, &mut plan)).collect();
-    let roles = [reason(&plan, auto.as_ref()), apply_role(apply), compact(&small), search(&small, auto.as_ref())];
+    let roles =
+        [reason(&plan, auto.as_ref()), apply_role(apply, &small), compact(&small), search(&small, auto.as_ref())];
     plan.aliases = auto.into_iter().chain(roles).collect();
     plan
 }
@@ -49,11 +50,29 @@ fn reason(plan: &Plan, auto: Option<&Alias>) -> Alias {
     }
 }
 
-/// The merge engine, then the models that merge.
-fn apply_role(found: Option<Alias>) -> Alias {
-    let why = "# Edits of code: the merge engine. No key of a provider whose models merge was found: what the engine refuses comes back\n\
-               # as 422 with the reason, and the agent writes the edit anew.\n";
-    found.unwrap_or_else(|| alias("apply", vec![MERGE.to_owned()], Models::Merging, why))
+/// General models behind the merge engine: more of them cost time, and what two cannot merge a third seldom can.
+const GENERAL_MODELS: usize = 2;
+
+/// The merge engine, then the models that merge; where there are none, small models that are told how to write an edit.
+fn apply_role(found: Option<Alias>, small: &[Small]) -> Alias {
+    if let Some(found) = found {
+        return found;
+    }
+    let mut small: Vec<&Small> = small.iter().collect();
+    small.sort_by_key(|one| one.row.price.output);
+    small.truncate(GENERAL_MODELS);
+    let why = match small.is_empty() {
+        true => {
+            "# Edits of code: the merge engine. No key of a provider with a model for it was found: what the engine refuses comes back\n\
+             # as 422 with the reason, and the agent writes the edit anew.\n"
+        }
+        false => {
+            "# Edits of code: the merge engine; what it refuses goes to a small model, which is told to write an edit that merges. What the\n\
+             # engine makes of that is held against the edit that was asked for. A key of Morph's puts a model here that was made for it.\n"
+        }
+    };
+    let lanes = std::iter::once(MERGE.to_owned()).chain(small.iter().map(|one| one.lane.clone())).collect();
+    alias("apply", lanes, Models::Merging, why)
 }
 
 /// The cheapest to read with first.

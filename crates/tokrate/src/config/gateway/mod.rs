@@ -258,7 +258,7 @@ impl EffectiveConfig {
                 (span, self.file_origin())
             }
         };
-        self.note(key, span, origin);
+        self.note(key, quantity::shown(span), origin);
         Ok(span)
     }
 

@@ -4,11 +4,13 @@ use super::lanes::{price_of, services, token_limits};
 use super::rows::LaneRow;
 use super::{Lanes, Local};
 use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokrate_apply_host::MODELS;
 use tokrate_core::{Price, Span};
 use tokrate_gateway::{
-    AliasConfig, AnswerCheck, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, ServicesConfig, TokenLimits, WinRule,
+    AliasConfig, AnswerCheck, BudgetConfig, Instructed, LaneConfig, LoserPolicy, Mode, Policy, ServicesConfig,
+    TokenLimits, WinRule,
 };
 use tokrate_sim::{Background, Faults, Law, Persona};
 
@@ -119,7 +121,8 @@ pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Loca
     found().with_context(|| format!("understand gateway.lanes.{name}"))
 }
 
-/// Aliases that have the merge engine and lanes beside it: what those answer is held against the engine's law.
+/// Aliases that have the merge engine and lanes beside it: what those answer is held against the engine's law. Models that were not made to
+/// merge are told what to write, and the engine merges it.
 pub fn answer_check(lanes: &[LaneConfig], locals: &[(usize, Local)], aliases: &[AliasConfig]) -> Option<AnswerCheck> {
     let engines: Vec<usize> =
         locals.iter().filter(|(_, local)| *local == Local::Apply).map(|(place, _)| *place).collect();
@@ -127,11 +130,24 @@ pub fn answer_check(lanes: &[LaneConfig], locals: &[(usize, Local)], aliases: &[
         let (engine, model): (Vec<usize>, Vec<usize>) = alias.lanes.iter().partition(|lane| engines.contains(lane));
         !engine.is_empty() && !model.is_empty()
     };
-    let checked: Vec<String> = aliases.iter().filter(is_mixed).map(|alias| alias.name.clone()).collect();
-    (!checked.is_empty()).then(|| AnswerCheck {
-        aliases: checked,
+    let mixed: Vec<&AliasConfig> = aliases.iter().filter(is_mixed).collect();
+    let models: BTreeSet<usize> =
+        mixed.iter().flat_map(|alias| &alias.lanes).copied().filter(|lane| !engines.contains(lane)).collect();
+    let told: Vec<String> = models
+        .into_iter()
+        .map(|place| &lanes[place])
+        .filter(|lane| tokrate_apply_host::needs_instructions(&lane.model))
+        .map(|lane| lane.name.clone())
+        .collect();
+    (!mixed.is_empty()).then(|| AnswerCheck {
+        aliases: mixed.iter().map(|alias| alias.name.clone()).collect(),
         exempt: engines.iter().map(|place| lanes[*place].name.clone()).collect(),
         check: Arc::new(tokrate_apply_host::check_answer),
+        instructed: (!told.is_empty()).then(|| Instructed {
+            lanes: told,
+            text: tokrate_apply_host::INSTRUCTIONS.into(),
+            finish: Arc::new(tokrate_apply_host::merge_answer),
+        }),
     })
 }
 

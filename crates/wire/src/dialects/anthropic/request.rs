@@ -6,6 +6,7 @@
 use crate::calls::push_arguments_as_object;
 use crate::error::WireError;
 use crate::json_text::{push_comma, push_string};
+use crate::message_blocks::{Block, ResultBlock, blocks};
 use crate::object::{Object, read_array, read_text, without_whitespace};
 use crate::remainder::Members;
 use crate::request_body::{
@@ -166,39 +167,35 @@ fn push_turn(role: Role, turn: &[Message], out: &mut Vec<u8>) {
 
 /// Writes the blocks of a message; what follows a tool's result in its own message is part of that result.
 fn push_blocks(message: &Message, out: &mut Vec<u8>) {
-    let mut contents = message.content.as_slice();
-    while let Some((content, after)) = contents.split_first() {
+    for block in blocks(message) {
         push_comma(out);
-        contents = after;
-        let Content::ToolResult { id, text, failed, .. } = content else {
-            push_block(content, out);
-            continue;
-        };
-        let more = match message.role {
-            Role::Tool => after.iter().take_while(|content| !matches!(content, Content::ToolResult { .. })).count(),
-            _ => 0,
+        let ResultBlock { id, text, failed, more } = match block {
+            Block::Content(content) => {
+                push_block(content, out);
+                continue;
+            }
+            Block::Result(result) => result,
         };
         out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
         push_string(id, out);
-        if *failed {
+        if failed {
             out.extend_from_slice(b",\"is_error\":true");
         }
         out.extend_from_slice(b",\"content\":");
-        if more == 0 {
+        if more.is_empty() {
             push_string(text, out);
         } else {
             out.push(b'[');
             if !text.is_empty() {
-                push_block(&Content::Text(text.clone()), out);
+                push_block(&Content::Text(text.to_owned()), out);
             }
-            for content in &after[..more] {
+            for content in more {
                 push_comma(out);
                 push_block(content, out);
             }
             out.push(b']');
         }
         out.push(b'}');
-        contents = &after[more..];
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::calls::push_arguments_as_object;
 use crate::error::WireError;
 use crate::json_text::{push_comma, push_string};
+use crate::message_blocks::{Block, ResultBlock, blocks};
 use crate::object::{Object, read_array, without_whitespace};
 use serde_json::value::RawValue;
 use tokrate_core::{Content, Image, Message, Role};
@@ -38,29 +39,25 @@ pub(super) fn push_messages(messages: &[Message], out: &mut Vec<u8>) {
 
 /// Writes the blocks of a message; what follows a tool's result in its own message is part of that result.
 fn push_blocks(message: &Message, out: &mut Vec<u8>) {
-    let mut contents = message.content.as_slice();
-    while let Some((content, after)) = contents.split_first() {
+    for block in blocks(message) {
         push_comma(out);
-        contents = after;
-        let Content::ToolResult { id, text, failed, .. } = content else {
-            push_block(content, out);
-            continue;
-        };
-        let more = match message.role {
-            Role::Tool => after.iter().take_while(|content| !matches!(content, Content::ToolResult { .. })).count(),
-            _ => 0,
+        let ResultBlock { id, text, failed, more } = match block {
+            Block::Content(content) => {
+                push_block(content, out);
+                continue;
+            }
+            Block::Result(result) => result,
         };
         out.extend_from_slice(br#"{"toolResult":{"toolUseId":"#);
         push_string(id, out);
         out.extend_from_slice(b",\"content\":[{\"text\":");
         push_string(text, out);
         out.push(b'}');
-        for content in &after[..more] {
+        for content in more {
             push_comma(out);
             push_block(content, out);
         }
-        out.extend_from_slice(if *failed { b"],\"status\":\"error\"}}" } else { b"]}}" });
-        contents = &after[more..];
+        out.extend_from_slice(if failed { b"],\"status\":\"error\"}}" } else { b"]}}" });
     }
 }
 
