@@ -4,9 +4,11 @@
 //! processes of their own over loopback; what clients do follows from the seed; anything that breaks the promise fails
 //! the run.
 
+mod archive;
 mod audit;
 mod client;
 mod engines;
+mod event_stream;
 mod gateway;
 mod ledger;
 mod load;
@@ -18,8 +20,11 @@ mod trend;
 
 use crate::bench::clock::now;
 use crate::bench::conditions;
+use crate::bench::stream::Tls;
 use anyhow::{Context, Result, bail, ensure};
+use archive::Archive;
 use audit::Audit;
+use client::Door;
 use engines::{Engine, PROFILES};
 use gateway::Gateway;
 use ledger::Ledger;
@@ -35,8 +40,8 @@ use xtask::tools;
 
 /// How it is called.
 pub const USAGE: &str = "\
-usage: cargo xtask soak gateway [--minutes 60] [--rate 25] [--seed 1] [--tokrate BINARY [--commit NAME]] [--write]
-       RATE is clients a second; --write puts the figures into docs/soak.md;
+usage: cargo xtask soak gateway [--minutes 60] [--rate 25] [--seed 1] [--plain] [--tokrate BINARY [--commit NAME]] [--write]
+       RATE is clients a second; --plain: clients speak HTTP without TLS; --write puts the figures into docs/soak.md;
        NAME is the commit that BINARY was built from, if it is not the one checked out
 ";
 
@@ -56,12 +61,15 @@ struct Options {
     tokrate: Option<PathBuf>,
     /// The commit that the binary was built from.
     commit: Option<String>,
+    /// Whether clients speak HTTP without TLS.
+    plain: bool,
     write: bool,
 }
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Options> {
-        let mut options = Options { minutes: 60.0, rate: 25.0, seed: 1, tokrate: None, commit: None, write: false };
+        let mut options =
+            Options { minutes: 60.0, rate: 25.0, seed: 1, tokrate: None, commit: None, plain: false, write: false };
         let mut words = arguments.iter().map(String::as_str);
         while let Some(word) = words.next() {
             let mut value = || words.next().with_context(|| format!("read what follows {word}\n{USAGE}"));
@@ -76,6 +84,7 @@ impl Options {
                 "--seed" => options.seed = value()?.parse().context("read the seed")?,
                 "--tokrate" => options.tokrate = Some(std::path::absolute(value()?)?),
                 "--commit" => options.commit = Some(value()?.to_owned()),
+                "--plain" => options.plain = true,
                 "--write" => options.write = true,
                 other => bail!("understand {other}\n{USAGE}"),
             }
@@ -137,10 +146,12 @@ fn play(root: &Path, tokrate: &Path, folder: &Path, options: &Options) -> Result
     }
     let engines = (0..PROFILES.len()).map(|place| Engine::start(tokrate, folder, place, options.seed));
     let engines = engines.collect::<Result<Vec<_>>>()?;
-    let mut gateway = Gateway::start(tokrate, folder, &engines)?;
+    let archive = Archive::start()?;
+    let tls = if options.plain { None } else { Some(Tls::make(folder).context("make certificates")?) };
+    let mut gateway = Gateway::start(tokrate, folder, &engines, archive.address, tls.as_ref())?;
     let before = gateway.resources()?;
     let duration = Duration::from_secs_f64(options.minutes * 60.0);
-    let load = Load::start(Plan::new(options.seed, options.rate), gateway.address, duration)?;
+    let load = Load::start(Plan::new(options.seed, options.rate), Door { address: gateway.address, tls }, duration)?;
     let watched = watch(&mut gateway, &engines, &load, duration);
     if watched.is_err() {
         load.stop_early();
@@ -162,7 +173,7 @@ fn play(root: &Path, tokrate: &Path, folder: &Path, options: &Options) -> Result
     }
     let rows = rows(&gateway.log)?;
     let seeds: Vec<u64> = engines.iter().map(|engine| engine.seed).collect();
-    let audit = Audit::run(&seen, &rows, &Ledger::read(&engines)?, &seeds);
+    let audit = Audit::run(&seen, rows, &Ledger::read(&engines)?, &archive.uploads(), &seeds);
     conditions.push(format!(
         "{} minutes, {} clients a second on average, seed {}, {} engines and the gateway as processes of their own",
         options.minutes,
@@ -170,6 +181,8 @@ fn play(root: &Path, tokrate: &Path, folder: &Path, options: &Options) -> Result
         options.seed,
         engines.len()
     ));
+    let over = if options.plain { "plain HTTP" } else { "TLS" };
+    conditions.push(format!("clients speak {over}; forms go to a provider of files in the clients' process"));
     conditions.push(format!("begun {}", begun(root, options)));
     let log_bytes = gateway.log_bytes();
     let (minutes, rest) = (options.minutes, (before, after));

@@ -22,7 +22,7 @@ pub use conditions::{Conditions, Fingerprint};
 pub use date::{Date, parse_rfc3339, rfc3339};
 pub use event::{Anomaly, Channel, EventBatch, EventKind, FinishReason, ServerTimings, StreamEvent, TextRange, Usage};
 pub use failure::FailureKind;
-pub use money::{BilledTokens, Money, Price};
+pub use money::{AudioTokens, BilledTokens, Money, Price};
 pub use request::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};
 pub use rng::Rng;
 pub use sketch::Sketch;

@@ -90,6 +90,35 @@ pub struct Price {
     pub cached_input: Option<Money>,
     /// Prompt tokens written to a cache; as `input` if nothing else is known.
     pub cache_write: Option<Money>,
+    /// Tokens of sound in the prompt, read from no cache; without it what has some cannot be priced by its tokens.
+    pub audio_input: Option<Money>,
+    /// Tokens of sound in the prompt that were read from a cache; as `audio_input` if nothing else is known.
+    pub audio_cached: Option<Money>,
+    /// Tokens of sound in the answer; without it what has some cannot be priced by its tokens.
+    pub audio_output: Option<Money>,
+}
+
+/// Tokens of sound among billed ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AudioTokens {
+    /// In the prompt, `cached_input` included.
+    pub input: u64,
+    /// In the prompt and read from a cache.
+    pub cached_input: u64,
+    /// In the answer.
+    pub output: u64,
+}
+
+impl AudioTokens {
+    /// These and others.
+    #[must_use]
+    pub fn saturating_add(self, other: AudioTokens) -> AudioTokens {
+        AudioTokens {
+            input: self.input.saturating_add(other.input),
+            cached_input: self.cached_input.saturating_add(other.cached_input),
+            output: self.output.saturating_add(other.output),
+        }
+    }
 }
 
 /// Billed token counts.
@@ -119,6 +148,34 @@ impl Price {
         let uncached = tokens.input - written - cached;
         let (cached_input, cache_write) = (self.cached_input(), self.cache_write());
         sum(&[(self.input, uncached), (cached_input, cached), (cache_write, written), (self.output, tokens.output)])
+    }
+
+    /// Cost of tokens with sound among them, rounded as [`Price::cost`] is; `None` where a price of sound is wanted and not known.
+    pub fn cost_with_audio(&self, tokens: BilledTokens, audio: AudioTokens) -> Option<Money> {
+        let written = tokens.cache_write.min(tokens.input);
+        let cached = tokens.cached_input.min(tokens.input - written);
+        let uncached = tokens.input - written - cached;
+        let audio_cached = audio.cached_input.min(audio.input).min(cached);
+        let audio_input = (audio.input - audio.cached_input.min(audio.input)).min(uncached);
+        let audio_output = audio.output.min(tokens.output);
+        let price_of = |count: u64, price: Option<Money>| if count == 0 { Some(Money::ZERO) } else { price };
+        Some(sum(&[
+            (self.input, uncached - audio_input),
+            (self.cached_input(), cached - audio_cached),
+            (self.cache_write(), written),
+            (self.output, tokens.output - audio_output),
+            (price_of(audio_input, self.audio_input)?, audio_input),
+            (price_of(audio_cached, self.audio_cached.or(self.audio_input))?, audio_cached),
+            (price_of(audio_output, self.audio_output)?, audio_output),
+        ]))
+    }
+
+    /// Highest cost of these tokens, if sound may be among them.
+    pub fn cost_at_most_with_audio(&self, input: u64, output: u64) -> Money {
+        let or_zero = |price: Option<Money>| price.unwrap_or_default();
+        let input_price = self.input.max(or_zero(self.audio_input)).max(or_zero(self.audio_cached));
+        let dearest = Price { input: input_price, output: self.output.max(or_zero(self.audio_output)), ..*self };
+        dearest.cost_at_most(input, output)
     }
 
     /// Highest cost of these tokens, whatever the provider caches.
@@ -186,6 +243,32 @@ mod tests {
         }
         let unknown = Price { cached_input: None, cache_write: None, ..price };
         assert_eq!(unknown.cost(tokens), Money(1_000 * 3_000_000 + 10 * 15_000_000), "as any other input");
+    }
+
+    #[test]
+    fn tokens_of_sound_have_their_own_prices_or_none() {
+        let [audio_input, audio_cached, audio_output] = [32.0, 0.4, 64.0].map(Money::from_usd);
+        let text = price(4.0, 16.0, 0.4, 4.0);
+        let spoken = Price { audio_input, audio_cached, audio_output, ..text };
+        let tokens = BilledTokens { input: 100, cached_input: 40, output: 50, cache_write: 0 };
+        let audio = AudioTokens { input: 70, cached_input: 20, output: 45 };
+        let usd = 10.0 * 4.0 + 20.0 * 0.4 + 50.0 * 32.0 + 20.0 * 0.4 + 5.0 * 16.0 + 45.0 * 64.0;
+        assert_eq!(spoken.cost_with_audio(tokens, audio), Money::from_usd(usd / 1e6));
+        assert_eq!(spoken.cost_with_audio(tokens, AudioTokens::default()), Some(text.cost(tokens)));
+        assert_eq!(text.cost_with_audio(tokens, AudioTokens::default()), Some(text.cost(tokens)));
+        for audio in
+            [AudioTokens { input: 1, ..AudioTokens::default() }, AudioTokens { output: 1, ..AudioTokens::default() }]
+        {
+            assert_eq!(text.cost_with_audio(tokens, audio), None, "{audio:?}");
+        }
+        // Counts that do not fit together cost no more than the dearest of each.
+        let most = spoken.cost_at_most_with_audio(100, 50);
+        let odd = AudioTokens { input: u64::MAX, cached_input: u64::MAX, output: u64::MAX };
+        for audio in [audio, odd, AudioTokens { cached_input: 0, ..odd }] {
+            assert!(spoken.cost_with_audio(tokens, audio).is_some_and(|cost| cost <= most), "{audio:?}");
+        }
+        assert_eq!(text.cost_at_most_with_audio(100, 50), text.cost_at_most(100, 50));
+        assert_eq!(odd.saturating_add(audio), odd);
     }
 
     #[test]

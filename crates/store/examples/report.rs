@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use tokrate_core::{FailureKind, Rng};
 use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Sample, SampleConditions};
-use tokrate_store::{CallOrder, ListPage, Query, Sqlite, Store};
+use tokrate_store::{CallOrder, ListPage, Order, Query, Sqlite, Store};
 
 const NOW: u64 = 1_795_262_400_000;
 const WEEK_MS: u64 = 604_800_000;
@@ -119,6 +119,18 @@ fn measure(path: &Path) {
             });
         }
     }
+    time("a call", || {
+        let query = Query { call: named("18a3f0c2d4e5f607-00012345"), limit: Some(500), ..Query::default() };
+        format!("{} rows", store.attempts(&query).expect("readable").len())
+    });
+    time("newest 500 of a lane, as a gateway that starts reads them", || {
+        let query = Query { order: Order::Newest, limit: Some(500), lane: named("groq"), ..since(WEEK_MS) };
+        format!("{} rows", store.attempts(&query).expect("readable").len())
+    });
+    time("what all keys have spent in 7 d, as a gateway that starts reads it", || {
+        let spent = store.spent_by_key(&since(WEEK_MS)).expect("readable");
+        format!("${:.2} of {} keys", spent.values().sum::<f64>(), spent.len())
+    });
     for prefix in ["18a3f0c2d4e5f607-00", "18a3f0c2d4e5f607-0000a", "zz"] {
         time(&format!("search for {prefix}"), || {
             let query = Query { call_prefix: named(prefix), limit: Some(500), ..Query::default() };

@@ -27,6 +27,7 @@ mod hosting;
 mod invoke_answer;
 mod json_text;
 mod lines;
+pub mod live;
 mod message_blocks;
 mod model_path;
 mod object;

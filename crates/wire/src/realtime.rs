@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 use std::borrow::Cow;
-use tokrate_core::Usage;
+use tokrate_core::{AudioTokens, Usage};
 
 /// What an event says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,8 +39,10 @@ pub enum RealtimeEvent {
 pub struct RealtimeUsage {
     /// All tokens.
     pub tokens: Usage,
-    /// Whether some of them were sound or pictures, which have prices of their own.
-    pub has_other_than_text: bool,
+    /// Those of them that were sound.
+    pub audio: AudioTokens,
+    /// Whether some of them were pictures, which have a price of their own.
+    pub has_pictures: bool,
 }
 
 #[derive(Deserialize)]
@@ -78,6 +80,13 @@ struct Details {
     audio_tokens: Option<u64>,
     image_tokens: Option<u64>,
     cached_tokens: Option<u64>,
+    cached_tokens_details: CachedDetails,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct CachedDetails {
+    audio_tokens: Option<u64>,
 }
 
 impl RealtimeEvent {
@@ -131,10 +140,15 @@ impl Counts {
             cached_input: read.cached_tokens,
             ..Usage::default()
         };
-        let has = |count: Option<u64>| count.is_some_and(|count| count > 0);
-        let has_other_than_text = has(read.audio_tokens) || has(read.image_tokens) || has(written.audio_tokens);
+        let or_zero = |count: Option<u64>| count.unwrap_or(0);
+        let audio = AudioTokens {
+            input: or_zero(read.audio_tokens),
+            cached_input: or_zero(read.cached_tokens_details.audio_tokens),
+            output: or_zero(written.audio_tokens),
+        };
+        let has_pictures = or_zero(read.image_tokens) > 0;
         let tokens = tokens.plausible();
-        tokens.billed().is_some().then_some(RealtimeUsage { tokens, has_other_than_text })
+        tokens.billed().is_some().then_some(RealtimeUsage { tokens, audio, has_pictures })
     }
 }
 
@@ -152,13 +166,13 @@ mod tests {
         };
         let text = r#"{"total_tokens":9,"input_tokens":7,"output_tokens":2,"input_token_details":{"text_tokens":7,"audio_tokens":0,"cached_tokens":3}}"#;
         let tokens = Usage { input: Some(7), output: Some(2), cached_input: Some(3), ..Usage::default() };
-        let usage = RealtimeUsage { tokens, has_other_than_text: false };
+        let usage = RealtimeUsage { tokens, ..RealtimeUsage::default() };
         assert_eq!(done(text, "completed"), RealtimeEvent::ResponseEnded { failed: false, usage: Some(usage) });
         let sound = r#"{"input_tokens":7,"output_tokens":2,"output_token_details":{"audio_tokens":2}}"#;
         let RealtimeEvent::ResponseEnded { failed: true, usage: Some(usage) } = done(sound, "failed") else {
             panic!("it failed, and says what it used")
         };
-        assert!(usage.has_other_than_text);
+        assert_eq!(usage.audio, AudioTokens { output: 2, ..AudioTokens::default() });
         for none in [
             "null",
             "{}",

@@ -13,7 +13,7 @@ mod relay;
 mod report;
 mod resources;
 mod script;
-mod stream;
+pub mod stream;
 mod streams;
 mod upstream;
 

@@ -26,7 +26,7 @@ mod whole;
 use anyhow::{Context, Result, bail};
 pub use apply::write_edits;
 use client::Clients;
-pub use gateway::{AnswerReader, GuardedProcess};
+pub use gateway::{AnswerReader, GuardedProcess, stream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 pub use table::conditions;

@@ -3,6 +3,7 @@
 //! Nothing may be missing, counted twice or estimated where it was reported. Invariant: every row, every ledger entry
 //! and every client is checked.
 
+use super::archive::{self, Uploads};
 use super::client::{ClientResult, Outcome};
 use super::engines::{INPUT_PRICE, OUTPUT_PRICE, PROFILES};
 use super::ledger::{Entry, Ledger, is_text_of};
@@ -35,6 +36,10 @@ pub struct Audit {
     /// Answers whose text was compared, and their words.
     pub texts: u64,
     pub words: u64,
+    /// Forms that arrived byte for byte, their bytes, and what they cost.
+    pub forms: u64,
+    pub form_bytes: u64,
+    pub form_usd: f64,
 }
 
 /// Sums over rows, and over the ledgers' entries for the same attempts.
@@ -63,19 +68,74 @@ type Kind<'a> = (&'a str, &'a str, &'a str);
 
 impl Audit {
     /// Checks everything; `seeds` are those of the engines, in their order.
-    pub fn run(seen: &[ClientResult], rows: &[Attempt], ledger: &Ledger, seeds: &[u64]) -> Audit {
-        let mut audit = Audit { rows: rows.len(), requests: ledger.entries.len(), ..Audit::default() };
+    pub fn run(seen: &[ClientResult], rows: Vec<Attempt>, ledger: &Ledger, uploads: &Uploads, seeds: &[u64]) -> Audit {
+        let mut audit = Audit::default();
+        audit.budget(&rows);
+        let (forms, rows): (Vec<Attempt>, Vec<Attempt>) = rows.into_iter().partition(|row| row.lane == archive::LANE);
+        let (senders, seen): (Vec<&ClientResult>, Vec<&ClientResult>) =
+            seen.iter().partition(|seen| seen.task.is_upload());
+        audit.forms(&senders, &forms, uploads);
+        (audit.rows, audit.requests) = (rows.len(), ledger.entries.len());
         let mut calls: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
         rows.iter().for_each(|row| calls.entry(&row.call).or_default().push(row));
         audit.calls = calls.len();
         for name in &ledger.repeated {
             audit.violations.push(format!("{name}: an engine was asked twice for one attempt"));
         }
-        audit.rows_against_ledger(rows, ledger);
-        audit.clients_against_rows(seen, &calls, ledger, seeds);
-        audit.counts(seen, &calls);
-        audit.budget(rows);
+        audit.rows_against_ledger(&rows, ledger);
+        audit.clients_against_rows(&seen, &calls, ledger, seeds);
+        audit.counts(&seen, &calls);
         audit
+    }
+
+    /// Every form has a row, and every row of one is what its lane got and what its client was told.
+    fn forms(&mut self, senders: &[&ClientResult], rows: &[Attempt], uploads: &Uploads) {
+        let mut by_call: BTreeMap<&str, &Attempt> = BTreeMap::new();
+        for row in rows {
+            let name = format!("{}-{}", row.call, row.attempt);
+            if by_call.insert(&row.call, row).is_some() {
+                self.wrong(&name, "a form was sent twice");
+            }
+            let upload = uploads.get(&name);
+            if upload.is_some_and(|upload| row.sample.request_bytes != Some(upload.bytes)) {
+                self.wrong(&name, format!("its lane got {upload:?}, and {}", shown(row)));
+            }
+            if row.end == AttemptEnd::Answered && upload.is_none() {
+                self.wrong(&name, "it was answered, and its lane knows nothing of it");
+            }
+            let fee = upload.is_some_and(|upload| upload.is_transcript);
+            let cost = row.sample.cost_usd.unwrap_or(-1.0);
+            let is_priced = if upload.is_none() {
+                cost == 0.0 || cost == archive::FEE
+            } else {
+                cost == if fee { archive::FEE } else { 0.0 }
+            };
+            if !is_priced {
+                self.wrong(
+                    &name,
+                    format!("a transcript costs {} USD and a file nothing, and {}", archive::FEE, shown(row)),
+                );
+            }
+            self.form_usd += cost.max(0.0);
+        }
+        for name in uploads.keys() {
+            let call = name.rsplit_once('-').map_or(name.as_str(), |(call, _)| call);
+            if !by_call.contains_key(call) {
+                self.wrong(name, "a lane got a form, and the log has no row of it");
+            }
+        }
+        for sender in senders {
+            let row = sender.call.as_deref().map(|call| (call, by_call.get(call)));
+            match (&sender.outcome, row) {
+                (Ok(Outcome::Stored { bytes }), Some((_, Some(row)))) if row.end == AttemptEnd::Answered && row.won => {
+                    self.forms += 1;
+                    self.form_bytes += bytes;
+                }
+                (Ok(Outcome::Stored { .. }), _) => self.wrong("a form", "it was answered, and no row says so"),
+                (_, Some((call, None))) => self.wrong(call, "a client saw its answer, and the log has no row of it"),
+                _ => {}
+            }
+        }
     }
 
     /// Checks that the key with a budget has not spent more.
@@ -177,7 +237,7 @@ impl Audit {
     /// Compares the clients that got a call's name with the rows of that call.
     fn clients_against_rows(
         &mut self,
-        seen: &[ClientResult],
+        seen: &[&ClientResult],
         calls: &BTreeMap<&str, Vec<&Attempt>>,
         ledger: &Ledger,
         seeds: &[u64],
@@ -246,7 +306,7 @@ impl Audit {
     /// Calls whose name reached no client, by kind: at most one for each client that disconnected before the response head. An
     /// error of a lane always carries its call's name. Whether the client wanted a stream is no part of the kind: a row says
     /// how its lane was asked, and a whole answer may be asked for as a stream.
-    fn counts(&mut self, seen: &[ClientResult], calls: &BTreeMap<&str, Vec<&Attempt>>) {
+    fn counts(&mut self, seen: &[&ClientResult], calls: &BTreeMap<&str, Vec<&Attempt>>) {
         let named: BTreeSet<&str> = seen.iter().filter_map(|seen| seen.call.as_deref()).collect();
         let mut kinds: BTreeMap<Kind<'_>, (u64, u64)> = BTreeMap::new();
         for (call, rows) in calls {

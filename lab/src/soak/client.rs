@@ -8,8 +8,9 @@ use super::plan::{ClientDialect, InvalidRequest, Purpose, ReadMode, Task};
 use super::response::{DecodedResponse, decode_body, decode_stream};
 use crate::bench::AnswerReader;
 use crate::bench::clock::now;
+use crate::bench::stream::{Stream, Tls, connect};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +22,13 @@ const MAX_IDLE_NS: u64 = 1_000_000_000;
 const SLOW_READ_BYTES: usize = 512;
 const SLOW_READ_PAUSE: Duration = Duration::from_millis(15);
 const SLOW_READ_BUFFER: usize = 4096;
+
+/// Where the gateway is, and how it is spoken to.
+#[derive(Clone)]
+pub struct Door {
+    pub address: SocketAddr,
+    pub tls: Option<Tls>,
+}
 
 /// The outcome of a task.
 #[derive(Clone, PartialEq, Debug)]
@@ -35,6 +43,8 @@ pub enum Outcome {
     Disconnected { text: String },
     /// The client disconnected before the response head.
     DisconnectedBeforeHead,
+    /// A form was taken, byte for byte.
+    Stored { bytes: u64 },
     /// An invalid request or a list of models, answered as expected.
     AsExpected,
 }
@@ -53,10 +63,10 @@ pub struct ClientResult {
 
 /// Connections that can be used again.
 #[derive(Default)]
-pub struct Connections(Mutex<Vec<(TcpStream, u64)>>);
+pub struct Connections(Mutex<Vec<(Stream, u64)>>);
 
 impl Connections {
-    fn take(&self) -> Option<TcpStream> {
+    fn take(&self) -> Option<Stream> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (stream, since) = idle.pop()?;
         if now() - since > MAX_IDLE_NS {
@@ -67,7 +77,7 @@ impl Connections {
         Some(stream)
     }
 
-    fn keep(&self, stream: TcpStream) {
+    fn keep(&self, stream: Stream) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((stream, now()));
     }
 }
@@ -115,9 +125,9 @@ impl Answer {
 }
 
 /// Runs a task.
-pub fn run(task: Task, address: SocketAddr, connections: &Connections) -> ClientResult {
+pub fn run(task: Task, door: &Door, connections: &Connections) -> ClientResult {
     let mut answer = Answer::default();
-    let end = exchange(&task, address, connections, &mut answer);
+    let end = exchange(&task, door, connections, &mut answer);
     let outcome = end.and_then(|end| judge(&task, end, &answer));
     let (call, winner) = (answer.header("x-tokrate-call"), answer.header("x-tokrate-winner"));
     let mut seen = ClientResult { task, call, winner, outcome };
@@ -126,23 +136,27 @@ pub fn run(task: Task, address: SocketAddr, connections: &Connections) -> Client
     seen
 }
 
-fn exchange(task: &Task, address: SocketAddr, connections: &Connections, answer: &mut Answer) -> Result<End, String> {
+fn exchange(task: &Task, door: &Door, connections: &Connections, answer: &mut Answer) -> Result<End, String> {
     let failed = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
     let is_slow = task.purpose == Purpose::Call(ReadMode::Slow);
     let kept = if task.has_own_connection || is_slow { None } else { connections.take() };
     let mut stream = match kept {
         Some(stream) => stream,
-        None => TcpStream::connect(address).map_err(failed("could not connect"))?,
+        None => connect(door.address, door.tls.as_ref()).map_err(|error| format!("could not connect: {error:#}"))?,
     };
-    stream.set_nodelay(true).map_err(failed("could not connect"))?;
     if is_slow {
         // If it fails, the gateway only waits less for the client.
-        let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&stream, SLOW_READ_BUFFER);
+        let _ = rustix::net::sockopt::set_socket_recv_buffer_size(stream.socket(), SLOW_READ_BUFFER);
     }
-    stream.write_all(&task.bytes).map_err(failed("could not send its request"))?;
+    match stream.write_all(&task.bytes).and_then(|()| stream.flush()) {
+        Ok(()) => {}
+        // A form whose lane has broken off is answered before all of it was sent.
+        Err(_) if task.is_upload() => {}
+        Err(error) => return Err(failed("could not send its request")(error)),
+    }
     let end = read(task, &mut stream, answer)?;
     // A request refused before it was read in full leaves its rest on the connection, which the gateway then closes.
-    let is_unread = task.purpose == Purpose::Invalid(InvalidRequest::TooLarge);
+    let is_unread = task.purpose == Purpose::Invalid(InvalidRequest::TooLarge) || task.is_upload();
     let is_kept = end == End::Whole && answer.header("connection").is_none_or(|value| value != "close");
     if is_kept && !is_slow && !is_unread {
         connections.keep(stream);
@@ -151,7 +165,7 @@ fn exchange(task: &Task, address: SocketAddr, connections: &Connections, answer:
 }
 
 /// Reads until the answer ends, the client leaves, or it hangs.
-fn read(task: &Task, stream: &mut TcpStream, answer: &mut Answer) -> Result<End, String> {
+fn read(task: &Task, stream: &mut Stream, answer: &mut Answer) -> Result<End, String> {
     let from = now();
     let timeout = match task.purpose {
         Purpose::Call(ReadMode::DisconnectsAfter(milliseconds)) => Duration::from_millis(milliseconds.max(1)),
@@ -164,7 +178,7 @@ fn read(task: &Task, stream: &mut TcpStream, answer: &mut Answer) -> Result<End,
         let Some(left) = timeout.checked_sub(Duration::from_nanos(now() - from)).filter(|left| !left.is_zero()) else {
             return Ok(if leaves { End::Disconnected } else { End::TimedOut });
         };
-        stream.set_read_timeout(Some(left)).map_err(|error| format!("could not read: {error}"))?;
+        stream.socket().set_read_timeout(Some(left)).map_err(|error| format!("could not read: {error}"))?;
         let room = if task.purpose == Purpose::Call(ReadMode::Slow) { SLOW_READ_BYTES } else { buffer.len() };
         let length = match stream.read(&mut buffer[..room]) {
             Ok(0) => return Ok(End::Truncated),
@@ -174,6 +188,8 @@ fn read(task: &Task, stream: &mut TcpStream, answer: &mut Answer) -> Result<End,
             {
                 continue;
             }
+            // A connection over TLS that ends without a word.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(End::Truncated),
             Err(error) => return Err(format!("could not read its answer: {error}")),
         };
         if answer.push(&buffer[..length]).map_err(|error| format!("{error:#}"))? {
@@ -202,6 +218,7 @@ fn judge(task: &Task, end: End, answer: &Answer) -> Result<Outcome, String> {
             return Ok(Outcome::AsExpected);
         }
         (Purpose::ListModels, _) => return Err(format!("the list of models: status {status}")),
+        (Purpose::Upload(upload), _) => return judge_upload(task, upload.digest(), answer),
         (Purpose::Call(_), End::Disconnected) if !answer.has_head() => return Ok(Outcome::DisconnectedBeforeHead),
         (Purpose::Call(_), End::Disconnected | End::Whole) => {}
     }
@@ -253,6 +270,18 @@ fn judge_refusal(task: &Task, answer: &Answer) -> Result<Outcome, String> {
         return Err("a rate limit without retry-after".to_owned());
     }
     Ok(Outcome::Refused { status, message: decoded.error })
+}
+
+/// A form was taken byte for byte, or is one clear error: its lane breaks off now and then, and there is no other.
+fn judge_upload(task: &Task, digest: u64, answer: &Answer) -> Result<Outcome, String> {
+    if answer.reader.status != 200 {
+        return judge_refusal(task, answer);
+    }
+    let body: serde_json::Value = serde_json::from_slice(&answer.body).map_err(|_| "an answer that is no JSON")?;
+    match body["text"].as_str() == Some(&format!("{digest:016x}")) {
+        true => Ok(Outcome::Stored { bytes: body["bytes"].as_u64().unwrap_or_default() }),
+        false => Err(format!("its form arrived as another: {body}")),
+    }
 }
 
 fn judge_invalid(task: &Task, invalid: InvalidRequest, answer: &Answer) -> Result<Outcome, String> {

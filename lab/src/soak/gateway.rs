@@ -2,9 +2,11 @@
 //!
 //! Invariant: every valid change of settings keeps lanes, aliases and keys that calls use.
 
+use super::archive::{ALIAS, FEE, LANE, MODEL};
 use super::engines::{Engine, INPUT_PRICE, OUTPUT_PRICE};
 use super::plan::{Alias, Key};
 use super::process::{ResourceUsage, Server, address_after};
+use crate::bench::stream::Tls;
 use crate::bench::{AnswerReader, GuardedProcess};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::Signal;
@@ -43,15 +45,22 @@ pub struct Counters {
 
 impl Gateway {
     /// Starts it in front of the engines.
-    pub fn start(tokrate: &Path, folder: &Path, engines: &[Engine]) -> Result<Gateway> {
+    pub fn start(
+        tokrate: &Path,
+        folder: &Path,
+        engines: &[Engine],
+        archive: SocketAddr,
+        tls: Option<&Tls>,
+    ) -> Result<Gateway> {
         let own = folder.join("gateway");
         std::fs::create_dir_all(&own).with_context(|| format!("make {}", own.display()))?;
-        let (settings, engines) = (own.join("tokrate.toml"), lanes(engines));
+        let (settings, engines) = (own.join("tokrate.toml"), top(tls) + &lanes(engines) + &files(archive));
         std::fs::write(&settings, settings_of(&engines, 0)).context("write the gateway's settings")?;
         let variables: Vec<(&str, &str)> = Key::ALL.iter().map(|key| (key.variable(), key.value())).collect();
         let arguments = ["gateway", "--config", "tokrate.toml"].map(str::to_owned);
         let server = Server(GuardedProcess::start(tokrate, &arguments, &variables, own.join("output"))?);
-        let address = address_after(&server, " lanes at http://").context("start the gateway")?;
+        let address = address_after(&server, if tls.is_some() { " lanes at https://" } else { " lanes at http://" })
+            .context("start the gateway")?;
         let admin = address_after(&server, "page: http://").context("start the gateway")?;
         Ok(Gateway { address, admin, log: own.join("log.db"), settings, engines, server, settings_sent: (0, 0) })
     }
@@ -139,6 +148,22 @@ fn page(address: SocketAddr, path: &str) -> Result<String> {
         bail!("read {path}: status {}", reader.status);
     }
     Ok(String::from_utf8(body)?)
+}
+
+/// What stands before the lanes: the certificate, if clients speak TLS.
+fn top(tls: Option<&Tls>) -> String {
+    tls.map_or(String::new(), |tls| {
+        format!("\n[gateway.tls]\ncertificate = \"{}\"\nkey = \"{}\"\n", tls.certificate.display(), tls.key.display())
+    })
+}
+
+/// The lane of files and transcripts, and its alias.
+fn files(archive: SocketAddr) -> String {
+    format!(
+        "\n[gateway.lanes.{LANE}]\nurl = \"http://{archive}/v1\"\nmodel = \"{MODEL}\"\n\
+         serves = [\"files\", \"transcriptions\"]\nfees = {{ transcriptions = {FEE:?} }}\n\
+         \n[gateway.aliases.{ALIAS}]\nlanes = [\"{LANE}\"]\n"
+    )
 }
 
 fn lanes(engines: &[Engine]) -> String {

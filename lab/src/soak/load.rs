@@ -2,11 +2,10 @@
 //!
 //! Invariant: no more clients run at once than there are threads; one that had to wait for a thread is counted.
 
-use super::client::{ClientResult, Connections, run};
+use super::client::{ClientResult, Connections, Door, run};
 use super::plan::Plan;
 use crate::bench::clock::now;
 use anyhow::{Context, Result};
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,17 +34,17 @@ pub struct Load {
 
 impl Load {
     /// Starts clients for that long.
-    pub fn start(plan: Plan, address: SocketAddr, duration: Duration) -> Result<Load> {
+    pub fn start(plan: Plan, door: Door, duration: Duration) -> Result<Load> {
         let (shared, connections) = (Arc::new(Shared::default()), Arc::new(Connections::default()));
         let (sender, receiver) = sync_channel::<u64>(0);
         let receiver = Arc::new(Mutex::new(receiver));
         let mut threads = Vec::new();
         for _ in 0..MAX_CLIENTS {
-            let (shared, connections, receiver, plan) =
-                (Arc::clone(&shared), Arc::clone(&connections), Arc::clone(&receiver), plan.clone());
+            let (shared, connections, receiver, plan, door) =
+                (Arc::clone(&shared), Arc::clone(&connections), Arc::clone(&receiver), plan.clone(), door.clone());
             let work = move || {
                 while let Some(number) = next(&receiver) {
-                    let seen = run(plan.task(number), address, &connections);
+                    let seen = run(plan.task(number), &door, &connections);
                     shared.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
                 }
             };

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the task of a number follows from the seed and that number alone.
 
+use super::archive;
 use super::gateway::MAX_REQUEST_BYTES;
 use serde_json::{Value, json};
 use tokrate_core::{Rng, Span};
@@ -109,7 +110,7 @@ impl Key {
             Key::Reads | Key::Disconnects => String::new(),
             Key::Tight => "requests_per_minute = 20\ntokens_per_minute = 4000\nstreams = 2\n".to_owned(),
             Key::Narrow => "aliases = [\"single\"]\n".to_owned(),
-            Key::Budgeted => format!("aliases = [\"hedge\", \"race\"]\nusd_per_month = {BUDGET_USD}\n"),
+            Key::Budgeted => format!("aliases = [\"hedge\", \"race\", \"ears\"]\nusd_per_month = {BUDGET_USD}\n"),
         }
     }
 }
@@ -121,9 +122,20 @@ pub enum ClientDialect {
     Completions,
     Responses,
     Messages,
+    /// Bedrock's, whose streams are binary.
+    Converse,
 }
 
 impl ClientDialect {
+    #[cfg(test)]
+    pub const ALL: [ClientDialect; 5] = [
+        ClientDialect::Chat,
+        ClientDialect::Completions,
+        ClientDialect::Responses,
+        ClientDialect::Messages,
+        ClientDialect::Converse,
+    ];
+
     /// Its name in the log.
     pub fn name(self) -> &'static str {
         match self {
@@ -131,15 +143,20 @@ impl ClientDialect {
             ClientDialect::Completions => "openai-completions",
             ClientDialect::Responses => "openai-responses",
             ClientDialect::Messages => "anthropic",
+            ClientDialect::Converse => "bedrock-converse",
         }
     }
 
-    pub fn path(self) -> &'static str {
+    /// The path of a request; Bedrock's names the model and the shape.
+    fn path(self, model: &str, stream: bool) -> String {
         match self {
-            ClientDialect::Chat => "/v1/chat/completions",
-            ClientDialect::Completions => "/v1/completions",
-            ClientDialect::Responses => "/v1/responses",
-            ClientDialect::Messages => "/v1/messages",
+            ClientDialect::Chat => "/v1/chat/completions".to_owned(),
+            ClientDialect::Completions => "/v1/completions".to_owned(),
+            ClientDialect::Responses => "/v1/responses".to_owned(),
+            ClientDialect::Messages => "/v1/messages".to_owned(),
+            ClientDialect::Converse => {
+                format!("/model/{model}/converse{}", if stream { "-stream" } else { "" })
+            }
         }
     }
 
@@ -152,6 +169,10 @@ impl ClientDialect {
             ClientDialect::Completions => {
                 json!({"model": model, "stream": stream, "max_tokens": tokens, "prompt": prompt})
             }
+            ClientDialect::Converse => json!({
+                "messages": [{"role": "user", "content": [{"text": prompt}]}],
+                "inferenceConfig": {"maxTokens": tokens},
+            }),
             ClientDialect::Responses => {
                 json!({"model": model, "stream": stream, "max_output_tokens": tokens, "input": prompt})
             }
@@ -228,6 +249,45 @@ pub enum Purpose {
     Invalid(InvalidRequest),
     /// The list of models.
     ListModels,
+    /// A form with a file.
+    Upload(Upload),
+}
+
+/// A form with a file; its bytes follow from its task's number.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Upload {
+    /// Bytes of the file: some fit into what a gateway holds of a request, others are passed on as they come.
+    pub bytes: usize,
+    /// Whether a transcript is asked for, which costs a fee; else it is a file to be kept.
+    pub is_transcript: bool,
+    number: u64,
+}
+
+impl Upload {
+    fn form(self, model: &str) -> Vec<u8> {
+        let mut rng = Rng::root(self.number).child("file");
+        let field = |name: &str, value: &str| {
+            format!("--soak\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+        };
+        let first = if self.is_transcript { field("model", model) } else { field("purpose", "batch") };
+        let file = "--soak\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n";
+        let mut form = [first.as_bytes(), file.as_bytes()].concat();
+        let from = form.len();
+        // Boundaries that almost stand there are among it. The file is the same whatever the model's name is.
+        while form.len() - from < self.bytes {
+            form.extend_from_slice(&rng.next_u64().to_le_bytes());
+            if rng.below(64) == 0 {
+                form.extend_from_slice(b"\r\n--soa-");
+            }
+        }
+        form.extend_from_slice(b"\r\n--soak--\r\n");
+        form
+    }
+
+    /// Of the form as its lane must get it.
+    pub fn digest(self) -> u64 {
+        archive::digest(&self.form(archive::MODEL))
+    }
 }
 
 /// The task of one client.
@@ -283,14 +343,16 @@ impl Plan {
             ClientDialect::Completions,
             ClientDialect::Responses,
             ClientDialect::Messages,
-        ][one_of(5)];
+            ClientDialect::Converse,
+        ][one_of(6)];
         let (stream, percent, percent_of_reading) = (one_of(4) > 0, one_of(100), one_of(100));
-        let (later, part) = (one_of(400) as u64, one_of(6000));
+        let (later, part) = (one_of(400), one_of(6000));
         let invalid = InvalidRequest::ALL[one_of(InvalidRequest::ALL.len())];
         let purpose = match (percent, percent_of_reading) {
             (0, _) => Purpose::ListModels,
             (1..=4, _) => Purpose::Invalid(invalid),
-            (_, 0..=5) => Purpose::Call(ReadMode::DisconnectsAfter(later)),
+            (5..=7, _) => Purpose::Upload(Upload { bytes: 1 + later * part / 4, is_transcript: stream, number }),
+            (_, 0..=5) => Purpose::Call(ReadMode::DisconnectsAfter(later as u64)),
             (_, 6..=13) if stream => Purpose::Call(ReadMode::DisconnectsWithin(part)),
             (_, 14..=19) => Purpose::Call(ReadMode::Slow),
             _ => Purpose::Call(ReadMode::Normal),
@@ -298,10 +360,17 @@ impl Plan {
         let key = match (&purpose, one_of(100)) {
             (Purpose::Call(ReadMode::DisconnectsAfter(_)), _) => Key::Disconnects,
             (Purpose::Invalid(InvalidRequest::ForbiddenName), _) => Key::Narrow,
+            (Purpose::Upload(upload), 0..=39) if upload.is_transcript => Key::Budgeted,
             (Purpose::Call(_), 0..=3) => Key::Tight,
             (Purpose::Call(_), 4..=6) if alias == Alias::Single => Key::Narrow,
             (Purpose::Call(_), 7..=12) if matches!(alias, Alias::Hedge | Alias::Race) => Key::Budgeted,
             _ => Key::Reads,
+        };
+        // What is wrong with a request is said in dialects that name the model in the body.
+        let dialect = match purpose {
+            Purpose::Invalid(_) | Purpose::Upload(_) if dialect == ClientDialect::Converse => ClientDialect::Chat,
+            Purpose::Upload(_) => ClientDialect::Chat,
+            _ => dialect,
         };
         let tokens = match one_of(20) {
             0 => 300 + one_of(300) as u64,
@@ -324,16 +393,39 @@ impl Plan {
 }
 
 impl Task {
+    /// Whether it sends a form.
+    pub fn is_upload(&self) -> bool {
+        matches!(self.purpose, Purpose::Upload(_))
+    }
+
+    /// A form; a file names no model, so that a header says whose it is.
+    fn upload(&self, upload: Upload) -> Vec<u8> {
+        let path = if upload.is_transcript { "/v1/audio/transcriptions" } else { "/v1/files" };
+        let form = upload.form(archive::ALIAS);
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\nx-tokrate-model: {}\r\n\
+             content-type: multipart/form-data; boundary=soak\r\ncontent-length: {}\r\n\r\n",
+            self.key.value(),
+            archive::ALIAS,
+            form.len()
+        );
+        [head.into_bytes(), form].concat()
+    }
+
     fn request(&self, prompt: &str) -> Vec<u8> {
         let Task { alias, dialect, tokens, stream, .. } = self;
+        if let Purpose::Upload(upload) = self.purpose {
+            return self.upload(upload);
+        }
         let mut body = dialect.body(alias.name(), prompt, *tokens, *stream).to_string();
-        let (mut method, mut path, mut key, mut headers) = ("POST", dialect.path(), self.key.value(), String::new());
+        let of_dialect = dialect.path(alias.name(), *stream);
+        let (mut method, mut path, mut key, mut headers) = ("POST", &*of_dialect, self.key.value(), String::new());
         match self.purpose {
             Purpose::ListModels => {
                 (method, path) = ("GET", "/v1/models");
                 body.clear();
             }
-            Purpose::Call(_) => {}
+            Purpose::Call(_) | Purpose::Upload(_) => {}
             Purpose::Invalid(InvalidRequest::NoJson) => body.truncate(body.len() / 2),
             Purpose::Invalid(InvalidRequest::NoModel) => body = body.replace("\"model\"", "\"modell\""),
             Purpose::Invalid(InvalidRequest::UnknownModel) => {
@@ -393,9 +485,7 @@ mod tests {
         let tasks: Vec<Task> = (0..8_000).map(|number| plan.task(number)).collect();
         let calls = || tasks.iter().filter(|task| matches!(task.purpose, Purpose::Call(_)));
         for alias in Alias::ALL {
-            for dialect in
-                [ClientDialect::Chat, ClientDialect::Completions, ClientDialect::Responses, ClientDialect::Messages]
-            {
+            for dialect in ClientDialect::ALL {
                 for stream in [false, true] {
                     let is_such = |task: &&Task| (task.alias, task.dialect, task.stream) == (alias, dialect, stream);
                     assert!(calls().filter(is_such).count() > 50, "{alias:?} {dialect:?} {stream}");
@@ -409,6 +499,16 @@ mod tests {
         for key in Key::ALL {
             assert!(calls().filter(|task| task.key == key).count() > 30, "{key:?}");
         }
+        let uploads = || {
+            tasks.iter().filter_map(|task| match task.purpose {
+                Purpose::Upload(upload) => Some((upload.is_transcript, upload.bytes > MAX_REQUEST_BYTES, task.key)),
+                _ => None,
+            })
+        };
+        for (is_transcript, is_large) in [(false, false), (false, true), (true, false), (true, true)] {
+            assert!(uploads().filter(|found| (found.0, found.1) == (is_transcript, is_large)).count() > 10);
+        }
+        assert!(uploads().any(|(is_transcript, _, key)| is_transcript && key == Key::Budgeted));
         for invalid in InvalidRequest::ALL {
             assert!(tasks.iter().any(|task| task.purpose == Purpose::Invalid(invalid)), "{invalid:?}");
         }

@@ -146,6 +146,11 @@ impl Report {
             "| estimated: output tokens, USD ({rows} rows); the ledger has what was written by then | {}, {:.6} | {}, {:.6} |",
             output.0, usd.0, output.1, usd.1
         );
+        let _ = writeln!(
+            text,
+            "| forms that arrived byte for byte, their bytes, USD | {}, {}, {:.4} | |",
+            audit.forms, audit.form_bytes, audit.form_usd
+        );
         let _ = writeln!(text, "| refused: nothing to pay | {} rows | |", audit.free);
         let _ =
             writeln!(text, "| spent by a key that may spend {BUDGET_USD:.6} USD | {:.6} | |", audit.budget_spent_usd);

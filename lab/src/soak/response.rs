@@ -26,6 +26,10 @@ pub struct DecodedResponse {
 /// Decodes a stream of events.
 pub fn decode_stream(dialect: ClientDialect, body: &[u8]) -> DecodedResponse {
     let mut decoded = DecodedResponse::default();
+    if dialect == ClientDialect::Converse {
+        decoded.binary(body);
+        return decoded;
+    }
     for line in body.split(|byte| *byte == b'\n') {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let Some(data) = line.strip_prefix(b"data:") else { continue };
@@ -49,6 +53,10 @@ pub fn decode_body(dialect: ClientDialect, body: &[u8]) -> DecodedResponse {
         decoded.malformed = 1;
         return decoded;
     };
+    if dialect == ClientDialect::Converse && answer["message"].is_string() {
+        decoded.fail(&answer["message"]);
+        return decoded;
+    }
     // The Responses API has the field in good answers as well.
     if !answer["error"].is_null() {
         decoded.fail(&answer["error"]["message"]);
@@ -71,6 +79,10 @@ pub fn decode_body(dialect: ClientDialect, body: &[u8]) -> DecodedResponse {
             decoded.text.push_str(answer["choices"][0]["text"].as_str().unwrap_or_default());
             decoded.has_finish_reason = answer["choices"][0]["finish_reason"].is_string();
         }
+        ClientDialect::Converse => {
+            texts(&answer["output"]["message"]["content"], &mut decoded.text);
+            decoded.has_finish_reason = answer["stopReason"].is_string();
+        }
         ClientDialect::Messages => {
             texts(&answer["content"], &mut decoded.text);
             decoded.has_finish_reason = answer["stop_reason"].is_string();
@@ -87,6 +99,21 @@ pub fn decode_body(dialect: ClientDialect, body: &[u8]) -> DecodedResponse {
 }
 
 impl DecodedResponse {
+    /// A stream of AWS's binary messages.
+    fn binary(&mut self, body: &[u8]) {
+        let (messages, broken) = super::event_stream::messages(body);
+        self.malformed += broken;
+        for message in messages {
+            match message.name.as_str() {
+                _ if message.is_exception => self.fail(&message.payload["message"]),
+                "contentBlockDelta" => self.push_text(&message.payload["delta"]["text"]),
+                "messageStop" => self.has_finish_reason = true,
+                "metadata" => self.has_end_marker = true,
+                _ => {}
+            }
+        }
+    }
+
     fn event(&mut self, dialect: ClientDialect, event: &Value) {
         match dialect {
             ClientDialect::Chat | ClientDialect::Completions => {
@@ -107,6 +134,8 @@ impl DecodedResponse {
                 "message_stop" => self.has_end_marker = true,
                 _ => {}
             },
+            // Its streams are binary.
+            ClientDialect::Converse => self.malformed += 1,
             ClientDialect::Responses => match event["type"].as_str().unwrap_or_default() {
                 "error" => self.fail(&event["message"]),
                 "response.failed" => self.fail(&event["response"]["error"]["message"]),
@@ -156,6 +185,21 @@ mod tests {
         assert_eq!(cut, DecodedResponse { text: " one".to_owned(), ..DecodedResponse::default() });
         let cut_in = decode_stream(ClientDialect::Chat, format!("{CHAT}{CHAT_END}{CHAT}").as_bytes());
         assert!(cut_in.has_text_after_end, "{cut_in:?}");
+    }
+
+    #[test]
+    fn a_binary_stream_is_decoded_with_its_end_and_its_exception() {
+        use crate::soak::event_stream::tests::message;
+        let delta = message("event", "contentBlockDelta", r#"{"contentBlockIndex":0,"delta":{"text":" one"}}"#);
+        let end = [message("event", "messageStop", r#"{"stopReason":"end_turn"}"#), message("event", "metadata", "{}")]
+            .concat();
+        let whole = decode_stream(ClientDialect::Converse, &[delta.clone(), end].concat());
+        assert_eq!((whole.text.as_str(), whole.has_finish_reason, whole.has_end_marker), (" one", true, true));
+        let failed = message("exception", "internalServerException", r#"{"message":"lane x: stalled"}"#);
+        let broken = decode_stream(ClientDialect::Converse, &[delta.clone(), failed].concat());
+        assert_eq!((broken.errors, broken.error.as_str(), broken.malformed), (1, "lane x: stalled", 0));
+        assert_eq!(decode_stream(ClientDialect::Converse, &delta[..delta.len() - 1]).malformed, 1);
+        assert_eq!(decode_body(ClientDialect::Converse, br#"{"message":"later"}"#).errors, 1);
     }
 
     #[test]

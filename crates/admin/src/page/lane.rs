@@ -312,6 +312,9 @@ fn facts(out: &mut String, snapshot: &Snapshot, view: &View, lane: &LaneStatus) 
     if let Some(price) = price {
         terms.extend(price.cached_input.map(|money| ("price of cache reads", per_million(money))));
         terms.extend(price.cache_write.map(|money| ("price of cache writes", per_million(money))));
+        terms.extend(price.audio_input.map(|money| ("price of sound in", per_million(money))));
+        terms.extend(price.audio_cached.map(|money| ("price of cached sound", per_million(money))));
+        terms.extend(price.audio_output.map(|money| ("price of sound out", per_million(money))));
     }
     terms.extend(lane.fees.iter().map(|(service, fee)| ("fee", format!("{service}: {} at most", usd(fee.as_usd())))));
     terms.extend([

@@ -155,7 +155,9 @@ pub(super) fn prices(file: &PriceFile, providers: &ProviderFile, findings: &mut 
         priced.push((provider, model));
         common_name(file, row, findings);
         role(file, row, findings);
-        for number in [Some(&row.input), Some(&row.output), row.cached.as_ref()].into_iter().flatten() {
+        let of_sound = [&row.audio_input, &row.audio_cached, &row.audio_output].map(Option::as_ref);
+        let of_text = [Some(&row.input), Some(&row.output), row.cached.as_ref()];
+        for number in of_text.into_iter().chain(of_sound).flatten() {
             let good = (0.0..=MAX_USD_PER_MILLION).contains(number.get_ref());
             let expected = "US dollars per million tokens, between 0 and 10,000";
             note(findings, number.span(), good, expected, &number.get_ref().to_string());

@@ -101,7 +101,11 @@ fn endpoint(out: &mut String, row: &EndpointRow) {
 fn price(out: &mut String, row: &PriceRow) {
     // To the nearest pico-dollar, as `Money::from_usd` does it.
     let money = |usd: f64| format!("Money::from_pico_usd({})", (usd * 1e12).round() as u128);
-    let cached = row.cached.as_ref().map_or("None".to_owned(), |cached| format!("Some({})", money(*cached.get_ref())));
+    let optional = |price: &Option<Spanned<f64>>| {
+        price.as_ref().map_or("None".to_owned(), |price| format!("Some({})", money(*price.get_ref())))
+    };
+    let [cached, audio_input, audio_cached, audio_output] =
+        [&row.cached, &row.audio_input, &row.audio_cached, &row.audio_output].map(optional);
     let role = match row.role.as_ref().map(|role| role.get_ref().as_str()) {
         Some("reason") => "Some(Role::Reason)",
         Some("fast") => "Some(Role::Fast)",
@@ -112,7 +116,8 @@ fn price(out: &mut String, row: &PriceRow) {
         out,
         format_args!(
             "    ListedPrice {{ provider: {:?}, model: {:?}, common_name: {:?}, role: {role}, price: Price {{ input: {}, \
-             output: {}, cached_input: {cached}, cache_write: None }}, source: {:?}, date: {:?}, notes: {:?} }},",
+             output: {}, cached_input: {cached}, cache_write: None, audio_input: {audio_input}, audio_cached: {audio_cached}, \
+             audio_output: {audio_output} }}, source: {:?}, date: {:?}, notes: {:?} }},",
             row.provider.get_ref(),
             row.model.get_ref(),
             row.common_name.as_ref().map(Spanned::get_ref),

@@ -11,7 +11,7 @@ use crate::state::plan::{Key, Plan};
 use crate::state::shared::Shared;
 use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Uri};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tokrate_route::ReservationRequest;
@@ -23,13 +23,13 @@ const MAX_KEY_BYTES: usize = 512;
 pub(crate) struct Credentials(Option<Arc<Key>>);
 
 impl Credentials {
-    /// Reads `Authorization: Bearer`, `x-api-key`, `api-key` or `x-goog-api-key`.
+    /// Reads `Authorization: Bearer`, `x-api-key`, `api-key` or `x-goog-api-key`; of a WebSocket also what browsers send in their place.
     pub fn of(plan: &Plan, head: &Parts) -> Result<Credentials, ErrorResponse> {
         if plan.keys.is_empty() {
             return Ok(Credentials(None));
         }
         let unauthorised = |message| ErrorResponse::new(StatusCode::UNAUTHORIZED, message);
-        let Some(key) = presented_key(&head.headers) else {
+        let Some(key) = presented_key(&head.headers).or_else(|| key_of_query(&head.uri)) else {
             return Err(unauthorised(
                 "missing API key; send a key of this gateway as `Authorization: Bearer KEY` or `x-api-key: KEY`",
             ));
@@ -87,6 +87,13 @@ fn key_of_protocol(headers: &HeaderMap) -> Option<&[u8]> {
     offered.map(<[u8]>::trim_ascii).find_map(|protocol| protocol.strip_prefix(KEY_PROTOCOL.as_bytes()))
 }
 
+/// The key in the query of a session of Gemini's, as Google's SDKs send it; no other path takes one there, where logs of proxies show it.
+fn key_of_query(uri: &Uri) -> Option<&[u8]> {
+    let query = uri.query().filter(|_| uri.path().trim_start_matches('/').starts_with("ws/"))?;
+    let key = query.split('&').find_map(|pair| pair.strip_prefix("key="))?.as_bytes();
+    (!key.is_empty() && key.len() <= MAX_KEY_BYTES).then_some(key)
+}
+
 fn presented_key(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(AUTHORIZATION).and_then(|value| {
         let (scheme, key) = value.as_bytes().split_at_checked(7)?;
@@ -101,6 +108,19 @@ fn presented_key(headers: &HeaderMap) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use http::HeaderValue;
+
+    #[test]
+    fn a_key_stands_in_the_query_of_geminis_sessions_only() {
+        let key_of = |uri: &'static str| {
+            let uri = Uri::from_static(uri);
+            key_of_query(&uri).map(<[u8]>::to_vec)
+        };
+        assert_eq!(key_of("/ws/google.ai.X?alt=ws&key=abc").as_deref(), Some(&b"abc"[..]));
+        assert_eq!(key_of("//ws/google.ai.X?key=abc").as_deref(), Some(&b"abc"[..]));
+        for none in ["/ws/x?key=", "/ws/x", "/v1/realtime?key=abc", "/v1beta/models?key=abc", "/ws/x?monkey=abc"] {
+            assert_eq!(key_of(none), None, "{none}");
+        }
+    }
 
     #[test]
     fn a_key_is_found_in_any_of_its_headers() {

@@ -11,7 +11,7 @@ mod tests;
 
 pub(crate) use form::Form;
 pub(crate) use form_scanner::FormScanner;
-pub(crate) use route::{ApiMatch, ApiRoute, is_object_id};
+pub(crate) use route::{ApiMatch, ApiRoute, is_object_id, without_version};
 
 use tokrate_wire::Dialect;
 
@@ -119,6 +119,8 @@ pub(crate) static APIS: &[Api] = &[
     get("batches", "/batches/{id}", OpenAi),
     post("batches", "/batches/{id}/cancel", OpenAi, Free).sending(NoBody),
     Api { meter: Session, upgrades: true, ..get("realtime", "/realtime", OpenAi).answering(Stream) },
+    live("/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"),
+    live("/ws/google.ai.generativelanguage.v1alpha.GenerativeService.BidiGenerateContent"),
     // The body is the model's own, whose limits are not known here.
     Api { is_unbounded: true, ..post("invoke", "/model/{model}/invoke", Bedrock, Fee) },
     Api {
@@ -144,6 +146,11 @@ const fn post(service: &'static str, path: &'static str, family: Family, meter: 
         is_unbounded: false,
         upgrades: false,
     }
+}
+
+/// A session whose first message names the model.
+const fn live(path: &'static str) -> Api {
+    Api { meter: Session, upgrades: true, ..get("live", path, Gemini).answering(Stream) }
 }
 
 const fn get(service: &'static str, path: &'static str, family: Family) -> Api {
@@ -181,6 +188,11 @@ impl Api {
     pub fn is_of(&self, dialect: Dialect) -> bool {
         let is_cohere = self.service == "rerank" && dialect == Dialect::CohereChat;
         self.family.has(dialect) || is_cohere
+    }
+
+    /// Whether the model of a session stands in its first message, beside what names the lane.
+    pub fn has_setup(&self) -> bool {
+        self.upgrades && self.family == Gemini
     }
 
     /// Whether a request of that content type may be sent there as a form.

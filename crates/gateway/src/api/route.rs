@@ -4,6 +4,7 @@
 
 use super::{APIS, Api, Family};
 use http::Method;
+use tokrate_net::Target;
 use tokrate_wire::{Dialect, Shape};
 
 /// What may stand before a path of the table, the longest first.
@@ -38,6 +39,8 @@ impl ApiRoute {
     /// Finds the row of a method and a path.
     pub fn of(method: &Method, path: &str, query: Option<&str>) -> ApiMatch {
         let mut is_known = false;
+        // Google's SDK for JavaScript puts its path behind a base that ends with a slash.
+        let path = path.strip_prefix('/').filter(|rest| rest.starts_with("/ws/")).unwrap_or(path);
         for prefix in PREFIXES {
             let Some(rest) = path.strip_prefix(prefix) else { continue };
             for api in APIS {
@@ -98,8 +101,11 @@ impl ApiRoute {
             (Some(id), None) => self.api.path.replace("{id}", id),
             (None, None) => self.api.path.to_owned(),
         };
-        let of_lane =
-            self.model.as_ref().filter(|_| self.api.upgrades).map(|_| format!("model={}", percent_encoded(model)));
+        let of_lane = self
+            .model
+            .as_ref()
+            .filter(|_| self.api.upgrades && !self.api.has_setup())
+            .map(|_| format!("model={}", percent_encoded(model)));
         let mut mark = '?';
         for part in of_lane.iter().chain(&self.query) {
             path.push(std::mem::replace(&mut mark, '&'));
@@ -112,6 +118,13 @@ impl ApiRoute {
     pub fn is_gemini(&self) -> bool {
         self.api.family == Family::Gemini
     }
+}
+
+/// The base of an endpoint without the version that stands at its end: sessions of Gemini's have theirs in their path.
+pub(crate) fn without_version(base: &Target) -> Target {
+    let path = base.path();
+    let version = ["/v1beta", "/v1alpha", "/v1"].iter().find_map(|version| path.strip_suffix(version));
+    base.at_path(version.unwrap_or(path))
 }
 
 /// How the whole answers of Bedrock's dialect are asked for, behind the model.
@@ -142,7 +155,8 @@ fn captured(pattern: &str, path: &str) -> Option<(Option<String>, Option<String>
 /// A query without keys; `None` if nothing is left, or it is no plain one.
 fn without_keys(query: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.~%=&[],:+/@".contains(&byte);
-    let kept: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("key=") && !pair.is_empty()).collect();
+    let is_key = |pair: &&str| pair.starts_with("key=") || pair.starts_with("access_token=");
+    let kept: Vec<&str> = query.split('&').filter(|pair| !is_key(pair) && !pair.is_empty()).collect();
     let kept = kept.join("&");
     (!kept.is_empty() && kept.len() <= MAX_QUERY_BYTES && kept.bytes().all(is_plain)).then_some(kept)
 }

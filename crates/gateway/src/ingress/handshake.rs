@@ -24,9 +24,9 @@ pub(super) fn check_handshake(head: &Parts, has_body: bool, opens_session: bool)
         (Handshake::Invalid(why), true) => Err(ErrorResponse::bad_request(why)),
         // Another protocol may be offered anywhere and is passed over, as RFC 9110 has it.
         (_, false) if !names_websocket(&head.headers) => Ok(()),
-        (_, false) => {
-            Err(ErrorResponse::bad_request("no WebSocket is served at this path; sessions are at /v1/realtime"))
-        }
+        (_, false) => Err(ErrorResponse::bad_request(
+            "no WebSocket is served at this path; docs/gateway.md lists those of sessions",
+        )),
     }
 }
 

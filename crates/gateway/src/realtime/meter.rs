@@ -5,6 +5,7 @@
 
 use crate::upstream::session::SessionNumbers;
 use tokrate_core::{Span, Tick, Usage};
+use tokrate_wire::live::{LiveMessage, asks_for_answer};
 use tokrate_wire::realtime::{RealtimeEvent, RealtimeUsage};
 use tokrate_wire::websocket::{FrameReader, Message};
 
@@ -24,12 +25,25 @@ pub(super) enum Charge {
     Unreadable,
 }
 
+/// What is spoken in a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Language {
+    /// OpenAI's events, for responses.
+    Responses,
+    /// The same for transcripts, whose pieces are the answers.
+    Transcripts,
+    /// Messages of Gemini's Live API.
+    Live,
+}
+
 /// The meter of one session.
 pub(super) struct SessionMeter {
     client: FrameReader,
     lane: FrameReader,
-    /// Whether transcripts are what is asked for, so that their pieces are its answers.
-    is_transcription: bool,
+    language: Language,
+    /// In Gemini's: whether the model's turn goes on, and whether it has not said yet what it used.
+    is_turn: bool,
+    owes_usage: bool,
     /// A request for a response was read and not handed on yet.
     has_unsent_request: bool,
     /// Since when an answer is waited for.
@@ -43,11 +57,13 @@ pub(super) struct SessionMeter {
 }
 
 impl SessionMeter {
-    pub fn new(is_transcription: bool) -> SessionMeter {
+    pub fn new(language: Language) -> SessionMeter {
         SessionMeter {
             client: FrameReader::new(MAX_MESSAGE_BYTES),
             lane: FrameReader::new(MAX_MESSAGE_BYTES),
-            is_transcription,
+            language,
+            is_turn: false,
+            owes_usage: false,
             has_unsent_request: false,
             waited_since: None,
             times: Vec::new(),
@@ -60,8 +76,11 @@ impl SessionMeter {
 
     /// Bytes of the client's.
     pub fn on_client(&mut self, bytes: &[u8]) {
-        let SessionMeter { client, has_unsent_request, client_close, .. } = self;
+        let SessionMeter { client, language, has_unsent_request, client_close, .. } = self;
         client.push(bytes, |message| match message {
+            Message::Text(text) | Message::Binary(text) if *language == Language::Live => {
+                *has_unsent_request |= asks_for_answer(text);
+            }
             Message::Text(text) => {
                 *has_unsent_request |= RealtimeEvent::of_client(text) == RealtimeEvent::ResponseRequested;
             }
@@ -81,6 +100,10 @@ impl SessionMeter {
     pub fn on_lane(&mut self, at: Tick, bytes: &[u8], mut charge: impl FnMut(Charge)) {
         let mut lane = std::mem::replace(&mut self.lane, FrameReader::new(0));
         lane.push(bytes, |message| match message {
+            // Its server sends JSON in binary frames.
+            Message::Text(text) | Message::Binary(text) if self.language == Language::Live => {
+                self.on_live(at, LiveMessage::of_server(text), &mut charge);
+            }
             Message::Text(text) => self.on_event(at, RealtimeEvent::of_server(text), &mut charge),
             Message::Close(code) => self.lane_close = Some(code),
             Message::TooLarge => self.numbers.has_unreported = true,
@@ -93,27 +116,44 @@ impl SessionMeter {
     fn on_event(&mut self, at: Tick, event: RealtimeEvent, charge: &mut impl FnMut(Charge)) {
         match event {
             RealtimeEvent::SpeechEnded => self.waited_since = Some(at),
-            RealtimeEvent::ResponseStarted => {
-                self.numbers.responses = self.numbers.responses.saturating_add(1);
-                charge(Charge::Response(self.numbers.responses));
-            }
+            RealtimeEvent::ResponseStarted => self.on_response(charge),
             RealtimeEvent::Delta => self.on_delta(at),
-            RealtimeEvent::TranscriptDelta if self.is_transcription => self.on_delta(at),
+            RealtimeEvent::TranscriptDelta if self.language == Language::Transcripts => self.on_delta(at),
             RealtimeEvent::ResponseEnded { failed, usage } => {
                 self.ended = self.ended.saturating_add(1);
                 self.on_usage(usage, failed, charge);
             }
             RealtimeEvent::Transcribed(usage) => {
-                if self.is_transcription {
-                    self.numbers.responses = self.numbers.responses.saturating_add(1);
+                if self.language == Language::Transcripts {
                     self.ended = self.ended.saturating_add(1);
-                    charge(Charge::Response(self.numbers.responses));
+                    self.on_response(charge);
                 }
                 self.on_usage(usage, false, charge);
             }
             RealtimeEvent::Session(model) => self.numbers.model = model.or(self.numbers.model.take()),
             RealtimeEvent::ResponseRequested | RealtimeEvent::TranscriptDelta | RealtimeEvent::Other => {}
         }
+    }
+
+    fn on_response(&mut self, charge: &mut impl FnMut(Charge)) {
+        self.numbers.responses = self.numbers.responses.saturating_add(1);
+        charge(Charge::Response(self.numbers.responses));
+    }
+
+    /// A turn begins with its first piece; what it used is said with its end or behind it.
+    fn on_live(&mut self, at: Tick, message: LiveMessage, charge: &mut impl FnMut(Charge)) {
+        if message.speaks {
+            if !std::mem::replace(&mut self.is_turn, true) {
+                self.owes_usage = true;
+                self.on_response(charge);
+            }
+            self.on_delta(at);
+        }
+        if message.usage.is_some() {
+            self.ended = self.ended.saturating_add(u32::from(std::mem::take(&mut self.owes_usage)));
+            self.on_usage(message.usage, false, charge);
+        }
+        self.is_turn &= !message.ends;
     }
 
     fn on_delta(&mut self, at: Tick) {
@@ -126,7 +166,7 @@ impl SessionMeter {
     }
 
     fn on_usage(&mut self, usage: Option<RealtimeUsage>, failed: bool, charge: &mut impl FnMut(Charge)) {
-        let Some(RealtimeUsage { tokens, has_other_than_text }) = usage else {
+        let Some(RealtimeUsage { tokens, audio, has_pictures }) = usage else {
             // A response that failed was not billed as a rule, and says no tokens.
             self.numbers.has_unreported |= !failed;
             return;
@@ -142,7 +182,8 @@ impl SessionMeter {
             cached_input: sum(before.cached_input, tokens.cached_input),
             ..before
         };
-        self.numbers.has_other_than_text |= has_other_than_text;
+        self.numbers.audio = self.numbers.audio.saturating_add(audio);
+        self.numbers.has_pictures |= has_pictures;
         charge(Charge::Tokens(tokens.input.unwrap_or(0).saturating_add(tokens.output.unwrap_or(0))));
     }
 

@@ -33,6 +33,8 @@ pub(super) struct Direction {
     /// What was read and not taken.
     held: Vec<u8>,
     written: usize,
+    /// What was read and is passed on with the next read.
+    kept: Vec<u8>,
     /// Whether something was written and not flushed.
     is_unflushed: bool,
     has_source_ended: bool,
@@ -42,13 +44,19 @@ pub(super) struct Direction {
 
 /// Hears of a direction.
 pub(super) trait Observer {
-    /// Bytes were read from its source, and are passed on next.
-    fn read(&mut self, from: &Upgraded, bytes: &[u8]);
+    /// Bytes were read from its source, of which the first `known` were read before and kept; how many at their end are to be kept until the
+    /// next read. The others are passed on next, as they are then.
+    fn read(&mut self, from: &Upgraded, bytes: &mut [u8], known: usize) -> usize;
     /// All that was read has been handed to its sink.
     fn flushed(&mut self, to: &Upgraded);
 }
 
 impl Direction {
+    /// A direction on which these bytes are passed on first, made of `read` bytes of its source.
+    pub fn beginning_with(bytes: Vec<u8>, read: u64) -> Direction {
+        Direction { held: bytes, bytes: read, ..Direction::default() }
+    }
+
     /// Bytes that were read from its source.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -104,16 +112,21 @@ impl Direction {
                 let _ = ready!(Pin::new(&mut *to).poll_shutdown(context));
                 return Poll::Ready(Ok(End::Source));
             }
-            let mut buffer = ReadBuf::new(read);
+            let known = self.kept.len();
+            let mut buffer = ReadBuf::new(&mut read[known..]);
             let result = ready!(Pin::new(&mut *from).poll_read(context, &mut buffer));
             let count = buffer.filled().len();
             // A reset is an end like another: what came before it was passed on.
             self.has_source_ended = result.is_err() || count == 0;
             if count == 0 {
+                self.held = std::mem::take(&mut self.kept);
                 continue;
             }
             self.bytes += count as u64;
-            observer.read(from, &read[..count]);
+            read[..known].copy_from_slice(&self.kept);
+            let kept = observer.read(from, &mut read[..known + count], known);
+            let count = known + count - kept;
+            self.kept = read[count..count + kept].to_vec();
             let mut taken = 0;
             while taken < count {
                 match Pin::new(&mut *to).poll_write(context, &read[taken..count]) {

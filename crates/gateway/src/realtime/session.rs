@@ -3,8 +3,12 @@
 //! Invariant: the session is settled once, however it ends; when one side closes the other is closed at once, and no later than what it was
 //! still owed has been passed on.
 
-use super::meter::{Charge, SessionMeter};
+use super::meter::{Charge, Language, SessionMeter};
+use super::reason::Reason;
 use super::relay::{Direction, End, Observer};
+use super::setup::{Beginning, Models, read_setup};
+use crate::api::Api;
+use crate::config::LaneConfig;
 use crate::dispatch::call::Call;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -14,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Sleep;
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_meter::Failure;
-use tokrate_net::{Upgraded, random_bytes};
+use tokrate_net::{Secrets, Upgraded, random_bytes};
 use tokrate_record::AttemptEnd;
 use tokrate_route::LimitKind;
 use tokrate_wire::websocket::close_frame;
@@ -25,20 +29,6 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// Ours, in a close frame: the policy of a key forbids more (RFC 6455, section 7.4.1), and nothing was said for too long.
 const POLICY: u16 = 1008;
 const GOING_AWAY: u16 = 1001;
-
-/// Why a session ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Reason {
-    LaneClosed,
-    ClientClosed,
-    /// Both have said that they close.
-    BothClosed,
-    Silence,
-    /// A limit of the key, as the client is told.
-    Limit(String),
-    /// The gateway ends.
-    Dropped,
-}
 
 /// Hands the client's connection over to a session with that of the lane, once the head of the response was written.
 pub(crate) fn hand_over(call: Box<Call>, lane: Upgraded) {
@@ -53,6 +43,8 @@ struct Session {
     up: Direction,
     down: Direction,
     meter: SessionMeter,
+    /// What its lane must not tell the client.
+    secrets: Secrets,
     silence: Span,
     /// Fires when nothing may have been said for too long, or a closing handshake takes too long.
     timer: Pin<Box<Sleep>>,
@@ -62,15 +54,23 @@ struct Session {
 impl Session {
     fn new(call: Box<Call>, lane: Upgraded) -> Session {
         let silence = call.account.plan.limits.silence;
-        // Without a model in its query nothing but transcripts can be asked for.
-        let names_model = call.account.request.api.as_ref().is_some_and(|asked| asked.route.model.is_some());
-        let meter = SessionMeter::new(!names_model);
+        let asked = call.account.request.api.as_ref();
+        let meter = SessionMeter::new(match asked.map(|asked| &asked.route) {
+            Some(route) if route.api.has_setup() => Language::Live,
+            Some(route) if route.model.is_some() => Language::Responses,
+            // Without a model in its query nothing but transcripts can be asked for.
+            _ => Language::Transcripts,
+        });
+        let secrets = call
+            .winning_entry()
+            .map_or_else(Secrets::default, |entry| entry.attempt.body.borrow().answer.redactor().secrets().clone());
         Session {
             call: Some(call),
             lane: Some(lane),
             up: Direction::default(),
             down: Direction::default(),
             meter,
+            secrets,
             silence,
             timer: Box::pin(tokio::time::sleep(silence.as_duration())),
             closes_at: None,
@@ -79,7 +79,10 @@ impl Session {
 
     async fn run(mut self, mut client: Upgraded) {
         let Some(mut lane) = self.lane.take() else { return };
-        let reason = poll_fn(|context| self.poll(context, &mut client, &mut lane)).await;
+        let reason = match self.begin(&mut client).await {
+            Ok(()) => poll_fn(|context| self.poll(context, &mut client, &mut lane)).await,
+            Err(reason) => reason,
+        };
         let closing = match &reason {
             Reason::Silence => Some((GOING_AWAY, "nothing was said for too long")),
             Reason::Limit(message) => Some((POLICY, message.as_str())),
@@ -96,6 +99,28 @@ impl Session {
         }
     }
 
+    /// Holds back a first message that names the model, until it is known to be the lane's.
+    async fn begin(&mut self, client: &mut Upgraded) -> Result<(), Reason> {
+        let Some(call) = &self.call else { return Err(Reason::Dropped) };
+        let account = &call.account;
+        let (true, Some(entry)) = (account.request.api().is_some_and(Api::has_setup), call.winning_entry()) else {
+            return Ok(());
+        };
+        let lane = &entry.attempt.lane;
+        // Where nobody named an alias before, the first message may name any that the key may use and that has the lane.
+        let is_alias = |name: &str| {
+            let allowed = account.key().is_none_or(|key| key.config.allows_alias(name));
+            allowed && account.plan.aliases.get(name).is_some_and(|alias| alias.lanes.contains(&lane.id))
+        };
+        let LaneConfig { name, model, .. } = &lane.config;
+        let models = Models { asked: &account.alias.name, lane: name, model, is_alias: &is_alias };
+        let setup = tokio::time::timeout(self.silence.as_duration(), read_setup(client, &models)).await;
+        let Beginning { bytes, read } = setup.map_err(|_| Reason::Silence)??;
+        self.meter.on_client(&bytes);
+        self.up = Direction::beginning_with(bytes, read);
+        Ok(())
+    }
+
     fn poll(&mut self, context: &mut Context<'_>, client: &mut Upgraded, lane: &mut Upgraded) -> Poll<Reason> {
         let Some(call) = &self.call else { return Poll::Ready(Reason::Dropped) };
         let mut limit = None;
@@ -105,7 +130,7 @@ impl Session {
             }
         };
         let up = self.up.poll(context, client, lane, &mut FromClient(&mut self.meter));
-        let down = self.down.poll(context, lane, client, &mut FromLane(&mut self.meter, &mut on_charge));
+        let down = self.down.poll(context, lane, client, &mut FromLane(&mut self.meter, &self.secrets, &mut on_charge));
         if let Some(message) = limit {
             return Poll::Ready(Reason::Limit(message));
         }
@@ -249,8 +274,9 @@ fn charged(
 struct FromClient<'m>(&'m mut SessionMeter);
 
 impl Observer for FromClient<'_> {
-    fn read(&mut self, _: &Upgraded, bytes: &[u8]) {
-        self.0.on_client(bytes);
+    fn read(&mut self, _: &Upgraded, bytes: &mut [u8], known: usize) -> usize {
+        self.0.on_client(&bytes[known..]);
+        0
     }
 
     fn flushed(&mut self, to: &Upgraded) {
@@ -258,17 +284,20 @@ impl Observer for FromClient<'_> {
     }
 }
 
-/// Hears what the lane sends, and charges for it.
-struct FromLane<'m, F>(&'m mut SessionMeter, &'m mut F);
+/// Hears what the lane sends, charges for it, and masks the lane's key in it: with as many bytes, so that frames stay what they are.
+struct FromLane<'m, F>(&'m mut SessionMeter, &'m Secrets, &'m mut F);
 
 impl<F: FnMut(Charge, &dyn Fn() -> crate::upstream::session::SessionNumbers)> Observer for FromLane<'_, F> {
-    fn read(&mut self, from: &Upgraded, bytes: &[u8]) {
-        let FromLane(meter, charge) = self;
+    fn read(&mut self, from: &Upgraded, bytes: &mut [u8], known: usize) -> usize {
+        let FromLane(meter, secrets, charge) = self;
         let mut charges = Vec::new();
-        meter.on_lane(from.read_at(), bytes, |charge| charges.push(charge));
+        meter.on_lane(from.read_at(), &bytes[known..], |charge| charges.push(charge));
         for one in charges {
             charge(one, &|| meter.numbers());
         }
+        let may_go_on = secrets.mask_in_place(bytes);
+        // What has a whole frame before it waits for nothing.
+        if meter.is_client_at_boundary() { 0 } else { may_go_on }
     }
 
     fn flushed(&mut self, _: &Upgraded) {}

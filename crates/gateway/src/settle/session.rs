@@ -93,11 +93,11 @@ pub(crate) fn session_at_most(lane: &Lane, service: &str) -> Option<Money> {
 /// The most that one response costs, on a lane whose settings say how long prompts and answers are.
 fn response_at_most(lane: &Lane) -> Option<Money> {
     let limits = lane.config.token_limits;
-    Some(lane.config.full_price()?.cost_at_most(limits.input?, limits.output?))
+    Some(lane.config.full_price()?.cost_at_most_with_audio(limits.input?, limits.output?))
 }
 
 /// The cost by tokens; `None` where there are tokens of another price.
 fn priced(lane: &Lane, numbers: &SessionNumbers) -> Option<Money> {
-    let price = lane.config.full_price().filter(|_| !numbers.has_other_than_text)?;
-    Some(price.cost(numbers.usage.billed()?))
+    let price = lane.config.full_price().filter(|_| !numbers.has_pictures)?;
+    price.cost_with_audio(numbers.usage.billed()?, numbers.audio)
 }

@@ -20,7 +20,7 @@ use tokrate_net::{ClientConfig, Clock, Route, Secrets, SharedTls};
 use tokrate_record::{SampleConditions, SharedConditions};
 use tokrate_route::BudgetConfig;
 use tokrate_route::{Budget, KeyMeter, LaneId, Mode, Month, OutputLength, Policy, Router, RouterConfig, WinRule};
-use tokrate_store::{Grouping, Log, Order, Query, Store, StoreError};
+use tokrate_store::{Log, Order, Query, Store, StoreError};
 use tokrate_wire::Dialect;
 
 /// A lane's rows of this time are learned from at the start: the same hour of yesterday is among them.
@@ -201,23 +201,17 @@ impl Plan {
             let known = previous.and_then(|previous| previous.key(&key.config.name));
             known.is_some_and(|known| has_budget(known))
         };
-        let mut spent = MonthSpending { month: month_of(wall_seconds), by_key: Vec::new() };
-        let mut reader = None;
-        for (hash, key) in self.keys.iter().filter(|(_, key)| has_budget(key) && !is_known(key)) {
-            let reader = match &mut reader {
-                Some(reader) => reader,
-                None => reader.insert(log.reader()?),
-            };
-            let query = Query {
-                key: Some(key.config.name.clone()),
-                from_unix_ms: Some(month_start(wall_seconds) * 1_000),
-                ..Query::default()
-            };
-            let usd: f64 = reader.summarise(&query, Grouping::default())?.iter().map(|summary| summary.cost_usd).sum();
-            // An amount that is no valid sum of money exhausts every budget.
-            spent.by_key.push((*hash, Money::from_usd(usd).unwrap_or(Money::MAX)));
+        let unknown: Vec<_> = self.keys.iter().filter(|(_, key)| has_budget(key) && !is_known(key)).collect();
+        let month = month_of(wall_seconds);
+        if unknown.is_empty() {
+            return Ok(MonthSpending { month, by_key: Vec::new() });
         }
-        Ok(spent)
+        let query = Query { from_unix_ms: Some(month_start(wall_seconds) * 1_000), ..Query::default() };
+        let usd = log.reader()?.spent_by_key(&query)?;
+        // An amount that is no valid sum of money exhausts every budget.
+        let spent = |name: &str| usd.get(name).map_or(Money::ZERO, |usd| Money::from_usd(*usd).unwrap_or(Money::MAX));
+        let by_key = unknown.into_iter().map(|(hash, key)| (*hash, spent(&key.config.name))).collect();
+        Ok(MonthSpending { month, by_key })
     }
 
     /// Lets the router know what the log has measured of late with each lane's model, so that it need not begin anew.

@@ -3,7 +3,7 @@
 //! Invariant: in the same dialect nothing changes but the model, the request for usage and, for an answer that is put back into
 //! one piece here, that it is asked for as a stream; of the client's headers only those named here or by the lane are forwarded.
 
-use crate::api::{Api, ApiRoute, BodyKind, Form, Meter};
+use crate::api::{Api, ApiRoute, BodyKind, Form, Meter, without_version};
 use crate::config::Instructed;
 use crate::respond::error::ErrorResponse;
 use crate::state::plan::{Alias, Lane, Plan};
@@ -255,7 +255,9 @@ impl CallRequest {
         let outgoing = |path, body| Outgoing { method: Method::POST, path, headers, body };
         let Some(routed) = &self.routed else {
             let asked = self.api.as_ref().ok_or("nothing is asked for")?;
-            let path = target(&asked.route.upstream_path(model, endpoint.dialect));
+            let path = asked.route.upstream_path(model, endpoint.dialect);
+            let has_setup = asked.route.api.has_setup();
+            let path = if has_setup { without_version(&endpoint.base).path_with(&path) } else { target(&path) };
             let headers = self.api_headers(asked, lane, &endpoint.headers);
             let outgoing = Outgoing { method: asked.route.method(), path, headers, body: self.api_body(asked, model) };
             let reader = match &asked.handshake {

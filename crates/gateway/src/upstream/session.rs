@@ -1,6 +1,6 @@
 //! What was measured of a session on a WebSocket.
 
-use tokrate_core::{Span, Usage};
+use tokrate_core::{AudioTokens, Span, Usage};
 use tokrate_meter::StreamNumbers;
 
 /// The figures of one session.
@@ -14,8 +14,10 @@ pub(crate) struct SessionNumbers {
     pub deltas: u64,
     /// Tokens of all responses and transcripts that said theirs.
     pub usage: Usage,
-    /// Whether sound or pictures are among the tokens.
-    pub has_other_than_text: bool,
+    /// Those of them that were sound.
+    pub audio: AudioTokens,
+    /// Whether pictures are among the tokens.
+    pub has_pictures: bool,
     /// Whether something that is billed did not say what it used.
     pub has_unreported: bool,
     /// The model that the session named.

@@ -9,7 +9,7 @@ use crate::billing::{Bill, Gate, at_once, start};
 use crate::client::{Answer, ask, read_answer, read_until, request};
 use crate::harness::{TestGateway, configured, lane};
 use crate::random_calls::{LONGEST, RandomCall, random_call};
-use crate::realtime::{MASK, answering, open_at, opening, text};
+use crate::realtime::{MASK, TURN, answering, open_path, opening, text};
 use crate::scripted::{Script, Scripted, read_request, whole};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -57,7 +57,7 @@ fn keeps_within_budget(row: &RouteRow) {
     match row.kind {
         RouteKind::Text(dialect, shape) => run(row, 6, texts(), |case| text_keeps_within(row, (dialect, shape), case)),
         RouteKind::Service(..) => run(row, 4, services(), |case| service_keeps_within(row, case)),
-        RouteKind::Session => run(row, 6, sessions(), session_keeps_within),
+        RouteKind::Session => run(row, 6, sessions(), |case| session_keeps_within(row, case)),
         RouteKind::Stored => run(row, 4, jobs(), |case| job_keeps_within(row, case)),
         RouteKind::Own => reaches_no_lane(row),
     }
@@ -130,7 +130,7 @@ fn text_keeps_within(
 /// The path as a client asks for it, of the alias `all`.
 fn path_of(row: &RouteRow) -> String {
     let path = row.path.replace("{model}", "all").replace("{id}", "resp_1").replace("{name}", "all");
-    let is_whole = ["/v1", "/api/", "/model/", "/completion", "/v2", "/healthz", "/models"];
+    let is_whole = ["/v1", "/ws/", "/api/", "/model/", "/completion", "/v2", "/healthz", "/models"];
     if is_whole.iter().any(|start| path.starts_with(start)) { path } else { format!("/v1{path}") }
 }
 
@@ -218,6 +218,7 @@ fn sessions() -> impl Strategy<Value = Sessions> {
 }
 
 fn session_keeps_within(
+    row: &RouteRow,
     &(clients, responses, tokens, input, fee, share, is_bounded): &Sessions,
 ) -> Result<(), TestCaseError> {
     let speaking = answering(tokens);
@@ -233,11 +234,12 @@ fn session_keeps_within(
     std::thread::scope(|scope| {
         for _ in 0..clients {
             scope.spawn(|| {
-                let (client, head) = open_at(address, "authorization: Bearer sk-k\r\n");
+                let path = format!("{}?model=all", path_of(row));
+                let (client, head) = open_path(address, &path, "authorization: Bearer sk-k\r\n");
                 all_open.wait();
                 if head.starts_with("HTTP/1.1 101 ") {
                     let_in.fetch_add(1, Ordering::Relaxed);
-                    converse(client, responses);
+                    converse(row, client, responses);
                 }
             });
         }
@@ -254,18 +256,24 @@ fn session_keeps_within(
 }
 
 /// Asks for responses until the session is closed or has had that many.
-fn converse(mut client: TcpStream, responses: usize) {
-    let create = text(r#"{"type":"response.create"}"#, MASK);
+fn converse(row: &RouteRow, mut client: TcpStream, responses: usize) {
+    let is_live = row.path.starts_with("/ws/");
+    let create = text(if is_live { TURN } else { r#"{"type":"response.create"}"# }, MASK);
+    let setup = if is_live { text(r#"{"setup":{"model":"models/all"}}"#, MASK) } else { Vec::new() };
+    let is_end = |json: &[u8]| {
+        let json = String::from_utf8_lossy(json);
+        json.contains("response.done") || json.contains("usageMetadata")
+    };
     let (mut reader, mut piece) = (FrameReader::new(1 << 20), [0; 4096]);
     let (mut done, mut has_closed) = (0, false);
-    let _ = client.write_all(&create);
+    let _ = client.write_all(&[setup, create.clone()].concat());
     while let Ok(count) = client.read(&mut piece) {
         if count == 0 {
             return;
         }
         let before = done;
         reader.push(&piece[..count], |message| match message {
-            Message::Text(json) if json.windows(13).any(|part| part == b"response.done") => done += 1,
+            Message::Text(json) | Message::Binary(json) if is_end(json) => done += 1,
             Message::Close(_) => has_closed = true,
             _ => {}
         });
@@ -391,7 +399,7 @@ fn send(gateway: &TestGateway, row: &RouteRow) -> (u16, String) {
     if row.kind == RouteKind::Session {
         let mut client = TcpStream::connect(gateway.address).expect("it listens");
         client.set_read_timeout(Some(TIMEOUT)).expect("a socket");
-        let opening = opening("/v1/realtime?model=all", "authorization: Bearer sk-k\r\n");
+        let opening = opening(&format!("{}?model=all", path_of(row)), "authorization: Bearer sk-k\r\n");
         client.write_all(opening.as_bytes()).expect("it reads");
         let answer = read_answer(&mut client);
         return (answer.status, answer.text());

@@ -20,6 +20,7 @@ mod harness;
 mod hosted;
 mod key_redaction;
 mod lane_errors;
+mod live;
 mod otel;
 mod outage;
 mod random_calls;

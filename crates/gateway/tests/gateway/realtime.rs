@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-use tokrate_core::{FailureKind, Money, Span};
+use tokrate_core::{FailureKind, Money, Price, Span};
 use tokrate_gateway::{Config, KeyConfig, KeyLimits, Mode, ServicesConfig, key_hash};
 use tokrate_record::{Attempt, AttemptEnd, CostBasis};
 use tokrate_wire::Dialect;
@@ -27,7 +27,7 @@ pub struct SessionLane {
 }
 
 impl SessionLane {
-    fn start(then: impl Fn(TcpStream) + Send + Sync + 'static) -> SessionLane {
+    pub fn start(then: impl Fn(TcpStream) + Send + Sync + 'static) -> SessionLane {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let (asked, requests) = channel();
@@ -56,12 +56,12 @@ impl SessionLane {
         SessionLane { address, requests }
     }
 
-    fn asked(&self) -> RecordedRequest {
+    pub fn asked(&self) -> RecordedRequest {
         self.requests.recv_timeout(TIMEOUT).expect("it was asked")
     }
 }
 
-fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+pub fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     head.lines().find_map(|line| {
         let (found, value) = line.split_once(':')?;
         found.eq_ignore_ascii_case(name).then(|| value.trim())
@@ -81,10 +81,15 @@ fn open(gateway: &TestGateway, more: &str) -> (TcpStream, String) {
 }
 
 /// The same at the gateway of that address.
-pub fn open_at(gateway: SocketAddr, more: &str) -> (TcpStream, String) {
+fn open_at(gateway: SocketAddr, more: &str) -> (TcpStream, String) {
+    open_path(gateway, "/v1/realtime?model=all&intent=x", more)
+}
+
+/// The same at a path.
+pub fn open_path(gateway: SocketAddr, path: &str, more: &str) -> (TcpStream, String) {
     let mut client = TcpStream::connect(gateway).expect("it listens");
     client.set_read_timeout(Some(TIMEOUT)).expect("a socket");
-    client.write_all(opening("/v1/realtime?model=all&intent=x", more).as_bytes()).expect("it reads");
+    client.write_all(opening(path, more).as_bytes()).expect("it reads");
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -106,7 +111,17 @@ fn done(tokens: u64) -> String {
     )
 }
 
-/// A lane that answers each `response.create` with a piece and an end, and a close with a close.
+/// What asks for a turn in a session of Gemini's.
+pub const TURN: &str = r#"{"clientContent":{"turns":[{"role":"user","parts":[{"text":"hi"}]}],"turnComplete":true}}"#;
+
+/// The end of such a turn.
+pub fn turn_done(tokens: u64) -> String {
+    format!(
+        r#"{{"serverContent":{{"turnComplete":true}},"usageMetadata":{{"promptTokenCount":{tokens},"responseTokenCount":10}}}}"#
+    )
+}
+
+/// A lane that answers each `response.create`, and each turn of Gemini's, with a piece and an end, and a close with a close.
 pub fn answering(tokens: u64) -> SessionLane {
     SessionLane::start(move |mut stream| {
         let _ = stream.write_all(&text(r#"{"type":"session.created","session":{"model":"rt"}}"#, None));
@@ -122,6 +137,12 @@ pub fn answering(tokens: u64) -> SessionLane {
                     }
                     out.extend(text(&done(tokens), None));
                 }
+                Message::Text(json) if json.windows(14).any(|part| part == b"\"turnComplete\"") => {
+                    let piece = r#"{"serverContent":{"modelTurn":{"parts":[{"text":"hi"}]}}}"#;
+                    for json in [piece, &turn_done(tokens)] {
+                        write_frame(FrameKind::Binary, json.as_bytes(), None, &mut out);
+                    }
+                }
                 Message::Close(code) => {
                     out.extend(close_frame(code.unwrap_or(1005), "", None));
                     ends = true;
@@ -136,24 +157,26 @@ pub fn answering(tokens: u64) -> SessionLane {
 }
 
 /// Reads to the end; gives the messages.
-fn messages(client: &mut TcpStream) -> Vec<String> {
+pub fn messages(client: &mut TcpStream) -> Vec<String> {
     let mut bytes = Vec::new();
     client.read_to_end(&mut bytes).expect("it closes");
     let mut messages = Vec::new();
     FrameReader::new(1 << 20).push(&bytes, |message| match message {
         Message::Text(json) => messages.push(String::from_utf8_lossy(json).into_owned()),
+        Message::Binary(json) => messages.push(String::from_utf8_lossy(json).into_owned()),
         other => messages.push(format!("{other:?}")),
     });
     messages
 }
 
-fn key(name: &str, limits: KeyLimits) -> KeyConfig {
+pub fn key(name: &str, limits: KeyLimits) -> KeyConfig {
     KeyConfig { name: name.to_owned(), sha256: key_hash(&format!("sk-{name}")), aliases: Vec::new(), limits }
 }
 
 fn one_lane(address: SocketAddr) -> Config {
     let mut one = lane("one", address, DIALECTS);
-    let key = http::HeaderValue::from_static("Bearer sk-of-the-lane-itself");
+    let mut key = http::HeaderValue::from_static("Bearer sk-of-the-lane-itself");
+    key.set_sensitive(true);
     one.endpoints[0].headers.insert(http::header::AUTHORIZATION, key);
     configured(vec![one], Mode::Off)
 }
@@ -391,4 +414,62 @@ fn a_budget_needs_a_fee_for_a_session_which_is_reserved_and_ends_it() {
     assert_eq!(messages(&mut client).last().map(String::as_str), Some("Close(Some(1008))"));
     let spent: f64 = gateway.rows().iter().filter_map(|row| row.sample.cost_usd).sum();
     assert!(spent > 5.9, "{spent}");
+}
+
+#[test]
+fn a_key_that_a_provider_repeats_in_a_session_is_masked_and_no_frame_moves() {
+    const SAID: &str = r#"{"type":"error","error":{"message":"Bearer sk-of-the-lane-itself is wrong"}}"#;
+    // Cut at every place within the key, and once whole.
+    let frame = text(SAID, None);
+    let at = frame.windows(3).position(|part| part == b"sk-").expect("it is in there");
+    for cut in [at - 1, at, at + 1, at + 10, at + 21, at + 22, frame.len()] {
+        let (whole, (go_on, may_go_on)) = (frame.clone(), channel());
+        let (reached, may) = (std::sync::Mutex::new(may_go_on), go_on);
+        let lane = SessionLane::start(move |mut stream| {
+            let _ = stream.write_all(&whole[..cut]);
+            let _ = stream.flush();
+            let _ = reached.lock().expect("no panic").recv_timeout(TIMEOUT);
+            let _ = stream.write_all(&whole[cut..]);
+            let _ = stream.write_all(&close_frame(1000, "", None));
+            let _ = stream.read(&mut [0; 100]);
+        });
+        let gateway = TestGateway::start(one_lane(lane.address));
+        let (mut client, _) = open(&gateway, "");
+        let mut all = vec![0; at.min(cut).saturating_sub(1)];
+        client.read_exact(&mut all).expect("what is no key comes at once");
+        may.send(()).expect("it waits");
+        client.read_to_end(&mut all).expect("it closes");
+        let expected = text(&SAID.replace("sk-of-the-lane-itself", &"*".repeat(21)), None);
+        assert_eq!(all[..expected.len()], expected, "{cut}: {}", String::from_utf8_lossy(&all));
+        assert_eq!(all[expected.len()..], close_frame(1000, "", None), "{cut}");
+    }
+}
+
+/// What a response with sound cost, on a lane with prices of sound and without.
+#[test]
+fn sound_is_priced_by_its_tokens_where_the_price_is_known_and_else_by_the_fee() {
+    let usage = r#"{"type":"response.done","response":{"status":"completed","usage":{"input_tokens":100,"output_tokens":50,"input_token_details":{"text_tokens":40,"audio_tokens":60,"cached_tokens":30,"cached_tokens_details":{"text_tokens":10,"audio_tokens":20}},"output_token_details":{"text_tokens":5,"audio_tokens":45}}}}"#;
+    let cost = |price: Price| {
+        let lane = SessionLane::start(move |mut stream| {
+            let _ = stream.write_all(&[text(r#"{"type":"response.created"}"#, None), text(usage, None)].concat());
+            let _ = stream.write_all(&close_frame(1000, "", None));
+            let _ = stream.read(&mut [0; 100]);
+        });
+        let mut config = one_lane(lane.address);
+        let fees = vec![("realtime".to_owned(), Money::from_usd(3.0).expect("a sum"))];
+        config.lanes[0].services = ServicesConfig { fees, ..ServicesConfig::default() };
+        config.lanes[0].price = Some(price);
+        let mut gateway = TestGateway::start(config);
+        let (mut client, _) = open(&gateway, "");
+        messages(&mut client);
+        let row = gateway.rows().remove(0);
+        (row.sample.cost_basis, row.sample.cost_usd.expect("known"))
+    };
+    let text_price =
+        Price { cached_input: Money::from_usd(0.4), ..Price::from_usd_per_million(4.0, 16.0).expect("a price") };
+    assert_eq!(cost(text_price), (CostBasis::Estimated, 3.0));
+    let [audio_input, audio_cached, audio_output] = [32.0, 0.3, 64.0].map(Money::from_usd);
+    let (basis, usd) = cost(Price { audio_input, audio_cached, audio_output, ..text_price });
+    let expected = (30.0 * 4.0 + 10.0 * 0.4 + 40.0 * 32.0 + 20.0 * 0.3 + 5.0 * 16.0 + 45.0 * 64.0) / 1e6;
+    assert!(basis == CostBasis::Reported && (usd - expected).abs() < 1e-12, "{usd} and not {expected}");
 }

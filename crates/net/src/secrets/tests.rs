@@ -150,3 +150,20 @@ proptest! {
         prop_assert_eq!(body(&mut Redactor::new(bearer(), Bytes::new()), &parts), text);
     }
 }
+
+#[test]
+fn a_secret_is_masked_where_it_stands_and_what_may_begin_one_is_told() {
+    let mut said = format!("x {KEY} and {KEY} sk-ver").into_bytes();
+    let may_go_on = bearer().mask_in_place(&mut said);
+    let masked = "*".repeat(KEY.len());
+    assert_eq!(
+        (String::from_utf8_lossy(&said).into_owned(), may_go_on),
+        (format!("x {masked} and {masked} sk-ver"), 6)
+    );
+    assert_eq!(bearer().mask_in_place(&mut []), 0);
+    // A key of asterisks alone ends as it began.
+    let stars = "*".repeat(40);
+    let mut said = format!("{stars}{stars}x").into_bytes();
+    assert_eq!(secrets(AUTHORIZATION, &format!("Bearer {stars}")).mask_in_place(&mut said), 0);
+    assert_eq!(said, format!("{stars}{stars}x").into_bytes());
+}

@@ -24,10 +24,10 @@ fn a_litellm_file_becomes_settings_that_are_accepted_and_hold_no_key() {
     let wrote = run(&folder, &["init", "--from", "config.yaml"]);
     assert_eq!(wrote.code, Some(0), "{}", wrote.stderr);
     let settings = folder.read("tokrate.toml");
-    let keys = ["GROQ_API_KEY", "CEREBRAS_API_KEY", "OWN_OPENAI_KEY"];
+    let keys = ["GROQ_API_KEY", "CEREBRAS_API_KEY", "OWN_OPENAI_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
     let checked = |arguments: &[&str]| {
         let mut command = tokrate(&folder, arguments);
-        command.envs(keys.map(|key| (key, "not-a-key")));
+        command.envs(keys.map(|key| (key, "not-a-key"))).env("AWS_REGION", "us-east-1");
         finish(start(&mut command))
     };
     let untrusted = checked(&["gateway", "--check"]);

@@ -65,8 +65,12 @@ fn world() -> World {
     World { seen: vec![seen], rows: vec![row], ledger }
 }
 
+fn run(world: &World, uploads: &Uploads) -> Audit {
+    Audit::run(&world.seen, world.rows.clone(), &world.ledger, uploads, &[SEED; PROFILES.len()])
+}
+
 fn violations(world: &World) -> Vec<String> {
-    Audit::run(&world.seen, &world.rows, &world.ledger, &[SEED; PROFILES.len()]).violations
+    run(world, &Uploads::new()).violations
 }
 
 /// The one call failed before any text.
@@ -165,4 +169,54 @@ fn a_key_that_spends_more_than_its_budget_is_found_although_each_of_its_calls_ba
     // 25 millionths each.
     assert_eq!(many(80), Vec::<String>::new());
     assert_eq!(many(81).len(), 1, "{:?}", many(81));
+}
+
+/// A transcript that was asked for, and what its lane got.
+fn upload() -> (World, Uploads) {
+    let mut world = world();
+    let plan = Plan::new(1, 1.0);
+    let is_upload = |task: &Task| matches!(task.purpose, Purpose::Upload(upload) if upload.is_transcript);
+    let task = (0..).map(|number| plan.task(number)).find(is_upload).expect("some are uploads");
+    let row = Attempt {
+        call: "u".to_owned(),
+        end: AttemptEnd::Answered,
+        won: true,
+        lane: archive::LANE.to_owned(),
+        sample: tokrate_record::Sample {
+            request_bytes: Some(900),
+            cost_usd: Some(archive::FEE),
+            cost_basis: CostBasis::Estimated,
+            ..tokrate_record::Sample::default()
+        },
+        ..Attempt::default()
+    };
+    world.rows.push(row);
+    let (call, winner) = (Some("u".to_owned()), Some(archive::LANE.to_owned()));
+    world.seen.push(ClientResult { task, call, winner, outcome: Ok(Outcome::Stored { bytes: 900 }) });
+    let got = archive::Upload { bytes: 900, digest: 7, is_transcript: true };
+    (world, Uploads::from([("u-0".to_owned(), got)]))
+}
+
+#[test]
+fn forms_are_held_against_what_their_lane_got_and_what_it_costs() {
+    let (world, uploads) = upload();
+    let audit = run(&world, &uploads);
+    assert_eq!((audit.violations.as_slice(), audit.forms, audit.form_bytes), (&[][..], 1, 900));
+    let changes: [Corruption; 5] = [
+        |world| world.rows[1].sample.request_bytes = Some(899),
+        |world| world.rows[1].sample.cost_usd = Some(0.0),
+        |world| drop(world.rows.pop()),
+        |world| world.rows[1].end = AttemptEnd::Failed,
+        |world| {
+            let again = world.rows[1].clone();
+            world.rows.push(again);
+        },
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let (mut world, uploads) = upload();
+        change(&mut world);
+        assert!(!run(&world, &uploads).violations.is_empty(), "{number}");
+    }
+    let (world, _) = upload();
+    assert!(!run(&world, &Uploads::new()).violations.is_empty(), "its lane knows nothing of it");
 }

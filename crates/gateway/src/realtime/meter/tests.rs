@@ -18,7 +18,7 @@ const DONE: &str = r#"{"type":"response.done","response":{"status":"completed","
 
 #[test]
 fn responses_are_timed_from_their_request_and_from_the_end_of_speech() {
-    let (mut meter, mut charges) = (SessionMeter::new(false), Vec::new());
+    let (mut meter, mut charges) = (SessionMeter::new(Language::Responses), Vec::new());
     let mut lane = |meter: &mut SessionMeter, ms: u64, json: &str| {
         // A byte a read: what counts is the last.
         for byte in text(json, None) {
@@ -49,7 +49,8 @@ fn responses_are_timed_from_their_request_and_from_the_end_of_speech() {
 #[test]
 fn a_transcript_is_an_answer_where_it_is_what_is_asked_for() {
     for is_transcription in [true, false] {
-        let mut meter = SessionMeter::new(is_transcription);
+        let language = if is_transcription { Language::Transcripts } else { Language::Responses };
+        let mut meter = SessionMeter::new(language);
         for (ms, json) in [
             (10, r#"{"type":"input_audio_buffer.speech_stopped"}"#),
             (40, r#"{"type":"conversation.item.input_audio_transcription.delta","delta":"a"}"#),
@@ -72,14 +73,14 @@ fn a_transcript_is_an_answer_where_it_is_what_is_asked_for() {
 
 #[test]
 fn ends_are_heard_and_frames_of_ours_go_between_others_only() {
-    let mut meter = SessionMeter::new(false);
+    let mut meter = SessionMeter::new(Language::Responses);
     assert!(meter.is_client_at_boundary() && meter.is_lane_at_boundary());
     meter.on_client(&text("{}", MASK)[..4]);
     assert!(meter.is_client_at_boundary() && !meter.is_lane_at_boundary());
     let mut charges = Vec::new();
     meter.on_lane(at(1), b"HTTP/1.1 200 OK\r\n", |charge| charges.push(charge));
     assert!(charges == [Charge::Unreadable] && !meter.is_client_at_boundary());
-    let mut meter = SessionMeter::new(false);
+    let mut meter = SessionMeter::new(Language::Responses);
     meter.on_lane(at(1), &tokrate_wire::websocket::close_frame(1011, "", None), |_| ());
     meter.on_client(&tokrate_wire::websocket::close_frame(1000, "", MASK));
     assert_eq!((meter.lane_close, meter.client_close), (Some(Some(1011)), Some(Some(1000))));

@@ -65,8 +65,11 @@ pub fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
 
 /// A price as it is written.
 pub fn price_of(row: PriceRow) -> Price {
-    let [cached_input, cache_write] = [row.cached, row.cache_write].map(|usd| usd.map(Dollars::money));
-    Price { input: row.input.money(), output: row.output.money(), cached_input, cache_write }
+    let [cached_input, cache_write, audio_input, audio_cached, audio_output] =
+        [row.cached, row.cache_write, row.audio_input, row.audio_cached, row.audio_output]
+            .map(|usd| usd.map(Dollars::money));
+    let (input, output) = (row.input.money(), row.output.money());
+    Price { input, output, cached_input, cache_write, audio_input, audio_cached, audio_output }
 }
 
 /// What it has beside the generation of text, and what that costs.

@@ -268,7 +268,7 @@ pub struct LaneRow {
     /// Whether it has embeddings [default: as `serves` says]
     pub embeddings: Option<bool>,
     /// What it has beside the generation of text: `embeddings`, `rerank`, `moderations`, `speech`, `transcriptions`, `translations`,
-    /// `images`, `files`, `batches`, `count_tokens`, `invoke`, `realtime`, `show`, `ps` [default: all of its dialects, each until it answers that it has no such
+    /// `images`, `files`, `batches`, `count_tokens`, `invoke`, `realtime`, `live`, `show`, `ps` [default: all of its dialects, each until it answers that it has no such
     /// path; then not for an hour]
     pub serves: Option<Vec<String>>,
     /// The most that a call costs of what is not billed by tokens (USD), by the same names: `fees = { images = 0.2 }`. Keys with
@@ -314,6 +314,15 @@ pub struct PriceRow {
     /// quarter more, its price for five minutes]
     #[cfg_attr(test, schemars(with = "Option<forms::Dollars>"))]
     pub cache_write: Option<Dollars>,
+    /// Tokens of sound in the prompt of a session (USD per million); without it a session with sound costs its fee
+    #[cfg_attr(test, schemars(with = "Option<forms::Dollars>"))]
+    pub audio_input: Option<Dollars>,
+    /// Those of them that the provider had kept (USD per million) [default: as `audio_input`]
+    #[cfg_attr(test, schemars(with = "Option<forms::Dollars>"))]
+    pub audio_cached: Option<Dollars>,
+    /// Tokens of sound in the answers of a session (USD per million); without it a session with sound costs its fee
+    #[cfg_attr(test, schemars(with = "Option<forms::Dollars>"))]
+    pub audio_output: Option<Dollars>,
 }
 
 /// `[gateway.aliases.NAME]`.

@@ -4,7 +4,7 @@ use super::{Node, Notes, entries, environment_name, line, number_of, on_a_line, 
 use crate::out::toml_text::{key, quoted};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tokrate_catalog::provider;
+use tokrate_catalog::{Kind, provider};
 
 /// How a provider of LiteLLM is reached from here.
 #[derive(Clone, Copy)]
@@ -15,6 +15,12 @@ enum Way {
     Engine(&'static str),
     /// Azure's own addresses.
     Azure,
+    /// Models that Azure's foundry serves, at an address of the user.
+    AzureFoundry,
+    /// AWS Bedrock: which of its paths follows from the model.
+    Bedrock,
+    /// Vertex AI, likewise.
+    Vertex,
     /// Any address, in this dialect.
     Address(&'static str),
 }
@@ -36,6 +42,28 @@ const WAYS: &[(&str, Way)] = &[
     ("morph", Way::Target("morph")),
     ("openrouter", Way::Target("openrouter")),
     ("azure", Way::Azure),
+    ("azure_ai", Way::AzureFoundry),
+    ("bedrock", Way::Bedrock),
+    ("bedrock_converse", Way::Bedrock),
+    ("vertex_ai", Way::Vertex),
+    ("vertex_ai_beta", Way::Vertex),
+    ("cohere", Way::Target("cohere")),
+    ("cohere_chat", Way::Target("cohere")),
+    // Names that are others in the catalog; those that are the same need no row.
+    ("nvidia_nim", Way::Target("nvidia")),
+    ("featherless_ai", Way::Target("featherless")),
+    ("friendliai", Way::Target("friendli")),
+    ("github", Way::Target("github-models")),
+    ("dashscope", Way::Target("alibaba")),
+    ("lambda_ai", Way::Target("lambda")),
+    ("meta_llama", Way::Target("llama-api")),
+    ("nano_gpt", Way::Target("nano-gpt")),
+    ("io_net", Way::Target("io-net")),
+    ("z_ai", Way::Target("zai")),
+    ("inference_net", Way::Target("inference-net")),
+    ("vercel_ai_gateway", Way::Target("vercel")),
+    ("amazon_nova", Way::Target("nova")),
+    ("gradient_ai", Way::Target("digitalocean")),
     ("ollama", Way::Engine("ollama")),
     ("ollama_chat", Way::Engine("ollama")),
     ("hosted_vllm", Way::Engine("vllm")),
@@ -109,6 +137,8 @@ struct Entry<'y> {
     api_key: Option<Node<'y>>,
     in_flight: Option<f64>,
     order: Option<i64>,
+    /// The region of AWS.
+    region: Option<String>,
     /// Dollars a token, by the setting of a lane's price.
     price: BTreeMap<&'static str, f64>,
 }
@@ -154,6 +184,23 @@ fn parameter<'y>(name: &str, node: Node<'y>, found: &mut Entry<'y>, notes: &mut 
         | "cache_creation_input_token_cost" => information(name, node, found, notes),
         // Azure's v1 addresses need none.
         "api_version" => {}
+        "aws_region_name" => found.region = text_of(node),
+        "aws_access_key_id" | "aws_secret_access_key" | "aws_session_token" | "aws_profile_name" | "aws_role_name"
+        | "aws_session_name" | "aws_web_identity_token" => notes.add(
+            node,
+            format_args!("{name}: export it as AWS's own tools read it; AWS's usual chain of credentials is used, one for all lanes"),
+        ),
+        "vertex_project" | "vertex_location" | "vertex_credentials" => notes.add(
+            node,
+            format_args!(
+                "{name}: export it as {}",
+                match name {
+                    "vertex_project" => "GOOGLE_CLOUD_PROJECT",
+                    "vertex_location" => "GOOGLE_CLOUD_LOCATION",
+                    _ => "GOOGLE_APPLICATION_CREDENTIALS (the name of the file)",
+                }
+            ),
+        ),
         "rpm" | "tpm" | "weight" => notes.add(
             node,
             format_args!("{name} of a deployment: lanes are chosen by how they answer; limits are those of [gateway.keys], and max_in_flight of a lane"),
@@ -238,6 +285,34 @@ fn split(model: &str) -> (Option<&str>, &str) {
     }
 }
 
+/// How a provider is reached: one of another name here, or one of the catalog.
+fn way_of(named: &str) -> Option<Way> {
+    let known = WAYS.iter().find(|(name, _)| *name == named).map(|(_, way)| *way);
+    known.or_else(|| {
+        let row = provider(named).or_else(|| provider(&named.replace('_', "-")))?;
+        Some(if row.kind == Kind::Hosted { Way::Target(row.name) } else { Way::Engine(row.name) })
+    })
+}
+
+/// The provider of the catalog that serves a model of Bedrock's, and the model's name there.
+fn on_bedrock(model: &str) -> (&'static str, &str) {
+    let invoked = model.strip_prefix("invoke/");
+    let name = invoked.or_else(|| model.strip_prefix("converse/")).unwrap_or(model);
+    // What stands before the name of an inference profile is a region.
+    let is_anthropic = name.split('.').take(2).any(|part| part == "anthropic");
+    (if invoked.is_some() && is_anthropic { "bedrock-anthropic" } else { "bedrock" }, name)
+}
+
+/// The same of Vertex AI.
+fn on_vertex(model: &str) -> (&'static str, String) {
+    match model {
+        _ if model.starts_with("claude") => ("vertex-anthropic", model.to_owned()),
+        _ if model.starts_with("gemini") => ("vertex", model.to_owned()),
+        // Of other makers the name says whose it is.
+        _ => ("vertex-openai", model.strip_prefix("openai/").unwrap_or(model).to_owned()),
+    }
+}
+
 /// The settings of a lane, or why there can be none.
 fn settings(
     named: Option<&str>,
@@ -252,7 +327,7 @@ fn settings(
             "no provider is named before the slash of `{model}`; write [gateway.lanes.{lane}] with a target"
         ));
     };
-    let Some((_, way)) = WAYS.iter().find(|(name, _)| *name == named) else {
+    let Some(way) = way_of(named) else {
         return Err(format!(
             "tokrate has no provider `{named}`; where it has an OpenAI-compatible address, write a lane with url, model and key_env"
         ));
@@ -261,8 +336,8 @@ fn settings(
         Some(text) => Some(address(&text, variable)?),
         None => None,
     };
-    let mut settings = place(*way, named, model, base.as_deref(), notes, found)?;
-    if let Some(key) = key_variable(*way, lane, found, base.is_some(), notes) {
+    let mut settings = place(way, named, model, base.as_deref(), notes, found)?;
+    if let Some(key) = key_variable(way, lane, found, base.is_some(), notes) {
         settings.push(("key_env", quoted(&key)));
     }
     if let Some(most) = found.in_flight {
@@ -299,7 +374,7 @@ fn place(
     let at = |url: String, dialect: &str| {
         let provider = match way {
             Way::Target(name) | Way::Engine(name) => name,
-            Way::Azure | Way::Address(_) => named,
+            Way::Azure | Way::AzureFoundry | Way::Bedrock | Way::Vertex | Way::Address(_) => named,
         };
         let mut settings = vec![("url", quoted(&url)), ("model", quoted(model)), ("provider", quoted(provider))];
         if dialect != "openai-chat" {
@@ -324,17 +399,52 @@ fn place(
             }
             vec![("target", quoted(&format!("azure/{model}")))]
         }
+        (Way::AzureFoundry, Some(base)) => at(ending(base.trim_end_matches("/models"), "/openai/v1"), "openai-chat"),
+        (Way::AzureFoundry, None) => return Err(format!("`{named}` needs an api_base")),
+        (Way::Bedrock, _) => bedrock(model, base, found, notes),
+        (Way::Vertex, None) => {
+            let (target, model) = on_vertex(model);
+            vec![("target", quoted(&format!("{target}/{model}")))]
+        }
+        (Way::Vertex, Some(_)) => {
+            return Err("an address of its own for Vertex AI; write a lane with url, model and dialect".to_owned());
+        }
         (Way::Address(dialect), Some(base)) => at(base.to_owned(), dialect),
         (Way::Address(_), None) => return Err(format!("`{named}` needs an api_base")),
     })
+}
+
+/// A lane of Bedrock's. One in a region of its own is an address of AWS's, whose credentials go with it.
+fn bedrock(model: &str, base: Option<&str>, found: &Entry<'_>, notes: &mut Notes) -> Vec<(&'static str, String)> {
+    let (target, model) = on_bedrock(model);
+    // A region is part of a host's name.
+    let is_plain = |region: &&str| region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let region = found.region.as_deref().filter(|region| !region.is_empty()).filter(is_plain);
+    let url = base.map(str::to_owned).or_else(|| Some(format!("https://bedrock-runtime.{}.amazonaws.com", region?)));
+    match url {
+        Some(url) if target == "bedrock" => vec![
+            ("url", quoted(&url)),
+            ("model", quoted(model)),
+            ("provider", quoted("bedrock")),
+            ("dialect", quoted("bedrock-converse")),
+        ],
+        Some(_) => {
+            if let Some(at) = found.api_base.or(found.api_key) {
+                notes.add(at, "bedrock-anthropic is asked in the region of AWS_REGION");
+            }
+            vec![("target", quoted(&format!("{target}/{model}")))]
+        }
+        None => vec![("target", quoted(&format!("{target}/{model}")))],
+    }
 }
 
 /// The environment variable that holds the lane's key, where it is not the usual one of its target.
 fn key_variable(way: Way, lane: &str, found: &Entry<'_>, has_base: bool, notes: &mut Notes) -> Option<String> {
     let catalog = match way {
         Way::Target(name) | Way::Engine(name) => provider(name),
-        Way::Azure => provider("azure"),
-        Way::Address(_) => None,
+        Way::Azure | Way::AzureFoundry => provider("azure"),
+        // Their credentials are those of the environment; a key of Bedrock's is found by its usual name.
+        Way::Bedrock | Way::Vertex | Way::Address(_) => None,
     };
     let usual = catalog.and_then(|row| row.key_env.first()).map(|name| (*name).to_owned());
     let is_engine = matches!(way, Way::Engine(_) | Way::Address(_));

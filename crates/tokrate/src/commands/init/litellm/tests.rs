@@ -79,6 +79,16 @@ fn every_way_to_a_provider_is_taken() {
         "ollama/llama3",
         "gpt-4o-mini",
         "azure/deployment",
+        "bedrock/us.anthropic.claude-x-v1:0",
+        "bedrock/invoke/us.anthropic.claude-x-v1:0",
+        "bedrock/invoke/amazon.nova-pro-v1:0",
+        "vertex_ai/gemini-2.5-flash",
+        "vertex_ai/claude-sonnet-4-5@20250929",
+        "vertex_ai/meta/llama-4",
+        "cohere_chat/command-a",
+        "nvidia_nim/meta/llama",
+        "perplexity/sonar",
+        "nobody/x",
     ];
     let entries = models.map(|model| format!("  - {{model_name: {model}, litellm_params: {{model: {model}}}}}"));
     let further = [
@@ -91,10 +101,14 @@ fn every_way_to_a_provider_is_taken() {
         "  - {model_name: g, litellm_params: {model: openai/x, api_base: os.environ/UNSET}}",
         "  - {model_name: '*', litellm_params: {model: 'openai/*'}}",
         "  - {model_name: h}",
+        "  - {model_name: i, litellm_params: {model: bedrock/converse/eu.amazon.nova, aws_region_name: eu-west-1, aws_secret_access_key: hunter2}}",
+        "  - {model_name: j, litellm_params: {model: bedrock/amazon.nova, aws_region_name: 'evil.example/x?'}}",
+        "  - {model_name: k, litellm_params: {model: azure_ai/grok, api_base: 'https://r.services.ai.azure.com/models', api_key: os.environ/K}}",
+        "  - {model_name: l, litellm_params: {model: vertex_ai/gemini-x, vertex_project: p-1, vertex_location: us-east5}}",
     ];
     let yaml = format!("model_list:\n{}\n{}\n", entries.join("\n"), further.join("\n"));
     let text = understood(&yaml);
-    assert!(!text.contains("secret"), "{text}");
+    assert!(!text.contains(":secret") && !text.contains("hunter2"), "{text}");
     insta::assert_snapshot!("ways", text);
 }
 
