@@ -109,6 +109,7 @@ evidence!(
     void_markers,
     known_told,
     stands_told,
+    head_off,
 );
 
 impl Evidence {
@@ -128,7 +129,14 @@ impl Evidence {
     pub fn may_be_sure(&self) -> bool {
         let has_place = self.open == 0 && (self.gone == 0 || self.margin_elsewhere >= ELSEWHERE);
         let is_read = self.blank_apart == 0 && self.void_markers == 0 && (self.applied == 0 || self.idle == self.parts);
-        has_place && is_read && self.holds_what_goes() && !self.may_be_moved()
+        has_place && is_read && self.holds_what_goes() && !self.may_be_moved() && !self.may_be_less()
+    }
+
+    /// Whether more may be meant to go than what goes: the annotation or comment above a line that is shown below a blank one, or whatever lay
+    /// between brackets, of which nothing else is shown.
+    fn may_be_less(&self) -> bool {
+        let is_bare = self.hunks > 0 && self.gone + self.comes == 0 && self.kept == 0;
+        self.head_off > 0 || is_bare
     }
 
     /// Whether new lines at an end may belong further out: the other reading says that lines beyond them may have to go for them.

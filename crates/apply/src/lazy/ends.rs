@@ -10,7 +10,7 @@ use super::indent::indent;
 use super::keys::{brought, declared_name, key};
 use super::likeness::LineFeatures;
 use super::lines::{is_blank, is_distinctive};
-use super::scopes::{is_annotation, is_closer};
+use super::scopes::{is_annotation, is_closer, is_head};
 use crate::evidence::Evidence;
 use std::ops::Range;
 
@@ -49,6 +49,7 @@ impl PartEnds<'_> {
         let kept = self.choice.kept[self.part].iter().filter(|(token, _)| is_distinctive(self.text(*token)));
         evidence.kept = evidence.kept.min(kept.count() as i32);
         evidence.blank_apart += self.blanks_apart();
+        evidence.head_off += i32::from(self.is_head_off());
         let comes = |[_, comes]: &[Range<usize>; 2]| comes.clone().any(|token| is_blank(self.text(token)));
         let is_reindented = self.choice.weights.prepared.reindented;
         evidence.blank_comes += i32::from(is_reindented && self.choice.hunks[self.part].iter().any(comes));
@@ -217,6 +218,18 @@ impl PartEnds<'_> {
             };
             evidence.thin_kin += i32::from(lost.iter().any(is_kin));
         }
+    }
+
+    /// Whether a blank line is shown above the first line of the part, where the file has what belongs to that line: a comment, an annotation.
+    fn is_head_off(&self) -> bool {
+        let prepared = self.choice.weights.prepared;
+        let Some(&(token, line)) = self.choice.kept[self.part].iter().find(|pair| !is_blank(self.text(pair.0))) else {
+            return false;
+        };
+        let is_shown = |above: usize| prepared.is_line(above) && is_blank(self.text(above));
+        let is_first = self.chosen.tokens.clone().find(|&token| !is_blank(self.text(token))) == Some(token);
+        let is_set_off = is_first && !prepared.is_padded() && token.checked_sub(1).is_some_and(is_shown);
+        is_set_off && line.checked_sub(1).is_some_and(|above| is_head(self.line(above)) && !is_head(self.text(token)))
     }
 
     /// How many blank lines may be another one than the file's or the update's, where their white space is not the same: those that a snippet
