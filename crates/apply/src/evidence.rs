@@ -2,6 +2,11 @@
 //!
 //! Invariant: each number but a few grows with doubt, or falls with it, all else being equal.
 
+/// A change of lines would do nearly as well in another place that is worse by less.
+const ELSEWHERE: i32 = 250;
+/// A reading that leaves a line which goes is nearly as good if it is worse by less.
+const STAYING: i32 = 120;
+
 macro_rules! evidence {
     ($($name:ident),* $(,)?) => {
         /// What speaks for and against a choice.
@@ -77,6 +82,34 @@ evidence!(
     copies_near,
     told_once,
     new_marked,
+    blank_apart,
+    alike_beyond,
+    stands_beyond,
+    thin,
+    thin_kin,
+    marker_deeper,
+    splits,
+    ragged,
+    kept,
+    thin_ends,
+    enclosed,
+    not_enclosed,
+    blank_comes,
+    next_out,
+    new_declares,
+    new_brings,
+    set_apart,
+    new_most,
+    at_file_end,
+    beside_head,
+    bare_deletion,
+    lost_open,
+    alike_weak,
+    stands_weak,
+    void_markers,
+    known_told,
+    stands_told,
+    head_off,
 );
 
 impl Evidence {
@@ -84,14 +117,40 @@ impl Evidence {
     pub fn sign_of(name: &str) -> i32 {
         match name {
             "margin" | "margin_of_blanks" | "margin_of_lines" | "margin_elsewhere" | "worth" | "told_once"
-            | "replaced" => 1,
-            "gone" | "comes" | "parts" | "idle" | "hunks" | "applied" | "reindented" | "unmarked" => 0,
+            | "replaced" | "kept" | "enclosed" | "at_file_end" => 1,
+            "gone" | "comes" | "parts" | "idle" | "hunks" | "applied" | "reindented" | "unmarked" | "marker_deeper"
+            | "next_out" | "new_declares" | "new_brings" | "set_apart" | "new_most" | "beside_head" => 0,
             _ => -1,
         }
     }
 
-    /// Whether a merge may be sure at all: no other place would do, and the file is not yet as the update wants it.
+    /// Whether a merge may be sure at all: no other place would do, or nearly, the file is not yet as the update wants it, the white space of
+    /// blank lines is known, each marker beside new lines stands for something, and lines that go are held well enough.
     pub fn may_be_sure(&self) -> bool {
-        self.open == 0 && (self.applied == 0 || self.idle == self.parts)
+        let has_place = self.open == 0 && (self.gone == 0 || self.margin_elsewhere >= ELSEWHERE);
+        let is_read = self.blank_apart == 0 && self.void_markers == 0 && (self.applied == 0 || self.idle == self.parts);
+        has_place && is_read && self.holds_what_goes() && !self.may_be_moved() && !self.may_be_less()
+    }
+
+    /// Whether more may be meant to go than what goes: the annotation or comment above a line that is shown below a blank one, or whatever lay
+    /// between brackets, of which nothing else is shown.
+    fn may_be_less(&self) -> bool {
+        let is_bare = self.hunks > 0 && self.gone + self.comes == 0 && self.kept == 0;
+        self.head_off > 0 || is_bare
+    }
+
+    /// Whether new lines at an end may belong further out: the other reading says that lines beyond them may have to go for them.
+    fn may_be_moved(&self) -> bool {
+        self.deletion > 0 && self.new_ends > 0
+    }
+
+    /// Whether nothing says that lines which go may be meant to stay: that others come which the file has near by, so that the update may be
+    /// read with the wrong ones of them; that of a mere deletion one line alone is shown on each side, which may as well be a new one that is
+    /// equal to one further on; or that a reading which leaves a line is nearly as good, where one line alone, and not one that stands once,
+    /// is shown at an end.
+    pub(crate) fn holds_what_goes(&self) -> bool {
+        let is_held = self.lost_all == 0 || self.copies_near == 0 && self.bare_deletion == 0;
+        let is_thin = self.unheld_ends > 0 && self.thin_ends > 0;
+        is_held && !(is_thin && self.gone > 0 && self.margin_of_lines < STAYING)
     }
 }

@@ -36,10 +36,10 @@ pub(super) fn agreed(
         (Ok(one), Err(Failed::NoPlace)) => return Err(weak(places(source, one))),
         (Ok(_), Err(Failed::Ambiguous(at))) => return Err(ambiguous(at.clone())),
         (Err(refused), Err(_)) => return Err(refused.clone()),
-        (Ok(one), Ok(Placed { splices: other, at, .. }))
+        (Ok(one), Ok(Placed { splices: other, at, evidence }))
             if source.is_same_with(one, other) || are_alike(source, one, other) =>
         {
-            (Reading::Same, ambiguous(at.clone()))
+            (Reading::Same, unsure(evidence, at.clone()))
         }
         (Ok(one), Ok(Placed { splices: other, .. })) => (Reading::Differs, differing(source, [one, other])),
         (Err(refused), Ok(_)) => {
@@ -92,6 +92,20 @@ fn ambiguous(mut at: Vec<(usize, usize)>) -> Refused {
     let named: Vec<String> = at.iter().take(MAX_NAMED).map(|(first, _)| (first + 1).to_string()).collect();
     let message = format!("the update can be read in more than one way, around lines {}", named.join(" and "));
     Refused::new(Code::AmbiguousLocation, message, AS_A_BLOCK).at(at)
+}
+
+/// The refusal of the one reading that there is.
+fn unsure(evidence: &Evidence, at: Vec<(usize, usize)>) -> Refused {
+    if evidence.holds_what_goes() {
+        return ambiguous(at);
+    }
+    let named: Vec<String> = at.iter().take(MAX_NAMED).map(|(first, _)| (first + 1).to_string()).collect();
+    let message = format!(
+        "lines would go around lines {}, and a line that is shown beside them may be another one that is equal",
+        named.join(" and ")
+    );
+    let hint = "show two lines above or below what goes, or send it as a SEARCH/REPLACE block";
+    Refused::new(Code::AmbiguousDeletion, message, hint).at(at)
 }
 
 fn weak(at: Vec<(usize, usize)>) -> Refused {

@@ -4,11 +4,12 @@
 //! work is bounded by the places of these lines. Invariant: a range begins and ends with lines of the file that the part
 //! shows, or stands right beside such a line.
 
-use super::cells::{Kind, REPLACED, RUN, Row, TOLD, Trail, WHOLE};
+use super::cells::{Ends, Kind, Row, Step, TOLD, Trail, WHOLE};
 use super::indent::indent;
 use super::keys::declared_name;
 use super::lines::{MIN_INFORMATION, UNIT, is_blank, is_distinctive};
 use super::scopes::{self, is_annotation, is_closer, is_head};
+use super::steps::{On, matched};
 use super::weakness::Doubts;
 use super::weights::Weights;
 use std::collections::BTreeMap;
@@ -54,6 +55,8 @@ pub(super) struct Candidate {
     pub doubts: Doubts,
     /// Whether it changes nothing.
     pub is_idle: bool,
+    /// Whether it is only the head or the closer of what other parts are in.
+    pub is_scope: bool,
 }
 
 /// A part of the snippet.
@@ -163,20 +166,18 @@ impl<'f> Finder<'f> {
         };
         let mut row = self.begun(bound);
         for token in first..self.part.last + 1 {
-            let mut next = self.stepped(&row, token);
+            let mut next = self.stepped(&row, token, bound);
             if self.leads[token - first].is_some() {
                 for &(line, against) in &self.places[token - first] {
                     self.enter(token, line, against, &mut next);
                 }
             }
-            row = self.swept(next, bound);
+            row = self.row(next, bound);
             if self.tails[token - first].is_some() {
-                for cell in &row.cells {
-                    cell.matched.iter().for_each(|trail| self.exit(token, cell.line - 1, trail, &mut add));
-                }
+                row.matched().for_each(|(line, trail)| self.exit(token, line - 1, trail, &mut add));
             }
         }
-        self.end(&row, &mut add);
+        self.end(&row, bound, &mut add);
         let mut all: Vec<Candidate> = found.into_values().collect();
         all.sort_by_key(|candidate| (candidate.cost, candidate.lines.start));
         all
@@ -189,37 +190,39 @@ impl<'f> Finder<'f> {
             let entries = self.blank_ends(0).into_iter();
             let entries =
                 entries.map(|line| (line + 1, Kind::Matched, Trail::at(line, first - 1, BLANK_END, Doubts::NONE)));
-            return self.swept(entries.collect(), bound);
+            return self.row(entries.collect(), bound);
         }
         if self.part.goes_on[0] {
             // What is missing above may have gone.
-            return self.swept(vec![(0, Kind::Matched, Trail::at(0, first, UNIT, Doubts::NONE))], bound);
+            return self.row(vec![(0, Kind::Matched, Trail::at(0, first, UNIT, Doubts::NONE))], bound);
         }
         Row::default()
     }
 
     /// The ways to end with something else than a line of the part that has text: a blank line, the last of the file, or the
     /// end of a block.
-    fn end(&self, row: &Row, add: &mut impl FnMut(Candidate)) {
+    fn end(&self, row: &Row, bound: i32, add: &mut impl FnMut(Candidate)) {
         let Part { segment, last, .. } = &self.part;
         let (source, count) = (self.weights.source, self.weights.source.line_count());
-        if self.part.blanks[1] > 0 {
-            let ends = self.blank_ends(1);
-            for cell in row.cells.iter().filter(|cell| ends.binary_search(&cell.line).is_ok()) {
-                let trails = cell.all().map(|trail| Trail { cost: trail.cost + BLANK_END, ..*trail });
-                trails.for_each(|trail| add(self.candidate(&trail, cell.line + 1, last + 2, Doubts::NONE)));
+        let blanks = if self.part.blanks[1] > 0 { self.blank_ends(1) } else { Vec::new() };
+        let edge = Some(count).filter(|_| self.part.goes_on[1]);
+        let mut ends = Ends::default();
+        row.sweep(&self.weights.gone, bound, blanks.iter().copied().chain(edge), &mut ends);
+        for (line, cell) in ends.cells {
+            let with = |trail: &Trail, cost: i32| Trail { cost: trail.cost + cost, ..*trail };
+            if blanks.binary_search(&line).is_ok() {
+                let trails = cell.all().map(|trail| with(trail, BLANK_END));
+                trails.for_each(|trail| add(self.candidate(&trail, line + 1, last + 2, Doubts::NONE)));
             }
-        }
-        if self.part.goes_on[1] {
-            for cell in row.cells.iter().filter(|cell| cell.line == count) {
-                let trails = cell.all().map(|trail| Trail { cost: trail.cost + UNIT, ..*trail });
+            if edge == Some(line) {
+                let trails = cell.all().map(|trail| with(trail, UNIT));
                 trails.for_each(|trail| add(self.candidate(&trail, count, last + 1, Doubts::NONE)));
             }
         }
         if let Some(end) = scopes::end_of_block(self.weights.prepared, segment, source) {
             let cost = self.weights.new[segment.clone()].iter().sum::<i32>() + NEW_AT_END;
             let tokens = segment.start..last + 1;
-            add(Candidate { lines: end..end, tokens, cost, doubts: Doubts::NONE, is_idle: false });
+            add(Candidate { lines: end..end, tokens, cost, doubts: Doubts::NONE, is_idle: false, is_scope: false });
         }
     }
 
@@ -247,74 +250,24 @@ impl<'f> Finder<'f> {
     }
 
     /// The ways on with the next line of the part.
-    fn stepped(&self, row: &Row, token: usize) -> Vec<(usize, Kind, Trail)> {
-        let weights = self.weights;
+    fn stepped(&self, row: &Row, token: usize, bound: i32) -> Vec<Step> {
         let places = &self.places[token - self.part.first];
-        let mut next = Vec::with_capacity(row.cells.len() * 2);
-        let (new, brackets) = (weights.new[token], weights.brackets_of_token(token));
-        for cell in &row.cells {
-            let line = cell.line;
-            for trail in cell.matched.iter() {
-                next.push((line, Kind::Gap, trail.changed(RUN + new, brackets)));
-            }
-            for trail in cell.gap.iter() {
-                next.push((line, Kind::Gap, trail.changed(new, brackets)));
-            }
-            for trail in cell.long.iter() {
-                next.push((line, Kind::Long, trail.changed(new, brackets)));
-            }
-            if line == weights.source.line_count() {
-                continue;
-            }
-            if let Ok(at) = places.binary_search_by_key(&line, |place| place.0) {
-                next.extend(
-                    cell.all().map(|trail| (line + 1, Kind::Matched, self.matched(trail, token, line, places[at].1))),
-                );
-            }
-            if weights.replaces(token, line) {
-                let cost = (weights.gone[line] + new) / REPLACED;
-                let [gone, comes] = [weights.brackets_of_line(line), brackets];
-                let both = [comes[0] - gone[0], comes[1] - gone[1], comes[2] - gone[2]];
-                for trail in cell.matched.iter() {
-                    next.push((line + 1, Kind::Gap, trail.changed(RUN + cost, both)));
-                }
-                for trail in cell.gap.iter() {
-                    next.push((line + 1, Kind::Gap, trail.changed(cost, both)));
-                }
-            }
-        }
-        next
+        let mut stops: Vec<usize> = places.iter().map(|place| place.0).chain(self.weights.likes(token)).collect();
+        stops.sort_unstable();
+        stops.dedup();
+        let mut on = On { weights: self.weights, token, places, next: Vec::new() };
+        row.sweep(&self.weights.gone, bound, stops.into_iter(), &mut on);
+        on.next
     }
 
-    fn matched(&self, trail: &Trail, token: usize, line: usize, against: i32) -> Trail {
-        let weights = self.weights;
-        let mut trail = Trail { cost: trail.cost + against, ..*trail };
-        if weights.ids[token].is_none() {
-            // Another line of the same name.
-            let [gone, comes] = [weights.brackets_of_line(line), weights.brackets_of_token(token)];
-            return trail.changed(0, [comes[0] - gone[0], comes[1] - gone[1], comes[2] - gone[2]]);
-        }
-        let text = weights.text(token);
-        if !is_blank(text) {
-            trail.worth = trail.worth.saturating_add(weights.worth[token]);
-            trail.flags |= if is_distinctive(text) { TOLD } else { 0 };
-        }
-        trail
-    }
-
-    fn swept(&self, next: Vec<(usize, Kind, Trail)>, bound: i32) -> Row {
+    fn row(&self, next: Vec<Step>, bound: i32) -> Row {
         let weights = self.weights;
         weights.ways_left.set(weights.ways_left.get().saturating_sub(next.len()));
-        if weights.ways_left.get() == 0 {
-            return Row::default();
-        }
-        Row::swept(next, bound, weights.source.line_count(), |line| {
-            (weights.gone[line], weights.brackets_of_line(line))
-        })
+        if weights.ways_left.get() == 0 { Row::default() } else { Row::of(next, bound) }
     }
 
     /// The ways in which a part begins whose first line of the file is a token's.
-    fn enter(&self, token: usize, line: usize, against: i32, next: &mut Vec<(usize, Kind, Trail)>) {
+    fn enter(&self, token: usize, line: usize, against: i32, next: &mut Vec<Step>) {
         let (weights, first) = (self.weights, self.part.first);
         let (source, Some(lead)) = (weights.source, self.leads[token - first]) else { return };
         let there = (0..line).rev().take_while(|&line| is_blank(source.line(line))).count();
@@ -341,10 +294,10 @@ impl<'f> Finder<'f> {
         let is_weak = is_weak && (self.part.is_marked[0] || line > 0 || self.is_known(first));
         let doubts = Doubts::SET_OFF.only_if(begins) | Doubts::WEAK_ABOVE.only_if(is_weak);
         let mut trail = Trail::at(line, from, cost, doubts | Doubts::DOUBLED.only_if(is_doubled));
-        for new in from..token {
-            trail = trail.changed(0, weights.brackets_of_token(new));
+        if from < token {
+            trail = trail.changed(0);
         }
-        trail = self.matched(&trail, token, line, against);
+        trail = matched(self.weights, &trail, token, against);
         if weights.ids[token].is_none() {
             // A declaration that is rewritten says where it is.
             (trail.flags, trail.worth) = (trail.flags | TOLD, trail.worth + MIN_INFORMATION);
@@ -372,9 +325,7 @@ impl<'f> Finder<'f> {
             trail.cost += if shown > 0 && there == 0 && next < count { self.padding() } else { 0 };
             return add(self.candidate(&trail, next, last + 1, Doubts::NONE));
         }
-        for new in token + 1..last + 1 {
-            trail = trail.changed(0, weights.brackets_of_token(new));
-        }
+        trail = trail.changed(0);
         let is_set = shown > 0 && there > 0 || !self.part.is_marked[1] && !hides;
         trail.cost += tail - if is_set { tail.min(NEW_END - NEW_BESIDE_BLANK) } else { 0 };
         let is_weak = self.is_known(last) || !self.holds(token, line);
@@ -409,12 +360,14 @@ impl<'f> Finder<'f> {
 
     /// The candidate at the end of a trail.
     fn candidate(&self, trail: &Trail, end: usize, to: usize, doubts: Doubts) -> Candidate {
-        let mut cost = trail.cost + trail.unbalanced() * UNBALANCED;
         let mut doubts = doubts | trail.doubts | Doubts::UNANCHORED.only_if(!self.is_anchored(trail));
         let (start, tokens) = (trail.start as usize, trail.from as usize..to);
+        let unbalanced = if trail.is_changed() { self.weights.unbalanced(start..end, tokens.clone()) } else { 0 };
+        let mut cost = trail.cost + unbalanced * UNBALANCED;
         let is_idle = !trail.is_changed() && tokens.len() == end - start;
+        let is_scope = !trail.is_changed() && self.is_scope(tokens.clone());
         if !trail.is_changed() {
-            if self.is_scope(tokens.clone()) {
+            if is_scope {
                 doubts = Doubts::NONE;
             } else {
                 let segment = &self.part.segment;
@@ -423,7 +376,7 @@ impl<'f> Finder<'f> {
                 doubts |= Doubts::IDLE.only_if(is_weak(segment.start) || is_weak(segment.end - 1));
             }
         }
-        Candidate { lines: start..end, tokens, cost, doubts, is_idle }
+        Candidate { lines: start..end, tokens, cost, doubts, is_idle, is_scope }
     }
 
     /// Whether enough of the lines of a trail are lines of the file to say where the part is.

@@ -1,17 +1,20 @@
 //! The cells of the programme that lays a part of a snippet over a file: ways to read the part up to a line of it, each up to a
 //! line of the file.
 //!
-//! Invariant: of all ways that begin alike and end in a cell the cheapest is kept, and of all others the cheapest few.
+//! Only where a line of the part comes or is one of the file does a way need a cell. Lines that go between are added up when they are
+//! passed, so that the work does not grow with them. Invariant: of all ways that begin alike and end in a cell the cheapest is kept, and
+//! of all others the cheapest few.
 
 use super::lines::UNIT;
 use super::weakness::Doubts;
+use super::weights::Gone;
 
 /// Cost of each run of lines that go or come.
 pub(super) const RUN: i32 = UNIT;
 /// The divisor of the cost of a line in whose place another like it comes.
 pub(super) const REPLACED: i32 = 6;
 /// Cost of beginning to leave out many lines, and the divisor of the cost of each.
-const LONG: i32 = 6 * UNIT;
+pub(super) const LONG: i32 = 6 * UNIT;
 const LONG_DIVISOR: i32 = 10;
 /// Ways of other beginnings that are kept in a cell.
 const MAX_WAYS: usize = 4;
@@ -34,31 +37,26 @@ pub(super) struct Trail {
     pub flags: u16,
     /// What is doubtful in it: the reasons.
     pub doubts: Doubts,
-    /// How many brackets more open than did, by kind.
-    pub brackets: [i8; 3],
 }
 
 impl Trail {
     /// The beginning of a way.
     pub fn at(start: usize, from: usize, cost: i32, doubts: Doubts) -> Trail {
-        Trail { cost, start: start as u32, from: from as u32, worth: 0, flags: 0, doubts, brackets: [0; 3] }
+        Trail { cost, start: start as u32, from: from as u32, worth: 0, flags: 0, doubts }
     }
 
-    /// The way with a line more that goes or comes.
-    pub fn changed(&self, cost: i32, brackets: [i8; 3]) -> Trail {
-        let [a, b, c] = self.brackets;
-        let brackets = [a.saturating_add(brackets[0]), b.saturating_add(brackets[1]), c.saturating_add(brackets[2])];
-        Trail { cost: self.cost.saturating_add(cost), flags: self.flags | CHANGED, brackets, ..*self }
+    /// The way with lines more that go or come.
+    pub fn changed(&self, cost: i32) -> Trail {
+        Trail { cost: self.cost.saturating_add(cost), flags: self.flags | CHANGED, ..*self }
+    }
+
+    fn begins_like(&self, other: &Trail) -> bool {
+        (self.start, self.from) == (other.start, other.from)
     }
 
     /// Whether any line goes or comes.
     pub fn is_changed(&self) -> bool {
         self.flags & CHANGED != 0
-    }
-
-    /// By how many brackets, at most two, more or fewer open.
-    pub fn unbalanced(&self) -> i32 {
-        self.brackets.iter().map(|&sum| i32::from(sum).abs()).sum::<i32>().min(2)
     }
 }
 
@@ -92,12 +90,31 @@ impl Ways {
         self.ways[..usize::from(self.count)].iter()
     }
 
+    fn first(&self) -> Option<&Trail> {
+        self.iter().next()
+    }
+
     fn is_empty(&self) -> bool {
         self.count == 0
     }
 
+    /// Whether one of them begins as a trail does and is no worse.
+    fn surpasses(&self, trail: &Trail) -> bool {
+        self.iter().any(|known| known.begins_like(trail) && known.cost <= trail.cost)
+    }
+
+    /// Those that are within a bound after so much more.
+    fn after(&self, cost: i32, bound: i32) -> Ways {
+        let mut after = Ways::default();
+        for trail in self.iter().take_while(|trail| trail.cost.saturating_add(cost) <= bound) {
+            after.ways[usize::from(after.count)] = trail.changed(cost);
+            after.count += 1;
+        }
+        after
+    }
+
     fn add(&mut self, trail: Trail) {
-        let known = self.iter().position(|known| known.start == trail.start && known.from == trail.from);
+        let known = self.iter().position(|known| known.begins_like(&trail));
         let count = usize::from(self.count);
         let mut at = match known {
             Some(at) if self.ways[at].cost <= trail.cost => return,
@@ -120,8 +137,6 @@ impl Ways {
 /// The ways up to a line of the file.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Cell {
-    /// The number of lines of the file that are read.
-    pub line: usize,
     pub matched: Ways,
     pub gap: Ways,
     pub long: Ways,
@@ -142,54 +157,106 @@ impl Cell {
     }
 }
 
-/// The cells after a line of the part, those that are reached within the bound, in order.
+/// A way up to a line of the file: the number of its lines that are read, what the last one was, and the way.
+pub(super) type Step = (usize, Kind, Trail);
+
+/// The ways after a line of the part, without those on by lines that go: in order, and of each line and kind a few.
 #[derive(Default)]
 pub(super) struct Row {
-    pub cells: Vec<Cell>,
+    steps: Vec<Step>,
+}
+
+/// What is asked on the way along the lines of a file.
+pub(super) trait Visit {
+    /// The next line from one on, before another, at which a line that goes may be one in whose place the next of the part comes.
+    fn next(&self, from: usize, before: usize) -> Option<usize>;
+    /// A way that no other one surpasses.
+    fn way(&mut self, line: usize, kind: Kind, trail: &Trail);
+    /// All ways up to a line, those by lines that go included.
+    fn cell(&mut self, line: usize, cell: &Cell);
 }
 
 impl Row {
-    /// The cells that ways lead to, and those further on by lines that go; `gone` is the cost of a line and its brackets.
-    pub fn swept(
-        mut next: Vec<(usize, Kind, Trail)>,
-        bound: i32,
-        count: usize,
-        gone: impl Fn(usize) -> (i32, [i8; 3]),
-    ) -> Row {
-        next.retain(|(_, _, trail)| trail.cost <= bound);
-        next.sort_by_key(|(line, kind, _)| (*line, *kind));
-        let mut cells: Vec<Cell> = Vec::with_capacity(next.len() * 2);
-        let mut next = next.into_iter().peekable();
-        let mut carried = Cell::default();
-        loop {
-            let mut cell = match next.peek() {
-                Some((line, ..)) if carried.gap.is_empty() && carried.long.is_empty() => {
-                    Cell { line: *line, ..Cell::default() }
-                }
-                None if carried.gap.is_empty() && carried.long.is_empty() => break,
-                _ => carried,
-            };
-            while let Some((_, kind, trail)) = next.next_if(|(line, ..)| *line == cell.line) {
-                cell.of(kind).add(trail);
+    /// The row of ways that cost no more than a bound.
+    pub fn of(mut steps: Vec<Step>, bound: i32) -> Row {
+        steps.retain(|(_, _, trail)| trail.cost <= bound);
+        steps.sort_by_key(|(line, kind, _)| (*line, *kind));
+        let mut kept = Vec::with_capacity(steps.len());
+        for group in steps.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
+            let [(line, kind, trail), rest @ ..] = group else { continue };
+            if rest.is_empty() {
+                kept.push((*line, *kind, *trail));
+                continue;
             }
-            carried = Cell { line: cell.line + 1, ..Cell::default() };
-            if cell.line < count {
-                let (cost, [a, b, c]) = gone(cell.line);
-                let brackets = [-a, -b, -c];
-                let long = cost / LONG_DIVISOR;
-                let mut carry = |kind: Kind, trail: &Trail, cost: i32| {
-                    if trail.cost + cost <= bound {
-                        carried.of(kind).add(trail.changed(cost, brackets));
-                    }
-                };
-                cell.matched.iter().for_each(|trail| carry(Kind::Gap, trail, RUN + cost));
-                cell.gap.iter().for_each(|trail| carry(Kind::Gap, trail, cost));
-                cell.matched.iter().for_each(|trail| carry(Kind::Long, trail, LONG + long));
-                cell.long.iter().for_each(|trail| carry(Kind::Long, trail, long));
-            }
-            cells.push(cell);
+            let mut ways = Ways::default();
+            group.iter().for_each(|(_, _, trail)| ways.add(*trail));
+            kept.extend(ways.iter().map(|trail| (*line, *kind, *trail)));
         }
-        Row { cells }
+        Row { steps: kept }
+    }
+
+    /// The ways whose last line is one of the file: the number of its lines that are read, and the way.
+    pub fn matched(&self) -> impl Iterator<Item = (usize, &Trail)> {
+        let matched = self.steps.iter().filter(|(_, kind, _)| *kind == Kind::Matched);
+        matched.map(|(line, _, trail)| (*line, trail))
+    }
+
+    /// Goes along the lines of the file, with the ways that go on by lines that go, and stops at some, given in order.
+    pub fn sweep(&self, gone: &Gone, bound: i32, stops: impl Iterator<Item = usize>, visit: &mut impl Visit) {
+        let mut steps = self.steps.iter().peekable();
+        let mut stops = stops.peekable();
+        let (mut at, mut gap, mut long) = (0, Ways::default(), Ways::default());
+        loop {
+            let step = steps.peek().map(|step| step.0);
+            let is_carried = !gap.is_empty() || !long.is_empty();
+            if !is_carried {
+                // Where nothing leads to, nothing is asked.
+                let Some(step) = step else { break };
+                while stops.next_if(|&stop| stop < step).is_some() {}
+            }
+            let known = step.into_iter().chain(stops.peek().copied()).min();
+            let reached = gap.first().map_or(0, |way| gone.reach(at, bound - way.cost) + 1);
+            let before = known.unwrap_or(usize::MAX).min(reached);
+            let replaced = visit.next(at + 1, before);
+            let Some(line) = replaced.or(known) else { break };
+            let cost = gone.lines(at..line);
+            let mut cell =
+                Cell { gap: gap.after(cost, bound), long: long.after(cost / LONG_DIVISOR, bound), ..Cell::default() };
+            let own = std::iter::from_fn(|| steps.next_if(|step| step.0 == line));
+            for (_, kind, trail) in own {
+                if !cell.of(*kind).surpasses(trail) {
+                    visit.way(line, *kind, trail);
+                    cell.of(*kind).add(*trail);
+                }
+            }
+            let is_stop = stops.next_if_eq(&line).is_some();
+            if is_stop || replaced.is_some() || !cell.matched.is_empty() || !cell.gap.is_empty() {
+                visit.cell(line, &cell);
+            }
+            (at, gap, long) = (line, cell.gap, cell.long);
+            for trail in cell.matched.iter() {
+                gap.add(trail.changed(RUN));
+                long.add(trail.changed(LONG));
+            }
+        }
+    }
+}
+
+/// The cells at stops.
+#[derive(Default)]
+pub(super) struct Ends {
+    pub cells: Vec<(usize, Cell)>,
+}
+
+impl Visit for Ends {
+    fn next(&self, _: usize, _: usize) -> Option<usize> {
+        None
+    }
+
+    fn way(&mut self, _: usize, _: Kind, _: &Trail) {}
+
+    fn cell(&mut self, line: usize, cell: &Cell) {
+        self.cells.push((line, *cell));
     }
 }
 
@@ -197,28 +264,41 @@ impl Row {
 mod tests {
     use super::*;
 
-    fn swept(next: Vec<(usize, Kind, Trail)>) -> Row {
-        Row::swept(next, 20 * UNIT, 9, |_| (UNIT, [0; 3]))
+    fn swept(steps: Vec<Step>, stops: &[usize]) -> Vec<(usize, Cell)> {
+        let bound = 20 * UNIT;
+        let mut seen = Ends::default();
+        let gone = Gone::of(std::iter::repeat_n("a line of text", 9));
+        Row::of(steps, bound).sweep(&gone, bound, stops.iter().copied(), &mut seen);
+        seen.cells
     }
 
     #[test]
     fn lines_that_go_cost_a_run_and_many_of_them_less_each() {
-        let row = swept(vec![(0, Kind::Matched, Trail::at(0, 0, 0, Doubts::NONE))]);
-        let cost = |line: usize| row.cells[line].all().map(|trail| trail.cost).min();
-        assert_eq!([cost(0), cost(1), cost(2)], [Some(0), Some(2 * UNIT), Some(3 * UNIT)]);
-        assert_eq!(cost(9), Some(LONG + 9 * UNIT / LONG_DIVISOR));
+        let cells = swept(vec![(0, Kind::Matched, Trail::at(0, 0, 0, Doubts::NONE))], &[1, 2, 9]);
+        let costs: Vec<(usize, Option<i32>)> =
+            cells.iter().map(|(line, cell)| (*line, cell.all().map(|trail| trail.cost).min())).collect();
+        let many = LONG + 9 * UNIT / LONG_DIVISOR;
+        assert_eq!(costs, [(0, Some(0)), (1, Some(2 * UNIT)), (2, Some(3 * UNIT)), (9, Some(many))]);
     }
 
     #[test]
     fn of_ways_that_begin_alike_the_cheapest_is_kept() {
         let begun = |start: usize, cost: i32| (5, Kind::Gap, Trail::at(start, 0, cost, Doubts::NONE));
-        let row = swept(vec![begun(1, 300), begun(2, 200), begun(1, 100), begun(3, 50)]);
-        let kept: Vec<(u32, i32)> = row.cells[0].gap.iter().map(|trail| (trail.start, trail.cost)).collect();
+        let cells = swept(vec![begun(1, 300), begun(2, 200), begun(1, 100), begun(3, 50)], &[]);
+        let kept: Vec<(u32, i32)> = cells[0].1.gap.iter().map(|trail| (trail.start, trail.cost)).collect();
         assert_eq!(kept, [(3, 50), (1, 100), (2, 200)]);
     }
 
     #[test]
+    fn a_way_that_one_from_above_surpasses_is_none() {
+        let gap = |line: usize, cost: i32| (line, Kind::Gap, Trail::at(0, 0, cost, Doubts::NONE));
+        let cells = swept(vec![gap(1, 100), gap(3, 400)], &[]);
+        let costs: Vec<i32> = cells.iter().flat_map(|(_, cell)| cell.gap.iter().map(|trail| trail.cost)).collect();
+        assert_eq!(costs, [100, 300]);
+    }
+
+    #[test]
     fn what_costs_more_than_the_bound_is_left_out() {
-        assert!(swept(vec![(0, Kind::Matched, Trail::at(0, 0, 21 * UNIT, Doubts::NONE))]).cells.is_empty());
+        assert!(swept(vec![(0, Kind::Matched, Trail::at(0, 0, 21 * UNIT, Doubts::NONE))], &[1]).is_empty());
     }
 }

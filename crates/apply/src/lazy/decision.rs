@@ -9,14 +9,6 @@ use super::lines::UNIT;
 use super::weighed::WIDE;
 use crate::evidence::Evidence;
 
-/// A choice whose rivals are all worse by this much is clear; it is one of more if they leave a line that goes, of less if they differ in
-/// blank lines only.
-const MARGIN: i32 = UNIT;
-const MARGIN_OF_LINES: i32 = 2 * UNIT;
-const MARGIN_OF_BLANKS: i32 = UNIT / 4;
-/// The margin that needs no other reading.
-const CERTAIN: i32 = 4 * UNIT;
-
 /// A number of the evidence.
 type Number = fn(&Evidence) -> i32;
 
@@ -47,33 +39,40 @@ impl Row {
     }
 }
 
-/// The points that are enough where the choice is clear and no line is lost, where it is clear, and in any case. They are set by cards that
-/// were fitted to other repositories than those which they judge, so that no more merges are wrong, and fewer lines lost, than by the margins
-/// alone; the last of them is above the points of the kept cases that must be refused.
-const ENOUGH: [i32; 3] = [1_000, 2_000, 3_800];
+/// The points that are enough where the choice is clear and where it is not, each where no line goes for which nothing stands and where one
+/// does. They are set by cards that were fitted to other repositories than those which they judge.
+const ENOUGH: [[i32; 2]; 2] = [[0, 2_750], [3_250, 3_750]];
+
+/// A choice whose rivals are all worse by this much is clear; it is one of more if they leave a line that goes, of less if they differ in
+/// blank lines only.
+const MARGIN: i32 = UNIT;
+const MARGIN_OF_LINES: i32 = 2 * UNIT;
+const MARGIN_OF_BLANKS: i32 = UNIT / 4;
+/// So many lines of those next to a new end may look like one of the new ones by chance.
+const FEW_ALIKE: i32 = 2;
+/// The margin that needs no other reading.
+const CERTAIN: i32 = 4 * UNIT;
 
 impl Evidence {
     /// The points that are enough to answer with a choice, if any are.
     pub fn enough(&self) -> Option<i32> {
-        let [clear_and_keeping, clear, any] = ENOUGH;
-        match () {
-            () if !self.may_be_sure() => None,
-            () if self.is_clear() && self.lost_all == 0 => Some(clear_and_keeping),
-            () if self.is_clear() => Some(clear),
-            () => Some(any),
-        }
+        self.may_be_sure().then(|| ENOUGH[usize::from(!self.is_clear())][usize::from(self.lost_all > 0)])
     }
 
-    /// Whether both readings agree, or one gives nothing and the other has no rival, and every other text is worse by a margin.
+    /// Whether both readings agree, or one gives nothing and the other has no rival, every other text is worse by a margin, and nothing that
+    /// is hidden is like what is new at an end.
     fn is_clear(&self) -> bool {
         let doubts = [self.weak_above, self.weak_below, self.doubled, self.set_off, self.unanchored, self.idle_weak];
+        // What stands at the end of a block, with no line of the file in it, is held to more where it is placed.
+        let is_whole = self.kept == 0 && self.gone == 0 && self.new_ends > 1;
+        let is_like_hidden = self.known_told + self.stands_told > 0 || self.alike_beyond > FEW_ALIKE;
         let is_weak = self.weak_ends > 0;
         let is_apart = self.margin >= if is_weak { WIDE } else { MARGIN }
             && self.margin_of_lines >= MARGIN_OF_LINES
             && self.margin_of_blanks >= MARGIN_OF_BLANKS;
         let agrees = self.no_anchor + self.ambiguous + self.deletion + self.other + self.differs == 0;
         let is_certain = self.deletion + self.differs == 0 && self.margin >= CERTAIN && !is_weak;
-        doubts == [0; 6] && is_apart && (agrees || is_certain)
+        doubts == [0; 6] && (is_whole || !is_like_hidden) && is_apart && (agrees || is_certain)
     }
 }
 

@@ -114,27 +114,51 @@ pub(super) fn weak_ends(choice: &Choice<'_>) -> usize {
     ends
 }
 
-/// Whether the lines that stay can stand in the file in one way only: in runs that are unbroken there, in their order.
+/// Whether the parts that change something can stand in the file in one way only, by the lines of them that stay: in runs that are unbroken
+/// there, in their order. Where a part stands that changes nothing makes no other text, as long as it has a place between the others.
 pub(super) fn stands_once(choice: &Choice<'_>) -> bool {
     // Ends of the runs so far, and the ways in which they can end there.
     let mut ends: Vec<(usize, usize)> = vec![(0, 1)];
-    for kept in &choice.kept {
+    for (kept, chosen) in choice.kept.iter().zip(choice.chosen()) {
         for run in kept.chunk_by(|one, other| one.1 + 1 == other.1) {
-            let (mut seen, mut sum) = (0, 0_usize);
-            let mut next = Vec::new();
-            for place in places_of(choice.weights, run) {
-                while seen < ends.len() && ends[seen].0 <= place {
-                    sum = (sum + ends[seen].1).min(2);
-                    seen += 1;
-                }
-                if sum > 0 {
-                    next.push((place + run.len(), sum));
-                }
-            }
-            ends = next;
+            let places = places_of(choice.weights, run);
+            ends = if chosen.is_idle {
+                first_ends(&ends, &places, run.len())
+            } else {
+                all_ends(&ends, &places, run.len())
+            };
         }
     }
     ends.iter().map(|(_, ways)| ways).sum::<usize>() == 1
+}
+
+/// The ends of a run that may stand in any of its places.
+fn all_ends(ends: &[(usize, usize)], places: &[usize], length: usize) -> Vec<(usize, usize)> {
+    let (mut seen, mut sum) = (0, 0_usize);
+    let mut next = Vec::new();
+    for place in places {
+        while seen < ends.len() && ends[seen].0 <= *place {
+            sum = (sum + ends[seen].1).min(2);
+            seen += 1;
+        }
+        if sum > 0 {
+            next.push((place + length, sum));
+        }
+    }
+    next
+}
+
+/// The ends of a run that takes the first of its places.
+fn first_ends(ends: &[(usize, usize)], places: &[usize], length: usize) -> Vec<(usize, usize)> {
+    let mut next: Vec<(usize, usize)> = Vec::new();
+    for (end, ways) in ends {
+        let Some(place) = places.get(places.partition_point(|place| place < end)) else { continue };
+        match next.last_mut().filter(|last| last.0 == place + length) {
+            Some(last) => last.1 = (last.1 + ways).min(2),
+            None => next.push((place + length, *ways)),
+        }
+    }
+    next
 }
 
 /// Where a run of lines, each with its line of the snippet, can stand: where it does if the blocks around it or an edge of

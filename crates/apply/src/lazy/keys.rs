@@ -108,6 +108,45 @@ pub(crate) fn key(line: &str) -> Option<Key<'_>> {
     named_call(line).or_else(|| declared(line)).or_else(|| assigned(line))
 }
 
+/// Words that begin the lines which bring names from elsewhere.
+const BRINGING: &[&str] =
+    &["import", "from", "use", "using", "#include", "require", "require_relative", "alias", "export"];
+
+/// What a line brings from elsewhere: `import a.b.C;` brings a.b.C, `import { x } from "y"` what is in y.
+pub(super) fn brought(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let line = line.strip_prefix("pub ").unwrap_or(line);
+    let (word, rest) = line.split_once(|letter: char| letter.is_whitespace() || letter == '(')?;
+    let rest = rest.trim().strip_prefix("static ").unwrap_or(rest.trim());
+    if !BRINGING.contains(&word) {
+        return None;
+    }
+    // The place that things come from stands in quotes, or first.
+    let quoted =
+        rest.find(['"', '\'', '<']).filter(|at| word != "use" && (*at == 0 || rest[*at..].starts_with(['"', '\''])));
+    let name = match quoted {
+        Some(at) => rest[at + 1..].split(['"', '\'', '>']).next()?,
+        None if word == "export" => return None,
+        None => rest.split(|letter: char| letter.is_whitespace() || matches!(letter, ';' | ',' | '{')).next()?,
+    };
+    (!name.is_empty()).then_some(name)
+}
+
+/// Whether both lines bring names from elsewhere, and from different places. Such lines are a set without an order: a new one stands for none
+/// of the others.
+pub(super) fn bring_others(one: &str, other: &str) -> bool {
+    let may = |line: &str| line.trim_start().starts_with(['i', 'f', 'u', '#', 'r', 'a', 'p', 'e']);
+    if !may(one) || !may(other) {
+        return false;
+    }
+    let (Some(one), Some(other)) = (brought(one), brought(other)) else { return false };
+    // `use a::b::{C, D}` is another form of `use a::b::C`, and `.b` of `a.b`.
+    let is_of = |list: &str, item: &str| list.ends_with("::") && item.starts_with(list);
+    let last = |name: &str| name.rsplit(['.', '/']).next().map(str::to_owned);
+    let is_form = |near: &str, far: &str| near.starts_with('.') && last(near) == last(far);
+    one != other && ![(one, other), (other, one)].iter().any(|(one, other)| is_of(one, other) || is_form(one, other))
+}
+
 /// The name that a line declares, if it begins something with a body.
 pub(crate) fn declared_name(line: &str) -> Option<&str> {
     let line = line.trim();
@@ -140,9 +179,11 @@ fn named_call(line: &str) -> Option<Key<'_>> {
 
 fn declared(line: &str) -> Option<Key<'_>> {
     let mut rest = line;
+    let mut is_modified = false;
     loop {
         let word = rest.split_whitespace().next()?;
         if word.starts_with('@') || MODIFIERS.contains(&word) {
+            is_modified |= !word.starts_with('@');
             rest = rest[word.len()..].trim_start();
             continue;
         }
@@ -157,8 +198,21 @@ fn declared(line: &str) -> Option<Key<'_>> {
         if BINDING.contains(&word) {
             return bound(rest[word.len()..].trim_start()).or_else(|| signature(rest));
         }
-        return signature(rest);
+        return signature(rest).or_else(|| member(rest).filter(|_| is_modified));
     }
+}
+
+/// `Type name;`, `Type name = value;`, `Type Name { get; set; }` behind a modifier, as fields and properties are written, and `$name` of PHP.
+fn member(rest: &str) -> Option<Key<'_>> {
+    let end = rest.find(['=', ';', '{']).unwrap_or(rest.len());
+    let head = rest[..end].trim_end();
+    if end == rest.len() || head.contains(['(', '"', '\'']) {
+        return None;
+    }
+    let name = head.rsplit(char::is_whitespace).next()?;
+    let is_typed = name.starts_with('$') || name.len() < head.len();
+    let is_name = name.chars().all(|sign| sign.is_alphanumeric() || matches!(sign, '_' | '$'));
+    (is_typed && is_name && !name.is_empty()).then_some(Key::Declares(name))
 }
 
 /// The name after `fn`, `class`, `impl` and their like.
@@ -281,6 +335,10 @@ mod tests {
             ("  render() {", "render"),
             ("static int count_words(const char *text)", "count_words"),
             ("interface Options {", "Options"),
+            ("public string Name { get; set; } = new();", "Name"),
+            ("private readonly Map<Method, Handler> handlers = new HashMap<>();", "handlers"),
+            ("protected $table = 'users';", "$table"),
+            ("private int count;", "count"),
         ] {
             assert_eq!(declares(line), Some(name), "{line}");
         }
@@ -296,6 +354,29 @@ mod tests {
             "}",
         ] {
             assert_eq!(declares(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_that_bring_names_from_elsewhere_stand_for_none_of_another_place() {
+        for (one, other) in [
+            ("import a.b.Cart;", "import a.b.Item;"),
+            ("use std::io;", "use std::fmt;"),
+            ("using Shop.Cart;", "using Shop;"),
+            ("import { a } from './one';", "import { a } from './two';"),
+            ("#include <vector>", "#include <string>"),
+            ("from shop import cart", "from store import cart"),
+        ] {
+            assert!(bring_others(one, other) && bring_others(other, one), "{one} {other}");
+        }
+        for (one, other) in [
+            ("use std::io::Read;", "use std::io::{Read, Write};"),
+            ("import { a } from './one';", "import { a, b } from './one';"),
+            ("from shop import cart", "from shop import cart, item"),
+            ("from shop.cart import add", "from .cart import add"),
+            ("import a.b.Cart;", "items.add(one);"),
+        ] {
+            assert!(!bring_others(one, other) && !bring_others(other, one), "{one} {other}");
         }
     }
 

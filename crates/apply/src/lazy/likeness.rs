@@ -3,7 +3,7 @@
 //! Invariant: the features of a line are computed once, however many lines it is compared with.
 
 use super::indent::indent;
-use super::keys::{Key, key};
+use super::keys::{Key, bring_others, key};
 use super::lines::is_blank;
 use std::cell::OnceCell;
 
@@ -55,7 +55,7 @@ impl<'l> LineFeatures<'l> {
     /// Whether two lines are similar.
     pub fn is_similar_to(&self, other: &LineFeatures<'_>) -> bool {
         let is_same_thing = self.indent == other.indent && self.key().is_some_and(|name| other.key() == Some(name));
-        is_same_thing || self.have_words_in_common(other)
+        is_same_thing || !bring_others(self.line, other.line) && self.have_words_in_common(other)
     }
 
     fn key(&self) -> Option<Key<'l>> {

@@ -226,6 +226,11 @@ impl<'u> PreparedSnippet<'u> {
         self.similar[token].contains(&line)
     }
 
+    /// The lines of the file that a line may take the place of: those of its name, and similar ones.
+    pub fn likes(&self, token: usize) -> impl Iterator<Item = usize> {
+        self.namesakes(token).chain(self.similar[token].iter().copied())
+    }
+
     /// How far a written marker is indented.
     pub fn marker_indent(&self, token: usize) -> Option<usize> {
         self.marker_indents.get(token).copied().flatten()

@@ -224,7 +224,7 @@ impl Case<'_> {
                 first + 1,
                 last + 1
             ),
-            "to delete lines, show the line before and the line after them without a marker between",
+            "to delete lines, show the two lines before and the line after them without a marker between",
         )
         .at([(*first, *last)]))
     }

@@ -267,3 +267,22 @@ fn an_update_of_many_parts_of_lines_that_stand_often_ends_in_a_refusal() {
     let update: String = (0..150).map(part).collect();
     refused(&file, &update);
 }
+
+#[test]
+fn a_blank_line_among_brackets_alone_does_not_go() {
+    let method = "        int head(int depth) {\n            return depth;\n        }\n";
+    let file = format!(
+        "class Collector {{\n    static class Finder {{\n{method}\n{}    }}\n\n}}\n",
+        method.replace("head", "tail")
+    );
+    refused(&file, "        // ... existing code ...\n        }\n    }\n}\n");
+}
+
+#[test]
+fn an_annotation_above_a_line_that_is_shown_below_a_blank_one_is_doubted() {
+    let file = "import pytest\n\n\n@pytest.mark.slow\ndef test_hook(manager):\n    class Hooks:\n        def first(arg):\n            pass\n\n\ndef test_other(manager):\n    manager.close()\n";
+    let update = "# ... existing code ...\n\n\ndef test_hook(manager):\n    class Hooks:\n        def first(self, arg):\n            pass\n# ... existing code ...\n";
+    refused(file, update);
+    let shown = update.replace("\n\n\ndef", "\n\n\n@pytest.mark.slow\ndef");
+    assert_eq!(merged(file, &shown), file.replace("first(arg)", "first(self, arg)"));
+}

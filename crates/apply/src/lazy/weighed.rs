@@ -5,6 +5,7 @@
 use super::candidates::Candidate;
 use super::choice::Choice;
 use super::doubts;
+use super::ends::PartEnds;
 use super::lines::{MIN_INFORMATION, UNIT, is_blank, is_distinctive};
 use super::weakness::Doubts;
 use crate::evidence::Evidence;
@@ -42,6 +43,7 @@ impl Evidence {
             margin_elsewhere: WIDE,
             worth: 6 * UNIT,
             told_once: 3,
+            kept: 9,
             weak_ends: doubts::weak_ends(choice) as i32,
             open: i32::from(!doubts::stands_once(choice)),
             applied: i32::from(doubts::may_be_applied(choice)),
@@ -110,6 +112,8 @@ impl Evidence {
         if chosen.is_idle {
             return;
         }
+        PartEnds { choice, part, chosen, hidden: hidden.clone() }.add(self);
+        self.add_enclosed(choice, chosen);
         let kept = &choice.kept[part];
         let full = |token: &usize| !is_blank(weights.text(*token));
         let ends = [chosen.tokens.clone().find(full), chosen.tokens.clone().rev().find(full)];
@@ -148,6 +152,16 @@ impl Evidence {
         let is_new = |token: &usize| weights.ids[*token].is_none() && is_distinctive(weights.text(*token));
         let stands = |line: usize| chosen.tokens.clone().filter(is_new).any(|token| weights.replaces(token, line));
         self.kin_beyond += beyond.filter(|&line| stands(line)).count() as i32;
+    }
+
+    /// Counts a part by whether it lies in the block that the update shows around it, which stands once there.
+    fn add_enclosed(&mut self, choice: &Choice<'_>, chosen: &Candidate) {
+        let places = &choice.weights.places;
+        let outer = |token: usize| places[token].inside.clone();
+        let inside = chosen.tokens.clone().filter(|&token| !is_blank(choice.weights.text(token))).find_map(outer);
+        let is_in =
+            inside.is_some_and(|inside| inside.start <= chosen.lines.start && chosen.lines.end <= inside.end + 1);
+        *(if is_in { &mut self.enclosed } else { &mut self.not_enclosed }) += 1;
     }
 
     fn add_hunk(
@@ -209,14 +223,15 @@ impl Evidence {
     }
 }
 
-/// How many ends of the update have no marker, though others are written, where the file goes on.
+/// How many ends of the update have no marker, though others are written, where the file goes on. Heads and closers of blocks that change
+/// nothing cut nothing off.
 fn cut_off(choice: &Choice<'_>, all: &[&Candidate]) -> i32 {
     let weights = choice.weights;
     let implied = weights.prepared.implied;
     let says_more = all.len() > 1 || implied != [true; 2];
     let text = |lines: Range<usize>| lines.into_iter().any(|line| !is_blank(weights.source.line(line)));
     let (Some(first), Some(last)) = (all.first(), all.last()) else { return 0 };
-    let above = implied[0] && text(0..first.lines.start);
-    let below = implied[1] && text(last.lines.end..weights.source.line_count());
+    let above = implied[0] && !first.is_scope && text(0..first.lines.start);
+    let below = implied[1] && !last.is_scope && text(last.lines.end..weights.source.line_count());
     if says_more { i32::from(above) + i32::from(below) } else { 0 }
 }

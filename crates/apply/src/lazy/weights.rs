@@ -3,7 +3,7 @@
 //! Invariant: a line that the file has costs more as a new one than a line that it does not have.
 
 use super::indent::indent;
-use super::keys::declared_name;
+use super::keys::{bring_others, declared_name};
 use super::lines::{Lines, UNIT, is_blank, is_distinctive};
 use super::prepared::PreparedSnippet;
 use super::scopes::{self, Place, is_closer};
@@ -11,6 +11,7 @@ use crate::source::Source;
 use foldhash::fast::FixedState;
 use std::cell::{Cell, OnceCell};
 use std::hash::BuildHasher;
+use std::ops::Range;
 
 /// How many times its worth a line costs as a new one that stands once in the file: it would be doubled.
 const DOUBLED: i32 = 6;
@@ -30,6 +31,37 @@ const KIN: usize = 10;
 const MAX_WAYS: usize = 300_000;
 const MAX_WAYS_OF_LINE: usize = 200;
 
+/// What it costs that lines of a file go: for each line the sum of those above it, and the sum of all.
+pub(super) struct Gone(Vec<i32>);
+
+impl Gone {
+    /// Those of lines. Of the largest file that is read the sum fits: a line of five bytes costs a unit.
+    pub fn of<'l>(lines: impl Iterator<Item = &'l str>) -> Gone {
+        let mut sum = 0_i32;
+        let sums = lines.map(|line| {
+            sum = sum.saturating_add(cost_of_line(line));
+            sum
+        });
+        Gone(std::iter::once(0).chain(sums).collect())
+    }
+
+    /// That of a line.
+    pub fn line(&self, line: usize) -> i32 {
+        self.0[line + 1] - self.0[line]
+    }
+
+    /// That of lines.
+    pub fn lines(&self, lines: Range<usize>) -> i32 {
+        self.0[lines.end] - self.0[lines.start]
+    }
+
+    /// The last line up to which lines from one on cost no more than a bound together.
+    pub fn reach(&self, from: usize, bound: i32) -> usize {
+        let most = self.0[from].saturating_add(bound);
+        from + self.0[from..].partition_point(|&sum| sum <= most).saturating_sub(1)
+    }
+}
+
 /// A snippet beside a file, line by line.
 pub(super) struct Weights<'w> {
     /// Ways that may still be looked at.
@@ -44,7 +76,7 @@ pub(super) struct Weights<'w> {
     /// The number of each line of the snippet that the file has.
     pub ids: Vec<Option<u32>>,
     /// The cost of each line of the file if it goes.
-    pub gone: Vec<i32>,
+    pub gone: Gone,
     /// The cost of each line of the snippet if it is new.
     pub new: Vec<i32>,
     /// How much each line of the snippet says about its place.
@@ -59,6 +91,7 @@ pub(super) struct Weights<'w> {
     brackets_of_file: Vec<Cell<Option<[i8; 3]>>>,
     /// The lines of the file without their indentation, as numbers, in order.
     trimmed: OnceCell<Vec<u64>>,
+    filled_blanks: OnceCell<bool>,
 }
 
 impl<'w> Weights<'w> {
@@ -89,7 +122,7 @@ impl<'w> Weights<'w> {
             }
         };
         let new = (0..prepared.len()).map(cost).collect();
-        let gone = source.lines().map(cost_of_line).collect();
+        let gone = Gone::of(source.lines());
         let kin = texts().map(|text| text.map_or(0, kin)).collect();
         let brackets = texts().map(|text| brackets(text.unwrap_or_default())).collect();
         let worth =
@@ -111,6 +144,7 @@ impl<'w> Weights<'w> {
             kin_of_file: vec![Cell::new(None); source.line_count()],
             brackets_of_file: vec![Cell::new(None); source.line_count()],
             trimmed: OnceCell::new(),
+            filled_blanks: OnceCell::new(),
         }
     }
 
@@ -138,6 +172,13 @@ impl<'w> Weights<'w> {
         let all = self.trimmed.get_or_init(|| self.all_trimmed());
         let from = all.partition_point(|&other| other < number);
         is_distinctive(text) && self.stands_once(token) && all.get(from + 1) == Some(&number)
+    }
+
+    /// Whether the file or the snippet has a blank line that holds white space.
+    pub fn has_filled_blanks(&self) -> bool {
+        let holds = |text: &str| is_blank(text) && !text.is_empty();
+        let of_snippet = || (0..self.prepared.len()).any(|token| holds(self.text(token)));
+        *self.filled_blanks.get_or_init(|| self.source.lines().any(holds) || of_snippet())
     }
 
     fn all_trimmed(&self) -> Vec<u64> {
@@ -181,7 +222,7 @@ impl<'w> Weights<'w> {
     /// Whether a line of the snippet may be what became of one of the file: it declares the same, or begins
     /// alike or is similar and declares nothing else.
     pub fn replaces(&self, token: usize, line: usize) -> bool {
-        let old = once(&self.kin_of_file[line], || kin(self.source.line(line)));
+        let old = self.kin_of_line(line);
         let new = self.kin[token];
         let is_alike = new != 0 && old == new || self.prepared.is_similar(token, line);
         if !is_alike && !self.prepared.namesakes(token).any(|namesake| namesake == line) {
@@ -189,7 +230,7 @@ impl<'w> Weights<'w> {
         }
         match (declared_name(self.text(token)), declared_name(self.source.line(line))) {
             (Some(new), Some(old)) => new == old,
-            _ => is_alike,
+            _ => is_alike && !bring_others(self.text(token), self.source.line(line)),
         }
     }
 
@@ -201,6 +242,34 @@ impl<'w> Weights<'w> {
     /// How many brackets a line of the snippet opens, by kind.
     pub fn brackets_of_token(&self, token: usize) -> [i8; 3] {
         self.brackets[token]
+    }
+
+    /// By how many brackets, at most two, more or fewer open where lines of the snippet come in the place of lines of the file.
+    pub fn unbalanced(&self, lines: Range<usize>, tokens: Range<usize>) -> i32 {
+        let mut sums = [0_i32; 3];
+        for token in tokens {
+            (0..3).for_each(|kind| sums[kind] += i32::from(self.brackets[token][kind]));
+        }
+        for line in lines {
+            let brackets = self.brackets_of_line(line);
+            (0..3).for_each(|kind| sums[kind] -= i32::from(brackets[kind]));
+        }
+        sums.iter().map(|sum| sum.abs()).sum::<i32>().min(2)
+    }
+
+    /// The next line from one on, before another, that begins as a line of the snippet does.
+    pub fn next_of_kin(&self, token: usize, from: usize, before: usize) -> Option<usize> {
+        let kin = self.kin[token];
+        (from..before.min(self.source.line_count())).filter(|_| kin != 0).find(|&line| self.kin_of_line(line) == kin)
+    }
+
+    fn kin_of_line(&self, line: usize) -> u32 {
+        once(&self.kin_of_file[line], || kin(self.source.line(line)))
+    }
+
+    /// The lines that a line of the snippet may take the place of, whatever they begin with.
+    pub fn likes(&self, token: usize) -> impl Iterator<Item = usize> {
+        self.prepared.likes(token)
     }
 }
 

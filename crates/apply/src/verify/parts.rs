@@ -53,7 +53,7 @@ fn refused(source: &Source, kept: &[usize], breach: Breach) -> Refused {
         Breach::Lost(line) => (
             Code::AmbiguousDeletion,
             format!("line {} would go, and nothing in the update stands for it: {}", kept[line] + 1, shown(kept[line])),
-            "to keep it, show it; to delete it, show the line before and the line after it without a marker between",
+            "to keep it, show it; to delete it, show the two lines before and the line after it without a marker between",
             Some(kept[line]),
         ),
         Breach::Inserted(line) => (

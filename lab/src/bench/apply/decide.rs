@@ -59,6 +59,19 @@ fn all_of(cases: &[&Case]) -> Vec<Option<Likeliest>> {
     found.into_iter().map(|(_, found)| found).collect()
 }
 
+/// The points of each row by a card of the other repositories, with the number of its case.
+fn judged(rows: &[Row], signs: &[i32], at: &[usize]) -> Vec<(i32, usize)> {
+    let of_fold = |fold: usize| {
+        let card = fit::card(rows, signs, |row| row.fold != fold);
+        let of_fold = rows.iter().zip(at).filter(move |(row, _)| row.fold == fold);
+        of_fold.map(|(row, at)| (fit::points(&card, &row.values), *at)).collect::<Vec<_>>()
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..FOLDS).map(|fold| scope.spawn(move || of_fold(fold))).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("fitting does not panic")).collect()
+    })
+}
+
 /// A card fitted to the snippets among cases, as source text; and what the engine would answer by cards that were fitted to the others.
 pub fn card(cases: &[Case], origin: &str) -> (String, String) {
     let is_one = |case: &&Case| case.format.starts_with("snippet") && !TWINS.contains(&case.style);
@@ -86,12 +99,7 @@ pub fn card(cases: &[Case], origin: &str) -> (String, String) {
         cases.iter().zip(&found).enumerate().filter_map(|(at, it)| Some((at, row(it)?))).unzip();
     let names = Evidence::NAMES;
     let signs: Vec<i32> = names.iter().map(|name| Evidence::sign_of(name)).collect();
-    let mut judged: Vec<(i32, usize)> = Vec::new();
-    for fold in 0..FOLDS {
-        let card = fit::card(&rows, &signs, |row| row.fold != fold);
-        let of_fold = rows.iter().zip(&at).filter(|(row, _)| row.fold == fold);
-        judged.extend(of_fold.map(|(row, at)| (fit::points(&card, &row.values), *at)));
-    }
+    let mut judged: Vec<(i32, usize)> = judged(&rows, &signs, &at);
     let is_wrong = |at: usize| found[at].as_ref().is_some_and(|it| it.is_wrong);
     judged.retain(|&(points, at)| found[at].as_ref().is_some_and(|it| points >= it.enough));
     let mut text = String::from(

@@ -7,10 +7,10 @@ use std::fmt::Write;
 /// Parts that the repositories are dealt out to: each is judged by a card of the others.
 pub const FOLDS: usize = 8;
 /// Trees of a card, and how much of each correction is taken over.
-const TREES: usize = 80;
-const RATE: f64 = 0.15;
+const TREES: usize = 400;
+const RATE: f64 = 0.12;
 /// Rows that each leaf has at least, and what keeps the points of small ones small.
-const LEAST_ROWS: usize = 60;
+const LEAST_ROWS: usize = 40;
 const RIDGE: f64 = 1.0;
 /// Places at which a number may be split, at most.
 const CUTS: usize = 24;

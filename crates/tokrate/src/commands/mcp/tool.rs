@@ -168,7 +168,7 @@ pub fn expected(arguments: &Value) -> Result<Option<Expected>, String> {
 const DESCRIPTION: &str = "\
 Edits a file, or creates one. Give only the lines that change, with one or two lines of the file before and after each change, and \
 write `// ... existing code ...` (in the comment style of the language) for every part that stays as it is. Put all changes of a \
-file into one call. To delete lines, show the line before and the line after them next to each other, with no marker between. \
+file into one call. To delete lines, show the two lines before and the line after them next to each other, with no marker between. \
 SEARCH/REPLACE blocks, unified diffs and V4A patches of one file, and lists of strings to replace (`edits`) are taken as well. To \
 create a file, give all of its text. The edit is merged or refused: a refusal names the lines in question and what to add to the \
 edit, and leaves the file as it was. The answer is the diff of what changed; read it.";

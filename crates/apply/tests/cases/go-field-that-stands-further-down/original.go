@@ -1,0 +1,13 @@
+package pool
+
+type worker struct {
+	name    string
+	pending chan job
+	timeout time.Duration
+	retries int
+	onError func(err error) time.Duration
+}
+
+func (w *worker) run() {
+	w.onError(nil)
+}
