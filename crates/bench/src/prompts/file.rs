@@ -1,4 +1,4 @@
-//! Prompts from files: ShareGPT JSON, JSON Lines, plain text; a dataset's rows come as JSON Lines.
+//! Prompts from files: ShareGPT JSON, JSON Lines, plain text; shards of a dataset are joined.
 //!
 //! Invariant: every prompt has text and a token count; an entry that is not a prompt is an error with its position, never
 //! skipped.
@@ -20,8 +20,6 @@ pub enum FileKind {
     Json,
     /// A JSON object on each line, with `prompt`, `text`, `question`, `messages` or `conversations`.
     JsonLines,
-    /// Rows of a Parquet file, which were read into JSON Lines.
-    Parquet,
     /// A prompt on each line.
     Lines,
     /// One prompt.
@@ -43,7 +41,6 @@ impl FileKind {
         let name = name.to_ascii_lowercase();
         match () {
             () if name.ends_with(".json") => FileKind::Json,
-            () if name.ends_with(".parquet") => FileKind::Parquet,
             () if name.ends_with(".jsonl") || name.ends_with(".ndjson") => FileKind::JsonLines,
             () => FileKind::Lines,
         }
@@ -54,7 +51,6 @@ impl FileKind {
         match self {
             FileKind::Json => "JSON",
             FileKind::JsonLines => "JSON Lines",
-            FileKind::Parquet => "Parquet",
             FileKind::Lines => "text",
             FileKind::Whole => "whole text",
         }
@@ -78,7 +74,7 @@ impl PromptFile {
         let content = text.strip_prefix('\u{feff}').unwrap_or(text);
         let (prompts, cut) = match kind {
             FileKind::Json => json(content, columns)?,
-            FileKind::JsonLines | FileKind::Parquet => json_lines(content, columns)?,
+            FileKind::JsonLines => json_lines(content, columns)?,
             FileKind::Lines => {
                 let lines = content.lines().filter(|line| !line.trim().is_empty());
                 (lines.map(|line| prompt(Role::User, line)).collect(), 0)

@@ -181,6 +181,10 @@ fn answers_of_a_dataset_say_how_long_the_answers_are_to_be() {
         measure(bench.folder, &url(&host), "-c 1 -n 2 --prompts set --answer-column response --output-tokens 9");
     typed.expect(0, &[]);
     assert!(typed.rows.iter().all(|row| number(row, "tokens_std") == 9), "what is typed wins");
+    typed.folder.write("rows.parquet", "PAR1");
+    let refused =
+        tool::run(&typed.folder, &["bench", "--url", &url(&host), "--model", "sim", "--prompts", "rows.parquet"]);
+    assert!(refused.code == Some(2) && folded(&refused.stderr).contains("duckdb -c"), "{refused:?}");
 }
 
 #[test]

@@ -86,12 +86,8 @@ fn prompts_of(path: &Path, is_whole: bool, columns: &Columns) -> Result<PromptFi
             "read --column or --answer-column: {} is text without columns",
             path.display()
         );
-        let text = match kind {
-            FileKind::Parquet => {
-                dataset::rows_of(path, columns).with_context(|| format!("read --prompts {}", path.display()))?
-            }
-            _ => text_of("--prompts", path)?,
-        };
+        ensure!(!dataset::is_parquet(path), "read --prompts {}: {}", path.display(), dataset::PARQUET_IS_NOT_READ);
+        let text = text_of("--prompts", path)?;
         PromptFile::parse_columns(&text, kind, columns).map_err(|bad| refused("--prompts", path, &bad))
     });
     let shards = shards.collect::<Result<Vec<PromptFile>>>()?;

@@ -32,7 +32,7 @@ pub struct Request {
     /// Exponent of Zipf's law by which prefixes are drawn: 0 all equally often, 1 the k-th as often as 1 / k [default: 0]
     #[arg(long, allow_negative_numbers = true, value_name = "S")]
     pub prefix_skew: Option<f64>,
-    /// Prompts from a file or a dataset's folder: ShareGPT .json, .jsonl or .parquet (prompt, text, question, messages, instruction), else one a line
+    /// Prompts from a file or a dataset's folder: ShareGPT .json, .jsonl (prompt, text, question, messages, instruction), else one a line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["input_tokens", "shared_prefix"])]
     pub prompts: Option<PathBuf>,
     /// Column of --prompts that holds the prompt or the conversation [default: found by the names in use]
