@@ -26,6 +26,7 @@ pub struct Target {
 /// Every target, in the order of their names.
 pub const TARGETS: &[Target] = &[
     Target { name: "admin_query", run: of::admin_query::run },
+    Target { name: "agents", run: of::agents::run },
     Target { name: "apply", run: of::apply::run },
     Target { name: "apply_host", run: of::apply_host::run },
     Target { name: "decoder", run: of::decoder::run },
@@ -35,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "gateway_request", run: of::gateway_request::run },
     Target { name: "http_client", run: of::http_client::run },
     Target { name: "http_server", run: of::http_server::run },
+    Target { name: "items", run: of::items::run },
     Target { name: "mcp", run: of::mcp::run },
     Target { name: "model_file", run: of::model_file::run },
     Target { name: "otlp_reply", run: of::otlp_reply::run },

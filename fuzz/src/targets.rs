@@ -3,6 +3,7 @@
 //! It does not choose inputs. Invariant: every file has a function `run` of bytes and nothing else that is public.
 
 pub mod admin_query;
+pub mod agents;
 pub mod apply;
 pub mod apply_host;
 pub mod decoder;
@@ -12,6 +13,7 @@ pub mod frame;
 pub mod gateway_request;
 pub mod http_client;
 pub mod http_server;
+pub mod items;
 pub mod mcp;
 pub mod model_file;
 pub mod otlp_reply;

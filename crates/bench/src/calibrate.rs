@@ -12,7 +12,7 @@ use crate::ground_truth::compare_with_log;
 use crate::job::Job;
 use crate::plan::{Backoff, Extent, Load, PhaseSpec};
 use crate::progress::Progress;
-use crate::prompts::{PromptSource, PromptSpec, Prompts};
+use crate::prompts::{Lengths, PromptSource, Prompts};
 use crate::{BenchError, Stop};
 use http::HeaderMap;
 pub(crate) use load::{ClientLoad, MAX_SECONDS};
@@ -166,21 +166,10 @@ fn bodies(output_tokens: u32) -> Bodies {
     Bodies {
         dialect: Dialect::OpenAiChat,
         model: "calibration".to_owned(),
-        options: RequestOptions {
-            stream: true,
-            include_usage: true,
-            output_tokens,
-            ignore_eos: false,
-            legacy_max_tokens: false,
-            temperature: None,
-            extra: Vec::new(),
-            keep_unknown: false,
-        },
-        prompts: Prompts::new(
-            &PromptSource::Synthetic(PromptSpec { input_tokens: 20, shared_prefix_tokens: 0 }),
-            WORDS,
-            Rng::root(0),
-        ),
+        options: RequestOptions { output_tokens: Lengths::Fixed(output_tokens), ..RequestOptions::plain() },
+        prompts: Prompts::new(&PromptSource::synthetic(20, 0), WORDS, Rng::root(0)),
+        lengths: Rng::root(0),
+        items: None,
     }
 }
 

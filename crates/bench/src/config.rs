@@ -3,12 +3,13 @@
 //! Invariant: no defaults here; the binary resolves flags, files and environment before.
 
 use crate::plan::PhaseSpec;
-use crate::prompts::PromptSource;
+use crate::prompts::{Lengths, PromptSource};
 use crate::schedule::ScheduleMode;
 use std::path::PathBuf;
 use tokrate_core::Span;
 use tokrate_judge::Slo;
 use tokrate_sim::{Faults, Law};
+use tokrate_wire::ItemTask;
 
 /// Everything that a run depends on.
 #[derive(Clone, Debug)]
@@ -47,6 +48,13 @@ pub struct Config {
     pub region: String,
     /// Version of the program.
     pub version: String,
+}
+
+impl Config {
+    /// Mean output tokens that requests ask for, rounded.
+    pub fn output_tokens(&self) -> u32 {
+        self.prompts.output_tokens(&self.request.output_tokens)
+    }
 }
 
 /// What is measured.
@@ -133,12 +141,14 @@ pub struct ServerMetrics {
 /// What each request asks for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RequestOptions {
+    /// What is asked for instead of text, if it is.
+    pub items: Option<Items>,
     /// Ask for a stream.
     pub stream: bool,
     /// Ask for token counts in the stream.
     pub include_usage: bool,
-    /// Output tokens asked for.
-    pub output_tokens: u32,
+    /// Output tokens asked for, where a prompt does not say.
+    pub output_tokens: Lengths,
     /// Ask the engine to go on past its end token.
     pub ignore_eos: bool,
     /// Send the limit as `max_tokens`.
@@ -149,6 +159,32 @@ pub struct RequestOptions {
     pub extra: Vec<(String, String)>,
     /// Keep fields of the answer that the dialect does not prescribe; every event is read in full then.
     pub keep_unknown: bool,
+}
+
+/// Vectors or scores of several texts a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Items {
+    /// Which of the two.
+    pub task: ItemTask,
+    /// Texts of a request where the load does not say.
+    pub batch: u32,
+}
+
+impl RequestOptions {
+    /// A stream of 1,000 tokens with its usage, and nothing else.
+    pub fn plain() -> RequestOptions {
+        RequestOptions {
+            items: None,
+            stream: true,
+            include_usage: true,
+            output_tokens: Lengths::Fixed(1000),
+            ignore_eos: false,
+            legacy_max_tokens: false,
+            temperature: None,
+            extra: Vec::new(),
+            keep_unknown: false,
+        }
+    }
 }
 
 /// Limits of a request.

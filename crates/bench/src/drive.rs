@@ -52,6 +52,8 @@ impl PhaseOutput {
                 row.warmup = finished.start.warmup;
                 row.session = finished.start.turn.map(|turn| turn.session);
                 row.turn = finished.start.turn.map(|turn| turn.turn);
+                row.released_by = finished.start.released_by;
+                row.wait_ns = row.turn.map(|_| finished.start.wait.as_nanos());
                 row.request_bytes = Some(finished.request_bytes);
                 row
             })
@@ -216,7 +218,7 @@ impl Worker {
         };
         if let Some(cost_limit) = &self.context.job.cost_limit {
             let prompt = self.prompt_number(&start);
-            let input = self.history.tokens(&start) + self.context.job.bodies.prompts.input_tokens(prompt);
+            let input = self.history.tokens(&start) + self.context.job.bodies.input_tokens(prompt);
             let Some(reservation) = cost_limit.reserve(input, self.context.job.bodies.output_tokens(prompt)) else {
                 self.plan.withdraw();
                 return;
@@ -242,10 +244,10 @@ impl Worker {
         if let (Some(cost_limit), Some(reservation)) =
             (&self.context.job.cost_limit, self.reservations.remove(&start.index))
         {
-            let asked = self.history.tokens(start) + self.context.job.bodies.prompts.input_tokens(number);
+            let asked = self.history.tokens(start) + self.context.job.bodies.input_tokens(number);
             cost_limit.settle(reservation, asked, trace);
         }
-        if start.turn.is_some() {
+        if start.turn.is_some() && !self.context.job.bodies.prompts.are_whole() {
             let counted = self.context.job.cost_limit.is_some();
             self.history.record_turn(start, trace, &self.context.job.bodies.prompts, number, counted);
         }

@@ -4,7 +4,7 @@
 
 use crate::BenchError;
 use crate::config::{Config, Remote, RequestOptions};
-use crate::plan::{Load, PhaseSpec};
+use crate::plan::{Beginning, Load, PhaseSpec};
 use http::HeaderMap;
 use tokrate_core::Conditions;
 use tokrate_host::RunningHost;
@@ -86,8 +86,9 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
     let load = spec.map(|spec| &spec.load);
     let all_closed = || config.phases.iter().all(|spec| spec.load.is_closed());
     let concurrency = match load {
-        Some(Load::Closed { concurrency }) => Some(*concurrency),
+        Some(Load::Closed { concurrency } | Load::Batched { concurrency, .. }) => Some(*concurrency),
         Some(Load::Sessions { sessions, .. }) => Some(*sessions),
+        Some(Load::Agents { beginning: Beginning::AtOnce(sessions, _), .. }) => Some(*sessions),
         _ => None,
     };
     let rate = match load {
@@ -106,15 +107,17 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
             Some(path) => format!("{} at unix:{}", endpoint.base, path.display()),
         },
         dialect: endpoint.dialect.name().to_owned(),
+        task: config.request.items.map_or("chat", |items| items.task.name()).to_owned(),
+        batch: config.request.items.and_then(|items| batch(config, spec, items.batch)),
         streaming: config.request.stream,
         http_version: endpoint.http.name().to_owned(),
         tls: endpoint.base.is_tls(),
         proxied: endpoint.client.uses_proxy(&endpoint.base),
         connection: if endpoint.client.reuse { "reused" } else { "new" }.to_owned(),
         input_tokens: config.prompts.input_tokens(),
-        output_tokens: config.prompts.output_tokens().unwrap_or(config.request.output_tokens),
+        output_tokens: if config.request.items.is_some() { 0 } else { config.output_tokens() },
         shared_prefix_tokens: config.prompts.shared_prefix_tokens(),
-        prompts: config.prompts.text(),
+        prompts: config.prompts.text(&config.request.output_tokens),
         ignore_eos: config.request.ignore_eos,
         arrivals,
         concurrency,
@@ -126,6 +129,18 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
         region: config.region.clone(),
         seed: config.seed,
         version: config.version.clone(),
+    }
+}
+
+/// Texts of a request of a level; of a whole run those that all its levels have.
+fn batch(config: &Config, spec: Option<&PhaseSpec>, otherwise: u32) -> Option<u32> {
+    let of = |spec: &PhaseSpec| spec.load.batch().unwrap_or(otherwise);
+    match spec {
+        Some(spec) => Some(of(spec)),
+        None => {
+            let first = config.phases.first().map(of);
+            first.filter(|first| config.phases.iter().all(|spec| of(spec) == *first))
+        }
     }
 }
 

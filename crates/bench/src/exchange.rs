@@ -51,6 +51,7 @@ impl WorkerContext {
             body,
             dialect: job.bodies.dialect,
             shape: if options.stream { Shape::Stream } else { Shape::Whole },
+            items: job.bodies.items,
             keep_unknown: options.keep_unknown,
             secrets: job.secrets.clone(),
             limits: tokrate_net::Limits {

@@ -93,6 +93,8 @@ pub struct Level {
     pub usd: Option<f64>,
     /// Time (s).
     pub seconds: Option<f64>,
+    /// Whether tokens, and what they cost, are reckoned from mean lengths.
+    pub by_mean_lengths: bool,
 }
 
 impl Forecast {
@@ -179,6 +181,7 @@ impl Level {
             output_tokens: most(self.output_tokens, other.output_tokens),
             usd: most(self.usd, other.usd),
             seconds: most(self.seconds, other.seconds),
+            by_mean_lengths: self.by_mean_lengths || other.by_mean_lengths,
         }
     }
 
@@ -196,6 +199,7 @@ impl Level {
             output_tokens: sum(|level| level.output_tokens),
             usd: sum(|level| level.usd),
             seconds: sum(|level| level.seconds),
+            by_mean_lengths: levels.iter().any(|level| level.by_mean_lengths),
         }
     }
 }
@@ -217,9 +221,9 @@ fn name_rounds(levels: &mut [Level]) {
     }
 }
 
-/// The output tokens of an answer, at most.
+/// The output tokens of an answer, at most; of lengths that differ the mean.
 fn output_of(config: &Config) -> f64 {
-    f64::from(config.prompts.output_tokens().unwrap_or(config.request.output_tokens))
+    f64::from(config.output_tokens())
 }
 
 /// Requests of a phase, warm-up included, and how their number is known; an answer takes `end_to_end` seconds.
@@ -252,11 +256,16 @@ fn requests_of(spec: &PhaseSpec, turns: f64, end_to_end: Option<f64>, assumed: b
 
 fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level {
     let price: Option<&TargetPrice> = config.target.remote().and_then(|remote| remote.price.as_ref());
-    let (input, output) = (f64::from(config.prompts.input_tokens()), output_of(config));
+    let (mut input, mut output) = (f64::from(config.prompts.input_tokens()), output_of(config));
+    if let Some(items) = config.request.items {
+        // Nothing is written; a query of a sentence does not change what is spent.
+        (input, output) = (input * f64::from(spec.load.batch().unwrap_or(items.batch)), 0.0);
+    }
     let end_to_end = seen.map(|seen| seen.at_most(output));
     let in_flight = f64::from(spec.load.max_in_flight());
     let turns = match spec.load {
         Load::Sessions { turns, .. } => f64::from(turns),
+        Load::Agents { ref trace, .. } => trace.steps.len() as f64 / trace.sessions.len().max(1) as f64,
         _ => 1.0,
     };
     let assumed = is_assumed(config, spec, seen);
@@ -265,11 +274,16 @@ fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level 
     let (basis, requests) = requests_of(spec, turns, seen.or(assumed.then_some(ASSUMED)).map(least), assumed);
     let seconds = match (spec.extent, spec.load.rate()) {
         (Extent::Duration(time), _) => Some(time.as_secs_f64() + end_to_end.unwrap_or(0.0)),
+        // How long a session takes hangs on its steps and tools.
+        _ if matches!(spec.load, Load::Agents { .. }) => None,
         (_, Some(rate)) => requests.map(|requests| requests / rate + end_to_end.unwrap_or(0.0)),
         _ => requests.zip(end_to_end).map(|(requests, each)| (requests / in_flight).ceil() * each),
     };
     // The n-th turn of a session holds the n - 1 before it.
-    let earlier_turns = (turns - 1.0) / 2.0 * (input + output);
+    let earlier_turns = match spec.load {
+        Load::Sessions { .. } => (turns - 1.0) / 2.0 * (input + output),
+        _ => 0.0,
+    };
     let input_tokens = requests.map(|requests| requests * (input + earlier_turns));
     let output_tokens = requests.map(|requests| requests * output);
     let usd = price.zip(input_tokens.zip(output_tokens));
@@ -277,7 +291,8 @@ fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level 
         let (input, output) = (input.ceil() as u64, output.ceil() as u64);
         price.price.cost(BilledTokens { input, output, ..BilledTokens::default() }).as_usd()
     });
-    Level { name: spec.load.name(), basis, requests, input_tokens, output_tokens, usd, seconds }
+    let by_mean_lengths = config.prompts.draws_lengths(&config.request.output_tokens);
+    Level { name: spec.load.name(), basis, requests, input_tokens, output_tokens, usd, seconds, by_mean_lengths }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a history holds answered turns only, without reasoning; a failed turn ends its session.
 
+use crate::bodies::Bodies;
 use crate::plan::Start;
 use crate::prompts::Prompts;
 use std::collections::HashMap;
@@ -65,18 +66,25 @@ impl History {
 }
 
 /// Sets each row's input tokens from the prompt numbers (earlier messages of its
-/// session included), and its requested output tokens, where the prompt specifies them.
-pub(crate) fn set_requested_tokens(rows: &mut [RequestNumbers], numbers: &[u64], prompts: &Prompts) {
+/// session included), and its requested output tokens, where they differ from request to request.
+pub(crate) fn set_requested_tokens(rows: &mut [RequestNumbers], numbers: &[u64], bodies: &Bodies) {
     let mut conversation: HashMap<u64, u64> = HashMap::new();
     // Turns of a session follow each other, and rows are in order of their starts.
     let mut order: Vec<usize> = (0..rows.len().min(numbers.len())).collect();
     order.sort_by_key(|&place| (rows[place].due_at_ns, rows[place].index));
     for place in order {
-        let own = prompts.input_tokens(numbers[place]);
+        let own = bodies.input_tokens(numbers[place]);
         let row = &mut rows[place];
-        let before = row.session.map(|session| conversation.entry(session).or_default());
+        let step = bodies.prompts.agent_step(numbers[place]);
+        row.wait_ns = row.wait_ns.filter(|_| step.is_some());
+        if let Some(step) = step {
+            (row.role, row.session_steps) = (Some(step.role.to_owned()), Some(step.of));
+        }
+        row.items_asked = bodies.items.map(|(_, batch)| u64::from(batch));
+        let session = row.session.filter(|_| !bodies.prompts.are_whole());
+        let before = session.map(|session| conversation.entry(session).or_default());
         row.input_asked = Some(own + before.as_deref().copied().unwrap_or(0));
-        row.output_asked = prompts.output_tokens(numbers[place]).map(u64::from);
+        row.output_asked = bodies.own_output_tokens(numbers[place]);
         if let Some(before) = before.filter(|_| row.failure.is_none()) {
             *before += own + row.tokens_std_answer;
         }
@@ -100,16 +108,26 @@ fn answer_of(trace: &RequestTrace) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::RequestOptions;
     use crate::plan::Turn;
-    use crate::prompts::{PromptSource, PromptSpec};
-    use tokrate_core::{Rng, Tick};
+    use crate::prompts::{Lengths, PromptSource};
+    use tokrate_core::{Rng, Span, Tick};
     use tokrate_meter::request::{Arrival, Failure};
     use tokrate_sim::WORDS;
 
     fn turn(turn: u32) -> Start {
         let number = u64::from(turn);
         let turn = Some(Turn { session: 3, turn });
-        Start { index: number, due_at: Tick::ZERO, warmup: false, slot: 0, prompt: number, turn }
+        Start {
+            index: number,
+            due_at: Tick::ZERO,
+            warmup: false,
+            slot: 0,
+            prompt: number,
+            turn,
+            released_by: None,
+            wait: Span::ZERO,
+        }
     }
 
     fn trace(parts: &[(Channel, &str)], failure: Option<FailureKind>) -> RequestTrace {
@@ -123,22 +141,48 @@ mod tests {
         trace
     }
 
+    fn bodies(source: &PromptSource, output_tokens: Lengths) -> Bodies {
+        Bodies {
+            dialect: tokrate_wire::Dialect::OpenAiChat,
+            model: "m".to_owned(),
+            options: RequestOptions { output_tokens, ..RequestOptions::plain() },
+            prompts: Prompts::new(source, WORDS, Rng::root(1)),
+            lengths: Rng::root(2),
+            items: None,
+        }
+    }
+
+    #[test]
+    fn each_row_knows_the_length_that_was_drawn_for_it_and_sent() {
+        let drawn = bodies(&PromptSource::synthetic(30, 0), Lengths::Uniform { from: 5, to: 50 });
+        let mut rows = vec![RequestNumbers::measure(&RequestTrace::default(), Encoding::O200kBase); 3];
+        set_requested_tokens(&mut rows, &[0, 1, 2], &drawn);
+        for (number, row) in rows.iter().enumerate() {
+            let asked = row.output_asked.expect("it was drawn");
+            let body = drawn.encode(number as u64, &[]);
+            let limit = format!("\"max_completion_tokens\":{asked}");
+            assert!(String::from_utf8_lossy(&body).contains(&limit), "{limit}");
+        }
+        let same = bodies(&PromptSource::synthetic(30, 0), Lengths::Fixed(50));
+        set_requested_tokens(&mut rows, &[0, 1, 2], &same);
+        assert!(rows.iter().all(|row| row.output_asked.is_none()), "what all are asked for is a condition");
+    }
+
     #[test]
     fn each_row_of_a_trace_knows_what_was_asked_of_it() {
         let lines = "{\"timestamp\": 0, \"input_length\": 40, \"output_length\": 7}\n\
                      {\"timestamp\": 3, \"input_length\": 30, \"output_length\": 900}\n";
         let trace = crate::trace::Trace::parse(lines, None).expect("a trace");
-        let prompts = Prompts::new(&PromptSource::Trace(trace.into()), WORDS, Rng::root(1));
+        let bodies = bodies(&PromptSource::Trace(trace.into()), Lengths::Fixed(100));
         let mut rows = vec![RequestNumbers::measure(&RequestTrace::default(), Encoding::O200kBase); 2];
-        set_requested_tokens(&mut rows, &[1, 0], &prompts);
+        set_requested_tokens(&mut rows, &[1, 0], &bodies);
         assert_eq!([rows[0].output_asked, rows[1].output_asked], [Some(900), Some(7)]);
         assert_eq!([rows[0].input_asked, rows[1].input_asked], [Some(30), Some(40)]);
     }
 
     #[test]
     fn prompts_and_answers_pile_up_until_a_turn_fails() {
-        let source = PromptSource::Synthetic(PromptSpec { input_tokens: 30, shared_prefix_tokens: 0 });
-        let prompts = Prompts::new(&source, WORDS, Rng::root(1));
+        let prompts = Prompts::new(&PromptSource::synthetic(30, 0), WORDS, Rng::root(1));
         let mut history = History::default();
         assert!(history.messages(&turn(0)).is_empty());
         let conversation =

@@ -10,6 +10,9 @@ use tokrate_record::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
 pub fn curve_of(phases: &[PhaseResult], seed: u64) -> Option<CurveResult> {
     let closed = phases.iter().filter(|phase| matches!(phase.load, tokrate_record::Load::Closed { .. })).count();
     let open = phases.iter().filter(|phase| matches!(phase.load, tokrate_record::Load::Open { .. })).count();
+    if phases.iter().any(|phase| phase.items.is_some()) {
+        return None;
+    }
     if phases.len() < 2 || closed.max(open) != phases.len() {
         return None;
     }

@@ -8,6 +8,7 @@
 
 mod abort;
 mod advice;
+pub mod agents;
 mod bad_input;
 mod bodies;
 mod calibrate;
@@ -36,7 +37,7 @@ pub mod trace;
 mod warnings;
 
 pub use bad_input::BadInput;
-pub use config::{Calibration, Config, Embedded, Limits, Remote, RequestOptions, ServerMetrics, Target};
+pub use config::{Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, ServerMetrics, Target};
 pub use error::BenchError;
 pub use levels::curve_of;
 pub use progress::{Progress, Snapshot};

@@ -1,8 +1,9 @@
-//! When requests start: closed and open loops, ramps, traces and sessions as one state machine. Time and completions are
+//! When requests start: closed and open loops, ramps, traces, sessions and agents as one state machine. Time and completions are
 //! passed in.
 //!
 //! Invariant: due times of an open loop depend on start, shape and seed only, never on earlier responses.
 
+mod agents;
 mod arrivals;
 mod backoff;
 mod budget;
@@ -12,10 +13,11 @@ mod slots;
 
 pub use backoff::{Outcome, Wait, held_back};
 pub use budget::{Budget, Reservation};
-pub use load::{Arrivals, Backoff, Load, Think};
+pub use load::{Arrivals, Backoff, Beginning, Load, Think};
 pub use ramp::{Growth, Ramp};
 pub use slots::Turn;
 
+use agents::Agents;
 use arrivals::Schedule;
 use backoff::Waits;
 use slots::Slots;
@@ -71,8 +73,12 @@ pub struct Start {
     pub slot: u32,
     /// Number of its prompt in its phase: its index, but for the turns of sessions.
     pub prompt: u64,
-    /// Session and turn, in a multi-turn load.
+    /// Session and turn, in a multi-turn load; of agents the step of the session.
     pub turn: Option<Turn>,
+    /// The step whose end let this one start, where steps wait for each other.
+    pub released_by: Option<u32>,
+    /// Time of tools between that end (or the session's beginning) and `due_at`.
+    pub wait: Span,
 }
 
 /// A worker's share of a phase: every `of`-th request, starting with `worker`.
@@ -116,6 +122,7 @@ pub struct Plan {
 enum ArrivalKind {
     Closed(Slots),
     Open(Open),
+    Agents(Agents),
 }
 
 /// An open loop and the fate of its arrivals.
@@ -143,9 +150,12 @@ impl Plan {
             Extent::Sessions(sessions) => Some(sessions),
             Extent::Requests(_) | Extent::Duration(_) => None,
         };
-        let arrivals_state = match Slots::of(&spec.load, share, start, &rng, sessions) {
-            Some(slots) => ArrivalKind::Closed(slots),
-            None => {
+        let arrivals_state = match (&spec.load, Slots::of(&spec.load, share, start, &rng, sessions)) {
+            (Load::Agents { trace, beginning }, _) => {
+                ArrivalKind::Agents(Agents::new(trace, *beginning, share, start, sessions))
+            }
+            (_, Some(slots)) => ArrivalKind::Closed(slots),
+            (_, None) => {
                 let mut schedule = Schedule::of(&spec.load, start, rng).expect("a load is closed or open");
                 // Every share walks the whole schedule and takes its own arrivals, so that the arrivals of a run do
                 // not depend on the number of workers.
@@ -194,6 +204,7 @@ impl Plan {
             let next = match &self.arrivals_state {
                 ArrivalKind::Closed(slots) => slots.first().map(|(since, _)| since),
                 ArrivalKind::Open(open) => open.schedule.next_due(),
+                ArrivalKind::Agents(agents) => agents.first(),
             };
             let waiting = if self.in_flight == 0 { Step::Finished } else { Step::WaitForCompletion };
             let Some(due_at) = next.filter(|_| !self.stopped) else {
@@ -226,6 +237,12 @@ impl Plan {
             ArrivalKind::Closed(slots) => {
                 let wait = self.waits.after(start.slot, now, outcome);
                 slots.release(start.slot, now + wait, refused, outcome == Outcome::Answered);
+            }
+            ArrivalKind::Agents(agents) => {
+                let wait = self.waits.after(start.slot, now, outcome);
+                if let Some(turn) = start.turn {
+                    agents.release(turn, now, now + wait, refused, outcome == Outcome::Answered);
+                }
             }
             ArrivalKind::Open(open) => {
                 // Several 429 responses at one moment count once: only a longer wait extends the backoff.
@@ -273,7 +290,7 @@ impl Plan {
     pub fn held_until(&self) -> Option<Tick> {
         match &self.arrivals_state {
             ArrivalKind::Open(open) => Some(open.held_until).filter(|until| *until > Tick::ZERO),
-            ArrivalKind::Closed(_) => None,
+            ArrivalKind::Closed(_) | ArrivalKind::Agents(_) => None,
         }
     }
 
@@ -285,7 +302,7 @@ impl Plan {
     /// Arrivals that were due and not sent because too many requests were in flight.
     pub fn forfeited(&self) -> u64 {
         match &self.arrivals_state {
-            ArrivalKind::Closed(_) => 0,
+            ArrivalKind::Closed(_) | ArrivalKind::Agents(_) => 0,
             ArrivalKind::Open(open) => open.forfeited,
         }
     }
@@ -293,7 +310,7 @@ impl Plan {
     /// Arrivals that were due and not sent because the provider had asked to wait.
     pub fn withheld(&self) -> u64 {
         match &self.arrivals_state {
-            ArrivalKind::Closed(_) => 0,
+            ArrivalKind::Closed(_) | ArrivalKind::Agents(_) => 0,
             ArrivalKind::Open(open) => open.withheld,
         }
     }
@@ -310,16 +327,36 @@ impl Plan {
 
     /// The request that starts next unless the phase ends before, so that the driver can prepare it.
     pub fn upcoming(&self) -> Start {
-        let (due_at, slot, turn) = match &self.arrivals_state {
-            ArrivalKind::Closed(slots) => {
-                let (since, slot) = slots.first().unwrap_or_default();
-                (since, slot, slots.turn(slot))
-            }
-            ArrivalKind::Open(open) => (open.schedule.next_due().unwrap_or_default(), 0, None),
-        };
         let index = self.taken * u64::from(self.share.of.max(1)) + u64::from(self.share.worker);
-        let prompt = turn.map_or(index, |turn| turn.session * self.turns + u64::from(turn.turn));
-        Start { index, due_at, warmup: self.taken < self.warmup, slot, prompt, turn }
+        let warmup = self.taken < self.warmup;
+        match &self.arrivals_state {
+            ArrivalKind::Closed(slots) => {
+                let (due_at, slot) = slots.first().unwrap_or_default();
+                let turn = slots.turn(slot);
+                let prompt = turn.map_or(index, |turn| turn.session * self.turns + u64::from(turn.turn));
+                Start { index, due_at, warmup, slot, prompt, turn, released_by: None, wait: Span::ZERO }
+            }
+            ArrivalKind::Open(open) => {
+                let due_at = open.schedule.next_due().unwrap_or_default();
+                Start { index, due_at, warmup, slot: 0, prompt: index, turn: None, released_by: None, wait: Span::ZERO }
+            }
+            ArrivalKind::Agents(agents) => {
+                let Some((due_at, turn, released_by, wait)) = agents.upcoming() else {
+                    return Start {
+                        index,
+                        due_at: Tick::ZERO,
+                        warmup,
+                        slot: 0,
+                        prompt: 0,
+                        turn: None,
+                        released_by: None,
+                        wait: Span::ZERO,
+                    };
+                };
+                let (slot, prompt) = (turn.session as u32, agents.prompt(turn));
+                Start { index, due_at, warmup, slot, prompt, turn: Some(turn), released_by, wait }
+            }
+        }
     }
 
     /// Takes the next request; `None` when its arrival is forfeited or withheld.
@@ -331,6 +368,7 @@ impl Plan {
         }
         match &mut self.arrivals_state {
             ArrivalKind::Closed(slots) => slots.take(),
+            ArrivalKind::Agents(agents) => agents.take(),
             ArrivalKind::Open(open) => {
                 open.schedule.skip(u64::from(self.share.of.max(1)));
                 if due_at < open.held_until {

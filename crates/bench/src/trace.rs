@@ -21,7 +21,7 @@ use tokrate_core::Span;
 /// Tokens of a block of the Mooncake layout.
 pub const BLOCK_TOKENS: u32 = 512;
 /// Longer prompts and answers than this are mistakes.
-const MAX_TOKENS: u32 = 10_000_000;
+pub const MAX_TOKENS: u32 = 10_000_000;
 
 /// The layout of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -187,8 +187,15 @@ pub(crate) fn cut_conversations(source: &PromptSource) -> Option<String> {
 
 /// That a trace held requests without tokens, if it did.
 pub(crate) fn omitted_trace_requests(source: &PromptSource) -> Option<String> {
-    let PromptSource::Trace(trace) = source else { return None };
-    match trace.left_out {
+    let left_out = match source {
+        PromptSource::Trace(trace) => trace.left_out,
+        PromptSource::Agents(trace) if trace.left_out > 0 => {
+            let left_out = trace.left_out;
+            return Some(format!("{left_out} model calls of the agents' trace have no token counts and were left out"));
+        }
+        _ => return None,
+    };
+    match left_out {
         0 => None,
         1 => Some("1 request of the trace has no tokens (it failed when it was taken) and was left out".to_owned()),
         n => {
@@ -217,7 +224,10 @@ pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
         let other = phase.models.iter().filter_map(|seen| seen.name.as_ref()).find(|name| *name != asked)?;
         Some(at_level(phase, format!("the answers name the model `{other}`, requested was `{asked}`")))
     });
-    let whole = phases.iter().find(|phase| !phase.conditions.streaming).map(|_| NOT_STREAMED.to_owned());
+    let whole = phases
+        .iter()
+        .find(|phase| !phase.conditions.streaming && phase.items.is_none())
+        .map(|_| NOT_STREAMED.to_owned());
     let speeds = phases.iter().filter(|phase| phase.conditions.streaming).filter_map(missing_speeds);
     let sentences = suspicions(phases).into_iter().filter(Suspicion::is_note).map(|suspicion| suspicion.sentence);
     let by_level = merge_repeated(stale.chain(mismatched).chain(speeds).collect());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use tokrate_bench::forecast::Forecast;
 use tokrate_bench::plan::{Backoff, Extent, Load, PhaseSpec};
-use tokrate_bench::prompts::{PromptSource, PromptSpec};
+use tokrate_bench::prompts::{Lengths, PromptSource};
 use tokrate_bench::report::{Samples, Subject, comparison_html};
 use tokrate_bench::schedule::ScheduleMode;
 use tokrate_bench::{
@@ -57,16 +57,17 @@ fn config(speed: f64) -> Config {
         target: Target::Embedded(Box::new(Embedded { law, faults: Faults::default() })),
         phases: vec![level(1), level(1), level(3), level(3)],
         request: RequestOptions {
+            items: None,
             stream: true,
             include_usage: true,
-            output_tokens: 40,
+            output_tokens: Lengths::Fixed(40),
             ignore_eos: false,
             legacy_max_tokens: false,
             temperature: None,
             extra: Vec::new(),
             keep_unknown: false,
         },
-        prompts: PromptSource::Synthetic(PromptSpec { input_tokens: 30, shared_prefix_tokens: 0 }),
+        prompts: PromptSource::synthetic(30, 0),
         max_cost_usd: None,
         schedule_mode: ScheduleMode::Listed,
         limits: Limits {

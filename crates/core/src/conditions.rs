@@ -16,6 +16,10 @@ pub struct Conditions {
     pub endpoint: String,
     /// Wire dialect, such as `openai-chat`.
     pub dialect: String,
+    /// What was asked for: `chat`, `embeddings` or `rerank`; empty is `chat`.
+    pub task: String,
+    /// Texts of a request, where it holds several.
+    pub batch: Option<u32>,
     /// Whether the answer was streamed.
     pub streaming: bool,
     /// `http/1.1` or `h2`.
@@ -61,6 +65,8 @@ pub struct Conditions {
 impl Conditions {
     /// Fields that describe a run without affecting comparability.
     pub const DESCRIPTIVE: [&'static str; 3] = ["host", "seed", "version"];
+    /// Values that conditions had before there were others: they do not enter the fingerprint, so that it stays what it was.
+    const USUAL: [(&'static str, &'static str); 2] = [("task", "chat"), ("batch", "none")];
 
     /// All conditions as name and value, in a fixed order.
     pub fn entries(&self) -> Vec<(&'static str, String)> {
@@ -70,6 +76,8 @@ impl Conditions {
             ("provider", self.provider.clone()),
             ("endpoint", self.endpoint.clone()),
             ("dialect", self.dialect.clone()),
+            ("task", if self.task.is_empty() { "chat" } else { &self.task }.to_owned()),
+            ("batch", number(self.batch.map(|value| value.to_string()))),
             ("streaming", self.streaming.to_string()),
             ("http_version", self.http_version.clone()),
             ("tls", self.tls.to_string()),
@@ -97,7 +105,7 @@ impl Conditions {
     pub fn fingerprint(&self) -> Fingerprint {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for (name, value) in self.entries() {
-            if Self::DESCRIPTIVE.contains(&name) {
+            if Self::DESCRIPTIVE.contains(&name) || Self::USUAL.contains(&(name, value.as_str())) {
                 continue;
             }
             for byte in name.bytes().chain([b'=']).chain(value.bytes()).chain([b'\n']) {
@@ -134,6 +142,8 @@ impl fmt::Display for Fingerprint {
 mod tests {
     use super::*;
 
+    const FINGERPRINT_OF_NOTHING: &str = "aa413d158a8c3e8a";
+
     #[test]
     fn the_fingerprint_covers_all_but_descriptive_fields() {
         let one = Conditions { model: "m".into(), concurrency: Some(10), ..Conditions::default() };
@@ -147,6 +157,11 @@ mod tests {
             Conditions { machine: "2 cores".into(), ..one.clone() },
             Conditions { machine: "8 cores".into(), ..one.clone() },
         );
+        // What it was before there were other tasks than chat, so that kept baselines still fit.
+        assert_eq!(Conditions::default().fingerprint().to_string(), FINGERPRINT_OF_NOTHING);
+        let other = Conditions { task: "embeddings".into(), batch: Some(8), ..one.clone() };
+        assert_eq!(one.differences(&other), ["task", "batch"]);
+        assert_ne!(one.fingerprint(), other.fingerprint());
         assert_eq!(small.differences(&large), ["machine"]);
         assert!(one.differences(&large).is_empty(), "a record that does not say");
     }

@@ -27,6 +27,8 @@ pub enum EventKind {
     },
     /// Output other than text, whose tokens cannot be counted: an image, audio, or a call type specific to the dialect.
     Opaque,
+    /// So many results that are no text: vectors of texts, or their scores.
+    Items(u32),
     /// A tool call begins, or the stream returns to an earlier one. The tool text that follows belongs to it.
     ToolCall {
         /// Which call of the answer, from 0.

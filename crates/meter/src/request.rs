@@ -135,6 +135,8 @@ pub struct RequestTrace {
     pub arrivals: Vec<Arrival>,
     /// All output text in order of arrival, channels mixed as they came.
     pub text: String,
+    /// Results that are no text, such as vectors, if there were any.
+    pub items: Option<u32>,
     /// The last token counts that the provider reported.
     pub usage: Option<Usage>,
     /// The times reported by the server.
@@ -189,6 +191,7 @@ impl RequestMeter {
             timing,
             arrivals: self.arrivals,
             text: self.text,
+            items: self.metadata.items,
             usage: self.metadata.usage,
             timings: self.metadata.timings,
             unknown: self.unknown,

@@ -72,6 +72,7 @@ pub(crate) async fn send(to: &Answered<'_>, id: String, body: Bytes) -> Sent {
         body,
         dialect: to.dialect,
         shape: Shape::Stream,
+        items: None,
         keep_unknown: false,
         secrets: Secrets::of(to.headers),
         limits: to.limits,

@@ -136,10 +136,11 @@ impl PromptSource {
     pub fn prompt(&self, run: u64, number: u64) -> Vec<Message> {
         match self {
             PromptSource::Words { input_tokens, shared_prefix_tokens } => {
-                let spec = PromptSpec { input_tokens: *input_tokens, shared_prefix_tokens: *shared_prefix_tokens };
+                let (input_tokens, shared_prefix_tokens) = (*input_tokens, *shared_prefix_tokens);
+                let spec = PromptSpec { input_tokens, shared_prefix_tokens, group: 0 };
                 // The shared prefix comes from the root, what is unique from the run.
-                let words = Synthetic::new(spec, tokrate_sim::WORDS, Rng::root(0));
-                vec![Message::text(Role::User, words.content(draw(run, number)))]
+                let words = Synthetic::new(tokrate_sim::WORDS, Rng::root(0));
+                vec![Message::text(Role::User, words.content(spec, draw(run, number)))]
             }
             PromptSource::Own { prompts, .. } => {
                 let mut prompt = prompts[(number % prompts.len().max(1) as u64) as usize].clone();

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokrate_core::{EventBatch, FailureKind, Span, Tick, one_line};
 use tokrate_meter::{Ending, Failure, RequestMeter, RequestTrace};
 use tokrate_net::{Client, Clock, Departure, Exchange, Head, Limits, Outgoing, Redactor, Secrets, Sink};
-use tokrate_wire::{Decoder, Dialect, Shape};
+use tokrate_wire::{Decoder, Dialect, ItemDecoder, ItemForm, Shape};
 
 /// Longest address of a redirection that is repeated.
 const MAX_LOCATION_BYTES: usize = 200;
@@ -37,6 +37,8 @@ pub struct Call<'a> {
     pub dialect: Dialect,
     /// What is asked for.
     pub shape: Shape,
+    /// What is asked for instead of text, and for how many texts.
+    pub items: Option<(ItemForm, u32)>,
     /// Keep fields of the answer that the dialect does not prescribe.
     pub keep_unknown: bool,
     /// What is masked in everything that the server sends.
@@ -77,6 +79,7 @@ impl Call<'_> {
         let decoder = Decoder::new(self.dialect, self.shape);
         let mut sink = AnswerSink {
             decoder: if self.keep_unknown { decoder.with_unknown_fields() } else { decoder },
+            items: self.items.map(|(form, asked)| ItemDecoder::new(form, asked)),
             asked_whole: self.shape == Shape::Whole,
             beginning: Beginning::new(self.dialect, self.shape),
             clock: self.clock,
@@ -107,6 +110,8 @@ async fn overdue(done: Rc<Notify>) {
 struct AnswerSink<'a> {
     answer: Answer,
     decoder: Decoder,
+    /// In place of the decoder, where no text is asked for.
+    items: Option<ItemDecoder>,
     /// Whether the answer was asked for in one piece.
     asked_whole: bool,
     beginning: Beginning,
@@ -139,7 +144,10 @@ impl AnswerSink<'_> {
         let complete = exchange.as_ref().is_some_and(|exchange| exchange.outcome.is_ok());
         if self.answer.error_response().is_none() && (complete || self.answer.first_byte_at().is_some()) {
             let mut batch = self.batch.borrow_mut();
-            self.decoder.end(last_read, &mut batch);
+            match &mut self.items {
+                Some(items) => items.end(last_read, &mut batch),
+                None => self.decoder.end(last_read, &mut batch),
+            }
             self.meter_batch(&mut batch);
         }
         let connection = exchange.as_ref().map(|exchange| exchange.connection).unwrap_or_default();
@@ -148,7 +156,9 @@ impl AnswerSink<'_> {
         let mut trace = self.meter.finish(timing, ending);
         trace.in_one_piece = !self.asked_whole && self.decoder.is_whole();
         let encoding = self.answer.head().and_then(|head| head.headers.get(CONTENT_ENCODING)?.to_str().ok());
-        name_foreign(&self.beginning, encoding, trace.failure.as_mut());
+        if self.items.is_none() {
+            name_foreign(&self.beginning, encoding, trace.failure.as_mut());
+        }
         self.answer.clean(trace.failure.as_mut(), &mut trace.model);
         Measured { trace, head: self.answer.head_mut().cloned() }
     }
@@ -177,7 +187,9 @@ impl AnswerSink<'_> {
     }
 
     fn decode(&mut self, at: Tick, bytes: &[u8]) {
-        if !bytes.is_empty() {
+        if let Some(items) = &mut self.items {
+            items.push(bytes);
+        } else if !bytes.is_empty() {
             let mut batch = self.batch.borrow_mut();
             self.beginning.push(bytes);
             self.decoder.push(at, bytes, &mut batch);

@@ -9,46 +9,60 @@ use tokrate_tokens::{Encoding, count};
 /// Asks for a long answer; put behind the words when there is room, so that real models do not answer in one line.
 const INSTRUCTION: &str = "\n\nWrite a very long story that uses these words. Do not stop early.";
 
-/// What prompts look like.
+/// What a prompt looks like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PromptSpec {
     /// Tokens of the content (o200k_base), exact.
     pub input_tokens: u32,
-    /// Leading tokens that all prompts of a run share.
+    /// Leading tokens that all prompts of its group share; more than `input_tokens` are as many.
     pub shared_prefix_tokens: u32,
+    /// Which group: prompts of different groups share nothing. 0 where all prompts of a run share one prefix.
+    pub group: u32,
 }
 
 /// Generates prompts from words.
 #[derive(Debug)]
 pub struct Synthetic {
-    spec: PromptSpec,
     words: &'static [&'static str],
-    prefix: String,
     instruction: &'static str,
-    unique_tokens: u32,
-    rng: Rng,
+    instruction_tokens: u32,
+    prefix: Rng,
+    unique: Rng,
 }
 
 impl Synthetic {
     /// Prompts drawn by `rng` from `words`, each of which is one o200k token with its leading space.
-    pub fn new(spec: PromptSpec, words: &'static [&'static str], rng: Rng) -> Synthetic {
+    pub fn new(words: &'static [&'static str], rng: Rng) -> Synthetic {
         let instruction_tokens = count(Encoding::O200kBase, INSTRUCTION) as u32;
+        Synthetic {
+            words,
+            instruction: INSTRUCTION,
+            instruction_tokens,
+            prefix: rng.child("shared prefix"),
+            unique: rng.child("unique"),
+        }
+    }
+
+    /// The same without the words that ask for a long answer: texts that are to be embedded or ranked ask for nothing.
+    pub fn without_instruction(self) -> Synthetic {
+        Synthetic { instruction: "", instruction_tokens: 0, ..self }
+    }
+
+    /// The content of the `index`-th prompt; the same every time. A shorter prefix of a group is the beginning of a longer one.
+    pub fn content(&self, spec: PromptSpec, index: u64) -> String {
         let shared = spec.shared_prefix_tokens.min(spec.input_tokens);
         let room = spec.input_tokens - shared;
         // At least as many words as the instruction has tokens, or the prompts would be too similar.
-        let fits = room >= 2 * instruction_tokens;
-        let (instruction, unique_tokens) = if fits { (INSTRUCTION, room - instruction_tokens) } else { ("", room) };
-        let mut prefix = String::new();
-        append_words(&mut prefix, words, shared, &mut rng.child("shared prefix"));
-        Synthetic { spec, words, prefix, instruction, unique_tokens, rng: rng.child("unique") }
-    }
-
-    /// The content of the `index`-th prompt; the same every time.
-    pub fn content(&self, index: u64) -> String {
-        let mut content = String::with_capacity(self.spec.input_tokens as usize * 6);
-        content.push_str(&self.prefix);
-        append_words(&mut content, self.words, self.unique_tokens, &mut self.rng.nth(index));
-        content.push_str(self.instruction);
+        let fits = room >= 2 * self.instruction_tokens;
+        let (instruction, own) = if fits { (self.instruction, room - self.instruction_tokens) } else { ("", room) };
+        let mut prefix = match spec.group {
+            0 => self.prefix.clone(),
+            group => self.prefix.nth(u64::from(group)),
+        };
+        let mut content = String::with_capacity(spec.input_tokens as usize * 6);
+        append_words(&mut content, self.words, shared, &mut prefix);
+        append_words(&mut content, self.words, own, &mut self.unique.nth(index));
+        content.push_str(instruction);
         content
     }
 }
@@ -66,26 +80,39 @@ mod tests {
     use proptest::prelude::{prop_assert_eq, proptest};
     use tokrate_sim::WORDS;
 
-    fn prompts(input_tokens: u32, shared_prefix_tokens: u32, seed: u64) -> Synthetic {
-        Synthetic::new(PromptSpec { input_tokens, shared_prefix_tokens }, WORDS, Rng::root(seed))
+    fn content(input_tokens: u32, shared_prefix_tokens: u32, group: u32, index: u64) -> String {
+        let spec = PromptSpec { input_tokens, shared_prefix_tokens, group };
+        Synthetic::new(WORDS, Rng::root(1)).content(spec, index)
+    }
+
+    /// Tokens that two prompts share from their beginning on.
+    fn shared(one: &str, two: &str) -> usize {
+        let shared = one.bytes().zip(two.bytes()).take_while(|(a, b)| a == b).count();
+        count(Encoding::O200kBase, &one[..shared])
     }
 
     #[test]
     fn prompts_differ_after_the_shared_prefix_and_repeat_for_the_same_index() {
-        let prompts = prompts(200, 50, 1);
-        let (one, two) = (prompts.content(0), prompts.content(1));
-        assert_eq!(one, prompts.content(0));
+        let (one, two) = (content(200, 50, 0, 0), content(200, 50, 0, 1));
+        assert_eq!(one, content(200, 50, 0, 0));
         assert_ne!(one, two);
-        let shared = one.bytes().zip(two.bytes()).take_while(|(a, b)| a == b).count();
-        let shared_tokens = count(Encoding::O200kBase, &one[..shared]);
-        assert!((50..56).contains(&shared_tokens), "{shared_tokens}");
+        assert!((50..56).contains(&shared(&one, &two)), "{}", shared(&one, &two));
+    }
+
+    #[test]
+    fn groups_share_a_prefix_among_themselves_and_the_longer_one_goes_on_where_the_shorter_ends() {
+        assert!((60..66).contains(&shared(&content(300, 60, 3, 0), &content(300, 90, 3, 1))));
+        assert!(shared(&content(300, 60, 3, 0), &content(300, 60, 4, 1)) < 6);
     }
 
     proptest! {
         #[test]
-        fn the_length_is_exact(tokens in 1u32..600, shared in 0u32..700, seed in proptest::num::u64::ANY, index in 0u64..50) {
-            let content = prompts(tokens, shared, seed).content(index);
-            prop_assert_eq!(count(Encoding::O200kBase, &content), tokens as usize);
+        fn the_length_is_exact(
+            input_tokens in 1u32..600, shared_prefix_tokens in 0u32..700, group in 0u32..4, seed in proptest::num::u64::ANY, index in 0u64..50,
+        ) {
+            let spec = PromptSpec { input_tokens, shared_prefix_tokens, group };
+            let content = Synthetic::new(WORDS, Rng::root(seed)).content(spec, index);
+            prop_assert_eq!(count(Encoding::O200kBase, &content), input_tokens as usize);
         }
     }
 }

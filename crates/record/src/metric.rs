@@ -38,6 +38,12 @@ pub enum Metric {
     Throughput,
     /// Failed requests as a share of those started and not cancelled.
     FailureShare,
+    /// Beginning of a session of agents to its end.
+    SessionTime,
+    /// E2E shared among the items of a request.
+    TimePerItem,
+    /// Items per second of all requests together.
+    ItemThroughput,
 }
 
 /// What a number counts.
@@ -66,6 +72,8 @@ pub enum PhaseSource {
     Speeds(fn(&PhaseResult) -> &SpeedSummary),
     /// One figure of the steady window.
     Throughput,
+    /// The same of items.
+    ItemThroughput,
     /// One figure of all its requests.
     FailureShare,
 }
@@ -130,7 +138,7 @@ fn milliseconds(nanoseconds: Option<u64>) -> Option<f64> {
     nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e6)
 }
 
-static CATALOGUE: [MetricRow; 13] = [
+static CATALOGUE: [MetricRow; 16] = [
     MetricRow {
         metric: Metric::Ttfb,
         name: "ttfb",
@@ -278,11 +286,43 @@ static CATALOGUE: [MetricRow; 13] = [
         of_phase: PhaseSource::FailureShare,
         ..TIME
     },
+    MetricRow {
+        metric: Metric::SessionTime,
+        name: "session_time",
+        label: "session time",
+        words: "time of an agent's session",
+        definition: "beginning of a session of agents to the end of its last step, of sessions whose every step was answered",
+        of_phase: plain(|phase| &phase.session_time),
+        ..TIME
+    },
+    MetricRow {
+        metric: Metric::TimePerItem,
+        name: "time_per_item",
+        label: "time per item",
+        words: "time per item",
+        definition: "E2E of a request for vectors or scores, shared among its items",
+        of_request: Some(|request| {
+            Some(request.e2e_ns? as f64 / 1e6 / request.items.filter(|items| *items > 0)? as f64)
+        }),
+        of_phase: plain(|phase| &phase.time_per_item),
+        ..TIME
+    },
+    MetricRow {
+        metric: Metric::ItemThroughput,
+        name: "item_throughput",
+        label: "items",
+        words: "item throughput",
+        definition: "vectors or scores of all requests per second of the steady window",
+        unit: MetricUnit::PerSecond,
+        more_is_better: true,
+        of_phase: PhaseSource::ItemThroughput,
+        ..TIME
+    },
 ];
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Metric; 13] = [
+    pub const ALL: [Metric; 16] = [
         Metric::Ttfb,
         Metric::Ttft,
         Metric::Ttfat,
@@ -296,6 +336,9 @@ impl Metric {
         Metric::E2eSpeed,
         Metric::Throughput,
         Metric::FailureShare,
+        Metric::SessionTime,
+        Metric::TimePerItem,
+        Metric::ItemThroughput,
     ];
 
     /// Its row of the catalogue.
@@ -362,7 +405,10 @@ impl Metric {
     pub fn times(self, phase: &PhaseResult) -> Option<&Distribution> {
         match self.row().of_phase {
             PhaseSource::Times(of, _) => Some(of(phase)),
-            PhaseSource::Speeds(_) | PhaseSource::Throughput | PhaseSource::FailureShare => None,
+            PhaseSource::Speeds(_)
+            | PhaseSource::Throughput
+            | PhaseSource::ItemThroughput
+            | PhaseSource::FailureShare => None,
         }
     }
 }

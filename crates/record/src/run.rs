@@ -3,7 +3,10 @@
 //! Invariant: distributions hold answered requests outside the warm-up only; every started request is counted exactly once;
 //! cuts follow rules that the result states.
 
+mod agents;
 mod counts;
+mod items;
+mod lengths;
 mod level;
 mod load;
 mod missing;
@@ -16,7 +19,10 @@ mod summary;
 mod sweep;
 mod validity;
 
+pub use agents::{AgentSummary, RoleSummary};
 pub use counts::{Connections, Counts, FailureCount, NameCount, RateLimited};
+pub use items::ItemSummary;
+pub use lengths::LengthSummary;
 pub use missing::missing_figures;
 pub use phase::{PhaseInput, PhaseResult, TimerLag, mark_warmup};
 pub use rounds::{Rounds, by_load, by_rising_load, most_throughput};
@@ -40,6 +46,13 @@ pub enum Load {
     Closed {
         /// Requests in flight.
         concurrency: u32,
+    },
+    /// The same of requests with several texts each, for a vector or a score of each.
+    Batched {
+        /// Requests in flight.
+        concurrency: u32,
+        /// Texts of a request.
+        batch: u32,
     },
     /// A schedule of arrivals that waits for nothing.
     Open {
@@ -81,6 +94,11 @@ pub enum Load {
         sessions: u32,
         /// Turns of each.
         turns: u32,
+    },
+    /// Recorded sessions of agents, whose steps wait for each other.
+    Agents {
+        /// Sessions at the same time; absent where each begins at its own time.
+        sessions: Option<u32>,
     },
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokrate_bench::plan::{Backoff, Extent, Load, PhaseSpec};
-use tokrate_bench::prompts::{PromptSource, PromptSpec};
+use tokrate_bench::prompts::{Lengths, PromptSource};
 use tokrate_bench::schedule::ScheduleMode;
 use tokrate_bench::{Calibration, Config, Limits, Remote, RequestOptions, Target};
 use tokrate_core::{Rng, Span};
@@ -129,16 +129,17 @@ impl Scenario {
             }],
             schedule_mode: ScheduleMode::Listed,
             request: RequestOptions {
+                items: None,
                 stream: true,
                 include_usage: true,
-                output_tokens: self.output_tokens,
+                output_tokens: Lengths::Fixed(self.output_tokens),
                 ignore_eos: false,
                 legacy_max_tokens: false,
                 temperature: None,
                 extra: Vec::new(),
                 keep_unknown: false,
             },
-            prompts: PromptSource::Synthetic(PromptSpec { input_tokens: 30, shared_prefix_tokens: 0 }),
+            prompts: PromptSource::synthetic(30, 0),
             limits: Limits {
                 connect: Span::from_secs(5),
                 idle: Span::from_secs(20),

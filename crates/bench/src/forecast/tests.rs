@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::{Backoff, Growth, Ramp, Think};
-use crate::prompts::{PromptSource, PromptSpec};
+use crate::prompts::{Lengths, PromptSource};
 use crate::schedule::{Axis, Search};
 use crate::{Calibration, Embedded, Limits, RequestOptions, Target};
 use tokrate_core::{RequestsPerSecond, Span};
@@ -15,16 +15,17 @@ fn config(load: Load, extent: Extent, warmup: u64) -> Config {
         phases: vec![PhaseSpec { load, extent, warmup, backoff: Backoff::Obey }],
         schedule_mode: ScheduleMode::Listed,
         request: RequestOptions {
+            items: None,
             stream: true,
             include_usage: true,
-            output_tokens: 101,
+            output_tokens: Lengths::Fixed(101),
             ignore_eos: false,
             legacy_max_tokens: false,
             temperature: None,
             extra: Vec::new(),
             keep_unknown: false,
         },
-        prompts: PromptSource::Synthetic(PromptSpec { input_tokens: 50, shared_prefix_tokens: 0 }),
+        prompts: PromptSource::synthetic(50, 0),
         limits: Limits { connect: time, idle: time, total: time, wait: time, max_body_bytes: 1 },
         probe: true,
         keep_going: false,

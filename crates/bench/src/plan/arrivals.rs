@@ -49,7 +49,11 @@ impl Schedule {
             Load::Trace { due, .. } => {
                 (Source::Trace { due: Arc::clone(due), next: 0 }, due.first().map(|&due| start + due))
             }
-            Load::Closed { .. } | Load::ClosedRamp { .. } | Load::Sessions { .. } => return None,
+            Load::Closed { .. }
+            | Load::Batched { .. }
+            | Load::ClosedRamp { .. }
+            | Load::Sessions { .. }
+            | Load::Agents { .. } => return None,
         };
         Some(Schedule { start, source, rng, next_due })
     }

@@ -3,6 +3,7 @@
 //! Invariant: a shape holds everything the plan needs; two runs of one shape differ by their seed only.
 
 use super::ramp::Ramp;
+use crate::agents::AgentTrace;
 use std::sync::Arc;
 use tokrate_core::{RequestsPerSecond, Rng, Span};
 
@@ -13,6 +14,13 @@ pub enum Load {
     Closed {
         /// Requests in flight.
         concurrency: u32,
+    },
+    /// The same of requests with several texts each.
+    Batched {
+        /// Requests in flight.
+        concurrency: u32,
+        /// Texts of a request.
+        batch: u32,
     },
     /// Arrivals on an absolute schedule, whatever happens to the answers.
     Open {
@@ -54,6 +62,25 @@ pub enum Load {
         /// Time between an answer's end and the next turn of its session.
         think: Think,
     },
+    /// Recorded sessions of agents, whose steps wait for each other and for their tools.
+    Agents {
+        /// The sessions.
+        trace: Arc<AgentTrace>,
+        /// When they begin.
+        beginning: Beginning,
+    },
+}
+
+/// The most requests in flight that are reckoned with where nothing bounds them.
+const UNBOUNDED_IN_FLIGHT: u32 = 4096;
+
+/// When sessions begin.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Beginning {
+    /// So many at the same time; the next begins when one has ended. Tools and agents are so many times as fast as recorded.
+    AtOnce(u32, f64),
+    /// At the times of the trace, which runs so many times as fast.
+    OwnTimes(f64),
 }
 
 /// How the gaps of an open loop are drawn.
@@ -91,17 +118,32 @@ pub enum Backoff {
 }
 
 impl Load {
+    /// Texts of a request, where the load says so.
+    pub fn batch(&self) -> Option<u32> {
+        if let Load::Batched { batch, .. } = self { Some(*batch) } else { None }
+    }
+
     /// Whether requests wait for others to end.
     pub fn is_closed(&self) -> bool {
-        matches!(self, Load::Closed { .. } | Load::ClosedRamp { .. } | Load::Sessions { .. })
+        match self {
+            Load::Closed { .. } | Load::Batched { .. } | Load::ClosedRamp { .. } | Load::Sessions { .. } => true,
+            Load::Agents { .. } => true,
+            Load::Open { .. } | Load::OpenRamp { .. } | Load::Trace { .. } => false,
+        }
     }
 
     /// The most requests that may be in flight.
     pub fn max_in_flight(&self) -> u32 {
         match self {
-            Load::Closed { concurrency } => *concurrency,
+            Load::Closed { concurrency } | Load::Batched { concurrency, .. } => *concurrency,
             Load::ClosedRamp { ramp } => ramp.from.max(ramp.to) as u32,
             Load::Sessions { sessions, .. } => *sessions,
+            Load::Agents { trace, beginning } => match beginning {
+                Beginning::AtOnce(sessions, _) => sessions.saturating_mul(trace.width()),
+                Beginning::OwnTimes(_) => {
+                    (trace.sessions.len() as u32).saturating_mul(trace.width()).min(UNBOUNDED_IN_FLIGHT)
+                }
+            },
             Load::Open { in_flight_limit, .. }
             | Load::OpenRamp { in_flight_limit, .. }
             | Load::Trace { in_flight_limit, .. } => *in_flight_limit,
@@ -111,7 +153,8 @@ impl Load {
     /// Arrivals per second of an open loop: the mean, of a ramp the most.
     pub fn rate(&self) -> Option<f64> {
         match self {
-            Load::Closed { .. } | Load::ClosedRamp { .. } | Load::Sessions { .. } => None,
+            Load::Closed { .. } | Load::Batched { .. } | Load::ClosedRamp { .. } => None,
+            Load::Sessions { .. } | Load::Agents { .. } => None,
             Load::Open { rate, .. } => Some(rate.per_second()),
             Load::OpenRamp { ramp, .. } => Some(ramp.from.max(ramp.to)),
             Load::Trace { due, .. } => {
@@ -126,6 +169,7 @@ impl Load {
     pub fn name(&self) -> String {
         match self {
             Load::Closed { concurrency } => format!("concurrency {concurrency}"),
+            Load::Batched { concurrency, batch } => format!("concurrency {concurrency}, {batch} a request"),
             Load::Open { rate, arrivals, .. } => format!("{rate} {}", arrivals.name()),
             Load::ClosedRamp { ramp } => format!("concurrency {ramp}"),
             Load::OpenRamp { ramp, arrivals, .. } => {
@@ -136,13 +180,19 @@ impl Load {
                 format!("trace of {} request{}", due.len(), if due.len() == 1 { "" } else { "s" })
             }
             Load::Sessions { sessions, turns, .. } => format!("{sessions} sessions of {turns} turns"),
+            Load::Agents { trace, beginning } => match beginning {
+                Beginning::AtOnce(sessions, _) => {
+                    format!("{sessions} agent session{}", if *sessions == 1 { "" } else { "s" })
+                }
+                Beginning::OwnTimes(_) => format!("agent trace of {} sessions", trace.sessions.len()),
+            },
         }
     }
 
     /// The arrival process as listed in the conditions: everything that distinguishes two loads but for their level.
     pub fn arrivals(&self) -> String {
         match self {
-            Load::Closed { .. } => "closed".to_owned(),
+            Load::Closed { .. } | Load::Batched { .. } => "closed".to_owned(),
             Load::Open { arrivals, .. } => arrivals.in_full(),
             Load::ClosedRamp { ramp } => format!("closed, concurrency {ramp}"),
             Load::OpenRamp { ramp, arrivals, .. } => format!("{}, {ramp} req/s", arrivals.in_full()),
@@ -150,6 +200,13 @@ impl Load {
                 format!("trace of {} request{}", due.len(), if due.len() == 1 { "" } else { "s" })
             }
             Load::Sessions { turns, think, .. } => format!("sessions of {turns} turns, think time {think}"),
+            Load::Agents { trace, beginning } => {
+                let steps = format!("agent sessions of a trace with {} steps", trace.steps.len());
+                match beginning {
+                    Beginning::AtOnce(_, speed) => format!("{steps}, the next when one has ended{}", faster(*speed)),
+                    Beginning::OwnTimes(speed) => format!("{steps}, on their own times{}", faster(*speed)),
+                }
+            }
         }
     }
 
@@ -157,6 +214,9 @@ impl Load {
     pub fn row(&self) -> tokrate_record::Load {
         match self {
             Load::Closed { concurrency } => tokrate_record::Load::Closed { concurrency: *concurrency },
+            Load::Batched { concurrency, batch } => {
+                tokrate_record::Load::Batched { concurrency: *concurrency, batch: *batch }
+            }
             Load::Open { rate, in_flight_limit, .. } => {
                 tokrate_record::Load::Open { rate: rate.per_second(), cap: Some(*in_flight_limit) }
             }
@@ -177,8 +237,19 @@ impl Load {
             Load::Sessions { sessions, turns, .. } => {
                 tokrate_record::Load::Sessions { sessions: *sessions, turns: *turns }
             }
+            Load::Agents { beginning, .. } => tokrate_record::Load::Agents {
+                sessions: match beginning {
+                    Beginning::AtOnce(sessions, _) => Some(*sessions),
+                    Beginning::OwnTimes(_) => None,
+                },
+            },
         }
     }
+}
+
+/// How fast a trace runs, where that is not its own speed.
+fn faster(speed: f64) -> String {
+    if speed == 1.0 { String::new() } else { format!(", {speed} times as fast") }
 }
 
 impl Arrivals {

@@ -49,7 +49,7 @@ impl Slots {
     pub(super) fn of(load: &Load, share: Share, start: Tick, rng: &Rng, sessions: Option<u64>) -> Option<Slots> {
         let own = |slots: u32| (share.worker..slots).step_by(share.of.max(1) as usize);
         Some(match load {
-            Load::Closed { concurrency } => {
+            Load::Closed { concurrency } | Load::Batched { concurrency, .. } => {
                 Slots { free: own(*concurrency).map(|slot| (start, slot)).collect(), kind: Kind::Plain }
             }
             Load::ClosedRamp { ramp } => {
@@ -67,7 +67,7 @@ impl Slots {
                     kind: Kind::Sessions(Sessions { at_once: *at_once, turns, think: *think, rng, end, next }),
                 }
             }
-            Load::Open { .. } | Load::OpenRamp { .. } | Load::Trace { .. } => return None,
+            Load::Open { .. } | Load::OpenRamp { .. } | Load::Trace { .. } | Load::Agents { .. } => return None,
         })
     }
 

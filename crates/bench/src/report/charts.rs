@@ -2,7 +2,7 @@
 //!
 //! Invariant: fitted lines are drawn as fits, measured points with their intervals.
 
-use super::samples::{LoadSamples, Samples};
+use super::samples::{LengthSamples, LoadSamples, Samples};
 use tokrate_charts::{
     Axis, Band, Direction, DistributionChart, DistributionKind, LineChart, Mark, Outcome, Point, Sample, Series,
     SeriesStyle, TimelineChart, TimelineRow, format,
@@ -117,7 +117,8 @@ fn throughput(curve: &CurveResult) -> LineChart {
 
 /// Distributions of TTFT and of the gaps between chunks, one curve for each level.
 pub(super) fn distributions(record: &Record, samples: &Samples) -> Vec<DistributionChart> {
-    if !record.conditions.streaming {
+    let loads = samples.by_load();
+    if !record.conditions.streaming && loads.iter().all(|load| load.e2e.is_empty()) {
         return Vec::new();
     }
     let chart = |title: &str, description: &str, label: &str, all: Vec<Sample>| DistributionChart {
@@ -127,7 +128,6 @@ pub(super) fn distributions(record: &Record, samples: &Samples) -> Vec<Distribut
         kind: DistributionKind::Cumulative,
         samples: all,
     };
-    let loads = samples.by_load();
     let of = |values: fn(&LoadSamples) -> &Vec<f64>, failed: fn(&LoadSamples) -> usize| -> Vec<Sample> {
         let sampled = loads.iter().filter(|load| !values(load).is_empty());
         let sample =
@@ -136,7 +136,11 @@ pub(super) fn distributions(record: &Record, samples: &Samples) -> Vec<Distribut
     };
     let ttft = of(|load| &load.ttft, |load| load.failed);
     let gaps = of(|load| &load.gaps, |_| 0);
+    let e2e = of(|load| &load.e2e, |load| load.failed);
     let mut charts = Vec::new();
+    if !e2e.is_empty() {
+        charts.push(chart("Time of a request", "One curve for each load level.", "E2E", e2e));
+    }
     if !ttft.is_empty() {
         charts.push(chart("Time to first token", "One curve for each load level.", "TTFT", ttft));
     }
@@ -145,6 +149,27 @@ pub(super) fn distributions(record: &Record, samples: &Samples) -> Vec<Distribut
         charts.push(chart("Gaps between chunks", description, "Chunk gap", gaps));
     }
     charts
+}
+
+/// Lengths of prompts and answers over all levels, where they differ from request to request.
+pub(super) fn lengths(samples: &Samples) -> Option<DistributionChart> {
+    let of = |name: &str, values: fn(&LengthSamples) -> &Vec<f64>| {
+        let values = samples.phases.iter().flat_map(|phase| values(&phase.lengths)).copied().collect();
+        Sample { name: name.to_owned(), values, failed: 0 }
+    };
+    let drawn = [
+        of("prompt", |lengths| &lengths.input),
+        of("answer, asked for", |lengths| &lengths.asked),
+        of("answer", |lengths| &lengths.output),
+    ];
+    let drawn: Vec<Sample> = drawn.into_iter().filter(|sample| !sample.values.is_empty()).collect();
+    (!drawn.is_empty()).then(|| DistributionChart {
+        title: "Lengths of prompts and answers".to_owned(),
+        description: "Tokens of the measured requests of all levels; the plan asks for the first two.".to_owned(),
+        x: Axis::log("Tokens", ""),
+        kind: DistributionKind::Cumulative,
+        samples: drawn,
+    })
 }
 
 /// One timeline for each phase.

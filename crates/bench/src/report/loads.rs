@@ -16,7 +16,7 @@ enum Figure {
     Quantile(Metric, Level),
 }
 
-const FIGURES: [Figure; 9] = [
+const FIGURES: [Figure; 13] = [
     Figure::Own("n", "", |rounds| Some(rounds.count(|phase| phase.counts.measured).to_string())),
     Figure::Own("failed", "", |rounds| {
         let failed = rounds.count(|phase| phase.counts.failed);
@@ -29,6 +29,12 @@ const FIGURES: [Figure; 9] = [
     Figure::Quantile(Metric::Ttft, Level::P50),
     Figure::Quantile(Metric::Ttft, Level::P95),
     Figure::Quantile(Metric::E2e, Level::P50),
+    Figure::Own("E2E p95", "ms", |rounds| {
+        rounds.has_items().then(|| quantile(rounds, Metric::E2e, Level::P95, |time| time)).flatten()
+    }),
+    Figure::Quantile(Metric::TimePerItem, Level::P50),
+    Figure::Own("items", "1/s", |rounds| rounds.item_throughput().map(format::number)),
+    Figure::Quantile(Metric::SessionTime, Level::P50),
     Figure::Own("each", "tok/s", |rounds| quantile(rounds, Metric::Tpot, Level::P50, |time| 1e3 / time)),
     Figure::Own("in all", "tok/s", throughput),
     Figure::Own("--slo kept", "%", |rounds| rounds.goodput_share().map(|share| format::number(100.0 * share))),

@@ -2,9 +2,11 @@
 //!
 //! Invariant: warnings stand above all numbers.
 
+mod agents;
 mod charts;
 mod checks;
 mod comparison;
+mod items;
 mod loads;
 mod ranking;
 mod samples;
@@ -12,6 +14,7 @@ mod sentences;
 mod tables;
 
 pub use crate::shown_figures::shows;
+pub use agents::agent_sentence;
 pub use charts::throughput_chart;
 pub use comparison::{Subject, comparison_html};
 pub use loads::loads;
@@ -61,7 +64,10 @@ pub fn html(record: &Record, samples: &Samples) -> String {
         headline: headline(record),
         sections: [
             degradation(record),
+            items::section(record),
+            agents::section(record),
             distributions(record, samples),
+            lengths(samples),
             timeline(record, samples),
             assertions(record),
             objectives(record),
@@ -143,6 +149,9 @@ fn record_notices(record: &Record) -> Vec<Notice> {
 fn headline(record: &Record) -> Vec<Figure> {
     let mut figures = Vec::new();
     let loads = by_load(&record.phases);
+    if loads.iter().any(Rounds::has_items) {
+        return items::headline(&loads);
+    }
     if let Some(first) = loads.iter().find(|load| load.count(|phase| phase.counts.measured) > 0) {
         figures.push(speed_figure(first, format!("Output speed, median request, {}", first.name())));
         figures.push(ttft_figure(first));
@@ -232,6 +241,15 @@ fn distributions(record: &Record, samples: &Samples) -> Option<Section> {
         intro: "The share of requests (or gaps) that are at most as long as x; failed requests never arrive."
             .to_owned(),
         blocks: charts.iter().map(Block::chart).collect(),
+    })
+}
+
+fn lengths(samples: &Samples) -> Option<Section> {
+    let chart = charts::lengths(samples)?;
+    Some(Section {
+        title: "Lengths".to_owned(),
+        intro: "The share of requests whose prompt or answer is at most as long as x.".to_owned(),
+        blocks: vec![Block::chart(&chart)],
     })
 }
 

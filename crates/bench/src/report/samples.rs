@@ -27,6 +27,18 @@ pub(super) struct PhaseSamples {
     pub gaps: Vec<f64>,
     pub failed: usize,
     pub requests: Vec<RequestTimeline>,
+    /// Where they differ from request to request.
+    pub lengths: LengthSamples,
+    /// Seconds, of requests for vectors or scores.
+    pub e2e: Vec<f64>,
+}
+
+/// Lengths of measured requests in tokens.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LengthSamples {
+    pub input: Vec<f64>,
+    pub asked: Vec<f64>,
+    pub output: Vec<f64>,
 }
 
 /// The samples of all rounds at one load.
@@ -37,6 +49,8 @@ pub(super) struct LoadSamples {
     pub ttft: Vec<f64>,
     /// Seconds.
     pub gaps: Vec<f64>,
+    /// Seconds, of requests for vectors or scores.
+    pub e2e: Vec<f64>,
     pub failed: usize,
 }
 
@@ -77,6 +91,15 @@ impl Samples {
                 failure: row.failure_kind(),
             })
             .collect();
+        let of_items = measured.iter().filter(|row| row.items.is_some());
+        let mut e2e: Vec<f64> = of_items.filter_map(|row| row.e2e_ns).map(seconds).collect();
+        e2e.sort_unstable_by(f64::total_cmp);
+        let lengths = |of: fn(&RequestNumbers) -> Option<u64>| {
+            let differ = measured.iter().filter(|_| phase.lengths.is_some());
+            let mut lengths: Vec<f64> = differ.filter_map(|row| of(row)).map(|length| length as f64).collect();
+            lengths.sort_unstable_by(f64::total_cmp);
+            thinned(lengths, MAX_VALUES)
+        };
         let failed = rows.iter().filter(|row| !row.warmup && !row.is_answered()).count();
         self.phases.push(PhaseSamples {
             name: phase.name.clone(),
@@ -85,6 +108,12 @@ impl Samples {
             gaps: thinned(gaps, MAX_VALUES),
             failed,
             requests: thinned(requests, MAX_REQUESTS),
+            e2e: thinned(e2e, MAX_VALUES),
+            lengths: LengthSamples {
+                input: lengths(|row| row.input_asked),
+                asked: lengths(|row| row.output_asked),
+                output: lengths(|row| Some(row.tokens_std).filter(|_| row.items.is_none())),
+            },
         });
     }
 }
@@ -105,12 +134,14 @@ impl Samples {
                 Some(load) => {
                     load.ttft.extend(&phase.ttft);
                     load.gaps.extend(&phase.gaps);
+                    load.e2e.extend(&phase.e2e);
                     load.failed += phase.failed;
                 }
                 None => loads.push(LoadSamples {
                     load: phase.load,
                     ttft: phase.ttft.clone(),
                     gaps: phase.gaps.clone(),
+                    e2e: phase.e2e.clone(),
                     failed: phase.failed,
                 }),
             }

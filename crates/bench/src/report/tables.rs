@@ -31,6 +31,25 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
         let label = format!("E2E from due, failures as infinite {} (ms)", level.name());
         row(&label, &|phase| quantile(phase.adj_e2e_from_due.quantile(level)));
     }
+    if phases.iter().any(|phase| phase.lengths.is_some()) {
+        let of = |phase: &PhaseResult, level| {
+            let lengths = phase.lengths.as_ref();
+            lengths.map_or_else(|| MISSING.to_owned(), |lengths| quantile(lengths.input_asked.quantile(level)))
+        };
+        row("prompt length p50 (tokens)", &|phase| of(phase, Level::P50));
+        row("prompt length p90 (tokens)", &|phase| of(phase, Level::P90));
+    }
+    if phases.iter().any(|phase| phase.items.is_some()) {
+        for level in QUANTILES {
+            let label = format!("time per item {} (ms)", level.name());
+            row(&label, &|phase| quantile(phase.time_per_item.quantile(level)));
+        }
+        let of = |phase: &PhaseResult, of: fn(&tokrate_record::run::ItemSummary) -> Option<f64>| {
+            phase.items.as_ref().and_then(of).map_or_else(|| MISSING.to_owned(), format::number)
+        };
+        row("items per second", &|phase| of(phase, |items| items.per_second));
+        row("input tokens per second", &|phase| of(phase, |items| items.input_tokens_per_second));
+    }
     row("answer length p50 (tokens)", &|phase| quantile(&phase.tokens.std_per_request.p50));
     row("output speed, median (tok/s)", &|phase| quantile(&phase.output_speed.median));
     row("output speed, slowest 5 % (tok/s)", &|phase| quantile(&phase.output_speed.slowest_5_percent));
@@ -258,7 +277,8 @@ pub(super) fn conditions(record: &Record) -> Vec<(String, String)> {
         .into_iter()
         .filter(|(name, value)| match *name {
             // Those of the run as a whole are the sum of its levels.
-            "concurrency" | "rate" => value != "none",
+            "concurrency" | "rate" | "batch" => value != "none",
+            "task" => value != "chat",
             _ => !value.is_empty(),
         })
         .map(|(name, value)| (name.replace('_', " "), value))

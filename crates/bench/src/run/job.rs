@@ -7,12 +7,12 @@ use crate::forecast::ASSUMED;
 use crate::job::Job;
 use crate::plan::{Backoff, PhaseSpec};
 use crate::probe;
-use crate::prompts::{FileKind, PromptFile, PromptSource, Prompts};
+use crate::prompts::{FileKind, Lengths, PromptFile, PromptSource, Prompts};
 use std::sync::Arc;
 use tokrate_core::{Rng, Span};
 use tokrate_net::Secrets;
 use tokrate_sim::WORDS;
-use tokrate_wire::Shape;
+use tokrate_wire::{ItemForm, Shape};
 
 /// A first answer under load that takes so many times as long as one before it is no longer to be expected.
 const UNLIKELY_DELAY: f64 = 10.0;
@@ -26,12 +26,17 @@ impl TargetRun<'_> {
     pub(super) fn probe_job(&self) -> Job {
         let mut job = self.job(0, &probe::spec());
         let mut options = self.config.request.clone();
-        let asked = self.config.prompts.output_tokens().unwrap_or(options.output_tokens);
-        options.output_tokens = asked.min(probe::OUTPUT_TOKENS);
+        options.output_tokens = Lengths::Fixed(self.config.output_tokens().min(probe::OUTPUT_TOKENS));
         let prompt = PromptFile::parse(probe::PROMPT, FileKind::Whole).expect("the prompt has text");
         let prompts = Prompts::new(&PromptSource::File(Arc::new(prompt)), WORDS, Rng::root(0));
-        job.bodies =
-            Arc::new(Bodies { options, prompts, model: self.endpoint.model.clone(), dialect: self.endpoint.dialect });
+        job.bodies = Arc::new(Bodies {
+            options,
+            prompts,
+            model: self.endpoint.model.clone(),
+            dialect: self.endpoint.dialect,
+            lengths: Rng::root(0),
+            items: self.items(1),
+        });
         job.id_prefix = "probe".to_owned();
         job.first_prompt = 0;
         job
@@ -47,11 +52,19 @@ impl TargetRun<'_> {
                 dialect: self.endpoint.dialect,
                 model: self.endpoint.model.clone(),
                 options: config.request.clone(),
-                prompts: Prompts::new(&config.prompts, WORDS, root.child("prompts")),
+                prompts: match config.request.items {
+                    None => Prompts::new(&config.prompts, WORDS, root.child("prompts")),
+                    Some(_) => Prompts::new(&config.prompts, WORDS, root.child("prompts")).without_instruction(),
+                },
+                items: config.request.items.and_then(|items| self.items(spec.load.batch().unwrap_or(items.batch))),
+                lengths: root.child("output lengths"),
             }),
             client: self.endpoint.client.clone(),
             route: self.route.clone(),
-            path: self.endpoint.base.path_with(&self.endpoint.dialect.path(&self.endpoint.model, shape)),
+            path: self.endpoint.base.path_with(&match self.items(1) {
+                Some((form, _)) => form.path().to_owned(),
+                None => self.endpoint.dialect.path(&self.endpoint.model, shape),
+            }),
             headers: self.endpoint.headers.clone(),
             authorizer: self.endpoint.authorizer.clone(),
             secrets: Secrets::of(&self.endpoint.headers),
@@ -77,9 +90,15 @@ impl TargetRun<'_> {
 }
 
 impl TargetRun<'_> {
+    /// What is asked for instead of text, for so many texts. That the dialect has it was looked at when the run was resolved.
+    fn items(&self, batch: u32) -> Option<(ItemForm, u32)> {
+        let task = self.config.request.items?.task;
+        ItemForm::of(task, self.endpoint.dialect).map(|form| (form, batch))
+    }
+
     /// How long an open loop goes on sending before anything is answered: several times what the probe's answer took.
     fn answer_within(&self) -> Span {
-        let output = f64::from(self.config.prompts.output_tokens().unwrap_or(self.config.request.output_tokens));
+        let output = f64::from(self.config.output_tokens());
         let seen = self.probe_timing.unwrap_or(ASSUMED);
         let first = if self.config.request.stream { seen.ttft } else { seen.at_most(output) };
         Span::from_secs_f64((first * UNLIKELY_DELAY).max(MIN_ANSWER_SECONDS)).min(self.config.limits.idle)

@@ -34,9 +34,10 @@ impl TargetRun<'_> {
         self.handle_abort(&job.abort, spec);
         let prompts: Vec<u64> =
             output.requests.iter().map(|finished| job.first_prompt + finished.start.prompt).collect();
-        self.next_prompt = prompts.iter().max().map_or(self.next_prompt, |last| last + 1);
+        let next = prompts.iter().max().map_or(self.next_prompt, |last| last + 1);
+        self.next_prompt = self.config.prompts.aligned(next);
         let mut rows = output.take_rows();
-        history::set_requested_tokens(&mut rows, &prompts, &job.bodies.prompts);
+        history::set_requested_tokens(&mut rows, &prompts, &job.bodies);
         self.record_spending(&rows);
         let server = page.and_then(|page| self.scraper.as_mut()?.report_since(&page, &rows));
         let client_load = match &self.host {

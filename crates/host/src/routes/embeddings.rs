@@ -1,9 +1,10 @@
-//! Embeddings, as OpenAI and Ollama have them: vectors of length 1 that follow from their texts alone.
+//! Embeddings, as OpenAI, Ollama and Cohere have them: vectors of length 1 that follow from their texts alone; and reranking as Jina and Cohere
+//! have it, whose scores are the cosines of such vectors.
 //!
 //! An engine works on them like on a prompt whose answer has one token. Invariant: equal texts have equal vectors on every machine.
 
 use super::answer::{collect, engine_error, faults_of, off_thread};
-use super::{ErrorResponse, Routes, with_type};
+use super::{ErrorResponse, REQUEST_ID, Routes, with_type};
 use crate::body::AnswerBody;
 use crate::driver::Incoming;
 use crate::truth::AnswerEnd;
@@ -37,6 +38,9 @@ const MAX_NUMBERS_A_TIME: usize = 64 * 1024;
 pub(super) enum Form {
     OpenAi,
     Ollama,
+    Cohere,
+    /// Scores of documents for a query.
+    Rerank,
 }
 
 impl Form {
@@ -45,6 +49,8 @@ impl Form {
         match path {
             "/v1/embeddings" | "/embeddings" => Some(Form::OpenAi),
             "/api/embed" => Some(Form::Ollama),
+            "/v2/embed" => Some(Form::Cohere),
+            "/v1/rerank" | "/v2/rerank" | "/rerank" => Some(Form::Rerank),
             _ => None,
         }
     }
@@ -52,7 +58,8 @@ impl Form {
     /// The dialect that has this form of errors.
     pub fn dialect(self) -> Dialect {
         match self {
-            Form::OpenAi => Dialect::OpenAiChat,
+            Form::OpenAi | Form::Rerank => Dialect::OpenAiChat,
+            Form::Cohere => Dialect::CohereChat,
             Form::Ollama => Dialect::OllamaChat,
         }
     }
@@ -62,6 +69,8 @@ impl Form {
 struct Asked {
     model: String,
     texts: Vec<String>,
+    /// What documents are to answer.
+    query: String,
     dimensions: usize,
     in_base64: bool,
 }
@@ -84,14 +93,15 @@ impl Routes {
         let BufferedBody { bytes, share: _share } = self.read_body(body).await?;
         let received_at = tap.read_at();
         let read = match bytes.len() <= MAX_INLINE_BYTES {
-            true => read(&bytes),
-            false => off_thread(move || read(&bytes)).await,
+            true => read(form, &bytes),
+            false => off_thread(move || read(form, &bytes)).await,
         };
         let (asked, tokens) = read.map_err(|message| ErrorResponse(StatusCode::BAD_REQUEST, message))?;
         let served = self.provider_of(head, &asked.model)?;
         let faults = faults_of(served, &head.headers)?;
         let request = SimRequest { input_tokens: tokens, output_tokens: Some(1), faults, ..SimRequest::default() };
-        let incoming = Incoming { id: None, dialect: form.dialect(), received_at, stream: false, request };
+        let id = head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let incoming = Incoming { id, dialect: form.dialect(), received_at, stream: false, request };
         let handle = match Rc::clone(&served.driver).submit(incoming) {
             Ok(handle) => handle,
             Err(refusal) => return Ok(engine_error(form.dialect(), &refusal)),
@@ -107,20 +117,29 @@ impl Routes {
 }
 
 /// What is asked for, and its tokens.
-fn read(body: &[u8]) -> Result<(Asked, u32), String> {
-    let asked = asked(body)?;
-    let tokens: usize = asked.texts.iter().map(|text| count(Encoding::O200kBase, text)).sum();
+fn read(form: Form, body: &[u8]) -> Result<(Asked, u32), String> {
+    let asked = asked(form, body)?;
+    let tokens: usize = asked.texts.iter().chain([&asked.query]).map(|text| count(Encoding::O200kBase, text)).sum();
     Ok((asked, u32::try_from(tokens).unwrap_or(u32::MAX)))
 }
 
-fn asked(body: &[u8]) -> Result<Asked, String> {
+fn asked(form: Form, body: &[u8]) -> Result<Asked, String> {
     let body: Value = serde_json::from_slice(body).map_err(|error| format!("failed to read the body: {error}"))?;
     let model = body.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let input = body.get("input").ok_or("`input` is missing")?;
-    let texts = texts_of(input)?;
+    let field = match form {
+        Form::OpenAi | Form::Ollama => "input",
+        Form::Cohere => "texts",
+        Form::Rerank => "documents",
+    };
+    let input = body.get(field).ok_or_else(|| format!("`{field}` is missing"))?;
+    let texts = texts_of(field, input)?;
     if texts.is_empty() || texts.len() > MAX_TEXTS {
-        return Err(format!("`input` has {} texts; from 1 to {MAX_TEXTS} are possible", texts.len()));
+        return Err(format!("`{field}` has {} texts; from 1 to {MAX_TEXTS} are possible", texts.len()));
     }
+    let query = match (form, body.get("query").and_then(Value::as_str)) {
+        (Form::Rerank, None) => return Err("`query` is missing".to_owned()),
+        (_, query) => query.unwrap_or_default().to_owned(),
+    };
     let dimensions = match body.get("dimensions") {
         None | Some(Value::Null) => DIMENSIONS,
         Some(number) => number
@@ -134,12 +153,12 @@ fn asked(body: &[u8]) -> Result<Asked, String> {
         Some("base64") => true,
         Some(other) => return Err(format!("`encoding_format` is float or base64, not `{other}`")),
     };
-    Ok(Asked { model, texts, dimensions, in_base64 })
+    Ok(Asked { model, texts, query, dimensions, in_base64 })
 }
 
 /// A text, several of them, or either as token numbers, of which each stands for itself.
-fn texts_of(input: &Value) -> Result<Vec<String>, String> {
-    let wrong = || "`input` is a text, a list of texts, or lists of token numbers".to_owned();
+fn texts_of(field: &str, input: &Value) -> Result<Vec<String>, String> {
+    let wrong = || format!("`{field}` is a text, a list of texts, or lists of token numbers");
     let numbers = |list: &[Value]| -> Option<String> {
         let words: Option<Vec<String>> = list.iter().map(|number| Some(number.as_u64()?.to_string())).collect();
         words.filter(|words| !words.is_empty()).map(|words| words.join(" "))
@@ -152,6 +171,10 @@ fn texts_of(input: &Value) -> Result<Vec<String>, String> {
                 .iter()
                 .map(|item| match item {
                     Value::String(text) => Ok(text.clone()),
+                    // A document may be an object, of which the text is ranked.
+                    Value::Object(document) if field == "documents" => {
+                        document.get("text").and_then(Value::as_str).map(str::to_owned).ok_or_else(wrong)
+                    }
                     Value::Array(list) => numbers(list).ok_or_else(wrong),
                     _ => Err(wrong()),
                 })
@@ -165,9 +188,13 @@ fn texts_of(input: &Value) -> Result<Vec<String>, String> {
 /// of the second thread is done.
 async fn answer(form: Form, asked: &Asked, model: &str, tokens: u32) -> Vec<u8> {
     let model = Value::from(model);
+    if form == Form::Rerank {
+        return ranked(asked, &model, tokens).to_string().into_bytes();
+    }
     let mut json = match form {
         Form::OpenAi => b"{\"object\":\"list\",\"data\":[".to_vec(),
         Form::Ollama => format!("{{\"model\":{model},\"embeddings\":[").into_bytes(),
+        Form::Cohere | Form::Rerank => b"{\"id\":\"emb\",\"embeddings\":{\"float\":[".to_vec(),
     };
     let a_time = (MAX_NUMBERS_A_TIME / asked.dimensions).max(1);
     for (nth, texts) in asked.texts.chunks(a_time).enumerate() {
@@ -190,6 +217,9 @@ async fn answer(form: Form, asked: &Asked, model: &str, tokens: u32) -> Vec<u8> 
                 format!("],\"model\":{model},\"usage\":{{\"prompt_tokens\":{tokens},\"total_tokens\":{tokens}}}}}")
             }
             Form::Ollama => format!("],\"prompt_eval_count\":{tokens}}}"),
+            Form::Cohere | Form::Rerank => {
+                format!("]}},\"meta\":{{\"billed_units\":{{\"input_tokens\":{tokens}.0}}}}}}")
+            }
         }
         .as_bytes(),
     );
@@ -212,9 +242,28 @@ fn push_vectors(form: Form, texts: &[String], first: usize, dimensions: usize, i
             Form::OpenAi => json.extend_from_slice(
                 format!("{{\"object\":\"embedding\",\"index\":{index},\"embedding\":{embedding}}}").as_bytes(),
             ),
-            Form::Ollama => json.extend_from_slice(embedding.as_bytes()),
+            Form::Ollama | Form::Cohere | Form::Rerank => json.extend_from_slice(embedding.as_bytes()),
         }
     }
+}
+
+/// Numbers of the vectors whose cosine is a score.
+const SCORED_DIMENSIONS: usize = 64;
+
+/// The documents by their scores, the best first.
+fn ranked(asked: &Asked, model: &Value, tokens: u32) -> Value {
+    let query = vector(&asked.query, SCORED_DIMENSIONS);
+    let score = |text: &String| {
+        let cosine: f32 = vector(text, SCORED_DIMENSIONS).iter().zip(&query).map(|(a, b)| a * b).sum();
+        f64::from(cosine).mul_add(0.5, 0.5).clamp(0.0, 1.0)
+    };
+    let mut results: Vec<(usize, f64)> = asked.texts.iter().map(score).enumerate().collect();
+    results.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let results: Vec<Value> = results
+        .into_iter()
+        .map(|(index, score)| serde_json::json!({ "index": index, "relevance_score": score }))
+        .collect();
+    serde_json::json!({ "model": model, "results": results, "usage": { "total_tokens": tokens } })
 }
 
 /// A vector of length 1, drawn from the text.
@@ -242,6 +291,7 @@ mod tests {
         let asked = |texts: usize, dimensions| Asked {
             model: "m".to_owned(),
             texts: (0..texts).map(|number| format!("text {number}")).collect(),
+            query: String::new(),
             dimensions,
             in_base64: false,
         };
@@ -260,6 +310,18 @@ mod tests {
     }
 
     #[test]
+    fn documents_come_by_their_scores_and_the_query_itself_is_the_best_answer() {
+        let body = json!({"model": "m", "query": "one", "documents": ["two", {"text": "one"}, "three"]}).to_string();
+        let (asked, tokens) = read(Form::Rerank, body.as_bytes()).expect("a request");
+        let answer = ranked(&asked, &json!("m"), tokens);
+        let results = answer["results"].as_array().expect("a list");
+        assert_eq!((results.len(), results[0]["index"].as_u64(), tokens), (3, Some(1), 4));
+        let scores: Vec<f64> = results.iter().filter_map(|one| one["relevance_score"].as_f64()).collect();
+        assert!((scores[0] - 1.0).abs() < 1e-6 && scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+        assert_eq!(read(Form::Rerank, b"{\"documents\": [\"a\"]}").map(|_| ()), Err("`query` is missing".to_owned()));
+    }
+
+    #[test]
     fn a_vector_follows_from_its_text_and_has_length_one() {
         let (one, same, other) = (vector("one", 64), vector("one", 64), vector("other", 64));
         assert_eq!(one, same);
@@ -270,7 +332,7 @@ mod tests {
 
     #[test]
     fn every_form_of_input_is_read_and_others_are_refused() {
-        let texts = |input: Value| texts_of(&input);
+        let texts = |input: Value| texts_of("input", &input);
         assert_eq!(texts(json!("a")), Ok(vec!["a".to_owned()]));
         assert_eq!(texts(json!(["a", "b"])), Ok(vec!["a".to_owned(), "b".to_owned()]));
         assert_eq!(texts(json!([1, 2])), Ok(vec!["1 2".to_owned()]));

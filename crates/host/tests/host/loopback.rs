@@ -266,7 +266,7 @@ fn what_cannot_be_answered_is_refused_as_json() {
     assert_eq!(status(&post(key, r#"{"model":"sim","messages":[],"max_tokens":0}"#)), 400);
     assert_eq!(status(&post(&format!("{key}X-Tokrate-Fault: fire\r\n"), good)), 400);
     assert_eq!(status(&post(key, r#"{"model":"other","messages":[]}"#)), 404);
-    assert_eq!(status(&request_text("/v1/rerank", key, "{}")), 404);
+    assert_eq!(status(&request_text("/v1/moderations", key, "{}")), 404);
     assert_eq!(status(&format!("GET /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n{key}\r\n")), 405);
     assert_eq!(status(&post(key, &"x".repeat(10_001))), 413);
     assert_eq!(host.stats().submitted, 0);

@@ -36,6 +36,7 @@ enum Source {
     Times(fn(&PhaseResult) -> &Distribution),
     Speeds(fn(&PhaseResult) -> &SpeedSummary),
     Throughput,
+    Items,
     Group(Group),
 }
 
@@ -145,6 +146,7 @@ impl Subject {
             }
             (PhaseSource::Speeds(of), _) => Source::Speeds(of),
             (PhaseSource::Throughput, _) => Source::Throughput,
+            (PhaseSource::ItemThroughput, _) => Source::Items,
             (PhaseSource::FailureShare, _) => Source::Group(Group::Failures),
         }
     }
@@ -191,6 +193,7 @@ impl Subject {
             Source::Throughput => {
                 &["output_tokens_per_second", "tokens_per_second", "peak_tokens_per_second", "requests_per_second"]
             }
+            Source::Items => &["items_per_second", "input_tokens_per_second", "items_per_request"],
             Source::Group(Group::Failures | Group::RateLimited) => &["share", "count"],
             Source::Group(Group::Goodput) => &["share", "per_second", "met", "of"],
             Source::Group(Group::Counts) => {
@@ -209,7 +212,9 @@ impl Subject {
             (Source::Throughput, "requests_per_second") | (Source::Group(Group::Goodput), "per_second") => {
                 MetricUnit::PerSecond
             }
-            (Source::Throughput, _) => MetricUnit::TokensPerSecond,
+            (Source::Throughput, _) | (Source::Items, "input_tokens_per_second") => MetricUnit::TokensPerSecond,
+            (Source::Items, "items_per_second") => MetricUnit::PerSecond,
+            (Source::Items, _) => MetricUnit::Plain,
             (_, "share") => MetricUnit::Share,
             (Source::Group(Group::Concurrency), _) | (_, "reported_over_std") => MetricUnit::Plain,
             _ => MetricUnit::Count,
@@ -251,6 +256,7 @@ impl Subject {
                 (found, _) => found,
             },
             (Source::Throughput, statistic) => find_throughput(phase, statistic),
+            (Source::Items, statistic) => find_items(phase, statistic),
             (Source::Group(Group::Failures), "share") => maybe(phase.counts.failed_share(), "no request was started"),
             (Source::Group(Group::Failures), _) => count(phase.counts.failed),
             (Source::Group(Group::RateLimited), "share") => maybe(phase.rate_limited.share, "no request was started"),
@@ -376,6 +382,18 @@ fn find_throughput(phase: &PhaseResult, statistic: &str) -> Lookup {
         "requests_per_second" => throughput.requests_per_second,
         _ => throughput.tokens_per_second,
     })
+}
+
+fn find_items(phase: &PhaseResult, statistic: &str) -> Lookup {
+    let Some(items) = &phase.items else {
+        return Lookup::Missing("the answers were no vectors or scores".to_owned());
+    };
+    let value = match statistic {
+        "input_tokens_per_second" => items.input_tokens_per_second,
+        "items_per_request" => items.per_request,
+        _ => items.per_second,
+    };
+    maybe(value, phase.steady_missing.as_deref().unwrap_or("there is no steady window"))
 }
 
 fn find_goodput(phase: &PhaseResult, statistic: &str) -> Lookup {

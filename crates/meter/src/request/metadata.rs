@@ -18,6 +18,8 @@ pub(crate) struct StreamMetadata {
     pub model_changes: u32,
     pub anomalies: Anomalies,
     pub failure: Option<Failure>,
+    /// Results that are no text, if there were any.
+    pub items: Option<u32>,
     /// Whether anything was understood: an event other than an anomaly or the end mark.
     understood: bool,
 }
@@ -42,6 +44,10 @@ impl StreamMetadata {
         match event.kind {
             EventKind::Text { channel, text } => return Some((channel, batch.text(text))),
             EventKind::Empty | EventKind::Opaque => self.understood = true,
+            EventKind::Items(items) => {
+                self.understood = true;
+                self.items = Some(self.items.unwrap_or(0).saturating_add(items));
+            }
             EventKind::Model(name) => {
                 self.understood = true;
                 let name = batch.text(name);
@@ -92,6 +98,7 @@ impl StreamMetadata {
 
     /// Derives the outcome; the rules are at [`super::RequestMeter::finish`].
     pub fn close(&mut self, ending: Ending, has_text: bool) {
+        let has_text = has_text || self.items.is_some();
         if self.failure.is_none() {
             self.failure = self.verdict(ending, has_text);
         }

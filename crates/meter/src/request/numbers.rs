@@ -68,6 +68,18 @@ pub struct RequestNumbers {
     pub session: Option<u64>,
     /// Number of its turn, from 0; set by the caller.
     pub turn: Option<u32>,
+    /// Its role in a session of agents; set by the caller.
+    #[serde(default)]
+    pub role: Option<String>,
+    /// The step of its session whose end let it start; set by the caller.
+    #[serde(default)]
+    pub released_by: Option<u32>,
+    /// Of a step: time of tools and of the agent between that end (or the session's beginning) and `due_at` (ns); set by the caller.
+    #[serde(default)]
+    pub wait_ns: Option<u64>,
+    /// Steps that its session of agents has; set by the caller.
+    #[serde(default)]
+    pub session_steps: Option<u32>,
     /// When the plan wanted it.
     pub due_at_ns: u64,
     /// When its last byte was handed to the socket.
@@ -130,6 +142,12 @@ pub struct RequestNumbers {
     pub reasoning_reported: Option<u64>,
     /// Whether reasoning was reported that was never streamed; it enters no speed.
     pub reasoning_hidden: bool,
+    /// Texts that were sent for a vector or a score each; set by the caller.
+    #[serde(default)]
+    pub items_asked: Option<u64>,
+    /// Vectors or scores that came.
+    #[serde(default)]
+    pub items: Option<u64>,
     /// Output tokens that the plan asked for, where that differs from request to request; set by the caller.
     #[serde(default)]
     pub output_asked: Option<u64>,
@@ -352,6 +370,7 @@ impl RequestNumbers {
             reasoning_reported: trace.usage.and_then(|usage| usage.reasoning),
             input_reported: trace.usage.and_then(|usage| usage.input),
             cached_input_reported: trace.usage.and_then(|usage| usage.cached_input),
+            items: trace.items.map(u64::from),
             failure: trace.failure.as_ref().map(|failure| FailureRow {
                 kind: failure.kind,
                 message: failure.message.clone(),

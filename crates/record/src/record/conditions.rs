@@ -34,16 +34,30 @@ macro_rules! mirror {
 }
 
 impl ConditionsRow {
+    /// Prompts of one length, made up and with nothing to tell of them.
+    pub const SYNTHETIC: &str = "synthetic";
+
     /// How long prompts and answers are, in words; of lengths that differ the means.
     pub fn lengths(&self) -> String {
-        let means = if self.prompts == synthetic() { "" } else { " on average" };
+        if let Some(batch) = self.batch {
+            let means = if self.prompts == Self::SYNTHETIC { "" } else { " on average" };
+            return format!(
+                "{batch} text{} of {} tokens{means} a request",
+                if batch == 1 { "" } else { "s" },
+                self.input_tokens
+            );
+        }
+        let means = if self.prompts == Self::SYNTHETIC { "" } else { " on average" };
+        if !["", "chat"].contains(&self.task.as_str()) {
+            return format!("texts of {} tokens{means}", self.input_tokens);
+        }
         format!("{} tokens in, {} out{means}", self.input_tokens, self.output_tokens)
     }
 }
 
 /// Where prompts came from before records said so.
 fn synthetic() -> String {
-    "synthetic".to_owned()
+    ConditionsRow::SYNTHETIC.to_owned()
 }
 
 mirror! {
@@ -55,6 +69,12 @@ mirror! {
     endpoint: String,
     /// Wire dialect, such as `openai-chat`.
     dialect: String,
+    /// What was asked for: `chat`, `embeddings` or `rerank`; empty is `chat`.
+    #[serde(default)]
+    task: String,
+    /// Texts of a request, where it holds several.
+    #[serde(default)]
+    batch: Option<u32>,
     /// Whether the answer was streamed.
     streaming: bool,
     /// `http/1.1` or `h2`.

@@ -3,7 +3,7 @@
 //! Invariant: exactly the figures that are missing have a reason.
 
 use super::{PhaseResult, by_load};
-use crate::metric::{Metric, PhaseSource};
+use crate::metric::{Metric, MetricUnit, PhaseSource};
 use tokrate_meter::request::NOT_STREAMED;
 
 /// The metrics whose absence is explained, in the order in which it is.
@@ -16,7 +16,8 @@ impl PhaseResult {
         let is_there = match row.of_phase {
             PhaseSource::Times(of, _) => !of(self).is_empty(),
             PhaseSource::Speeds(of) => of(self).median.value.or(of(self).median.descriptive).is_some(),
-            PhaseSource::Throughput => self.throughput.is_some(),
+            PhaseSource::Throughput => self.throughput.is_some() && self.items.is_none(),
+            PhaseSource::ItemThroughput => self.items.as_ref().is_some_and(|items| items.per_second.is_some()),
             PhaseSource::FailureShare => self.counts.failed_share().is_some(),
         };
         if is_there {
@@ -25,6 +26,13 @@ impl PhaseResult {
         Some(match row.of_phase {
             PhaseSource::FailureShare => "no request was started".to_owned(),
             _ if self.counts.answered == 0 => "no request was answered".to_owned(),
+            PhaseSource::ItemThroughput => {
+                let no_items = "the answers were no vectors or scores".to_owned();
+                self.steady_missing.clone().filter(|_| self.items.is_some()).unwrap_or(no_items)
+            }
+            _ if self.items.is_some() && row.metric != Metric::TimePerItem && row.unit != MetricUnit::Share => {
+                "vectors and scores are no text".to_owned()
+            }
             PhaseSource::Throughput => {
                 let no_tokens = "no token arrived in the steady window".to_owned();
                 self.steady_missing.clone().unwrap_or(no_tokens)
@@ -56,7 +64,8 @@ impl PhaseResult {
 /// Every figure that loads lack in all of their rounds together, a sentence each: which, why, and at which loads if not at all of them.
 pub fn missing_figures(phases: &[PhaseResult]) -> Vec<String> {
     let mut found: Vec<(Vec<Metric>, String, Vec<&str>)> = Vec::new();
-    let loads = by_load(phases);
+    // Of what is no text nobody expects the figures of a text.
+    let loads: Vec<_> = by_load(phases).into_iter().filter(|load| !load.has_items()).collect();
     for figure in EXPLAINED_METRICS {
         let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
         for load in &loads {

@@ -8,8 +8,9 @@ use super::steady::in_flight;
 use super::summary::{tpot_distribution, unrepresentative_speeds};
 use super::validity::with_validity;
 use super::{
-    ComfortBands, Connections, Counts, FailureCount, InputTokens, Load, NameCount, ObservedConcurrency, RateLimited,
-    ServerTimingSummary, SessionSummary, SpeedSummary, Steady, Throughput, TokenSummary, Warmup,
+    AgentSummary, ComfortBands, Connections, Counts, FailureCount, InputTokens, ItemSummary, LengthSummary, Load,
+    NameCount, ObservedConcurrency, RateLimited, ServerTimingSummary, SessionSummary, SpeedSummary, Steady, Throughput,
+    TokenSummary, Warmup,
 };
 use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
@@ -106,6 +107,18 @@ pub struct PhaseResult {
     pub rate_limited: RateLimited,
     /// Multi-turn sessions, if the load had them.
     pub sessions: Option<SessionSummary>,
+    /// Sessions of agents, if the load had them.
+    #[serde(default)]
+    pub agents: Option<AgentSummary>,
+    /// From the beginning of a session of agents to the end of its last step; of sessions whose every step was answered.
+    #[serde(default = "no_times")]
+    pub session_time: Distribution,
+    /// Vectors or scores of texts, if that is what was asked for.
+    #[serde(default)]
+    pub items: Option<ItemSummary>,
+    /// E2E of each request, shared among its items.
+    #[serde(default = "no_times")]
+    pub time_per_item: Distribution,
     /// The steady window.
     pub steady: Option<Steady>,
     /// Why there is no steady window, and no throughput.
@@ -152,6 +165,9 @@ pub struct PhaseResult {
     pub tokens: TokenSummary,
     /// Input tokens asked for and reported.
     pub input_tokens: InputTokens,
+    /// How long prompts and answers were; absent where the plan asks the same of every request.
+    #[serde(default)]
+    pub lengths: Option<LengthSummary>,
     /// Connections used.
     pub connections: Connections,
     /// Models that the answers named.
@@ -210,19 +226,14 @@ impl PhaseResult {
     pub fn of(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> PhaseResult {
         let warmup_end = mark_warmup(input.warmup, input.started_at, requests);
         let streamed = clear_unless_streamed(input, requests);
-        let requests = &*requests;
-        let measured: Vec<&RequestNumbers> =
-            requests.iter().filter(|request| request.is_answered() && !request.warmup).collect();
+        let measured = measured_of(requests);
         let counts = counts_of(input, requests);
         let (steady, steady_missing) = steady_of(input, warmup_end, requests);
-        let failed = |request: &&RequestNumbers| is_failed(request.failure_kind()) && !request.warmup;
-        let infinite = requests.iter().filter(failed).count() as u64 + input.forfeited;
-        let infinite_text = if streamed { infinite } else { 0 };
+        let (infinite, infinite_text) = unanswered_of(input, requests, streamed);
         let times = Times { measured: &measured, unrepresentative: unrepresentative_speeds(&measured) };
-        let (itl, tpot) = (Pool::Itl.distribution(&measured), times.tpot(0));
-        let output_speed = times.output_speed(&tpot);
-        let (ttft, e2e) = (times.plain(|request| request.ttft_ns), times.plain(|request| request.e2e_ns));
+        let (ttft, itl, tpot, e2e) = times.judged();
         let throughput = steady.as_ref().map(|steady| Throughput::of(steady, requests));
+        let (agents, session_times) = AgentSummary::of(&input.load, requests).unzip();
         let client_error = with_validity(input, &measured, [&ttft, &itl, &tpot, &e2e], throughput.as_ref());
         let mut result = PhaseResult {
             failures_above_limit: counts.failed_share().is_some_and(|share| share > Counts::FAILURE_LIMIT),
@@ -236,6 +247,10 @@ impl PhaseResult {
             failures: failures_of(requests, &counts),
             rate_limited: limited_of(input, requests, &counts),
             sessions: SessionSummary::of(&input.load, requests),
+            items: ItemSummary::of(steady.as_ref(), requests, &measured),
+            time_per_item: times.plain(time_per_item_ns),
+            agents,
+            session_time: Distribution::of_nanos(&mut session_times.unwrap_or_default()),
             counts,
             client_error,
             throughput,
@@ -256,11 +271,12 @@ impl PhaseResult {
             adj_e2e: times.adjusted(infinite, |request| request.e2e_ns),
             adj_e2e_from_due: times.adjusted(infinite, |request| request.e2e_from_due_ns),
             comfort: times.comfort(),
-            output_speed,
+            output_speed: times.output_speed(&tpot),
             tpot,
             e2e_speed: e2e_speed(&times.e2e_per_token(), &measured),
             tokens: TokenSummary::of(requests, &measured),
             input_tokens: InputTokens::of(&measured),
+            lengths: LengthSummary::of(&measured),
             connections: connections_of(requests),
             models: names_of(measured.iter().map(|request| request.model.as_deref())),
             finish_reasons: names_of(measured.iter().map(|request| request.finish.map(|reason| reason.name()))),
@@ -289,6 +305,17 @@ impl PhaseResult {
     }
 }
 
+/// E2E of a request shared among its items (ns).
+pub(crate) fn time_per_item_ns(request: &RequestNumbers) -> Option<u64> {
+    let items = request.items.filter(|items| *items > 0)?;
+    Some(request.e2e_ns? / items)
+}
+
+/// Of records that have no such times.
+fn no_times() -> Distribution {
+    Distribution::of_nanos(&mut [])
+}
+
 impl From<&Sketch> for TimerLag {
     fn from(sketch: &Sketch) -> TimerLag {
         TimerLag {
@@ -301,6 +328,18 @@ impl From<&Sketch> for TimerLag {
     }
 }
 
+/// Answered requests outside the warm-up.
+fn measured_of(requests: &[RequestNumbers]) -> Vec<&RequestNumbers> {
+    requests.iter().filter(|request| request.is_answered() && !request.warmup).collect()
+}
+
+/// Failed requests outside the warm-up and arrivals that were never sent; and the same of text, which only a stream has times of.
+fn unanswered_of(input: &PhaseInput<'_>, requests: &[RequestNumbers], streamed: bool) -> (u64, u64) {
+    let failed = requests.iter().filter(|request| is_failed(request.failure_kind()) && !request.warmup);
+    let unanswered = failed.count() as u64 + input.forfeited;
+    (unanswered, if streamed { unanswered } else { 0 })
+}
+
 /// The measured requests.
 struct Times<'a> {
     measured: &'a [&'a RequestNumbers],
@@ -309,6 +348,12 @@ struct Times<'a> {
 }
 
 impl Times<'_> {
+    /// What the client's own error is held against: TTFT, ITL, TPOT and E2E.
+    fn judged(&self) -> (Distribution, Distribution, Distribution, Distribution) {
+        let (ttft, e2e) = (self.plain(|request| request.ttft_ns), self.plain(|request| request.e2e_ns));
+        (ttft, Pool::Itl.distribution(self.measured), self.tpot(0), e2e)
+    }
+
     fn plain(&self, of: impl Fn(&RequestNumbers) -> Option<u64>) -> Distribution {
         Distribution::of_nanos(&mut self.samples(of))
     }

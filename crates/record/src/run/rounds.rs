@@ -120,7 +120,10 @@ impl Rounds<'_> {
     pub fn times(&self, metric: Metric) -> Option<Distribution> {
         match metric.row().of_phase {
             PhaseSource::Times(of, _) => self.distribution(of),
-            PhaseSource::Speeds(_) | PhaseSource::Throughput | PhaseSource::FailureShare => None,
+            PhaseSource::Speeds(_)
+            | PhaseSource::Throughput
+            | PhaseSource::ItemThroughput
+            | PhaseSource::FailureShare => None,
         }
     }
 
@@ -161,11 +164,29 @@ impl Rounds<'_> {
     /// Tokens per second of all requests together, over the steady windows one after the other.
     /// `None` if no request was answered: tokens of truncated answers alone are no usable throughput.
     pub fn throughput(&self) -> Option<f64> {
+        if self.has_items() {
+            return None;
+        }
         let answered = || self.phases.iter().filter(|phase| phase.counts.answered > 0);
         let windows = || answered().filter_map(|phase| phase.throughput.as_ref());
         let seconds: f64 = windows().map(|window| window.window_seconds).sum();
         let tokens: f64 = windows().map(|window| window.tokens_per_second * window.window_seconds).sum();
         (seconds > 0.0).then(|| tokens / seconds)
+    }
+
+    /// Whether texts were sent for vectors or scores.
+    pub fn has_items(&self) -> bool {
+        self.phases.iter().any(|phase| phase.items.is_some())
+    }
+
+    /// Items per second of all requests together, over the steady windows one after the other.
+    pub fn item_throughput(&self) -> Option<f64> {
+        let answered = self.phases.iter().filter(|phase| phase.counts.answered > 0);
+        let windows: Vec<(f64, f64)> = answered
+            .filter_map(|phase| Some((phase.items.as_ref()?.per_second?, phase.throughput.as_ref()?.window_seconds)))
+            .collect();
+        let seconds: f64 = windows.iter().map(|(_, seconds)| seconds).sum();
+        (seconds > 0.0).then(|| windows.iter().map(|(rate, seconds)| rate * seconds).sum::<f64>() / seconds)
     }
 
     /// Whether the throughput is stated, or a sample that describes itself only. What arrives in an open loop is chance itself, and a

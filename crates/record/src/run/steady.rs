@@ -80,23 +80,26 @@ impl Steady {
             return Err("there was no request".to_owned());
         }
         match *load {
-            Load::Closed { concurrency } => Self::closed(concurrency, warmup_end, requests),
+            Load::Closed { concurrency } | Load::Batched { concurrency, .. } => {
+                Self::closed(concurrency, warmup_end, requests)
+            }
             Load::ClosedRamp { .. } | Load::OpenRamp { .. } => Err(
                 "the load of a ramp changes all the time, so there is no window in which it was steady; look at the \
                  numbers over time, or measure levels one by one"
                     .to_owned(),
             ),
             Load::Sessions { sessions, .. } => Self::sessions(sessions, warmup_end, requests),
-            Load::Open { .. } | Load::Trace { .. } => {
+            Load::Agents { sessions: Some(sessions) } => Self::sessions(sessions, warmup_end, requests),
+            Load::Open { .. } | Load::Trace { .. } | Load::Agents { sessions: None } => {
                 let last = requests.iter().map(|request| request.due_at_ns).max().unwrap_or(0);
                 let start = warmup_end.as_nanos();
                 if start >= last {
                     return Err("no second request was due after the warm-up".to_owned());
                 }
-                let kind = if matches!(load, Load::Trace { .. }) {
-                    "trace, whose rate is not steady in itself"
-                } else {
-                    "open loop"
+                let kind = match load {
+                    Load::Trace { .. } => "trace, whose rate is not steady in itself",
+                    Load::Agents { .. } => "agents on their own times, whose load is not steady in itself",
+                    _ => "open loop",
                 };
                 let rule = format!("{kind}: from the end of the warm-up to the last arrival");
                 Ok(Steady { rule, start_ns: start, end_ns: last })

@@ -1,6 +1,7 @@
 //! `tokrate.toml`: settings that stay the same from run to run. Unknown keys are refused, with their place, and so is a file that
 //! merely lies there and names addresses, keys or commands, until its user trusts it.
 
+use super::length::{Length, Prefix};
 use super::monitor::rows::RECEIVER_KINDS;
 use super::quantity::Share;
 use super::{environment, lists};
@@ -68,6 +69,10 @@ pub struct Bench {
     pub ramp_rate: Option<String>,
     pub ramp_growth: Option<String>,
     pub trace: Option<PathBuf>,
+    pub agents: Option<PathBuf>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<u32>>"))]
+    pub agents_at_once: Option<Vec<u32>>,
     pub trace_speed: Option<f64>,
     pub trace_limit: Option<u64>,
     #[serde(default, deserialize_with = "lists::one_or_many")]
@@ -91,10 +96,21 @@ pub struct Bench {
     #[serde(default, deserialize_with = "lists::one_or_many")]
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
     pub workload: Option<Vec<String>>,
-    pub input_tokens: Option<u32>,
-    pub output_tokens: Option<u32>,
-    pub shared_prefix: Option<u32>,
+    pub task: Option<String>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<u32>>"))]
+    pub batch: Option<Vec<u32>>,
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::Length>"))]
+    pub input_tokens: Option<Length>,
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::Length>"))]
+    pub output_tokens: Option<Length>,
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::Prefix>"))]
+    pub shared_prefix: Option<Prefix>,
+    pub prefix_pool: Option<u32>,
+    pub prefix_skew: Option<f64>,
     pub prompts: Option<PathBuf>,
+    pub column: Option<String>,
+    pub answer_column: Option<String>,
     pub prompts_whole: Option<bool>,
     pub no_stream: Option<bool>,
     pub no_usage: Option<bool>,
@@ -297,7 +313,7 @@ mod tests {
         let message = File::parse(Path::new("t.toml"), text).expect_err("the address is a number").to_string();
         assert!(message.contains("line 7, column 7"), "places stay: {message}");
         let read = File::parse(Path::new("t.toml"), &text.replace("url = 5\n", "")).expect("both spellings");
-        assert_eq!(read.bench.output_tokens, Some(20));
+        assert_eq!(read.bench.output_tokens, Some(Length::Given(tokrate_bench::prompts::Lengths::Fixed(20))));
         assert!(read.monitor.is_some(), "names of the user's own keep their hyphens");
         let twice = File::parse(Path::new("t.toml"), "[bench]\noutput-tokens = 1\noutput_tokens = 2\n");
         assert!(twice.expect_err("one key").to_string().contains("duplicate key"));

@@ -8,6 +8,7 @@ pub mod clickhouse;
 pub mod environment;
 pub mod file;
 pub mod gateway;
+pub mod length;
 pub mod lists;
 pub mod log;
 pub mod machine;

@@ -32,7 +32,7 @@ const COLUMNS: &[Column] = &[
     Column::Own("streamed", |phase| Some(phase.conditions.streaming.to_string())),
     Column::Own("arrivals", |phase| Some(phase.conditions.arrivals.clone())),
     Column::Own("concurrency", |phase| match phase.load {
-        Load::Closed { concurrency } => Some(concurrency.to_string()),
+        Load::Closed { concurrency } | Load::Batched { concurrency, .. } => Some(concurrency.to_string()),
         _ => None,
     }),
     Column::Own("rate_per_second", |phase| match phase.load {
@@ -78,6 +78,9 @@ const COLUMNS: &[Column] = &[
     }),
     Column::Own("answer_length_shortest_tokens", |phase| number(phase.tokens.std_per_request.min)),
     Column::Own("answer_length_longest_tokens", |phase| number(phase.tokens.std_per_request.max)),
+    Column::Own("batch", |phase| phase.conditions.batch.map(|batch| batch.to_string())),
+    Column::Quantile(Metric::TimePerItem, Level::P50, Part::Value),
+    Column::Own("items_per_second", |phase| number(phase.items.as_ref().and_then(|items| items.per_second))),
 ];
 
 /// The whole file (RFC 4180, line ends as LF). Names and records belong together.

@@ -65,16 +65,17 @@ fn numbers(level: &Level, has_further: bool) -> Vec<String> {
         Basis::About => ("about ", "about "),
     };
     let bounded = if has_further { "up to " } else { "" };
+    let (token_sign, answered) = if level.by_mean_lengths { ("about ", "about ") } else { (asked, answered) };
     let count = |n: f64| format::count(n.ceil() as u64);
     let mut parts = Vec::new();
     let counted = |n: f64, what: &str| format!("{} {what}{}", count(n), if n.ceil() == 1.0 { "" } else { "s" });
     parts.extend(level.requests.map(|n| format!("{asked}{}", counted(n, "request"))));
     let tokens = level.input_tokens.zip(level.output_tokens);
-    parts.extend(
-        tokens.map(|(input, output)| {
-            format!("{asked}{} in and {answered}{} out", counted(input, "token"), count(output))
-        }),
-    );
+    parts.extend(tokens.map(|(input, output)| {
+        // Vectors and scores are no tokens.
+        let written = if output > 0.0 { format!(" and {answered}{} out", count(output)) } else { String::new() };
+        format!("{token_sign}{} in{written}", counted(input, "token"))
+    }));
     parts.extend(level.usd.map(|usd| format!("{answered}${usd:.4}")));
     parts.extend(level.seconds.map(|seconds| format!("{bounded}about {}", time(seconds))));
     parts
@@ -111,7 +112,7 @@ pub fn text(names: &[String], configs: &[Config], width: usize) -> String {
          not known before the first answer (-).",
     );
     let mut levels = forecasts.iter().flat_map(|forecast| forecast.levels.iter().chain(&forecast.added));
-    let has_estimate = levels.any(|level| level.basis == Basis::About);
+    let has_estimate = levels.any(|level| level.basis == Basis::About || level.by_mean_lengths);
     text += &paragraph(if has_estimate { "≤ is an upper bound, ≈ an estimate." } else { "≤ is an upper bound." });
     if forecasts.iter().any(|forecast| forecast.assumed) {
         text += &paragraph(&format!("A level that goes by time is {}.", assumption()));
@@ -149,10 +150,11 @@ fn row(level: &Level) -> [String; 6] {
     let count = |n: f64| format::count(n.ceil() as u64);
     // Of an exact number of requests too nobody knows how long their answers get.
     let answered = if level.basis == Basis::Exact { "≤ " } else { sign };
+    let (asked, answered) = if level.by_mean_lengths { ("≈ ", "≈ ") } else { (sign, answered) };
     [
         level.name.clone(),
         known(sign, level.requests.map(count)),
-        known(sign, level.input_tokens.map(count)),
+        known(asked, level.input_tokens.map(count)),
         known(answered, level.output_tokens.map(count)),
         known(answered, level.usd.map(|usd| format!("{usd:.4}"))),
         level.seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{bounded}{}", time(seconds))),

@@ -3,7 +3,7 @@
 //! It does not judge anew: every number is in the record. Invariant: a figure that is not there says why.
 
 use std::collections::BTreeSet;
-use tokrate_bench::report::{capacity_sentences, shows, sign_sentences};
+use tokrate_bench::report::{agent_sentence, capacity_sentences, shows, sign_sentences};
 use tokrate_charts::format::number;
 use tokrate_record::run::{Rounds, by_load, most_throughput};
 use tokrate_record::{Metric, Record};
@@ -21,6 +21,7 @@ pub fn lines(record: &Record) -> Vec<(&'static str, String)> {
     let Some(first) = measured.first() else { return lines };
     let n = first.count(|phase| phase.counts.measured);
     lines.push(("How fast", format!("{} ({}, n = {n})", at(first), first.name())));
+    lines.extend(labelled("Sessions", measured.iter().filter_map(|load| agent_sentence(load)).collect()));
     lines.extend(most(&measured).map(|most| ("Most", most)));
     if let Some(curve) = &record.curve {
         lines.extend(labelled("Carries", capacity_sentences(curve)));
@@ -35,6 +36,11 @@ pub fn lines(record: &Record) -> Vec<(&'static str, String)> {
 
 /// The least load with the most tokens per second in all, if there are several; a figure that is mostly chance leads to nothing.
 fn most(measured: &[&Rounds<'_>]) -> Option<String> {
+    if measured.len() > 1 && measured.iter().any(|load| load.has_items()) {
+        let rate = |load: &Rounds<'_>| load.item_throughput().unwrap_or(0.0);
+        let most = measured.iter().copied().max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
+        return Some(format!("{} items a second at {}: {}", number(rate(most)), most.name(), at(most)));
+    }
     let throughput = |load: &Rounds<'_>| load.throughput().unwrap_or(0.0);
     if measured.len() < 2 || measured.iter().all(|load| throughput(load) <= 0.0) {
         return None;
@@ -54,6 +60,10 @@ fn labelled(label: &'static str, texts: Vec<String>) -> impl Iterator<Item = (&'
 /// Speed and time to first token of a load.
 fn at(load: &Rounds<'_>) -> String {
     let median = |metric| load.times(metric).and_then(|times| value(&times.p50));
+    if load.has_items() {
+        let time = |metric| median(metric).map_or_else(|| without(load, metric), |time| format!("{time} ms"));
+        return format!("an answer after {}, {} an item", time(Metric::E2e), time(Metric::TimePerItem));
+    }
     let (of, n) = (load.with_speed(), load.count(|phase| phase.counts.measured));
     let has_speed = load.output_speed().is_some_and(|median| value(&median).is_some());
     let speed = match (load.output_speed().and_then(|median| value(&median)), of < n) {

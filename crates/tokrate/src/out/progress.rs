@@ -200,10 +200,11 @@ fn share_done(spec: &PhaseSpec, snapshot: Snapshot, elapsed: Span) -> f64 {
         Extent::Requests(n) => snapshot.ended() as f64 / (n + spec.warmup).max(1) as f64,
         Extent::Sessions(sessions) => {
             let turns = match spec.load {
-                Load::Sessions { turns, .. } => u64::from(turns),
-                _ => 1,
+                Load::Sessions { turns, .. } => f64::from(turns),
+                Load::Agents { ref trace, .. } => trace.steps.len() as f64 / trace.sessions.len().max(1) as f64,
+                _ => 1.0,
             };
-            snapshot.ended() as f64 / (sessions * turns).max(1) as f64
+            snapshot.ended() as f64 / (sessions as f64 * turns).max(1.0)
         }
         Extent::Duration(span) => elapsed.as_secs_f64() / span.as_secs_f64().max(1e-9),
     };

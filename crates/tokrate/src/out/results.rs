@@ -264,8 +264,9 @@ impl Observer for Results<'_> {
 
 fn phase_name<'p>(target: Option<&'p str>, phase: &'p PhaseResult, number: usize) -> PhaseName<'p> {
     let (concurrency, rate) = match phase.load {
-        Load::Closed { concurrency } => (Some(concurrency), None),
+        Load::Closed { concurrency } | Load::Batched { concurrency, .. } => (Some(concurrency), None),
         Load::Sessions { sessions, .. } => (Some(sessions), None),
+        Load::Agents { sessions } => (sessions, None),
         Load::Open { rate, .. } | Load::Trace { rate, .. } => (None, Some(rate)),
         Load::ClosedRamp { .. } | Load::OpenRamp { .. } => (None, None),
     };

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use tokrate_charts::terminal;
 use tokrate_judge::Comparison;
 use tokrate_record::run::missing_figures;
-use tokrate_record::{AssertionStatus, Record, Status};
+use tokrate_record::{AssertionStatus, ConditionsRow, Record, Status};
 
 /// Width of the labels before the lines.
 const LABEL: usize = 10;
@@ -76,13 +76,20 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
     let measured = format!(
         "{}, {}, {}, {}; {:.0} s on {}",
         conditions.lengths(),
-        if conditions.streaming { "streamed" } else { "not streamed" },
+        match conditions.task.as_str() {
+            "" | "chat" if conditions.streaming => "streamed",
+            "" | "chat" => "not streamed",
+            task => task,
+        },
         conditions.http_version,
         conditions.dialect,
         record.wall_seconds,
         conditions.host,
     );
     text.push_str(&note(&measured, width));
+    if conditions.prompts != ConditionsRow::SYNTHETIC {
+        text.push_str(&note(&format!("prompts: {}", conditions.prompts), width));
+    }
     match (record.status, &record.reason) {
         (Status::Complete, _) => {}
         (status, reason) => {

@@ -122,6 +122,20 @@ const ROWS: &[Row] = &[
             _ => "-".to_owned(),
         }
     }),
+    Row::Own("agents' sessions completed / started", |phase| {
+        let agents = phase.agents.as_ref();
+        agents.map_or_else(|| "-".to_owned(), |seen| format!("{} / {}", seen.completed, seen.started))
+    }),
+    Row::Quantile(Metric::SessionTime, Level::P50),
+    Row::Quantile(Metric::SessionTime, Level::P95),
+    Row::Own("steps of a session, on its critical path / in all", |phase| {
+        let agents = phase.agents.as_ref().and_then(|seen| seen.path_steps_mean.zip(seen.steps_mean));
+        agents.map_or_else(|| "-".to_owned(), |(path, all)| format!("{} / {}", number(path), number(all)))
+    }),
+    Row::Own("model calls on the critical path (%)", |phase| {
+        let share = phase.agents.as_ref().and_then(|seen| seen.model_share);
+        share.map_or_else(|| "-".to_owned(), |share| number(share * 100.0))
+    }),
     Row::Own("cancelled", |phase| count(phase.counts.cancelled)),
     Row::Own("forfeited arrivals", |phase| count(phase.counts.forfeited)),
     Row::Own("measured (n)", |phase| phase.counts.measured.to_string()),
@@ -138,23 +152,42 @@ const ROWS: &[Row] = &[
     Row::Own("E2E from due p99 (ms)", |phase| {
         if phase.load.is_closed() { "-".to_owned() } else { shown(&phase.e2e_from_due.p99) }
     }),
+    Row::Own("E2E p95 (ms)", |phase| phase.items.as_ref().map_or_else(|| "-".to_owned(), |_| shown(&phase.e2e.p95))),
+    Row::Quantile(Metric::TimePerItem, Level::P50),
+    Row::Own("items per second", |phase| {
+        let items = phase.items.as_ref().and_then(|items| items.per_second);
+        items.map_or_else(|| "-".to_owned(), number)
+    }),
+    Row::Own("input tokens per second", |phase| {
+        let tokens = phase.items.as_ref().and_then(|items| items.input_tokens_per_second);
+        tokens.map_or_else(|| "-".to_owned(), number)
+    }),
     Row::Own("answer length, mean ± SD (tokens)", |phase| {
+        if phase.items.is_some() {
+            return "-".to_owned();
+        }
         let length = &phase.tokens.std_per_request;
         let spread = length.standard_deviation.map_or_else(String::new, |spread| format!(" ± {}", number(spread)));
         length.mean.map_or_else(|| "-".to_owned(), |mean| format!("{}{spread}", number(mean)))
     }),
     Row::Own("answer length, least..most (tokens)", |phase| {
+        if phase.items.is_some() {
+            return "-".to_owned();
+        }
         let ends = phase.tokens.std_per_request.min.zip(phase.tokens.std_per_request.max);
         ends.map_or_else(|| "-".to_owned(), |(min, max)| format!("{min:.0}..{max:.0}"))
     }),
     Row::Own("output speed p50 (tok/s)", |phase| shown(&phase.output_speed.median)),
     Row::Own("output speed, slowest 5 % (tok/s)", |phase| shown(&phase.output_speed.slowest_5_percent)),
     Row::Own("answers without output speed (%)", |phase| {
-        let share = phase.output_speed.missing_share.filter(|share| *share > 0.0);
+        let share = phase.output_speed.missing_share.filter(|share| *share > 0.0 && phase.items.is_none());
         share.map_or_else(|| "-".to_owned(), |share| number(share * 100.0))
     }),
     Row::Own("throughput (tok/s)", |phase| {
         let load = Rounds { load: phase.load, phases: vec![phase] };
+        if load.has_items() {
+            return "-".to_owned();
+        }
         let mark = if load.is_throughput_stated() { "" } else { "~" };
         let throughput = phase.throughput.as_ref();
         throughput.map_or_else(|| "-".to_owned(), |all| format!("{mark}{}", number(all.tokens_per_second)))

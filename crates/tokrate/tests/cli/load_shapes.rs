@@ -84,6 +84,123 @@ fn a_trace_is_replayed_on_its_times_with_its_lengths() {
 }
 
 #[test]
+fn steps_of_agents_start_when_those_that_they_wait_for_have_ended_and_their_tools_are_done() {
+    let host = engine(quick());
+    let folder = Folder::new("agents");
+    let step = |name: &str, after: &str, role: &str, tokens: (u32, u32), wait: u32| {
+        let (input, output) = tokens;
+        format!(
+            "{{\"session\": \"s\", \"step\": \"{name}\", \"after\": [{after}], \"role\": \"{role}\", \"input_tokens\": {input}, \
+             \"output_tokens\": {output}, \"wait_ms\": {wait}}}\n"
+        )
+    };
+    let trace = step("p", "", "plan", (300, 20), 0)
+        + &step("l", "\"p\"", "work", (90, 12), 30)
+        + &step("r", "\"p\"", "work", (80, 30), 0)
+        + &step("j", "\"l\", \"r\"", "plan", (700, 17), 50);
+    folder.write("agents.jsonl", &trace);
+    let bench = measure(folder, &url(&host), "--agents agents.jsonl --agents-at-once 2 --html report.html");
+    bench.expect(0, &[]);
+    let truth = host.truth();
+    assert_eq!(bench.rows.len(), 8, "one session in each place, the second with words of its own");
+    for session in 0..2_u64 {
+        let mut steps: Vec<&Value> = bench.rows.iter().filter(|row| number(row, "session") == session).collect();
+        steps.sort_by_key(|row| number(row, "turn"));
+        let asked: Vec<(u64, u64)> =
+            steps.iter().map(|row| (number(row, "input_asked"), number(row, "output_asked"))).collect();
+        assert_eq!(asked, [(300, 20), (90, 12), (80, 30), (700, 17)]);
+        for (place, wait) in [(1, 30), (2, 0), (3, 50)] {
+            let before = steps[number(steps[place], "released_by") as usize];
+            let due = number(steps[place], "due_at_ns");
+            // The driver is told of an end a little after it.
+            assert!(due >= number(before, "ended_at_ns") + wait * 1_000_000, "{}", steps[place]);
+            assert!(seen(&truth, steps[place]).received_at.as_nanos() >= due);
+        }
+        let last = steps[1..3].iter().map(|row| number(row, "ended_at_ns")).max();
+        assert!(Some(number(steps[3], "due_at_ns")) >= last, "it waits for both");
+    }
+    let agents = bench.phase().agents.as_ref().expect("there were agents");
+    assert_eq!(
+        (agents.started, agents.completed, agents.steps_mean, agents.path_steps_mean),
+        (2, 2, Some(4.0), Some(3.0))
+    );
+    let shares: f64 = agents.roles.iter().filter_map(|role| role.path_share).sum();
+    assert!((shares - agents.model_share.expect("a share")).abs() < 1e-9);
+    assert!(bench.phase().conditions.prompts.contains("1 sessions of agents with 4 steps (steps), hash "));
+    let page = bench.folder.read("report.html");
+    assert!(page.contains("What sessions waited for") && page.contains("Steps by role"));
+}
+
+#[test]
+fn drawn_lengths_are_what_the_engine_sees_and_a_seed_draws_them_again() {
+    let host = engine(quick());
+    let load = "-c 3 -n 20 --input-tokens lognormal:90,0.6 --output-tokens uniform:4..30 --shared-prefix 40% --prefix-pool 3 --prefix-skew 1 \
+                --html report.html";
+    let one = bench("lengths-1", &host, load);
+    let truth = host.truth();
+    for row in &one.rows {
+        let served = seen(&truth, row);
+        let (input, output) = (number(row, "input_asked"), number(row, "output_asked"));
+        assert_eq!((u64::from(served.input_tokens), served.output_limit.map(u64::from)), (input, Some(output)));
+        assert!((4..=30).contains(&output));
+    }
+    let two = bench("lengths-2", &host, load);
+    let asked = |bench: &Bench| -> Vec<(u64, u64)> {
+        bench.rows.iter().map(|row| (number(row, "input_asked"), number(row, "output_asked"))).collect()
+    };
+    assert_eq!(asked(&one), asked(&two));
+    let phase = one.phase();
+    assert_eq!(
+        phase.conditions.prompts,
+        "synthetic; lengths lognormal:90,0.6 (1 to 575, mean 107); 3 shared prefixes of 40 % of the prompt, Zipf 1; answers \
+         uniform:4..30 (4 to 30, mean 17)"
+    );
+    let lengths = phase.lengths.as_ref().expect("they differ");
+    let mean =
+        one.rows.iter().filter(|row| row["warmup"] == false).map(|row| number(row, "input_asked") as f64).sum::<f64>()
+            / 20.0;
+    assert!(lengths.input_asked.mean.is_some_and(|stated| (stated - mean).abs() < 1e-9));
+    let page = one.folder.read("report.html");
+    assert!(page.contains("Lengths of prompts and answers"));
+}
+
+#[test]
+fn answers_of_a_dataset_say_how_long_the_answers_are_to_be() {
+    let host = engine(quick());
+    let folder = Folder::new("dataset");
+    std::fs::create_dir_all(folder.join("set/data")).expect("a folder");
+    let row = |prompt: &str, answer: &str| format!("{{\"instruction\": \"{prompt}\", \"response\": \"{answer}\"}}\n");
+    let rows = row("Say one.", "one two three four") + &row("Say more.", "one two three four five six seven");
+    folder.write("set/data/train-00000-of-00001.jsonl", &rows);
+    let bench = measure(folder, &url(&host), "-c 1 -n 4 --warmup 0 --prompts set --answer-column response");
+    bench.expect(0, &[]);
+    let mut asked: Vec<u64> = bench.rows.iter().map(|row| number(row, "output_asked")).collect();
+    asked.sort_unstable();
+    assert_eq!(asked, [4, 4, 7, 7]);
+    let typed =
+        measure(bench.folder, &url(&host), "-c 1 -n 2 --prompts set --answer-column response --output-tokens 9");
+    typed.expect(0, &[]);
+    assert!(typed.rows.iter().all(|row| number(row, "tokens_std") == 9), "what is typed wins");
+    typed.folder.write("rows.parquet", "PAR1");
+    let refused =
+        tool::run(&typed.folder, &["bench", "--url", &url(&host), "--model", "sim", "--prompts", "rows.parquet"]);
+    assert!(refused.code == Some(2) && folded(&refused.stderr).contains("duckdb -c"), "{refused:?}");
+}
+
+#[test]
+fn a_trace_that_was_cut_begins_anew_in_the_next_round() {
+    let host = engine(quick());
+    let folder = Folder::new("trace-rounds");
+    let line =
+        |at: u32, output: u32| format!("{{\"timestamp\": {at}, \"input_length\": 40, \"output_length\": {output}}}\n");
+    folder.write("trace.jsonl", &(line(0, 5) + &line(20, 6) + &line(60_000, 7)));
+    let bench = measure(folder, &url(&host), "--trace trace.jsonl --requests 2 --rounds 2");
+    assert_eq!(bench.finished.code, Some(0), "{:?}", bench.finished);
+    let asked: Vec<u64> = bench.rows.iter().map(|row| number(row, "output_asked")).collect();
+    assert_eq!(asked, [5, 6, 5, 6], "the second round sends the first requests on their times");
+}
+
+#[test]
 fn a_trace_that_is_answered_exactly_as_asked_accuses_nobody() {
     let host = engine(quick());
     let folder = Folder::new("azure");

@@ -32,6 +32,7 @@ mod gateway_tls;
 mod hostile;
 mod init_key;
 mod interrupt;
+mod items;
 mod load_shapes;
 mod log;
 mod log_kept;

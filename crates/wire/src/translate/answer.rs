@@ -198,7 +198,8 @@ impl AnswerTranslator {
                 self.calls.open(index, id, name, &mut self.steps);
                 self.write_calls(out);
             }
-            EventKind::Opaque => {
+            // No dialect has vectors among its answers.
+            EventKind::Opaque | EventKind::Items(_) => {
                 let message =
                     format!("the answer holds a picture, sound or the like, which {} cannot say", self.to.name());
                 self.fail(FailureKind::Untranslatable, &message, out);

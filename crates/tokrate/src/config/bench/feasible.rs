@@ -113,11 +113,22 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
 
 fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
     let name = metric.name();
+    let is_of_items = matches!(metric, Metric::TimePerItem | Metric::ItemThroughput);
+    if config.request.items.is_some() {
+        let is_known =
+            is_of_items || matches!(metric, Metric::Ttfb | Metric::E2e | Metric::E2eFromDue | Metric::FailureShare);
+        ensure!(
+            is_known,
+            "hold answers to {named}: vectors and scores are no text, which alone has {name}; use e2e, time_per_item or item_throughput"
+        );
+        return Ok(());
+    }
+    ensure!(!is_of_items, "hold answers to {named}: text has no {name}; give --task embeddings or rerank, or use e2e");
     ensure!(
         config.request.stream || !metric.row().needs_stream,
         "hold answers to {named}: without streaming an answer comes in one piece, which has no {name}; leave out --no-stream, or use e2e"
     );
-    let tokens = u64::from(config.prompts.output_tokens().unwrap_or(config.request.output_tokens));
+    let tokens = u64::from(config.prompts.most_output_tokens(&config.request.output_tokens));
     let needed = metric.row().tokens_needed;
     let length = if tokens == 1 { "1 token".to_owned() } else { format!("{tokens} tokens") };
     ensure!(

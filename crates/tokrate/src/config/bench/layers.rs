@@ -4,7 +4,7 @@
 //! belongs to it, and two shapes in one file are refused, as on the command line.
 
 use crate::config::file::{Bench, File};
-use crate::flags::bench::{Axis, Flags, Load, Workload};
+use crate::flags::bench::{Axis, Flags, Load, Task, Workload};
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::ValueEnum;
 
@@ -81,10 +81,16 @@ impl Layers {
         );
         let request = &self.flags.request;
         let own = request.input_tokens.is_some() || request.output_tokens.is_some() || request.prompts.is_some();
+        let recorded = bench.trace.as_ref().map(|_| "trace").or(bench.agents.as_ref().map(|_| "agents"));
         ensure!(
-            !(bench.trace.is_some() && own),
+            !(recorded.is_some() && own),
             "read --input-tokens, --output-tokens or --prompts: {} brings its own; give a load such as --concurrency 10",
-            file.key("trace")
+            file.key(recorded.unwrap_or_default())
+        );
+        ensure!(
+            !(bench.agents.is_some() && self.flags.load.requests.is_some()),
+            "read --requests: {} runs whole sessions; give --trace-limit, or a load such as --concurrency 10",
+            file.key("agents")
         );
         ensure!(
             !(bench.search.is_some() && self.flags.load.duration.is_some()),
@@ -95,6 +101,7 @@ impl Layers {
         self.fill("ramp", |flags| &mut flags.load.ramp, bench.ramp.clone());
         self.fill("ramp_rate", |flags| &mut flags.load.ramp_rate, bench.ramp_rate.clone());
         self.fill("trace", |flags| &mut flags.load.trace, bench.trace.clone());
+        self.fill("agents", |flags| &mut flags.load.agents, bench.agents.clone());
         self.fill("sessions", |flags| &mut flags.load.sessions, bench.sessions.clone());
         self.fill("search", |flags| &mut flags.load.search, word(file, "search", &bench.search)?);
         Ok(())
@@ -107,6 +114,7 @@ impl Layers {
         let spaced = load.rate.is_some() || load.ramp_rate.is_some() || load.search == Some(Axis::Rate);
         let (ramp, trace) = (load.ramp.is_some() || load.ramp_rate.is_some(), load.trace.is_some());
         let (sessions, search) = (load.sessions.is_some(), load.search.is_some());
+        let agents = load.agents.is_some();
         let concurrency = load.concurrency.as_ref().or(bench.concurrency.as_ref());
         let levels = load.rate.as_ref().map_or_else(|| concurrency.map_or(usize::MAX, Vec::len), Vec::len);
         if spaced {
@@ -124,7 +132,10 @@ impl Layers {
                 word(file, "ramp_growth", &bench.ramp_growth)?,
             );
         }
-        if trace {
+        if agents {
+            self.fill("agents_at_once", |flags| &mut flags.load.agents_at_once, bench.agents_at_once.clone());
+        }
+        if trace || agents {
             self.fill("trace_speed", |flags| &mut flags.load.trace_speed, bench.trace_speed);
             self.fill("trace_limit", |flags| &mut flags.load.trace_limit, bench.trace_limit);
         }
@@ -152,7 +163,7 @@ impl Layers {
         if shape_typed(load) || self.from_file.iter().any(|key| SHAPES.contains(key)) {
             workload.retain(|workload| *workload != Workload::System);
         }
-        if self.flags.request.prompts.is_some() || load.trace.is_some() {
+        if self.flags.request.prompts.is_some() || load.trace.is_some() || load.agents.is_some() {
             workload.retain(|workload| workload.lengths().is_none());
         }
         if !workload.is_empty() {
@@ -160,6 +171,10 @@ impl Layers {
         }
         if self.flags.request.workload.contains(&Workload::System) {
             self.fill("max_load", |flags| &mut flags.load.max_load, bench.max_load);
+        }
+        self.fill("task", |flags| &mut flags.request.task, word(file, "task", &bench.task)?);
+        if self.flags.request.task.is_some_and(|task| task != Task::Chat) {
+            self.fill("batch", |flags| &mut flags.request.batch, bench.batch.clone());
         }
         self.fill_list("body", |flags| &mut flags.request.body, bench.body.as_deref());
         let set = |value: Option<bool>| value.unwrap_or(false);
@@ -206,7 +221,7 @@ impl Layers {
 }
 
 /// The keys that say how requests arrive; only one of them can.
-const SHAPES: [&str; 7] = ["concurrency", "rate", "ramp", "ramp_rate", "trace", "sessions", "search"];
+const SHAPES: [&str; 8] = ["concurrency", "rate", "ramp", "ramp_rate", "trace", "agents", "sessions", "search"];
 
 fn shapes_of(bench: &Bench) -> Vec<&'static str> {
     let there = [
@@ -215,6 +230,7 @@ fn shapes_of(bench: &Bench) -> Vec<&'static str> {
         bench.ramp.is_some(),
         bench.ramp_rate.is_some(),
         bench.trace.is_some(),
+        bench.agents.is_some(),
         bench.sessions.is_some(),
         bench.search.is_some(),
     ];
@@ -227,6 +243,7 @@ fn shape_typed(load: &Load) -> bool {
         || load.ramp.is_some()
         || load.ramp_rate.is_some()
         || load.trace.is_some()
+        || load.agents.is_some()
         || load.sessions.is_some()
         || load.search.is_some()
 }

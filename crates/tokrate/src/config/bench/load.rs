@@ -7,7 +7,9 @@ use crate::config::file::File;
 use crate::config::quantity;
 use crate::flags::bench as flags;
 use anyhow::{Context, Result, ensure};
-use tokrate_bench::plan::{Arrivals, Backoff, Extent, Growth, Load, PhaseSpec, Ramp, Think};
+use std::sync::Arc;
+use tokrate_bench::agents::AgentTrace;
+use tokrate_bench::plan::{Arrivals, Backoff, Beginning, Extent, Growth, Load, PhaseSpec, Ramp, Think};
 use tokrate_core::{RequestsPerSecond, Span};
 
 /// Concurrency levels of a sweep when none are given.
@@ -91,12 +93,12 @@ pub(super) fn phases(
         let load = Load::OpenRamp { ramp, arrivals: arrivals(flags)?, in_flight_limit: in_flight_limit(flags)? };
         return Ok(vec![ramped(load, &ramp, &common)]);
     }
+    let speed = flags.trace_speed.unwrap_or(1.0);
+    ensure!(speed.is_finite() && speed > 0.0, "read --trace-speed: it must be a number above 0; 2 is twice as fast");
+    if let Some(trace) = &inputs.agents {
+        return Ok(agents(flags, trace, speed, &common));
+    }
     if let Some(trace) = &inputs.trace {
-        let speed = flags.trace_speed.unwrap_or(1.0);
-        ensure!(
-            speed.is_finite() && speed > 0.0,
-            "read --trace-speed: it must be a number above 0; 2 is twice as fast"
-        );
         let load = Load::Trace { due: trace.due(speed), in_flight_limit: in_flight_limit(flags)? };
         let extent = match common.duration.filter(|_| flags.duration.is_some()) {
             Some(duration) => Extent::Duration(duration),
@@ -133,9 +135,11 @@ fn check_fits(flags: &flags::Load) -> Result<()> {
         flags.max_in_flight.is_none() || spaced || flags.trace.is_some(),
         "read --max-in-flight: it bounds an open loop; give --rate, --ramp-rate or --trace too"
     );
+    let is_trace = flags.trace.is_some() || flags.agents.is_some();
     let partners = [
-        ("--trace-speed", flags.trace_speed.is_some(), "--trace", flags.trace.is_some()),
-        ("--trace-limit", flags.trace_limit.is_some(), "--trace", flags.trace.is_some()),
+        ("--trace-speed", flags.trace_speed.is_some(), "--trace or --agents", is_trace),
+        ("--trace-limit", flags.trace_limit.is_some(), "--trace or --agents", is_trace),
+        ("--agents-at-once", flags.agents_at_once.is_some(), "--agents", flags.agents.is_some()),
         ("--turns", flags.turns.is_some(), "--sessions", flags.sessions.is_some()),
         ("--think", flags.think.is_some(), "--sessions", flags.sessions.is_some()),
         ("--slo-share", flags.slo_share.is_some(), "--search", flags.search.is_some()),
@@ -271,6 +275,30 @@ fn conversations(flags: &flags::Load, sessions: u32, common: &Common) -> Result<
     };
     let load = Load::Sessions { sessions, turns, think };
     Ok(PhaseSpec { load, extent, warmup: flags.warmup.unwrap_or(0), backoff: common.backoff })
+}
+
+/// Sessions of agents: so many at once, or each at its own time.
+fn agents(flags: &flags::Load, trace: &Arc<AgentTrace>, speed: f64, common: &Common) -> Vec<PhaseSpec> {
+    let at_once = |sessions: &u32| Beginning::AtOnce(*sessions, speed);
+    let beginnings = match &flags.agents_at_once {
+        Some(levels) => levels.iter().map(at_once).collect(),
+        None if trace.has_times() => vec![Beginning::OwnTimes(speed)],
+        None => vec![Beginning::AtOnce(1, speed)],
+    };
+    let phase = |beginning| {
+        let recorded = trace.sessions.len() as u64;
+        let sessions = match beginning {
+            Beginning::AtOnce(places, _) => recorded.max(u64::from(places)),
+            Beginning::OwnTimes(_) => recorded,
+        };
+        let extent = match common.duration.filter(|_| flags.duration.is_some()) {
+            Some(duration) => Extent::Duration(duration),
+            None => Extent::Sessions(sessions),
+        };
+        let load = Load::Agents { trace: Arc::clone(trace), beginning };
+        PhaseSpec { load, extent, warmup: flags.warmup.unwrap_or(0), backoff: common.backoff }
+    };
+    beginnings.into_iter().map(phase).collect()
 }
 
 #[cfg(test)]

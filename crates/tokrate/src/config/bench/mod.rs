@@ -1,7 +1,9 @@
 //! From the flags of `tokrate bench` to the plain configuration of the part, by section of its help.
 
+mod dataset;
 mod feasible;
 mod inputs;
+mod items;
 mod layers;
 mod limits;
 mod load;
@@ -99,7 +101,9 @@ fn config(
     request.legacy_max_tokens |= quirks.max_tokens_field;
     request.include_usage &= !quirks.no_stream_options;
     let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;
+    items::check(flags, &target, request.items, inputs)?;
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs, rounds)?;
+    let phases = items::batched(flags, request.items, phases);
     let objectives = verdict::objectives(&flags.verdict, file)?;
     let slos: Vec<Slo> = objectives.iter().map(|objective| objective.slo).collect();
     let share = if flags.load.search.is_some() { verdict::share_of(&objectives)? } else { None };

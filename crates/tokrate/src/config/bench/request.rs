@@ -1,19 +1,22 @@
 //! What each request asks the model for: resolved from flags and settings file.
 
 use super::inputs::Inputs;
+use super::items;
 use crate::config::file::File;
+use crate::config::length::Length;
 use crate::flags::bench as flags;
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use tokrate_bench::RequestOptions;
-use tokrate_bench::prompts::{PromptSource, PromptSpec};
+use tokrate_bench::prompts::{Lengths, MAX_GROUPS, PrefixLength, PrefixPool, PromptSource, SyntheticPrompts};
 
 pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Result<RequestOptions> {
     let bench = &file.bench;
-    let workload = lengths(flags)?.map(|lengths| lengths.1);
-    let output_tokens =
-        flags.output_tokens.or(workload).or(bench.output_tokens).unwrap_or(if embedded { 100 } else { 1000 });
-    ensure!(output_tokens > 0, "read --output-tokens: at least one token is needed");
+    let items = items::asked(flags)?;
+    let workload = lengths(flags)?.map(|lengths| Length::Given(Lengths::Fixed(lengths.1)));
+    let default = Length::Given(Lengths::Fixed(if embedded { 100 } else { 1000 }));
+    let output_tokens = flags.output_tokens.clone().or(workload).or_else(|| bench.output_tokens.clone());
+    let output_tokens = output_tokens.unwrap_or(default).resolve("--output-tokens")?;
     let temperature = flags.temperature.or(bench.temperature);
     ensure!(
         temperature.is_none_or(|temperature| temperature.is_finite() && temperature >= 0.0),
@@ -21,8 +24,9 @@ pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Re
     );
     let extra = flags.body.iter().map(|field| body_field(field)).collect::<Result<Vec<_>>>()?;
     Ok(RequestOptions {
-        stream: !flags.no_stream,
+        stream: !flags.no_stream && items.is_none(),
         include_usage: !flags.no_usage,
+        items,
         output_tokens,
         ignore_eos: flags.ignore_eos || bench.ignore_eos.unwrap_or(false),
         legacy_max_tokens: flags.max_tokens_field || bench.max_tokens_field.unwrap_or(false),
@@ -51,6 +55,9 @@ pub(super) fn prompts(flags: &flags::Request, file: &File, embedded: bool, input
     if let Some(trace) = &inputs.trace {
         return Ok(PromptSource::Trace(Arc::clone(trace)));
     }
+    if let Some(trace) = &inputs.agents {
+        return Ok(PromptSource::Agents(Arc::clone(trace)));
+    }
     if let Some(prompts) = &inputs.prompts {
         ensure!(
             lengths(flags)?.is_none(),
@@ -59,17 +66,40 @@ pub(super) fn prompts(flags: &flags::Request, file: &File, embedded: bool, input
         return Ok(PromptSource::File(Arc::clone(prompts)));
     }
     let bench = &file.bench;
-    let workload = lengths(flags)?.map(|lengths| lengths.0);
-    let input_tokens =
-        flags.input_tokens.or(workload).or(bench.input_tokens).unwrap_or(if embedded { 200 } else { 1000 });
+    let workload = lengths(flags)?.map(|lengths| Length::Given(Lengths::Fixed(lengths.0)));
+    let is_short = embedded || items::asked(flags)?.is_some();
+    let default = Length::Given(Lengths::Fixed(if is_short { 200 } else { 1000 }));
+    let input = flags.input_tokens.clone().or(workload).or_else(|| bench.input_tokens.clone());
+    let input = input.unwrap_or(default).resolve("--input-tokens")?;
+    let prefix = prefix(flags, file)?;
+    if let PrefixLength::Tokens(tokens) = prefix.length {
+        ensure!(
+            tokens <= input.most(),
+            "read --shared-prefix: {tokens} tokens do not fit into prompts of {} (--input-tokens)",
+            input.most()
+        );
+    }
+    Ok(PromptSource::Synthetic(SyntheticPrompts { input, prefix }))
+}
+
+/// What made-up prompts share.
+fn prefix(flags: &flags::Request, file: &File) -> Result<PrefixPool> {
+    let bench = &file.bench;
+    let length = flags.shared_prefix.or(bench.shared_prefix).map(|prefix| prefix.0);
     ensure!(
-        (1..=10_000_000).contains(&input_tokens),
-        "read --input-tokens: {input_tokens} is not between 1 and 10,000,000"
+        length.is_some() || flags.prefix_pool.is_none(),
+        "read --prefix-pool: say how long the prefixes are with --shared-prefix, such as 500 or 50%"
     );
-    let shared_prefix_tokens = flags.shared_prefix.or(bench.shared_prefix).unwrap_or(0);
+    let groups = flags.prefix_pool.or(bench.prefix_pool.filter(|_| length.is_some())).unwrap_or(1);
     ensure!(
-        shared_prefix_tokens <= input_tokens,
-        "read --shared-prefix: {shared_prefix_tokens} tokens do not fit into prompts of {input_tokens} (--input-tokens)"
+        (1..=MAX_GROUPS).contains(&groups),
+        "read --prefix-pool: {groups} is not between 1 and {MAX_GROUPS} prefixes"
     );
-    Ok(PromptSource::Synthetic(PromptSpec { input_tokens, shared_prefix_tokens }))
+    ensure!(
+        groups > 1 || flags.prefix_skew.is_none(),
+        "read --prefix-skew: it says how often each of several prefixes is used; give --prefix-pool too"
+    );
+    let skew = flags.prefix_skew.or(bench.prefix_skew.filter(|_| groups > 1)).unwrap_or(0.0);
+    ensure!((0.0..=10.0).contains(&skew), "read --prefix-skew: {skew} is not between 0 (all equally often) and 10");
+    Ok(PrefixPool { length: length.unwrap_or(PrefixLength::Tokens(0)), groups, skew })
 }

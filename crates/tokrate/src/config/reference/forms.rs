@@ -87,6 +87,26 @@ form!(
         "pattern": r"^\s*[0-9.]+\s*%?\s*$",
     })
 );
+form!(
+    /// A length or a distribution of lengths.
+    Length,
+    json_schema!({
+        "title": "length, such as 1000 or `\"lognormal:800,1.2\"`",
+        "type": ["integer", "string"],
+        "minimum": 1,
+        "pattern": r"^\s*([0-9]+|(normal|lognormal|uniform|empirical):.+)$",
+    })
+);
+form!(
+    /// The length of a shared prefix.
+    Prefix,
+    json_schema!({
+        "title": "tokens, or a share such as `\"50%\"`",
+        "type": ["integer", "string"],
+        "minimum": 0,
+        "pattern": r"^\s*[0-9.]+\s*%?\s*$",
+    })
+);
 /// A list, or its only item.
 pub struct OneOrMany<T>(PhantomData<T>);
 

@@ -55,7 +55,8 @@ fn every_key_has_a_meaning_and_a_type() {
         assert!(!meaning.contains("[default"), "{place}: its default is not at the end of its meaning: {meaning}");
         // A share is a number, or a text in per cent; a list may be its only item.
         let title = setting["title"].as_str().unwrap_or_default();
-        let is_either = title.starts_with("share") || title.contains(" or a list of ");
+        let is_either = ["share", "length", "tokens, or a share"].iter().any(|either| title.starts_with(either))
+            || title.contains(" or a list of ");
         assert!(setting["type"].is_string() || is_either, "{place} has no single type: {setting}");
     }
 }

@@ -32,10 +32,16 @@ pub struct Load {
     /// Replay a trace on its own times and lengths: Mooncake JSONL, Azure LLM inference CSV, BurstGPT CSV
     #[arg(long, value_name = "FILE", group = "shape", conflicts_with_all = ["input_tokens", "output_tokens", "prompts"])]
     pub trace: Option<PathBuf>,
-    /// How many times as fast a trace is replayed [default: 1]
+    /// Replay sessions of agents, whose steps wait for each other and for tools: steps as JSON Lines, OpenTelemetry spans (OTLP JSON), Weka traces; a file or a folder
+    #[arg(long, value_name = "FILE", group = "shape", conflicts_with_all = ["input_tokens", "output_tokens", "prompts", "requests"])]
+    pub agents: Option<PathBuf>,
+    /// Sessions of --agents at the same time; a list is a sweep [default: each begins at its own time; without times 1]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = level)]
+    pub agents_at_once: Option<Vec<u32>>,
+    /// How many times as fast a trace is replayed, tools of agents included [default: 1]
     #[arg(long, allow_negative_numbers = true, value_name = "FACTOR")]
     pub trace_speed: Option<f64>,
-    /// Only so many requests of a trace, from its beginning
+    /// Only so many requests of a trace, or sessions of --agents, from its beginning
     #[arg(long, value_name = "N")]
     pub trace_limit: Option<u64>,
     /// Conversations at the same time, each turn with the turns before it; a list is a sweep

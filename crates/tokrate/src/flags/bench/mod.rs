@@ -10,7 +10,7 @@ mod verdict;
 pub use limits::{Calibration, Limits};
 pub use load::{Arrivals, Axis, Growth, Load};
 pub use output::Output;
-pub use request::{Request, Workload};
+pub use request::{Request, Task, Workload};
 pub use target::{HttpVersion, Target};
 pub use verdict::Verdict;
 

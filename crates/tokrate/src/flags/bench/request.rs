@@ -1,5 +1,6 @@
 //! Flags of `tokrate bench` that say what is asked for. Nothing is resolved or checked here beyond its form.
 
+use crate::config::length::{Length, Prefix};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -10,18 +11,36 @@ pub struct Request {
     /// A reference workload: input/output tokens, or the levels of a system load test, or both
     #[arg(long, value_enum, value_name = "NAME,…", value_delimiter = ',')]
     pub workload: Vec<Workload>,
-    /// Prompt length in o200k tokens, exact [default: 1000; embedded engine: 200]
+    /// What is asked for: text, vectors of texts, or their scores for a query [default: chat]
+    #[arg(long, value_enum)]
+    pub task: Option<Task>,
+    /// Texts of a request for vectors or scores; a list is a sweep [default: 1; rerank: 10]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub batch: Option<Vec<u32>>,
+    /// Prompt length in o200k tokens, exact: N, normal:MEAN,SD, lognormal:MEDIAN,SIGMA, uniform:A..B or empirical:FILE [default: 1000; embedded engine, vectors and scores: 200]
+    #[arg(long, value_name = "LENGTH")]
+    pub input_tokens: Option<Length>,
+    /// Output tokens asked for, written as --input-tokens [default: 1000; embedded engine: 100; ShareGPT and other conversations: as their answers]
+    #[arg(long, value_name = "LENGTH")]
+    pub output_tokens: Option<Length>,
+    /// Leading prompt tokens that all requests share, or a share of each prompt such as 50%; the rest is unique per request [default: 0]
     #[arg(long, value_name = "N")]
-    pub input_tokens: Option<u32>,
-    /// Output tokens asked for [default: 1000; embedded engine: 100]
-    #[arg(long, value_name = "N")]
-    pub output_tokens: Option<u32>,
-    /// Leading prompt tokens that all requests share; the rest is unique per request [default: 0]
-    #[arg(long, value_name = "N")]
-    pub shared_prefix: Option<u32>,
-    /// Prompts from a file: ShareGPT .json, .jsonl (prompt, text, question, messages), else one a line
+    pub shared_prefix: Option<Prefix>,
+    /// How many different prefixes there are, each shared by the requests that draw it [default: 1]
+    #[arg(long, value_name = "K")]
+    pub prefix_pool: Option<u32>,
+    /// Exponent of Zipf's law by which prefixes are drawn: 0 all equally often, 1 the k-th as often as 1 / k [default: 0]
+    #[arg(long, allow_negative_numbers = true, value_name = "S")]
+    pub prefix_skew: Option<f64>,
+    /// Prompts from a file or a dataset's folder: ShareGPT .json, .jsonl (prompt, text, question, messages, instruction), else one a line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["input_tokens", "shared_prefix"])]
     pub prompts: Option<PathBuf>,
+    /// Column of --prompts that holds the prompt or the conversation [default: found by the names in use]
+    #[arg(long, value_name = "NAME")]
+    pub column: Option<String>,
+    /// Column of --prompts with answers, whose lengths are asked for [default: those of a conversation]
+    #[arg(long, value_name = "NAME")]
+    pub answer_column: Option<String>,
     /// The whole file of --prompts is one prompt
     #[arg(long)]
     pub prompts_whole: bool,
@@ -43,6 +62,17 @@ pub struct Request {
     /// Further body field, NAME=JSON; repeatable
     #[arg(long = "body", value_name = "NAME=JSON")]
     pub body: Vec<String>,
+}
+
+/// What is asked for.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Task {
+    /// Text
+    Chat,
+    /// A vector of each text
+    Embeddings,
+    /// A score of each text for a query of 20 tokens
+    Rerank,
 }
 
 /// Reference workloads.

@@ -1,0 +1,133 @@
+//! Vectors and scores in a report: how long a request takes by its size, and how many items come a second.
+//!
+//! Invariant: one line for each concurrency where sizes are swept, else one for each size over the concurrency.
+
+use super::sentences;
+use super::tables::{MISSING, quantile};
+use std::collections::BTreeSet;
+use tokrate_charts::{Axis, Block, Column, Figure, LineChart, Point, Section, Series, SeriesStyle, Table, format};
+use tokrate_record::run::{Load, Rounds, by_load};
+use tokrate_record::{Metric, Record};
+
+/// Key figures: an answer at the lowest load, and the most items a second.
+pub(super) fn headline(loads: &[Rounds<'_>]) -> Vec<Figure> {
+    let measured = || loads.iter().filter(|load| load.count(|phase| phase.counts.measured) > 0);
+    let first = measured().find_map(|load| Some((load, load.times(Metric::E2e)?)));
+    let first = first.map(|(load, times)| Figure {
+        label: format!("A request, median, {}", load.name()),
+        value: times.p50.nearest_rank().map_or_else(|| MISSING.to_owned(), format::number),
+        unit: Metric::E2e.unit().to_owned(),
+        interval: sentences::interval(times.p50.low, times.p50.high, times.p50.confidence),
+        note: sentences::sample(times.p50.status, times.p50.floor, times.n),
+    });
+    let rate = |load: &Rounds<'_>| load.item_throughput().unwrap_or(0.0);
+    let most = measured().max_by(|a, b| rate(a).total_cmp(&rate(b))).filter(|most| rate(most) > 0.0);
+    let most = most.map(|most| Figure {
+        label: "Most items".to_owned(),
+        value: format::number(rate(most)),
+        unit: Metric::ItemThroughput.unit().to_owned(),
+        interval: String::new(),
+        note: format!("at {}", most.name()),
+    });
+    first.into_iter().chain(most).collect()
+}
+
+/// The section, if items were asked for.
+pub(super) fn section(record: &Record) -> Option<Section> {
+    let loads: Vec<Rounds<'_>> = by_load(&record.phases).into_iter().filter(Rounds::has_items).collect();
+    if loads.is_empty() {
+        return None;
+    }
+    let charts = charts(&loads);
+    Some(Section {
+        title: "Items".to_owned(),
+        intro: "A request holds several texts, and its answer a vector or a score for each of them.".to_owned(),
+        blocks: charts.iter().map(Block::chart).chain([Block::Table(table(&loads))]).collect(),
+    })
+}
+
+/// Concurrency and size of a load.
+fn size(load: &Load) -> Option<(u32, u32)> {
+    if let Load::Batched { concurrency, batch } = *load { Some((concurrency, batch)) } else { None }
+}
+
+fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
+    let sizes: Vec<(u32, u32)> = loads.iter().filter_map(|load| size(&load.load)).collect();
+    let by_size = sizes.iter().map(|size| size.1).collect::<BTreeSet<u32>>().len() > 1;
+    let split = |(concurrency, batch): (u32, u32)| if by_size { (concurrency, batch) } else { (batch, concurrency) };
+    let lines: BTreeSet<u32> = sizes.iter().map(|size| split(*size).0).collect();
+    if sizes.len() < 2 {
+        return Vec::new();
+    }
+    let chart = |title: &str, description: &str, axis: Axis, point: &dyn Fn(&Rounds<'_>) -> Option<Point>| {
+        let series = lines.iter().map(|line| Series {
+            name: if by_size { format!("concurrency {line}") } else { format!("{line} texts a request") },
+            points: loads
+                .iter()
+                .filter(|load| size(&load.load).is_some_and(|size| split(size).0 == *line))
+                .filter_map(|load| Some(Point { x: f64::from(split(size(&load.load)?).1), ..point(load)? }))
+                .collect(),
+            style: SeriesStyle::Measured,
+        });
+        let x = if by_size { "Texts of a request" } else { "Requests in flight" };
+        let at = sizes.iter().map(|size| f64::from(split(*size).1)).collect::<Vec<f64>>();
+        LineChart {
+            title: title.to_owned(),
+            description: description.to_owned(),
+            x: Axis::linear(x, "").labelled_at(at),
+            y: axis,
+            series: series.collect(),
+            ..LineChart::default()
+        }
+    };
+    let time = |load: &Rounds<'_>| {
+        let times = load.times(Metric::E2e)?;
+        Some(Point { y: times.p50.nearest_rank(), low: times.p50.low, high: times.p50.high, ..Point::default() })
+    };
+    let rate = |load: &Rounds<'_>| Some(Point { y: load.item_throughput(), ..Point::default() });
+    vec![
+        chart(
+            "Time of a request",
+            "Median E2E over requests with its interval.",
+            Axis::linear("E2E", "ms").holding([0.0]),
+            &time,
+        ),
+        chart(
+            "Items of all requests together",
+            "Vectors or scores per second in the steady window.",
+            Axis::linear("Items", "1/s").holding([0.0]),
+            &rate,
+        ),
+    ]
+}
+
+fn table(loads: &[Rounds<'_>]) -> Table {
+    let number = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), format::number);
+    let rows = loads.iter().map(|load| {
+        let times = |metric: Metric, of: fn(&tokrate_stats::Distribution) -> &tokrate_stats::Quantile| {
+            load.times(metric).map_or_else(|| MISSING.to_owned(), |times| quantile(of(&times)))
+        };
+        let batch = load.phases.first().and_then(|phase| phase.conditions.batch);
+        vec![
+            load.name().to_owned(),
+            batch.map_or_else(|| MISSING.to_owned(), |batch| format::count(u64::from(batch))),
+            times(Metric::E2e, |times| &times.p50),
+            times(Metric::E2e, |times| &times.p95),
+            times(Metric::TimePerItem, |times| &times.p50),
+            number(load.item_throughput()),
+        ]
+    });
+    Table {
+        caption: "By size of a request".to_owned(),
+        columns: vec![
+            Column::words("level"),
+            Column::numbers("texts a request", ""),
+            Column::numbers("E2E p50", "ms"),
+            Column::numbers("E2E p95", "ms"),
+            Column::numbers("time per item p50", "ms"),
+            Column::numbers("items", "1/s"),
+        ],
+        rows: rows.collect(),
+        notes: Vec::new(),
+    }
+}
