@@ -69,7 +69,7 @@ fn fill(path: &Path, rows: u64) {
         number += batch.len() as u64;
         store.append(&batch).expect("room");
     }
-    println!("{rows} rows, {} written in {:.1} s", rows - known, begun.elapsed().as_secs_f64());
+    println!("{rows} rows, {} written in {:.1} s", rows.saturating_sub(known), begun.elapsed().as_secs_f64());
 }
 
 fn time(name: &str, act: impl Fn() -> String) {
