@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::mem::ManuallyDrop;
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, Decision, DryRun, EndpointConfig, LaneConfig, LoserPolicy, Mode, Policy,
-    ServicesConfig, TokenLimits, api_rows,
+    ServicesConfig, TokenLimits, routes,
 };
 use tokrate_net::Target;
 use tokrate_wire::{Dialect, Shape, decode_request};
@@ -62,11 +62,10 @@ fn dry_run() -> DryRun {
 pub fn run(input: &[u8]) {
     let Some((&[place, post, name, length], rest)) = input.split_first_chunk::<4>() else { return };
     let (value, body) = rest.split_at(usize::from(length).min(rest.len()));
-    let place = usize::from(place) % (Dialect::ALL.len() + api_rows().count() + 1);
-    let path = match (Dialect::ALL.get(place), api_rows().nth(place.saturating_sub(Dialect::ALL.len()))) {
-        (Some(dialect), _) => format!("/v1{}", dialect.path("all", Shape::Stream)),
-        (None, Some((_, path, ..))) => format!("/v1{}", path.replace("{model}", "all").replace("{id}", "a")),
-        (None, None) => format!("/{}", String::from_utf8_lossy(value)),
+    let routes = routes();
+    let path = match routes.get(usize::from(place) % (routes.len() + 1)) {
+        Some(row) => format!("/v1{}", row.path.replace("{model}", "all").replace(['{', '}'], "")),
+        None => format!("/{}", String::from_utf8_lossy(value)),
     };
     let method = if post % 8 == 0 { Method::GET } else { Method::POST };
     let request = Request::builder().method(method).uri(&path);

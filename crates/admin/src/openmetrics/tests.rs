@@ -30,7 +30,7 @@ fn the_text_is_unchanged() {
 #[test]
 fn what_the_log_could_not_keep_is_counted_rows_and_refusals_apart() {
     let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
-    let counts = LogCounts { written: 7, lost: 2, waiting: 1, pruned: 0, lost_refusals: 3 };
+    let counts = LogCounts { written: 7, lost: 2, waiting: 1, on_disk: 0, pruned: 0, lost_refusals: 3 };
     let log = LogStatus { path: String::new(), counts, error: None, is_healthy: true };
     let text = text(Snapshot { log: Some(log), ..sample.snapshot(NOON_UNIX_MS) });
     for line in ["rows_written_total 7.0", "rows_lost_total 2.0", "refusals_lost_total 3.0", "rows_waiting 1.0"] {

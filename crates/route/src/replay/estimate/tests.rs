@@ -10,7 +10,18 @@ static PRICES: [LaneConfig; 3] = [price(1, 16), price(2, 32), price(4, 64)];
 const fn price(input: u128, output: u128) -> LaneConfig {
     const USD: u128 = 1_000_000_000_000;
     let (input, output) = (Money::from_pico_usd(input * USD), Money::from_pico_usd(output * USD));
-    LaneConfig { price: Some(Price { input, output, cached_input: None, cache_write: None }), max_in_flight: None }
+    LaneConfig {
+        price: Some(Price {
+            input,
+            output,
+            cached_input: None,
+            cache_write: None,
+            audio_input: None,
+            audio_cached: None,
+            audio_output: None,
+        }),
+        max_in_flight: None,
+    }
 }
 
 const SHAPE: CallShape = CallShape { prompt_tokens: 500_000, output_tokens: 100.0 };
