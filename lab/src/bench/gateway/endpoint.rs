@@ -192,7 +192,7 @@ impl Endpoint {
             .context("ask for the metrics")?;
         let mut text = String::new();
         stream.read_to_string(&mut text).context("read the metrics")?;
-        let lost = text.lines().find_map(|line| line.strip_prefix("tokrate_log_rows_lost_total "));
+        let lost = text.lines().find_map(|line| line.strip_prefix("tokrate_log_rows_lost_total{} "));
         let lost = lost.and_then(|lost| lost.trim().parse::<f64>().ok()).context("find the rows lost")?;
         Ok(Some(lost as u64))
     }
