@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokrate_core::{Span, Tick};
 use tokrate_net::server::{
-    Accept, AccessConfig, AccessSettings, Apart, ConnectionLimits, Connections, Handler, Listener, SharedSocket,
+    Accept, AccessConfig, AccessSettings, ConnectionLimits, Connections, CpuSpread, Handler, Listener, SharedSocket,
     serve_accepted,
 };
 use tokrate_net::{ClientConfig, Clock, Dial, NetError, ServerTls};
@@ -108,11 +108,11 @@ impl Gateway {
         let mut admin_side = admin_socket.map(|socket| (socket, admin_handler));
         let (shutdown, shutdown_requested) = watch::channel(false);
         let mut threads = Vec::new();
-        let apart = Apart::for_threads(sockets.len());
-        for (number, (socket, apart)) in sockets.into_iter().zip(apart).enumerate() {
+        let spread = CpuSpread::for_threads(sockets.len());
+        for (number, (socket, cpu_spread)) in sockets.into_iter().zip(spread).enumerate() {
             let thread = WorkerThread {
                 socket,
-                apart,
+                cpu_spread,
                 // The first thread serves it in addition to its calls.
                 admin: admin_side.take(),
                 shared: Arc::clone(&shared),
@@ -275,7 +275,7 @@ impl Bound {
 /// What a worker thread is started with.
 struct WorkerThread<A> {
     socket: SharedSocket,
-    apart: Apart,
+    cpu_spread: CpuSpread,
     admin: Option<(SharedSocket, A)>,
     shared: Arc<Shared>,
     client_config: ClientConfig,
@@ -295,7 +295,7 @@ impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> WorkerThread<A> {
     }
 
     fn run(self, ready_sender: &mpsc::Sender<Result<(), GatewayError>>) {
-        let (before_sleep, woken) = (self.apart.clone(), self.apart.clone());
+        let (before_sleep, woken) = (self.cpu_spread.clone(), self.cpu_spread.clone());
         let mut builder = Builder::new_current_thread();
         builder.on_thread_park(move || before_sleep.before_sleep()).on_thread_unpark(move || woken.woken());
         let runtime = match builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build() {

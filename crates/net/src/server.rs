@@ -36,11 +36,11 @@ const IDLE_TIMEOUT: Span = Span::from_secs(120);
 const BACKLOG: u32 = 4096;
 
 mod access;
-mod apart;
 mod balance;
 mod body;
 mod budget;
 mod connections;
+mod cpu_spread;
 mod full_body;
 mod http1;
 mod http2;
@@ -54,12 +54,12 @@ mod tests;
 
 use access::Access;
 pub use access::{AccessConfig, AccessSettings, is_form};
-pub use apart::Apart;
 use balance::{Handed, Place, Seat};
 pub use body::{BodyError, BodyPieces, BufferedBody, RequestBody, buffer_body, read_body};
 pub use budget::{ByteBudget, ByteShare};
 use connections::ConnectionPermit;
 pub use connections::{ConnectionLimits, Connections, open_files, raise_open_files};
+pub use cpu_spread::CpuSpread;
 pub use full_body::FullBody;
 pub use key::{ApiKey, presented_keys};
 use protocol::{Version, detect};
