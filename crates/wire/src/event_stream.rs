@@ -131,7 +131,7 @@ fn prelude(bytes: &[u8]) -> Prelude {
     let Some(prelude) = bytes.first_chunk::<PRELUDE_BYTES>() else { return Prelude::Incomplete };
     let (length, headers) = (number(prelude, 0), number(prelude, 4));
     let fits = headers.checked_add(PRELUDE_BYTES + CRC_BYTES).is_some_and(|least| least <= length);
-    match fits && number(prelude, 8) == crc32(&prelude[..8]) as usize {
+    match fits && number(prelude, 8) == crc32fast::hash(&prelude[..8]) as usize {
         true => Prelude::Message(length),
         false => Prelude::Corrupt,
     }
@@ -148,7 +148,7 @@ fn take_message(message: &[u8], on_frame: &mut impl FnMut(Frame<'_>)) {
     let (signed, crc) = message.split_at(message.len() - CRC_BYTES);
     let headers_end = PRELUDE_BYTES + number(message, 4);
     let names = headers(&signed[PRELUDE_BYTES..headers_end]);
-    match names.filter(|_| number(crc, 0) == crc32(signed) as usize) {
+    match names.filter(|_| number(crc, 0) == crc32fast::hash(signed) as usize) {
         None => on_frame(Frame::Corrupt),
         Some(Names { error: Some(text), .. }) => on_frame(Frame::Event { name: b"error", data: text }),
         Some(Names { exception, event, .. }) => {
@@ -217,34 +217,10 @@ pub(crate) fn push_message(kind: &str, name: &str, payload: &[u8], out: &mut Vec
         let number = u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes();
         out[start + at..start + at + 4].copy_from_slice(&number);
     }
-    let crc = crc32(&out[start..start + 8]).to_be_bytes();
+    let crc = crc32fast::hash(&out[start..start + 8]).to_be_bytes();
     out[start + 8..start + PRELUDE_BYTES].copy_from_slice(&crc);
-    let crc = crc32(&out[start..]).to_be_bytes();
+    let crc = crc32fast::hash(&out[start..]).to_be_bytes();
     out.extend_from_slice(&crc);
-}
-
-/// CRC-32 of IEEE 802.3, the one of gzip.
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |crc, byte| CRC_TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)] ^ (crc >> 8))
-}
-
-static CRC_TABLE: [u32; 256] = crc_table();
-
-const fn crc_table() -> [u32; 256] {
-    const POLYNOMIAL: u32 = 0xEDB8_8320;
-    let mut table = [0; 256];
-    let mut index = 0;
-    while index < 256 {
-        let mut crc = index as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 == 1 { POLYNOMIAL ^ (crc >> 1) } else { crc >> 1 };
-            bit += 1;
-        }
-        table[index] = crc;
-        index += 1;
-    }
-    table
 }
 
 #[cfg(test)]

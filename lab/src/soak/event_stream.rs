@@ -29,8 +29,8 @@ fn number(bytes: &[u8], at: usize) -> Option<usize> {
 fn cut(body: &[u8]) -> Option<(Message, &[u8])> {
     let (length, headers) = (number(body, 0)?, number(body, 4)?);
     let message = body.get(..length)?;
-    let is_sound = number(message, 8)? == crc32(&message[..8]) as usize
-        && number(message, length.checked_sub(4)?)? == crc32(&message[..length - 4]) as usize;
+    let is_sound = number(message, 8)? == crc32fast::hash(&message[..8]) as usize
+        && number(message, length.checked_sub(4)?)? == crc32fast::hash(&message[..length - 4]) as usize;
     let mut rest = message.get(12..12 + headers).filter(|_| is_sound)?;
     let (mut name, mut is_exception) = (String::new(), false);
     while let Some((length, behind)) = rest.split_first() {
@@ -48,13 +48,6 @@ fn cut(body: &[u8]) -> Option<(Message, &[u8])> {
     Some((Message { name, is_exception, payload }, &body[length..]))
 }
 
-/// CRC-32 of IEEE 802.3, bit by bit.
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ if crc & 1 == 1 { 0xEDB8_8320 } else { 0 })
-    })
-}
-
 #[cfg(test)]
 pub mod tests {
     use super::*;
@@ -70,10 +63,10 @@ pub mod tests {
         }
         let length = (12 + headers.len() + payload.len() + 4) as u32;
         let mut bytes = [length.to_be_bytes(), (headers.len() as u32).to_be_bytes()].concat();
-        bytes.extend_from_slice(&crc32(&bytes).to_be_bytes());
+        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_be_bytes());
         bytes.extend_from_slice(&headers);
         bytes.extend_from_slice(payload.as_bytes());
-        let crc = crc32(&bytes).to_be_bytes();
+        let crc = crc32fast::hash(&bytes).to_be_bytes();
         [bytes, crc.to_vec()].concat()
     }
 

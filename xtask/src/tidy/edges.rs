@@ -16,7 +16,7 @@ struct Row {
 const TABLE: &[Row] = &[
     Row { name: "core", internal: &[], external: &[] },
     Row { name: "tokens", internal: &[], external: &[] },
-    Row { name: "wire", internal: &["core"], external: &["serde", "serde_json", "memchr", "httpdate"] },
+    Row { name: "wire", internal: &["core"], external: &["serde", "serde_json", "memchr", "httpdate", "crc32fast"] },
     Row { name: "stats", internal: &["core"], external: &["serde", "schemars"] },
     // schemars with the feature `schema` only, here and in record.
     Row { name: "meter", internal: &["core", "stats", "tokens"], external: &["serde", "serde_json", "schemars"] },
@@ -273,7 +273,18 @@ const TABLE: &[Row] = &[
     Row {
         name: "lab",
         internal: &["apply", "core", "record", "sim", "store"],
-        external: &["xtask", "serde_json", "anyhow", "rustix", "memchr", "nix", "imara-diff", "rcgen", "rustls"],
+        external: &[
+            "xtask",
+            "serde_json",
+            "anyhow",
+            "rustix",
+            "memchr",
+            "nix",
+            "imara-diff",
+            "rcgen",
+            "rustls",
+            "crc32fast",
+        ],
     },
     Row { name: "xtask", internal: &[], external: &["serde_json", "anyhow", "toml"] },
 ];

@@ -77,12 +77,6 @@ fn on_bedrock(name: &str, address: SocketAddr) -> LaneConfig {
     lane
 }
 
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ if crc & 1 == 1 { 0xEDB8_8320 } else { 0 })
-    })
-}
-
 /// A binary message of AWS's.
 fn message(kind: &str, name: &str, payload: &str) -> Vec<u8> {
     let mut headers = Vec::new();
@@ -94,10 +88,10 @@ fn message(kind: &str, name: &str, payload: &str) -> Vec<u8> {
     }
     let length = 12 + headers.len() + payload.len() + 4;
     let mut bytes = [(length as u32).to_be_bytes(), (headers.len() as u32).to_be_bytes()].concat();
-    bytes.extend_from_slice(&crc32(&bytes).to_be_bytes());
+    bytes.extend_from_slice(&crc32fast::hash(&bytes).to_be_bytes());
     bytes.extend_from_slice(&headers);
     bytes.extend_from_slice(payload.as_bytes());
-    let crc = crc32(&bytes).to_be_bytes();
+    let crc = crc32fast::hash(&bytes).to_be_bytes();
     [bytes, crc.to_vec()].concat()
 }
 
