@@ -4,10 +4,10 @@
 
 mod batches;
 mod clock;
+mod idle_turns;
 mod intake;
 mod overflow;
 mod refusals;
-mod turns;
 mod writer;
 
 pub use batches::{BatchCounts, BatchRules, Batches, LogFile, WriterEvent};

@@ -171,8 +171,7 @@ impl OpenedFile {
 
 impl LogFile for WatchedFile {
     fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
-        let checkpoint = self.with_store(|store| store.append(rows).map(|()| store.checkpoint_state()))?;
-        self.confirm(rows.len() as u64, checkpoint)
+        self.append_in_pieces(rows, &mut || {})
     }
 
     fn append_in_pieces(&mut self, rows: &[Attempt], pause: &mut dyn FnMut()) -> Result<(), StoreError> {
@@ -181,10 +180,9 @@ impl LogFile for WatchedFile {
         self.confirm(rows.len() as u64, checkpoint)
     }
 
-    fn append_missing(&mut self, rows: &[Attempt]) -> Result<u64, StoreError> {
+    fn append_missing(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
         let missing = self.with_store(|store| store.missing(rows))?;
-        self.append(&missing)?;
-        Ok(missing.len() as u64)
+        self.append(&missing)
     }
 
     fn append_refusals(&mut self, rows: &[Refusal]) -> Result<(), StoreError> {

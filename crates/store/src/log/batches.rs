@@ -41,13 +41,12 @@ pub trait LogFile {
         self.append(rows)
     }
 
-    /// Commits those of the rows that the file does not have; says how many they are.
+    /// Commits those of the rows that the file does not have.
     ///
     /// # Errors
     /// As [`LogFile::append`].
-    fn append_missing(&mut self, rows: &[Attempt]) -> Result<u64, StoreError> {
-        self.append(rows)?;
-        Ok(rows.len() as u64)
+    fn append_missing(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
+        self.append(rows)
     }
 
     /// Commits refusals, all or none of them; one that is like a row of the file is added to it.
@@ -259,7 +258,7 @@ impl<F: LogFile> Batches<F> {
             |_| is_done.get(),
             |batches| {
                 match perhaps_written {
-                    true => drop(batches.file.append_missing(rows)?),
+                    true => batches.file.append_missing(rows)?,
                     false => batches.file.append_in_pieces(rows, pause)?,
                 }
                 batches.counts.written += rows.len() as u64;

@@ -1,6 +1,6 @@
-//! Turns of the writer: it works when the processor has nothing better to do, or when its patience ends.
+//! IdleTurns of the writer: it works when the CPU has nothing better to do, or when its patience ends.
 //!
-//! A thread of the lowest priority hands out the turns: that it runs at all means that no thread which serves calls waits for a processor.
+//! A thread of the lowest priority hands out the turns: that it runs at all means that no thread which serves calls waits for a CPU.
 //! It holds no lock and no row, so nobody ever waits for it longer than they want.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Asks for turns. Belongs to one thread.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct IdleTurns {
     state: Arc<State>,
     /// The thread that hands them out.
     giver: Thread,
@@ -26,9 +26,9 @@ struct State {
     ended: AtomicBool,
 }
 
-impl Turns {
-    /// Turns for the calling thread; `None` where the system has no such priorities, or no thread to spare.
-    pub fn for_this_thread() -> Option<Turns> {
+impl IdleTurns {
+    /// IdleTurns for the calling thread; `None` where the system has no such priorities, or no thread to spare.
+    pub fn for_this_thread() -> Option<IdleTurns> {
         let state = Arc::new(State {
             asker: std::thread::current(),
             asked: AtomicU64::new(0),
@@ -45,7 +45,7 @@ impl Turns {
             }
         };
         let thread = std::thread::Builder::new().name("tokrate-turns".to_owned()).spawn(give).ok()?;
-        is_low.recv().ok()?.then(|| Turns { state, giver: thread.thread().clone() })
+        is_low.recv().ok()?.then(|| IdleTurns { state, giver: thread.thread().clone() })
     }
 
     /// Waits for a turn, at most so long; returns whether it got one.
@@ -66,9 +66,9 @@ impl Turns {
     }
 }
 
-impl Drop for Turns {
+impl Drop for IdleTurns {
     fn drop(&mut self) {
-        // Not joined: on processors that are all busy it may take its time.
+        // Not joined: on CPUs that are all busy it may take its time.
         self.state.ended.store(true, Ordering::Release);
         self.giver.unpark();
     }
@@ -107,9 +107,9 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn each_turn_that_is_asked_for_is_given_and_one_that_is_not_ends_with_the_patience() {
-        let turns = Turns::for_this_thread().expect("a thread");
+        let turns = IdleTurns::for_this_thread().expect("a thread");
         for turn in 1..=100 {
-            // A processor is idle within a minute.
+            // A CPU is idle within a minute.
             assert!(turns.wait(Duration::from_secs(60)));
             assert_eq!(turns.state.given.load(Ordering::Acquire), turn);
         }
@@ -117,7 +117,7 @@ mod tests {
         let state = Arc::clone(&turns.state);
         drop(turns);
         // Nobody gives any more.
-        let alone = Turns { state, giver };
+        let alone = IdleTurns { state, giver };
         assert!(!alone.wait(Duration::ZERO) || alone.state.asked.load(Ordering::Relaxed) == 101);
     }
 }

@@ -1,7 +1,7 @@
 //! The writer's receiving end: rows from the queue, in memory while there are few and on disk when there are many.
 
+use super::idle_turns::IdleTurns;
 use super::overflow::Overflow;
-use super::turns::Turns;
 use super::{Message, Shared};
 use crate::StoreError;
 use std::collections::VecDeque;
@@ -12,15 +12,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 use tokrate_record::Attempt;
 
-/// More rows than these go to disk: a tenth of what may be in memory, so that there is time to write them before it is full.
+/// More rows than these go to disk: a sixteenth of what may be in memory, so that there is time to write them before it is full.
 const SPILL_ROWS: usize = 2_048;
 /// So many at a time: some 50 us of work, which no call waits for long. One time a millisecond is enough for 64,000 rows a second.
 const SPILL_PIECE: usize = 64;
-/// How long a few rows of a batch wait for an idle processor, and how often the queue is emptied meanwhile. A batch of 512 is then
+/// How long a few rows of a batch wait for an idle CPU, and how often the queue is emptied meanwhile. A batch of 512 is then
 /// written within half a second.
 const LOOKS: u32 = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// Bytes on disk from which nothing waits for an idle processor: half a minute of work for the database.
+/// Bytes on disk from which nothing waits for an idle CPU: some 200,000 rows, seconds of work for the database.
 const HURRY_BYTES: u64 = 64 << 20;
 
 /// Rows on their way to the database.
@@ -36,7 +36,7 @@ pub(super) struct Intake {
     /// Why rows cannot go there, if that was not told yet, and whether it was.
     overflow_failure: Option<String>,
     has_told_failure: bool,
-    turns: Option<Turns>,
+    turns: Option<IdleTurns>,
 }
 
 impl Intake {
@@ -63,8 +63,8 @@ impl Intake {
         match recovered {
             Ok(cut) => {
                 self.shared.waiting.fetch_add(overflow.rows(), Ordering::Relaxed);
-                self.shared.on_disk.store(overflow.rows(), Ordering::Relaxed);
                 self.overflow = Some(overflow);
+                self.publish();
                 (cut > 0).then(|| format!("read {path}: its last {cut} bytes are no whole row and were dropped"))
             }
             Err(error) => {
@@ -73,9 +73,9 @@ impl Intake {
         }
     }
 
-    /// From now on the calling thread writes, when a processor is idle.
+    /// From now on the calling thread writes, when a CPU is idle.
     pub fn take_turns(&mut self) {
-        self.turns = Turns::for_this_thread();
+        self.turns = IdleTurns::for_this_thread();
     }
 
     /// Whether no row waits here.
@@ -135,12 +135,10 @@ impl Intake {
         if let Some(Err(error)) = self.overflow.as_mut().map(Overflow::written) {
             self.fail(&error);
         }
-        self.shared.on_disk.store(self.on_disk(), Ordering::Relaxed);
     }
 
     /// Rows on disk that cannot be read stay there and are no longer asked for; says how many.
     pub fn give_up_disk(&mut self) -> u64 {
-        self.shared.on_disk.store(0, Ordering::Relaxed);
         self.overflow.take().map_or(0, |overflow| overflow.rows())
     }
 
@@ -152,7 +150,7 @@ impl Intake {
         self.rows.drain(..).collect()
     }
 
-    /// Between the pieces of a batch: waits until a processor is idle, but not long, and keeps the queue from filling meanwhile.
+    /// Between the pieces of a batch: waits until a CPU is idle, but not long, and keeps the queue from filling meanwhile.
     pub fn pause(&mut self) {
         let is_asked_to_hurry = self.shared.closing.load(Ordering::Acquire)
             || self.shared.flush_requested.load(Ordering::Acquire)
@@ -193,7 +191,13 @@ impl Intake {
             left -= count;
         }
         self.has_told_failure = false;
-        self.shared.on_disk.store(overflow.rows(), Ordering::Relaxed);
+        self.publish();
+    }
+
+    /// Publishes how many rows are on disk. Those that leave it are taken from the waiting ones first, or it would look as if memory
+    /// were full.
+    pub fn publish(&self) {
+        self.shared.on_disk.store(self.on_disk(), Ordering::Relaxed);
     }
 
     fn fail(&mut self, error: &std::io::Error) {

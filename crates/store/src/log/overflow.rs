@@ -10,16 +10,18 @@ use crate::StoreError;
 use crate::row::{COLUMNS, Reader, Values, Writer};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tokrate_record::{Attempt, SharedConditions};
 
 /// First line of the file; the second one has the columns.
 const MAGIC: &[u8] = b"tokrate overflow 1\n";
-/// Largest size of the file. At some 300 bytes a row, a million rows: seconds to write them when the database can.
+/// Largest size of the file. Some 800,000 rows: seconds to write them when the database can.
 const MAX_BYTES: u64 = 256 << 20;
 /// Largest row that is believed; the texts of a row come from requests, whose size is limited.
 const MAX_ROW: usize = 16 << 20;
+/// Bytes that are read at once: some two hundred rows.
+const READ_BYTES: usize = 64 << 10;
 /// Bytes before a row: its length and its checksum.
 const FRAME: usize = 8;
 
@@ -93,16 +95,20 @@ impl Overflow {
         if file.try_lock().is_err() {
             return Ok(0);
         }
-        let size = file.metadata()?.len();
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(foreign());
+        }
+        let size = found.len();
         let Some(header) = self.read_header(&mut file)? else {
             // Killed before the first row was whole.
             std::fs::remove_file(&self.path)?;
             return Ok(size);
         };
         (self.next, self.end, self.rows) = (header, header, 0);
-        while let Some(end) = self.row_end(&mut file, self.end)? {
-            self.end = end;
-            self.rows += 1;
+        let mut bodies = Bodies::from(&file, header, size)?;
+        while bodies.next()?.is_some() {
+            (self.end, self.rows) = (bodies.at, self.rows + 1);
         }
         self.left_over = self.rows;
         file.set_len(self.end)?;
@@ -135,16 +141,15 @@ impl Overflow {
         // Rows that may be in the database are not mixed with others.
         let most = if self.left_over > 0 { most.min(self.left_over) } else { most.min(self.rows) };
         let mut rows = Vec::new();
-        let mut at = self.next;
         let mut shared = SharedConditions::default();
-        let Some(mut file) = self.file.as_ref() else { return Ok(rows) };
+        let Some(file) = self.file.as_ref() else { return Ok(rows) };
+        let mut bodies = Bodies::from(file, self.next, self.end).map_err(failed)?;
         for _ in 0..most {
-            let Some(body) = read_row(&mut file, at, self.end).map_err(failed)? else { break };
-            at += (FRAME + body.len()) as u64;
+            let body = bodies.next().map_err(failed)?.ok_or_else(|| failed(not_a_row()))?;
             let values = decode(&body, &self.columns).ok_or_else(|| failed(not_a_row()))?;
             rows.push(Reader::of_values(&values, &COLUMNS, &self.path).attempt(&mut shared)?);
         }
-        self.taken = (at, rows.len() as u64);
+        self.taken = (bodies.at, rows.len() as u64);
         Ok(rows)
     }
 
@@ -182,7 +187,11 @@ impl Overflow {
     fn create(&mut self) -> io::Result<()> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path)?;
         file.try_lock().map_err(|_| io::Error::new(io::ErrorKind::ResourceBusy, "another process uses it"))?;
-        if file.metadata()?.len() > 0 {
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(foreign());
+        }
+        if found.len() > 0 {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it holds rows of an earlier process"));
         }
         let header = [MAGIC, COLUMNS.join(",").as_bytes(), b"\n"].concat();
@@ -201,20 +210,13 @@ impl Overflow {
         let mut start = Vec::new();
         Read::by_ref(file).take(64 << 10).read_to_end(&mut start)?;
         if !start.starts_with(&MAGIC[..MAGIC.len().min(start.len())]) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file of tokrate's"));
+            return Err(foreign());
         }
         let Some(names) = start.get(MAGIC.len()..) else { return Ok(None) };
         let Some(length) = names.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
         let place = |name: &[u8]| COLUMNS.iter().position(|column| column.as_bytes() == name);
         self.columns = names[..length].split(|byte| *byte == b',').map(place).collect();
         Ok(Some((MAGIC.len() + length + 1) as u64))
-    }
-
-    /// Where a row that begins at `at` ends; `None` if there is no whole one.
-    fn row_end(&self, file: &mut File, at: u64) -> io::Result<Option<u64>> {
-        let size = file.metadata()?.len();
-        let body = read_row(file, at, size)?;
-        Ok(body.filter(|body| decode(body, &self.columns).is_some()).map(|body| at + (FRAME + body.len()) as u64))
     }
 
     fn remove_if_empty(&mut self) -> io::Result<()> {
@@ -227,22 +229,46 @@ impl Overflow {
     }
 }
 
-/// Reads the row that begins at `at` and ends before `end`; `None` if there is no whole one.
-fn read_row(file: &mut (impl Read + Seek), at: u64, end: u64) -> io::Result<Option<Vec<u8>>> {
-    if at + FRAME as u64 > end {
-        return Ok(None);
+/// The rows of a file as bytes, one behind the other.
+struct Bodies<'f> {
+    file: BufReader<&'f File>,
+    /// Where the last one ended, and where the file does.
+    at: u64,
+    end: u64,
+}
+
+impl<'f> Bodies<'f> {
+    /// Those between two places.
+    fn from(mut file: &'f File, at: u64, end: u64) -> io::Result<Bodies<'f>> {
+        file.seek(SeekFrom::Start(at))?;
+        Ok(Bodies { file: BufReader::with_capacity(READ_BYTES, file), at, end })
     }
-    file.seek(SeekFrom::Start(at))?;
-    let mut frame = [0; FRAME];
-    file.read_exact(&mut frame)?;
-    let [a, b, c, d, sum @ ..] = frame;
-    let length = u32::from_le_bytes([a, b, c, d]) as usize;
-    if length > MAX_ROW || at + (FRAME + length) as u64 > end {
-        return Ok(None);
+
+    /// The next one; `None` if there is no whole one. Nothing behind that is read.
+    fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if self.at + FRAME as u64 > self.end {
+            return Ok(None);
+        }
+        let mut frame = [0; FRAME];
+        self.file.read_exact(&mut frame)?;
+        let [a, b, c, d, sum @ ..] = frame;
+        let length = u32::from_le_bytes([a, b, c, d]) as usize;
+        let end = self.at + (FRAME + length) as u64;
+        if length > MAX_ROW || end > self.end {
+            return Ok(None);
+        }
+        let mut body = vec![0; length];
+        self.file.read_exact(&mut body)?;
+        if crc32fast::hash(&body) != u32::from_le_bytes(sum) {
+            return Ok(None);
+        }
+        self.at = end;
+        Ok(Some(body))
     }
-    let mut body = vec![0; length];
-    file.read_exact(&mut body)?;
-    Ok((crc32fast::hash(&body) == u32::from_le_bytes(sum)).then_some(body))
+}
+
+fn foreign() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it is no file of tokrate's")
 }
 
 fn not_a_row() -> io::Error {

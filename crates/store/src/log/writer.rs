@@ -254,6 +254,7 @@ impl<F: LogFile> Writer<F> {
         self.shared.pruned.store(counts.pruned, Ordering::Relaxed);
         self.shared.waiting.fetch_sub(settled(&counts) - settled(&self.published), Ordering::Relaxed);
         self.published = counts;
+        self.intake.publish();
         // Where the database fails as well, its error is the one to tell.
         let failure = self.intake.take_failure().filter(|_| self.batches.retry_at().is_none());
         failure.into_iter().for_each(|message| self.shared.notice(message));

@@ -117,6 +117,17 @@ fn a_file_of_something_else_is_left_as_it_is() {
     assert_eq!(std::fs::read(folder.file()).expect("there"), b"a diary");
 }
 
+/// A pipe would be waited for without end.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_pipe_is_no_file_of_rows() {
+    let folder = Folder::new();
+    let made = std::process::Command::new("mkfifo").arg(folder.file()).status().expect("it runs");
+    assert!(made.success());
+    let mut overflow = Overflow::beside(&folder.log());
+    assert_eq!(overflow.recover().expect_err("not ours").to_string(), "it is no file of tokrate's");
+}
+
 #[test]
 fn an_earlier_version_had_fewer_columns_and_a_later_one_has_others() {
     let folder = Folder::new();
