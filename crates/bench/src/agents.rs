@@ -112,10 +112,14 @@ impl AgentTrace {
             let content = text.strip_prefix('\u{feff}').unwrap_or(text);
             let mut values = serde_json::Deserializer::from_str(content).into_iter::<Value>();
             loop {
-                let (line, column) = position(content, values.byte_offset());
+                let byte = values.byte_offset();
                 let Some(value) = values.next() else { break };
                 let value = value.map_err(|error| BadInput::json(1, &error, EXPECTED))?;
-                let at = |expected: String| BadInput::at(line, column, expected);
+                // Counted for an error only: for every object it would read the file again up to there.
+                let at = |expected: String| {
+                    let (line, column) = position(content, byte);
+                    BadInput::at(line, column, expected)
+                };
                 let format = format_of(&value)
                     .ok_or_else(|| at(format!("{EXPECTED}; there is {}", shown(&value.to_string()))))?;
                 match format {
