@@ -2,7 +2,7 @@
 //!
 //! Invariant: shares are of the time of completed sessions on their critical paths; what no model call took is tools and the agents' own.
 
-use super::tables::{MISSING, quantile};
+use super::tables::{MISSING, number, quantile};
 use tokrate_charts::{Axis, Bar, BarChart, Block, Column, Section, Table, format};
 use tokrate_record::run::{AgentSummary, Rounds};
 use tokrate_record::{Metric, PhaseResult, Record};
@@ -60,7 +60,6 @@ fn path_chart(name: &str, agents: &AgentSummary) -> Option<BarChart> {
 }
 
 fn sessions(phases: &[(&PhaseResult, &AgentSummary)]) -> Table {
-    let number = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), format::number);
     let rows = phases.iter().map(|(phase, agents)| {
         vec![
             phase.name.clone(),
@@ -89,7 +88,6 @@ fn sessions(phases: &[(&PhaseResult, &AgentSummary)]) -> Table {
 }
 
 fn roles(phases: &[(&PhaseResult, &AgentSummary)]) -> Table {
-    let number = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), format::number);
     let rows = phases.iter().flat_map(|(phase, agents)| {
         agents.roles.iter().map(|role| {
             vec![

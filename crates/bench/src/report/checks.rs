@@ -3,7 +3,7 @@
 //!
 //! Invariant: a table without rows is omitted.
 
-use super::tables::MISSING;
+use super::tables::{MISSING, number};
 use tokrate_charts::{Column, Table, format};
 use tokrate_record::run::{ServerTimingSummary, TimingMedian};
 use tokrate_record::{PhaseResult, Record};
@@ -24,7 +24,7 @@ pub(super) fn goodput(phases: &[PhaseResult]) -> Option<Table> {
             format::count(goodput.undecided),
             share,
             interval,
-            goodput.per_second.map_or_else(|| MISSING.to_owned(), format::number),
+            number(goodput.per_second),
             format::count(goodput.missed_failed),
             format::count(goodput.missed_rate_limited),
         ];

@@ -3,7 +3,7 @@
 //! Invariant: one line for each concurrency where sizes are swept, else one for each size over the concurrency.
 
 use super::sentences;
-use super::tables::{MISSING, quantile};
+use super::tables::{MISSING, number, quantile};
 use std::collections::BTreeSet;
 use tokrate_charts::{Axis, Block, Column, Figure, LineChart, Point, Section, Series, SeriesStyle, Table, format};
 use tokrate_record::run::{Load, Rounds, by_load};
@@ -15,7 +15,7 @@ pub(super) fn headline(loads: &[Rounds<'_>]) -> Vec<Figure> {
     let first = measured().find_map(|load| Some((load, load.times(Metric::E2e)?)));
     let first = first.map(|(load, times)| Figure {
         label: format!("A request, median, {}", load.name()),
-        value: times.p50.nearest_rank().map_or_else(|| MISSING.to_owned(), format::number),
+        value: number(times.p50.nearest_rank()),
         unit: Metric::E2e.unit().to_owned(),
         interval: sentences::interval(times.p50.low, times.p50.high, times.p50.confidence),
         note: sentences::sample(times.p50.status, times.p50.floor, times.n),
@@ -102,7 +102,6 @@ fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
 }
 
 fn table(loads: &[Rounds<'_>]) -> Table {
-    let number = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), format::number);
     let rows = loads.iter().map(|load| {
         let times = |metric: Metric, of: fn(&tokrate_stats::Distribution) -> &tokrate_stats::Quantile| {
             load.times(metric).map_or_else(|| MISSING.to_owned(), |times| quantile(of(&times)))

@@ -45,7 +45,7 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
             row(&label, &|phase| quantile(phase.time_per_item.quantile(level)));
         }
         let of = |phase: &PhaseResult, of: fn(&tokrate_record::run::ItemSummary) -> Option<f64>| {
-            phase.items.as_ref().and_then(of).map_or_else(|| MISSING.to_owned(), format::number)
+            number(phase.items.as_ref().and_then(of))
         };
         row("items per second", &|phase| of(phase, |items| items.per_second));
         row("input tokens per second", &|phase| of(phase, |items| items.input_tokens_per_second));
@@ -177,7 +177,6 @@ pub(super) fn failures(phases: &[PhaseResult]) -> Option<Table> {
 
 /// The server's metrics; `None` without any.
 pub(super) fn server(phases: &[PhaseResult]) -> Option<Table> {
-    let ms = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), format::number);
     let whole = |value: Option<u64>| value.map_or_else(|| MISSING.to_owned(), format::count);
     let rows = phases.iter().filter_map(|phase| {
         let server = phase.server.as_ref()?;
@@ -194,12 +193,12 @@ pub(super) fn server(phases: &[PhaseResult]) -> Option<Table> {
             whole(server.requests),
             whole(server.output_tokens),
             server.output_tokens_apart.map_or_else(|| MISSING.to_owned(), |apart| format!("{:+.1} %", apart * 100.0)),
-            ms(ttft.map(|ttft| ttft.mean_ms)),
+            number(ttft.map(|ttft| ttft.mean_ms)),
             between,
-            ms(server.client.ttft_mean_ms),
-            ms(server.ttft_gap_ms),
-            ms(server.queue.as_ref().map(|queue| queue.mean_ms)),
-            ms(server.decode_speed()),
+            number(server.client.ttft_mean_ms),
+            number(server.ttft_gap_ms),
+            number(server.queue.as_ref().map(|queue| queue.mean_ms)),
+            number(server.decode_speed()),
         ])
     });
     let rows: Vec<Vec<String>> = rows.collect();
@@ -322,6 +321,11 @@ pub(super) fn windows(phases: &[PhaseResult]) -> Table {
         rows: rows.collect(),
         notes: Vec::new(),
     }
+}
+
+/// A number, or the mark of one that is missing.
+pub(super) fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| MISSING.to_owned(), format::number)
 }
 
 pub(super) fn quantile(quantile: &Quantile) -> String {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every name that a step or a plan uses exists; where times come from is one thing only.
 
-use super::quantity;
+use super::quantity::{self, Written};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -91,13 +91,6 @@ enum Scatter {
     Number(f64),
     Text(String),
     Spread { p50: Written, p95: Option<Written>, p5: Option<Written> },
-}
-
-#[derive(Deserialize, Debug, Clone)]
-#[serde(untagged)]
-enum Written {
-    Number(f64),
-    Text(String),
 }
 
 #[derive(Deserialize, Debug)]

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the file is read when the run is resolved, not when flags are read.
 
+use super::quantity::Written;
 use anyhow::{Context, Result, anyhow};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -17,14 +18,6 @@ pub enum Length {
     Given(Lengths),
     /// As often as in a file.
     InFile(PathBuf),
-}
-
-/// What a settings file may hold.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Number(u64),
-    Text(String),
 }
 
 impl FromStr for Length {
@@ -43,10 +36,7 @@ impl TryFrom<Written> for Length {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Length, String> {
-        match written {
-            Written::Number(number) => number.to_string().parse(),
-            Written::Text(text) => text.parse(),
-        }
+        written.into_text().parse()
     }
 }
 
@@ -58,8 +48,7 @@ impl Length {
             Length::InFile(path) => path,
         };
         let place = || format!("read {flag} empirical:{}", path.display());
-        let bytes = reading::bytes_of(path, MAX_DATA_BYTES).with_context(place)?;
-        let text = String::from_utf8(bytes).map_err(|_| anyhow!("{}: expected UTF-8 text", place()))?;
+        let text = reading::text_of(path, MAX_DATA_BYTES).with_context(place)?;
         Lengths::empirical(&text).map_err(|bad| anyhow!("{}: {bad}", place()))
     }
 }
@@ -89,10 +78,7 @@ impl TryFrom<Written> for Prefix {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Prefix, String> {
-        match written {
-            Written::Number(number) => number.to_string().parse(),
-            Written::Text(text) => text.parse(),
-        }
+        written.into_text().parse()
     }
 }
 

@@ -61,22 +61,29 @@ pub fn share(text: &str) -> Result<f64> {
 #[serde(try_from = "Written")]
 pub struct Share(pub f64);
 
-#[derive(Deserialize)]
+/// A quantity as a settings file may hold it.
+#[derive(Deserialize, Clone, Debug)]
 #[serde(untagged)]
-enum Written {
+pub(super) enum Written {
     Number(f64),
     Text(String),
+}
+
+impl Written {
+    /// As it would be typed on the command line.
+    pub fn into_text(self) -> String {
+        match self {
+            Written::Number(number) => number.to_string(),
+            Written::Text(text) => text,
+        }
+    }
 }
 
 impl TryFrom<Written> for Share {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Share, String> {
-        let text = match written {
-            Written::Number(number) => number.to_string(),
-            Written::Text(text) => text,
-        };
-        share(&text).map(Share).map_err(|error| error.to_string())
+        share(&written.into_text()).map(Share).map_err(|error| error.to_string())
     }
 }
 
