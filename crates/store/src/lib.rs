@@ -27,6 +27,7 @@ mod samples;
 mod schema;
 mod shipper;
 mod sides;
+mod spending;
 mod sqlite;
 mod summary;
 mod watched;
@@ -139,14 +140,6 @@ pub trait Store: Send {
     /// When the store cannot be read, or a row in it is damaged.
     fn bounded(&self, query: &Query, now_unix_ms: u64, most: u64) -> Result<BoundedRange, StoreError> {
         report::bounded(self, query, now_unix_ms, most)
-    }
-
-    /// What the rows of a query cost, by key (USD): one pass for all keys.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or a row in it is damaged.
-    fn spent_by_key(&self, query: &Query) -> Result<BTreeMap<String, f64>, StoreError> {
-        summary::spent_by_key(self, query)
     }
 
     /// What the newest part of a query's range came to, looking at `most` rows at most. The query's order and limit do not matter.

@@ -11,8 +11,8 @@ pub(crate) static LOG: Format = Format { what: "a log", application_id: 0x746b_7
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Migrations from each version to the next, starting with an empty file.
-const MIGRATIONS: [&str; 8] =
-    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, outgoing::SCHEMA, VERSION_7, VERSION_8];
+const MIGRATIONS: [&str; 9] =
+    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, outgoing::SCHEMA, VERSION_7, VERSION_8, VERSION_9];
 
 /// What fills the spool for ClickHouse: each row that is added, and what is added to a refusal.
 pub(crate) fn triggers() -> Vec<(&'static str, String)> {
@@ -154,4 +154,18 @@ CREATE INDEX objects_by_time ON objects (kind, made_unix_ms);
 /// For how long a first token was held back.
 const VERSION_8: &str = "
 ALTER TABLE attempts ADD COLUMN hold_ns INTEGER;
+";
+
+/// What each key has spent, by day (days since 1970), and up to which row ([`crate::spending`]).
+const VERSION_9: &str = "
+CREATE TABLE spending (
+    day INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    usd REAL NOT NULL,
+    PRIMARY KEY (day, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE spending_through (id INTEGER NOT NULL) STRICT;
+INSERT INTO spending_through VALUES ((SELECT coalesce(max(id), 0) FROM attempts));
+INSERT INTO spending SELECT started_unix_ms / 86400000, key, coalesce(sum(cost_usd), 9e999)
+    FROM attempts WHERE key IS NOT NULL AND cost_usd IS NOT NULL GROUP BY 1, 2;
 ";

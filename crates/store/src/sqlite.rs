@@ -7,7 +7,7 @@ use crate::row::{Reader, insert, insert_sql};
 use crate::schema::{self, LOG};
 use crate::summary::{Grouping, Summary, summarise, summarise_probes};
 use crate::{Query, Store, StoreError};
-use crate::{outgoing, refusals};
+use crate::{outgoing, refusals, spending};
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -163,6 +163,7 @@ impl Sqlite {
     /// As [`Sqlite::append`].
     pub(crate) fn append_in_pieces(&mut self, rows: &[Attempt], pause: &mut dyn FnMut()) -> Result<(), StoreError> {
         self.database.transact(|transaction| {
+            spending::catch_up(transaction)?;
             let (several, rest) = rows.split_at(rows.len() - rows.len() % ROWS_AT_ONCE);
             for (rows, at_once) in [(several, ROWS_AT_ONCE), (rest, 1)].into_iter().filter(|(rows, _)| !rows.is_empty())
             {
@@ -172,7 +173,7 @@ impl Sqlite {
                     insert(&mut statement, rows)?;
                 }
             }
-            Ok(())
+            spending::add(transaction, rows)
         })
     }
 
@@ -199,24 +200,24 @@ impl Sqlite {
     /// # Errors
     /// When the store cannot be written.
     pub fn prune(&mut self, before_unix_ms: u64, most: u64) -> Result<u64, StoreError> {
-        let prune = || -> rusqlite::Result<u64> {
-            let mut removed = 0;
+        let mut removed = 0;
+        self.database.transact(|transaction| {
             for (table, time) in [("attempts", "started_unix_ms"), ("refusals", "minute_unix_ms")] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE {time} < ? ORDER BY {time} LIMIT ?)"
                 );
                 let bound = [before_unix_ms, most - removed].map(crate::row::to_i64);
-                removed += self.connection().prepare_cached(&sql)?.execute(bound)? as u64;
+                removed += transaction.prepare_cached(&sql)?.execute(bound)? as u64;
             }
             let objects = "DELETE FROM objects WHERE id IN (SELECT id FROM objects WHERE made_unix_ms < ? LIMIT ?)";
             let bound = [before_unix_ms, most - removed].map(crate::row::to_i64);
-            removed += self.connection().prepare_cached(objects)?.execute(bound)? as u64;
-            if removed > 0 {
-                self.database.shrink()?;
-            }
-            Ok(removed)
-        };
-        prune().map_err(|error| self.error(&error))
+            removed += transaction.prepare_cached(objects)?.execute(bound)? as u64;
+            spending::forget(transaction, before_unix_ms)
+        })?;
+        if removed > 0 {
+            self.database.shrink().map_err(|error| self.error(&error))?;
+        }
+        Ok(removed)
     }
 }
 

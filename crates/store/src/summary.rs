@@ -158,18 +158,6 @@ pub(crate) fn summarise<S: Store + ?Sized>(store: &S, query: &Query, by: Groupin
     Ok(close(groups, by))
 }
 
-/// As [`Store::spent_by_key`].
-pub(crate) fn spent_by_key<S: Store + ?Sized>(store: &S, query: &Query) -> Result<BTreeMap<String, f64>, StoreError> {
-    let mut spent = BTreeMap::new();
-    store.visit(&["key", "cost_usd"], query, false, &mut |mut row| {
-        if let (Some(key), Some(cost)) = (row.opt_str()?, row.opt_real()?) {
-            *entry(&mut spent, key) += cost;
-        }
-        Ok(())
-    })?;
-    Ok(spent)
-}
-
 fn close(groups: Groups, by: Grouping) -> Vec<Summary> {
     let mut closed = Vec::new();
     for (lane, aliases) in groups {

@@ -3,7 +3,7 @@
 use tokrate_core::Date;
 use tokrate_route::Month;
 
-const DAY_SECONDS: u64 = 86_400;
+pub(crate) const DAY_SECONDS: u64 = 86_400;
 
 /// The month of a wall time (seconds since 1970).
 pub(crate) fn month_of(seconds: u64) -> Month {

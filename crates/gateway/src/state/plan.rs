@@ -3,7 +3,7 @@
 //! Invariant: a plan never changes; a new configuration is a new plan, and open calls keep theirs.
 
 use crate::admission::budgets::check_budgets;
-use crate::admission::calendar::{month_of, month_start};
+use crate::admission::calendar::{DAY_SECONDS, month_of, month_start};
 use crate::api::Api;
 use crate::config::curve::curve_from_log;
 use crate::config::{AliasConfig, AnswerCheck, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
@@ -206,8 +206,7 @@ impl Plan {
         if unknown.is_empty() {
             return Ok(MonthSpending { month, by_key: Vec::new() });
         }
-        let query = Query { from_unix_ms: Some(month_start(wall_seconds) * 1_000), ..Query::default() };
-        let usd = log.reader()?.spent_by_key(&query)?;
+        let usd = log.reader()?.spent_since(month_start(wall_seconds) / DAY_SECONDS)?;
         // An amount that is no valid sum of money exhausts every budget.
         let spent = |name: &str| usd.get(name).map_or(Money::ZERO, |usd| Money::from_usd(*usd).unwrap_or(Money::MAX));
         let by_key = unknown.into_iter().map(|(hash, key)| (*hash, spent(&key.config.name))).collect();

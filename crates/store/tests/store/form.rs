@@ -58,7 +58,7 @@ fn a_newer_form_is_refused_and_left_as_it_was() {
     let other = Connection::open(folder.log()).expect("a log");
     other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     drop(other);
-    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 9 and this tokrate supports versions up to 8; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 10 and this tokrate supports versions up to 9; use the tokrate that wrote it");
 }
 
 #[test]
@@ -165,6 +165,7 @@ fn every_older_form_is_opened_with_its_rows() {
         let objects = store.objects().expect("readable").into_iter().map(|object| (object.id, object.key));
         let kept = (version >= 7).then(|| ("file-1".to_owned(), Some("ada".to_owned())));
         assert_eq!(objects.collect::<Vec<_>>(), Vec::from_iter(kept));
+        assert_eq!(store.spent_since(0).expect("readable"), [("ada".to_owned(), 0.0125)].into());
         store.append(&[row(1)]).expect("room");
         assert_eq!(store.attempts(&Query::default()).expect("readable").len(), 2);
         assert_eq!(store.version().expect("readable"), SCHEMA_VERSION);

@@ -22,3 +22,4 @@ mod queries;
 mod refusals;
 mod report;
 mod rows;
+mod spending;

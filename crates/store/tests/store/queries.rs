@@ -130,22 +130,6 @@ fn a_summary_says_what_was_lost_paid_and_mixed() {
 }
 
 #[test]
-fn what_each_key_has_spent_is_what_its_rows_of_the_time_cost() {
-    let folder = Folder::new("spent");
-    let rows = sample();
-    let store = filled(&folder, &rows);
-    for from in [0, 500_000 * HOUR + HOUR, u64::MAX / 4] {
-        let query = Query { from_unix_ms: Some(from), ..Query::default() };
-        let of_ada = rows.iter().filter(|row| row.key.is_some() && row.sample.started_unix_ms >= from);
-        let expected: Vec<f64> = of_ada.filter_map(|row| row.sample.cost_usd).collect();
-        let spent = store.spent_by_key(&query).expect("readable");
-        assert_eq!(spent.len(), usize::from(!expected.is_empty()), "rows without a key are nobody's: {spent:?}");
-        let ada = spent.get("ada").copied().unwrap_or(0.0);
-        assert!((ada - expected.iter().sum::<f64>()).abs() < 1e-12, "{ada} and not {expected:?}");
-    }
-}
-
-#[test]
 fn a_summary_adds_up_tokens_as_reported_else_as_counted() {
     let folder = Folder::new("tokens");
     let counted = |n: u64, reported: Option<u64>, counted: Option<u64>, output: Option<u64>| Attempt {
