@@ -23,12 +23,22 @@ struct Scene {
     streams: usize,
     warmup: u64,
     requests: u64,
+    tls: bool,
 }
 
 /// 50 streams, true TTFT 200 ms.
 pub fn ttft_50(stage: &Stage) -> Result<Report> {
+    fifty(stage, "50 streams, true 200 ms", false)
+}
+
+/// The same over TLS: bytes are stamped before they are decrypted, so no later.
+pub fn ttft_50_tls(stage: &Stage) -> Result<Report> {
+    fifty(stage, "50 streams over TLS, true 200 ms", true)
+}
+
+fn fifty(stage: &Stage, name: &'static str, tls: bool) -> Result<Report> {
     let pace = Pace { ttft_ns: 200 * MILLISECOND, gap_ns: GAP_NS, events: 20, spread: 8, tokens_per_event: 1 };
-    let scene = Scene { name: "50 streams, true 200 ms", pace, streams: 50, warmup: 50, requests: 700 };
+    let scene = Scene { name, pace, streams: 50, warmup: 50, requests: 700, tls };
     let compared = compare(stage, &scene)?;
     let lines = vec![
         ttft_line(&scene, &compared, "p50", 0.5, Some(0.001)),
@@ -40,7 +50,8 @@ pub fn ttft_50(stage: &Stage) -> Result<Report> {
 /// Output speed with one token in an event.
 pub fn speed_1(stage: &Stage) -> Result<Report> {
     let pace = Pace { ttft_ns: 50 * MILLISECOND, gap_ns: GAP_NS, events: 60, spread: 40, tokens_per_event: 1 };
-    let scene = Scene { name: "50 streams, 1 token an event", pace, streams: 50, warmup: 50, requests: 150 };
+    let scene =
+        Scene { name: "50 streams, 1 token an event", pace, streams: 50, warmup: 50, requests: 150, tls: false };
     let compared = compare(stage, &scene)?;
     let lines = speed_lines(&scene, &compared, 0.0005);
     Ok(compared.report(&scene, lines))
@@ -49,7 +60,8 @@ pub fn speed_1(stage: &Stage) -> Result<Report> {
 /// Output speed with four tokens in an event.
 pub fn speed_4(stage: &Stage) -> Result<Report> {
     let pace = Pace { ttft_ns: 50 * MILLISECOND, gap_ns: 4 * GAP_NS, events: 20, spread: 10, tokens_per_event: 4 };
-    let scene = Scene { name: "50 streams, 4 tokens an event", pace, streams: 50, warmup: 50, requests: 150 };
+    let scene =
+        Scene { name: "50 streams, 4 tokens an event", pace, streams: 50, warmup: 50, requests: 150, tls: false };
     let compared = compare(stage, &scene)?;
     let lines = speed_lines(&scene, &compared, 0.001);
     Ok(compared.report(&scene, lines))
@@ -68,7 +80,7 @@ pub fn ttft_800(stage: &Stage) -> Result<Report> {
 fn crowd(stage: &Stage, name: &'static str, streams: usize, bar: f64) -> Result<Report> {
     let pace = Pace { ttft_ns: 100 * MILLISECOND, gap_ns: GAP_NS, events: 80, spread: 60, tokens_per_event: 1 };
     let count = streams as u64;
-    let scene = Scene { name, pace, streams, warmup: count, requests: 2 * count };
+    let scene = Scene { name, pace, streams, warmup: count, requests: 2 * count, tls: false };
     let compared = compare(stage, &scene)?;
     let mut lines =
         vec![ttft_line(&scene, &compared, "p50", 0.5, Some(bar)), ttft_line(&scene, &compared, "p99", 0.99, None)];
@@ -104,26 +116,32 @@ struct Judged {
 fn compare(stage: &Stage, scene: &Scene) -> Result<Compared> {
     let mut compared = Compared::default();
     for round in 0..stage.rounds {
-        let judged = run(scene, |load| stage.clients.floor(load), &mut compared.notes)?;
+        let judged = run(stage, scene, |load| stage.clients.floor(load), &mut compared.notes)?;
         stage.print_progress(round, &format!("{}: floor {}", scene.name, judged.summary()));
         compared.floor.push(judged);
         if stage.floor_only {
             continue;
         }
-        let judged = run(scene, |load| stage.clients.tokrate(load), &mut compared.notes)?;
+        let judged = run(stage, scene, |load| stage.clients.tokrate(load), &mut compared.notes)?;
         stage.print_progress(round, &format!("{}: tokrate {}", scene.name, judged.summary()));
         compared.tokrate.push(judged);
     }
     Ok(compared)
 }
 
-fn run(scene: &Scene, client: impl Fn(&Load) -> Result<Outcome>, notes: &mut Vec<String>) -> Result<Judged> {
-    let server = Paced::start(scene.pace)?;
+fn run(
+    stage: &Stage,
+    scene: &Scene,
+    client: impl Fn(&Load) -> Result<Outcome>,
+    notes: &mut Vec<String>,
+) -> Result<Judged> {
+    let server = Paced::start(scene.pace, scene.tls.then_some(&stage.clients.tls))?;
     let load = Load {
         address: server.address,
         concurrency: scene.streams,
         requests: scene.requests,
         warmup: scene.warmup,
+        tls: scene.tls,
         dialect: None,
     };
     let outcome = client(&load)?;

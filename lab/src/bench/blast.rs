@@ -6,10 +6,11 @@
 use super::events::Script;
 use super::request::RequestReader;
 use super::sockets::{LISTENER, Readiness, Ready, accept, is_transient, listen};
+use super::stream::{Stream, Tls, accepted};
 use anyhow::{Context, Result};
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -28,7 +29,7 @@ pub struct Blast {
 impl Blast {
     /// Starts it. The request with number i is answered with script i mod n. With `at_once` every write is a segment of its
     /// own (TCP_NODELAY); without it the kernel joins small writes while the client has not taken the last ones.
-    pub fn start(scripts: Vec<Script>, threads: usize, at_once: bool) -> Result<Blast> {
+    pub fn start(scripts: Vec<Script>, threads: usize, at_once: bool, tls: Option<&Tls>) -> Result<Blast> {
         let listener = listen()?;
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -36,9 +37,10 @@ impl Blast {
         let threads = (0..threads)
             .map(|_| {
                 let (listener, scripts, stop) = (listener.try_clone()?, Arc::clone(&scripts), Arc::clone(&stop));
+                let tls = tls.cloned();
                 let thread = std::thread::Builder::new()
                     .name("blast".to_owned())
-                    .spawn(move || Writer::new(listener, scripts, at_once)?.run(&stop))?;
+                    .spawn(move || Writer::new(listener, scripts, at_once, tls)?.run(&stop))?;
                 Ok(thread)
             })
             .collect::<std::io::Result<_>>()
@@ -61,7 +63,7 @@ impl Drop for Blast {
 }
 
 struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     reader: RequestReader,
     sending: Option<Sending>,
     /// Whether it stands in the queue of connections that may be written to.
@@ -86,6 +88,7 @@ enum Turn {
 struct Writer {
     listener: TcpListener,
     at_once: bool,
+    tls: Option<Tls>,
     scripts: Arc<Vec<Script>>,
     readiness: Readiness,
     connections: HashMap<u64, Connection>,
@@ -95,12 +98,13 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(listener: TcpListener, scripts: Arc<Vec<Script>>, at_once: bool) -> Result<Writer> {
+    fn new(listener: TcpListener, scripts: Arc<Vec<Script>>, at_once: bool, tls: Option<Tls>) -> Result<Writer> {
         let readiness = Readiness::new()?;
         readiness.add_source(&listener, LISTENER)?;
         Ok(Writer {
             listener,
             at_once,
+            tls,
             scripts,
             readiness,
             connections: HashMap::new(),
@@ -132,6 +136,7 @@ impl Writer {
     fn accept_all(&mut self) -> Result<()> {
         while let Some(stream) = accept(&self.listener, self.at_once)? {
             self.readiness.add_connection(&stream, self.next_key)?;
+            let stream = accepted(stream, self.tls.as_ref())?;
             let connection = Connection { stream, reader: RequestReader::default(), sending: None, queued: false };
             self.connections.insert(self.next_key, connection);
             self.next_key += 1;
@@ -203,8 +208,15 @@ impl Connection {
         let script = &scripts[sending.script];
         for _ in 0..WRITES_PER_TURN {
             let Some(bytes) = script.write(sending.write) else {
-                self.sending = None;
-                return if script.complete { Turn::Answered } else { Turn::Closed };
+                // Of TLS the last records may still be here.
+                return match self.stream.flush() {
+                    Err(error) if is_transient(&error) => Turn::Blocked,
+                    Ok(()) if script.complete => {
+                        self.sending = None;
+                        Turn::Answered
+                    }
+                    _ => Turn::Closed,
+                };
             };
             match self.stream.write(&bytes[sending.offset..]) {
                 Ok(length) if sending.offset + length == bytes.len() => {

@@ -5,6 +5,7 @@
 
 use super::floor::{FloorTask, measure};
 use super::process::{Cost, run};
+use super::stream::Tls;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -28,6 +29,15 @@ pub struct Load {
     pub warmup: u64,
     /// The dialect and what stands before its path, where it is not OpenAI's chat.
     pub dialect: Option<(&'static str, &'static str)>,
+    /// Whether the server speaks TLS, with the certificates of the clients' folder.
+    pub tls: bool,
+}
+
+impl Default for Load {
+    fn default() -> Load {
+        let address = ([127, 0, 0, 1], 0).into();
+        Load { address, concurrency: 1, requests: 1, warmup: 0, dialect: None, tls: false }
+    }
 }
 
 /// One request as a client saw it; ticks in ns.
@@ -69,8 +79,10 @@ pub struct Outcome {
 pub struct Clients {
     /// tokrate's release binary.
     pub tokrate: PathBuf,
-    /// A folder for what the runs write.
+    /// A folder for what the runs write, with the certificates.
     pub folder: PathBuf,
+    /// Those of servers that speak TLS.
+    pub tls: Tls,
 }
 
 impl Clients {
@@ -80,8 +92,9 @@ impl Clients {
             Some((dialect, base)) => (format!(" --dialect {dialect}"), base),
             None => (String::new(), "/v1"),
         };
+        let (scheme, authority) = if load.tls { ("https", " --ca-file authority.pem") } else { ("http", "") };
         format!(
-            "bench --url http://{}{base}{dialect} --model bench-model --concurrency {} --requests {} --warmup {} --input-tokens 16 \
+            "bench --url {scheme}://{}{base}{authority}{dialect} --model bench-model --concurrency {} --requests {} --warmup {} --input-tokens 16 \
              --output-tokens 16 --calibration off --jsonl requests.jsonl --json record.json --no-html --quiet",
             load.address, load.concurrency, load.requests, load.warmup
         )
@@ -129,6 +142,7 @@ impl Clients {
             load.concurrency.to_string(),
             load.requests.to_string(),
             load.warmup.to_string(),
+            if load.tls { self.folder.display().to_string() } else { String::new() },
             path.display().to_string(),
         ];
         let cost = run(&myself, &arguments, &self.folder)?;
@@ -141,10 +155,10 @@ impl Clients {
     }
 }
 
-/// The floor client: `__floor ADDRESS CONNECTIONS REQUESTS WARMUP RESULT`.
+/// The floor client: `__floor ADDRESS CONNECTIONS REQUESTS WARMUP CERTIFICATES RESULT`, where CERTIFICATES is a folder, or empty without TLS.
 pub fn run_floor(arguments: &[String]) -> Result<()> {
-    let [address, connections, requests, warmup, result] = arguments else {
-        bail!("run the floor: it needs five arguments")
+    let [address, connections, requests, warmup, certificates, result] = arguments else {
+        bail!("run the floor: it needs six arguments")
     };
     let task = FloorTask {
         address: address.parse()?,
@@ -152,6 +166,7 @@ pub fn run_floor(arguments: &[String]) -> Result<()> {
         requests: requests.parse()?,
         warmup: warmup.parse()?,
         body_bytes: FLOOR_BODY_BYTES,
+        tls: (!certificates.is_empty()).then(|| Tls::read(Path::new(certificates))).transpose()?,
     };
     let measured = measure(&task)?;
     std::fs::write(result, measured.to_string()).with_context(|| format!("write {result}"))

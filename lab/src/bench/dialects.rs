@@ -201,13 +201,13 @@ pub fn every_dialect(stage: &Stage) -> Result<Report> {
                 events_per_write: EVENTS_PER_WRITE,
                 complete: true,
             });
-            let server = Blast::start(vec![script], 1, true)?;
+            let server = Blast::start(vec![script], 1, true, None)?;
             let load = Load {
                 address: server.address,
                 concurrency: CONNECTIONS,
                 requests: REQUESTS,
-                warmup: 0,
                 dialect: Some((manner.dialect, manner.base)),
+                ..Load::default()
             };
             let outcome = stage.clients.tokrate(&load)?;
             rates.push(outcome.events_per_second().unwrap_or(0.0));

@@ -4,14 +4,15 @@
 
 use super::clock::{now, thread_cpu};
 use super::sockets::{Readiness, Ready, is_transient};
+use super::stream::{Stream, Tls, connect};
 use super::summary::nearest_rank;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
 /// What the floor is asked to do.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct FloorTask {
     /// The server.
     pub address: SocketAddr,
@@ -23,6 +24,8 @@ pub struct FloorTask {
     pub warmup: u64,
     /// Bytes of a request's body.
     pub body_bytes: usize,
+    /// The certificates, if the server speaks TLS.
+    pub tls: Option<Tls>,
 }
 
 /// One request as the floor saw it; ticks in ns.
@@ -84,7 +87,7 @@ impl LineScanner {
 }
 
 struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     scanner: LineScanner,
     row: FloorRow,
 }
@@ -125,10 +128,9 @@ impl Floor<'_> {
         let readiness = Readiness::new()?;
         let mut connections = Vec::new();
         for key in 0..task.connections {
-            let stream = TcpStream::connect(task.address).context("connect to the bench server")?;
-            stream.set_nodelay(true)?;
-            stream.set_nonblocking(true)?;
-            readiness.add_connection(&stream, key as u64)?;
+            let stream = connect(task.address, task.tls.as_ref()).context("connect to the bench server")?;
+            stream.socket().set_nonblocking(true)?;
+            readiness.add_connection(stream.socket(), key as u64)?;
             connections.push(Connection { stream, scanner: LineScanner::default(), row: FloorRow::default() });
         }
         let buffer = vec![0; 256 << 10];
@@ -178,6 +180,7 @@ impl Floor<'_> {
     fn read(&mut self, key: usize, closed: bool) -> Result<()> {
         loop {
             let connection = &mut self.connections[key];
+            let empties = connection.stream.is_empty_after_short_read();
             let read = connection.stream.read(&mut self.buffer);
             let at = now();
             match read {
@@ -197,7 +200,7 @@ impl Floor<'_> {
                         self.end(key, at, true)?;
                     }
                     // A read that left room has emptied the socket; another would only say so.
-                    if length < self.buffer.len() && !closed {
+                    if empties && length < self.buffer.len() && !closed {
                         return Ok(());
                     }
                 }

@@ -13,11 +13,11 @@ mod relay;
 mod report;
 mod resources;
 mod script;
-pub mod stream;
 mod streams;
 mod upstream;
 
 use super::clock::now;
+use super::stream::Tls;
 use super::table::{MachineTime, conditions};
 use super::tempfolder;
 pub use answer::AnswerReader;
@@ -31,7 +31,6 @@ use report::{Line, Report, Values};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use stream::Tls;
 use upstream::Upstream;
 
 /// The usage text.

@@ -18,6 +18,7 @@ mod process;
 mod request;
 mod routing;
 mod sockets;
+pub mod stream;
 mod summary;
 mod table;
 mod throughput;
@@ -26,9 +27,10 @@ mod whole;
 use anyhow::{Context, Result, bail};
 pub use apply::write_edits;
 use client::Clients;
-pub use gateway::{AnswerReader, GuardedProcess, stream};
+pub use gateway::{AnswerReader, GuardedProcess};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use stream::Tls;
 pub use table::conditions;
 use table::{Line, MachineTime, Table};
 use xtask::tools;
@@ -53,11 +55,22 @@ const BARS: &[Bar] = &[
         measure: throughput::one_per_segment,
     },
     Bar {
+        name: "tls-64",
+        about: "events per second and CPU over TLS, 64 events a write",
+        measure: throughput::many_per_record,
+    },
+    Bar {
+        name: "tls-1",
+        about: "events per second and CPU over TLS, one event a record",
+        measure: throughput::one_per_record,
+    },
+    Bar {
         name: "dialects",
         about: "events per second in every other dialect, 64 a write",
         measure: dialects::every_dialect,
     },
     Bar { name: "ttft-50", about: "TTFT error at 50 streams, true 200 ms", measure: accuracy::ttft_50 },
+    Bar { name: "ttft-50-tls", about: "the same over TLS", measure: accuracy::ttft_50_tls },
     Bar { name: "speed-1", about: "output_speed error, 1 token an event", measure: accuracy::speed_1 },
     Bar { name: "speed-4", about: "output_speed error, 4 tokens an event", measure: accuracy::speed_4 },
     Bar { name: "ttft-400", about: "TTFT error and gaps at 400 streams of 50 tok/s", measure: accuracy::ttft_400 },
@@ -123,7 +136,8 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     }
     let folder = tempfolder()?;
     let tokrate = options.tokrate.clone().unwrap_or_else(|| root.join("target/release/tokrate"));
-    let clients = Clients { tokrate, folder: folder.clone() };
+    let tls = Tls::make(&folder).context("make certificates")?;
+    let clients = Clients { tokrate, folder: folder.clone(), tls };
     let stage = Stage { clients, rounds: options.rounds, floor_only: options.floor_only };
     let failed = measure(root, &stage, &options);
     drop(std::fs::remove_dir_all(folder));
@@ -169,8 +183,7 @@ fn measure(root: &Path, stage: &Stage, options: &Options) -> usize {
     }
     println!("- median of {} rounds (min..max), floor and tokrate in turn", stage.rounds);
     println!("- {}", machine.summary_since());
-    let shown =
-        client::Load { address: ([127, 0, 0, 1], 0).into(), concurrency: 50, requests: 200, warmup: 0, dialect: None };
+    let shown = client::Load { concurrency: 50, requests: 200, warmup: 0, ..client::Load::default() };
     println!("- client, with the load of the line: `tokrate {}`", Clients::arguments(&shown).join(" "));
     println!("\n{table}");
     failed

@@ -7,12 +7,13 @@ use super::clock::{now, set_timer};
 use super::events::{HEAD, framed, last_write, text, text_event};
 use super::request::RequestReader;
 use super::sockets::{LISTENER, Readiness, Ready, TIMER, accept, is_transient, listen};
+use super::stream::{Stream, Tls, accepted};
 use anyhow::{Context, Result, anyhow};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,14 +74,14 @@ pub struct Paced {
 
 impl Paced {
     /// Starts it.
-    pub fn start(pace: Pace) -> Result<Paced> {
+    pub fn start(pace: Pace, tls: Option<&Tls>) -> Result<Paced> {
         let listener = listen()?;
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
+        let (stopped, tls) = (Arc::clone(&stop), tls.cloned());
         let thread = std::thread::Builder::new()
             .name("paced".to_owned())
-            .spawn(move || Server::new(listener, pace)?.run(&stopped))
+            .spawn(move || Server::new(listener, pace, tls)?.run(&stopped))
             .context("start the server")?;
         Ok(Paced { address, stop, thread: Some(thread) })
     }
@@ -103,7 +104,7 @@ impl Drop for Paced {
 }
 
 struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     reader: RequestReader,
     answer: Option<Answer>,
 }
@@ -116,6 +117,7 @@ struct Answer {
 
 struct Server {
     pace: Pace,
+    tls: Option<Tls>,
     listener: TcpListener,
     readiness: Readiness,
     timer: OwnedFd,
@@ -130,7 +132,7 @@ struct Server {
 }
 
 impl Server {
-    fn new(listener: TcpListener, pace: Pace) -> Result<Server> {
+    fn new(listener: TcpListener, pace: Pace, tls: Option<Tls>) -> Result<Server> {
         let readiness = Readiness::new()?;
         readiness.add_source(&listener, LISTENER)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
@@ -139,6 +141,7 @@ impl Server {
         let event = |word: u64| text_event(&text(word, pace.tokens_per_event));
         Ok(Server {
             pace,
+            tls,
             listener,
             readiness,
             timer,
@@ -192,6 +195,7 @@ impl Server {
     fn accept_all(&mut self) -> Result<()> {
         while let Some(stream) = accept(&self.listener, true)? {
             self.readiness.add_connection(&stream, self.next_key)?;
+            let stream = accepted(stream, self.tls.as_ref())?;
             let connection = Connection { stream, reader: RequestReader::default(), answer: None };
             self.connections.insert(self.next_key, connection);
             self.next_key += 1;

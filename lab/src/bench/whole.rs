@@ -20,8 +20,8 @@ const EVENTS_BEFORE_CUT: u32 = 20;
 
 /// One request, start to exit.
 pub fn one_request(stage: &Stage) -> Result<Report> {
-    let server = Blast::start(vec![Script::new(40, 1, true)], 1, true)?;
-    let load = Load { address: server.address, concurrency: 1, requests: 1, warmup: 0, dialect: None };
+    let server = Blast::start(vec![Script::new(40, 1, true)], 1, true, None)?;
+    let load = Load { address: server.address, concurrency: 1, requests: 1, ..Load::default() };
     let (mut floor, mut tokrate) = (Vec::new(), Vec::new());
     for round in 0..stage.rounds {
         for _ in 0..RUNS_PER_ROUND {
@@ -78,8 +78,8 @@ pub fn memory_500(stage: &Stage) -> Result<Report> {
         Pace { ttft_ns: 100 * MILLISECOND, gap_ns: 20 * MILLISECOND, events: 80, spread: 40, tokens_per_event: 1 };
     let (mut floor, mut tokrate) = (Vec::new(), Vec::new());
     for round in 0..stage.rounds {
-        let server = Paced::start(pace)?;
-        let load = Load { address: server.address, concurrency: 500, requests: 1000, warmup: 500, dialect: None };
+        let server = Paced::start(pace, None)?;
+        let load = Load { address: server.address, concurrency: 500, requests: 1000, warmup: 500, ..Load::default() };
         floor.push(stage.clients.floor(&load)?.cost.peak_kib as f64 / 1024.0);
         if !stage.floor_only {
             tokrate.push(stage.clients.tokrate(&load)?.cost.peak_kib as f64 / 1024.0);
@@ -105,8 +105,8 @@ pub fn memory_500(stage: &Stage) -> Result<Report> {
 /// Every second stream is cut after some events.
 pub fn cut(stage: &Stage) -> Result<Report> {
     let scripts = vec![Script::new(40, 1, true), Script::new(EVENTS_BEFORE_CUT, 1, false)];
-    let server = Blast::start(scripts, 1, true)?;
-    let load = Load { address: server.address, concurrency: 4, requests: 40, warmup: 0, dialect: None };
+    let server = Blast::start(scripts, 1, true, None)?;
+    let load = Load { address: server.address, concurrency: 4, requests: 40, ..Load::default() };
     if stage.floor_only {
         return Ok(Report { lines: Vec::new(), notes: Vec::new() });
     }

@@ -5,9 +5,9 @@
 
 use super::answer::AnswerReader;
 use super::endpoint::Endpoint;
-use super::stream::Stream;
 use crate::bench::clock::now;
 use crate::bench::sockets::{Readiness, Ready, is_transient};
+use crate::bench::stream::Stream;
 use anyhow::{Context, Result, bail};
 use std::io::{ErrorKind, Read, Write};
 

@@ -6,10 +6,10 @@
 use super::process::{GuardedProcess, Usage};
 use super::relay::RELAY;
 use super::script::ScriptName;
-use super::stream::{Stream, Tls, connect};
 use super::streams::one_call;
 use super::upstream::Upstream;
 use crate::bench::clock::now;
+use crate::bench::stream::{Stream, Tls, connect};
 use anyhow::{Context, Result, bail};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

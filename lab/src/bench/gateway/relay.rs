@@ -3,8 +3,8 @@
 //! Invariant: bytes go on in the order in which they came, each read by a write of its own, and a side that takes
 //! nothing is not read for. No gateway on the same machine can add or cost less.
 
-use super::stream::{Stream, Tls, accepted, connect};
 use crate::bench::sockets::{LISTENER, Readiness, Ready, accept, is_transient};
+use crate::bench::stream::{Stream, Tls, accepted, connect};
 use anyhow::{Context, Result};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

@@ -4,9 +4,9 @@
 
 use super::answer::AnswerReader;
 use super::endpoint::{Call, Endpoint};
-use super::stream::Stream;
 use crate::bench::clock::now;
 use crate::bench::sockets::{Readiness, Ready, is_transient};
+use crate::bench::stream::Stream;
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;

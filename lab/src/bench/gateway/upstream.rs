@@ -6,9 +6,9 @@
 mod connection;
 
 use super::script::{Pacing, ResponseScript, scripts};
-use super::stream::{Tls, accepted};
 use crate::bench::clock::{now, set_timer};
 use crate::bench::sockets::{LISTENER, Readiness, Ready, TIMER, accept, listen};
+use crate::bench::stream::{Tls, accepted};
 use anyhow::{Context, Result};
 use connection::{Connection, Turn};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};

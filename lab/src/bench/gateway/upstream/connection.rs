@@ -3,9 +3,9 @@
 //! Invariant: one answer at a time, in the order of the calls.
 
 use super::super::script::{Pacing, ResponseScript, ScriptName};
-use super::super::stream::Stream;
 use crate::bench::clock::now;
 use crate::bench::sockets::is_transient;
+use crate::bench::stream::Stream;
 use anyhow::{Context, Result, bail};
 use std::io::{ErrorKind, Read, Write};
 
