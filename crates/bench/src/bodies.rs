@@ -68,7 +68,7 @@ impl Bodies {
             return Bytes::from(form.encode(&request));
         }
         let prompt = self.prompts.prompt(number);
-        let request = ChatRequest {
+        let mut request = ChatRequest {
             model: self.model.clone(),
             messages: history.iter().cloned().chain(prompt.messages).collect(),
             stream: options.stream,
@@ -80,6 +80,9 @@ impl Bodies {
             extra: options.extra.clone(),
             ..ChatRequest::default()
         };
+        if let Some(structure) = &options.structure {
+            structure.put_in(&mut request);
+        }
         Bytes::from(encode_request(self.dialect, &request))
     }
 

@@ -143,6 +143,8 @@ pub struct ServerMetrics {
 pub struct RequestOptions {
     /// What is asked for instead of text, if it is.
     pub items: Option<Items>,
+    /// Calls of tools or JSON in place of free text, if answers are to be that.
+    pub structure: Option<std::sync::Arc<crate::Structure>>,
     /// Ask for a stream.
     pub stream: bool,
     /// Ask for token counts in the stream.
@@ -175,6 +177,7 @@ impl RequestOptions {
     pub fn plain() -> RequestOptions {
         RequestOptions {
             items: None,
+            structure: None,
             stream: true,
             include_usage: true,
             output_tokens: Lengths::Fixed(1000),

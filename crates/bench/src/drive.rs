@@ -3,6 +3,7 @@
 //! Invariant: every request that was started is returned exactly once, also after an interrupt.
 
 use crate::BenchError;
+use crate::Structure;
 use crate::exchange::{Finished, WorkerContext};
 use crate::history::History;
 use crate::job::Job;
@@ -43,11 +44,12 @@ pub(crate) struct PhaseOutput {
 impl PhaseOutput {
     /// The numbers of every request, its tokens counted now that the clock has stopped. Takes the traces, so that their
     /// text is freed.
-    pub fn take_rows(&mut self) -> Vec<RequestNumbers> {
+    pub fn take_rows(&mut self, structure: Option<&Structure>) -> Vec<RequestNumbers> {
         std::mem::take(&mut self.requests)
             .into_iter()
             .map(|finished| {
                 let mut row = RequestNumbers::measure(&finished.trace, Encoding::O200kBase);
+                structure.iter().for_each(|structure| structure.judge(&finished.trace, &mut row));
                 row.index = finished.start.index;
                 row.warmup = finished.start.warmup;
                 row.session = finished.start.turn.map(|turn| turn.session);

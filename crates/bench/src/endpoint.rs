@@ -107,7 +107,7 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
             Some(path) => format!("{} at unix:{}", endpoint.base, path.display()),
         },
         dialect: endpoint.dialect.name().to_owned(),
-        task: config.request.items.map_or("chat", |items| items.task.name()).to_owned(),
+        task: task(&config.request).to_owned(),
         batch: config.request.items.and_then(|items| batch(config, spec, items.batch)),
         streaming: config.request.stream,
         http_version: endpoint.http.name().to_owned(),
@@ -132,6 +132,12 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
     }
 }
 
+/// What is asked for, in one word.
+fn task(request: &RequestOptions) -> &'static str {
+    let structure = request.structure.as_ref().map(|structure| structure.task());
+    request.items.map(|items| items.task.name()).or(structure).unwrap_or("chat")
+}
+
 /// Texts of a request of a level; of a whole run those that all its levels have.
 fn batch(config: &Config, spec: Option<&PhaseSpec>, otherwise: u32) -> Option<u32> {
     let of = |spec: &PhaseSpec| spec.load.batch().unwrap_or(otherwise);
@@ -148,5 +154,6 @@ fn batch(config: &Config, spec: Option<&PhaseSpec>, otherwise: u32) -> Option<u3
 fn options_text(options: &RequestOptions) -> String {
     let temperature = options.temperature.map(|temperature| format!("temperature={temperature}"));
     let extra = options.extra.iter().map(|(name, json)| format!("{name}={json}"));
-    temperature.into_iter().chain(extra).collect::<Vec<String>>().join(" ")
+    let schema = options.structure.as_ref().map(|structure| format!("schema={}", structure.name()));
+    temperature.into_iter().chain(schema).chain(extra).collect::<Vec<String>>().join(" ")
 }

@@ -6,7 +6,7 @@ use crate::bodies::Bodies;
 use crate::plan::Start;
 use crate::prompts::Prompts;
 use std::collections::HashMap;
-use tokrate_core::{Channel, FailureKind, Message, Role};
+use tokrate_core::{FailureKind, Message, Role};
 use tokrate_meter::{RequestNumbers, RequestTrace};
 use tokrate_tokens::{Encoding, count};
 
@@ -46,7 +46,7 @@ impl History {
         match trace.failure.as_ref().map(|failure| failure.kind) {
             None => {
                 let prompt = prompts.prompt(number);
-                let answer = answer_of(trace);
+                let answer = trace.answer();
                 let conversation = self.sessions.entry(turn.session).or_default();
                 if counted {
                     conversation.tokens += prompt.input_tokens + count(Encoding::O200kBase, &answer) as u64;
@@ -91,27 +91,13 @@ pub(crate) fn set_requested_tokens(rows: &mut [RequestNumbers], numbers: &[u64],
     }
 }
 
-/// The text of an answer, without its reasoning and tool calls.
-fn answer_of(trace: &RequestTrace) -> String {
-    let mut answer = String::new();
-    let mut begin = 0;
-    for arrival in &trace.arrivals {
-        let end = arrival.text_end as usize;
-        if arrival.channel == Channel::Answer {
-            answer.push_str(trace.text.get(begin..end).unwrap_or_default());
-        }
-        begin = end;
-    }
-    answer
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::RequestOptions;
     use crate::plan::Turn;
     use crate::prompts::{Lengths, PromptSource};
-    use tokrate_core::{Rng, Span, Tick};
+    use tokrate_core::{Channel, Rng, Span, Tick};
     use tokrate_meter::request::{Arrival, Failure};
     use tokrate_sim::WORDS;
 

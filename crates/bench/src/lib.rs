@@ -33,6 +33,7 @@ pub mod schedule;
 mod scrape;
 mod shown_figures;
 mod stop;
+mod structure;
 pub mod trace;
 mod warnings;
 
@@ -43,4 +44,5 @@ pub use levels::curve_of;
 pub use progress::{Progress, Snapshot};
 pub use run::{Observer, PhasePosition, run};
 pub use stop::Stop;
+pub use structure::Structure;
 pub use warnings::is_unchecked;

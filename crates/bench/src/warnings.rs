@@ -224,14 +224,25 @@ pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
         let other = phase.models.iter().filter_map(|seen| seen.name.as_ref()).find(|name| *name != asked)?;
         Some(at_level(phase, format!("the answers name the model `{other}`, requested was `{asked}`")))
     });
+    let invalid = phases.iter().filter_map(|phase| Some(at_level(phase, invalid_answers(phase)?)));
     let whole = phases
         .iter()
         .find(|phase| !phase.conditions.streaming && phase.items.is_none())
         .map(|_| NOT_STREAMED.to_owned());
     let speeds = phases.iter().filter(|phase| phase.conditions.streaming).filter_map(missing_speeds);
     let sentences = suspicions(phases).into_iter().filter(Suspicion::is_note).map(|suspicion| suspicion.sentence);
-    let by_level = merge_repeated(stale.chain(mismatched).chain(speeds).collect());
+    let by_level = merge_repeated(stale.chain(mismatched).chain(invalid).chain(speeds).collect());
     whole.into_iter().chain(by_level).chain(sentences).collect()
+}
+
+/// How many answers are not the calls or the JSON that was asked for, and why most of them.
+fn invalid_answers(phase: &PhaseResult) -> Option<String> {
+    let structure = phase.structure.as_ref().filter(|structure| structure.valid < structure.n)?;
+    let reasons =
+        structure.invalid.iter().take(3).filter_map(|seen| Some(format!("{}: {}", seen.count, seen.name.as_ref()?)));
+    let reasons: Vec<String> = reasons.collect();
+    let (invalid, n) = (structure.n - structure.valid, structure.n);
+    Some(format!("{invalid} of {n} answers are not what was asked for ({})", reasons.join("; ")))
 }
 
 /// Which answers of a level are not in its output speed. Why there is none at all stands where it would stand

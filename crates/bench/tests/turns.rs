@@ -57,6 +57,7 @@ fn config(speed: f64) -> Config {
         target: Target::Embedded(Box::new(Embedded { law, faults: Faults::default() })),
         phases: vec![level(1), level(1), level(3), level(3)],
         request: RequestOptions {
+            structure: None,
             items: None,
             stream: true,
             include_usage: true,

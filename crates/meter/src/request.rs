@@ -4,12 +4,14 @@
 //! Invariant: text of one tick and channel is one [`Arrival`] of 16 bytes without an allocation of its own; gaps are never
 //! invented.
 
+mod calls;
 mod chunks;
 mod fingerprint;
 mod metadata;
 mod numbers;
 mod speed;
 
+pub use calls::{CallMark, Called};
 pub use chunks::Chunk;
 pub(crate) use metadata::StreamMetadata;
 pub use numbers::{ConnectionState, FailureRow, LONG_TEXT_TOKENS, Provenance, RequestNumbers};
@@ -123,6 +125,7 @@ pub struct RequestMeter {
     metadata: StreamMetadata,
     arrivals: Vec<Arrival>,
     text: String,
+    calls: Vec<CallMark>,
     unknown: BTreeMap<String, String>,
 }
 
@@ -135,6 +138,8 @@ pub struct RequestTrace {
     pub arrivals: Vec<Arrival>,
     /// All output text in order of arrival, channels mixed as they came.
     pub text: String,
+    /// Where calls of tools begin in the text, or are gone on with, in order.
+    pub calls: Vec<CallMark>,
     /// Results that are no text, such as vectors, if there were any.
     pub items: Option<u32>,
     /// The last token counts that the provider reported.
@@ -191,6 +196,7 @@ impl RequestMeter {
             timing,
             arrivals: self.arrivals,
             text: self.text,
+            calls: self.calls,
             items: self.metadata.items,
             usage: self.metadata.usage,
             timings: self.metadata.timings,
@@ -206,6 +212,10 @@ impl RequestMeter {
     }
 
     fn on_event(&mut self, event: &StreamEvent, batch: &EventBatch) {
+        if let EventKind::ToolCall { index, name, .. } = event.kind {
+            let start = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
+            self.calls.push(CallMark { index, start, arguments: start.saturating_add(name.len() as u32) });
+        }
         if let Some((channel, text)) = self.metadata.on(event, batch, !self.arrivals.is_empty()) {
             self.on_text(event.at, channel, text);
         } else if let EventKind::Unknown { name, json } = event.kind {

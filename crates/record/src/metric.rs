@@ -44,6 +44,10 @@ pub enum Metric {
     TimePerItem,
     /// Items per second of all requests together.
     ItemThroughput,
+    /// Sent to the first byte of the arguments of a tool call.
+    TimeToFirstArgument,
+    /// Sent to the last text of an answer that is what was asked for.
+    TimeToValid,
 }
 
 /// What a number counts.
@@ -138,7 +142,7 @@ fn milliseconds(nanoseconds: Option<u64>) -> Option<f64> {
     nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e6)
 }
 
-static CATALOGUE: [MetricRow; 16] = [
+static CATALOGUE: [MetricRow; 18] = [
     MetricRow {
         metric: Metric::Ttfb,
         name: "ttfb",
@@ -318,11 +322,32 @@ static CATALOGUE: [MetricRow; 16] = [
         of_phase: PhaseSource::ItemThroughput,
         ..TIME
     },
+    MetricRow {
+        metric: Metric::TimeToFirstArgument,
+        name: "time_to_first_argument",
+        label: "first argument",
+        words: "time to first argument",
+        definition: "sent to the first byte of the arguments of a tool call",
+        needs_stream: true,
+        of_request: Some(|request| milliseconds(request.first_argument_ns)),
+        of_phase: plain(|phase| &phase.time_to_first_argument),
+        ..TIME
+    },
+    MetricRow {
+        metric: Metric::TimeToValid,
+        name: "time_to_valid",
+        label: "valid whole",
+        words: "time to a valid whole",
+        definition: "sent to the last text of an answer whose calls of tools, or whose JSON, is valid by the schema",
+        of_request: Some(|request| milliseconds(request.valid_ns)),
+        of_phase: plain(|phase| &phase.time_to_valid),
+        ..TIME
+    },
 ];
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Metric; 16] = [
+    pub const ALL: [Metric; 18] = [
         Metric::Ttfb,
         Metric::Ttft,
         Metric::Ttfat,
@@ -339,6 +364,8 @@ impl Metric {
         Metric::SessionTime,
         Metric::TimePerItem,
         Metric::ItemThroughput,
+        Metric::TimeToFirstArgument,
+        Metric::TimeToValid,
     ];
 
     /// Its row of the catalogue.

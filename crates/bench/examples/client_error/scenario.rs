@@ -129,6 +129,7 @@ impl Scenario {
             }],
             schedule_mode: ScheduleMode::Listed,
             request: RequestOptions {
+                structure: None,
                 items: None,
                 stream: true,
                 include_usage: true,

@@ -15,6 +15,7 @@ fn config(load: Load, extent: Extent, warmup: u64) -> Config {
         phases: vec![PhaseSpec { load, extent, warmup, backoff: Backoff::Obey }],
         schedule_mode: ScheduleMode::Listed,
         request: RequestOptions {
+            structure: None,
             items: None,
             stream: true,
             include_usage: true,

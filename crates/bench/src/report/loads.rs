@@ -16,7 +16,7 @@ enum Figure {
     Quantile(Metric, Level),
 }
 
-const FIGURES: [Figure; 13] = [
+const FIGURES: [Figure; 16] = [
     Figure::Own("n", "", |rounds| Some(rounds.count(|phase| phase.counts.measured).to_string())),
     Figure::Own("failed", "", |rounds| {
         let failed = rounds.count(|phase| phase.counts.failed);
@@ -34,6 +34,11 @@ const FIGURES: [Figure; 13] = [
     }),
     Figure::Quantile(Metric::TimePerItem, Level::P50),
     Figure::Own("items", "1/s", |rounds| rounds.item_throughput().map(format::number)),
+    Figure::Quantile(Metric::TimeToFirstArgument, Level::P50),
+    Figure::Quantile(Metric::TimeToValid, Level::P50),
+    Figure::Own("valid", "%", |rounds| {
+        rounds.valid().map(|(n, valid)| format::number(100.0 * valid as f64 / n as f64))
+    }),
     Figure::Quantile(Metric::SessionTime, Level::P50),
     Figure::Own("each", "tok/s", |rounds| quantile(rounds, Metric::Tpot, Level::P50, |time| 1e3 / time)),
     Figure::Own("in all", "tok/s", throughput),

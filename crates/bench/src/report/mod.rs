@@ -11,6 +11,7 @@ mod loads;
 mod ranking;
 mod samples;
 mod sentences;
+mod structure;
 mod tables;
 
 pub use crate::shown_figures::shows;
@@ -66,6 +67,7 @@ pub fn html(record: &Record, samples: &Samples) -> String {
             degradation(record),
             items::section(record),
             agents::section(record),
+            structure::section(record),
             distributions(record, samples),
             lengths(samples),
             timeline(record, samples),

@@ -50,6 +50,16 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
         row("items per second", &|phase| of(phase, |items| items.per_second));
         row("input tokens per second", &|phase| of(phase, |items| items.input_tokens_per_second));
     }
+    if phases.iter().any(|phase| phase.structure.is_some()) {
+        for level in QUANTILES {
+            let label = format!("time to first argument {} (ms)", level.name());
+            row(&label, &|phase| quantile(phase.time_to_first_argument.quantile(level)));
+            let label = format!("time to a valid whole {} (ms)", level.name());
+            row(&label, &|phase| quantile(phase.time_to_valid.quantile(level)));
+        }
+        let share = |phase: &PhaseResult| phase.structure.as_ref().map(|seen| 100.0 * seen.valid_share());
+        row("valid by the schema (%)", &|phase| number(share(phase)));
+    }
     row("answer length p50 (tokens)", &|phase| quantile(&phase.tokens.std_per_request.p50));
     row("output speed, median (tok/s)", &|phase| quantile(&phase.output_speed.median));
     row("output speed, slowest 5 % (tok/s)", &|phase| quantile(&phase.output_speed.slowest_5_percent));

@@ -36,7 +36,7 @@ impl TargetRun<'_> {
             output.requests.iter().map(|finished| job.first_prompt + finished.start.prompt).collect();
         let next = prompts.iter().max().map_or(self.next_prompt, |last| last + 1);
         self.next_prompt = self.config.prompts.aligned(next);
-        let mut rows = output.take_rows();
+        let mut rows = output.take_rows(job.bodies.options.structure.as_deref());
         history::set_requested_tokens(&mut rows, &prompts, &job.bodies);
         self.record_spending(&rows);
         let server = page.and_then(|page| self.scraper.as_mut()?.report_since(&page, &rows));

@@ -124,3 +124,19 @@ fn a_keyword_that_no_value_is_made_for_is_named() {
         assert!(error.contains(keyword), "{error}");
     }
 }
+
+/// The checker of `tokrate bench` knows nothing of how values are drawn.
+#[test]
+fn what_is_drawn_is_valid_by_a_checker_of_its_own() {
+    for schema in [
+        json!({"type": "object", "required": ["a", "b"], "additionalProperties": false, "properties": {
+            "a": {"type": "integer", "minimum": 3, "exclusiveMaximum": 9}, "b": {"type": ["string", "null"], "maxLength": 7},
+            "c": {"type": "array", "minItems": 2, "maxItems": 4, "items": {"enum": ["x", 1, true]}}}}),
+        json!({"anyOf": [{"const": 4}, {"type": "string", "minLength": 30}]}),
+        json!({"$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "n": {"type": "number", "multipleOf": 0.01}}, "required": ["n"]}}, "$ref": "#/$defs/node"}),
+        json!({"allOf": [{"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}, {"minProperties": 2}]}),
+    ] {
+        let checker = tokrate_wire::JsonSchema::new(schema.clone()).expect("all of it is checked");
+        all(&schema, |value| checker.check(value).is_ok());
+    }
+}

@@ -29,6 +29,7 @@ pub(super) enum Group {
     Counts,
     Concurrency,
     Tokens,
+    Valid,
 }
 
 /// Where the numbers of a subject are.
@@ -61,8 +62,15 @@ pub(super) enum Lookup {
 }
 
 impl Group {
-    const ALL: [Group; 6] =
-        [Group::Failures, Group::RateLimited, Group::Goodput, Group::Counts, Group::Concurrency, Group::Tokens];
+    const ALL: [Group; 7] = [
+        Group::Failures,
+        Group::RateLimited,
+        Group::Goodput,
+        Group::Counts,
+        Group::Concurrency,
+        Group::Tokens,
+        Group::Valid,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
@@ -72,6 +80,7 @@ impl Group {
             Group::Counts => "counts",
             Group::Concurrency => "concurrency",
             Group::Tokens => "tokens",
+            Group::Valid => "valid",
         }
     }
 }
@@ -108,7 +117,8 @@ pub(super) fn example_for(text: &str) -> String {
         }
         MetricUnit::TokensPerSecond => format!("> {}", or("30")),
         MetricUnit::Share => {
-            let (sign, usual) = if subject == Subject::Group(Group::Goodput) { (">", "95") } else { ("<", "1") };
+            let is_good = matches!(subject, Subject::Group(Group::Goodput | Group::Valid));
+            let (sign, usual) = if is_good { (">", "95") } else { ("<", "1") };
             let number = or(usual);
             let is_percent = unit.starts_with('%') || number.parse::<f64>().is_ok_and(|number| number >= 1.0);
             format!("{sign} {number}{}", if is_percent { "%" } else { "" })
@@ -199,6 +209,7 @@ impl Subject {
             Source::Group(Group::Counts) => {
                 &["started", "answered", "failed", "rate_limited", "cancelled", "measured", "late", "forfeited"]
             }
+            Source::Group(Group::Valid) => &["share", "n", "of"],
             Source::Group(Group::Concurrency) => &["mean", "peak"],
             Source::Group(Group::Tokens) => &["std", "reported", "reported_over_std"],
         }
@@ -262,6 +273,10 @@ impl Subject {
             (Source::Group(Group::RateLimited), "share") => maybe(phase.rate_limited.share, "no request was started"),
             (Source::Group(Group::RateLimited), _) => count(phase.rate_limited.count),
             (Source::Group(Group::Goodput), statistic) => find_goodput(phase, statistic),
+            (Source::Group(Group::Valid), statistic) => {
+                let valid = phase.structure.as_ref().map(|structure| (structure.n, structure.valid));
+                find_valid(valid, statistic)
+            }
             (Source::Group(Group::Counts), statistic) => count(find_count(&phase.counts, statistic)),
             (Source::Group(Group::Concurrency), "mean") => maybe(phase.concurrency.mean, "no request was sent"),
             (Source::Group(Group::Concurrency), _) => count(u64::from(phase.concurrency.peak)),
@@ -274,6 +289,16 @@ impl Subject {
             }
         }
     }
+}
+
+/// Of answers that were held against a schema and the valid ones among them.
+fn find_valid(valid: Option<(u64, u64)>, statistic: &str) -> Lookup {
+    let figure = valid.map(|(n, valid)| match statistic {
+        "share" => valid as f64 / n as f64,
+        "n" => valid as f64,
+        _ => n as f64,
+    });
+    maybe(figure, "no answer was held against a schema (--task tools or json)")
 }
 
 /// The quantile of time per token whose inverse is this statistic of a speed.

@@ -114,6 +114,19 @@ pub struct RequestNumbers {
     pub ttft_missing: Option<String>,
     /// Sent to first answer text, reasoning excluded (ns); only of a streamed answer.
     pub ttfat_ns: Option<u64>,
+    /// Sent to the first byte of the arguments of a tool call (ns); only of a streamed answer.
+    #[serde(default)]
+    pub first_argument_ns: Option<u64>,
+    /// Calls of tools in the answer, if there were any.
+    #[serde(default)]
+    pub tool_calls: Option<u64>,
+    /// Sent to the last text of an answer that is what was asked for: a call of a tool, or JSON, that is valid by its schema (ns). Set
+    /// by the caller.
+    #[serde(default)]
+    pub valid_ns: Option<u64>,
+    /// Why an answer is not what was asked for: set by the caller where it asks for calls or JSON.
+    #[serde(default)]
+    pub invalid: Option<String>,
     /// Sent to finish (ns); only of an answered request.
     pub e2e_ns: Option<u64>,
     /// Due to finish (ns); only of an answered request.
@@ -319,7 +332,7 @@ impl RequestNumbers {
         if self.ttft_ns.take().is_some() {
             self.ttft_missing = Some(NOT_STREAMED.to_owned());
         }
-        (self.ttfat_ns, self.output_speed, self.tpot_ms) = (None, None, None);
+        (self.ttfat_ns, self.first_argument_ns, self.output_speed, self.tpot_ms) = (None, None, None, None);
         (self.largest_gap_ns, self.largest_itl_ns) = (None, None);
         self.output_speed_missing = Some(NOT_STREAMED.to_owned());
     }
@@ -413,6 +426,10 @@ impl RequestNumbers {
     fn time_text(&mut self, trace: &RequestTrace, chunks: &[Chunk]) {
         let answer = trace.arrivals.iter().find(|arrival| arrival.channel != Channel::Reasoning);
         self.time_chunks(trace.timing.sent_at, answer.map(|arrival| arrival.at), chunks);
+        let first_argument = trace.timing.sent_at.zip(trace.first_argument_at());
+        self.first_argument_ns = first_argument.map(|(sent_at, at)| (at - sent_at).as_nanos());
+        let calls: std::collections::BTreeSet<u32> = trace.calls.iter().map(|mark| mark.index).collect();
+        self.tool_calls = (!calls.is_empty()).then_some(calls.len() as u64);
     }
 
     /// Everything that follows from when the chunks came and from the tokens in them.

@@ -9,8 +9,8 @@ use super::summary::{tpot_distribution, unrepresentative_speeds};
 use super::validity::with_validity;
 use super::{
     AgentSummary, ComfortBands, Connections, Counts, FailureCount, InputTokens, ItemSummary, LengthSummary, Load,
-    NameCount, ObservedConcurrency, RateLimited, ServerTimingSummary, SessionSummary, SpeedSummary, Steady, Throughput,
-    TokenSummary, Warmup,
+    NameCount, ObservedConcurrency, RateLimited, ServerTimingSummary, SessionSummary, SpeedSummary, Steady,
+    StructureSummary, Throughput, TokenSummary, Warmup,
 };
 use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
@@ -119,6 +119,15 @@ pub struct PhaseResult {
     /// E2E of each request, shared among its items.
     #[serde(default = "no_times")]
     pub time_per_item: Distribution,
+    /// Answers that were to be calls of tools or JSON, if that is what was asked for.
+    #[serde(default)]
+    pub structure: Option<StructureSummary>,
+    /// Sent to the first byte of the arguments of a tool call.
+    #[serde(default = "no_times")]
+    pub time_to_first_argument: Distribution,
+    /// Sent to the last text of an answer that is valid by its schema.
+    #[serde(default = "no_times")]
+    pub time_to_valid: Distribution,
     /// The steady window.
     pub steady: Option<Steady>,
     /// Why there is no steady window, and no throughput.
@@ -226,6 +235,13 @@ impl PhaseResult {
     pub fn of(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> PhaseResult {
         let warmup_end = mark_warmup(input.warmup, input.started_at, requests);
         let streamed = clear_unless_streamed(input, requests);
+        let mut result = PhaseResult::unchecked(input, requests, warmup_end, streamed);
+        result.gate = gate::check(&result, requests);
+        result
+    }
+
+    /// The sums, not yet checked for consistency.
+    fn unchecked(input: &PhaseInput<'_>, requests: &[RequestNumbers], warmup_end: Tick, streamed: bool) -> PhaseResult {
         let measured = measured_of(requests);
         let counts = counts_of(input, requests);
         let (steady, steady_missing) = steady_of(input, warmup_end, requests);
@@ -235,7 +251,7 @@ impl PhaseResult {
         let throughput = steady.as_ref().map(|steady| Throughput::of(steady, requests));
         let (agents, session_times) = AgentSummary::of(&input.load, requests).unzip();
         let client_error = with_validity(input, &measured, [&ttft, &itl, &tpot, &e2e], throughput.as_ref());
-        let mut result = PhaseResult {
+        PhaseResult {
             failures_above_limit: counts.failed_share().is_some_and(|share| share > Counts::FAILURE_LIMIT),
             name: input.name.clone(),
             conditions: ConditionsRow::from(input.conditions),
@@ -249,6 +265,9 @@ impl PhaseResult {
             sessions: SessionSummary::of(&input.load, requests),
             items: ItemSummary::of(steady.as_ref(), requests, &measured),
             time_per_item: times.plain(time_per_item_ns),
+            structure: StructureSummary::of(&measured),
+            time_to_first_argument: times.plain(|request| request.first_argument_ns),
+            time_to_valid: times.plain(|request| request.valid_ns),
             agents,
             session_time: Distribution::of_nanos(&mut session_times.unwrap_or_default()),
             counts,
@@ -289,9 +308,7 @@ impl PhaseResult {
             server_timings: ServerTimingSummary::of(&measured),
             suspicions: integrity::examine(&ConditionsRow::from(input.conditions), &measured),
             gate: Vec::new(),
-        };
-        result.gate = gate::check(&result, requests);
-        result
+        }
     }
 
     /// Whether the client's own error was measured at this load.

@@ -179,6 +179,19 @@ impl Rounds<'_> {
         self.phases.iter().any(|phase| phase.items.is_some())
     }
 
+    /// Answers that were held against a schema, and those of them that are valid; `None` where none was to be.
+    pub fn valid(&self) -> Option<(u64, u64)> {
+        let seen = self.phases.iter().filter_map(|phase| phase.structure.as_ref());
+        seen.map(|structure| (structure.n, structure.valid)).reduce(|a, b| (a.0 + b.0, a.1 + b.1))
+    }
+
+    /// Calls of tools in an answer that was held against a schema, mean.
+    pub fn calls_per_answer(&self) -> Option<f64> {
+        let seen = || self.phases.iter().filter_map(|phase| phase.structure.as_ref());
+        let n: u64 = seen().map(|structure| structure.n).sum();
+        (n > 0).then(|| seen().map(|structure| structure.calls).sum::<u64>() as f64 / n as f64)
+    }
+
     /// Items per second of all requests together, over the steady windows one after the other.
     pub fn item_throughput(&self) -> Option<f64> {
         let answered = self.phases.iter().filter(|phase| phase.counts.answered > 0);

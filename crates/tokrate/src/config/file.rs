@@ -97,6 +97,8 @@ pub struct Bench {
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
     pub workload: Option<Vec<String>>,
     pub task: Option<String>,
+    pub tools: Option<PathBuf>,
+    pub schema: Option<PathBuf>,
     #[serde(default, deserialize_with = "lists::one_or_many")]
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<u32>>"))]
     pub batch: Option<Vec<u32>>,

@@ -80,6 +80,9 @@ const COLUMNS: &[Column] = &[
     Column::Own("answer_length_longest_tokens", |phase| number(phase.tokens.std_per_request.max)),
     Column::Own("batch", |phase| phase.conditions.batch.map(|batch| batch.to_string())),
     Column::Quantile(Metric::TimePerItem, Level::P50, Part::Value),
+    Column::Quantile(Metric::TimeToFirstArgument, Level::P50, Part::Value),
+    Column::Quantile(Metric::TimeToValid, Level::P50, Part::Value),
+    Column::Own("valid_share", |phase| number(phase.structure.as_ref().map(|seen| seen.valid_share()))),
     Column::Own("items_per_second", |phase| number(phase.items.as_ref().and_then(|items| items.per_second))),
 ];
 

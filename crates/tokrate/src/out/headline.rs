@@ -82,7 +82,15 @@ fn at(load: &Rounds<'_>) -> String {
         (None, None) => without(load, Metric::Ttft),
     };
     // Reasons have commas and brackets of their own.
-    format!("{speed}{} {first}", if has_speed { "," } else { ";" })
+    format!("{speed}{} {first}{}", if has_speed { "," } else { ";" }, valid(load))
+}
+
+/// When answers that were to be calls or JSON were whole, and how many of them were valid.
+fn valid(load: &Rounds<'_>) -> String {
+    let Some((n, valid)) = load.valid() else { return String::new() };
+    let whole = load.times(Metric::TimeToValid).and_then(|times| value(&times.p50));
+    let whole = whole.map_or_else(String::new, |whole| format!(", a valid whole after {whole} ms"));
+    format!("{whole}; {valid} of {n} valid")
 }
 
 /// That a figure is not there, and why.

@@ -162,6 +162,13 @@ const ROWS: &[Row] = &[
         let tokens = phase.items.as_ref().and_then(|items| items.input_tokens_per_second);
         tokens.map_or_else(|| "-".to_owned(), number)
     }),
+    Row::Quantile(Metric::TimeToFirstArgument, Level::P50),
+    Row::Quantile(Metric::TimeToFirstArgument, Level::P95),
+    Row::Quantile(Metric::TimeToValid, Level::P50),
+    Row::Quantile(Metric::TimeToValid, Level::P95),
+    Row::Own("valid by the schema (%)", |phase| {
+        phase.structure.as_ref().map_or_else(|| "-".to_owned(), |seen| number(seen.valid_share() * 100.0))
+    }),
     Row::Own("answer length, mean ± SD (tokens)", |phase| {
         if phase.items.is_some() {
             return "-".to_owned();

@@ -55,6 +55,7 @@ mod secrets;
 mod server_metrics;
 mod sim_engine;
 mod sources;
+mod structure;
 mod targets;
 mod tool;
 mod trust;

@@ -3,7 +3,9 @@
 //! Invariant: a value that cannot be had from the rounds' figures is known to lie between the least and the most of them, and no
 //! more is said.
 
-use super::{Group, Lookup, Source, Subject, find_count, find_quantile, find_time, inverted, maybe, speed_level};
+use super::{
+    Group, Lookup, Source, Subject, find_count, find_quantile, find_time, find_valid, inverted, maybe, speed_level,
+};
 use tokrate_record::Metric;
 use tokrate_record::run::{PhaseResult, Rounds};
 
@@ -44,6 +46,7 @@ fn find_in_group(subject: Subject, group: Group, statistic: &str, rounds: &Round
         (Group::Failures, _) => Lookup::Value(counts.failed as f64),
         (Group::RateLimited, "share") => maybe(counts.rate_limited_share(), "no request was started"),
         (Group::RateLimited, _) => Lookup::Value(counts.rate_limited as f64),
+        (Group::Valid, _) => find_valid(rounds.valid(), statistic),
         (Group::Counts, _) => Lookup::Value(find_count(&counts, statistic) as f64),
         (Group::Goodput, "share") if has_objective() => maybe(rounds.goodput_share(), "too few requests were judged"),
         (Group::Goodput, "met") if has_objective() => Lookup::Value(rounds.goodput_counts().0 as f64),

@@ -123,6 +123,17 @@ fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
         );
         return Ok(());
     }
+    let task = config.request.structure.as_ref().map(|structure| structure.task());
+    let lacks = match metric {
+        Metric::TimeToFirstArgument => task != Some("tools"),
+        Metric::TimeToValid => task.is_none(),
+        _ => false,
+    };
+    ensure!(
+        !lacks,
+        "hold answers to {named}: free text has no {name}; give --task tools{}",
+        if metric == Metric::TimeToValid { " or json" } else { "" }
+    );
     ensure!(!is_of_items, "hold answers to {named}: text has no {name}; give --task embeddings or rerank, or use e2e");
     ensure!(
         config.request.stream || !metric.row().needs_stream,

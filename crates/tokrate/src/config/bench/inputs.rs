@@ -99,7 +99,7 @@ fn refused(flag: &str, path: &Path, bad: &BadInput) -> anyhow::Error {
 }
 
 /// The text of a file, which has to be UTF-8.
-fn text_of(flag: &str, path: &Path) -> Result<String> {
+pub(super) fn text_of(flag: &str, path: &Path) -> Result<String> {
     let bytes = reading::bytes_of(path, MAX_DATA_BYTES).with_context(|| format!("read {flag} {}", path.display()))?;
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();

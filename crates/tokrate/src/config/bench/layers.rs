@@ -173,7 +173,13 @@ impl Layers {
             self.fill("max_load", |flags| &mut flags.load.max_load, bench.max_load);
         }
         self.fill("task", |flags| &mut flags.request.task, word(file, "task", &bench.task)?);
-        if self.flags.request.task.is_some_and(|task| task != Task::Chat) {
+        if self.flags.request.task == Some(Task::Tools) {
+            self.fill("tools", |flags| &mut flags.request.tools, bench.tools.clone());
+        }
+        if self.flags.request.task == Some(Task::Json) {
+            self.fill("schema", |flags| &mut flags.request.schema, bench.schema.clone());
+        }
+        if matches!(self.flags.request.task, Some(Task::Embeddings | Task::Rerank)) {
             self.fill("batch", |flags| &mut flags.request.batch, bench.batch.clone());
         }
         self.fill_list("body", |flags| &mut flags.request.body, bench.body.as_deref());

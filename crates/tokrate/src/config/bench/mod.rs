@@ -10,6 +10,7 @@ mod load;
 mod output;
 mod request;
 mod schedule_mode;
+mod structure;
 pub(in crate::config) mod target;
 mod verdict;
 
@@ -102,6 +103,7 @@ fn config(
     request.include_usage &= !quirks.no_stream_options;
     let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;
     items::check(flags, &target, request.items, inputs)?;
+    request.structure = structure::asked(flags, &target, inputs)?;
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs, rounds)?;
     let phases = items::batched(flags, request.items, phases);
     let objectives = verdict::objectives(&flags.verdict, file)?;

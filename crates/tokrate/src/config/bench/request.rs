@@ -14,7 +14,9 @@ pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Re
     let bench = &file.bench;
     let items = items::asked(flags)?;
     let workload = lengths(flags)?.map(|lengths| Length::Given(Lengths::Fixed(lengths.1)));
-    let default = Length::Given(Lengths::Fixed(if embedded { 100 } else { 1000 }));
+    // A limit that cuts an answer makes it invalid.
+    let is_short = embedded && !matches!(flags.task, Some(flags::Task::Tools | flags::Task::Json));
+    let default = Length::Given(Lengths::Fixed(if is_short { 100 } else { 1000 }));
     let output_tokens = flags.output_tokens.clone().or(workload).or_else(|| bench.output_tokens.clone());
     let output_tokens = output_tokens.unwrap_or(default).resolve("--output-tokens")?;
     let temperature = flags.temperature.or(bench.temperature);
@@ -24,6 +26,7 @@ pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Re
     );
     let extra = flags.body.iter().map(|field| body_field(field)).collect::<Result<Vec<_>>>()?;
     Ok(RequestOptions {
+        structure: None,
         stream: !flags.no_stream && items.is_none(),
         include_usage: !flags.no_usage,
         items,

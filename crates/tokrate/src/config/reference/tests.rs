@@ -169,6 +169,8 @@ fn what_names_an_address_a_key_a_command_or_a_file_is_not_called_harmless() {
         "_file",
         "log",
         "prompts",
+        "bench.tools",
+        "bench.schema",
         "bench.baseline",
         "bench.body",
         "curve",

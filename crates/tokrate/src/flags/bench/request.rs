@@ -11,9 +11,15 @@ pub struct Request {
     /// A reference workload: input/output tokens, or the levels of a system load test, or both
     #[arg(long, value_enum, value_name = "NAME,…", value_delimiter = ',')]
     pub workload: Vec<Workload>,
-    /// What is asked for: text, vectors of texts, or their scores for a query [default: chat]
+    /// What is asked for: text, calls of tools, JSON by a schema, vectors of texts, or their scores for a query [default: chat]
     #[arg(long, value_enum)]
     pub task: Option<Task>,
+    /// Tools to call with --task tools: a JSON list as OpenAI's chat completions take it [default: three of an agent's]
+    #[arg(long, value_name = "FILE")]
+    pub tools: Option<PathBuf>,
+    /// JSON Schema of the answer with --task json [default: a record with lists]
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
     /// Texts of a request for vectors or scores; a list is a sweep [default: 1; rerank: 10]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub batch: Option<Vec<u32>>,
@@ -69,6 +75,10 @@ pub struct Request {
 pub enum Task {
     /// Text
     Chat,
+    /// A call of a tool, held against its schema
+    Tools,
+    /// JSON, held against its schema
+    Json,
     /// A vector of each text
     Embeddings,
     /// A score of each text for a query of 20 tokens
