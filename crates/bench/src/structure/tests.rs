@@ -68,12 +68,12 @@ fn json_is_valid_if_all_of_the_answer_is_by_the_schema() {
 #[test]
 fn a_failed_request_is_neither_valid_nor_invalid() {
     let json = Structure::json(None, Dialect::OpenAiChat).expect("our own");
-    let mut row = RequestNumbers::default();
-    row.failure = Some(tokrate_meter::FailureRow {
+    let failure = tokrate_meter::FailureRow {
         kind: tokrate_core::FailureKind::TimedOut,
         message: String::new(),
         retry_after_ns: None,
-    });
+    };
+    let mut row = RequestNumbers { failure: Some(failure), ..RequestNumbers::default() };
     json.judge(&RequestTrace::default(), &mut row);
     assert_eq!((row.valid_ns, row.invalid), (None, None));
 }
