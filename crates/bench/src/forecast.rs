@@ -4,12 +4,14 @@
 //! money is what is spent at most, if every answer is as long as it may be.
 
 use crate::plan::{Arrivals, Extent, Load, PhaseSpec};
-use crate::schedule::{Schedule, ScheduleMode};
+use crate::schedule::{Schedule, ScheduleMode, Verdicts};
 use crate::{Calibration, Config, calibrate};
 use std::collections::BTreeMap;
+use std::iter::repeat_n;
 use tokrate_core::BilledTokens;
 use tokrate_judge::compare::{DEFAULT_METRICS, detectable_change};
 use tokrate_record::TargetPrice;
+use tokrate_stats::MIN_ROUNDS;
 
 /// Timing of one request without other load.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -72,6 +74,8 @@ pub struct Forecast {
     pub rounds: u64,
     /// How many different loads are listed.
     pub loads: usize,
+    /// Phases after which a run with `--until` knows what the rest will take; 0 of any other.
+    pub start_up: usize,
     /// What calibrations of the listed levels may take beside that (s); none where one of an earlier run serves.
     pub calibration_seconds: f64,
 }
@@ -109,6 +113,14 @@ impl Forecast {
         let mut rounds: BTreeMap<String, u64> = BTreeMap::new();
         levels.iter().for_each(|level| *rounds.entry(level.name.clone()).or_default() += 1);
         name_rounds(&mut levels);
+        if matches!(config.schedule_mode, ScheduleMode::Verdict(_)) {
+            levels = listed.iter().map(|spec| start_up(&level(spec), Verdicts::FIRST_LOOK)).collect();
+            rounds.values_mut().for_each(|rounds| *rounds = Verdicts::FIRST_LOOK);
+        }
+        if let ScheduleMode::Until(until) = &config.schedule_mode {
+            levels = listed.iter().map(|spec| start_up(&level(spec), until.start_up_rounds(spec))).collect();
+            rounds.values_mut().for_each(|rounds| *rounds = MIN_ROUNDS);
+        }
         let count = |course: &Vec<PhaseSpec>| {
             let mut loads: Vec<f64> = course.iter().map(|spec| spec.load.row().amount()).collect();
             if searched {
@@ -137,6 +149,10 @@ impl Forecast {
             },
             rounds: rounds.values().copied().min().unwrap_or(0),
             loads: rounds.len(),
+            start_up: match &config.schedule_mode {
+                ScheduleMode::Until(until) => listed.iter().map(|spec| until.start_up_rounds(spec) as usize).sum(),
+                _ => 0,
+            },
             levels,
             added: added.map(|added| added.within(config.max_cost_usd)),
             usd_limit: config.max_cost_usd,
@@ -221,6 +237,12 @@ fn name_rounds(levels: &mut [Level]) {
     }
 }
 
+/// The first rounds of a level, before anything is decided, as one row.
+fn start_up(round: &Level, rounds: u64) -> Level {
+    let name = if rounds == 1 { round.name.clone() } else { format!("{}, {rounds} rounds", round.name) };
+    Level::sum(name, repeat_n(round, rounds as usize))
+}
+
 /// The output tokens of an answer, at most; of lengths that differ the mean.
 fn output_of(config: &Config) -> f64 {
     f64::from(config.output_tokens())
@@ -294,6 +316,10 @@ fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level 
     let by_mean_lengths = config.prompts.draws_lengths(&config.request.output_tokens);
     Level { name: spec.load.name(), basis, requests, input_tokens, output_tokens, usd, seconds, by_mean_lengths }
 }
+
+mod remaining;
+
+pub use remaining::remaining;
 
 #[cfg(test)]
 mod tests;

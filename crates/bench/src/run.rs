@@ -75,11 +75,24 @@ pub fn run(
         for target in order_of(turn, configs.len()) {
             any |= runs[target].catching(|run| run.run_next_phase(target, observer))?;
         }
-        if !any {
+        // What was given up on one side has no verdict, whatever the others measure.
+        let is_undecidable = runs.iter().any(|run| run.verdicts().is_some() && run.abort_reason.is_some());
+        if !any || is_undecidable {
             break;
         }
+        decide(&mut runs);
     }
     Ok(runs.into_iter().map(TargetRun::into_record).collect())
+}
+
+/// Ends the rounds of the loads at which every asked comparison has its verdict.
+fn decide(runs: &mut [TargetRun<'_>]) {
+    let records: Vec<&Record> = runs.iter().map(|run| &run.record).collect();
+    let Some(verdicts) = runs.first().and_then(TargetRun::verdicts) else { return };
+    let loads = verdicts.decide(&records);
+    if !loads.is_empty() {
+        runs.iter_mut().for_each(|run| run.decide(&loads));
+    }
 }
 
 /// The order of the targets in a turn; reversed every other turn.

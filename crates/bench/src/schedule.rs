@@ -5,14 +5,18 @@
 
 mod reason;
 mod search;
+mod until;
+mod verdict;
 
 pub use reason::Reason;
 pub use search::{Axis, Search};
+pub use until::Until;
+pub use verdict::Verdicts;
 
 use crate::plan::{Extent, Load, PhaseSpec};
 use tokrate_core::{RequestsPerSecond, Rng};
 use tokrate_record::curve::{Capacity, CurveResult, FigureStatus, LoadFigure, LoadLevel};
-use tokrate_record::{PhaseResult, SearchResult};
+use tokrate_record::{PhaseResult, SearchResult, UntilResult};
 
 /// Levels that the protocol of a system load test runs through first.
 const SYSTEM_LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -36,6 +40,10 @@ pub enum ScheduleMode {
     },
     /// Search for the highest level that meets the objectives, with levels like the first phase.
     Search(Search),
+    /// Rounds of the listed levels until asked figures are known.
+    Until(Until),
+    /// Rounds of the listed levels until the targets are compared.
+    Verdict(Verdicts),
     /// Concurrency 1, 2, 4 … 64, then 64 more at a time while throughput rises.
     System {
         /// Highest concurrency.
@@ -72,6 +80,8 @@ impl Schedule {
         match &self.mode {
             ScheduleMode::Search(search) => search.next(template, results),
             ScheduleMode::System { max_concurrency } => system(template, *max_concurrency, results),
+            ScheduleMode::Until(until) => until.next(&self.listed, results),
+            ScheduleMode::Verdict(verdicts) => verdicts.next(&self.listed, results),
             ScheduleMode::Listed | ScheduleMode::Refine { .. } if results.len() < self.listed.len() => {
                 Some(NextPhase { spec: self.listed[results.len()].clone(), reason: None })
             }
@@ -91,6 +101,8 @@ impl Schedule {
                 SYSTEM_LEVELS.iter().filter(|level| **level <= *max_concurrency).count()
             }
             ScheduleMode::Search(_) => 0,
+            ScheduleMode::Until(until) => results.len() + until.expected(&self.listed, results),
+            ScheduleMode::Verdict(verdicts) => results.len() + verdicts.expected(&self.listed, results),
         };
         listed.max(results.len() + usize::from(self.next(results).is_some()))
     }
@@ -115,6 +127,8 @@ impl Schedule {
                 vec![levels.filter_map(|level| at_level(template, f64::from(level))).collect()]
             }
             ScheduleMode::Search(search) => search.longest_courses(template),
+            ScheduleMode::Until(until) => vec![until.longest_course(&self.listed)],
+            ScheduleMode::Verdict(verdicts) => vec![verdicts.longest_course(&self.listed)],
         }
     }
 
@@ -123,6 +137,30 @@ impl Schedule {
         match &self.mode {
             ScheduleMode::Search(search) => Some(search.found(self.listed.first()?, results)),
             _ => None,
+        }
+    }
+
+    /// How well the asked figures are known so far.
+    pub fn known(&self, results: &[PhaseResult]) -> Option<UntilResult> {
+        match &self.mode {
+            ScheduleMode::Until(until) => Some(until.result(&self.listed, results)),
+            ScheduleMode::Verdict(verdicts) => Some(verdicts.result(&self.listed, results)),
+            _ => None,
+        }
+    }
+
+    /// The verdicts that the run goes on for, if it does.
+    pub fn verdicts(&self) -> Option<&Verdicts> {
+        match &self.mode {
+            ScheduleMode::Verdict(verdicts) => Some(verdicts),
+            _ => None,
+        }
+    }
+
+    /// These loads need no more rounds: every asked comparison has its verdict there.
+    pub fn decide(&mut self, loads: &[tokrate_record::Load]) {
+        if let ScheduleMode::Verdict(verdicts) = &mut self.mode {
+            verdicts.decided.extend_from_slice(loads);
         }
     }
 

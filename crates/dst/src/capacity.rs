@@ -178,7 +178,7 @@ impl Sweep {
 }
 
 /// A level: one warm-up request per slot, and enough requests for a throughput within a few percent.
-fn phase(concurrency: u32) -> PhaseSpec {
+pub fn phase(concurrency: u32) -> PhaseSpec {
     PhaseSpec {
         load: Load::Closed { concurrency },
         extent: Extent::Requests(u64::from(4 * concurrency).max(60)),

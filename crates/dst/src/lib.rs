@@ -20,6 +20,7 @@ pub mod scenarios;
 pub mod seeds;
 pub mod situations;
 pub mod text_style;
+pub mod until;
 pub mod world;
 
 pub use link::{Link, LinkLaw, Read};

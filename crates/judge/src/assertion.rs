@@ -5,8 +5,10 @@
 
 mod lookup;
 mod pairs;
+mod precision;
 mod spelling;
 
+pub use precision::Precision;
 pub(crate) use spelling::canonical_spelling;
 
 use crate::expression::{Cursor, ExpressionError, Relation, bound_in, is_speed_unit, milliseconds_in, suggestion};
@@ -50,15 +52,7 @@ impl Assertion {
             error.with_example(example)
         };
         let left = text.find(['<', '>', '≤', '≥']).unwrap_or(text.len());
-        let Some(plain) = canonical_spelling(&text[..left]).filter(|_| left < text.len()) else {
-            return read(text).map_err(example);
-        };
-        read(&format!("{plain} {}", &text[left..])).map_err(|error| {
-            // Columns are those of the text that was typed.
-            let (typed, read) = (text[..left].chars().count(), plain.chars().count() + 1);
-            let column = if error.column > read { error.column - read + typed } else { 1 };
-            example(ExpressionError { text: text.to_owned(), column, ..error })
-        })
+        read_spelled(text, left, canonical_spelling(&text[..left]), read).map_err(example)
     }
 
     /// Parses one assertion, or several in the form of `vllm bench serve --goodput` and of AIPerf: `ttft:400 tpot:50` is of every
@@ -110,12 +104,7 @@ impl Assertion {
 
     /// Whether it applies to phases of this load.
     pub fn is_for_load(&self, load: Load) -> bool {
-        match (self.place, load) {
-            (LoadFilter::Any, _) => true,
-            (LoadFilter::Concurrency(wanted), Load::Closed { concurrency }) => wanted == concurrency,
-            (LoadFilter::Rate(wanted), Load::Open { rate, .. }) => (wanted - rate).abs() <= 1e-9 * wanted.abs(),
-            _ => false,
-        }
+        self.place.holds(load)
     }
 
     /// Whether it is for some load from `low` to `high`, two of the same kind.
@@ -211,12 +200,42 @@ impl fmt::Display for Assertion {
         let unit = if self.unit() == MetricUnit::Milliseconds { "_ms" } else { "" };
         let (subject, statistic) = (self.subject.name(), self.statistic);
         write!(formatter, "{subject}{unit}.{statistic} {} {}", self.relation.symbol(), self.bound)?;
-        match self.place {
+        self.place.write(formatter)
+    }
+}
+
+impl LoadFilter {
+    fn holds(self, load: Load) -> bool {
+        match (self, load) {
+            (LoadFilter::Any, _) => true,
+            (LoadFilter::Concurrency(wanted), Load::Closed { concurrency }) => wanted == concurrency,
+            (LoadFilter::Rate(wanted), Load::Open { rate, .. }) => (wanted - rate).abs() <= 1e-9 * wanted.abs(),
+            _ => false,
+        }
+    }
+
+    fn write(self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             LoadFilter::Any => Ok(()),
             LoadFilter::Concurrency(concurrency) => write!(formatter, " @ concurrency {concurrency}"),
             LoadFilter::Rate(rate) => write!(formatter, " @ rate {rate}"),
         }
     }
+}
+
+/// Reads a text whose first `left` bytes may stand for a canonical spelling; columns of errors are those of the text that was typed.
+fn read_spelled<T>(
+    text: &str,
+    left: usize,
+    canonical: Option<String>,
+    read: impl Fn(&str) -> Result<T, ExpressionError>,
+) -> Result<T, ExpressionError> {
+    let Some(plain) = canonical.filter(|_| left < text.len()) else { return read(text) };
+    read(&format!("{plain} {}", &text[left..])).map_err(|error| {
+        let (typed, read) = (text[..left].chars().count(), plain.chars().count() + 1);
+        let column = if error.column > read { error.column - read + typed } else { 1 };
+        ExpressionError { text: text.to_owned(), column, ..error }
+    })
 }
 
 /// The share of the requests that a percentile is of.

@@ -4,6 +4,7 @@
 
 use crate::compare::{CompareOptions, CompareReport, compare};
 use crate::scorecard::Scorecard;
+use crate::self_check::SelfCheck;
 use serde::{Deserialize, Serialize};
 use tokrate_record::RunSamples;
 use tokrate_record::{Record, RecordError, lay_out};
@@ -23,6 +24,9 @@ pub struct Comparison {
     /// The targets side by side, if that was asked for.
     #[serde(default)]
     pub scorecard: Option<Scorecard>,
+    /// What the same target says of itself, if it was measured as two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_check: Option<SelfCheck>,
 }
 
 impl Comparison {
@@ -31,7 +35,13 @@ impl Comparison {
 
     /// These records, not yet compared.
     pub fn of(records: Vec<Record>) -> Comparison {
-        Comparison { schema: Comparison::SCHEMA.to_owned(), records, against_first: Vec::new(), scorecard: None }
+        Comparison {
+            schema: Comparison::SCHEMA.to_owned(),
+            records,
+            against_first: Vec::new(),
+            scorecard: None,
+            self_check: None,
+        }
     }
 
     /// The same with every target compared with the first, and with a scorecard on request. The names are those
@@ -45,6 +55,15 @@ impl Comparison {
             targets.iter().enumerate().map(|(place, (name, _))| report(name).filter(|_| place > 0)).collect();
         let scorecard = with_scorecard.then(|| Scorecard::beside(&targets, &reports));
         Comparison { against_first, scorecard, ..self }
+    }
+
+    /// The same of one target that was measured as two, with what its comparison with itself says.
+    pub fn self_checked(self) -> Comparison {
+        let self_check = match (self.records.as_slice(), self.against_first.first()) {
+            ([a, b], Some(against)) => Some(SelfCheck::of(a, b, &against.report)),
+            _ => None,
+        };
+        Comparison { self_check, ..self }
     }
 
     /// Reads the records of a document: those of a comparison, or the one of a single record.

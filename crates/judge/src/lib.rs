@@ -13,14 +13,16 @@ mod expression;
 mod goodput;
 mod objective;
 pub mod scorecard;
+mod self_check;
 mod slo;
 #[cfg(test)]
 mod tests;
 
-pub use assertion::Assertion;
+pub use assertion::{Assertion, Precision};
 pub use claim::{Bound, Claim, ClaimError, Condition, Meaning, StatedValue};
 pub use comparison::{Comparison, ComparisonWithFirst};
 pub use expression::{ExpressionError, Relation, nearest};
 pub use goodput::goodput;
 pub use objective::Objective;
+pub use self_check::SelfCheck;
 pub use slo::Slo;

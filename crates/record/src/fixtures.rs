@@ -59,6 +59,7 @@ pub fn record(phases: Vec<PhaseResult>) -> Record {
         price: None,
         engine_host: None,
         search: None,
+        until: None,
         spending: None,
         phases,
         curve: None,

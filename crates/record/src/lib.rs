@@ -25,6 +25,7 @@ mod refusal;
 pub mod run;
 mod sample;
 mod samples;
+mod until;
 
 pub use assertion::{AssertionOutcome, AssertionStatus};
 pub use attempt::{Attempt, AttemptEnd, AttemptRole};
@@ -42,3 +43,4 @@ pub use refusal::{Refusal, RefusalReason};
 pub use run::{Load, PhaseInput, PhaseResult, Warmup, mark_warmup};
 pub use sample::{CostBasis, RunFrame, Sample, SampleConditions, SharedConditions, tpot_ms};
 pub use samples::{AnswerLength, LevelSamples, ObservedThroughput, PhaseFigures, RunSamples, Samples};
+pub use until::{PrecisionOutcome, PrecisionStatus, UntilEnd, UntilResult, VerdictLooks};

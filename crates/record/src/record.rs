@@ -23,6 +23,7 @@ use crate::assertion::AssertionOutcome;
 use crate::curve::CurveResult;
 use crate::gate::GateViolation;
 use crate::run::PhaseResult;
+use crate::until::UntilResult;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -53,6 +54,9 @@ pub struct Record {
     pub engine_host: Option<EngineHost>,
     /// Result of the search for the highest load, if there was one.
     pub search: Option<SearchResult>,
+    /// How well the figures are known that the run was to go on for, if any were named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UntilResult>,
     /// What the run has cost, if the price is known.
     pub spending: Option<Spending>,
     /// One result per load level, in order of the plan.

@@ -10,6 +10,7 @@ pub use phase_figures::{AnswerLength, PhaseFigures};
 use crate::metric::Metric;
 use crate::record::Record;
 use crate::run::{Load, PhaseResult, Rounds, by_load, tpot_distribution};
+use crate::until::VerdictLooks;
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch};
 use tokrate_meter::request::RequestNumbers;
@@ -33,6 +34,8 @@ pub struct RunSamples {
     pub conditions: Conditions,
     /// Its levels, in the order in which they were first run.
     pub levels: Vec<LevelSamples>,
+    /// How it was looked at while it ran, if it ended as soon as a comparison had its verdicts.
+    pub looks: Option<VerdictLooks>,
 }
 
 /// All rounds of one load.
@@ -155,7 +158,11 @@ impl RunSamples {
                 level.times = rounds_times(rounds);
             }
         }
-        RunSamples { conditions: Conditions::from(&record.conditions), levels }
+        RunSamples {
+            conditions: Conditions::from(&record.conditions),
+            levels,
+            looks: record.until.as_ref().and_then(|until| until.verdict.clone()),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod distribution;
 mod linear;
 mod normal;
 mod quantile;
+mod sequential;
 mod significance;
 mod sketch;
 mod student;
@@ -23,6 +24,9 @@ pub use distribution::{Distribution, Unit};
 pub use linear::{LeastSquares, least_squares, solve};
 pub use normal::{normal_cdf, normal_quantile};
 pub use quantile::{Level, Quantile, QuantileStatus};
+pub use sequential::{
+    LOOKED_AT_CONFIDENCE, MIN_ROUNDS, look_share, looked_at_errors, mean_and_error, quantile_between_rounds, rounds_for,
+};
 pub use significance::{
     fisher_p, holm, median, midpoint_median, normal_p, permutation_p, rank_sum_p, ratio_of_medians, share_difference,
     visible_errors,

@@ -19,6 +19,7 @@ fn record() -> Record {
         price: None,
         engine_host: None,
         search: None,
+        until: None,
         spending: None,
         phases: Vec::new(),
         curve: None,

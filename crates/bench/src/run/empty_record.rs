@@ -19,6 +19,7 @@ pub(super) fn empty_record(config: &Config, clock: Clock, endpoint: &Endpoint) -
         price: endpoint.price.clone(),
         engine_host: config.target.remote().and_then(|remote| remote.engine_host.clone()),
         search: None,
+        until: None,
         spending: None,
         phases: Vec::new(),
         curve: None,

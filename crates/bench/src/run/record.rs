@@ -5,7 +5,7 @@ use crate::levels::curve_of;
 use crate::schedule::Reason;
 use crate::warnings;
 use tokrate_meter::RequestNumbers;
-use tokrate_record::{Billed, Spending, Status, TargetPrice};
+use tokrate_record::{Billed, Spending, Status, TargetPrice, UntilEnd, UntilResult};
 
 /// Why a run is partial whose load was over.
 const CALIBRATION_CUT: &str = "interrupted while the client's own error was measured: every request of the level was sent, but \
@@ -31,6 +31,7 @@ impl TargetRun<'_> {
     /// Brings the record up to date: curve, status, warnings.
     pub(super) fn update_record(&mut self) {
         let over_budget = self.is_over_budget().then(|| self.cost_reason());
+        let is_over_budget = over_budget.is_some();
         let record = &mut self.record;
         record.wall_seconds = (self.clock.now() - self.started_at).as_secs_f64();
         record.curve = curve_of(&record.phases, self.config.seed);
@@ -57,8 +58,13 @@ impl TargetRun<'_> {
         record.notes.extend(warnings::invalid_details(&record.phases));
         record.notes.extend(warnings::proxied(self.endpoint.client.proxy_place(&self.endpoint.base).as_deref()));
         record.search = self.schedule.found(&record.phases);
+        record.until = self.schedule.known(&record.phases);
+        if let Some(until) = record.until.as_mut().filter(|until| is_over_budget && until.end == UntilEnd::Unfinished) {
+            until.end = UntilEnd::Cost;
+        }
         record.notes.extend(Reason::sentences(&self.reasons));
         record.notes.extend(record.search.iter().map(|search| search.sentence.clone()));
+        record.notes.extend(record.until.iter().flat_map(UntilResult::sentences).map(str::to_owned));
         record.notes.extend(warnings::reused_prompts(&self.config.prompts, self.next_prompt));
         record.notes.extend(warnings::cut_conversations(&self.config.prompts));
         record.notes.extend(warnings::omitted_trace_requests(&self.config.prompts));

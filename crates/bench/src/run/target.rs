@@ -12,7 +12,7 @@ use crate::endpoint::Endpoint;
 use crate::forecast::{Forecast, ProbeTiming};
 use crate::plan::Budget;
 use crate::progress::Progress;
-use crate::schedule::{NextPhase, Reason, Schedule};
+use crate::schedule::{NextPhase, Reason, Schedule, Verdicts};
 use crate::scrape::Scraper;
 use crate::{BenchError, Stop, probe};
 use std::any::Any;
@@ -22,7 +22,7 @@ use tokrate_core::Tick;
 use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
 use tokrate_meter::RequestNumbers;
 use tokrate_net::{Clock, Route};
-use tokrate_record::{Record, Status};
+use tokrate_record::{Load, Record, Status};
 
 pub(super) struct TargetRun<'a> {
     pub(super) config: &'a Config,
@@ -189,6 +189,17 @@ impl<'a> TargetRun<'a> {
     /// Whether a request was withheld because it might have exceeded the cost limit.
     pub(super) fn is_over_budget(&self) -> bool {
         self.cost_limit.as_ref().is_some_and(CostLimit::is_exhausted)
+    }
+
+    /// These loads need no more rounds.
+    pub(super) fn decide(&mut self, loads: &[Load]) {
+        self.schedule.decide(loads);
+        self.update_record();
+    }
+
+    /// The verdicts that the run goes on for, if it does.
+    pub(super) fn verdicts(&self) -> Option<&Verdicts> {
+        self.schedule.verdicts()
     }
 
     pub(super) fn into_record(mut self) -> Record {

@@ -8,7 +8,7 @@ use tokrate_core::{Conditions, Sketch, Span, Tick};
 use tokrate_record::run::Throughput;
 use tokrate_record::{Goodput, PhaseInput, SearchStatus, SloCount, Warmup};
 
-fn closed(concurrency: u32) -> PhaseSpec {
+pub(super) fn closed(concurrency: u32) -> PhaseSpec {
     let load = Load::Closed { concurrency };
     PhaseSpec { load, extent: Extent::Requests(20), warmup: u64::from(concurrency), backoff: Backoff::Obey }
 }
@@ -37,7 +37,7 @@ fn empty() -> &'static PhaseResult {
     })
 }
 
-fn with_throughput(spec: &PhaseSpec, tokens_per_second: f64) -> PhaseResult {
+pub(super) fn with_throughput(spec: &PhaseSpec, tokens_per_second: f64) -> PhaseResult {
     let throughput = Throughput {
         window_seconds: 1.0,
         tokens: tokens_per_second as u64,
@@ -74,7 +74,7 @@ fn level(spec: &PhaseSpec) -> f64 {
 }
 
 /// Runs a schedule to its end, at most 200 phases.
-fn run(
+pub(super) fn run(
     schedule: &Schedule,
     mut measure: impl FnMut(&PhaseSpec) -> PhaseResult,
 ) -> (Vec<f64>, Vec<PhaseResult>, Vec<String>) {

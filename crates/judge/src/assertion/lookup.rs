@@ -33,7 +33,7 @@ pub(super) enum Group {
 }
 
 /// Where the numbers of a subject are.
-enum Source {
+pub(super) enum Source {
     Times(fn(&PhaseResult) -> &Distribution),
     Speeds(fn(&PhaseResult) -> &SpeedSummary),
     Throughput,
@@ -145,7 +145,7 @@ impl Subject {
         }
     }
 
-    fn source(self) -> Source {
+    pub(super) fn source(self) -> Source {
         let row = match self {
             Subject::Metric(metric) | Subject::Adjusted(metric) => metric.row(),
             Subject::Group(group) => return Source::Group(group),
@@ -247,7 +247,8 @@ impl Subject {
         }
     }
 
-    fn find_in(self, statistic: &str, phase: &PhaseResult) -> Lookup {
+    /// The number of one phase.
+    pub fn find_in(self, statistic: &str, phase: &PhaseResult) -> Lookup {
         let count = |count: u64| Lookup::Value(count as f64);
         match (self.source(), statistic) {
             (Source::Times(of), statistic) => find_time(of(phase), statistic),
@@ -302,7 +303,7 @@ fn find_valid(valid: Option<(u64, u64)>, statistic: &str) -> Lookup {
 }
 
 /// The quantile of time per token whose inverse is this statistic of a speed.
-fn speed_level(statistic: &str) -> Option<Level> {
+pub(super) fn speed_level(statistic: &str) -> Option<Level> {
     match statistic {
         "median" => Some(Level::P50),
         "slowest_5_percent" => Some(Level::P95),

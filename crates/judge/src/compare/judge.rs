@@ -10,9 +10,9 @@ use super::{
 use tokrate_core::Rng;
 use tokrate_record::Metric;
 use tokrate_record::run::Counts;
-use tokrate_record::{AnswerLength, LevelSamples, RunSamples};
+use tokrate_record::{AnswerLength, LevelSamples, RunSamples, VerdictLooks};
 use tokrate_stats::{Interval, IntervalMethod};
-use tokrate_stats::{fisher_p, holm, normal_p, share_difference, visible_errors};
+use tokrate_stats::{fisher_p, holm, look_share, normal_p, share_difference, visible_errors};
 
 /// Compares `b` with `a`, the one before.
 ///
@@ -42,8 +42,8 @@ pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Resu
         side.levels.iter().filter(lacks).map(|level| level.name.clone()).collect()
     };
     let family = pairs.len() * options.metrics.len();
-    let judge = Judge { options, alpha_each: options.alpha / family.max(1) as f64, root: Rng::root(options.seed) };
-    let mut rows: Vec<CompareRow> = Vec::new();
+    let judge = Judge::of(options, family, a.looks.as_ref().or(b.looks.as_ref()));
+    let (mut rows, mut shares): (Vec<CompareRow>, Vec<f64>) = (Vec::new(), Vec::new());
     for (a, b) in &pairs {
         // No failures are estimated.
         let is_of_both = |metric: &&Metric| computed.is_empty() || **metric != Metric::FailureShare;
@@ -52,9 +52,11 @@ pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Resu
                 true => judge.row(metric, a, b),
                 false => computed::row(metric, a, b, options.threshold),
             });
+            shares.push(judge.share(a, b));
         }
     }
-    let family = judge.decide(&mut rows);
+    let family = judge.decide(&mut rows, &shares);
+    let looks = judge.looks.map(|_| LOOKS.to_owned());
     let outcome = match &rows {
         rows if rows.iter().any(|row| row.regression) => CompareOutcome::Regression,
         rows if rows.iter().all(|row| row.p.is_none() && (computed.is_empty() || row.change.is_none())) => {
@@ -65,7 +67,7 @@ pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Resu
     Ok(CompareReport {
         schema: "tokrate.compare.v1".to_owned(),
         unlike: ignored,
-        notes: if computed.is_empty() { notes(&pairs, &rows) } else { vec![COMPUTED.to_owned()] },
+        notes: if computed.is_empty() { notes(&pairs, &rows, looks) } else { vec![COMPUTED.to_owned()] },
         computed,
         rows,
         only_in_a: alone(a, b),
@@ -83,12 +85,13 @@ pub(crate) fn compare_pairs(
     options: &CompareOptions,
 ) -> (Vec<CompareRow>, u64) {
     let family = pairs.len() * options.metrics.len();
-    let judge = Judge { options, alpha_each: options.alpha / family.max(1) as f64, root: Rng::root(options.seed) };
+    let judge = Judge::of(options, family, None);
     let mut rows: Vec<CompareRow> = Vec::new();
     for (a, b) in pairs {
         rows.extend(options.metrics.iter().map(|metric| judge.row(*metric, a, b)));
     }
-    let family = judge.decide(&mut rows);
+    let shares = vec![1.0; rows.len()];
+    let family = judge.decide(&mut rows, &shares);
     (rows, family)
 }
 
@@ -97,9 +100,32 @@ struct Judge<'o> {
     /// The strictest level at which Holm's first step tests.
     alpha_each: f64,
     root: Rng,
+    /// How the comparison was looked at while it was measured, and how many tests share the error then.
+    looks: Option<(&'o VerdictLooks, u64)>,
 }
 
-impl Judge<'_> {
+impl<'o> Judge<'o> {
+    fn of(options: &'o CompareOptions, family: usize, looks: Option<&'o VerdictLooks>) -> Judge<'o> {
+        let looks = looks.map(|looks| (looks, family.max(1) as u64 * looks.comparisons.max(1)));
+        let tests = looks.map_or(family as u64, |(_, tests)| tests);
+        Judge { options, alpha_each: options.alpha / tests.max(1) as f64, root: Rng::root(options.seed), looks }
+    }
+
+    /// The share of its error that a test of a level may spend at the last look.
+    fn share(&self, a: &LevelSamples, b: &LevelSamples) -> f64 {
+        let Some((looks, _)) = self.looks else { return 1.0 };
+        let rounds = |level: &LevelSamples| level.of_phases.rounds.values().map(Vec::len).max().unwrap_or(0);
+        look_share(looks.taken(rounds(a).max(rounds(b)) as u64))
+    }
+
+    /// The confidence of an interval: of one that was looked at again and again as much as all of them together need.
+    fn confidence(&self, share: f64) -> f64 {
+        match self.looks {
+            None => MedianTest::CONFIDENCE,
+            Some((_, tests)) => 1.0 - self.options.alpha * share / tests as f64,
+        }
+    }
+
     fn row(&self, metric: Metric, a: &LevelSamples, b: &LevelSamples) -> CompareRow {
         let row = CompareRow::blank(metric, &a.name);
         match metric {
@@ -122,11 +148,12 @@ impl Judge<'_> {
         // Times per token have medians where speeds have theirs.
         let metric = if speed { Metric::Tpot } else { row.metric };
         let shown = |milliseconds: f64| if speed { 1e3 / milliseconds } else { milliseconds };
+        let share = self.share(a, b);
         let (a, b) = (Medians::of(a, metric), Medians::of(b, metric));
         let value = |side: &Medians<'_>| side.value.map(shown).filter(|value| value.is_finite());
         let row = CompareRow { n_a: a.n(), n_b: b.n(), a: value(&a), b: value(&b), ..row };
         let rng = self.root.child(&row.level).child(row.metric.name());
-        let test = match MedianTest::of(&a, &b, self.alpha_each, &rng) {
+        let test = match MedianTest::of(&a, &b, self.alpha_each * share, self.confidence(share), &rng) {
             Ok(test) => test,
             Err(note) => return CompareRow { note: Some(note), ..row },
         };
@@ -143,6 +170,7 @@ impl Judge<'_> {
 
     fn throughput(&self, row: CompareRow, a: &LevelSamples, b: &LevelSamples) -> CompareRow {
         let rounds = [a, b].map(|side| side.of_phases.rounds(Metric::Throughput));
+        let share = self.share(a, b);
         let (Some(a), Some(b)) = (a.throughput, b.throughput) else {
             return CompareRow { note: Some("a side has no steady window".to_owned()), ..row };
         };
@@ -161,7 +189,8 @@ impl Judge<'_> {
         let errors = a.standard_error.zip(b.standard_error);
         let error = errors.map(|(in_a, in_b)| (in_a / a.tokens_per_second).hypot(in_b / b.tokens_per_second));
         if rounds[0].len().min(rounds[1].len()) > 1 {
-            let test = MedianTest::of_rounds(rounds, ratio.ln(), error.unwrap_or(0.0), 0.0, self.alpha_each);
+            let (alpha, sure) = (self.alpha_each * share, self.confidence(share));
+            let test = MedianTest::of_rounds(rounds, ratio.ln(), error.unwrap_or(0.0), 0.0, alpha, sure);
             let (confidence, method) = (MedianTest::CONFIDENCE, test.method);
             return CompareRow {
                 interval: Some(Interval { low: test.low, high: test.high, confidence, method }),
@@ -211,11 +240,20 @@ impl Judge<'_> {
         }
     }
 
-    /// Corrects p for the family of tests and sets the verdicts; returns the size of the family.
-    fn decide(&self, rows: &mut [CompareRow]) -> u64 {
-        let mut tested: Vec<&mut CompareRow> = rows.iter_mut().filter(|row| row.p.is_some()).collect();
-        let p: Vec<f64> = tested.iter().filter_map(|row| row.p).collect();
-        for (row, adjusted) in tested.iter_mut().zip(holm(&p)) {
+    /// Corrects p for the family of tests and sets the verdicts; returns the size of the family. The shares of the error are those of the rows.
+    fn decide(&self, rows: &mut [CompareRow], shares: &[f64]) -> u64 {
+        let mut tested: Vec<(&mut CompareRow, f64)> =
+            rows.iter_mut().zip(shares.iter().copied()).filter(|(row, _)| row.p.is_some()).collect();
+        let p: Vec<f64> = tested.iter().filter_map(|(row, _)| row.p).collect();
+        let corrected = match self.looks {
+            None => holm(&p),
+            // Bonferroni over tests and looks: what is spent at one look is not there for the others.
+            Some((_, tests)) => {
+                let adjusted = |(p, (_, share)): (&f64, &(&mut CompareRow, f64))| (p * tests as f64 / share).min(1.0);
+                p.iter().zip(&tested).map(adjusted).collect()
+            }
+        };
+        for ((row, _), adjusted) in tested.iter_mut().zip(corrected) {
             row.p_adjusted = Some(adjusted);
             self.judge(row, adjusted);
         }
@@ -238,10 +276,16 @@ impl Judge<'_> {
         // an interval that contradicts it.
         let none = if share { 0.0 } else { 1.0 };
         let moved = row.interval.is_none_or(|interval| interval.low > none || interval.high < none);
+        let is_none = match self.looks {
+            None => visible <= threshold,
+            // A difference of that size lies outside of an interval that holds at every look.
+            Some(_) if share => row.interval.is_some_and(|it| -threshold < it.low && it.high < threshold),
+            Some(_) => row.interval.is_some_and(|it| 1.0 < it.low * (1.0 + threshold) && it.high < 1.0 + threshold),
+        };
         row.verdict = match (p < self.options.alpha && moved, worse_by > 0.0) {
             (true, true) => CompareVerdict::Worse,
             (true, false) => CompareVerdict::Better,
-            (false, _) if visible <= threshold => CompareVerdict::NoDifference,
+            (false, _) if is_none => CompareVerdict::NoDifference,
             (false, _) => CompareVerdict::Undecided,
         };
         if p < self.options.alpha && !moved {
@@ -298,7 +342,18 @@ fn is_coarse(level: &LevelSamples) -> bool {
     level.times.values().any(|samples| samples.resolution > 0.0)
 }
 
-fn notes(pairs: &[(&LevelSamples, LevelSamples)], rows: &[CompareRow]) -> Vec<String> {
+/// What an end as soon as there are verdicts costs.
+const LOOKS: &str = "the run was looked at after some of its rounds and ended when it had its verdicts: p and intervals are corrected for all \
+                     looks and all tests together (Bonferroni), and no difference means that the whole interval lies within the threshold";
+
+fn notes(pairs: &[(&LevelSamples, LevelSamples)], rows: &[CompareRow], looks: Option<String>) -> Vec<String> {
+    let Some(looks) = looks else { return notes_of_one_look(pairs, rows) };
+    let mut notes = notes_of_one_look(pairs, rows);
+    notes[0] = looks;
+    notes
+}
+
+fn notes_of_one_look(pairs: &[(&LevelSamples, LevelSamples)], rows: &[CompareRow]) -> Vec<String> {
     let mut notes = vec![
         "p are corrected for all tests of the comparison together (Holm); medians: permutation test of ranks and bootstrap; \
          throughput: from one-second parts of the window; failure share: Fisher's exact test"

@@ -74,8 +74,14 @@ impl MedianTest {
     /// Coverage of the interval.
     pub(super) const CONFIDENCE: f64 = 0.95;
 
-    /// The test, or why there is none.
-    pub(super) fn of(a: &Medians<'_>, b: &Medians<'_>, alpha_each: f64, rng: &Rng) -> Result<MedianTest, String> {
+    /// The test with an interval of this confidence, or why there is none.
+    pub(super) fn of(
+        a: &Medians<'_>,
+        b: &Medians<'_>,
+        alpha_each: f64,
+        confidence: f64,
+        rng: &Rng,
+    ) -> Result<MedianTest, String> {
         let floor = Level::P50.floor();
         if a.n().min(b.n()) < floor {
             return Err(format!("not enough samples (n = {} and {}), needs {floor} on each side", a.n(), b.n()));
@@ -89,7 +95,7 @@ impl MedianTest {
         // The same client adds the same to both sides, so that what it adds differs by at most the larger of the two.
         let zone = (a.client_error_ms.max(b.client_error_ms) / value_a.min(value_b)).ln_1p();
         let test = if a.rounds.len().min(b.rounds.len()) > 1 {
-            MedianTest::of_rounds([a.rounds, b.rounds], shown, error, zone, alpha_each)
+            MedianTest::of_rounds([a.rounds, b.rounds], shown, error, zone, alpha_each, confidence)
         } else {
             // As far apart as they are without what the client may have moved.
             let shift = shown.clamp(-zone, zone).exp();
@@ -109,7 +115,14 @@ impl MedianTest {
     }
 
     /// `error` is the standard error of the logarithm of the ratio as what is within the rounds has it; `visible` is a ratio here.
-    pub(super) fn of_rounds(rounds: [&[f64]; 2], shown: f64, error: f64, zone: f64, alpha_each: f64) -> MedianTest {
+    pub(super) fn of_rounds(
+        rounds: [&[f64]; 2],
+        shown: f64,
+        error: f64,
+        zone: f64,
+        alpha_each: f64,
+        confidence: f64,
+    ) -> MedianTest {
         let [a, b] = rounds.map(|medians| {
             let logs: Vec<f64> = medians.iter().map(|median| median.ln()).collect();
             let mean = logs.iter().sum::<f64>() / logs.len() as f64;
@@ -120,7 +133,7 @@ impl MedianTest {
         // Where nothing varies, any difference is far beyond chance.
         let error = of_rounds.max(error).max(1e-12);
         let middle = b.1 - a.1;
-        let reach = student_quantile(0.5 + MedianTest::CONFIDENCE / 2.0, freedom) * error;
+        let reach = student_quantile(0.5 + confidence / 2.0, freedom) * error;
         MedianTest {
             low: (middle - reach).min(shown).exp(),
             high: (middle + reach).max(shown).exp(),
@@ -155,7 +168,7 @@ mod tests {
 
     fn test(a: &LevelSamples, b: &LevelSamples) -> MedianTest {
         let [a, b] = [a, b].map(|side| Medians::of(side, Metric::Ttft));
-        MedianTest::of(&a, &b, 0.05, &Rng::root(1)).expect("enough samples")
+        MedianTest::of(&a, &b, 0.05, MedianTest::CONFIDENCE, &Rng::root(1)).expect("enough samples")
     }
 
     #[test]

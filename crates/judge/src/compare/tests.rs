@@ -43,7 +43,11 @@ fn level(ttft: Vec<f64>, tpot: Vec<f64>, failed: u64) -> LevelSamples {
 }
 
 fn side(level: LevelSamples) -> RunSamples {
-    RunSamples { conditions: Conditions { model: "m".into(), ..Conditions::default() }, levels: vec![level] }
+    RunSamples {
+        conditions: Conditions { model: "m".into(), ..Conditions::default() },
+        levels: vec![level],
+        looks: None,
+    }
 }
 
 fn verdicts(a: LevelSamples, b: LevelSamples) -> Vec<(Metric, CompareVerdict, bool)> {

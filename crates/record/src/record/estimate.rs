@@ -98,6 +98,7 @@ impl Record {
             price: None,
             engine_host: None,
             search: None,
+            until: None,
             spending: None,
             phases,
             curve: None,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::fixtures::{closed, estimate, phase};
 use crate::run::{PhaseInput, Warmup};
+use crate::until::UntilEnd;
 use proptest::prelude::*;
 use tokrate_core::{Conditions, FailureKind, Price, Rng, Sketch, Span};
 use tokrate_meter::fixtures::{failed_request, rate_limited_request, steady_request};
@@ -36,6 +37,7 @@ fn small() -> Record {
         }),
         engine_host: Some(EngineHost { cpu: Some("a CPU".to_owned()), cores: Some(2), ..EngineHost::default() }),
         search: None,
+        until: None,
         spending: None,
         phases: vec![phase(&input, &requests)],
         curve: None,
@@ -150,7 +152,8 @@ fn schemas_name_every_field_of_what_is_written() {
     let fields = |value: &serde_json::Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
     let schema = schemars::schema_for!(Record).to_value();
     assert_eq!(schema["properties"]["schema"]["const"], Record::SCHEMA);
-    let record = Record { estimate: estimate(&[(1, 20.0)]).estimate, ..small() };
+    let until = Some(UntilResult { end: UntilEnd::Reached, conditions: Vec::new(), verdict: None });
+    let record = Record { estimate: estimate(&[(1, 20.0)]).estimate, until, ..small() };
     let record = serde_json::to_value(record).expect("a record can be written");
     assert_eq!(fields(&schema["properties"]), fields(&record));
     assert_eq!(fields(&schema["$defs"]["PhaseResult"]["properties"]), fields(&record["phases"][0]));

@@ -68,6 +68,7 @@ pub const HARMLESS: &[&str] = &[
     "bench.trace_limit",
     "bench.trace_speed",
     "bench.turns",
+    "bench.until",
     "bench.warmup",
     "bench.wide",
     "bench.workers",

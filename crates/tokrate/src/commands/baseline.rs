@@ -10,6 +10,10 @@ use crate::out::paragraph::note;
 use crate::out::records::read_records;
 use crate::out::{comparison_blocks, stdout};
 use anyhow::{Result, anyhow, ensure};
+use std::iter::repeat_n;
+use std::sync::Arc;
+use tokrate_bench::Config;
+use tokrate_bench::schedule::{ScheduleMode, Verdicts};
 use tokrate_judge::compare::{CompareOutcome, CompareReport};
 use tokrate_record::{Record, RunSamples};
 
@@ -51,6 +55,20 @@ impl Baseline {
             records.len()
         );
         Ok(Baseline { records, missing: None })
+    }
+
+    /// Hands a run that goes on until its comparison with the baseline has a verdict the record of each target. Where there is none yet the run
+    /// is to become it, with as many rounds as the first look takes.
+    pub fn attach(&self, configs: &mut [Config]) {
+        for (place, config) in configs.iter_mut().enumerate() {
+            let ScheduleMode::Verdict(verdicts) = &mut config.schedule_mode else { continue };
+            verdicts.baseline = self.records.get(place).cloned().map(Arc::new);
+            if self.missing.is_some() {
+                config.schedule_mode = ScheduleMode::Listed;
+                let rounds = Verdicts::FIRST_LOOK as usize;
+                config.phases = config.phases.iter().flat_map(|phase| repeat_n(phase.clone(), rounds)).collect();
+            }
+        }
     }
 
     /// Compares each record with its own before.

@@ -23,10 +23,11 @@ use tokrate_record::{AssertionStatus, PhaseResult, Record, Status};
 pub fn run(flags: &Flags) -> Result<Verdict> {
     tokrate_net::server::raise_open_files();
     let file = File::read(flags.target.config.as_deref())?;
-    let (configs, outputs) = resolve(flags, &Environment::read(), &file)?;
+    let (mut configs, outputs) = resolve(flags, &Environment::read(), &file)?;
     check_open_files(&configs, tokrate_net::server::open_files())?;
     // A baseline that cannot be read is an error before anything is measured.
     let baseline = Baseline::read(&outputs.requirements, configs.len())?;
+    baseline.attach(&mut configs);
     let names = names_of(&configs);
     if flags.limits.dry_run {
         stdout::write(&forecast::text(&names, &configs, stdout::width(stdout::MAX_TEXT_WIDTH)))?;
@@ -46,6 +47,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     }
     let held = baseline.compare(&records, &outputs.requirements);
     let judged = Comparison::of(records).judged(&names, outputs.scorecard);
+    let judged = if flags.verdict.self_check { judged.self_checked() } else { judged };
     results.clear();
     let records = &judged.records;
     let text =
@@ -68,6 +70,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let measured = records.iter().map(|record| verdict(record, &outputs)).max().unwrap_or(Verdict::NotMeasured);
     let files = if all_written { Verdict::Good } else { Verdict::NotMeasured };
     let compared = held.verdict();
+    let is_alike = judged.self_check.as_ref().is_none_or(|check| check.passed);
+    let measured = if is_alike { measured } else { measured.max(Verdict::BelowBar) };
     if let Some(path) = kept {
         let ended = Ended { measured, files, compared: compared.as_ref().ok().copied() };
         keep(path, records, &ended)?;
@@ -149,6 +153,7 @@ fn verdict(record: &Record, outputs: &Outputs) -> Verdict {
         Verdict::NotMeasured
     } else if by_load(&record.phases).iter().any(above)
         || record.assertions.iter().any(|outcome| outcome.status != AssertionStatus::Met)
+        || record.until.as_ref().is_some_and(|until| !until.is_reached())
     {
         Verdict::BelowBar
     } else {
@@ -215,6 +220,9 @@ fn unfit(records: &[Record], ended: &Ended) -> Option<String> {
         (None, ..) => "the run cannot be compared with the baseline".to_owned(),
         (Some(Verdict::BelowBar), ..) => "the run is a regression against the baseline".to_owned(),
         (Some(Verdict::NotMeasured | Verdict::Partial), ..) => "nothing could be compared with the baseline".to_owned(),
+        _ if records.iter().any(|record| record.until.as_ref().is_some_and(|until| !until.is_reached())) => {
+            "what --until asks for is not reached".to_owned()
+        }
         (_, _, Some(outcome)) => format!("--assert {} is {}", outcome.assertion, outcome.status.name()),
         (_, Verdict::BelowBar, None) => "more requests failed than --max-failures allows".to_owned(),
         (_, Verdict::NotMeasured | Verdict::Partial, None) => "nothing was measured".to_owned(),
@@ -276,6 +284,7 @@ mod tests {
             price: None,
             engine_host: None,
             search: None,
+            until: None,
             spending: None,
             phases: vec![phase],
             curve: None,

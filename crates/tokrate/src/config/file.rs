@@ -133,6 +133,9 @@ pub struct Bench {
     pub keep_going: Option<bool>,
     pub calibration: Option<String>,
     pub no_backoff: Option<bool>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
+    pub until: Option<Vec<String>>,
     pub max_cost_usd: Option<f64>,
     pub price_input: Option<f64>,
     pub price_output: Option<f64>,

@@ -8,6 +8,7 @@ use tokrate_bench::Config;
 use tokrate_bench::forecast::{ASSUMED, Basis, Forecast, Level};
 use tokrate_charts::format;
 use tokrate_judge::scorecard::Scorecard;
+use tokrate_record::{PrecisionOutcome, PrecisionStatus, Record};
 
 /// The plan of one target in a line.
 pub fn line(forecast: &Forecast) -> String {
@@ -79,6 +80,26 @@ fn numbers(level: &Level, has_further: bool) -> Vec<String> {
     parts.extend(level.usd.map(|usd| format!("{answered}${usd:.4}")));
     parts.extend(level.seconds.map(|seconds| format!("{bounded}about {}", time(seconds))));
     parts
+}
+
+/// What a run with `--until` is still expected to take, as a sentence; `None` where nothing is left or nobody knows.
+pub fn remaining(record: &Record) -> Option<String> {
+    let until = record.until.as_ref()?;
+    let open = until.conditions.iter().filter(|outcome| outcome.status == PrecisionStatus::NotReached);
+    let known: Vec<String> =
+        open.map(|outcome| format!("{} at {} is {}", outcome.condition, outcome.phase, width(outcome))).collect();
+    let more = tokrate_bench::forecast::remaining(record)?;
+    Some(format!("{}; expected further: {}", known.join(", "), numbers(&more, false).join(", ")))
+}
+
+/// The present half width of a figure's interval.
+pub fn width(outcome: &PrecisionOutcome) -> String {
+    match (outcome.half_width, outcome.relative) {
+        (Some(half), true) => format!("± {:.1} %", 100.0 * half),
+        (Some(half), false) if outcome.unit.is_empty() => format!("± {:.1} %", 100.0 * half),
+        (Some(half), false) => format!("± {} {}", format::number(half), outcome.unit),
+        (None, _) => "± ?".to_owned(),
+    }
 }
 
 /// What an estimate assumes of answers that nobody has seen yet.

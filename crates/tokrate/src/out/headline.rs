@@ -15,6 +15,9 @@ pub fn lines(record: &Record) -> Vec<(&'static str, String)> {
     if let Some(search) = &record.search {
         lines.push(("Found", search.sentence.clone()));
     }
+    if let Some(until) = &record.until {
+        lines.extend(labelled("Asked", until.sentences().map(str::to_owned).collect()));
+    }
     let loads = by_load(&record.phases);
     let measured: Vec<&Rounds<'_>> =
         loads.iter().filter(|load| load.count(|phase| phase.counts.answered) > 0).collect();

@@ -6,9 +6,12 @@
 use super::badge::escaped;
 use crate::config::bench::Outputs;
 use std::fmt::Write;
+use tokrate_judge::SelfCheck;
 use tokrate_judge::compare::{CompareReport, CompareRow, CompareVerdict};
 use tokrate_record::run::{Rounds, by_load};
-use tokrate_record::{AssertionOutcome, AssertionStatus, PhaseResult, Record, Status};
+use tokrate_record::{
+    AssertionOutcome, AssertionStatus, PhaseResult, PrecisionOutcome, PrecisionStatus, Record, Status, UntilResult,
+};
 
 /// One check of one load level.
 struct Case {
@@ -21,10 +24,17 @@ struct Case {
 }
 
 /// The whole file: a suite for each target. Names and records belong together.
-pub fn of(names: &[String], records: &[Record], held: &[CompareReport], outputs: &Outputs) -> String {
+pub fn of(
+    names: &[String],
+    records: &[Record],
+    held: &[CompareReport],
+    self_check: Option<&SelfCheck>,
+    outputs: &Outputs,
+) -> String {
     let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tokrate\">\n".to_owned();
     for (place, (name, record)) in names.iter().zip(records).enumerate() {
         let mut cases = cases(record, outputs);
+        cases.extend(self_check.filter(|_| place == 0).map(checked));
         cases.extend(held.get(place).into_iter().flat_map(|report| &report.rows).map(compared));
         // Writing to a String cannot fail.
         let _ = suite(&mut text, name, &cases, record.wall_seconds);
@@ -71,7 +81,30 @@ fn cases(record: &Record, outputs: &Outputs) -> Vec<Case> {
         cases.extend(rounds.phases.iter().map(|phase| validity(phase, outputs)));
     }
     cases.extend(record.assertions.iter().map(asserted));
+    cases.extend(record.until.iter().flat_map(known));
     cases
+}
+
+/// What the run was to go on for.
+fn known(until: &UntilResult) -> Vec<Case> {
+    let case = |name: String, is_met: bool, sentence: &str| Case {
+        name,
+        seconds: 0.0,
+        failure: (!is_met).then(|| sentence.to_owned()),
+        skipped: None,
+    };
+    let of = |it: &PrecisionOutcome| {
+        let is_reached = it.status == PrecisionStatus::Reached;
+        case(format!("--until {} at {}", it.condition, it.phase), is_reached, &it.sentence)
+    };
+    let verdict = until.verdict.iter().map(|it| case("--until verdict".to_owned(), until.is_reached(), &it.sentence));
+    verdict.chain(until.conditions.iter().map(of)).collect()
+}
+
+/// Whether the target is like itself.
+fn checked(check: &SelfCheck) -> Case {
+    let failure = (!check.passed).then(|| check.sentence.clone());
+    Case { name: "--self-check".to_owned(), seconds: 0.0, failure, skipped: None }
 }
 
 fn asserted(outcome: &AssertionOutcome) -> Case {

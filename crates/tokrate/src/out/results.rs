@@ -21,8 +21,8 @@ use tokrate_charts::Section;
 use tokrate_judge::Comparison;
 use tokrate_judge::compare::CompareReport;
 use tokrate_meter::RequestNumbers;
-use tokrate_record::run::Load;
-use tokrate_record::{PhaseResult, ProbeNames, Record};
+use tokrate_record::run::{Load, by_load};
+use tokrate_record::{PhaseResult, PrecisionOutcome, PrecisionStatus, ProbeNames, Record};
 use tokrate_store::{MonitorStore, StoreError};
 
 /// Shows progress and writes files after every phase.
@@ -69,6 +69,8 @@ struct Measured {
     record: Option<Record>,
     /// Rows of all phases, thinned, for the report's pictures.
     pictured: Samples,
+    /// Phases after which it is known what the rest will take; 0 where the plan says it.
+    start_up: usize,
 }
 
 impl<'a> Results<'a> {
@@ -86,7 +88,8 @@ impl<'a> Results<'a> {
             }
         });
         let display = Display::new(!outputs.quiet);
-        let target = |name: &String| Measured { name: name.clone(), record: None, pictured: Samples::default() };
+        let target =
+            |name: &String| Measured { name: name.clone(), record: None, pictured: Samples::default(), start_up: 0 };
         Ok(Results {
             outputs,
             display,
@@ -152,7 +155,10 @@ impl<'a> Results<'a> {
             "levels" => csv::of(&names, &records),
             "markdown" => self.markdown(),
             "vllm result" => vllm::of(&names, &records),
-            "junit" => junit::of(&names, &records, &self.held, self.outputs),
+            "junit" => {
+                let check = self.judged.as_ref().and_then(|judged| judged.self_check.as_ref());
+                junit::of(&names, &records, &self.held, check, self.outputs)
+            }
             "badge" => badge::of(&records),
             _ => return None,
         })
@@ -200,7 +206,12 @@ impl<'a> Results<'a> {
     fn verdicts(&self) -> Vec<Section> {
         let Some(results) = &self.judged else { return Vec::new() };
         let against = results.against_first.iter().map(|it| comparison::section(&it.report, Sides::of(it)));
-        results.scorecard.iter().map(scorecard::section).chain(against).collect()
+        let check = results.self_check.iter().map(|check| Section {
+            title: "Self-check".to_owned(),
+            intro: check.sentence.clone(),
+            blocks: Vec::new(),
+        });
+        check.chain(results.scorecard.iter().map(scorecard::section)).chain(against).collect()
     }
 
     fn add(&mut self, place: PhasePosition, record: &Record, rows: &[RequestNumbers]) {
@@ -221,6 +232,19 @@ impl<'a> Results<'a> {
         self.write();
     }
 
+    /// How well the least known of the asked figures of a load is known by now, behind a comma.
+    fn present_width(&self, place: PhasePosition, load: &Load) -> String {
+        let Some(record) = &self.targets[place.target].record else { return String::new() };
+        let name =
+            by_load(&record.phases).iter().find(|rounds| rounds.load == *load).map(|rounds| rounds.name().to_owned());
+        let asked =
+            record.until.iter().flat_map(|until| &until.conditions).filter(|it| Some(&it.phase) == name.as_ref());
+        let open = asked.filter(|outcome| outcome.status == PrecisionStatus::NotReached);
+        let excess = |it: &&PrecisionOutcome| it.half_width.map_or(f64::MAX, |half| half / it.asked);
+        let widest = open.max_by(|a, b| excess(a).total_cmp(&excess(b)));
+        widest.map_or_else(String::new, |outcome| format!(", {}", forecast::width(outcome)))
+    }
+
     fn label(&self, place: PhasePosition) -> String {
         let count = format!("{}/{}", place.phase + 1, place.of);
         if self.targets.len() > 1 { format!("{} {count}", self.targets[place.target].name) } else { count }
@@ -234,6 +258,7 @@ impl Observer for Results<'_> {
 
     fn planned(&mut self, target: usize, forecast: &Forecast) {
         self.display.clear();
+        self.targets[target].start_up = forecast.start_up;
         if !self.outputs.quiet {
             let label = format!("{}: ", self.targets[target].name);
             anstream::eprint!("{}", hanging(&label, &forecast::line(forecast), stdout::error_width()));
@@ -247,7 +272,7 @@ impl Observer for Results<'_> {
     }
 
     fn phase_started(&mut self, place: PhasePosition, spec: &PhaseSpec, progress: &Arc<Progress>) {
-        let label = self.label(place);
+        let label = self.label(place) + &self.present_width(place, &spec.load.row());
         self.display.phase(&label, spec, progress);
     }
 
@@ -259,6 +284,14 @@ impl Observer for Results<'_> {
     fn phase_ended(&mut self, place: PhasePosition, record: &Record, rows: &[RequestNumbers]) {
         self.display.clear();
         self.add(place, record, rows);
+        // The start-up has told what the rest will take.
+        let target = &mut self.targets[place.target];
+        if !self.outputs.quiet && place.phase + 1 == target.start_up {
+            let label = format!("{}: ", target.name);
+            if let Some(rest) = forecast::remaining(record) {
+                anstream::eprint!("{}", hanging(&label, &rest, stdout::error_width()));
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use tokrate_charts::terminal;
 use tokrate_judge::Comparison;
 use tokrate_record::run::missing_figures;
-use tokrate_record::{AssertionStatus, ConditionsRow, Record, Status};
+use tokrate_record::{AssertionStatus, ConditionsRow, Record, Status, UntilResult};
 
 /// Width of the labels before the lines.
 const LABEL: usize = 10;
@@ -40,7 +40,9 @@ pub fn troubles(names: &[String], results: &Comparison) -> String {
         let unmet = record.assertions.iter().filter(|outcome| outcome.status != AssertionStatus::Met);
         let unmet =
             unmet.map(|outcome| format!("{}: {} ({})", outcome.status.name(), outcome.assertion, outcome.detail));
-        for trouble in status.into_iter().chain(record.warnings.iter().cloned()).chain(unmet) {
+        let unreached = record.until.iter().filter(|until| !until.is_reached()).flat_map(UntilResult::sentences);
+        let unreached = unreached.map(str::to_owned);
+        for trouble in status.into_iter().chain(record.warnings.iter().cloned()).chain(unmet).chain(unreached) {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "tokrate: {name}: {trouble}");
         }
@@ -62,6 +64,9 @@ fn render(text: &mut String, names: &[String], results: &Comparison, outputs: &O
     for against in &results.against_first {
         let table = comparison_blocks::shown(&against.report, Sides::of(against), outputs.wide);
         writeln!(text, "{} compared with {}:\n{table}", against.target, against.first)?;
+    }
+    if let Some(check) = &results.self_check {
+        writeln!(text, "{}", note(&check.sentence, stdout::width(MAX_TEXT_WIDTH)))?;
     }
     if let Some(card) = &results.scorecard {
         writeln!(text, "{}", scorecard::text(card, stdout::width(comparison_blocks::MAX_WIDTH)))?;
@@ -121,11 +126,7 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
     } else if !record.phases.is_empty() {
         writeln!(text, "\n{}", table::loads(&record.phases, width))?;
     }
-    // What a search has found stands in the headline.
-    let found = record.search.as_ref().map(|search| search.sentence.as_str());
-    for (place, note) in record.notes.iter().filter(|note| Some(note.as_str()) != found).enumerate() {
-        write!(text, "{}{}", if place == 0 { "\n" } else { "" }, hanging("note: ", note, width))?;
-    }
+    notes(text, record, width)?;
     if let Some(chart) = tokrate_bench::report::throughput_chart(record) {
         writeln!(text, "\n{}", terminal::plot(&chart, width, HEIGHT, true))?;
     }
@@ -137,6 +138,17 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
         let label = format!("  {:<18}  ", outcome.status.name());
         let outcome = format!("{}  ({place}: {})", outcome.assertion, outcome.detail);
         text.push_str(&hanging(&label, &outcome, width));
+    }
+    Ok(())
+}
+
+/// The notes that do not stand in the headline.
+fn notes(text: &mut String, record: &Record, width: usize) -> std::fmt::Result {
+    // What a search has found, and what was asked, stands in the headline.
+    let asked = record.until.iter().flat_map(UntilResult::sentences);
+    let told: Vec<&str> = record.search.iter().map(|search| search.sentence.as_str()).chain(asked).collect();
+    for (place, note) in record.notes.iter().filter(|note| !told.contains(&note.as_str())).enumerate() {
+        write!(text, "{}{}", if place == 0 { "\n" } else { "" }, hanging("note: ", note, width))?;
     }
     Ok(())
 }

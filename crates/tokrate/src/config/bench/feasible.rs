@@ -18,6 +18,13 @@ pub(super) fn check(config: &Config, assertions: &[Assertion], rounds: u32) -> R
     for slo in &config.slos {
         check_metric(&format!("--slo {slo}"), slo.metric, config)?;
     }
+    if let ScheduleMode::Until(until) = &config.schedule_mode {
+        for condition in &until.conditions {
+            condition
+                .metric()
+                .map_or(Ok(()), |metric| check_metric(&format!("--until '{condition}'"), metric, config))?;
+        }
+    }
     for assertion in assertions {
         let named = format!("--assert {assertion}");
         if let Some(metric) = assertion.metric() {
@@ -93,7 +100,11 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
         let most = match &config.schedule_mode {
             ScheduleMode::Search(search) if search.axis == Axis::Concurrency => search.max_load as u64,
             ScheduleMode::System { max_concurrency: most } => u64::from(*most),
-            ScheduleMode::Search(_) | ScheduleMode::Listed | ScheduleMode::Refine { .. } => listed,
+            ScheduleMode::Search(_)
+            | ScheduleMode::Listed
+            | ScheduleMode::Refine { .. }
+            | ScheduleMode::Until(_)
+            | ScheduleMode::Verdict(_) => listed,
         };
         let allowed = max_connections(open_files) / ends;
         let needed = if shared { 1 } else { most * ends } + RESERVED_DESCRIPTORS;
@@ -154,7 +165,9 @@ fn check_load(assertion: &Assertion, config: &Config) -> Result<()> {
     let rows = || config.phases.iter().map(|phase| phase.load.row());
     let between = |low, high| assertion.is_for_load_between(low, high);
     let is_run = match &config.schedule_mode {
-        ScheduleMode::Listed => rows().any(|load| assertion.is_for_load(load)),
+        ScheduleMode::Listed | ScheduleMode::Until(_) | ScheduleMode::Verdict(_) => {
+            rows().any(|load| assertion.is_for_load(load))
+        }
         // What is added lies between two of the listed levels.
         ScheduleMode::Refine { .. } => {
             let least = rows().min_by(|a, b| a.amount().total_cmp(&b.amount()));
@@ -173,7 +186,7 @@ fn check_load(assertion: &Assertion, config: &Config) -> Result<()> {
     };
     let names: Vec<String> = config.phases.iter().map(|phase| phase.load.name()).collect();
     let there = match &config.schedule_mode {
-        ScheduleMode::Listed => names.join(", "),
+        ScheduleMode::Listed | ScheduleMode::Until(_) | ScheduleMode::Verdict(_) => names.join(", "),
         ScheduleMode::Refine { .. } => format!("{} and levels between them", names.join(", ")),
         ScheduleMode::Search(search) => format!("{} up to {}", search.axis.name(), search.max_load),
         ScheduleMode::System { max_concurrency } => format!("concurrency up to {max_concurrency}"),
@@ -184,9 +197,10 @@ fn check_load(assertion: &Assertion, config: &Config) -> Result<()> {
 
 /// Refuses a percentile that the requests of all rounds of a level are too few for.
 fn check_sample(assertion: &Assertion, config: &Config, rounds: u32) -> Result<()> {
-    let Some(needed) = assertion.requests_needed().filter(|_| !matches!(config.schedule_mode, ScheduleMode::Search(_)))
-    else {
-        // A search sends as many as it takes.
+    let is_open_ended =
+        matches!(config.schedule_mode, ScheduleMode::Search(_) | ScheduleMode::Until(_) | ScheduleMode::Verdict(_));
+    let Some(needed) = assertion.requests_needed().filter(|_| !is_open_ended) else {
+        // It sends as many as it takes.
         return Ok(());
     };
     for phase in config.phases.iter().filter(|phase| assertion.is_for_load(phase.load.row())) {

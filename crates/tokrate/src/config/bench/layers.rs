@@ -115,6 +115,8 @@ impl Layers {
         let (ramp, trace) = (load.ramp.is_some() || load.ramp_rate.is_some(), load.trace.is_some());
         let (sessions, search) = (load.sessions.is_some(), load.search.is_some());
         let agents = load.agents.is_some();
+        // A plan that was typed is not one that goes on until something is known.
+        let is_planned = load.requests.is_some() || load.rounds.is_some() || load.refine.is_some();
         let concurrency = load.concurrency.as_ref().or(bench.concurrency.as_ref());
         let levels = load.rate.as_ref().map_or_else(|| concurrency.map_or(usize::MAX, Vec::len), Vec::len);
         if spaced {
@@ -143,13 +145,18 @@ impl Layers {
             self.fill("turns", |flags| &mut flags.load.turns, bench.turns);
             self.fill("think", |flags| &mut flags.load.think, bench.think.clone());
         }
+        if !(is_planned || ramp || trace || agents || sessions || search) {
+            self.fill_list("until", |flags| &mut flags.limits.until, bench.until.as_deref());
+        }
+        if search || !self.flags.limits.until.is_empty() {
+            self.fill("max_requests", |flags| &mut flags.load.max_requests, bench.max_requests);
+        }
         if search {
             self.fill("slo_share", |flags| &mut flags.load.slo_share, bench.slo_share.map(|share| share.0));
-            self.fill("max_requests", |flags| &mut flags.load.max_requests, bench.max_requests);
             self.fill("max_load", |flags| &mut flags.load.max_load, bench.max_load);
         }
         let system = self.flags.request.workload.contains(&Workload::System);
-        if !(ramp || trace || sessions || search || system) && levels > 1 {
+        if !(ramp || trace || sessions || search || system) && levels > 1 && self.flags.limits.until.is_empty() {
             self.fill("refine", |flags| &mut flags.load.refine, bench.refine);
         }
         Ok(())

@@ -50,9 +50,9 @@ pub(super) fn phases(
     cost: Cost,
     inputs: &Inputs,
     rounds: u32,
+    is_until: bool,
 ) -> Result<Vec<PhaseSpec>> {
-    let bench = &file.bench;
-    let embedded = cost == Cost::Nothing;
+    let (bench, embedded) = (&file.bench, cost == Cost::Nothing);
     let duration = pick_text("--duration", &flags.duration, None, file, "duration", &bench.duration)
         .map(|duration| duration.parse(|text| quantity::span(&text)))
         .transpose()?
@@ -68,7 +68,7 @@ pub(super) fn phases(
     let backoff = if ignore { Backoff::Ignore } else { Backoff::Obey };
     let min_requests = (2 * MIN_REQUESTS).div_ceil(u64::from(rounds)).clamp(MIN_REQUESTS_OF_A_ROUND, MIN_REQUESTS);
     let common = Common { min_requests, duration, requests, warmup: flags.warmup.or(bench.warmup), backoff };
-    check_fits(flags)?;
+    check_fits(flags, is_until)?;
     if let Some(axis) = flags.search {
         return Ok(vec![match axis {
             flags::Axis::Concurrency => searched(closed_phase(1, embedded, &common)?, flags),
@@ -109,10 +109,20 @@ pub(super) fn phases(
     if let Some(levels) = &flags.sessions {
         return levels.iter().map(|&sessions| conversations(flags, sessions, &common)).collect();
     }
-    let default = if cost == Cost::Money { PAID_SWEEP } else { DEFAULT_SWEEP };
-    let levels = flags.concurrency.clone().or_else(|| bench.concurrency.clone()).unwrap_or_else(|| default.to_vec());
+    let levels = flags.concurrency.clone().or_else(|| bench.concurrency.clone());
+    let levels = levels.unwrap_or_else(|| default_levels(cost, is_until).to_vec());
     ensure!(!levels.is_empty(), "read --concurrency: name at least one level");
     levels.into_iter().map(|concurrency| closed_phase(concurrency, embedded, &common)).collect()
+}
+
+/// The concurrency levels where none are given.
+fn default_levels(cost: Cost, is_until: bool) -> &'static [u32] {
+    match cost {
+        // What is asked without a load is asked of one request at a time.
+        _ if is_until => &[1],
+        Cost::Money => &PAID_SWEEP,
+        Cost::Nothing | Cost::Time => &DEFAULT_SWEEP,
+    }
 }
 
 /// A search decides by itself how many requests it needs.
@@ -121,7 +131,7 @@ fn searched(spec: PhaseSpec, flags: &flags::Load) -> PhaseSpec {
 }
 
 /// Refuses options of a load that was not chosen.
-fn check_fits(flags: &flags::Load) -> Result<()> {
+fn check_fits(flags: &flags::Load, is_until: bool) -> Result<()> {
     let spaced = flags.rate.is_some() || flags.ramp_rate.is_some() || flags.search == Some(flags::Axis::Rate);
     ensure!(
         flags.arrivals.is_none() || spaced,
@@ -143,7 +153,7 @@ fn check_fits(flags: &flags::Load) -> Result<()> {
         ("--turns", flags.turns.is_some(), "--sessions", flags.sessions.is_some()),
         ("--think", flags.think.is_some(), "--sessions", flags.sessions.is_some()),
         ("--slo-share", flags.slo_share.is_some(), "--search", flags.search.is_some()),
-        ("--max-requests", flags.max_requests.is_some(), "--search", flags.search.is_some()),
+        ("--max-requests", flags.max_requests.is_some(), "--search or --until", flags.search.is_some() || is_until),
     ];
     for (flag, is_given, partner, is_there) in partners {
         // What ends a level is called so elsewhere.
@@ -318,7 +328,7 @@ mod tests {
         for give in given {
             let mut load = flags::Load { concurrency: Some(vec![1]), ..flags::Load::default() };
             give(&mut load);
-            let refused = check_fits(&load).expect_err("its partner is missing").to_string();
+            let refused = check_fits(&load, false).expect_err("its partner is missing").to_string();
             assert!(refused.contains("it means something with --"), "{refused}");
             let there = flags::Load {
                 trace: Some("t".into()),
@@ -326,7 +336,7 @@ mod tests {
                 search: Some(flags::Axis::Rate),
                 ..load
             };
-            assert!(check_fits(&there).is_ok());
+            assert!(check_fits(&there, false).is_ok());
         }
     }
 

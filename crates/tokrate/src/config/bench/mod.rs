@@ -12,6 +12,7 @@ mod request;
 mod schedule_mode;
 mod structure;
 pub(in crate::config) mod target;
+mod until;
 mod verdict;
 
 pub use feasible::check_open_files;
@@ -43,7 +44,14 @@ pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<
 }
 
 fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Result<(Vec<Config>, Outputs)> {
-    let targets = target::targets(&flags.target, flags.limits.dry_run, environment, file)?;
+    let mut targets = target::targets(&flags.target, flags.limits.dry_run, environment, file)?;
+    if flags.verdict.self_check {
+        ensure!(
+            targets.len() == 1 && flags.verdict.baseline.is_none(),
+            "read --self-check: it measures one target against itself; name one target and no --baseline"
+        );
+        targets.extend(targets.first().cloned());
+    }
     let embedded = targets.iter().any(|found| matches!(found.target, Target::Embedded(_)));
     let outputs = output::outputs(flags, file, embedded)?;
     ensure!(
@@ -61,6 +69,17 @@ fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Resul
         .map(|target| config(target, flags, environment, file, &inputs, rounds))
         .collect::<Result<Vec<Config>>>()?;
     configs.iter().try_for_each(|config| feasible::check(config, &outputs.requirements.assertions, rounds))?;
+    let is_verdict = |config: &Config| matches!(config.schedule_mode, ScheduleMode::Verdict(_));
+    ensure!(
+        configs.len() > 1 || outputs.requirements.baseline.is_some() || !configs.iter().any(is_verdict),
+        "read --until verdict: there is nothing to compare; name two targets or more, or a --baseline"
+    );
+    let comparisons = (configs.len() as u64).saturating_sub(1).max(1);
+    for config in &mut configs {
+        if let ScheduleMode::Verdict(verdicts) = &mut config.schedule_mode {
+            verdicts.comparisons = comparisons;
+        }
+    }
     let strict = outputs.strict.then_some("--strict");
     let kept = outputs.requirements.save_baseline.as_ref().map(|_| "--save-baseline");
     for flag in strict.into_iter().chain(kept) {
@@ -104,13 +123,18 @@ fn config(
     let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;
     items::check(flags, &target, request.items, inputs)?;
     request.structure = structure::asked(flags, &target, inputs)?;
-    let phases = load::phases(&flags.load, file, Cost::of(&target), inputs, rounds)?;
+    let is_until = !flags.limits.until.is_empty();
+    let phases = load::phases(&flags.load, file, Cost::of(&target), inputs, rounds, is_until)?;
     let phases = items::batched(flags, request.items, phases);
     let objectives = verdict::objectives(&flags.verdict, file)?;
     let slos: Vec<Slo> = objectives.iter().map(|objective| objective.slo).collect();
     let share = if flags.load.search.is_some() { verdict::share_of(&objectives)? } else { None };
+    let (schedule_mode, phases) = match until::until(flags, &phases, request.stream && request.items.is_none())? {
+        Some(until) => until,
+        None => (schedule_mode::schedule_mode(flags, &phases, &slos, share)?, phases),
+    };
     let config = Config {
-        schedule_mode: schedule_mode::schedule_mode(flags, &phases, &slos, share)?,
+        schedule_mode,
         phases,
         request,
         prompts: request::prompts(&flags.request, file, embedded, inputs)?,

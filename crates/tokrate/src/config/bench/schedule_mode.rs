@@ -12,8 +12,8 @@ use tokrate_judge::Slo;
 const DEFAULT_MAX_CONCURRENCY: f64 = 256.0;
 const DEFAULT_MAX_RATE: f64 = 100.0;
 const DEFAULT_MAX_SYSTEM_CONCURRENCY: f64 = 1024.0;
-/// Requests after which a search does not measure a level again.
-const DEFAULT_MAX_REQUESTS: u64 = 2_000;
+/// Requests after which a search, or a run until something is known, does not measure a level again.
+pub(super) const DEFAULT_MAX_REQUESTS: u64 = 2_000;
 /// Share of requests that must keep the objectives.
 const DEFAULT_SLO_SHARE: f64 = 0.95;
 /// More levels than this are a sweep.

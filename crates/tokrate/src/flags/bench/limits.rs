@@ -29,6 +29,11 @@ pub struct Limits {
     /// Say what the run would ask for (requests, tokens, dollars, time) and send nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Go on until this is known so well, such as 'output_speed_p50 ± 2%' or 'ttft_p95 ± 20ms @ concurrency 8' (+- does as well as ±);
+    /// repeatable; or `verdict`: until every target is compared with the first, or with the --baseline. Rounds and levels are chosen while it
+    /// runs; it ends unreached, with exit code 1, at --max-requests or --duration of a level
+    #[arg(long, value_name = "FIGURE±WIDTH|verdict", conflicts_with_all = ["requests", "rounds", "refine", "search", "ramp", "ramp_rate", "trace", "agents", "sessions"])]
+    pub until: Vec<String>,
     /// Start no more requests when they might cost more than this in all (USD)
     #[arg(long, allow_negative_numbers = true, value_name = "USD")]
     pub max_cost_usd: Option<f64>,

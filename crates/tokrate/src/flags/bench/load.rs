@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Load")]
 pub struct Load {
-    /// Closed loop: requests in flight; a list is a sweep [default: 1,10,25,50; where tokens are paid for: 1,2,4,8]
+    /// Closed loop: requests in flight; a list is a sweep [default: 1,10,25,50; where tokens are paid for: 1,2,4,8; --until: 1]
     #[arg(long, short = 'c', value_name = "N,…", value_delimiter = ',', group = "shape", value_parser = level)]
     pub concurrency: Option<Vec<u32>>,
     /// Open loop: arrivals per second on an absolute schedule; a list is a sweep
@@ -71,7 +71,7 @@ pub struct Load {
     /// The highest load that a search or the system workload tries [default: 256, 100 req/s, 1024]
     #[arg(long, allow_negative_numbers = true, value_name = "LOAD")]
     pub max_load: Option<f64>,
-    /// Requests after which a search does not measure a level again; a rate gets ten minutes at most [default: 2000]
+    /// Requests after which a search, or --until, does not measure a level again; a searched rate gets ten minutes at most [default: 2000]
     #[arg(long, value_name = "N")]
     pub max_requests: Option<u64>,
     /// Measured requests per load level [default: 3 per slot, at least 20, in four rounds 10 each; embedded engine: 8 s per level]

@@ -28,4 +28,8 @@ pub struct Verdict {
     /// Relative change for the worse above which it is a regression, such as 5% or 0.05 [default: 5%]
     #[arg(long, value_name = "SHARE", requires = "baseline")]
     pub threshold: Option<String>,
+    /// Measure the target against itself as if it were two: says how often a difference would be found where there is none, and exits with 1
+    /// if this machine or network makes one now
+    #[arg(long)]
+    pub self_check: bool,
 }

@@ -22,6 +22,7 @@ use tokrate_targets::{
 };
 
 /// A target and its deviations from the dialect.
+#[derive(Clone)]
 pub(super) struct BenchTarget {
     pub target: Target,
     pub quirks: Quirks,
