@@ -9,6 +9,7 @@
 mod abort;
 mod advice;
 pub mod agents;
+mod arrivals;
 mod bad_input;
 mod bodies;
 mod calibrate;
@@ -36,6 +37,7 @@ mod stop;
 pub mod trace;
 mod warnings;
 
+pub use arrivals::{ArrivalRow, RequestArrivals};
 pub use bad_input::BadInput;
 pub use config::{Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, ServerMetrics, Target};
 pub use error::BenchError;

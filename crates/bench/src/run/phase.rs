@@ -2,6 +2,7 @@
 //! added to the record.
 
 use super::target::TargetRun;
+use super::{Observer, PhasePosition};
 use crate::abort::AbortPolicy;
 use crate::config::Calibration;
 use crate::drive::{PhaseOutput, run_phase};
@@ -9,7 +10,7 @@ use crate::endpoint::conditions;
 use crate::plan::{Backoff, PhaseSpec, held_back};
 use crate::schedule::{Reason, ScheduleMode};
 use crate::scrape::Scraper;
-use crate::{BenchError, ground_truth, history};
+use crate::{BenchError, RequestArrivals, ground_truth, history};
 use std::sync::Arc;
 use tokrate_core::{Conditions, Span};
 use tokrate_judge::goodput;
@@ -23,12 +24,12 @@ impl TargetRun<'_> {
     /// Measures one load level and adds its result to the record.
     pub(super) fn measure_phase(
         &mut self,
-        number: usize,
+        place: PhasePosition,
         spec: &PhaseSpec,
-        calibrating: &mut dyn FnMut(),
+        observer: &mut dyn Observer,
     ) -> Result<Vec<RequestNumbers>, BenchError> {
         self.progress.reset();
-        let job = Arc::new(self.job(number, spec));
+        let job = Arc::new(self.job(place.phase, spec));
         let page = self.scraper.as_mut().and_then(Scraper::page);
         let mut output = run_phase(&job)?;
         self.handle_abort(&job.abort, spec);
@@ -36,7 +37,8 @@ impl TargetRun<'_> {
             output.requests.iter().map(|finished| job.first_prompt + finished.start.prompt).collect();
         let next = prompts.iter().max().map_or(self.next_prompt, |last| last + 1);
         self.next_prompt = self.config.prompts.aligned(next);
-        let mut rows = output.take_rows();
+        let mut rows = self.take_rows(&mut output, place, spec, observer);
+        let calibrating: &mut dyn FnMut() = &mut || observer.calibrating(place);
         history::set_requested_tokens(&mut rows, &prompts, &job.bodies);
         self.record_spending(&rows);
         let server = page.and_then(|page| self.scraper.as_mut()?.report_since(&page, &rows));
@@ -73,6 +75,38 @@ impl TargetRun<'_> {
         Ok(rows)
     }
 
+    /// The numbers of every request; its arrivals are shown to whoever keeps them.
+    fn take_rows(
+        &self,
+        output: &mut PhaseOutput,
+        place: PhasePosition,
+        spec: &PhaseSpec,
+        observer: &mut dyn Observer,
+    ) -> Vec<RequestNumbers> {
+        let (level, round) = (spec.load.name(), self.earlier_rounds(spec) + 1);
+        output.take_rows_with(|finished, tokens| {
+            observer.arrived(
+                place,
+                RequestArrivals {
+                    phase: place.phase,
+                    level: &level,
+                    round,
+                    request: finished.start.index,
+                    warmup: finished.start.warmup,
+                    began_at: self.began_at,
+                    arrivals: &finished.trace.arrivals,
+                    tokens,
+                },
+            );
+        })
+    }
+
+    /// Phases at the load of this one that have ended.
+    fn earlier_rounds(&self, spec: &PhaseSpec) -> usize {
+        let load = spec.load.row();
+        self.record.phases.iter().filter(|phase| phase.load == load).count()
+    }
+
     /// Whether an interrupt kept the client's error at a level from becoming known, whose load had ended.
     fn was_cut(&self, level: &PhaseResult) -> bool {
         let is_wanted = self.host.is_none() && self.config.calibration != Calibration::Off;
@@ -103,7 +137,7 @@ impl TargetRun<'_> {
             |row: &&RequestNumbers| row.sent_at_ns.is_some_and(|sent| sent > row.due_at_ns + LATE_AFTER.as_nanos());
         let late = if !spec.load.is_closed() { rows.iter().filter(late).count() as u64 } else { 0 };
         let (name, load) = (spec.load.name(), spec.load.row());
-        let earlier = self.record.phases.iter().filter(|phase| phase.load == load).count();
+        let earlier = self.earlier_rounds(spec);
         let name = if earlier == 0 { name } else { format!("{name}, round {}", earlier + 1) };
         let input = PhaseInput {
             name,

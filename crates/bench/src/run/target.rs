@@ -28,6 +28,8 @@ pub(super) struct TargetRun<'a> {
     pub(super) config: &'a Config,
     pub(super) clock: Clock,
     pub(super) stop: &'a Stop,
+    /// When the run of all targets began: zero of its time axis.
+    pub(super) began_at: Tick,
     pub(super) started_at: Tick,
     pub(super) route: Route,
     pub(super) endpoint: Endpoint,
@@ -52,7 +54,12 @@ pub(super) struct TargetRun<'a> {
 }
 
 impl<'a> TargetRun<'a> {
-    pub(super) fn open(config: &'a Config, clock: Clock, stop: &'a Stop) -> Result<TargetRun<'a>, BenchError> {
+    pub(super) fn open(
+        config: &'a Config,
+        clock: Clock,
+        stop: &'a Stop,
+        began_at: Tick,
+    ) -> Result<TargetRun<'a>, BenchError> {
         let started_at = clock.now();
         let (endpoint, host) = match &config.target {
             Target::Embedded(engine) => {
@@ -78,6 +85,7 @@ impl<'a> TargetRun<'a> {
             config,
             clock,
             stop,
+            began_at,
             started_at,
             route,
             endpoint,
@@ -164,7 +172,7 @@ impl<'a> TargetRun<'a> {
         let place = PhasePosition { target, phase: self.record.phases.len(), of: self.planned() };
         self.reasons.extend(next.reason);
         observer.phase_started(place, &next.spec, &self.progress);
-        let rows = self.measure_phase(place.phase, &next.spec, &mut || observer.calibrating(place))?;
+        let rows = self.measure_phase(place, &next.spec, observer)?;
         self.update_record();
         observer.phase_ended(place, &self.record, &rows);
         Ok(true)

@@ -151,6 +151,7 @@ pub struct Bench {
     pub json: Option<PathBuf>,
     pub jsonl: Option<PathBuf>,
     pub keep_unknown: Option<bool>,
+    pub chunks: Option<PathBuf>,
     pub html: Option<PathBuf>,
     pub no_html: Option<bool>,
     pub csv: Option<PathBuf>,

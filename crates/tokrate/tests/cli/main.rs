@@ -12,6 +12,7 @@ mod apply_kept;
 mod apply_patch;
 mod apply_protected;
 mod apply_serve;
+mod arrivals;
 mod browser;
 mod budgets;
 #[cfg(unix)]

@@ -17,6 +17,9 @@ pub struct Output {
     /// event is then read in full
     #[arg(long, requires = "jsonl")]
     pub keep_unknown: bool,
+    /// Write every arrival of every request to a file, in columns, CSV or lines of JSON by its ending: .parquet, .csv or .jsonl
+    #[arg(long, value_name = "FILE")]
+    pub chunks: Option<PathBuf>,
     /// Write the report (one self-contained HTML file) [default: tokrate-report.html of the embedded engine, else none]
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
