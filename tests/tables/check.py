@@ -95,7 +95,7 @@ def held(reader: str, form: str, found: dict, wanted: dict) -> None:
 
 def arrivals(tokrate: str, folder: Path) -> int:
     """Every arrival of a run, in columns, held against the rows of the same run; as many as need several groups of rows."""
-    command = [tokrate, "bench", "--concurrency", "8,64", "--requests", "128", "--output-tokens", "600", "--input-tokens", "30",
+    command = [tokrate, "bench", "--concurrency", "64", "--rounds", "2", "--requests", "400", "--output-tokens", "170", "--input-tokens", "30",
                "--calibration", "off", "--no-html", "--quiet", "--jsonl", "rows.jsonl", "--chunks", "arrivals.parquet"]
     subprocess.run(command, cwd=folder, capture_output=True, check=True)
     rows = {row["request_id"]: row for row in map(json.loads, (folder / "rows.jsonl").read_text().splitlines())}

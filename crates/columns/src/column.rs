@@ -1,7 +1,7 @@
 //! A column: what it holds, and its values of the open group of rows.
 
 use crate::encoding::{put_bits, put_differences, put_hybrid, width_of};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// What a column holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,7 +49,7 @@ enum Stored {
     Numbers(Vec<u8>),
     Counts(Vec<i64>),
     Truths(Vec<bool>),
-    Texts { known: HashMap<String, u32>, dictionary: Vec<u8>, indices: Vec<u32> },
+    Texts { known: BTreeMap<String, u32>, dictionary: Vec<u8>, indices: Vec<u32> },
 }
 
 /// The pages of a column of a group.
@@ -62,7 +62,7 @@ pub(crate) struct Pages {
 impl Values {
     pub fn new(kind: Kind) -> Values {
         let stored = match kind {
-            Kind::Text => Stored::Texts { known: HashMap::new(), dictionary: Vec::new(), indices: Vec::new() },
+            Kind::Text => Stored::Texts { known: BTreeMap::new(), dictionary: Vec::new(), indices: Vec::new() },
             Kind::Number => Stored::Numbers(Vec::new()),
             Kind::Count | Kind::Time => Stored::Counts(Vec::new()),
             Kind::Truth => Stored::Truths(Vec::new()),

@@ -12,6 +12,8 @@ const VERSION: i32 = 2;
 /// Every value may be missing.
 const OPTIONAL: i32 = 1;
 const UNCOMPRESSED: i32 = 0;
+const UTF8: i32 = 0;
+const TIMESTAMP_MILLIS: i32 = 9;
 const PLAIN: i32 = 0;
 const RLE: i32 = 3;
 const DELTA_BINARY_PACKED: i32 = 5;
@@ -106,14 +108,21 @@ fn put_element(schema: &mut Struct<'_>, name: &str, kind: Kind) {
     schema.i32(1, physical(kind));
     schema.i32(3, OPTIONAL);
     schema.text(4, name);
+    // Readers that know no logical types, and DuckDB, go by the converted ones that came before.
     match kind {
-        Kind::Text => schema.structure(10, |logical| logical.structure(1, |_| ())),
-        Kind::Time => schema.structure(10, |logical| {
-            logical.structure(8, |timestamp| {
-                timestamp.truth(1, true);
-                timestamp.structure(2, |unit| unit.structure(1, |_| ()));
+        Kind::Text => {
+            schema.i32(6, UTF8);
+            schema.structure(10, |logical| logical.structure(1, |_| ()));
+        }
+        Kind::Time => {
+            schema.i32(6, TIMESTAMP_MILLIS);
+            schema.structure(10, |logical| {
+                logical.structure(8, |timestamp| {
+                    timestamp.truth(1, true);
+                    timestamp.structure(2, |unit| unit.structure(1, |_| ()));
+                });
             });
-        }),
+        }
         Kind::Number | Kind::Count | Kind::Truth => {}
     }
 }

@@ -61,6 +61,7 @@ pub fn record(phases: Vec<PhaseResult>) -> Record {
         search: None,
         spending: None,
         phases,
+        timeline: None,
         curve: None,
         assertions: Vec::new(),
         estimate: None,

@@ -271,6 +271,11 @@ impl Engine {
         self.cluster.as_ref().map_or(stats, |cluster| batched::stats(cluster, stats))
     }
 
+    /// How many requests run at once at most.
+    pub fn places(&self) -> u32 {
+        self.cluster.as_ref().map_or(self.persona.law.slots, Cluster::places)
+    }
+
     /// The law of the engine.
     pub fn law(&self) -> &Law {
         &self.persona.law

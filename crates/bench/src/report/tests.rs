@@ -21,6 +21,7 @@ fn record() -> Record {
         search: None,
         spending: None,
         phases: Vec::new(),
+        timeline: None,
         curve: None,
         assertions: Vec::new(),
         estimate: None,

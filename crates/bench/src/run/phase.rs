@@ -15,6 +15,7 @@ use std::sync::Arc;
 use tokrate_core::{Conditions, Span};
 use tokrate_judge::goodput;
 use tokrate_meter::{ClientError, ClientErrorSource, RequestNumbers};
+use tokrate_record::timeline::Sampled;
 use tokrate_record::{PhaseInput, PhaseResult, Warmup};
 
 /// Delay from due to sent above which an arrival counts as late; timers are accurate to about 1 ms.
@@ -31,7 +32,9 @@ impl TargetRun<'_> {
         self.progress.reset();
         let job = Arc::new(self.job(place.phase, spec));
         let page = self.scraper.as_mut().and_then(Scraper::page);
+        self.sampler.read_gpus();
         let mut output = run_phase(&job)?;
+        self.sampler.read_gpus();
         self.handle_abort(&job.abort, spec);
         let prompts: Vec<u64> =
             output.requests.iter().map(|finished| job.first_prompt + finished.start.prompt).collect();
@@ -71,6 +74,8 @@ impl TargetRun<'_> {
             }
         }
         result.server = server;
+        result.sampled = self.sampled(&result);
+        self.timeline.add(&result, &rows);
         self.record.phases.push(result);
         Ok(rows)
     }
@@ -99,6 +104,14 @@ impl TargetRun<'_> {
                 },
             );
         })
+    }
+
+    /// What was read of engine and processors in the steady window of a level, or in all of it.
+    fn sampled(&self, level: &PhaseResult) -> Option<Sampled> {
+        let whole = (level.started_at_ns, level.ended_at_ns);
+        let window = level.steady.as_ref().map_or(whole, |steady| (steady.start_ns, steady.end_ns));
+        let tokens = level.throughput.as_ref().map(|throughput| throughput.tokens);
+        Sampled::of(&self.sampler.readings.samples(), window, tokens)
     }
 
     /// Phases at the load of this one that have ended.

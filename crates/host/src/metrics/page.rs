@@ -56,6 +56,8 @@ const VLLM: &[Row] = &[
 const SGLANG: &[Row] = &[
     ("sglang:num_running_reqs", "The number of running requests.", RUNNING),
     ("sglang:num_queue_reqs", "The number of requests in the waiting queue.", WAITING),
+    ("sglang:token_usage", "The token usage.", Source::Gauge(cache_use)),
+    ("sglang:num_retracted_requests_total", "Total number of retracted requests.", PREEMPTIONS),
     ("sglang:num_requests_total", "Number of requests processed.", REQUESTS),
     ("sglang:prompt_tokens_total", "Number of prefill tokens processed.", INPUT),
     ("sglang:generation_tokens_total", "Number of generation tokens processed.", OUTPUT),

@@ -38,6 +38,7 @@ fn small() -> Record {
         search: None,
         spending: None,
         phases: vec![phase(&input, &requests)],
+        timeline: None,
         curve: None,
         assertions: Vec::new(),
         estimate: None,

@@ -15,7 +15,9 @@ use super::{
 use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
 use crate::integrity::{self, Suspicion};
+use crate::limit::LevelLimit;
 use crate::record::ConditionsRow;
+use crate::timeline::Sampled;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch, Span, Tick};
@@ -190,6 +192,12 @@ pub struct PhaseResult {
     pub goodput: Option<Goodput>,
     /// The server's own metrics, if it publishes them.
     pub server: Option<ServerReport>,
+    /// What was read of engine and graphics processors meanwhile, if anything was.
+    #[serde(default)]
+    pub sampled: Option<Sampled>,
+    /// What limits at this level, if the evidence is there.
+    #[serde(default)]
+    pub limit: Option<LevelLimit>,
     /// Times reported by the server, next to the client's; absent if no answer carried any.
     #[serde(default)]
     pub server_timings: Option<ServerTimingSummary>,
@@ -224,18 +232,17 @@ impl PhaseResult {
     /// Sums up a phase; sorts its requests and marks the warm-up on the way ([`mark_warmup`]), and clears the streaming
     /// figures of answers that were not streamed. Checks the result for consistency.
     pub fn of(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> PhaseResult {
-        let warmup_end = mark_warmup(input.warmup, input.started_at, requests);
+        let (steady, missing) = steady_of(input, mark_warmup(input.warmup, input.started_at, requests), requests);
         let streamed = clear_unless_streamed(input, requests);
         let measured = measured_of(requests);
         let counts = counts_of(input, requests);
-        let (steady, steady_missing) = steady_of(input, warmup_end, requests);
         let (infinite, infinite_text) = unanswered_of(input, requests, streamed);
         let times = Times { measured: &measured, unrepresentative: unrepresentative_speeds(&measured) };
         let (ttft, itl, tpot, e2e) = times.judged();
         let throughput = steady.as_ref().map(|steady| Throughput::of(steady, requests));
         let (agents, session_times) = AgentSummary::of(&input.load, requests).unzip();
         let client_error = with_validity(input, &measured, [&ttft, &itl, &tpot, &e2e], throughput.as_ref());
-        let mut result = PhaseResult {
+        let result = PhaseResult {
             failures_above_limit: counts.failed_share().is_some_and(|share| share > Counts::FAILURE_LIMIT),
             name: input.name.clone(),
             conditions: ConditionsRow::from(input.conditions),
@@ -255,7 +262,7 @@ impl PhaseResult {
             client_error,
             throughput,
             steady,
-            steady_missing,
+            steady_missing: missing,
             concurrency: concurrency_of(input, requests),
             ttfb: times.plain(|request| request.ttfb_ns),
             ttfat: times.plain(|request| request.ttfat_ns),
@@ -286,12 +293,19 @@ impl PhaseResult {
             text_events: requests.iter().map(|request| request.text_events).sum(),
             goodput: None,
             server: None,
+            sampled: None,
+            limit: None,
             server_timings: ServerTimingSummary::of(&measured),
             suspicions: integrity::examine(&ConditionsRow::from(input.conditions), &measured),
             gate: Vec::new(),
         };
-        result.gate = gate::check(&result, requests);
-        result
+        result.checked(requests)
+    }
+
+    /// With what contradicts itself in it.
+    fn checked(mut self, requests: &[RequestNumbers]) -> PhaseResult {
+        self.gate = gate::check(&self, requests);
+        self
     }
 
     /// Whether the client's own error was measured at this load.

@@ -278,6 +278,7 @@ mod tests {
             search: None,
             spending: None,
             phases: vec![phase],
+            timeline: None,
             curve: None,
             assertions: Vec::new(),
             estimate: None,
