@@ -10,6 +10,7 @@ pub mod csv;
 pub mod estimate;
 pub mod estimate_replay;
 pub mod events;
+pub mod export;
 pub mod files;
 pub mod forecast;
 pub mod headline;

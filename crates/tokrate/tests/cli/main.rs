@@ -21,6 +21,7 @@ mod clickhouse;
 mod command_line;
 mod discovery;
 mod encrypted;
+mod export;
 mod faults;
 mod feel;
 mod first_contact;
