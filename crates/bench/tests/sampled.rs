@@ -12,7 +12,7 @@ use tokrate_bench::{
     Stop, Target, run,
 };
 use tokrate_core::Span;
-use tokrate_engine::{Cluster, Engine, EngineArgs, SharedTime, Work};
+use tokrate_engine::{Cluster, Engine, EngineArgs, SharedTime, Speculation, Work};
 use tokrate_host::{FleetConfig, GpuLaw, Host, HostConfig};
 use tokrate_meter::RequestNumbers;
 use tokrate_net::Clock;
@@ -171,4 +171,20 @@ fn a_cache_that_is_full_is_found_to_limit() {
     // No processors are published, which is a note and no failure.
     assert_eq!((sampled.gpus, sampled.joules, sampled.joules_missing.clone()), (0, None, None));
     assert!(record.notes.iter().any(|note| note.contains("gpu-metrics answers 404")), "{:?}", record.notes);
+}
+
+#[test]
+fn the_share_of_a_draft_that_is_accepted_is_found() {
+    let speculation = Some(Speculation { draft_tokens: 3, acceptance: 0.7 });
+    let args = EngineArgs { max_num_seqs: 8, num_blocks: 4_000, speculation, ..EngineArgs::default() };
+    let engine = Engine::new(args, SharedTime::new(|_: &Work| Span::from_millis(10))).expect("an engine");
+    let mut fleet = FleetConfig::from(HostConfig::default());
+    fleet.providers[0].persona.scheduled = Some(Scheduled::new(Cluster::new(vec![engine]).expect("a cluster")));
+    let record = measured(fleet, &[4], 60, 120);
+    let sampled = record.phases[0].sampled.as_ref().expect("it was read");
+    // Of three proposals the first is kept with 0.7, the second with 0.7^2, the third with 0.7^3.
+    within(sampled.speculation_accepted, (0.7 + 0.49 + 0.343) / 3.0, 0.05);
+    within(sampled.running.map(|gauge| gauge.mean), 4.0, 0.05);
+    assert!(sampled.prefix_cache_hits.is_some_and(|share| (0.0..1.0).contains(&share)), "{sampled:?}");
+    assert_eq!(record.phases[0].limit, None, "nothing is full");
 }
