@@ -1,4 +1,4 @@
-"""DuckDB and pandas open what `tokrate monitor export` writes, and find in every form what the JSON lines say.
+"""DuckDB and pandas open what `tokrate monitor export` and `tokrate bench --chunks` write, and find in every form what the JSON lines say.
 
 Nothing leaves this machine. Invariant: the truth is read with Python's own json module, so that no reader is held against itself.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import duckdb
 import pandas
+import pyarrow.parquet
 
 FORMS = ["jsonl", "csv", "parquet"]
 TEXTS = ["endpoint", "workload", "place", "source", "error", "id"]
@@ -92,6 +93,30 @@ def held(reader: str, form: str, found: dict, wanted: dict) -> None:
         assert same, f"{reader} on {form}: {name} is {found[name]}, and the rows say {value}"
 
 
+def arrivals(tokrate: str, folder: Path) -> int:
+    """Every arrival of a run, in columns, held against the rows of the same run; as many as need two groups of rows."""
+    command = [tokrate, "bench", "--concurrency", "32", "--requests", "700", "--output-tokens", "100", "--input-tokens", "30",
+               "--calibration", "off", "--no-html", "--quiet", "--jsonl", "rows.jsonl", "--chunks", "arrivals.parquet"]
+    subprocess.run(command, cwd=folder, capture_output=True, check=True)
+    rows = {row["request_id"]: row for row in map(json.loads, (folder / "rows.jsonl").read_text().splitlines())}
+    wanted = {
+        name: (row["tokens_std"], row["text_events"], row["last_text_at_ns"] - row["first_text_at_ns"], row["warmup"])
+        for name, row in rows.items()
+    }
+    path = folder / "arrivals.parquet"
+    found = duckdb.sql(
+        f"SELECT request_id, sum(tokens), sum(events), max(at_ns) - min(at_ns), any_value(warmup), "
+        f"max(index) + 1 = count(*), count(target) + count(*) - count(channel) FROM '{path}' GROUP BY request_id"
+    ).fetchall()
+    assert {row[0]: row[1:5] for row in found} == wanted, "DuckDB finds other arrivals than the rows say"
+    assert all(whole and none == 0 for *_, whole, none in found), "indices have holes, or a value is there that is not"
+    frame = pandas.read_parquet(path)
+    sums = frame.groupby("request_id").agg(tokens=("tokens", "sum"), events=("events", "sum"))
+    assert all(tuple(sums.loc[name]) == want[:2] for name, want in wanted.items()), "pandas finds other arrivals"
+    assert pyarrow.parquet.ParquetFile(path).num_row_groups > 1, "there is only a group for the level"
+    return len(frame)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tokrate", required=True)
@@ -103,6 +128,9 @@ def main() -> None:
         for form in FORMS:
             held("DuckDB", form, of_duckdb(folder / f"rows.{form}"), wanted)
             held("pandas", form, of_pandas(folder / f"rows.{form}"), wanted)
+        count = arrivals(tokrate, folder)
+        size = (folder / "arrivals.parquet").stat().st_size
+        print(f"They read {count} arrivals alike, {size / count:.1f} bytes each")
         sizes = ", ".join(f"{form} {(folder / f'rows.{form}').stat().st_size / 1e6:.1f} MB" for form in FORMS)
         print(f"DuckDB {duckdb.__version__} and pandas {pandas.__version__} read {wanted['rows']} rows alike: {sizes}")
 

@@ -2,10 +2,12 @@
 //!
 //! Invariant: no defaults here; the binary resolves flags, files and environment before.
 
+use crate::gpu_source::GpuSource;
 use crate::plan::PhaseSpec;
 use crate::prompts::{Lengths, PromptSource};
 use crate::schedule::ScheduleMode;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokrate_core::Span;
 use tokrate_judge::Slo;
 use tokrate_sim::{Faults, Law};
@@ -38,6 +40,8 @@ pub struct Config {
     pub workers: Option<u32>,
     /// How the client's own error is found.
     pub calibration: Calibration,
+    /// What is read of engine and graphics processors meanwhile, and the slices of time.
+    pub sampling: Sampling,
     /// Seed of prompts and arrivals.
     pub seed: u64,
     /// Name of the measuring machine.
@@ -121,6 +125,19 @@ pub struct Remote {
     pub unix_socket: Option<PathBuf>,
     /// Proxies, if any are named.
     pub proxy: Option<tokrate_net::ProxySettings>,
+}
+
+/// What is read beside the run, and how its time is cut.
+#[derive(Clone, Debug, Default)]
+pub struct Sampling {
+    /// From one reading to the next; 0 reads only before and after each level.
+    pub every: Span,
+    /// Pages of exporters that describe graphics processors.
+    pub gpu_pages: Vec<ServerMetrics>,
+    /// Graphics processors of this machine.
+    pub local_gpus: Option<Arc<dyn GpuSource>>,
+    /// Length of a slice of time; `None` lets the run choose.
+    pub slice: Option<Span>,
 }
 
 /// A server's metrics page.

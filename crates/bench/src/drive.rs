@@ -45,11 +45,21 @@ impl PhaseOutput {
     /// The numbers of every request, its tokens counted now that the clock has stopped. Takes the traces, so that their
     /// text is freed.
     pub fn take_rows(&mut self, structure: Option<&Structure>) -> Vec<RequestNumbers> {
+        self.take_rows_with(structure, |_, _| ())
+    }
+
+    /// The same; each request is shown with the tokens that end in each of its arrivals before its trace is freed.
+    pub fn take_rows_with(
+        &mut self,
+        structure: Option<&Structure>,
+        mut show: impl FnMut(&Finished, &[u32]),
+    ) -> Vec<RequestNumbers> {
         std::mem::take(&mut self.requests)
             .into_iter()
             .map(|finished| {
-                let mut row = RequestNumbers::measure(&finished.trace, Encoding::O200kBase);
+                let (mut row, tokens) = RequestNumbers::with_arrival_tokens(&finished.trace, Encoding::O200kBase);
                 structure.iter().for_each(|structure| structure.judge(&finished.trace, &mut row));
+                show(&finished, &tokens);
                 row.index = finished.start.index;
                 row.warmup = finished.start.warmup;
                 row.session = finished.start.turn.map(|turn| turn.session);

@@ -9,6 +9,7 @@
 mod abort;
 mod advice;
 pub mod agents;
+mod arrivals;
 mod bad_input;
 mod bodies;
 mod calibrate;
@@ -19,16 +20,20 @@ mod endpoint;
 mod error;
 mod exchange;
 pub mod forecast;
+mod gpu_source;
 pub mod ground_truth;
 mod history;
 mod job;
 mod levels;
+mod page_reader;
 pub mod plan;
 mod probe;
 mod progress;
 pub mod prompts;
+mod readings;
 pub mod report;
 mod run;
+mod sampler;
 pub mod schedule;
 mod scrape;
 mod shown_figures;
@@ -37,9 +42,13 @@ mod structure;
 pub mod trace;
 mod warnings;
 
+pub use arrivals::{ArrivalRow, RequestArrivals};
 pub use bad_input::BadInput;
-pub use config::{Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, ServerMetrics, Target};
+pub use config::{
+    Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, Sampling, ServerMetrics, Target,
+};
 pub use error::BenchError;
+pub use gpu_source::GpuSource;
 pub use levels::curve_of;
 pub use progress::{Progress, Snapshot};
 pub use run::{Observer, PhasePosition, run};

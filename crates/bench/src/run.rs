@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::forecast::Forecast;
 use crate::plan::{Budget, PhaseSpec};
 use crate::progress::Progress;
-use crate::{BenchError, Stop};
+use crate::{BenchError, RequestArrivals, Stop};
 use std::sync::{Arc, Mutex};
 use target::TargetRun;
 use tokrate_meter::RequestNumbers;
@@ -42,6 +42,8 @@ pub trait Observer {
     fn calibrating(&mut self, place: PhasePosition);
     /// A phase has ended. The record holds all phases of its target so far; the rows are those of this phase.
     fn phase_ended(&mut self, place: PhasePosition, record: &Record, rows: &[RequestNumbers]);
+    /// Every arrival of a request of the phase, before the phase ends. Nothing is done with them unless somebody keeps them.
+    fn arrived(&mut self, _place: PhasePosition, _request: RequestArrivals<'_>) {}
 }
 
 /// Carries out a run against one target or several, and returns a record for each. Blocks. What fails within it is in the
@@ -61,8 +63,9 @@ pub fn run(
     if configs.is_empty() || configs.iter().any(|config| config.phases.is_empty()) {
         return Err(BenchError::NoPhases);
     }
-    let mut runs =
-        configs.iter().map(|config| TargetRun::open(config, clock, stop)).collect::<Result<Vec<_>, BenchError>>()?;
+    let began_at = clock.now();
+    let open = |config| TargetRun::open(config, clock, stop, began_at);
+    let mut runs = configs.iter().map(open).collect::<Result<Vec<_>, BenchError>>()?;
     let limit = configs.iter().filter_map(|config| config.max_cost_usd).reduce(f64::min);
     if let Some(budget) = limit.map(|limit| Arc::new(Mutex::new(Budget::new(limit)))) {
         runs.iter_mut().for_each(|run| run.set_budget(&budget));

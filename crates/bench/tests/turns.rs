@@ -7,7 +7,8 @@ use tokrate_bench::prompts::{Lengths, PromptSource};
 use tokrate_bench::report::{Samples, Subject, comparison_html};
 use tokrate_bench::schedule::ScheduleMode;
 use tokrate_bench::{
-    Calibration, Config, Embedded, Limits, Observer, PhasePosition, Progress, Remote, RequestOptions, Stop, Target, run,
+    Calibration, Config, Embedded, Limits, Observer, PhasePosition, Progress, Remote, RequestOptions, Sampling, Stop,
+    Target, run,
 };
 use tokrate_core::Span;
 use tokrate_host::{Host, HostConfig};
@@ -82,6 +83,7 @@ fn config(speed: f64) -> Config {
         keep_going: false,
         slos: Vec::new(),
         workers: None,
+        sampling: Sampling::default(),
         calibration: Calibration::Off,
         seed: 0,
         host: "h".to_owned(),

@@ -63,6 +63,7 @@ fn config(speed: f64, schedule_mode: ScheduleMode, round: PhaseSpec) -> Config {
         phases: vec![round],
         request: RequestOptions { output_tokens: Lengths::Fixed(20), ..RequestOptions::plain() },
         prompts: PromptSource::synthetic(30, 0),
+        sampling: tokrate_bench::Sampling::default(),
         max_cost_usd: None,
         schedule_mode,
         limits: Limits {

@@ -146,6 +146,11 @@ impl<T: StepTime> Cluster<T> {
         self.ranks.iter().map(|rank| rank.engine.stats())
     }
 
+    /// Requests that run at once at most, ranks for prompts left out.
+    pub fn places(&self) -> u32 {
+        self.ranks[self.prompt_ranks..].iter().map(|rank| rank.engine.args().max_num_seqs).sum()
+    }
+
     /// The steps that run now, one a busy rank.
     pub fn steps(&self) -> impl Iterator<Item = &StepReport> {
         self.ranks.iter().filter_map(|rank| rank.step.as_ref())

@@ -24,6 +24,8 @@ struct Totals {
     preemptions: u64,
     found_tokens: u64,
     looked_up_tokens: u64,
+    draft_tokens: u64,
+    accepted_tokens: u64,
 }
 
 /// The state of an engine, and its counts since the start.
@@ -43,6 +45,10 @@ pub struct EngineStats {
     pub found_tokens: u64,
     /// Prompt tokens of all admitted requests.
     pub looked_up_tokens: u64,
+    /// Tokens that drafts proposed.
+    pub draft_tokens: u64,
+    /// Those of them that were accepted.
+    pub accepted_tokens: u64,
 }
 
 impl EngineStats {
@@ -202,6 +208,8 @@ impl<T: StepTime> Engine<T> {
             preemptions: self.totals.preemptions,
             found_tokens: self.totals.found_tokens,
             looked_up_tokens: self.totals.looked_up_tokens,
+            draft_tokens: self.totals.draft_tokens,
+            accepted_tokens: self.totals.accepted_tokens,
         }
     }
 
@@ -251,6 +259,10 @@ impl<T: StepTime> Engine<T> {
             let has_draft = sequence.decodes() && sequence.planned == tokens_each;
             let wanted = if has_draft { accepted(args.speculation, &mut self.rng) * steps } else { 1 };
             let computed = if has_draft { wanted } else { sequence.planned };
+            if let Some(drafts) = args.speculation.filter(|_| has_draft) {
+                self.totals.draft_tokens += u64::from(drafts.draft_tokens);
+                self.totals.accepted_tokens += u64::from(wanted - 1);
+            }
             let known = sequence.tokens();
             let full_before = sequence.computed / args.block_size;
             sequence.computed += computed;

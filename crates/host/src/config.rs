@@ -1,5 +1,6 @@
 //! Settings of a host. Invariant: a key is never printed.
 
+use crate::gpu::GpuLaw;
 use crate::metrics::MetricNames;
 use crate::script::AnswerScript;
 use crate::truth::TruthLog;
@@ -28,6 +29,8 @@ pub struct HostConfig {
     pub api_key: Option<ApiKey>,
     /// What it answers in place of words, if a rule fits.
     pub script: Option<Arc<AnswerScript>>,
+    /// The graphics processors that it publishes at `/gpu-metrics`, if any.
+    pub gpus: Option<GpuLaw>,
     /// Destination of the truth log.
     pub truth: TruthLog,
     /// Most open requests; further ones get 503. Connections are limited only by open files.
@@ -78,6 +81,8 @@ pub struct Provider {
     pub emulated_engine: EmulatedEngine,
     /// Naming scheme of its metrics at `/metrics`.
     pub metrics: MetricNames,
+    /// The graphics processors that it publishes at `/gpu-metrics`, if any.
+    pub gpus: Option<GpuLaw>,
     /// What it answers in place of words, if a rule fits.
     pub script: Option<Arc<AnswerScript>>,
 }
@@ -157,6 +162,7 @@ impl Default for HostConfig {
             only_model: false,
             api_key: None,
             script: None,
+            gpus: None,
             truth: TruthLog::Off,
             max_requests: 20_000,
             max_request_bytes: 32 << 20,
@@ -185,6 +191,7 @@ impl From<HostConfig> for FleetConfig {
             api_key: config.api_key,
             emulated_engine: EmulatedEngine::default(),
             metrics: MetricNames::default(),
+            gpus: config.gpus,
             script: config.script,
         };
         FleetConfig {

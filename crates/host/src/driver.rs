@@ -2,6 +2,7 @@
 //!
 //! Invariant: a wake-up costs work for what is due, not for all open requests.
 
+use crate::gpu::{GpuLaw, GpuMeter};
 use crate::metrics::{Meter, RequestProgress};
 use crate::truth::log::Log;
 use crate::truth::{AnswerEnd, RequestTruth, WriteTruth};
@@ -32,6 +33,8 @@ pub(crate) struct Driver {
     log: Rc<RefCell<Log>>,
     /// Metrics of what is emitted, if they are exposed.
     meter: Option<RefCell<Meter>>,
+    /// Its graphics processors, if it has any.
+    gpus: Option<Cell<GpuMeter>>,
 }
 
 /// A received request.
@@ -45,8 +48,16 @@ pub(crate) struct Incoming {
 }
 
 impl Driver {
-    pub fn new(persona: &str, engine: Engine, log: Rc<RefCell<Log>>, clock: Clock, metered: bool) -> Driver {
+    pub fn new(
+        persona: &str,
+        engine: Engine,
+        log: Rc<RefCell<Log>>,
+        clock: Clock,
+        (metered, gpus): (bool, Option<GpuLaw>),
+    ) -> Driver {
+        let gpus = gpus.map(|law| Cell::new(GpuMeter::new(law, engine.places(), clock.now())));
         Driver {
+            gpus,
             persona: persona.into(),
             clock,
             engine: RefCell::new(engine),
@@ -145,6 +156,11 @@ impl Driver {
         self.meter.as_ref().map(|meter| meter.borrow().clone())
     }
 
+    /// The page of its graphics processors, if it has any.
+    pub fn gpu_page(&self) -> Option<String> {
+        self.gpus.as_ref().map(|gpus| gpus.get().page(self.clock.now()))
+    }
+
     /// The truth of requests that go on.
     pub fn open_truths(&self) -> Vec<RequestTruth> {
         self.answers.borrow().values().map(|answer| answer.truth.borrow().clone()).collect()
@@ -187,6 +203,11 @@ impl Driver {
         }
         drop(answers);
         self.due.replace(due);
+        if let Some(gpus) = &self.gpus {
+            let mut meter = gpus.get();
+            meter.set(self.engine.borrow().stats().running, now);
+            gpus.set(meter);
+        }
     }
 
     /// Wakes the driving task if the engine has something due before its timer.

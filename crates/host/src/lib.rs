@@ -8,6 +8,7 @@ mod body;
 mod config;
 mod driver;
 mod error;
+mod gpu;
 mod metrics;
 mod pattern;
 mod prompt;
@@ -19,6 +20,7 @@ mod truth;
 
 pub use config::{ApiKey, EmulatedEngine, FleetConfig, HostConfig, Provider};
 pub use error::HostError;
+pub use gpu::{GpuLaw, GpuState};
 pub use metrics::MetricNames;
 pub use script::{AnswerScript, ScriptRule, ScriptedCall};
 pub use server::{Addresses, Host, RunningHost, Summary};

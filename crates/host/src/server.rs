@@ -237,7 +237,7 @@ impl Prepared {
         let mut providers = Vec::new();
         for (provider, engine) in config.providers.into_iter().zip(engines) {
             let metered = provider.metrics != MetricNames::Off;
-            let driver = Driver::new(&provider.persona.name, engine, Rc::clone(&log), clock, metered);
+            let driver = Driver::new(&provider.persona.name, engine, Rc::clone(&log), clock, (metered, provider.gpus));
             let (driver, pacer) = (Rc::new(driver), Pacer::new(clock).map_err(HostError::Thread)?);
             let driven = Rc::clone(&driver);
             driving.spawn_local(async move { driven.drive(pacer).await });

@@ -111,6 +111,7 @@ fn server(member: Member, times: u64, seed: u64) -> RunningHost {
         model: member.model.to_owned(),
         only_model: false,
         api_key: None,
+        gpus: None,
         emulated_engine: EmulatedEngine::default(),
         metrics: MetricNames::default(),
         script: None,

@@ -62,6 +62,7 @@ pub fn record(phases: Vec<PhaseResult>) -> Record {
         until: None,
         spending: None,
         phases,
+        timeline: None,
         curve: None,
         assertions: Vec::new(),
         estimate: None,

@@ -510,6 +510,7 @@ mod tests {
                 row.name, row.label, row.definition
             );
         }
+        text += &crate::timeline::markdown();
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metric-catalogue.md");
         if std::env::var_os("TOKRATE_WRITE_DOCS").is_some() {
             std::fs::write(file, &text).expect("docs can be written");

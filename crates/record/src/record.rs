@@ -23,6 +23,7 @@ use crate::assertion::AssertionOutcome;
 use crate::curve::CurveResult;
 use crate::gate::GateViolation;
 use crate::run::PhaseResult;
+use crate::timeline::Timeline;
 use crate::until::UntilResult;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -61,6 +62,9 @@ pub struct Record {
     pub spending: Option<Spending>,
     /// One result per load level, in order of the plan.
     pub phases: Vec<PhaseResult>,
+    /// The run in slices of time.
+    #[serde(default)]
+    pub timeline: Option<Timeline>,
     /// The degradation curve over the phases, if there are several.
     pub curve: Option<CurveResult>,
     /// Outcomes of the assertions, in their order.

@@ -93,6 +93,10 @@ pub struct Stats {
     pub looked_up_tokens: u64,
     /// Those that it found.
     pub found_tokens: u64,
+    /// Tokens that the drafts of a scheduler proposed.
+    pub draft_tokens: u64,
+    /// Those of them that were accepted.
+    pub accepted_tokens: u64,
 }
 
 impl std::iter::Sum for Stats {
@@ -110,6 +114,8 @@ impl std::iter::Sum for Stats {
             cache_blocks_held: sum.cache_blocks_held + one.cache_blocks_held,
             looked_up_tokens: sum.looked_up_tokens + one.looked_up_tokens,
             found_tokens: sum.found_tokens + one.found_tokens,
+            draft_tokens: sum.draft_tokens + one.draft_tokens,
+            accepted_tokens: sum.accepted_tokens + one.accepted_tokens,
         })
     }
 }
@@ -269,6 +275,11 @@ impl Engine {
             ..self.stats
         };
         self.cluster.as_ref().map_or(stats, |cluster| batched::stats(cluster, stats))
+    }
+
+    /// How many requests run at once at most.
+    pub fn places(&self) -> u32 {
+        self.cluster.as_ref().map_or(self.persona.law.slots, Cluster::places)
     }
 
     /// The law of the engine.

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         flags::Command::Claim(flags) => commands::claim::run(flags),
         flags::Command::Compare(flags) => commands::compare::run(flags),
         flags::Command::Estimate(flags) => commands::estimate::run(flags),
+        flags::Command::Export(flags) => commands::export::run(flags),
         flags::Command::Feel(flags) => commands::feel::run(flags),
         flags::Command::Gateway(flags) => commands::gateway::run(flags),
         flags::Command::Init(flags) => commands::init::run(flags),

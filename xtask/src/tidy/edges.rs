@@ -25,6 +25,7 @@ const TABLE: &[Row] = &[
     Row { name: "detect", internal: &["core", "stats"], external: &["serde", "serde_json"] },
     Row { name: "prober", internal: &["core"], external: &[] },
     Row { name: "charts", internal: &["core"], external: &[] },
+    Row { name: "columns", internal: &[], external: &[] },
     Row { name: "board", internal: &["core", "stats", "detect", "charts"], external: &["serde", "serde_json"] },
     // Its build script reads the rows.
     Row { name: "catalog", internal: &["core"], external: &["serde", "toml"] },
@@ -189,6 +190,7 @@ const TABLE: &[Row] = &[
             "detect",
             "prober",
             "charts",
+            "columns",
             "board",
             "catalog",
             "engine",
@@ -219,7 +221,6 @@ const TABLE: &[Row] = &[
             "toml",
             "indicatif",
             "rustix",
-            "parquet",
             "tracing",
             "tracing-subscriber",
             // Only with the feature `jemalloc`, which is on unless it is left out.

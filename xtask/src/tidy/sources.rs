@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Crates without async, I/O, clock, environment and global state.
 const PURE: &[&str] = &[
-    "core", "tokens", "wire", "stats", "meter", "record", "judge", "detect", "prober", "alert", "charts", "board",
-    "catalog", "engine", "estimate", "sim", "apply", "route",
+    "core", "tokens", "wire", "stats", "meter", "record", "judge", "detect", "prober", "alert", "charts", "columns",
+    "board", "catalog", "engine", "estimate", "sim", "apply", "route",
 ];
 
 /// What a pure crate may not mention outside its tests, and why.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokrate_bench::plan::{Backoff, Extent, Load, PhaseSpec};
 use tokrate_bench::prompts::{Lengths, PromptSource};
 use tokrate_bench::schedule::ScheduleMode;
-use tokrate_bench::{Calibration, Config, Limits, Remote, RequestOptions, Target};
+use tokrate_bench::{Calibration, Config, Limits, Remote, RequestOptions, Sampling, Target};
 use tokrate_core::{Rng, Span};
 use tokrate_net::HttpVersion;
 use tokrate_sim::Law;
@@ -153,6 +153,7 @@ impl Scenario {
             slos: Vec::new(),
             max_cost_usd: None,
             workers: None,
+            sampling: Sampling::default(),
             calibration: Calibration::Run,
             seed: 0,
             host: String::new(),

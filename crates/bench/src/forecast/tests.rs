@@ -33,6 +33,7 @@ fn config(load: Load, extent: Extent, warmup: u64) -> Config {
         slos: Vec::new(),
         max_cost_usd: None,
         workers: None,
+        sampling: crate::config::Sampling::default(),
         calibration: Calibration::Off,
         seed: 0,
         host: String::new(),

@@ -5,7 +5,7 @@
 
 use super::charts::{comfort_bands, each_against_all, measured_level};
 use super::samples::{LoadSamples, Samples};
-use super::{by_load_rising, capacity_sentences, record_notices, tables};
+use super::{by_load_rising, capacity_sentences, over_time, record_notices, tables};
 use tokrate_charts::{
     Axis, Block, Column, DistributionChart, DistributionKind, Figure, Level, LineChart, Notice, Page, Sample, Section,
     Series, SeriesStyle, Table, format,
@@ -35,6 +35,10 @@ pub fn comparison_html(subjects: &[Subject<'_>], verdicts: Vec<Section>) -> Stri
     let first = subjects.first().map(|subject| subject.record);
     let mut sections = verdicts;
     sections.extend([degradation(subjects), distributions(subjects)].into_iter().flatten());
+    sections.extend(subjects.iter().filter_map(|subject| {
+        let section = over_time::section(subject.record)?;
+        Some(Section { title: format!("{}: the run over time", subject.name), ..section })
+    }));
     sections.extend(subjects.iter().map(every_number));
     sections.extend([failures(subjects), client_error(subjects)].into_iter().flatten());
     sections.push(conditions(subjects));

@@ -8,6 +8,7 @@ mod checks;
 mod comparison;
 mod items;
 mod loads;
+mod over_time;
 mod ranking;
 mod samples;
 mod sentences;
@@ -70,6 +71,7 @@ pub fn html(record: &Record, samples: &Samples) -> String {
             structure::section(record),
             distributions(record, samples),
             lengths(samples),
+            over_time::section(record),
             timeline(record, samples),
             assertions(record),
             objectives(record),

@@ -22,6 +22,7 @@ fn record() -> Record {
         until: None,
         spending: None,
         phases: Vec::new(),
+        timeline: None,
         curve: None,
         assertions: Vec::new(),
         estimate: None,

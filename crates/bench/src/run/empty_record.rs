@@ -22,6 +22,7 @@ pub(super) fn empty_record(config: &Config, clock: Clock, endpoint: &Endpoint) -
         until: None,
         spending: None,
         phases: Vec::new(),
+        timeline: None,
         curve: None,
         assertions: Vec::new(),
         estimate: None,

@@ -2,6 +2,7 @@
 //! added to the record.
 
 use super::target::TargetRun;
+use super::{Observer, PhasePosition};
 use crate::abort::AbortPolicy;
 use crate::config::Calibration;
 use crate::drive::{PhaseOutput, run_phase};
@@ -9,11 +10,12 @@ use crate::endpoint::conditions;
 use crate::plan::{Backoff, PhaseSpec, held_back};
 use crate::schedule::{Reason, ScheduleMode};
 use crate::scrape::Scraper;
-use crate::{BenchError, ground_truth, history};
+use crate::{BenchError, RequestArrivals, ground_truth, history};
 use std::sync::Arc;
 use tokrate_core::{Conditions, Span};
 use tokrate_judge::goodput;
 use tokrate_meter::{ClientError, ClientErrorSource, RequestNumbers};
+use tokrate_record::timeline::Sampled;
 use tokrate_record::{PhaseInput, PhaseResult, Warmup};
 
 /// Delay from due to sent above which an arrival counts as late; timers are accurate to about 1 ms.
@@ -23,20 +25,23 @@ impl TargetRun<'_> {
     /// Measures one load level and adds its result to the record.
     pub(super) fn measure_phase(
         &mut self,
-        number: usize,
+        place: PhasePosition,
         spec: &PhaseSpec,
-        calibrating: &mut dyn FnMut(),
+        observer: &mut dyn Observer,
     ) -> Result<Vec<RequestNumbers>, BenchError> {
         self.progress.reset();
-        let job = Arc::new(self.job(number, spec));
+        let job = Arc::new(self.job(place.phase, spec));
         let page = self.scraper.as_mut().and_then(Scraper::page);
+        self.sampler.read_gpus();
         let mut output = run_phase(&job)?;
+        self.sampler.read_gpus();
         self.handle_abort(&job.abort, spec);
         let prompts: Vec<u64> =
             output.requests.iter().map(|finished| job.first_prompt + finished.start.prompt).collect();
         let next = prompts.iter().max().map_or(self.next_prompt, |last| last + 1);
         self.next_prompt = self.config.prompts.aligned(next);
-        let mut rows = output.take_rows(job.bodies.options.structure.as_deref());
+        let mut rows = self.take_rows(&mut output, place, spec, observer);
+        let calibrating: &mut dyn FnMut() = &mut || observer.calibrating(place);
         history::set_requested_tokens(&mut rows, &prompts, &job.bodies);
         self.record_spending(&rows);
         let server = page.and_then(|page| self.scraper.as_mut()?.report_since(&page, &rows));
@@ -69,8 +74,50 @@ impl TargetRun<'_> {
             }
         }
         result.server = server;
+        result.sampled = self.sampled(&result);
+        self.timeline.add(&result, &rows);
         self.record.phases.push(result);
         Ok(rows)
+    }
+
+    /// The numbers of every request; its arrivals are shown to whoever keeps them.
+    fn take_rows(
+        &self,
+        output: &mut PhaseOutput,
+        place: PhasePosition,
+        spec: &PhaseSpec,
+        observer: &mut dyn Observer,
+    ) -> Vec<RequestNumbers> {
+        let (level, round) = (spec.load.name(), self.earlier_rounds(spec) + 1);
+        output.take_rows_with(self.config.request.structure.as_deref(), |finished, tokens| {
+            observer.arrived(
+                place,
+                RequestArrivals {
+                    phase: place.phase,
+                    level: &level,
+                    round,
+                    request: finished.start.index,
+                    warmup: finished.start.warmup,
+                    began_at: self.began_at,
+                    arrivals: &finished.trace.arrivals,
+                    tokens,
+                },
+            );
+        })
+    }
+
+    /// What was read of engine and processors in the steady window of a level, or in all of it.
+    fn sampled(&self, level: &PhaseResult) -> Option<Sampled> {
+        let whole = (level.started_at_ns, level.ended_at_ns);
+        let window = level.steady.as_ref().map_or(whole, |steady| (steady.start_ns, steady.end_ns));
+        let tokens = level.throughput.as_ref().map(|throughput| throughput.tokens);
+        Sampled::of(&self.sampler.readings.samples(), window, tokens)
+    }
+
+    /// Phases at the load of this one that have ended.
+    fn earlier_rounds(&self, spec: &PhaseSpec) -> usize {
+        let load = spec.load.row();
+        self.record.phases.iter().filter(|phase| phase.load == load).count()
     }
 
     /// Whether an interrupt kept the client's error at a level from becoming known, whose load had ended.
@@ -103,7 +150,7 @@ impl TargetRun<'_> {
             |row: &&RequestNumbers| row.sent_at_ns.is_some_and(|sent| sent > row.due_at_ns + LATE_AFTER.as_nanos());
         let late = if !spec.load.is_closed() { rows.iter().filter(late).count() as u64 } else { 0 };
         let (name, load) = (spec.load.name(), spec.load.row());
-        let earlier = self.record.phases.iter().filter(|phase| phase.load == load).count();
+        let earlier = self.earlier_rounds(spec);
         let name = if earlier == 0 { name } else { format!("{name}, round {}", earlier + 1) };
         let input = PhaseInput {
             name,

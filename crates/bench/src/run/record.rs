@@ -4,6 +4,7 @@ use super::target::TargetRun;
 use crate::levels::curve_of;
 use crate::schedule::Reason;
 use crate::warnings;
+use tokrate_judge::limits;
 use tokrate_meter::RequestNumbers;
 use tokrate_record::{Billed, Spending, Status, TargetPrice, UntilEnd, UntilResult};
 
@@ -34,6 +35,10 @@ impl TargetRun<'_> {
         let is_over_budget = over_budget.is_some();
         let record = &mut self.record;
         record.wall_seconds = (self.clock.now() - self.started_at).as_secs_f64();
+        let limits = limits(&record.phases);
+        record.phases.iter_mut().zip(limits).for_each(|(phase, limit)| phase.limit = limit);
+        record.timeline = (!record.phases.is_empty())
+            .then(|| self.timeline.timeline(&self.sampler.readings.samples(), self.config.sampling.slice));
         record.curve = curve_of(&record.phases, self.config.seed);
         let missing = self.schedule.planned(&record.phases) - record.phases.len();
         let interrupted = record.phases.iter().any(|phase| phase.interrupted);
@@ -68,6 +73,7 @@ impl TargetRun<'_> {
         record.notes.extend(warnings::reused_prompts(&self.config.prompts, self.next_prompt));
         record.notes.extend(warnings::cut_conversations(&self.config.prompts));
         record.notes.extend(warnings::omitted_trace_requests(&self.config.prompts));
+        record.notes.extend(self.sampler.readings.note());
         record.notes.extend(self.scraper.as_ref().and_then(|scraper| scraper.note.clone()));
     }
 }

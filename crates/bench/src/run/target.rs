@@ -10,8 +10,10 @@ use crate::cost_limit::CostLimit;
 use crate::drive::run_phase;
 use crate::endpoint::Endpoint;
 use crate::forecast::{Forecast, ProbeTiming};
+use crate::page_reader::PageReader;
 use crate::plan::Budget;
 use crate::progress::Progress;
+use crate::sampler::{GpuReader, Sampler, Sources};
 use crate::schedule::{NextPhase, Reason, Schedule, Verdicts};
 use crate::scrape::Scraper;
 use crate::{BenchError, Stop, probe};
@@ -22,12 +24,15 @@ use tokrate_core::Tick;
 use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
 use tokrate_meter::RequestNumbers;
 use tokrate_net::{Clock, Route};
+use tokrate_record::timeline::TimelineBuilder;
 use tokrate_record::{Load, Record, Status};
 
 pub(super) struct TargetRun<'a> {
     pub(super) config: &'a Config,
     pub(super) clock: Clock,
     pub(super) stop: &'a Stop,
+    /// When the run of all targets began: zero of its time axis.
+    pub(super) began_at: Tick,
     pub(super) started_at: Tick,
     pub(super) route: Route,
     pub(super) endpoint: Endpoint,
@@ -38,6 +43,10 @@ pub(super) struct TargetRun<'a> {
     pub(super) record: Record,
     /// Reads the server's metrics, if it publishes them.
     pub(super) scraper: Option<Scraper>,
+    /// Reads engine and graphics processors through the whole run.
+    pub(super) sampler: Sampler,
+    /// The run in slices of time.
+    pub(super) timeline: TimelineBuilder,
     pub(super) next_prompt: u64,
     pub(super) cost_limit: Option<CostLimit>,
     pub(super) schedule: Schedule,
@@ -52,7 +61,12 @@ pub(super) struct TargetRun<'a> {
 }
 
 impl<'a> TargetRun<'a> {
-    pub(super) fn open(config: &'a Config, clock: Clock, stop: &'a Stop) -> Result<TargetRun<'a>, BenchError> {
+    pub(super) fn open(
+        config: &'a Config,
+        clock: Clock,
+        stop: &'a Stop,
+        began_at: Tick,
+    ) -> Result<TargetRun<'a>, BenchError> {
         let started_at = clock.now();
         let (endpoint, host) = match &config.target {
             Target::Embedded(engine) => {
@@ -71,13 +85,16 @@ impl<'a> TargetRun<'a> {
         let record = empty_record(config, clock, &endpoint);
         let calibrator = Calibrator::new(config.calibration.clone(), clock, endpoint.http);
         let progress = Arc::new(Progress::default());
-        let metrics = config.target.remote().and_then(|remote| remote.server_metrics.clone());
+        let page = |metrics| PageReader::new(metrics, &endpoint.client, clock);
+        let metrics = config.target.remote().and_then(|remote| remote.server_metrics.clone()).map(page);
+        let sampler = start_sampler(config, &endpoint, metrics.clone(), clock)?;
         let scraper = metrics
-            .map(|metrics| Scraper::new(metrics, &endpoint.client, &endpoint.model, config.request.stream, clock));
+            .map(|reader| Scraper::new(reader, &endpoint.model, config.request.stream, sampler.readings.clone()));
         Ok(TargetRun {
             config,
             clock,
             stop,
+            began_at,
             started_at,
             route,
             endpoint,
@@ -86,6 +103,8 @@ impl<'a> TargetRun<'a> {
             progress,
             record,
             scraper,
+            sampler,
+            timeline: TimelineBuilder::new(began_at),
             next_prompt: 0,
             cost_limit: None,
             schedule: Schedule::new(config.phases.clone(), config.schedule_mode.clone(), config.seed),
@@ -164,7 +183,7 @@ impl<'a> TargetRun<'a> {
         let place = PhasePosition { target, phase: self.record.phases.len(), of: self.planned() };
         self.reasons.extend(next.reason);
         observer.phase_started(place, &next.spec, &self.progress);
-        let rows = self.measure_phase(place.phase, &next.spec, &mut || observer.calibrating(place))?;
+        let rows = self.measure_phase(place, &next.spec, observer)?;
         self.update_record();
         observer.phase_ended(place, &self.record, &rows);
         Ok(true)
@@ -212,6 +231,21 @@ impl<'a> TargetRun<'a> {
         }
         self.record
     }
+}
+
+/// Begins to read what stands beside the run of a target: its engine's page, and the graphics processors that are named.
+fn start_sampler(
+    config: &Config,
+    endpoint: &Endpoint,
+    engine: Option<PageReader>,
+    clock: Clock,
+) -> Result<Sampler, BenchError> {
+    let pages = config.sampling.gpu_pages.iter();
+    let pages = pages.map(|page| GpuReader::Page(Box::new(PageReader::new(page.clone(), &endpoint.client, clock))));
+    let local = config.sampling.local_gpus.clone().map(|source| GpuReader::Local(source, clock));
+    let sources =
+        Sources { engine: engine.map(|page| (page, endpoint.model.clone())), gpus: pages.chain(local).collect() };
+    Sampler::start(sources, config.sampling.every, clock).map_err(BenchError::Worker)
 }
 
 /// The message of a panic.

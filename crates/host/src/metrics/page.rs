@@ -38,6 +38,8 @@ const VLLM: &[Row] = &[
     ("vllm:num_preemptions_total", "Cumulative number of preemption from the engine.", PREEMPTIONS),
     ("vllm:prefix_cache_queries_total", "Prefix cache queries, in terms of number of queried tokens.", LOOKED_UP),
     ("vllm:prefix_cache_hits_total", "Prefix cache hits, in terms of number of cached tokens.", FOUND),
+    ("vllm:spec_decode_num_draft_tokens_total", "Number of draft tokens.", PROPOSED),
+    ("vllm:spec_decode_num_accepted_tokens_total", "Number of accepted tokens.", ACCEPTED),
     ("vllm:prompt_tokens_total", "Number of prefill tokens processed.", INPUT),
     ("vllm:generation_tokens_total", "Number of generation tokens processed.", OUTPUT),
     ("vllm:request_success_total", "Count of successfully processed requests.", Source::Finished),
@@ -56,6 +58,8 @@ const VLLM: &[Row] = &[
 const SGLANG: &[Row] = &[
     ("sglang:num_running_reqs", "The number of running requests.", RUNNING),
     ("sglang:num_queue_reqs", "The number of requests in the waiting queue.", WAITING),
+    ("sglang:token_usage", "The token usage.", Source::Gauge(cache_use)),
+    ("sglang:num_retracted_requests_total", "Total number of retracted requests.", PREEMPTIONS),
     ("sglang:num_requests_total", "Number of requests processed.", REQUESTS),
     ("sglang:prompt_tokens_total", "Number of prefill tokens processed.", INPUT),
     ("sglang:generation_tokens_total", "Number of generation tokens processed.", OUTPUT),
@@ -107,6 +111,8 @@ const WAITING: Source = Source::Gauge(|shown| f64::from(shown.stats.queued));
 const PREEMPTIONS: Source = Source::Counter(|shown| shown.stats.preemptions as f64);
 const LOOKED_UP: Source = Source::Counter(|shown| shown.stats.looked_up_tokens as f64);
 const FOUND: Source = Source::Counter(|shown| shown.stats.found_tokens as f64);
+const PROPOSED: Source = Source::Counter(|shown| shown.stats.draft_tokens as f64);
+const ACCEPTED: Source = Source::Counter(|shown| shown.stats.accepted_tokens as f64);
 const REQUESTS: Source = Source::Counter(|shown| shown.meter.finished.iter().sum::<u64>() as f64);
 const INPUT: Source = Source::Counter(|shown| shown.meter.input_tokens as f64);
 const OUTPUT: Source = Source::Counter(|shown| shown.meter.output_tokens as f64);

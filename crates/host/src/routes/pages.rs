@@ -30,6 +30,7 @@ impl Routes {
             "/api/version" if self.emulates(EmulatedEngine::Ollama) => |_: &Routes| json!({"version": VERSION}),
             "/props" if self.emulates(EmulatedEngine::LlamaCpp) => Routes::props,
             "/metrics" => return self.metrics(),
+            "/gpu-metrics" => return self.gpu_metrics(),
             path => {
                 let message = format!(
                     "there is no {path}; try POST /v1/chat/completions or another dialect's path, GET /v1/models or \
@@ -108,6 +109,16 @@ impl Routes {
             "model_path": first.map(|provider| provider.model.as_str()),
             "build_info": format!("tokrate-{VERSION}"),
         })
+    }
+
+    /// Graphics processors of every provider that has any.
+    fn gpu_metrics(&self) -> Result<Response<AnswerBody>, ErrorResponse> {
+        let pages: Vec<String> = self.served().iter().filter_map(|served| served.driver.gpu_page()).collect();
+        if pages.is_empty() {
+            let message = "there are no graphics processors here; `tokrate sim --power` gives it some".to_owned();
+            return Err(ErrorResponse(StatusCode::NOT_FOUND, message));
+        }
+        Ok(with_type(METRICS_TYPE, AnswerBody::Plain(Some(Bytes::from(pages.concat())))))
     }
 
     fn metrics(&self) -> Result<Response<AnswerBody>, ErrorResponse> {

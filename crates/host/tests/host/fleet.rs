@@ -20,6 +20,7 @@ fn provider(name: &str) -> Provider {
         model: "m".to_owned(),
         only_model: false,
         api_key: None,
+        gpus: None,
         emulated_engine: EmulatedEngine::default(),
         metrics: MetricNames::default(),
         script: None,

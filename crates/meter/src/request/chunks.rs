@@ -33,32 +33,36 @@ impl ChannelTokens {
     }
 }
 
-/// Joins arrivals of one tick, and counts the tokens that end in each chunk.
-pub(super) fn chunks_of(trace: &RequestTrace, encoding: Encoding) -> (Vec<Chunk>, ChannelTokens) {
-    let mut chunks = join(&trace.arrivals);
+/// The tokens that end in each arrival, and their sums by channel.
+pub(super) fn arrival_tokens(trace: &RequestTrace, encoding: Encoding) -> (Vec<u32>, ChannelTokens) {
+    let mut tokens = vec![0; trace.arrivals.len()];
     let mut ends = Vec::new();
     let mut count = |channel: Channel| {
         let Some(text) = text_of(trace, channel) else { return 0 };
         ends.clear();
         token_ends(encoding, &text, &mut ends);
-        share(trace, channel, &ends, &mut chunks);
+        share(trace, channel, &ends, &mut tokens);
         ends.len() as u64
     };
-    let tokens = ChannelTokens {
+    let all = ChannelTokens {
         reasoning: count(Channel::Reasoning),
         answer: count(Channel::Answer),
         tool: count(Channel::Tool),
     };
-    (chunks, tokens)
+    (tokens, all)
 }
 
-fn join(arrivals: &[Arrival]) -> Vec<Chunk> {
+/// Joins arrivals of one tick.
+pub(super) fn join(arrivals: &[Arrival], tokens: &[u32]) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::with_capacity(arrivals.len());
-    for arrival in arrivals {
+    for (arrival, &tokens) in arrivals.iter().zip(tokens) {
         let events = u32::from(arrival.events);
         match chunks.last_mut() {
-            Some(last) if last.at == arrival.at => last.events = last.events.saturating_add(events),
-            _ => chunks.push(Chunk { at: arrival.at, tokens: 0, events }),
+            Some(last) if last.at == arrival.at => {
+                last.events = last.events.saturating_add(events);
+                last.tokens += tokens;
+            }
+            _ => chunks.push(Chunk { at: arrival.at, tokens, events }),
         }
     }
     chunks
@@ -85,18 +89,15 @@ fn text_of(trace: &RequestTrace, channel: Channel) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
-/// Assigns each token of one channel to the chunk with its last byte.
-fn share(trace: &RequestTrace, channel: Channel, ends: &[usize], chunks: &mut [Chunk]) {
-    let (mut chunk, mut start, mut seen, mut given) = (0, 0, 0, 0);
-    for arrival in &trace.arrivals {
-        while chunks[chunk].at < arrival.at {
-            chunk += 1;
-        }
+/// Assigns each token of one channel to the arrival with its last byte.
+fn share(trace: &RequestTrace, channel: Channel, ends: &[usize], tokens: &mut [u32]) {
+    let (mut start, mut seen, mut given) = (0, 0, 0);
+    for (arrival, tokens) in trace.arrivals.iter().zip(tokens) {
         let end = arrival.text_end as usize;
         if arrival.channel == channel {
             seen += end - start;
             let complete = given + ends[given..].iter().take_while(|&&end| end <= seen).count();
-            chunks[chunk].tokens += u32::try_from(complete - given).expect("a text of at most 4 GiB has fewer tokens");
+            *tokens = u32::try_from(complete - given).expect("a text of at most 4 GiB has fewer tokens");
             given = complete;
         }
         start = end;

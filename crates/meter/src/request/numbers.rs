@@ -3,7 +3,7 @@
 //! Invariant: ticks and gaps stay whole nanoseconds, floats appear only in quotients; what could not be measured is `None`
 //! with a reason, never 0.
 
-use super::chunks::{ChannelTokens, chunks_of};
+use super::chunks::{ChannelTokens, arrival_tokens, join};
 use super::fingerprint::TextFingerprint;
 use super::speed::{NOT_STREAMED, NoSpeedReason, StreamTimes, TIMESTAMP_ERROR};
 use super::{Chunk, RequestTrace};
@@ -251,7 +251,13 @@ impl RequestNumbers {
     /// Counts tokens in `encoding` and computes every figure of one request. A failed request keeps what was measured
     /// before it failed.
     pub fn measure(trace: &RequestTrace, encoding: Encoding) -> RequestNumbers {
-        let (chunks, tokens) = chunks_of(trace, encoding);
+        RequestNumbers::with_arrival_tokens(trace, encoding).0
+    }
+
+    /// The same, with the tokens that end in each arrival of the trace.
+    pub fn with_arrival_tokens(trace: &RequestTrace, encoding: Encoding) -> (RequestNumbers, Vec<u32>) {
+        let (of_arrivals, tokens) = arrival_tokens(trace, encoding);
+        let chunks = join(&trace.arrivals, &of_arrivals);
         let mut numbers = RequestNumbers::without_text(trace);
         numbers.count_tokens(trace, tokens);
         numbers.time_text(trace, &chunks);
@@ -261,7 +267,7 @@ impl RequestNumbers {
         if trace.in_one_piece {
             numbers.clear_streaming_figures();
         }
-        numbers
+        (numbers, of_arrivals)
     }
 
     /// True when the answer is complete and counts in the distributions (unless it is warm-up).

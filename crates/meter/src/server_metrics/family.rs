@@ -30,6 +30,14 @@ pub enum Quantity {
     Running,
     /// Requests waiting (gauge).
     Waiting,
+    /// Share of the key-value cache in use, 0 to 1 (gauge; engines of several ranks publish one each).
+    CacheUse,
+    /// Requests that lost their place in the batch (counter).
+    Preemptions,
+    /// Tokens that a draft proposed (counter).
+    DraftTokens,
+    /// Those of them that were accepted (counter).
+    AcceptedTokens,
 }
 
 /// The names that an engine gives its metrics.
@@ -87,6 +95,10 @@ const VLLM: Family = Family {
         (Quantity::Queue, &["vllm:request_queue_time_seconds"]),
         (Quantity::Running, &["vllm:num_requests_running"]),
         (Quantity::Waiting, &["vllm:num_requests_waiting"]),
+        (Quantity::CacheUse, &["vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"]),
+        (Quantity::Preemptions, &["vllm:num_preemptions_total"]),
+        (Quantity::DraftTokens, &["vllm:spec_decode_num_draft_tokens_total"]),
+        (Quantity::AcceptedTokens, &["vllm:spec_decode_num_accepted_tokens_total"]),
     ],
 };
 
@@ -104,6 +116,9 @@ const SGLANG: Family = Family {
         (Quantity::Queue, &["sglang:queue_time_seconds"]),
         (Quantity::Running, &["sglang:num_running_reqs"]),
         (Quantity::Waiting, &["sglang:num_queue_reqs"]),
+        (Quantity::CacheUse, &["sglang:token_usage"]),
+        // `num_retracted_reqs` is a gauge of the last batch.
+        (Quantity::Preemptions, &["sglang:num_retracted_requests_total"]),
     ],
 };
 
@@ -133,6 +148,10 @@ const LLAMA_CPP: Family = Family {
         (Quantity::DecodeSeconds, &["llamacpp:tokens_predicted_seconds_total"]),
         (Quantity::Running, &["llamacpp:requests_processing"]),
         (Quantity::Waiting, &["llamacpp:requests_deferred"]),
+        // Versions before the middle of 2025.
+        (Quantity::CacheUse, &["llamacpp:kv_cache_usage_ratio"]),
+        (Quantity::DraftTokens, &["llamacpp:spec_decode_num_draft_tokens_total"]),
+        (Quantity::AcceptedTokens, &["llamacpp:spec_decode_num_accepted_tokens_total"]),
     ],
 };
 
@@ -150,5 +169,6 @@ const TRTLLM: Family = Family {
         (Quantity::Queue, &["trtllm_request_queue_time_seconds"]),
         (Quantity::Running, &["trtllm_num_requests_running", "trtllm_num_active_requests"]),
         (Quantity::Waiting, &["trtllm_num_requests_waiting", "trtllm_server_queue_length"]),
+        (Quantity::CacheUse, &["trtllm_kv_cache_utilization"]),
     ],
 };

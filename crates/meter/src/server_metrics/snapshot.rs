@@ -54,6 +54,14 @@ impl<'a> MetricsSnapshot<'a> {
         self.family.names(quantity).iter().find_map(|name| self.sum_of(name))
     }
 
+    /// A share, as the mean of its series.
+    pub fn share(&self, quantity: Quantity) -> Option<f64> {
+        self.family.names(quantity).iter().find_map(|name| {
+            let series = self.series(name).count();
+            Some(self.sum_of(name)? / series as f64)
+        })
+    }
+
     /// A histogram.
     pub fn histogram(&self, quantity: Quantity) -> Option<Histogram> {
         self.family.names(quantity).iter().find_map(|name| {

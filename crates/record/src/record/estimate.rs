@@ -101,6 +101,7 @@ impl Record {
             until: None,
             spending: None,
             phases,
+            timeline: None,
             curve: None,
             assertions: Vec::new(),
             warnings: vec!["computed from facts and fitted coefficients, not measured".to_owned()],

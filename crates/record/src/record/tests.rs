@@ -40,6 +40,7 @@ fn small() -> Record {
         until: None,
         spending: None,
         phases: vec![phase(&input, &requests)],
+        timeline: None,
         curve: None,
         assertions: Vec::new(),
         estimate: None,

@@ -15,7 +15,9 @@ use super::{
 use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
 use crate::integrity::{self, Suspicion};
+use crate::limit::LevelLimit;
 use crate::record::ConditionsRow;
+use crate::timeline::Sampled;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch, Span, Tick};
@@ -199,6 +201,12 @@ pub struct PhaseResult {
     pub goodput: Option<Goodput>,
     /// The server's own metrics, if it publishes them.
     pub server: Option<ServerReport>,
+    /// What was read of engine and graphics processors meanwhile, if anything was.
+    #[serde(default)]
+    pub sampled: Option<Sampled>,
+    /// What limits at this level, if the evidence is there.
+    #[serde(default)]
+    pub limit: Option<LevelLimit>,
     /// Times reported by the server, next to the client's; absent if no answer carried any.
     #[serde(default)]
     pub server_timings: Option<ServerTimingSummary>,
@@ -250,8 +258,8 @@ impl PhaseResult {
         let (ttft, itl, tpot, e2e) = times.judged();
         let throughput = steady.as_ref().map(|steady| Throughput::of(steady, requests));
         let (agents, session_times) = AgentSummary::of(&input.load, requests).unzip();
-        let client_error = with_validity(input, &measured, [&ttft, &itl, &tpot, &e2e], throughput.as_ref());
         PhaseResult {
+            client_error: with_validity(input, &measured, [&ttft, &itl, &tpot, &e2e], throughput.as_ref()),
             failures_above_limit: counts.failed_share().is_some_and(|share| share > Counts::FAILURE_LIMIT),
             name: input.name.clone(),
             conditions: ConditionsRow::from(input.conditions),
@@ -271,7 +279,6 @@ impl PhaseResult {
             agents,
             session_time: Distribution::of_nanos(&mut session_times.unwrap_or_default()),
             counts,
-            client_error,
             throughput,
             steady,
             steady_missing,
@@ -305,6 +312,8 @@ impl PhaseResult {
             text_events: requests.iter().map(|request| request.text_events).sum(),
             goodput: None,
             server: None,
+            sampled: None,
+            limit: None,
             server_timings: ServerTimingSummary::of(&measured),
             suspicions: integrity::examine(&ConditionsRow::from(input.conditions), &measured),
             gate: Vec::new(),

@@ -116,6 +116,8 @@ pub(super) fn stats(cluster: &Cluster<SharedTime>, own: Stats) -> Stats {
         all.cache_blocks_held += u64::from(rank.blocks_held);
         all.looked_up_tokens += rank.looked_up_tokens;
         all.found_tokens += rank.found_tokens;
+        all.draft_tokens += rank.draft_tokens;
+        all.accepted_tokens += rank.accepted_tokens;
     }
     all
 }

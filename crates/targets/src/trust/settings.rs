@@ -137,9 +137,8 @@ impl SensitiveSetting {
     pub fn what(&self) -> &'static str {
         let last = self.key.rsplit('.').next().unwrap_or_default();
         match last {
-            "url" | "hub" | "targets" | "target" | "endpoint" | "server_metrics" | "unix_socket" | "proxy" => {
-                "says where requests go"
-            }
+            "url" | "hub" | "targets" | "target" | "endpoint" | "server_metrics" | "gpu_metrics" | "unix_socket"
+            | "proxy" => "says where requests go",
             "listen" | "admin" | "hosts" => "says who can reach the gateway",
             "log" | "json" | "jsonl" | "html" | "csv" | "markdown" | "vllm_json" | "junit" | "badge"
             | "save_baseline" => "names a file that is written",

@@ -287,6 +287,7 @@ mod tests {
             until: None,
             spending: None,
             phases: vec![phase],
+            timeline: None,
             curve: None,
             assertions: Vec::new(),
             estimate: None,

@@ -166,6 +166,7 @@ pub fn start_locals(resolved: &mut Resolved) -> Result<Vec<RunningHost>> {
                     emulated_engine: EmulatedEngine::default(),
                     metrics: MetricNames::default(),
                     script: None,
+                    gpus: None,
                 };
                 // Of one seed, all of them would write the same.
                 let seed = resolved.config.seed + place as u64;

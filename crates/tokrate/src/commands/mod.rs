@@ -6,6 +6,7 @@ pub mod bench;
 pub mod claim;
 pub mod compare;
 pub mod estimate;
+pub mod export;
 pub mod feel;
 pub mod gateway;
 pub mod init;

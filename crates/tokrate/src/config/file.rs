@@ -56,6 +56,10 @@ pub struct Bench {
     pub ca_file: Option<PathBuf>,
     pub insecure: Option<bool>,
     pub server_metrics: Option<String>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
+    pub gpu_metrics: Option<Vec<String>>,
+    pub metrics_every: Option<String>,
     pub region: Option<String>,
     #[serde(default, deserialize_with = "lists::one_or_many")]
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<u32>>"))]
@@ -156,6 +160,8 @@ pub struct Bench {
     pub json: Option<PathBuf>,
     pub jsonl: Option<PathBuf>,
     pub keep_unknown: Option<bool>,
+    pub chunks: Option<PathBuf>,
+    pub slice: Option<String>,
     pub html: Option<PathBuf>,
     pub no_html: Option<bool>,
     pub csv: Option<PathBuf>,

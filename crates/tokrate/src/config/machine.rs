@@ -3,6 +3,8 @@
 //! What cannot be found is left out, without an error. Invariant: nothing is run and nothing is changed to find it.
 
 use std::net::IpAddr;
+use std::sync::Arc;
+use tokrate_bench::GpuSource;
 use tokrate_record::{EngineHost, Gpu};
 
 /// The facts, if `host` is this machine by its name.
@@ -54,6 +56,54 @@ fn gpus() -> Option<Vec<Gpu>> {
         Some(Gpu { name: device.name().ok()?, memory_bytes, driver: driver.clone() })
     };
     Some((0..nvml.device_count().ok()?).filter_map(gpu).collect())
+}
+
+/// The processors that NVIDIA's driver knows, to be read during a run; `None` where there is no driver.
+#[cfg(feature = "nvml")]
+pub fn gpu_source() -> Option<Arc<dyn GpuSource>> {
+    let nvml = nvml_wrapper::Nvml::init().ok()?;
+    Some(Arc::new(Driver(nvml)))
+}
+
+/// Not looked for.
+#[cfg(not(feature = "nvml"))]
+pub fn gpu_source() -> Option<Arc<dyn GpuSource>> {
+    None
+}
+
+/// NVIDIA's driver.
+#[cfg(feature = "nvml")]
+struct Driver(nvml_wrapper::Nvml);
+
+#[cfg(feature = "nvml")]
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("NVIDIA's driver")
+    }
+}
+
+#[cfg(feature = "nvml")]
+impl GpuSource for Driver {
+    fn read(&self) -> Result<Vec<tokrate_meter::server_metrics::GpuReading>, String> {
+        use nvml_wrapper::enum_wrappers::device::Clock;
+        let count = self.0.device_count().map_err(|error| format!("NVIDIA's driver: {error}"))?;
+        let gpu = |index| {
+            let device =
+                self.0.device_by_index(index).map_err(|error| format!("NVIDIA's driver, GPU {index}: {error}"))?;
+            let model = device.name().map(|name| format!(" ({name})")).unwrap_or_default();
+            Ok(tokrate_meter::server_metrics::GpuReading {
+                name: format!("GPU {index}{model}"),
+                // The driver counts in milliwatts.
+                power_w: device.power_usage().ok().map(|power| f64::from(power) / 1e3),
+                power_limit_w: device.enforced_power_limit().ok().map(|power| f64::from(power) / 1e3),
+                clock_mhz: device.clock_info(Clock::SM).ok().map(f64::from),
+                busy: device.utilization_rates().ok().map(|rates| f64::from(rates.gpu) / 100.0),
+                memory_bytes: device.memory_info().ok().map(|memory| memory.used as f64),
+                energy_j: device.total_energy_consumption().ok().map(|energy| energy as f64 / 1e3),
+            })
+        };
+        (0..count).map(gpu).collect()
+    }
 }
 
 /// Not looked for.

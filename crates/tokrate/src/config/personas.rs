@@ -123,6 +123,7 @@ fn provider(text: &str, row: PersonaRow, fetch: impl Fn(&str) -> Result<ApiKey>)
         emulated_engine,
         metrics: row.metrics.map_or_else(|| emulated_engine.metrics(), |metrics: rows::Named<MetricNames>| metrics.0),
         script: None,
+        gpus: None,
     })
 }
 

@@ -12,7 +12,7 @@ use tokrate_engine::{Policy, Speculation};
 use tokrate_estimate::serving::{Serving, Tuning};
 use tokrate_estimate::what_if::Change;
 use tokrate_estimate::{Asked, Estimator};
-use tokrate_host::{ApiKey, EmulatedEngine, FleetConfig, HostConfig, MetricNames, TruthLog};
+use tokrate_host::{ApiKey, EmulatedEngine, FleetConfig, GpuLaw, HostConfig, MetricNames, TruthLog};
 use tokrate_sim::{Faults, Law, Scheduled};
 use tokrate_targets::KeyReference;
 
@@ -136,7 +136,23 @@ fn alone(flags: &Flags, address: SocketAddr) -> Result<HostConfig> {
         }
     };
     let model = flags.model.clone();
-    Ok(HostConfig { address, law, faults, seed: flags.seed, model, api_key, ..HostConfig::default() })
+    let gpus = flags.power.as_deref().map(|power| gpu_law(power, flags.engine.gpus.unwrap_or(1))).transpose()?;
+    Ok(HostConfig { address, law, faults, seed: flags.seed, model, api_key, gpus, ..HostConfig::default() })
+}
+
+/// Reads `IDLE:PEAK[:CAP]`.
+fn gpu_law(text: &str, count: u32) -> Result<GpuLaw> {
+    let watts: Option<Vec<f64>> = text.split(':').map(|watts| watts.parse().ok()).collect();
+    match watts.as_deref() {
+        Some(&[idle_watts, peak_watts]) => Some((idle_watts, peak_watts, peak_watts)),
+        Some(&[idle_watts, peak_watts, cap_watts]) => Some((idle_watts, peak_watts, cap_watts)),
+        _ => None,
+    }
+    .filter(|(idle, peak, cap)| idle.is_finite() && peak.is_finite() && 0.0 <= *idle && idle < cap && cap <= peak)
+    .map(|(idle_watts, peak_watts, cap_watts)| GpuLaw { count, idle_watts, peak_watts, cap_watts })
+    .with_context(|| {
+        format!("read --power: `{text}` is not IDLE:PEAK[:CAP] in watts with IDLE < CAP <= PEAK, such as 100:700:500")
+    })
 }
 
 fn law(flags: &LawFlags) -> Result<Law> {

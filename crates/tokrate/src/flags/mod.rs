@@ -5,6 +5,7 @@ pub mod bench;
 pub mod claim;
 pub mod compare;
 pub mod estimate;
+pub mod export;
 pub mod feel;
 pub mod foreign;
 pub mod gateway;
@@ -48,6 +49,8 @@ pub enum Command {
     Compare(compare::Flags),
     /// Estimate how fast a model answers on given hardware under a load, and what holds it back
     Estimate(Box<estimate::Flags>),
+    /// Write a record in the forms of MLflow and Weights & Biases
+    Export(export::Flags),
     /// Stream text at a stated speed, to feel what a number means
     Feel(feel::Flags),
     /// One address for all providers: races them, routes on measured speed, logs what was true

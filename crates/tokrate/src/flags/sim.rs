@@ -43,6 +43,10 @@ pub struct Flags {
     /// File for the truth log (JSONL): every write handed to the socket with its monotonic nanosecond
     #[arg(long, value_name = "FILE")]
     pub truth_log: Option<PathBuf>,
+    /// Power of each of its devices (--gpus, or one), published at /gpu-metrics as DCGM-exporter does: idle, with every place taken,
+    /// and the cap at which clocks fall instead, such as 100:700:500 (W)
+    #[arg(long, value_name = "IDLE:PEAK[:CAP]", conflicts_with = "personas")]
+    pub power: Option<String>,
     #[command(flatten)]
     pub engine: EngineFlags,
     #[command(flatten)]

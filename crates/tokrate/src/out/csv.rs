@@ -104,6 +104,12 @@ pub fn of(names: &[String], records: &[Record]) -> String {
     text
 }
 
+/// The columns of a level that are numbers.
+pub fn numbers(phase: &PhaseResult) -> Vec<(String, f64)> {
+    let each = COLUMNS.iter().filter_map(|column| Some((column.name(), column.cell(phase)?.parse().ok()?)));
+    each.collect()
+}
+
 impl Column {
     fn name(&self) -> String {
         match self {

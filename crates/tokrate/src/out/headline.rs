@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use tokrate_bench::report::{agent_sentence, capacity_sentences, shows, sign_sentences};
 use tokrate_charts::format::number;
-use tokrate_record::run::{Rounds, by_load, most_throughput};
-use tokrate_record::{Metric, Record};
+use tokrate_record::run::{Rounds, by_load, by_rising_load, most_throughput};
+use tokrate_record::{LimitedBy, Metric, Record};
 use tokrate_stats::Quantile;
 
 /// The lines, each with its label. A line that goes on under the same label has an empty one.
@@ -30,11 +30,26 @@ pub fn lines(record: &Record) -> Vec<(&'static str, String)> {
         lines.extend(labelled("Carries", capacity_sentences(curve)));
         lines.extend(labelled("Limits", sign_sentences(curve).into_iter().take(2).collect()));
     }
+    lines.extend(labelled("Limit", limits(record)));
     lines.push(("How sure", certainty(&measured)));
     if let Some(spending) = record.spending.filter(|spending| spending.usd > 0.0) {
         lines.push(("Cost", format!("${:.6} in all", spending.usd)));
     }
     lines
+}
+
+/// What limits, each once, at the first level at which it does. The client's own limits stand above everything else.
+fn limits(record: &Record) -> Vec<String> {
+    let mut known = Vec::new();
+    let mut sentences = Vec::new();
+    for phase in by_rising_load(&record.phases) {
+        let Some(limit) = phase.limit.as_ref().filter(|limit| limit.by != LimitedBy::Client) else { continue };
+        if !known.contains(&limit.by) {
+            known.push(limit.by);
+            sentences.push(format!("at {}: {}", phase.name, limit.sentence));
+        }
+    }
+    sentences
 }
 
 /// The least load with the most tokens per second in all, if there are several; a figure that is mostly chance leads to nothing.

@@ -1,7 +1,8 @@
 //! What a user sees and what files hold. Numbers are made elsewhere; here they are only laid out.
 
 pub mod apply;
-pub mod badge;
+pub mod arrivals;
+mod badge;
 pub mod board;
 pub mod comparison;
 pub mod comparison_blocks;
@@ -9,6 +10,7 @@ pub mod csv;
 pub mod estimate;
 pub mod estimate_replay;
 pub mod events;
+pub mod export;
 pub mod files;
 pub mod forecast;
 pub mod headline;

@@ -3,6 +3,7 @@
 //! It does not judge. Invariant: every file that was asked for is whole and valid whenever the run ends, or reported not to
 //! be, and one that cannot be written takes no other with it; one target gives one record, several give a comparison.
 
+use super::arrivals::Arrivals;
 use super::board::add_phase;
 use super::comparison::{self, Sides};
 use super::files::{self, PhaseName, Rows};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use tokrate_bench::forecast::Forecast;
 use tokrate_bench::plan::PhaseSpec;
 use tokrate_bench::report::{self, Samples, Subject};
-use tokrate_bench::{Observer, PhasePosition, Progress};
+use tokrate_bench::{Observer, PhasePosition, Progress, RequestArrivals};
 use tokrate_charts::Section;
 use tokrate_judge::Comparison;
 use tokrate_judge::compare::CompareReport;
@@ -30,6 +31,7 @@ pub struct Results<'a> {
     outputs: &'a Outputs,
     display: Display,
     rows: Option<Rows>,
+    arrivals: Option<Arrivals>,
     board: Option<Board>,
     targets: Vec<Measured>,
     /// What each target will be asked for.
@@ -77,6 +79,7 @@ impl<'a> Results<'a> {
     /// No results yet, of targets of these names.
     pub fn new(outputs: &'a Outputs, names: &[String]) -> Result<Results<'a>> {
         let rows = outputs.jsonl.as_deref().map(Rows::create).transpose()?;
+        let arrivals = outputs.chunks.as_deref().map(Arrivals::create).transpose()?;
         let board = outputs.board.clone().map(|path| -> Result<Board> {
             match MonitorStore::open_to_add(&path) {
                 Ok(store) => Ok(Board { store: Some(store), path, lost: None }),
@@ -94,6 +97,7 @@ impl<'a> Results<'a> {
             outputs,
             display,
             rows,
+            arrivals,
             board: board.transpose()?,
             targets: names.iter().map(target).collect(),
             planned: Vec::new(),
@@ -125,6 +129,7 @@ impl<'a> Results<'a> {
         for (name, path) in files {
             let result = match self.text_of(name) {
                 Some(text) => files::write(&path, &text),
+                None if name == "arrivals" => self.arrivals.take().map_or(Ok(()), Arrivals::finish),
                 None => lost_rows.take().map_or(Ok(()), Err),
             };
             written.push(Written { name, path, result });
@@ -146,7 +151,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// The whole text of a file; `None` of the rows, which are added to after each phase.
+    /// The whole text of a file; `None` of rows and arrivals, which are added to after each phase.
     fn text_of(&self, name: &str) -> Option<String> {
         let (names, records) = self.measured();
         Some(match name {
@@ -225,6 +230,9 @@ impl<'a> Results<'a> {
             let name = several.then_some(target.name.as_str());
             self.lost_rows = file.add(&phase_name(name, phase, place.phase), rows).err();
         }
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.end_level();
+        }
         if let Some(Board { store: Some(store), lost: lost @ None, .. }) = &mut self.board {
             let number = record.phases.len() - 1;
             *lost = add_phase(store, record, number, rows, &ProbeNames::of(record)).err();
@@ -279,6 +287,13 @@ impl Observer for Results<'_> {
     fn calibrating(&mut self, place: PhasePosition) {
         let label = self.label(place);
         self.display.note(&format!("[{label}] measuring the client's own error at this load"));
+    }
+
+    fn arrived(&mut self, place: PhasePosition, request: RequestArrivals<'_>) {
+        if let Some(arrivals) = &mut self.arrivals {
+            let name = (self.targets.len() > 1).then(|| self.targets[place.target].name.as_str());
+            arrivals.add(name, request);
+        }
     }
 
     fn phase_ended(&mut self, place: PhasePosition, record: &Record, rows: &[RequestNumbers]) {

@@ -5,6 +5,7 @@ use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::report;
 use tokrate_charts::format::number;
 use tokrate_record::run::{Rounds, ServerTimingSummary, TimingMedian, by_rising_load};
+use tokrate_record::timeline::{Gauge, Sampled};
 use tokrate_record::{Metric, PhaseResult};
 use tokrate_stats::{Level, Quantile, QuantileStatus};
 
@@ -246,6 +247,13 @@ const ROWS: &[Row] = &[
     Row::Own("server: speed while writing (tok/s)", |phase| {
         of_server(phase, |server| server.decode_speed().map(number))
     }),
+    Row::Own("engine: running, mean / most", |phase| of_sampled(phase, |sampled| sampled.running.map(mean_and_most))),
+    Row::Own("engine: waiting, mean / most", |phase| of_sampled(phase, |sampled| sampled.waiting.map(mean_and_most))),
+    Row::Own("engine: KV cache in use (%)", |phase| {
+        of_sampled(phase, |sampled| Some(number(sampled.kv_cache_use?.mean * 100.0)))
+    }),
+    Row::Own("GPU: power, all of them (W)", |phase| of_sampled(phase, |sampled| Some(number(sampled.power?.mean)))),
+    Row::Own("GPU: energy a token (J)", |phase| of_sampled(phase, |sampled| sampled.joules_per_token.map(number))),
     Row::Own("client adds to TTFT, p50 / p99 (ms)", |phase| {
         added(phase, |error| Some((error.ttft_added_p50_ns? as f64, error.ttft_added_p99_ns? as f64)))
     }),
@@ -299,6 +307,14 @@ fn of_server(
     of: impl Fn(&tokrate_meter::server_metrics::ServerReport) -> Option<String>,
 ) -> String {
     phase.server.as_ref().and_then(of).unwrap_or_else(|| "-".to_owned())
+}
+
+fn of_sampled(phase: &PhaseResult, of: impl Fn(&Sampled) -> Option<String>) -> String {
+    phase.sampled.as_ref().and_then(of).unwrap_or_else(|| "-".to_owned())
+}
+
+fn mean_and_most(gauge: Gauge) -> String {
+    format!("{} / {}", number(gauge.mean), number(gauge.max))
 }
 
 fn added(phase: &PhaseResult, of: impl Fn(&tokrate_meter::ClientError) -> Option<(f64, f64)>) -> String {

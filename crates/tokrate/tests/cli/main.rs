@@ -12,6 +12,7 @@ mod apply_kept;
 mod apply_patch;
 mod apply_protected;
 mod apply_serve;
+mod arrivals;
 mod browser;
 mod budgets;
 #[cfg(unix)]
@@ -20,6 +21,7 @@ mod clickhouse;
 mod command_line;
 mod discovery;
 mod encrypted;
+mod export;
 mod faults;
 mod feel;
 mod first_contact;

@@ -97,7 +97,7 @@ impl Sink {
         let is_stdout = path == Path::new("-");
         if let Form::Parquet = form {
             ensure!(!is_stdout, "columns do not go to standard output; name a file");
-            return Ok(Sink::Parquet(Box::new(ParquetFile::new(std::fs::File::create(path)?, &COLUMNS)?)));
+            return Ok(Sink::Parquet(Box::new(ParquetFile::new(std::fs::File::create(path)?, &COLUMNS))));
         }
         let mut out: Box<dyn Write> = if is_stdout {
             Box::new(BufWriter::new(std::io::stdout().lock()))

@@ -210,6 +210,10 @@ impl Layers {
         self.fill("save_baseline", |flags| &mut flags.verdict.save_baseline, bench.save_baseline.clone());
         self.fill("json", |flags| &mut flags.output.json, bench.json.clone());
         self.fill("jsonl", |flags| &mut flags.output.jsonl, bench.jsonl.clone());
+        self.fill("gpu_metrics", |flags| &mut flags.target.gpu_metrics, bench.gpu_metrics.clone());
+        self.fill("metrics_every", |flags| &mut flags.target.metrics_every, bench.metrics_every.clone());
+        self.fill("slice", |flags| &mut flags.output.slice, bench.slice.clone());
+        self.fill("chunks", |flags| &mut flags.output.chunks, bench.chunks.clone());
         let html = bench.html.clone().filter(|_| !self.flags.output.no_html);
         self.fill("html", |flags| &mut flags.output.html, html);
         self.fill("csv", |flags| &mut flags.output.csv, bench.csv.clone());

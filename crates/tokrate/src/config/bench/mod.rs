@@ -145,6 +145,7 @@ fn config(
         max_cost_usd,
         workers: flags.load.workers.or(file.bench.workers),
         calibration: limits::calibration(&flags.limits, environment),
+        sampling: sampling(&target, flags)?,
         seed: flags.load.seed.or(file.bench.seed).unwrap_or(0),
         host: environment.host.clone(),
         machine: environment.machine.clone(),
@@ -163,6 +164,15 @@ fn config(
     };
     ensure!(config.workers != Some(0), "read --workers: at least one client thread is needed");
     Ok(config)
+}
+
+/// What is read beside the run of a target. The processors of this machine are those of an engine on it only.
+fn sampling(target: &Target, flags: &Flags) -> Result<tokrate_bench::Sampling> {
+    let mut sampling = target::metrics::sampling(flags)?;
+    if target.remote().is_none_or(|remote| remote.engine_host.is_none()) {
+        sampling.local_gpus = None;
+    }
+    Ok(sampling)
 }
 
 /// What a request costs; the default number of requests depends on it.

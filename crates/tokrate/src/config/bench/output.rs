@@ -3,6 +3,7 @@
 use super::verdict::{self, Requirements};
 use crate::config::file::File;
 use crate::flags::bench::Flags;
+use crate::out::arrivals::check_form;
 use anyhow::{Result, bail, ensure};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,8 @@ pub struct Outputs {
     pub json: Option<PathBuf>,
     /// One line per request.
     pub jsonl: Option<PathBuf>,
+    /// Every arrival.
+    pub chunks: Option<PathBuf>,
     /// The report.
     pub html: Option<PathBuf>,
     /// One row per load level.
@@ -47,6 +50,7 @@ impl Outputs {
         let all = [
             ("record", &self.json),
             ("requests", &self.jsonl),
+            ("arrivals", &self.chunks),
             ("report", &self.html),
             ("levels", &self.csv),
             ("markdown", &self.markdown),
@@ -70,6 +74,7 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
     let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(std::path::Path::new("-"));
     for (flag, path) in [
         ("--jsonl", &output.jsonl),
+        ("--chunks", &output.chunks),
         ("--html", &output.html),
         ("--csv", &output.csv),
         ("--vllm-json", &output.vllm_json),
@@ -79,6 +84,7 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
     ] {
         ensure!(!is_stdout(path), "read {flag}: only --json or --markdown can go to standard output; name a file");
     }
+    output.chunks.as_deref().map(check_form).transpose()?;
     ensure!(
         !(is_stdout(&output.json) && is_stdout(&output.markdown)),
         "read --markdown: standard output belongs to --json already; name a file"
@@ -86,6 +92,7 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
     let outputs = Outputs {
         json: output.json.clone(),
         jsonl: output.jsonl.clone(),
+        chunks: output.chunks.clone(),
         html: output.html.clone().or(default_html),
         csv: output.csv.clone(),
         markdown: output.markdown.clone(),

@@ -175,6 +175,8 @@ fn what_names_an_address_a_key_a_command_or_a_file_is_not_called_harmless() {
         "bench.body",
         "curve",
         "server_metrics",
+        "gpu_metrics",
+        "bench.chunks",
         "sha256",
         "host",
         "otel",

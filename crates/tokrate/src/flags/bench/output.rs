@@ -17,6 +17,12 @@ pub struct Output {
     /// event is then read in full
     #[arg(long, requires = "jsonl")]
     pub keep_unknown: bool,
+    /// Write every arrival of every request to a file, in columns, CSV or lines of JSON by its ending: .parquet, .csv or .jsonl
+    #[arg(long, value_name = "FILE")]
+    pub chunks: Option<PathBuf>,
+    /// Length of the slices of time in record and report, at least 100ms [default: such that there are 30 to 120]
+    #[arg(long, value_name = "TIME")]
+    pub slice: Option<String>,
     /// Write the report (one self-contained HTML file) [default: tokrate-report.html of the embedded engine, else none]
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

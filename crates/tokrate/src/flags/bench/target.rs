@@ -55,6 +55,13 @@ pub struct Target {
     /// Where the server publishes its own metrics (Prometheus), or `off` [default: where a local engine of the TARGET does]
     #[arg(long, value_name = "URL|off")]
     pub server_metrics: Option<String>,
+    /// Where graphics processors are described (Prometheus: NVIDIA's DCGM-exporter, AMD's device-metrics-exporter), or `off`
+    /// [default: NVIDIA's driver on this machine, in a binary with the feature nvml]
+    #[arg(long, value_name = "URL,…|off", value_delimiter = ',')]
+    pub gpu_metrics: Option<Vec<String>>,
+    /// How often the server's and the processors' metrics are read during the run, or `off` for before and after each level only [default: 1s]
+    #[arg(long, value_name = "TIME|off")]
+    pub metrics_every: Option<String>,
     /// Region or place of the measuring machine, kept with the result
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,

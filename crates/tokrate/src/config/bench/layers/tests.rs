@@ -66,16 +66,16 @@ fn keys_of_the_file_count_as_if_they_were_typed() {
     assert_eq!((other.verdict.ignore.len(), other.verdict.threshold.as_deref()), (1, Some("5%")));
     assert!(other.limits.calibration.is_some() && other.verdict.baseline.is_some());
     let files = "json = \"a\"\njsonl = \"b\"\nkeep_unknown = true\nhtml = \"c\"\ncsv = \"d\"\nmarkdown = \"e\"\n\
-                 vllm_json = \"f\"\njunit = \"g\"\nbadge = \"h\"\nsave_baseline = \"i\"";
+                 vllm_json = \"f\"\njunit = \"g\"\nbadge = \"h\"\nsave_baseline = \"i\"\nchunks = \"j.csv\"";
     let laid_files = |line| {
         let flags = laid(line, files).expect("flags");
         let output = flags.output;
         let all = [output.json, output.jsonl, output.html, output.csv, output.markdown, output.vllm_json, output.junit];
-        let all = all.into_iter().chain([output.badge, flags.verdict.save_baseline]).flatten();
+        let all = all.into_iter().chain([output.badge, flags.verdict.save_baseline, output.chunks]).flatten();
         (all.map(|path| path.display().to_string()).collect::<Vec<_>>().concat(), output.keep_unknown)
     };
-    assert_eq!(laid_files(""), ("abcdefghi".to_owned(), true));
-    assert_eq!(laid_files("--json x --no-html"), ("xbdefghi".to_owned(), true), "what was typed wins");
+    assert_eq!(laid_files(""), ("abcdefghij.csv".to_owned(), true));
+    assert_eq!(laid_files("--json x --no-html"), ("xbdefghij.csv".to_owned(), true), "what was typed wins");
 }
 
 #[test]

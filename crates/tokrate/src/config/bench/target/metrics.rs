@@ -2,17 +2,54 @@
 //!
 //! Hosted providers are not asked. Invariant: a key goes only to the server that the requests go to.
 
-use crate::config::Value;
-use anyhow::{Result, ensure};
+use crate::config::{Value, machine, quantity};
+use crate::flags::bench::Flags;
+use anyhow::{Context, Result, ensure};
 use http::HeaderMap;
 use std::path::Path;
-use tokrate_bench::ServerMetrics;
+use tokrate_bench::{Sampling, ServerMetrics};
 use tokrate_catalog::{Kind, Provider};
+use tokrate_core::Span;
 use tokrate_net::Target;
 use tokrate_targets::parse_url;
 
 /// Where Prometheus expects them.
 const USUAL_PATH: &str = "/metrics";
+/// How often pages are read unless somebody says otherwise.
+const USUAL_INTERVAL: Span = Span::from_secs(1);
+/// The least of what is typed: what is drawn has no finer grain.
+const MIN_INTERVAL: Span = Span::from_millis(100);
+
+/// What is read beside the run: how often, and where graphics processors are described.
+pub(in crate::config::bench) fn sampling(flags: &Flags) -> Result<Sampling> {
+    let every = match flags.target.metrics_every.as_deref() {
+        None => USUAL_INTERVAL,
+        Some("off") => Span::ZERO,
+        Some(text) => quantity::span(text).context("read --metrics-every")?,
+    };
+    ensure!(
+        every == Span::ZERO || every >= MIN_INTERVAL,
+        "read --metrics-every: {every} is less than {MIN_INTERVAL}; pages of metrics cost the server time"
+    );
+    let slice = flags.output.slice.as_deref().map(|text| quantity::span(text).context("read --slice")).transpose()?;
+    ensure!(slice.is_none_or(|slice| slice >= MIN_INTERVAL), "read --slice: slices are at least {MIN_INTERVAL} long");
+    let typed = flags.target.gpu_metrics.as_deref();
+    let pages = typed.unwrap_or_default().iter().filter(|url| *url != "off");
+    Ok(Sampling {
+        every,
+        gpu_pages: pages.map(|url| gpu_page(url)).collect::<Result<_>>()?,
+        local_gpus: if typed.is_none() { machine::gpu_source() } else { None },
+        slice,
+    })
+}
+
+/// A page of an exporter; no key goes there.
+fn gpu_page(url: &str) -> Result<ServerMetrics> {
+    ensure!(url.contains("://"), "read --gpu-metrics: `{url}` is neither a URL nor `off`");
+    let target = parse_url(url).context("read --gpu-metrics")?;
+    let path = Some(target.path_with("")).filter(|path| !path.is_empty()).unwrap_or_else(|| USUAL_PATH.to_owned());
+    Ok(ServerMetrics { target, path, unix_socket: None, family: None, headers: HeaderMap::new() })
+}
 
 /// What was typed, or where the catalog says that the engine publishes them.
 pub(super) fn server_metrics(
@@ -43,4 +80,32 @@ pub(super) fn server_metrics(
     let headers = if is_there { headers.clone() } else { HeaderMap::new() };
     let unix_socket = unix_socket.filter(|_| is_there).map(Path::to_owned);
     Ok(Some(ServerMetrics { target, path, unix_socket, family, headers }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_beside_the_run_is_as_typed() {
+        let read = |set: &dyn Fn(&mut Flags)| {
+            let mut flags = Flags::default();
+            set(&mut flags);
+            sampling(&flags).map_err(|error| format!("{error:#}"))
+        };
+        let usual = read(&|_| ()).expect("nothing is typed");
+        assert_eq!((usual.every, usual.slice, usual.gpu_pages.len()), (Span::from_secs(1), None, 0));
+        let off = read(&|flags| flags.target.metrics_every = Some("off".to_owned())).expect("it is off");
+        assert_eq!(off.every, Span::ZERO);
+        let pages = ["http://a:9400", "http://b/gpu/metrics", "off"].map(str::to_owned).to_vec();
+        let named = read(&|flags| flags.target.gpu_metrics = Some(pages.clone())).expect("two pages");
+        let paths: Vec<&str> = named.gpu_pages.iter().map(|page| page.path.as_str()).collect();
+        assert_eq!(paths, ["/metrics", "/gpu/metrics"]);
+        let short = read(&|flags| flags.target.metrics_every = Some("50ms".to_owned())).expect_err("it is too often");
+        assert!(short.starts_with("read --metrics-every: ") && short.contains("less than"), "{short}");
+        let slice = read(&|flags| flags.output.slice = Some("1ms".to_owned())).expect_err("it is too short");
+        assert!(slice.contains("slices are at least"), "{slice}");
+        let word = read(&|flags| flags.target.gpu_metrics = Some(vec!["yes".to_owned()])).expect_err("it is no URL");
+        assert!(word.contains("neither a URL nor `off`"), "{word}");
+    }
 }

@@ -1,6 +1,6 @@
 //! What is measured, and with which key: resolved from flags, environment, settings file and catalog.
 
-mod metrics;
+pub(super) mod metrics;
 
 use super::pick_text;
 use crate::config::environment::{self, Environment};
