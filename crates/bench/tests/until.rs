@@ -106,14 +106,14 @@ fn a_run_ends_when_its_figure_is_known_and_keeps_how_well() {
     assert_eq!((known.end, record.status, record.phases.len()), (UntilEnd::Reached, Status::Complete, 6));
     assert_eq!((watcher.start_up, watcher.expected.len(), watcher.rest), (6, 6, None));
     let outcome = &known.conditions[0];
-    assert_eq!((outcome.status, outcome.rounds, outcome.requests), (PrecisionStatus::Reached, 6, 36));
+    assert_eq!((outcome.status, outcome.rounds, outcome.requests), (PrecisionStatus::Reached, 6, 42));
     assert!(record.notes.contains(&outcome.sentence), "{:?}", record.notes);
     assert_eq!(Record::parse(&record.to_json()).expect("it reads back"), record);
 }
 
 #[test]
 fn a_limit_ends_a_run_that_says_how_much_is_missing() {
-    let (record, watcher) = measured(until("ttft_p50 ± 0.1%", 42));
+    let (record, watcher) = measured(until("ttft_p50 ± 0.1%", 49));
     let known = record.until.as_ref().expect("it was asked");
     assert_eq!((known.end, record.status, record.phases.len()), (UntilEnd::Requests, Status::Complete, 7));
     assert!(
@@ -122,7 +122,7 @@ fn a_limit_ends_a_run_that_says_how_much_is_missing() {
         watcher.rest
     );
     let sentence = &known.conditions[0].sentence;
-    assert!(sentence.contains("not reached after 42 requests; about"), "{sentence}");
+    assert!(sentence.contains("not reached after 49 requests; about"), "{sentence}");
 }
 
 #[test]

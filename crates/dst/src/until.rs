@@ -1,5 +1,5 @@
 //! Runs until a figure is known as well as a fixed plan would have it, on the engines of [`crate::capacity`]: how many tokens do they take, and
-//! does the interval hold what many further rounds say?
+//! does the interval hold what a long round says?
 //!
 //! Invariant: a seed gives the same engine and the same runs on every machine.
 
@@ -7,15 +7,15 @@ use crate::capacity::{Sweep, phase};
 use crate::checkers::summarize;
 use crate::scenarios::Scenario;
 use crate::world::run;
-use tokrate_bench::plan::PhaseSpec;
+use tokrate_bench::plan::{Extent, PhaseSpec};
 use tokrate_bench::schedule::{Schedule, ScheduleMode, Until};
 use tokrate_core::Rng;
 use tokrate_judge::Precision;
 use tokrate_record::PhaseResult;
 use tokrate_record::run::by_load;
 
-/// Rounds whose figure stands for the truth of a level.
-const ROUNDS_OF_TRUTH: u64 = 40;
+/// Requests of one long round whose median stands for the truth of a level; it has an error of its own, which counts as the intervals'.
+const REQUESTS_OF_TRUTH: u64 = 2_001;
 /// Measured requests of a level at most, as by default.
 const MAX_REQUESTS: u64 = 2_000;
 /// A narrower width of a fixed plan is no chance of requests: the times of reads are off by as much.
@@ -74,14 +74,12 @@ pub fn savings(sweep: &Sweep, fixed: &[PhaseResult], figure: &str, asked: Asked)
     Some(Savings { fixed_tokens: tokens(fixed), until_tokens: tokens(&results), reached, width })
 }
 
-/// Of runs until a figure is known at one level: how many intervals do not hold the figure of many further rounds.
+/// Of runs until a figure is known at one level: how many intervals do not hold the figure of a long round.
 pub fn misses(sweep: &Sweep, figure: &str, level: u32, width: f64, runs: u64) -> Option<u64> {
     let condition = Precision::parse(&format!("{figure} ± {}%", 100.0 * width)).ok()?;
     let until = Until { conditions: vec![condition], max_requests: MAX_REQUESTS, max_time: None };
-    let round = until.round_of(&phase(level));
-    let further: Vec<PhaseResult> =
-        (0..ROUNDS_OF_TRUTH).map(|place| measure(sweep, &round, 1_000_000 + place)).collect();
-    let truth = until.conditions[0].assess(&by_load(&further)[0]).value?;
+    let long = PhaseSpec { extent: Extent::Requests(REQUESTS_OF_TRUTH), ..phase(level) };
+    let truth = until.conditions[0].assess(&by_load(&[measure(sweep, &long, 1_000_000)])[0]).value?;
     let miss = |place: u64| {
         let (results, _) = run_until(sweep, &until, &[level], 10_000 * (place + 1));
         let outcome = until.conditions[0].assess(&by_load(&results)[0]);

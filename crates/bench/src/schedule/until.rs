@@ -11,8 +11,9 @@ use tokrate_record::run::{Rounds, by_load};
 use tokrate_record::{PhaseResult, PrecisionOutcome, PrecisionStatus, UntilEnd, UntilResult};
 use tokrate_stats::MIN_ROUNDS;
 
-/// Requests of a round at least: from six on a median has an interval of its own.
-const MIN_REQUESTS: u64 = 6;
+/// Requests of a round at least: from six on a median has an interval of its own, and of an odd number it is the one in the middle. The
+/// nearest rank of six is the third of them, so that the medians of such rounds are less than that of all their requests.
+const MIN_REQUESTS: u64 = 7;
 /// Requests of a round for each that is in flight, as of a level with a fixed plan: fewer would mostly be those that begin and end it.
 const REQUESTS_PER_SLOT: u64 = 3;
 /// Time of a round of an open loop at least (s): less holds few arrivals.
@@ -49,7 +50,8 @@ impl Until {
             Load::Open { rate, .. } => (rate.per_second() * OPEN_SECONDS).ceil() as u64,
             load => REQUESTS_PER_SLOT * u64::from(load.max_in_flight()),
         };
-        PhaseSpec { extent: Extent::Requests(needed.max(of_load).max(MIN_REQUESTS)), ..level.clone() }
+        let requests = needed.max(of_load).max(MIN_REQUESTS);
+        PhaseSpec { extent: Extent::Requests(requests + u64::from(requests.is_multiple_of(2))), ..level.clone() }
     }
 
     pub(super) fn next(&self, listed: &[PhaseSpec], results: &[PhaseResult]) -> Option<NextPhase> {

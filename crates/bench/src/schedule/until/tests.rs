@@ -33,10 +33,10 @@ fn a_round_holds_what_shows_its_load_and_what_the_percentile_takes() {
         Extent::Requests(requests) => requests,
         other => panic!("{other:?}"),
     };
-    assert_eq!((requests("ttft_p50 ± 2%", 1), requests("ttft_p50 ± 2%", 20)), (6, 60));
+    assert_eq!((requests("ttft_p50 ± 2%", 1), requests("ttft_p50 ± 2%", 20)), (7, 61));
     // 130 and 662 in six rounds.
-    assert_eq!((requests("ttft_p95 ± 2%", 1), requests("ttft_p99 ± 2%", 1)), (22, 111));
-    assert_eq!(requests("ttft_p99 ± 2% @ concurrency 8", 1), 6, "nobody asks it of this level");
+    assert_eq!((requests("ttft_p95 ± 2%", 1), requests("ttft_p99 ± 2%", 1)), (23, 111));
+    assert_eq!(requests("ttft_p99 ± 2% @ concurrency 8", 1), 7, "nobody asks it of this level");
 }
 
 #[test]
@@ -56,12 +56,12 @@ fn a_limit_ends_it_with_what_is_missing() {
     let until = until(&["throughput ± 1%"], 60);
     let mut rng = Rng::root(6);
     let (levels, results, _) = run(&schedule(&until, &[1]), |spec| measured(spec, 0.2, &mut rng));
-    assert_eq!(levels.len(), 10, "60 requests in rounds of six");
+    assert_eq!(levels.len(), 9, "60 requests in rounds of seven");
     let known = schedule(&until, &[1]).known(&results).expect("it was asked");
     assert_eq!(known.end, UntilEnd::Requests);
     let outcome = &known.conditions[0];
     assert!(outcome.more_requests.is_some_and(|more| more > 1_000), "{outcome:?}");
-    assert!(outcome.sentence.contains("not reached after 60 requests; about"), "{}", outcome.sentence);
+    assert!(outcome.sentence.contains("not reached after 63 requests; about"), "{}", outcome.sentence);
 }
 
 #[test]
