@@ -19,7 +19,7 @@ const DEPARTURE_PRIOR: f64 = 10.0;
 const RATE_SECONDS: f64 = 30.0;
 /// A new token takes this long even where nothing is known, so that of equal lanes the one that has the prompt is taken: 100,000
 /// a second, which few engines do.
-const LEAST_TOKEN_SECONDS: f64 = 1e-5;
+pub(super) const LEAST_TOKEN_SECONDS: f64 = 1e-5;
 /// Least share of a lane's time that is taken to be left beside prompts: where there seems to be none the estimate is of a moment.
 const LEAST_IDLE: f64 = 0.2;
 /// One more answer makes each step longer, for as many first tokens as there are calls (Little's law), and all of them stay the longer for

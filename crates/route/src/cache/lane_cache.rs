@@ -6,7 +6,7 @@
 use super::answers::Answers;
 use super::backlog::{Ahead, Backlog};
 use super::evictions::Evictions;
-use super::first_tokens::{FirstTokens, Wait};
+use super::first_tokens::{FirstTokens, LEAST_TOKEN_SECONDS, Wait};
 use super::hash::PromptBlocks;
 use super::survival::Survival;
 use super::table::BlockTable;
@@ -27,6 +27,8 @@ pub(crate) struct LaneCache {
     answers: Answers,
     backlog: Backlog,
     firsts: FirstTokens,
+    /// Whether a first token was ever seen.
+    streams: bool,
     evictions: Evictions,
     /// Times to first token by work in place of prompt length, and times per token.
     model: LaneModel,
@@ -82,6 +84,7 @@ impl LaneCache {
             answers: Answers::default(),
             backlog: Backlog::default(),
             firsts: FirstTokens::default(),
+            streams: false,
             evictions: Evictions::default(),
             model: known.clone().without_drift(),
         }
@@ -110,6 +113,10 @@ impl LaneCache {
             let own = new * self.firsts.token_seconds();
             let others = self.firsts.others(now, &ahead, new, first, (&token, in_flight));
             view.others_seconds = (own + others) * self.evictions.cost() - own;
+        }
+        if !self.streams {
+            // What is expected may know nothing of prompts' lengths: of lanes alike the one that has the prompt is taken.
+            view.others_seconds += new * LEAST_TOKEN_SECONDS;
         }
         view
     }
@@ -161,6 +168,7 @@ impl LaneCache {
 
     /// Its first token came.
     pub fn first_token(&mut self, now: Tick, sent: &SentPrompt, in_flight: f64, ttft: Span) {
+        self.streams = true;
         self.backlog.first_token(now, sent.number);
         if let Some(wait) = &sent.wait {
             self.firsts.observe(now, wait, ttft.as_secs_f64());

@@ -193,8 +193,12 @@ impl LaneState {
         let marginal_seconds = known.filter(|_| shared);
         let marginal_seconds =
             marginal_seconds.and_then(|model| model.marginal_seconds(shape.output_tokens, self.in_flight + 1));
-        let cached = prompt.map(|prompt| {
-            self.cache.as_ref().map_or(CacheView::default(), |cache| cache.view(now, prompt, self.in_flight + 1))
+        let cached = prompt.map(|prompt| match &self.cache {
+            Some(cache) => cache.view(now, prompt, self.in_flight + 1),
+            // It was never sent a prompt, and counts like one that was and has none of this one.
+            None => {
+                CacheView { unheard: Span::ZERO, ..LaneCache::new(&self.model).view(now, prompt, self.in_flight + 1) }
+            }
         });
         let with_cache = |all: Option<Expectation>| match (all, cached) {
             (Some(all), Some(CacheView { expectation: Some(first), .. })) => {
