@@ -11,8 +11,8 @@ pub(crate) static LOG: Format = Format { what: "a log", application_id: 0x746b_7
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Migrations from each version to the next, starting with an empty file.
-const MIGRATIONS: [&str; 8] =
-    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, outgoing::SCHEMA, VERSION_7, VERSION_8];
+const MIGRATIONS: [&str; 9] =
+    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, outgoing::SCHEMA, VERSION_7, VERSION_8, VERSION_9];
 
 /// What fills the spool for ClickHouse: each row that is added, and what is added to a refusal.
 pub(crate) fn triggers() -> Vec<(&'static str, String)> {
@@ -154,4 +154,9 @@ CREATE INDEX objects_by_time ON objects (kind, made_unix_ms);
 /// For how long a first token was held back.
 const VERSION_8: &str = "
 ALTER TABLE attempts ADD COLUMN hold_ns INTEGER;
+";
+
+/// What was expected in a lane's cache.
+const VERSION_9: &str = "
+ALTER TABLE attempts ADD COLUMN expected_cached_tokens INTEGER;
 ";
