@@ -78,6 +78,10 @@ pub struct Attempt {
     /// absent if none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_ns: Option<u64>,
+    /// Tokens of its prompt that were expected to be in the lane's cache when it was begun, as the provider counts tokens where it does; absent
+    /// where lanes are not chosen by their caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_cached_tokens: Option<u64>,
 
     /// The request itself: where it went, what came of it, and under which conditions.
     #[serde(flatten)]

@@ -63,6 +63,17 @@ impl Expectation {
     pub fn completion_seconds(&self, output_tokens: f64) -> f64 {
         self.ttft.as_secs_f64() + output_tokens.max(0.0) / self.speed
     }
+
+    /// The same with another mean time to first token (seconds), which varies as much.
+    pub(crate) fn with_ttft(self, seconds: f64) -> Expectation {
+        let of_mean = |span: Span| span.as_secs_f64() / self.ttft.as_secs_f64().max(1e-9);
+        Expectation {
+            ttft: Span::from_secs_f64(seconds),
+            ttft_p50: Span::from_secs_f64(seconds * of_mean(self.ttft_p50)),
+            ttft_p90: Span::from_secs_f64(seconds * of_mean(self.ttft_p90)),
+            ..self
+        }
+    }
 }
 
 /// The performance model of one lane.
@@ -254,9 +265,10 @@ impl LaneModel {
         LaneModel { config, ttft_drift: Drift::default(), tpot_drift: Drift::default(), ..self }
     }
 
-    /// Seconds of time to first token that a token of the prompt takes.
-    pub(crate) fn prompt_seconds(&self) -> f64 {
-        self.prompt.slope()
+    /// Time per token with this many calls in flight; `None` if no answer was seen.
+    pub(crate) fn token_time(&self, in_flight: u32) -> Option<TokenTime> {
+        let load = f64::from(in_flight.max(1));
+        Some(TokenTime { seconds: self.tpot.value(load)?, slope: self.tpot.law_slope(load) })
     }
 
     /// Expected time to first token without the current deviation.
@@ -274,6 +286,13 @@ impl LaneModel {
         let without_prompt = seconds - self.prompt.slope() * prompt_tokens as f64;
         self.base_ttft.add(now, in_flight, without_prompt.max(1e-6), weight);
     }
+}
+
+/// Seconds per output token at a load, and how many more each further call makes it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct TokenTime {
+    pub seconds: f64,
+    pub slope: f64,
 }
 
 /// A model at one time, with everything that depends only on time computed once.
@@ -357,7 +376,7 @@ impl Drift {
 
 /// Seconds of time to first token per prompt token: a decaying least-squares slope.
 #[derive(Clone, Copy, Debug, Default)]
-struct PromptSlope {
+pub(crate) struct PromptSlope {
     samples: f64,
     weight: f64,
     x: f64,
@@ -372,7 +391,7 @@ struct PromptSlope {
 const SLOPE_PRIOR: f64 = 64.0 * 64.0;
 
 impl PromptSlope {
-    fn add(&mut self, now: Tick, x: f64, y: f64, (samples, weight): (f64, f64), half_life: Span) {
+    pub fn add(&mut self, now: Tick, x: f64, y: f64, (samples, weight): (f64, f64), half_life: Span) {
         let left = decay_factor(now.since(self.at), half_life);
         for sum in [&mut self.samples, &mut self.weight, &mut self.x, &mut self.y, &mut self.xx, &mut self.xy] {
             *sum *= left;
@@ -386,7 +405,7 @@ impl PromptSlope {
         self.xy += weight * x * y;
     }
 
-    fn slope(&self) -> f64 {
+    pub fn slope(&self) -> f64 {
         if self.weight <= 0.0 {
             return 0.0;
         }

@@ -6,7 +6,7 @@
 use crate::lane::LaneId;
 use crate::lane_model::Expectation;
 use crate::policy::Policy;
-use tokrate_core::Rng;
+use tokrate_core::{Rng, Span};
 
 /// What is known of a call before it is answered.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -41,8 +41,10 @@ pub(crate) struct LaneView {
     pub in_flight: u32,
     /// Expected cost of the call (USD).
     pub usd: Option<f64>,
-    /// What is new of its prompt costs the others on the lane (seconds, weighed), if its cache is kept account of.
+    /// Seconds by which the first tokens of others come later for it, if its cache is kept account of.
     pub others_seconds: f64,
+    /// Since when it has shown no first token, if its cache is kept account of.
+    pub unheard: Span,
     /// Time that this call costs all calls of the lane together (seconds), if the policy needs it.
     pub marginal_seconds: Option<f64>,
     /// Recent share of failed calls.
@@ -68,6 +70,17 @@ const UNUSABLE: u8 = 4;
 /// Calls that a lane without samples gets at once: enough to learn from, few enough not to bet on it.
 const MAX_UNKNOWN_IN_FLIGHT: u32 = 2;
 
+/// A lane that shows no first token for so long is tried by one of the calls that explore.
+const LONG_UNHEARD: Span = Span::from_secs(30);
+/// But not where it is expected to be so many times worse than the best: one call in a hundred then costs some 3 % at most.
+const MOST_UNHEARD_SCORE: f64 = 4.0;
+
+/// A product of new tokens and calls may be so many times the least: with twice agents lose what estimates gain them, with four times lanes
+/// fill up with documents (docs/routing.md).
+const MOST_OF_LEAST_PRODUCT: f64 = 3.0;
+/// New tokens that a call has at least, as far as that goes: below, prompts differ by how their ends fall into blocks.
+const LEAST_NEW_TOKENS: f64 = 64.0;
+
 /// Sorts the lanes. `exploration` is the share of calls that go to a lane other than the best, to keep its estimate
 /// current.
 pub(crate) fn order(
@@ -86,18 +99,51 @@ pub(crate) fn order(
             true => score(view, place, shape, policy),
         };
     }
+    if matches!(policy, Policy::Cache) && !by_peak {
+        set_back_what_computes_much_beside_many(views, shape);
+    }
     views.sort_by(|(one, _), (other, _)| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
     let usable = views.partition_point(|(rank, _)| rank.0 < UNUSABLE);
     if by_peak {
         put_better_of_two_first(views, usable, rng);
     } else if needs_model(policy) && usable > 1 && views[0].0.0 != EXPLORE && rng.chance(exploration) {
         let chosen = 1 + rng.below(usable as u64 - 1) as usize;
+        if let Some(unheard) = longest_unheard(&views[..usable]) {
+            return views[..=unheard].rotate_right(1);
+        }
         // Where a cache would be given up for it, nothing is learned that is worth as much.
         let cached = |place: usize| views[place].1.ranked.cached_tokens.unwrap_or(0);
         if cached(0) <= cached(chosen) + shape.prompt_tokens / 10 {
             views[..=chosen].rotate_right(1);
         }
     }
+}
+
+/// New tokens times calls, which is what LMETRIC (arXiv 2603.15202) goes by: it knows no times, so that no wrong estimate of them misleads it.
+fn product(view: &LaneView, shape: &CallShape) -> f64 {
+    let new = shape.prompt_tokens.saturating_sub(view.ranked.cached_tokens.unwrap_or(0)) as f64;
+    new.max(LEAST_NEW_TOKENS) * f64::from(view.in_flight + 1)
+}
+
+/// Lanes of which the product is many times the least are no choice while there is another, whatever is expected of them: where prompts are so
+/// long that caches and memory are full, expectations are wrong in the same way for many calls, which all go to the same lane.
+fn set_back_what_computes_much_beside_many(views: &mut [(Rank, LaneView)], shape: &CallShape) {
+    let known = views.iter().filter(|(rank, _)| rank.0 == KNOWN);
+    let least = known.map(|(_, view)| product(view, shape)).fold(f64::MAX, f64::min);
+    for (rank, view) in views.iter_mut().filter(|(rank, _)| rank.0 == KNOWN) {
+        if product(view, shape) > MOST_OF_LEAST_PRODUCT * least {
+            rank.0 = OVER_LIMITS;
+        }
+    }
+}
+
+/// The lane that has shown nothing for longest, if any has for long and is not taken to be much worse than the best: what is known of it
+/// is of another time, and nothing else would ever tell, nor fill its cache.
+fn longest_unheard(views: &[(Rank, LaneView)]) -> Option<usize> {
+    let unheard = |place: &usize| views[*place].1.unheard;
+    let most = views[0].0.1 * MOST_UNHEARD_SCORE;
+    let is_candidate = |place: &usize| unheard(place) >= LONG_UNHEARD && views[*place].0 <= (KNOWN, most);
+    (1..views.len()).filter(is_candidate).max_by_key(unheard)
 }
 
 fn needs_model(policy: &Policy) -> bool {
@@ -170,7 +216,6 @@ fn seconds(expectation: &Expectation, view: &LaneView, shape: &CallShape) -> f64
 mod tests {
     use super::*;
     use crate::lane::LaneId;
-    use tokrate_core::Span;
 
     const SHAPE: CallShape = CallShape { prompt_tokens: 1_000, output_tokens: 200.0 };
 
@@ -190,6 +235,7 @@ mod tests {
             in_flight: 0,
             usd: Some(0.01),
             others_seconds: 0.0,
+            unheard: Span::ZERO,
             marginal_seconds,
             failure_rate,
             peak: 0.0,
@@ -219,5 +265,26 @@ mod tests {
         scores(&view(0.5, Some(4.5)), &Policy::Completion, 9.0);
         scores(&view(0.5, None), &Policy::Completion, 6.0);
         scores(&view(0.0, Some(4.5)), &Policy::OwnCompletion, 3.0);
+    }
+
+    #[test]
+    fn a_lane_that_computes_much_beside_many_calls_is_no_choice_however_early_a_first_token_is_expected() {
+        let beside = |lane: u32, calls: u32, cached: u64, ttft: Span| {
+            let mut view = view(0.0, None);
+            view.in_flight = calls;
+            view.ranked.lane = LaneId(lane);
+            view.ranked.cached_tokens = Some(cached);
+            view.ranked.expectation = view.ranked.expectation.map(|expectation| Expectation { ttft, ..expectation });
+            ((0, 0.0), view)
+        };
+        let first = |views: [(Rank, LaneView); 2]| {
+            let mut views = views;
+            order(&mut views, &SHAPE, &Policy::Cache, 0.0, &mut Rng::root(1));
+            views[0].1.ranked.lane.0
+        };
+        let (early, late) = (Span::from_millis(100), Span::from_secs(1));
+        assert_eq!(first([beside(0, 1, 0, late), beside(1, 4, 0, early)]), 1, "two and a half times the calls");
+        assert_eq!(first([beside(0, 1, 0, late), beside(1, 19, 0, early)]), 0, "ten times the calls");
+        assert_eq!(first([beside(0, 1, 0, late), beside(1, 19, 900, early)]), 1, "and a tenth of the tokens");
     }
 }

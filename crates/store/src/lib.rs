@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod by_load;
+mod cache_sight;
 mod call_list;
 mod calls;
 mod clickhouse;
@@ -33,6 +34,7 @@ mod summary;
 mod watched;
 
 pub use by_load::LoadPoint;
+pub use cache_sight::CacheSight;
 pub use call_list::{CallList, CallOrder, ListPage};
 pub use clickhouse::{ClickHouse, ClickHouseAccess, ClickHouseAddress, ClickHouseLog, Post};
 pub use error::StoreError;

@@ -37,7 +37,7 @@ fn view(source: SampleSource) -> String {
         "CREATE TEMP VIEW attempts AS SELECT p.id AS id, p.probe AS call, 0 AS attempt, 'first' AS role, \
          CASE WHEN p.reason IS NULL THEN 'answered' ELSE 'failed' END AS end, 1 AS won, NULL AS key, \
          s.workload AS alias, s.endpoint AS lane, s.dialect_out AS dialect_in, NULL AS session, NULL AS overhead_ns, \
-         NULL AS responses, NULL AS response_bytes, NULL AS hold_ns, {} \
+         NULL AS responses, NULL AS response_bytes, NULL AS hold_ns, NULL AS expected_cached_tokens, {} \
          FROM probes p JOIN series s ON s.id = p.series WHERE s.source = '{}' AND p.quarantine IS NULL;{NO_REFUSALS}",
         columns.join(", "),
         source.name()

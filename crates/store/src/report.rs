@@ -6,6 +6,7 @@
 mod json;
 mod take;
 
+use crate::cache_sight::CacheSight;
 use crate::{Order, Query, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use take::Pass;
@@ -126,6 +127,8 @@ pub struct LaneReport {
     pub answer: Times,
     /// Time per token after the first chunk (ms): 1 / output speed.
     pub tpot: Times,
+    /// What was expected of its prompt cache, and found.
+    pub cache: CacheSight,
     /// Models that it was configured with.
     pub models: BTreeSet<String>,
     /// By part of the range.

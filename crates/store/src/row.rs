@@ -15,7 +15,7 @@ use tokrate_record::{Attempt, AttemptEnd, AttemptRole, CostBasis, Sample, Sample
 
 /// Every column but `id`, in the order in which rows are written and read: those of the call, then those of the sample
 /// ([`Writer::measured`], [`Writer::shared`]).
-pub(crate) const COLUMNS: [&str; 59] = [
+pub(crate) const COLUMNS: [&str; 60] = [
     "call",
     "attempt",
     "role",
@@ -30,6 +30,7 @@ pub(crate) const COLUMNS: [&str; 59] = [
     "responses",
     "response_bytes",
     "hold_ns",
+    "expected_cached_tokens",
     "started_unix_ms",
     "model_answered",
     "in_flight",
@@ -169,7 +170,7 @@ impl<V: Values> Writer<V> {
         self.put(row.overhead_ns.map(to_i64))?;
         self.put(row.responses)?;
         self.put(row.response_bytes.map(to_i64))?;
-        self.put(row.hold_ns.map(to_i64))?;
+        self.counts(&[row.hold_ns, row.expected_cached_tokens])?;
         self.measured(&row.sample)?;
         self.shared(&row.sample)
     }
@@ -271,6 +272,7 @@ impl<'r> Reader<'r> {
             responses: self.opt_count()?,
             response_bytes: self.opt_count()?,
             hold_ns: self.opt_count()?,
+            expected_cached_tokens: self.opt_count()?,
             sample: self.sample(shared)?,
         })
     }

@@ -11,8 +11,18 @@ pub(crate) static LOG: Format = Format { what: "a log", application_id: 0x746b_7
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Migrations from each version to the next, starting with an empty file.
-const MIGRATIONS: [&str; 9] =
-    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, outgoing::SCHEMA, VERSION_7, VERSION_8, VERSION_9];
+const MIGRATIONS: [&str; 10] = [
+    VERSION_1,
+    VERSION_2,
+    VERSION_3,
+    VERSION_4,
+    VERSION_5,
+    outgoing::SCHEMA,
+    VERSION_7,
+    VERSION_8,
+    VERSION_9,
+    VERSION_10,
+];
 
 /// What fills the spool for ClickHouse: each row that is added, and what is added to a refusal.
 pub(crate) fn triggers() -> Vec<(&'static str, String)> {
@@ -168,4 +178,9 @@ CREATE TABLE spending_through (id INTEGER NOT NULL) STRICT;
 INSERT INTO spending_through VALUES ((SELECT coalesce(max(id), 0) FROM attempts));
 INSERT INTO spending SELECT started_unix_ms / 86400000, key, coalesce(sum(cost_usd), 9e999)
     FROM attempts WHERE key IS NOT NULL AND cost_usd IS NOT NULL GROUP BY 1, 2;
+";
+
+/// What was expected in a lane's cache.
+const VERSION_10: &str = "
+ALTER TABLE attempts ADD COLUMN expected_cached_tokens INTEGER;
 ";

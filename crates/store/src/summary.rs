@@ -3,6 +3,7 @@
 //! Invariant: every row of the query is in exactly one group; a percentile is the nearest rank of the values themselves; conditions that
 //! differ within a group are listed in its [`Mixture`].
 
+use crate::cache_sight::{CACHE_COLUMNS, CacheSight};
 use crate::{Query, Store, StoreError};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +58,8 @@ pub struct Summary {
     pub output_tokens_std: u64,
     /// Output tokens as reported.
     pub output_tokens: u64,
+    /// What was expected of prompt caches, and found.
+    pub cache: CacheSight,
     /// What is known of the cost (USD).
     pub cost_usd: f64,
     /// Attempts of unknown cost.
@@ -94,7 +97,7 @@ pub struct Mixture {
     pub fingerprints: BTreeSet<String>,
 }
 
-const COLUMNS: [&str; 24] = [
+const COLUMNS: [&str; 26] = [
     "lane",
     "alias",
     "started_unix_ms",
@@ -107,6 +110,8 @@ const COLUMNS: [&str; 24] = [
     "input_tokens_std",
     "output_tokens",
     "output_tokens_std",
+    CACHE_COLUMNS[0],
+    CACHE_COLUMNS[1],
     "cost_usd",
     "cost_basis",
     "model",
@@ -134,6 +139,7 @@ struct Group {
     input_tokens: u64,
     output_tokens_std: u64,
     output_tokens: u64,
+    cache: CacheSight,
     cost_usd: f64,
     cost_unknown: u64,
     cost_estimated: u64,
@@ -194,6 +200,7 @@ impl Group {
         self.input_tokens += reported.or(counted).unwrap_or(0);
         self.output_tokens += row.opt_count::<u64>()?.unwrap_or(0);
         self.output_tokens_std += row.count::<u64>()?;
+        self.cache.add(CacheSight::of(reported, &mut row)?);
         let cost = row.opt_real()?;
         self.paid(cost, row.named(&CostBasis::ALL, CostBasis::name)?);
         if end == AttemptEnd::Lost {
@@ -234,6 +241,7 @@ impl Group {
             input_tokens: self.input_tokens,
             output_tokens_std: self.output_tokens_std,
             output_tokens: self.output_tokens,
+            cache: self.cache,
             cost_usd: self.cost_usd,
             cost_unknown: self.cost_unknown,
             cost_estimated: self.cost_estimated,
@@ -273,6 +281,7 @@ impl Summary {
             "input_tokens": self.input_tokens,
             "output_tokens_std": self.output_tokens_std,
             "output_tokens": self.output_tokens,
+            "cache": self.cache.json(),
             "cost_usd": self.cost_usd,
             "cost_unknown": self.cost_unknown,
             "cost_estimated": self.cost_estimated,

@@ -130,50 +130,49 @@ fn range_figures(out: &mut String, lane: &LaneReport) {
     let n = |count: u64, of: &str| format!("n = {} {of}", format::count(count));
     let models: Vec<&str> = lane.models.iter().map(String::as_str).collect();
     let mixed = if models.len() > 1 { format!("; mixed: {}", models.join(", ")) } else { String::new() };
-    figures(
-        out,
-        "headline",
-        &[
-            Figure {
-                label: "Attempts",
-                value: format::count(tally.attempts),
-                note: format!("{} answered, {} lost{mixed}", format::count(tally.answered), format::count(tally.lost)),
-            },
-            Figure {
-                label: "Failed",
-                value: share(tally.failed as f64, tally.attempts as f64),
-                note: format!("{} attempts", format::count(tally.failed)),
-            },
-            Figure {
-                label: "TTFT, p50",
-                value: or_missing(quantile(&lane.ttft.p50, ms_in_words)),
-                note: format!(
-                    "p90 {}, {}",
-                    or_missing(quantile(&lane.ttft.p90, ms_in_words)),
-                    n(lane.ttft.n, "streams")
-                ),
-            },
-            Figure {
-                label: "Output speed, p50",
-                value: or_missing(quantile(&lane.tpot.p50, speed_in_words)),
-                note: format!(
-                    "slowest tenth {}, {}",
-                    or_missing(quantile(&lane.tpot.p90, speed_in_words)),
-                    n(lane.tpot.n, "")
-                ),
-            },
-            Figure {
-                label: "Whole answers, p50",
-                value: or_missing(quantile(&lane.answer.p50, ms_in_words)),
-                note: n(lane.answer.n, "in one piece"),
-            },
-            Figure {
-                label: "Cost",
-                value: usd(tally.cost_usd),
-                note: format!("{} for attempts that lost", usd(tally.lost_cost_usd)),
-            },
-        ],
-    );
+    let cache = lane.cache.cached_share().zip(lane.cache.expected_share()).map(|(cached, expected)| Figure {
+        label: "Prompt from the cache",
+        value: share(cached, 1.0),
+        note: format!("{} expected, {}", share(expected, 1.0), n(lane.cache.attempts, "attempts")),
+    });
+    let mut shown = vec![
+        Figure {
+            label: "Attempts",
+            value: format::count(tally.attempts),
+            note: format!("{} answered, {} lost{mixed}", format::count(tally.answered), format::count(tally.lost)),
+        },
+        Figure {
+            label: "Failed",
+            value: share(tally.failed as f64, tally.attempts as f64),
+            note: format!("{} attempts", format::count(tally.failed)),
+        },
+        Figure {
+            label: "TTFT, p50",
+            value: or_missing(quantile(&lane.ttft.p50, ms_in_words)),
+            note: format!("p90 {}, {}", or_missing(quantile(&lane.ttft.p90, ms_in_words)), n(lane.ttft.n, "streams")),
+        },
+        Figure {
+            label: "Output speed, p50",
+            value: or_missing(quantile(&lane.tpot.p50, speed_in_words)),
+            note: format!(
+                "slowest tenth {}, {}",
+                or_missing(quantile(&lane.tpot.p90, speed_in_words)),
+                n(lane.tpot.n, "")
+            ),
+        },
+        Figure {
+            label: "Whole answers, p50",
+            value: or_missing(quantile(&lane.answer.p50, ms_in_words)),
+            note: n(lane.answer.n, "in one piece"),
+        },
+        Figure {
+            label: "Cost",
+            value: usd(tally.cost_usd),
+            note: format!("{} for attempts that lost", usd(tally.lost_cost_usd)),
+        },
+    ];
+    shown.extend(cache);
+    figures(out, "headline", &shown);
 }
 
 fn over(out: &mut String, report: &Report, name: &str, lane: &LaneReport) {

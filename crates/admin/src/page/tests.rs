@@ -307,3 +307,24 @@ fn the_overview_of_a_log_is_unchanged() {
     let html = overview(&Input { snapshot: &snapshot, view: &view, report: Some(Ok(report.into())) });
     insta::assert_snapshot!(outline(&html));
 }
+
+#[test]
+fn a_lane_says_how_much_of_its_prompts_came_from_the_cache_beside_what_was_expected() {
+    use tokrate_store::Store as _;
+    let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
+    let snapshot = sample.snapshot(NOON_UNIX_MS);
+    let shown = |name: &str, expected: Option<u64>| {
+        let mut one = row(1, "a");
+        one.expected_cached_tokens = expected;
+        one.sample.started_unix_ms = NOON_UNIX_MS - 60_000;
+        (one.sample.input_tokens, one.sample.cached_tokens) = (Some(1_000), Some(750));
+        let (_, store) = log_of(name, &[one]);
+        let view = View::default_at(NOON_UNIX_MS);
+        let report = store.report(&view.query, NOON_UNIX_MS, 1_000).expect("readable");
+        lane::lane(&Input { snapshot: &snapshot, view: &view, report: Some(Ok(report.into())) }, "a", &[])
+    };
+    let html = shown("cache-sight", Some(800));
+    assert!(html.contains("Prompt from the cache</dt><dd class=\"value\">75 <small>%</small></dd>"), "{html}");
+    assert!(html.contains("80 % expected, n = 1 attempts"), "{html}");
+    assert!(!shown("no-cache-sight", None).contains("Prompt from the cache"));
+}

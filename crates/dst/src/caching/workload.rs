@@ -12,6 +12,14 @@ pub enum SessionKind {
     Agent,
     /// One question each, behind one of many long system prompts.
     SharedPrompt,
+    /// Several questions about a long document that nobody else asks about.
+    Document,
+    /// A task that is given to several workers at once, each with a part of its own at the end.
+    FanOut,
+    /// Questions about passages that a search found: a short head that many share, then passages that others have as well, in another order.
+    Retrieval,
+    /// Tools whose results make the prompt grow to 50,000 tokens and more, call by call.
+    GrowingTools,
 }
 
 /// Which sessions there are.
@@ -47,6 +55,29 @@ pub(super) struct Session {
 
 /// The longest prompt of a session: it ends there.
 const MAX_PROMPT: u32 = 60_000;
+/// Workers of a task.
+const FAN_OUT: u64 = 6;
+
+/// Passages that a search can find.
+const PASSAGES: u64 = 300;
+
+/// One of so many, of which the first are used most: by Zipf's law.
+fn by_zipf(of: u64, rng: &mut Rng) -> u64 {
+    let weights: Vec<f64> = (1..=of).map(|rank| 1.0 / rank as f64).collect();
+    let mut drawn = rng.unit() * weights.iter().sum::<f64>();
+    let chosen = weights.iter().position(|weight| {
+        drawn -= weight;
+        drawn <= 0.0
+    });
+    chosen.unwrap_or(0) as u64
+}
+
+/// A passage, which is the same whoever finds it.
+fn passage(number: u64) -> Part {
+    const LENGTHS: u64 = 60;
+    let tokens = 600 + (Rng::root(LENGTHS).nth(number).unit() * 800.0) as u32;
+    Part { content: (LENGTHS << 32) | number, tokens }
+}
 
 impl Session {
     pub fn draw(workload: &CacheWorkload, root: &Rng, id: u64) -> Session {
@@ -56,15 +87,12 @@ impl Session {
             SessionKind::Conversation => (1, 8, 300, 1_500, 6.0),
             SessionKind::Agent => (2, 5, 5_000, 12_000, 15.0),
             SessionKind::SharedPrompt => (3, 80, 1_500, 6_000, 1.0),
+            SessionKind::Document => (4, 3, 400, 900, 4.0),
+            SessionKind::FanOut => (5, 4, 1_000, 4_000, 1.0),
+            SessionKind::Retrieval => (6, 4, 150, 400, 2.0),
+            SessionKind::GrowingTools => (7, 3, 3_000, 6_000, 25.0),
         };
-        // The first prompts are used most: by Zipf's law.
-        let weights: Vec<f64> = (1..=prompts).map(|rank| 1.0 / f64::from(rank)).collect();
-        let mut drawn = rng.unit() * weights.iter().sum::<f64>();
-        let chosen = weights.iter().position(|weight| {
-            drawn -= weight;
-            drawn <= 0.0
-        });
-        let chosen = chosen.unwrap_or(0) as u64;
+        let chosen = by_zipf(prompts, &mut rng);
         let length = low + (Rng::root(name).nth(chosen).unit() * f64::from(high - low)) as u32;
         let system = Part { content: (name << 32) | chosen, tokens: length };
         let mut left = 1;
@@ -81,8 +109,43 @@ impl Session {
             contents: (1 << 60) | (id << 12),
             answer: 0,
         };
+        session.add_body();
         session.turn();
         session
+    }
+
+    /// What a session is about, which stands between the system prompt and the first turn.
+    fn add_body(&mut self) {
+        let body = match self.kind {
+            SessionKind::Conversation | SessionKind::Agent | SessionKind::SharedPrompt | SessionKind::GrowingTools => {
+                Vec::new()
+            }
+            SessionKind::Document => vec![self.own_part(8_000, 30_000)],
+            SessionKind::FanOut => vec![self.own_part(2_000, 8_000)],
+            SessionKind::Retrieval => (0..6).map(|_| passage(by_zipf(PASSAGES, &mut self.rng))).collect(),
+        };
+        self.prompt_tokens += body.iter().map(|part| part.tokens).sum::<u32>();
+        self.parts.extend(body);
+    }
+
+    /// A part that no other session has, of so many tokens.
+    fn own_part(&mut self, low: u32, high: u32) -> Part {
+        let tokens = low + (self.rng.unit() * f64::from(high - low)) as u32;
+        Part { content: self.content(), tokens }
+    }
+
+    /// The other sessions that begin with it, under the numbers from `id` on: the same but for what was appended last.
+    pub fn siblings(&self, id: u64) -> Vec<Session> {
+        let others = if self.kind == SessionKind::FanOut { FAN_OUT - 1 } else { 0 };
+        let sibling = |number: u64| {
+            let (mut session, id) = (self.clone(), id + number);
+            (session.rng, session.contents) = (self.rng.nth(id), (1 << 60) | (id << 12));
+            let task = session.parts.pop().expect("a session has a turn");
+            (session.prompt_tokens, session.turns_left) = (session.prompt_tokens - task.tokens, 1);
+            session.turn();
+            session
+        };
+        (0..others).map(sibling).collect()
     }
 
     /// Tokens that a session appends and is answered, in the mean, and how much they vary.
@@ -91,6 +154,10 @@ impl Session {
             SessionKind::Conversation => [(120.0, 1.0), (250.0, 0.7)],
             SessionKind::Agent => [(600.0, 1.2), (80.0, 0.8)],
             SessionKind::SharedPrompt => [(150.0, 0.8), (150.0, 0.7)],
+            SessionKind::Document => [(60.0, 0.8), (200.0, 0.8)],
+            SessionKind::FanOut => [(200.0, 1.0), (300.0, 0.8)],
+            SessionKind::Retrieval => [(60.0, 0.8), (250.0, 0.7)],
+            SessionKind::GrowingTools => [(1_500.0, 1.0), (150.0, 0.8)],
         }
     }
 
@@ -119,7 +186,11 @@ impl Session {
         }
         let pause = match self.kind {
             SessionKind::Conversation => Span::from_secs(2) + self.rng.exponential(Span::from_secs(30)),
-            SessionKind::Agent | SessionKind::SharedPrompt => {
+            SessionKind::Document | SessionKind::Retrieval => {
+                Span::from_secs(2) + self.rng.exponential(Span::from_secs(10))
+            }
+            SessionKind::GrowingTools => Span::from_millis(500) + self.rng.exponential(Span::from_secs(3)),
+            SessionKind::Agent | SessionKind::SharedPrompt | SessionKind::FanOut => {
                 Span::from_millis(300) + self.rng.exponential(Span::from_secs(2))
             }
         };
@@ -147,6 +218,12 @@ impl CacheWorkload {
         let (mut new, mut output, mut context, mut calls) = (0.0, 0.0, 0.0, 0.0);
         for id in 0..DRAWN {
             let mut session = Session::draw(self, &root, id);
+            for other in session.siblings(id) {
+                new += other.parts.last().map_or(0.0, |own| f64::from(own.tokens));
+                output += f64::from(other.output_tokens);
+                context += f64::from(other.prompt_tokens);
+                calls += 1.0;
+            }
             let mut before = f64::from(session.parts[0].tokens);
             loop {
                 new += f64::from(session.prompt_tokens) - before;

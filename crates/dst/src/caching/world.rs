@@ -150,8 +150,13 @@ impl<'a> World<'a> {
         let id = self.next_session;
         self.next_session += 1;
         let root = Rng::root(self.scenario.seed).child("session");
-        self.sessions.insert(id, Session::draw(&self.scenario.workload, &root, id));
-        self.turn(id);
+        let session = Session::draw(&self.scenario.workload, &root, id);
+        let siblings = session.siblings(self.next_session);
+        self.next_session += siblings.len() as u64;
+        for (id, session) in std::iter::once(id).chain(id + 1..).zip(std::iter::once(session).chain(siblings)) {
+            self.sessions.insert(id, session);
+            self.turn(id);
+        }
     }
 
     fn turn(&mut self, id: u64) {

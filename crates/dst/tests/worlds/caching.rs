@@ -32,6 +32,25 @@ fn a_choice_by_caches_gives_first_tokens_a_third_earlier_than_peak_ewma_for_less
     assert!(off.abs() < 0.05, "{off:+.3}: what is expected to be cached is");
 }
 
+/// Long prompts fill caches and memory, where expectations of times are wrong: what LMETRIC goes by bounds the choice.
+#[test]
+fn with_long_documents_a_choice_by_caches_is_not_much_later_than_lmetric() {
+    let engines = CacheEngine::alike();
+    let workload = CacheWorkload::of(SessionKind::Document);
+    let run = |selector: CacheSelector| {
+        run_caches(&CacheScenario {
+            sessions_per_second: 0.8 * knee_sessions(&engines, &workload),
+            engines: engines.clone(),
+            workload: workload.clone(),
+            warmup: Span::from_secs(120),
+            ..scenario(selector)
+        })
+    };
+    let cache = run(CacheSelector::Router(Policy::Cache));
+    let lmetric = run(CacheSelector::Lmetric { told: false, with_queue: false });
+    assert!(cache.ttft_mean < 1.25 * lmetric.ttft_mean, "{:.3} and {:.3} s", cache.ttft_mean, lmetric.ttft_mean);
+}
+
 #[test]
 fn a_seed_gives_the_same_figures_each_time() {
     let once = || run_caches(&scenario(CacheSelector::Router(Policy::Cache)));

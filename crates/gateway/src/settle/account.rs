@@ -223,6 +223,7 @@ impl Account {
             },
         };
         let mut started = lease.started;
+        let expected_cached_tokens = self.expected_cached(&started, numbers.usage.input);
         let mut router = locked(&self.plan.router);
         if let Some(ttft) =
             numbers.ttft_ns.map(Span::from_nanos).filter(|_| attempt.has_streamed() && self.request.api().is_none())
@@ -245,6 +246,7 @@ impl Account {
             locked(&self.alias.output_length).observe(now, output);
         }
         let row = self.log_row(attempt, numbers, outcome, self.cost_of_lost_job().unwrap_or(cost), now);
+        let row = Row { expected_cached_tokens, ..row };
         self.remember(attempt, outcome, &row);
         if let Some(trace) = &self.trace {
             trace.add(self.span_of(attempt, &row, outcome.is_beside, now));

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use tokrate_core::{Money, Span, Tick};
 use tokrate_meter::StreamNumbers;
 use tokrate_record::{Attempt as Row, AttemptRole, Sample};
+use tokrate_route::InFlightAttempt;
 
 impl Account {
     pub(super) fn log_row(
@@ -72,8 +73,16 @@ impl Account {
             responses: attempt.session().map(|session| session.responses),
             response_bytes: attempt.session().map(|session| session.bytes_to_client),
             hold_ns: outcome.hold.map(Span::as_nanos),
+            expected_cached_tokens: None,
             sample,
         }
+    }
+
+    /// Tokens of a prompt that were expected to be in a cache, in those of the provider if it reported how many the prompt has.
+    pub(super) fn expected_cached(&self, started: &InFlightAttempt, reported: Option<u64>) -> Option<u64> {
+        let expected = started.expected_cached_tokens()?;
+        let scale = reported.map_or(1.0, |input| input as f64 / self.prompt_tokens.max(1) as f64);
+        Some((expected as f64 * scale).round() as u64)
     }
 
     /// What a trace keeps of an attempt.

@@ -35,7 +35,7 @@ fn gateway(policy: Policy) -> (TestGateway, [Scripted; 3]) {
 
 #[test]
 fn a_conversation_goes_on_where_its_beginning_is() {
-    let (gateway, _lanes) = gateway(Policy::Cache);
+    let (mut gateway, _lanes) = gateway(Policy::Cache);
     for name in ["ann", "bob", "cat", "dan", "eve", "fay"] {
         let first = post(gateway.address, PATH, &conversation(name, 1));
         assert_eq!((first.status, first.header("x-tokrate-cache-expected")), (200, Some("0")), "{}", first.text());
@@ -49,13 +49,18 @@ fn a_conversation_goes_on_where_its_beginning_is() {
             assert!(expected.is_some_and(|tokens| (before - 150..=before + 50).contains(&tokens)), "{expected:?}");
         }
     }
+    // The provider counts 5 tokens in every prompt, of which the rows name shares: none of the first, half, two thirds, three quarters.
+    let expected: Vec<_> = gateway.rows().iter().map(|row| row.expected_cached_tokens).collect();
+    let wanted = [0, 2, 3, 4].map(Some).repeat(6);
+    assert_eq!(expected, wanted);
 }
 
 #[test]
 fn aliases_of_another_objective_say_nothing_of_caches() {
-    let (gateway, _lanes) = gateway(Policy::Completion);
+    let (mut gateway, _lanes) = gateway(Policy::Completion);
     for turns in 1..3 {
         let answer = post(gateway.address, PATH, &conversation("ann", turns));
         assert_eq!((answer.status, answer.header("x-tokrate-cache-expected")), (200, None));
     }
+    assert!(gateway.rows().iter().all(|row| row.expected_cached_tokens.is_none()));
 }

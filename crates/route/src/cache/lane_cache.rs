@@ -1,23 +1,21 @@
 //! The prompt cache of one lane, and what a prompt can expect there.
 //!
-//! Time to first token is learned against *work*: the new tokens of the prompt and those of the prompts before it that have no first token
-//! yet. Engines process prompts one after another, a token of any of them in about the same time; what is cached takes none.
+//! What a first token waits for is the queue of new tokens before it ([`FirstTokens`]); what is cached takes no time. Of a lane that
+//! answers in one piece, where no first token is seen, times are learned against *work*: the new tokens of all prompts that wait.
 
-use super::backlog::Backlog;
+use super::answers::Answers;
+use super::backlog::{Ahead, Backlog};
+use super::evictions::Evictions;
+use super::first_tokens::{FirstTokens, LEAST_TOKEN_SECONDS, Wait};
 use super::hash::PromptBlocks;
 use super::survival::Survival;
 use super::table::BlockTable;
-use crate::lane_model::{Expectation, LaneModel, WholeAnswer};
+use crate::lane_model::{Expectation, LaneModel, TokenTime, WholeAnswer};
 use std::sync::Arc;
 use tokrate_core::{BilledTokens, Span, Tick};
 
-/// What a second that others on the lane are held up weighs beside one of the call's own wait: each new token of a prompt holds up all who
-/// are answered there, but what they lose is the end of their answers and not the beginning. Tuned on simulated fleets (docs/routing.md).
-const OTHERS_WEIGHT: f64 = 0.3;
-/// A new token takes this long even where nothing is known, so that of equal lanes the one that has the prompt is taken: 100,000
-/// a second, which few engines do.
-const LEAST_TOKEN_SECONDS: f64 = 1e-5;
-/// Cached tokens are reported in steps, and counts here are estimates: a block is taken to be found if it ends no later than that behind.
+/// Cached tokens are reported in steps, and counts here are estimates: a prompt is taken to be found as far as it
+/// was sent before if that is no more than so much above what is reported.
 const REPORT_STEP: f64 = 128.0;
 const REPORT_TOLERANCE: f64 = 1.05;
 
@@ -26,32 +24,27 @@ const REPORT_TOLERANCE: f64 = 1.05;
 pub(crate) struct LaneCache {
     table: BlockTable,
     survival: Survival,
+    answers: Answers,
     backlog: Backlog,
-    /// Times to first token by work in place of prompt length.
+    firsts: FirstTokens,
+    /// Whether a first token was ever seen.
+    streams: bool,
+    evictions: Evictions,
+    /// Times to first token by work in place of prompt length, and times per token.
     model: LaneModel,
 }
 
 /// What a prompt can expect on a lane.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct CacheView {
     /// Tokens of it that are expected to be cached.
     pub cached: f64,
     /// What one can expect of it, known or only remembered.
     pub expectation: Option<Expectation>,
-    /// Seconds of others that its new tokens cost, as weighed against its own.
+    /// Seconds by which the first tokens of others come later for it.
     pub others_seconds: f64,
-}
-
-impl CacheView {
-    /// On a lane that was never sent a prompt of which the blocks are known.
-    pub fn of_nothing(prompt: &PromptBlocks, model: &LaneModel, in_flight: u32) -> CacheView {
-        let seconds = model.prompt_seconds().max(LEAST_TOKEN_SECONDS);
-        CacheView { cached: 0.0, expectation: None, others_seconds: others_seconds(in_flight, prompt.tokens, seconds) }
-    }
-}
-
-fn others_seconds(in_flight: u32, new_tokens: f64, seconds_per_token: f64) -> f64 {
-    OTHERS_WEIGHT * f64::from(in_flight) * new_tokens * seconds_per_token
+    /// Since when the lane has shown no first token.
+    pub unheard: Span,
 }
 
 /// A prompt on its way.
@@ -64,10 +57,22 @@ pub(crate) struct SentPrompt {
     sent_before: Vec<Tick>,
     /// Tokens that were expected to be cached.
     pub cached: f64,
-    /// New tokens up to its first token, its own included.
+    /// Where the answer ends that it goes on after, if it does (tokens).
+    goes_on_at: Option<f64>,
+    /// New tokens of all that wait, its own included.
     work: u64,
+    /// What its first token waits for.
+    wait: Option<Wait>,
     number: u64,
     at: Tick,
+}
+
+/// A prompt as a lane holds it.
+struct Held {
+    cached: f64,
+    /// Blocks that were sent before.
+    blocks: usize,
+    goes_on_at: Option<f64>,
 }
 
 impl LaneCache {
@@ -76,7 +81,11 @@ impl LaneCache {
         LaneCache {
             table: BlockTable::default(),
             survival: Survival::default(),
+            answers: Answers::default(),
             backlog: Backlog::default(),
+            firsts: FirstTokens::default(),
+            streams: false,
+            evictions: Evictions::default(),
             model: known.clone().without_drift(),
         }
     }
@@ -88,36 +97,69 @@ impl LaneCache {
 
     /// What a prompt can expect now, with this many calls in flight, itself included.
     pub fn view(&self, now: Tick, prompt: &PromptBlocks, in_flight: u32) -> CacheView {
-        let cached = self.cached(now, prompt);
+        let cached = self.held(now, prompt).cached;
         let new = prompt.tokens - cached;
-        let seconds = self.model.prompt_seconds().max(LEAST_TOKEN_SECONDS);
-        let work = self.backlog.ahead(now, seconds) + new;
-        CacheView {
-            cached,
-            expectation: self.model.expect(now, work as u64, in_flight),
-            others_seconds: others_seconds(in_flight, new, seconds),
+        let by_work = self.model.expect(now, (self.backlog.tokens() + new) as u64, in_flight);
+        let mut view =
+            CacheView { cached, expectation: by_work, others_seconds: 0.0, unheard: self.firsts.unheard(now) };
+        if let (Some(expectation), Some(token)) = (&mut view.expectation, self.model.token_time(in_flight)) {
+            let ahead = self.ahead(now, &token);
+            let mut first = expectation.ttft.as_secs_f64();
+            if self.firsts.is_known() {
+                let by_queue = self.firsts.expect(now, &self.firsts.wait(&ahead, new));
+                *expectation = expectation.with_ttft(by_queue);
+                first = by_queue;
+            }
+            let own = new * self.firsts.token_seconds();
+            let others = self.firsts.others(now, &ahead, new, first, (&token, in_flight));
+            view.others_seconds = (own + others) * self.evictions.cost() - own;
         }
+        if !self.streams {
+            // What is expected may know nothing of prompts' lengths: of lanes alike the one that has the prompt is taken.
+            view.others_seconds += new * LEAST_TOKEN_SECONDS;
+        }
+        view
     }
 
-    /// Tokens of a prompt that are expected to be cached: never more than were sent before.
-    fn cached(&self, now: Tick, prompt: &PromptBlocks) -> f64 {
-        let sent = prompt.hashes.iter().map_while(|hash| self.table.sent_at(*hash));
-        let blocks: f64 = sent.map(|at| self.survival.chance(now, at)).sum();
-        (blocks * prompt.block_tokens).min(prompt.tokens)
+    fn ahead(&self, now: Tick, token: &TokenTime) -> Ahead {
+        self.backlog.ahead(now, self.firsts.step_seconds(now, token), self.firsts.token_seconds())
     }
 
-    /// A prompt is sent.
-    pub fn send(&mut self, now: Tick, prompt: &PromptBlocks) -> SentPrompt {
-        let cached = self.cached(now, prompt);
-        let new = prompt.tokens - cached;
-        let work = self.backlog.ahead(now, self.model.prompt_seconds()) + new;
+    /// What of a prompt is expected to be cached: never more than was sent before, and the answer behind it.
+    fn held(&self, now: Tick, prompt: &PromptBlocks) -> Held {
+        let (mut sum, mut blocks, mut last) = (0.0, 0, 0.0);
+        for sent_at in prompt.hashes.iter().map_while(|hash| self.table.sent_at(*hash)) {
+            last = self.survival.chance(now, sent_at);
+            sum += last;
+            blocks += 1;
+        }
+        let goes_on_at = match blocks {
+            0 => None,
+            all if all == prompt.hashes.len() => None,
+            some => self.answers.end_of(prompt.hashes[some - 1]),
+        };
+        let sent = blocks as f64 * prompt.block_tokens;
+        let answer = goes_on_at.map_or(0.0, |end| (end - sent).max(0.0) * last * self.answers.share());
+        Held { cached: (sum * prompt.block_tokens + answer).min(prompt.tokens), blocks, goes_on_at }
+    }
+
+    /// A prompt is sent, with this many calls in flight, itself included.
+    pub fn send(&mut self, now: Tick, prompt: &PromptBlocks, in_flight: u32) -> SentPrompt {
+        let held = self.held(now, prompt);
+        let new = prompt.tokens - held.cached;
+        let token = self.model.token_time(in_flight);
+        let wait = token.map(|token| self.firsts.wait(&self.ahead(now, &token), new));
+        self.firsts.sent(now, new);
+        let work = (self.backlog.tokens() + new) as u64;
         let before: Vec<Option<Tick>> = prompt.hashes.iter().map(|hash| self.table.note(*hash, now)).collect();
         SentPrompt {
             block_tokens: prompt.block_tokens,
             tokens: prompt.tokens,
-            sent_before: before.into_iter().map_while(|at| at).collect(),
-            cached,
-            work: work as u64,
+            sent_before: before.into_iter().take(held.blocks).map_while(|at| at).collect(),
+            cached: held.cached,
+            goes_on_at: held.goes_on_at,
+            work,
+            wait,
             number: self.backlog.push(now, new),
             at: now,
             hashes: Arc::clone(&prompt.hashes),
@@ -126,13 +168,20 @@ impl LaneCache {
 
     /// Its first token came.
     pub fn first_token(&mut self, now: Tick, sent: &SentPrompt, in_flight: f64, ttft: Span) {
-        self.backlog.remove(now, sent.number);
+        self.streams = true;
+        self.backlog.first_token(now, sent.number);
+        if let Some(wait) = &sent.wait {
+            self.firsts.observe(now, wait, ttft.as_secs_f64());
+        }
         self.model.observe_ttft(now, sent.work, in_flight, ttft);
     }
 
     /// It ended. `began` says whether it had a first token; `waited`, of one that was given up before that, for how long.
     pub fn finish(&mut self, now: Tick, sent: &SentPrompt, end: &PromptEnd) {
-        self.backlog.remove(now, sent.number);
+        self.backlog.remove(sent.number);
+        if end.began {
+            sent.hashes.iter().for_each(|hash| self.table.used(*hash, now));
+        }
         if let Some(billed) = &end.billed {
             self.learn(sent, billed);
         } else if !end.began {
@@ -160,9 +209,18 @@ impl LaneCache {
         }
         // In tokens as they are estimated here.
         let reported = billed.cached_input.min(billed.input) as f64 * sent.tokens / billed.input as f64;
-        let reach = if reported > 0.0 { reported * REPORT_TOLERANCE + REPORT_STEP } else { 0.0 };
-        let found = ((reach / sent.block_tokens) as usize).min(sent.sent_before.len());
+        let known = sent.sent_before.len() as f64 * sent.block_tokens;
+        let is_whole = reported > 0.0 && reported * REPORT_TOLERANCE + REPORT_STEP >= known;
+        let found = if is_whole { sent.sent_before.len() } else { (reported / sent.block_tokens) as usize };
+        let lost = if is_whole { 0.0 } else { (known - reported).max(0.0) };
+        self.evictions.observe(lost, (sent.tokens - reported).max(0.0));
         self.survival.observe(sent.at, &sent.sent_before, found);
+        if let Some(end) = sent.goes_on_at.filter(|end| is_whole && *end > known) {
+            self.answers.observe((reported - known) / (end - known));
+        }
+        if let Some(last) = sent.hashes.last() {
+            self.answers.note(*last, sent.tokens, billed);
+        }
     }
 }
 

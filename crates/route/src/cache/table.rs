@@ -53,6 +53,13 @@ impl BlockTable {
         None
     }
 
+    /// A block was in use until `at`, if it is still known.
+    pub fn used(&mut self, hash: u64, at: Tick) {
+        if let Some(slot) = self.set_mut(hash).iter_mut().find(|slot| slot.hash == hash && hash != EMPTY.hash) {
+            slot.at = slot.at.max(at);
+        }
+    }
+
     /// Takes back that a block was sent at `at`, if it was not sent again since.
     pub fn take_back(&mut self, hash: u64, at: Tick, before: Option<Tick>) {
         let found = self.set_mut(hash).iter_mut().find(|slot| slot.hash == hash && hash != EMPTY.hash && slot.at == at);
@@ -132,6 +139,16 @@ mod tests {
                 prop_assert_eq!(table.held(), truth.len());
             }
         }
+    }
+
+    #[test]
+    fn what_is_used_for_longer_is_as_old_as_its_last_use() {
+        let mut table = BlockTable::default();
+        table.note(7, Tick::from_nanos(10));
+        table.used(7, Tick::from_nanos(30));
+        table.used(7, Tick::from_nanos(20));
+        table.used(8, Tick::from_nanos(20));
+        assert_eq!((table.sent_at(7), table.sent_at(8)), (Some(Tick::from_nanos(30)), None));
     }
 
     #[test]

@@ -141,6 +141,12 @@ impl LoadCurve {
         (self.reference, self.scale) = (now, 1.0);
     }
 
+    /// How much the law rises with a further call at a load.
+    pub fn law_slope(&self, load: f64) -> f64 {
+        let (low, high) = (load.max(1.0) * 0.95, load.max(1.0) * 1.05);
+        (self.law_at(high) - self.law_at(low)) / (high - low)
+    }
+
     fn law_at(&self, load: f64) -> f64 {
         // Far beyond the observed loads, throughput is assumed to stay constant.
         let within = load.min(2.0 * self.max_load);

@@ -195,7 +195,10 @@ impl LaneState {
             marginal_seconds.and_then(|model| model.marginal_seconds(shape.output_tokens, self.in_flight + 1));
         let cached = prompt.map(|prompt| match &self.cache {
             Some(cache) => cache.view(now, prompt, self.in_flight + 1),
-            None => CacheView::of_nothing(prompt, &self.model, self.in_flight + 1),
+            // It was never sent a prompt, and counts like one that was and has none of this one.
+            None => {
+                CacheView { unheard: Span::ZERO, ..LaneCache::new(&self.model).view(now, prompt, self.in_flight + 1) }
+            }
         });
         let with_cache = |all: Option<Expectation>| match (all, cached) {
             (Some(all), Some(CacheView { expectation: Some(first), .. })) => {
@@ -213,6 +216,7 @@ impl LaneState {
                 cached_tokens: cached.map(|cached| cached.cached as u64),
             },
             others_seconds: cached.map_or(0.0, |cached| cached.others_seconds),
+            unheard: cached.map_or(Span::ZERO, |cached| cached.unheard),
             in_flight: self.in_flight,
             usd: self.expected_cost(now, shape.prompt_tokens, shape.output_tokens.max(0.0) as u64).map(Money::as_usd),
             marginal_seconds,
@@ -276,7 +280,7 @@ impl LaneState {
 
     pub fn send_prompt(&mut self, started: &mut InFlightAttempt, now: Tick, prompt: &PromptBlocks) {
         let cache = self.cache.get_or_insert_with(|| Box::new(LaneCache::new(&self.model)));
-        started.prompt = Some(Box::new(cache.send(now, prompt)));
+        started.prompt = Some(Box::new(cache.send(now, prompt, started.in_flight)));
     }
 
     pub fn first_token(&mut self, started: &InFlightAttempt, now: Tick, ttft: Span, prompt_tokens: u64) {

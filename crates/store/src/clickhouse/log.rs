@@ -39,7 +39,8 @@ impl ClickHouse {
              if(reason IS NULL, 'answered', 'failed') AS end, toInt64(1) AS won, CAST(NULL, 'Nullable(String)') AS key, \
              workload AS alias, endpoint AS lane, dialect_out AS dialect_in, CAST(NULL, 'Nullable(String)') AS session, \
              CAST(NULL, 'Nullable(Int64)') AS overhead_ns, CAST(NULL, 'Nullable(Int64)') AS responses, \
-             CAST(NULL, 'Nullable(Int64)') AS response_bytes, CAST(NULL, 'Nullable(Int64)') AS hold_ns, {} \
+             CAST(NULL, 'Nullable(Int64)') AS response_bytes, CAST(NULL, 'Nullable(Int64)') AS hold_ns, \
+             CAST(NULL, 'Nullable(Int64)') AS expected_cached_tokens, {} \
              FROM probes FINAL WHERE source = '{}' AND quarantine IS NULL)",
             columns.join(", "),
             source.name()

@@ -21,7 +21,7 @@ pub(crate) struct Tables {
 /// A gateway's log.
 pub(crate) static LOG: Tables = Tables {
     kind: "log",
-    migrations: &[&[ATTEMPTS_1, REFUSALS_1], &[SESSIONS_2], &[HOLD_3]],
+    migrations: &[&[ATTEMPTS_1, REFUSALS_1], &[SESSIONS_2], &[HOLD_3], &[EXPECTED_4]],
     aging: &[("attempts", "started_unix_ms"), ("refusals", "minute_unix_ms")],
 };
 
@@ -118,6 +118,11 @@ ALTER TABLE attempts
 const HOLD_3: &str = "
 ALTER TABLE attempts
     ADD COLUMN IF NOT EXISTS hold_ns Nullable(Int64) AFTER response_bytes";
+
+/// What was expected in a lane's cache.
+const EXPECTED_4: &str = "
+ALTER TABLE attempts
+    ADD COLUMN IF NOT EXISTS expected_cached_tokens Nullable(Int64) AFTER hold_ns";
 
 /// What was added to refusals that are alike; they are summed up when they are read.
 const REFUSALS_1: &str = "

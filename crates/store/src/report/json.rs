@@ -83,6 +83,7 @@ impl LaneReport {
         lane["ttft_ms"] = self.ttft.json();
         lane["answer_ms"] = self.answer.json();
         lane["tpot_ms"] = self.tpot.json();
+        lane["cache"] = self.cache.json();
         lane["buckets"] = self.buckets.iter().map(Bucket::json).collect();
         lane
     }

@@ -1,6 +1,7 @@
 //! Takes the rows of a range one by one.
 
 use super::{BoundedRange, Bucket, CallCounts, LaneReport, Report, Spread, Tally, Times, buckets_of};
+use crate::cache_sight::{CACHE_COLUMNS, CacheSight};
 use crate::row::Reader;
 use crate::summary::entry;
 use crate::{Query, StoreError};
@@ -12,7 +13,7 @@ use tokrate_record::{AttemptEnd, AttemptRole, CostBasis, tpot_ms};
 use tokrate_stats::{Level, Quantile};
 
 /// What is read of a row.
-pub(super) const COLUMNS: [&str; 15] = [
+pub(super) const COLUMNS: [&str; 18] = [
     "lane",
     "alias",
     "key",
@@ -28,6 +29,9 @@ pub(super) const COLUMNS: [&str; 15] = [
     "cost_usd",
     "cost_basis",
     "model",
+    "input_tokens",
+    CACHE_COLUMNS[0],
+    CACHE_COLUMNS[1],
 ];
 
 /// Calls by name; names are the gateway's own, so that nobody chooses them to collide.
@@ -52,6 +56,7 @@ struct Lane {
     models: BTreeSet<String>,
     parts: Vec<Part>,
     answer_ns: Vec<u64>,
+    cache: CacheSight,
 }
 
 #[derive(Clone, Default)]
@@ -78,6 +83,7 @@ struct Taken<'r> {
     cost_usd: Option<f64>,
     cost_basis: CostBasis,
     model: &'r str,
+    cache: CacheSight,
 }
 
 impl<'r> Taken<'r> {
@@ -98,6 +104,10 @@ impl<'r> Taken<'r> {
             cost_usd: row.opt_real()?,
             cost_basis: row.named(&CostBasis::ALL, CostBasis::name)?,
             model: row.str()?,
+            cache: {
+                let input = row.opt_count()?;
+                CacheSight::of(input, &mut row)?
+            },
         })
     }
 
@@ -225,6 +235,7 @@ impl Lane {
             self.models.insert(row.model.to_owned());
         }
         self.answer_ns.extend(row.answer_ns);
+        self.cache.add(row.cache);
         let part = &mut self.parts[bucket];
         part.bucket.attempts += 1;
         part.bucket.failed += u64::from(row.end == AttemptEnd::Failed);
@@ -248,6 +259,7 @@ impl Lane {
             answer: Times::of_nanos(self.answer_ns),
             tpot: Times::of_values(tpot),
             tally: self.tally,
+            cache: self.cache,
             models: self.models,
             buckets,
         }

@@ -58,7 +58,7 @@ fn a_newer_form_is_refused_and_left_as_it_was() {
     let other = Connection::open(folder.log()).expect("a log");
     other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     drop(other);
-    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 10 and this tokrate supports versions up to 9; use the tokrate that wrote it");
+    insta::assert_snapshot!(refused(&folder), @"open the database LOG: its schema is version 11 and this tokrate supports versions up to 10; use the tokrate that wrote it");
 }
 
 #[test]
@@ -156,6 +156,7 @@ fn every_older_form_is_opened_with_its_rows() {
         let of_session = (version >= 7).then_some((3, 4_100)).unzip();
         assert_eq!((rows[0].responses, rows[0].response_bytes), of_session);
         assert_eq!(rows[0].hold_ns, (version >= 8).then_some(250));
+        assert_eq!(rows[0].expected_cached_tokens, (version >= 10).then_some(2));
         let mut store = Sqlite::open(&folder.log()).expect("a log");
         let refusals = store.refusals(&Query::default()).expect("readable");
         assert_eq!(

@@ -37,6 +37,7 @@ fn both((number, row): (usize, Attempt)) -> (ProbeRow, Attempt) {
         responses: None,
         response_bytes: None,
         hold_ns: None,
+        expected_cached_tokens: None,
         sample: row.sample,
     };
     (ProbeRow { probe, cycle: "c-1".to_owned(), reason, ..ProbeRow::default() }, attempt)

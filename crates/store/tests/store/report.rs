@@ -23,7 +23,11 @@ pub fn mixed(count: u64, seed: u64) -> Vec<Attempt> {
             key: [None, Some("ada"), Some("bob")][rng.below(3) as usize].map(str::to_owned),
             alias: ["chat", "code"][rng.below(2) as usize].to_owned(),
             lane: ["north", "south", "east"][rng.below(3) as usize].to_owned(),
+            // One in three is of an alias that goes by caches; of some of them the provider says nothing.
+            expected_cached_tokens: (number % 3 == 0).then_some(100 + number % 7),
             sample: Sample {
+                input_tokens: Some(200 + number % 13),
+                cached_tokens: (number % 5 != 0).then_some(90 + number % 11),
                 started_unix_ms: NOW - rng.below(7_200_000),
                 stream: !whole,
                 ttft_ns: (!whole).then(|| 1_000_000 + rng.below(900_000_000)),
@@ -134,6 +138,12 @@ fn a_report_is_what_sql_says_of_the_same_rows() {
             assert_eq!(quantile.nearest_rank(), expected, "{name}");
         }
         assert_eq!(lane.answer.p50.nearest_rank(), rank(&file, &report, "answer_ns", name, 0.5).map(|ns| ns / 1e6));
+        let both = "expected_cached_tokens IS NOT NULL AND cached_tokens IS NOT NULL AND input_tokens IS NOT NULL";
+        let cache = |what: &str| sql(&file, &report, what, &format!("lane = '{name}' AND {both}"));
+        assert!(lane.cache.attempts > 0);
+        assert_eq!(lane.cache.attempts as f64, cache("count(*)"));
+        assert_eq!(lane.cache.expected_share(), Some(cache("1.0 * sum(expected_cached_tokens) / sum(input_tokens)")));
+        assert_eq!(lane.cache.cached_share(), Some(cache("1.0 * sum(cached_tokens) / sum(input_tokens)")));
         let attempts: u64 = lane.buckets.iter().map(|bucket| bucket.attempts).sum();
         assert_eq!(attempts, lane.tally.attempts);
     }
@@ -147,6 +157,8 @@ fn a_report_is_what_sql_says_of_the_same_rows() {
         (all.attempts, all.failures(), all.lost),
         (report.total.attempts, report.total.failed, report.total.lost)
     );
+    assert_eq!(all.cache.attempts, report.lanes.values().map(|lane| lane.cache.attempts).sum::<u64>());
+    assert_eq!(all.cache.cached_tokens, report.lanes.values().map(|lane| lane.cache.cached_tokens).sum::<u64>());
 }
 
 #[test]

@@ -93,7 +93,7 @@ prop_compose! {
     /// Any row at all.
     pub fn any_row()(
         names in names(), conditions in conditions(),
-        whole in proptest::collection::vec(count(), 6), maybe in proptest::collection::vec(maybe(count()), 18),
+        whole in proptest::collection::vec(count(), 6), maybe in proptest::collection::vec(maybe(count()), 19),
         truths in proptest::array::uniform3(any::<bool>()), small in proptest::array::uniform2(any::<u32>()), responses in maybe(any::<u32>()),
         limit in maybe(any::<u32>()), status in maybe(any::<u16>()),
         gaps in proptest::collection::vec(any::<u64>(), 0..40), numbers in (number(), number()),
@@ -112,7 +112,7 @@ prop_compose! {
             gaps: gaps.into_iter().collect(), output_speed, cost_usd, cost_basis, conditions: conditions.into(),
             ..names.sample
         };
-        Attempt { attempt: small[0], won: truths[0], overhead_ns: maybe[3], responses, response_bytes: maybe[17], hold_ns: maybe[16], sample, ..names }
+        Attempt { attempt: small[0], won: truths[0], overhead_ns: maybe[3], responses, response_bytes: maybe[17], hold_ns: maybe[16], expected_cached_tokens: maybe[18], sample, ..names }
     }
 }
 
@@ -120,9 +120,12 @@ prop_compose! {
 pub fn moderate(mut row: Attempt) -> Attempt {
     let sample = &mut row.sample;
     sample.started_unix_ms = 1_700_000_000_000 + sample.started_unix_ms % 100_000_000_000;
-    for count in [&mut sample.input_tokens, &mut sample.input_tokens_std, &mut sample.output_tokens] {
+    for count in
+        [&mut sample.input_tokens, &mut sample.input_tokens_std, &mut sample.output_tokens, &mut sample.cached_tokens]
+    {
         *count = count.map(|count| count % 1_000_000);
     }
+    row.expected_cached_tokens = row.expected_cached_tokens.map(|count| count % 1_000_000);
     sample.output_tokens_std %= 1_000_000;
     // Sums are the same in any order.
     sample.cost_usd = sample.cost_usd.map(|cost| (cost % 1_024.0).trunc() / 64.0);

@@ -233,6 +233,28 @@ fn json_holds_what_the_tables_show() {
     assert_eq!(call, trails()[..2]);
 }
 
+#[test]
+fn what_was_expected_of_caches_stands_beside_what_was_read_from_them() {
+    let with_caches = |n: u64| {
+        let mut row = row(n, "north");
+        (row.expected_cached_tokens, row.sample.cached_tokens) = (Some(120), Some(90));
+        row
+    };
+    let folder = log("log-caches", &[with_caches(0), with_caches(1), row(2, "south")]);
+    let text = shown(&folder, &["--since", "all", "--by", "lane"]);
+    let line = |lane: &str| text.lines().find(|line| line.starts_with(lane)).unwrap_or_else(|| panic!("{text}"));
+    assert!(text.contains("cached %") && text.contains("expected %"), "{text}");
+    let of_north: Vec<&str> = line("north").split_whitespace().rev().take(2).collect();
+    assert_eq!(of_north, ["80.0", "60.0"], "{text}");
+    assert!(line("south").trim_end().ends_with('-'), "{text}");
+    let all: Value = serde_json::from_str(&shown(&folder, &["--since", "all", "--by", "all", "--json"])).expect("JSON");
+    let cache = &all["groups"][0]["cache"];
+    assert_eq!(
+        (&cache["attempts"], &cache["expected_tokens"], &cache["cached_tokens"]),
+        (&2.into(), &240.into(), &180.into())
+    );
+}
+
 /// Twelve hours of a lane, and twelve more in which its first token takes so many times as long.
 fn two_halves(name: &str, slower: f64) -> Folder {
     let rows = (0..400_u64).map(|n| {

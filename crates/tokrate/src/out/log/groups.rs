@@ -32,8 +32,10 @@ pub fn groups(groups: &[Summary], by: Grouping, source: Source) -> String {
         "lost USD",
     ];
     let has_whole = groups.iter().any(|group| group.answer.n > 0);
+    let has_cache = groups.iter().any(|group| group.cache.attempts > 0);
     let whole = ["answer p50", "p90"].into_iter().filter(|_| has_whole);
-    let heads = heads[..TIMES].iter().copied().chain(whole).chain(heads[TIMES..].iter().copied());
+    let cache = ["cached %", "expected %"].into_iter().filter(|_| has_cache);
+    let heads = heads[..TIMES].iter().copied().chain(whole).chain(heads[TIMES..].iter().copied()).chain(cache);
     let (lane, alias) = if source == Source::Gateway { ("lane", "alias") } else { ("endpoint", "workload") };
     let names = [(by.hour, "hour (UTC)"), (by.lane, lane), (by.alias, alias)];
     let names = names.into_iter().filter(|(is, _)| *is).map(|(_, name)| name);
@@ -41,7 +43,7 @@ pub fn groups(groups: &[Summary], by: Grouping, source: Source) -> String {
     let table = Table {
         caption: String::new(),
         columns: columns.collect(),
-        rows: groups.iter().map(|group| row(group, has_whole)).collect(),
+        rows: groups.iter().map(|group| row(group, has_whole, has_cache)).collect(),
         notes: notes(groups, by, source),
     };
     table.text()
@@ -50,7 +52,7 @@ pub fn groups(groups: &[Summary], by: Grouping, source: Source) -> String {
 /// Columns before those of answers in one piece.
 const TIMES: usize = 9;
 
-fn row(group: &Summary, has_whole: bool) -> Vec<String> {
+fn row(group: &Summary, has_whole: bool, has_cache: bool) -> Vec<String> {
     let count = |n: u64| if n == 0 { "-".to_owned() } else { n.to_string() };
     let mut cells = Vec::new();
     cells.extend(group.hour_unix_ms.map(|hour| date(hour)[..16].to_owned()));
@@ -67,6 +69,9 @@ fn row(group: &Summary, has_whole: bool) -> Vec<String> {
     cells.extend([&group.tpot.p50, &group.tpot.p90].map(|quantile| marked(quantile, |ms| 1e3 / ms)));
     cells.extend([group.input_tokens, group.output_tokens_std].map(count));
     cells.extend([dollars(group.cost_usd), dollars(group.lost_cost_usd)]);
+    let percent = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}", share * 100.0));
+    let cache = [group.cache.cached_share(), group.cache.expected_share()].into_iter().filter(|_| has_cache);
+    cells.extend(cache.map(percent));
     cells
 }
 
@@ -118,6 +123,9 @@ fn notes(groups: &[Summary], by: Grouping, source: Source) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if groups.iter().any(|group| group.cache.attempts > 0) {
+        notes.push(LEGEND_OF_CACHES.to_owned());
+    }
     notes.insert(0, String::new());
     notes
 }
@@ -126,6 +134,8 @@ fn notes(groups: &[Summary], by: Grouping, source: Source) -> Vec<String> {
 const LEGEND_OF_CALLS: &str =
     "lost: another attempt of the call won; left: the client went away; open: calls that the lane had open";
 const LEGEND: &str = "TTFT in ms; speed: output speed in tok/s (o200k) after the first chunk; in, out: tokens; lost USD: paid for the lost";
+
+const LEGEND_OF_CACHES: &str = "cached %: share of prompt tokens that the provider read from its cache; expected %: what the objective cache counted on";
 
 /// What a row is called.
 fn name(group: &Summary) -> String {
