@@ -469,9 +469,7 @@ impl<'f> Finder<'f> {
         let depth = indent(self.weights.text(self.part.last)).len();
         let marker = self.weights.prepared.marker_indent(self.part.segment.end);
         let is_above_deeper = |token: usize| token == self.part.last && marker.is_some_and(|marker| marker > depth);
-        let heads = |token: usize| {
-            places.iter().any(|it| it.parent == Some(token) || it.closes == Some(token)) || is_above_deeper(token)
-        };
+        let heads = |token: usize| self.weights.heads[token] || is_above_deeper(token);
         let full: Vec<usize> = tokens.filter(|&token| !is_blank(self.weights.text(token))).collect();
         let closes = |token: usize| places[token].closes.is_some();
         // A block that is closed right above another one may say that what stood between them goes.

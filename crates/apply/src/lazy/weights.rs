@@ -75,6 +75,8 @@ pub(super) struct Weights<'w> {
     pub prepared: &'w PreparedSnippet<'w>,
     /// Where each line of the snippet is by the blocks around it.
     pub places: Vec<Place>,
+    /// Whether each line of the snippet heads a block of which it shows a line.
+    pub heads: Vec<bool>,
     /// The number of each line of the file; blank lines are equal if the snippet stood at another indentation.
     pub numbers: Vec<u32>,
     /// The number of each line of the snippet that the file has.
@@ -112,6 +114,8 @@ impl<'w> Weights<'w> {
             let of_snippet = ids.iter_mut().zip(texts()).filter(|(_, text)| text.is_some_and(is_blank));
             of_snippet.for_each(|(id, _)| *id = Some(blank));
         }
+        let mut heads = vec![false; prepared.len()];
+        places.iter().flat_map(|place| [place.parent, place.closes]).flatten().for_each(|head| heads[head] = true);
         let in_new_block = in_new_blocks(prepared, &ids, &places);
         let cost = |token: usize| {
             let Some(id) = ids[token] else {
@@ -137,6 +141,7 @@ impl<'w> Weights<'w> {
             lines,
             prepared,
             places,
+            heads,
             numbers,
             ids,
             gone,
