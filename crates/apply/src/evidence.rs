@@ -7,11 +7,19 @@ const ELSEWHERE: i32 = 250;
 /// A reading that leaves a line which goes is nearly as good if it is worse by less.
 const STAYING: i32 = 120;
 
+/// Of so many lines that go for none in one place, where others come, the block may be another one that begins and ends alike.
+const REWRITTEN: i32 = 4;
+
 macro_rules! evidence {
     ($($name:ident),* $(,)?) => {
         /// What speaks for and against a choice.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         pub struct Evidence { $(pub(crate) $name: i32),* }
+
+        /// A number of the evidence, by its name.
+        #[derive(Clone, Copy, Debug)]
+        #[allow(non_camel_case_types, dead_code, reason = "the names are those of the fields, and a card may look at some of them only")]
+        pub(crate) enum Number { $($name),* }
 
         impl Evidence {
             /// The names of the numbers, in their order.
@@ -110,6 +118,10 @@ evidence!(
     known_told,
     stands_told,
     head_off,
+    lost_bare,
+    slack,
+    blank_ends,
+    blank_twice,
 );
 
 impl Evidence {
@@ -133,9 +145,9 @@ impl Evidence {
     }
 
     /// Whether more may be meant to go than what goes: the annotation or comment above a line that is shown below a blank one, or whatever lay
-    /// between brackets, of which nothing else is shown.
+    /// between lines that stand more than once, of which nothing but a blank one goes or comes.
     fn may_be_less(&self) -> bool {
-        let is_bare = self.hunks > 0 && self.gone + self.comes == 0 && self.kept == 0;
+        let is_bare = self.hunks > 0 && self.gone + self.comes == 0 && (self.kept == 0 || self.unheld_ends > 0);
         self.head_off > 0 || is_bare
     }
 
@@ -145,12 +157,14 @@ impl Evidence {
     }
 
     /// Whether nothing says that lines which go may be meant to stay: that others come which the file has near by, so that the update may be
-    /// read with the wrong ones of them; that of a mere deletion one line alone is shown on each side, which may as well be a new one that is
-    /// equal to one further on; or that a reading which leaves a line is nearly as good, where one line alone, and not one that stands once,
-    /// is shown at an end.
+    /// read with the wrong ones of them; that so many go in one place where others come that these may be another block, whose head and end the
+    /// file has as well; that of a mere deletion one line alone is shown on each side, which may as well be a new one that is
+    /// equal to one further on; or that a reading which leaves a line is nearly as good, where one goes for which nothing stands, or where one
+    /// line alone, and not one that stands once, is shown at an end.
     pub(crate) fn holds_what_goes(&self) -> bool {
         let is_held = self.lost_all == 0 || self.copies_near == 0 && self.bare_deletion == 0;
         let is_thin = self.unheld_ends > 0 && self.thin_ends > 0;
-        is_held && !(is_thin && self.gone > 0 && self.margin_of_lines < STAYING)
+        let is_rewritten = self.lost >= REWRITTEN && self.comes > 0;
+        is_held && !is_rewritten && !((is_thin && self.gone > 0 || self.lost_all > 0) && self.margin_of_lines < STAYING)
     }
 }

@@ -30,7 +30,7 @@ use std::process::Command;
 /// How it is called.
 pub const USAGE: &str = "\
 usage: cargo xtask bench apply [--commits N] [--cases N] [--seed N] [--show-wrong N] [--show-refused CODE]
-                               [--only WORDS] [--dump FILE] [--fit FILE] [--served] [REPOSITORY…]
+                               [--only WORDS] [--dump FILE] [--fit FILE] [--rows FILE] [--served] [REPOSITORY…]
 ";
 
 /// Cases of a class of files that are timed.
@@ -50,6 +50,8 @@ struct Options {
     dump: Option<PathBuf>,
     /// Where a card that is fitted to the cases is written to.
     fit: Option<PathBuf>,
+    /// Where what is known of each case that the card is fitted to is written to.
+    rows: Option<PathBuf>,
     /// Whether to measure the release binary's server too.
     served: bool,
 }
@@ -66,6 +68,7 @@ impl Options {
             only: String::new(),
             dump: None,
             fit: None,
+            rows: None,
             served: false,
         };
         let mut words = arguments.iter().map(String::as_str);
@@ -81,6 +84,7 @@ impl Options {
                 "--only" => options.only = value()?.to_owned(),
                 "--served" => options.served = true,
                 "--fit" => options.fit = Some(value()?.into()),
+                "--rows" => options.rows = Some(value()?.into()),
                 "--dump" => options.dump = Some(value()?.into()),
                 flag if flag.starts_with('-') => bail!("understand {flag}\n{USAGE}"),
                 path => options.repositories.push(path.into()),
@@ -117,9 +121,14 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         dump(&cases, file).with_context(|| format!("write {}", file.display()))?;
     }
     if let Some(file) = &options.fit {
-        let (card, comes) = decide::card(&cases, "Written by `cargo xtask bench apply --fit` (docs/apply.md).");
-        println!("{comes}");
-        return std::fs::write(file, card).with_context(|| format!("write {}", file.display()));
+        let fitted = decide::card(&cases, "Written by `cargo xtask bench apply --fit` (docs/apply.md).");
+        println!("{}", fitted.comes);
+        let write =
+            |file: &Path, text: &str| std::fs::write(file, text).with_context(|| format!("write {}", file.display()));
+        if let Some(rows) = &options.rows {
+            write(rows, &fitted.rows)?;
+        }
+        return write(file, &fitted.card);
     }
     let results = score::results(&cases);
     let times = score::times(&cases, TIMED);

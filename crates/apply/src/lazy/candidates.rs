@@ -12,7 +12,6 @@ use super::scopes::{self, is_annotation, is_closer, is_head};
 use super::steps::{On, matched};
 use super::weakness::Doubts;
 use super::weights::Weights;
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// As many candidates of a part are kept.
@@ -156,31 +155,32 @@ impl<'f> Finder<'f> {
     /// The candidates that cost no more than a bound.
     fn candidates(&self, bound: i32) -> Vec<Candidate> {
         let first = self.part.first;
-        let mut found: BTreeMap<[usize; 4], Candidate> = BTreeMap::new();
+        let mut found: Vec<Candidate> = Vec::new();
         let mut add = |it: Candidate| {
-            let key = [it.lines.start, it.lines.end, it.tokens.start, it.tokens.end];
-            let is_better = |known: &Candidate| (it.cost, it.doubts.is_any()) < (known.cost, known.doubts.is_any());
-            if it.cost <= bound && found.get(&key).is_none_or(is_better) {
-                found.insert(key, it);
+            if it.cost <= bound {
+                found.push(it);
             }
         };
         let mut row = self.begun(bound);
         for token in first..self.part.last + 1 {
             let mut next = self.stepped(&row, token, bound);
             if self.leads[token - first].is_some() {
-                for &(line, against) in &self.places[token - first] {
-                    self.enter(token, line, against, &mut next);
+                for &place in &self.places[token - first] {
+                    self.enter(token, place, bound, &mut next);
                 }
             }
             row = self.row(next, bound);
             if self.tails[token - first].is_some() {
-                row.matched().for_each(|(line, trail)| self.exit(token, line - 1, trail, &mut add));
+                row.matched().for_each(|(line, trail)| self.exit(token, line - 1, trail, bound, &mut add));
             }
         }
         self.end(&row, bound, &mut add);
-        let mut all: Vec<Candidate> = found.into_values().collect();
-        all.sort_by_key(|candidate| (candidate.cost, candidate.lines.start));
-        all
+        // Of those of the same lines the best is kept, and of equals the first that was found.
+        let key = |it: &Candidate| [it.lines.start, it.lines.end, it.tokens.start, it.tokens.end];
+        found.sort_by_key(|it| (key(it), it.cost, it.doubts.is_any()));
+        found.dedup_by_key(|it| key(it));
+        found.sort_by_key(|candidate| (candidate.cost, candidate.lines.start));
+        found
     }
 
     /// The ways to begin with something else than a line of the part that has text: a blank line, or the first of the file.
@@ -231,22 +231,25 @@ impl<'f> Finder<'f> {
     fn blank_ends(&self, side: usize) -> Vec<usize> {
         let (source, first) = (self.weights.source, self.part.first);
         let is_full = |at: &usize| !is_blank(self.weights.text(first + at));
-        let mut near: Vec<usize> = Vec::new();
+        let mut near: Vec<Range<usize>> = Vec::new();
         for at in (0..self.places.len()).filter(is_full) {
             let beyond = if side == 0 { at } else { self.part.last - first - at };
-            for &(line, _) in &self.places[at] {
-                let reach = beyond + BLANK_REACH;
-                if side == 0 {
-                    near.extend(line.saturating_sub(reach)..line);
-                } else {
-                    near.extend(line + 1..(line + 1 + reach).min(source.line_count()));
-                }
+            let reach = beyond + BLANK_REACH;
+            let lines = self.places[at].iter().map(|place| place.0);
+            if side == 0 {
+                near.extend(lines.map(|line| line.saturating_sub(reach)..line));
+            } else {
+                near.extend(lines.map(|line| line + 1..(line + 1 + reach).min(source.line_count())));
             }
         }
-        near.sort_unstable();
-        near.dedup();
-        near.retain(|&line| is_blank(source.line(line)));
-        near
+        near.sort_unstable_by_key(|lines| lines.start);
+        let mut seen = 0;
+        let fresh = near.into_iter().flat_map(|lines| {
+            let from = lines.start.max(seen);
+            seen = seen.max(lines.end);
+            from..lines.end
+        });
+        fresh.filter(|&line| is_blank(source.line(line))).collect()
     }
 
     /// The ways on with the next line of the part.
@@ -266,10 +269,13 @@ impl<'f> Finder<'f> {
         if weights.ways_left.get() == 0 { Row::default() } else { Row::of(next, bound) }
     }
 
-    /// The ways in which a part begins whose first line of the file is a token's.
-    fn enter(&self, token: usize, line: usize, against: i32, next: &mut Vec<Step>) {
+    /// The ways in which a part begins whose first line of the file is a token's, if they cost no more than a bound.
+    fn enter(&self, token: usize, (line, against): (usize, i32), bound: i32, next: &mut Vec<Step>) {
         let (weights, first) = (self.weights, self.part.first);
         let (source, Some(lead)) = (weights.source, self.leads[token - first]) else { return };
+        if least_of_end(lead) + against > bound {
+            return;
+        }
         let there = (0..line).rev().take_while(|&line| is_blank(source.line(line))).count();
         let hides = line > there;
         let is_shown = token == first;
@@ -281,14 +287,21 @@ impl<'f> Finder<'f> {
         } else {
             if shown > 0 && there > 0 || !self.part.is_marked[0] && !hides {
                 // New lines between a blank line that is shown and a line of the file have an edge.
-                cost -= lead.min(NEW_END - NEW_BESIDE_BLANK);
+                cost = least_of_end(lead);
             }
             first - shown.saturating_sub(there)
         };
         cost += if self.part.goes_on[0] && hides { UNMARKED } else { 0 };
+        if cost + against > bound {
+            return;
+        }
         // A blank line that is shown where the file has none begins lines that go, or sets new ones off.
         let begins = !is_shown && shown > 0 && there == 0 && hides && !is_closer(weights.text(token));
         let hidden = (0..line).rev().find(|&line| !is_blank(source.line(line)));
+        let innermost = (from..token).rev().find(|&token| !is_blank(weights.text(token)));
+        if hidden.zip(innermost).is_some_and(|(hidden, token)| self.is_copied(token, hidden)) {
+            return;
+        }
         let is_doubled = !is_shown && self.stands_for(from..token, hidden);
         let is_weak = !is_shown && (self.is_known(first) || !self.holds(token, line));
         let is_weak = is_weak && (self.part.is_marked[0] || line > 0 || self.is_known(first));
@@ -306,10 +319,13 @@ impl<'f> Finder<'f> {
         next.push((line + 1, Kind::Matched, trail));
     }
 
-    /// The ways in which a part ends whose last line of the file is a token's.
-    fn exit(&self, token: usize, line: usize, trail: &Trail, add: &mut impl FnMut(Candidate)) {
+    /// The ways in which a part ends whose last line of the file is a token's, if they cost no more than a bound.
+    fn exit(&self, token: usize, line: usize, trail: &Trail, bound: i32, add: &mut impl FnMut(Candidate)) {
         let (weights, last) = (self.weights, self.part.last);
         let (source, Some(tail)) = (weights.source, self.tails[token - self.part.first]) else { return };
+        if trail.cost + least_of_end(tail) > bound {
+            return;
+        }
         let (next, count) = (line + 1, source.line_count());
         let there = (next..count).take_while(|&line| is_blank(source.line(line))).count();
         let hides = next + there < count;
@@ -325,16 +341,22 @@ impl<'f> Finder<'f> {
             trail.cost += if shown > 0 && there == 0 && next < count { self.padding() } else { 0 };
             return add(self.candidate(&trail, next, last + 1, Doubts::NONE));
         }
+        let begins = (token + 1..last + 1).find(|&token| !is_blank(weights.text(token)));
+        if hides && begins.is_some_and(|token| self.is_copied(token, next + there)) {
+            return;
+        }
         trail = trail.changed(0);
         let is_set = shown > 0 && there > 0 || !self.part.is_marked[1] && !hides;
-        trail.cost += tail - if is_set { tail.min(NEW_END - NEW_BESIDE_BLANK) } else { 0 };
+        trail.cost += if is_set { least_of_end(tail) } else { tail };
+        if trail.cost > bound {
+            return;
+        }
         let is_weak = self.is_known(last) || !self.holds(token, line);
         let is_weak = is_weak && (self.part.is_marked[1] || next < count || self.is_known(last));
         let is_doubled = self.stands_for(token + 1..last + 1, Some(next + there).filter(|_| hides));
         trail.doubts |= Doubts::WEAK_BELOW.only_if(is_weak) | Doubts::DOUBLED.only_if(is_doubled);
         let mut end = next;
         let is_set_off = is_blank(weights.text(token + 1)) && shown == 0 && there > 0;
-        let begins = (token + 1..last + 1).find(|&token| !is_blank(weights.text(token)));
         // A comment or annotation that ends the part belongs to the line below the blank one, and statements may.
         if is_set_off && is_head(weights.text(last)) {
             end += there;
@@ -344,6 +366,19 @@ impl<'f> Finder<'f> {
         let opens = weights.text(token).trim_end().ends_with(['{', '(', '[']);
         let set_off = Doubts::SET_OFF.only_if(shown > 0 && there == 0 && hides && !opens);
         add(self.candidate(&trail, end, last + 1 + shown.saturating_sub(there), set_off));
+    }
+
+    /// Whether the innermost of new lines at an end is the hidden line beyond them, which would stand twice: then it is that line, and only what
+    /// lies beyond it is new. What heads a block may well be the head of another one.
+    fn is_copied(&self, innermost: usize, hidden: usize) -> bool {
+        let text = self.weights.text(innermost);
+        if text != self.weights.source.line(hidden) || !text.contains(char::is_alphanumeric) {
+            return false;
+        }
+        let depth = |text: &str| indent(text).len();
+        let next = (innermost + 1..self.part.segment.end).find(|&next| !is_blank(self.weights.text(next)));
+        let heads = next.is_some_and(|next| depth(self.weights.text(next)) > depth(text));
+        !heads && !is_head(text) && !is_closer(text)
     }
 
     /// Whether one of the new lines at an end may be what became of the hidden line beyond them, which would stay.
@@ -434,13 +469,16 @@ impl<'f> Finder<'f> {
         let depth = indent(self.weights.text(self.part.last)).len();
         let marker = self.weights.prepared.marker_indent(self.part.segment.end);
         let is_above_deeper = |token: usize| token == self.part.last && marker.is_some_and(|marker| marker > depth);
-        let heads = |token: usize| {
-            places.iter().any(|it| it.parent == Some(token) || it.closes == Some(token)) || is_above_deeper(token)
-        };
+        let heads = |token: usize| self.weights.heads[token] || is_above_deeper(token);
         let full: Vec<usize> = tokens.filter(|&token| !is_blank(self.weights.text(token))).collect();
         let closes = |token: usize| places[token].closes.is_some();
         // A block that is closed right above another one may say that what stood between them goes.
         let meets = full.windows(2).any(|pair| closes(pair[0]) && !closes(pair[1]));
         !meets && full.iter().all(|&token| closes(token) || heads(token))
     }
+}
+
+/// What speaks at least against new lines at an end: those beside a blank line that is shown have an edge.
+fn least_of_end(cost: i32) -> i32 {
+    cost - cost.min(NEW_END - NEW_BESIDE_BLANK)
 }

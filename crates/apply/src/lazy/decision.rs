@@ -1,47 +1,46 @@
 //! Whether what speaks for a choice of ranges is enough to answer with it: a card of points, fitted to true changes.
 //!
-//! Each row of the card looks at two numbers and adds points for what they say together. A number that grows with doubt never adds points
+//! Each row of the card looks at three numbers, one after the other, and adds points for what they say together. A number that grows with doubt never adds points
 //! by growing. Invariant: what several places would do is never sure, whatever the points.
 
 mod card;
 
 use super::lines::UNIT;
 use super::weighed::WIDE;
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Number};
 
-/// A number of the evidence.
-type Number = fn(&Evidence) -> i32;
+/// Splits of a row, and the points that it may add.
+const SPLITS: usize = 7;
+const LEAVES: usize = 8;
 
-/// A row of the card: whether a number is above a bound, then whether a second one is, which depends on the first.
+/// A row of the card: whether a number is above a bound, then whether one of two others is, then one of four. The two that follow the split
+/// at place `n` are at `2n + 1` and `2n + 2`.
 struct Row {
-    first: (Number, i32),
-    second: [(Number, i32); 2],
-    points: [i32; 4],
+    splits: [(Number, i32); SPLITS],
+    points: [i32; LEAVES],
 }
 
 impl Row {
-    const fn of(
-        first: Number,
-        above: i32,
-        if_low: Number,
-        low_above: i32,
-        if_high: Number,
-        high_above: i32,
-        points: [i32; 4],
-    ) -> Row {
-        Row { first: (first, above), second: [(if_low, low_above), (if_high, high_above)], points }
-    }
-
-    fn points(&self, evidence: &Evidence) -> i32 {
-        let is_above = |(number, above): (Number, i32)| usize::from(number(evidence) > above);
-        let first = is_above(self.first);
-        self.points[2 * first + is_above(self.second[first])]
+    fn points(&self, values: &[i32]) -> i32 {
+        let mut at = 0;
+        while at < SPLITS {
+            let (number, above) = self.splits[at];
+            at = 2 * at + 1 + usize::from(values[number as usize] > above);
+        }
+        self.points[at - SPLITS]
     }
 }
 
+/// The points of a choice.
+fn points(evidence: &Evidence) -> i32 {
+    let values = evidence.values();
+    card::CARD.iter().map(|row| row.points(&values)).sum()
+}
+
 /// The points that are enough where the choice is clear and where it is not, each where no line goes for which nothing stands and where one
-/// does. They are set by cards that were fitted to other repositories than those which they judge.
-const ENOUGH: [[i32; 2]; 2] = [[0, 2_750], [3_250, 3_750]];
+/// does. They are set by cards that were fitted to other repositories than those which they judge, so that what is wrong there is half of what
+/// may be: on repositories that nobody has looked at it is more.
+const ENOUGH: [[i32; 2]; 2] = [[4_250, 5_400], [4_600, 4_600]];
 
 /// A choice whose rivals are all worse by this much is clear; it is one of more if they leave a line that goes, of less if they differ in
 /// blank lines only.
@@ -78,8 +77,7 @@ impl Evidence {
 
 /// Whether a choice is sure.
 pub(super) fn is_sure(evidence: &Evidence) -> bool {
-    let points: i32 = card::CARD.iter().map(|row| row.points(evidence)).sum();
-    evidence.enough().is_some_and(|enough| points >= enough)
+    evidence.enough().is_some_and(|enough| points(evidence) >= enough)
 }
 
 #[cfg(test)]
@@ -87,9 +85,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn points(values: &[i32]) -> i32 {
-        let evidence = Evidence::of_values(values);
-        card::CARD.iter().map(|row| row.points(&evidence)).sum()
+    fn points_of(values: &[i32]) -> i32 {
+        points(&Evidence::of_values(values))
     }
 
     #[test]
@@ -112,8 +109,8 @@ mod tests {
             let mut grown = values.clone();
             grown[at] += by;
             match Evidence::sign_of(Evidence::NAMES[at]) {
-                1 => prop_assert!(points(&grown) >= points(&values), "{}", Evidence::NAMES[at]),
-                -1 => prop_assert!(points(&grown) <= points(&values), "{}", Evidence::NAMES[at]),
+                1 => prop_assert!(points_of(&grown) >= points_of(&values), "{}", Evidence::NAMES[at]),
+                -1 => prop_assert!(points_of(&grown) <= points_of(&values), "{}", Evidence::NAMES[at]),
                 _ => {}
             }
         }

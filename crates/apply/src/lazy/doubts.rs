@@ -79,13 +79,19 @@ pub(super) fn holds(weights: &Weights<'_>, token: usize) -> bool {
         || place.closes.is_some() && place.line.is_some()
 }
 
-/// The lines with text that go, and for which none of those stands that come.
+/// The lines with text that go, and for which none of those stands that come: each of these stands for one.
 pub(super) fn lost(weights: &Weights<'_>, gone: Range<usize>, comes: Range<usize>) -> Vec<usize> {
-    let stands = |line: usize| {
+    let mut left: Vec<usize> = comes.filter(|&token| !is_blank(weights.text(token))).collect();
+    let mut is_stood_for = |line: usize| {
         let text = weights.source.line(line).trim();
-        comes.clone().any(|token| weights.replaces(token, line) || weights.text(token).trim() == text)
+        let same = left.iter().position(|&token| weights.text(token).trim() == text);
+        let found = same.or_else(|| left.iter().position(|&token| weights.replaces(token, line)));
+        found.is_some_and(|at| {
+            left.remove(at);
+            true
+        })
     };
-    gone.filter(|&line| !is_blank(weights.source.line(line)) && !stands(line)).collect()
+    gone.filter(|&line| !is_blank(weights.source.line(line)) && !is_stood_for(line)).collect()
 }
 
 /// How many ends of parts are shown only by lines that say little, such as brackets, and that stand again where a marker

@@ -38,6 +38,8 @@ impl PartEnds<'_> {
             let new = self.new_at_end(is_above);
             if new.is_empty() {
                 evidence.thin_ends += i32::from(self.kept_at_end(is_above) <= 1);
+                evidence.slack = evidence.slack.max(self.slack(is_above));
+                evidence.blank_ends += i32::from(self.is_blank_end(is_above));
                 self.add_weak_end(is_above, evidence);
             } else {
                 self.add_new_end(&new, is_above, evidence);
@@ -51,6 +53,10 @@ impl PartEnds<'_> {
         evidence.blank_apart += self.blanks_apart();
         evidence.head_off += i32::from(self.is_head_off());
         let comes = |[_, comes]: &[Range<usize>; 2]| comes.clone().any(|token| is_blank(self.text(token)));
+        let is_blank_at = |token: usize| self.chosen.tokens.contains(&token) && is_blank(self.text(token));
+        let news = self.choice.hunks[self.part].iter().flat_map(|[_, comes]| comes.clone());
+        let twice = news.filter(|&at| is_blank_at(at) && (is_blank_at(at.wrapping_sub(1)) || is_blank_at(at + 1)));
+        evidence.blank_twice += twice.count() as i32;
         let is_reindented = self.choice.weights.prepared.reindented;
         evidence.blank_comes += i32::from(is_reindented && self.choice.hunks[self.part].iter().any(comes));
     }
@@ -77,6 +83,30 @@ impl PartEnds<'_> {
         let mut runs = self.choice.kept[self.part].chunk_by(|one, other| one.1 + 1 == other.1 && one.0 + 1 == other.0);
         let run = if is_above { runs.next() } else { runs.last() };
         run.map_or(0, |run| run.iter().filter(|(token, _)| !is_blank(self.text(*token))).count())
+    }
+
+    /// How many lines with text are shown between the nearest change and an end whose outermost line says little: what is hidden next to it
+    /// may be meant to go, as so many lines are shown there.
+    fn slack(&self, is_above: bool) -> i32 {
+        let full = |pair: &&(usize, usize)| !is_blank(self.text(pair.0));
+        let kept = &self.choice.kept[self.part];
+        let outermost = if is_above { kept.iter().find(full) } else { kept.iter().rev().find(full) };
+        let hunks = &self.choice.hunks[self.part];
+        let nearest = if is_above { hunks.first() } else { hunks.last() };
+        let (Some(&(token, _)), Some([_, comes])) = (outermost, nearest) else { return 0 };
+        if is_distinctive(self.text(token)) && !self.is_blank_end(is_above) {
+            return 0;
+        }
+        let between = if is_above { self.chosen.tokens.start..comes.start } else { comes.end..self.chosen.tokens.end };
+        between.filter(|&token| !is_blank(self.text(token))).count() as i32
+    }
+
+    /// Whether a blank line is the outermost that is shown at an end beside a written marker.
+    fn is_blank_end(&self, is_above: bool) -> bool {
+        let prepared = self.choice.weights.prepared;
+        let Some(segment) = prepared.segment_of(self.chosen.tokens.start) else { return false };
+        let outermost = if is_above { segment.start } else { segment.end - 1 };
+        !prepared.is_padded() && is_blank(self.text(outermost))
     }
 
     /// The hidden lines with text beyond an end, the nearest first.
@@ -188,7 +218,7 @@ impl PartEnds<'_> {
     /// How far the marker below is indented.
     fn marker(&self) -> Option<usize> {
         let prepared = self.choice.weights.prepared;
-        let segment = prepared.segments.iter().find(|segment| segment.contains(&self.chosen.tokens.start))?;
+        let segment = prepared.segment_of(self.chosen.tokens.start)?;
         prepared.marker_indent(segment.end)
     }
 
@@ -205,6 +235,8 @@ impl PartEnds<'_> {
         let sides = [above.collect::<Vec<_>>(), below.collect::<Vec<_>>()];
         let holds = |side: &Vec<&(usize, usize)>| side.iter().any(|pair| doubts::holds(self.choice.weights, pair.0));
         evidence.lost_open += if sides.iter().any(holds) { 0 } else { lost.len() as i32 };
+        let says_much = |side: &Vec<&(usize, usize)>| side.iter().any(|pair| is_distinctive(self.text(pair.0)));
+        evidence.lost_bare += if sides.iter().all(says_much) { 0 } else { lost.len() as i32 };
         let is_deletion = !comes.clone().any(|token| !is_blank(self.text(token)));
         evidence.bare_deletion += i32::from(is_deletion && sides.iter().all(|side| side.len() <= 1));
         for side in sides {
@@ -228,12 +260,14 @@ impl PartEnds<'_> {
         };
         let is_shown = |above: usize| prepared.is_line(above) && is_blank(self.text(above));
         let is_first = self.chosen.tokens.clone().find(|&token| !is_blank(self.text(token))) == Some(token);
-        let is_set_off = is_first && !prepared.is_padded() && token.checked_sub(1).is_some_and(is_shown);
+        // Where markers are padded, one blank line is theirs.
+        let beyond = if prepared.is_padded() { 2 } else { 1 };
+        let is_set_off = is_first && (1..=beyond).all(|off| token.checked_sub(off).is_some_and(is_shown));
         is_set_off && line.checked_sub(1).is_some_and(|above| is_head(self.line(above)) && !is_head(self.text(token)))
     }
 
-    /// How many blank lines may be another one than the file's or the update's, where their white space is not the same: those that a snippet
-    /// at another indentation brings or lets go, and those beside a marker.
+    /// How many blank lines may be another one than the file's or the update's, where their white space is not the same: those of a snippet at
+    /// another indentation, and those beside a marker.
     fn blanks_apart(&self) -> i32 {
         let weights = self.choice.weights;
         let prepared = weights.prepared;
@@ -243,11 +277,13 @@ impl PartEnds<'_> {
                 gone.clone().any(|line| is_blank(self.line(line)))
                     || comes.clone().any(|token| self.text(token).is_empty())
             });
-            count += i32::from(changes && weights.has_filled_blanks());
+            let kept = &self.choice.kept[self.part];
+            let differs = kept.iter().any(|&(token, line)| {
+                is_blank(self.text(token)) && is_blank(self.line(line)) && self.text(token) != self.line(line)
+            });
+            count += i32::from(differs || changes && weights.has_filled_blanks());
         }
-        let Some(segment) = prepared.segments.iter().find(|segment| segment.contains(&self.chosen.tokens.start)) else {
-            return count;
-        };
+        let Some(segment) = prepared.segment_of(self.chosen.tokens.start) else { return count };
         let differs = |token: usize, line: Option<usize>| {
             line.is_some_and(|line| {
                 is_blank(self.text(token)) && is_blank(self.line(line)) && self.text(token) != self.line(line)

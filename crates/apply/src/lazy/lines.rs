@@ -35,9 +35,14 @@ pub(crate) struct LineStats {
 impl<'o> Lines<'o> {
     /// Numbers the lines of a file.
     pub fn of(lines: impl ExactSizeIterator<Item = &'o str>) -> Lines<'o> {
-        let usual = lines.len().min(DEFAULT_CAPACITY);
+        Lines::of_all(lines.len(), lines)
+    }
+
+    /// Numbers so many lines.
+    pub fn of_all(count: usize, lines: impl Iterator<Item = &'o str>) -> Lines<'o> {
+        let usual = count.min(DEFAULT_CAPACITY);
         let mut all = Lines {
-            ids: Vec::with_capacity(lines.len()),
+            ids: Vec::with_capacity(count),
             texts: Vec::with_capacity(usual),
             numbers: HashMap::default(),
             kinds: Vec::with_capacity(usual),
@@ -100,9 +105,11 @@ impl<'o> Lines<'o> {
 
     /// Where lines of these numbers follow one another.
     pub fn runs<'r>(&'r self, ids: &'r [u32]) -> impl Iterator<Item = usize> + 'r {
-        let from = ids.first().and_then(|&id| self.place_of_first(id)).unwrap_or(self.ids.len());
-        let last = self.ids.len().saturating_sub(ids.len());
-        (from..=last).filter(move |&at| self.ids[at..].starts_with(ids))
+        let rarest = (0..ids.len()).min_by_key(|&at| self.count_of(ids[at]));
+        let places = rarest
+            .into_iter()
+            .flat_map(move |at| self.places_of(ids[at]).filter_map(move |place| place.checked_sub(at)));
+        places.filter(move |&at| self.ids[at..].starts_with(ids))
     }
 
     /// The first place of a line.

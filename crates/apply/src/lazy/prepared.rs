@@ -68,6 +68,8 @@ pub(crate) struct PreparedSnippet<'u> {
     pub reindented: bool,
     /// Whether the first line is the file's first, and the last the file's last.
     pub edges: [bool; 2],
+    /// Whether all markers have blank lines on both sides.
+    padded: bool,
 }
 
 impl<'u> PreparedSnippet<'u> {
@@ -87,6 +89,7 @@ impl<'u> PreparedSnippet<'u> {
             rivals: Vec::new(),
             reindented: false,
             edges: [false; 2],
+            padded: false,
         };
         prepared.edges = edges(snippet, source);
         if !matches!(snippet.pieces.first(), Some(Piece::Marker(_))) {
@@ -108,6 +111,7 @@ impl<'u> PreparedSnippet<'u> {
             prepared.implied[1] = true;
             prepared.push_marker(None);
         }
+        prepared.padded = prepared.are_markers_padded();
         for segment in prepared.segments.clone() {
             prepared.find_replaced(segment.clone(), source);
             prepared.set_new_blocks_apart(segment.clone(), source, lines);
@@ -208,6 +212,10 @@ impl<'u> PreparedSnippet<'u> {
 
     /// Whether all markers have blank lines on both sides: then these belong to the markers.
     pub fn is_padded(&self) -> bool {
+        self.padded
+    }
+
+    fn are_markers_padded(&self) -> bool {
         let [first, last] = self.implied;
         let blank = |token: usize| is_blank(self.text(token));
         self.segments.iter().all(|segment| {
@@ -229,6 +237,13 @@ impl<'u> PreparedSnippet<'u> {
     /// The lines of the file that a line may take the place of: those of its name, and similar ones.
     pub fn likes(&self, token: usize) -> impl Iterator<Item = usize> {
         self.namesakes(token).chain(self.similar[token].iter().copied())
+    }
+
+    /// The segment of a line.
+    pub fn segment_of(&self, token: usize) -> Option<&Range<usize>> {
+        self.segments
+            .get(self.segments.partition_point(|segment| segment.end <= token))
+            .filter(|it| it.contains(&token))
     }
 
     /// How far a written marker is indented.

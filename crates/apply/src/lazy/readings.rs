@@ -185,10 +185,19 @@ impl Case<'_> {
         let first = lines.next();
         let last = lines.last().or(first);
         let new = alignment.steps[segment.clone()].iter().any(|step| matches!(step, Step::New(_) | Step::Replaces(_)));
-        let gone = first.zip(last).is_some_and(|(first, last)| {
-            found.iter().any(|change| change.start > first && change.end <= last && change.end > change.start)
-        });
-        gone || (new && found.iter().any(|change| change.new.iter().any(|token| segment.contains(token))))
+        // Changes stand in the order of the file, and those of a segment between the lines that the markers beside it stand for.
+        let (Some(Step::Kept(_, from)), Some(Step::Kept(to, _))) =
+            (alignment.steps.get(segment.start - 1), alignment.steps.get(segment.end))
+        else {
+            return true;
+        };
+        let near = &found[found.partition_point(|change| change.end < *from)..];
+        let mut near = near.iter().take_while(|change| change.start <= *to);
+        let is_gone = |change: &Change| {
+            let is_between = first.zip(last).is_some_and(|(first, last)| change.start > first && change.end <= last);
+            is_between && change.end > change.start
+        };
+        near.any(|change| is_gone(change) || new && change.new.iter().any(|token| segment.contains(token)))
     }
 
     /// Refuses segments without a change whose lines may be shown because something next to the marker should be deleted.

@@ -15,6 +15,12 @@ fn merged(original: &str, update: &str) -> String {
     }
 }
 
+/// What a snippet would come to that may be refused as unsure.
+fn likeliest(original: &str, update: &str) -> String {
+    let read = crate::merge::likeliest(original.as_bytes(), update.as_bytes(), &Options::default());
+    read.map(|(merged, _)| merged.text).unwrap_or_else(|refused| panic!("{refused}"))
+}
+
 fn refused(original: &str, update: &str) -> Refused {
     match merge(original, update) {
         Outcome::Merged(Merged { text, .. }) => panic!("merged:\n{text}"),
@@ -57,7 +63,7 @@ fn a_new_function_stands_after_the_one_that_is_shown() {
         "// ... existing code ...\n    println!(\"first {{b}}\");\n    b\n}}\n\n{new}\n// ... existing code ...\n"
     );
     let expected = FILE.replace("fn second", &format!("{new}\nfn second"));
-    assert_eq!(merged(FILE, &update), expected);
+    assert_eq!(likeliest(FILE, &update), expected);
 }
 
 #[test]
@@ -71,14 +77,14 @@ fn a_whole_function_goes_when_its_neighbours_are_shown_together() {
     let update = "// ... existing code ...\n    println!(\"first {b}\");\n    b\n}\n\nfn third(a: u32) -> u32 {\n// ... existing code ...\n";
     let start = FILE.find("fn second").expect("there");
     let end = FILE.find("fn third").expect("there");
-    assert_eq!(merged(FILE, update), format!("{}{}", &FILE[..start], &FILE[end..]));
+    assert_eq!(likeliest(FILE, update), format!("{}{}", &FILE[..start], &FILE[end..]));
 }
 
 #[test]
 fn a_signature_changes_at_the_edge_of_what_is_shown() {
     let update = "// ... existing code ...\nfn second(a: u64) -> u64 {\n    let c = a + 2;\n// ... existing code ...\n";
     let expected = FILE.replace("fn second(a: u32) -> u32", "fn second(a: u64) -> u64");
-    assert_eq!(merged(FILE, update), expected);
+    assert_eq!(likeliest(FILE, update), expected);
 }
 
 #[test]
@@ -134,6 +140,19 @@ fn a_file_of_many_lines_is_searched_around_its_unique_ones() {
     let file: String = (0..20_000).map(|n| format!("    item number {n};\n    same();\n")).collect();
     let update = "// ...\n    item number 15000;\n    new();\n    same();\n    item number 15001;\n// ...\n";
     let expected = file.replace("    item number 15000;\n", "    item number 15000;\n    new();\n");
+    assert_eq!(merged(&file, update), expected);
+}
+
+#[test]
+fn a_line_changed_in_a_function_that_is_shown_whole_and_one_added_between_two_are_sure() {
+    let functions = (0..200).map(|at| format!("export function f{at}(x) {{\n  return {at} + x;\n}}\n"));
+    let file = functions.collect::<Vec<_>>().join("\n");
+    let update = "// ... existing code ...\nexport function f7(x) {\n  return 7 * x;\n}\n// ... existing code ...\n";
+    assert_eq!(merged(&file, update), file.replace("return 7 + x", "return 7 * x"));
+    let lines: String = (0..5000).map(|line| format!("    let value_{line} = compute(\"é\", {line});\n")).collect();
+    let file = format!("fn large() {{\n{lines}}}\n");
+    let update = "// ... existing code ...\n    let value_2500 = compute(\"é\", 2500);\n    let extra = 1;\n    let value_2501 = compute(\"é\", 2501);\n// ... existing code ...\n";
+    let expected = file.replace("    let value_2501", "    let extra = 1;\n    let value_2501");
     assert_eq!(merged(&file, update), expected);
 }
 
@@ -216,7 +235,7 @@ fn a_return_above_hidden_lines_is_doubted() {
     }
     for line in ["    check(path)", "    if not path:\n        return {}", "    return {} if path else None"] {
         let expected = file.replacen("(path):\n", &format!("(path):\n{line}\n"), 1);
-        assert_eq!(merged(file, &update(line)), expected, "{line}");
+        assert_eq!(likeliest(file, &update(line)), expected, "{line}");
     }
 }
 

@@ -19,6 +19,8 @@ const DOUBLED: i32 = 6;
 const DECLARED_TWICE: i32 = 5 * UNIT;
 /// Cost of a line that the file has in a new block, where it may well be written once more.
 const IN_NEW_BLOCK: i32 = UNIT / 20;
+/// What it costs that a blank line goes.
+const BLANK: i32 = UNIT / 10;
 /// What speaks against a line being one outside of the block that the snippet shows around it.
 const OUTSIDE: i32 = 4 * UNIT;
 /// What speaks against a line being another one that declares the same.
@@ -58,7 +60,9 @@ impl Gone {
     /// The last line up to which lines from one on cost no more than a bound together.
     pub fn reach(&self, from: usize, bound: i32) -> usize {
         let most = self.0[from].saturating_add(bound);
-        from + self.0[from..].partition_point(|&sum| sum <= most).saturating_sub(1)
+        // No line costs less than a blank one.
+        let end = (from + 2 + bound.max(0) as usize / BLANK as usize).min(self.0.len());
+        from + self.0[from..end].partition_point(|&sum| sum <= most).saturating_sub(1)
     }
 }
 
@@ -71,6 +75,8 @@ pub(super) struct Weights<'w> {
     pub prepared: &'w PreparedSnippet<'w>,
     /// Where each line of the snippet is by the blocks around it.
     pub places: Vec<Place>,
+    /// Whether each line of the snippet heads a block of which it shows a line.
+    pub heads: Vec<bool>,
     /// The number of each line of the file; blank lines are equal if the snippet stood at another indentation.
     pub numbers: Vec<u32>,
     /// The number of each line of the snippet that the file has.
@@ -108,6 +114,8 @@ impl<'w> Weights<'w> {
             let of_snippet = ids.iter_mut().zip(texts()).filter(|(_, text)| text.is_some_and(is_blank));
             of_snippet.for_each(|(id, _)| *id = Some(blank));
         }
+        let mut heads = vec![false; prepared.len()];
+        places.iter().flat_map(|place| [place.parent, place.closes]).flatten().for_each(|head| heads[head] = true);
         let in_new_block = in_new_blocks(prepared, &ids, &places);
         let cost = |token: usize| {
             let Some(id) = ids[token] else {
@@ -133,6 +141,7 @@ impl<'w> Weights<'w> {
             lines,
             prepared,
             places,
+            heads,
             numbers,
             ids,
             gone,
@@ -305,7 +314,7 @@ fn in_new_blocks(prepared: &PreparedSnippet<'_>, ids: &[Option<u32>], places: &[
 
 fn cost_of_line(line: &str) -> i32 {
     match () {
-        () if is_blank(line) => UNIT / 10,
+        () if is_blank(line) => BLANK,
         () if is_distinctive(line) => UNIT,
         () => UNIT / 2,
     }

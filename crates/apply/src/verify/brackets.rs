@@ -33,7 +33,8 @@ fn lexis(language: Language) -> Option<Lexis> {
     Some(match language {
         Language::Rust => Lexis { has_single: false, is_rust: true, ..C },
         Language::C | Language::Cpp | Language::CSharp => C,
-        Language::Java => Lexis { has_triple: true, ..C },
+        Language::Java | Language::Kotlin | Language::Dart => Lexis { has_triple: true, ..C },
+        Language::Swift => Lexis { has_single: false, has_triple: true, ..C },
         Language::Go => Lexis { has_backtick: true, ..C },
         Language::Css => Lexis { line_comment: "", ..C },
         Language::Python | Language::Toml => {

@@ -35,10 +35,19 @@ pub(super) enum Breach {
 
 /// Checks that a text is what a snippet makes of an original.
 pub(super) fn check<'l>(original: &[&'l str], snippet: &Snippet<'_>, merged: &[&'l str]) -> Result<(), Breach> {
-    let all: Vec<&'l str> = [original, merged].concat();
-    let numbers = Lines::of(all.iter().copied());
-    let [old, new] = [&numbers.ids[..original.len()], &numbers.ids[original.len()..]]
-        .map(|ids| Numbered::of(ids.to_vec(), numbers.count()));
+    // Above the first change and below the last one both texts have the same lines, which are numbered once.
+    let above = original.iter().zip(merged).take_while(|(old, new)| old == new).count();
+    let least = original.len().min(merged.len()) - above;
+    let below = original.iter().rev().zip(merged.iter().rev()).take(least);
+    let below = below.take_while(|(old, new)| old == new).count();
+    let middle = &merged[above..merged.len() - below];
+    let all = original.iter().chain(middle).copied();
+    let mut numbers = Lines::of_all(original.len() + middle.len(), all);
+    let count = numbers.count();
+    let middle = numbers.ids.split_off(original.len());
+    let ids = std::mem::take(&mut numbers.ids);
+    let new = Numbered::of([&ids[..above], &middle, &ids[ids.len() - below..]].concat(), count);
+    let old = Numbered::of(ids, count);
     let mut law = Law { original, merged, numbers, old, new, left: MAX_COMPARED, breach: None };
     let mut ways = BTreeSet::from([Way { start: 0, end: 0, from: 0 }]);
     let mut last: Option<Part<'_>> = None;
@@ -78,14 +87,14 @@ fn parts<'u>(snippet: &Snippet<'u>) -> Vec<Part<'u>> {
 struct Numbered {
     ids: Vec<u32>,
     /// The places, those of one number after those of another, and where those of each begin.
-    places: Vec<usize>,
-    begins: Vec<usize>,
+    places: Vec<u32>,
+    begins: Vec<u32>,
 }
 
 impl Numbered {
     /// Lines whose numbers are less than a count.
     fn of(ids: Vec<u32>, count: usize) -> Numbered {
-        let mut begins = vec![0; count + 2];
+        let mut begins = vec![0_u32; count + 2];
         ids.iter().for_each(|&id| begins[id as usize + 2] += 1);
         for number in 2..begins.len() {
             begins[number] += begins[number - 1];
@@ -93,22 +102,22 @@ impl Numbered {
         let mut places = vec![0; ids.len()];
         for (at, &id) in ids.iter().enumerate() {
             let next = &mut begins[id as usize + 1];
-            places[*next] = at;
+            places[*next as usize] = at as u32;
             *next += 1;
         }
         Numbered { ids, places, begins }
     }
 
     /// Where a number stands.
-    fn places_of(&self, id: u32) -> &[usize] {
-        &self.places[self.begins[id as usize]..self.begins[id as usize + 1]]
+    fn places_of(&self, id: u32) -> &[u32] {
+        &self.places[self.begins[id as usize] as usize..self.begins[id as usize + 1] as usize]
     }
 
     /// Where these numbers stand one after the other, from a line on.
     fn stands(&self, run: &[u32], from: usize) -> Vec<usize> {
         // The number that stands least often is looked for.
         let Some(rarest) = (0..run.len()).min_by_key(|&at| self.places_of(run[at]).len()) else { return Vec::new() };
-        let begins = self.places_of(run[rarest]).iter().filter_map(|place| place.checked_sub(rarest));
+        let begins = self.places_of(run[rarest]).iter().filter_map(|&place| (place as usize).checked_sub(rarest));
         begins.filter(|&start| start >= from && self.ids[start..].starts_with(run)).collect()
     }
 }
@@ -248,7 +257,7 @@ impl Law<'_> {
             return Err(Breach::Lost(old.start + line));
         }
         let only = |line: &str| match *self.old.places_of(self.numbers.id_of(line)?) {
-            [place] => Some(place),
+            [place] => Some(place as usize),
             _ => None,
         };
         match replaced.new_edges().find_map(only) {

@@ -74,11 +74,12 @@ fn a_line_for_a_file_of_50_megabytes_ends() {
 }
 
 #[test]
-fn a_line_beside_one_of_a_large_file_ends() {
+fn a_line_between_two_of_a_large_file_ends() {
     let original = numbered(50_000, 100);
-    let line = original.lines().nth(33_333).expect("a line");
+    let mut lines = original.lines().skip(33_333);
+    let (line, next) = (lines.next().expect("a line"), lines.next().expect("another"));
     let marker = "// ... existing code ...";
-    let merged = merged(&original, &format!("{marker}\n{line}\nand one more\n{marker}\n"));
+    let merged = merged(&original, &format!("{marker}\n{line}\nand one more\n{next}\n{marker}\n"));
     assert_eq!(merged.text, original.replace(line, &format!("{line}\nand one more")));
 }
 

@@ -1,11 +1,12 @@
-//! Small cases, each in a folder of its own: `original.*`, `update.txt`, and `expected.*` or `refused.txt`.
+//! Small cases, each in a folder of its own: `original.*`, `update.txt`, and `expected.*`, `refused.txt`, or `likeliest.*`: what a snippet would
+//! come to that is refused as unsure.
 //!
 //! It does not compare anything but bytes. Invariant: a refusal's file names its code and then the lines in question,
 //! each of which the refusal must name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use tokrate_apply::{Options, Outcome, Refused, merge};
+use tokrate_apply::{Options, Outcome, Refused, likeliest, merge};
 
 /// The one file of a folder whose name begins so.
 fn file(folder: &Path, stem: &str) -> Option<PathBuf> {
@@ -18,7 +19,14 @@ fn fault(folder: &Path) -> Option<String> {
     let original_path = file(folder, "original").expect("a case has an original");
     let (original, update) = (fs::read(&original_path).unwrap(), fs::read(folder.join("update.txt")).unwrap());
     let path = original_path.file_name().unwrap().to_str().unwrap().to_owned();
-    let outcome = merge(&original, &update, &Options { path: Some(path), ..Options::default() });
+    let options = Options { path: Some(path), ..Options::default() };
+    let outcome = merge(&original, &update, &options);
+    if let Some(wanted) = file(folder, "likeliest") {
+        let read = likeliest(&original, &update, &options).map(|(merged, _)| merged.text);
+        let is_refused = matches!(outcome, Outcome::Refused(_));
+        let is_wanted = read.as_ref().is_ok_and(|text| *text.as_bytes() == *fs::read(wanted).unwrap());
+        return (!is_refused || !is_wanted).then(|| format!("refused: {is_refused}, and read as {read:?}"));
+    }
     match (file(folder, "expected"), outcome) {
         (Some(expected), Outcome::Merged(merged)) => {
             let expected = fs::read(expected).unwrap();

@@ -1,4 +1,4 @@
-//! Fits the card by which the engine decides whether a merge is sure: boosted trees of two levels, monotone where doubt can only grow.
+//! Fits the card by which the engine decides whether a merge is sure: boosted trees of three levels, monotone where doubt can only grow.
 //!
 //! It knows nothing of merging. Invariant: the same rows give the same card, and no repository is judged by what was learned from it.
 
@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// Parts that the repositories are dealt out to: each is judged by a card of the others.
 pub const FOLDS: usize = 8;
 /// Trees of a card, and how much of each correction is taken over.
-const TREES: usize = 400;
+const TREES: usize = 300;
 const RATE: f64 = 0.12;
 /// Rows that each leaf has at least, and what keeps the points of small ones small.
 const LEAST_ROWS: usize = 40;
@@ -30,24 +30,31 @@ pub struct Row {
 }
 
 /// A number and where it is split.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Split {
     number: usize,
     above: i32,
 }
 
-/// A tree: its split, the splits of both sides, and the points of the four leaves.
+/// Splits of a tree of three levels, and its leaves.
+const SPLITS: usize = 7;
+const LEAVES: usize = 8;
+
+/// A tree: its splits, the two below that of place `n` at `2n + 1` and `2n + 2`, and the points of its leaves.
+#[derive(Default)]
 pub struct Tree {
-    root: Split,
-    sides: [Split; 2],
-    points: [i32; 4],
+    splits: [Split; SPLITS],
+    points: [i32; LEAVES],
 }
 
 impl Tree {
     fn of(&self, values: &[i32]) -> i32 {
-        let side = |split: Split| usize::from(values[split.number] > split.above);
-        let first = side(self.root);
-        self.points[2 * first + side(self.sides[first])]
+        let mut at = 0;
+        while at < SPLITS {
+            let Split { number, above } = self.splits[at];
+            at = 2 * at + 1 + usize::from(values[number] > above);
+        }
+        self.points[at - SPLITS]
     }
 }
 
@@ -109,6 +116,15 @@ struct Fit {
     signs: Vec<f64>,
 }
 
+/// A place of a tree with what it would say as a leaf, and between what it may.
+#[derive(Clone, Copy)]
+struct Node {
+    at: usize,
+    value: f64,
+    least: f64,
+    most: f64,
+}
+
 /// A split with its gain and the values of its two sides.
 struct Found {
     split: Split,
@@ -119,30 +135,41 @@ struct Found {
 impl Fit {
     fn tree(&self, slopes: &[[f64; 2]]) -> Option<Tree> {
         let all: Vec<u32> = (0..slopes.len() as u32).collect();
-        let root = self.best(&all, slopes)?;
-        let bin = self.cuts[root.split.number].partition_point(|&cut| cut <= root.split.above) as u8;
-        let is_right = |row: &u32| self.bins[root.split.number][*row as usize] >= bin;
-        let (right, left): (Vec<u32>, Vec<u32>) = all.iter().copied().partition(|row| is_right(row));
-        let middle = (root.values[0] + root.values[1]) / 2.0;
-        let sign = self.signs[root.split.number];
-        let mut sides = [root.split; 2];
-        let mut points = [0; 4];
-        for (side, rows) in [left, right].iter().enumerate() {
-            let found = self.best(rows, slopes);
-            let values = found.as_ref().map_or([root.values[side]; 2], |found| found.values);
-            sides[side] = found.map_or(root.split, |found| found.split);
-            // What speaks for a merge at the root does so in each leaf.
-            let is_least = sign != 0.0 && (sign > 0.0) == (side == 1);
-            for (leaf, value) in values.iter().enumerate() {
-                let value = match () {
-                    () if sign == 0.0 => *value,
-                    () if is_least => value.max(middle),
-                    () => value.min(middle),
-                };
-                points[2 * side + leaf] = (value * RATE * POINTS).round() as i32;
-            }
+        let mut tree = Tree::default();
+        self.best(&all, slopes)?;
+        self.grow(&mut tree, slopes, &all, Node { at: 0, value: 0.0, least: f64::MIN, most: f64::MAX });
+        Some(tree)
+    }
+
+    /// The splits and leaves of a tree from a node on. What speaks for a merge in a split does so in each leaf on the two sides of it.
+    fn grow(&self, tree: &mut Tree, slopes: &[[f64; 2]], rows: &[u32], node: Node) {
+        let value = node.value.clamp(node.least, node.most);
+        if node.at >= SPLITS {
+            tree.points[node.at - SPLITS] = (value * RATE * POINTS).round() as i32;
+            return;
         }
-        Some(Tree { root: root.split, sides, points })
+        let below = |side: usize, value: f64| Node { at: 2 * node.at + 1 + side, value, ..node };
+        let Some(Found { split, values, .. }) = self.best(rows, slopes) else {
+            // Both sides are the same.
+            (0..2).for_each(|side| self.grow(tree, slopes, &[], below(side, value)));
+            return;
+        };
+        tree.splits[node.at] = split;
+        let bin = self.cuts[split.number].partition_point(|&cut| cut <= split.above) as u8;
+        let is_right = |row: &u32| self.bins[split.number][*row as usize] >= bin;
+        let (right, left): (Vec<u32>, Vec<u32>) = rows.iter().copied().partition(is_right);
+        let values = values.map(|value| value.clamp(node.least, node.most));
+        let middle = (values[0] + values[1]) / 2.0;
+        for (side, rows) in [left, right].iter().enumerate() {
+            let node = below(side, values[side]);
+            // The side that speaks for a merge is the right one where the number grows with it.
+            let node = match self.signs[split.number] {
+                0.0 => node,
+                sign if (sign > 0.0) == (side == 1) => Node { least: middle, ..node },
+                _ => Node { most: middle, ..node },
+            };
+            self.grow(tree, slopes, rows, node);
+        }
     }
 
     /// The best split of rows.
@@ -184,13 +211,13 @@ impl Fit {
 pub fn source(card: &[Tree], names: &[&str], origin: &str) -> String {
     let mut text = format!(
         "//! The card by which a merge is decided. {origin}\n//!\n//! Invariant: written by that command, and by no hand.\n\n\
-         use super::Row;\n\npub(super) const CARD: &[Row] = &[\n",
+         use super::Row;\nuse crate::evidence::Number::*;\n\n#[rustfmt::skip]\npub(super) const CARD: &[Row] = &[\n",
     );
-    for Tree { root, sides: [low, high], points } in card {
-        let split = |it: &Split| format!("|it| it.{}, {}", names[it.number], number(it.above));
+    for Tree { splits, points } in card {
+        let splits: Vec<String> =
+            splits.iter().map(|it| format!("({}, {})", names[it.number], number(it.above))).collect();
         let points = points.map(number).join(", ");
-        writeln!(text, "    Row::of({}, {}, {}, [{points}]),", split(root), split(low), split(high))
-            .expect("a text grows");
+        writeln!(text, "    Row {{ splits: [{}], points: [{points}] }},", splits.join(", ")).expect("a text grows");
     }
     text + "];\n"
 }

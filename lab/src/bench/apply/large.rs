@@ -26,10 +26,10 @@ pub struct Large {
 pub fn measured() -> Option<Large> {
     let mut file = String::new();
     for number in 0..LINES / FUNCTION {
-        function(&mut file, number, "count");
+        function(&mut file, number, ">");
     }
     let mut snippet = String::from("// ... existing code ...\n");
-    function(&mut snippet, LINES / FUNCTION / 2, "total");
+    function(&mut snippet, LINES / FUNCTION / 2, ">=");
     snippet.push_str("// ... existing code ...\n");
     let options = Options { path: Some("large.rs".to_owned()), without_tree: true, ..Options::default() };
     let mut times = Vec::new();
@@ -44,10 +44,11 @@ pub fn measured() -> Option<Large> {
     Some(Large { time: times[RUNS / 2], memory: peak as f64 / file.len() as f64 })
 }
 
-fn function(text: &mut String, number: usize, name: &str) {
+fn function(text: &mut String, number: usize, sign: &str) {
     writeln!(text, "/// Adds up the parts of kind {number}.\nfn sum_{number}(parts: &[u64]) -> u64 {{")
         .expect("a text grows");
-    writeln!(text, "    let mut {name} = 0;\n    for part in parts {{").expect("a text grows");
-    writeln!(text, "        if *part > {number} {{\n            {name} += part;\n        }}").expect("a text grows");
-    writeln!(text, "    }}\n    {name}\n}}").expect("a text grows");
+    writeln!(text, "    let mut count = 0;\n    for part in parts {{").expect("a text grows");
+    writeln!(text, "        if *part {sign} {number} {{\n            count += part;\n        }}")
+        .expect("a text grows");
+    writeln!(text, "    }}\n    count\n}}").expect("a text grows");
 }

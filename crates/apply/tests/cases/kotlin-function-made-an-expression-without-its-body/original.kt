@@ -1,0 +1,6 @@
+class MainViewModel(val repository: WeatherRepository) {
+
+    fun searchWeather(address: String): Completable {
+        return repository.getWeather(address).toCompletable()
+    }
+}
