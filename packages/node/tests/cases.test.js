@@ -31,6 +31,11 @@ test("every small case of the library comes out as the library has it", { skip }
     const text = (file) => bytes(file).toString();
     if (Buffer.compare(Buffer.from(text(file("original"))), bytes(file("original"))) !== 0) continue; // not UTF-8
     const outcome = await edit(file("original"), text(file("original")), text("update.txt"));
+    if (file("likeliest")) { // what it would become, were it certain enough
+      assert.ok(outcome.refused, name);
+      count += 1;
+      continue;
+    }
     const code = file("expected") ? undefined : text("refused.txt").split("\n")[0];
     assert.equal(outcome.refused?.code, code, `${name}: ${outcome.refused?.message}`);
     if (code === undefined) assert.equal(outcome.text, text(file("expected")), name);
