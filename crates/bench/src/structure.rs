@@ -2,6 +2,7 @@
 //!
 //! Invariant: an answer is valid only if every call, or all of its text, was read and held against the whole schema.
 
+use crate::bad_input::hash;
 use serde_json::{Value, json};
 use tokrate_core::{ChatRequest, Span, Tool};
 use tokrate_meter::{Called, RequestNumbers, RequestTrace};
@@ -129,13 +130,9 @@ fn in_dialect(dialect: Dialect, mut asked: Value) -> Result<Box<ChatRequest>, St
     })
 }
 
-/// A short name that equal values share (FNV-1a).
+/// A short name that equal values share.
 fn name_of(value: &Value) -> String {
-    let hash = value
-        .to_string()
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{:08x}", hash >> 32)
+    format!("{:08x}", hash(&value.to_string()) >> 32)
 }
 
 fn judge_calls(tools: &[(String, JsonSchema)], calls: &[Called]) -> Result<(), String> {

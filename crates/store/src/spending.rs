@@ -73,7 +73,8 @@ pub(crate) fn forget(transaction: &Connection, before_unix_ms: u64) -> rusqlite:
     let day = to_i64(before_unix_ms / DAY_MS);
     transaction.prepare_cached("DELETE FROM spending WHERE day < ?")?.execute([day])?;
     // The `id` of a newest row that is removed is given again.
-    let through = "UPDATE spending_through SET id = min(id, (SELECT coalesce(max(id), 0) FROM attempts))";
+    let through = "UPDATE spending_through SET id = (SELECT coalesce(max(id), 0) FROM attempts)
+        WHERE id > (SELECT coalesce(max(id), 0) FROM attempts)";
     transaction.prepare_cached(through)?.execute([]).map(drop)
 }
 

@@ -9,7 +9,7 @@ use super::sockets::{LISTENER, Readiness, Ready, accept, is_transient, listen};
 use super::stream::{Stream, Tls, accepted};
 use anyhow::{Context, Result};
 use std::collections::HashMap;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -146,7 +146,7 @@ impl Writer {
 
     fn attend(&mut self, ready: Ready) {
         let Some(connection) = self.connections.get_mut(&ready.key) else { return };
-        if ready.readable && !connection.read_all(&mut self.scratch) {
+        if ready.readable && !connection.reader.read_all(&mut connection.stream, &mut self.scratch) {
             self.connections.remove(&ready.key);
             return;
         }
@@ -181,18 +181,6 @@ impl Writer {
 }
 
 impl Connection {
-    /// Reads what is there; false when the other end is gone.
-    fn read_all(&mut self, scratch: &mut [u8]) -> bool {
-        loop {
-            match self.stream.read(scratch) {
-                Ok(0) => return false,
-                Ok(length) => self.reader.push(&scratch[..length]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return is_transient(&error),
-            }
-        }
-    }
-
     /// Begins to answer the next request, unless one is being answered.
     fn begin(&mut self, scripts: usize) {
         if self.sending.is_none()

@@ -6,13 +6,13 @@
 use super::clock::{now, set_timer};
 use super::events::{HEAD, framed, last_write, text, text_event};
 use super::request::RequestReader;
-use super::sockets::{LISTENER, Readiness, Ready, TIMER, accept, is_transient, listen};
+use super::sockets::{LISTENER, Readiness, Ready, TIMER, accept, listen};
 use super::stream::{Stream, Tls, accepted};
 use anyhow::{Context, Result, anyhow};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::io::{ErrorKind, Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -205,7 +205,7 @@ impl Server {
 
     fn read(&mut self, key: u64) {
         let Some(connection) = self.connections.get_mut(&key) else { return };
-        let alive = connection.read_all(&mut self.scratch);
+        let alive = connection.reader.read_all(&mut connection.stream, &mut self.scratch);
         let read_at = now();
         if alive
             && connection.answer.is_none()
@@ -260,18 +260,5 @@ impl Server {
     fn close(&mut self, key: u64) {
         let answer = self.connections.remove(&key).and_then(|connection| connection.answer);
         self.truths.extend(answer.map(|answer| answer.truth));
-    }
-}
-
-impl Connection {
-    fn read_all(&mut self, scratch: &mut [u8]) -> bool {
-        loop {
-            match self.stream.read(scratch) {
-                Ok(0) => return false,
-                Ok(length) => self.reader.push(&scratch[..length]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return is_transient(&error),
-            }
-        }
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Invariant: a request is handed out once its last byte was pushed, however its bytes were cut.
 
+use super::sockets::is_transient;
 use anyhow::{Result, bail};
+use std::io::{ErrorKind, Read};
 
 const MAX_REQUEST_BYTES: usize = 16 << 20;
 
@@ -21,8 +23,20 @@ pub struct ClientRequest {
 
 impl RequestReader {
     /// Takes in bytes as they were read.
-    pub fn push(&mut self, bytes: &[u8]) {
+    fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Takes in what a connection that does not block has; false when the other end is gone.
+    pub fn read_all(&mut self, stream: &mut impl Read, scratch: &mut [u8]) -> bool {
+        loop {
+            match stream.read(scratch) {
+                Ok(0) => return false,
+                Ok(length) => self.push(&scratch[..length]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return is_transient(&error),
+            }
+        }
     }
 
     /// The next whole request, if there is one.

@@ -30,44 +30,50 @@ impl RequestTrace {
     /// The calls of the answer, in the order of their numbers.
     pub fn called(&self) -> Vec<Called> {
         let mut calls: BTreeMap<u32, Called> = BTreeMap::new();
-        for (place, mark) in self.calls.iter().enumerate() {
-            let (start, arguments) = (mark.start as usize, mark.arguments as usize);
-            let end = self.calls.get(place + 1).map_or(self.text.len(), |next| next.start as usize);
+        for (mark, end) in self.marks() {
             let call = calls.entry(mark.index).or_default();
-            call.name.push_str(self.text.get(start..arguments).unwrap_or_default());
-            for (from, to, channel) in self.spans() {
-                if channel == Channel::Tool {
-                    let part = self.text.get(from.max(arguments)..to.min(end));
-                    call.arguments.push_str(part.unwrap_or_default());
-                }
-            }
+            call.name.push_str(self.text.get(mark.start as usize..mark.arguments as usize).unwrap_or_default());
+            self.pieces(mark, end).for_each(|(_, piece)| call.arguments.push_str(piece));
         }
         calls.into_values().collect()
     }
 
     /// The text of the answer, without reasoning and calls of tools.
     pub fn answer(&self) -> String {
-        let spans = self.spans().filter(|(_, _, channel)| *channel == Channel::Answer);
-        spans.filter_map(|(from, to, _)| self.text.get(from..to)).collect()
+        let mut from = 0;
+        let parts = self.arrivals.iter().map(|arrival| {
+            let to = arrival.text_end as usize;
+            (arrival.channel, std::mem::replace(&mut from, to)..to)
+        });
+        let parts = parts.filter(|(channel, _)| *channel == Channel::Answer);
+        parts.filter_map(|(_, part)| self.text.get(part)).collect()
     }
 
     /// When the first byte of a call's arguments arrived.
     pub(super) fn first_argument_at(&self) -> Option<Tick> {
-        let ends = self.calls.iter().skip(1).map(|next| next.start as usize).chain([usize::MAX]);
-        let holds = |(from, to, channel): (usize, usize, Channel)| {
-            let mut marks = self.calls.iter().zip(ends.clone());
-            channel == Channel::Tool && marks.any(|(mark, end)| from.max(mark.arguments as usize) < to.min(end))
-        };
-        self.arrivals.iter().zip(self.spans()).find(|(_, span)| holds(*span)).map(|(arrival, _)| arrival.at)
+        let first = self.marks().find_map(|(mark, end)| self.pieces(mark, end).next());
+        first.map(|(at, _)| at)
     }
 
-    /// Where the text of each arrival lies, with its channel.
-    fn spans(&self) -> impl Iterator<Item = (usize, usize, Channel)> + '_ {
-        let mut from = 0;
-        self.arrivals.iter().map(move |arrival| {
+    /// The marks, each with where the next one begins.
+    fn marks(&self) -> impl Iterator<Item = (&CallMark, usize)> {
+        let ends = self.calls.iter().skip(1).map(|next| next.start as usize);
+        self.calls.iter().zip(ends.chain([self.text.len()]))
+    }
+
+    /// What came of a call's arguments from a mark to `end`, by arrival. Arrivals before it are passed over at once, so that an answer of
+    /// many calls is not read anew for each.
+    fn pieces(&self, mark: &CallMark, end: usize) -> impl Iterator<Item = (Tick, &str)> {
+        let begin = mark.arguments as usize;
+        let first = self.arrivals.partition_point(|arrival| arrival.text_end as usize <= begin);
+        let mut from = begin;
+        let arrivals = self.arrivals[first..].iter().map(move |arrival| {
             let to = arrival.text_end as usize;
-            (std::mem::replace(&mut from, to), to, arrival.channel)
-        })
+            (arrival, std::mem::replace(&mut from, to), to.min(end))
+        });
+        let inside = arrivals.take_while(move |(_, from, _)| *from < end);
+        let tool = inside.filter(|(arrival, ..)| arrival.channel == Channel::Tool);
+        tool.filter_map(|(arrival, from, to)| Some((arrival.at, self.text.get(from..to)?)))
     }
 }
 
