@@ -26,6 +26,8 @@ pub struct Environment {
     pub host: String,
     /// What kind of machine it is: system, processor architecture, cores that may be used.
     pub machine: String,
+    /// Of no other process: what must not be the same in two runs is drawn from it.
+    pub entropy: u64,
 }
 
 impl Environment {
@@ -59,6 +61,7 @@ impl Environment {
             cache_folder: cache.map(|folder| folder.join("tokrate")),
             host: host_name(),
             machine: machine_kind(),
+            entropy: tokrate_net::random_bytes().map_or_else(|_| u64::from(std::process::id()), u64::from_le_bytes),
         }
     }
 }
