@@ -12,10 +12,13 @@ const FALSE_ALARM: f64 = 0.01;
 /// Less between the first and the last half of the rounds is not worth a sentence (docs/method.md: figures may be off by as much).
 const NOTABLE: f64 = 0.02;
 
+/// A metric and what a round has of it.
+type Figure = (Metric, fn(&PhaseResult) -> Option<f64>);
+
 /// A sentence for every level and figure whose rounds go one way.
 pub fn round_trends(phases: &[PhaseResult]) -> Vec<String> {
     let of_level = |rounds: &Rounds<'_>| {
-        let figures: [(Metric, fn(&PhaseResult) -> Option<f64>); 2] = if phases.iter().all(|it| it.ttft.is_empty()) {
+        let figures: [Figure; 2] = if phases.iter().all(|it| it.ttft.is_empty()) {
             [(Metric::E2e, |phase| phase.e2e.p50.stated()), (Metric::ItemThroughput, |_| None)]
         } else {
             [
