@@ -6,6 +6,7 @@ use crate::config::RequestOptions;
 use crate::prompts::Prompts;
 use bytes::Bytes;
 use tokrate_core::{ChatRequest, Message, Rng};
+use tokrate_meter::Media;
 use tokrate_probe::synthetic::append_words;
 use tokrate_sim::WORDS;
 use tokrate_wire::{Dialect, ItemForm, ItemRequest, encode_request};
@@ -55,6 +56,12 @@ impl Bodies {
         (0..u64::from(batch)).map(|text| self.prompts.input_tokens(number + text * TEXT_STRIDE)).sum::<u64>() + query
     }
 
+    /// Pictures and sound of the request of that number.
+    pub fn media(&self, number: u64) -> Option<Media> {
+        let attachments = self.options.attachments.as_ref()?;
+        Some(attachments.media(&self.lengths.child("attachments"), number))
+    }
+
     /// The body of a request: the session's history, then the prompt of that number.
     pub fn encode(&self, number: u64, history: &[Message]) -> Bytes {
         let options = &self.options;
@@ -80,6 +87,9 @@ impl Bodies {
             extra: options.extra.clone(),
             ..ChatRequest::default()
         };
+        if let Some(attachments) = &options.attachments {
+            attachments.put_in(self.dialect, &self.lengths.child("attachments"), number, &mut request);
+        }
         if let Some(structure) = &options.structure {
             structure.put_in(&mut request);
         }

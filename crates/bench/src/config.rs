@@ -165,6 +165,8 @@ pub struct RequestOptions {
     pub items: Option<Items>,
     /// Calls of tools or JSON in place of free text, if answers are to be that.
     pub structure: Option<std::sync::Arc<crate::Structure>>,
+    /// Pictures and sound that go with the prompts, if any do.
+    pub attachments: Option<Arc<crate::Attachments>>,
     /// Ask for a stream.
     pub stream: bool,
     /// Ask for token counts in the stream.
@@ -198,6 +200,7 @@ impl RequestOptions {
         RequestOptions {
             items: None,
             structure: None,
+            attachments: None,
             stream: true,
             include_usage: true,
             output_tokens: Lengths::Fixed(1000),

@@ -109,6 +109,7 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
         dialect: endpoint.dialect.name().to_owned(),
         task: task(&config.request).to_owned(),
         batch: config.request.items.and_then(|items| batch(config, spec, items.batch)),
+        media: config.request.attachments.as_ref().map(|attached| attached.text()).unwrap_or_default(),
         streaming: config.request.stream,
         http_version: endpoint.http.name().to_owned(),
         tls: endpoint.base.is_tls(),

@@ -116,6 +116,9 @@ mod tests {
             input_tokens: 1,
             output_limit: None,
             stream: true,
+            pictures: 0,
+            pixels: 0,
+            sound: tokrate_core::Span::ZERO,
             writes,
             end: None,
         })

@@ -59,6 +59,7 @@ fn config(speed: f64) -> Config {
         phases: vec![level(1), level(1), level(3), level(3)],
         request: RequestOptions {
             structure: None,
+            attachments: None,
             items: None,
             stream: true,
             include_usage: true,

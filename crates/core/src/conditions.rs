@@ -20,6 +20,8 @@ pub struct Conditions {
     pub task: String,
     /// Texts of a request, where it holds several.
     pub batch: Option<u32>,
+    /// Pictures and sound of a request, with their sizes; empty for none.
+    pub media: String,
     /// Whether the answer was streamed.
     pub streaming: bool,
     /// `http/1.1` or `h2`.
@@ -66,7 +68,7 @@ impl Conditions {
     /// Fields that describe a run without affecting comparability.
     pub const DESCRIPTIVE: [&'static str; 3] = ["host", "seed", "version"];
     /// Values that conditions had before there were others: they do not enter the fingerprint, so that it stays what it was.
-    const USUAL: [(&'static str, &'static str); 2] = [("task", "chat"), ("batch", "none")];
+    const USUAL: [(&'static str, &'static str); 3] = [("task", "chat"), ("batch", "none"), ("media", "")];
 
     /// All conditions as name and value, in a fixed order.
     pub fn entries(&self) -> Vec<(&'static str, String)> {
@@ -78,6 +80,7 @@ impl Conditions {
             ("dialect", self.dialect.clone()),
             ("task", if self.task.is_empty() { "chat" } else { &self.task }.to_owned()),
             ("batch", number(self.batch.map(|value| value.to_string()))),
+            ("media", self.media.clone()),
             ("streaming", self.streaming.to_string()),
             ("http_version", self.http_version.clone()),
             ("tls", self.tls.to_string()),

@@ -103,6 +103,9 @@ impl Driver {
             input_tokens: incoming.request.input_tokens,
             output_limit: incoming.request.output_tokens,
             stream: incoming.stream,
+            pictures: incoming.request.pictures,
+            pixels: incoming.request.pixels,
+            sound: incoming.request.sound,
             writes: Vec::new(),
             end: None,
         };

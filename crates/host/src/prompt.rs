@@ -4,12 +4,13 @@
 //! parts.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use tokrate_core::{Content, Image, Message};
-use tokrate_sim::Part;
+use tokrate_core::{Content, Image, Message, Span};
+use tokrate_sim::{Part, picture_tokens, sound_tokens};
 use tokrate_tokens::{Encoding, count, token_ends};
+use tokrate_wire::media::{picture_size_of_base64, sound_of};
 
 /// Larger prompts are read on another thread (bytes).
 const MAX_INLINE_BYTES: usize = 2 * 1024;
@@ -20,8 +21,10 @@ const MAX_CACHED_PARTS: usize = 1 << 20;
 /// Tokens of a part: those of a cache block, so that two prompts that begin alike share every block that is the same.
 const TOKENS_A_PART: u32 = 16;
 
-/// Tokens of an image, whatever it shows: those of OpenAI's models for one of 1,024 by 1,024 pixels in full detail, 85 and 170 for each
-/// of its four tiles.
+/// Pictures that are remembered as encoded.
+const MAX_SEEN_PICTURES: usize = 1 << 20;
+/// Tokens of an image whose size is not known: those of OpenAI's models for one of 1,024 by 1,024 pixels in full detail, 85 and 170 for
+/// each of its four tiles.
 const TOKENS_AN_IMAGE: u32 = 85 + 4 * 170;
 
 /// What an engine needs to know of a prompt.
@@ -31,12 +34,44 @@ pub(crate) struct Prompt {
     pub tokens: u32,
     /// Its contents, if they were asked for.
     pub parts: Arc<[Part]>,
+    /// Its pictures and sound.
+    pub media: Media,
+}
+
+/// The pictures and the sound of a prompt.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Media {
+    /// Each picture: hash of its content, and pixels; 0 where its size is not known.
+    pub pictures: Arc<[(u64, u64)]>,
+    /// Length of all sound.
+    pub sound: Span,
+}
+
+impl Media {
+    fn of(messages: &[Message]) -> Media {
+        let pictures = messages.iter().flat_map(images).map(|image| {
+            let mut hasher = DefaultHasher::new();
+            image.hash(&mut hasher);
+            (hasher.finish(), picture_size_of_base64(image).map_or(0, |size| size.pixels()))
+        });
+        Media {
+            pictures: pictures.collect(),
+            sound: messages.iter().flat_map(sounds).fold(Span::ZERO, |sum, one| sum + one),
+        }
+    }
+
+    /// Pixels of all pictures.
+    pub fn pixels(&self) -> u64 {
+        self.pictures.iter().map(|(_, pixels)| pixels).sum()
+    }
 }
 
 /// Reads prompts, and remembers them.
 #[derive(Debug, Default)]
 pub(crate) struct PromptReader {
     cache: RefCell<Cache>,
+    /// Pictures that were encoded before, by the hash of their content.
+    seen: RefCell<HashSet<u64>>,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +90,7 @@ impl PromptReader {
             message.role.hash(&mut hasher);
             message.texts().for_each(|text| text.hash(&mut hasher));
             images(message).for_each(|image| image.hash(&mut hasher));
+            others(message).for_each(|other| other.hash(&mut hasher));
         }
         let hash = hasher.finish();
         if let Some(prompt) = self.cache.borrow().prompts.get(&hash) {
@@ -75,6 +111,15 @@ impl PromptReader {
         cache.prompts.insert(hash, prompt.clone());
         prompt
     }
+
+    /// Pixels of the pictures that an earlier request had, or the same one before; remembers the others.
+    pub fn known_pixels(&self, media: &Media) -> u64 {
+        let mut seen = self.seen.borrow_mut();
+        if seen.len() > MAX_SEEN_PICTURES {
+            seen.clear();
+        }
+        media.pictures.iter().filter(|(hash, _)| !seen.insert(*hash)).map(|(_, pixels)| pixels).sum()
+    }
 }
 
 fn read(messages: &[Message], contents: bool) -> Prompt {
@@ -82,9 +127,31 @@ fn read(messages: &[Message], contents: bool) -> Prompt {
         return cut(messages);
     }
     let tokens: usize = messages.iter().flat_map(Message::texts).map(|text| count(Encoding::O200kBase, text)).sum();
-    let images: usize = messages.iter().map(|message| images(message).count()).sum();
-    let tokens = u32::try_from(tokens.saturating_add(images.saturating_mul(TOKENS_AN_IMAGE as usize)));
-    Prompt { tokens: tokens.unwrap_or(u32::MAX), parts: Arc::default() }
+    let tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
+    let media = messages.iter().flat_map(media_tokens).fold(0_u32, |sum, (_, tokens)| sum.saturating_add(tokens));
+    Prompt { tokens: tokens.saturating_add(media), parts: Arc::default(), media: Media::of(messages) }
+}
+
+/// The pictures and the sound of a message, each with its tokens.
+fn media_tokens(message: &Message) -> impl Iterator<Item = (&str, u32)> {
+    let tokens = |image: &str| {
+        picture_size_of_base64(image).map_or(TOKENS_AN_IMAGE, |size| picture_tokens(size.width, size.height))
+    };
+    let sounds = others(message).filter_map(|other| Some((other, sound_tokens(sound_of(other)?.0))));
+    images(message).map(move |image| (image, tokens(image))).chain(sounds)
+}
+
+/// Parts of a message that have no kind of their own, such as sound.
+fn others(message: &Message) -> impl Iterator<Item = &str> {
+    message
+        .content
+        .iter()
+        .filter_map(|content| if let Content::Other(json) = content { Some(json.as_str()) } else { None })
+}
+
+/// The lengths of the sounds of a message.
+fn sounds(message: &Message) -> impl Iterator<Item = Span> {
+    others(message).filter_map(|other| Some(sound_of(other)?.0))
 }
 
 /// The images of a message, each by its address or its data.
@@ -120,10 +187,10 @@ fn cut(messages: &[Message]) -> Prompt {
             }
             tokens = tokens.saturating_add(u32::try_from(ends.len()).unwrap_or(u32::MAX));
         }
-        for image in images(message) {
-            for nth in 0..TOKENS_AN_IMAGE {
+        for (content, of_it) in media_tokens(message) {
+            for nth in 0..of_it {
                 if nth == 0 || part.1 == 0 {
-                    image.hash(&mut part.0);
+                    content.hash(&mut part.0);
                 }
                 part.1 += 1;
                 if part.1 == TOKENS_A_PART {
@@ -131,19 +198,20 @@ fn cut(messages: &[Message]) -> Prompt {
                     parts.push(Part { content: hasher.finish(), tokens });
                 }
             }
-            tokens = tokens.saturating_add(TOKENS_AN_IMAGE);
+            tokens = tokens.saturating_add(of_it);
         }
     }
     if part.1 > 0 {
         parts.push(Part { content: part.0.finish(), tokens: part.1 });
     }
-    Prompt { tokens, parts: parts.into() }
+    Prompt { tokens, parts: parts.into(), media: Media::of(messages) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use tokrate_core::Role;
+    use tokrate_wire::media;
 
     fn words(word: &str, count: usize) -> String {
         vec![word; count].join(" ")
@@ -177,5 +245,24 @@ mod tests {
         let user = cut(&[Message::text(Role::User, words("tree", 40))]);
         assert_ne!(user.parts[0], one.parts[0]);
         assert_eq!(read(&[system], false).tokens, 40);
+    }
+
+    #[test]
+    fn pictures_and_sound_count_by_their_sizes_and_are_remembered() {
+        let mut message = Message::text(Role::User, "look");
+        let picture = |seed: u64| {
+            let bytes = media::mosaic(media::PictureFormat::Png, 56, 30, &mut tokrate_core::Rng::root(seed));
+            Content::Image(Image::Data { media_type: "image/png".to_owned(), base64: media::to_base64(&bytes) })
+        };
+        let wave = media::wave(Span::from_secs(2), &mut tokrate_core::Rng::root(0));
+        message.content.push(picture(1));
+        message.content.extend(media::sound_part(tokrate_wire::Dialect::OpenAiChat, &media::to_base64(&wave)));
+        let messages = [message];
+        let (counted, parts) = (read(&messages, false), cut(&messages));
+        // A word, two by two squares of 28 pixels, 25 tokens a second.
+        assert_eq!((counted.tokens, parts.tokens), (1 + 4 + 50, 55));
+        assert_eq!((counted.media.pixels(), counted.media.sound), (56 * 30, Span::from_secs(2)));
+        let reader = PromptReader::default();
+        assert_eq!([reader.known_pixels(&counted.media), reader.known_pixels(&counted.media)], [0, 56 * 30]);
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokrate_core::Tick;
+use tokrate_core::{Span, Tick};
 use tokrate_wire::Dialect;
 
 /// Where the truth log goes.
@@ -69,6 +69,12 @@ pub struct RequestTruth {
     pub output_limit: Option<u32>,
     /// Whether a stream was asked for.
     pub stream: bool,
+    /// Pictures in its prompt.
+    pub pictures: u32,
+    /// Their pixels, as far as their sizes are known.
+    pub pixels: u64,
+    /// Length of the sound in its prompt.
+    pub sound: Span,
     /// What was written, in order.
     pub writes: Vec<WriteTruth>,
     /// How it ended; `None` while it is open.
@@ -200,6 +206,15 @@ pub enum TruthRow {
         output_limit: Option<u32>,
         /// Whether a stream was asked for.
         stream: bool,
+        /// Pictures in its prompt.
+        #[serde(default)]
+        pictures: u32,
+        /// Their pixels, as far as their sizes are known.
+        #[serde(default)]
+        pixels: u64,
+        /// Length of the sound in its prompt.
+        #[serde(default)]
+        sound_ns: u64,
     },
     /// A frame was handed to the socket.
     Write {

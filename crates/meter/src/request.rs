@@ -7,12 +7,14 @@
 mod calls;
 mod chunks;
 mod fingerprint;
+mod media;
 mod metadata;
 mod numbers;
 mod speed;
 
 pub use calls::{CallMark, Called};
 pub use chunks::Chunk;
+pub use media::Media;
 pub(crate) use metadata::StreamMetadata;
 pub use numbers::{ConnectionState, FailureRow, LONG_TEXT_TOKENS, Provenance, RequestNumbers};
 pub(crate) use speed::StreamTimes;

@@ -48,6 +48,10 @@ pub enum Metric {
     TimeToFirstArgument,
     /// Sent to the last text of an answer that is what was asked for.
     TimeToValid,
+    /// Pictures per second of all requests together.
+    ImageThroughput,
+    /// Their pixels, in millions.
+    MegapixelThroughput,
 }
 
 /// What a number counts.
@@ -78,6 +82,8 @@ pub enum PhaseSource {
     Throughput,
     /// The same of items.
     ItemThroughput,
+    /// Another rate of the steady window, of what only some tasks have.
+    Rate(fn(&PhaseResult) -> Option<f64>),
     /// One figure of all its requests.
     FailureShare,
 }
@@ -142,7 +148,7 @@ fn milliseconds(nanoseconds: Option<u64>) -> Option<f64> {
     nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e6)
 }
 
-static CATALOGUE: [MetricRow; 18] = [
+static CATALOGUE: [MetricRow; 20] = [
     MetricRow {
         metric: Metric::Ttfb,
         name: "ttfb",
@@ -343,11 +349,33 @@ static CATALOGUE: [MetricRow; 18] = [
         of_phase: plain(|phase| &phase.time_to_valid),
         ..TIME
     },
+    MetricRow {
+        metric: Metric::ImageThroughput,
+        name: "image_throughput",
+        label: "images",
+        words: "images a second",
+        definition: "images that all requests brought with their prompts, or made, per second of the steady window",
+        unit: MetricUnit::PerSecond,
+        more_is_better: true,
+        of_phase: PhaseSource::Rate(|phase| phase.media.as_ref()?.images_per_second),
+        ..TIME
+    },
+    MetricRow {
+        metric: Metric::MegapixelThroughput,
+        name: "megapixel_throughput",
+        label: "megapixels",
+        words: "megapixels a second",
+        definition: "pixels of those images per second of the steady window, in millions",
+        unit: MetricUnit::PerSecond,
+        more_is_better: true,
+        of_phase: PhaseSource::Rate(|phase| phase.media.as_ref()?.megapixels_per_second),
+        ..TIME
+    },
 ];
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Metric; 18] = [
+    pub const ALL: [Metric; 20] = [
         Metric::Ttfb,
         Metric::Ttft,
         Metric::Ttfat,
@@ -366,6 +394,8 @@ impl Metric {
         Metric::ItemThroughput,
         Metric::TimeToFirstArgument,
         Metric::TimeToValid,
+        Metric::ImageThroughput,
+        Metric::MegapixelThroughput,
     ];
 
     /// Its row of the catalogue.
@@ -435,6 +465,7 @@ impl Metric {
             PhaseSource::Speeds(_)
             | PhaseSource::Throughput
             | PhaseSource::ItemThroughput
+            | PhaseSource::Rate(_)
             | PhaseSource::FailureShare => None,
         }
     }

@@ -14,6 +14,14 @@ use tokrate_engine::Part;
 pub struct SimRequest {
     /// Prompt tokens.
     pub input_tokens: u32,
+    /// Pictures in the prompt.
+    pub pictures: u32,
+    /// Their pixels.
+    pub pixels: u64,
+    /// Those of them that the encoder knows.
+    pub cached_pixels: u64,
+    /// Length of its sound.
+    pub sound: Span,
     /// What the prompt consists of, from its beginning, for a scheduler's prefix cache; nothing is found of what is left out.
     pub parts: Arc<[Part]>,
     /// Limit of output tokens; the answer has exactly that many, up to the limit of the law.

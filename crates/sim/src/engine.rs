@@ -361,7 +361,8 @@ impl Engine {
             let stream = self.streams[index].as_mut().expect("only live streams queue");
             stream.phase = Phase::Prefill;
             stream.admitted_at = at;
-            let delay = scaled(law.first_chunk_delay(stream.script.input_tokens), factor);
+            let whole = law.first_chunk_delay(stream.script.input_tokens) + stream.script.encoding;
+            let delay = scaled(whole, factor);
             let delay = jittered(delay, law.ttft_jitter, &mut stream.jitter);
             if law.role_first {
                 self.emit(index, at, Emitted::Role);

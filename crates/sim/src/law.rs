@@ -2,6 +2,7 @@
 //!
 //! Invariant: a law that passed [`Law::check`] gives finite, non-negative times.
 
+use crate::encoder::Encoder;
 use std::fmt;
 use tokrate_core::Span;
 
@@ -25,7 +26,7 @@ pub enum Scheduler {
 /// `k / v(n)`, with `n` at the tick where the gap begins: streams whose first chunk falls on that tick are counted,
 /// streams whose last chunk does are not. A gap that has begun does not change.
 ///
-/// TTFT = wait for a slot + `base_delay` + `input_tokens / prefill_tokens_per_second`.
+/// TTFT = wait for a slot + `base_delay` + time of the `encoder` + `input_tokens / prefill_tokens_per_second`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Law {
     /// How requests get to run.
@@ -38,6 +39,8 @@ pub struct Law {
     pub base_delay: Span,
     /// Prompt tokens per second; may be infinite.
     pub prefill_tokens_per_second: f64,
+    /// How pictures and sound become tokens; without a scheduler.
+    pub encoder: Encoder,
     /// Tokens per second of a single stream (`v1`); infinite for gaps of zero.
     pub stream_tokens_per_second: f64,
     /// How much each further stream slows every stream (`alpha`).
@@ -74,6 +77,7 @@ impl Default for Law {
             queue_limit: None,
             base_delay: Span::from_millis(40),
             prefill_tokens_per_second: 20_000.0,
+            encoder: Encoder::default(),
             stream_tokens_per_second: 120.0,
             contention: 0.02,
             coherency: 0.0005,
@@ -117,6 +121,9 @@ impl Law {
         ];
         if let Some((name, _)) = whole.into_iter().find(|(_, value)| *value == 0) {
             return Err(LawError::Zero { name });
+        }
+        if let Some((name, value)) = self.encoder.invalid() {
+            return Err(LawError::Setting { name, value, allowed: "a number above 0, or inf" });
         }
         let speeds =
             [("prefill speed", self.prefill_tokens_per_second), ("stream speed", self.stream_tokens_per_second)];

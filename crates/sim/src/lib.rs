@@ -7,6 +7,7 @@
 
 mod background;
 mod emission;
+mod encoder;
 mod engine;
 mod faults;
 mod law;
@@ -20,6 +21,7 @@ mod words;
 
 pub use background::Background;
 pub use emission::{Emission, Emitted, Outcome, Refusal, RequestId, SimRequest, Timings};
+pub use encoder::{Encoder, picture_tokens, sound_tokens};
 pub use engine::{Engine, Stats};
 pub use faults::{AtToken, Faults};
 pub use law::{Law, LawError, Scheduler};

@@ -98,6 +98,11 @@ impl Dialect {
         self.descriptor().operation
     }
 
+    /// Whether its messages have a place for pictures.
+    pub fn has_images(self) -> bool {
+        self.descriptor().request.images
+    }
+
     /// Whether servers that speak it usually have OpenAI's `/embeddings` beside it.
     pub fn has_embeddings(self) -> bool {
         self.descriptor().embeddings

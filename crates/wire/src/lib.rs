@@ -30,6 +30,7 @@ mod json_schema;
 mod json_text;
 mod lines;
 pub mod live;
+pub mod media;
 mod message_blocks;
 mod model_path;
 mod object;

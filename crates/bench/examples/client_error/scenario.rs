@@ -130,6 +130,7 @@ impl Scenario {
             schedule_mode: ScheduleMode::Listed,
             request: RequestOptions {
                 structure: None,
+                attachments: None,
                 items: None,
                 stream: true,
                 include_usage: true,

@@ -16,6 +16,7 @@ fn config(load: Load, extent: Extent, warmup: u64) -> Config {
         schedule_mode: ScheduleMode::Listed,
         request: RequestOptions {
             structure: None,
+            attachments: None,
             items: None,
             stream: true,
             include_usage: true,

@@ -8,6 +8,7 @@ mod checks;
 mod comparison;
 mod items;
 mod loads;
+mod media;
 mod over_time;
 mod ranking;
 mod samples;
@@ -69,6 +70,7 @@ pub fn html(record: &Record, samples: &Samples) -> String {
             items::section(record),
             agents::section(record),
             structure::section(record),
+            media::section(record),
             distributions(record, samples),
             lengths(samples),
             over_time::section(record),

@@ -10,6 +10,34 @@ use tokrate_stats::{Level, Quantile, QuantileStatus};
 
 pub(super) const MISSING: &str = "–";
 
+/// Rows of pictures and sound, where there were any.
+fn media_rows(phases: &[PhaseResult], row: &mut dyn FnMut(&str, &dyn Fn(&PhaseResult) -> String)) {
+    if phases.iter().all(|phase| phase.media.is_none()) {
+        return;
+    }
+    let of = |phase: &PhaseResult, of: fn(&tokrate_record::run::MediaSummary) -> Option<f64>| {
+        number(phase.media.as_ref().and_then(of))
+    };
+    row("images per second", &|phase| of(phase, |media| media.images_per_second));
+    row("megapixels per second", &|phase| of(phase, |media| media.megapixels_per_second));
+    row("sound per second (s)", &|phase| of(phase, |media| media.sound_per_second));
+}
+
+/// Rows of answers that a program reads, where there were any.
+fn structure_rows(phases: &[PhaseResult], row: &mut dyn FnMut(&str, &dyn Fn(&PhaseResult) -> String)) {
+    if phases.iter().all(|phase| phase.structure.is_none()) {
+        return;
+    }
+    for level in QUANTILES {
+        let label = format!("time to first argument {} (ms)", level.name());
+        row(&label, &|phase| quantile(phase.time_to_first_argument.quantile(level)));
+        let label = format!("time to a valid whole {} (ms)", level.name());
+        row(&label, &|phase| quantile(phase.time_to_valid.quantile(level)));
+    }
+    let share = |phase: &PhaseResult| phase.structure.as_ref().map(|seen| 100.0 * seen.valid_share());
+    row("valid by the schema (%)", &|phase| number(share(phase)));
+}
+
 /// All levels: rows are numbers, columns are levels.
 pub(super) fn levels(phases: &[PhaseResult]) -> Table {
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -50,16 +78,8 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
         row("items per second", &|phase| of(phase, |items| items.per_second));
         row("input tokens per second", &|phase| of(phase, |items| items.input_tokens_per_second));
     }
-    if phases.iter().any(|phase| phase.structure.is_some()) {
-        for level in QUANTILES {
-            let label = format!("time to first argument {} (ms)", level.name());
-            row(&label, &|phase| quantile(phase.time_to_first_argument.quantile(level)));
-            let label = format!("time to a valid whole {} (ms)", level.name());
-            row(&label, &|phase| quantile(phase.time_to_valid.quantile(level)));
-        }
-        let share = |phase: &PhaseResult| phase.structure.as_ref().map(|seen| 100.0 * seen.valid_share());
-        row("valid by the schema (%)", &|phase| number(share(phase)));
-    }
+    media_rows(phases, &mut row);
+    structure_rows(phases, &mut row);
     row("answer length p50 (tokens)", &|phase| quantile(&phase.tokens.std_per_request.p50));
     row("output speed, median (tok/s)", &|phase| quantile(&phase.output_speed.median));
     row("output speed, slowest 5 % (tok/s)", &|phase| quantile(&phase.output_speed.slowest_5_percent));

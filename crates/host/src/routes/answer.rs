@@ -49,6 +49,7 @@ impl Routes {
         let (chat, content) = content(&routed, chat, &body, served.provider.script.as_ref()).await?;
         let ChatRequest { stream, include_usage, max_output_tokens, messages, model, .. } = chat;
         let prompt = shared.prompts.read(messages, served.provider.persona.scheduled.is_some()).await;
+        let law = &served.provider.persona.law;
         let incoming = Incoming {
             id: head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned),
             dialect: routed.dialect,
@@ -56,6 +57,10 @@ impl Routes {
             stream,
             request: SimRequest {
                 input_tokens: prompt.tokens,
+                pictures: prompt.media.pictures.len() as u32,
+                pixels: prompt.media.pixels(),
+                cached_pixels: if law.encoder.caches { shared.prompts.known_pixels(&prompt.media) } else { 0 },
+                sound: prompt.media.sound,
                 parts: prompt.parts,
                 output_tokens: max_output_tokens,
                 content_tokens: content.as_ref().map(Content::tokens),

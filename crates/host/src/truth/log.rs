@@ -65,6 +65,9 @@ impl Log {
                 input_tokens: truth.input_tokens,
                 output_limit: truth.output_limit,
                 stream: truth.stream,
+                pictures: truth.pictures,
+                pixels: truth.pixels,
+                sound_ns: truth.sound.as_nanos(),
             });
         }
     }

@@ -38,6 +38,7 @@ pub(super) enum Source {
     Speeds(fn(&PhaseResult) -> &SpeedSummary),
     Throughput,
     Items,
+    Rate(fn(&PhaseResult) -> Option<f64>),
     Group(Group),
 }
 
@@ -157,6 +158,7 @@ impl Subject {
             (PhaseSource::Speeds(of), _) => Source::Speeds(of),
             (PhaseSource::Throughput, _) => Source::Throughput,
             (PhaseSource::ItemThroughput, _) => Source::Items,
+            (PhaseSource::Rate(of), _) => Source::Rate(of),
             (PhaseSource::FailureShare, _) => Source::Group(Group::Failures),
         }
     }
@@ -203,6 +205,7 @@ impl Subject {
             Source::Throughput => {
                 &["output_tokens_per_second", "tokens_per_second", "peak_tokens_per_second", "requests_per_second"]
             }
+            Source::Rate(_) => &["per_second"],
             Source::Items => &["items_per_second", "input_tokens_per_second", "items_per_request"],
             Source::Group(Group::Failures | Group::RateLimited) => &["share", "count"],
             Source::Group(Group::Goodput) => &["share", "per_second", "met", "of"],
@@ -224,7 +227,7 @@ impl Subject {
                 MetricUnit::PerSecond
             }
             (Source::Throughput, _) | (Source::Items, "input_tokens_per_second") => MetricUnit::TokensPerSecond,
-            (Source::Items, "items_per_second") => MetricUnit::PerSecond,
+            (Source::Items, "items_per_second") | (Source::Rate(_), _) => MetricUnit::PerSecond,
             (Source::Items, _) => MetricUnit::Plain,
             (_, "share") => MetricUnit::Share,
             (Source::Group(Group::Concurrency), _) | (_, "reported_over_std") => MetricUnit::Plain,
@@ -269,6 +272,7 @@ impl Subject {
             },
             (Source::Throughput, statistic) => find_throughput(phase, statistic),
             (Source::Items, statistic) => find_items(phase, statistic),
+            (Source::Rate(of), _) => maybe(of(phase), "there is no such rate"),
             (Source::Group(Group::Failures), "share") => maybe(phase.counts.failed_share(), "no request was started"),
             (Source::Group(Group::Failures), _) => count(phase.counts.failed),
             (Source::Group(Group::RateLimited), "share") => maybe(phase.rate_limited.share, "no request was started"),

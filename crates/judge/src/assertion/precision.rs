@@ -431,7 +431,7 @@ fn has_interval(subject: Subject, statistic: &str) -> bool {
                 _ => subject.metric() == Some(Metric::OutputSpeed) && speed_level(statistic).is_some(),
             },
             Source::Times(_) => statistic == "mean" || Level::ALL.iter().any(|level| level.name() == statistic),
-            Source::Throughput | Source::Items => !statistic.starts_with("peak"),
+            Source::Throughput | Source::Items | Source::Rate(_) => !statistic.starts_with("peak"),
             Source::Group(_) => false,
         },
         Subject::Group(group) => {

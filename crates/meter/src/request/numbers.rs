@@ -6,7 +6,7 @@
 use super::chunks::{ChannelTokens, arrival_tokens, join};
 use super::fingerprint::TextFingerprint;
 use super::speed::{NOT_STREAMED, NoSpeedReason, StreamTimes, TIMESTAMP_ERROR};
-use super::{Chunk, RequestTrace};
+use super::{Chunk, Media, RequestTrace};
 use crate::names;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -161,6 +161,9 @@ pub struct RequestNumbers {
     /// Vectors or scores that came.
     #[serde(default)]
     pub items: Option<u64>,
+    /// Pictures and sound that were sent with the prompt; set by the caller.
+    #[serde(default)]
+    pub media: Option<Media>,
     /// Output tokens that the plan asked for, where that differs from request to request; set by the caller.
     #[serde(default)]
     pub output_asked: Option<u64>,

@@ -51,7 +51,8 @@ impl ConditionsRow {
         if !["", "chat"].contains(&self.task.as_str()) {
             return format!("texts of {} tokens{means}", self.input_tokens);
         }
-        format!("{} tokens in, {} out{means}", self.input_tokens, self.output_tokens)
+        let media = if self.media.is_empty() { String::new() } else { format!(", with {}", self.media) };
+        format!("{} tokens in, {} out{means}{media}", self.input_tokens, self.output_tokens)
     }
 }
 
@@ -75,6 +76,9 @@ mirror! {
     /// Texts of a request, where it holds several.
     #[serde(default)]
     batch: Option<u32>,
+    /// Pictures and sound of a request, with their sizes; empty for none.
+    #[serde(default)]
+    media: String,
     /// Whether the answer was streamed.
     streaming: bool,
     /// `http/1.1` or `h2`.

@@ -18,6 +18,7 @@ impl PhaseResult {
             PhaseSource::Speeds(of) => of(self).median.value.or(of(self).median.descriptive).is_some(),
             PhaseSource::Throughput => self.throughput.is_some() && self.items.is_none(),
             PhaseSource::ItemThroughput => self.items.as_ref().is_some_and(|items| items.per_second.is_some()),
+            PhaseSource::Rate(of) => of(self).is_some(),
             PhaseSource::FailureShare => self.counts.failed_share().is_some(),
         };
         if is_there {
@@ -29,6 +30,10 @@ impl PhaseResult {
             PhaseSource::ItemThroughput => {
                 let no_items = "the answers were no vectors or scores".to_owned();
                 self.steady_missing.clone().filter(|_| self.items.is_some()).unwrap_or(no_items)
+            }
+            PhaseSource::Rate(_) => {
+                let none = "the requests had none".to_owned();
+                self.steady_missing.clone().filter(|_| self.media.is_some()).unwrap_or(none)
             }
             _ if self.items.is_some() && row.metric != Metric::TimePerItem && row.unit != MetricUnit::Share => {
                 "vectors and scores are no text".to_owned()

@@ -123,6 +123,7 @@ impl Rounds<'_> {
             PhaseSource::Speeds(_)
             | PhaseSource::Throughput
             | PhaseSource::ItemThroughput
+            | PhaseSource::Rate(_)
             | PhaseSource::FailureShare => None,
         }
     }
@@ -194,10 +195,14 @@ impl Rounds<'_> {
 
     /// Items per second of all requests together, over the steady windows one after the other.
     pub fn item_throughput(&self) -> Option<f64> {
+        self.rate(|phase| phase.items.as_ref()?.per_second)
+    }
+
+    /// A rate over the steady windows one after the other.
+    pub fn rate(&self, of: impl Fn(&PhaseResult) -> Option<f64>) -> Option<f64> {
         let answered = self.phases.iter().filter(|phase| phase.counts.answered > 0);
-        let windows: Vec<(f64, f64)> = answered
-            .filter_map(|phase| Some((phase.items.as_ref()?.per_second?, phase.throughput.as_ref()?.window_seconds)))
-            .collect();
+        let windows: Vec<(f64, f64)> =
+            answered.filter_map(|phase| Some((of(phase)?, phase.throughput.as_ref()?.window_seconds))).collect();
         let seconds: f64 = windows.iter().map(|(_, seconds)| seconds).sum();
         (seconds > 0.0).then(|| windows.iter().map(|(rate, seconds)| rate * seconds).sum::<f64>() / seconds)
     }

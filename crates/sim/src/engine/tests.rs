@@ -1,6 +1,7 @@
 //! Tests of the engine against its law, to the nanosecond, and of its invariants.
 
 use super::*;
+use crate::encoder::Encoder;
 use crate::faults::AtToken;
 use proptest::prelude::*;
 use tokrate_core::{Channel, FinishReason};
@@ -423,4 +424,19 @@ proptest! {
             .sum();
         prop_assert_eq!(text_of, asked);
     }
+}
+
+#[test]
+fn pictures_and_sound_are_encoded_before_the_prompt_is_read() {
+    let law =
+        Law { encoder: Encoder { pixels_per_second: 1e6, sound_per_second: 10.0, caches: true }, ..Law::default() };
+    let mut engine = Engine::new(law, Faults::default(), 0).expect("valid");
+    let seen =
+        SimRequest { pictures: 2, pixels: 300_000, cached_pixels: 100_000, sound: Span::from_secs(1), ..ask(0, 2) };
+    engine.submit(Tick::ZERO, seen).expect("taken");
+    let mut out = Vec::new();
+    engine.poll(Tick::from_nanos(10_000_000_000), &mut out);
+    let first = out.iter().find(|emission| matches!(emission.what, Emitted::Text { .. })).expect("text");
+    // 40 ms of delay, 200 of pictures, 100 of sound.
+    assert_eq!(first.due, Tick::from_nanos(340_000_000));
 }

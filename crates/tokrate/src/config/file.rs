@@ -118,6 +118,20 @@ pub struct Bench {
     pub column: Option<String>,
     pub answer_column: Option<String>,
     pub prompts_whole: Option<bool>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<u32>>"))]
+    pub images: Option<Vec<u32>>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
+    pub image_size: Option<Vec<String>>,
+    pub image_format: Option<String>,
+    pub images_from: Option<PathBuf>,
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::Share>"))]
+    pub images_shared: Option<Share>,
+    pub image_pool: Option<u32>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
+    pub audio_input: Option<Vec<String>>,
     pub no_stream: Option<bool>,
     pub no_usage: Option<bool>,
     pub ignore_eos: Option<bool>,

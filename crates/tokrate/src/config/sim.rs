@@ -13,7 +13,7 @@ use tokrate_estimate::serving::{Serving, Tuning};
 use tokrate_estimate::what_if::Change;
 use tokrate_estimate::{Asked, Estimator};
 use tokrate_host::{ApiKey, EmulatedEngine, FleetConfig, GpuLaw, HostConfig, MetricNames, TruthLog};
-use tokrate_sim::{Faults, Law, Scheduled};
+use tokrate_sim::{Encoder, Faults, Law, Scheduled};
 use tokrate_targets::KeyReference;
 
 /// Where the simulated engine listens by default.
@@ -165,6 +165,11 @@ fn law(flags: &LawFlags) -> Result<Law> {
         slots: flags.slots.unwrap_or(default.slots),
         base_delay: time("--delay", &flags.delay, default.base_delay)?,
         prefill_tokens_per_second: flags.prefill.unwrap_or(default.prefill_tokens_per_second),
+        encoder: Encoder {
+            pixels_per_second: flags.encoder_pixels.unwrap_or(default.encoder.pixels_per_second),
+            sound_per_second: flags.encoder_sound.unwrap_or(default.encoder.sound_per_second),
+            caches: flags.encoder_cache,
+        },
         stream_tokens_per_second: flags.speed.unwrap_or(default.stream_tokens_per_second),
         contention: flags.alpha.unwrap_or(default.contention),
         coherency: flags.beta.unwrap_or(default.coherency),

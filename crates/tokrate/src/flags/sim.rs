@@ -104,6 +104,15 @@ pub struct Law {
     /// Prompt tokens read per second [default: 20000]
     #[arg(long, allow_negative_numbers = true, value_name = "TOK_PER_S")]
     pub prefill: Option<f64>,
+    /// Pixels of pictures that are encoded per second, before the prompt is read [default: inf]
+    #[arg(long, allow_negative_numbers = true, value_name = "PX_PER_S")]
+    pub encoder_pixels: Option<f64>,
+    /// Seconds of sound that are encoded per second [default: inf]
+    #[arg(long, allow_negative_numbers = true, value_name = "S_PER_S")]
+    pub encoder_sound: Option<f64>,
+    /// A picture that was encoded before takes no time again
+    #[arg(long)]
+    pub encoder_cache: bool,
     /// Tokens per second of a stream that runs alone; `inf` for as fast as possible [default: 120]
     #[arg(long, allow_negative_numbers = true, value_name = "TOK_PER_S")]
     pub speed: Option<f64>,

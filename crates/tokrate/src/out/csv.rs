@@ -84,6 +84,10 @@ const COLUMNS: &[Column] = &[
     Column::Quantile(Metric::TimeToValid, Level::P50, Part::Value),
     Column::Own("valid_share", |phase| number(phase.structure.as_ref().map(|seen| seen.valid_share()))),
     Column::Own("items_per_second", |phase| number(phase.items.as_ref().and_then(|items| items.per_second))),
+    Column::Own("media", |phase| Some(phase.conditions.media.clone())),
+    Column::Own("images_per_second", |phase| number(phase.media.as_ref()?.images_per_second)),
+    Column::Own("megapixels_per_second", |phase| number(phase.media.as_ref()?.megapixels_per_second)),
+    Column::Own("ttft_per_image_ms", |phase| number(phase.media.as_ref()?.per_image_ms.map(|slope| slope.value))),
 ];
 
 /// The whole file (RFC 4180, line ends as LF). Names and records belong together.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use tokrate_bench::report::{agent_sentence, capacity_sentences, shows, sign_sentences};
 use tokrate_charts::format::number;
 use tokrate_record::run::{Rounds, by_load, by_rising_load, most_throughput};
-use tokrate_record::{LimitedBy, Metric, Record};
+use tokrate_record::{LimitedBy, Metric, PhaseSource, Record};
 use tokrate_stats::Quantile;
 
 /// The lines, each with its label. A line that goes on under the same label has an empty one.
@@ -100,7 +100,7 @@ fn at(load: &Rounds<'_>) -> String {
         (None, None) => without(load, Metric::Ttft),
     };
     // Reasons have commas and brackets of their own.
-    format!("{speed}{} {first}{}", if has_speed { "," } else { ";" }, valid(load))
+    format!("{speed}{} {first}{}{}", if has_speed { "," } else { ";" }, valid(load), media(load))
 }
 
 /// When answers that were to be calls or JSON were whole, and how many of them were valid.
@@ -109,6 +109,17 @@ fn valid(load: &Rounds<'_>) -> String {
     let whole = load.times(Metric::TimeToValid).and_then(|times| value(&times.p50));
     let whole = whole.map_or_else(String::new, |whole| format!(", a valid whole after {whole} ms"));
     format!("{whole}; {valid} of {n} valid")
+}
+
+/// How many pictures requests brought, where they brought any.
+fn media(load: &Rounds<'_>) -> String {
+    let rate = |metric: Metric| match metric.row().of_phase {
+        PhaseSource::Rate(of) => load.rate(of),
+        _ => None,
+    };
+    let Some(images) = rate(Metric::ImageThroughput) else { return String::new() };
+    let pixels = rate(Metric::MegapixelThroughput).unwrap_or(0.0);
+    format!("; {} images a second ({} megapixels)", number(images), number(pixels))
 }
 
 /// That a figure is not there, and why.

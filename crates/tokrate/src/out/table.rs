@@ -4,7 +4,7 @@ use super::paragraph::note;
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::report;
 use tokrate_charts::format::number;
-use tokrate_record::run::{Rounds, ServerTimingSummary, TimingMedian, by_rising_load};
+use tokrate_record::run::{Rounds, ServerTimingSummary, Slope, TimingMedian, by_rising_load};
 use tokrate_record::timeline::{Gauge, Sampled};
 use tokrate_record::{Metric, PhaseResult};
 use tokrate_stats::{Level, Quantile, QuantileStatus};
@@ -163,6 +163,15 @@ const ROWS: &[Row] = &[
         let tokens = phase.items.as_ref().and_then(|items| items.input_tokens_per_second);
         tokens.map_or_else(|| "-".to_owned(), number)
     }),
+    Row::Own("images per second", |phase| rate(phase.media.as_ref().and_then(|media| media.images_per_second))),
+    Row::Own("megapixels per second", |phase| rate(phase.media.as_ref().and_then(|media| media.megapixels_per_second))),
+    Row::Own("sound per second (s)", |phase| rate(phase.media.as_ref().and_then(|media| media.sound_per_second))),
+    Row::Own("one more image, until the first token (ms)", |phase| {
+        slope(phase.media.as_ref().and_then(|media| media.per_image_ms))
+    }),
+    Row::Own("one more image, prompt tokens by the server", |phase| {
+        slope(phase.media.as_ref().and_then(|media| media.tokens_per_image))
+    }),
     Row::Quantile(Metric::TimeToFirstArgument, Level::P50),
     Row::Quantile(Metric::TimeToFirstArgument, Level::P95),
     Row::Quantile(Metric::TimeToValid, Level::P50),
@@ -283,6 +292,15 @@ fn right(text: &str) -> Cell {
 
 fn count(n: u64) -> String {
     if n == 0 { "-".to_owned() } else { n.to_string() }
+}
+
+fn rate(rate: Option<f64>) -> String {
+    rate.map_or_else(|| "-".to_owned(), number)
+}
+
+/// What one more adds, with its standard error.
+fn slope(slope: Option<Slope>) -> String {
+    slope.map_or_else(|| "-".to_owned(), |slope| format!("{} ± {}", number(slope.value), number(slope.error)))
 }
 
 /// A quantile with its interval; marked `~` when the sample only describes itself.

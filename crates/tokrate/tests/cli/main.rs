@@ -32,6 +32,7 @@ mod from_litellm;
 mod gateway;
 mod gateway_tls;
 mod hostile;
+mod images;
 mod init_key;
 mod interrupt;
 mod items;

@@ -134,6 +134,11 @@ fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
         );
         return Ok(());
     }
+    let has_pictures = config.request.attachments.as_ref().is_some_and(|attached| attached.has_pictures());
+    ensure!(
+        has_pictures || !matches!(metric, Metric::ImageThroughput | Metric::MegapixelThroughput),
+        "hold answers to {named}: requests without images have no {name}; give --images"
+    );
     let task = config.request.structure.as_ref().map(|structure| structure.task());
     let lacks = match metric {
         Metric::TimeToFirstArgument => task != Some("tools"),

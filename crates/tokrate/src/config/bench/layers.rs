@@ -189,6 +189,7 @@ impl Layers {
         if matches!(self.flags.request.task, Some(Task::Embeddings | Task::Rerank)) {
             self.fill("batch", |flags| &mut flags.request.batch, bench.batch.clone());
         }
+        self.attachments(file)?;
         self.fill_list("body", |flags| &mut flags.request.body, bench.body.as_deref());
         let set = |value: Option<bool>| value.unwrap_or(false);
         let request = &mut self.flags.request;
@@ -196,6 +197,34 @@ impl Layers {
         request.no_usage |= set(bench.no_usage);
         let prompts = request.prompts.is_some() || (bench.prompts.is_some() && request.input_tokens.is_none());
         request.prompts_whole |= set(bench.prompts_whole) && prompts;
+        Ok(())
+    }
+
+    /// Images and sound, where prompts may bring any. What was typed of images leaves out what the file says of their origin.
+    fn attachments(&mut self, file: &File) -> Result<()> {
+        let bench = &file.bench;
+        if self.flags.request.task.is_some_and(|task| !task.is_of_chat()) {
+            return Ok(());
+        }
+        let attached = &self.flags.request.attached;
+        let is_made = attached.image_size.is_some() || attached.image_format.is_some();
+        let (from, is_read) = (bench.images_from.clone().filter(|_| !is_made), attached.images_from.is_some());
+        self.fill("images", |flags| &mut flags.request.attached.images, bench.images.clone());
+        self.fill("audio_input", |flags| &mut flags.request.attached.audio_input, bench.audio_input.clone());
+        if self.flags.request.attached.images.is_none() {
+            return Ok(());
+        }
+        self.fill("images_from", |flags| &mut flags.request.attached.images_from, from);
+        if !is_read && self.flags.request.attached.images_from.is_none() {
+            self.fill("image_size", |flags| &mut flags.request.attached.image_size, bench.image_size.clone());
+            let format = word(file, "image_format", &bench.image_format)?;
+            self.fill("image_format", |flags| &mut flags.request.attached.image_format, format);
+        }
+        let shared = bench.images_shared.map(|share| share.0);
+        self.fill("images_shared", |flags| &mut flags.request.attached.images_shared, shared);
+        if self.flags.request.attached.images_shared.is_some() {
+            self.fill("image_pool", |flags| &mut flags.request.attached.image_pool, bench.image_pool);
+        }
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! From the flags of `tokrate bench` to the plain configuration of the part, by section of its help.
 
+mod attachments;
 mod dataset;
 mod feasible;
 mod inputs;
@@ -129,6 +130,7 @@ fn config(
     let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;
     items::check(flags, &target, request.items, inputs)?;
     request.structure = structure::asked(flags, &target, inputs)?;
+    request.attachments = attachments::asked(flags, &target, inputs)?;
     let is_until = !flags.limits.until.is_empty();
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs, rounds, is_until)?;
     let phases = items::batched(flags, request.items, phases);

@@ -27,6 +27,7 @@ pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Re
     let extra = flags.body.iter().map(|field| body_field(field)).collect::<Result<Vec<_>>>()?;
     Ok(RequestOptions {
         structure: None,
+        attachments: None,
         stream: !flags.no_stream && items.is_none(),
         include_usage: !flags.no_usage,
         items,

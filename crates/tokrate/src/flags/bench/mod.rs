@@ -1,5 +1,6 @@
 //! The flags of `tokrate bench`, by section of its help.
 
+mod attachments;
 mod limits;
 mod load;
 mod output;
@@ -7,6 +8,7 @@ mod request;
 mod target;
 mod verdict;
 
+pub use attachments::ImageFormat;
 pub use limits::{Calibration, Limits};
 pub use load::{Arrivals, Axis, Growth, Load};
 pub use output::Output;

@@ -1,5 +1,6 @@
 //! Flags of `tokrate bench` that say what is asked for. Nothing is resolved or checked here beyond its form.
 
+use super::attachments::Attachments;
 use crate::config::length::{Length, Prefix};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -50,6 +51,8 @@ pub struct Request {
     /// The whole file of --prompts is one prompt
     #[arg(long)]
     pub prompts_whole: bool,
+    #[command(flatten)]
+    pub attached: Attachments,
     /// Ask for whole answers instead of streams
     #[arg(long)]
     pub no_stream: bool,
@@ -83,6 +86,24 @@ pub enum Task {
     Embeddings,
     /// A score of each text for a query of 20 tokens
     Rerank,
+}
+
+impl Task {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Task::Chat => "chat",
+            Task::Tools => "tools",
+            Task::Json => "json",
+            Task::Embeddings => "embeddings",
+            Task::Rerank => "rerank",
+        }
+    }
+
+    /// Whether it is asked for with messages, that may bring more than text.
+    pub fn is_of_chat(self) -> bool {
+        matches!(self, Task::Chat | Task::Tools | Task::Json)
+    }
 }
 
 /// Reference workloads.

@@ -1,0 +1,98 @@
+"""Write a small vision encoder with a projector (GGUF, of the kind `kimivl`) whose weights are random.
+
+It goes with the model of make_model.py: llama-server loads both and takes images. The kind is one whose tokens follow the size of an
+image: one for each square of patch * merge pixels, from 8 to 1024 of them. What such an encoder sees means nothing; what matters is that a
+real engine decodes, scales, encodes and counts the images that it is sent.
+"""
+
+import argparse
+
+import numpy as np
+from gguf import GGUFWriter
+
+
+def main() -> None:
+    args = parse_args()
+    writer = GGUFWriter(args.out, "clip")
+    writer.add_name("random")
+    writer.add_description(f"random weights, seed {args.seed}: a test load for engines, not a vision model")
+    writer.add_bool("clip.has_vision_encoder", True)
+    writer.add_string("clip.projector_type", "kimivl")
+    writer.add_bool("clip.use_gelu", True)
+    for name, value in [
+        ("embedding_length", args.hidden),
+        ("feed_forward_length", args.feed_forward),
+        ("block_count", args.layers),
+        ("projection_dim", args.model_hidden),
+        ("attention.head_count", args.heads),
+        ("image_size", args.patch * args.side),
+        ("patch_size", args.patch),
+        ("projector.scale_factor", args.merge),
+    ]:
+        writer.add_uint32(f"clip.vision.{name}", value)
+    writer.add_float32("clip.vision.attention.layer_norm_epsilon", 1e-6)
+    writer.add_array("clip.vision.image_mean", [0.5, 0.5, 0.5])
+    writer.add_array("clip.vision.image_std", [0.5, 0.5, 0.5])
+    add_weights(writer, args)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    print(f"wrote {args.out}: {args.layers} layers, hidden {args.hidden}, a token for {args.patch * args.merge} pixels squared")
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--hidden", type=int, default=128)
+    parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--feed-forward", type=int, default=512)
+    parser.add_argument("--patch", type=int, default=14)
+    parser.add_argument("--side", type=int, default=64, help="patches of a side that have learned positions")
+    parser.add_argument("--merge", type=int, default=2)
+    parser.add_argument("--model-hidden", type=int, default=256, help="hidden size of the model that it goes with")
+    parser.add_argument("--seed", type=int, default=2)
+    return parser.parse_args()
+
+
+def add_weights(writer: GGUFWriter, args: argparse.Namespace) -> None:
+    rng = np.random.default_rng(args.seed)
+
+    def matrix(name: str, *shape: int) -> None:
+        columns = int(np.prod(shape[1:]))
+        weights = rng.standard_normal(shape, dtype=np.float32) / np.float32(np.sqrt(columns))
+        writer.add_tensor(f"{name}.weight", weights)
+
+    def bias(name: str, length: int) -> None:
+        writer.add_tensor(f"{name}.bias", np.zeros(length, dtype=np.float32))
+
+    def norm(name: str, length: int) -> None:
+        writer.add_tensor(f"{name}.weight", np.ones(length, dtype=np.float32))
+        bias(name, length)
+
+    hidden, merged = args.hidden, args.hidden * args.merge * args.merge
+    matrix("v.patch_embd", hidden, 3, args.patch, args.patch)
+    bias("v.patch_embd", hidden)
+    matrix("v.position_embd", args.side * args.side, hidden)
+    for layer in range(args.layers):
+        block = f"v.blk.{layer}"
+        for part in ["attn_q", "attn_k", "attn_v", "attn_out"]:
+            matrix(f"{block}.{part}", hidden, hidden)
+            bias(f"{block}.{part}", hidden)
+        norm(f"{block}.ln1", hidden)
+        norm(f"{block}.ln2", hidden)
+        matrix(f"{block}.ffn_up", args.feed_forward, hidden)
+        bias(f"{block}.ffn_up", args.feed_forward)
+        matrix(f"{block}.ffn_down", hidden, args.feed_forward)
+        bias(f"{block}.ffn_down", hidden)
+    norm("v.post_ln", hidden)
+    norm("mm.input_norm", hidden)
+    matrix("mm.1", merged, merged)
+    bias("mm.1", merged)
+    matrix("mm.2", args.model_hidden, merged)
+    bias("mm.2", args.model_hidden)
+
+
+if __name__ == "__main__":
+    main()
