@@ -9,7 +9,7 @@ mod verdict;
 
 pub use limits::{Calibration, Limits};
 pub use load::{Arrivals, Axis, Growth, Load};
-pub use output::Output;
+pub use output::{Output, Progress};
 pub use request::{Request, Task, Workload};
 pub use target::{HttpVersion, Target};
 pub use verdict::Verdict;
