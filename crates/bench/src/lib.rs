@@ -42,6 +42,7 @@ mod stop;
 mod structure;
 pub mod trace;
 mod warnings;
+mod watched;
 
 pub use arrivals::{ArrivalRow, RequestArrivals};
 pub use attachments::{Attachments, PictureFiles, Pictures, SizeShare};
@@ -53,7 +54,9 @@ pub use error::BenchError;
 pub use gpu_source::GpuSource;
 pub use levels::curve_of;
 pub use progress::{Progress, Snapshot};
+pub use readings::LatestReadings;
 pub use run::{Observer, PhasePosition, run};
 pub use stop::Stop;
 pub use structure::Structure;
 pub use warnings::is_unchecked;
+pub use watched::{FigureCounts, Figures, WorkerLoad};

@@ -39,7 +39,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     }
     let stop = Stop::default();
     super::interrupt::watch(stop.clone())?;
-    let mut results = Results::new(&outputs, &names)?;
+    let mut results = Results::new(&outputs, &names, &stop)?;
     let mut records = tokrate_bench::run(&configs, Clock::monotonic(), &stop, &mut results)?;
     for record in &mut records {
         let outcomes = outputs.requirements.assertions.iter().flat_map(|assertion| assertion.judge(&record.phases));

@@ -17,7 +17,7 @@ mod until;
 mod verdict;
 
 pub use feasible::check_open_files;
-pub use output::Outputs;
+pub use output::{Outputs, Progress};
 pub use verdict::Requirements;
 
 use super::environment::Environment;
