@@ -70,9 +70,18 @@ impl PictureFiles {
     }
 }
 
+/// What attachments are drawn by.
+pub(crate) struct Draws {
+    /// How many there are and how large.
+    pub plan: Rng,
+    /// What they hold.
+    pub content: Rng,
+}
+
 /// A picture that is drawn for a request.
 struct Drawn<'a> {
-    rng: Rng,
+    /// What it holds.
+    content: Rng,
     width: u32,
     height: u32,
     /// The file that it is, if it is one.
@@ -109,30 +118,30 @@ impl Attachments {
     }
 
     /// What the request of that number has.
-    pub(crate) fn media(&self, rng: &Rng, number: u64) -> Media {
-        let pictures = self.drawn(rng, number);
+    pub(crate) fn media(&self, draws: &Draws, number: u64) -> Media {
+        let pictures = self.drawn(draws, number);
         Media {
             pictures: pictures.len() as u64,
             pixels: pictures.iter().map(|it| u64::from(it.width) * u64::from(it.height)).sum(),
-            sound_ns: self.sound(rng, number).map_or(0, |(length, _)| length.as_nanos()),
+            sound_ns: self.sound(draws, number).map_or(0, |(length, _)| length.as_nanos()),
         }
     }
 
     /// Puts them before the text of the last message of the user. That the dialect has a place for them was looked at when the run was
     /// resolved.
-    pub(crate) fn put_in(&self, dialect: Dialect, rng: &Rng, number: u64, request: &mut ChatRequest) {
+    pub(crate) fn put_in(&self, dialect: Dialect, draws: &Draws, number: u64, request: &mut ChatRequest) {
         let format = if let Pictures::Made(_, format) = &self.pictures { *format } else { PictureFormat::default() };
-        let pictures = self.drawn(rng, number).into_iter().map(|mut drawn| {
+        let pictures = self.drawn(draws, number).into_iter().map(|mut drawn| {
             let (media_type, base64) = match drawn.file {
                 Some((size, text)) => (size.media_type, text.clone()),
                 None => {
-                    let bytes = mosaic(format, drawn.width, drawn.height, &mut drawn.rng);
+                    let bytes = mosaic(format, drawn.width, drawn.height, &mut drawn.content);
                     (format.media_type(), to_base64(&bytes))
                 }
             };
             Content::Image(Image::Data { media_type: media_type.to_owned(), base64 })
         });
-        let sound = self.sound(rng, number);
+        let sound = self.sound(draws, number);
         let sound = sound.and_then(|(length, mut rng)| sound_part(dialect, &to_base64(&wave(length, &mut rng))));
         let parts: Vec<Content> = pictures.chain(sound).collect();
         match request.messages.iter_mut().rev().find(|message| message.role == Role::User) {
@@ -141,23 +150,24 @@ impl Attachments {
         }
     }
 
-    fn drawn(&self, rng: &Rng, number: u64) -> Vec<Drawn<'_>> {
-        let mut choice = rng.child("pictures").nth(number);
+    fn drawn(&self, draws: &Draws, number: u64) -> Vec<Drawn<'_>> {
+        let mut choice = draws.plan.child("pictures").nth(number);
         let count = self.counts.get(choice.below(self.counts.len().max(1) as u64) as usize).copied().unwrap_or(0);
-        let own = rng.child("own pictures").nth(number);
-        let pool = rng.child("shared pictures");
+        let of_place = |rng: &Rng, place: u32| rng.child("own pictures").nth(number).nth(u64::from(place));
+        let of_pool = |rng: &Rng, pooled: u64| rng.child("shared pictures").nth(pooled);
         let draw = |place: u32| {
             let is_shared = choice.chance(self.shared);
             let pooled = choice.below(u64::from(self.pool.max(1)));
-            let mut rng = if is_shared { pool.nth(pooled) } else { own.nth(u64::from(place)) };
+            let drawn_by = |rng: &Rng| if is_shared { of_pool(rng, pooled) } else { of_place(rng, place) };
+            let (mut plan, content) = (drawn_by(&draws.plan), drawn_by(&draws.content));
             match &self.pictures {
                 Pictures::Made(sizes, _) => {
-                    let (width, height) = size_of(sizes, rng.unit());
-                    Drawn { rng, width, height, file: None }
+                    let (width, height) = size_of(sizes, plan.unit());
+                    Drawn { content, width, height, file: None }
                 }
                 Pictures::Files(files) => {
-                    let file = &files.files[rng.below(files.files.len() as u64) as usize];
-                    Drawn { rng, width: file.0.width, height: file.0.height, file: Some(file) }
+                    let file = &files.files[plan.below(files.files.len() as u64) as usize];
+                    Drawn { content, width: file.0.width, height: file.0.height, file: Some(file) }
                 }
             }
         };
@@ -165,10 +175,10 @@ impl Attachments {
     }
 
     /// Length of a request's sound, and what it is made from.
-    fn sound(&self, rng: &Rng, number: u64) -> Option<(Span, Rng)> {
-        let mut rng = rng.child("sound").nth(number);
-        let length = *self.sounds.get(rng.below(self.sounds.len().max(1) as u64) as usize)?;
-        Some((length, rng))
+    fn sound(&self, draws: &Draws, number: u64) -> Option<(Span, Rng)> {
+        let mut plan = draws.plan.child("sound").nth(number);
+        let length = *self.sounds.get(plan.below(self.sounds.len().max(1) as u64) as usize)?;
+        Some((length, draws.content.child("sound").nth(number)))
     }
 }
 
@@ -207,10 +217,14 @@ mod tests {
         }
     }
 
+    fn draws() -> Draws {
+        Draws { plan: Rng::root(5), content: Rng::root(6) }
+    }
+
     fn sent(attachments: &Attachments, dialect: Dialect, number: u64) -> Message {
         let messages = vec![Message::text(Role::System, "s"), Message::text(Role::User, "look")];
         let mut request = ChatRequest { messages, ..ChatRequest::default() };
-        attachments.put_in(dialect, &Rng::root(5), number, &mut request);
+        attachments.put_in(dialect, &draws(), number, &mut request);
         request.messages.remove(1)
     }
 
@@ -236,7 +250,7 @@ mod tests {
             Attachments { sounds: vec![Span::from_millis(500), Span::from_secs(1)], ..made(&[0, 1, 3], 0.2) };
         let (mut counts, mut seconds) = (HashSet::new(), HashSet::new());
         for number in 0..60 {
-            let said = attachments.media(&Rng::root(5), number);
+            let said = attachments.media(&draws(), number);
             let message = sent(&attachments, Dialect::OpenAiChat, number);
             let sizes = message.content.iter().filter_map(|content| match content {
                 Content::Image(Image::Data { base64, .. }) => tokrate_wire::media::picture_size_of_base64(base64),

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the same prompt number always gives the same body.
 
+use crate::attachments::Draws;
 use crate::config::RequestOptions;
 use crate::prompts::Prompts;
 use bytes::Bytes;
@@ -24,6 +25,8 @@ pub struct Bodies {
     pub prompts: Prompts,
     /// Draws how long answers are to be, where their lengths are drawn.
     pub lengths: Rng,
+    /// Draws what queries, images and sound hold; how large they are follows `lengths`.
+    pub text: Rng,
     /// What is asked for instead of text, and for how many texts.
     pub items: Option<(ItemForm, u32)>,
 }
@@ -59,7 +62,11 @@ impl Bodies {
     /// Pictures and sound of the request of that number.
     pub fn media(&self, number: u64) -> Option<Media> {
         let attachments = self.options.attachments.as_ref()?;
-        Some(attachments.media(&self.lengths.child("attachments"), number))
+        Some(attachments.media(&self.draws(), number))
+    }
+
+    fn draws(&self) -> Draws {
+        Draws { plan: self.lengths.child("attachments"), content: self.text.child("attachments") }
     }
 
     /// The body of a request: the session's history, then the prompt of that number.
@@ -69,7 +76,7 @@ impl Bodies {
             let texts: Vec<String> = (0..u64::from(batch)).map(|text| self.text(number + text * TEXT_STRIDE)).collect();
             let mut query = String::new();
             if is_ranked(form) {
-                append_words(&mut query, WORDS, QUERY_TOKENS, &mut self.lengths.child("query").nth(number));
+                append_words(&mut query, WORDS, QUERY_TOKENS, &mut self.text.child("query").nth(number));
             }
             let request = ItemRequest { model: &self.model, texts: &texts, query: &query, extra: &options.extra };
             return Bytes::from(form.encode(&request));
@@ -88,7 +95,7 @@ impl Bodies {
             ..ChatRequest::default()
         };
         if let Some(attachments) = &options.attachments {
-            attachments.put_in(self.dialect, &self.lengths.child("attachments"), number, &mut request);
+            attachments.put_in(self.dialect, &self.draws(), number, &mut request);
         }
         if let Some(structure) = &options.structure {
             structure.put_in(&mut request);

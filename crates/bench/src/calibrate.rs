@@ -169,6 +169,7 @@ fn bodies(output_tokens: u32) -> Bodies {
         options: RequestOptions { output_tokens: Lengths::Fixed(output_tokens), ..RequestOptions::plain() },
         prompts: Prompts::new(&PromptSource::synthetic(20, 0), WORDS, &Rng::root(0), Rng::root(0)),
         lengths: Rng::root(0),
+        text: Rng::root(0),
         items: None,
     }
 }

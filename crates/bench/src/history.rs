@@ -135,6 +135,7 @@ mod tests {
             options: RequestOptions { output_tokens, ..RequestOptions::plain() },
             prompts: Prompts::new(source, WORDS, &Rng::root(1), Rng::root(1)),
             lengths: Rng::root(2),
+            text: Rng::root(2),
             items: None,
         }
     }

@@ -35,6 +35,7 @@ impl TargetRun<'_> {
             model: self.endpoint.model.clone(),
             dialect: self.endpoint.dialect,
             lengths: Rng::root(0),
+            text: Rng::root(0),
             items: self.items(1),
         });
         job.id_prefix = "probe".to_owned();
@@ -60,6 +61,7 @@ impl TargetRun<'_> {
                 },
                 items: config.request.items.and_then(|items| self.items(spec.load.batch().unwrap_or(items.batch))),
                 lengths: root.child("output lengths"),
+                text: Rng::root(config.text_seed).child("content"),
             }),
             client: self.endpoint.client.clone(),
             route: self.route.clone(),
