@@ -10,8 +10,11 @@ use tokrate_stats::{Level, Quantile, QuantileStatus};
 
 pub(super) const MISSING: &str = "–";
 
+/// Adds a row: its label, and what stands in it for each phase.
+type AddRow<'a> = dyn FnMut(&str, &dyn Fn(&PhaseResult) -> String) + 'a;
+
 /// Rows of pictures and sound, where there were any.
-fn media_rows(phases: &[PhaseResult], row: &mut dyn FnMut(&str, &dyn Fn(&PhaseResult) -> String)) {
+fn media_rows(phases: &[PhaseResult], row: &mut AddRow<'_>) {
     if phases.iter().all(|phase| phase.media.is_none()) {
         return;
     }
@@ -24,7 +27,7 @@ fn media_rows(phases: &[PhaseResult], row: &mut dyn FnMut(&str, &dyn Fn(&PhaseRe
 }
 
 /// Rows of answers that a program reads, where there were any.
-fn structure_rows(phases: &[PhaseResult], row: &mut dyn FnMut(&str, &dyn Fn(&PhaseResult) -> String)) {
+fn structure_rows(phases: &[PhaseResult], row: &mut AddRow<'_>) {
     if phases.iter().all(|phase| phase.structure.is_none()) {
         return;
     }
