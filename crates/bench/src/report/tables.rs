@@ -21,6 +21,10 @@ fn media_rows(phases: &[PhaseResult], row: &mut AddRow<'_>) {
     let of = |phase: &PhaseResult, of: fn(&tokrate_record::run::MediaSummary) -> Option<f64>| {
         number(phase.media.as_ref().and_then(of))
     };
+    for level in QUANTILES {
+        let label = format!("time to first image {} (ms)", level.name());
+        row(&label, &|phase| quantile(phase.time_to_first_image.quantile(level)));
+    }
     row("images per second", &|phase| of(phase, |media| media.images_per_second));
     row("megapixels per second", &|phase| of(phase, |media| media.megapixels_per_second));
     row("sound per second (s)", &|phase| of(phase, |media| media.sound_per_second));
