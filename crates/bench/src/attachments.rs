@@ -1,6 +1,6 @@
 //! Pictures and sound that requests bring with their prompts: how many each has, how large, and what they are.
 //!
-//! Invariant: what a request has follows from its number and the seed alone; no two pictures are alike unless they were asked to be shared.
+//! Invariant: how many a request has and how large they are follows from its number and the seed alone; no two pictures are alike unless they were asked to be shared.
 
 use crate::bad_input::hash;
 use tokrate_core::{ChatRequest, Content, Image, Message, Rng, Role, Span};
@@ -132,17 +132,18 @@ impl Attachments {
 
     /// What the request of that number has.
     pub(crate) fn media(&self, rng: &Rng, number: u64) -> Media {
-        let pictures = self.drawn(rng, number);
+        let pictures = self.drawn([rng, rng], number);
         Media {
             pictures: pictures.len() as u64,
             pixels: pictures.iter().map(|it| u64::from(it.width) * u64::from(it.height)).sum(),
-            sound_ns: self.sound(rng, number).map_or(0, |(length, _)| length.as_nanos()),
+            sound_ns: self.sound([rng, rng], number).map_or(0, |(length, _)| length.as_nanos()),
         }
     }
 
-    /// Puts them before the text of the last message of the user. That the dialect has a place for them was looked at when the run was
+    /// Puts them before the text of the last message of the user: how many and how large is drawn by the first generator, which a seed
+    /// decides, and what they show is made from the second, which no two runs share. That the dialect has a place for them was looked at when the run was
     /// resolved.
-    pub(crate) fn put_in(&self, dialect: Dialect, rng: &Rng, number: u64, request: &mut ChatRequest) {
+    pub(crate) fn put_in(&self, dialect: Dialect, rng: [&Rng; 2], number: u64, request: &mut ChatRequest) {
         let format = if let Pictures::Made(_, format) = &self.pictures { *format } else { PictureFormat::default() };
         let pictures = self.drawn(rng, number).into_iter().map(|mut drawn| {
             let (media_type, base64) = match drawn.file {
@@ -163,23 +164,25 @@ impl Attachments {
         }
     }
 
-    fn drawn(&self, rng: &Rng, number: u64) -> Vec<Drawn<'_>> {
+    fn drawn(&self, [rng, contents]: [&Rng; 2], number: u64) -> Vec<Drawn<'_>> {
         let mut choice = rng.child("pictures").nth(number);
         let count = self.counts.get(choice.below(self.counts.len().max(1) as u64) as usize).copied().unwrap_or(0);
-        let own = rng.child("own pictures").nth(number);
-        let pool = rng.child("shared pictures");
         let draw = |place: u32| {
             let is_shared = choice.chance(self.shared);
             let pooled = choice.below(u64::from(self.pool.max(1)));
-            let mut rng = if is_shared { pool.nth(pooled) } else { own.nth(u64::from(place)) };
+            let of = |rng: &Rng| match is_shared {
+                true => rng.child("shared pictures").nth(pooled),
+                false => rng.child("own pictures").nth(number).nth(u64::from(place)),
+            };
+            let mut sizes_rng = of(rng);
             match &self.pictures {
                 Pictures::Made(sizes, _) => {
-                    let (width, height) = size_of(sizes, rng.unit());
-                    Drawn { rng, width, height, file: None }
+                    let (width, height) = size_of(sizes, sizes_rng.unit());
+                    Drawn { rng: of(contents), width, height, file: None }
                 }
                 Pictures::Files(files) => {
-                    let file = &files.files[rng.below(files.files.len() as u64) as usize];
-                    Drawn { rng, width: file.0.width, height: file.0.height, file: Some(file) }
+                    let file = &files.files[sizes_rng.below(files.files.len() as u64) as usize];
+                    Drawn { rng: sizes_rng, width: file.0.width, height: file.0.height, file: Some(file) }
                 }
             }
         };
@@ -187,10 +190,10 @@ impl Attachments {
     }
 
     /// Length of a request's sound, and what it is made from.
-    fn sound(&self, rng: &Rng, number: u64) -> Option<(Span, Rng)> {
-        let mut rng = rng.child("sound").nth(number);
-        let length = *self.sounds.get(rng.below(self.sounds.len().max(1) as u64) as usize)?;
-        Some((length, rng))
+    fn sound(&self, [rng, contents]: [&Rng; 2], number: u64) -> Option<(Span, Rng)> {
+        let mut choice = rng.child("sound").nth(number);
+        let length = *self.sounds.get(choice.below(self.sounds.len().max(1) as u64) as usize)?;
+        Some((length, contents.child("sound").nth(number)))
     }
 }
 
@@ -232,7 +235,7 @@ mod tests {
     fn sent(attachments: &Attachments, dialect: Dialect, number: u64) -> Message {
         let messages = vec![Message::text(Role::System, "s"), Message::text(Role::User, "look")];
         let mut request = ChatRequest { messages, ..ChatRequest::default() };
-        attachments.put_in(dialect, &Rng::root(5), number, &mut request);
+        attachments.put_in(dialect, [&Rng::root(5), &Rng::root(6)], number, &mut request);
         request.messages.remove(1)
     }
 

@@ -25,6 +25,8 @@ pub struct Bodies {
     pub prompts: Prompts,
     /// Draws how long answers are to be, where their lengths are drawn.
     pub lengths: Rng,
+    /// What pictures and sound are made from.
+    pub contents: Rng,
     /// What is asked for instead of text, and for how many texts.
     pub items: Option<(ItemForm, u32)>,
 }
@@ -124,7 +126,12 @@ impl Bodies {
             ..ChatRequest::default()
         };
         if let Some(attachments) = &options.attachments {
-            attachments.put_in(self.dialect, &self.lengths.child("attachments"), number, &mut request);
+            attachments.put_in(
+                self.dialect,
+                [&self.lengths.child("attachments"), &self.contents],
+                number,
+                &mut request,
+            );
         }
         if let Some(structure) = &options.structure {
             structure.put_in(&mut request);

@@ -167,8 +167,9 @@ fn bodies(output_tokens: u32) -> Bodies {
         dialect: Dialect::OpenAiChat,
         model: "calibration".to_owned(),
         options: RequestOptions { output_tokens: Lengths::Fixed(output_tokens), ..RequestOptions::plain() },
-        prompts: Prompts::new(&PromptSource::synthetic(20, 0), WORDS, Rng::root(0)),
+        prompts: Prompts::new(&PromptSource::synthetic(20, 0), WORDS, &Rng::root(0), Rng::root(0)),
         lengths: Rng::root(0),
+        contents: Rng::root(0),
         items: None,
     }
 }

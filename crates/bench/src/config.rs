@@ -42,8 +42,11 @@ pub struct Config {
     pub calibration: Calibration,
     /// What is read of engine and graphics processors meanwhile, and the slices of time.
     pub sampling: Sampling,
-    /// Seed of prompts and arrivals.
+    /// Seed of arrivals and of the lengths and order of prompts.
     pub seed: u64,
+    /// Seed of the words of made-up prompts. No other run and no other target of this one has it, unless a run is to be repeated:
+    /// a server would answer words that it has seen from its prompt cache.
+    pub text_seed: u64,
     /// Name of the measuring machine.
     pub host: String,
     /// What kind of machine it is, such as `linux x86_64, 4 cores`.

@@ -4,7 +4,7 @@
 
 use crate::plan::{Budget, Reservation};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokrate_core::Price;
+use tokrate_core::{Money, Price};
 use tokrate_meter::RequestTrace;
 use tokrate_record::Billed;
 use tokrate_tokens::{Encoding, count};
@@ -22,12 +22,14 @@ impl CostLimit {
         self.budget().reserve(&self.price, input_tokens, output_tokens)
     }
 
-    /// Replaces a reservation by the cost of reported, else of counted tokens. `asked` is the length of the prompt.
-    pub(crate) fn settle(&self, reservation: Reservation, asked: u64, trace: &RequestTrace) {
+    /// Replaces a reservation by the cost of reported, else of counted tokens. `asked` is the length of the prompt. What is spent by now.
+    pub(crate) fn settle(&self, reservation: Reservation, asked: u64, trace: &RequestTrace) -> Money {
         let reported = trace.usage.and_then(|usage| usage.output);
         let counted = if reported.is_none() { count(Encoding::O200kBase, &trace.text) as u64 } else { 0 };
         let billed = Billed::of_trace(trace, asked, counted);
-        self.budget().settle(&self.price, reservation, asked, &billed);
+        let mut budget = self.budget();
+        budget.settle(&self.price, reservation, asked, &billed);
+        budget.spent()
     }
 
     /// Whether a request did not fit.

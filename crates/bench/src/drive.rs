@@ -8,6 +8,7 @@ use crate::exchange::{Finished, WorkerContext};
 use crate::history::History;
 use crate::job::Job;
 use crate::plan::{Backoff, Outcome, Plan, Reservation, Share, Start, Step, Wait};
+use crate::watched::WorkerLoad;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,8 +19,11 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokrate_core::{FailureKind, Sketch, Span, Tick};
 use tokrate_meter::RequestNumbers;
-use tokrate_net::{Client, LagProbe, Pacer};
+use tokrate_net::{Client, LagProbe, LagReader, Pacer};
 use tokrate_tokens::Encoding;
+
+/// How often a worker says how busy it is: the CPU time of a thread costs a system call.
+const PULSE: Span = Span::from_millis(200);
 
 /// What a phase left behind.
 #[derive(Debug)]
@@ -130,6 +134,9 @@ fn run_worker(job: Arc<Job>, share: Share, started_at: Tick, hold: Arc<AtomicU64
     let (worker, timer_lag) = tasks.block_on(&runtime, async {
         let pacer = Pacer::new(job.clock).map_err(BenchError::Worker)?;
         let lag = LagProbe::start(&pacer);
+        if job.progress.is_watched() {
+            tokio::task::spawn_local(pulse(Arc::clone(&job), share.worker, pacer.clone(), lag.reader(), cpu_before));
+        }
         let mut plan = Plan::new(&job.spec, share, started_at, job.arrivals.clone());
         if let Some(time) = job.answer_within {
             plan.expect_answer_within(time);
@@ -149,6 +156,15 @@ fn run_worker(job: Arc<Job>, share: Share, started_at: Tick, hold: Arc<AtomicU64
         timer_lag,
         cpu: tokrate_net::thread_cpu_time() - cpu_before,
     })
+}
+
+/// Says how busy a worker is, for a display, as long as it runs.
+async fn pulse(job: Arc<Job>, worker: u32, pacer: Pacer, lag: LagReader, cpu_before: Span) {
+    loop {
+        pacer.sleep_until(job.clock.now() + PULSE).await;
+        let cpu = tokrate_net::thread_cpu_time() - cpu_before;
+        job.progress.pulse(worker, WorkerLoad { cpu, timer_lag: lag.quantile(0.99).unwrap_or_default() });
+    }
 }
 
 /// The loop of one worker: polls its plan, starts requests and receives the finished ones.
@@ -242,7 +258,7 @@ impl Worker {
         tokio::task::spawn_local(async move {
             let job = Arc::clone(&context.job);
             let request_bytes = body.len() as u64;
-            let trace = context.execute(start.index, start.due_at, body, job.over()).await;
+            let trace = context.execute(&start, body, job.over()).await;
             // The receiver lives as long as the plan has requests in flight.
             let _ = sender.send(Finished { start, request_bytes, trace });
         });
@@ -250,14 +266,14 @@ impl Worker {
 
     fn end(&mut self, finished: Finished, now: Tick) {
         let Finished { start, trace, .. } = &finished;
-        self.context.job.progress.end(trace.failure.as_ref().map(|failure| failure.kind));
+        self.context.job.progress.end(trace, start.warmup);
         self.context.job.progress.keep(&trace.text);
         let number = self.prompt_number(start);
         if let (Some(cost_limit), Some(reservation)) =
             (&self.context.job.cost_limit, self.reservations.remove(&start.index))
         {
             let asked = self.history.tokens(start) + self.context.job.bodies.input_tokens(number);
-            cost_limit.settle(reservation, asked, trace);
+            self.context.job.progress.set_spent(cost_limit.settle(reservation, asked, trace));
         }
         if start.turn.is_some() && !self.context.job.bodies.prompts.are_whole() {
             let counted = self.context.job.cost_limit.is_some();

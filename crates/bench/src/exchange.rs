@@ -35,13 +35,7 @@ pub struct Finished {
 
 impl WorkerContext {
     /// Sends one request and measures its answer until it ends, fails, or `cancelled` completes.
-    pub async fn execute(
-        &self,
-        index: u64,
-        due_at: Tick,
-        body: Bytes,
-        cancelled: impl Future<Output = ()>,
-    ) -> RequestTrace {
+    pub async fn execute(&self, start: &Start, body: Bytes, cancelled: impl Future<Output = ()>) -> RequestTrace {
         let job = &self.job;
         if let Some((ItemForm::Batch(form), requests)) = job.bodies.items
             && let Some(options) = job.bodies.options.batches
@@ -58,7 +52,7 @@ impl WorkerContext {
                 document: body,
                 options,
                 limits: job.net_limits(),
-                due_at,
+                due_at: start.due_at,
             };
             return call.carry_out(cancelled).await;
         }
@@ -67,7 +61,7 @@ impl WorkerContext {
             client: &self.client,
             path: job.path.clone(),
             headers: job.headers.clone(),
-            id: format!("{}-{index}", job.id_prefix),
+            id: format!("{}-{}", job.id_prefix, start.index),
             body,
             dialect: job.bodies.dialect,
             shape: if options.stream { Shape::Stream } else { Shape::Whole },
@@ -75,15 +69,26 @@ impl WorkerContext {
             keep_unknown: options.keep_unknown,
             secrets: job.secrets.clone(),
             limits: job.net_limits(),
-            due_at,
+            due_at: start.due_at,
             clock: job.clock,
         };
-        call.measure(&self.batch, cancelled, &|batch| job.progress.text(text_bytes(batch))).await.trace
+        let arrivals = job.progress.arrivals(start.warmup || !options.stream);
+        let on_events = |batch: &EventBatch, sent_at: Option<Tick>| {
+            let (bytes, at) = text_of(batch);
+            job.progress.text(bytes);
+            arrivals.on(at, sent_at);
+        };
+        call.measure(&self.batch, cancelled, &on_events).await.trace
     }
 }
 
-/// Bytes of the text of a read.
-fn text_bytes(batch: &EventBatch) -> usize {
-    let text = |kind: EventKind| if let EventKind::Text { text, .. } = kind { text.len() } else { 0 };
-    batch.events().iter().map(|event| text(event.kind)).sum()
+/// Bytes of the text of a read, and when the last of it came.
+fn text_of(batch: &EventBatch) -> (usize, Option<Tick>) {
+    let (mut bytes, mut at) = (0, None);
+    for event in batch.events() {
+        if let EventKind::Text { text, .. } = event.kind {
+            (bytes, at) = (bytes + text.len(), Some(event.at));
+        }
+    }
+    (bytes, at)
 }

@@ -133,8 +133,9 @@ mod tests {
             dialect: tokrate_wire::Dialect::OpenAiChat,
             model: "m".to_owned(),
             options: RequestOptions { output_tokens, ..RequestOptions::plain() },
-            prompts: Prompts::new(source, WORDS, Rng::root(1)),
+            prompts: Prompts::new(source, WORDS, &Rng::root(1), Rng::root(1)),
             lengths: Rng::root(2),
+            contents: Rng::root(0),
             items: None,
         }
     }
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn prompts_and_answers_pile_up_until_a_turn_fails() {
-        let prompts = Prompts::new(&PromptSource::synthetic(30, 0), WORDS, Rng::root(1));
+        let prompts = Prompts::new(&PromptSource::synthetic(30, 0), WORDS, &Rng::root(1), Rng::root(1));
         let mut history = History::default();
         assert!(history.messages(&turn(0)).is_empty());
         let conversation =

@@ -43,6 +43,7 @@ mod stop;
 mod structure;
 pub mod trace;
 mod warnings;
+mod watched;
 
 pub use arrivals::{ArrivalRow, RequestArrivals};
 pub use attachments::{Attachments, ImagesAsked, PictureFiles, Pictures, SizeShare};
@@ -54,7 +55,9 @@ pub use error::BenchError;
 pub use gpu_source::GpuSource;
 pub use levels::curve_of;
 pub use progress::{Progress, Snapshot};
+pub use readings::LatestReadings;
 pub use run::{Observer, PhasePosition, run};
 pub use stop::Stop;
 pub use structure::Structure;
 pub use warnings::is_unchecked;
+pub use watched::{FigureCounts, Figures, WorkerLoad};

@@ -2,9 +2,12 @@
 //!
 //! Invariant: counters only rise within a phase.
 
+use crate::readings::{LatestReadings, Readings};
+use crate::watched::{Arrivals, Figures, Watched, WorkerLoad};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokrate_core::{FailureKind, Span, Tick};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use tokrate_core::{FailureKind, Money, Span, Tick};
+use tokrate_meter::RequestTrace;
 use tokrate_tokens::{Encoding, count};
 
 /// Live counters of the phase that runs. All relaxed: a display needs no exact instant.
@@ -21,8 +24,18 @@ pub struct Progress {
     texts: Mutex<Texts>,
     /// End of the latest backoff wait.
     held_until: Mutex<Option<Tick>>,
+    /// What is counted only while somebody watches.
+    watched: Watched,
+    /// Engine and graphics processors, where they are read.
+    readings: OnceLock<Readings>,
+    /// What the run has spent (nanodollars); it goes on through the levels.
+    spent: AtomicU64,
+    /// Why the phase was added to those that were listed, if it was.
+    reason: Mutex<Option<String>>,
 }
 
+/// Nanodollars in a dollar.
+const NANOS: f64 = 1e9;
 /// Answers sampled to estimate the bytes per token; enough for a display.
 const MAX_TEXTS: usize = 16;
 /// Bytes sampled of each, so that counting them stays cheap.
@@ -88,6 +101,56 @@ impl Progress {
         }
         self.has_answer.store(false, Relaxed);
         *self.held_until() = None;
+        self.watched.reset();
+    }
+
+    /// Counts figures from now on, for a display.
+    pub fn watch(&self) {
+        self.watched.turn_on();
+    }
+
+    /// The figures so far; none unless it is watched.
+    pub fn figures(&self) -> Figures {
+        self.watched.figures()
+    }
+
+    /// The last readings of engine and graphics processors.
+    pub fn readings(&self) -> LatestReadings {
+        self.readings.get().map(Readings::latest).unwrap_or_default()
+    }
+
+    /// What the run has spent so far (USD), if it has a limit.
+    pub fn spent_usd(&self) -> Option<f64> {
+        Some(self.spent.load(Relaxed)).filter(|spent| *spent > 0).map(|spent| spent as f64 / NANOS)
+    }
+
+    /// Why the phase was added to those that were listed.
+    pub fn reason(&self) -> Option<String> {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_reason(&self, reason: Option<String>) {
+        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+    }
+
+    pub(crate) fn show_readings(&self, readings: &Readings) {
+        self.readings.get_or_init(|| readings.clone());
+    }
+
+    pub(crate) fn set_spent(&self, spent: Money) {
+        self.spent.fetch_max((spent.as_usd() * NANOS) as u64, Relaxed);
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.is_on()
+    }
+
+    pub(crate) fn arrivals(&self, is_left_out: bool) -> Arrivals<'_> {
+        Arrivals::new(&self.watched, is_left_out)
+    }
+
+    pub(crate) fn pulse(&self, worker: u32, load: WorkerLoad) {
+        self.watched.pulse(worker, load);
     }
 
     /// Whether anything was answered in this phase, if only by an error or the first text.
@@ -101,9 +164,9 @@ impl Progress {
         *held = held.max(Some(until));
     }
 
-    /// Keeps a part of an answer's text.
+    /// Keeps a part of an answer's text, unless a display is reading: a thread that measures waits for nobody.
     pub(crate) fn keep(&self, text: &str) {
-        let mut texts = self.texts();
+        let Ok(mut texts) = self.texts.try_lock() else { return };
         if texts.kept < MAX_TEXTS && !text.is_empty() {
             texts.kept += 1;
             texts.uncounted.push(text[..text.floor_char_boundary(MAX_TEXT_BYTES)].to_owned());
@@ -112,11 +175,12 @@ impl Progress {
 
     /// Bytes of text to a token, as the first answers have it; `None` before them. Counts, so not for a thread that measures.
     pub fn bytes_per_token(&self) -> Option<f64> {
+        let uncounted = std::mem::take(&mut self.texts().uncounted);
+        let bytes: u64 = uncounted.iter().map(|text| text.len() as u64).sum();
+        let tokens: u64 = uncounted.iter().map(|text| count(Encoding::O200kBase, text) as u64).sum();
         let mut texts = self.texts();
-        for text in std::mem::take(&mut texts.uncounted) {
-            texts.bytes += text.len() as u64;
-            texts.tokens += count(Encoding::O200kBase, &text) as u64;
-        }
+        texts.bytes += bytes;
+        texts.tokens += tokens;
         (texts.tokens > 0).then(|| texts.bytes as f64 / texts.tokens as f64)
     }
 
@@ -139,7 +203,11 @@ impl Progress {
         self.text_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
-    pub(crate) fn end(&self, failure: Option<FailureKind>) {
+    pub(crate) fn end(&self, trace: &RequestTrace, is_warmup: bool) {
+        if self.is_watched() {
+            self.watched.ended(trace, is_warmup);
+        }
+        let failure = trace.failure.as_ref().map(|failure| failure.kind);
         let counter = match failure {
             None => &self.answered,
             Some(FailureKind::RateLimited) => &self.limited,

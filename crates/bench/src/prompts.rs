@@ -1,6 +1,6 @@
 //! Prompts of a run: synthetic text of exact or drawn lengths, lengths from a trace, or prompts from a file.
 //!
-//! Invariant: the n-th prompt is a function of source, seed and n.
+//! Invariant: the n-th prompt is a function of source, seeds and n.
 
 mod agents;
 mod file;
@@ -233,22 +233,22 @@ fn ends(lengths: impl Iterator<Item = u64> + Clone) -> (u64, u64) {
 }
 
 impl Prompts {
-    /// Prompts of a source. Synthetic ones are drawn from `words`, each of which is one o200k token with its leading space;
-    /// `rng` also shuffles the prompts of a file.
-    pub fn new(source: &PromptSource, words: &'static [&'static str], rng: Rng) -> Prompts {
+    /// Prompts of a source. Lengths, groups and the order of a file are drawn by `plan`. The text of synthetic ones is drawn by `text`
+    /// from `words`, each of which is one o200k token with its leading space.
+    pub fn new(source: &PromptSource, words: &'static [&'static str], plan: &Rng, text: Rng) -> Prompts {
         Prompts(match source {
             PromptSource::Synthetic(prompts) => Maker::Synthetic(Box::new(MadeUp {
-                lengths: rng.child("input lengths"),
-                groups: Groups::new(&prompts.prefix, rng.child("groups")),
-                words: Synthetic::new(words, rng),
+                lengths: plan.child("input lengths"),
+                groups: Groups::new(&prompts.prefix, plan.child("groups")),
+                words: Synthetic::new(words, text),
                 prompts: prompts.clone(),
             })),
             PromptSource::File(file) => {
-                let order = shuffled(file.prompts().len() as u32, &mut rng.child("order"));
+                let order = shuffled(file.prompts().len() as u32, &mut plan.child("order"));
                 Maker::File { file: Arc::clone(file), order }
             }
-            PromptSource::Trace(trace) => Maker::Trace { trace: Arc::clone(trace), words, rng: rng.child("trace") },
-            PromptSource::Agents(trace) => Maker::Agents(AgentPrompts::new(trace, words, rng.child("agents"))),
+            PromptSource::Trace(trace) => Maker::Trace { trace: Arc::clone(trace), words, rng: text.child("trace") },
+            PromptSource::Agents(trace) => Maker::Agents(AgentPrompts::new(trace, words, text.child("agents"))),
         })
     }
 
@@ -383,7 +383,7 @@ mod tests {
                      {\"timestamp\": 3, \"input_length\": 1030, \"output_length\": 9, \"hash_ids\": [5, 6, 8]}\n\
                      {\"timestamp\": 4, \"input_length\": 600, \"output_length\": 1, \"hash_ids\": [9, 6]}\n";
         let trace = Arc::new(Trace::parse(lines, None).expect("a trace"));
-        let prompts = Prompts::new(&PromptSource::Trace(trace), WORDS, Rng::root(1));
+        let prompts = Prompts::new(&PromptSource::Trace(trace), WORDS, &Rng::root(1), Rng::root(1));
         let texts: Vec<String> = (0..3).map(|number| text(&prompts, number)).collect();
         let tokens: Vec<usize> = texts.iter().map(|text| count(Encoding::O200kBase, text)).collect();
         assert_eq!(tokens, [1100, 1030, 600]);
@@ -400,7 +400,7 @@ mod tests {
         let input = Lengths::Uniform { from: 40, to: 400 };
         let prefix = PrefixPool { length: PrefixLength::Share(0.5), groups: 2, skew: 0.0 };
         let source = PromptSource::Synthetic(SyntheticPrompts { input, prefix });
-        let prompts = Prompts::new(&source, WORDS, Rng::root(1));
+        let prompts = Prompts::new(&source, WORDS, &Rng::root(1), Rng::root(1));
         let texts: Vec<String> = (0..40).map(|number| text(&prompts, number)).collect();
         for (number, text) in texts.iter().enumerate() {
             assert_eq!(count(Encoding::O200kBase, text) as u64, prompts.input_tokens(number as u64));
@@ -424,7 +424,7 @@ mod tests {
         let lines: String = (0..50).map(|n| format!("prompt number {n}\n")).collect();
         let file = Arc::new(PromptFile::parse(&lines, FileKind::Lines).expect("prompts"));
         let order = |seed| -> Vec<String> {
-            let prompts = Prompts::new(&PromptSource::File(Arc::clone(&file)), WORDS, Rng::root(seed));
+            let prompts = Prompts::new(&PromptSource::File(Arc::clone(&file)), WORDS, &Rng::root(seed), Rng::root(1));
             (0..50).map(|number| text(&prompts, number)).collect()
         };
         let (one, two) = (order(1), order(2));

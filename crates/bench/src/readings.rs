@@ -4,13 +4,23 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokrate_core::Span;
-use tokrate_meter::server_metrics::{EngineSample, GpuSample};
+use tokrate_meter::server_metrics::{EngineSample, GpuReading, GpuSample};
 use tokrate_record::timeline::Samples;
 
+/// The last that was read of engine and graphics processors.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LatestReadings {
+    /// The engine, if its page could be read.
+    pub engine: Option<EngineSample>,
+    /// The graphics processors of all sources.
+    pub gpus: Vec<GpuReading>,
+}
+
 /// What was read so far; shared by everyone who reads.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Readings(Arc<Mutex<Held>>);
 
+#[derive(Debug)]
 struct Held {
     samples: Samples,
     /// Readings that failed, and why the last did.
@@ -45,6 +55,16 @@ impl Readings {
         samples.engine.sort_by_key(|sample| sample.at);
         samples.gpus.iter_mut().for_each(|source| source.sort_by_key(|sample| sample.at));
         samples
+    }
+
+    /// The last of each.
+    pub fn latest(&self) -> LatestReadings {
+        let held = self.held();
+        let last = held.samples.gpus.iter().filter_map(|source| source.last());
+        LatestReadings {
+            engine: held.samples.engine.last().copied(),
+            gpus: last.flat_map(|sample| sample.gpus.clone()).collect(),
+        }
     }
 
     /// What is missing, in words.

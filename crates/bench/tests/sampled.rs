@@ -91,6 +91,7 @@ fn measured(fleet: FleetConfig, levels: &[u32], requests: u64, output_tokens: u3
             slice: Some(Span::from_millis(200)),
         },
         seed: 0,
+        text_seed: 0,
         host: "h".to_owned(),
         machine: String::new(),
         region: String::new(),

@@ -89,6 +89,7 @@ fn config(speed: f64) -> Config {
         sampling: Sampling::default(),
         calibration: Calibration::Off,
         seed: 0,
+        text_seed: 0,
         host: "h".to_owned(),
         machine: String::new(),
         region: String::new(),

@@ -79,6 +79,7 @@ fn config(speed: f64, schedule_mode: ScheduleMode, round: PhaseSpec) -> Config {
         workers: None,
         calibration: Calibration::Off,
         seed: 0,
+        text_seed: 0,
         host: "h".to_owned(),
         machine: String::new(),
         region: String::new(),

@@ -58,7 +58,7 @@ pub struct Conditions {
     pub machine: String,
     /// Region, if the user names it.
     pub region: String,
-    /// Seed of prompts and arrivals.
+    /// Seed of arrivals and of prompts.
     pub seed: u64,
     /// Version of tokrate.
     pub version: String,

@@ -35,18 +35,18 @@ impl SelfCheck {
         let differences: Vec<String> = called_rows
             .map(|row| format!("{} at {} is called {}", row.metric.label(), row.level, row.verdict.words()))
             .collect();
-        let (splits, called) = parted(a, b);
+        let (of_a, of_b) = (whole_rounds(a), whole_rounds(b));
+        let parted_rounds = of_a.min(of_b);
+        let (splits, called) = parted(a, b, parted_rounds);
         let passed = differences.is_empty();
         let found = if passed { "no difference was called".to_owned() } else { differences.join("; ") };
-        let rounds = by_load(&a.phases).iter().map(|rounds| rounds.phases.len()).max().unwrap_or(0);
         let share = 100.0 * called as f64 / splits.max(1) as f64;
         let often = match splits {
-            0 | 1 => {
-                "a single round of each half tells nothing of how often one would be; give more --rounds".to_owned()
-            }
+            0 | 1 => "less than two rounds of each half tell nothing of how often one would be; give more --rounds"
+                .to_owned(),
             _ => format!(
                 "of {splits} ways to part the same {} rounds in two, {called} would be called a difference ({share:.0} %; {:.0} % are stated)",
-                2 * rounds,
+                2 * parted_rounds,
                 100.0 * report.alpha
             ),
         };
@@ -56,15 +56,20 @@ impl SelfCheck {
             ": this machine, its network or the server makes differences from nothing, so do not trust others"
                 .to_owned()
         };
-        let sentence =
-            format!("self-check: the target against itself, {rounds} rounds each: {found}{meaning}; {often}");
+        // A run that was ended early leaves one half with fewer.
+        let rounds = if of_a == of_b { format!("{of_a} rounds each") } else { format!("{of_a} and {of_b} rounds") };
+        let sentence = format!("self-check: the target against itself, {rounds}: {found}{meaning}; {often}");
         SelfCheck { passed, differences, splits, called, sentence }
     }
 }
 
-/// How many ways to part the rounds of both were tried, and in how many a difference is called.
-fn parted(a: &Record, b: &Record) -> (u64, u64) {
-    let rounds = by_load(&a.phases).iter().map(|rounds| rounds.phases.len()).min().unwrap_or(0);
+/// Rounds that every level has.
+fn whole_rounds(record: &Record) -> usize {
+    by_load(&record.phases).iter().map(|rounds| rounds.phases.len()).min().unwrap_or(0)
+}
+
+/// How many ways to part so many rounds of both were tried, and in how many a difference is called.
+fn parted(a: &Record, b: &Record, rounds: usize) -> (u64, u64) {
     let splits = splits(rounds);
     let options = CompareOptions { ignore: vec!["all".to_owned()], ..CompareOptions::default() };
     let half = |split: &[bool], wanted: bool| {
@@ -111,14 +116,14 @@ mod tests {
     use tokrate_meter::fixtures::steady_request;
     use tokrate_record::fixtures::{closed, phase, record};
 
-    fn rounds(ttfts: [u64; 4]) -> Record {
+    fn rounds(ttfts: &[u64]) -> Record {
         let round = |ttft: u64| {
             phase(&closed(1), &(0..10).map(|i| steady_request(i, i * 2_000, ttft + i, 10, 40)).collect::<Vec<_>>())
         };
-        record(ttfts.map(round).to_vec())
+        record(ttfts.iter().copied().map(round).collect())
     }
 
-    fn checked(a: [u64; 4], b: [u64; 4]) -> SelfCheck {
+    fn checked(a: &[u64], b: &[u64]) -> SelfCheck {
         let names = ["x".to_owned(), "x (2)".to_owned()];
         let judged = Comparison::of(vec![rounds(a), rounds(b)]).judged(&names, false).self_checked();
         judged.self_check.expect("two records")
@@ -134,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_target_that_is_like_itself_passes_and_says_how_often_chance_is_called_a_difference() {
-        let check = checked([100, 102, 98, 101], [99, 101, 100, 102]);
+        let check = checked(&[100, 102, 98, 101], &[99, 101, 100, 102]);
         assert!(check.passed && check.called <= 4, "{check:?}");
         assert!(
             check.sentence.contains("no difference was called; of 35 ways to part the same 8 rounds"),
@@ -144,8 +149,15 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_ended_early_says_how_many_rounds_each_half_has() {
+        let check = checked(&[100, 102], &[99, 101, 100]);
+        assert!(check.sentence.contains("2 and 3 rounds"), "{}", check.sentence);
+        assert!(check.sentence.contains("of 3 ways to part the same 4 rounds"), "{}", check.sentence);
+    }
+
+    #[test]
     fn a_machine_that_makes_a_difference_from_nothing_does_not_pass() {
-        let check = checked([100, 101, 100, 101], [130, 131, 130, 131]);
+        let check = checked(&[100, 101, 100, 101], &[130, 131, 130, 131]);
         assert!(
             !check.passed && check.differences.iter().any(|row| row.starts_with("TTFT at concurrency 1")),
             "{check:?}"

@@ -80,7 +80,7 @@ pub(crate) async fn send(to: &Answered<'_>, id: String, body: Bytes) -> Sent {
         clock,
     };
     let answer = RefCell::new(CanaryAnswer::default());
-    let read = |batch: &EventBatch| {
+    let read = |batch: &EventBatch, _: Option<Tick>| {
         if to.task.is_some() {
             answer.borrow_mut().on(batch);
         }

@@ -36,9 +36,25 @@ impl LagProbe {
         LagProbe { lags, task }
     }
 
+    /// Reads the lags while they are watched.
+    pub fn reader(&self) -> LagReader {
+        LagReader(Rc::clone(&self.lags))
+    }
+
     /// Ends the watch; the lags in nanoseconds.
     pub fn stop(self) -> Sketch {
         self.task.abort();
         self.lags.borrow().clone()
+    }
+}
+
+/// The lags of a probe so far.
+#[derive(Debug)]
+pub struct LagReader(Rc<RefCell<Sketch>>);
+
+impl LagReader {
+    /// A quantile of them; `None` before the first.
+    pub fn quantile(&self, q: f64) -> Option<Span> {
+        self.0.borrow().quantile(q).map(Span::from_nanos)
     }
 }

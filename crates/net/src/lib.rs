@@ -40,7 +40,7 @@ pub use error::NetError;
 pub use exchange::{
     ConnectionUse, Exchange, ExchangeFailure, Head, Limits, Outgoing, Sink, StreamedUpload, UploadSource,
 };
-pub use lag::LagProbe;
+pub use lag::{LagProbe, LagReader};
 pub use pacer::{Pacer, Sleep};
 pub use proxy::ProxySettings;
 pub use random::random_bytes;

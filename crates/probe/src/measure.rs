@@ -62,12 +62,13 @@ pub struct Measured {
 
 impl Call<'_> {
     /// Sends the request and measures its answer until it ends, fails, or `cancelled` completes. `batch` is an event arena: empty
-    /// before and after. `on_events` gets what each read says.
+    /// before and after. `on_events` gets what each read says, and when the
+    /// request was sent.
     pub async fn measure(
         self,
         batch: &RefCell<EventBatch>,
         cancelled: impl Future<Output = ()>,
-        on_events: &dyn Fn(&EventBatch),
+        on_events: &dyn Fn(&EventBatch, Option<Tick>),
     ) -> Measured {
         let mut headers = self.headers;
         // Some servers reject a body without a content type.
@@ -119,7 +120,7 @@ struct AnswerSink<'a> {
     meter: RequestMeter,
     done: Rc<Notify>,
     batch: &'a RefCell<EventBatch>,
-    on_events: &'a dyn Fn(&EventBatch),
+    on_events: &'a dyn Fn(&EventBatch, Option<Tick>),
 }
 
 impl AnswerSink<'_> {
@@ -131,7 +132,7 @@ impl AnswerSink<'_> {
         if !was_done && self.meter.is_done() {
             self.done.notify_one();
         }
-        (self.on_events)(batch);
+        (self.on_events)(batch, self.answer.sent_at());
         batch.clear();
     }
 

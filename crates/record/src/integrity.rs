@@ -63,11 +63,13 @@ pub enum SuspicionKind {
     ReasoningHidden,
     /// Reported and counted tokens differ by more than tokenizers do.
     UsageDisagrees,
+    /// More than half of a prompt that shares nothing was in the server's cache.
+    CachedPrompt,
 }
 
 impl SuspicionKind {
     /// Every sign, in the order of reporting.
-    pub const ALL: [SuspicionKind; 8] = [
+    pub const ALL: [SuspicionKind; 9] = [
         SuspicionKind::Replayed,
         SuspicionKind::SharedPrefix,
         SuspicionKind::Repetition,
@@ -76,6 +78,7 @@ impl SuspicionKind {
         SuspicionKind::OneBurst,
         SuspicionKind::ReasoningHidden,
         SuspicionKind::UsageDisagrees,
+        SuspicionKind::CachedPrompt,
     ];
 
     /// The name used in records and tables.
@@ -89,6 +92,7 @@ impl SuspicionKind {
             SuspicionKind::OneBurst => "one_burst",
             SuspicionKind::ReasoningHidden => "reasoning_hidden",
             SuspicionKind::UsageDisagrees => "usage_disagrees",
+            SuspicionKind::CachedPrompt => "cached_prompt",
         }
     }
 
@@ -117,6 +121,10 @@ impl SuspicionKind {
                 "report output tokens more than 20 % off those counted in their text; a speed made of reported tokens would \
                  be off as much"
             }
+            SuspicionKind::CachedPrompt => {
+                "report that more than half of their prompt was in the server's cache, of what was not to be shared; it was sent before, \
+                 and TTFT is that of a prompt that is known"
+            }
         }
     }
 }
@@ -136,7 +144,10 @@ pub(crate) fn examine(conditions: &ConditionsRow, measured: &[&RequestNumbers]) 
     });
     let mut found: Vec<Suspicion> = examined
         .filter(|(kind, count, of)| {
-            let by_chance = matches!(kind, SuspicionKind::SharedPrefix | SuspicionKind::UsageDisagrees);
+            let by_chance = matches!(
+                kind,
+                SuspicionKind::SharedPrefix | SuspicionKind::UsageDisagrees | SuspicionKind::CachedPrompt
+            );
             let improbable = || upper_rank(*of, HELD_BACK_SHARE, FALSE_ALARM).is_some_and(|least| *count >= least);
             *count > 0
                 && (!by_chance || *count as f64 >= NOTABLE_SHARE * *of as f64)
@@ -196,7 +207,20 @@ fn seen(kind: SuspicionKind, conditions: &ConditionsRow, request: &RequestNumber
             let counted = request.tokens_std;
             (counted >= LONG_TEXT_TOKENS).then(|| shown.abs_diff(counted) as f64 > USAGE_LIMIT * counted as f64)
         }
+        SuspicionKind::CachedPrompt => was_cached(conditions, request),
     }
+}
+
+/// Whether more than half of a prompt was in the server's cache, of what it does not share with others by its workload. Turns of a
+/// session, traces and prefixes of a pool are to be cached.
+fn was_cached(conditions: &ConditionsRow, request: &RequestNumbers) -> Option<bool> {
+    let prompts = &conditions.prompts;
+    let is_made_up = prompts.starts_with(ConditionsRow::SYNTHETIC) && !prompts.contains("shared prefix");
+    let shares_nothing = is_made_up && request.session.is_none();
+    let shared = u64::from(conditions.shared_prefix_tokens);
+    let own = request.input_reported?.checked_sub(shared)?;
+    let cached = request.cached_input_reported?.saturating_sub(shared);
+    (shares_nothing && own > 0).then_some(cached * 2 > own)
 }
 
 fn counted(measured: &[&RequestNumbers], seen: impl Fn(&RequestNumbers) -> Option<bool>) -> (u64, u64) {

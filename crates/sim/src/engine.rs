@@ -128,6 +128,8 @@ struct Stream {
     submitted_at: Tick,
     /// When it got a slot.
     admitted_at: Tick,
+    /// Prompt tokens that the scheduler found in its prefix cache; `None` without a scheduler.
+    cached: Option<u32>,
     /// When its first token was generated.
     first_at: Tick,
     /// Tokens emitted.
@@ -216,6 +218,7 @@ impl Engine {
             phase: Phase::Queued,
             submitted_at: self.now,
             admitted_at: self.now,
+            cached: None,
             first_at: self.now,
             sent: 0,
             malformed_sent: false,
@@ -504,7 +507,7 @@ impl Engine {
             input: Some(u64::from(stream.script.input_tokens)),
             output: Some(stream.script.reported(stream.sent)),
             reasoning: (stream.script.reasoning > 0).then_some(u64::from(reasoning)),
-            cached_input: None,
+            cached_input: stream.cached.map(u64::from),
             cache_write_input: None,
         };
         self.emit(index, at, Emitted::Usage(usage));

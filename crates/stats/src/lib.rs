@@ -15,6 +15,7 @@ mod sequential;
 mod significance;
 mod sketch;
 mod student;
+mod trend;
 pub mod usl;
 
 pub use binomial::{ln_gamma, lower_rank, smallest_sample, upper_rank};
@@ -33,6 +34,7 @@ pub use significance::{
 };
 pub use sketch::SketchParts;
 pub use student::{student_p, student_quantile};
+pub use trend::trend_p;
 
 #[cfg(test)]
 mod tests;

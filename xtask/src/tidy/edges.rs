@@ -25,6 +25,7 @@ const TABLE: &[Row] = &[
     Row { name: "detect", internal: &["core", "stats"], external: &["serde", "serde_json"] },
     Row { name: "prober", internal: &["core"], external: &[] },
     Row { name: "charts", internal: &["core"], external: &[] },
+    Row { name: "live", internal: &["core", "charts"], external: &["ratatui-core"] },
     Row { name: "columns", internal: &[], external: &[] },
     Row { name: "board", internal: &["core", "stats", "detect", "charts"], external: &["serde", "serde_json"] },
     // Its build script reads the rows.
@@ -190,6 +191,7 @@ const TABLE: &[Row] = &[
             "detect",
             "prober",
             "charts",
+            "live",
             "columns",
             "board",
             "catalog",
@@ -219,7 +221,6 @@ const TABLE: &[Row] = &[
             "comfy-table",
             "saphyr",
             "toml",
-            "indicatif",
             "rustix",
             "tracing",
             "tracing-subscriber",

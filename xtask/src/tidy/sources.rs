@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Crates without async, I/O, clock, environment and global state.
 const PURE: &[&str] = &[
     "core", "tokens", "wire", "stats", "meter", "record", "judge", "detect", "prober", "alert", "charts", "columns",
-    "board", "catalog", "engine", "estimate", "sim", "apply", "route",
+    "live", "board", "catalog", "engine", "estimate", "sim", "apply", "route",
 ];
 
 /// What a pure crate may not mention outside its tests, and why.

@@ -159,6 +159,7 @@ impl Scenario {
             sampling: Sampling::default(),
             calibration: Calibration::Run,
             seed: 0,
+            text_seed: 0,
             host: String::new(),
             machine: String::new(),
             region: String::new(),

@@ -39,6 +39,7 @@ fn config(load: Load, extent: Extent, warmup: u64) -> Config {
         sampling: crate::config::Sampling::default(),
         calibration: Calibration::Off,
         seed: 0,
+        text_seed: 0,
         host: String::new(),
         machine: String::new(),
         region: String::new(),

@@ -49,6 +49,11 @@ impl Budget {
         }
     }
 
+    /// Spent so far.
+    pub fn spent(&self) -> Money {
+        self.spent
+    }
+
     /// Spent so far (USD).
     pub fn spent_usd(&self) -> f64 {
         self.spent.as_usd()

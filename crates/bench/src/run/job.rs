@@ -29,13 +29,14 @@ impl TargetRun<'_> {
         let mut options = self.config.request.clone();
         options.output_tokens = Lengths::Fixed(self.config.output_tokens().min(probe::OUTPUT_TOKENS));
         let prompt = PromptFile::parse(probe::PROMPT, FileKind::Whole).expect("the prompt has text");
-        let prompts = Prompts::new(&PromptSource::File(Arc::new(prompt)), WORDS, Rng::root(0));
+        let prompts = Prompts::new(&PromptSource::File(Arc::new(prompt)), WORDS, &Rng::root(0), Rng::root(0));
         job.bodies = Arc::new(Bodies {
             options,
             prompts,
             model: self.endpoint.model.clone(),
             dialect: self.endpoint.dialect,
             lengths: Rng::root(0),
+            contents: Rng::root(0),
             items: self.items(1),
         });
         job.id_prefix = "probe".to_owned();
@@ -46,6 +47,8 @@ impl TargetRun<'_> {
     pub(super) fn job(&self, number: usize, spec: &PhaseSpec) -> Job {
         let config = self.config;
         let root = Rng::root(config.seed);
+        let text = Rng::root(config.text_seed).child("prompts");
+        let prompts = Prompts::new(&config.prompts, WORDS, &root.child("prompts"), text);
         let shape = if config.request.stream { Shape::Stream } else { Shape::Whole };
         Job {
             spec: spec.clone(),
@@ -54,13 +57,12 @@ impl TargetRun<'_> {
                 model: self.endpoint.model.clone(),
                 options: config.request.clone(),
                 prompts: match config.request.items {
-                    None | Some(Items { task: ItemTask::Batch, .. }) => {
-                        Prompts::new(&config.prompts, WORDS, root.child("prompts"))
-                    }
-                    Some(_) => Prompts::new(&config.prompts, WORDS, root.child("prompts")).without_instruction(),
+                    None | Some(Items { task: ItemTask::Batch, .. }) => prompts,
+                    Some(_) => prompts.without_instruction(),
                 },
                 items: config.request.items.and_then(|items| self.items(spec.load.batch().unwrap_or(items.batch))),
                 lengths: root.child("output lengths"),
+                contents: Rng::root(config.text_seed).child("attachments"),
             }),
             client: self.endpoint.client.clone(),
             route: self.route.clone(),

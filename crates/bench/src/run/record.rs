@@ -4,7 +4,7 @@ use super::target::TargetRun;
 use crate::levels::curve_of;
 use crate::schedule::Reason;
 use crate::warnings;
-use tokrate_judge::limits;
+use tokrate_judge::{limits, round_trends};
 use tokrate_meter::RequestNumbers;
 use tokrate_record::{Billed, Spending, Status, TargetPrice, UntilEnd, UntilResult};
 
@@ -58,6 +58,7 @@ impl TargetRun<'_> {
         };
         record.warnings = warnings::invalid_results(&record.phases);
         record.warnings.extend(warnings::cautions(&record.phases));
+        record.warnings.extend(round_trends(&record.phases));
         record.warnings.extend(warnings::unchecked(&self.config.target));
         record.notes = warnings::notes(&record.phases);
         record.notes.extend(warnings::invalid_details(&record.phases));

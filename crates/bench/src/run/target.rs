@@ -181,6 +181,9 @@ impl<'a> TargetRun<'a> {
         }
         let Some(next) = self.next() else { return Ok(false) };
         let place = PhasePosition { target, phase: self.record.phases.len(), of: self.planned() };
+        self.progress
+            .set_reason(next.reason.as_ref().map(|reason| Reason::sentences(std::slice::from_ref(reason)).concat()));
+        self.progress.show_readings(&self.sampler.readings);
         self.reasons.extend(next.reason);
         observer.phase_started(place, &next.spec, &self.progress);
         let rows = self.measure_phase(place, &next.spec, observer)?;

@@ -61,6 +61,33 @@ fn each_trick_raises_its_own_sign() {
 }
 
 #[test]
+fn a_prompt_that_the_server_has_in_its_cache_is_a_sign_where_the_workload_shares_nothing() {
+    let cached =
+        |tokens: u64| RequestNumbers { input_reported: Some(500), cached_input_reported: Some(tokens), ..honest(0) };
+    let shares = |shared: u32| Conditions {
+        shared_prefix_tokens: shared,
+        prompts: ConditionsRow::SYNTHETIC.to_owned(),
+        ..Conditions::default()
+    };
+    let seen =
+        |conditions: &Conditions, request: &RequestNumbers| was_cached(&ConditionsRow::from(conditions), request);
+    assert_eq!(seen(&shares(0), &cached(16)), Some(false), "the beginning of a chat template");
+    assert_eq!(seen(&shares(0), &cached(499)), Some(true));
+    assert_eq!(seen(&shares(400), &cached(400)), Some(false));
+    assert_eq!(seen(&shares(400), &cached(460)), Some(true));
+    assert_eq!(seen(&shares(0), &RequestNumbers { session: Some(1), ..cached(499) }), None, "a turn after others");
+    let trace = Conditions { prompts: "words of 3 to 9 tokens as in a trace".to_owned(), ..Conditions::default() };
+    assert_eq!(seen(&trace, &cached(499)), None);
+    let made_up = |more: &str| Conditions { prompts: format!("synthetic; {more}"), ..Conditions::default() };
+    assert_eq!(seen(&made_up("lengths uniform:100..900"), &cached(499)), Some(true));
+    assert_eq!(seen(&made_up("20 shared prefixes of 50 % of the prompt, equally often"), &cached(499)), None);
+    assert_eq!(seen(&shares(0), &honest(0)), None, "nothing is said of a cache");
+    let rows: Vec<RequestNumbers> = (0..3).map(|_| cached(480)).collect();
+    let found = examine(&ConditionsRow::from(&shares(0)), &rows.iter().collect::<Vec<_>>());
+    assert!(found.iter().any(|seen| seen.kind == SuspicionKind::CachedPrompt && !seen.is_note()), "{found:?}");
+}
+
+#[test]
 fn a_burst_is_a_sign_when_it_is_long_and_no_accident_of_the_network() {
     let burst = |index, first| RequestNumbers {
         tokens_std: 200,

@@ -123,7 +123,7 @@ mirror! {
     machine: String,
     /// Region, if the user names one.
     region: String,
-    /// Seed of prompts and arrivals.
+    /// Seed of arrivals and of prompts.
     seed: u64,
     /// Version of tokrate.
     version: String,

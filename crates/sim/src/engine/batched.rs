@@ -58,25 +58,23 @@ impl Engine {
         let Some(cluster) = &mut self.cluster else { return };
         let mut emitted = Vec::new();
         cluster.poll(at, &mut emitted);
-        let admitted: Vec<(u64, Tick)> = cluster
-            .steps()
-            .filter(|step| step.started_at == at)
-            .flat_map(|step| step.admitted.iter().map(|(id, _)| (*id, step.started_at)))
-            .collect();
+        let steps = cluster.steps().filter(|step| step.started_at == at);
+        let admitted: Vec<(u64, u32)> = steps.flat_map(|step| step.admitted.iter().copied()).collect();
         for (due, emission) in emitted {
             self.take_tokens(due, emission);
         }
-        for (id, started_at) in admitted {
-            self.begin(RequestId(id), started_at);
+        for (id, cached) in admitted {
+            self.begin(RequestId(id), at, cached);
         }
     }
 
-    /// The scheduler has admitted a request; after a preemption it does so again.
-    fn begin(&mut self, id: RequestId, at: Tick) {
+    /// The scheduler has admitted a request, of whose prompt it found so many tokens in its cache; after a preemption it does so again.
+    fn begin(&mut self, id: RequestId, at: Tick, cached: u32) {
         let Some(&index) = self.indices.get(&id) else { return };
         let Some(stream) = self.streams[index].as_mut().filter(|stream| stream.phase == Phase::Queued) else { return };
         stream.phase = Phase::Prefill;
         stream.admitted_at = at;
+        stream.cached = Some(cached);
         self.schedule.take(index);
         if self.persona.law.role_first {
             self.emit(index, at, Emitted::Role);

@@ -39,7 +39,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     }
     let stop = Stop::default();
     super::interrupt::watch(stop.clone())?;
-    let mut results = Results::new(&outputs, &names)?;
+    let mut results = Results::new(&outputs, &names, &stop)?;
     let mut records = tokrate_bench::run(&configs, Clock::monotonic(), &stop, &mut results)?;
     for record in &mut records {
         let outcomes = outputs.requirements.assertions.iter().flat_map(|assertion| assertion.judge(&record.phases));
@@ -120,8 +120,10 @@ fn names_of(configs: &[Config]) -> Vec<String> {
     let short: Vec<String> = configs.iter().map(|config| name_of(&config.target, false)).collect();
     let mut names: Vec<String> = Vec::new();
     for (config, short_name) in configs.iter().zip(&short) {
-        let is_unique = short.iter().filter(|other| *other == short_name).count() == 1;
-        let name = name_of(&config.target, !is_unique);
+        // An address of its own tells a target from those with the same name; that of one measured twice does not.
+        let at = name_of(&config.target, true);
+        let is_shared = |(other, name): (&Config, &String)| name == short_name && name_of(&other.target, true) != at;
+        let name = if configs.iter().zip(&short).any(is_shared) { at } else { short_name.clone() };
         let alike = names.iter().filter(|other| **other == name || other.starts_with(&format!("{name} ("))).count();
         names.push(if alike == 0 { name } else { format!("{name} ({})", alike + 1) });
     }
@@ -130,9 +132,14 @@ fn names_of(configs: &[Config]) -> Vec<String> {
 
 fn name_of(target: &Target, with_address: bool) -> String {
     let Target::Remote(remote) = target else { return "sim".to_owned() };
-    let provider = remote.provider.as_deref().unwrap_or(remote.base.host());
-    let address = if with_address { format!("@{}:{}", remote.base.host(), remote.base.port()) } else { String::new() };
-    format!("{provider}{address}/{}", remote.model)
+    let (host, port) = (remote.base.host(), remote.base.port());
+    let server = match (remote.provider.as_deref(), with_address) {
+        (Some(provider), true) => format!("{provider}@{host}:{port}"),
+        (Some(provider), false) => provider.to_owned(),
+        (None, true) => format!("{host}:{port}"),
+        (None, false) => host.to_owned(),
+    };
+    format!("{server}/{}", remote.model)
 }
 
 /// What the exit code says: nothing answered is no measurement, a part of a run is one of its own kind, too many failures are

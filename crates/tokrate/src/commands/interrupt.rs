@@ -1,5 +1,6 @@
 //! Ctrl-C: the first ends the run in order, the second at once.
 
+use crate::out::progress;
 use anyhow::{Context, Result};
 use tokrate_bench::Stop;
 
@@ -32,10 +33,12 @@ fn watch_and_print(stop: Stop, message: &'static str) -> Result<()> {
             runtime.block_on(async {
                 interrupts.next().await;
                 stop.set();
-                if !message.is_empty() {
+                // The view says so itself.
+                if !message.is_empty() && !progress::is_shown() {
                     anstream::eprintln!("{message}");
                 }
                 interrupts.next().await;
+                progress::leave();
                 std::process::exit(INTERRUPTED);
             });
         })

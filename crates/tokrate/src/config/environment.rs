@@ -3,6 +3,26 @@
 use std::path::PathBuf;
 use tokrate_net::ProxySettings;
 
+/// What the terminal is said to be able to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Terminal {
+    /// It can be drawn on: `TERM` names one that is not `dumb`.
+    pub draws: bool,
+    /// It reads UTF-8, by `LC_ALL`, `LC_CTYPE` or `LANG`; where none of them is set, it does.
+    pub unicode: bool,
+}
+
+impl Terminal {
+    /// Reads it.
+    pub fn read() -> Terminal {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).map(|it| it.to_ascii_lowercase());
+        Terminal {
+            draws: variable("TERM").is_some_and(|term| term != "dumb"),
+            unicode: locale.is_none_or(|locale| locale.contains("utf-8") || locale.contains("utf8")),
+        }
+    }
+}
+
 /// What the process was started with, read once.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
@@ -26,6 +46,8 @@ pub struct Environment {
     pub host: String,
     /// What kind of machine it is: system, processor architecture, cores that may be used.
     pub machine: String,
+    /// Of no other process: what must not be the same in two runs is drawn from it.
+    pub entropy: u64,
 }
 
 impl Environment {
@@ -59,6 +81,7 @@ impl Environment {
             cache_folder: cache.map(|folder| folder.join("tokrate")),
             host: host_name(),
             machine: machine_kind(),
+            entropy: tokrate_net::random_bytes().map_or_else(|_| u64::from(std::process::id()), u64::from_le_bytes),
         }
     }
 }

@@ -17,13 +17,13 @@ use std::sync::Arc;
 use tokrate_bench::forecast::Forecast;
 use tokrate_bench::plan::PhaseSpec;
 use tokrate_bench::report::{self, Samples, Subject};
-use tokrate_bench::{Observer, PhasePosition, Progress, RequestArrivals};
+use tokrate_bench::{Observer, PhasePosition, Progress, RequestArrivals, Stop};
 use tokrate_charts::Section;
 use tokrate_judge::Comparison;
 use tokrate_judge::compare::CompareReport;
 use tokrate_meter::RequestNumbers;
-use tokrate_record::run::{Load, by_load};
-use tokrate_record::{PhaseResult, PrecisionOutcome, PrecisionStatus, ProbeNames, Record};
+use tokrate_record::run::Load;
+use tokrate_record::{PhaseResult, ProbeNames, Record};
 use tokrate_store::{MonitorStore, StoreError};
 
 /// Shows progress and writes files after every phase.
@@ -77,7 +77,7 @@ struct Measured {
 
 impl<'a> Results<'a> {
     /// No results yet, of targets of these names.
-    pub fn new(outputs: &'a Outputs, names: &[String]) -> Result<Results<'a>> {
+    pub fn new(outputs: &'a Outputs, names: &[String], stop: &Stop) -> Result<Results<'a>> {
         let rows = outputs.jsonl.as_deref().map(Rows::create).transpose()?;
         let arrivals = outputs.chunks.as_deref().map(Arrivals::create).transpose()?;
         let board = outputs.board.clone().map(|path| -> Result<Board> {
@@ -90,7 +90,7 @@ impl<'a> Results<'a> {
                 Err(error) => Err(error.into()),
             }
         });
-        let display = Display::new(!outputs.quiet);
+        let display = Display::new(outputs.progress, names, stop);
         let target =
             |name: &String| Measured { name: name.clone(), record: None, pictured: Samples::default(), start_up: 0 };
         Ok(Results {
@@ -108,7 +108,7 @@ impl<'a> Results<'a> {
         })
     }
 
-    /// Takes the live line away.
+    /// Takes the view away.
     pub fn clear(&mut self) {
         self.display.clear();
     }
@@ -239,54 +239,37 @@ impl<'a> Results<'a> {
         }
         self.write();
     }
-
-    /// How well the least known of the asked figures of a load is known by now, behind a comma.
-    fn present_width(&self, place: PhasePosition, load: &Load) -> String {
-        let Some(record) = &self.targets[place.target].record else { return String::new() };
-        let name =
-            by_load(&record.phases).iter().find(|rounds| rounds.load == *load).map(|rounds| rounds.name().to_owned());
-        let asked =
-            record.until.iter().flat_map(|until| &until.conditions).filter(|it| Some(&it.phase) == name.as_ref());
-        let open = asked.filter(|outcome| outcome.status == PrecisionStatus::NotReached);
-        let excess = |it: &&PrecisionOutcome| it.half_width.map_or(f64::MAX, |half| half / it.asked);
-        let widest = open.max_by(|a, b| excess(a).total_cmp(&excess(b)));
-        widest.map_or_else(String::new, |outcome| format!(", {}", forecast::width(outcome)))
-    }
-
-    fn label(&self, place: PhasePosition) -> String {
-        let count = format!("{}/{}", place.phase + 1, place.of);
-        if self.targets.len() > 1 { format!("{} {count}", self.targets[place.target].name) } else { count }
-    }
 }
 
 impl Observer for Results<'_> {
     fn probing(&mut self, target: usize) {
-        self.display.note(&format!("[{}] asking once before the load", self.targets[target].name));
+        self.display.probing(target);
     }
 
     fn planned(&mut self, target: usize, forecast: &Forecast) {
-        self.display.clear();
+        self.display.planned(target, forecast);
         self.targets[target].start_up = forecast.start_up;
         if !self.outputs.quiet {
             let label = format!("{}: ", self.targets[target].name);
-            anstream::eprint!("{}", hanging(&label, &forecast::line(forecast), stdout::error_width()));
+            self.display.say(&hanging(&label, &forecast::line(forecast), stdout::error_width()));
             self.planned.push(forecast.clone());
             if self.planned.len() == self.targets.len() && self.targets.len() > 1 {
                 let lines =
                     std::iter::once(forecast::together(&self.planned)).chain(forecast::detectable(&self.planned));
-                lines.for_each(|line| anstream::eprint!("{}", note(&line, stdout::error_width())));
+                lines.for_each(|line| self.display.say(&note(&line, stdout::error_width())));
             }
         }
     }
 
     fn phase_started(&mut self, place: PhasePosition, spec: &PhaseSpec, progress: &Arc<Progress>) {
-        let label = self.label(place) + &self.present_width(place, &spec.load.row());
-        self.display.phase(&label, spec, progress);
+        let record = self.targets[place.target].record.as_ref();
+        let load = spec.load.row();
+        let earlier = record.map_or(0, |record| record.phases.iter().filter(|phase| phase.load == load).count());
+        self.display.phase_started(place, earlier as u64 + 1, spec, progress);
     }
 
-    fn calibrating(&mut self, place: PhasePosition) {
-        let label = self.label(place);
-        self.display.note(&format!("[{label}] measuring the client's own error at this load"));
+    fn calibrating(&mut self, _: PhasePosition) {
+        self.display.calibrating();
     }
 
     fn arrived(&mut self, place: PhasePosition, request: RequestArrivals<'_>) {
@@ -297,14 +280,14 @@ impl Observer for Results<'_> {
     }
 
     fn phase_ended(&mut self, place: PhasePosition, record: &Record, rows: &[RequestNumbers]) {
-        self.display.clear();
+        self.display.phase_ended(place, record);
         self.add(place, record, rows);
         // The start-up has told what the rest will take.
         let target = &mut self.targets[place.target];
         if !self.outputs.quiet && place.phase + 1 == target.start_up {
             let label = format!("{}: ", target.name);
             if let Some(rest) = forecast::remaining(record) {
-                anstream::eprint!("{}", hanging(&label, &rest, stdout::error_width()));
+                self.display.say(&hanging(&label, &rest, stdout::error_width()));
             }
         }
     }

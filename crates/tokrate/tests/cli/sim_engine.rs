@@ -130,6 +130,31 @@ fn a_beginning_that_prompts_share_is_found_in_the_prefix_cache() {
 }
 
 #[test]
+fn prompts_of_an_earlier_run_are_not_sent_again_unless_a_seed_asks_for_them_and_then_it_is_said() {
+    let folder = Folder::new("sim-engine-again");
+    let (sim, lines, url) = serve(&folder, ENGINE);
+    let run_again = |seed: &str| {
+        let words = format!(
+            "bench --url {url} --model llama-3.1-8b --concurrency 1 --requests 4 --warmup 0 --input-tokens 600 --output-tokens 2 \
+             --calibration off --no-probe --json record.json {seed}"
+        );
+        let finished = run(&folder, &words.split_whitespace().collect::<Vec<&str>>());
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let record: Value = serde_json::from_str(&folder.read("record.json")).expect("JSON");
+        record["warnings"].to_string()
+    };
+    let said = "4 of 4 answers (100 %) report that more than half of their prompt was in the server's cache";
+    let seen = ["", "", "--seed 0", "--seed 0", ""].map(|seed| run_again(seed).contains(said));
+    let twice = "bench --url URL --model llama-3.1-8b --concurrency 1 --requests 4 --warmup 0 --input-tokens 600 --output-tokens 2 \
+                 --calibration off --no-probe --self-check --rounds 2 --seed 7";
+    let finished = run(&folder, &twice.replace("URL", &url).split_whitespace().collect::<Vec<&str>>());
+    end(sim, lines);
+    assert_eq!(seen, [false, false, false, true, false]);
+    assert!(!finished.stdout.contains("was in the server's cache"), "{}", finished.stdout);
+    assert!(finished.stdout.contains("/llama-3.1-8b (2)") && !finished.stdout.contains('@'), "{}", finished.stdout);
+}
+
+#[test]
 fn an_engine_that_cannot_be_is_refused() {
     let folder = Folder::new("sim-engine-refused");
     let refused = |arguments: &str| {

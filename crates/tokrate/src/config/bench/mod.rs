@@ -18,7 +18,7 @@ mod until;
 mod verdict;
 
 pub use feasible::check_open_files;
-pub use output::Outputs;
+pub use output::{Outputs, Progress};
 pub use verdict::Requirements;
 
 use super::environment::Environment;
@@ -30,6 +30,7 @@ use inputs::Inputs;
 use std::iter::repeat_n;
 use tokrate_bench::schedule::ScheduleMode;
 use tokrate_bench::{Config, Target};
+use tokrate_core::Rng;
 use tokrate_judge::Slo;
 
 /// Rounds of each level where results are compared: with two, a difference of 5 % is seen once in ten times, with four nearly always
@@ -76,6 +77,10 @@ fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Resul
         configs.len() > 1 || outputs.requirements.baseline.is_some() || !configs.iter().any(is_verdict),
         "read --until verdict: there is nothing to compare; name two targets or more, or a --baseline"
     );
+    // Targets may be one server, which would answer the second from its prompt cache.
+    for (place, config) in configs.iter_mut().enumerate().skip(1) {
+        config.text_seed = Rng::root(config.text_seed).child("targets").nth(place as u64).next_u64();
+    }
     let comparisons = (configs.len() as u64).saturating_sub(1).max(1);
     for config in &mut configs {
         if let ScheduleMode::Verdict(verdicts) = &mut config.schedule_mode {
@@ -118,6 +123,7 @@ fn config(
 ) -> Result<Config> {
     let target::BenchTarget { mut target, quirks } = found;
     let embedded = matches!(target, Target::Embedded(_));
+    let asked_seed = flags.load.seed.or(file.bench.seed);
     let mut request = request::request(&flags.request, file, embedded)?;
     request.keep_unknown = flags.output.keep_unknown;
     request.legacy_max_tokens |= quirks.max_tokens_field;
@@ -157,7 +163,8 @@ fn config(
         workers: flags.load.workers.or(file.bench.workers),
         calibration: limits::calibration(&flags.limits, environment),
         sampling: sampling(&target, flags)?,
-        seed: flags.load.seed.or(file.bench.seed).unwrap_or(0),
+        seed: asked_seed.unwrap_or(0),
+        text_seed: asked_seed.unwrap_or(environment.entropy),
         host: environment.host.clone(),
         machine: environment.machine.clone(),
         region: pick_text(

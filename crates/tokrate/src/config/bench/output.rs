@@ -2,10 +2,25 @@
 
 use super::verdict::{self, Requirements};
 use crate::config::file::File;
-use crate::flags::bench::Flags;
+use crate::flags::bench::{self as flags, Flags};
 use crate::out::arrivals::check_form;
 use anyhow::{Result, bail, ensure};
 use std::path::{Path, PathBuf};
+
+/// What is seen of a run while it runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// What the terminal allows.
+    Auto,
+    /// The view, drawn anew several times a second.
+    Live,
+    /// A line for each level that has ended.
+    Lines,
+    /// The plan, and when a provider asks to wait.
+    Plain,
+    /// Nothing.
+    Quiet,
+}
 
 /// Where results go and how the run is judged.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,6 +51,8 @@ pub struct Outputs {
     pub wide: bool,
     /// No progress, no table.
     pub quiet: bool,
+    /// What is seen while it runs.
+    pub progress: Progress,
     /// Share of failed requests above which the exit code is 1.
     pub max_failures: f64,
     /// Exit with 2 when the result does not count.
@@ -103,12 +120,30 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
         scorecard: output.scorecard,
         wide: output.wide,
         quiet: output.quiet,
+        progress: progress(output)?,
         max_failures,
         strict: flags.limits.strict,
         requirements: verdict::requirements(&flags.verdict, flags.load.search.is_some(), file)?,
     };
     check_apart(&outputs)?;
     Ok(outputs)
+}
+
+fn progress(output: &flags::Output) -> Result<Progress> {
+    let is_terminal = || std::io::IsTerminal::is_terminal(&std::io::stderr());
+    Ok(match output.progress {
+        _ if output.quiet => Progress::Quiet,
+        None | Some(flags::Progress::Auto) => Progress::Auto,
+        Some(flags::Progress::Lines) => Progress::Lines,
+        Some(flags::Progress::None) => Progress::Plain,
+        Some(flags::Progress::Live) => {
+            ensure!(
+                is_terminal(),
+                "read --progress live: standard error is no terminal; leave it out, or ask for lines"
+            );
+            Progress::Live
+        }
+    })
 }
 
 /// Refuses two outputs in one file: the later would take the earlier's place.
@@ -144,7 +179,6 @@ fn place_of(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::bench as flags;
 
     #[test]
     fn two_outputs_are_not_written_to_one_file() {

@@ -86,7 +86,8 @@ pub struct Load {
     /// How often each load level runs [default: 1; several targets: 4, in turns A-B-B-A-A-B-B-A; with a baseline and neither --requests nor --duration: 4]
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
-    /// Seed of prompts and arrivals [default: 0]
+    /// Seed of arrivals and of prompts, words included, so that a run can be repeated [default: 0, but with words of the run's own,
+    /// which no server has in its prompt cache]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Client threads [default: chosen from the cores and the load]

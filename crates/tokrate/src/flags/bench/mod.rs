@@ -12,7 +12,7 @@ mod verdict;
 pub use attachments::ImageFormat;
 pub use limits::{Calibration, Limits};
 pub use load::{Arrivals, Axis, Growth, Load};
-pub use output::Output;
+pub use output::{Output, Progress};
 pub use request::{Request, Task, Workload};
 pub use target::{HttpVersion, Target};
 pub use verdict::Verdict;

@@ -1,6 +1,6 @@
 //! Flags of `tokrate bench` that say where results go. Nothing is resolved or checked here beyond its form.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// Where results go.
@@ -53,7 +53,23 @@ pub struct Output {
     /// Print every number of every level, and each round by itself
     #[arg(long, conflicts_with = "quiet")]
     pub wide: bool,
+    /// What is seen on standard error while it runs [default: auto, which is live where a terminal can show it]
+    #[arg(long, value_enum, conflicts_with = "quiet")]
+    pub progress: Option<Progress>,
     /// No progress and no table, only files and errors
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// What is seen of a run while it runs.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// A view of the present level, the curve so far, errors, the client, time and money left
+    Live,
+    /// A line for each level that has ended
+    Lines,
+    /// Only the plan, and when a provider asks to wait
+    None,
+    /// Live in a terminal of 60 columns and 16 rows or more, lines in any other, none in a pipe
+    Auto,
 }

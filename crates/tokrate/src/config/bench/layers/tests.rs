@@ -6,11 +6,12 @@ use clap::{Args, FromArgMatches};
 use std::path::Path;
 
 /// Flags without a key, and why.
-const WITHOUT: [(&str, &str); 5] = [
+const WITHOUT: [(&str, &str); 6] = [
     ("board", "a run is put before others by who starts it, not by a folder"),
     ("config", "it names the file"),
     ("dry_run", "it is a question"),
     ("help", "it is a question"),
+    ("progress", "it belongs to a terminal and not to what is measured"),
     ("self_check", "it is a question about this machine and moment"),
 ];
 
