@@ -1,12 +1,12 @@
 //! Pictures and sound that requests bring with their prompts: how many each has, how large, and what they are.
 //!
-//! Invariant: what a request has follows from its number and the seed alone; no two pictures are alike unless they were asked to be shared.
+//! Invariant: how many a request has and how large they are follows from its number and the seed alone; no two pictures are alike unless they were asked to be shared.
 
 use crate::bad_input::hash;
 use tokrate_core::{ChatRequest, Content, Image, Message, Rng, Role, Span};
 use tokrate_meter::Media;
-use tokrate_wire::Dialect;
 use tokrate_wire::media::{PictureFormat, PictureSize, mosaic, picture_size, sound_part, to_base64, wave};
+use tokrate_wire::{Dialect, ImageOptions};
 
 /// What requests bring.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,6 +41,28 @@ pub struct SizeShare {
     pub height: u32,
     /// How often it is drawn, beside those of the others.
     pub weight: f64,
+}
+
+/// Images that requests ask for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ImagesAsked {
+    /// The sizes, of which each request draws one.
+    pub sizes: Vec<SizeShare>,
+    /// Images that are to come before each is done; `None` asks for one piece.
+    pub partial: Option<u32>,
+}
+
+impl ImagesAsked {
+    /// The sizes in words, as a condition of the result.
+    pub fn text(&self) -> String {
+        format!("of {}", sizes_text(&self.sizes))
+    }
+
+    /// What the request of that number asks of its images.
+    pub(crate) fn options(&self, rng: &Rng, number: u64) -> ImageOptions {
+        let size = size_of(&self.sizes, rng.child("image sizes").nth(number).unit());
+        ImageOptions { size: Some(size), partial: self.partial }
+    }
 }
 
 /// Pictures that were read from files.

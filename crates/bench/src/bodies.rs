@@ -10,7 +10,8 @@ use tokrate_core::{ChatRequest, Message, Rng};
 use tokrate_meter::Media;
 use tokrate_probe::synthetic::append_words;
 use tokrate_sim::WORDS;
-use tokrate_wire::{Dialect, ItemForm, ItemRequest, encode_request};
+use tokrate_wire::batch_api::BatchForm;
+use tokrate_wire::{Dialect, ItemForm, ItemRequest, Shape, encode_request};
 
 /// Makes the bodies of a phase's requests.
 #[derive(Debug)]
@@ -39,9 +40,15 @@ const TEXT_STRIDE: u64 = 1 << 40;
 impl Bodies {
     /// Output tokens that the prompt of that number asks for.
     pub fn output_tokens(&self, number: u64) -> u64 {
-        if self.items.is_some() {
-            return 0;
+        if let Some((form, batch)) = self.items {
+            let of_each = if is_batch(form) { u64::from(batch) } else { 0 };
+            return (0..of_each).map(|request| self.asked_output(number + request * TEXT_STRIDE)).sum();
         }
+        self.asked_output(number)
+    }
+
+    /// Output tokens that one prompt asks for.
+    fn asked_output(&self, number: u64) -> u64 {
         let own = self.prompts.output_tokens(number);
         u64::from(own.unwrap_or_else(|| self.options.output_tokens.draw(&mut self.lengths.nth(number))))
     }
@@ -55,6 +62,7 @@ impl Bodies {
     /// Input tokens of the request of that number, without the history of its session.
     pub fn input_tokens(&self, number: u64) -> u64 {
         let Some((form, batch)) = self.items else { return self.prompts.input_tokens(number) };
+        let batch = if form == ItemForm::Images { 1 } else { batch };
         let query = if is_ranked(form) { u64::from(QUERY_TOKENS) } else { 0 };
         (0..u64::from(batch)).map(|text| self.prompts.input_tokens(number + text * TEXT_STRIDE)).sum::<u64>() + query
     }
@@ -72,22 +80,50 @@ impl Bodies {
     /// The body of a request: the session's history, then the prompt of that number.
     pub fn encode(&self, number: u64, history: &[Message]) -> Bytes {
         let options = &self.options;
+        if let Some((ItemForm::Batch(form), batch)) = self.items {
+            return self.batch(form, number, u64::from(batch));
+        }
         if let Some((form, batch)) = self.items {
-            let texts: Vec<String> = (0..u64::from(batch)).map(|text| self.text(number + text * TEXT_STRIDE)).collect();
+            let of_images = form == ItemForm::Images;
+            let image = options.images.as_ref().map(|asked| asked.options(&self.lengths, number)).unwrap_or_default();
+            let texts = if of_images { 1 } else { u64::from(batch) };
+            let texts: Vec<String> = (0..texts).map(|text| self.text(number + text * TEXT_STRIDE)).collect();
             let mut query = String::new();
             if is_ranked(form) {
                 append_words(&mut query, WORDS, QUERY_TOKENS, &mut self.text.child("query").nth(number));
             }
-            let request = ItemRequest { model: &self.model, texts: &texts, query: &query, extra: &options.extra };
+            let (model, extra) = (&self.model, &options.extra);
+            let request = ItemRequest { model, texts: &texts, query: &query, extra, images: batch, image };
             return Bytes::from(form.encode(&request));
         }
+        Bytes::from(self.chat(number, history))
+    }
+
+    /// Many requests as one document.
+    fn batch(&self, form: BatchForm, number: u64, requests: u64) -> Bytes {
+        let path = self.request_path();
+        let entry = |request: u64| {
+            let mut entry = Vec::new();
+            form.entry(request, &path, &self.chat(number + request * TEXT_STRIDE, &[]), &mut entry);
+            entry
+        };
+        Bytes::from(form.document(&(0..requests).map(entry).collect::<Vec<Vec<u8>>>()))
+    }
+
+    /// Where a request of a batch would be sent alone.
+    pub fn request_path(&self) -> String {
+        format!("/v1{}", self.dialect.path(&self.model, Shape::Whole))
+    }
+
+    fn chat(&self, number: u64, history: &[Message]) -> Vec<u8> {
+        let options = &self.options;
         let prompt = self.prompts.prompt(number);
         let mut request = ChatRequest {
             model: self.model.clone(),
             messages: history.iter().cloned().chain(prompt.messages).collect(),
             stream: options.stream,
             include_usage: options.stream && options.include_usage,
-            max_output_tokens: Some(self.output_tokens(number) as u32),
+            max_output_tokens: Some(self.asked_output(number) as u32),
             legacy_max_tokens: options.legacy_max_tokens,
             ignore_eos: options.ignore_eos,
             temperature: options.temperature,
@@ -100,7 +136,7 @@ impl Bodies {
         if let Some(structure) = &options.structure {
             structure.put_in(&mut request);
         }
-        Bytes::from(encode_request(self.dialect, &request))
+        encode_request(self.dialect, &request)
     }
 
     /// The prompt of a number as one text.
@@ -109,6 +145,10 @@ impl Bodies {
             self.prompts.prompt(number).messages.iter().flat_map(|it| it.texts().map(str::to_owned)).collect();
         texts.join("\n\n")
     }
+}
+
+fn is_batch(form: ItemForm) -> bool {
+    matches!(form, ItemForm::Batch(_))
 }
 
 fn is_ranked(form: ItemForm) -> bool {

@@ -163,6 +163,10 @@ pub struct ServerMetrics {
 pub struct RequestOptions {
     /// What is asked for instead of text, if it is.
     pub items: Option<Items>,
+    /// How batches of requests are carried out, if requests are sent as such.
+    pub batches: Option<BatchOptions>,
+    /// Which images are asked for, if they are.
+    pub images: Option<crate::ImagesAsked>,
     /// Calls of tools or JSON in place of free text, if answers are to be that.
     pub structure: Option<std::sync::Arc<crate::Structure>>,
     /// Pictures and sound that go with the prompts, if any do.
@@ -185,12 +189,21 @@ pub struct RequestOptions {
     pub keep_unknown: bool,
 }
 
-/// Vectors or scores of several texts a request.
+/// How a batch of requests is carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BatchOptions {
+    /// From one question after it to the next.
+    pub poll: Span,
+    /// Leave its files where they are.
+    pub keep: bool,
+}
+
+/// Vectors or scores of several texts a request, images of one, or a batch of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Items {
-    /// Which of the two.
+    /// Which of them.
     pub task: ItemTask,
-    /// Texts of a request where the load does not say.
+    /// Texts, images or requests of a request where the load does not say.
     pub batch: u32,
 }
 
@@ -199,6 +212,8 @@ impl RequestOptions {
     pub fn plain() -> RequestOptions {
         RequestOptions {
             items: None,
+            batches: None,
+            images: None,
             structure: None,
             attachments: None,
             stream: true,

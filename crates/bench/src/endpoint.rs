@@ -11,7 +11,7 @@ use tokrate_host::RunningHost;
 use tokrate_net::{Authorizer, ClientConfig, HttpVersion};
 use tokrate_record::TargetPrice;
 use tokrate_tokens::Encoding;
-use tokrate_wire::Dialect;
+use tokrate_wire::{Dialect, ItemTask};
 
 /// The endpoint as requests see it, embedded or not.
 pub(crate) struct Endpoint {
@@ -109,14 +109,14 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
         dialect: endpoint.dialect.name().to_owned(),
         task: task(&config.request).to_owned(),
         batch: config.request.items.and_then(|items| batch(config, spec, items.batch)),
-        media: config.request.attachments.as_ref().map(|attached| attached.text()).unwrap_or_default(),
+        media: media(&config.request),
         streaming: config.request.stream,
         http_version: endpoint.http.name().to_owned(),
         tls: endpoint.base.is_tls(),
         proxied: endpoint.client.uses_proxy(&endpoint.base),
         connection: if endpoint.client.reuse { "reused" } else { "new" }.to_owned(),
         input_tokens: config.prompts.input_tokens(),
-        output_tokens: if config.request.items.is_some() { 0 } else { config.output_tokens() },
+        output_tokens: if writes_nothing(&config.request) { 0 } else { config.output_tokens() },
         shared_prefix_tokens: config.prompts.shared_prefix_tokens(),
         prompts: config.prompts.text(&config.request.output_tokens),
         ignore_eos: config.request.ignore_eos,
@@ -133,10 +133,21 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
     }
 }
 
+/// Whether its answers hold no text.
+fn writes_nothing(request: &RequestOptions) -> bool {
+    request.items.is_some_and(|items| items.task != ItemTask::Batch)
+}
+
 /// What is asked for, in one word.
 fn task(request: &RequestOptions) -> &'static str {
     let structure = request.structure.as_ref().map(|structure| structure.task());
     request.items.map(|items| items.task.name()).or(structure).unwrap_or("chat")
+}
+
+/// Images and sound that requests bring or ask for, in words.
+fn media(request: &RequestOptions) -> String {
+    let brought = request.attachments.as_ref().map(|attached| attached.text());
+    brought.or(request.images.as_ref().map(|asked| asked.text())).unwrap_or_default()
 }
 
 /// Texts of a request of a level; of a whole run those that all its levels have.
@@ -156,5 +167,8 @@ fn options_text(options: &RequestOptions) -> String {
     let temperature = options.temperature.map(|temperature| format!("temperature={temperature}"));
     let extra = options.extra.iter().map(|(name, json)| format!("{name}={json}"));
     let schema = options.structure.as_ref().map(|structure| format!("schema={}", structure.name()));
-    temperature.into_iter().chain(schema).chain(extra).collect::<Vec<String>>().join(" ")
+    let poll = options.batches.map(|batches| format!("poll={}", batches.poll));
+    let partial = options.images.as_ref().and_then(|asked| asked.partial);
+    let partial = partial.map(|partial| format!("partial_images={partial}"));
+    temperature.into_iter().chain(schema).chain(partial).chain(poll).chain(extra).collect::<Vec<String>>().join(" ")
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what a worker sends and how it reads the answer depends on its job and the request's number alone.
 
+use crate::batch::BatchCall;
 use crate::job::Job;
 use crate::plan::Start;
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use tokrate_core::{EventBatch, EventKind, Tick};
 use tokrate_meter::RequestTrace;
 use tokrate_net::Client;
 use tokrate_probe::Call;
-use tokrate_wire::Shape;
+use tokrate_wire::{ItemForm, Shape};
 
 /// What all requests of a worker share.
 pub(crate) struct WorkerContext {
@@ -36,6 +37,25 @@ impl WorkerContext {
     /// Sends one request and measures its answer until it ends, fails, or `cancelled` completes.
     pub async fn execute(&self, start: &Start, body: Bytes, cancelled: impl Future<Output = ()>) -> RequestTrace {
         let job = &self.job;
+        if let Some((ItemForm::Batch(form), requests)) = job.bodies.items
+            && let Some(options) = job.bodies.options.batches
+        {
+            let call = BatchCall {
+                client: &self.client,
+                clock: job.clock,
+                headers: job.headers.clone(),
+                secrets: job.secrets.clone(),
+                form,
+                path: &job.path,
+                request_path: job.bodies.request_path(),
+                requests: u64::from(requests),
+                document: body,
+                options,
+                limits: job.net_limits(),
+                due_at: start.due_at,
+            };
+            return call.carry_out(cancelled).await;
+        }
         let options = &job.bodies.options;
         let call = Call {
             client: &self.client,
@@ -48,11 +68,7 @@ impl WorkerContext {
             items: job.bodies.items,
             keep_unknown: options.keep_unknown,
             secrets: job.secrets.clone(),
-            limits: tokrate_net::Limits {
-                idle: job.limits.idle,
-                total: job.limits.total,
-                max_body_bytes: job.limits.max_body_bytes,
-            },
+            limits: job.net_limits(),
             due_at: start.due_at,
             clock: job.clock,
         };

@@ -12,6 +12,7 @@ use tokrate_core::BilledTokens;
 use tokrate_judge::compare::{DEFAULT_METRICS, detectable_change};
 use tokrate_record::TargetPrice;
 use tokrate_stats::MIN_ROUNDS;
+use tokrate_wire::ItemTask;
 
 /// Timing of one request without other load.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -281,7 +282,9 @@ fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level 
     let (mut input, mut output) = (f64::from(config.prompts.input_tokens()), output_of(config));
     if let Some(items) = config.request.items {
         // Nothing is written; a query of a sentence does not change what is spent.
-        (input, output) = (input * f64::from(spec.load.batch().unwrap_or(items.batch)), 0.0);
+        let texts = if items.task == ItemTask::Images { 1 } else { spec.load.batch().unwrap_or(items.batch) };
+        let written = if items.task == ItemTask::Batch { output * f64::from(texts) } else { 0.0 };
+        (input, output) = (input * f64::from(texts), written);
     }
     let end_to_end = seen.map(|seen| seen.at_most(output));
     let in_flight = f64::from(spec.load.max_in_flight());

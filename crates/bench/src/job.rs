@@ -43,6 +43,12 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// Limits of one exchange.
+    pub fn net_limits(&self) -> tokrate_net::Limits {
+        let Limits { idle, total, max_body_bytes, .. } = self.limits;
+        tokrate_net::Limits { idle, total, max_body_bytes }
+    }
+
     /// Whether nothing more is to be sent: the run was interrupted or given up.
     pub fn is_over(&self) -> bool {
         self.stop.is_set() || self.abort.is_over()

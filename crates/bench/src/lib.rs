@@ -12,6 +12,7 @@ pub mod agents;
 mod arrivals;
 mod attachments;
 mod bad_input;
+mod batch;
 mod bodies;
 mod calibrate;
 mod config;
@@ -45,10 +46,10 @@ mod warnings;
 mod watched;
 
 pub use arrivals::{ArrivalRow, RequestArrivals};
-pub use attachments::{Attachments, PictureFiles, Pictures, SizeShare};
+pub use attachments::{Attachments, ImagesAsked, PictureFiles, Pictures, SizeShare};
 pub use bad_input::BadInput;
 pub use config::{
-    Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, Sampling, ServerMetrics, Target,
+    BatchOptions, Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, Sampling, ServerMetrics, Target,
 };
 pub use error::BenchError;
 pub use gpu_source::GpuSource;

@@ -58,6 +58,8 @@ fn config(speed: f64) -> Config {
         target: Target::Embedded(Box::new(Embedded { law, faults: Faults::default() })),
         phases: vec![level(1), level(1), level(3), level(3)],
         request: RequestOptions {
+            batches: None,
+            images: None,
             structure: None,
             attachments: None,
             items: None,

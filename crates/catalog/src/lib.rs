@@ -105,6 +105,8 @@ pub struct Quirks {
     pub no_stream_options: bool,
     /// It supports `ignore_eos`.
     pub ignore_eos: bool,
+    /// Tokens of batches cost half of what they cost otherwise.
+    pub half_price_batches: bool,
     /// Anthropic's messages as Vertex AI hosts them: the model in the path, the version in the body.
     pub on_vertex: bool,
     /// Anthropic's messages as AWS Bedrock hosts them by Invoke: likewise, and streams are binary.

@@ -29,6 +29,13 @@ pub enum EventKind {
     Opaque,
     /// So many results that are no text: vectors of texts, or their scores.
     Items(u32),
+    /// An image.
+    Image {
+        /// Its pixels; 0 where its size is not known.
+        pixels: u64,
+        /// Whether it is not yet done.
+        is_partial: bool,
+    },
     /// A tool call begins, or the stream returns to an earlier one. The tool text that follows belongs to it.
     ToolCall {
         /// Which call of the answer, from 0.

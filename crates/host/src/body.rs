@@ -5,6 +5,7 @@
 
 use crate::asked::Content;
 use crate::driver::AnswerHandle;
+use crate::pictures::PictureWriter;
 use crate::truth::{AnswerEnd, Kinds, WriteTruth};
 use bytes::Bytes;
 use http_body::{Body, Frame};
@@ -51,12 +52,34 @@ pub(crate) struct FullBody {
 pub(crate) struct Stream {
     handle: AnswerHandle,
     tap: Rc<ConnectionTap>,
-    writer: DialectWriter,
+    writer: BodyWriter,
     scratch: Rc<Scratch>,
     sequence: u32,
     outcome: Option<Outcome>,
     /// Kinds of emissions that the dialect merges into a later event.
     held_kinds: Kinds,
+}
+
+/// Makes bytes of emissions.
+pub(crate) enum BodyWriter {
+    /// Text in a dialect.
+    Dialect(DialectWriter),
+    /// Images.
+    Pictures(PictureWriter),
+}
+
+impl BodyWriter {
+    /// Appends an emission, possibly nothing.
+    fn write(&mut self, what: Emitted, bytes: &mut Vec<u8>, text: &mut String) {
+        match self {
+            BodyWriter::Dialect(writer) => writer.write(what, bytes, text),
+            BodyWriter::Pictures(writer) => writer.write(what, bytes),
+        }
+    }
+
+    fn writes_timings(&self) -> bool {
+        matches!(self, BodyWriter::Dialect(writer) if writer.timings)
+    }
 }
 
 /// Encodes emissions in a dialect.
@@ -162,7 +185,7 @@ impl FullBody {
 }
 
 impl Stream {
-    pub fn new(handle: AnswerHandle, tap: Rc<ConnectionTap>, writer: DialectWriter, scratch: Rc<Scratch>) -> Stream {
+    pub fn new(handle: AnswerHandle, tap: Rc<ConnectionTap>, writer: BodyWriter, scratch: Rc<Scratch>) -> Stream {
         Stream { handle, tap, writer, scratch, sequence: 0, outcome: None, held_kinds: Kinds::default() }
     }
 
@@ -211,7 +234,7 @@ impl Stream {
             }
             let before = bytes.len();
             writer.write(emission.what, bytes, text);
-            let kind = kind_of(emission.what, writer.timings);
+            let kind = kind_of(emission.what, writer.writes_timings());
             if bytes.len() == before {
                 *held_kinds = held_kinds.with(kind);
             } else {
@@ -275,6 +298,11 @@ impl Collected {
             Emitted::Timings(timings) => self.timings = Some(reported(timings)),
             Emitted::Role | Emitted::Done => {}
         }
+    }
+
+    /// The write of a body of that many bytes that was made elsewhere.
+    pub fn write(self, bytes: usize) -> Option<WriteTruth> {
+        self.tally.map(|tally| WriteTruth { bytes: bytes as u32, events: 1, ..tally })
     }
 
     /// The answer's body and its write.

@@ -11,6 +11,7 @@ mod error;
 mod gpu;
 mod metrics;
 mod pattern;
+mod pictures;
 mod prompt;
 mod routes;
 mod schema;

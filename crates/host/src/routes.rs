@@ -1,7 +1,9 @@
 //! Routes requests: provider, page, dialect. Invariant: an error has the format of the dialect of its path.
 
 mod answer;
+mod batches;
 mod embeddings;
+mod images;
 mod pages;
 mod realtime;
 
@@ -11,6 +13,7 @@ use crate::driver::Driver;
 use crate::prompt::PromptReader;
 use crate::truth::Truth;
 use crate::truth::log::Log;
+pub(crate) use batches::BatchStore;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use http::request::Parts;
@@ -36,6 +39,7 @@ pub(crate) struct Shared {
     pub log: Rc<RefCell<Log>>,
     pub prompts: PromptReader,
     pub scratch: Rc<Scratch>,
+    pub batches: RefCell<BatchStore>,
 }
 
 /// A provider with its engine.
@@ -98,6 +102,10 @@ impl Handler for Routes {
         let id = request.headers().get(REQUEST_ID).cloned();
         let target = request.uri().path_and_query().map_or("", |target| target.as_str());
         let mut response = match Dialect::of_path(target) {
+            _ if batches::is_path(request.uri().path()) => {
+                let (head, body) = request.into_parts();
+                openai_error(self.batches(&head, body).await)
+            }
             Some(routed) => {
                 let dialect = routed.dialect;
                 self.call(routed, request, tap)
@@ -110,21 +118,24 @@ impl Handler for Routes {
                 answered
                     .unwrap_or_else(|ErrorResponse(status, message)| error_response(form.dialect(), status, &message))
             }
+            None if images::is_path(request.uri().path()) => {
+                let (head, body) = request.into_parts();
+                openai_error(self.images(&head, body, tap).await)
+            }
             None if realtime::is_path(request.uri().path()) => {
                 let has_body = request.body().is_some();
-                let opened = self.realtime(&request.into_parts().0, has_body, &tap);
-                opened.unwrap_or_else(|ErrorResponse(status, message)| {
-                    error_response(Dialect::OpenAiChat, status, &message)
-                })
+                openai_error(self.realtime(&request.into_parts().0, has_body, &tap))
             }
-            None => self
-                .page(&request.into_parts().0)
-                .unwrap_or_else(|ErrorResponse(status, message)| error_response(Dialect::OpenAiChat, status, &message)),
+            None => openai_error(self.page(&request.into_parts().0)),
         };
         if let Some(id) = id {
             response.headers_mut().insert(REQUEST_ID, id);
         }
         response
+    }
+
+    fn takes_form(&self, head: &Request<RequestBody>) -> bool {
+        batches::is_path(head.uri().path())
     }
 
     fn error_body(&self, head: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
@@ -176,6 +187,11 @@ fn key_of_protocol(head: &Parts) -> Option<&[u8]> {
 fn key_of_query(head: &Parts) -> Option<&[u8]> {
     let pairs = head.uri.query()?.split('&');
     pairs.filter_map(|pair| pair.strip_prefix("key=")).map(str::as_bytes).next()
+}
+
+/// An answer, errors in the form of OpenAI.
+fn openai_error(answered: Result<Response<AnswerBody>, ErrorResponse>) -> Response<AnswerBody> {
+    answered.unwrap_or_else(|ErrorResponse(status, message)| error_response(Dialect::OpenAiChat, status, &message))
 }
 
 fn error_response(dialect: Dialect, status: StatusCode, message: &str) -> Response<AnswerBody> {

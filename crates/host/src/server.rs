@@ -254,6 +254,7 @@ impl Prepared {
             bodies: ByteBudget::new(config.max_request_bytes.saturating_mul(MAX_CONCURRENT_BODIES)),
             prompts: PromptReader::default(),
             scratch: Rc::new(Scratch::default()),
+            batches: RefCell::default(),
         });
         let (closing, closed) = watch::channel(false);
         let mut serving = JoinSet::new();

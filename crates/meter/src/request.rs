@@ -4,6 +4,7 @@
 //! Invariant: text of one tick and channel is one [`Arrival`] of 16 bytes without an allocation of its own; gaps are never
 //! invented.
 
+mod batch;
 mod calls;
 mod chunks;
 mod fingerprint;
@@ -12,9 +13,10 @@ mod metadata;
 mod numbers;
 mod speed;
 
+pub use batch::BatchNumbers;
 pub use calls::{CallMark, Called};
 pub use chunks::Chunk;
-pub use media::Media;
+pub use media::{ImageTrace, Media};
 pub(crate) use metadata::StreamMetadata;
 pub use numbers::{ConnectionState, FailureRow, LONG_TEXT_TOKENS, Provenance, RequestNumbers};
 pub(crate) use speed::StreamTimes;
@@ -144,6 +146,10 @@ pub struct RequestTrace {
     pub calls: Vec<CallMark>,
     /// Results that are no text, such as vectors, if there were any.
     pub items: Option<u32>,
+    /// Images, if there were any.
+    pub images: Option<ImageTrace>,
+    /// What became of a batch, if it was one; set by the caller.
+    pub batch: Option<Box<BatchNumbers>>,
     /// The last token counts that the provider reported.
     pub usage: Option<Usage>,
     /// The times reported by the server.
@@ -199,7 +205,9 @@ impl RequestMeter {
             arrivals: self.arrivals,
             text: self.text,
             calls: self.calls,
-            items: self.metadata.items,
+            items: self.metadata.results.as_ref().and_then(|results| results.items),
+            images: self.metadata.results.and_then(|results| results.images),
+            batch: None,
             usage: self.metadata.usage,
             timings: self.metadata.timings,
             unknown: self.unknown,

@@ -189,7 +189,11 @@ impl AnswerSink<'_> {
 
     fn decode(&mut self, at: Tick, bytes: &[u8]) {
         if let Some(items) = &mut self.items {
-            items.push(bytes);
+            let mut batch = self.batch.borrow_mut();
+            items.push(at, bytes, &mut batch);
+            if !batch.events().is_empty() {
+                self.meter_batch(&mut batch);
+            }
         } else if !bytes.is_empty() {
             let mut batch = self.batch.borrow_mut();
             self.beginning.push(bytes);

@@ -52,6 +52,10 @@ pub enum Metric {
     ImageThroughput,
     /// Their pixels, in millions.
     MegapixelThroughput,
+    /// Sent to the first image of an answer.
+    TimeToFirstImage,
+    /// Requests of batches per second.
+    BatchThroughput,
 }
 
 /// What a number counts.
@@ -148,7 +152,7 @@ fn milliseconds(nanoseconds: Option<u64>) -> Option<f64> {
     nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e6)
 }
 
-static CATALOGUE: [MetricRow; 20] = [
+static CATALOGUE: [MetricRow; 22] = [
     MetricRow {
         metric: Metric::Ttfb,
         name: "ttfb",
@@ -310,7 +314,7 @@ static CATALOGUE: [MetricRow; 20] = [
         name: "time_per_item",
         label: "time per item",
         words: "time per item",
-        definition: "E2E of a request for vectors or scores, shared among its items",
+        definition: "E2E of a request for vectors, scores or images, or of a batch, shared among its items",
         of_request: Some(|request| {
             Some(request.e2e_ns? as f64 / 1e6 / request.items.filter(|items| *items > 0)? as f64)
         }),
@@ -322,7 +326,7 @@ static CATALOGUE: [MetricRow; 20] = [
         name: "item_throughput",
         label: "items",
         words: "item throughput",
-        definition: "vectors or scores of all requests per second of the steady window",
+        definition: "vectors, scores, images or requests of batches per second of the steady window",
         unit: MetricUnit::PerSecond,
         more_is_better: true,
         of_phase: PhaseSource::ItemThroughput,
@@ -371,11 +375,32 @@ static CATALOGUE: [MetricRow; 20] = [
         of_phase: PhaseSource::Rate(|phase| phase.media.as_ref()?.megapixels_per_second),
         ..TIME
     },
+    MetricRow {
+        metric: Metric::TimeToFirstImage,
+        name: "time_to_first_image",
+        label: "first image",
+        words: "time to first image",
+        definition: "sent to the first image of an answer, one that is not yet done included (`--partial-images`)",
+        of_request: Some(|request| milliseconds(request.first_image_ns)),
+        of_phase: plain(|phase| &phase.time_to_first_image),
+        ..TIME
+    },
+    MetricRow {
+        metric: Metric::BatchThroughput,
+        name: "batch_throughput",
+        label: "batch requests",
+        words: "requests of batches a second",
+        definition: "answered requests of batches per second, from the beginning of the first upload to the end of the last batch",
+        unit: MetricUnit::PerSecond,
+        more_is_better: true,
+        of_phase: PhaseSource::Rate(|phase| phase.batches()?.requests_per_second),
+        ..TIME
+    },
 ];
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Metric; 20] = [
+    pub const ALL: [Metric; 22] = [
         Metric::Ttfb,
         Metric::Ttft,
         Metric::Ttfat,
@@ -396,6 +421,8 @@ impl Metric {
         Metric::TimeToValid,
         Metric::ImageThroughput,
         Metric::MegapixelThroughput,
+        Metric::TimeToFirstImage,
+        Metric::BatchThroughput,
     ];
 
     /// Its row of the catalogue.

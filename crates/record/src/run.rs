@@ -4,6 +4,7 @@
 //! cuts follow rules that the result states.
 
 mod agents;
+mod batch;
 mod counts;
 mod items;
 mod lengths;
@@ -22,6 +23,7 @@ mod sweep;
 mod validity;
 
 pub use agents::{AgentSummary, RoleSummary};
+pub use batch::BatchSummary;
 pub use counts::{Connections, Counts, FailureCount, NameCount, RateLimited};
 pub use items::ItemSummary;
 pub use lengths::LengthSummary;

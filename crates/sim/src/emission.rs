@@ -22,6 +22,8 @@ pub struct SimRequest {
     pub cached_pixels: u64,
     /// Length of its sound.
     pub sound: Span,
+    /// Images are painted in place of text: how long each of its pieces (`content_tokens`) takes alone.
+    pub painting: Option<Span>,
     /// What the prompt consists of, from its beginning, for a scheduler's prefix cache; nothing is found of what is left out.
     pub parts: Arc<[Part]>,
     /// Limit of output tokens; the answer has exactly that many, up to the limit of the law.
@@ -37,7 +39,21 @@ pub struct SimRequest {
     pub faults: Option<Box<Faults>>,
 }
 
+/// What pictures and sound add to the times of a request.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct MediaTimes {
+    /// Before the first chunk: they are encoded, or the first piece of an image is painted.
+    pub before: Span,
+    /// Of each further piece of an image that is painted alone.
+    pub piece: Option<Span>,
+}
+
 impl SimRequest {
+    pub(crate) fn media_times(&self, law: &Law) -> MediaTimes {
+        let encoding = law.encoder.time(self.pixels.saturating_sub(self.cached_pixels), self.sound);
+        MediaTimes { before: encoding + self.painting.unwrap_or(Span::ZERO), piece: self.painting }
+    }
+
     /// Output tokens of its answer, if nothing goes wrong, and whether the limit cuts it short.
     pub(crate) fn answer_tokens(&self, law: &Law) -> (u32, bool) {
         let most = law.max_output_tokens;

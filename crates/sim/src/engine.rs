@@ -361,7 +361,7 @@ impl Engine {
             let stream = self.streams[index].as_mut().expect("only live streams queue");
             stream.phase = Phase::Prefill;
             stream.admitted_at = at;
-            let whole = law.first_chunk_delay(stream.script.input_tokens) + stream.script.encoding;
+            let whole = law.first_chunk_delay(stream.script.input_tokens) + stream.script.media.before;
             let delay = scaled(whole, factor);
             let delay = jittered(delay, law.ttft_jitter, &mut stream.jitter);
             if law.role_first {
@@ -471,9 +471,15 @@ impl Engine {
             return;
         }
         // A fault after the last token comes when one more token would.
-        let tokens = stream.script.next_chunk(stream.sent, self.persona.law.tokens_per_chunk).max(1);
+        let most = if stream.script.media.piece.is_some() { 1 } else { self.persona.law.tokens_per_chunk };
+        let tokens = stream.script.next_chunk(stream.sent, most).max(1);
         let decoding = self.schedule.decoding().saturating_add(deviation.background_streams);
-        let gap = self.persona.law.gap_at(tokens, decoding, deviation.speed);
+        let law = &self.persona.law;
+        let gap = match stream.script.media.piece {
+            // Pieces come one by one.
+            Some(alone) => law.slowed(alone, decoding, deviation.speed),
+            None => law.gap_at(tokens, decoding, deviation.speed),
+        };
         let gap = jittered(gap, self.persona.law.gap_jitter, &mut stream.jitter);
         self.schedule_step(index, at + gap);
     }

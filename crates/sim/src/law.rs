@@ -41,6 +41,8 @@ pub struct Law {
     pub prefill_tokens_per_second: f64,
     /// How pictures and sound become tokens; without a scheduler.
     pub encoder: Encoder,
+    /// Pixels per second and step of an image that is painted alone; it is slowed by others as streams are.
+    pub pixel_steps_per_second: f64,
     /// Tokens per second of a single stream (`v1`); infinite for gaps of zero.
     pub stream_tokens_per_second: f64,
     /// How much each further stream slows every stream (`alpha`).
@@ -78,6 +80,7 @@ impl Default for Law {
             base_delay: Span::from_millis(40),
             prefill_tokens_per_second: 20_000.0,
             encoder: Encoder::default(),
+            pixel_steps_per_second: 2e7,
             stream_tokens_per_second: 120.0,
             contention: 0.02,
             coherency: 0.0005,
@@ -101,6 +104,7 @@ impl Law {
             slots: u32::MAX,
             base_delay: Span::ZERO,
             prefill_tokens_per_second: f64::INFINITY,
+            pixel_steps_per_second: f64::INFINITY,
             stream_tokens_per_second: f64::INFINITY,
             contention: 0.0,
             coherency: 0.0,
@@ -122,7 +126,9 @@ impl Law {
         if let Some((name, _)) = whole.into_iter().find(|(_, value)| *value == 0) {
             return Err(LawError::Zero { name });
         }
-        if let Some((name, value)) = self.encoder.invalid() {
+        let painted = Some(("pixels that are painted per second and step", self.pixel_steps_per_second));
+        let painted = painted.filter(|(_, value)| value.is_nan() || *value <= 0.0);
+        if let Some((name, value)) = self.encoder.invalid().or(painted) {
             return Err(LawError::Setting { name, value, allowed: "a number above 0, or inf" });
         }
         let speeds =
@@ -157,6 +163,21 @@ impl Law {
     /// The same with all speeds multiplied by `factor`.
     pub fn gap_at(&self, tokens: u32, decoding: u32, factor: f64) -> Span {
         Span::from_secs_f64(f64::from(tokens) / (self.stream_speed(decoding) * factor))
+    }
+
+    /// Time of an image of that size with so many steps that is painted alone, divided by the pieces that are shown of it; rounded to
+    /// the nanosecond.
+    pub fn painting_time(&self, (width, height): (u32, u32), steps: u64, pieces: u32) -> Span {
+        let pixels = f64::from(width) * f64::from(height);
+        Span::from_secs_f64(pixels * steps as f64 / self.pixel_steps_per_second / f64::from(pieces.max(1)))
+    }
+
+    /// The gap before a piece that alone takes so long, with `decoding` streams.
+    pub(crate) fn slowed(&self, alone: Span, decoding: u32, factor: f64) -> Span {
+        if self.stream_tokens_per_second.is_infinite() {
+            return alone;
+        }
+        Span::from_secs_f64(alone.as_secs_f64() * self.stream_speed(1) / (self.stream_speed(decoding) * factor))
     }
 
     /// Time from getting a slot to the first chunk, without jitter; the part for the prompt is rounded to the

@@ -4,10 +4,10 @@
 //! a fault.
 
 use crate::Words;
-use crate::emission::{RequestId, SimRequest};
+use crate::emission::{MediaTimes, RequestId, SimRequest};
 use crate::faults::{AtToken, Faults};
 use crate::law::Law;
-use tokrate_core::{Channel, FinishReason, Rng, Span};
+use tokrate_core::{Channel, FinishReason, Rng};
 
 /// The planned answer, if it is not cancelled.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,8 +19,8 @@ pub(crate) struct Script {
     pub reasoning: u32,
     /// Whether the reasoning is generated but not sent.
     pub hides_reasoning: bool,
-    /// How long pictures and sound are encoded.
-    pub encoding: Span,
+    /// What pictures and sound add to its times.
+    pub media: MediaTimes,
     pub finish: FinishReason,
     pub report_usage: bool,
     /// Whether usage is reported 1.5 times too high.
@@ -111,7 +111,7 @@ impl Script {
         let reasoning = if draws_reasoning { tokens / 2 } else { law.reasoning_tokens };
         Ok(Script {
             input_tokens: request.input_tokens,
-            encoding: law.encoder.time(request.pixels.saturating_sub(request.cached_pixels), request.sound),
+            media: request.media_times(law),
             tokens,
             reasoning: reasoning.min(tokens),
             hides_reasoning,

@@ -1,11 +1,13 @@
-//! Embeddings and reranking as a client sends and reads them: several texts in, a vector or a score for each.
+//! Embeddings and reranking as a client sends and reads them: several texts in, a vector or a score for each; and images of a prompt.
 //!
 //! Forms: OpenAI's `/embeddings` (vLLM, SGLang, TEI, Infinity, llama.cpp), Ollama's `/api/embed`, Cohere's `/v2/embed`; `/rerank` of Jina, vLLM,
 //! TEI's and Infinity's compatible servers, and Cohere's `/v2/rerank`.
 //!
 //! Invariant: numbers are counted and never read, so that a large answer costs little; a broken one emits no items.
 
+use crate::batch_api::BatchForm;
 use crate::dialect::Dialect;
+use crate::made_images::{self, ImageDecoder, ImageOptions};
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
@@ -19,6 +21,10 @@ pub enum ItemTask {
     Embeddings,
     /// How well it answers a query.
     Rerank,
+    /// Images of a prompt.
+    Images,
+    /// Answers to many requests of one file.
+    Batch,
 }
 
 /// The form of request and answer.
@@ -34,19 +40,27 @@ pub enum ItemForm {
     Rerank,
     /// Cohere's reranking, second version: the same at another path.
     CohereRerank,
+    /// OpenAI's images.
+    Images,
+    /// Many requests as one.
+    Batch(BatchForm),
 }
 
 /// A request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ItemRequest<'a> {
     /// Model as the endpoint knows it.
     pub model: &'a str,
-    /// The texts.
+    /// The texts; of images the prompt alone.
     pub texts: &'a [String],
     /// What they are to answer; of reranking only.
     pub query: &'a str,
     /// Further body fields: name and JSON text.
     pub extra: &'a [(String, String)],
+    /// How many images are to be made.
+    pub images: u32,
+    /// What is asked of each of them.
+    pub image: ImageOptions,
 }
 
 impl ItemTask {
@@ -55,6 +69,8 @@ impl ItemTask {
         match self {
             ItemTask::Embeddings => "embeddings",
             ItemTask::Rerank => "rerank",
+            ItemTask::Images => "images",
+            ItemTask::Batch => "batch",
         }
     }
 }
@@ -68,6 +84,8 @@ impl ItemForm {
             (ItemTask::Embeddings, dialect) if dialect.has_embeddings() => Some(ItemForm::OpenAiEmbeddings),
             (ItemTask::Rerank, Dialect::CohereChat) => Some(ItemForm::CohereRerank),
             (ItemTask::Rerank, dialect) if dialect.has_embeddings() => Some(ItemForm::Rerank),
+            (ItemTask::Batch, dialect) => BatchForm::of(dialect).map(ItemForm::Batch),
+            (ItemTask::Images, dialect) if dialect.has_embeddings() => Some(ItemForm::Images),
             _ => None,
         }
     }
@@ -80,12 +98,15 @@ impl ItemForm {
             ItemForm::CohereEmbeddings => "/v2/embed",
             ItemForm::Rerank => "/rerank",
             ItemForm::CohereRerank => "/v2/rerank",
+            ItemForm::Images => "/images/generations",
+            ItemForm::Batch(BatchForm::OpenAi) => "/files",
+            ItemForm::Batch(BatchForm::Anthropic) => "/messages/batches",
         }
     }
 
     /// The body of a request. A further field replaces one of the same name.
     pub fn encode(self, request: &ItemRequest<'_>) -> Vec<u8> {
-        let ItemRequest { model, texts, query, extra } = *request;
+        let ItemRequest { model, texts, query, extra, images, image } = *request;
         let body = match self {
             ItemForm::OpenAiEmbeddings | ItemForm::OllamaEmbeddings => json!({ "model": model, "input": texts }),
             ItemForm::CohereEmbeddings => json!({
@@ -95,6 +116,10 @@ impl ItemForm {
                 "embedding_types": ["float"],
             }),
             ItemForm::Rerank | ItemForm::CohereRerank => json!({ "model": model, "query": query, "documents": texts }),
+            ItemForm::Images | ItemForm::Batch(_) => {
+                let prompt = texts.first().map(String::as_str).unwrap_or_default();
+                Value::Object(made_images::body(model, prompt, images, image))
+            }
         };
         let mut fields = match body {
             Value::Object(fields) => fields,
@@ -115,21 +140,33 @@ pub struct ItemDecoder {
     /// How many texts were sent.
     asked: u32,
     body: Vec<u8>,
+    /// In place of the body, where images were asked for: they may come one by one.
+    images: Option<Box<ImageDecoder>>,
 }
 
 impl ItemDecoder {
     /// A decoder of the answer to so many texts.
     pub fn new(form: ItemForm, asked: u32) -> ItemDecoder {
-        ItemDecoder { form, asked, body: Vec::new() }
+        let images = (form == ItemForm::Images).then(|| Box::new(ImageDecoder::new()));
+        ItemDecoder { form, asked, body: Vec::new(), images }
     }
 
-    /// Takes bytes of the body. How many there may be is for whoever reads it to say.
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.body.extend_from_slice(bytes);
+    /// Takes bytes of the body, and emits what has come whole with them. How many there may be is for whoever reads it to say.
+    pub fn push(&mut self, at: Tick, bytes: &[u8], out: &mut EventBatch) {
+        match &mut self.images {
+            Some(images) => images.push(at, bytes, out),
+            None => self.body.extend_from_slice(bytes),
+        }
     }
 
     /// The body has ended: emits what it holds, as of that read. Fewer items than texts are a failure.
     pub fn end(&mut self, at: Tick, out: &mut EventBatch) {
+        if let Some(images) = &mut self.images {
+            if let Some(images) = images.end(at, out) {
+                self.finish(at, images, out);
+            }
+            return;
+        }
         let body = std::mem::take(&mut self.body);
         if body.is_empty() {
             return;
@@ -152,11 +189,17 @@ impl ItemDecoder {
             ItemForm::OllamaEmbeddings => read.embeddings.and_then(Vectors::list),
             ItemForm::CohereEmbeddings => read.embeddings.and_then(Vectors::float),
             ItemForm::Rerank | ItemForm::CohereRerank => read.results,
+            ItemForm::Images | ItemForm::Batch(_) => None,
         };
         let Some(Count(items)) = items else {
             out.push(at, EventKind::Anomaly(Anomaly::Malformed));
             return;
         };
+        self.finish(at, items, out);
+    }
+
+    /// So many came.
+    fn finish(&self, at: Tick, items: u32, out: &mut EventBatch) {
         out.push(at, EventKind::Items(items));
         if items < self.asked {
             let message = out.store(&format!("the answer holds {items} of {} items", self.asked));
@@ -281,7 +324,7 @@ mod tests {
 
     fn read(form: ItemForm, asked: u32, body: &str) -> Vec<String> {
         let (mut decoder, mut batch) = (ItemDecoder::new(form, asked), EventBatch::new());
-        body.as_bytes().chunks(7).for_each(|piece| decoder.push(piece));
+        body.as_bytes().chunks(7).for_each(|piece| decoder.push(Tick::ZERO, piece, &mut batch));
         decoder.end(Tick::from_nanos(5), &mut batch);
         let event = |kind: EventKind| match kind {
             EventKind::Model(name) => format!("model {}", batch.text(name)),
@@ -322,7 +365,7 @@ mod tests {
         let texts = ["a".to_owned(), "b \"c\"".to_owned()];
         let extra = [("dimensions".to_owned(), "8".to_owned()), ("model".to_owned(), "\"other\"".to_owned())];
         let body = |form: ItemForm, extra: &[(String, String)]| -> Value {
-            let request = ItemRequest { model: "m", texts: &texts, query: "q", extra };
+            let request = ItemRequest { model: "m", texts: &texts, query: "q", extra, ..ItemRequest::default() };
             serde_json::from_slice(&form.encode(&request)).expect("JSON")
         };
         assert_eq!(
@@ -344,8 +387,8 @@ mod tests {
             let whole = read(ItemForm::OpenAiEmbeddings, 1, &body);
             let (mut decoder, mut batch) = (ItemDecoder::new(ItemForm::OpenAiEmbeddings, 1), EventBatch::new());
             let (one, two) = body.as_bytes().split_at(cut.min(body.len()));
-            decoder.push(one);
-            decoder.push(two);
+            decoder.push(Tick::ZERO, one, &mut batch);
+            decoder.push(Tick::ZERO, two, &mut batch);
             decoder.end(Tick::ZERO, &mut batch);
             prop_assert_eq!(batch.events().len(), whole.len());
             prop_assert!(batch.events().len() <= 5);

@@ -8,6 +8,7 @@
 
 mod assembly;
 mod base64;
+pub mod batch_api;
 mod calls;
 mod codec;
 mod counts;
@@ -30,6 +31,7 @@ mod json_schema;
 mod json_text;
 mod lines;
 pub mod live;
+mod made_images;
 pub mod media;
 mod message_blocks;
 mod model_path;
@@ -60,6 +62,7 @@ pub use hosting::{anthropic_on_bedrock, anthropic_on_vertex};
 pub use invoke_answer::InvokeAnswer;
 pub use items::{ItemDecoder, ItemForm, ItemRequest, ItemTask};
 pub use json_schema::{JsonSchema, SchemaViolation};
+pub use made_images::ImageOptions;
 pub use peek::{Changes, Lengths, Limit, PeekError, RequestPeek};
 pub use prompt_parts::PromptParts;
 pub use request::{decode_request, encode_request};

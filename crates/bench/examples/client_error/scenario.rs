@@ -129,6 +129,8 @@ impl Scenario {
             }],
             schedule_mode: ScheduleMode::Listed,
             request: RequestOptions {
+                batches: None,
+                images: None,
                 structure: None,
                 attachments: None,
                 items: None,

@@ -15,6 +15,8 @@ fn config(load: Load, extent: Extent, warmup: u64) -> Config {
         phases: vec![PhaseSpec { load, extent, warmup, backoff: Backoff::Obey }],
         schedule_mode: ScheduleMode::Listed,
         request: RequestOptions {
+            batches: None,
+            images: None,
             structure: None,
             attachments: None,
             items: None,

@@ -1,4 +1,4 @@
-//! Vectors and scores in a report: how long a request takes by its size, and how many items come a second.
+//! Vectors, scores and images in a report: how long a request takes by its size, and how many items come a second.
 //!
 //! Invariant: one line for each concurrency where sizes are swept, else one for each size over the concurrency.
 
@@ -41,9 +41,23 @@ pub(super) fn section(record: &Record) -> Option<Section> {
     let charts = charts(&loads);
     Some(Section {
         title: "Items".to_owned(),
-        intro: "A request holds several texts, and its answer a vector or a score for each of them.".to_owned(),
+        intro: match asked(&loads) {
+            "images" => "A request asks for images of a prompt.".to_owned(),
+            "requests" => "A batch holds several requests, which the server answers when it has time.".to_owned(),
+            _ => "A request holds several texts, and its answer a vector or a score for each of them.".to_owned(),
+        },
         blocks: charts.iter().map(Block::chart).chain([Block::Table(table(&loads))]).collect(),
     })
+}
+
+/// What a request has several of.
+fn asked(loads: &[Rounds<'_>]) -> &'static str {
+    let mut phases = loads.iter().flat_map(|load| &load.phases);
+    match phases.next().map(|phase| phase.conditions.task.as_str()) {
+        Some("images") => "images",
+        Some("batch") => "requests",
+        _ => "texts",
+    }
 }
 
 /// Concurrency and size of a load.
@@ -61,7 +75,7 @@ fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
     }
     let chart = |title: &str, description: &str, axis: Axis, point: &dyn Fn(&Rounds<'_>) -> Option<Point>| {
         let series = lines.iter().map(|line| Series {
-            name: if by_size { format!("concurrency {line}") } else { format!("{line} texts a request") },
+            name: if by_size { format!("concurrency {line}") } else { format!("{line} {} a request", asked(loads)) },
             points: loads
                 .iter()
                 .filter(|load| size(&load.load).is_some_and(|size| split(size).0 == *line))
@@ -69,7 +83,12 @@ fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
                 .collect(),
             style: SeriesStyle::Measured,
         });
-        let x = if by_size { "Texts of a request" } else { "Requests in flight" };
+        let x = match asked(loads) {
+            _ if !by_size => "Requests in flight",
+            "images" => "Images of a request",
+            "requests" => "Requests of a batch",
+            _ => "Texts of a request",
+        };
         let at = sizes.iter().map(|size| f64::from(split(*size).1)).collect::<Vec<f64>>();
         LineChart {
             title: title.to_owned(),
@@ -94,7 +113,7 @@ fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
         ),
         chart(
             "Items of all requests together",
-            "Vectors or scores per second in the steady window.",
+            "Vectors, scores or images per second in the steady window.",
             Axis::linear("Items", "1/s").holding([0.0]),
             &rate,
         ),
@@ -113,6 +132,7 @@ fn table(loads: &[Rounds<'_>]) -> Table {
             times(Metric::E2e, |times| &times.p50),
             times(Metric::E2e, |times| &times.p95),
             times(Metric::TimePerItem, |times| &times.p50),
+            times(Metric::TimeToFirstImage, |times| &times.p50),
             number(load.item_throughput()),
         ]
     });
@@ -120,10 +140,11 @@ fn table(loads: &[Rounds<'_>]) -> Table {
         caption: "By size of a request".to_owned(),
         columns: vec![
             Column::words("level"),
-            Column::numbers("texts a request", ""),
+            Column::numbers(format!("{} a request", asked(loads)), ""),
             Column::numbers("E2E p50", "ms"),
             Column::numbers("E2E p95", "ms"),
             Column::numbers("time per item p50", "ms"),
+            Column::numbers("first image p50", "ms"),
             Column::numbers("items", "1/s"),
         ],
         rows: rows.collect(),

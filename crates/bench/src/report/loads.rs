@@ -16,7 +16,7 @@ enum Figure {
     Quantile(Metric, Level),
 }
 
-const FIGURES: [Figure; 18] = [
+const FIGURES: [Figure; 19] = [
     Figure::Own("n", "", |rounds| Some(rounds.count(|phase| phase.counts.measured).to_string())),
     Figure::Own("failed", "", |rounds| {
         let failed = rounds.count(|phase| phase.counts.failed);
@@ -34,6 +34,7 @@ const FIGURES: [Figure; 18] = [
     }),
     Figure::Quantile(Metric::TimePerItem, Level::P50),
     Figure::Own("items", "1/s", |rounds| rounds.item_throughput().map(format::number)),
+    Figure::Quantile(Metric::TimeToFirstImage, Level::P50),
     Figure::Own("images", "1/s", |rounds| {
         rounds.rate(|phase| phase.media.as_ref()?.images_per_second).map(format::number)
     }),

@@ -21,10 +21,13 @@ pub(super) fn section(record: &Record) -> Option<Section> {
     let tables = [groups(&phases), rates(&phases)].map(Block::Table);
     Some(Section {
         title: "Images and sound".to_owned(),
-        intro: format!(
-            "Every request brings {}. The server has to encode them before it can write.",
-            record.conditions.media
-        ),
+        intro: match record.conditions.task.as_str() {
+            "images" => format!("Every request asks for images {}.", record.conditions.media),
+            _ => format!(
+                "Every request brings {}. The server has to encode them before it can write.",
+                record.conditions.media
+            ),
+        },
         blocks: chart.into_iter().chain(tables).collect(),
     })
 }
@@ -36,7 +39,9 @@ fn delay(group: &MediaGroup) -> &Distribution {
 
 /// Over the images of a request, a line for each level; bars by level where all requests have as many.
 fn chart(phases: &[(&PhaseResult, &MediaSummary)]) -> Option<Block> {
-    let (title, of) = ("Time until the first token", "Medians over requests with their intervals.".to_owned());
+    let of_images = phases.iter().any(|(phase, _)| phase.conditions.task == "images");
+    let title = if of_images { "Time of a request" } else { "Time until the first token" };
+    let of = "Medians over requests with their intervals.".to_owned();
     if phases.iter().all(|(_, media)| media.groups.len() < 2) {
         let bar = |(phase, media): &(&PhaseResult, &MediaSummary)| {
             let p50 = &delay(media.groups.first()?).p50;

@@ -3,6 +3,7 @@
 //! Invariant: warnings stand above all numbers.
 
 mod agents;
+mod batch;
 mod charts;
 mod checks;
 mod comparison;
@@ -71,6 +72,7 @@ pub fn html(record: &Record, samples: &Samples) -> String {
             agents::section(record),
             structure::section(record),
             media::section(record),
+            batch::section(record),
             distributions(record, samples),
             lengths(samples),
             over_time::section(record),

@@ -10,21 +10,28 @@ use tokrate_stats::{Level, Quantile, QuantileStatus};
 
 pub(super) const MISSING: &str = "–";
 
+/// Adds a row: its label, and what stands in it for each phase.
+type AddRow<'a> = dyn FnMut(&str, &dyn Fn(&PhaseResult) -> String) + 'a;
+
 /// Rows of pictures and sound, where there were any.
-fn media_rows(phases: &[PhaseResult], row: &mut dyn FnMut(&str, &dyn Fn(&PhaseResult) -> String)) {
+fn media_rows(phases: &[PhaseResult], row: &mut AddRow<'_>) {
     if phases.iter().all(|phase| phase.media.is_none()) {
         return;
     }
     let of = |phase: &PhaseResult, of: fn(&tokrate_record::run::MediaSummary) -> Option<f64>| {
         number(phase.media.as_ref().and_then(of))
     };
+    for level in QUANTILES {
+        let label = format!("time to first image {} (ms)", level.name());
+        row(&label, &|phase| quantile(phase.time_to_first_image.quantile(level)));
+    }
     row("images per second", &|phase| of(phase, |media| media.images_per_second));
     row("megapixels per second", &|phase| of(phase, |media| media.megapixels_per_second));
     row("sound per second (s)", &|phase| of(phase, |media| media.sound_per_second));
 }
 
 /// Rows of answers that a program reads, where there were any.
-fn structure_rows(phases: &[PhaseResult], row: &mut dyn FnMut(&str, &dyn Fn(&PhaseResult) -> String)) {
+fn structure_rows(phases: &[PhaseResult], row: &mut AddRow<'_>) {
     if phases.iter().all(|phase| phase.structure.is_none()) {
         return;
     }

@@ -3,6 +3,7 @@
 use super::target::TargetRun;
 use crate::abort::AbortPolicy;
 use crate::bodies::Bodies;
+use crate::config::Items;
 use crate::forecast::ASSUMED;
 use crate::job::Job;
 use crate::plan::{Backoff, PhaseSpec};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use tokrate_core::{Rng, Span};
 use tokrate_net::Secrets;
 use tokrate_sim::WORDS;
-use tokrate_wire::{ItemForm, Shape};
+use tokrate_wire::{ItemForm, ItemTask, Shape};
 
 /// A first answer under load that takes so many times as long as one before it is no longer to be expected.
 const UNLIKELY_DELAY: f64 = 10.0;
@@ -56,7 +57,7 @@ impl TargetRun<'_> {
                 model: self.endpoint.model.clone(),
                 options: config.request.clone(),
                 prompts: match config.request.items {
-                    None => prompts,
+                    None | Some(Items { task: ItemTask::Batch, .. }) => prompts,
                     Some(_) => prompts.without_instruction(),
                 },
                 items: config.request.items.and_then(|items| self.items(spec.load.batch().unwrap_or(items.batch))),

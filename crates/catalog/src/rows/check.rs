@@ -6,7 +6,8 @@ use super::{EndpointRow, Findings, PriceFile, PriceRow, ProviderFile, ProviderRo
 use toml::Spanned;
 
 /// Known deviations of an endpoint from its dialect.
-const QUIRKS: &[&str] = &["max_tokens_field", "no_stream_options", "ignore_eos", "on_vertex", "on_bedrock"];
+const QUIRKS: &[&str] =
+    &["max_tokens_field", "no_stream_options", "ignore_eos", "half_price_batches", "on_vertex", "on_bedrock"];
 /// Known sources of credentials that expire.
 const CREDENTIALS: &[&str] = &["aws", "entra", "google"];
 /// Known families of metric names.

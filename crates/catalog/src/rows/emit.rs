@@ -87,10 +87,11 @@ fn endpoint(out: &mut String, row: &EndpointRow) {
     line(
         out,
         format_args!(
-            "                quirks: Quirks {{ max_tokens_field: {}, no_stream_options: {}, ignore_eos: {}, on_vertex: {}, on_bedrock: {} }},",
+            "                quirks: Quirks {{ max_tokens_field: {}, no_stream_options: {}, ignore_eos: {}, half_price_batches: {}, on_vertex: {}, on_bedrock: {} }},",
             has("max_tokens_field"),
             has("no_stream_options"),
             has("ignore_eos"),
+            has("half_price_batches"),
             has("on_vertex"),
             has("on_bedrock")
         ),

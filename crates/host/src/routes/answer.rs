@@ -4,7 +4,7 @@
 
 use super::{ErrorResponse, REQUEST_ID, Routes, ServedProvider, error_response, with_type};
 use crate::asked::{Content, content_of, content_of_rule, may_ask_for_content};
-use crate::body::{AnswerBody, Collected, DialectWriter, FullBody, Stream};
+use crate::body::{AnswerBody, BodyWriter, Collected, DialectWriter, FullBody, Stream};
 use crate::config::EmulatedEngine;
 use crate::driver::{AnswerHandle, Incoming};
 use crate::metrics::MetricNames;
@@ -18,7 +18,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use tokrate_core::{ChatRequest, Span};
+use tokrate_core::{ChatRequest, Span, Tick};
 use tokrate_net::server::{BodyError, BufferedBody, ConnectionTap, RequestBody, buffer_body};
 use tokrate_sim::{Allowance, Faults, LimitStatus, Outcome, Refusal, SimRequest};
 use tokrate_wire::{Dialect, Encoder, Routed, ServerTimesField, Shape, decode_request};
@@ -26,6 +26,16 @@ use tokrate_wire::{Dialect, Encoder, Routed, ServerTimesField, Shape, decode_req
 const FAULT: &str = "x-tokrate-fault";
 /// Model name in answers with the fault of another model.
 const OTHER_MODEL: &str = "another-model";
+
+/// A request that was handed to its engine.
+struct Submitted<'r> {
+    served: &'r ServedProvider,
+    model: String,
+    stream: bool,
+    content: Option<Content>,
+    /// The engine's answer to it, or its refusal.
+    outcome: Result<AnswerHandle, Refusal>,
+}
 
 impl Routes {
     pub(super) async fn answer(
@@ -35,44 +45,12 @@ impl Routes {
         body: RequestBody,
         tap: Rc<ConnectionTap>,
     ) -> Result<Response<AnswerBody>, ErrorResponse> {
-        let shared = &self.shared;
         let BufferedBody { bytes: body, share: _share } = self.read_body(body).await?;
-        let received_at = tap.read_at();
-        let chat = decode_request(&routed, &body)
-            .map_err(|error| ErrorResponse(StatusCode::BAD_REQUEST, format!("failed to {error}")))?;
-        let served = self.provider_of(head, &chat.model)?;
-        if chat.max_output_tokens == Some(0) {
-            let message = "the limit of output tokens must be at least 1".to_owned();
-            return Err(ErrorResponse(StatusCode::BAD_REQUEST, message));
-        }
-        let faults = faults_of(served, &head.headers)?;
-        let (chat, content) = content(&routed, chat, &body, served.provider.script.as_ref()).await?;
-        let ChatRequest { stream, include_usage, max_output_tokens, messages, model, .. } = chat;
-        let prompt = shared.prompts.read(messages, served.provider.persona.scheduled.is_some()).await;
-        let law = &served.provider.persona.law;
-        let incoming = Incoming {
-            id: head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned),
-            dialect: routed.dialect,
-            received_at,
-            stream,
-            request: SimRequest {
-                input_tokens: prompt.tokens,
-                pictures: prompt.media.pictures.len() as u32,
-                pixels: prompt.media.pixels(),
-                cached_pixels: if law.encoder.caches { shared.prompts.known_pixels(&prompt.media) } else { 0 },
-                sound: prompt.media.sound,
-                parts: prompt.parts,
-                output_tokens: max_output_tokens,
-                content_tokens: content.as_ref().map(Content::tokens),
-                // An unstreamed answer always has usage.
-                include_usage: include_usage || !stream,
-                include_timings: served.provider.metrics != MetricNames::Off || sends_timings(served, routed.dialect),
-                faults,
-            },
-        };
-        let submitted = Rc::clone(&served.driver).submit(incoming);
+        let id = head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let Submitted { served, model, stream, content, outcome } =
+            self.submit(&routed, head, &body, tap.read_at(), id).await?;
         let allowance = served.driver.allowance();
-        let mut response = match submitted {
+        let mut response = match outcome {
             Ok(handle) => {
                 let shape = match routed.shape {
                     Some(shape) => shape,
@@ -87,6 +65,70 @@ impl Routes {
         };
         add_limits(routed.dialect, allowance, response.headers_mut());
         Ok(response)
+    }
+
+    /// The whole answer to a request that nobody waits for, such as one of a batch; `id` is its name in the log.
+    pub(super) async fn answer_alone(
+        &self,
+        routed: &Routed,
+        head: &Parts,
+        body: Bytes,
+        id: String,
+    ) -> Result<Bytes, ErrorResponse> {
+        let now = self.shared.clock.now();
+        let Submitted { served, model, content, outcome, .. } = self.submit(routed, head, &body, now, Some(id)).await?;
+        let handle = outcome.map_err(|refusal| {
+            let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            ErrorResponse(status, refusal.message.to_owned())
+        })?;
+        let model = if self.provider_index.is_none() { &model } else { &served.provider.model };
+        let writer = self.writer(served, routed.dialect, Shape::Whole, model, &handle).with_content(content);
+        let broken = || ErrorResponse(StatusCode::INTERNAL_SERVER_ERROR, "the connection broke".to_owned());
+        let collected = collect(&handle).await?.ok_or_else(broken)?;
+        handle.end(AnswerEnd::Complete);
+        Ok(collected.finish(writer).0)
+    }
+
+    /// Reads a request and hands it to its engine.
+    async fn submit(
+        &self,
+        routed: &Routed,
+        head: &Parts,
+        body: &Bytes,
+        received_at: Tick,
+        id: Option<String>,
+    ) -> Result<Submitted<'_>, ErrorResponse> {
+        let shared = &self.shared;
+        let chat = decode_request(routed, body)
+            .map_err(|error| ErrorResponse(StatusCode::BAD_REQUEST, format!("failed to {error}")))?;
+        let served = self.provider_of(head, &chat.model)?;
+        if chat.max_output_tokens == Some(0) {
+            let message = "the limit of output tokens must be at least 1".to_owned();
+            return Err(ErrorResponse(StatusCode::BAD_REQUEST, message));
+        }
+        let faults = faults_of(served, &head.headers)?;
+        let (chat, content) = content(routed, chat, body, served.provider.script.as_ref()).await?;
+        let ChatRequest { stream, include_usage, max_output_tokens, messages, model, .. } = chat;
+        let prompt = shared.prompts.read(messages, served.provider.persona.scheduled.is_some()).await;
+        let law = &served.provider.persona.law;
+        let request = SimRequest {
+            input_tokens: prompt.tokens,
+            pictures: prompt.media.pictures.len() as u32,
+            pixels: prompt.media.pixels(),
+            cached_pixels: if law.encoder.caches { shared.prompts.known_pixels(&prompt.media) } else { 0 },
+            sound: prompt.media.sound,
+            parts: prompt.parts,
+            output_tokens: max_output_tokens,
+            content_tokens: content.as_ref().map(Content::tokens),
+            // An unstreamed answer always has usage.
+            include_usage: include_usage || !stream,
+            include_timings: served.provider.metrics != MetricNames::Off || sends_timings(served, routed.dialect),
+            faults,
+            ..SimRequest::default()
+        };
+        let incoming = Incoming { id, dialect: routed.dialect, received_at, stream, request };
+        let outcome = Rc::clone(&served.driver).submit(incoming);
+        Ok(Submitted { served, model, stream, content, outcome })
     }
 
     /// Reads the body of a request, if there is room for another one.
@@ -153,7 +195,7 @@ impl Routes {
         if shape == Shape::Whole {
             return whole(handle, tap, writer).await;
         }
-        let stream = Stream::new(handle, tap, writer, Rc::clone(&self.shared.scratch));
+        let stream = Stream::new(handle, tap, BodyWriter::Dialect(writer), Rc::clone(&self.shared.scratch));
         let mut response = with_type(dialect.content_type(shape), AnswerBody::Stream(Box::new(stream)));
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         Ok(response)

@@ -2,10 +2,19 @@
 //!
 //! Invariant: the outcome does not depend on whether the text is kept.
 
-use super::{Anomalies, Ending, Failure};
+use super::{Anomalies, Ending, Failure, ImageTrace};
 use tokrate_core::{
     Anomaly, Channel, EventBatch, EventKind, FailureKind, FinishReason, ServerTimings, Span, StreamEvent, Tick, Usage,
 };
+
+/// Results that are no text.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Results {
+    /// Vectors, scores, images and the like.
+    pub items: Option<u32>,
+    /// Images.
+    pub images: Option<ImageTrace>,
+}
 
 /// Everything in a stream but its text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -18,8 +27,8 @@ pub(crate) struct StreamMetadata {
     pub model_changes: u32,
     pub anomalies: Anomalies,
     pub failure: Option<Failure>,
-    /// Results that are no text, if there were any.
-    pub items: Option<u32>,
+    /// Results that are no text, if there were any. Few answers have some, and every open stream keeps this.
+    pub results: Option<Box<Results>>,
     /// Whether anything was understood: an event other than an anomaly or the end mark.
     understood: bool,
 }
@@ -46,7 +55,12 @@ impl StreamMetadata {
             EventKind::Empty | EventKind::Opaque => self.understood = true,
             EventKind::Items(items) => {
                 self.understood = true;
-                self.items = Some(self.items.unwrap_or(0).saturating_add(items));
+                let known = &mut self.results.get_or_insert_default().items;
+                *known = Some(known.unwrap_or(0).saturating_add(items));
+            }
+            EventKind::Image { pixels, is_partial } => {
+                self.understood = true;
+                ImageTrace::add(&mut self.results.get_or_insert_default().images, event.at, pixels, is_partial);
             }
             EventKind::Model(name) => {
                 self.understood = true;
@@ -98,7 +112,7 @@ impl StreamMetadata {
 
     /// Derives the outcome; the rules are at [`super::RequestMeter::finish`].
     pub fn close(&mut self, ending: Ending, has_text: bool) {
-        let has_text = has_text || self.items.is_some();
+        let has_text = has_text || self.results.as_ref().is_some_and(|results| results.items.is_some());
         if self.failure.is_none() {
             self.failure = self.verdict(ending, has_text);
         }

@@ -6,7 +6,7 @@
 use super::chunks::{ChannelTokens, arrival_tokens, join};
 use super::fingerprint::TextFingerprint;
 use super::speed::{NOT_STREAMED, NoSpeedReason, StreamTimes, TIMESTAMP_ERROR};
-use super::{Chunk, Media, RequestTrace};
+use super::{BatchNumbers, Chunk, Media, RequestTrace};
 use crate::names;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -161,9 +161,15 @@ pub struct RequestNumbers {
     /// Vectors or scores that came.
     #[serde(default)]
     pub items: Option<u64>,
-    /// Pictures and sound that were sent with the prompt; set by the caller.
+    /// Sent to the first image of an answer, done or not (ns).
+    #[serde(default)]
+    pub first_image_ns: Option<u64>,
+    /// Pictures and sound that were sent with the prompt, which the caller sets; else the images that were made.
     #[serde(default)]
     pub media: Option<Media>,
+    /// What became of a batch of requests, if it was one.
+    #[serde(default)]
+    pub batch: Option<Box<BatchNumbers>>,
     /// Output tokens that the plan asked for, where that differs from request to request; set by the caller.
     #[serde(default)]
     pub output_asked: Option<u64>,
@@ -393,6 +399,9 @@ impl RequestNumbers {
             input_reported: trace.usage.and_then(|usage| usage.input),
             cached_input_reported: trace.usage.and_then(|usage| usage.cached_input),
             items: trace.items.map(u64::from),
+            first_image_ns: trace.images.and_then(|images| Some(images.first_at.since(timing.sent_at?).as_nanos())),
+            media: trace.images.map(|images| images.media()),
+            batch: trace.batch.clone(),
             failure: trace.failure.as_ref().map(|failure| FailureRow {
                 kind: failure.kind,
                 message: failure.message.clone(),

@@ -39,20 +39,26 @@ impl ConditionsRow {
 
     /// How long prompts and answers are, in words; of lengths that differ the means.
     pub fn lengths(&self) -> String {
-        if let Some(batch) = self.batch {
-            let means = if self.prompts == Self::SYNTHETIC { "" } else { " on average" };
-            return format!(
-                "{batch} text{} of {} tokens{means} a request",
-                if batch == 1 { "" } else { "s" },
-                self.input_tokens
-            );
-        }
         let means = if self.prompts == Self::SYNTHETIC { "" } else { " on average" };
-        if !["", "chat"].contains(&self.task.as_str()) {
-            return format!("texts of {} tokens{means}", self.input_tokens);
+        let (input, output) = (self.input_tokens, self.output_tokens);
+        // Of a whole run whose levels differ in it there is no number.
+        let many = |one: &str| match self.batch {
+            Some(1) => format!("1 {one}"),
+            Some(n) => format!("{n} {one}s"),
+            None => format!("{one}s"),
+        };
+        match (self.task.as_str(), self.batch) {
+            ("batch", _) => return format!("{} a batch, each {input} tokens in, {output} out{means}", many("request")),
+            ("images", _) => {
+                let (images, size) = (many("image"), &self.media);
+                return format!("{images} {size} a request, from a prompt of {input} tokens{means}");
+            }
+            (_, Some(_)) => return format!("{} of {input} tokens{means} a request", many("text")),
+            ("" | "chat", None) => {}
+            (_, None) => return format!("texts of {input} tokens{means}"),
         }
         let media = if self.media.is_empty() { String::new() } else { format!(", with {}", self.media) };
-        format!("{} tokens in, {} out{means}{media}", self.input_tokens, self.output_tokens)
+        format!("{input} tokens in, {output} out{means}{media}")
     }
 }
 

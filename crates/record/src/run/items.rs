@@ -2,7 +2,7 @@
 //!
 //! Invariant: of the steady window only, each request with the share of its time (due to finished) that lies inside.
 
-use super::Steady;
+use super::{BatchSummary, Steady};
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
 use tokrate_meter::request::RequestNumbers;
@@ -22,6 +22,9 @@ pub struct ItemSummary {
     pub interval: Option<Interval>,
     /// Input tokens per second of the steady window, as the plan asked for them.
     pub input_tokens_per_second: Option<f64>,
+    /// Batches, if requests were sent as such.
+    #[serde(default)]
+    pub batches: Option<BatchSummary>,
 }
 
 impl ItemSummary {
@@ -42,6 +45,7 @@ impl ItemSummary {
             per_request: (!measured.is_empty()).then(|| n as f64 / measured.len() as f64),
             per_second: rates.as_ref().map(|(items, _)| items.iter().sum::<f64>() / items.len() as f64),
             interval: rates.as_ref().and_then(|(items, _)| mean_interval(items, 0.95, &Rng::root(0).child("items"))),
+            batches: BatchSummary::of(requests, measured),
             input_tokens_per_second: rates.map(|(_, tokens)| tokens.iter().sum::<f64>() / tokens.len() as f64),
         })
     }

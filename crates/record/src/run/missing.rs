@@ -28,15 +28,20 @@ impl PhaseResult {
             PhaseSource::FailureShare => "no request was started".to_owned(),
             _ if self.counts.answered == 0 => "no request was answered".to_owned(),
             PhaseSource::ItemThroughput => {
-                let no_items = "the answers were no vectors or scores".to_owned();
+                let no_items = "the answers were no vectors, scores or images".to_owned();
                 self.steady_missing.clone().filter(|_| self.items.is_some()).unwrap_or(no_items)
             }
             PhaseSource::Rate(_) => {
                 let none = "the requests had none".to_owned();
                 self.steady_missing.clone().filter(|_| self.media.is_some()).unwrap_or(none)
             }
+            PhaseSource::Times(..) if row.metric == Metric::TimeToFirstImage => "no image came".to_owned(),
             _ if self.items.is_some() && row.metric != Metric::TimePerItem && row.unit != MetricUnit::Share => {
-                "vectors and scores are no text".to_owned()
+                match self.conditions.task.as_str() {
+                    "images" => "images are no text".to_owned(),
+                    "batch" => "a batch has no text of its own".to_owned(),
+                    _ => "vectors and scores are no text".to_owned(),
+                }
             }
             PhaseSource::Throughput => {
                 let no_tokens = "no token arrived in the steady window".to_owned();

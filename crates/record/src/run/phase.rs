@@ -8,9 +8,9 @@ use super::steady::in_flight;
 use super::summary::{tpot_distribution, unrepresentative_speeds};
 use super::validity::with_validity;
 use super::{
-    AgentSummary, ComfortBands, Connections, Counts, FailureCount, InputTokens, ItemSummary, LengthSummary, Load,
-    MediaSummary, NameCount, ObservedConcurrency, RateLimited, ServerTimingSummary, SessionSummary, SpeedSummary,
-    Steady, StructureSummary, Throughput, TokenSummary, Warmup,
+    AgentSummary, BatchSummary, ComfortBands, Connections, Counts, FailureCount, InputTokens, ItemSummary,
+    LengthSummary, Load, MediaSummary, NameCount, ObservedConcurrency, RateLimited, ServerTimingSummary,
+    SessionSummary, SpeedSummary, Steady, StructureSummary, Throughput, TokenSummary, Warmup,
 };
 use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
@@ -124,6 +124,9 @@ pub struct PhaseResult {
     /// Pictures and sound of the requests, if they had any.
     #[serde(default)]
     pub media: Option<MediaSummary>,
+    /// Sent to the first image of an answer, one that is not yet done included.
+    #[serde(default = "no_times")]
+    pub time_to_first_image: Distribution,
     /// Answers that were to be calls of tools or JSON, if that is what was asked for.
     #[serde(default)]
     pub structure: Option<StructureSummary>,
@@ -255,10 +258,9 @@ impl PhaseResult {
     fn unchecked(input: &PhaseInput<'_>, requests: &[RequestNumbers], warmup_end: Tick, streamed: bool) -> PhaseResult {
         let measured = measured_of(requests);
         let counts = counts_of(input, requests);
-        let (steady, steady_missing) = steady_of(input, warmup_end, requests);
+        let (steady, steady_missing, throughput) = steady_of(input, warmup_end, requests);
         let times = Times::of(&measured, unanswered_of(input, requests, streamed));
         let (ttft, itl, tpot, e2e) = times.judged();
-        let throughput = steady.as_ref().map(|steady| Throughput::of(steady, requests));
         let (agents, session_times) = AgentSummary::of(&input.load, requests).unzip();
         PhaseResult {
             client_error: with_validity(input, &measured, [&ttft, &itl, &tpot, &e2e], throughput.as_ref()),
@@ -275,6 +277,7 @@ impl PhaseResult {
             sessions: SessionSummary::of(&input.load, requests),
             items: ItemSummary::of(steady.as_ref(), requests, &measured),
             time_per_item: times.plain(time_per_item_ns),
+            time_to_first_image: times.plain(|request| request.first_image_ns),
             media: MediaSummary::of(steady.as_ref(), requests, &measured),
             structure: StructureSummary::of(&measured),
             time_to_first_argument: times.plain(|request| request.first_argument_ns),
@@ -321,6 +324,11 @@ impl PhaseResult {
             suspicions: integrity::examine(&ConditionsRow::from(input.conditions), &measured),
             gate: Vec::new(),
         }
+    }
+
+    /// Its batches, if requests were sent as such.
+    pub fn batches(&self) -> Option<&BatchSummary> {
+        self.items.as_ref()?.batches.as_ref()
     }
 
     /// Whether the client's own error was measured at this load.
@@ -440,10 +448,18 @@ fn clear_unless_streamed(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]
     streamed
 }
 
-fn steady_of(input: &PhaseInput, warmup_end: Tick, requests: &[RequestNumbers]) -> (Option<Steady>, Option<String>) {
+/// The steady window and what went through it, or why there is none.
+fn steady_of(
+    input: &PhaseInput,
+    warmup_end: Tick,
+    requests: &[RequestNumbers],
+) -> (Option<Steady>, Option<String>, Option<Throughput>) {
     match Steady::find(&input.load, warmup_end, requests) {
-        Ok(steady) => (Some(steady), None),
-        Err(reason) => (None, Some(reason)),
+        Ok(steady) => {
+            let throughput = Throughput::of(&steady, requests);
+            (Some(steady), None, Some(throughput))
+        }
+        Err(reason) => (None, Some(reason), None),
     }
 }
 

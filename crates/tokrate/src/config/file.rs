@@ -129,6 +129,9 @@ pub struct Bench {
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::Share>"))]
     pub images_shared: Option<Share>,
     pub image_pool: Option<u32>,
+    pub partial_images: Option<u32>,
+    pub poll: Option<String>,
+    pub keep: Option<bool>,
     #[serde(default, deserialize_with = "lists::one_or_many")]
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
     pub audio_input: Option<Vec<String>>,

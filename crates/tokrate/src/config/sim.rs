@@ -170,6 +170,7 @@ fn law(flags: &LawFlags) -> Result<Law> {
             sound_per_second: flags.encoder_sound.unwrap_or(default.encoder.sound_per_second),
             caches: flags.encoder_cache,
         },
+        pixel_steps_per_second: flags.painter.unwrap_or(default.pixel_steps_per_second),
         stream_tokens_per_second: flags.speed.unwrap_or(default.stream_tokens_per_second),
         contention: flags.alpha.unwrap_or(default.contention),
         coherency: flags.beta.unwrap_or(default.coherency),

@@ -113,6 +113,9 @@ pub struct Law {
     /// A picture that was encoded before takes no time again
     #[arg(long)]
     pub encoder_cache: bool,
+    /// Pixels per second and step of an image that is painted alone [default: 2e7: 20 steps of 1024x1024 take 1.05 s]
+    #[arg(long, allow_negative_numbers = true, value_name = "PX_PER_S")]
+    pub painter: Option<f64>,
     /// Tokens per second of a stream that runs alone; `inf` for as fast as possible [default: 120]
     #[arg(long, allow_negative_numbers = true, value_name = "TOK_PER_S")]
     pub speed: Option<f64>,

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use tokrate_bench::report::{agent_sentence, capacity_sentences, shows, sign_sentences};
 use tokrate_charts::format::number;
-use tokrate_record::run::{Rounds, by_load, by_rising_load, most_throughput};
+use tokrate_record::run::{BatchSummary, Rounds, by_load, by_rising_load, most_throughput};
 use tokrate_record::{LimitedBy, Metric, PhaseSource, Record};
 use tokrate_stats::Quantile;
 
@@ -80,7 +80,12 @@ fn at(load: &Rounds<'_>) -> String {
     let median = |metric| load.times(metric).and_then(|times| value(&times.p50));
     if load.has_items() {
         let time = |metric| median(metric).map_or_else(|| without(load, metric), |time| format!("{time} ms"));
-        return format!("an answer after {}, {} an item", time(Metric::E2e), time(Metric::TimePerItem));
+        if let Some(batches) = load.phases.iter().find_map(|phase| phase.batches()) {
+            return batch(load, batches);
+        }
+        let item = if load.phases.iter().any(|phase| phase.conditions.task == "images") { "image" } else { "item" };
+        let (whole, each) = (time(Metric::E2e), time(Metric::TimePerItem));
+        return format!("an answer after {whole}, {each} an {item}{}", media(load));
     }
     let (of, n) = (load.with_speed(), load.count(|phase| phase.counts.measured));
     let has_speed = load.output_speed().is_some_and(|median| value(&median).is_some());
@@ -109,6 +114,18 @@ fn valid(load: &Rounds<'_>) -> String {
     let whole = load.times(Metric::TimeToValid).and_then(|times| value(&times.p50));
     let whole = whole.map_or_else(String::new, |whole| format!(", a valid whole after {whole} ms"));
     format!("{whole}; {valid} of {n} valid")
+}
+
+/// When a batch was done, how sure that is, and how much it was a second.
+fn batch(load: &Rounds<'_>, batches: &BatchSummary) -> String {
+    let done = load.times(Metric::E2e).and_then(|times| value(&times.p50));
+    let done = done.map_or_else(|| without(load, Metric::E2e), |done| format!("a batch done after {done} ms"));
+    let late =
+        batches.late_at_most.max.map_or_else(String::new, |late| format!(", seen at most {} ms late", number(late)));
+    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), number);
+    let (requests, tokens) = (rate(batches.requests_per_second), rate(batches.output_tokens_per_second));
+    let failed = batches.requests - batches.succeeded;
+    format!("{done}{late}; {requests} requests/s, {tokens} tok/s out; {failed} of {} requests failed", batches.requests)
 }
 
 /// How many pictures requests brought, where they brought any.

@@ -163,6 +163,20 @@ const ROWS: &[Row] = &[
         let tokens = phase.items.as_ref().and_then(|items| items.input_tokens_per_second);
         tokens.map_or_else(|| "-".to_owned(), number)
     }),
+    Row::Own("batch ended earlier by at most, p50 (ms)", |phase| {
+        phase.batches().map_or_else(|| "-".to_owned(), |batches| shown(&batches.late_at_most.p50))
+    }),
+    Row::Own("batch requests per second", |phase| {
+        rate(phase.batches().and_then(|batches| batches.requests_per_second))
+    }),
+    Row::Own("batch output tokens per second", |phase| {
+        rate(phase.batches().and_then(|batches| batches.output_tokens_per_second))
+    }),
+    Row::Own("batch requests failed (%)", |phase| {
+        rate(phase.batches().and_then(|batches| batches.failed_share()).map(|share| share * 100.0))
+    }),
+    Row::Quantile(Metric::TimeToFirstImage, Level::P50),
+    Row::Quantile(Metric::TimeToFirstImage, Level::P95),
     Row::Own("images per second", |phase| rate(phase.media.as_ref().and_then(|media| media.images_per_second))),
     Row::Own("megapixels per second", |phase| rate(phase.media.as_ref().and_then(|media| media.megapixels_per_second))),
     Row::Own("sound per second (s)", |phase| rate(phase.media.as_ref().and_then(|media| media.sound_per_second))),

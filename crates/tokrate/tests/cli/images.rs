@@ -168,3 +168,83 @@ fn images_of_a_folder_are_sent_as_they_are() {
     assert_eq!(sizes.into_iter().collect::<Vec<_>>(), [2 * 28 * 28, 3 * 28 * 28, 4 * 28 * 28]);
     assert!(bench.record.conditions.media.starts_with("2 images from photos (2 files, "));
 }
+
+#[test]
+fn images_that_are_made_come_when_the_law_says_in_one_piece_and_one_by_one() {
+    // 256 by 128 pixels with 5 steps take 16.384 ms.
+    let host = engine(Law { pixel_steps_per_second: 1e7, ..quick() });
+    let url = url(&host);
+    for (more, partial, images) in [
+        ("--batch 2", None, 2_u64),
+        ("--batch 1 --partial-images 3", Some(3), 1),
+        ("--batch 2 --partial-images 0", Some(0), 2),
+    ] {
+        let arguments = format!(
+            "bench --url {url} --model sim --calibration off --no-probe --json record.json --jsonl rows.jsonl --input-tokens 30 --warmup 0 \
+             --task images --image-size 256x128 --body steps=5 -c 1 -n 10 --wide --html report.html --csv levels.csv \
+             --assert image_throughput.per_second>0.1 --assert time_to_first_image_p50<5s {more}"
+        );
+        let folder = Folder::new(&format!("images-made-{}", more.len()));
+        let finished = tool::run(&folder, &arguments.split_whitespace().collect::<Vec<&str>>());
+        let bench = Bench::read(folder, finished);
+        bench.expect(0, &[]);
+        let phase = &bench.record.phases[0];
+        assert_eq!((phase.conditions.task.as_str(), phase.conditions.media.as_str()), ("images", "of 256x128"));
+        let partial_text = partial.map_or(String::new(), |partial| format!("partial_images={partial} "));
+        assert_eq!(phase.conditions.options, format!("{partial_text}steps=5"));
+        let media = phase.media.as_ref().expect("images came");
+        assert_eq!((media.images, media.pixels), (10 * images, 10 * images * 256 * 128));
+        assert_eq!(phase.items.as_ref().map(|items| items.n), Some(10 * images));
+        let truth = host.truth();
+        for row in &bench.rows {
+            let served = truth.request(row["request_id"].as_str().expect("an id")).expect("the engine saw it");
+            assert_eq!(u64::from(served.input_tokens), number(row, "input_asked"), "{row}");
+            let first = served.writes.iter().find(|write| write.tokens > 0).expect("something was written");
+            let (sent, first_image) = (number(row, "sent_at_ns"), number(row, "first_image_ns"));
+            assert!(sent + first_image >= first.written_at.as_nanos(), "nothing comes before it is written: {row}");
+            // The first piece, and all of them; the reading of the prompt and the delay come before.
+            let whole = images * 16_384_000;
+            let least = if let Some(partial) = partial { 16_384_000 / (partial + 1) } else { whole };
+            assert!(first_image >= 10_000_000 + least, "{row}");
+            assert!(number(row, "e2e_ns") >= 10_000_000 + whole && first_image <= number(row, "e2e_ns"), "{row}");
+            assert_eq!(
+                served.writes.iter().map(|write| u64::from(write.tokens)).sum::<u64>(),
+                images * (partial.unwrap_or(0) + 1)
+            );
+        }
+        let text = folded(&bench.finished.stdout);
+        assert!(text.contains("an image; ") && text.contains("images a second ("), "{text}");
+        let page = bench.folder.read("report.html");
+        assert!(
+            page.contains("A request asks for images of a prompt")
+                && page.contains("Every request asks for images of 256x128")
+        );
+        let csv = bench.folder.read("levels.csv");
+        assert!(csv.lines().next().is_some_and(|head| head.contains("time_to_first_image_p50_ms")), "{csv}");
+    }
+    let linked = format!(
+        "bench --url {url} --model sim --calibration off --no-probe --json record.json --jsonl rows.jsonl --task images --image-size 64x64 \
+         --body response_format=\"url\" -c 1 -n 3"
+    );
+    let folder = Folder::new("images-linked");
+    let finished = tool::run(&folder, &linked.split_whitespace().collect::<Vec<&str>>());
+    let bench = Bench::read(folder, finished);
+    bench.expect(0, &[]);
+    let media = bench.record.phases[0].media.as_ref().expect("images came");
+    assert_eq!((media.pixels, media.megapixels_per_second), (0, None), "the size of what is only linked is not known");
+}
+
+#[test]
+fn an_image_that_fails_in_its_stream_is_a_failure_with_the_servers_words() {
+    let host = engine(Law { pixel_steps_per_second: 1e8, ..quick() });
+    let arguments = format!(
+        "bench --url {} --model sim --calibration off --no-probe --json record.json --jsonl rows.jsonl --task images --image-size 64x64 \
+         --partial-images 2 -c 1 -n 4 --warmup 0 --keep-going --header x-tokrate-fault:error_event@2=1",
+        url(&host)
+    );
+    let folder = Folder::new("images-failed");
+    let finished = tool::run(&folder, &arguments.split_whitespace().collect::<Vec<&str>>());
+    let bench = Bench::read(folder, finished);
+    assert_eq!(bench.record.phases[0].counts.failed, 4, "{:?}", bench.finished);
+    assert!(bench.rows.iter().all(|row| row["failure"]["message"].as_str().is_some_and(|message| !message.is_empty())));
+}

@@ -16,6 +16,7 @@ pub fn transcript(batch: &EventBatch) -> Vec<String> {
     let line = |kind: EventKind| match kind {
         EventKind::Empty => "empty".to_owned(),
         EventKind::Opaque => "opaque".to_owned(),
+        EventKind::Image { pixels, .. } => format!("image {pixels}"),
         EventKind::Items(items) => format!("items {items}"),
         EventKind::Text { channel, text } => {
             let channel = match channel {

@@ -4,11 +4,11 @@
 
 use super::inputs::Inputs;
 use crate::config::quantity;
-use crate::flags::bench::{Flags, ImageFormat};
+use crate::flags::bench::{Flags, ImageFormat, Request, Task};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::path::Path;
 use std::sync::Arc;
-use tokrate_bench::{Attachments, PictureFiles, Pictures, SizeShare, Target};
+use tokrate_bench::{Attachments, ImagesAsked, PictureFiles, Pictures, SizeShare, Target};
 use tokrate_core::Span;
 use tokrate_targets::reading::{self, MAX_DATA_BYTES};
 use tokrate_wire::Dialect;
@@ -23,12 +23,33 @@ const MAX_POOL: u32 = 1_000_000;
 /// The longest sound of a request: Gemini takes 9.5 hours, and an hour of it is 154 MB of base64.
 const MAX_SOUND: Span = Span::from_secs(3_600);
 
+/// Most images before each is done: OpenAI's limit.
+const MAX_PARTIAL: u32 = 3;
+
+/// Which images are asked for, if they are.
+pub(super) fn made(flags: &Request) -> Result<Option<ImagesAsked>> {
+    if flags.task != Some(Task::Images) {
+        return Ok(None);
+    }
+    let partial = flags.attached.partial_images;
+    ensure!(
+        partial.is_none_or(|partial| partial <= MAX_PARTIAL),
+        "read --partial-images: servers send at most {MAX_PARTIAL} before an image is done"
+    );
+    Ok(Some(ImagesAsked { sizes: sizes(flags.attached.image_size.as_deref())?, partial }))
+}
+
 /// What goes with the prompts, if anything does.
 pub(super) fn asked(flags: &Flags, target: &Target, inputs: &Inputs) -> Result<Option<Arc<Attachments>>> {
     let attached = &flags.request.attached;
     let (images, sound) = (attached.images.as_deref(), attached.audio_input.as_deref());
+    let makes = flags.request.task == Some(Task::Images);
+    ensure!(
+        makes || attached.partial_images.is_none(),
+        "read --partial-images: it belongs to --task images; give that too"
+    );
     for (flag, is_given) in [
-        ("--image-size", attached.image_size.is_some()),
+        ("--image-size", attached.image_size.is_some() && !makes),
         ("--image-format", attached.image_format.is_some()),
         ("--images-from", attached.images_from.is_some()),
         ("--images-shared", attached.images_shared.is_some()),
@@ -188,6 +209,10 @@ mod tests {
         }
         for (more, words) in [
             ("--images 1 --task embeddings", "--task embeddings takes no images and no sound"),
+            ("--images 1 --task images", "--task images takes no images and no sound"),
+            ("--partial-images 1", "it belongs to --task images"),
+            ("--task images --partial-images 4", "at most 3 before an image is done"),
+            ("--task images --image-format jpeg", "say how many images a request has"),
             ("--images 1 --dialect openai-completions", "openai-completions has no place for images"),
             ("--audio-input 5s --dialect anthropic", "anthropic has no place for sound"),
         ] {

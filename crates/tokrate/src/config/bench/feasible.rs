@@ -10,7 +10,7 @@ use tokrate_bench::{Calibration, Config};
 use tokrate_judge::Assertion;
 use tokrate_net::HttpVersion;
 use tokrate_record::{Load, Metric};
-use tokrate_wire::Dialect;
+use tokrate_wire::{Dialect, ItemTask};
 
 /// Refuses objectives and assertions that no answer of the plan can be held against.
 pub(super) fn check(config: &Config, assertions: &[Assertion], rounds: u32) -> Result<()> {
@@ -125,18 +125,45 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
 fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
     let name = metric.name();
     let is_of_items = matches!(metric, Metric::TimePerItem | Metric::ItemThroughput);
-    if config.request.items.is_some() {
-        let is_known =
-            is_of_items || matches!(metric, Metric::Ttfb | Metric::E2e | Metric::E2eFromDue | Metric::FailureShare);
+    let is_of_images =
+        matches!(metric, Metric::ImageThroughput | Metric::MegapixelThroughput | Metric::TimeToFirstImage);
+    if let Some(items) = config.request.items {
+        let makes_images = items.task == ItemTask::Images;
+        ensure!(
+            makes_images || !is_of_images,
+            "hold answers to {named}: vectors and scores are no images, which alone have {name}; use e2e, time_per_item or item_throughput"
+        );
+        let is_batch = items.task == ItemTask::Batch;
+        ensure!(
+            is_batch || metric != Metric::BatchThroughput,
+            "hold answers to {named}: it is of --task batch; use item_throughput"
+        );
+        let is_known = is_of_items
+            || is_of_images
+            || is_batch && metric == Metric::BatchThroughput
+            || matches!(metric, Metric::Ttfb | Metric::E2e | Metric::E2eFromDue | Metric::FailureShare);
         ensure!(
             is_known,
-            "hold answers to {named}: vectors and scores are no text, which alone has {name}; use e2e, time_per_item or item_throughput"
+            "hold answers to {named}: {} are no text, which alone has {name}; use e2e, time_per_item or item_throughput",
+            match items.task {
+                ItemTask::Images => "images",
+                ItemTask::Batch => "batches",
+                _ => "vectors and scores",
+            }
         );
         return Ok(());
     }
+    ensure!(
+        metric != Metric::BatchThroughput,
+        "hold answers to {named}: it is of --task batch; give that, or use throughput"
+    );
     let has_pictures = config.request.attachments.as_ref().is_some_and(|attached| attached.has_pictures());
     ensure!(
-        has_pictures || !matches!(metric, Metric::ImageThroughput | Metric::MegapixelThroughput),
+        metric != Metric::TimeToFirstImage,
+        "hold answers to {named}: text has no {name}; give --task images, or use ttft"
+    );
+    ensure!(
+        has_pictures || !is_of_images,
         "hold answers to {named}: requests without images have no {name}; give --images"
     );
     let task = config.request.structure.as_ref().map(|structure| structure.task());

@@ -1,4 +1,4 @@
-//! Vectors and scores of texts instead of text: which flags go with them, and what a request holds.
+//! Vectors and scores of texts, and images, instead of text: which flags go with them, and what a request holds.
 //!
 //! Invariant: a flag that says something of text only is refused beside them.
 
@@ -12,6 +12,8 @@ use tokrate_wire::{ItemForm, ItemTask};
 /// Texts of a request where nobody says: one vector; as many documents as a search hands to a reranker at least.
 const DEFAULT_TEXTS: u32 = 1;
 const DEFAULT_DOCUMENTS: u32 = 10;
+/// Requests of a batch where nobody says: enough to be worth one.
+const DEFAULT_REQUESTS: u32 = 100;
 /// More texts than servers take (OpenAI 2,048, Cohere 10,000 documents).
 const MAX_BATCH: u32 = 10_000;
 
@@ -21,17 +23,19 @@ pub(super) fn asked(flags: &Request) -> Result<Option<Items>> {
         None | Some(Task::Chat | Task::Tools | Task::Json) => {
             ensure!(
                 flags.batch.is_none(),
-                "read --batch: it holds texts together for --task embeddings or rerank; give that too"
+                "read --batch: it holds texts together for --task embeddings or rerank, or says how many images --task images makes and requests a --task batch has; give that too"
             );
             return Ok(None);
         }
         Some(Task::Embeddings) => (ItemTask::Embeddings, DEFAULT_TEXTS),
         Some(Task::Rerank) => (ItemTask::Rerank, DEFAULT_DOCUMENTS),
+        Some(Task::Images) => (ItemTask::Images, DEFAULT_TEXTS),
+        Some(Task::Batch) => (ItemTask::Batch, DEFAULT_REQUESTS),
     };
     let batches = flags.batch.as_deref().unwrap_or(&[]);
     ensure!(
         batches.iter().all(|batch| (1..=MAX_BATCH).contains(batch)),
-        "read --batch: a request holds from 1 to {MAX_BATCH} texts"
+        "read --batch: a request holds from 1 to {MAX_BATCH} texts, images or requests"
     );
     Ok(Some(Items { task, batch: batches.first().copied().unwrap_or(default) }))
 }
@@ -41,12 +45,13 @@ pub(super) fn check(flags: &Flags, target: &Target, items: Option<Items>, inputs
     let Some(Items { task, .. }) = items else { return Ok(()) };
     let (request, load) = (&flags.request, &flags.load);
     let name = task.name();
+    let has_text = task == ItemTask::Batch;
     for (flag, is_given) in [
-        ("--output-tokens", request.output_tokens.is_some()),
-        ("--answer-column", request.answer_column.is_some()),
-        ("--ignore-eos", request.ignore_eos),
-        ("--max-tokens-field", request.max_tokens_field),
-        ("--temperature", request.temperature.is_some()),
+        ("--output-tokens", request.output_tokens.is_some() && !has_text),
+        ("--answer-column", request.answer_column.is_some() && !has_text),
+        ("--ignore-eos", request.ignore_eos && !has_text),
+        ("--max-tokens-field", request.max_tokens_field && !has_text),
+        ("--temperature", request.temperature.is_some() && !has_text),
         ("--workload", !request.workload.is_empty()),
         ("--sessions", load.sessions.is_some()),
         ("--trace", inputs.trace.is_some()),
@@ -56,7 +61,9 @@ pub(super) fn check(flags: &Flags, target: &Target, items: Option<Items>, inputs
         ("--ramp", load.ramp.is_some()),
         ("--ramp-rate", load.ramp_rate.is_some()),
     ] {
-        ensure!(!is_given, "read {flag}: --task {name} asks for no text, to which it belongs; leave it out");
+        let why =
+            if has_text { "its requests are not answered one by one" } else { "asks for no text, to which it belongs" };
+        ensure!(!is_given, "read {flag}: --task {name}: {why}; leave it out");
     }
     let Some(remote) = target.remote() else {
         anyhow::bail!("read --task {name}: it needs an endpoint; name one with --url, such as that of `tokrate sim`");

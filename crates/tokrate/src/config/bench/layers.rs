@@ -186,10 +186,14 @@ impl Layers {
         if self.flags.request.task == Some(Task::Json) {
             self.fill("schema", |flags| &mut flags.request.schema, bench.schema.clone());
         }
-        if matches!(self.flags.request.task, Some(Task::Embeddings | Task::Rerank)) {
+        if self.flags.request.task.is_some_and(|task| !task.is_of_chat()) {
             self.fill("batch", |flags| &mut flags.request.batch, bench.batch.clone());
         }
         self.attachments(file)?;
+        if self.flags.request.task == Some(Task::Batch) {
+            self.fill("poll", |flags| &mut flags.request.batches.poll, bench.poll.clone());
+            self.flags.request.batches.keep |= bench.keep.unwrap_or(false);
+        }
         self.fill_list("body", |flags| &mut flags.request.body, bench.body.as_deref());
         let set = |value: Option<bool>| value.unwrap_or(false);
         let request = &mut self.flags.request;
@@ -203,6 +207,10 @@ impl Layers {
     /// Images and sound, where prompts may bring any. What was typed of images leaves out what the file says of their origin.
     fn attachments(&mut self, file: &File) -> Result<()> {
         let bench = &file.bench;
+        if self.flags.request.task == Some(Task::Images) {
+            self.fill("image_size", |flags| &mut flags.request.attached.image_size, bench.image_size.clone());
+            self.fill("partial_images", |flags| &mut flags.request.attached.partial_images, bench.partial_images);
+        }
         if self.flags.request.task.is_some_and(|task| !task.is_of_chat()) {
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! From the flags of `tokrate bench` to the plain configuration of the part, by section of its help.
 
 mod attachments;
+mod batch;
 mod dataset;
 mod feasible;
 mod inputs;
@@ -127,6 +128,9 @@ fn config(
     request.keep_unknown = flags.output.keep_unknown;
     request.legacy_max_tokens |= quirks.max_tokens_field;
     request.include_usage &= !quirks.no_stream_options;
+    if request.batches.is_some() {
+        batch::price(flags, file, &mut target, quirks.half_price_batches);
+    }
     let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;
     items::check(flags, &target, request.items, inputs)?;
     request.structure = structure::asked(flags, &target, inputs)?;
@@ -134,6 +138,10 @@ fn config(
     let is_until = !flags.limits.until.is_empty();
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs, rounds, is_until)?;
     let phases = items::batched(flags, request.items, phases);
+    let is_batch = request.batches.is_some();
+    let phases = if is_batch { batch::levels(flags, file, phases) } else { phases };
+    let mut limits = limits::limits(&flags.limits, file)?;
+    limits.total = if is_batch { batch::total(flags, file, limits.total) } else { limits.total };
     let objectives = verdict::objectives(&flags.verdict, file)?;
     let slos: Vec<Slo> = objectives.iter().map(|objective| objective.slo).collect();
     let share = if flags.load.search.is_some() { verdict::share_of(&objectives)? } else { None };
@@ -146,8 +154,9 @@ fn config(
         phases,
         request,
         prompts: request::prompts(&flags.request, file, embedded, inputs)?,
-        limits: limits::limits(&flags.limits, file)?,
-        probe: !flags.limits.no_probe,
+        limits,
+        // A batch to try would cost what it does.
+        probe: !flags.limits.no_probe && !is_batch,
         keep_going: flags.limits.keep_going,
         slos,
         max_cost_usd,

@@ -1,7 +1,7 @@
 //! What each request asks the model for: resolved from flags and settings file.
 
 use super::inputs::Inputs;
-use super::items;
+use super::{attachments, batch, items};
 use crate::config::file::File;
 use crate::config::length::Length;
 use crate::flags::bench as flags;
@@ -9,13 +9,15 @@ use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use tokrate_bench::RequestOptions;
 use tokrate_bench::prompts::{Lengths, MAX_GROUPS, PrefixLength, PrefixPool, PromptSource, SyntheticPrompts};
+use tokrate_wire::ItemTask;
 
 pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Result<RequestOptions> {
     let bench = &file.bench;
     let items = items::asked(flags)?;
     let workload = lengths(flags)?.map(|lengths| Length::Given(Lengths::Fixed(lengths.1)));
     // A limit that cuts an answer makes it invalid.
-    let is_short = embedded && !matches!(flags.task, Some(flags::Task::Tools | flags::Task::Json));
+    let is_short = (embedded || items.is_some_and(|items| items.task == ItemTask::Batch))
+        && !matches!(flags.task, Some(flags::Task::Tools | flags::Task::Json));
     let default = Length::Given(Lengths::Fixed(if is_short { 100 } else { 1000 }));
     let output_tokens = flags.output_tokens.clone().or(workload).or_else(|| bench.output_tokens.clone());
     let output_tokens = output_tokens.unwrap_or(default).resolve("--output-tokens")?;
@@ -26,6 +28,8 @@ pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Re
     );
     let extra = flags.body.iter().map(|field| body_field(field)).collect::<Result<Vec<_>>>()?;
     Ok(RequestOptions {
+        batches: batch::asked(flags)?,
+        images: attachments::made(flags)?,
         structure: None,
         attachments: None,
         stream: !flags.no_stream && items.is_none(),

@@ -9,7 +9,7 @@ pub struct Attachments {
     /// Images of a request, every one different; of a list each request draws one number
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub images: Option<Vec<u32>>,
-    /// Their size in pixels; of a list each image draws one, as often as its weight says [default: 1024x1024]
+    /// Their size in pixels, or that of the images of --task images; of a list each draws one, as often as its weight says [default: 1024x1024]
     #[arg(long, value_name = "WxH[:WEIGHT],…", value_delimiter = ',')]
     pub image_size: Option<Vec<String>>,
     /// How they are written [default: png]
@@ -24,6 +24,9 @@ pub struct Attachments {
     /// Images of that pool [default: 1]
     #[arg(long, value_name = "K")]
     pub image_pool: Option<u32>,
+    /// With --task images: stream, with so many images that are not yet done before each that is
+    #[arg(long, value_name = "N")]
+    pub partial_images: Option<u32>,
     /// Sound of a request, such as 5s (WAV, 16 kHz); of a list each request draws one length
     #[arg(long, value_name = "TIME,…", value_delimiter = ',')]
     pub audio_input: Option<Vec<String>>,

@@ -1,6 +1,7 @@
 //! The flags of `tokrate bench`, by section of its help.
 
 mod attachments;
+mod batch;
 mod limits;
 mod load;
 mod output;

@@ -1,6 +1,7 @@
 //! Flags of `tokrate bench` that say what is asked for. Nothing is resolved or checked here beyond its form.
 
 use super::attachments::Attachments;
+use super::batch::Batches;
 use crate::config::length::{Length, Prefix};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ pub struct Request {
     /// A reference workload: input/output tokens, or the levels of a system load test, or both
     #[arg(long, value_enum, value_name = "NAME,…", value_delimiter = ',')]
     pub workload: Vec<Workload>,
-    /// What is asked for: text, calls of tools, JSON by a schema, vectors of texts, or their scores for a query [default: chat]
+    /// What is asked for: text, calls of tools, JSON by a schema, vectors of texts, their scores for a query, images, or answers to a batch of requests [default: chat]
     #[arg(long, value_enum)]
     pub task: Option<Task>,
     /// Tools to call with --task tools: a JSON list as OpenAI's chat completions take it [default: three of an agent's]
@@ -21,7 +22,7 @@ pub struct Request {
     /// JSON Schema of the answer with --task json [default: a record with lists]
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
-    /// Texts of a request for vectors or scores; a list is a sweep [default: 1; rerank: 10]
+    /// Texts of a request for vectors or scores, images that it asks for, or requests of a batch; a list is a sweep [default: 1; rerank: 10; batch: 100]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub batch: Option<Vec<u32>>,
     /// Prompt length in o200k tokens, exact: N, normal:MEAN,SD, lognormal:MEDIAN,SIGMA, uniform:A..B or empirical:FILE [default: 1000; embedded engine, vectors and scores: 200]
@@ -53,6 +54,8 @@ pub struct Request {
     pub prompts_whole: bool,
     #[command(flatten)]
     pub attached: Attachments,
+    #[command(flatten)]
+    pub batches: Batches,
     /// Ask for whole answers instead of streams
     #[arg(long)]
     pub no_stream: bool,
@@ -86,6 +89,10 @@ pub enum Task {
     Embeddings,
     /// A score of each text for a query of 20 tokens
     Rerank,
+    /// Images of a prompt
+    Images,
+    /// Many requests as one batch: uploaded, begun, asked after, read and deleted
+    Batch,
 }
 
 impl Task {
@@ -97,6 +104,8 @@ impl Task {
             Task::Json => "json",
             Task::Embeddings => "embeddings",
             Task::Rerank => "rerank",
+            Task::Images => "images",
+            Task::Batch => "batch",
         }
     }
 
