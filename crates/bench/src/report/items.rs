@@ -2,8 +2,9 @@
 //!
 //! Invariant: one line for each concurrency where sizes are swept, else one for each size over the concurrency.
 
-use super::sentences;
+use super::charts::claiming;
 use super::tables::{MISSING, number, quantile};
+use super::{claims, sentences};
 use std::collections::BTreeSet;
 use tokrate_charts::{Axis, Block, Column, Figure, LineChart, Point, Section, Series, SeriesStyle, Table, format};
 use tokrate_record::run::{Load, Rounds, by_load};
@@ -61,7 +62,12 @@ fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
     }
     let chart = |title: &str, description: &str, axis: Axis, point: &dyn Fn(&Rounds<'_>) -> Option<Point>| {
         let series = lines.iter().map(|line| Series {
-            name: if by_size { format!("concurrency {line}") } else { format!("{line} texts a request") },
+            name: match by_size {
+                // One line needs no name.
+                _ if lines.len() == 1 => String::new(),
+                true => format!("concurrency {line}"),
+                false => format!("{line} texts a request"),
+            },
             points: loads
                 .iter()
                 .filter(|load| size(&load.load).is_some_and(|size| split(size).0 == *line))
@@ -85,7 +91,16 @@ fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
         Some(Point { y: times.p50.nearest_rank(), low: times.p50.low, high: times.p50.high, ..Point::default() })
     };
     let rate = |load: &Rounds<'_>| Some(Point { y: load.item_throughput(), ..Point::default() });
-    vec![
+    // Of several lines no one speaks for the others.
+    let claimed = |chart: LineChart, what: &str, unit: &str| {
+        let axis = if by_size { "texts" } else { "in flight" };
+        let claim = match &chart.series[..] {
+            [line] => claims::ends_of(line, what, unit, axis),
+            _ => None,
+        };
+        claiming(chart, claim)
+    };
+    let charts = [
         chart(
             "Time of a request",
             "Median E2E over requests with its interval.",
@@ -98,7 +113,9 @@ fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
             Axis::linear("Items", "1/s").holding([0.0]),
             &rate,
         ),
-    ]
+    ];
+    let [time, rate] = charts;
+    vec![claimed(time, "A request takes", "ms"), claimed(rate, "All together get", "items/s")]
 }
 
 fn table(loads: &[Rounds<'_>]) -> Table {
