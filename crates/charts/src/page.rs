@@ -236,6 +236,7 @@ impl Page {
         out.push_str("</header>\n<main>\n");
         self.push_notices(&mut out);
         self.push_headline(&mut out);
+        self.push_notes(&mut out);
         self.push_contents(&mut out);
         for (index, section) in self.sections.iter().enumerate() {
             let _ = writeln!(out, r#"<section id="s{}"><h2>{}</h2>"#, index + 1, prose(&section.title));
@@ -255,15 +256,16 @@ impl Page {
         out
     }
 
+    /// Verdict and warnings, above every number.
     fn push_notices(&self, out: &mut String) {
-        if self.notices.is_empty() {
+        let above: Vec<&Notice> = self.notices.iter().filter(|notice| notice.level != Level::Info).collect();
+        if above.is_empty() {
             return;
         }
         out.push_str(r#"<ul class="notices">"#);
-        for notice in &self.notices {
+        for notice in above {
             let (class, sign, word) = match notice.level {
-                Level::Good => ("good", "✓", "Good"),
-                Level::Info => ("info", "i", "Note"),
+                Level::Good | Level::Info => ("good", "✓", "Good"),
                 Level::Warning => ("warning", "!", "Warning"),
                 Level::Bad => ("bad", "✕", "Not valid"),
             };
@@ -272,6 +274,19 @@ impl Page {
                 r#"<li class="{class}"><span class="sign" aria-hidden="true">{sign}</span><p><strong>{word}.</strong> {}</p></li>"#,
                 prose(&notice.text)
             );
+        }
+        out.push_str("</ul>\n");
+    }
+
+    /// What is good to know, below the numbers that it is about.
+    fn push_notes(&self, out: &mut String) {
+        let notes: Vec<&Notice> = self.notices.iter().filter(|notice| notice.level == Level::Info).collect();
+        if notes.is_empty() {
+            return;
+        }
+        out.push_str(r#"<ul class="notes">"#);
+        for notice in notes {
+            let _ = write!(out, "<li><strong>Note.</strong> {}</li>", prose(&notice.text));
         }
         out.push_str("</ul>\n");
     }

@@ -1,5 +1,7 @@
 //! Whatever goes in, well-formed and harmless markup comes out.
 
+mod contrast;
+
 use proptest::prelude::*;
 
 use crate::*;

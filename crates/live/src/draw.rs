@@ -12,6 +12,7 @@ use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span, Text};
 use ratatui_core::widgets::Widget;
 use tokrate_charts::terminal::{bar, plot};
+use tokrate_core::format::with_units_kept;
 
 /// The smallest terminal that the whole view is made for; in a smaller one only its first lines are shown.
 pub const MIN_COLUMNS: u16 = 60;
@@ -153,12 +154,16 @@ impl Room<'_> {
     /// The curve where there is room for it, else the last levels as a table.
     fn curve(&mut self, live: &Live, with_present: bool) {
         let levels: usize = live.targets.iter().map(|target| target.levels.len()).sum();
-        let has_points =
-            levels > 0 || (with_present && live.present.as_ref().is_some_and(|it| it.counts.throughput.is_some()));
-        if !has_points || self.area.height < 3 {
+        if self.area.height < 3 {
             return;
         }
-        if self.area.height < MIN_PLOT_ROWS + 1 || self.area.width < 2 * MIN_PLOT_COLUMNS {
+        let present = live.present.iter().filter(|_| with_present).map(|present| present.name.amount);
+        let ended = live.targets.iter().flat_map(|target| &target.levels).map(|level| level.name.amount);
+        let loads: Vec<f64> = ended.chain(present).collect();
+        // One load is no curve.
+        let is_curve = loads.iter().any(|load| *load != loads[0]);
+        if !is_curve || self.area.height < MIN_PLOT_ROWS + 1 || self.area.width < 2 * MIN_PLOT_COLUMNS {
+            self.take(u16::from(self.area.height > MIN_PLOT_ROWS));
             self.levels(live);
             return;
         }
@@ -222,7 +227,9 @@ fn wrapped(line: Line<'static>, width: usize) -> Vec<Line<'static>> {
     };
     let room = width.saturating_sub(lines::LABEL).max(12);
     let mut rows: Vec<String> = vec![String::new()];
-    for word in text.content.split(' ') {
+    // Numbers stay with their units, and `c = 8` with itself.
+    let kept = with_units_kept(&text.content).replace(" = ", "\u{a0}=\u{a0}");
+    for word in kept.split(' ') {
         let last = rows.last_mut().expect("there is one row at least");
         match last.chars().count() + 1 + word.chars().count() {
             _ if last.is_empty() => last.push_str(word),
@@ -231,9 +238,9 @@ fn wrapped(line: Line<'static>, width: usize) -> Vec<Line<'static>> {
         }
     }
     let indent = Span::raw(" ".repeat(lines::LABEL));
-    let row = |(place, row)| {
+    let row = |(place, row): (usize, String)| {
         let front = if place == 0 { label.clone() } else { indent.clone() };
-        Line::from(vec![front, Span::styled(row, text.style)])
+        Line::from(vec![front, Span::styled(row.replace('\u{a0}', " "), text.style)])
     };
     rows.into_iter().enumerate().map(row).collect()
 }

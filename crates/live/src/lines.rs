@@ -52,6 +52,9 @@ pub(crate) fn doing(live: &Live) -> String {
         Doing::Calibrating => "measuring the client's own error at this load".to_owned(),
         Doing::Measuring => match (present.wait, present.share > 0.02) {
             (Some(wait), _) => format!("waiting {} more, as the provider asks (429)", whole(wait)),
+            (None, _) if present.share >= 1.0 && present.counts.in_flight == 1 => {
+                "waiting for the last answer".to_owned()
+            }
             (None, _) if present.share >= 1.0 => format!("waiting for the last {} answers", present.counts.in_flight),
             (None, true) => {
                 let left = present.seconds * (1.0 - present.share) / present.share;

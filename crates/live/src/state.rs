@@ -206,7 +206,7 @@ pub struct Client {
 const BUSY: f64 = 0.7;
 const AT_ITS_LIMIT: f64 = 0.9;
 /// Timers that fire later than this (s) move figures.
-const LATE: f64 = 0.005;
+const LATE: f64 = 0.02;
 
 impl Client {
     /// Why it is the limit, or near it, if it is.

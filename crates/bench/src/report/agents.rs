@@ -50,12 +50,14 @@ fn path_chart(name: &str, agents: &AgentSummary) -> Option<BarChart> {
     let share = agents.model_share?;
     let bar = |label: &str, share: f64| Bar { label: label.to_owned(), value: Some(share * 100.0), ..Bar::default() };
     let roles = agents.roles.iter().filter_map(|role| Some(bar(&role.role, role.path_share?)));
+    let bars: Vec<Bar> = roles.chain([bar("tools and the agents' own", (1.0 - share).max(0.0))]).collect();
+    let longest = bars.iter().max_by(|a, b| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)))?;
     Some(BarChart {
-        title: format!("What sessions waited for, {name}"),
-        description: "Share of completed sessions' time on their critical paths, by the role of the model call."
+        title: format!("{name} waited {} % of the time for {}", format::number(longest.value?), longest.label),
+        description: "What sessions waited for. Share of completed sessions' time on their critical paths, by the role of the model call."
             .to_owned(),
         axis: Axis::linear("Share of session time", "%"),
-        bars: roles.chain([bar("tools and the agents' own", (1.0 - share).max(0.0))]).collect(),
+        bars,
     })
 }
 

@@ -2,9 +2,11 @@
 //!
 //! Invariant: fitted lines are drawn as fits, measured points with their intervals.
 
+use super::claims;
 use super::samples::{LengthSamples, LoadSamples, Samples};
+use super::tables::is_drawn;
 use tokrate_charts::{
-    Axis, Band, Direction, DistributionChart, DistributionKind, LineChart, Mark, Outcome, Point, Sample, Series,
+    Axis, Band, Block, Direction, DistributionChart, DistributionKind, LineChart, Mark, Outcome, Point, Sample, Series,
     SeriesStyle, TimelineChart, TimelineRow, format,
 };
 use tokrate_core::FailureKind;
@@ -13,41 +15,54 @@ use tokrate_record::{PhaseResult, Record};
 
 /// Points of a fitted line.
 const FIT_POINTS: usize = 60;
+/// Speeds (tok/s) above which the bands of reading say nothing: twice what is faster than reading.
+const FAR_FASTER_THAN_READING: f64 = 100.0;
+/// Levels that one chart of distributions tells apart; more stand side by side.
+const MAX_CURVES: usize = 4;
 
 /// Throughput against load, for page and terminal; `None` unless there is a curve.
 pub fn throughput_chart(record: &Record) -> Option<LineChart> {
     record.curve.as_ref().map(throughput)
 }
 
-/// Degradation curves: output speed, throughput and TTFT.
+/// Degradation curves: output speed, throughput and TTFT, each under what it shows.
 pub(super) fn degradation(record: &Record, curve: &CurveResult) -> Vec<LineChart> {
     let streamed = record.conditions.streaming;
+    let bands = comfort_bands([curve]);
+    let reads = if bands.is_empty() { "" } else { "; the bands say how it reads" };
     let speed = LineChart {
         title: "Output speed of one request".to_owned(),
-        description: "Median over requests, after the first chunk, with its interval; the bands say how it reads."
-            .to_owned(),
+        description: format!("Median over requests, after the first chunk, with its interval{reads}."),
         x: axis(curve),
         y: Axis::linear("Output speed", "tok/s"),
-        series: vec![measured("measured", curve, |level| level.output_speed)],
+        series: vec![measured("", curve, |level| level.output_speed)],
         marks: Vec::new(),
-        bands: comfort_bands(),
+        bands,
     };
     let ttft = LineChart {
         title: "Time to first token".to_owned(),
         description: "Median over requests with its interval.".to_owned(),
         x: axis(curve),
         y: Axis::linear("TTFT", "ms"),
-        series: vec![measured("measured", curve, |level| level.ttft)],
+        series: vec![measured("", curve, |level| level.ttft)],
         marks: Vec::new(),
         bands: Vec::new(),
     };
-    let mut charts = vec![throughput(curve)];
+    let mut charts = vec![claiming(throughput(curve), claims::throughput(curve))];
     if streamed {
-        charts.insert(0, speed);
-        charts.push(ttft);
-        charts.push(each_against_all(&[("", curve)]));
+        charts.insert(0, claiming(speed, claims::output_speed(curve)));
+        charts.push(claiming(ttft, claims::ttft(curve)));
+        charts.push(claiming(each_against_all(&[("", curve)]), claims::each_against_all(curve)));
     }
     charts
+}
+
+/// The chart under what it shows; what it is of then begins its description.
+pub(super) fn claiming(chart: LineChart, claim: Option<String>) -> LineChart {
+    match claim {
+        Some(title) => LineChart { description: format!("{}. {}", chart.title, chart.description), title, ..chart },
+        None => chart,
+    }
 }
 
 /// Output speed against throughput, one line per target, points labelled with their loads.
@@ -79,9 +94,10 @@ pub(super) fn each_against_all(curves: &[(&str, &CurveResult)]) -> LineChart {
 }
 
 fn throughput(curve: &CurveResult) -> LineChart {
-    let mut series = vec![measured("measured", curve, |level| level.throughput)];
+    let mut series = vec![measured("", curve, |level| level.throughput)];
     let loads: Vec<f64> = curve.levels.iter().map(|level| level.level.load).collect();
-    if let (Some(model), Some(&first), Some(&last)) = (curve.model(), loads.first(), loads.last()) {
+    let drawn = curve.models.iter().find(|fit| is_drawn(fit)).map(|fit| &fit.model);
+    if let (Some(model), Some(&first), Some(&last)) = (drawn, loads.first(), loads.last()) {
         let points = (0..FIT_POINTS).map(|step| {
             let x = first + (last - first) * step as f64 / (FIT_POINTS - 1) as f64;
             Point { x, y: Some(model.at(x)), ..Point::default() }
@@ -104,9 +120,11 @@ fn throughput(curve: &CurveResult) -> LineChart {
     let marks = [mark(&curve.capacity.slows, "slows beyond"), mark(&curve.capacity.waits, "waits beyond")];
     LineChart {
         title: "Throughput of all requests together".to_owned(),
-        description:
-            "Output tokens per second in the steady window, with the simplest model that the levels do not rule out."
-                .to_owned(),
+        description: match drawn {
+            Some(_) => "Output tokens per second in the steady window, with the simplest model that the levels do not rule out.",
+            None => "Output tokens per second in the steady window.",
+        }
+        .to_owned(),
         x: axis(curve),
         y: Axis::linear("Throughput", "tok/s"),
         series,
@@ -115,40 +133,76 @@ fn throughput(curve: &CurveResult) -> LineChart {
     }
 }
 
-/// Distributions of TTFT and of the gaps between chunks, one curve for each level.
-pub(super) fn distributions(record: &Record, samples: &Samples) -> Vec<DistributionChart> {
+/// Times that a page shows the distribution of.
+struct Times {
+    /// What takes them, in the plural.
+    what: &'static str,
+    description: &'static str,
+    /// Of the axis.
+    label: &'static str,
+    values: fn(&LoadSamples) -> &Vec<f64>,
+    failed: fn(&LoadSamples) -> usize,
+}
+
+const TIMES: [Times; 3] = [
+    Times {
+        what: "the requests",
+        description: "Time of a request.",
+        label: "E2E",
+        values: |load| &load.e2e,
+        failed: |load| load.failed,
+    },
+    Times {
+        what: "the first tokens",
+        description: "Time to first token.",
+        label: "TTFT",
+        values: |load| &load.ttft,
+        failed: |load| load.failed,
+    },
+    Times {
+        what: "the gaps",
+        description: "Gaps between chunks. Time between two arrivals of text, all requests together; at most 2,000 gaps are drawn.",
+        label: "Chunk gap",
+        values: |load| &load.gaps,
+        failed: |_| 0,
+    },
+];
+
+/// Distributions of TTFT and of the gaps between chunks: one curve for each level, or one chart where there are many.
+pub(super) fn distributions(record: &Record, samples: &Samples) -> Vec<Block> {
     let loads = samples.by_load();
     if !record.conditions.streaming && loads.iter().all(|load| load.e2e.is_empty()) {
         return Vec::new();
     }
-    let chart = |title: &str, description: &str, label: &str, all: Vec<Sample>| DistributionChart {
-        title: title.to_owned(),
-        description: description.to_owned(),
-        x: Axis::log(label, "s"),
-        kind: DistributionKind::Cumulative,
-        samples: all,
-    };
-    let of = |values: fn(&LoadSamples) -> &Vec<f64>, failed: fn(&LoadSamples) -> usize| -> Vec<Sample> {
-        let sampled = loads.iter().filter(|load| !values(load).is_empty());
+    let of = TIMES.iter().filter_map(|Times { what, description, label, values, failed }| {
+        let sampled: Vec<LoadSamples> = loads.iter().filter(|load| !values(load).is_empty()).cloned().collect();
+        let title = claims::medians(what, &sampled, values)?;
+        let axis = Axis::log(*label, "s").holding(sampled.iter().flat_map(values).copied().collect::<Vec<f64>>());
         let sample =
-            |load| Sample { name: LoadSamples::name(load), values: values(load).clone(), failed: failed(load) };
-        sampled.map(sample).collect()
-    };
-    let ttft = of(|load| &load.ttft, |load| load.failed);
-    let gaps = of(|load| &load.gaps, |_| 0);
-    let e2e = of(|load| &load.e2e, |load| load.failed);
-    let mut charts = Vec::new();
-    if !e2e.is_empty() {
-        charts.push(chart("Time of a request", "One curve for each load level.", "E2E", e2e));
-    }
-    if !ttft.is_empty() {
-        charts.push(chart("Time to first token", "One curve for each load level.", "TTFT", ttft));
-    }
-    if !gaps.is_empty() {
-        let description = "Time between two arrivals of text, all requests together; at most 2,000 gaps are drawn.";
-        charts.push(chart("Gaps between chunks", description, "Chunk gap", gaps));
-    }
-    charts
+            |load: &LoadSamples, name: String| Sample { name, values: values(load).clone(), failed: failed(load) };
+        let chart = |title: String, samples: Vec<Sample>| DistributionChart {
+            title,
+            description: format!("{description} One curve for each load level."),
+            x: axis.clone(),
+            kind: DistributionKind::Cumulative,
+            samples,
+        };
+        Some(if sampled.len() <= MAX_CURVES {
+            let samples = sampled.iter().map(|load| sample(load, load.name()));
+            Block::chart(&chart(title, samples.collect()))
+        } else {
+            let charts = sampled.iter().map(|load| {
+                let within = claims::median(values(load)).map_or_else(String::new, |it| format!(": half within {it}"));
+                chart(load.name() + &within, vec![sample(load, String::new())])
+            });
+            Block::multiples(
+                title,
+                format!("{description} One chart for each load level, all on one axis."),
+                &charts.collect::<Vec<_>>(),
+            )
+        })
+    });
+    of.collect()
 }
 
 /// Lengths of prompts and answers over all levels, where they differ from request to request.
@@ -235,7 +289,14 @@ pub(super) fn measured_level(level: &LoadLevel, of: impl Fn(&LoadLevel) -> Optio
     }
 }
 
-pub(super) fn comfort_bands() -> Vec<Band> {
+/// How speeds read; none where all of them are far faster than anybody reads, as a tint of everything tells nothing apart.
+pub(super) fn comfort_bands<'c>(curves: impl IntoIterator<Item = &'c CurveResult>) -> Vec<Band> {
+    let levels = curves.into_iter().flat_map(|curve| &curve.levels);
+    let slowest =
+        levels.filter_map(|row| row.level.output_speed).map(|speed| speed.value).fold(f64::INFINITY, f64::min);
+    if slowest > FAR_FASTER_THAN_READING {
+        return Vec::new();
+    }
     let band = |from, to, name: &str| Band { direction: Direction::Horizontal, from, to, name: name.to_owned() };
     vec![
         band(0.0, 10.0, "slow"),

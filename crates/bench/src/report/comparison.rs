@@ -3,7 +3,8 @@
 //!
 //! Invariant: warnings of every target stand above all numbers; conditions that differ between targets are listed.
 
-use super::charts::{comfort_bands, each_against_all, measured_level};
+use super::charts::{claiming, comfort_bands, each_against_all, measured_level};
+use super::claims;
 use super::samples::{LoadSamples, Samples};
 use super::{by_load_rising, capacity_sentences, over_time, record_notices, tables};
 use tokrate_charts::{
@@ -126,15 +127,20 @@ fn degradation(subjects: &[Subject<'_>]) -> Option<Section> {
             points: curve.levels.iter().map(|level| measured_level(&level.level, of)).collect(),
             style: SeriesStyle::Measured,
         });
-        blocks.push(Block::chart(&LineChart {
+        let chart = LineChart {
             title: title.to_owned(),
             description: description.to_owned(),
             x: axis.clone(),
             y: Axis::linear(label, unit),
             series: series.collect(),
             marks: Vec::new(),
-            bands: if label == "Output speed" { comfort_bands() } else { Vec::new() },
-        }));
+            bands: if label == "Output speed" {
+                comfort_bands(curves.iter().map(|(_, curve)| *curve))
+            } else {
+                Vec::new()
+            },
+        };
+        blocks.push(Block::chart(&claiming(chart, claims::of_targets(label, unit, &curves, of))));
     }
     if subjects.iter().any(|subject| subject.record.conditions.streaming) {
         blocks.push(Block::chart(&each_against_all(&curves)));

@@ -2,8 +2,9 @@
 //!
 //! Invariant: one line for each concurrency where sizes are swept, else one for each size over the concurrency.
 
-use super::sentences;
+use super::charts::claiming;
 use super::tables::{MISSING, number, quantile};
+use super::{claims, sentences};
 use std::collections::BTreeSet;
 use tokrate_charts::{Axis, Block, Column, Figure, LineChart, Point, Section, Series, SeriesStyle, Table, format};
 use tokrate_record::run::{Load, Rounds, by_load};
@@ -65,6 +66,19 @@ fn size(load: &Load) -> Option<(u32, u32)> {
     if let Load::Batched { concurrency, batch } = *load { Some((concurrency, batch)) } else { None }
 }
 
+/// What the axis of sizes is called.
+fn size_name(loads: &[Rounds<'_>]) -> &'static str {
+    match asked(loads) {
+        "images" => "Images of a request",
+        "requests" => "Requests of a batch",
+        _ => "Texts of a request",
+    }
+}
+
+fn line_name(line: u32, by_size: bool, loads: &[Rounds<'_>]) -> String {
+    if by_size { format!("concurrency {line}") } else { format!("{line} {} a request", asked(loads)) }
+}
+
 fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
     let sizes: Vec<(u32, u32)> = loads.iter().filter_map(|load| size(&load.load)).collect();
     let by_size = sizes.iter().map(|size| size.1).collect::<BTreeSet<u32>>().len() > 1;
@@ -75,7 +89,8 @@ fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
     }
     let chart = |title: &str, description: &str, axis: Axis, point: &dyn Fn(&Rounds<'_>) -> Option<Point>| {
         let series = lines.iter().map(|line| Series {
-            name: if by_size { format!("concurrency {line}") } else { format!("{line} {} a request", asked(loads)) },
+            // One line needs no name.
+            name: if lines.len() == 1 { String::new() } else { line_name(*line, by_size, loads) },
             points: loads
                 .iter()
                 .filter(|load| size(&load.load).is_some_and(|size| split(size).0 == *line))
@@ -83,12 +98,7 @@ fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
                 .collect(),
             style: SeriesStyle::Measured,
         });
-        let x = match asked(loads) {
-            _ if !by_size => "Requests in flight",
-            "images" => "Images of a request",
-            "requests" => "Requests of a batch",
-            _ => "Texts of a request",
-        };
+        let x = if by_size { size_name(loads) } else { "Requests in flight" };
         let at = sizes.iter().map(|size| f64::from(split(*size).1)).collect::<Vec<f64>>();
         LineChart {
             title: title.to_owned(),
@@ -104,7 +114,16 @@ fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
         Some(Point { y: times.p50.nearest_rank(), low: times.p50.low, high: times.p50.high, ..Point::default() })
     };
     let rate = |load: &Rounds<'_>| Some(Point { y: load.item_throughput(), ..Point::default() });
-    vec![
+    // Of several lines no one speaks for the others.
+    let claimed = |chart: LineChart, what: &str, unit: &str| {
+        let axis = if by_size { asked(loads) } else { "in flight" };
+        let claim = match &chart.series[..] {
+            [line] => claims::ends_of(line, what, unit, axis),
+            _ => None,
+        };
+        claiming(chart, claim)
+    };
+    let charts = [
         chart(
             "Time of a request",
             "Median E2E over requests with its interval.",
@@ -117,7 +136,9 @@ fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
             Axis::linear("Items", "1/s").holding([0.0]),
             &rate,
         ),
-    ]
+    ];
+    let [time, rate] = charts;
+    vec![claimed(time, "A request takes", "ms"), claimed(rate, "All together get", "items/s")]
 }
 
 fn table(loads: &[Rounds<'_>]) -> Table {

@@ -6,6 +6,7 @@ mod agents;
 mod batch;
 mod charts;
 mod checks;
+mod claims;
 mod comparison;
 mod items;
 mod loads;
@@ -30,7 +31,7 @@ use std::ops::Range;
 use tokrate_charts::{Block, Figure, Level, Notice, Page, Section, format};
 use tokrate_record::curve::{FigureStatus, LoadAxis, LoadFigure};
 use tokrate_record::run::{Rounds, by_load, by_rising_load, most_throughput};
-use tokrate_record::{Metric, PhaseResult, Record, Status};
+use tokrate_record::{Metric, PhaseResult, PrecisionStatus, Record, Status};
 
 const NOT_MEASURED: &str = "not measured";
 
@@ -59,7 +60,7 @@ pub fn html(record: &Record, samples: &Samples) -> String {
     let (record, samples) = (&by_load_rising(record), &samples.by_rising_load());
     let conditions = &record.conditions;
     Page {
-        title: format!("{}: how fast it answers", conditions.model),
+        title: claims::page(record),
         subtitle: format!(
             "{}, measured from {} on {}, {}",
             conditions.endpoint, conditions.host, record.started_at, conditions.lengths()
@@ -149,7 +150,13 @@ fn record_notices(record: &Record) -> Vec<Notice> {
             _ => Notice { level: Level::Warning, text: text.clone() },
         }
     }));
-    notices.extend(record.notes.iter().map(|text| Notice { level: Level::Info, text: text.clone() }));
+    // What the run was to go on for and did not reach is no side note.
+    let missed = |text: &String| {
+        let asked = record.until.iter().flat_map(|until| &until.conditions);
+        asked.into_iter().any(|it| it.status == PrecisionStatus::NotReached && it.sentence == *text)
+    };
+    let level = |text: &String| if missed(text) { Level::Warning } else { Level::Info };
+    notices.extend(record.notes.iter().map(|text| Notice { level: level(text), text: text.clone() }));
     notices
 }
 
@@ -235,6 +242,7 @@ fn degradation(record: &Record) -> Option<Section> {
     blocks.extend(capacity_sentences(curve).into_iter().map(Block::Paragraph));
     blocks.extend(sign_sentences(curve).into_iter().map(Block::Paragraph));
     blocks.push(Block::Table(tables::degradation(curve)));
+    blocks.extend(tables::models(curve).map(Block::Table));
     Some(Section {
         title: "Degradation with load".to_owned(),
         intro: "What each request gets, and what all of them together get, at each load.".to_owned(),
@@ -243,12 +251,12 @@ fn degradation(record: &Record) -> Option<Section> {
 }
 
 fn distributions(record: &Record, samples: &Samples) -> Option<Section> {
-    let charts = charts::distributions(record, samples);
-    (!charts.is_empty()).then(|| Section {
+    let blocks = charts::distributions(record, samples);
+    (!blocks.is_empty()).then(|| Section {
         title: "Distributions".to_owned(),
         intro: "The share of requests (or gaps) that are at most as long as x; failed requests never arrive."
             .to_owned(),
-        blocks: charts.iter().map(Block::chart).collect(),
+        blocks,
     })
 }
 
@@ -342,7 +350,9 @@ fn conditions_section(record: &Record) -> Option<Section> {
     Some(Section {
         title: "Conditions".to_owned(),
         intro: "Numbers taken under other conditions are other numbers.".to_owned(),
-        blocks: vec![Block::DefinitionList(terms), Block::Table(tables::windows(&record.phases))],
+        blocks: std::iter::once(Block::DefinitionList(terms))
+            .chain(tables::windows(&record.phases).map(Block::Table))
+            .collect(),
     })
 }
 

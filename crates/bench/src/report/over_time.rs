@@ -70,7 +70,7 @@ pub(super) fn section(record: &Record) -> Option<Section> {
     let sampled = sampled.map_or_else(String::new, |every| {
         format!(" Engine and processors were read every {} s.", format::number(every))
     });
-    let mut blocks = vec![Block::multiples("", levels(timeline), &charts)];
+    let mut blocks = vec![Block::multiples("", levels(&record.phases), &charts)];
     if !timeline.gpus.is_empty() {
         blocks.push(Block::Paragraph(format!("Counted: {}.", timeline.gpus.join(", "))));
     }
@@ -83,15 +83,12 @@ pub(super) fn section(record: &Record) -> Option<Section> {
     })
 }
 
-/// When each level ran.
-fn levels(timeline: &Timeline) -> String {
-    let level = |phase: &tokrate_record::timeline::PhaseSpan| {
-        format!("{} from {} to {} s", phase.name, format::number(phase.start), format::number(phase.end))
-    };
-    let named: Vec<String> = timeline.phases.iter().take(8).map(level).collect();
-    let more = timeline.phases.len().saturating_sub(named.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}.", named.join("; "))
+/// The levels in the order in which they ran, as the tints show them.
+fn levels(phases: &[PhaseResult]) -> String {
+    let mut ran: Vec<&PhaseResult> = phases.iter().collect();
+    ran.sort_by_key(|phase| phase.started_at_ns);
+    let named: Vec<String> = ran.iter().map(|phase| phase.load.short()).collect();
+    if named.is_empty() { String::new() } else { format!("From left to right: {}.", named.join(", ")) }
 }
 
 /// A picture, if any of its lines has a value that is not 0 or it is of the client's load.
@@ -101,7 +98,15 @@ fn chart(picture: &Picture, timeline: &Timeline) -> Option<LineChart> {
     for (of, name, factor) in picture.lines {
         let Some(values) = timeline.values(*of) else { continue };
         // A line of nothing but zeros says nothing that the others do not.
-        let is_rare = matches!(of, TimeSeries::Failed | TimeSeries::Preemptions);
+        let is_rare = matches!(
+            of,
+            TimeSeries::Failed
+                | TimeSeries::Preemptions
+                | TimeSeries::CacheUse
+                | TimeSeries::CacheHits
+                | TimeSeries::Accepted
+                | TimeSeries::Throughput
+        );
         if is_rare && values.iter().flatten().all(|value| *value == 0.0) {
             continue;
         }

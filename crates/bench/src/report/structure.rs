@@ -2,6 +2,8 @@
 //!
 //! Invariant: times of answers that are not valid are in no time to a valid whole.
 
+use super::charts::claiming;
+use super::claims;
 use super::tables::{MISSING, number, quantile};
 use tokrate_charts::{
     Axis, Bar, BarChart, Block, Column, LineChart, Point, Section, Series, SeriesStyle, Table, format,
@@ -53,14 +55,18 @@ fn over_loads(loads: &[Rounds<'_>]) -> Option<LineChart> {
             style: SeriesStyle::Measured,
         }
     });
-    (at.len() > 1).then(|| LineChart {
+    let series: Vec<Series> = series.filter(|series| !series.points.is_empty()).collect();
+    let whole = series.iter().find(|series| series.name == "valid whole");
+    let claim = whole.and_then(|whole| claims::ends_of(whole, "The valid whole is there after", "ms", "in flight"));
+    let chart = (at.len() > 1).then(|| LineChart {
         title: "From request to a valid whole".to_owned(),
         description: "Medians over requests with their intervals.".to_owned(),
         x: Axis::linear("Requests in flight", "").labelled_at(at),
         y: Axis::linear("Since sent", "ms").holding([0.0]),
-        series: series.filter(|series| !series.points.is_empty()).collect(),
+        series,
         ..LineChart::default()
-    })
+    });
+    chart.map(|chart| claiming(chart, claim))
 }
 
 /// The steps of one load.

@@ -157,22 +157,41 @@ pub(super) fn degradation(curve: &CurveResult) -> Table {
             Column::numbers("TTFT", ""),
         ],
         rows: rows.collect(),
-        notes: curve.models.iter().map(model_note).collect(),
+        notes: Vec::new(),
     }
 }
 
-/// How well a model of throughput predicts levels that it was not fitted to.
-fn model_note(fit: &ModelFit) -> String {
-    let error = match fit.held_out_error {
-        Some(error) => format!("off by {} at levels left out of its fit", format::percent(error)),
-        None => "too few levels to judge it by".to_owned(),
+/// The largest error at levels that a model was not fitted to with which it is drawn: one that misses them by more, or that no level could
+/// judge, would only invent what lies between the points.
+const MAX_DRAWN_ERROR: f64 = 0.1;
+
+/// Whether a model is drawn through the points.
+pub(super) fn is_drawn(fit: &ModelFit) -> bool {
+    fit.chosen && fit.held_out_error.is_some_and(|error| error <= MAX_DRAWN_ERROR)
+}
+
+/// How well each model of throughput predicts levels that it was not fitted to; `None` where the levels are too few to judge any.
+pub(super) fn models(curve: &CurveResult) -> Option<Table> {
+    let row = |fit: &ModelFit| {
+        let verdict = match (fit.chosen, fit.admitted) {
+            (true, _) if is_drawn(fit) => "chosen and drawn",
+            (true, _) => "chosen, too far off to be drawn",
+            (false, true) => "not ruled out",
+            (false, false) => "ruled out",
+        };
+        let error = fit.held_out_error.map_or_else(|| "too few levels".to_owned(), format::percent);
+        vec![fit.model.kind.text().to_owned(), error, verdict.to_owned()]
     };
-    let place = match (fit.chosen, fit.admitted) {
-        (true, _) => " (drawn)",
-        (false, true) => " (not ruled out)",
-        (false, false) => " (ruled out)",
-    };
-    format!("Model of throughput, {}{place}: {error}.", fit.model.kind.text())
+    curve.models.iter().any(|fit| fit.held_out_error.is_some()).then(|| Table {
+        caption: "Models of throughput".to_owned(),
+        columns: vec![
+            Column::words("model"),
+            Column::numbers("off at levels left out of its fit", ""),
+            Column::words("verdict"),
+        ],
+        rows: curve.models.iter().map(row).collect(),
+        notes: Vec::new(),
+    })
 }
 
 /// Failures by kind; `None` without any.
@@ -336,7 +355,7 @@ fn machine(host: &EngineHost) -> String {
 }
 
 /// How warm-up and drain were cut.
-pub(super) fn windows(phases: &[PhaseResult]) -> Table {
+pub(super) fn windows(phases: &[PhaseResult]) -> Option<Table> {
     let rows = phases.iter().map(|phase| {
         let steady = phase.steady.as_ref();
         let rule = steady.map(|steady| steady.rule.clone()).or_else(|| phase.steady_missing.clone());
@@ -347,7 +366,7 @@ pub(super) fn windows(phases: &[PhaseResult]) -> Table {
             rule.unwrap_or_default(),
         ]
     });
-    Table {
+    (!phases.is_empty()).then(|| Table {
         caption: "Warm-up and steady window".to_owned(),
         columns: vec![
             Column::words("level"),
@@ -357,7 +376,7 @@ pub(super) fn windows(phases: &[PhaseResult]) -> Table {
         ],
         rows: rows.collect(),
         notes: Vec::new(),
-    }
+    })
 }
 
 /// A number, or the mark of one that is missing.

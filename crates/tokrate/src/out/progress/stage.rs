@@ -135,6 +135,7 @@ impl Stage {
         if let Some(running) = &self.running {
             if running.spec.load.batch().is_some() {
                 shown.throughput = ("Item throughput".to_owned(), "items/s".to_owned());
+                shown.load = "Texts in flight".to_owned();
             }
             if !running.spec.load.is_closed() {
                 shown.load = "Arrivals, req/s".to_owned();

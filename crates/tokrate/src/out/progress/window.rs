@@ -6,8 +6,8 @@ use tokrate_core::{Span, Tick};
 
 /// Speeds are those of so much time, so that reads which come in bursts do not shake them.
 const WINDOW: Span = Span::from_secs(5);
-/// Less time than this tells no speed.
-const MIN_SECONDS: f64 = 0.1;
+/// Less time than this tells no speed: what is sent at once at the start comes at once.
+const MIN_SECONDS: f64 = 1.0;
 
 /// What was seen in the past seconds.
 #[derive(Default)]
