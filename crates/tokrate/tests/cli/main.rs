@@ -35,6 +35,7 @@ mod hostile;
 mod init_key;
 mod interrupt;
 mod items;
+mod live_view;
 mod load_shapes;
 mod log;
 mod log_kept;
