@@ -26,9 +26,19 @@ fn at(curve: &CurveResult, load: f64) -> String {
     format!("{} {unit}", plain(load))
 }
 
-/// The levels that have a figure: load and value, rising.
+/// Levels with a larger share of failed or refused requests say nothing of what the endpoint carries, as for the models of throughput.
+const MAX_LOST_SHARE: f64 = 0.05;
+
+/// The levels that speak for the endpoint.
+fn sound(curve: &CurveResult) -> impl Iterator<Item = &LoadLevel> {
+    let lost = |level: &LoadLevel| (level.failures + level.rate_limited) as f64 / level.requests.max(1) as f64;
+    curve.levels.iter().map(|row| &row.level).filter(move |level| lost(level) <= MAX_LOST_SHARE)
+}
+
+/// Those of them that have a figure above 0: load and value, rising.
 fn values(curve: &CurveResult, of: impl Fn(&LoadLevel) -> Option<Measured>) -> Vec<(f64, f64)> {
-    curve.levels.iter().filter_map(|row| Some((row.level.load, of(&row.level)?.value))).collect()
+    let known = sound(curve).filter_map(|level| Some((level.load, of(level)?.value)));
+    known.filter(|(_, value)| *value > 0.0).collect()
 }
 
 /// What one request gets.
@@ -51,8 +61,11 @@ pub(super) fn throughput(curve: &CurveResult) -> Option<String> {
     let (_, most) = range(&all);
     let (load, best) = *all.iter().find(|(_, value)| *value >= most * (1.0 - SAME / 2.0))?;
     let reached = format!("{} tok/s at {}", number(best), at(curve, load));
-    Some(if load == high {
+    let is_highest = curve.levels.last().is_some_and(|row| row.level.load == high);
+    Some(if load == high && is_highest {
         format!("All together still gain at the highest load: {reached}")
+    } else if load == high {
+        format!("All together get {reached}; higher loads lose requests")
     } else if last < best * (1.0 - SAME) {
         format!("All together get at most {reached}, and {} at {}", number(last), plain(high))
     } else {
@@ -76,7 +89,8 @@ pub(super) fn ttft(curve: &CurveResult) -> Option<String> {
         )
     };
     Some(if most <= least * STAYS {
-        format!("The first token takes {} to {} ms at every load", number(least), number(most))
+        let (least, most) = (number(least), number(most));
+        format!("The first token takes {least} to {most} ms at every load up to {}", at(curve, high))
     } else if last <= first * STAYS {
         let (load, _) = *times.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         from_to(most, load)
@@ -96,11 +110,8 @@ fn until_most(values: &[(f64, f64)], load: f64) -> f64 {
 
 /// What all gain, and what each loses; of an open loop nothing, as above.
 pub(super) fn each_against_all(curve: &CurveResult) -> Option<String> {
-    let both: Vec<(f64, f64, f64)> = curve
-        .levels
-        .iter()
-        .filter_map(|row| Some((row.level.load, row.level.output_speed?.value, row.level.throughput?.value)))
-        .collect();
+    let both = sound(curve).filter_map(|level| Some((level.load, level.output_speed?.value, level.throughput?.value)));
+    let both: Vec<(f64, f64, f64)> = both.filter(|(_, each, all)| *each > 0.0 && *all > 0.0).collect();
     let (low, each, all) = *both.first().filter(|_| curve.axis == LoadAxis::Concurrency)?;
     let (high, last_each, last_all) = *both.last().filter(|last| last.0 > low)?;
     let (gain, share) = (number(last_all / all), number(100.0 * last_each / each));
@@ -244,7 +255,10 @@ mod tests {
             throughput(&falls).as_deref(),
             Some("All together get at most 180 tok/s at 4 in flight, and 70.0 at 8")
         );
-        assert_eq!(ttft(&falls).as_deref(), Some("The first token takes 90.0 to 110 ms at every load"));
+        assert_eq!(
+            ttft(&falls).as_deref(),
+            Some("The first token takes 90.0 to 110 ms at every load up to 8 in flight")
+        );
         let open = curve(LoadAxis::Rate, &[(2.0, 50.0, 80.0, 100.0), (4.0, 49.0, 160.0, 400.0)]);
         let titles_of_open = [
             "One request gets 50.0 tok/s at every load up to 4 req/s",
@@ -253,6 +267,12 @@ mod tests {
             "",
         ];
         assert_eq!(titles(&open), titles_of_open, "its throughput is what was sent");
+        let mut refuses = saturates.clone();
+        refuses.levels[3].level.rate_limited = 40;
+        let title = throughput(&refuses).expect("three levels are left");
+        assert_eq!(title, "All together get 1,534 tok/s at 12 in flight; higher loads lose requests");
+        refuses.levels.iter_mut().for_each(|row| row.level.failures = 10);
+        assert_eq!(titles(&refuses), [""; 4], "no level speaks for the endpoint");
         assert_eq!(titles(&curve(LoadAxis::Rate, &[(2.0, 50.0, 80.0, 100.0)])), [""; 4], "one level is no curve");
     }
 

@@ -37,6 +37,7 @@ mod images;
 mod init_key;
 mod interrupt;
 mod items;
+mod live_view;
 mod load_shapes;
 mod log;
 mod log_kept;
