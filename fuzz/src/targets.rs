@@ -6,6 +6,7 @@ pub mod admin_query;
 pub mod agents;
 pub mod apply;
 pub mod apply_host;
+pub mod clients;
 pub mod decoder;
 pub mod event_stream;
 pub mod expression;

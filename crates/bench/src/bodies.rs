@@ -2,10 +2,11 @@
 //!
 //! Invariant: the same prompt number always gives the same body.
 
+use crate::ToolTurns;
 use crate::config::RequestOptions;
 use crate::prompts::Prompts;
 use bytes::Bytes;
-use tokrate_core::{ChatRequest, Message, Rng};
+use tokrate_core::{ChatRequest, Message, Rng, ToolChoice};
 use tokrate_probe::synthetic::append_words;
 use tokrate_sim::WORDS;
 use tokrate_wire::{Dialect, ItemForm, ItemRequest, encode_request};
@@ -48,15 +49,45 @@ impl Bodies {
         (is_own && self.items.is_none()).then(|| self.output_tokens(number))
     }
 
+    /// The adapter that the request of that number asks for, if requests ask for several models.
+    pub fn adapter(&self, number: u64) -> Option<&str> {
+        self.options.adapters.as_ref().map(|adapters| adapters.of(number, &self.lengths))
+    }
+
+    fn model_of(&self, number: u64) -> &str {
+        self.adapter(number).unwrap_or(&self.model)
+    }
+
     /// Input tokens of the request of that number, without the history of its session.
-    pub fn input_tokens(&self, number: u64) -> u64 {
+    pub fn input_tokens(&self, number: u64, turn: Option<u32>) -> u64 {
+        if let Some(tools) = self.sends_results(turn) {
+            return u64::from(tools.result_tokens(number, &self.lengths));
+        }
         let Some((form, batch)) = self.items else { return self.prompts.input_tokens(number) };
         let query = if is_ranked(form) { u64::from(QUERY_TOKENS) } else { 0 };
         (0..u64::from(batch)).map(|text| self.prompts.input_tokens(number + text * TEXT_STRIDE)).sum::<u64>() + query
     }
 
-    /// The body of a request: the session's history, then the prompt of that number.
-    pub fn encode(&self, number: u64, history: &[Message]) -> Bytes {
+    /// The tools whose results a turn of a session sends; `None` if it sends a prompt.
+    fn sends_results(&self, turn: Option<u32>) -> Option<&ToolTurns> {
+        self.options
+            .tool_turns
+            .as_deref()
+            .zip(turn)
+            .filter(|(tools, turn)| tools.sends_results(*turn))
+            .map(|(tools, _)| tools)
+    }
+
+    /// What a request adds to the history of its session.
+    pub(crate) fn own_messages(&self, number: u64, turn: Option<u32>, history: &[Message]) -> Vec<Message> {
+        match self.sends_results(turn) {
+            Some(tools) => tools.results(number, history, &self.lengths),
+            None => self.prompts.prompt(number).messages,
+        }
+    }
+
+    /// The body of a request: the session's history, then what the turn adds to it.
+    pub fn encode(&self, number: u64, turn: Option<u32>, history: &[Message]) -> Bytes {
         let options = &self.options;
         if let Some((form, batch)) = self.items {
             let texts: Vec<String> = (0..u64::from(batch)).map(|text| self.text(number + text * TEXT_STRIDE)).collect();
@@ -64,13 +95,14 @@ impl Bodies {
             if is_ranked(form) {
                 append_words(&mut query, WORDS, QUERY_TOKENS, &mut self.lengths.child("query").nth(number));
             }
-            let request = ItemRequest { model: &self.model, texts: &texts, query: &query, extra: &options.extra };
+            let request =
+                ItemRequest { model: self.model_of(number), texts: &texts, query: &query, extra: &options.extra };
             return Bytes::from(form.encode(&request));
         }
-        let prompt = self.prompts.prompt(number);
+        let own = self.own_messages(number, turn, history);
         let mut request = ChatRequest {
-            model: self.model.clone(),
-            messages: history.iter().cloned().chain(prompt.messages).collect(),
+            model: self.model_of(number).to_owned(),
+            messages: history.iter().cloned().chain(own).collect(),
             stream: options.stream,
             include_usage: options.stream && options.include_usage,
             max_output_tokens: Some(self.output_tokens(number) as u32),
@@ -82,6 +114,9 @@ impl Bodies {
         };
         if let Some(structure) = &options.structure {
             structure.put_in(&mut request);
+            if options.structure_of(turn).is_none() {
+                request.tool_choice = Some(ToolChoice::Never);
+            }
         }
         Bytes::from(encode_request(self.dialect, &request))
     }

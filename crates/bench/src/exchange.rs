@@ -3,7 +3,7 @@
 //! Invariant: what a worker sends and how it reads the answer depends on its job and the request's number alone.
 
 use crate::job::Job;
-use crate::plan::Start;
+use crate::plan::{Share, Start};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use tokrate_wire::Shape;
 /// What all requests of a worker share.
 pub(crate) struct WorkerContext {
     pub job: Arc<Job>,
+    pub share: Share,
     pub client: Client,
     /// One event arena per worker: a batch is consumed before the next read is decoded.
     pub batch: RefCell<EventBatch>,
@@ -62,7 +63,12 @@ impl WorkerContext {
             due_at,
             clock: job.clock,
         };
-        call.measure(&self.batch, cancelled, &|batch| job.progress.text(text_bytes(batch))).await.trace
+        let mut trace = call.measure(&self.batch, cancelled, &|batch| job.progress.text(text_bytes(batch))).await.trace;
+        if let Some(stream) = &mut trace.timing.stream {
+            // Each worker counts its own connections.
+            stream.connection = stream.connection * u64::from(self.share.of) + u64::from(self.share.worker);
+        }
+        trace
     }
 }
 

@@ -7,12 +7,14 @@
 //! Architecture Invariant: no other part is known here; numbers are made by `meter`, bytes by `wire` and `net`.
 
 mod abort;
+mod adapters;
 mod advice;
 pub mod agents;
 mod arrivals;
 mod bad_input;
 mod bodies;
 mod calibrate;
+pub mod clients;
 mod config;
 mod cost_limit;
 mod drive;
@@ -39,9 +41,11 @@ mod scrape;
 mod shown_figures;
 mod stop;
 mod structure;
+mod tool_turns;
 pub mod trace;
 mod warnings;
 
+pub use adapters::Adapters;
 pub use arrivals::{ArrivalRow, RequestArrivals};
 pub use bad_input::BadInput;
 pub use config::{
@@ -54,4 +58,5 @@ pub use progress::{Progress, Snapshot};
 pub use run::{Observer, PhasePosition, run};
 pub use stop::Stop;
 pub use structure::Structure;
+pub use tool_turns::ToolTurns;
 pub use warnings::is_unchecked;

@@ -59,6 +59,8 @@ fn config(speed: f64) -> Config {
         phases: vec![level(1), level(1), level(3), level(3)],
         request: RequestOptions {
             structure: None,
+            adapters: None,
+            tool_turns: None,
             items: None,
             stream: true,
             include_usage: true,
@@ -182,6 +184,8 @@ fn an_interrupt_during_the_calibration_leaves_a_part_and_no_error_of_a_part() {
         key_origin: None,
         http: tokrate_net::HttpVersion::Http1,
         new_connections: false,
+        tls_resume: false,
+        http2: tokrate_net::Sharing::default(),
         ca_file: None,
         insecure: false,
         unix_socket: None,

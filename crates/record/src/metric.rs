@@ -4,7 +4,7 @@
 //! Invariant: a metric that a request or a phase lacks is `None`, never 0; times are in milliseconds, speeds in tokens per
 //! second.
 
-use crate::run::{PhaseResult, SpeedSummary};
+use crate::run::{PhaseResult, SpeedSummary, taken};
 use tokrate_meter::names::Named;
 use tokrate_meter::request::{MIN_SPEED_TOKENS, RequestNumbers};
 use tokrate_stats::Distribution;
@@ -48,6 +48,20 @@ pub enum Metric {
     TimeToFirstArgument,
     /// Sent to the last text of an answer that is what was asked for.
     TimeToValid,
+    /// Looking up the server's name for a connection.
+    NameLookup,
+    /// Opening TCP.
+    TcpConnect,
+    /// The TLS handshake.
+    TlsHandshake,
+    /// Connection open to the request's last byte sent.
+    RequestWrite,
+    /// Sent to the response's head.
+    ResponseHead,
+    /// Beginning of a request that opens a connection to its first output text.
+    ColdTtft,
+    /// Waiting for a stream of HTTP/2.
+    StreamWait,
 }
 
 /// What a number counts.
@@ -142,7 +156,7 @@ fn milliseconds(nanoseconds: Option<u64>) -> Option<f64> {
     nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e6)
 }
 
-static CATALOGUE: [MetricRow; 18] = [
+static CATALOGUE: [MetricRow; 25] = [
     MetricRow {
         metric: Metric::Ttfb,
         name: "ttfb",
@@ -343,11 +357,82 @@ static CATALOGUE: [MetricRow; 18] = [
         of_phase: plain(|phase| &phase.time_to_valid),
         ..TIME
     },
+    MetricRow {
+        metric: Metric::NameLookup,
+        name: "name_lookup",
+        label: "name lookup",
+        words: "name lookup",
+        definition: "looking up the server's name for a request that opens a connection, where that is done",
+        of_request: Some(|request| milliseconds(request.opening.and(taken(request.dns_ns)))),
+        of_phase: plain(|phase| &phase.connections.opening.name_lookup),
+        ..TIME
+    },
+    MetricRow {
+        metric: Metric::TcpConnect,
+        name: "tcp_connect",
+        label: "TCP connect",
+        words: "time to open TCP",
+        definition: "opening TCP, and a proxy's tunnel, for a request that opens a connection",
+        of_request: Some(|request| milliseconds(request.opening.and(taken(request.connect_ns)))),
+        of_phase: plain(|phase| &phase.connections.opening.tcp_connect),
+        ..TIME
+    },
+    MetricRow {
+        metric: Metric::TlsHandshake,
+        name: "tls_handshake",
+        label: "TLS handshake",
+        words: "TLS handshake",
+        definition: "the TLS handshake of a request that opens a connection",
+        of_request: Some(|request| milliseconds(request.opening.and(taken(request.tls_ns)))),
+        of_phase: plain(|phase| &phase.connections.opening.tls_handshake),
+        ..TIME
+    },
+    MetricRow {
+        metric: Metric::RequestWrite,
+        name: "request_write",
+        label: "request sent",
+        words: "time to send the request",
+        definition: "TCP and TLS of a new connection open to the request's last byte handed to the socket; over HTTP/2 that holds the wait for the server's SETTINGS",
+        of_request: Some(|request| milliseconds(request.opening.map(|opening| opening.write_ns))),
+        of_phase: plain(|phase| &phase.connections.opening.request_write),
+        ..TIME
+    },
+    MetricRow {
+        metric: Metric::ResponseHead,
+        name: "response_head",
+        label: "response head",
+        words: "time to the response's head",
+        definition: "sent to the read that completed the response's head, of requests that open a connection",
+        of_request: Some(|request| milliseconds(request.opening.and(request.head_ns))),
+        of_phase: plain(|phase| &phase.connections.opening.response_head),
+        ..TIME
+    },
+    MetricRow {
+        metric: Metric::ColdTtft,
+        name: "cold_ttft",
+        label: "cold TTFT",
+        words: "time to first token with a new connection",
+        definition: "beginning of a request that opens a connection, before the name lookup, to the first output text",
+        needs_stream: true,
+        of_request: Some(|request| milliseconds(request.opening.and_then(|opening| opening.first_text_ns))),
+        of_phase: plain(|phase| &phase.connections.opening.cold_ttft),
+        ..TIME
+    },
+    MetricRow {
+        metric: Metric::StreamWait,
+        name: "stream_wait",
+        label: "stream wait",
+        words: "wait for a stream",
+        definition: "over HTTP/2, waiting for a free stream or for a connection that another request opens, before the request is sent",
+        of_request: Some(|request| milliseconds(request.stream.map(|stream| stream.wait_ns))),
+        of_phase: plain(|phase| &phase.connections.streams.stream_wait),
+        ..TIME
+    },
 ];
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Metric; 18] = [
+    pub const ALL: [Metric; 25] = [
         Metric::Ttfb,
         Metric::Ttft,
         Metric::Ttfat,
@@ -366,6 +451,13 @@ impl Metric {
         Metric::ItemThroughput,
         Metric::TimeToFirstArgument,
         Metric::TimeToValid,
+        Metric::NameLookup,
+        Metric::TcpConnect,
+        Metric::TlsHandshake,
+        Metric::RequestWrite,
+        Metric::ResponseHead,
+        Metric::ColdTtft,
+        Metric::StreamWait,
     ];
 
     /// Its row of the catalogue.
@@ -393,6 +485,19 @@ impl Metric {
     /// Whether it is a speed (tok/s).
     pub fn is_speed(self) -> bool {
         self.row().unit == MetricUnit::TokensPerSecond
+    }
+
+    /// Whether only requests that open a connection have it.
+    pub fn is_of_opening(self) -> bool {
+        matches!(
+            self,
+            Metric::NameLookup
+                | Metric::TcpConnect
+                | Metric::TlsHandshake
+                | Metric::RequestWrite
+                | Metric::ResponseHead
+                | Metric::ColdTtft
+        )
     }
 
     /// The metrics that single requests have.

@@ -116,6 +116,8 @@ impl Scenario {
                 key_origin: None,
                 http: self.http,
                 new_connections: false,
+                tls_resume: false,
+                http2: tokrate_net::Sharing::default(),
                 ca_file: None,
                 insecure: false,
                 unix_socket: None,
@@ -130,6 +132,8 @@ impl Scenario {
             schedule_mode: ScheduleMode::Listed,
             request: RequestOptions {
                 structure: None,
+                adapters: None,
+                tool_turns: None,
                 items: None,
                 stream: true,
                 include_usage: true,

@@ -2,16 +2,19 @@
 //!
 //! Invariant: warnings stand above all numbers.
 
+mod adapters;
 mod agents;
 mod charts;
 mod checks;
 mod comparison;
 mod items;
 mod loads;
+mod opening;
 mod over_time;
 mod ranking;
 mod samples;
 mod sentences;
+mod streams;
 mod structure;
 mod tables;
 
@@ -68,7 +71,10 @@ pub fn html(record: &Record, samples: &Samples) -> String {
             degradation(record),
             items::section(record),
             agents::section(record),
+            adapters::section(record),
             structure::section(record),
+            opening::section(record),
+            streams::section(record),
             distributions(record, samples),
             lengths(samples),
             over_time::section(record),

@@ -83,6 +83,14 @@ const COLUMNS: &[Column] = &[
     Column::Quantile(Metric::TimeToFirstArgument, Level::P50, Part::Value),
     Column::Quantile(Metric::TimeToValid, Level::P50, Part::Value),
     Column::Own("valid_share", |phase| number(phase.structure.as_ref().map(|seen| seen.valid_share()))),
+    Column::Own("http2_connections", |phase| phase.streams().map(|streams| streams.connections.to_string())),
+    Column::Quantile(Metric::StreamWait, Level::P50, Part::Value),
+    Column::Quantile(Metric::NameLookup, Level::P50, Part::Value),
+    Column::Quantile(Metric::TcpConnect, Level::P50, Part::Value),
+    Column::Quantile(Metric::TlsHandshake, Level::P50, Part::Value),
+    Column::Quantile(Metric::RequestWrite, Level::P50, Part::Value),
+    Column::Quantile(Metric::ResponseHead, Level::P50, Part::Value),
+    Column::Quantile(Metric::ColdTtft, Level::P50, Part::Value),
     Column::Own("items_per_second", |phase| number(phase.items.as_ref().and_then(|items| items.per_second))),
 ];
 

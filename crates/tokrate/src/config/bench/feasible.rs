@@ -91,10 +91,13 @@ pub(super) fn max_connections(open_files: u64) -> u64 {
 /// look like failures of the server.
 pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
     for config in configs {
-        // Both ends of a connection to the embedded engine are ours; HTTP/2 shares one connection.
+        // Both ends of a connection to the embedded engine are ours; HTTP/2 shares connections.
         let (ends, shared) = match config.target.remote() {
-            None => (2, false),
-            Some(remote) => (1, remote.http == HttpVersion::Http2),
+            None => (2, None),
+            Some(remote) if remote.http == HttpVersion::Http2 && !remote.new_connections => {
+                (1, Some(remote.http2.connections.unwrap_or(1) as u64))
+            }
+            Some(_) => (1, None),
         };
         let listed = config.phases.iter().map(|phase| u64::from(phase.load.max_in_flight())).max().unwrap_or(0);
         let most = match &config.schedule_mode {
@@ -107,7 +110,7 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
             | ScheduleMode::Verdict(_) => listed,
         };
         let allowed = max_connections(open_files) / ends;
-        let needed = if shared { 1 } else { most * ends } + RESERVED_DESCRIPTORS;
+        let needed = shared.map_or(most * ends, |shared| shared.min(most)) + RESERVED_DESCRIPTORS;
         let need =
             if most == 1 { "1 request in flight needs".to_owned() } else { format!("{most} requests in flight need") };
         let instead = match allowed {
@@ -134,6 +137,15 @@ fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
         );
         return Ok(());
     }
+    ensure!(
+        !metric.is_of_opening() || config.target.remote().is_some_and(|remote| remote.new_connections),
+        "hold answers to {named}: a kept connection is opened once, and its requests have no {name}; give --new-connections"
+    );
+    let is_http2 = config.target.remote().is_some_and(|remote| remote.http == HttpVersion::Http2);
+    ensure!(
+        metric != Metric::StreamWait || is_http2,
+        "hold answers to {named}: HTTP/1.1 has no streams to wait for; give --http 2"
+    );
     let task = config.request.structure.as_ref().map(|structure| structure.task());
     let lacks = match metric {
         Metric::TimeToFirstArgument => task != Some("tools"),
