@@ -30,6 +30,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "apply", run: of::apply::run },
     Target { name: "apply_host", run: of::apply_host::run },
     Target { name: "batches", run: of::batches::run },
+    Target { name: "clients", run: of::clients::run },
     Target { name: "decoder", run: of::decoder::run },
     Target { name: "event_stream", run: of::event_stream::run },
     Target { name: "expression", run: of::expression::run },

@@ -7,6 +7,7 @@ pub mod agents;
 pub mod apply;
 pub mod apply_host;
 pub mod batches;
+pub mod clients;
 pub mod decoder;
 pub mod event_stream;
 pub mod expression;

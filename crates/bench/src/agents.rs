@@ -8,9 +8,12 @@
 //! - spans: OpenTelemetry's OTLP JSON with the `gen_ai.*` attributes of the semantic conventions for generative AI;
 //! - Weka: the agentic coding traces of callanjfox/kv-cache-tester, which SemiAnalysis's AgentX and AIPerf replay.
 
+mod followers;
 mod spans;
 mod steps;
 mod weka;
+
+pub use followers::Followers;
 
 use crate::bad_input::{BadInput, hash, shown};
 use crate::trace::MAX_TOKENS;
@@ -39,6 +42,8 @@ pub struct AgentTrace {
     pub sessions: Vec<Session>,
     /// The steps of all sessions, session by session.
     pub steps: Vec<Step>,
+    /// Which of them wait for which.
+    pub followers: Followers,
     /// Names of the roles that steps have.
     pub roles: Vec<String>,
     /// Model calls that cannot be sent again, because their lengths are not known.
@@ -97,49 +102,27 @@ impl AgentTrace {
     /// # Errors
     /// The position of the first object that cannot be read.
     pub fn parse(text: &str) -> Result<AgentTrace, BadInput> {
-        AgentTrace::parse_files(&[text])
+        AgentTrace::parse_files(&[text]).map_err(|(_, bad)| bad)
     }
 
-    /// Reads several files as one; lines of errors count within their file.
+    /// Reads several files as one.
     ///
     /// # Errors
-    /// As of [`AgentTrace::parse`].
-    pub fn parse_files(files: &[&str]) -> Result<AgentTrace, BadInput> {
+    /// As of [`AgentTrace::parse`], with the number of the file that the position is in.
+    pub fn parse_files(files: &[&str]) -> Result<AgentTrace, (usize, BadInput)> {
         let mut builder = Builder::default();
-        let mut formats = Vec::new();
         let mut all_spans = spans::Spans::default();
-        for text in files {
-            let content = text.strip_prefix('\u{feff}').unwrap_or(text);
-            let mut values = serde_json::Deserializer::from_str(content).into_iter::<Value>();
-            loop {
-                let byte = values.byte_offset();
-                let Some(value) = values.next() else { break };
-                let value = value.map_err(|error| BadInput::json(1, &error, EXPECTED))?;
-                // Counted for an error only: for every object it would read the file again up to there.
-                let at = |expected: String| {
-                    let (line, column) = position(content, byte);
-                    BadInput::at(line, column, expected)
-                };
-                let format = format_of(&value)
-                    .ok_or_else(|| at(format!("{EXPECTED}; there is {}", shown(&value.to_string()))))?;
-                match format {
-                    AgentFormat::Steps => steps::read(value, &mut builder).map_err(at)?,
-                    AgentFormat::Spans => all_spans.read(value).map_err(at)?,
-                    AgentFormat::Weka => weka::read(value, &mut builder).map_err(at)?,
-                }
-                formats.push(format);
-            }
+        let mut format = None;
+        for (number, text) in files.iter().enumerate() {
+            read_file(text, &mut format, &mut builder, &mut all_spans).map_err(|bad| (number, bad))?;
         }
         all_spans.build(&mut builder);
-        let Some(&format) = formats.first() else { return Err(BadInput::at(1, 1, EXPECTED)) };
-        if formats.iter().any(|other| *other != format) {
-            return Err(BadInput::at(1, 1, "objects of one layout, and there are several"));
-        }
+        let format = format.ok_or_else(|| (0, BadInput::at(1, 1, EXPECTED)))?;
         let whole = match files {
             [one] => hash(one),
             several => hash(&several.iter().map(|text| format!("{:016x}", hash(text))).collect::<String>()),
         };
-        builder.finish(format, whole)
+        builder.finish(format, whole).map_err(|bad| (0, bad))
     }
 
     /// The steps of a session.
@@ -178,6 +161,37 @@ impl AgentTrace {
 }
 
 const EXPECTED: &str = "an agent's steps (`session`, `input_tokens`, `output_tokens`), spans (`resourceSpans`) or a Weka trace (`requests`, `block_size`)";
+
+/// Reads the objects of one file; all files have one layout.
+fn read_file(
+    text: &str,
+    format: &mut Option<AgentFormat>,
+    builder: &mut Builder,
+    all_spans: &mut spans::Spans,
+) -> Result<(), BadInput> {
+    let content = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut values = serde_json::Deserializer::from_str(content).into_iter::<Value>();
+    loop {
+        let byte = values.byte_offset();
+        let Some(value) = values.next() else { return Ok(()) };
+        let value = value.map_err(|error| BadInput::json(1, &error, EXPECTED))?;
+        // Counted for an error only: for every object it would read the file again up to there.
+        let at = |expected: String| {
+            let (line, column) = position(content, byte);
+            BadInput::at(line, column, expected)
+        };
+        let own = format_of(&value).ok_or_else(|| at(format!("{EXPECTED}; there is {}", shown(&value.to_string()))))?;
+        let all = *format.get_or_insert(own);
+        if own != all {
+            return Err(at(format!("{}, as before it, and there is {}", all.name(), own.name())));
+        }
+        match own {
+            AgentFormat::Steps => steps::read(value, builder).map_err(at)?,
+            AgentFormat::Spans => all_spans.read(value).map_err(at)?,
+            AgentFormat::Weka => weka::read(value, builder).map_err(at)?,
+        }
+    }
+}
 
 fn format_of(value: &Value) -> Option<AgentFormat> {
     let has = |field: &str| value.get(field).is_some();
@@ -294,7 +308,8 @@ impl Builder {
             let at = Span::from_nanos(u64::try_from(draft.at_ns - first).unwrap_or(u64::MAX));
             sessions.push(Session { name: draft.name, at, steps: start..steps.len() as u32 });
         }
-        Ok(AgentTrace { format, sessions, steps, roles: self.roles, left_out: self.left_out, hash })
+        let followers = Followers::of(&sessions, &steps);
+        Ok(AgentTrace { followers, format, sessions, steps, roles: self.roles, left_out: self.left_out, hash })
     }
 }
 

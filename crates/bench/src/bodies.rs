@@ -2,11 +2,12 @@
 //!
 //! Invariant: the same prompt number always gives the same body.
 
+use crate::ToolTurns;
 use crate::attachments::Draws;
 use crate::config::RequestOptions;
 use crate::prompts::Prompts;
 use bytes::Bytes;
-use tokrate_core::{ChatRequest, Message, Rng};
+use tokrate_core::{ChatRequest, Message, Rng, ToolChoice};
 use tokrate_meter::Media;
 use tokrate_probe::synthetic::append_words;
 use tokrate_sim::WORDS;
@@ -59,8 +60,20 @@ impl Bodies {
         (is_own && self.items.is_none()).then(|| self.output_tokens(number))
     }
 
+    /// The adapter that the request of that number asks for, if requests ask for several models.
+    pub fn adapter(&self, number: u64) -> Option<&str> {
+        self.options.adapters.as_ref().map(|adapters| adapters.of(number, &self.lengths))
+    }
+
+    fn model_of(&self, number: u64) -> &str {
+        self.adapter(number).unwrap_or(&self.model)
+    }
+
     /// Input tokens of the request of that number, without the history of its session.
-    pub fn input_tokens(&self, number: u64) -> u64 {
+    pub fn input_tokens(&self, number: u64, turn: Option<u32>) -> u64 {
+        if let Some(tools) = self.sends_results(turn) {
+            return u64::from(tools.result_tokens(number, &self.lengths));
+        }
         let Some((form, batch)) = self.items else { return self.prompts.input_tokens(number) };
         let batch = if form == ItemForm::Images { 1 } else { batch };
         let query = if is_ranked(form) { u64::from(QUERY_TOKENS) } else { 0 };
@@ -77,8 +90,26 @@ impl Bodies {
         Draws { plan: self.lengths.child("attachments"), content: self.text.child("attachments") }
     }
 
-    /// The body of a request: the session's history, then the prompt of that number.
-    pub fn encode(&self, number: u64, history: &[Message]) -> Bytes {
+    /// The tools whose results a turn of a session sends; `None` if it sends a prompt.
+    fn sends_results(&self, turn: Option<u32>) -> Option<&ToolTurns> {
+        self.options
+            .tool_turns
+            .as_deref()
+            .zip(turn)
+            .filter(|(tools, turn)| tools.sends_results(*turn))
+            .map(|(tools, _)| tools)
+    }
+
+    /// What a request adds to the history of its session.
+    pub(crate) fn own_messages(&self, number: u64, turn: Option<u32>, history: &[Message]) -> Vec<Message> {
+        match self.sends_results(turn) {
+            Some(tools) => tools.results(number, history, &self.lengths),
+            None => self.prompts.prompt(number).messages,
+        }
+    }
+
+    /// The body of a request: the session's history, then what the turn adds to it.
+    pub fn encode(&self, number: u64, turn: Option<u32>, history: &[Message]) -> Bytes {
         let options = &self.options;
         if let Some((ItemForm::Batch(form), batch)) = self.items {
             return self.batch(form, number, u64::from(batch));
@@ -92,11 +123,11 @@ impl Bodies {
             if is_ranked(form) {
                 append_words(&mut query, WORDS, QUERY_TOKENS, &mut self.text.child("query").nth(number));
             }
-            let (model, extra) = (&self.model, &options.extra);
+            let (model, extra) = (self.model_of(number), &options.extra);
             let request = ItemRequest { model, texts: &texts, query: &query, extra, images: batch, image };
             return Bytes::from(form.encode(&request));
         }
-        Bytes::from(self.chat(number, history))
+        Bytes::from(self.chat(number, turn, history))
     }
 
     /// Many requests as one document.
@@ -104,7 +135,7 @@ impl Bodies {
         let path = self.request_path();
         let entry = |request: u64| {
             let mut entry = Vec::new();
-            form.entry(request, &path, &self.chat(number + request * TEXT_STRIDE, &[]), &mut entry);
+            form.entry(request, &path, &self.chat(number + request * TEXT_STRIDE, None, &[]), &mut entry);
             entry
         };
         Bytes::from(form.document(&(0..requests).map(entry).collect::<Vec<Vec<u8>>>()))
@@ -115,12 +146,12 @@ impl Bodies {
         format!("/v1{}", self.dialect.path(&self.model, Shape::Whole))
     }
 
-    fn chat(&self, number: u64, history: &[Message]) -> Vec<u8> {
+    fn chat(&self, number: u64, turn: Option<u32>, history: &[Message]) -> Vec<u8> {
         let options = &self.options;
-        let prompt = self.prompts.prompt(number);
+        let own = self.own_messages(number, turn, history);
         let mut request = ChatRequest {
-            model: self.model.clone(),
-            messages: history.iter().cloned().chain(prompt.messages).collect(),
+            model: self.model_of(number).to_owned(),
+            messages: history.iter().cloned().chain(own).collect(),
             stream: options.stream,
             include_usage: options.stream && options.include_usage,
             max_output_tokens: Some(self.asked_output(number) as u32),
@@ -135,6 +166,9 @@ impl Bodies {
         }
         if let Some(structure) = &options.structure {
             structure.put_in(&mut request);
+            if options.structure_of(turn).is_none() {
+                request.tool_choice = Some(ToolChoice::Never);
+            }
         }
         encode_request(self.dialect, &request)
     }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use tokrate_core::{Rng, Span};
 use tokrate_host::{Host, HostConfig, TruthLog};
 use tokrate_meter::{ClientError, ClientErrorSource, RequestNumbers};
-use tokrate_net::{ClientConfig, Clock, HttpVersion, Route, Secrets, Target};
+use tokrate_net::{ClientConfig, Clock, Route, Secrets, Sharing, Target};
 use tokrate_sim::{Faults, Law, WORDS};
 use tokrate_wire::{Dialect, Shape};
 
@@ -34,7 +34,8 @@ const CACHE_FILE: &str = "calibration-v2.json";
 pub(crate) struct Calibrator {
     mode: Calibration,
     clock: Clock,
-    http: HttpVersion,
+    /// HTTP version, and how streams share connections.
+    client: ClientConfig,
 }
 
 /// The file of earlier calibrations.
@@ -44,8 +45,11 @@ struct Cache {
 }
 
 impl Calibrator {
-    pub fn new(mode: Calibration, clock: Clock, http: HttpVersion) -> Calibrator {
-        Calibrator { mode, clock, http }
+    /// Of a client that is like `client` in version and streams.
+    pub fn new(mode: Calibration, clock: Clock, client: &ClientConfig) -> Calibrator {
+        let client =
+            ClientConfig { http: client.http, http2: client.http2, rx_timestamps: true, ..ClientConfig::default() };
+        Calibrator { mode, clock, client }
     }
 
     /// The load that these rows put on the client, as it is calibrated: rounded if calibrations are cached. `None` if no stream was
@@ -109,7 +113,7 @@ impl Calibrator {
             ..HostConfig::default()
         })?;
         let target = Target::parse(&format!("http://{}/v1", host.address()))?;
-        let client = ClientConfig { http: self.http, rx_timestamps: true, ..ClientConfig::default() };
+        let client = self.client.clone();
         let route = Route::resolve_blocking(&target, &client, self.clock)?;
         let requests = load.requests();
         let warmup = u64::from(load.concurrency);
@@ -158,7 +162,11 @@ impl Calibrator {
 
     fn key(&self, load: &ClientLoad) -> String {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        format!("{} {} {load:?} cores={cores}", env!("CARGO_PKG_VERSION"), self.http.name())
+        let Sharing { connections, streams } = self.client.http2;
+        let sharing = [("connections", connections), ("streams", streams)];
+        let sharing = sharing.iter().filter_map(|(name, value)| Some(format!(" {name}={}", (*value)?)));
+        let sharing: String = sharing.collect();
+        format!("{} {}{sharing} {load:?} cores={cores}", env!("CARGO_PKG_VERSION"), self.client.http.name())
     }
 }
 
@@ -211,7 +219,7 @@ mod tests {
     #[test]
     fn an_earlier_calibration_does_until_one_is_asked_for_now_which_is_kept_instead() {
         let folder = std::env::temp_dir().join(format!("tokrate-calibration-{}", std::process::id()));
-        let calibrator = |mode| Calibrator::new(mode, Clock::monotonic(), HttpVersion::Http1);
+        let calibrator = |mode| Calibrator::new(mode, Clock::monotonic(), &ClientConfig::default());
         let cached = calibrator(Calibration::Cached(folder.clone()));
         let file = cached.file().expect("it is kept");
         // Taken on a machine that was busy.

@@ -120,6 +120,10 @@ pub struct Remote {
     pub http: tokrate_net::HttpVersion,
     /// Open a new connection for each request.
     pub new_connections: bool,
+    /// How requests share connections over HTTP/2.
+    pub http2: tokrate_net::Sharing,
+    /// Go on from earlier TLS sessions, where connections are new.
+    pub tls_resume: bool,
     /// PEM file with further certificate authorities, or with the endpoint's own certificate.
     pub ca_file: Option<PathBuf>,
     /// Accept any certificate.
@@ -171,6 +175,10 @@ pub struct RequestOptions {
     pub structure: Option<std::sync::Arc<crate::Structure>>,
     /// Pictures and sound that go with the prompts, if any do.
     pub attachments: Option<Arc<crate::Attachments>>,
+    /// Calls of tools and their results within the turns of conversations.
+    pub tool_turns: Option<std::sync::Arc<crate::ToolTurns>>,
+    /// Several models that requests ask for in turns, in place of the endpoint's one.
+    pub adapters: Option<std::sync::Arc<crate::Adapters>>,
     /// Ask for a stream.
     pub stream: bool,
     /// Ask for token counts in the stream.
@@ -208,6 +216,12 @@ pub struct Items {
 }
 
 impl RequestOptions {
+    /// What the answer of a request is held against, if it is to be more than text; `turn` is that of its session.
+    pub(crate) fn structure_of(&self, turn: Option<u32>) -> Option<&crate::Structure> {
+        let is_text = self.tool_turns.as_deref().zip(turn).is_some_and(|(tools, turn)| !tools.demands_call(turn));
+        self.structure.as_deref().filter(|_| !is_text)
+    }
+
     /// A stream of 1,000 tokens with its usage, and nothing else.
     pub fn plain() -> RequestOptions {
         RequestOptions {
@@ -216,6 +230,8 @@ impl RequestOptions {
             images: None,
             structure: None,
             attachments: None,
+            adapters: None,
+            tool_turns: None,
             stream: true,
             include_usage: true,
             output_tokens: Lengths::Fixed(1000),

@@ -3,7 +3,7 @@
 //! Invariant: every request that was started is returned exactly once, also after an interrupt.
 
 use crate::BenchError;
-use crate::Structure;
+use crate::config::RequestOptions;
 use crate::exchange::{Finished, WorkerContext};
 use crate::history::History;
 use crate::job::Job;
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokrate_core::{FailureKind, Sketch, Span, Tick};
 use tokrate_meter::RequestNumbers;
-use tokrate_net::{Client, LagProbe, LagReader, Pacer};
+use tokrate_net::{Client, ClientConfig, LagProbe, LagReader, Pacer};
 use tokrate_tokens::Encoding;
 
 /// How often a worker says how busy it is: the CPU time of a thread costs a system call.
@@ -48,21 +48,24 @@ pub(crate) struct PhaseOutput {
 impl PhaseOutput {
     /// The numbers of every request, its tokens counted now that the clock has stopped. Takes the traces, so that their
     /// text is freed.
-    pub fn take_rows(&mut self, structure: Option<&Structure>) -> Vec<RequestNumbers> {
-        self.take_rows_with(structure, |_, _| ())
+    pub fn take_rows(&mut self, options: Option<&RequestOptions>) -> Vec<RequestNumbers> {
+        self.take_rows_with(options, |_, _| ())
     }
 
     /// The same; each request is shown with the tokens that end in each of its arrivals before its trace is freed.
     pub fn take_rows_with(
         &mut self,
-        structure: Option<&Structure>,
+        options: Option<&RequestOptions>,
         mut show: impl FnMut(&Finished, &[u32]),
     ) -> Vec<RequestNumbers> {
         std::mem::take(&mut self.requests)
             .into_iter()
             .map(|finished| {
                 let (mut row, tokens) = RequestNumbers::with_arrival_tokens(&finished.trace, Encoding::O200kBase);
-                structure.iter().for_each(|structure| structure.judge(&finished.trace, &mut row));
+                let turn = finished.start.turn.map(|turn| turn.turn);
+                if let Some(structure) = options.and_then(|options| options.structure_of(turn)) {
+                    structure.judge(&finished.trace, &mut row);
+                }
                 show(&finished, &tokens);
                 row.index = finished.start.index;
                 row.warmup = finished.start.warmup;
@@ -141,9 +144,9 @@ fn run_worker(job: Arc<Job>, share: Share, started_at: Tick, hold: Arc<AtomicU64
         if let Some(time) = job.answer_within {
             plan.expect_answer_within(time);
         }
-        let client = Client::new(job.client.clone(), job.route.clone(), job.clock)?;
+        let client = Client::new(client_of(&job, share), job.route.clone(), job.clock)?;
         let client = client.authorized_by(job.authorizer.clone());
-        let context = Rc::new(WorkerContext { job: Arc::clone(&job), client, batch: RefCell::default() });
+        let context = Rc::new(WorkerContext { job: Arc::clone(&job), share, client, batch: RefCell::default() });
         let mut worker = Worker::new(context, plan, hold);
         worker.run(&pacer).await;
         Ok::<_, BenchError>((worker, lag.stop()))
@@ -165,6 +168,13 @@ async fn pulse(job: Arc<Job>, worker: u32, pacer: Pacer, lag: LagReader, cpu_bef
         let cpu = tokrate_net::thread_cpu_time() - cpu_before;
         job.progress.pulse(worker, WorkerLoad { cpu, timer_lag: lag.quantile(0.99).unwrap_or_default() });
     }
+}
+
+/// The client of a worker: connections that are numbered are shared out among the workers.
+fn client_of(job: &Job, share: Share) -> ClientConfig {
+    let mut client = job.client.clone();
+    client.http2.connections = client.http2.connections.map(|all| share.part_of(all as u64) as usize);
+    client
 }
 
 /// The loop of one worker: polls its plan, starts requests and receives the finished ones.
@@ -246,7 +256,7 @@ impl Worker {
         };
         if let Some(cost_limit) = &self.context.job.cost_limit {
             let prompt = self.prompt_number(&start);
-            let input = self.history.tokens(&start) + self.context.job.bodies.input_tokens(prompt);
+            let input = self.history.tokens(&start) + self.context.job.bodies.input_tokens(prompt, turn_of(&start));
             let Some(reservation) = cost_limit.reserve(input, self.context.job.bodies.output_tokens(prompt)) else {
                 self.plan.withdraw();
                 return;
@@ -272,12 +282,12 @@ impl Worker {
         if let (Some(cost_limit), Some(reservation)) =
             (&self.context.job.cost_limit, self.reservations.remove(&start.index))
         {
-            let asked = self.history.tokens(start) + self.context.job.bodies.input_tokens(number);
+            let asked = self.history.tokens(start) + self.context.job.bodies.input_tokens(number, turn_of(start));
             self.context.job.progress.set_spent(cost_limit.settle(reservation, asked, trace));
         }
         if start.turn.is_some() && !self.context.job.bodies.prompts.are_whole() {
             let counted = self.context.job.cost_limit.is_some();
-            self.history.record_turn(start, trace, &self.context.job.bodies.prompts, number, counted);
+            self.history.record_turn(start, trace, &self.context.job.bodies, number, counted);
         }
         self.context.job.abort.record(trace.failure.as_ref(), !trace.text.is_empty());
         let failure = trace.failure.as_ref().map(|failure| (failure.kind, failure.retry_after));
@@ -304,13 +314,18 @@ impl Worker {
     }
 
     fn encode(&self, start: &Start) -> Bytes {
-        self.context.job.bodies.encode(self.prompt_number(start), self.history.messages(start))
+        self.context.job.bodies.encode(self.prompt_number(start), turn_of(start), self.history.messages(start))
     }
 
     /// Number of a request's prompt in the run.
     fn prompt_number(&self, start: &Start) -> u64 {
         self.context.job.first_prompt + start.prompt
     }
+}
+
+/// Number of the turn in its session, of a request that has one.
+fn turn_of(start: &Start) -> Option<u32> {
+    start.turn.map(|turn| turn.turn)
 }
 
 /// Whether a body for one is a body for the other.

@@ -57,12 +57,14 @@ impl Endpoint {
     pub(crate) fn remote(remote: &Remote, config: &Config) -> Endpoint {
         let client = ClientConfig {
             http: remote.http,
+            http2: remote.http2,
             connect_timeout: config.limits.connect,
             reuse: !remote.new_connections,
             rx_timestamps: true,
             ca_file: remote.ca_file.clone(),
             insecure: remote.insecure,
-            resume_tls: false,
+            resume_tls: remote.tls_resume,
+            lookup_each: remote.new_connections,
             unix_socket: remote.unix_socket.clone(),
             proxy: remote.proxy.clone(),
         };
@@ -114,7 +116,7 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
         http_version: endpoint.http.name().to_owned(),
         tls: endpoint.base.is_tls(),
         proxied: endpoint.client.uses_proxy(&endpoint.base),
-        connection: if endpoint.client.reuse { "reused" } else { "new" }.to_owned(),
+        connection: connection(&endpoint.client),
         input_tokens: config.prompts.input_tokens(),
         output_tokens: if writes_nothing(&config.request) { 0 } else { config.output_tokens() },
         shared_prefix_tokens: config.prompts.shared_prefix_tokens(),
@@ -136,6 +138,19 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
 /// Whether its answers hold no text.
 fn writes_nothing(request: &RequestOptions) -> bool {
     request.items.is_some_and(|items| items.task != ItemTask::Batch)
+}
+
+/// State of the connection when a request is sent, and how requests share it.
+fn connection(client: &ClientConfig) -> String {
+    let streams = client.http2.streams.map(|streams| format!("at most {streams} streams each"));
+    let state = match (client.reuse, client.resume_tls, client.http2.connections) {
+        (true, _, None) => "reused".to_owned(),
+        (true, _, Some(1)) => "1 shared".to_owned(),
+        (true, _, Some(connections)) => format!("{connections} shared"),
+        (false, false, _) => "new".to_owned(),
+        (false, true, _) => "new, TLS sessions resumed".to_owned(),
+    };
+    [Some(state), streams].into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
 /// What is asked for, in one word.
@@ -170,5 +185,8 @@ fn options_text(options: &RequestOptions) -> String {
     let poll = options.batches.map(|batches| format!("poll={}", batches.poll));
     let partial = options.images.as_ref().and_then(|asked| asked.partial);
     let partial = partial.map(|partial| format!("partial_images={partial}"));
-    temperature.into_iter().chain(schema).chain(partial).chain(poll).chain(extra).collect::<Vec<String>>().join(" ")
+    let adapters = options.adapters.as_ref().map(|adapters| format!("models={adapters}"));
+    let tools = options.tool_turns.as_ref().map(|tools| format!("tool_results={}x{}", tools.each, tools.result));
+    let named = [temperature, tools, adapters, schema, partial, poll].into_iter().flatten();
+    named.chain(extra).collect::<Vec<String>>().join(" ")
 }

@@ -4,7 +4,7 @@
 
 use crate::batch::BatchCall;
 use crate::job::Job;
-use crate::plan::Start;
+use crate::plan::{Share, Start};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use tokrate_wire::{ItemForm, Shape};
 /// What all requests of a worker share.
 pub(crate) struct WorkerContext {
     pub job: Arc<Job>,
+    pub share: Share,
     pub client: Client,
     /// One event arena per worker: a batch is consumed before the next read is decoded.
     pub batch: RefCell<EventBatch>,
@@ -78,7 +79,12 @@ impl WorkerContext {
             job.progress.text(bytes);
             arrivals.on(at, sent_at);
         };
-        call.measure(&self.batch, cancelled, &on_events).await.trace
+        let mut trace = call.measure(&self.batch, cancelled, &on_events).await.trace;
+        if let Some(stream) = &mut trace.timing.stream {
+            // Each worker counts its own connections.
+            stream.connection = stream.connection * u64::from(self.share.of) + u64::from(self.share.worker);
+        }
+        trace
     }
 }
 

@@ -4,9 +4,9 @@
 
 use crate::bodies::Bodies;
 use crate::plan::Start;
-use crate::prompts::Prompts;
+use crate::tool_turns::answer_message;
 use std::collections::HashMap;
-use tokrate_core::{FailureKind, Message, Role};
+use tokrate_core::{FailureKind, Message};
 use tokrate_meter::{RequestNumbers, RequestTrace};
 use tokrate_tokens::{Encoding, count};
 
@@ -38,21 +38,24 @@ impl History {
         &mut self,
         start: &Start,
         trace: &RequestTrace,
-        prompts: &Prompts,
+        bodies: &Bodies,
         number: u64,
         counted: bool,
     ) {
         let Some(turn) = start.turn else { return };
         match trace.failure.as_ref().map(|failure| failure.kind) {
             None => {
-                let prompt = prompts.prompt(number);
-                let answer = trace.answer();
                 let conversation = self.sessions.entry(turn.session).or_default();
+                let own = bodies.own_messages(number, Some(turn.turn), &conversation.messages);
                 if counted {
-                    conversation.tokens += prompt.input_tokens + count(Encoding::O200kBase, &answer) as u64;
+                    let called = trace.called();
+                    let texts = called.iter().flat_map(|call| [&call.name, &call.arguments]);
+                    let calls: usize = texts.map(|text| count(Encoding::O200kBase, text)).sum();
+                    let sent = (calls + count(Encoding::O200kBase, &trace.answer())) as u64;
+                    conversation.tokens += bodies.input_tokens(number, Some(turn.turn)) + sent;
                 }
-                conversation.messages.extend(prompt.messages);
-                conversation.messages.push(Message::text(Role::Assistant, answer));
+                conversation.messages.extend(own);
+                conversation.messages.push(answer_message(trace, number));
             }
             // It may be sent again.
             Some(FailureKind::RateLimited) => {}
@@ -73,7 +76,7 @@ pub(crate) fn set_requested_tokens(rows: &mut [RequestNumbers], numbers: &[u64],
     let mut order: Vec<usize> = (0..rows.len().min(numbers.len())).collect();
     order.sort_by_key(|&place| (rows[place].due_at_ns, rows[place].index));
     for place in order {
-        let own = bodies.input_tokens(numbers[place]);
+        let own = bodies.input_tokens(numbers[place], rows[place].turn);
         let row = &mut rows[place];
         let step = bodies.prompts.agent_step(numbers[place]);
         row.wait_ns = row.wait_ns.filter(|_| step.is_some());
@@ -81,13 +84,14 @@ pub(crate) fn set_requested_tokens(rows: &mut [RequestNumbers], numbers: &[u64],
             (row.role, row.session_steps) = (Some(step.role.to_owned()), Some(step.of));
         }
         row.media = bodies.media(numbers[place]).or(row.media);
+        row.adapter = bodies.adapter(numbers[place]).map(str::to_owned);
         row.items_asked = bodies.items.map(|(_, batch)| u64::from(batch));
         let session = row.session.filter(|_| !bodies.prompts.are_whole());
         let before = session.map(|session| conversation.entry(session).or_default());
         row.input_asked = Some(own + before.as_deref().copied().unwrap_or(0));
         row.output_asked = bodies.own_output_tokens(numbers[place]);
         if let Some(before) = before.filter(|_| row.failure.is_none()) {
-            *before += own + row.tokens_std_answer;
+            *before += own + row.tokens_std_answer + row.tokens_std_tool;
         }
     }
 }
@@ -97,8 +101,8 @@ mod tests {
     use super::*;
     use crate::config::RequestOptions;
     use crate::plan::Turn;
-    use crate::prompts::{Lengths, PromptSource};
-    use tokrate_core::{Channel, Rng, Span, Tick};
+    use crate::prompts::{Lengths, PromptSource, Prompts};
+    use tokrate_core::{Channel, Rng, Role, Span, Tick};
     use tokrate_meter::request::{Arrival, Failure};
     use tokrate_sim::WORDS;
 
@@ -147,7 +151,7 @@ mod tests {
         set_requested_tokens(&mut rows, &[0, 1, 2], &drawn);
         for (number, row) in rows.iter().enumerate() {
             let asked = row.output_asked.expect("it was drawn");
-            let body = drawn.encode(number as u64, &[]);
+            let body = drawn.encode(number as u64, None, &[]);
             let limit = format!("\"max_completion_tokens\":{asked}");
             assert!(String::from_utf8_lossy(&body).contains(&limit), "{limit}");
         }
@@ -170,20 +174,20 @@ mod tests {
 
     #[test]
     fn prompts_and_answers_pile_up_until_a_turn_fails() {
-        let prompts = Prompts::new(&PromptSource::synthetic(30, 0), WORDS, &Rng::root(1), Rng::root(1));
+        let bodies = bodies(&PromptSource::synthetic(30, 0), Lengths::Fixed(50));
         let mut history = History::default();
         assert!(history.messages(&turn(0)).is_empty());
         let conversation =
             trace(&[(Channel::Reasoning, "hm "), (Channel::Answer, "two"), (Channel::Answer, " words")], None);
-        history.record_turn(&turn(0), &conversation, &prompts, 0, true);
+        history.record_turn(&turn(0), &conversation, &bodies, 0, true);
         let before = history.messages(&turn(1));
         assert_eq!(before.len(), 2);
-        assert_eq!(before[0], prompts.prompt(0).messages[0]);
+        assert_eq!(before[0], bodies.prompts.prompt(0).messages[0]);
         assert_eq!(before[1], Message::text(Role::Assistant, "two words"));
         assert_eq!(history.tokens(&turn(1)), 32);
-        history.record_turn(&turn(1), &trace(&[], Some(FailureKind::RateLimited)), &prompts, 1, true);
+        history.record_turn(&turn(1), &trace(&[], Some(FailureKind::RateLimited)), &bodies, 1, true);
         assert_eq!(history.messages(&turn(1)).len(), 2, "the turn may be sent again");
-        history.record_turn(&turn(1), &trace(&[], Some(FailureKind::Stalled)), &prompts, 1, true);
+        history.record_turn(&turn(1), &trace(&[], Some(FailureKind::Stalled)), &bodies, 1, true);
         assert!(history.messages(&turn(2)).is_empty());
     }
 }

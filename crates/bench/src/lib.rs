@@ -7,6 +7,7 @@
 //! Architecture Invariant: no other part is known here; numbers are made by `meter`, bytes by `wire` and `net`.
 
 mod abort;
+mod adapters;
 mod advice;
 pub mod agents;
 mod arrivals;
@@ -15,6 +16,7 @@ mod bad_input;
 mod batch;
 mod bodies;
 mod calibrate;
+pub mod clients;
 mod config;
 mod cost_limit;
 mod drive;
@@ -41,10 +43,12 @@ mod scrape;
 mod shown_figures;
 mod stop;
 mod structure;
+mod tool_turns;
 pub mod trace;
 mod warnings;
 mod watched;
 
+pub use adapters::Adapters;
 pub use arrivals::{ArrivalRow, RequestArrivals};
 pub use attachments::{Attachments, ImagesAsked, PictureFiles, Pictures, SizeShare};
 pub use bad_input::BadInput;
@@ -59,5 +63,6 @@ pub use readings::LatestReadings;
 pub use run::{Observer, PhasePosition, run};
 pub use stop::Stop;
 pub use structure::Structure;
+pub use tool_turns::ToolTurns;
 pub use warnings::is_unchecked;
 pub use watched::{FigureCounts, Figures, WorkerLoad};

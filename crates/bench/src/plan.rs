@@ -13,7 +13,7 @@ mod slots;
 
 pub use backoff::{Outcome, Wait, held_back};
 pub use budget::{Budget, Reservation};
-pub use load::{Arrivals, Backoff, Beginning, Load, Think};
+pub use load::{Arrivals, Backoff, Beginning, Load, Think, ToolTimes};
 pub use ramp::{Growth, Ramp};
 pub use slots::Turn;
 
@@ -95,7 +95,7 @@ impl Share {
     pub const WHOLE: Share = Share { worker: 0, of: 1 };
 
     /// How much of `whole` falls to this worker; over all workers the parts add up to it.
-    fn part_of(self, whole: u64) -> u64 {
+    pub(crate) fn part_of(self, whole: u64) -> u64 {
         let (of, worker) = (u64::from(self.of.max(1)), u64::from(self.worker));
         whole / of + u64::from(worker < whole % of)
     }

@@ -202,11 +202,13 @@ impl PromptSource {
             }
             PromptSource::Trace(trace) => {
                 let (least, most) = ends(trace.requests.iter().map(|request| u64::from(request.input_tokens)));
-                format!(
-                    "words of {least} to {most} tokens as in a trace ({}), hash {:016x}",
-                    trace.format.name(),
-                    trace.hash
-                )
+                let (name, hash) = (trace.format.name(), trace.hash);
+                match &trace.drawn {
+                    None => format!("words of {least} to {most} tokens as in a trace ({name}), hash {hash:016x}"),
+                    Some(from) => {
+                        format!("words of {least} to {most} tokens as drawn from {from} ({name}), hash {hash:016x}")
+                    }
+                }
             }
             PromptSource::Agents(trace) => {
                 let (least, most) = ends(trace.steps.iter().map(|step| u64::from(step.input_tokens)));

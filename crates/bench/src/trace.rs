@@ -32,6 +32,10 @@ pub enum TraceFormat {
     Azure,
     /// CSV of BurstGPT.
     BurstGpt,
+    /// Drawn from clients of one's own.
+    Clients,
+    /// Drawn from the clients of ServeGen.
+    ServeGen,
 }
 
 /// A trace.
@@ -45,6 +49,8 @@ pub struct Trace {
     pub left_out: u64,
     /// A hash of the whole text.
     pub hash: u64,
+    /// What its requests were drawn from, where they were not recorded.
+    pub drawn: Option<Arc<str>>,
 }
 
 /// One request of a trace.
@@ -67,6 +73,8 @@ impl TraceFormat {
             TraceFormat::Mooncake => "Mooncake",
             TraceFormat::Azure => "Azure LLM inference",
             TraceFormat::BurstGpt => "BurstGPT",
+            TraceFormat::Clients => "clients",
+            TraceFormat::ServeGen => "ServeGen",
         }
     }
 }
@@ -99,7 +107,7 @@ impl Trace {
                 blocks: row.blocks,
             })
             .collect();
-        Ok(Trace { format, requests, left_out, hash: hash(text) })
+        Ok(Trace { format, requests, left_out, hash: hash(text), drawn: None })
     }
 
     /// When each request is due, with time running `speed` times as fast.

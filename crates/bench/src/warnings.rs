@@ -215,11 +215,13 @@ pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
         at_level(
             phase,
             format!(
-                "the server had closed {stale} kept connections without saying so; their requests were sent on others and are timed from then"
+                "the server had closed {stale} kept connections {}; their requests were sent on others and are timed from then",
+                if phase.streams().is_some() { "before it took the request (GOAWAY, or without saying so)" } else { "without saying so" }
             ),
         )
     });
-    let mismatched = phases.iter().filter_map(|phase| {
+    let of_one_model = phases.iter().filter(|phase| phase.adapters.is_empty());
+    let mismatched = of_one_model.filter_map(|phase| {
         let asked = &phase.conditions.model;
         let other = phase.models.iter().filter_map(|seen| seen.name.as_ref()).find(|name| *name != asked)?;
         Some(at_level(phase, format!("the answers name the model `{other}`, requested was `{asked}`")))
@@ -231,8 +233,26 @@ pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
         .map(|_| NOT_STREAMED.to_owned());
     let speeds = phases.iter().filter(|phase| phase.conditions.streaming).filter_map(missing_speeds);
     let sentences = suspicions(phases).into_iter().filter(Suspicion::is_note).map(|suspicion| suspicion.sentence);
-    let by_level = merge_repeated(stale.chain(mismatched).chain(invalid).chain(speeds).collect());
+    let waits = phases.iter().filter_map(|phase| Some(at_level(phase, stream_waits(phase)?)));
+    let by_level = merge_repeated(stale.chain(waits).chain(mismatched).chain(invalid).chain(speeds).collect());
     whole.into_iter().chain(by_level).chain(sentences).collect()
+}
+
+/// That requests waited for streams of HTTP/2, so that fewer were with the server than the load says.
+fn stream_waits(phase: &PhaseResult) -> Option<String> {
+    let streams = phase.streams().filter(|streams| streams.waited > 0)?;
+    let longest = streams
+        .stream_wait
+        .max
+        .map_or_else(String::new, |longest| format!(", at most {}", format::seconds(longest / 1e3)));
+    let allowed = streams.allowed.map_or_else(String::new, |allowed| format!(" (the server allows {allowed} on each)"));
+    Some(format!(
+        "{} of {} requests waited for a stream of {} HTTP/2 connection{}{allowed}{longest}; that is the client's wait and in no TTFT",
+        streams.waited,
+        streams.stream_wait.n,
+        streams.connections,
+        if streams.connections == 1 { "" } else { "s" }
+    ))
 }
 
 /// How many answers are not the calls or the JSON that was asked for, and why most of them.

@@ -53,6 +53,8 @@ fn measured(fleet: FleetConfig, levels: &[u32], requests: u64, output_tokens: u3
         key_origin: None,
         http: tokrate_net::HttpVersion::Http1,
         new_connections: false,
+        tls_resume: false,
+        http2: tokrate_net::Sharing::default(),
         ca_file: None,
         insecure: false,
         unix_socket: None,

@@ -203,7 +203,7 @@ fn draw_load(rng: &mut Rng) -> (Load, Option<Extent>) {
             let think = Span::from_millis(rng.below(300));
             let think = if rng.chance(0.5) { Think::Fixed(think) } else { Think::Exponential(think) };
             let sessions = 1 + rng.below(8) as u32;
-            let load = Load::Sessions { sessions, turns: 1 + rng.below(4) as u32, think };
+            let load = Load::Sessions { sessions, turns: 1 + rng.below(4) as u32, think, tools: None };
             (load, Some(Extent::Sessions(u64::from(sessions) + rng.below(6))))
         }
     }

@@ -11,6 +11,7 @@ mod fingerprint;
 mod media;
 mod metadata;
 mod numbers;
+mod opening;
 mod speed;
 
 pub use batch::BatchNumbers;
@@ -19,6 +20,7 @@ pub use chunks::Chunk;
 pub use media::{ImageTrace, Media};
 pub(crate) use metadata::StreamMetadata;
 pub use numbers::{ConnectionState, FailureRow, LONG_TEXT_TOKENS, Provenance, RequestNumbers};
+pub use opening::{Opening, StreamUse};
 pub(crate) use speed::StreamTimes;
 pub use speed::{MIN_SPEED_TOKENS, NOT_STREAMED, NoSpeedReason, TIMESTAMP_ERROR};
 
@@ -35,8 +37,12 @@ pub const MAX_TEXT_BYTES: usize = 256;
 pub struct Timing {
     /// When the plan wanted the request.
     pub due_at: Tick,
+    /// When the client began with it, before its connection was looked for, where every request opens one.
+    pub began_at: Option<Tick>,
     /// When its last byte was handed to the socket; `None` if that never happened.
     pub sent_at: Option<Tick>,
+    /// When the read returned that completed the response's head.
+    pub head_at: Option<Tick>,
     /// When the first byte of the response body arrived.
     pub first_byte_at: Option<Tick>,
     /// When the exchange ended.
@@ -51,6 +57,10 @@ pub struct Timing {
     pub connect: Span,
     /// Time spent on the TLS handshake.
     pub tls: Span,
+    /// Whether the handshake went on from an earlier session.
+    pub tls_resumed: bool,
+    /// The stream that it had, over HTTP/2.
+    pub stream: Option<StreamUse>,
 }
 
 /// How the exchange ended, as reported by `net`.

@@ -133,7 +133,8 @@ impl Client {
         sink: &mut impl Sink,
     ) -> Exchange {
         let clock = self.dialer.clock;
-        self.used_at.set(Some(clock.now()));
+        let began_at = clock.now();
+        self.used_at.set(Some(began_at));
         let watch = ExchangeWatch::new(clock, limits);
         sink.begin(&watch.sent_mark());
         let mut used = ConnectionUse::default();
@@ -145,7 +146,8 @@ impl Client {
         // A request may have been sent although the exchange ended before the head of the answer.
         watch.report_sent(sink);
         let (bytes_in, bytes_out) = watch.bytes();
-        Exchange { ended_at: clock.now(), outcome, connection: used, bytes_in, bytes_out }
+        let began_at = self.dialer.config.lookup_each.then_some(began_at);
+        Exchange { began_at, ended_at: clock.now(), outcome, connection: used, bytes_in, bytes_out }
     }
 
     /// Sends the request, and once more with another credential where the first was refused.
@@ -221,7 +223,7 @@ impl Client {
                     watch.track(&stamps);
                     let mut receiver = Receiver::new(sink, watch, &stamps, max_body_bytes, proxied);
                     let upload = Upload::new(outgoing.body.clone(), upload, &stamps, watch.sent_mark());
-                    stream.exchange(http::Request::from_parts(parts, upload), &mut receiver).await
+                    stream.exchange(http::Request::from_parts(parts, upload), &mut receiver, used).await
                 })
                 .await
             }
@@ -255,7 +257,7 @@ impl Dialer {
             };
             ExchangeFailure { kind: FailureKind::ConnectTimeout, detail }
         })??;
-        if !self.dns_reported.replace(true) {
+        if !self.config.lookup_each && !self.dns_reported.replace(true) {
             used.dns = self.connector.route().resolved_in();
         }
         Ok(greeted)

@@ -26,11 +26,23 @@ impl HttpVersion {
     }
 }
 
+/// How requests share HTTP/2 connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sharing {
+    /// So many connections at most: requests are spread evenly over them, and wait where none has a free stream. `None` opens as many as
+    /// the streams need, and no request waits but for one to be open.
+    pub connections: Option<usize>,
+    /// Streams of a connection at most, below what its server allows; `None` for that, or where the number of connections is free for 50.
+    pub streams: Option<usize>,
+}
+
 /// Settings of a client.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// HTTP version.
     pub http: HttpVersion,
+    /// How requests share connections over HTTP/2.
+    pub http2: Sharing,
     /// Time for TCP, proxy and TLS together.
     pub connect_timeout: Span,
     /// Whether connections are kept for later requests.
@@ -44,6 +56,9 @@ pub struct ClientConfig {
     /// Whether TLS sessions are resumed, which saves the server a signature and the client a certificate chain to verify. Not for
     /// measurements, whose connections are to cost the same.
     pub resume_tls: bool,
+    /// Whether every new connection looks the server's name up, as a process does that has just begun; else that is done once, by who
+    /// makes the route.
+    pub lookup_each: bool,
     /// Unix socket for every target, whatever its host and port; then neither DNS nor a proxy is used.
     pub unix_socket: Option<PathBuf>,
     /// Proxies.
@@ -54,12 +69,14 @@ impl Default for ClientConfig {
     fn default() -> ClientConfig {
         ClientConfig {
             http: HttpVersion::Http1,
+            http2: Sharing::default(),
             connect_timeout: Span::from_secs(10),
             reuse: true,
             rx_timestamps: false,
             ca_file: None,
             insecure: false,
             resume_tls: false,
+            lookup_each: false,
             unix_socket: None,
             proxy: None,
         }

@@ -26,7 +26,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::net::UnixStream;
 use tokio_rustls::TlsConnector;
-use tokrate_core::FailureKind;
+use tokrate_core::{FailureKind, Span};
 
 /// How connections are opened: over sockets, or in memory by the caller.
 #[derive(Clone, Default)]
@@ -69,6 +69,8 @@ pub(crate) struct Connector {
     route: Route,
     clock: Clock,
     http: HttpVersion,
+    /// Whether every connection looks the name up.
+    looks_up: bool,
     /// Present where reads are stamped by the kernel.
     rx_timestamps: Option<TimestampGuard>,
     tls: Option<TlsPeer>,
@@ -94,7 +96,8 @@ impl Connector {
             _ => None,
         };
         let (http, rx_timestamps) = (config.http, config.rx_timestamps.then(TimestampGuard::new));
-        let connector = Connector { route, clock, http, rx_timestamps, tls, proxy_tls, dial };
+        let looks_up = config.lookup_each;
+        let connector = Connector { route, clock, http, looks_up, rx_timestamps, tls, proxy_tls, dial };
         if connector.absolute_form() && config.http == HttpVersion::Http2 {
             return Err(NetError::ProxiedHttp2);
         }
@@ -103,6 +106,7 @@ impl Connector {
 
     /// Opens a connection, and notes as soon as the peer has taken it, which is before TLS. The caller applies the timeout.
     pub async fn open(&self, is_taken: &Cell<bool>) -> Result<Opened, ExchangeFailure> {
+        let dns = self.look_up().await?;
         let started_at = self.clock.now();
         let (mut transport, stamps) = match &self.route.proxy {
             None => self.open_transport().await?,
@@ -110,7 +114,8 @@ impl Connector {
         };
         let connected_at = self.clock.now();
         is_taken.set(true);
-        let mut used = ConnectionUse { new: true, connect: connected_at - started_at, ..ConnectionUse::default() };
+        let connect = connected_at - started_at;
+        let mut used = ConnectionUse { new: true, dns, connect, ..ConnectionUse::default() };
         if let Some(tls) = &self.tls {
             transport = tls_connect(transport, tls, self.http).await?;
             used.tls = self.clock.now() - connected_at;
@@ -118,6 +123,21 @@ impl Connector {
         }
         stamps.reset_first_byte();
         Ok(Opened { transport, stamps, used })
+    }
+
+    /// Looks the name up where every connection does, and says how long that took.
+    async fn look_up(&self) -> Result<Span, ExchangeFailure> {
+        let is_asked = self.looks_up && self.dial.0.is_none() && self.route.unix_socket.is_none();
+        if !is_asked || !self.route.is_named() {
+            return Ok(Span::ZERO);
+        }
+        let started_at = self.clock.now();
+        let route = self.route.clone();
+        // The resolver of the system blocks, and the thread of a client must not.
+        let found = tokio::task::spawn_blocking(move || route.refresh_blocking()).await;
+        let failed = |detail: String| ExchangeFailure { kind: FailureKind::Dns, detail };
+        found.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
+        Ok(self.clock.now() - started_at)
     }
 
     /// Whether requests use the absolute form: plain HTTP through an HTTP proxy.

@@ -91,6 +91,8 @@ pub trait Sink {
 /// How an exchange ended.
 #[derive(Clone, Debug)]
 pub struct Exchange {
+    /// When it began, before its connection was looked for; of a client whose every connection looks the name up.
+    pub began_at: Option<Tick>,
     /// When.
     pub ended_at: Tick,
     /// Whether the answer was complete.
@@ -117,7 +119,7 @@ pub struct ExchangeFailure {
 pub struct ConnectionUse {
     /// Whether it was opened for this request.
     pub new: bool,
-    /// DNS resolution; reported with the first connection of a client, zero after that.
+    /// DNS resolution: of every connection that looked the name up; else reported with the first connection of a client, zero after that.
     pub dns: Span,
     /// Opening TCP (and a proxy's tunnel).
     pub connect: Span,
@@ -125,4 +127,21 @@ pub struct ConnectionUse {
     pub tls: Span,
     /// Whether the handshake went on from an earlier session.
     pub resumed: bool,
+    /// The stream that it had, over HTTP/2.
+    pub stream: Option<StreamUse>,
+    /// The server said that it did not begin with the request, over HTTP/2 (GOAWAY, or a refused stream).
+    pub unprocessed: bool,
+}
+
+/// A stream of an HTTP/2 connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StreamUse {
+    /// Waiting for another stream to end, or for a connection that another exchange opened.
+    pub wait: Span,
+    /// Number of the connection among those that the client opened, from 1.
+    pub connection: u32,
+    /// Streams on it when this one began, itself included.
+    pub sharing: u32,
+    /// Streams that its server allowed then, if it named a limit.
+    pub allowed: Option<u32>,
 }

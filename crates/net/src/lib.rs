@@ -34,11 +34,11 @@ pub use authorize::{
 };
 pub use client::{Answer, Client};
 pub use clock::{Clock, ManualClock, WallClockControl, thread_cpu_time};
-pub use config::{ClientConfig, HttpVersion};
+pub use config::{ClientConfig, HttpVersion, Sharing};
 pub use connect::Dial;
 pub use error::NetError;
 pub use exchange::{
-    ConnectionUse, Exchange, ExchangeFailure, Head, Limits, Outgoing, Sink, StreamedUpload, UploadSource,
+    ConnectionUse, Exchange, ExchangeFailure, Head, Limits, Outgoing, Sink, StreamUse, StreamedUpload, UploadSource,
 };
 pub use lag::{LagProbe, LagReader};
 pub use pacer::{Pacer, Sleep};

@@ -145,7 +145,7 @@ impl Route {
     }
 
     /// Whether a name has to be looked up.
-    fn is_named(&self) -> bool {
+    pub(crate) fn is_named(&self) -> bool {
         let host = self.proxy.as_ref().map_or(self.target.host(), |proxy| &proxy.host);
         host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_err()
     }

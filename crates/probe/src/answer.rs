@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use tokrate_core::{Tick, one_line};
 use tokrate_meter::MAX_TEXT_BYTES;
+use tokrate_meter::request::StreamUse;
 use tokrate_meter::{Ending, Failure, Timing};
 use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor, Secrets};
 use tokrate_wire::{ErrorResponse, decode_error_response};
@@ -24,6 +25,7 @@ pub struct Answer {
     /// When it was first sent, if it was resent.
     first_sent_at: Option<Tick>,
     stale_connections: u32,
+    head_at: Option<Tick>,
     first_byte_at: Option<Tick>,
     last_byte_at: Option<Tick>,
     error_body: Vec<u8>,
@@ -58,6 +60,11 @@ impl Answer {
     /// Sets the head.
     pub fn set_head(&mut self, head: Head) {
         self.head = Some(head);
+    }
+
+    /// When the read returned that completed the head.
+    pub fn set_head_at(&mut self, at: Tick) {
+        self.head_at = Some(at);
     }
 
     /// The local time at which the head came, or the attempt began (s since 1970): from it a date in `Retry-After` is counted if the answer has no `Date`.
@@ -140,7 +147,9 @@ impl Answer {
     pub fn timing(&self, due_at: Tick, ended_at: Tick, connection: ConnectionUse) -> Timing {
         Timing {
             due_at,
+            began_at: None,
             sent_at: self.sent_at(),
+            head_at: self.head_at,
             first_byte_at: self.first_byte_at,
             ended_at,
             connection_new: connection.new,
@@ -148,6 +157,13 @@ impl Answer {
             dns: connection.dns,
             connect: connection.connect,
             tls: connection.tls,
+            tls_resumed: connection.resumed,
+            stream: connection.stream.map(|stream| StreamUse {
+                connection: u64::from(stream.connection),
+                wait_ns: stream.wait.as_nanos(),
+                sharing: stream.sharing,
+                allowed: stream.allowed,
+            }),
         }
     }
 

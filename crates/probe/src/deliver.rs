@@ -19,8 +19,8 @@ pub trait Recipient: Sink {
     fn sent_into_closed_connection(&mut self);
 }
 
-/// Sends a request and passes its answer to `recipient`. A request that went into a pooled connection which its server had closed is
-/// resent on another; if the connection failed later than [`STALE_WITHIN`], or after a head, the request failed.
+/// Sends a request and passes its answer to `recipient`. A request that went into a pooled connection which its server had closed, or of
+/// which a server says over HTTP/2 that it did not begin with it, is resent on another; if the connection failed later than [`STALE_WITHIN`], or after a head, the request failed.
 pub async fn deliver(client: &Client, outgoing: &Outgoing, limits: Limits, recipient: &mut impl Recipient) -> Exchange {
     for _ in 0..MAX_STALE_CONNECTIONS {
         let exchange = client.exchange(outgoing, limits, recipient).await;
@@ -35,7 +35,8 @@ pub async fn deliver(client: &Client, outgoing: &Outgoing, limits: Limits, recip
 fn was_stale(exchange: &Exchange, recipient: &impl Recipient) -> bool {
     let closed = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Closed);
     let soon = recipient.last_sent_at().is_none_or(|sent_at| exchange.ended_at - sent_at <= STALE_WITHIN);
-    closed && soon && !exchange.connection.new && !recipient.has_head()
+    let was_refused = exchange.connection.unprocessed;
+    closed && !recipient.has_head() && (was_refused || (soon && !exchange.connection.new))
 }
 
 #[cfg(test)]

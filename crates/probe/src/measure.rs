@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use tokio::sync::Notify;
 use tokrate_core::{EventBatch, FailureKind, Span, Tick, one_line};
-use tokrate_meter::{Ending, Failure, RequestMeter, RequestTrace};
+use tokrate_meter::{Ending, Failure, RequestMeter, RequestTrace, Timing};
 use tokrate_net::{Client, Clock, Departure, Exchange, Head, Limits, Outgoing, Redactor, Secrets, Sink};
 use tokrate_wire::{Decoder, Dialect, ItemDecoder, ItemForm, Shape};
 
@@ -152,7 +152,8 @@ impl AnswerSink<'_> {
             self.meter_batch(&mut batch);
         }
         let connection = exchange.as_ref().map(|exchange| exchange.connection).unwrap_or_default();
-        let timing = self.answer.timing(due_at, ended_at, connection);
+        let began_at = exchange.as_ref().and_then(|exchange| exchange.began_at);
+        let timing = Timing { began_at, ..self.answer.timing(due_at, ended_at, connection) };
         let ending = self.ending(exchange);
         let mut trace = self.meter.finish(timing, ending);
         trace.in_one_piece = !self.asked_whole && self.decoder.is_whole();
@@ -225,8 +226,9 @@ impl Sink for AnswerSink<'_> {
 
     fn sent(&mut self, _: Tick) {}
 
-    fn head(&mut self, _: Tick, head: &Head) {
+    fn head(&mut self, at: Tick, head: &Head) {
         self.answer.set_head(head.clone());
+        self.answer.set_head_at(at);
         self.answer.set_wall_seconds(self.clock.wall_seconds());
     }
 

@@ -192,7 +192,8 @@ fn seen(kind: SuspicionKind, conditions: &ConditionsRow, request: &RequestNumber
         SuspicionKind::Repetition => request.repetition.map(|share| share > REPETITION_LIMIT),
         SuspicionKind::OtherModel => {
             let named = request.model.as_deref().filter(|name| !name.is_empty())?;
-            Some(!is_same_model(&conditions.model, named) || request.model_changes > 0)
+            let asked = request.adapter.as_ref().unwrap_or(&conditions.model);
+            Some(!is_same_model(asked, named) || request.model_changes > 0)
         }
         SuspicionKind::LengthNotHonoured => length_missed(conditions, request),
         SuspicionKind::OneBurst => {

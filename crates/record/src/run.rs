@@ -3,6 +3,7 @@
 //! Invariant: distributions hold answered requests outside the warm-up only; every started request is counted exactly once;
 //! cuts follow rules that the result states.
 
+mod adapters;
 mod agents;
 mod batch;
 mod counts;
@@ -12,16 +13,19 @@ mod level;
 mod load;
 mod media;
 mod missing;
+mod opening;
 mod phase;
 mod rounds;
 mod server_timings;
 mod sessions;
 mod steady;
+mod streams;
 mod structure;
 mod summary;
 mod sweep;
 mod validity;
 
+pub use adapters::AdapterSummary;
 pub use agents::{AgentSummary, RoleSummary};
 pub use batch::BatchSummary;
 pub use counts::{Connections, Counts, FailureCount, NameCount, RateLimited};
@@ -29,12 +33,15 @@ pub use items::ItemSummary;
 pub use lengths::LengthSummary;
 pub use media::{MediaGroup, MediaSummary, Slope};
 pub use missing::missing_figures;
+pub(crate) use opening::taken;
+pub use opening::{OpeningSummary, STEPS};
 pub use phase::{PhaseInput, PhaseResult, TimerLag, mark_warmup};
 pub use rounds::{Rounds, by_load, by_rising_load, most_throughput};
 pub use server_timings::{ServerTimingSummary, TimingMedian};
 pub use sessions::{SessionSummary, TurnSummary};
 pub use steady::{Steady, Throughput};
 pub(crate) use steady::{in_flight, slots};
+pub use streams::StreamSummary;
 pub use structure::StructureSummary;
 pub use summary::{ComfortBands, InputTokens, MissingSpeed, SpeedSummary, TokenSummary};
 pub(crate) use summary::{as_speed, tpot_distribution};

@@ -85,6 +85,7 @@ const TABLE: &[Row] = &[
             "http",
             "http-body",
             "http-body-util",
+            "h2",
             "httparse",
             "httpdate",
             "bytes",

@@ -1,7 +1,7 @@
 //! Each layout, what steps wait for, and what is refused.
 
 use super::*;
-use proptest::prelude::{prop_assert, proptest};
+use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
 /// Steps of a session as role, what they wait for, wait in ms, and tokens.
 fn seen(trace: &AgentTrace, session: usize) -> Vec<(&str, Vec<u32>, f64, u32, u32)> {
@@ -167,7 +167,10 @@ fn what_is_no_agents_trace_is_refused_with_its_position() {
         (step.replace("5}", "0}"), "line 1, column 1: expected an agent's step with at least one token"),
         (step.replace("5}", "5, \"after\": [\"b\"]}"), "line 1, column 1: expected `after` to name steps"),
         (step.replace("5}", "5, \"wait\": 3}"), "line 1, column 1: expected an agent's step: unknown field"),
-        (format!("{step}{}", export(&[])), "line 1, column 1: expected objects of one layout"),
+        (
+            format!("{step}{}", export(&[])),
+            "line 1, column 56: expected steps, as before it, and there is OpenTelemetry spans",
+        ),
         (export(&[]), "line 1, column 1: expected at least one step"),
         (
             step.replace("5}", "5, \"hash_ids\": [1, 2]}"),
@@ -179,7 +182,46 @@ fn what_is_no_agents_trace_is_refused_with_its_position() {
     }
 }
 
+#[test]
+fn an_error_in_one_of_several_files_says_which() {
+    let step = r#"{"session": "a", "input_tokens": 5, "output_tokens": 5}"#;
+    let refused = |files: [&str; 3]| AgentTrace::parse_files(&files).expect_err("one of them is no trace");
+    let (file, bad) = refused([step, step, &format!("{step}\n{{")]);
+    assert_eq!((file, bad.line), (2, 2));
+    let (file, bad) = refused([step, &export(&[]), step]);
+    assert_eq!((file, bad.line, bad.column), (1, 1, 1), "{bad}");
+    // A step may wait for one of a file before it.
+    let named = step.replace("5}", "5, \"step\": \"one\"}");
+    let waits = step.replace("5}", "5, \"after\": [\"one\"]}");
+    let trace = AgentTrace::parse_files(&[&named, &waits]).expect("one session in two files");
+    assert_eq!((trace.sessions.len(), trace.followers.of_step(0), trace.followers.of_step(1)), (1, &[1][..], &[][..]));
+}
+
 proptest! {
+    #[test]
+    fn followers_are_what_steps_wait_for_the_other_way_round(
+        sessions in proptest::collection::vec(proptest::collection::vec(proptest::collection::vec(0_usize..12, 0..4), 1..12), 1..4),
+    ) {
+        let mut text = String::new();
+        for (session, steps) in sessions.iter().enumerate() {
+            for (place, after) in steps.iter().enumerate() {
+                let after: Vec<usize> = after.iter().copied().filter(|before| *before < place).collect();
+                text += &format!(
+                    r#"{{"session": {session}, "step": {place}, "after": {after:?}, "input_tokens": 5, "output_tokens": 5}}"#
+                );
+            }
+        }
+        let trace = AgentTrace::parse(&text).expect("a trace");
+        for session in 0..trace.sessions.len() {
+            let first = trace.sessions[session].steps.start as usize;
+            for before in 0..trace.steps_of(session).len() {
+                let waiting = |(place, step): (u32, &Step)| step.after.contains(&(before as u32)).then_some(place);
+                let expected: Vec<u32> = (0_u32..).zip(trace.steps_of(session)).filter_map(waiting).collect();
+                prop_assert_eq!(trace.followers.of_step(first + before), &expected[..]);
+            }
+        }
+    }
+
     #[test]
     fn every_trace_of_spans_can_be_carried_out(edges in proptest::collection::vec((0_usize..12, 0_u64..90, 0_u64..60, proptest::bool::ANY), 1..12)) {
         let spans: Vec<String> = edges

@@ -19,6 +19,8 @@ fn config(load: Load, extent: Extent, warmup: u64) -> Config {
             images: None,
             structure: None,
             attachments: None,
+            adapters: None,
+            tool_turns: None,
             items: None,
             stream: true,
             include_usage: true,
@@ -147,7 +149,7 @@ fn several_targets_are_summed_up_and_no_more_is_spent_than_allowed() {
 
 #[test]
 fn a_turn_of_a_session_holds_those_before_it() {
-    let load = Load::Sessions { sessions: 2, turns: 3, think: Think::Fixed(Span::ZERO) };
+    let load = Load::Sessions { sessions: 2, turns: 3, think: Think::Fixed(Span::ZERO), tools: None };
     let [requests, input, output, _] = total(load, Extent::Sessions(2), 0, None);
     // Of each session 50, 50 + 151 and 50 + 302 tokens.
     assert_eq!((requests, input, output), (Some(6.0), Some(1206.0), Some(606.0)));

@@ -41,6 +41,8 @@ struct Progress {
     waits_for: u32,
     /// The last of those that have ended, with its end.
     released_by: Option<(Tick, u32)>,
+    /// From when on it may start, if it has not started.
+    ready_at: Option<Tick>,
 }
 
 impl Agents {
@@ -99,6 +101,7 @@ impl Agents {
             && let Some(running) = self.running.get_mut(&turn.session)
         {
             running.in_flight += 1;
+            running.steps[turn.turn as usize].ready_at = None;
         }
     }
 
@@ -108,27 +111,36 @@ impl Agents {
         let Some(running) = self.running.get_mut(&turn.session) else { return };
         running.in_flight = running.in_flight.saturating_sub(1);
         if again && !running.has_failed {
+            running.steps[turn.turn as usize].ready_at = Some(until);
             self.ready.insert((until, turn));
             return;
         }
         if answered && !running.has_failed {
             running.left -= 1;
             let speed = self.speed();
-            let steps = self.trace.steps_of(recorded);
+            let trace = Arc::clone(&self.trace);
+            let first = trace.sessions[recorded].steps.start as usize;
             let running = self.running.get_mut(&turn.session).expect("it is under way");
-            for (place, step) in (0_u32..).zip(steps).filter(|(_, step)| step.after.contains(&turn.turn)) {
+            for &place in trace.followers.of_step(first + turn.turn as usize) {
+                let step = &trace.steps[first + place as usize];
                 let progress = &mut running.steps[place as usize];
                 progress.waits_for -= 1;
                 if progress.released_by.is_none_or(|(ended, _)| ended <= now) {
                     progress.released_by = Some((now, turn.turn));
                 }
                 if progress.waits_for == 0 {
-                    self.ready.insert((now + scaled(step.wait, speed), Turn { session: turn.session, turn: place }));
+                    let at = now + scaled(step.wait, speed);
+                    progress.ready_at = Some(at);
+                    self.ready.insert((at, Turn { session: turn.session, turn: place }));
                 }
             }
         } else {
             running.has_failed = true;
-            self.ready.retain(|(_, ready)| ready.session != turn.session);
+            for (place, progress) in (0_u32..).zip(&running.steps) {
+                if let Some(at) = progress.ready_at {
+                    self.ready.remove(&(at, Turn { session: turn.session, turn: place }));
+                }
+            }
         }
         let is_over =
             self.running.get(&turn.session).is_some_and(|it| it.in_flight == 0 && (it.left == 0 || it.has_failed));
@@ -147,7 +159,11 @@ impl Agents {
         }
         let speed = self.speed();
         let steps = self.trace.steps_of(self.recorded(session));
-        let progress = |step: &Step| Progress { waits_for: step.after.len() as u32, released_by: None };
+        let progress = |step: &Step| Progress {
+            waits_for: step.after.len() as u32,
+            released_by: None,
+            ready_at: step.after.is_empty().then(|| at + scaled(step.wait, speed)),
+        };
         let running =
             Running { steps: steps.iter().map(progress).collect(), left: steps.len(), in_flight: 0, has_failed: false };
         let free = (0_u32..).zip(steps).filter(|(_, step)| step.after.is_empty());

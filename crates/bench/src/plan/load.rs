@@ -57,10 +57,12 @@ pub enum Load {
     Sessions {
         /// Sessions at the same time; one that has ended makes room for the next.
         sessions: u32,
-        /// Turns of each.
+        /// Turns of each, those that send results of tools included.
         turns: u32,
         /// Time between an answer's end and the next turn of its session.
         think: Think,
+        /// Calls of tools in between, if there are any.
+        tools: Option<ToolTimes>,
     },
     /// Recorded sessions of agents, whose steps wait for each other and for their tools.
     Agents {
@@ -96,6 +98,15 @@ pub enum Arrivals {
         /// Shape of the distribution, above 0.
         shape: f64,
     },
+}
+
+/// Turns that send the result of a tool, not what a user thought of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ToolTimes {
+    /// So many after each turn of the user.
+    pub each: u32,
+    /// How long a tool takes.
+    pub time: Think,
 }
 
 /// How long a user of a session thinks.
@@ -199,7 +210,12 @@ impl Load {
             Load::Trace { due, .. } => {
                 format!("trace of {} request{}", due.len(), if due.len() == 1 { "" } else { "s" })
             }
-            Load::Sessions { turns, think, .. } => format!("sessions of {turns} turns, think time {think}"),
+            Load::Sessions { turns, think, tools, .. } => {
+                let tools = tools.map(|tools| {
+                    format!(", after each prompt {} results of tools, each in {}", tools.each, tools.time)
+                });
+                format!("sessions of {turns} turns, think time {think}{}", tools.unwrap_or_default())
+            }
             Load::Agents { trace, beginning } => {
                 let steps = format!("agent sessions of a trace with {} steps", trace.steps.len());
                 match beginning {

@@ -3,7 +3,7 @@
 //! Invariant: one request per slot at a time; slot and session numbers do not depend on the number of workers.
 
 use super::Share;
-use super::load::{Load, Think};
+use super::load::{Load, Think, ToolTimes};
 use super::ramp::Ramp;
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::{Rng, Tick};
@@ -37,6 +37,7 @@ struct Sessions {
     at_once: u32,
     turns: u32,
     think: Think,
+    tools: Option<ToolTimes>,
     rng: Rng,
     /// Sessions with this number or above do not begin.
     end: u64,
@@ -57,14 +58,22 @@ impl Slots {
                 let slots = own(load.max_in_flight());
                 Slots { free: slots.filter_map(opens).collect(), kind: Kind::Ramp { ramp: *ramp, start } }
             }
-            Load::Sessions { sessions: at_once, turns, think } => {
+            Load::Sessions { sessions: at_once, turns, think, tools } => {
                 let end = sessions.unwrap_or(u64::MAX);
                 let slots: Vec<u32> = own(*at_once).filter(|slot| u64::from(*slot) < end).collect();
                 let next = slots.iter().map(|&slot| (slot, Turn { session: u64::from(slot), turn: 0 })).collect();
                 let (rng, turns) = (rng.child("think"), (*turns).max(1));
                 Slots {
                     free: slots.into_iter().map(|slot| (start, slot)).collect(),
-                    kind: Kind::Sessions(Sessions { at_once: *at_once, turns, think: *think, rng, end, next }),
+                    kind: Kind::Sessions(Sessions {
+                        at_once: *at_once,
+                        turns,
+                        think: *think,
+                        tools: *tools,
+                        rng,
+                        end,
+                        next,
+                    }),
                 }
             }
             Load::Open { .. } | Load::OpenRamp { .. } | Load::Trace { .. } | Load::Agents { .. } => return None,
@@ -114,8 +123,9 @@ impl Sessions {
         }
         if answered && turn.turn + 1 < self.turns {
             turn.turn += 1;
-            let think = self.think.draw(&mut self.rng.nth(turn.session).nth(u64::from(turn.turn)));
-            return Some(until + think);
+            let tool = self.tools.filter(|tools| !turn.turn.is_multiple_of(tools.each + 1)).map(|tools| tools.time);
+            let wait = tool.unwrap_or(self.think).draw(&mut self.rng.nth(turn.session).nth(u64::from(turn.turn)));
+            return Some(until + wait);
         }
         *turn = Turn { session: turn.session + u64::from(self.at_once), turn: 0 };
         (turn.session < self.end).then_some(until)

@@ -187,7 +187,7 @@ fn a_trace_is_replayed_on_its_own_times_whatever_happens() {
 #[test]
 fn sessions_send_turn_after_turn_and_think_between() {
     let think = Think::Fixed(Span::from_millis(100));
-    let load = Load::Sessions { sessions: 2, turns: 3, think };
+    let load = Load::Sessions { sessions: 2, turns: 3, think, tools: None };
     let spec = PhaseSpec { load, extent: Extent::Sessions(3), warmup: 0, backoff: Backoff::Obey };
     let plan = Plan::new(&spec, Share::WHOLE, Tick::ZERO, Rng::root(1));
     let (starts, peak) = run(plan, |index| Span::from_millis(10 + index % 2));
@@ -216,7 +216,7 @@ fn sessions_send_turn_after_turn_and_think_between() {
 
 #[test]
 fn a_failed_turn_ends_its_session_and_a_refused_one_is_sent_again() {
-    let load = Load::Sessions { sessions: 1, turns: 3, think: Think::Fixed(Span::ZERO) };
+    let load = Load::Sessions { sessions: 1, turns: 3, think: Think::Fixed(Span::ZERO), tools: None };
     let spec = PhaseSpec { load, extent: Extent::Sessions(2), warmup: 0, backoff: Backoff::Obey };
     let mut plan = Plan::new(&spec, Share::WHOLE, Tick::ZERO, Rng::root(1));
     let refused = Outcome::RateLimited { retry_after: Some(Span::from_secs(5)) };
@@ -373,4 +373,32 @@ proptest! {
         parts.sort_unstable();
         prop_assert_eq!(parts, whole);
     }
+}
+
+#[test]
+fn a_turn_that_sends_the_result_of_a_tool_waits_for_the_tool_and_not_for_the_user() {
+    let ms = |at: u64| Tick::ZERO + Span::from_millis(at);
+    let time = Think::Fixed(Span::from_millis(30));
+    let load = Load::Sessions {
+        sessions: 1,
+        turns: 6,
+        think: Think::Fixed(Span::from_millis(500)),
+        tools: Some(ToolTimes { each: 2, time }),
+    };
+    let spec = PhaseSpec { load, extent: Extent::Sessions(1), warmup: 0, backoff: Backoff::Obey };
+    let mut plan = Plan::new(&spec, Share::WHOLE, Tick::ZERO, Rng::root(1));
+    let (mut now, mut due) = (Tick::ZERO, Vec::new());
+    loop {
+        match plan.poll(now) {
+            Step::Start(start) => {
+                due.push(start.due_at);
+                // Answers take 10 ms.
+                now += Span::from_millis(10);
+                plan.completed(&start, now, Outcome::Answered);
+            }
+            Step::WaitUntil(tick) => now = tick,
+            Step::WaitForCompletion | Step::Finished => break,
+        }
+    }
+    assert_eq!(due, [ms(0), ms(40), ms(80), ms(590), ms(630), ms(670)]);
 }

@@ -141,11 +141,20 @@ impl Lengths {
                 }
             }
         }
+        Lengths::weighted(counted, hash(text)).map_err(|expected| BadInput::at(1, 1, expected))
+    }
+
+    /// Lengths, each drawn as often as its weight says; `hash` stands for where they are from.
+    ///
+    /// # Errors
+    /// What would have been expected.
+    pub(crate) fn weighted(mut counted: Vec<(u32, f64)>, hash: u64) -> Result<Lengths, String> {
         counted.retain(|(_, weight)| *weight > 0.0);
         counted.sort_by_key(|(length, _)| *length);
         let whole: f64 = counted.iter().map(|(_, weight)| weight).sum();
-        if counted.is_empty() || !whole.is_finite() {
-            return Err(BadInput::at(1, 1, "at least one length with a weight above 0"));
+        let is_valid = |(length, weight): &(u32, f64)| within(*length).is_ok() && weight.is_finite();
+        if counted.is_empty() || !whole.is_finite() || !counted.iter().all(is_valid) {
+            return Err("at least one length with a weight above 0, and none above 10,000,000 tokens".to_owned());
         }
         let mut sum = 0.0;
         let cumulative = counted.iter().map(|(_, weight)| {
@@ -157,7 +166,7 @@ impl Lengths {
             *last = 1.0;
         }
         let lengths = counted.into_iter().map(|(length, _)| length).collect();
-        Ok(Lengths::Empirical(Arc::new(Empirical { lengths, cumulative, hash: hash(text) })))
+        Ok(Lengths::Empirical(Arc::new(Empirical { lengths, cumulative, hash })))
     }
 
     /// One length; `rng` is that request's own.

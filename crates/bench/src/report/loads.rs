@@ -16,7 +16,7 @@ enum Figure {
     Quantile(Metric, Level),
 }
 
-const FIGURES: [Figure; 19] = [
+const FIGURES: [Figure; 20] = [
     Figure::Own("n", "", |rounds| Some(rounds.count(|phase| phase.counts.measured).to_string())),
     Figure::Own("failed", "", |rounds| {
         let failed = rounds.count(|phase| phase.counts.failed);
@@ -28,6 +28,11 @@ const FIGURES: [Figure; 19] = [
     }),
     Figure::Quantile(Metric::Ttft, Level::P50),
     Figure::Quantile(Metric::Ttft, Level::P95),
+    Figure::Own("cold TTFT p50", "ms", |rounds| {
+        // One of a few connections that were lost is no figure of the load.
+        let is_each = rounds.phases.iter().all(|phase| phase.conditions.connection.starts_with("new"));
+        is_each.then(|| quantile(rounds, Metric::ColdTtft, Level::P50, |time| time)).flatten()
+    }),
     Figure::Quantile(Metric::E2e, Level::P50),
     Figure::Own("E2E p95", "ms", |rounds| {
         rounds.has_items().then(|| quantile(rounds, Metric::E2e, Level::P95, |time| time)).flatten()

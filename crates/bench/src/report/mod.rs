@@ -2,6 +2,7 @@
 //!
 //! Invariant: warnings stand above all numbers.
 
+mod adapters;
 mod agents;
 mod batch;
 mod charts;
@@ -11,10 +12,12 @@ mod comparison;
 mod items;
 mod loads;
 mod media;
+mod opening;
 mod over_time;
 mod ranking;
 mod samples;
 mod sentences;
+mod streams;
 mod structure;
 mod tables;
 
@@ -71,9 +74,12 @@ pub fn html(record: &Record, samples: &Samples) -> String {
             degradation(record),
             items::section(record),
             agents::section(record),
+            adapters::section(record),
             structure::section(record),
             media::section(record),
             batch::section(record),
+            opening::section(record),
+            streams::section(record),
             distributions(record, samples),
             lengths(samples),
             over_time::section(record),

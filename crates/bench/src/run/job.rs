@@ -75,7 +75,7 @@ impl TargetRun<'_> {
             secrets: Secrets::of(&self.endpoint.headers),
             id_prefix: number.to_string(),
             limits: config.limits,
-            workers: config.workers.unwrap_or_else(|| workers_for(spec)).min(max_workers(spec)),
+            workers: config.workers.unwrap_or_else(|| workers_for(spec)).min(self.max_workers(spec)),
             arrivals: root.child("arrivals").nth(number as u64),
             first_prompt: self.next_prompt,
             cost_limit: self.cost_limit.clone(),
@@ -101,6 +101,12 @@ impl TargetRun<'_> {
         ItemForm::of(task, self.endpoint.dialect).map(|form| (form, batch))
     }
 
+    /// More threads than requests in flight would be idle, and each needs a connection.
+    fn max_workers(&self, spec: &PhaseSpec) -> u32 {
+        let connections = self.endpoint.client.http2.connections.map_or(u32::MAX, |connections| connections as u32);
+        spec.load.max_in_flight().min(connections).max(1)
+    }
+
     /// How long an open loop goes on sending before anything is answered: several times what the probe's answer took.
     fn answer_within(&self) -> Span {
         let output = f64::from(self.config.output_tokens());
@@ -118,9 +124,4 @@ fn workers_for(spec: &PhaseSpec) -> u32 {
     };
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     wanted.clamp(1, cores.saturating_sub(1).max(1))
-}
-
-/// More threads than requests in flight would be idle.
-fn max_workers(spec: &PhaseSpec) -> u32 {
-    spec.load.max_in_flight().max(1)
 }

@@ -89,7 +89,7 @@ impl TargetRun<'_> {
         observer: &mut dyn Observer,
     ) -> Vec<RequestNumbers> {
         let (level, round) = (spec.load.name(), self.earlier_rounds(spec) + 1);
-        output.take_rows_with(self.config.request.structure.as_deref(), |finished, tokens| {
+        output.take_rows_with(Some(&self.config.request), |finished, tokens| {
             observer.arrived(
                 place,
                 RequestArrivals {

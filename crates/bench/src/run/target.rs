@@ -83,7 +83,7 @@ impl<'a> TargetRun<'a> {
         };
         let route = Route::resolve_blocking(&endpoint.base, &endpoint.client, clock)?;
         let record = empty_record(config, clock, &endpoint);
-        let calibrator = Calibrator::new(config.calibration.clone(), clock, endpoint.http);
+        let calibrator = Calibrator::new(config.calibration.clone(), clock, &endpoint.client);
         let progress = Arc::new(Progress::default());
         let page = |metrics| PageReader::new(metrics, &endpoint.client, clock);
         let metrics = config.target.remote().and_then(|remote| remote.server_metrics.clone()).map(page);
@@ -152,7 +152,7 @@ impl<'a> TargetRun<'a> {
     fn probe(&mut self) -> Result<(), BenchError> {
         for tries in 1..=probe::MAX_TRIES {
             let job = Arc::new(self.probe_job());
-            let mut rows = run_phase(&job)?.take_rows(job.bodies.options.structure.as_deref());
+            let mut rows = run_phase(&job)?.take_rows(Some(&job.bodies.options));
             if !self.config.request.stream {
                 rows.iter_mut().for_each(RequestNumbers::clear_streaming_figures);
             }

@@ -40,7 +40,7 @@ pub(super) fn read(content: &str, limit: usize) -> Result<(TraceFormat, Vec<Row>
         let (column, text) = fields[columns.time];
         let at_ns = match columns.format {
             TraceFormat::BurstGpt => seconds(text),
-            TraceFormat::Azure | TraceFormat::Mooncake => date_time(text),
+            _ => date_time(text),
         };
         let at_ns = at_ns.ok_or_else(|| {
             let expected = match columns.format {

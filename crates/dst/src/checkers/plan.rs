@@ -31,7 +31,7 @@ pub(super) fn check(scenario: &Scenario, history: &History, violations: &mut Vio
             .expect_that(indices.last().is_none_or(|&last| last < asked), || "an index beyond the plan".to_owned());
     }
     match &scenario.spec.load {
-        Load::Sessions { sessions, turns, think } => {
+        Load::Sessions { sessions, turns, think, .. } => {
             check_sessions(scenario, history, (*sessions, *turns, *think), violations)
         }
         load if load.is_closed() => check_closed(scenario, history, violations),

@@ -6,7 +6,7 @@
 use super::chunks::{ChannelTokens, arrival_tokens, join};
 use super::fingerprint::TextFingerprint;
 use super::speed::{NOT_STREAMED, NoSpeedReason, StreamTimes, TIMESTAMP_ERROR};
-use super::{BatchNumbers, Chunk, Media, RequestTrace};
+use super::{BatchNumbers, Chunk, Media, Opening, RequestTrace, StreamUse};
 use crate::names;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -68,6 +68,9 @@ pub struct RequestNumbers {
     pub session: Option<u64>,
     /// Number of its turn, from 0; set by the caller.
     pub turn: Option<u32>,
+    /// The model that it asked for, where requests ask for several; set by the caller.
+    #[serde(default)]
+    pub adapter: Option<String>,
     /// Its role in a session of agents; set by the caller.
     #[serde(default)]
     pub role: Option<String>,
@@ -105,6 +108,15 @@ pub struct RequestNumbers {
     pub connect_ns: u64,
     /// TLS handshake (ns).
     pub tls_ns: u64,
+    /// The steps of a request where every request opens its connection.
+    #[serde(default)]
+    pub opening: Option<Opening>,
+    /// Sent to the read that completed the response's head (ns).
+    #[serde(default)]
+    pub head_ns: Option<u64>,
+    /// The stream that it had, over HTTP/2.
+    #[serde(default)]
+    pub stream: Option<StreamUse>,
     /// Sent to first response body byte (ns).
     pub ttfb_ns: Option<u64>,
     /// Sent to first output text, reasoning included (ns); only of a streamed answer.
@@ -348,6 +360,7 @@ impl RequestNumbers {
             self.ttft_missing = Some(NOT_STREAMED.to_owned());
         }
         (self.ttfat_ns, self.first_argument_ns, self.output_speed, self.tpot_ms) = (None, None, None, None);
+        self.opening = self.opening.map(|opening| opening.with_first_text(None));
         (self.largest_gap_ns, self.largest_itl_ns) = (None, None);
         self.output_speed_missing = Some(NOT_STREAMED.to_owned());
     }
@@ -391,6 +404,9 @@ impl RequestNumbers {
             dns_ns: timing.dns.as_nanos(),
             connect_ns: timing.connect.as_nanos(),
             tls_ns: timing.tls.as_nanos(),
+            opening: Opening::of(timing),
+            stream: timing.stream,
+            head_ns: timing.head_at.and_then(since_sent),
             ttfb_ns: timing.first_byte_at.and_then(since_sent),
             e2e_ns: if answered { since_sent(finished_at) } else { None },
             e2e_from_due_ns: answered.then(|| (finished_at - timing.due_at).as_nanos()),
@@ -466,6 +482,7 @@ impl RequestNumbers {
             last_gap: chunks.windows(2).next_back().map_or(Span::ZERO, |pair| pair[1].at - pair[0].at),
         };
         self.ttft_ns = times.since_sent(times.first_text_at);
+        self.opening = self.opening.map(|opening| opening.with_first_text(times.first_text_at));
         self.ttfat_ns = times.since_sent(times.first_answer_at);
         self.first_text_at_ns = times.first_text_at.map(Tick::as_nanos);
         self.last_text_at_ns = times.last_text_at.map(Tick::as_nanos);

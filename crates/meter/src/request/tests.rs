@@ -311,6 +311,7 @@ fn connection_timing_is_in_the_row() {
         dns: Span::from_millis(3),
         connect: Span::from_millis(14),
         tls: Span::from_millis(31),
+        ..Timing::default()
     };
     let row = numbers(&RequestMeter::new().finish(timing, Ending::Complete));
     assert_eq!((row.connection, row.stale_connections), (ConnectionState::New, 2));

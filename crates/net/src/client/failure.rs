@@ -38,7 +38,19 @@ pub(super) fn failure_of(error: &hyper::Error, stage: Stage, stamps: &Stamps) ->
     ExchangeFailure { kind, detail }
 }
 
+/// Whether a server said that it did not begin with a request over HTTP/2 (RFC 9113, 8.7): it ends the connection in good order, or refuses
+/// the stream. Such a request can be sent again whatever it does.
+pub(super) fn is_unprocessed(error: &hyper::Error) -> bool {
+    causes(error).filter_map(|cause| cause.downcast_ref::<h2::Error>()).any(|error| {
+        let is_in_order = error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR);
+        error.is_remote() && (is_in_order || error.reason() == Some(h2::Reason::REFUSED_STREAM))
+    })
+}
+
 fn classify(error: &hyper::Error, stage: Stage, stamps: &Stamps) -> (FailureKind, &'static str) {
+    if stage != Stage::Settings && is_unprocessed(error) {
+        return (FailureKind::Closed, "the server took no more requests on this connection");
+    }
     if causes(error).any(|cause| tls_error(cause).is_some()) {
         return (FailureKind::Tls, "the TLS connection broke");
     }

@@ -1,14 +1,17 @@
-//! HTTP/2 client connections: several, each with a bounded number of streams, so that no request waits for another.
+//! HTTP/2 client connections: as many as their streams need, so that no request waits for another; or as many as are asked for, among
+//! which requests are spread.
 //!
 //! Flow-control windows are larger than any answer, so that the client never limits a server. Invariant: an exchange waits only for a
-//! connection that is being opened and has room for it.
+//! connection that is being opened and has room for it, or, where connections are numbered, for a stream to end; the time is told apart
+//! ([`StreamUse::wait`]).
 
-use super::failure::{Stage, failure_of};
+use super::failure::{Stage, failure_of, is_unprocessed};
 use super::receive::Receiver;
 use super::upload::Upload;
 use super::{Dialer, READ_BUFFER_BYTES};
+use crate::config::Sharing;
 use crate::connect::Opened;
-use crate::exchange::{ConnectionUse, ExchangeFailure, Sink};
+use crate::exchange::{ConnectionUse, ExchangeFailure, Sink, StreamUse};
 use crate::stamped::Stamps;
 use crate::transport::Transport;
 use hyper::client::conn::http2::{Builder, Connection, SendRequest};
@@ -19,8 +22,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::sync::Notify;
+use tokrate_core::Span;
 
-/// Streams on one connection before another is opened: half of the 100 that most servers allow.
+/// Streams on one connection before another is opened, where the number of connections is free: half of the 100 that most servers allow.
 const STREAMS_PER_CONNECTION: usize = 50;
 /// Flow-control windows large enough that the client never limits a server.
 const STREAM_WINDOW_BYTES: u32 = 8 << 20;
@@ -32,7 +36,10 @@ pub(super) struct Http2Pool {
     /// Connections being opened, and exchanges that wait for one of them.
     opening: Cell<usize>,
     waiting: Cell<usize>,
-    opened: Notify,
+    /// A connection was opened, or a stream has ended.
+    room: Rc<Notify>,
+    /// Connections that were opened so far.
+    numbered: Cell<u32>,
 }
 
 struct Http2 {
@@ -41,6 +48,10 @@ struct Http2 {
     streams: Cell<usize>,
     /// The server's current SETTINGS_MAX_CONCURRENT_STREAMS.
     max_streams: Rc<Cell<usize>>,
+    /// Its place among those of the client, from 1.
+    number: u32,
+    /// Told when a stream ends.
+    room: Rc<Notify>,
 }
 
 /// One stream on a connection, released when dropped.
@@ -49,30 +60,73 @@ pub(super) struct Stream(Rc<Http2>);
 impl Http2Pool {
     /// A stream on an open connection, or on a new one.
     pub(super) async fn take(&self, dialer: &Dialer, used: &mut ConnectionUse) -> Result<Stream, ExchangeFailure> {
+        let (stream, wait) = self.take_waiting(dialer, used).await?;
+        let connection = &stream.0;
+        used.stream = Some(StreamUse {
+            wait,
+            connection: connection.number,
+            sharing: connection.streams.get() as u32,
+            // Without a limit of the server's the client has one of its own, which no server would name.
+            allowed: u32::try_from(connection.max_streams.get()).ok().filter(|streams| *streams < u32::MAX),
+        });
+        Ok(stream)
+    }
+
+    /// The same, with the time that passed before there was one, but for opening it.
+    async fn take_waiting(&self, dialer: &Dialer, used: &mut ConnectionUse) -> Result<(Stream, Span), ExchangeFailure> {
         if !dialer.config.reuse {
-            return Ok(Stream::on(&Rc::new(open(dialer, used).await?)));
+            return Ok((Stream::on(&Rc::new(self.open(dialer, used).await?)), Span::ZERO));
         }
+        let mut waited = Span::ZERO;
         loop {
-            if let Some(stream) = self.free_stream() {
-                return Ok(stream);
+            self.open.borrow_mut().retain(|connection| !connection.sender.is_closed());
+            if !self.is_to_grow(dialer)
+                && let Some(stream) = self.free_stream(&dialer.config.http2)
+            {
+                return Ok((stream, waited));
             }
-            // The opener takes one stream of its connection; the others are for waiting exchanges.
-            if self.waiting.get() >= self.opening.get() * (STREAMS_PER_CONNECTION - 1) {
+            if self.may_open(dialer) {
                 let _opening = CountGuard::up(&self.opening);
                 // Waiting exchanges check again even if this one fails or is dropped.
-                let _notify = NotifyOnDrop(&self.opened);
-                let connection = Rc::new(open(dialer, used).await?);
+                let _notify = NotifyOnDrop(&self.room);
+                let connection = Rc::new(self.open(dialer, used).await?);
                 self.open.borrow_mut().push(Rc::clone(&connection));
-                return Ok(Stream::on(&connection));
+                return Ok((Stream::on(&connection), waited));
             }
             let _waiting = CountGuard::up(&self.waiting);
-            self.opened.notified().await;
+            let began_at = dialer.clock.now();
+            self.room.notified().await;
+            waited += dialer.clock.now() - began_at;
         }
     }
 
+    /// Whether a further connection is to be opened although others have room: there are to be more, and all of them are in use.
+    fn is_to_grow(&self, dialer: &Dialer) -> bool {
+        let Some(most) = dialer.config.http2.connections else { return false };
+        let open = self.open.borrow();
+        open.len() + self.opening.get() < most && open.iter().all(|connection| connection.streams.get() > 0)
+    }
+
+    /// Whether an exchange that finds no stream opens a connection.
+    fn may_open(&self, dialer: &Dialer) -> bool {
+        match dialer.config.http2.connections {
+            Some(most) => self.open.borrow().len() + self.opening.get() < most,
+            // The opener takes one stream of its connection; the others are for waiting exchanges.
+            None => self.waiting.get() >= self.opening.get() * (streams_of(&dialer.config.http2) - 1),
+        }
+    }
+
+    /// Opens a connection and waits for the server's SETTINGS, which limit the number of streams.
+    async fn open(&self, dialer: &Dialer, used: &mut ConnectionUse) -> Result<Http2, ExchangeFailure> {
+        let (sender, stamps, max_streams) = open(dialer, used).await?;
+        self.numbered.set(self.numbered.get() + 1);
+        let (number, room) = (self.numbered.get(), Rc::clone(&self.room));
+        Ok(Http2 { sender, stamps, streams: Cell::new(0), max_streams, number, room })
+    }
+
     /// Whether an open connection has room for another stream.
-    pub(super) fn has_room(&self) -> bool {
-        self.free_stream().is_some()
+    pub(super) fn has_room(&self, sharing: &Sharing) -> bool {
+        self.free_stream(sharing).is_some()
     }
 
     /// Streams in use.
@@ -81,16 +135,28 @@ impl Http2Pool {
         self.open.borrow().iter().map(|connection| connection.streams.get()).sum()
     }
 
-    fn free_stream(&self) -> Option<Stream> {
-        let mut open = self.open.borrow_mut();
-        open.retain(|connection| !connection.sender.is_closed());
-        open.iter().find(|connection| connection.has_room()).map(Stream::on)
+    /// A stream on the first connection with room; where connections are numbered, on the one with the fewest streams.
+    fn free_stream(&self, sharing: &Sharing) -> Option<Stream> {
+        let open = self.open.borrow();
+        let mut with_room =
+            open.iter().filter(|connection| !connection.sender.is_closed() && connection.has_room(streams_of(sharing)));
+        match sharing.connections {
+            None => with_room.next(),
+            Some(_) => with_room.min_by_key(|connection| connection.streams.get()),
+        }
+        .map(Stream::on)
     }
 }
 
+/// Streams of a connection at most, as far as the client is concerned.
+fn streams_of(sharing: &Sharing) -> usize {
+    let free = if sharing.connections.is_some() { usize::MAX } else { STREAMS_PER_CONNECTION };
+    sharing.streams.unwrap_or(free).max(1)
+}
+
 impl Http2 {
-    fn has_room(&self) -> bool {
-        self.streams.get() < self.max_streams.get().min(STREAMS_PER_CONNECTION)
+    fn has_room(&self, most: usize) -> bool {
+        self.streams.get() < self.max_streams.get().min(most)
     }
 }
 
@@ -109,8 +175,10 @@ impl Stream {
         &self,
         request: http::Request<Upload>,
         receiver: &mut Receiver<'_, impl Sink>,
+        used: &mut ConnectionUse,
     ) -> Result<(), ExchangeFailure> {
         let response = self.0.sender.clone().send_request(request).await;
+        used.unprocessed = response.as_ref().is_err_and(is_unprocessed);
         let mut body = receiver.begin(response)?;
         poll_fn(|context| {
             loop {
@@ -127,11 +195,14 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         self.0.streams.set(self.0.streams.get() - 1);
+        self.0.room.notify_one();
     }
 }
 
-/// Opens a connection and waits for the server's SETTINGS, which limit the number of streams.
-async fn open(dialer: &Dialer, used: &mut ConnectionUse) -> Result<Http2, ExchangeFailure> {
+/// A connection that was opened, its stamps, and how many streams its server allows.
+type Greeted = (SendRequest<Upload>, Rc<Stamps>, Rc<Cell<usize>>);
+
+async fn open(dialer: &Dialer, used: &mut ConnectionUse) -> Result<Greeted, ExchangeFailure> {
     dialer
         .open(used, async |opened: Opened| {
             let stamps = opened.stamps;
@@ -160,7 +231,7 @@ async fn open(dialer: &Dialer, used: &mut ConnectionUse) -> Result<Http2, Exchan
             .await?;
             // Streams see the end of the connection themselves.
             tokio::task::spawn_local(driver);
-            Ok(Http2 { sender, stamps, streams: Cell::new(0), max_streams })
+            Ok((sender, stamps, max_streams))
         })
         .await
 }

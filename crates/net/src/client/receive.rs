@@ -71,7 +71,8 @@ impl<'a, S: Sink> Receiver<'a, S> {
         response: hyper::Result<http::Response<Incoming>>,
     ) -> Result<Incoming, ExchangeFailure> {
         self.watch.report_sent(self.sink);
-        let stage = self.stage();
+        // What was read meanwhile may belong to other streams, and a head comes whole.
+        let stage = Stage::AwaitingResponse;
         let (parts, body) = response.map_err(|error| failure_of(&error, stage, self.stamps))?.into_parts();
         self.head(&Head { status: parts.status, headers: parts.headers, version: parts.version })?;
         Ok(body)

@@ -17,7 +17,7 @@ impl Client {
     pub fn is_warm(&self) -> bool {
         match self.dialer.config.http {
             HttpVersion::Http1 => self.http1.has_idle(),
-            HttpVersion::Http2 => self.http2.has_room(),
+            HttpVersion::Http2 => self.http2.has_room(&self.dialer.config.http2),
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: started = answered + failed + rate-limited + cancelled; a kind of failure that did not occur has no row.
 
+use super::{OpeningSummary, StreamSummary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_core::{FailureKind, Span};
@@ -88,6 +89,12 @@ pub struct Connections {
     pub connect_mean_ms: Option<f64>,
     /// Mean time of the TLS handshake of a new one (ms); absent without TLS.
     pub tls_mean_ms: Option<f64>,
+    /// The steps of measured requests where each opens its connection; absent where connections are kept.
+    #[serde(default, skip_serializing_if = "OpeningSummary::is_empty")]
+    pub opening: OpeningSummary,
+    /// How measured requests shared HTTP/2 connections; absent over HTTP/1.1.
+    #[serde(default, skip_serializing_if = "StreamSummary::is_empty")]
+    pub streams: StreamSummary,
 }
 
 /// Number of requests with a name.
@@ -194,7 +201,7 @@ pub(super) fn rate_limited_of(requests: &[RequestNumbers], counts: &Counts) -> R
     }
 }
 
-pub(super) fn connections_of(requests: &[RequestNumbers]) -> Connections {
+pub(super) fn connections_of(requests: &[RequestNumbers], measured: &[&RequestNumbers]) -> Connections {
     let new: Vec<&RequestNumbers> =
         requests.iter().filter(|request| request.connection == ConnectionState::New).collect();
     let mean = |of: fn(&RequestNumbers) -> u64| {
@@ -208,6 +215,8 @@ pub(super) fn connections_of(requests: &[RequestNumbers]) -> Connections {
         stale: requests.iter().map(|request| u64::from(request.stale_connections)).sum(),
         connect_mean_ms: mean(|request| request.connect_ns),
         tls_mean_ms: mean(|request| request.tls_ns),
+        opening: OpeningSummary::of(measured),
+        streams: StreamSummary::of(measured),
     }
 }
 
@@ -265,7 +274,7 @@ mod tests {
         };
         // One of them without TLS, and a request on a connection that was open already.
         let requests = [opened(0, 4, 30), opened(1, 9, 10), opened(2, 5, 0), steady_request(3, 0, 1, 10, 40)];
-        let connections = connections_of(&requests);
+        let connections = connections_of(&requests, &[]);
         assert_eq!((connections.new, connections.reused, connections.stale), (3, 1, 6));
         assert_eq!((connections.connect_mean_ms, connections.tls_mean_ms), (Some(6.0), Some(20.0)));
     }

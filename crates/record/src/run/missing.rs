@@ -48,6 +48,12 @@ impl PhaseResult {
                 self.steady_missing.clone().unwrap_or(no_tokens)
             }
             _ if self.counts.measured == 0 => "every answer was part of the warm-up".to_owned(),
+            PhaseSource::Times(..) if row.metric.is_of_opening() && self.opening().is_none() => {
+                "no request opened a connection".to_owned()
+            }
+            PhaseSource::Times(..) if row.metric == Metric::NameLookup => "no name was looked up".to_owned(),
+            PhaseSource::Times(..) if row.metric == Metric::TlsHandshake => "the endpoint has no TLS".to_owned(),
+            PhaseSource::Times(..) if row.metric == Metric::StreamWait => "HTTP/1.1 has no streams".to_owned(),
             PhaseSource::Speeds(_) => self.missing_speed_reason(),
             PhaseSource::Times(..) if row.needs_stream && !self.conditions.streaming => "not streamed".to_owned(),
             PhaseSource::Times(..) if row.needs_stream && self.came_in_one_piece() => NOT_STREAMED.to_owned(),

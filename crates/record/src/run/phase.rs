@@ -8,8 +8,8 @@ use super::steady::in_flight;
 use super::summary::{tpot_distribution, unrepresentative_speeds};
 use super::validity::with_validity;
 use super::{
-    AgentSummary, BatchSummary, ComfortBands, Connections, Counts, FailureCount, InputTokens, ItemSummary,
-    LengthSummary, Load, MediaSummary, NameCount, ObservedConcurrency, RateLimited, ServerTimingSummary,
+    AdapterSummary, AgentSummary, BatchSummary, ComfortBands, Connections, Counts, FailureCount, InputTokens,
+    ItemSummary, LengthSummary, Load, MediaSummary, NameCount, ObservedConcurrency, RateLimited, ServerTimingSummary,
     SessionSummary, SpeedSummary, Steady, StructureSummary, Throughput, TokenSummary, Warmup,
 };
 use crate::gate::{self, GateViolation};
@@ -109,6 +109,9 @@ pub struct PhaseResult {
     pub rate_limited: RateLimited,
     /// Multi-turn sessions, if the load had them.
     pub sessions: Option<SessionSummary>,
+    /// By the model that was asked for, where requests ask for several.
+    #[serde(default)]
+    pub adapters: Vec<AdapterSummary>,
     /// Sessions of agents, if the load had them.
     #[serde(default)]
     pub agents: Option<AgentSummary>,
@@ -256,8 +259,7 @@ impl PhaseResult {
 
     /// The sums, not yet checked for consistency.
     fn unchecked(input: &PhaseInput<'_>, requests: &[RequestNumbers], warmup_end: Tick, streamed: bool) -> PhaseResult {
-        let measured = measured_of(requests);
-        let counts = counts_of(input, requests);
+        let (measured, counts) = (measured_of(requests), counts_of(input, requests));
         let (steady, steady_missing, throughput) = steady_of(input, warmup_end, requests);
         let times = Times::of(&measured, unanswered_of(input, requests, streamed));
         let (ttft, itl, tpot, e2e) = times.judged();
@@ -282,6 +284,7 @@ impl PhaseResult {
             structure: StructureSummary::of(&measured),
             time_to_first_argument: times.plain(|request| request.first_argument_ns),
             time_to_valid: times.plain(|request| request.valid_ns),
+            adapters: AdapterSummary::of(requests),
             agents,
             session_time: Distribution::of_nanos(&mut session_times.unwrap_or_default()),
             counts,
@@ -309,7 +312,7 @@ impl PhaseResult {
             tokens: TokenSummary::of(requests, &measured),
             input_tokens: InputTokens::of(&measured),
             lengths: LengthSummary::of(&measured),
-            connections: connections_of(requests),
+            connections: connections_of(requests, &measured),
             models: names_of(measured.iter().map(|request| request.model.as_deref())),
             finish_reasons: names_of(measured.iter().map(|request| request.finish.map(|reason| reason.name()))),
             anomalies: anomalies_of(requests),

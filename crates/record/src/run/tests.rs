@@ -363,7 +363,14 @@ fn connections_models_and_anomalies_are_counted() {
     requests[1].anomalies.insert("missing_done".into(), 2);
     requests[2].anomalies.insert("missing_done".into(), 1);
     let result = phase(&closed(3), &requests);
-    let connections = Connections { new: 1, reused: 2, stale: 0, connect_mean_ms: Some(4.0), tls_mean_ms: None };
+    let connections = Connections {
+        new: 1,
+        reused: 2,
+        stale: 0,
+        connect_mean_ms: Some(4.0),
+        tls_mean_ms: None,
+        ..Connections::default()
+    };
     assert_eq!(result.connections, connections);
     let name = |name: Option<&str>, count| NameCount { name: name.map(str::to_owned), count };
     assert_eq!(result.models, [name(Some("one"), 2), name(None, 1)]);

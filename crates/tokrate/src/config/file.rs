@@ -51,6 +51,11 @@ pub struct Bench {
     pub headers: Option<Vec<String>>,
     pub http: Option<String>,
     pub new_connections: Option<bool>,
+    pub tls_resume: Option<bool>,
+    pub lora: Option<String>,
+    pub lora_skew: Option<f64>,
+    pub connections: Option<u32>,
+    pub streams: Option<u32>,
     pub unix_socket: Option<PathBuf>,
     pub proxy: Option<String>,
     pub ca_file: Option<PathBuf>,
@@ -73,6 +78,9 @@ pub struct Bench {
     pub ramp_rate: Option<String>,
     pub ramp_growth: Option<String>,
     pub trace: Option<PathBuf>,
+    pub clients: Option<PathBuf>,
+    pub clients_from: Option<String>,
+    pub clients_rate: Option<f64>,
     pub agents: Option<PathBuf>,
     #[serde(default, deserialize_with = "lists::one_or_many")]
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<u32>>"))]
@@ -83,6 +91,9 @@ pub struct Bench {
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<u32>>"))]
     pub sessions: Option<Vec<u32>>,
     pub turns: Option<u32>,
+    pub tool_turns: Option<u32>,
+    pub tool_time: Option<String>,
+    pub tool_tokens: Option<String>,
     pub think: Option<String>,
     pub max_in_flight: Option<u32>,
     pub refine: Option<u32>,

@@ -105,7 +105,14 @@ fn at(load: &Rounds<'_>) -> String {
         (None, None) => without(load, Metric::Ttft),
     };
     // Reasons have commas and brackets of their own.
-    format!("{speed}{} {first}{}{}", if has_speed { "," } else { ";" }, valid(load), media(load))
+    format!("{speed}{} {first}{}{}{}", if has_speed { "," } else { ";" }, cold(load), valid(load), media(load))
+}
+
+/// What the first token takes where every request opens its connection.
+fn cold(load: &Rounds<'_>) -> String {
+    let is_each = load.phases.iter().all(|phase| phase.conditions.connection.starts_with("new"));
+    let median = load.times(Metric::ColdTtft).filter(|_| is_each).and_then(|times| value(&times.p50));
+    median.map_or_else(String::new, |median| format!(", {median} ms with a new connection"))
 }
 
 /// When answers that were to be calls or JSON were whole, and how many of them were valid.

@@ -123,6 +123,36 @@ const ROWS: &[Row] = &[
             _ => "-".to_owned(),
         }
     }),
+    Row::Own("TTFT p50 by model, slowest / fastest (ms)", |phase| {
+        let medians = phase.adapters.iter().filter_map(|row| row.ttft.p50.nearest_rank());
+        let (least, most) = medians.fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(it), most.max(it)));
+        if least > most { "-".to_owned() } else { format!("{} / {}", number(most), number(least)) }
+    }),
+    Row::Own("HTTP/2 connections (streams on one, most)", |phase| {
+        let streams = phase.streams();
+        streams.map_or_else(|| "-".to_owned(), |seen| format!("{} ({})", seen.connections, seen.most_sharing))
+    }),
+    Row::Own("requests that waited for a stream", |phase| {
+        phase.streams().map_or_else(|| "-".to_owned(), |seen| count(seen.waited))
+    }),
+    Row::Quantile(Metric::StreamWait, Level::P50),
+    Row::Quantile(Metric::StreamWait, Level::P95),
+    Row::Quantile(Metric::NameLookup, Level::P50),
+    Row::Quantile(Metric::NameLookup, Level::P95),
+    Row::Quantile(Metric::TcpConnect, Level::P50),
+    Row::Quantile(Metric::TcpConnect, Level::P95),
+    Row::Quantile(Metric::TlsHandshake, Level::P50),
+    Row::Quantile(Metric::TlsHandshake, Level::P95),
+    Row::Quantile(Metric::RequestWrite, Level::P50),
+    Row::Quantile(Metric::RequestWrite, Level::P95),
+    Row::Quantile(Metric::ResponseHead, Level::P50),
+    Row::Quantile(Metric::ResponseHead, Level::P95),
+    Row::Quantile(Metric::ColdTtft, Level::P50),
+    Row::Quantile(Metric::ColdTtft, Level::P95),
+    Row::Own("TLS resumed / connections opened", |phase| {
+        let opening = phase.opening().filter(|opening| opening.tls_handshake.n > 0);
+        opening.map_or_else(|| "-".to_owned(), |opening| format!("{} / {}", opening.tls_resumed, opening.n))
+    }),
     Row::Own("agents' sessions completed / started", |phase| {
         let agents = phase.agents.as_ref();
         agents.map_or_else(|| "-".to_owned(), |seen| format!("{} / {}", seen.completed, seen.started))

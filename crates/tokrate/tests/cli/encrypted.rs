@@ -7,7 +7,7 @@ use crate::tool::{Bench, bench, folded, number, run};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,8 +15,19 @@ use std::sync::Arc;
 /// A server behind TLS, with the file of the certificate to trust: one as `openssl req -x509` makes it, which says that it is an
 /// authority's.
 fn encrypted(name: &str) -> (Server, PathBuf) {
+    let (config, file) = certified(name, "127.0.0.1");
+    let server = Server::accepting(move |socket| {
+        let connection = ServerConnection::new(Arc::clone(&config)).expect("a connection");
+        // A client that does not trust the certificate leaves.
+        let _ = serve(StreamOwned::new(connection, socket));
+    });
+    (server, file)
+}
+
+/// The settings of a server of that host, with the file of the certificate to trust.
+pub fn certified(name: &str, host: &str) -> (Arc<ServerConfig>, PathBuf) {
     let signing_key = KeyPair::generate().expect("a key");
-    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
+    let mut params = CertificateParams::new(vec![host.to_owned()]).expect("a name");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let cert = params.self_signed(&signing_key).expect("a certificate");
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}.pem", std::process::id()));
@@ -28,17 +39,21 @@ fn encrypted(name: &str) -> (Server, PathBuf) {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![cert.der().clone()], key))
         .map(Arc::new)
         .expect("the key fits the certificate");
-    let server = Server::accepting(move |socket| {
-        let connection = ServerConnection::new(Arc::clone(&config)).expect("a connection");
-        // A client that does not trust the certificate leaves.
-        let _ = serve(StreamOwned::new(connection, socket));
-    });
-    (server, file)
+    (config, file)
 }
 
 /// Answers one request.
 fn serve(socket: StreamOwned<ServerConnection, TcpStream>) -> std::io::Result<()> {
     let mut reader = BufReader::new(socket);
+    read_request(&mut reader)?;
+    let mut socket = reader.into_inner();
+    socket.write_all(answer("200 OK", "text/event-stream", &stream(3).concat()).as_bytes())?;
+    socket.conn.send_close_notify();
+    socket.flush()
+}
+
+/// Reads a request to its end.
+pub fn read_request(reader: &mut impl BufRead) -> std::io::Result<()> {
     let (mut head, mut length) = (String::new(), 0);
     while !head.ends_with("\r\n\r\n") {
         let before = head.len();
@@ -50,11 +65,7 @@ fn serve(socket: StreamOwned<ServerConnection, TcpStream>) -> std::io::Result<()
             length = value.trim().parse().expect("a length");
         }
     }
-    reader.read_exact(&mut vec![0; length])?;
-    let mut socket = reader.into_inner();
-    socket.write_all(answer("200 OK", "text/event-stream", &stream(3).concat()).as_bytes())?;
-    socket.conn.send_close_notify();
-    socket.flush()
+    reader.read_exact(&mut vec![0; length])
 }
 
 fn measured(name: &str, server: &Server, further: &[&str]) -> Bench {

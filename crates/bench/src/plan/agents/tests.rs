@@ -115,3 +115,16 @@ fn workers_share_the_sessions_and_start_the_same_steps_as_one() {
     whole.sort_by(|a, b| a.partial_cmp(b).expect("numbers"));
     assert_eq!(apart, whole);
 }
+
+#[test]
+fn a_failed_step_takes_back_what_was_ready_of_its_session() {
+    let failing = |session, step| if (session, step) == (0, 0) { Outcome::Failed } else { Outcome::Answered };
+    let two = TRACE.replace("\"after\": [\"p\"], ", "\"after\": [], ");
+    let trace = Arc::new(AgentTrace::parse(&two).expect("a trace"));
+    let load = Load::Agents { trace, beginning: Beginning::OwnTimes(1.0) };
+    let spec = PhaseSpec { load, extent: Extent::Sessions(2), warmup: 0, backoff: Backoff::Obey };
+    let started = run(Plan::new(&spec, Share::WHOLE, Tick::ZERO, Rng::root(1)), failing);
+    // The plan fails at 60 ms, when the tool of `r` was still to take until 100.
+    let seen: Vec<(u64, u32)> = started.iter().map(|it| (it.1, it.2)).collect();
+    assert_eq!(seen, [(0, 1), (0, 0), (1, 0)]);
+}

@@ -1,6 +1,8 @@
 //! HTTP/2 over memory, against the crate's own server and one with a small limit of streams.
 
 use super::*;
+use crate::config::Sharing;
+use crate::exchange::StreamUse;
 use crate::server::{ConnectionTap, Handler, RequestBody, serve_connection};
 use http::{Request, Response};
 use http_body_util::Full;
@@ -69,9 +71,14 @@ impl Handler for Gated {
 
 /// A client whose every connection is handed to `serve`, and the number of connections.
 fn client_of(serve: impl Fn(DuplexStream) + 'static) -> (Rc<Client>, Rc<Cell<usize>>) {
+    sharing_client(Sharing::default(), serve)
+}
+
+/// The same of one that shares connections so.
+fn sharing_client(http2: Sharing, serve: impl Fn(DuplexStream) + 'static) -> (Rc<Client>, Rc<Cell<usize>>) {
     let dials = Rc::new(Cell::new(0));
     let counted = Rc::clone(&dials);
-    let config = ClientConfig { http: HTTP2, ..ClientConfig::default() };
+    let config = ClientConfig { http: HTTP2, http2, ..ClientConfig::default() };
     let target = Target::parse("http://h").expect("a URL");
     let client = Client::over_memory(config, &target, Clock::monotonic(), move || {
         counted.set(counted.get() + 1);
@@ -95,12 +102,20 @@ fn start(client: &Rc<Client>, count: usize) -> JoinSet<(Exchange, RecordingSink)
     tasks
 }
 
-async fn finish(mut tasks: JoinSet<(Exchange, RecordingSink)>) {
+async fn finish(tasks: JoinSet<(Exchange, RecordingSink)>) {
+    streams(tasks).await;
+}
+
+/// Waits for all of them to be answered; the stream that each had.
+async fn streams(mut tasks: JoinSet<(Exchange, RecordingSink)>) -> Vec<StreamUse> {
+    let mut used = Vec::new();
     while let Some(ended) = tasks.join_next().await {
         let (ended, received) = ended.expect("no panic");
         assert_eq!((ended.outcome, received.text().as_str()), (Ok(()), "answer"));
         assert!(received.sent().expect("it was sent") <= received.head().expect("an answer").0);
+        used.push(ended.connection.stream.expect("HTTP/2"));
     }
+    used
 }
 
 /// Gives everyone who can do something the chance to.
@@ -175,6 +190,50 @@ fn a_servers_own_limit_of_streams_is_kept() {
 }
 
 #[test]
+fn requests_are_spread_over_as_many_connections_as_are_asked_for() {
+    on_paused_runtime(async {
+        let gate = Rc::new(Gate::default());
+        let (handler, (_closing, closed)) = (Rc::new(Gated(Rc::clone(&gate))), watch::channel(false));
+        let three = Sharing { connections: Some(3), streams: None };
+        let (client, dials) = sharing_client(three, move |stream| {
+            spawn_local(serve_connection(stream, Rc::clone(&handler), Clock::monotonic(), closed.clone()));
+        });
+        let tasks = start(&client, 9);
+        settle(|| format!("{} {}", gate.waiting.get(), dials.get()), || gate.waiting.get() == 9).await;
+        assert_eq!(dials.get(), 3);
+        gate.open.notify_waiters();
+        let used = streams(tasks).await;
+        let on = |number: u32| used.iter().filter(|stream| stream.connection == number).count();
+        assert_eq!([on(1), on(2), on(3)], [3, 3, 3], "{used:?}");
+        assert_eq!(used.iter().map(|stream| stream.sharing).max(), Some(3));
+    });
+}
+
+#[test]
+fn a_request_that_finds_no_stream_waits_until_one_ends_and_the_wait_is_told_apart() {
+    on_paused_runtime(async {
+        let gate = Rc::new(Gate::default());
+        let (handler, (_closing, closed)) = (Rc::new(Gated(Rc::clone(&gate))), watch::channel(false));
+        let narrow = Sharing { connections: Some(1), streams: Some(2) };
+        let (client, dials) = sharing_client(narrow, move |stream| {
+            spawn_local(serve_connection(stream, Rc::clone(&handler), Clock::monotonic(), closed.clone()));
+        });
+        let tasks = start(&client, 3);
+        settle(|| format!("{} {}", gate.waiting.get(), dials.get()), || gate.waiting.get() == 2).await;
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((gate.waiting.get(), dials.get(), client.http2.busy()), (2, 1, 2), "the third is not sent");
+        gate.open.notify_waiters();
+        settle(|| format!("{}", gate.waiting.get()), || gate.waiting.get() == 1).await;
+        gate.open.notify_waiters();
+        let used = streams(tasks).await;
+        assert!(used.iter().all(|stream| stream.sharing <= 2 && stream.allowed.is_some()), "{used:?}");
+        assert_eq!(used.iter().filter(|stream| stream.wait.is_zero()).count(), 1, "{used:?}");
+    });
+}
+
+#[test]
 fn a_dropped_exchange_gives_its_stream_back_and_leaves_the_others_alone() {
     on_paused_runtime(async {
         let gate = Rc::new(Gate::default());
@@ -211,6 +270,38 @@ fn a_dropped_exchange_gives_its_stream_back_and_leaves_the_others_alone() {
         gate.open.notify_waiters();
         finish(kept).await;
         finish(later).await;
+    });
+}
+
+#[test]
+fn a_request_that_the_server_did_not_begin_with_is_told_apart() {
+    // SETTINGS; and GOAWAY with no error and no stream that was taken.
+    const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const GOAWAY: &[u8] = &[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    on_paused_runtime(async {
+        let (client, _) = client_of(|mut stream| {
+            spawn_local(async move {
+                stream.write_all(SETTINGS).await.expect("received");
+                let mut preface = [0; 24];
+                stream.read_exact(&mut preface).await.expect("the client speaks");
+                loop {
+                    let mut head = [0; 9];
+                    stream.read_exact(&mut head).await.expect("a frame");
+                    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+                    stream.read_exact(&mut vec![0; length]).await.expect("all of it");
+                    // HEADERS
+                    if head[3] == 1 {
+                        break;
+                    }
+                }
+                stream.write_all(GOAWAY).await.expect("received");
+                let _ = stream.read_to_end(&mut Vec::new()).await;
+            });
+        });
+        let ended = client.exchange(outgoing(b"{}"), limits(), &mut RecordingSink::pair().1).await;
+        let failure = ended.outcome.expect_err("it was not taken");
+        assert_eq!((failure.kind, ended.connection.unprocessed), (FailureKind::Closed, true), "{}", failure.detail);
+        assert!(failure.detail.contains("took no more requests"), "{}", failure.detail);
     });
 }
 

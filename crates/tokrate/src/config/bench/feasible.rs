@@ -91,10 +91,13 @@ pub(super) fn max_connections(open_files: u64) -> u64 {
 /// look like failures of the server.
 pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
     for config in configs {
-        // Both ends of a connection to the embedded engine are ours; HTTP/2 shares one connection.
+        // Both ends of a connection to the embedded engine are ours; HTTP/2 shares connections.
         let (ends, shared) = match config.target.remote() {
-            None => (2, false),
-            Some(remote) => (1, remote.http == HttpVersion::Http2),
+            None => (2, None),
+            Some(remote) if remote.http == HttpVersion::Http2 && !remote.new_connections => {
+                (1, Some(remote.http2.connections.unwrap_or(1) as u64))
+            }
+            Some(_) => (1, None),
         };
         let listed = config.phases.iter().map(|phase| u64::from(phase.load.max_in_flight())).max().unwrap_or(0);
         let most = match &config.schedule_mode {
@@ -107,7 +110,7 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
             | ScheduleMode::Verdict(_) => listed,
         };
         let allowed = max_connections(open_files) / ends;
-        let needed = if shared { 1 } else { most * ends } + RESERVED_DESCRIPTORS;
+        let needed = shared.map_or(most * ends, |shared| shared.min(most)) + RESERVED_DESCRIPTORS;
         let need =
             if most == 1 { "1 request in flight needs".to_owned() } else { format!("{most} requests in flight need") };
         let instead = match allowed {
@@ -123,49 +126,11 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
 }
 
 fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
-    let name = metric.name();
-    let is_of_items = matches!(metric, Metric::TimePerItem | Metric::ItemThroughput);
-    let is_of_images =
-        matches!(metric, Metric::ImageThroughput | Metric::MegapixelThroughput | Metric::TimeToFirstImage);
     if let Some(items) = config.request.items {
-        let makes_images = items.task == ItemTask::Images;
-        ensure!(
-            makes_images || !is_of_images,
-            "hold answers to {named}: vectors and scores are no images, which alone have {name}; use e2e, time_per_item or item_throughput"
-        );
-        let is_batch = items.task == ItemTask::Batch;
-        ensure!(
-            is_batch || metric != Metric::BatchThroughput,
-            "hold answers to {named}: it is of --task batch; use item_throughput"
-        );
-        let is_known = is_of_items
-            || is_of_images
-            || is_batch && metric == Metric::BatchThroughput
-            || matches!(metric, Metric::Ttfb | Metric::E2e | Metric::E2eFromDue | Metric::FailureShare);
-        ensure!(
-            is_known,
-            "hold answers to {named}: {} are no text, which alone has {name}; use e2e, time_per_item or item_throughput",
-            match items.task {
-                ItemTask::Images => "images",
-                ItemTask::Batch => "batches",
-                _ => "vectors and scores",
-            }
-        );
-        return Ok(());
+        return check_metric_of_items(named, metric, items.task);
     }
-    ensure!(
-        metric != Metric::BatchThroughput,
-        "hold answers to {named}: it is of --task batch; give that, or use throughput"
-    );
-    let has_pictures = config.request.attachments.as_ref().is_some_and(|attached| attached.has_pictures());
-    ensure!(
-        metric != Metric::TimeToFirstImage,
-        "hold answers to {named}: text has no {name}; give --task images, or use ttft"
-    );
-    ensure!(
-        has_pictures || !is_of_images,
-        "hold answers to {named}: requests without images have no {name}; give --images"
-    );
+    check_request(named, metric, config)?;
+    let name = metric.name();
     let task = config.request.structure.as_ref().map(|structure| structure.task());
     let lacks = match metric {
         Metric::TimeToFirstArgument => task != Some("tools"),
@@ -177,7 +142,10 @@ fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
         "hold answers to {named}: free text has no {name}; give --task tools{}",
         if metric == Metric::TimeToValid { " or json" } else { "" }
     );
-    ensure!(!is_of_items, "hold answers to {named}: text has no {name}; give --task embeddings or rerank, or use e2e");
+    ensure!(
+        !is_of_items(metric),
+        "hold answers to {named}: text has no {name}; give --task embeddings or rerank, or use e2e"
+    );
     ensure!(
         config.request.stream || !metric.row().needs_stream,
         "hold answers to {named}: without streaming an answer comes in one piece, which has no {name}; leave out --no-stream, or use e2e"
@@ -188,6 +156,71 @@ fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
     ensure!(
         tokens >= needed,
         "hold answers to {named}: an answer of {length} has no {name}, which takes {needed}; ask for more with --output-tokens"
+    );
+    Ok(())
+}
+
+fn is_of_items(metric: Metric) -> bool {
+    matches!(metric, Metric::TimePerItem | Metric::ItemThroughput)
+}
+
+fn is_of_images(metric: Metric) -> bool {
+    matches!(metric, Metric::ImageThroughput | Metric::MegapixelThroughput | Metric::TimeToFirstImage)
+}
+
+/// Refuses what answers without text do not have.
+fn check_metric_of_items(named: &str, metric: Metric, task: ItemTask) -> Result<()> {
+    let name = metric.name();
+    let makes_images = task == ItemTask::Images;
+    ensure!(
+        makes_images || !is_of_images(metric),
+        "hold answers to {named}: vectors and scores are no images, which alone have {name}; use e2e, time_per_item or item_throughput"
+    );
+    let is_batch = task == ItemTask::Batch;
+    ensure!(
+        is_batch || metric != Metric::BatchThroughput,
+        "hold answers to {named}: it is of --task batch; use item_throughput"
+    );
+    let is_known = is_of_items(metric)
+        || is_of_images(metric)
+        || is_batch && metric == Metric::BatchThroughput
+        || matches!(metric, Metric::Ttfb | Metric::E2e | Metric::E2eFromDue | Metric::FailureShare);
+    ensure!(
+        is_known,
+        "hold answers to {named}: {} are no text, which alone has {name}; use e2e, time_per_item or item_throughput",
+        match task {
+            ItemTask::Images => "images",
+            ItemTask::Batch => "batches",
+            _ => "vectors and scores",
+        }
+    );
+    Ok(())
+}
+
+/// Refuses what requests of this kind, or their connections, do not have.
+fn check_request(named: &str, metric: Metric, config: &Config) -> Result<()> {
+    let name = metric.name();
+    ensure!(
+        metric != Metric::BatchThroughput,
+        "hold answers to {named}: it is of --task batch; give that, or use throughput"
+    );
+    let has_pictures = config.request.attachments.as_ref().is_some_and(|attached| attached.has_pictures());
+    ensure!(
+        metric != Metric::TimeToFirstImage,
+        "hold answers to {named}: text has no {name}; give --task images, or use ttft"
+    );
+    ensure!(
+        has_pictures || !is_of_images(metric),
+        "hold answers to {named}: requests without images have no {name}; give --images"
+    );
+    ensure!(
+        !metric.is_of_opening() || config.target.remote().is_some_and(|remote| remote.new_connections),
+        "hold answers to {named}: a kept connection is opened once, and its requests have no {name}; give --new-connections"
+    );
+    let is_http2 = config.target.remote().is_some_and(|remote| remote.http == HttpVersion::Http2);
+    ensure!(
+        metric != Metric::StreamWait || is_http2,
+        "hold answers to {named}: HTTP/1.1 has no streams to wait for; give --http 2"
     );
     Ok(())
 }

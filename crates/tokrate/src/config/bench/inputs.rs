@@ -2,17 +2,17 @@
 //!
 //! Invariant: what cannot be read is named by its file, line and column.
 
-use super::dataset;
+use super::texts::refused;
+pub(super) use super::texts::text_of;
+use super::{clients, dataset};
 use crate::config::file::File;
 use crate::flags::bench::Flags;
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::sync::Arc;
-use tokrate_bench::BadInput;
 use tokrate_bench::agents::AgentTrace;
 use tokrate_bench::prompts::{Columns, FileKind, PromptFile};
 use tokrate_bench::trace::Trace;
-use tokrate_targets::reading::{self, MAX_DATA_BYTES};
 
 /// What was read.
 #[derive(Debug, Default)]
@@ -30,12 +30,13 @@ pub(super) fn inputs(flags: &Flags, file: &File) -> Result<Inputs> {
         let text = text_of("--trace", path)?;
         Trace::parse(&text, limit).map(Arc::new).map_err(|bad| refused("--trace", path, &bad))
     });
+    let drawn = flags.load.clients.as_deref().map(|path| clients::requests(path, flags, file)).transpose()?;
     let agents = flags.load.agents.as_deref().map(agents_of).transpose()?;
     let agents = agents.map(|trace| match limit.and_then(|limit| usize::try_from(limit).ok()) {
         Some(limit) => trace.limited(limit),
         None => trace,
     });
-    let is_trace = flags.load.trace.is_some() || agents.is_some();
+    let is_trace = flags.load.is_trace() || agents.is_some();
     let length = flags.request.input_tokens.is_some() || is_trace;
     let named = flags.request.prompts.as_ref().or(file.bench.prompts.as_ref().filter(|_| !length));
     ensure!(named.is_some() || !flags.request.prompts_whole, "read --prompts-whole: name the file with --prompts");
@@ -51,7 +52,7 @@ pub(super) fn inputs(flags: &Flags, file: &File) -> Result<Inputs> {
     let is_length_given = flags.request.output_tokens.is_some() || file.bench.output_tokens.is_some();
     let prompts = named.map(|path| prompts_of(path, flags.request.prompts_whole, &columns)).transpose()?;
     let prompts = prompts.map(|prompts| Arc::new(if is_length_given { prompts.without_answers() } else { prompts }));
-    Ok(Inputs { trace: trace.transpose()?, agents: agents.map(Arc::new), prompts })
+    Ok(Inputs { trace: trace.transpose()?.or(drawn), agents: agents.map(Arc::new), prompts })
 }
 
 /// Sessions of agents from a file, or from the JSON files of a folder in the order of their names.
@@ -67,12 +68,8 @@ fn agents_of(path: &Path) -> Result<AgentTrace> {
         ensure!(!files.is_empty(), "{}: there is no .json or .jsonl file in it", place());
     }
     let texts = files.iter().map(|file| text_of("--agents", file)).collect::<Result<Vec<String>>>()?;
-    for (file, text) in files.iter().zip(&texts).filter(|_| files.len() > 1) {
-        // One by one first, so that an error names its file.
-        AgentTrace::parse(text).map_err(|bad| refused("--agents", file, &bad))?;
-    }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    AgentTrace::parse_files(&texts).map_err(|bad| refused("--agents", path, &bad))
+    AgentTrace::parse_files(&texts).map_err(|(number, bad)| refused("--agents", &files[number], &bad))
 }
 
 /// The prompts of a file, or of the shards of a dataset.
@@ -92,21 +89,4 @@ fn prompts_of(path: &Path, is_whole: bool, columns: &Columns) -> Result<PromptFi
     });
     let shards = shards.collect::<Result<Vec<PromptFile>>>()?;
     PromptFile::joined(shards).context("read --prompts: there is no file")
-}
-
-fn refused(flag: &str, path: &Path, bad: &BadInput) -> anyhow::Error {
-    anyhow!("read {flag} {}: {bad}", path.display())
-}
-
-/// The text of a file, which has to be UTF-8.
-pub(super) fn text_of(flag: &str, path: &Path) -> Result<String> {
-    let bytes = reading::bytes_of(path, MAX_DATA_BYTES).with_context(|| format!("read {flag} {}", path.display()))?;
-    String::from_utf8(bytes).map_err(|error| {
-        let good = error.utf8_error().valid_up_to();
-        let before = &error.as_bytes()[..good];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
-        let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
-        anyhow!("read {flag} {}: line {line}, column {column}: expected UTF-8 text", path.display())
-    })
 }

@@ -54,7 +54,7 @@ pub(super) fn check(flags: &Flags, target: &Target, items: Option<Items>, inputs
         ("--temperature", request.temperature.is_some() && !has_text),
         ("--workload", !request.workload.is_empty()),
         ("--sessions", load.sessions.is_some()),
-        ("--trace", inputs.trace.is_some()),
+        ("--trace or --clients", inputs.trace.is_some()),
         ("--agents", inputs.agents.is_some()),
         ("--search", load.search.is_some()),
         ("--refine", load.refine.is_some()),

@@ -81,7 +81,8 @@ impl Layers {
         );
         let request = &self.flags.request;
         let own = request.input_tokens.is_some() || request.output_tokens.is_some() || request.prompts.is_some();
-        let recorded = bench.trace.as_ref().map(|_| "trace").or(bench.agents.as_ref().map(|_| "agents"));
+        let recorded = bench.trace.as_ref().map(|_| "trace").or(bench.clients.as_ref().map(|_| "clients"));
+        let recorded = recorded.or(bench.agents.as_ref().map(|_| "agents"));
         ensure!(
             !(recorded.is_some() && own),
             "read --input-tokens, --output-tokens or --prompts: {} brings its own; give a load such as --concurrency 10",
@@ -101,6 +102,7 @@ impl Layers {
         self.fill("ramp", |flags| &mut flags.load.ramp, bench.ramp.clone());
         self.fill("ramp_rate", |flags| &mut flags.load.ramp_rate, bench.ramp_rate.clone());
         self.fill("trace", |flags| &mut flags.load.trace, bench.trace.clone());
+        self.fill("clients", |flags| &mut flags.load.clients, bench.clients.clone());
         self.fill("agents", |flags| &mut flags.load.agents, bench.agents.clone());
         self.fill("sessions", |flags| &mut flags.load.sessions, bench.sessions.clone());
         self.fill("search", |flags| &mut flags.load.search, word(file, "search", &bench.search)?);
@@ -112,9 +114,9 @@ impl Layers {
         let bench = &file.bench;
         let load = &self.flags.load;
         let spaced = load.rate.is_some() || load.ramp_rate.is_some() || load.search == Some(Axis::Rate);
-        let (ramp, trace) = (load.ramp.is_some() || load.ramp_rate.is_some(), load.trace.is_some());
+        let (ramp, trace) = (load.ramp.is_some() || load.ramp_rate.is_some(), load.is_trace());
         let (sessions, search) = (load.sessions.is_some(), load.search.is_some());
-        let agents = load.agents.is_some();
+        let (agents, clients) = (load.agents.is_some(), load.clients.is_some());
         // A plan that was typed is not one that goes on until something is known.
         let is_planned = load.requests.is_some() || load.rounds.is_some() || load.refine.is_some();
         let concurrency = load.concurrency.as_ref().or(bench.concurrency.as_ref());
@@ -134,6 +136,10 @@ impl Layers {
                 word(file, "ramp_growth", &bench.ramp_growth)?,
             );
         }
+        if clients {
+            self.fill("clients_from", |flags| &mut flags.load.clients_from, bench.clients_from.clone());
+            self.fill("clients_rate", |flags| &mut flags.load.clients_rate, bench.clients_rate);
+        }
         if agents {
             self.fill("agents_at_once", |flags| &mut flags.load.agents_at_once, bench.agents_at_once.clone());
         }
@@ -144,6 +150,11 @@ impl Layers {
         if sessions {
             self.fill("turns", |flags| &mut flags.load.turns, bench.turns);
             self.fill("think", |flags| &mut flags.load.think, bench.think.clone());
+            self.fill("tool_turns", |flags| &mut flags.load.tool_turns, bench.tool_turns);
+            if self.flags.load.tool_turns.is_some() {
+                self.fill("tool_time", |flags| &mut flags.load.tool_time, bench.tool_time.clone());
+                self.fill("tool_tokens", |flags| &mut flags.load.tool_tokens, bench.tool_tokens.clone());
+            }
         }
         if !(is_planned || ramp || trace || agents || sessions || search) {
             self.fill_list("until", |flags| &mut flags.limits.until, bench.until.as_deref());
@@ -170,7 +181,7 @@ impl Layers {
         if shape_typed(load) || self.from_file.iter().any(|key| SHAPES.contains(key)) {
             workload.retain(|workload| *workload != Workload::System);
         }
-        if self.flags.request.prompts.is_some() || load.trace.is_some() || load.agents.is_some() {
+        if self.flags.request.prompts.is_some() || load.is_trace() || load.agents.is_some() {
             workload.retain(|workload| workload.lengths().is_none());
         }
         if !workload.is_empty() {
@@ -248,6 +259,8 @@ impl Layers {
         self.fill("json", |flags| &mut flags.output.json, bench.json.clone());
         self.fill("jsonl", |flags| &mut flags.output.jsonl, bench.jsonl.clone());
         self.fill("gpu_metrics", |flags| &mut flags.target.gpu_metrics, bench.gpu_metrics.clone());
+        self.fill("connections", |flags| &mut flags.target.connections, bench.connections);
+        self.fill("streams", |flags| &mut flags.target.streams, bench.streams);
         self.fill("metrics_every", |flags| &mut flags.target.metrics_every, bench.metrics_every.clone());
         self.fill("slice", |flags| &mut flags.output.slice, bench.slice.clone());
         self.fill("chunks", |flags| &mut flags.output.chunks, bench.chunks.clone());
@@ -262,6 +275,7 @@ impl Layers {
         let flags = &mut self.flags;
         flags.output.keep_unknown |= set(bench.keep_unknown) && flags.output.jsonl.is_some();
         flags.target.new_connections |= set(bench.new_connections);
+        flags.target.tls_resume |= set(bench.tls_resume);
         flags.limits.strict |= set(bench.strict);
         flags.limits.no_probe |= set(bench.no_probe);
         flags.limits.keep_going |= set(bench.keep_going);
@@ -275,7 +289,8 @@ impl Layers {
 }
 
 /// The keys that say how requests arrive; only one of them can.
-const SHAPES: [&str; 8] = ["concurrency", "rate", "ramp", "ramp_rate", "trace", "agents", "sessions", "search"];
+const SHAPES: [&str; 9] =
+    ["concurrency", "rate", "ramp", "ramp_rate", "trace", "clients", "agents", "sessions", "search"];
 
 fn shapes_of(bench: &Bench) -> Vec<&'static str> {
     let there = [
@@ -284,6 +299,7 @@ fn shapes_of(bench: &Bench) -> Vec<&'static str> {
         bench.ramp.is_some(),
         bench.ramp_rate.is_some(),
         bench.trace.is_some(),
+        bench.clients.is_some(),
         bench.agents.is_some(),
         bench.sessions.is_some(),
         bench.search.is_some(),
@@ -296,7 +312,7 @@ fn shape_typed(load: &Load) -> bool {
         || load.rate.is_some()
         || load.ramp.is_some()
         || load.ramp_rate.is_some()
-        || load.trace.is_some()
+        || load.is_trace()
         || load.agents.is_some()
         || load.sessions.is_some()
         || load.search.is_some()

@@ -2,14 +2,14 @@
 
 use super::Cost;
 use super::inputs::Inputs;
-use super::pick_text;
+use super::{OPEN_LEVEL, pick_text};
 use crate::config::file::File;
 use crate::config::quantity;
 use crate::flags::bench as flags;
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use tokrate_bench::agents::AgentTrace;
-use tokrate_bench::plan::{Arrivals, Backoff, Beginning, Extent, Growth, Load, PhaseSpec, Ramp, Think};
+use tokrate_bench::plan::{Arrivals, Backoff, Beginning, Extent, Growth, Load, PhaseSpec, Ramp, Think, ToolTimes};
 use tokrate_core::{RequestsPerSecond, Span};
 
 /// Concurrency levels of a sweep when none are given.
@@ -18,8 +18,6 @@ const DEFAULT_SWEEP: [u32; 4] = [1, 10, 25, 50];
 const PAID_SWEEP: [u32; 4] = [1, 2, 4, 8];
 /// Time per level against the embedded engine by default.
 const EMBEDDED_LEVEL: Span = Span::from_secs(8);
-/// Time of an open loop and of a ramp by default.
-const OPEN_LEVEL: Span = Span::from_secs(30);
 const DEFAULT_IN_FLIGHT_LIMIT: u32 = 4096;
 const DEFAULT_TURNS: u32 = 5;
 /// More requests in flight than any machine that runs this carries.
@@ -100,7 +98,7 @@ pub(super) fn phases(
     }
     if let Some(trace) = &inputs.trace {
         let load = Load::Trace { due: trace.due(speed), in_flight_limit: in_flight_limit(flags)? };
-        let extent = match common.duration.filter(|_| flags.duration.is_some()) {
+        let extent = match common.duration.filter(|_| flags.duration.is_some() && flags.clients.is_none()) {
             Some(duration) => Extent::Duration(duration),
             None => Extent::Requests(flags.requests.unwrap_or(u64::MAX).min(trace.requests.len() as u64)),
         };
@@ -142,16 +140,21 @@ fn check_fits(flags: &flags::Load, is_until: bool) -> Result<()> {
         "read --burstiness: it is the shape of gamma arrivals; give --arrivals gamma too"
     );
     ensure!(
-        flags.max_in_flight.is_none() || spaced || flags.trace.is_some(),
-        "read --max-in-flight: it bounds an open loop; give --rate, --ramp-rate or --trace too"
+        flags.max_in_flight.is_none() || spaced || flags.is_trace(),
+        "read --max-in-flight: it bounds an open loop; give --rate, --ramp-rate, --trace or --clients too"
     );
-    let is_trace = flags.trace.is_some() || flags.agents.is_some();
+    let is_trace = flags.is_trace() || flags.agents.is_some();
     let partners = [
-        ("--trace-speed", flags.trace_speed.is_some(), "--trace or --agents", is_trace),
-        ("--trace-limit", flags.trace_limit.is_some(), "--trace or --agents", is_trace),
+        ("--trace-speed", flags.trace_speed.is_some(), "--trace, --clients or --agents", is_trace),
+        ("--trace-limit", flags.trace_limit.is_some(), "--trace or --agents", is_trace && flags.clients.is_none()),
+        ("--clients-from", flags.clients_from.is_some(), "--clients", flags.clients.is_some()),
+        ("--clients-rate", flags.clients_rate.is_some(), "--clients", flags.clients.is_some()),
         ("--agents-at-once", flags.agents_at_once.is_some(), "--agents", flags.agents.is_some()),
         ("--turns", flags.turns.is_some(), "--sessions", flags.sessions.is_some()),
         ("--think", flags.think.is_some(), "--sessions", flags.sessions.is_some()),
+        ("--tool-turns", flags.tool_turns.is_some(), "--sessions", flags.sessions.is_some()),
+        ("--tool-time", flags.tool_time.is_some(), "--tool-turns", flags.tool_turns.is_some()),
+        ("--tool-tokens", flags.tool_tokens.is_some(), "--tool-turns", flags.tool_turns.is_some()),
         ("--slo-share", flags.slo_share.is_some(), "--search", flags.search.is_some()),
         ("--max-requests", flags.max_requests.is_some(), "--search or --until", flags.search.is_some() || is_until),
     ];
@@ -267,24 +270,29 @@ fn conversations(flags: &flags::Load, sessions: u32, common: &Common) -> Result<
     );
     let turns = flags.turns.unwrap_or(DEFAULT_TURNS);
     ensure!((1..=10_000).contains(&turns), "read --turns: {turns} is not between 1 and 10,000");
-    let think = match flags.think.as_deref() {
-        None => Think::Fixed(Span::ZERO),
-        Some(text) => {
-            let read = |text: &str| quantity::span(text).map_err(|error| anyhow::anyhow!("read --think: {error:#}"));
-            match text.strip_prefix("exp:") {
-                Some(mean) => Think::Exponential(read(mean)?),
-                None => Think::Fixed(read(text)?),
-            }
-        }
-    };
+    let think = pause("--think", flags.think.as_deref())?;
+    let time = pause("--tool-time", flags.tool_time.as_deref())?;
+    let tools = flags.tool_turns.map(|each| ToolTimes { each, time });
+    // Each result is a request of its own.
+    let turns = turns.saturating_mul(1 + flags.tool_turns.unwrap_or(0));
     // The file's extents are for levels; a session has an end of its own.
     let extent = match (common.duration.filter(|_| flags.duration.is_some()), flags.requests) {
         (Some(duration), _) => Extent::Duration(duration),
         (None, Some(requests)) => Extent::Requests(requests),
         (None, None) => Extent::Sessions(u64::from(sessions)),
     };
-    let load = Load::Sessions { sessions, turns, think };
+    let load = Load::Sessions { sessions, turns, think, tools };
     Ok(PhaseSpec { load, extent, warmup: flags.warmup.unwrap_or(0), backoff: common.backoff })
+}
+
+/// A time between two turns: none, always as long, or exponentially distributed.
+fn pause(flag: &str, text: Option<&str>) -> Result<Think> {
+    let read = |text: &str| quantity::span(text).map_err(|error| anyhow::anyhow!("read {flag}: {error:#}"));
+    Ok(match text.map(|text| (text, text.strip_prefix("exp:"))) {
+        None => Think::Fixed(Span::ZERO),
+        Some((_, Some(mean))) => Think::Exponential(read(mean)?),
+        Some((text, None)) => Think::Fixed(read(text)?),
+    })
 }
 
 /// Sessions of agents: so many at once, or each at its own time.

@@ -2,6 +2,7 @@
 
 mod attachments;
 mod batch;
+mod clients;
 mod dataset;
 mod feasible;
 mod inputs;
@@ -14,6 +15,7 @@ mod request;
 mod schedule_mode;
 mod structure;
 pub(in crate::config) mod target;
+mod texts;
 mod until;
 mod verdict;
 
@@ -29,13 +31,15 @@ use anyhow::{Result, ensure};
 use inputs::Inputs;
 use std::iter::repeat_n;
 use tokrate_bench::schedule::ScheduleMode;
-use tokrate_bench::{Config, Target};
-use tokrate_core::Rng;
+use tokrate_bench::{Config, RequestOptions, Target};
+use tokrate_core::{Rng, Span};
 use tokrate_judge::Slo;
 
 /// Rounds of each level where results are compared: with two, a difference of 5 % is seen once in ten times, with four nearly always
 /// (docs/method.md).
 const ROUNDS_TO_COMPARE: u32 = 4;
+/// Time of an open loop, of a ramp and of what clients send by default.
+const OPEN_LEVEL: Span = Span::from_secs(30);
 /// More rounds than this are a mistake.
 const MAX_ROUNDS: u32 = 1000;
 
@@ -109,7 +113,7 @@ fn is_held_against_another_run(flags: &Flags, file: &File, outputs: &Outputs) ->
         || flags.load.duration.is_some()
         || file.bench.requests.is_some()
         || file.bench.duration.is_some()
-        || flags.load.trace.is_some();
+        || flags.load.is_trace();
     (requirements.baseline.is_some() || requirements.save_baseline.is_some()) && !is_amount_named
 }
 
@@ -124,17 +128,11 @@ fn config(
     let target::BenchTarget { mut target, quirks } = found;
     let embedded = matches!(target, Target::Embedded(_));
     let asked_seed = flags.load.seed.or(file.bench.seed);
-    let mut request = request::request(&flags.request, file, embedded)?;
-    request.keep_unknown = flags.output.keep_unknown;
-    request.legacy_max_tokens |= quirks.max_tokens_field;
-    request.include_usage &= !quirks.no_stream_options;
+    let request = asked_request(flags, file, &target, &quirks, inputs)?;
     if request.batches.is_some() {
         batch::price(flags, file, &mut target, quirks.half_price_batches);
     }
     let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;
-    items::check(flags, &target, request.items, inputs)?;
-    request.structure = structure::asked(flags, &target, inputs)?;
-    request.attachments = attachments::asked(flags, &target, inputs)?;
     let is_until = !flags.limits.until.is_empty();
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs, rounds, is_until)?;
     let phases = items::batched(flags, request.items, phases);
@@ -182,6 +180,29 @@ fn config(
     };
     ensure!(config.workers != Some(0), "read --workers: at least one client thread is needed");
     Ok(config)
+}
+
+/// What every request of the run asks for.
+fn asked_request(
+    flags: &Flags,
+    file: &File,
+    target: &Target,
+    quirks: &tokrate_catalog::Quirks,
+    inputs: &Inputs,
+) -> Result<RequestOptions> {
+    let mut request = request::request(&flags.request, file, matches!(target, Target::Embedded(_)))?;
+    request.keep_unknown = flags.output.keep_unknown;
+    ensure!(
+        request.adapters.is_none() || (flags.load.sessions.is_none() && flags.load.agents.is_none()),
+        "read --lora: a conversation has one model, which --sessions and --agents do not draw; give a load such as --concurrency 10"
+    );
+    request.legacy_max_tokens |= quirks.max_tokens_field;
+    request.include_usage &= !quirks.no_stream_options;
+    items::check(flags, target, request.items, inputs)?;
+    request.structure = structure::asked(flags, target, inputs)?;
+    request.attachments = attachments::asked(flags, target, inputs)?;
+    request.tool_turns = structure::tool_turns(flags)?;
+    Ok(request)
 }
 
 /// What is read beside the run of a target. The processors of this machine are those of an engine on it only.

@@ -1,14 +1,16 @@
 //! What each request asks the model for: resolved from flags and settings file.
 
 use super::inputs::Inputs;
+use super::texts::{refused, text_of};
 use super::{attachments, batch, items};
 use crate::config::file::File;
 use crate::config::length::Length;
 use crate::flags::bench as flags;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
+use std::path::Path;
 use std::sync::Arc;
-use tokrate_bench::RequestOptions;
 use tokrate_bench::prompts::{Lengths, MAX_GROUPS, PrefixLength, PrefixPool, PromptSource, SyntheticPrompts};
+use tokrate_bench::{Adapters, RequestOptions};
 use tokrate_wire::ItemTask;
 
 pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Result<RequestOptions> {
@@ -32,6 +34,8 @@ pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Re
         images: attachments::made(flags)?,
         structure: None,
         attachments: None,
+        adapters: adapters(flags, bench)?,
+        tool_turns: None,
         stream: !flags.no_stream && items.is_none(),
         include_usage: !flags.no_usage,
         items,
@@ -42,6 +46,33 @@ pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Re
         extra,
         keep_unknown: false,
     })
+}
+
+/// Several models that requests ask for.
+fn adapters(flags: &flags::Request, bench: &crate::config::file::Bench) -> Result<Option<Arc<Adapters>>> {
+    let named = flags.lora.as_ref().or(bench.lora.as_ref());
+    let skew = flags.lora_skew.or(bench.lora_skew.filter(|_| named.is_some()));
+    ensure!(
+        named.is_some() || skew.is_none(),
+        "read --lora-skew: it says how often each model of --lora is asked for; give that too"
+    );
+    let Some(named) = named else { return Ok(None) };
+    let read = match named.strip_prefix("file:") {
+        Some(path) => {
+            let text = text_of("--lora", Path::new(path))?;
+            Adapters::parse_file(&text).map_err(|bad| refused("--lora", Path::new(path), &bad))?
+        }
+        None => Adapters::parse(named)
+            .map_err(|reason| anyhow!("read --lora: {reason}; write NAME,NAME:WEIGHT or file:FILE"))?,
+    };
+    ensure!(
+        skew.is_none_or(|skew| (0.0..=10.0).contains(&skew)),
+        "read --lora-skew: it is between 0 (all equally often) and 10"
+    );
+    Ok(Some(Arc::new(match skew {
+        Some(skew) => read.by_zipf(skew),
+        None => read,
+    })))
 }
 
 /// The lengths that a workload sets.

@@ -6,8 +6,26 @@ use super::inputs::{Inputs, text_of};
 use crate::flags::bench::{Flags, Task};
 use anyhow::{Result, anyhow, ensure};
 use std::sync::Arc;
-use tokrate_bench::{Structure, Target};
+use tokrate_bench::prompts::Lengths;
+use tokrate_bench::{Structure, Target, ToolTurns};
 use tokrate_wire::Dialect;
+
+/// Tokens of a result: a listing, or some lines of a file.
+const RESULT_TOKENS: u32 = 200;
+
+/// Results of tools within the turns of conversations.
+pub(super) fn tool_turns(flags: &Flags) -> Result<Option<Arc<ToolTurns>>> {
+    let Some(each) = flags.load.tool_turns else { return Ok(None) };
+    ensure!(
+        flags.request.task == Some(Task::Tools),
+        "read --tool-turns: the model has to be asked for calls; give --task tools too"
+    );
+    let result = match &flags.load.tool_tokens {
+        None => Lengths::Fixed(RESULT_TOKENS),
+        Some(text) => Lengths::parse(text).map_err(|reason| anyhow!("read --tool-tokens: {reason}"))?,
+    };
+    Ok(Some(Arc::new(ToolTurns { each, result })))
+}
 
 /// What answers are to be, if not free text.
 pub(super) fn asked(flags: &Flags, target: &Target, inputs: &Inputs) -> Result<Option<Arc<Structure>>> {
@@ -25,7 +43,11 @@ pub(super) fn asked(flags: &Flags, target: &Target, inputs: &Inputs) -> Result<O
     };
     for (flag, is_given, why) in [
         ("--ignore-eos", request.ignore_eos, "an answer that goes on past its end is no longer valid"),
-        ("--sessions", flags.load.sessions.is_some(), "a call has to be answered by a tool before the next turn"),
+        (
+            "--sessions",
+            flags.load.sessions.is_some() && flags.load.tool_turns.is_none(),
+            "a call has to be answered by a tool before the next turn, as --tool-turns does;",
+        ),
         ("--agents", inputs.agents.is_some(), "its steps answer with text"),
     ] {
         ensure!(!is_given, "read {flag}: with --task {task} {why}; leave it out");

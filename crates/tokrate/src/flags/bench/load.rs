@@ -32,6 +32,15 @@ pub struct Load {
     /// Replay a trace on its own times and lengths: Mooncake JSONL, Azure LLM inference CSV, BurstGPT CSV
     #[arg(long, value_name = "FILE", group = "shape", conflicts_with_all = ["input_tokens", "output_tokens", "prompts"])]
     pub trace: Option<PathBuf>,
+    /// Send what clients send, each with its own rate, burstiness and lengths: JSON Lines, or a folder of ServeGen's files
+    #[arg(long, value_name = "FILE", group = "shape", conflicts_with_all = ["input_tokens", "output_tokens", "prompts", "requests"])]
+    pub clients: Option<PathBuf>,
+    /// Where in the clients' own time to begin, such as 20h [default: 0s]
+    #[arg(long, value_name = "TIME")]
+    pub clients_from: Option<String>,
+    /// Requests per second of all clients together, each keeping its share [default: their own]
+    #[arg(long, allow_negative_numbers = true, value_name = "R")]
+    pub clients_rate: Option<f64>,
     /// Replay sessions of agents, whose steps wait for each other and for tools: steps as JSON Lines, OpenTelemetry spans (OTLP JSON), Weka traces; a file or a folder
     #[arg(long, value_name = "FILE", group = "shape", conflicts_with_all = ["input_tokens", "output_tokens", "prompts", "requests"])]
     pub agents: Option<PathBuf>,
@@ -53,6 +62,15 @@ pub struct Load {
     /// Time between an answer and the next turn: 2s, or exp:2s for an exponential of that mean [default: 0s]
     #[arg(long, value_name = "TIME")]
     pub think: Option<String>,
+    /// With --sessions and --task tools: so many calls after each prompt, each answered with the tool's result, before the model answers with text
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub tool_turns: Option<u32>,
+    /// How long a tool of --tool-turns takes: 2s, or exp:2s for an exponential of that mean [default: 0s]
+    #[arg(long, value_name = "TIME")]
+    pub tool_time: Option<String>,
+    /// Length of a result of --tool-turns, as --input-tokens takes it [default: 200]
+    #[arg(long, value_name = "TOKENS")]
+    pub tool_tokens: Option<String>,
     /// Go on sending when the server says that it is too much (429), instead of waiting as long as it asks
     #[arg(long)]
     pub no_backoff: bool,
@@ -93,6 +111,13 @@ pub struct Load {
     /// Client threads [default: chosen from the cores and the load]
     #[arg(long, value_name = "N")]
     pub workers: Option<u32>,
+}
+
+impl Load {
+    /// Whether requests have times and lengths of their own.
+    pub fn is_trace(&self) -> bool {
+        self.trace.is_some() || self.clients.is_some()
+    }
 }
 
 /// Reads one level of a sweep.

@@ -16,6 +16,13 @@ pub struct Request {
     /// What is asked for: text, calls of tools, JSON by a schema, vectors of texts, their scores for a query, images, or answers to a batch of requests [default: chat]
     #[arg(long, value_enum)]
     pub task: Option<Task>,
+    /// Ask for several models in turns, such as LoRA adapters: names with a weight each, or file:FILE with a name and perhaps a weight a
+    /// line; figures are kept by model
+    #[arg(long, value_name = "NAME[:WEIGHT],…|file:FILE", conflicts_with_all = ["sessions", "agents"])]
+    pub lora: Option<String>,
+    /// The k-th model of --lora as often as 1 / k^S says (Zipf's law), in place of weights
+    #[arg(long, allow_negative_numbers = true, value_name = "S")]
+    pub lora_skew: Option<f64>,
     /// Tools to call with --task tools: a JSON list as OpenAI's chat completions take it [default: three of an agent's]
     #[arg(long, value_name = "FILE")]
     pub tools: Option<PathBuf>,

@@ -36,9 +36,19 @@ pub struct Target {
     /// HTTP version; h2 multiplexes and is a condition of its own
     #[arg(long, value_enum, value_name = "VERSION")]
     pub http: Option<HttpVersion>,
-    /// Open a new connection for every request instead of reusing them
+    /// With --http 2: so many connections, over which requests are spread [default: one for each 50 requests in flight]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub connections: Option<u32>,
+    /// With --http 2: streams of a connection at most; a request that finds none waits, which is shown [default: what the server allows,
+    /// without --connections 50]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub streams: Option<u32>,
+    /// Open a new connection for every request, its name looked up anew, and show each step up to the first token
     #[arg(long)]
     pub new_connections: bool,
+    /// With --new-connections: go on from earlier TLS sessions, as a warm process does, instead of a full handshake each time
+    #[arg(long)]
+    pub tls_resume: bool,
     /// Unix socket at which the endpoint listens; --url http://localhost/v1 then only says path and name
     #[arg(long, value_name = "PATH")]
     pub unix_socket: Option<PathBuf>,

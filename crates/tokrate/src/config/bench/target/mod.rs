@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue};
 use std::path::PathBuf;
 use tokrate_bench::{Embedded, Remote, Target};
 use tokrate_catalog::{Endpoint as CatalogEndpoint, Kind, Provider, Quirks, TargetName};
-use tokrate_net::{ClientConfig, HttpVersion, ProxySettings};
+use tokrate_net::{ClientConfig, HttpVersion, ProxySettings, Sharing};
 use tokrate_record::TargetPrice;
 use tokrate_sim::{Faults, Law};
 use tokrate_targets::{
@@ -142,6 +142,14 @@ impl Typed {
                 flags.proxy.is_none(),
                 "start the run: --proxy needs an endpoint; name a target or a --url (the embedded engine is asked directly)"
             );
+            ensure!(
+                flags.connections.is_none() && flags.streams.is_none(),
+                "start the run: --connections and --streams need an endpoint; name a target or a --url (the embedded engine speaks HTTP/1.1)"
+            );
+            ensure!(
+                !flags.new_connections && !flags.tls_resume,
+                "start the run: --new-connections and --tls-resume need an endpoint; name a target or a --url (connections to the embedded engine are kept)"
+            );
             return Ok(BenchTarget { target: embedded(), quirks: Quirks::default() });
         };
         let model = self.model.as_ref().map(|model| model.value.clone()).filter(|model| !model.is_empty());
@@ -228,19 +236,49 @@ fn remote_target(
         price: price.map(recorded),
         server_metrics,
         engine_host,
-        base: endpoint.base,
+        base: endpoint.base.clone(),
         model,
         key_origin: key.and_then(|key| origin_in(&endpoint.headers, &key)),
         headers: endpoint.headers,
         authorizer: endpoint.authorizer,
         http: client.http,
         new_connections: flags.new_connections,
+        http2: sharing(flags, client.http)?,
+        tls_resume: checked_resumption(flags, &endpoint.base)?,
         ca_file: client.ca_file,
         insecure: client.insecure,
         unix_socket: client.unix_socket,
         proxy: client.proxy,
     };
     Ok(BenchTarget { target: Target::Remote(Box::new(remote)), quirks })
+}
+
+/// How requests share connections, if they can.
+fn sharing(flags: &flags::Target, http: HttpVersion) -> Result<Sharing> {
+    for (flag, given) in [("--connections", flags.connections), ("--streams", flags.streams)] {
+        ensure!(
+            given.is_none() || http == HttpVersion::Http2,
+            "read {flag}: over HTTP/1.1 each request in flight has a connection of its own; give --http 2 too, or leave it out"
+        );
+        ensure!(
+            given.is_none() || !flags.new_connections,
+            "read {flag}: with --new-connections no connection is shared; leave out one of them"
+        );
+    }
+    let count = |given: Option<u32>| given.map(|count| count as usize);
+    Ok(Sharing { connections: count(flags.connections), streams: count(flags.streams) })
+}
+
+/// Whether TLS sessions are resumed, if that can be.
+fn checked_resumption(flags: &flags::Target, base: &tokrate_net::Target) -> Result<bool> {
+    if flags.tls_resume {
+        ensure!(
+            flags.new_connections,
+            "read --tls-resume: kept connections shake hands once; give --new-connections too, or leave it out"
+        );
+        ensure!(base.is_tls(), "read --tls-resume: {base} has no TLS; leave it out, or write https://");
+    }
+    Ok(flags.tls_resume)
 }
 
 /// Where the key comes from, in words, if the headers carry it: typed ones may have replaced its own.
