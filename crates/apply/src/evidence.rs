@@ -122,6 +122,13 @@ evidence!(
     slack,
     blank_ends,
     blank_twice,
+    idle_lines,
+    idle_again,
+    ends_untold,
+    ends_again,
+    width,
+    uneven,
+    untold_wide,
 );
 
 impl Evidence {
@@ -131,7 +138,7 @@ impl Evidence {
             "margin" | "margin_of_blanks" | "margin_of_lines" | "margin_elsewhere" | "worth" | "told_once"
             | "replaced" | "kept" | "enclosed" | "at_file_end" => 1,
             "gone" | "comes" | "parts" | "idle" | "hunks" | "applied" | "reindented" | "unmarked" | "marker_deeper"
-            | "next_out" | "new_declares" | "new_brings" | "set_apart" | "new_most" | "beside_head" => 0,
+            | "width" | "next_out" | "new_declares" | "new_brings" | "set_apart" | "new_most" | "beside_head" => 0,
             _ => -1,
         }
     }

@@ -13,6 +13,7 @@ mod cells;
 mod changes;
 mod choice;
 mod closers;
+mod context;
 mod decision;
 mod doubts;
 mod ends;

@@ -30,6 +30,8 @@ const KNOWN_END: i32 = 6 * UNIT;
 const PADDING: i32 = 2 * UNIT;
 /// What speaks against a blank line as the only line that is shown at an end.
 const BLANK_END: i32 = UNIT / 2;
+/// What speaks against a blank line being new where the file has one right there.
+const BLANK_BESIDE: i32 = UNIT;
 /// What speaks against lines beyond an end without a marker, if others are written.
 const UNMARKED: i32 = 2 * UNIT;
 /// What speaks against each bracket more that opens or closes.
@@ -361,7 +363,9 @@ impl<'f> Finder<'f> {
         if is_set_off && is_head(weights.text(last)) {
             end += there;
         } else if is_set_off && begins.is_some_and(|token| declared_name(weights.text(token)).is_none()) {
+            // The blank line that is shown is the file's own, rather than one that would stand beside it.
             add(self.candidate(&trail, next + there, last + 1, Doubts::NONE));
+            trail.cost += BLANK_BESIDE;
         }
         let opens = weights.text(token).trim_end().ends_with(['{', '(', '[']);
         let set_off = Doubts::SET_OFF.only_if(shown > 0 && there == 0 && hides && !opens);

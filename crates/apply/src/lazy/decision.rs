@@ -41,6 +41,16 @@ fn points(evidence: &Evidence) -> i32 {
 /// does. They are set by cards that were fitted to other repositories than those which they judge, so that what is wrong there is half of what
 /// may be: on repositories that nobody has looked at it is more.
 const ENOUGH: [[i32; 2]; 2] = [[4_250, 5_400], [4_600, 4_600]];
+/// The most that is asked for where as many unchanged lines are shown at every end, and at least `REGULAR`: a change beyond an end would have
+/// as many on its other side, so that one which was missed would make the ends differ.
+const ENOUGH_REGULAR: i32 = 3_000;
+/// The most that is asked for where the outermost line at every end stands once in the file: no other range begins or ends with it.
+const ENOUGH_TOLD: i32 = 4_400;
+/// The least that is asked for where new lines are at an end, and else where one unchanged line is shown at an end and may be another.
+const ENOUGH_NEW: i32 = 4_600;
+const ENOUGH_THIN: i32 = 5_400;
+/// One unchanged line at each end may be the outer one of more.
+const REGULAR: i32 = 2;
 
 /// A choice whose rivals are all worse by this much is clear; it is one of more if they leave a line that goes, of less if they differ in
 /// blank lines only.
@@ -55,7 +65,27 @@ const CERTAIN: i32 = 4 * UNIT;
 impl Evidence {
     /// The points that are enough to answer with a choice, if any are.
     pub fn enough(&self) -> Option<i32> {
-        self.may_be_sure().then(|| ENOUGH[usize::from(!self.is_clear())][usize::from(self.lost_all > 0)])
+        let usual = ENOUGH[usize::from(!self.is_clear())][usize::from(self.lost_all > 0)];
+        let asked = match () {
+            () if self.is_regular() => usual.min(ENOUGH_REGULAR),
+            () if self.is_told() => usual.min(ENOUGH_TOLD),
+            () if self.new_ends > 0 => usual.max(ENOUGH_NEW),
+            () if self.width < REGULAR => usual.max(ENOUGH_THIN),
+            () => usual,
+        };
+        self.may_be_sure().then_some(asked)
+    }
+
+    /// Whether the outermost line at every end stands once in the file.
+    fn is_told(&self) -> bool {
+        self.width > 0 && self.new_ends == 0 && self.ends_untold == 0 && self.idle_again == 0
+    }
+
+    /// Whether as many unchanged lines are shown at every end, and more than one, none of them of a part that changes
+    /// nothing, and none that says little and stands again beyond the end.
+    fn is_regular(&self) -> bool {
+        let is_shown = self.new_ends == 0 && self.idle_lines == 0 && self.weak_ends == 0;
+        self.width >= REGULAR && self.uneven == 0 && is_shown
     }
 
     /// Whether both readings agree, or one gives nothing and the other has no rival, every other text is worse by a margin, and nothing that

@@ -177,6 +177,11 @@ pub(super) fn is_annotation(line: &str) -> bool {
     words.starts_with(['@', '[']) || words.starts_with("#[")
 }
 
+/// Whether a line is a comment or an annotation, of which many are equal.
+fn is_sign(text: &str) -> bool {
+    ["@", "#", "//", "/*", "*", "--"].iter().any(|sign| text.trim_start().starts_with(sign))
+}
+
 /// The line of the file after the last of the block at whose end new lines belong, which stand below a marker and after which
 /// the snippet leaves the block: the end of a file, and of a block that no line closes.
 pub(super) fn end_of_block(prepared: &PreparedSnippet<'_>, run: &Range<usize>, source: &Source) -> Option<usize> {
@@ -191,12 +196,14 @@ pub(super) fn end_of_block(prepared: &PreparedSnippet<'_>, run: &Range<usize>, s
     }
     let is_end = run.end + 1 == prepared.len() && prepared.implied[1];
     let inside = if depth == 0 {
-        // Lines of another file end with a snippet as well; what is put behind all others is a declaration, set off.
+        // Lines of another file end with a snippet as well; what is put behind all others is a declaration or a block, set off.
         let is_set_off = run.start < first;
-        let signs = ["@", "#", "//", "/*", "*", "--"];
-        let is_sign = |text: &str| signs.iter().any(|sign| text.trim_start().starts_with(sign));
-        let begins = tokens.iter().map(|&token| prepared.text(token)).find(|text| !is_sign(text));
-        let declares = begins.and_then(declared_name).is_some();
+        let begins = tokens.iter().position(|&token| !is_sign(prepared.text(token)));
+        let declares = begins.is_some_and(|at| {
+            let text = prepared.text(tokens[at]);
+            let opens = tokens.get(at + 1).is_some_and(|&next| indent(prepared.text(next)).len() > depth);
+            declared_name(text).is_some() || opens && is_distinctive(text)
+        });
         (is_end && is_set_off && declares).then_some(0..source.line_count())?
     } else {
         // A marker as deep as the lines goes on with their block.
@@ -216,13 +223,17 @@ pub(super) fn end_of_block(prepared: &PreparedSnippet<'_>, run: &Range<usize>, s
     let is_known = |line: usize| {
         let old = source.line(line);
         let same = |new: &str| new == old || key(new).is_some() && key(new) == key(old);
-        let beside = |new: &&usize| indent(prepared.text(**new)).len() == depth && is_distinctive(prepared.text(**new));
+        let beside = |new: &&usize| {
+            let text = prepared.text(**new);
+            indent(text).len() == depth && is_distinctive(text) && !is_sign(text)
+        };
         indent(old).len() == depth && tokens.iter().filter(beside).any(|&new| same(prepared.text(new)))
     };
     let text = prepared.text(first);
     // Lines of the file at another indentation.
     let stands = |token: &usize| source.lines().any(|line| line.trim() == prepared.text(*token).trim());
-    let is_moved = [Some(&first), tokens.last()]
+    let first_told = tokens.iter().find(|&&token| !is_sign(prepared.text(token)));
+    let is_moved = [first_told, tokens.last()]
         .into_iter()
         .flatten()
         .any(|token| is_distinctive(prepared.text(*token)) && stands(token));

@@ -144,11 +144,12 @@ fn a_file_of_many_lines_is_searched_around_its_unique_ones() {
 }
 
 #[test]
-fn a_line_changed_in_a_function_that_is_shown_whole_and_one_added_between_two_are_sure() {
+fn a_line_changed_in_a_function_that_is_shown_whole_is_read_and_one_added_between_two_is_sure() {
     let functions = (0..200).map(|at| format!("export function f{at}(x) {{\n  return {at} + x;\n}}\n"));
     let file = functions.collect::<Vec<_>>().join("\n");
     let update = "// ... existing code ...\nexport function f7(x) {\n  return 7 * x;\n}\n// ... existing code ...\n";
-    assert_eq!(merged(&file, update), file.replace("return 7 + x", "return 7 * x"));
+    // What follows the function may be meant to go, as its last line is a bracket: names settle that, where there is a grammar.
+    assert_eq!(likeliest(&file, update), file.replace("return 7 + x", "return 7 * x"));
     let lines: String = (0..5000).map(|line| format!("    let value_{line} = compute(\"é\", {line});\n")).collect();
     let file = format!("fn large() {{\n{lines}}}\n");
     let update = "// ... existing code ...\n    let value_2500 = compute(\"é\", 2500);\n    let extra = 1;\n    let value_2501 = compute(\"é\", 2501);\n// ... existing code ...\n";
@@ -303,5 +304,54 @@ fn an_annotation_above_a_line_that_is_shown_below_a_blank_one_is_doubted() {
     let update = "# ... existing code ...\n\n\ndef test_hook(manager):\n    class Hooks:\n        def first(self, arg):\n            pass\n# ... existing code ...\n";
     refused(file, update);
     let shown = update.replace("\n\n\ndef", "\n\n\n@pytest.mark.slow\ndef");
-    assert_eq!(merged(file, &shown), file.replace("first(arg)", "first(self, arg)"));
+    assert_eq!(likeliest(file, &shown), file.replace("first(arg)", "first(self, arg)"));
+}
+
+#[test]
+fn a_blank_line_that_may_be_the_files_or_a_new_one_beside_it_is_refused() {
+    let file = "fn run(engine: Engine) {\n    engine.load();\n    let value = ready(engine);\n\n    start(value);\n    wait(value);\n}\n";
+    let update = "fn run(engine: Engine) {\n    // ... existing code ...\n    let value = ready(engine);\n\n    check(value);\n    // ... existing code ...\n}\n";
+    refused(file, update);
+}
+
+#[test]
+fn a_declaration_under_a_common_annotation_may_end_a_file() {
+    let file = "#[test]\nfn first_is_read() {\n    assert_eq!(read(1), 1);\n}\n\n#[test]\nfn second_is_read() {\n    assert_eq!(read(2), 2);\n}\n";
+    let new = "\n#[test]\nfn third_is_read() {\n    assert_eq!(read(3), 3);\n}\n";
+    assert_eq!(likeliest(file, &format!("// ... existing code ...\n{new}")), format!("{file}{new}"));
+}
+
+/// How many unchanged lines are shown at the ends of an update, and how uneven they are.
+fn width_of(file: &str, update: &str) -> (i32, i32) {
+    let read = crate::merge::likeliest(file.as_bytes(), update.as_bytes(), &Options::default());
+    let evidence = read.ok().and_then(|(_, evidence)| evidence).expect("it is read");
+    (evidence.width, evidence.uneven)
+}
+
+#[test]
+fn as_many_unchanged_lines_at_each_end_are_regular() {
+    let file: String = (0..20).map(|line| format!("value_{line} = {line}\n")).collect();
+    let shown = |lines: std::ops::Range<usize>| -> String {
+        lines.map(|line| format!("value_{line} = {}\n", if line == 8 { 80 } else { line })).collect()
+    };
+    let update = |lines| format!("# ...\n{}# ...\n", shown(lines));
+    assert_eq!(width_of(&file, &update(6..11)), (2, 0));
+    assert_eq!(width_of(&file, &update(7..10)), (1, 0));
+    let (_, uneven) = width_of(&file, &update(7..12));
+    assert!(uneven > 0);
+    // What an edge of the file cuts off is as wide as it can be.
+    let file = file.replacen(
+        "value_0 = 0\nvalue_1 = 1\nvalue_2 = 2\nvalue_3 = 3\nvalue_4 = 4\nvalue_5 = 5\nvalue_6 = 6\n",
+        "",
+        1,
+    );
+    assert_eq!(width_of(&file, &format!("{}# ...\n", shown(7..11))), (2, 0));
+}
+
+#[test]
+fn a_blank_line_that_is_shown_next_to_a_marker_is_an_unchanged_line_at_the_end() {
+    let file = "first = 1\n\n# of the second\nsecond = 2\nthird = 3\nfourth = 4\n";
+    let shown = "# of the second\nsecond = 20\nthird = 3\n# ...\n";
+    assert_eq!(width_of(file, &format!("# ...\n{shown}")), (1, 0));
+    assert_eq!(width_of(file, &format!("# ...\n\n{shown}")), (1, 1));
 }

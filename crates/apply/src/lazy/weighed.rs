@@ -61,6 +61,7 @@ impl Evidence {
             it.add_rivals(choice, part, chosen);
             it.add_part(choice, part, chosen, [above..chosen.lines.start, chosen.lines.end..below]);
         }
+        super::context::add(choice, &all, &mut it);
         it
     }
 

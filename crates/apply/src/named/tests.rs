@@ -99,10 +99,10 @@ fn a_block_without_an_end_of_its_own_ends_as_it_did() {
 #[test]
 fn other_parts_are_located_by_their_lines() {
     let size = "// ...\n    fn size(&self) -> usize {\n        1\n    }\n// ...\n";
-    let merged =
-        rust(&format!("{size}const LIMITS: [usize; 2] = [\n    1,\n    5,\n    2,\n// ...\n")).expect("located");
+    let above = "struct A;\nstruct B;\n\nimpl A {\n    /// Makes one.\n    #[must_use]\n    fn new() -> A {\n";
+    let merged = rust(&format!("{above}{size}")).expect("located");
     let expected = RUST.replace("        let mut size = 0;\n        size += 1;\n        size\n", "        1\n");
-    assert_eq!(merged, expected.replace("    2,\n]", "    5,\n    2,\n]"));
+    assert_eq!(merged, expected.replace("struct A;\n", "struct A;\nstruct B;\n"));
     // What is located neither way leaves the whole update unlocated.
     assert_eq!(rust(&format!("{size}    3,\n    4,\n// ...\n")), None);
 }

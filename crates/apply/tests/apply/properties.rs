@@ -80,8 +80,8 @@ fn is_snippet(format: Format) -> bool {
 }
 
 proptest! {
-    // Refusals are drawn anew, so that each case has looked at a merge; thirty refusals for each merge would be too many.
-    #![proptest_config(ProptestConfig { cases: 2000, max_global_rejects: 60_000, failure_persistence: None, ..ProptestConfig::default() })]
+    // Refusals are drawn anew, so that each case has looked at a merge; fifty refusals for each merge would be too many.
+    #![proptest_config(ProptestConfig { cases: 2000, max_global_rejects: 100_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_line_is_one_of_the_file_or_of_the_update(original in file(), update in update(), path in prop::sample::select(vec!["a.rs", "a.py", "a.txt"])) {
