@@ -193,7 +193,7 @@ fn resolved(mode: Mode) -> Mode {
     let is_large = || terminal::size().is_some_and(|(columns, rows)| columns >= MIN_COLUMNS && rows >= MIN_ROWS);
     match mode {
         Mode::Auto if !is_terminal() => Mode::Plain,
-        Mode::Auto if Terminal::read().draws && is_large() => Mode::Live,
+        Mode::Auto if Terminal::read().draws && is_large() && terminal::is_ours() => Mode::Live,
         Mode::Auto => Mode::Lines,
         chosen => chosen,
     }

@@ -38,6 +38,15 @@ pub fn size() -> Option<(u16, u16)> {
     size.filter(|(columns, rows)| *columns > 0 && *rows > 0)
 }
 
+/// Whether the terminal is this program's to change: one that runs in the background of a shell would be stopped for it.
+pub fn is_ours() -> bool {
+    #[cfg(unix)]
+    let ours = rustix::termios::tcgetpgrp(std::io::stderr()).is_ok_and(|group| group == rustix::process::getpgrp());
+    #[cfg(not(unix))]
+    let ours = true;
+    ours
+}
+
 /// Shows the second page. A panic anywhere gives the first one back, before it says what it is.
 pub fn enter() {
     static HOOK: std::sync::Once = std::sync::Once::new();
@@ -98,7 +107,7 @@ impl Saved {
     #[cfg(unix)]
     fn take() -> Saved {
         use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
-        let settings = tcgetattr(std::io::stdin()).ok();
+        let settings = tcgetattr(std::io::stdin()).ok().filter(|_| is_ours());
         if let Some(mut changed) = settings.clone() {
             changed.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
             changed.special_codes[SpecialCodeIndex::VSUSP] = 0;
