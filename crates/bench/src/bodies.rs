@@ -2,6 +2,7 @@
 //!
 //! Invariant: the same prompt number always gives the same body.
 
+use crate::audio::AudioInput;
 use crate::config::RequestOptions;
 use crate::prompts::Prompts;
 use bytes::Bytes;
@@ -35,7 +36,7 @@ const TEXT_STRIDE: u64 = 1 << 40;
 impl Bodies {
     /// Output tokens that the prompt of that number asks for.
     pub fn output_tokens(&self, number: u64) -> u64 {
-        if self.items.is_some() {
+        if self.items.is_some() || self.options.audio.is_some() {
             return 0;
         }
         let own = self.prompts.output_tokens(number);
@@ -45,11 +46,14 @@ impl Bodies {
     /// The same where it differs from request to request.
     pub fn own_output_tokens(&self, number: u64) -> Option<u64> {
         let is_own = self.prompts.output_tokens(number).is_some() || !self.options.output_tokens.is_fixed();
-        (is_own && self.items.is_none()).then(|| self.output_tokens(number))
+        (is_own && self.items.is_none() && self.options.audio.is_none()).then(|| self.output_tokens(number))
     }
 
     /// Input tokens of the request of that number, without the history of its session.
     pub fn input_tokens(&self, number: u64) -> u64 {
+        if self.options.audio.as_ref().is_some_and(|audio| audio.input().is_some()) {
+            return 0;
+        }
         let Some((form, batch)) = self.items else { return self.prompts.input_tokens(number) };
         let query = if is_ranked(form) { u64::from(QUERY_TOKENS) } else { 0 };
         (0..u64::from(batch)).map(|text| self.prompts.input_tokens(number + text * TEXT_STRIDE)).sum::<u64>() + query
@@ -66,6 +70,10 @@ impl Bodies {
             }
             let request = ItemRequest { model: &self.model, texts: &texts, query: &query, extra: &options.extra };
             return Bytes::from(form.encode(&request));
+        }
+        if let Some(audio) = &options.audio {
+            let (model, extra) = (self.model.as_str(), options.extra.as_slice());
+            return audio.encode(&AudioInput { model, number, text: &|| self.text(number), extra });
         }
         let prompt = self.prompts.prompt(number);
         let mut request = ChatRequest {
@@ -87,7 +95,7 @@ impl Bodies {
     }
 
     /// The prompt of a number as one text.
-    fn text(&self, number: u64) -> String {
+    pub(crate) fn text(&self, number: u64) -> String {
         let texts: Vec<String> =
             self.prompts.prompt(number).messages.iter().flat_map(|it| it.texts().map(str::to_owned)).collect();
         texts.join("\n\n")

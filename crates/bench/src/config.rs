@@ -160,6 +160,8 @@ pub struct ServerMetrics {
 pub struct RequestOptions {
     /// What is asked for instead of text, if it is.
     pub items: Option<Items>,
+    /// Sound that is asked for, or is what is sent.
+    pub audio: Option<crate::AudioTask>,
     /// Calls of tools or JSON in place of free text, if answers are to be that.
     pub structure: Option<std::sync::Arc<crate::Structure>>,
     /// Ask for a stream.
@@ -190,10 +192,16 @@ pub struct Items {
 }
 
 impl RequestOptions {
+    /// Whether a number of output tokens is asked for.
+    pub(crate) fn asks_for_tokens(&self) -> bool {
+        self.items.is_none() && self.audio.is_none()
+    }
+
     /// A stream of 1,000 tokens with its usage, and nothing else.
     pub fn plain() -> RequestOptions {
         RequestOptions {
             items: None,
+            audio: None,
             structure: None,
             stream: true,
             include_usage: true,

@@ -3,7 +3,7 @@
 //! Invariant: every request that was started is returned exactly once, also after an interrupt.
 
 use crate::BenchError;
-use crate::Structure;
+use crate::bodies::Bodies;
 use crate::exchange::{Finished, WorkerContext};
 use crate::history::History;
 use crate::job::Job;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokrate_core::{FailureKind, Sketch, Span, Tick};
-use tokrate_meter::RequestNumbers;
+use tokrate_meter::{RequestNumbers, RequestTrace};
 use tokrate_net::{Client, LagProbe, Pacer};
 use tokrate_tokens::Encoding;
 
@@ -44,21 +44,17 @@ pub(crate) struct PhaseOutput {
 impl PhaseOutput {
     /// The numbers of every request, its tokens counted now that the clock has stopped. Takes the traces, so that their
     /// text is freed.
-    pub fn take_rows(&mut self, structure: Option<&Structure>) -> Vec<RequestNumbers> {
-        self.take_rows_with(structure, |_, _| ())
+    pub fn take_rows(&mut self, job: &Job) -> Vec<RequestNumbers> {
+        self.take_rows_with(job, |_, _| ())
     }
 
     /// The same; each request is shown with the tokens that end in each of its arrivals before its trace is freed.
-    pub fn take_rows_with(
-        &mut self,
-        structure: Option<&Structure>,
-        mut show: impl FnMut(&Finished, &[u32]),
-    ) -> Vec<RequestNumbers> {
+    pub fn take_rows_with(&mut self, job: &Job, mut show: impl FnMut(&Finished, &[u32])) -> Vec<RequestNumbers> {
         std::mem::take(&mut self.requests)
             .into_iter()
             .map(|finished| {
                 let (mut row, tokens) = RequestNumbers::with_arrival_tokens(&finished.trace, Encoding::O200kBase);
-                structure.iter().for_each(|structure| structure.judge(&finished.trace, &mut row));
+                describe(&job.bodies, job.first_prompt + finished.start.prompt, &finished.trace, &mut row);
                 show(&finished, &tokens);
                 row.index = finished.start.index;
                 row.warmup = finished.start.warmup;
@@ -70,6 +66,16 @@ impl PhaseOutput {
                 row
             })
             .collect()
+    }
+}
+
+/// Adds to a row what was asked of it, and whether its answer is that.
+fn describe(bodies: &Bodies, number: u64, trace: &RequestTrace, row: &mut RequestNumbers) {
+    if let Some(structure) = &bodies.options.structure {
+        structure.judge(trace, row);
+    }
+    if let Some(audio) = &bodies.options.audio {
+        audio.describe(number, &|| bodies.text(number), trace, row);
     }
 }
 

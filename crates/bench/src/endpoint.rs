@@ -99,6 +99,7 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
         Some(load) => load.arrivals(),
         None => if all_closed() { "closed" } else { "open" }.to_owned(),
     };
+    let input = config.request.audio.as_ref().and_then(|audio| audio.input());
     Conditions {
         model: endpoint.model.clone(),
         provider: endpoint.provider.clone(),
@@ -114,10 +115,10 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
         tls: endpoint.base.is_tls(),
         proxied: endpoint.client.uses_proxy(&endpoint.base),
         connection: if endpoint.client.reuse { "reused" } else { "new" }.to_owned(),
-        input_tokens: config.prompts.input_tokens(),
-        output_tokens: if config.request.items.is_some() { 0 } else { config.output_tokens() },
+        input_tokens: if input.is_some() { 0 } else { config.prompts.input_tokens() },
+        output_tokens: if config.request.asks_for_tokens() { config.output_tokens() } else { 0 },
         shared_prefix_tokens: config.prompts.shared_prefix_tokens(),
-        prompts: config.prompts.text(&config.request.output_tokens),
+        prompts: input.map_or_else(|| config.prompts.text(&config.request.output_tokens), str::to_owned),
         ignore_eos: config.request.ignore_eos,
         arrivals,
         concurrency,
@@ -135,7 +136,8 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
 /// What is asked for, in one word.
 fn task(request: &RequestOptions) -> &'static str {
     let structure = request.structure.as_ref().map(|structure| structure.task());
-    request.items.map(|items| items.task.name()).or(structure).unwrap_or("chat")
+    let audio = request.audio.as_ref().map(|audio| audio.name());
+    request.items.map(|items| items.task.name()).or(structure).or(audio).unwrap_or("chat")
 }
 
 /// Texts of a request of a level; of a whole run those that all its levels have.
@@ -155,5 +157,6 @@ fn options_text(options: &RequestOptions) -> String {
     let temperature = options.temperature.map(|temperature| format!("temperature={temperature}"));
     let extra = options.extra.iter().map(|(name, json)| format!("{name}={json}"));
     let schema = options.structure.as_ref().map(|structure| format!("schema={}", structure.name()));
-    temperature.into_iter().chain(schema).chain(extra).collect::<Vec<String>>().join(" ")
+    let audio = options.audio.as_ref().map(|audio| audio.options());
+    temperature.into_iter().chain(schema).chain(audio).chain(extra).collect::<Vec<String>>().join(" ")
 }

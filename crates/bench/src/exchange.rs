@@ -52,6 +52,7 @@ impl WorkerContext {
             dialect: job.bodies.dialect,
             shape: if options.stream { Shape::Stream } else { Shape::Whole },
             items: job.bodies.items,
+            audio: options.audio.as_ref().map(crate::AudioTask::decoder),
             keep_unknown: options.keep_unknown,
             secrets: job.secrets.clone(),
             limits: tokrate_net::Limits {
@@ -66,8 +67,12 @@ impl WorkerContext {
     }
 }
 
-/// Bytes of the text of a read.
+/// Bytes of the text of a read; of sound too little to be taken for its tokens, and enough to say that something came.
 fn text_bytes(batch: &EventBatch) -> usize {
-    let text = |kind: EventKind| if let EventKind::Text { text, .. } = kind { text.len() } else { 0 };
+    let text = |kind: EventKind| match kind {
+        EventKind::Text { text, .. } => text.len(),
+        EventKind::Sound(_) => 1,
+        _ => 0,
+    };
     batch.events().iter().map(|event| text(event.kind)).sum()
 }

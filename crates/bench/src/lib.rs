@@ -10,6 +10,7 @@ mod abort;
 mod advice;
 pub mod agents;
 mod arrivals;
+mod audio;
 mod bad_input;
 mod bodies;
 mod calibrate;
@@ -43,6 +44,7 @@ pub mod trace;
 mod warnings;
 
 pub use arrivals::{ArrivalRow, RequestArrivals};
+pub use audio::{AudioTask, Clip, Clips, Speech, Transcription};
 pub use bad_input::BadInput;
 pub use config::{
     Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, Sampling, ServerMetrics, Target,

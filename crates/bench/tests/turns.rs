@@ -60,6 +60,7 @@ fn config(speed: f64) -> Config {
         request: RequestOptions {
             structure: None,
             items: None,
+            audio: None,
             stream: true,
             include_usage: true,
             output_tokens: Lengths::Fixed(40),

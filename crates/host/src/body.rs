@@ -5,6 +5,8 @@
 
 use crate::asked::Content;
 use crate::driver::AnswerHandle;
+use crate::sound::SoundWriter;
+use crate::transcript::TranscriptWriter;
 use crate::truth::{AnswerEnd, Kinds, WriteTruth};
 use bytes::Bytes;
 use http_body::{Body, Frame};
@@ -51,12 +53,37 @@ pub(crate) struct FullBody {
 pub(crate) struct Stream {
     handle: AnswerHandle,
     tap: Rc<ConnectionTap>,
-    writer: DialectWriter,
+    writer: BodyWriter,
     scratch: Rc<Scratch>,
     sequence: u32,
     outcome: Option<Outcome>,
     /// Kinds of emissions that the dialect merges into a later event.
     held_kinds: Kinds,
+}
+
+/// Makes bytes of emissions.
+pub(crate) enum BodyWriter {
+    /// Text in a dialect.
+    Dialect(DialectWriter),
+    /// Sound.
+    Sound(SoundWriter),
+    /// What was heard.
+    Transcript(TranscriptWriter),
+}
+
+impl BodyWriter {
+    /// Appends an emission, possibly nothing.
+    fn write(&mut self, what: Emitted, bytes: &mut Vec<u8>, text: &mut String) {
+        match self {
+            BodyWriter::Dialect(writer) => writer.write(what, bytes, text),
+            BodyWriter::Sound(writer) => writer.write(what, bytes),
+            BodyWriter::Transcript(writer) => writer.write(what, bytes),
+        }
+    }
+
+    fn writes_timings(&self) -> bool {
+        matches!(self, BodyWriter::Dialect(writer) if writer.timings)
+    }
 }
 
 /// Encodes emissions in a dialect.
@@ -162,7 +189,7 @@ impl FullBody {
 }
 
 impl Stream {
-    pub fn new(handle: AnswerHandle, tap: Rc<ConnectionTap>, writer: DialectWriter, scratch: Rc<Scratch>) -> Stream {
+    pub fn new(handle: AnswerHandle, tap: Rc<ConnectionTap>, writer: BodyWriter, scratch: Rc<Scratch>) -> Stream {
         Stream { handle, tap, writer, scratch, sequence: 0, outcome: None, held_kinds: Kinds::default() }
     }
 
@@ -211,7 +238,7 @@ impl Stream {
             }
             let before = bytes.len();
             writer.write(emission.what, bytes, text);
-            let kind = kind_of(emission.what, writer.timings);
+            let kind = kind_of(emission.what, writer.writes_timings());
             if bytes.len() == before {
                 *held_kinds = held_kinds.with(kind);
             } else {
@@ -275,6 +302,16 @@ impl Collected {
             Emitted::Timings(timings) => self.timings = Some(reported(timings)),
             Emitted::Role | Emitted::Done => {}
         }
+    }
+
+    /// What was answered, without reasoning.
+    pub fn text(&self) -> &str {
+        &self.answer
+    }
+
+    /// Token counts.
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage
     }
 
     /// The answer's body and its write.

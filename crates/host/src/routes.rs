@@ -4,6 +4,8 @@ mod answer;
 mod embeddings;
 mod pages;
 mod realtime;
+mod speech;
+mod transcription;
 
 use crate::body::{AnswerBody, Scratch};
 use crate::config::Provider;
@@ -110,21 +112,28 @@ impl Handler for Routes {
                 answered
                     .unwrap_or_else(|ErrorResponse(status, message)| error_response(form.dialect(), status, &message))
             }
+            None if speech::is_path(request.uri().path()) => {
+                let (head, body) = request.into_parts();
+                openai_error(self.speech(&head, body, tap).await)
+            }
+            None if transcription::is_path(request.uri().path()) => {
+                let (head, body) = request.into_parts();
+                openai_error(self.transcription(&head, body, tap).await)
+            }
             None if realtime::is_path(request.uri().path()) => {
                 let has_body = request.body().is_some();
-                let opened = self.realtime(&request.into_parts().0, has_body, &tap);
-                opened.unwrap_or_else(|ErrorResponse(status, message)| {
-                    error_response(Dialect::OpenAiChat, status, &message)
-                })
+                openai_error(self.realtime(&request.into_parts().0, has_body, &tap))
             }
-            None => self
-                .page(&request.into_parts().0)
-                .unwrap_or_else(|ErrorResponse(status, message)| error_response(Dialect::OpenAiChat, status, &message)),
+            None => openai_error(self.page(&request.into_parts().0)),
         };
         if let Some(id) = id {
             response.headers_mut().insert(REQUEST_ID, id);
         }
         response
+    }
+
+    fn takes_form(&self, head: &Request<RequestBody>) -> bool {
+        transcription::is_path(head.uri().path())
     }
 
     fn error_body(&self, head: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
@@ -176,6 +185,11 @@ fn key_of_protocol(head: &Parts) -> Option<&[u8]> {
 fn key_of_query(head: &Parts) -> Option<&[u8]> {
     let pairs = head.uri.query()?.split('&');
     pairs.filter_map(|pair| pair.strip_prefix("key=")).map(str::as_bytes).next()
+}
+
+/// An answer, errors in the form of OpenAI.
+fn openai_error(answered: Result<Response<AnswerBody>, ErrorResponse>) -> Response<AnswerBody> {
+    answered.unwrap_or_else(|ErrorResponse(status, message)| error_response(Dialect::OpenAiChat, status, &message))
 }
 
 fn error_response(dialect: Dialect, status: StatusCode, message: &str) -> Response<AnswerBody> {

@@ -4,6 +4,7 @@
 //! Invariant: text of one tick and channel is one [`Arrival`] of 16 bytes without an allocation of its own; gaps are never
 //! invented.
 
+mod audio;
 mod calls;
 mod chunks;
 mod fingerprint;
@@ -11,6 +12,7 @@ mod metadata;
 mod numbers;
 mod speed;
 
+pub use audio::{AudioNumbers, SoundTrace};
 pub use calls::{CallMark, Called};
 pub use chunks::Chunk;
 pub(crate) use metadata::StreamMetadata;
@@ -126,6 +128,7 @@ pub struct RequestMeter {
     arrivals: Vec<Arrival>,
     text: String,
     calls: Vec<CallMark>,
+    sound: Option<Box<SoundTrace>>,
     unknown: BTreeMap<String, String>,
 }
 
@@ -142,6 +145,8 @@ pub struct RequestTrace {
     pub calls: Vec<CallMark>,
     /// Results that are no text, such as vectors, if there were any.
     pub items: Option<u32>,
+    /// Sound, if there was some.
+    pub sound: Option<Box<SoundTrace>>,
     /// The last token counts that the provider reported.
     pub usage: Option<Usage>,
     /// The times reported by the server.
@@ -198,6 +203,7 @@ impl RequestMeter {
             text: self.text,
             calls: self.calls,
             items: self.metadata.items,
+            sound: self.sound,
             usage: self.metadata.usage,
             timings: self.metadata.timings,
             unknown: self.unknown,
@@ -215,6 +221,9 @@ impl RequestMeter {
         if let EventKind::ToolCall { index, name, .. } = event.kind {
             let start = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
             self.calls.push(CallMark { index, start, arguments: start.saturating_add(name.len() as u32) });
+        }
+        if let EventKind::Sound(piece) = event.kind {
+            SoundTrace::add(&mut self.sound, event.at, piece);
         }
         if let Some((channel, text)) = self.metadata.on(event, batch, !self.arrivals.is_empty()) {
             self.on_text(event.at, channel, text);

@@ -1,8 +1,9 @@
 //! The catalogue of metrics: name, unit, direction, and where a request and a phase hold the value.
 //!
 //! Flags, tables, CSV, reports, comparisons and docs/metric-catalogue.md take names, labels and units from here.
-//! Invariant: a metric that a request or a phase lacks is `None`, never 0; times are in milliseconds, speeds in tokens per
-//! second.
+//! Invariant: a metric that a request or a phase lacks is `None`, never 0; each is in the unit of its row.
+
+mod audio;
 
 use crate::run::{PhaseResult, SpeedSummary};
 use tokrate_meter::names::Named;
@@ -48,6 +49,14 @@ pub enum Metric {
     TimeToFirstArgument,
     /// Sent to the last text of an answer that is what was asked for.
     TimeToValid,
+    /// Sent to the first sound that can be played.
+    TimeToFirstAudio,
+    /// E2E divided by the length of the sound.
+    RealTimeFactor,
+    /// How long a player has nothing to play.
+    StalledTime,
+    /// Seconds of sound of all requests together per second.
+    AudioThroughput,
 }
 
 /// What a number counts.
@@ -59,6 +68,8 @@ pub enum MetricUnit {
     TokensPerSecond,
     /// Requests or answers per second.
     PerSecond,
+    /// Seconds for a second of sound, or seconds of sound in a second.
+    Factor,
     /// 0 to 1.
     Share,
     /// A whole number of things.
@@ -78,6 +89,8 @@ pub enum PhaseSource {
     Throughput,
     /// The same of items.
     ItemThroughput,
+    /// The same of seconds of sound.
+    AudioThroughput,
     /// One figure of all its requests.
     FailureShare,
 }
@@ -142,7 +155,7 @@ fn milliseconds(nanoseconds: Option<u64>) -> Option<f64> {
     nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e6)
 }
 
-static CATALOGUE: [MetricRow; 18] = [
+static CATALOGUE: [MetricRow; 22] = [
     MetricRow {
         metric: Metric::Ttfb,
         name: "ttfb",
@@ -343,11 +356,15 @@ static CATALOGUE: [MetricRow; 18] = [
         of_phase: plain(|phase| &phase.time_to_valid),
         ..TIME
     },
+    audio::TIME_TO_FIRST_AUDIO,
+    audio::REAL_TIME_FACTOR,
+    audio::STALLED_TIME,
+    audio::AUDIO_THROUGHPUT,
 ];
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Metric; 18] = [
+    pub const ALL: [Metric; 22] = [
         Metric::Ttfb,
         Metric::Ttft,
         Metric::Ttfat,
@@ -366,6 +383,10 @@ impl Metric {
         Metric::ItemThroughput,
         Metric::TimeToFirstArgument,
         Metric::TimeToValid,
+        Metric::TimeToFirstAudio,
+        Metric::RealTimeFactor,
+        Metric::StalledTime,
+        Metric::AudioThroughput,
     ];
 
     /// Its row of the catalogue.
@@ -393,6 +414,11 @@ impl Metric {
     /// Whether it is a speed (tok/s).
     pub fn is_speed(self) -> bool {
         self.row().unit == MetricUnit::TokensPerSecond
+    }
+
+    /// Whether it is a time (ms).
+    pub fn is_in_milliseconds(self) -> bool {
+        self.row().unit == MetricUnit::Milliseconds
     }
 
     /// The metrics that single requests have.
@@ -435,6 +461,7 @@ impl Metric {
             PhaseSource::Speeds(_)
             | PhaseSource::Throughput
             | PhaseSource::ItemThroughput
+            | PhaseSource::AudioThroughput
             | PhaseSource::FailureShare => None,
         }
     }
@@ -447,6 +474,7 @@ impl MetricUnit {
             MetricUnit::Milliseconds => "ms",
             MetricUnit::TokensPerSecond => "tok/s",
             MetricUnit::PerSecond => "1/s",
+            MetricUnit::Factor => "s/s",
             MetricUnit::Share | MetricUnit::Count | MetricUnit::Plain => "",
         }
     }
@@ -457,6 +485,7 @@ impl MetricUnit {
             MetricUnit::Share => format!("{:.2} %", value * 100.0),
             MetricUnit::Count => format!("{value:.0}"),
             MetricUnit::Plain => format!("{value:.3}"),
+            MetricUnit::Factor => format!("{value:.3} {}", self.name()),
             _ => format!("{value:.2} {}", self.name()),
         }
     }

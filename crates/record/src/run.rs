@@ -4,6 +4,7 @@
 //! cuts follow rules that the result states.
 
 mod agents;
+mod audio;
 mod counts;
 mod items;
 mod lengths;
@@ -21,6 +22,8 @@ mod sweep;
 mod validity;
 
 pub use agents::{AgentSummary, RoleSummary};
+pub use audio::AudioSummary;
+pub(crate) use audio::real_time_factor;
 pub use counts::{Connections, Counts, FailureCount, NameCount, RateLimited};
 pub use items::ItemSummary;
 pub use lengths::LengthSummary;

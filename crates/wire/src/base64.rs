@@ -29,6 +29,22 @@ pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// Bytes as such a text.
+pub(crate) fn encode(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let mut three = [0; 3];
+        three[..group.len()].copy_from_slice(group);
+        let bits = u32::from_be_bytes([0, three[0], three[1], three[2]]);
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= group.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
 fn value(digit: u8) -> Option<u8> {
     match digit {
         b'A'..=b'Z' => Some(digit - b'A'),
@@ -41,24 +57,9 @@ fn value(digit: u8) -> Option<u8> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    pub(crate) fn encode(bytes: &[u8]) -> String {
-        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let mut text = String::new();
-        for group in bytes.chunks(3) {
-            let mut three = [0; 3];
-            three[..group.len()].copy_from_slice(group);
-            let bits = u32::from_be_bytes([0, three[0], three[1], three[2]]);
-            for place in 0..4 {
-                let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
-                text.push(if place <= group.len() { char::from(digit) } else { '=' });
-            }
-        }
-        text
-    }
 
     #[test]
     fn texts_of_the_standard_are_read_and_others_are_none() {

@@ -174,7 +174,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn chunk(event: &str) -> Vec<u8> {
-        let payload = format!(r#"{{"bytes":"{}","p":"abcdef"}}"#, base64::tests::encode(event.as_bytes()));
+        let payload = format!(r#"{{"bytes":"{}","p":"abcdef"}}"#, base64::encode(event.as_bytes()));
         let mut out = Vec::new();
         push_message("event", "chunk", payload.as_bytes(), &mut out);
         out

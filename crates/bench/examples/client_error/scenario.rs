@@ -131,6 +131,7 @@ impl Scenario {
             request: RequestOptions {
                 structure: None,
                 items: None,
+                audio: None,
                 stream: true,
                 include_usage: true,
                 output_tokens: Lengths::Fixed(self.output_tokens),

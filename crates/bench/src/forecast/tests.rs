@@ -17,6 +17,7 @@ fn config(load: Load, extent: Extent, warmup: u64) -> Config {
         request: RequestOptions {
             structure: None,
             items: None,
+            audio: None,
             stream: true,
             include_usage: true,
             output_tokens: Lengths::Fixed(101),

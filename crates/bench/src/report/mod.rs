@@ -3,6 +3,7 @@
 //! Invariant: warnings stand above all numbers.
 
 mod agents;
+mod audio;
 mod charts;
 mod checks;
 mod comparison;
@@ -67,6 +68,7 @@ pub fn html(record: &Record, samples: &Samples) -> String {
         sections: [
             degradation(record),
             items::section(record),
+            audio::section(record),
             agents::section(record),
             structure::section(record),
             distributions(record, samples),
@@ -155,6 +157,9 @@ fn headline(record: &Record) -> Vec<Figure> {
     let loads = by_load(&record.phases);
     if loads.iter().any(Rounds::has_items) {
         return items::headline(&loads);
+    }
+    if loads.iter().any(Rounds::has_audio) {
+        return audio::headline(&loads);
     }
     if let Some(first) = loads.iter().find(|load| load.count(|phase| phase.counts.measured) > 0) {
         figures.push(speed_figure(first, format!("Output speed, median request, {}", first.name())));

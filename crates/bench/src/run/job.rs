@@ -52,20 +52,22 @@ impl TargetRun<'_> {
                 dialect: self.endpoint.dialect,
                 model: self.endpoint.model.clone(),
                 options: config.request.clone(),
-                prompts: match config.request.items {
-                    None => Prompts::new(&config.prompts, WORDS, root.child("prompts")),
-                    Some(_) => Prompts::new(&config.prompts, WORDS, root.child("prompts")).without_instruction(),
+                prompts: match (&config.request.items, &config.request.audio) {
+                    (None, None) => Prompts::new(&config.prompts, WORDS, root.child("prompts")),
+                    (Some(_), _) => Prompts::new(&config.prompts, WORDS, root.child("prompts")).without_instruction(),
+                    (_, Some(_)) => Prompts::new(&config.prompts, WORDS, root.child("prompts")).in_sentences(),
                 },
                 items: config.request.items.and_then(|items| self.items(spec.load.batch().unwrap_or(items.batch))),
                 lengths: root.child("output lengths"),
             }),
             client: self.endpoint.client.clone(),
             route: self.route.clone(),
-            path: self.endpoint.base.path_with(&match self.items(1) {
-                Some((form, _)) => form.path().to_owned(),
-                None => self.endpoint.dialect.path(&self.endpoint.model, shape),
+            path: self.endpoint.base.path_with(&match (self.items(1), &config.request.audio) {
+                (Some((form, _)), _) => form.path().to_owned(),
+                (None, Some(audio)) => audio.path().to_owned(),
+                (None, None) => self.endpoint.dialect.path(&self.endpoint.model, shape),
             }),
-            headers: self.endpoint.headers.clone(),
+            headers: self.headers(),
             authorizer: self.endpoint.authorizer.clone(),
             secrets: Secrets::of(&self.endpoint.headers),
             id_prefix: number.to_string(),
@@ -94,6 +96,13 @@ impl TargetRun<'_> {
     fn items(&self, batch: u32) -> Option<(ItemForm, u32)> {
         let task = self.config.request.items?.task;
         ItemForm::of(task, self.endpoint.dialect).map(|form| (form, batch))
+    }
+
+    /// Headers of the endpoint and of the body.
+    fn headers(&self) -> http::HeaderMap {
+        let mut headers = self.endpoint.headers.clone();
+        self.config.request.audio.iter().for_each(|audio| audio.set_headers(&mut headers));
+        headers
     }
 
     /// How long an open loop goes on sending before anything is answered: several times what the probe's answer took.

@@ -4,7 +4,7 @@
 
 use super::{ErrorResponse, REQUEST_ID, Routes, ServedProvider, error_response, with_type};
 use crate::asked::{Content, content_of, content_of_rule, may_ask_for_content};
-use crate::body::{AnswerBody, Collected, DialectWriter, FullBody, Stream};
+use crate::body::{AnswerBody, BodyWriter, Collected, DialectWriter, FullBody, Stream};
 use crate::config::EmulatedEngine;
 use crate::driver::{AnswerHandle, Incoming};
 use crate::metrics::MetricNames;
@@ -148,7 +148,7 @@ impl Routes {
         if shape == Shape::Whole {
             return whole(handle, tap, writer).await;
         }
-        let stream = Stream::new(handle, tap, writer, Rc::clone(&self.shared.scratch));
+        let stream = Stream::new(handle, tap, BodyWriter::Dialect(writer), Rc::clone(&self.shared.scratch));
         let mut response = with_type(dialect.content_type(shape), AnswerBody::Stream(Box::new(stream)));
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         Ok(response)

@@ -2,6 +2,7 @@
 //!
 //! Invariant: names are those of the record, and a value that the record does not state is never found.
 
+mod audio;
 mod pooled;
 
 use crate::expression::{bound_in, milliseconds_in};
@@ -30,6 +31,7 @@ pub(super) enum Group {
     Concurrency,
     Tokens,
     Valid,
+    WordErrors,
 }
 
 /// Where the numbers of a subject are.
@@ -38,6 +40,7 @@ pub(super) enum Source {
     Speeds(fn(&PhaseResult) -> &SpeedSummary),
     Throughput,
     Items,
+    Audio,
     Group(Group),
 }
 
@@ -62,7 +65,7 @@ pub(super) enum Lookup {
 }
 
 impl Group {
-    const ALL: [Group; 7] = [
+    const ALL: [Group; 8] = [
         Group::Failures,
         Group::RateLimited,
         Group::Goodput,
@@ -70,6 +73,7 @@ impl Group {
         Group::Concurrency,
         Group::Tokens,
         Group::Valid,
+        Group::WordErrors,
     ];
 
     const fn name(self) -> &'static str {
@@ -81,6 +85,7 @@ impl Group {
             Group::Concurrency => "concurrency",
             Group::Tokens => "tokens",
             Group::Valid => "valid",
+            Group::WordErrors => "word_errors",
         }
     }
 }
@@ -123,7 +128,8 @@ pub(super) fn example_for(text: &str) -> String {
             let is_percent = unit.starts_with('%') || number.parse::<f64>().is_ok_and(|number| number >= 1.0);
             format!("{sign} {number}{}", if is_percent { "%" } else { "" })
         }
-        MetricUnit::PerSecond | MetricUnit::Count | MetricUnit::Plain => format!("> {}", or("10")),
+        MetricUnit::Factor if subject.is_time() => format!("< {}", or("1")),
+        MetricUnit::PerSecond | MetricUnit::Factor | MetricUnit::Count | MetricUnit::Plain => format!("> {}", or("10")),
     };
     format!("{}.{statistic} {bound}", subject.name())
 }
@@ -157,6 +163,7 @@ impl Subject {
             (PhaseSource::Speeds(of), _) => Source::Speeds(of),
             (PhaseSource::Throughput, _) => Source::Throughput,
             (PhaseSource::ItemThroughput, _) => Source::Items,
+            (PhaseSource::AudioThroughput, _) => Source::Audio,
             (PhaseSource::FailureShare, _) => Source::Group(Group::Failures),
         }
     }
@@ -204,12 +211,14 @@ impl Subject {
                 &["output_tokens_per_second", "tokens_per_second", "peak_tokens_per_second", "requests_per_second"]
             }
             Source::Items => &["items_per_second", "input_tokens_per_second", "items_per_request"],
+            Source::Audio => &["seconds_per_second", "characters_per_second"],
             Source::Group(Group::Failures | Group::RateLimited) => &["share", "count"],
             Source::Group(Group::Goodput) => &["share", "per_second", "met", "of"],
             Source::Group(Group::Counts) => {
                 &["started", "answered", "failed", "rate_limited", "cancelled", "measured", "late", "forfeited"]
             }
             Source::Group(Group::Valid) => &["share", "n", "of"],
+            Source::Group(Group::WordErrors) => &["share", "count", "of"],
             Source::Group(Group::Concurrency) => &["mean", "peak"],
             Source::Group(Group::Tokens) => &["std", "reported", "reported_over_std"],
         }
@@ -218,7 +227,7 @@ impl Subject {
     pub fn unit_of(self, statistic: &str) -> MetricUnit {
         match (self.source(), statistic) {
             (Source::Times(_) | Source::Speeds(_), "n") => MetricUnit::Count,
-            (Source::Times(_), _) => MetricUnit::Milliseconds,
+            (Source::Times(_), _) => self.metric().map_or(MetricUnit::Milliseconds, |metric| metric.row().unit),
             (Source::Speeds(_), _) => MetricUnit::TokensPerSecond,
             (Source::Throughput, "requests_per_second") | (Source::Group(Group::Goodput), "per_second") => {
                 MetricUnit::PerSecond
@@ -226,6 +235,8 @@ impl Subject {
             (Source::Throughput, _) | (Source::Items, "input_tokens_per_second") => MetricUnit::TokensPerSecond,
             (Source::Items, "items_per_second") => MetricUnit::PerSecond,
             (Source::Items, _) => MetricUnit::Plain,
+            (Source::Audio, "characters_per_second") => MetricUnit::PerSecond,
+            (Source::Audio, _) => MetricUnit::Factor,
             (_, "share") => MetricUnit::Share,
             (Source::Group(Group::Concurrency), _) | (_, "reported_over_std") => MetricUnit::Plain,
             _ => MetricUnit::Count,
@@ -269,6 +280,8 @@ impl Subject {
             },
             (Source::Throughput, statistic) => find_throughput(phase, statistic),
             (Source::Items, statistic) => find_items(phase, statistic),
+            (Source::Audio, statistic) => audio::find(phase, statistic),
+            (Source::Group(Group::WordErrors), statistic) => audio::find_errors(&[phase], statistic),
             (Source::Group(Group::Failures), "share") => maybe(phase.counts.failed_share(), "no request was started"),
             (Source::Group(Group::Failures), _) => count(phase.counts.failed),
             (Source::Group(Group::RateLimited), "share") => maybe(phase.rate_limited.share, "no request was started"),

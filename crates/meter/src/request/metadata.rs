@@ -20,6 +20,8 @@ pub(crate) struct StreamMetadata {
     pub failure: Option<Failure>,
     /// Results that are no text, if there were any.
     pub items: Option<u32>,
+    /// Whether an answer without text may be whole: it is sound, or the transcript of silence.
+    needs_no_text: bool,
     /// Whether anything was understood: an event other than an anomaly or the end mark.
     understood: bool,
 }
@@ -47,6 +49,10 @@ impl StreamMetadata {
             EventKind::Items(items) => {
                 self.understood = true;
                 self.items = Some(self.items.unwrap_or(0).saturating_add(items));
+            }
+            EventKind::Sound(_) | EventKind::Silence => {
+                self.understood = true;
+                self.needs_no_text = true;
             }
             EventKind::Model(name) => {
                 self.understood = true;
@@ -98,7 +104,7 @@ impl StreamMetadata {
 
     /// Derives the outcome; the rules are at [`super::RequestMeter::finish`].
     pub fn close(&mut self, ending: Ending, has_text: bool) {
-        let has_text = has_text || self.items.is_some();
+        let has_text = has_text || self.items.is_some() || self.needs_no_text;
         if self.failure.is_none() {
             self.failure = self.verdict(ending, has_text);
         }

@@ -6,7 +6,7 @@
 use super::chunks::{ChannelTokens, arrival_tokens, join};
 use super::fingerprint::TextFingerprint;
 use super::speed::{NOT_STREAMED, NoSpeedReason, StreamTimes, TIMESTAMP_ERROR};
-use super::{Chunk, RequestTrace};
+use super::{AudioNumbers, Chunk, RequestTrace};
 use crate::names;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -161,6 +161,9 @@ pub struct RequestNumbers {
     /// Vectors or scores that came.
     #[serde(default)]
     pub items: Option<u64>,
+    /// Sound that was sent or that came, if there was some.
+    #[serde(default)]
+    pub audio: Option<Box<AudioNumbers>>,
     /// Output tokens that the plan asked for, where that differs from request to request; set by the caller.
     #[serde(default)]
     pub output_asked: Option<u64>,
@@ -390,6 +393,7 @@ impl RequestNumbers {
             input_reported: trace.usage.and_then(|usage| usage.input),
             cached_input_reported: trace.usage.and_then(|usage| usage.cached_input),
             items: trace.items.map(u64::from),
+            audio: trace.sound.as_ref().map(|sound| Box::new(sound.numbers(timing.sent_at))),
             failure: trace.failure.as_ref().map(|failure| FailureRow {
                 kind: failure.kind,
                 message: failure.message.clone(),

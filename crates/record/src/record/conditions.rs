@@ -48,6 +48,9 @@ impl ConditionsRow {
             );
         }
         let means = if self.prompts == Self::SYNTHETIC { "" } else { " on average" };
+        if self.task == "transcription" {
+            return self.prompts.clone();
+        }
         if !["", "chat"].contains(&self.task.as_str()) {
             return format!("texts of {} tokens{means}", self.input_tokens);
         }

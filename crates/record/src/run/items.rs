@@ -48,7 +48,7 @@ impl ItemSummary {
 }
 
 /// How much a second of each of the equal parts of the window, each at least 1 s long: a request's amount is spread evenly over its time.
-fn rate(steady: &Steady, requests: &[RequestNumbers], of: fn(&RequestNumbers) -> Option<u64>) -> Vec<f64> {
+pub(super) fn rate(steady: &Steady, requests: &[RequestNumbers], of: fn(&RequestNumbers) -> Option<u64>) -> Vec<f64> {
     let length = steady.end_ns - steady.start_ns;
     let parts = (length / 1_000_000_000).max(1);
     let part = length as f64 / parts as f64;

@@ -8,9 +8,9 @@ use super::steady::in_flight;
 use super::summary::{tpot_distribution, unrepresentative_speeds};
 use super::validity::with_validity;
 use super::{
-    AgentSummary, ComfortBands, Connections, Counts, FailureCount, InputTokens, ItemSummary, LengthSummary, Load,
-    NameCount, ObservedConcurrency, RateLimited, ServerTimingSummary, SessionSummary, SpeedSummary, Steady,
-    StructureSummary, Throughput, TokenSummary, Warmup,
+    AgentSummary, AudioSummary, ComfortBands, Connections, Counts, FailureCount, InputTokens, ItemSummary,
+    LengthSummary, Load, NameCount, ObservedConcurrency, RateLimited, ServerTimingSummary, SessionSummary,
+    SpeedSummary, Steady, StructureSummary, Throughput, TokenSummary, Warmup,
 };
 use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
@@ -121,6 +121,9 @@ pub struct PhaseResult {
     /// E2E of each request, shared among its items.
     #[serde(default = "no_times")]
     pub time_per_item: Distribution,
+    /// Sound, said or heard.
+    #[serde(default)]
+    pub audio: AudioSummary,
     /// Answers that were to be calls of tools or JSON, if that is what was asked for.
     #[serde(default)]
     pub structure: Option<StructureSummary>,
@@ -253,8 +256,7 @@ impl PhaseResult {
         let measured = measured_of(requests);
         let counts = counts_of(input, requests);
         let (steady, steady_missing) = steady_of(input, warmup_end, requests);
-        let (infinite, infinite_text) = unanswered_of(input, requests, streamed);
-        let times = Times { measured: &measured, unrepresentative: unrepresentative_speeds(&measured) };
+        let times = Times::of(&measured, unanswered_of(input, requests, streamed));
         let (ttft, itl, tpot, e2e) = times.judged();
         let throughput = steady.as_ref().map(|steady| Throughput::of(steady, requests));
         let (agents, session_times) = AgentSummary::of(&input.load, requests).unzip();
@@ -273,6 +275,7 @@ impl PhaseResult {
             sessions: SessionSummary::of(&input.load, requests),
             items: ItemSummary::of(steady.as_ref(), requests, &measured),
             time_per_item: times.plain(time_per_item_ns),
+            audio: AudioSummary::of(steady.as_ref(), requests, &measured),
             structure: StructureSummary::of(&measured),
             time_to_first_argument: times.plain(|request| request.first_argument_ns),
             time_to_valid: times.plain(|request| request.valid_ns),
@@ -291,11 +294,11 @@ impl PhaseResult {
             largest_gap: times.plain(|request| request.largest_gap_ns),
             e2e,
             e2e_from_due: times.plain(|request| request.e2e_from_due_ns),
-            adj_ttft: times.adjusted(infinite_text, |request| request.ttft_ns),
-            adj_ttfat: times.adjusted(infinite_text, |request| request.ttfat_ns),
-            adj_tpot: times.tpot(infinite_text),
-            adj_e2e: times.adjusted(infinite, |request| request.e2e_ns),
-            adj_e2e_from_due: times.adjusted(infinite, |request| request.e2e_from_due_ns),
+            adj_ttft: times.adjusted(times.unanswered.1, |request| request.ttft_ns),
+            adj_ttfat: times.adjusted(times.unanswered.1, |request| request.ttfat_ns),
+            adj_tpot: times.tpot(times.unanswered.1),
+            adj_e2e: times.adjusted(times.unanswered.0, |request| request.e2e_ns),
+            adj_e2e_from_due: times.adjusted(times.unanswered.0, |request| request.e2e_from_due_ns),
             comfort: times.comfort(),
             output_speed: times.output_speed(&tpot),
             tpot,
@@ -318,6 +321,11 @@ impl PhaseResult {
             suspicions: integrity::examine(&ConditionsRow::from(input.conditions), &measured),
             gate: Vec::new(),
         }
+    }
+
+    /// Whether text was asked for: vectors, scores and speech are none.
+    pub fn is_text(&self) -> bool {
+        self.items.is_none() && self.conditions.task != "speech"
     }
 
     /// Whether the client's own error was measured at this load.
@@ -371,9 +379,15 @@ struct Times<'a> {
     measured: &'a [&'a RequestNumbers],
     /// Why the speeds are not representative, if they are not.
     unrepresentative: Option<String>,
+    /// How many were not answered, and the same of text.
+    unanswered: (u64, u64),
 }
 
-impl Times<'_> {
+impl<'a> Times<'a> {
+    fn of(measured: &'a [&'a RequestNumbers], unanswered: (u64, u64)) -> Times<'a> {
+        Times { measured, unrepresentative: unrepresentative_speeds(measured), unanswered }
+    }
+
     /// What the client's own error is held against: TTFT, ITL, TPOT and E2E.
     fn judged(&self) -> (Distribution, Distribution, Distribution, Distribution) {
         let (ttft, e2e) = (self.plain(|request| request.ttft_ns), self.plain(|request| request.e2e_ns));

@@ -123,6 +123,7 @@ impl Rounds<'_> {
             PhaseSource::Speeds(_)
             | PhaseSource::Throughput
             | PhaseSource::ItemThroughput
+            | PhaseSource::AudioThroughput
             | PhaseSource::FailureShare => None,
         }
     }
@@ -164,7 +165,7 @@ impl Rounds<'_> {
     /// Tokens per second of all requests together, over the steady windows one after the other.
     /// `None` if no request was answered: tokens of truncated answers alone are no usable throughput.
     pub fn throughput(&self) -> Option<f64> {
-        if self.has_items() {
+        if !self.is_text() {
             return None;
         }
         let answered = || self.phases.iter().filter(|phase| phase.counts.answered > 0);
@@ -177,6 +178,16 @@ impl Rounds<'_> {
     /// Whether texts were sent for vectors or scores.
     pub fn has_items(&self) -> bool {
         self.phases.iter().any(|phase| phase.items.is_some())
+    }
+
+    /// Whether text was asked for.
+    pub fn is_text(&self) -> bool {
+        self.phases.iter().all(|phase| phase.is_text())
+    }
+
+    /// Whether there was sound, said or heard.
+    pub fn has_audio(&self) -> bool {
+        self.phases.iter().any(|phase| phase.audio.is_there())
     }
 
     /// Answers that were held against a schema, and those of them that are valid; `None` where none was to be.
@@ -194,10 +205,19 @@ impl Rounds<'_> {
 
     /// Items per second of all requests together, over the steady windows one after the other.
     pub fn item_throughput(&self) -> Option<f64> {
+        self.rate(|phase| phase.items.as_ref()?.per_second)
+    }
+
+    /// Seconds of sound per second, the same way.
+    pub fn audio_throughput(&self) -> Option<f64> {
+        self.rate(|phase| phase.audio.seconds_per_second)
+    }
+
+    /// A rate over the steady windows one after the other.
+    pub fn rate(&self, of: impl Fn(&PhaseResult) -> Option<f64>) -> Option<f64> {
         let answered = self.phases.iter().filter(|phase| phase.counts.answered > 0);
-        let windows: Vec<(f64, f64)> = answered
-            .filter_map(|phase| Some((phase.items.as_ref()?.per_second?, phase.throughput.as_ref()?.window_seconds)))
-            .collect();
+        let windows: Vec<(f64, f64)> =
+            answered.filter_map(|phase| Some((of(phase)?, phase.throughput.as_ref()?.window_seconds))).collect();
         let seconds: f64 = windows.iter().map(|(_, seconds)| seconds).sum();
         (seconds > 0.0).then(|| windows.iter().map(|(rate, seconds)| rate * seconds).sum::<f64>() / seconds)
     }

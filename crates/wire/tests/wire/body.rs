@@ -16,6 +16,8 @@ pub fn transcript(batch: &EventBatch) -> Vec<String> {
     let line = |kind: EventKind| match kind {
         EventKind::Empty => "empty".to_owned(),
         EventKind::Opaque => "opaque".to_owned(),
+        EventKind::Silence => "silence".to_owned(),
+        EventKind::Sound(sound) => format!("sound {}", sound.bytes),
         EventKind::Items(items) => format!("items {items}"),
         EventKind::Text { channel, text } => {
             let channel = match channel {

@@ -54,7 +54,12 @@ pub fn decoded(dialect: Dialect, shape: Shape, body: &[u8]) -> Decoded {
             EventKind::Failed { message, .. } => decoded.trouble.push(batch.text(message).to_owned()),
             EventKind::Anomaly(anomaly) => decoded.trouble.push(anomaly.name().to_owned()),
             EventKind::Opaque => decoded.opaque = true,
-            EventKind::Empty | EventKind::Items(_) | EventKind::Timings(_) | EventKind::Unknown { .. } => {}
+            EventKind::Empty
+            | EventKind::Items(_)
+            | EventKind::Sound(_)
+            | EventKind::Silence
+            | EventKind::Timings(_)
+            | EventKind::Unknown { .. } => {}
         }
     }
     decoded

@@ -124,6 +124,9 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
 
 fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
     let name = metric.name();
+    if super::audio::check_metric(named, metric, config.request.audio.as_ref())? {
+        return Ok(());
+    }
     let is_of_items = matches!(metric, Metric::TimePerItem | Metric::ItemThroughput);
     if config.request.items.is_some() {
         let is_known =

@@ -1,5 +1,6 @@
 //! From the flags of `tokrate bench` to the plain configuration of the part, by section of its help.
 
+mod audio;
 mod dataset;
 mod feasible;
 mod inputs;
@@ -122,6 +123,9 @@ fn config(
     request.include_usage &= !quirks.no_stream_options;
     let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;
     items::check(flags, &target, request.items, inputs)?;
+    let seed = flags.load.seed.or(file.bench.seed).unwrap_or(0);
+    request.audio = audio::asked(flags, seed)?;
+    audio::check(flags, &target, request.audio.as_ref(), inputs)?;
     request.structure = structure::asked(flags, &target, inputs)?;
     let is_until = !flags.limits.until.is_empty();
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs, rounds, is_until)?;
@@ -129,10 +133,11 @@ fn config(
     let objectives = verdict::objectives(&flags.verdict, file)?;
     let slos: Vec<Slo> = objectives.iter().map(|objective| objective.slo).collect();
     let share = if flags.load.search.is_some() { verdict::share_of(&objectives)? } else { None };
-    let (schedule_mode, phases) = match until::until(flags, &phases, request.stream && request.items.is_none())? {
-        Some(until) => until,
-        None => (schedule_mode::schedule_mode(flags, &phases, &slos, share)?, phases),
-    };
+    let (schedule_mode, phases) =
+        match until::until(flags, &phases, request.stream && request.items.is_none() && request.audio.is_none())? {
+            Some(until) => until,
+            None => (schedule_mode::schedule_mode(flags, &phases, &slos, share)?, phases),
+        };
     let config = Config {
         schedule_mode,
         phases,
@@ -146,7 +151,7 @@ fn config(
         workers: flags.load.workers.or(file.bench.workers),
         calibration: limits::calibration(&flags.limits, environment),
         sampling: sampling(&target, flags)?,
-        seed: flags.load.seed.or(file.bench.seed).unwrap_or(0),
+        seed,
         host: environment.host.clone(),
         machine: environment.machine.clone(),
         region: pick_text(

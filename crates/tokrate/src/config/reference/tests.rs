@@ -171,6 +171,7 @@ fn what_names_an_address_a_key_a_command_or_a_file_is_not_called_harmless() {
         "prompts",
         "bench.tools",
         "bench.schema",
+        "bench.audio",
         "bench.baseline",
         "bench.body",
         "curve",

@@ -1,5 +1,6 @@
 //! The flags of `tokrate bench`, by section of its help.
 
+mod audio;
 mod limits;
 mod load;
 mod output;
@@ -7,6 +8,7 @@ mod request;
 mod target;
 mod verdict;
 
+pub use audio::{Audio, AudioFormat, StreamFormat, TranscriptFormat};
 pub use limits::{Calibration, Limits};
 pub use load::{Arrivals, Axis, Growth, Load};
 pub use output::Output;
@@ -40,6 +42,8 @@ pub struct Flags {
     pub load: Load,
     #[command(flatten)]
     pub request: Request,
+    #[command(flatten)]
+    pub audio: Audio,
     #[command(flatten)]
     pub limits: Limits,
     #[command(flatten)]

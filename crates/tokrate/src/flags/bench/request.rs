@@ -11,7 +11,7 @@ pub struct Request {
     /// A reference workload: input/output tokens, or the levels of a system load test, or both
     #[arg(long, value_enum, value_name = "NAME,…", value_delimiter = ',')]
     pub workload: Vec<Workload>,
-    /// What is asked for: text, calls of tools, JSON by a schema, vectors of texts, or their scores for a query [default: chat]
+    /// What is asked for: text, calls of tools, JSON by a schema, vectors of texts, their scores for a query, speech, or transcripts of sound [default: chat]
     #[arg(long, value_enum)]
     pub task: Option<Task>,
     /// Tools to call with --task tools: a JSON list as OpenAI's chat completions take it [default: three of an agent's]
@@ -23,7 +23,7 @@ pub struct Request {
     /// Texts of a request for vectors or scores; a list is a sweep [default: 1; rerank: 10]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub batch: Option<Vec<u32>>,
-    /// Prompt length in o200k tokens, exact: N, normal:MEAN,SD, lognormal:MEDIAN,SIGMA, uniform:A..B or empirical:FILE [default: 1000; embedded engine, vectors and scores: 200]
+    /// Prompt length in o200k tokens, exact: N, normal:MEAN,SD, lognormal:MEDIAN,SIGMA, uniform:A..B or empirical:FILE [default: 1000; embedded engine, vectors and scores: 200; speech: 40]
     #[arg(long, value_name = "LENGTH")]
     pub input_tokens: Option<Length>,
     /// Output tokens asked for, written as --input-tokens [default: 1000; embedded engine: 100; ShareGPT and other conversations: as their answers]
@@ -83,6 +83,10 @@ pub enum Task {
     Embeddings,
     /// A score of each text for a query of 20 tokens
     Rerank,
+    /// The text, said
+    Speech,
+    /// What is said in sound
+    Transcription,
 }
 
 /// Reference workloads.
