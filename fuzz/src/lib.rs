@@ -51,10 +51,12 @@ pub const TARGETS: &[Target] = &[
     Target { name: "samples", run: of::samples::run },
     Target { name: "server_metrics", run: of::server_metrics::run },
     Target { name: "socks_proxy", run: of::socks_proxy::run },
+    Target { name: "sound", run: of::sound::run },
     Target { name: "target_name", run: of::target_name::run },
     Target { name: "tokens", run: of::tokens::run },
     Target { name: "trace", run: of::trace::run },
     Target { name: "trace_context", run: of::trace_context::run },
+    Target { name: "transcript", run: of::transcript::run },
     Target { name: "translate", run: of::translate::run },
     Target { name: "websocket", run: of::websocket::run },
 ];

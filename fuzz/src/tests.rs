@@ -45,7 +45,7 @@ macro_rules! kept_inputs_hold_for {
 
 kept_inputs_hold_for! {
     admin_query agents apply apply_host batches clients decoder event_stream expression frame gateway_request http_client http_server items mcp media model_file otlp_reply
-    prompts push_batch record request request_peek samples server_metrics socks_proxy target_name tokens trace trace_context translate
+    prompts push_batch record request request_peek samples server_metrics socks_proxy sound target_name tokens trace trace_context transcript translate
     websocket
 }
 

@@ -46,5 +46,11 @@ pub(crate) fn shown(text: &str) -> String {
 
 /// Hash of a text (FNV-1a, 64 bits).
 pub(crate) fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    hash_bytes(text.as_bytes())
+}
+
+/// The same of bytes.
+pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }

@@ -4,6 +4,7 @@
 
 use crate::ToolTurns;
 use crate::attachments::Draws;
+use crate::audio::AudioInput;
 use crate::config::RequestOptions;
 use crate::prompts::Prompts;
 use bytes::Bytes;
@@ -41,6 +42,9 @@ const TEXT_STRIDE: u64 = 1 << 40;
 impl Bodies {
     /// Output tokens that the prompt of that number asks for.
     pub fn output_tokens(&self, number: u64) -> u64 {
+        if self.options.audio.is_some() {
+            return 0;
+        }
         if let Some((form, batch)) = self.items {
             let of_each = if is_batch(form) { u64::from(batch) } else { 0 };
             return (0..of_each).map(|request| self.asked_output(number + request * TEXT_STRIDE)).sum();
@@ -57,7 +61,7 @@ impl Bodies {
     /// The same where it differs from request to request.
     pub fn own_output_tokens(&self, number: u64) -> Option<u64> {
         let is_own = self.prompts.output_tokens(number).is_some() || !self.options.output_tokens.is_fixed();
-        (is_own && self.items.is_none()).then(|| self.output_tokens(number))
+        (is_own && self.items.is_none() && self.options.audio.is_none()).then(|| self.output_tokens(number))
     }
 
     /// The adapter that the request of that number asks for, if requests ask for several models.
@@ -71,6 +75,9 @@ impl Bodies {
 
     /// Input tokens of the request of that number, without the history of its session.
     pub fn input_tokens(&self, number: u64, turn: Option<u32>) -> u64 {
+        if self.options.audio.as_ref().is_some_and(|audio| audio.input().is_some()) {
+            return 0;
+        }
         if let Some(tools) = self.sends_results(turn) {
             return u64::from(tools.result_tokens(number, &self.lengths));
         }
@@ -127,6 +134,10 @@ impl Bodies {
             let request = ItemRequest { model, texts: &texts, query: &query, extra, images: batch, image };
             return Bytes::from(form.encode(&request));
         }
+        if let Some(audio) = &options.audio {
+            let (model, extra) = (self.model.as_str(), options.extra.as_slice());
+            return audio.encode(&AudioInput { model, number, text: &|| self.text(number), extra });
+        }
         Bytes::from(self.chat(number, turn, history))
     }
 
@@ -174,7 +185,7 @@ impl Bodies {
     }
 
     /// The prompt of a number as one text.
-    fn text(&self, number: u64) -> String {
+    pub(crate) fn text(&self, number: u64) -> String {
         let texts: Vec<String> =
             self.prompts.prompt(number).messages.iter().flat_map(|it| it.texts().map(str::to_owned)).collect();
         texts.join("\n\n")

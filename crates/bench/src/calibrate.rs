@@ -151,7 +151,7 @@ impl Calibrator {
             stop: stop.clone(),
         });
         let mut output = run_phase(&job)?;
-        let rows = output.take_rows(None);
+        let rows = output.take_rows(&job);
         let mut error =
             compare_with_log(ClientErrorSource::Calibrated, &rows, &job.id_prefix, &host.truth(), &host.lateness());
         host.stop();

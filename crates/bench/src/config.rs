@@ -171,6 +171,8 @@ pub struct RequestOptions {
     pub batches: Option<BatchOptions>,
     /// Which images are asked for, if they are.
     pub images: Option<crate::ImagesAsked>,
+    /// Sound that is asked for, or is what is sent.
+    pub audio: Option<crate::AudioTask>,
     /// Calls of tools or JSON in place of free text, if answers are to be that.
     pub structure: Option<std::sync::Arc<crate::Structure>>,
     /// Pictures and sound that go with the prompts, if any do.
@@ -228,6 +230,7 @@ impl RequestOptions {
             items: None,
             batches: None,
             images: None,
+            audio: None,
             structure: None,
             attachments: None,
             adapters: None,

@@ -3,7 +3,7 @@
 //! Invariant: every request that was started is returned exactly once, also after an interrupt.
 
 use crate::BenchError;
-use crate::config::RequestOptions;
+use crate::bodies::Bodies;
 use crate::exchange::{Finished, WorkerContext};
 use crate::history::History;
 use crate::job::Job;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokrate_core::{FailureKind, Sketch, Span, Tick};
-use tokrate_meter::RequestNumbers;
+use tokrate_meter::{RequestNumbers, RequestTrace};
 use tokrate_net::{Client, ClientConfig, LagProbe, LagReader, Pacer};
 use tokrate_tokens::Encoding;
 
@@ -48,24 +48,18 @@ pub(crate) struct PhaseOutput {
 impl PhaseOutput {
     /// The numbers of every request, its tokens counted now that the clock has stopped. Takes the traces, so that their
     /// text is freed.
-    pub fn take_rows(&mut self, options: Option<&RequestOptions>) -> Vec<RequestNumbers> {
-        self.take_rows_with(options, |_, _| ())
+    pub fn take_rows(&mut self, job: &Job) -> Vec<RequestNumbers> {
+        self.take_rows_with(job, |_, _| ())
     }
 
     /// The same; each request is shown with the tokens that end in each of its arrivals before its trace is freed.
-    pub fn take_rows_with(
-        &mut self,
-        options: Option<&RequestOptions>,
-        mut show: impl FnMut(&Finished, &[u32]),
-    ) -> Vec<RequestNumbers> {
+    pub fn take_rows_with(&mut self, job: &Job, mut show: impl FnMut(&Finished, &[u32])) -> Vec<RequestNumbers> {
         std::mem::take(&mut self.requests)
             .into_iter()
             .map(|finished| {
                 let (mut row, tokens) = RequestNumbers::with_arrival_tokens(&finished.trace, Encoding::O200kBase);
                 let turn = finished.start.turn.map(|turn| turn.turn);
-                if let Some(structure) = options.and_then(|options| options.structure_of(turn)) {
-                    structure.judge(&finished.trace, &mut row);
-                }
+                describe(&job.bodies, job.first_prompt + finished.start.prompt, turn, &finished.trace, &mut row);
                 show(&finished, &tokens);
                 row.index = finished.start.index;
                 row.warmup = finished.start.warmup;
@@ -77,6 +71,16 @@ impl PhaseOutput {
                 row
             })
             .collect()
+    }
+}
+
+/// Adds to a row what was asked of it, and whether its answer is that.
+fn describe(bodies: &Bodies, number: u64, turn: Option<u32>, trace: &RequestTrace, row: &mut RequestNumbers) {
+    if let Some(structure) = bodies.options.structure_of(turn) {
+        structure.judge(trace, row);
+    }
+    if let Some(audio) = &bodies.options.audio {
+        audio.describe(number, &|| bodies.text(number), trace, row);
     }
 }
 

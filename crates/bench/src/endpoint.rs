@@ -101,6 +101,7 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
         Some(load) => load.arrivals(),
         None => if all_closed() { "closed" } else { "open" }.to_owned(),
     };
+    let input = config.request.audio.as_ref().and_then(|audio| audio.input());
     Conditions {
         model: endpoint.model.clone(),
         provider: endpoint.provider.clone(),
@@ -117,10 +118,10 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
         tls: endpoint.base.is_tls(),
         proxied: endpoint.client.uses_proxy(&endpoint.base),
         connection: connection(&endpoint.client),
-        input_tokens: config.prompts.input_tokens(),
+        input_tokens: if input.is_some() { 0 } else { config.prompts.input_tokens() },
         output_tokens: if writes_nothing(&config.request) { 0 } else { config.output_tokens() },
         shared_prefix_tokens: config.prompts.shared_prefix_tokens(),
-        prompts: config.prompts.text(&config.request.output_tokens),
+        prompts: input.map_or_else(|| config.prompts.text(&config.request.output_tokens), str::to_owned),
         ignore_eos: config.request.ignore_eos,
         arrivals,
         concurrency,
@@ -137,7 +138,7 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
 
 /// Whether its answers hold no text.
 fn writes_nothing(request: &RequestOptions) -> bool {
-    request.items.is_some_and(|items| items.task != ItemTask::Batch)
+    request.audio.is_some() || request.items.is_some_and(|items| items.task != ItemTask::Batch)
 }
 
 /// State of the connection when a request is sent, and how requests share it.
@@ -156,7 +157,8 @@ fn connection(client: &ClientConfig) -> String {
 /// What is asked for, in one word.
 fn task(request: &RequestOptions) -> &'static str {
     let structure = request.structure.as_ref().map(|structure| structure.task());
-    request.items.map(|items| items.task.name()).or(structure).unwrap_or("chat")
+    let audio = request.audio.as_ref().map(|audio| audio.name());
+    request.items.map(|items| items.task.name()).or(structure).or(audio).unwrap_or("chat")
 }
 
 /// Images and sound that requests bring or ask for, in words.
@@ -187,6 +189,7 @@ fn options_text(options: &RequestOptions) -> String {
     let partial = partial.map(|partial| format!("partial_images={partial}"));
     let adapters = options.adapters.as_ref().map(|adapters| format!("models={adapters}"));
     let tools = options.tool_turns.as_ref().map(|tools| format!("tool_results={}x{}", tools.each, tools.result));
-    let named = [temperature, tools, adapters, schema, partial, poll].into_iter().flatten();
+    let audio = options.audio.as_ref().map(|audio| audio.options());
+    let named = [temperature, tools, adapters, schema, partial, poll, audio].into_iter().flatten();
     named.chain(extra).collect::<Vec<String>>().join(" ")
 }

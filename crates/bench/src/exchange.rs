@@ -67,6 +67,7 @@ impl WorkerContext {
             dialect: job.bodies.dialect,
             shape: if options.stream { Shape::Stream } else { Shape::Whole },
             items: job.bodies.items,
+            audio: options.audio.as_ref().map(crate::AudioTask::decoder),
             keep_unknown: options.keep_unknown,
             secrets: job.secrets.clone(),
             limits: job.net_limits(),
@@ -88,12 +89,14 @@ impl WorkerContext {
     }
 }
 
-/// Bytes of the text of a read, and when the last of it came.
+/// Bytes of the text of a read, and when the last of it came; of sound too few to be taken for its tokens, and enough to say that some came.
 fn text_of(batch: &EventBatch) -> (usize, Option<Tick>) {
     let (mut bytes, mut at) = (0, None);
     for event in batch.events() {
-        if let EventKind::Text { text, .. } = event.kind {
-            (bytes, at) = (bytes + text.len(), Some(event.at));
+        match event.kind {
+            EventKind::Text { text, .. } => (bytes, at) = (bytes + text.len(), Some(event.at)),
+            EventKind::Sound(_) => (bytes, at) = (bytes + 1, Some(event.at)),
+            _ => {}
         }
     }
     (bytes, at)

@@ -10,7 +10,7 @@ use tokrate_record::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
 pub fn curve_of(phases: &[PhaseResult], seed: u64) -> Option<CurveResult> {
     let closed = phases.iter().filter(|phase| matches!(phase.load, tokrate_record::Load::Closed { .. })).count();
     let open = phases.iter().filter(|phase| matches!(phase.load, tokrate_record::Load::Open { .. })).count();
-    if phases.iter().any(|phase| phase.items.is_some()) {
+    if !phases.iter().all(PhaseResult::is_text) {
         return None;
     }
     if phases.len() < 2 || closed.max(open) != phases.len() {

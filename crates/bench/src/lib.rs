@@ -12,6 +12,7 @@ mod advice;
 pub mod agents;
 mod arrivals;
 mod attachments;
+mod audio;
 mod bad_input;
 mod batch;
 mod bodies;
@@ -51,6 +52,7 @@ mod watched;
 pub use adapters::Adapters;
 pub use arrivals::{ArrivalRow, RequestArrivals};
 pub use attachments::{Attachments, ImagesAsked, PictureFiles, Pictures, SizeShare};
+pub use audio::{AudioTask, Clip, Clips, Speech, Transcription};
 pub use bad_input::BadInput;
 pub use config::{
     BatchOptions, Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, Sampling, ServerMetrics, Target,

@@ -318,6 +318,14 @@ impl Prompts {
         })
     }
 
+    /// The same in sentences.
+    pub(crate) fn in_sentences(self) -> Prompts {
+        Prompts(match self.without_instruction().0 {
+            Maker::Synthetic(made) => Maker::Synthetic(Box::new(MadeUp { words: made.words.in_sentences(), ..*made })),
+            other => other,
+        })
+    }
+
     /// Whether each prompt holds all that is sent with it, although it belongs to a session.
     pub(crate) fn are_whole(&self) -> bool {
         matches!(self.0, Maker::Agents(_))

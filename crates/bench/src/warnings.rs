@@ -227,10 +227,8 @@ pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
         Some(at_level(phase, format!("the answers name the model `{other}`, requested was `{asked}`")))
     });
     let invalid = phases.iter().filter_map(|phase| Some(at_level(phase, invalid_answers(phase)?)));
-    let whole = phases
-        .iter()
-        .find(|phase| !phase.conditions.streaming && phase.items.is_none())
-        .map(|_| NOT_STREAMED.to_owned());
+    let whole =
+        phases.iter().find(|phase| !phase.conditions.streaming && phase.is_text()).map(|_| NOT_STREAMED.to_owned());
     let speeds = phases.iter().filter(|phase| phase.conditions.streaming).filter_map(missing_speeds);
     let sentences = suspicions(phases).into_iter().filter(Suspicion::is_note).map(|suspicion| suspicion.sentence);
     let waits = phases.iter().filter_map(|phase| Some(at_level(phase, stream_waits(phase)?)));

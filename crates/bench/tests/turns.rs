@@ -65,6 +65,7 @@ fn config(speed: f64) -> Config {
             adapters: None,
             tool_turns: None,
             items: None,
+            audio: None,
             stream: true,
             include_usage: true,
             output_tokens: Lengths::Fixed(40),

@@ -36,6 +36,10 @@ pub enum EventKind {
         /// Whether it is not yet done.
         is_partial: bool,
     },
+    /// Sound that can be played.
+    Sound(SoundPiece),
+    /// The answer may be whole although it holds no text: the transcript of silence.
+    Silence,
     /// A tool call begins, or the stream returns to an earlier one. The tool text that follows belongs to it.
     ToolCall {
         /// Which call of the answer, from 0.
@@ -73,6 +77,36 @@ pub enum EventKind {
     },
     /// A tolerated deviation from the dialect, which is counted.
     Anomaly(Anomaly),
+}
+
+/// Sound of one read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SoundPiece {
+    /// How it is written, as its bytes show it.
+    pub format: SoundFormat,
+    /// Bytes of sound, heads of files left out.
+    pub bytes: u32,
+    /// How long everything plays that came up to now, this piece included; `None` if the bytes do not say.
+    pub plays: Option<Span>,
+}
+
+/// How sound is written.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum SoundFormat {
+    /// Samples of 16 bits on one channel, without a head.
+    Pcm,
+    /// RIFF WAVE.
+    Wav,
+    /// MPEG audio, layers II and III.
+    Mp3,
+    /// Opus in Ogg.
+    Opus,
+    /// FLAC.
+    Flac,
+    /// AAC with ADTS heads.
+    Aac,
+    /// None of these.
+    Other,
 }
 
 /// The channels of an answer. All of them are output tokens, counted separately.
@@ -143,6 +177,25 @@ pub struct Usage {
 
 /// Higher counts cannot belong to one answer: ten times the longest context on offer (10 million, Llama 4 Scout).
 const MAX_PLAUSIBLE_TOKENS: u64 = 100_000_000;
+
+impl SoundFormat {
+    /// The formats that can be asked for.
+    pub const ALL: [SoundFormat; 6] =
+        [SoundFormat::Pcm, SoundFormat::Wav, SoundFormat::Mp3, SoundFormat::Opus, SoundFormat::Flac, SoundFormat::Aac];
+
+    /// The name that requests use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SoundFormat::Pcm => "pcm",
+            SoundFormat::Wav => "wav",
+            SoundFormat::Mp3 => "mp3",
+            SoundFormat::Opus => "opus",
+            SoundFormat::Flac => "flac",
+            SoundFormat::Aac => "aac",
+            SoundFormat::Other => "other",
+        }
+    }
+}
 
 impl Usage {
     /// Drops implausible counts, because money is computed from them.

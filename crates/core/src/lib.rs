@@ -20,7 +20,10 @@ mod units;
 pub use buckets::{Buckets, Count};
 pub use conditions::{Conditions, Fingerprint};
 pub use date::{Date, parse_rfc3339, rfc3339};
-pub use event::{Anomaly, Channel, EventBatch, EventKind, FinishReason, ServerTimings, StreamEvent, TextRange, Usage};
+pub use event::{
+    Anomaly, Channel, EventBatch, EventKind, FinishReason, ServerTimings, SoundFormat, SoundPiece, StreamEvent,
+    TextRange, Usage,
+};
 pub use failure::FailureKind;
 pub use money::{AudioTokens, BilledTokens, Money, Price};
 pub use request::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};

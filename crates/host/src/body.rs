@@ -6,6 +6,8 @@
 use crate::asked::Content;
 use crate::driver::AnswerHandle;
 use crate::pictures::PictureWriter;
+use crate::sound::SoundWriter;
+use crate::transcript::TranscriptWriter;
 use crate::truth::{AnswerEnd, Kinds, WriteTruth};
 use bytes::Bytes;
 use http_body::{Body, Frame};
@@ -66,6 +68,10 @@ pub(crate) enum BodyWriter {
     Dialect(DialectWriter),
     /// Images.
     Pictures(PictureWriter),
+    /// Sound.
+    Sound(SoundWriter),
+    /// What was heard.
+    Transcript(TranscriptWriter),
 }
 
 impl BodyWriter {
@@ -74,6 +80,8 @@ impl BodyWriter {
         match self {
             BodyWriter::Dialect(writer) => writer.write(what, bytes, text),
             BodyWriter::Pictures(writer) => writer.write(what, bytes),
+            BodyWriter::Sound(writer) => writer.write(what, bytes),
+            BodyWriter::Transcript(writer) => writer.write(what, bytes),
         }
     }
 
@@ -303,6 +311,16 @@ impl Collected {
     /// The write of a body of that many bytes that was made elsewhere.
     pub fn write(self, bytes: usize) -> Option<WriteTruth> {
         self.tally.map(|tally| WriteTruth { bytes: bytes as u32, events: 1, ..tally })
+    }
+
+    /// What was answered, without reasoning.
+    pub fn text(&self) -> &str {
+        &self.answer
+    }
+
+    /// Token counts.
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage
     }
 
     /// The answer's body and its write.

@@ -17,6 +17,8 @@ mod routes;
 mod schema;
 mod script;
 mod server;
+mod sound;
+mod transcript;
 mod truth;
 
 pub use config::{ApiKey, EmulatedEngine, FleetConfig, HostConfig, Provider};

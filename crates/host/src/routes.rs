@@ -6,6 +6,8 @@ mod embeddings;
 mod images;
 mod pages;
 mod realtime;
+mod speech;
+mod transcription;
 
 use crate::body::{AnswerBody, Scratch};
 use crate::config::Provider;
@@ -122,6 +124,14 @@ impl Handler for Routes {
                 let (head, body) = request.into_parts();
                 openai_error(self.images(&head, body, tap).await)
             }
+            None if speech::is_path(request.uri().path()) => {
+                let (head, body) = request.into_parts();
+                openai_error(self.speech(&head, body, tap).await)
+            }
+            None if transcription::is_path(request.uri().path()) => {
+                let (head, body) = request.into_parts();
+                openai_error(self.transcription(&head, body, tap).await)
+            }
             None if realtime::is_path(request.uri().path()) => {
                 let has_body = request.body().is_some();
                 openai_error(self.realtime(&request.into_parts().0, has_body, &tap))
@@ -135,7 +145,7 @@ impl Handler for Routes {
     }
 
     fn takes_form(&self, head: &Request<RequestBody>) -> bool {
-        batches::is_path(head.uri().path())
+        batches::is_path(head.uri().path()) || transcription::is_path(head.uri().path())
     }
 
     fn error_body(&self, head: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {

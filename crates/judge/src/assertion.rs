@@ -136,7 +136,8 @@ impl Assertion {
             (Subject::Metric(metric), statistic) => (metric, Some(percentile_of(statistic)?)),
             _ => return None,
         };
-        let is_of_requests = metric.row().of_request.is_some() && self.relation.is_upper() != metric.is_speed();
+        let is_of_requests =
+            metric.row().of_request.is_some() && self.relation.is_upper() != metric.row().more_is_better;
         (is_of_requests && self.place == LoadFilter::Any).then_some((metric, share, self.relation, self.bound))
     }
 

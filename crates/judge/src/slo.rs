@@ -8,7 +8,7 @@
 use crate::expression::{Cursor, ExpressionError, Relation, bound_in, is_speed_unit, milliseconds_in, suggestion};
 use std::fmt;
 use tokrate_meter::request::RequestNumbers;
-use tokrate_record::Metric;
+use tokrate_record::{Metric, MetricUnit};
 
 /// A bound on a metric of single requests, such as `ttft_ms<500`.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -83,7 +83,7 @@ impl Slo {
 
 impl fmt::Display for Slo {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = if self.metric.is_speed() { "" } else { "_ms" };
+        let unit = if self.metric.is_in_milliseconds() { "_ms" } else { "" };
         write!(formatter, "{}{unit} {} {}", self.metric.name(), self.relation.symbol(), self.bound)
     }
 }
@@ -97,7 +97,7 @@ fn read(text: &str) -> Result<Slo, ExpressionError> {
         Some(message) => cursor.error(sign_at, message),
         None => error,
     })?;
-    if relation.is_upper() == metric.is_speed() {
+    if relation.is_upper() == metric.row().more_is_better {
         let (worse, right) = if metric.is_speed() { ("a lower speed", ">") } else { ("a longer time", "<") };
         let message = format!("{worse} is no objective; write {} {right} ...", metric.name());
         return Err(cursor.error(sign_at, message));
@@ -107,7 +107,7 @@ fn read(text: &str) -> Result<Slo, ExpressionError> {
     if number < 0.0 {
         return Err(cursor.error(number_at, "expected a number that is not negative".to_owned()));
     }
-    let bound = scaled(&mut cursor, metric.is_speed(), unit, number)?;
+    let bound = scaled(&mut cursor, metric.row().unit, unit, number)?;
     cursor.end("the end of the objective")?;
     Ok(Slo { metric, relation, bound })
 }
@@ -135,7 +135,7 @@ fn pair(cursor: &mut Cursor<'_>) -> Result<Slo, ExpressionError> {
     if cursor.text_here().starts_with(char::is_alphabetic) {
         let unit_at = cursor.here();
         let unit = cursor.word(&['/']);
-        if unit != "ms" || metric.is_speed() {
+        if unit != "ms" || !metric.is_in_milliseconds() {
             let message = format!("`{unit}` stands behind a number that is in {} in this form", metric.unit());
             return Err(cursor.error(unit_at, message));
         }
@@ -145,10 +145,16 @@ fn pair(cursor: &mut Cursor<'_>) -> Result<Slo, ExpressionError> {
 
 /// A bound of a metric with the number of the text, as the end of an example.
 fn bound_like(text: &str, metric: Metric) -> String {
-    let (number, unit) = bound_in(text).unwrap_or_else(|| if metric.is_speed() { ("30", "") } else { ("500", "ms") });
-    match metric.is_speed() {
-        true => format!(">{number}"),
-        false => format!("<{number}{}", if milliseconds_in(unit).is_some() { unit } else { "ms" }),
+    let usual = match metric.row().unit {
+        MetricUnit::Milliseconds => ("500", "ms"),
+        MetricUnit::Factor => ("1", ""),
+        _ => ("30", ""),
+    };
+    let (number, unit) = bound_in(text).unwrap_or(usual);
+    match metric.row().unit {
+        MetricUnit::Factor => format!("<{number}"),
+        _ if metric.is_speed() => format!(">{number}"),
+        _ => format!("<{number}{}", if milliseconds_in(unit).is_some() { unit } else { "ms" }),
     }
 }
 
@@ -191,7 +197,7 @@ fn metric_name<'t>(cursor: &mut Cursor<'t>) -> Result<(Metric, Option<&'t str>),
     let found = match (named(word), word.rsplit_once('_')) {
         (Some(metric), _) => Some((metric, None)),
         (None, Some((name, unit))) if milliseconds_in(unit).is_some() => {
-            named(name).filter(|metric| !metric.is_speed()).map(|it| (it, Some(unit)))
+            named(name).filter(|metric| metric.is_in_milliseconds()).map(|it| (it, Some(unit)))
         }
         _ => None,
     };
@@ -207,25 +213,29 @@ fn metric_name<'t>(cursor: &mut Cursor<'t>) -> Result<(Metric, Option<&'t str>),
 /// A number in the unit after it or in its name, converted to milliseconds or tok/s.
 pub(crate) fn scaled(
     cursor: &mut Cursor<'_>,
-    is_speed: bool,
+    wanted: MetricUnit,
     named: Option<&str>,
     number: f64,
 ) -> Result<f64, ExpressionError> {
     let at = cursor.here();
     let unit = cursor.word(&['/', 'µ']);
-    match (is_speed, named, unit) {
-        (true, _, "") => Ok(number),
-        (true, _, unit) if is_speed_unit(unit) => Ok(number),
-        (true, ..) => Err(cursor.error(at, format!("`{unit}` is no unit of a speed; write tok/s or nothing"))),
-        (false, Some(named), "") => Ok(number * milliseconds_in(named).unwrap_or(1.0)),
-        (false, None, "") => {
+    let is_time = wanted == MetricUnit::Milliseconds;
+    match (is_time, named, unit) {
+        (false, _, "") => Ok(number),
+        (false, _, unit) if wanted == MetricUnit::TokensPerSecond && is_speed_unit(unit) => Ok(number),
+        (false, ..) if wanted != MetricUnit::TokensPerSecond => {
+            Err(cursor.error(at, format!("`{unit}` stands behind a number that has no unit here")))
+        }
+        (false, ..) => Err(cursor.error(at, format!("`{unit}` is no unit of a speed; write tok/s or nothing"))),
+        (true, Some(named), "") => Ok(number * milliseconds_in(named).unwrap_or(1.0)),
+        (true, None, "") => {
             let message = "expected a unit behind the number (ms, s or us), or in the name as in ttft_ms";
             Err(cursor.error(at, message.to_owned()))
         }
-        (false, Some(named), unit) if named != unit => {
+        (true, Some(named), unit) if named != unit => {
             Err(cursor.error(at, format!("the name says {named} and the number `{unit}`; leave one of them out")))
         }
-        (false, _, unit) => milliseconds_in(unit)
+        (true, _, unit) => milliseconds_in(unit)
             .map(|each| number * each)
             .ok_or_else(|| cursor.error(at, format!("`{unit}` is no unit of time; those are ms, s and us"))),
     }

@@ -31,7 +31,7 @@ pub use gaps::GapSketch;
 pub use live::LiveMeter;
 pub use pooled::Pool;
 pub use request::{
-    Anomalies, Arrival, BatchNumbers, CallMark, Called, Chunk, Ending, Failure, FailureRow, ImageTrace, MAX_TEXT_BYTES,
-    Media, NOT_STREAMED, RequestMeter, RequestNumbers, RequestTrace, Timing,
+    Anomalies, Arrival, AudioNumbers, BatchNumbers, CallMark, Called, Chunk, Ending, Failure, FailureRow, ImageTrace,
+    MAX_TEXT_BYTES, Media, NOT_STREAMED, RequestMeter, RequestNumbers, RequestTrace, SoundTrace, Timing,
 };
 pub use stream::StreamNumbers;

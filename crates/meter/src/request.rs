@@ -4,6 +4,7 @@
 //! Invariant: text of one tick and channel is one [`Arrival`] of 16 bytes without an allocation of its own; gaps are never
 //! invented.
 
+mod audio;
 mod batch;
 mod calls;
 mod chunks;
@@ -14,6 +15,7 @@ mod numbers;
 mod opening;
 mod speed;
 
+pub use audio::{AudioNumbers, SoundTrace};
 pub use batch::BatchNumbers;
 pub use calls::{CallMark, Called};
 pub use chunks::Chunk;
@@ -140,6 +142,7 @@ pub struct RequestMeter {
     arrivals: Vec<Arrival>,
     text: String,
     calls: Vec<CallMark>,
+    sound: Option<Box<SoundTrace>>,
     unknown: BTreeMap<String, String>,
 }
 
@@ -160,6 +163,8 @@ pub struct RequestTrace {
     pub images: Option<ImageTrace>,
     /// What became of a batch, if it was one; set by the caller.
     pub batch: Option<Box<BatchNumbers>>,
+    /// Sound, if there was some.
+    pub sound: Option<Box<SoundTrace>>,
     /// The last token counts that the provider reported.
     pub usage: Option<Usage>,
     /// The times reported by the server.
@@ -218,6 +223,7 @@ impl RequestMeter {
             items: self.metadata.results.as_ref().and_then(|results| results.items),
             images: self.metadata.results.and_then(|results| results.images),
             batch: None,
+            sound: self.sound,
             usage: self.metadata.usage,
             timings: self.metadata.timings,
             unknown: self.unknown,
@@ -235,6 +241,9 @@ impl RequestMeter {
         if let EventKind::ToolCall { index, name, .. } = event.kind {
             let start = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
             self.calls.push(CallMark { index, start, arguments: start.saturating_add(name.len() as u32) });
+        }
+        if let EventKind::Sound(piece) = event.kind {
+            SoundTrace::add(&mut self.sound, event.at, piece);
         }
         if let Some((channel, text)) = self.metadata.on(event, batch, !self.arrivals.is_empty()) {
             self.on_text(event.at, channel, text);

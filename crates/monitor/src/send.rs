@@ -73,6 +73,7 @@ pub(crate) async fn send(to: &Answered<'_>, id: String, body: Bytes) -> Sent {
         dialect: to.dialect,
         shape: Shape::Stream,
         items: None,
+        audio: None,
         keep_unknown: false,
         secrets: Secrets::of(to.headers),
         limits: to.limits,

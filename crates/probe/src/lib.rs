@@ -11,4 +11,4 @@ pub mod synthetic;
 
 pub use answer::{Answer, MAX_ERROR_BODY_BYTES};
 pub use deliver::{Recipient, STALE_WITHIN, deliver};
-pub use measure::{Call, Measured};
+pub use measure::{AudioDecoder, Call, Measured};

@@ -14,6 +14,8 @@ use tokio::sync::Notify;
 use tokrate_core::{EventBatch, FailureKind, Span, Tick, one_line};
 use tokrate_meter::{Ending, Failure, RequestMeter, RequestTrace, Timing};
 use tokrate_net::{Client, Clock, Departure, Exchange, Head, Limits, Outgoing, Redactor, Secrets, Sink};
+use tokrate_wire::speech::SpeechDecoder;
+use tokrate_wire::transcription::TranscriptionDecoder;
 use tokrate_wire::{Decoder, Dialect, ItemDecoder, ItemForm, Shape};
 
 /// Longest address of a redirection that is repeated.
@@ -39,6 +41,8 @@ pub struct Call<'a> {
     pub shape: Shape,
     /// What is asked for instead of text, and for how many texts.
     pub items: Option<(ItemForm, u32)>,
+    /// What reads the answer, where it is sound or is made of sound.
+    pub audio: Option<AudioDecoder>,
     /// Keep fields of the answer that the dialect does not prescribe.
     pub keep_unknown: bool,
     /// What is masked in everything that the server sends.
@@ -49,6 +53,43 @@ pub struct Call<'a> {
     pub due_at: Tick,
     /// The clock of all times.
     pub clock: Clock,
+}
+
+/// Reads an answer that is sound, or is made of sound.
+#[derive(Clone, Debug)]
+pub enum AudioDecoder {
+    /// Sound.
+    Speech(SpeechDecoder),
+    /// A transcript.
+    Transcription(TranscriptionDecoder),
+}
+
+impl AudioDecoder {
+    fn set_content_type(&mut self, content_type: &str) {
+        match self {
+            AudioDecoder::Speech(speech) => speech.set_content_type(content_type),
+            AudioDecoder::Transcription(transcript) => transcript.set_content_type(content_type),
+        }
+    }
+
+    fn push(&mut self, at: Tick, bytes: &[u8], out: &mut EventBatch) {
+        match self {
+            AudioDecoder::Speech(speech) => speech.push(at, bytes, out),
+            AudioDecoder::Transcription(transcript) => transcript.push(at, bytes, out),
+        }
+    }
+
+    fn end(&mut self, at: Tick, is_complete: bool, out: &mut EventBatch) {
+        match self {
+            AudioDecoder::Speech(speech) => speech.end(at, is_complete, out),
+            AudioDecoder::Transcription(transcript) => transcript.end(at, is_complete, out),
+        }
+    }
+
+    /// Whether text came in one piece.
+    fn is_whole(&self) -> bool {
+        matches!(self, AudioDecoder::Transcription(transcript) if transcript.is_whole())
+    }
 }
 
 /// What came of it.
@@ -81,6 +122,7 @@ impl Call<'_> {
         let mut sink = AnswerSink {
             decoder: if self.keep_unknown { decoder.with_unknown_fields() } else { decoder },
             items: self.items.map(|(form, asked)| ItemDecoder::new(form, asked)),
+            audio: self.audio,
             asked_whole: self.shape == Shape::Whole,
             beginning: Beginning::new(self.dialect, self.shape),
             clock: self.clock,
@@ -113,6 +155,7 @@ struct AnswerSink<'a> {
     decoder: Decoder,
     /// In place of the decoder, where no text is asked for.
     items: Option<ItemDecoder>,
+    audio: Option<AudioDecoder>,
     /// Whether the answer was asked for in one piece.
     asked_whole: bool,
     beginning: Beginning,
@@ -145,9 +188,10 @@ impl AnswerSink<'_> {
         let complete = exchange.as_ref().is_some_and(|exchange| exchange.outcome.is_ok());
         if self.answer.error_response().is_none() && (complete || self.answer.first_byte_at().is_some()) {
             let mut batch = self.batch.borrow_mut();
-            match &mut self.items {
-                Some(items) => items.end(last_read, &mut batch),
-                None => self.decoder.end(last_read, &mut batch),
+            match (&mut self.items, &mut self.audio) {
+                (Some(items), _) => items.end(last_read, &mut batch),
+                (None, Some(audio)) => audio.end(last_read, complete, &mut batch),
+                (None, None) => self.decoder.end(last_read, &mut batch),
             }
             self.meter_batch(&mut batch);
         }
@@ -156,9 +200,10 @@ impl AnswerSink<'_> {
         let timing = Timing { began_at, ..self.answer.timing(due_at, ended_at, connection) };
         let ending = self.ending(exchange);
         let mut trace = self.meter.finish(timing, ending);
-        trace.in_one_piece = !self.asked_whole && self.decoder.is_whole();
+        let is_whole = self.audio.as_ref().map_or_else(|| self.decoder.is_whole(), AudioDecoder::is_whole);
+        trace.in_one_piece = !self.asked_whole && is_whole;
         let encoding = self.answer.head().and_then(|head| head.headers.get(CONTENT_ENCODING)?.to_str().ok());
-        if self.items.is_none() {
+        if self.items.is_none() && self.audio.is_none() {
             name_foreign(&self.beginning, encoding, trace.failure.as_mut());
         }
         self.answer.clean(trace.failure.as_mut(), &mut trace.model);
@@ -195,6 +240,10 @@ impl AnswerSink<'_> {
             if !batch.events().is_empty() {
                 self.meter_batch(&mut batch);
             }
+        } else if let Some(audio) = self.audio.as_mut().filter(|_| !bytes.is_empty()) {
+            let mut batch = self.batch.borrow_mut();
+            audio.push(at, bytes, &mut batch);
+            self.meter_batch(&mut batch);
         } else if !bytes.is_empty() {
             let mut batch = self.batch.borrow_mut();
             self.beginning.push(bytes);
@@ -227,6 +276,10 @@ impl Sink for AnswerSink<'_> {
     fn sent(&mut self, _: Tick) {}
 
     fn head(&mut self, at: Tick, head: &Head) {
+        let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        if let (Some(audio), Some(content_type)) = (&mut self.audio, content_type) {
+            audio.set_content_type(content_type);
+        }
         self.answer.set_head(head.clone());
         self.answer.set_head_at(at);
         self.answer.set_wall_seconds(self.clock.wall_seconds());

@@ -9,6 +9,9 @@ use tokrate_tokens::{Encoding, count};
 /// Asks for a long answer; put behind the words when there is room, so that real models do not answer in one line.
 const INSTRUCTION: &str = "\n\nWrite a very long story that uses these words. Do not stop early.";
 
+/// Tokens of a sentence, its full stop included.
+const SENTENCE_TOKENS: u32 = 12;
+
 /// What a prompt looks like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PromptSpec {
@@ -26,6 +29,7 @@ pub struct Synthetic {
     words: &'static [&'static str],
     instruction: &'static str,
     instruction_tokens: u32,
+    has_sentences: bool,
     prefix: Rng,
     unique: Rng,
 }
@@ -38,6 +42,7 @@ impl Synthetic {
             words,
             instruction: INSTRUCTION,
             instruction_tokens,
+            has_sentences: false,
             prefix: rng.child("shared prefix"),
             unique: rng.child("unique"),
         }
@@ -46,6 +51,11 @@ impl Synthetic {
     /// The same without the words that ask for a long answer: texts that are to be embedded or ranked ask for nothing.
     pub fn without_instruction(self) -> Synthetic {
         Synthetic { instruction: "", instruction_tokens: 0, ..self }
+    }
+
+    /// The same in sentences: texts that are said aloud have them, and engines cut them there.
+    pub fn in_sentences(self) -> Synthetic {
+        Synthetic { has_sentences: true, ..self }
     }
 
     /// The content of the `index`-th prompt; the same every time. A shorter prefix of a group is the beginning of a longer one.
@@ -61,7 +71,10 @@ impl Synthetic {
         };
         let mut content = String::with_capacity(spec.input_tokens as usize * 6);
         append_words(&mut content, self.words, shared, &mut prefix);
-        append_words(&mut content, self.words, own, &mut self.unique.nth(index));
+        match self.has_sentences {
+            false => append_words(&mut content, self.words, own, &mut self.unique.nth(index)),
+            true => append_sentences(&mut content, self.words, own, &mut self.unique.nth(index)),
+        }
         content.push_str(instruction);
         content
     }
@@ -71,6 +84,18 @@ impl Synthetic {
 pub fn append_words(content: &mut String, words: &[&str], tokens: u32, rng: &mut Rng) {
     for _ in 0..tokens {
         content.push_str(words[rng.below(words.len() as u64) as usize]);
+    }
+}
+
+/// Adds `tokens` words and full stops, each of which is a token.
+fn append_sentences(content: &mut String, words: &[&str], tokens: u32, rng: &mut Rng) {
+    let mut rest = tokens;
+    while rest > 0 {
+        // No sentence of one word or none is left over.
+        let sentence = if rest < SENTENCE_TOKENS + 3 { rest } else { SENTENCE_TOKENS };
+        append_words(content, words, sentence.saturating_sub(1).max(1), rng);
+        content.push_str(if sentence > 1 { "." } else { "" });
+        rest -= sentence;
     }
 }
 
@@ -113,6 +138,8 @@ mod tests {
             let spec = PromptSpec { input_tokens, shared_prefix_tokens, group };
             let content = Synthetic::new(WORDS, Rng::root(seed)).content(spec, index);
             prop_assert_eq!(count(Encoding::O200kBase, &content), input_tokens as usize);
+            let said = Synthetic::new(WORDS, Rng::root(seed)).without_instruction().in_sentences().content(spec, index);
+            prop_assert_eq!(count(Encoding::O200kBase, &said), input_tokens as usize);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The catalogue of metrics: name, unit, direction, and where a request and a phase hold the value.
 //!
 //! Flags, tables, CSV, reports, comparisons and docs/metric-catalogue.md take names, labels and units from here.
-//! Invariant: a metric that a request or a phase lacks is `None`, never 0; times are in milliseconds, speeds in tokens per
-//! second.
+//! Invariant: a metric that a request or a phase lacks is `None`, never 0; each is in the unit of its row.
 
+mod audio;
 mod catalogue;
+mod row;
 
 use crate::run::{PhaseResult, SpeedSummary};
 use catalogue::CATALOGUE;
@@ -73,6 +74,14 @@ pub enum Metric {
     ColdTtft,
     /// Waiting for a stream of HTTP/2.
     StreamWait,
+    /// Sent to the first sound that can be played.
+    TimeToFirstAudio,
+    /// E2E divided by the length of the sound.
+    RealTimeFactor,
+    /// How long a player has nothing to play.
+    StalledTime,
+    /// Seconds of sound of all requests together per second.
+    AudioThroughput,
 }
 
 /// What a number counts.
@@ -84,6 +93,8 @@ pub enum MetricUnit {
     TokensPerSecond,
     /// Requests or answers per second.
     PerSecond,
+    /// Seconds for a second of sound, or seconds of sound in a second.
+    Factor,
     /// 0 to 1.
     Share,
     /// A whole number of things.
@@ -105,6 +116,8 @@ pub enum PhaseSource {
     ItemThroughput,
     /// Another rate of the steady window, of what only some tasks have.
     Rate(fn(&PhaseResult) -> Option<f64>),
+    /// The same of seconds of sound.
+    AudioThroughput,
     /// One figure of all its requests.
     FailureShare,
 }
@@ -143,7 +156,7 @@ pub struct MetricRow {
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Metric; 29] = [
+    pub const ALL: [Metric; 33] = [
         Metric::Ttfb,
         Metric::Ttft,
         Metric::Ttfat,
@@ -173,6 +186,10 @@ impl Metric {
         Metric::ResponseHead,
         Metric::ColdTtft,
         Metric::StreamWait,
+        Metric::TimeToFirstAudio,
+        Metric::RealTimeFactor,
+        Metric::StalledTime,
+        Metric::AudioThroughput,
     ];
 
     /// Its row of the catalogue.
@@ -213,6 +230,11 @@ impl Metric {
                 | Metric::ResponseHead
                 | Metric::ColdTtft
         )
+    }
+
+    /// Whether it is a time (ms).
+    pub fn is_in_milliseconds(self) -> bool {
+        self.row().unit == MetricUnit::Milliseconds
     }
 
     /// The metrics that single requests have.
@@ -256,6 +278,7 @@ impl Metric {
             | PhaseSource::Throughput
             | PhaseSource::ItemThroughput
             | PhaseSource::Rate(_)
+            | PhaseSource::AudioThroughput
             | PhaseSource::FailureShare => None,
         }
     }
@@ -268,6 +291,7 @@ impl MetricUnit {
             MetricUnit::Milliseconds => "ms",
             MetricUnit::TokensPerSecond => "tok/s",
             MetricUnit::PerSecond => "1/s",
+            MetricUnit::Factor => "s/s",
             MetricUnit::Share | MetricUnit::Count | MetricUnit::Plain => "",
         }
     }
@@ -278,6 +302,7 @@ impl MetricUnit {
             MetricUnit::Share => format!("{:.2} %", value * 100.0),
             MetricUnit::Count => format!("{value:.0}"),
             MetricUnit::Plain => format!("{value:.3}"),
+            MetricUnit::Factor => format!("{value:.3} {}", self.name()),
             _ => format!("{value:.2} {}", self.name()),
         }
     }

@@ -5,6 +5,7 @@
 
 mod adapters;
 mod agents;
+mod audio;
 mod batch;
 mod counts;
 mod items;
@@ -27,6 +28,8 @@ mod validity;
 
 pub use adapters::AdapterSummary;
 pub use agents::{AgentSummary, RoleSummary};
+pub use audio::AudioSummary;
+pub(crate) use audio::real_time_factor;
 pub use batch::BatchSummary;
 pub use counts::{Connections, Counts, FailureCount, NameCount, RateLimited};
 pub use items::ItemSummary;

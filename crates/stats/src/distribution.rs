@@ -28,6 +28,9 @@ pub enum Unit {
     /// Plain numbers; the sketch counts thousandths.
     #[serde(rename = "1")]
     One,
+    /// Seconds for a second; the sketch counts millionths.
+    #[serde(rename = "s/s")]
+    Factor,
 }
 
 impl Unit {
@@ -38,13 +41,14 @@ impl Unit {
             Unit::TokensPerSecond => "tok/s",
             Unit::Tokens => "tokens",
             Unit::One => "1",
+            Unit::Factor => "s/s",
         }
     }
 
     /// How many of the sketch's whole units make one of this unit.
     pub const fn steps(self) -> f64 {
         match self {
-            Unit::Milliseconds => 1e6,
+            Unit::Milliseconds | Unit::Factor => 1e6,
             Unit::TokensPerSecond | Unit::One => 1e3,
             Unit::Tokens => 1.0,
         }

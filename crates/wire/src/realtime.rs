@@ -2,6 +2,8 @@
 //!
 //! Invariant: an event that cannot be read is [`RealtimeEvent::Other`]; no text of a conversation is kept.
 
+pub mod turn;
+
 use serde::Deserialize;
 use std::borrow::Cow;
 use tokrate_core::{AudioTokens, Usage};

@@ -138,6 +138,7 @@ impl Scenario {
                 adapters: None,
                 tool_turns: None,
                 items: None,
+                audio: None,
                 stream: true,
                 include_usage: true,
                 output_tokens: Lengths::Fixed(self.output_tokens),

@@ -22,6 +22,7 @@ fn config(load: Load, extent: Extent, warmup: u64) -> Config {
             adapters: None,
             tool_turns: None,
             items: None,
+            audio: None,
             stream: true,
             include_usage: true,
             output_tokens: Lengths::Fixed(101),

@@ -16,7 +16,7 @@ enum Figure {
     Quantile(Metric, Level),
 }
 
-const FIGURES: [Figure; 20] = [
+const FIGURES: [Figure; 24] = [
     Figure::Own("n", "", |rounds| Some(rounds.count(|phase| phase.counts.measured).to_string())),
     Figure::Own("failed", "", |rounds| {
         let failed = rounds.count(|phase| phase.counts.failed);
@@ -46,6 +46,10 @@ const FIGURES: [Figure; 20] = [
     Figure::Own("megapixels", "1/s", |rounds| {
         rounds.rate(|phase| phase.media.as_ref()?.megapixels_per_second).map(format::number)
     }),
+    Figure::Quantile(Metric::TimeToFirstAudio, Level::P50),
+    Figure::Quantile(Metric::TimeToFirstAudio, Level::P95),
+    Figure::Quantile(Metric::RealTimeFactor, Level::P50),
+    Figure::Own("sound", "s/s", |rounds| rounds.audio_throughput().map(format::number)),
     Figure::Quantile(Metric::TimeToFirstArgument, Level::P50),
     Figure::Quantile(Metric::TimeToValid, Level::P50),
     Figure::Own("valid", "%", |rounds| {

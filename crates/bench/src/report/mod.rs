@@ -4,6 +4,7 @@
 
 mod adapters;
 mod agents;
+mod audio;
 mod batch;
 mod charts;
 mod checks;
@@ -73,6 +74,7 @@ pub fn html(record: &Record, samples: &Samples) -> String {
         sections: [
             degradation(record),
             items::section(record),
+            audio::section(record),
             agents::section(record),
             adapters::section(record),
             structure::section(record),
@@ -172,6 +174,9 @@ fn headline(record: &Record) -> Vec<Figure> {
     let loads = by_load(&record.phases);
     if loads.iter().any(Rounds::has_items) {
         return items::headline(&loads);
+    }
+    if loads.iter().any(Rounds::has_audio) {
+        return audio::headline(&loads);
     }
     if let Some(first) = loads.iter().find(|load| load.count(|phase| phase.counts.measured) > 0) {
         figures.push(speed_figure(first, format!("Output speed, median request, {}", first.name())));

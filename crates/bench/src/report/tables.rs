@@ -2,6 +2,8 @@
 //!
 //! Invariant: a missing value is shown as missing, never as 0.
 
+mod audio;
+
 use tokrate_charts::{Column, Table, format};
 use tokrate_meter::ClientErrorSource;
 use tokrate_record::curve::{CurveResult, ModelFit};
@@ -66,14 +68,7 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
         let label = format!("E2E from due, failures as infinite {} (ms)", level.name());
         row(&label, &|phase| quantile(phase.adj_e2e_from_due.quantile(level)));
     }
-    if phases.iter().any(|phase| phase.lengths.is_some()) {
-        let of = |phase: &PhaseResult, level| {
-            let lengths = phase.lengths.as_ref();
-            lengths.map_or_else(|| MISSING.to_owned(), |lengths| quantile(lengths.input_asked.quantile(level)))
-        };
-        row("prompt length p50 (tokens)", &|phase| of(phase, Level::P50));
-        row("prompt length p90 (tokens)", &|phase| of(phase, Level::P90));
-    }
+    lengths(phases, &mut row);
     if phases.iter().any(|phase| phase.items.is_some()) {
         for level in QUANTILES {
             let label = format!("time per item {} (ms)", level.name());
@@ -87,6 +82,7 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
     }
     media_rows(phases, &mut row);
     structure_rows(phases, &mut row);
+    audio::figures(phases, &mut row);
     row("answer length p50 (tokens)", &|phase| quantile(&phase.tokens.std_per_request.p50));
     row("output speed, median (tok/s)", &|phase| quantile(&phase.output_speed.median));
     row("output speed, slowest 5 % (tok/s)", &|phase| quantile(&phase.output_speed.slowest_5_percent));
@@ -106,6 +102,18 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
         columns: columns.chain(phases.iter().map(|phase| Column::numbers(phase.name.clone(), ""))).collect(),
         rows,
         notes: vec!["Percentiles of samples too few to state them are marked ~.".to_owned()],
+    }
+}
+
+/// How long prompts were, where they differ.
+fn lengths(phases: &[PhaseResult], row: &mut AddRow<'_>) {
+    if phases.iter().any(|phase| phase.lengths.is_some()) {
+        let of = |phase: &PhaseResult, level| {
+            let lengths = phase.lengths.as_ref();
+            lengths.map_or_else(|| MISSING.to_owned(), |lengths| quantile(lengths.input_asked.quantile(level)))
+        };
+        row("prompt length p50 (tokens)", &|phase| of(phase, Level::P50));
+        row("prompt length p90 (tokens)", &|phase| of(phase, Level::P90));
     }
 }
 

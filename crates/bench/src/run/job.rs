@@ -56,9 +56,10 @@ impl TargetRun<'_> {
                 dialect: self.endpoint.dialect,
                 model: self.endpoint.model.clone(),
                 options: config.request.clone(),
-                prompts: match config.request.items {
-                    None | Some(Items { task: ItemTask::Batch, .. }) => prompts,
-                    Some(_) => prompts.without_instruction(),
+                prompts: match (config.request.items, &config.request.audio) {
+                    (None, None) | (Some(Items { task: ItemTask::Batch, .. }), _) => prompts,
+                    (Some(_), _) => prompts.without_instruction(),
+                    (None, Some(_)) => prompts.in_sentences(),
                 },
                 items: config.request.items.and_then(|items| self.items(spec.load.batch().unwrap_or(items.batch))),
                 lengths: root.child("output lengths"),
@@ -66,11 +67,12 @@ impl TargetRun<'_> {
             }),
             client: self.endpoint.client.clone(),
             route: self.route.clone(),
-            path: self.endpoint.base.path_with(&match self.items(1) {
-                Some((form, _)) => form.path().to_owned(),
-                None => self.endpoint.dialect.path(&self.endpoint.model, shape),
+            path: self.endpoint.base.path_with(&match (self.items(1), &config.request.audio) {
+                (Some((form, _)), _) => form.path().to_owned(),
+                (None, Some(audio)) => audio.path().to_owned(),
+                (None, None) => self.endpoint.dialect.path(&self.endpoint.model, shape),
             }),
-            headers: self.endpoint.headers.clone(),
+            headers: self.headers(),
             authorizer: self.endpoint.authorizer.clone(),
             secrets: Secrets::of(&self.endpoint.headers),
             id_prefix: number.to_string(),
@@ -105,6 +107,13 @@ impl TargetRun<'_> {
     fn max_workers(&self, spec: &PhaseSpec) -> u32 {
         let connections = self.endpoint.client.http2.connections.map_or(u32::MAX, |connections| connections as u32);
         spec.load.max_in_flight().min(connections).max(1)
+    }
+
+    /// Headers of the endpoint and of the body.
+    fn headers(&self) -> http::HeaderMap {
+        let mut headers = self.endpoint.headers.clone();
+        self.config.request.audio.iter().for_each(|audio| audio.set_headers(&mut headers));
+        headers
     }
 
     /// How long an open loop goes on sending before anything is answered: several times what the probe's answer took.

@@ -7,6 +7,7 @@ use crate::abort::AbortPolicy;
 use crate::config::Calibration;
 use crate::drive::{PhaseOutput, run_phase};
 use crate::endpoint::conditions;
+use crate::job::Job;
 use crate::plan::{Backoff, PhaseSpec, held_back};
 use crate::schedule::{Reason, ScheduleMode};
 use crate::scrape::Scraper;
@@ -40,7 +41,7 @@ impl TargetRun<'_> {
             output.requests.iter().map(|finished| job.first_prompt + finished.start.prompt).collect();
         let next = prompts.iter().max().map_or(self.next_prompt, |last| last + 1);
         self.next_prompt = self.config.prompts.aligned(next);
-        let mut rows = self.take_rows(&mut output, place, spec, observer);
+        let mut rows = self.take_rows(&job, &mut output, place, observer);
         let calibrating: &mut dyn FnMut() = &mut || observer.calibrating(place);
         history::set_requested_tokens(&mut rows, &prompts, &job.bodies);
         self.record_spending(&rows);
@@ -83,13 +84,13 @@ impl TargetRun<'_> {
     /// The numbers of every request; its arrivals are shown to whoever keeps them.
     fn take_rows(
         &self,
+        job: &Job,
         output: &mut PhaseOutput,
         place: PhasePosition,
-        spec: &PhaseSpec,
         observer: &mut dyn Observer,
     ) -> Vec<RequestNumbers> {
-        let (level, round) = (spec.load.name(), self.earlier_rounds(spec) + 1);
-        output.take_rows_with(Some(&self.config.request), |finished, tokens| {
+        let (level, round) = (job.spec.load.name(), self.earlier_rounds(&job.spec) + 1);
+        output.take_rows_with(job, |finished, tokens| {
             observer.arrived(
                 place,
                 RequestArrivals {

@@ -152,7 +152,7 @@ impl<'a> TargetRun<'a> {
     fn probe(&mut self) -> Result<(), BenchError> {
         for tries in 1..=probe::MAX_TRIES {
             let job = Arc::new(self.probe_job());
-            let mut rows = run_phase(&job)?.take_rows(Some(&job.bodies.options));
+            let mut rows = run_phase(&job)?.take_rows(&job);
             if !self.config.request.stream {
                 rows.iter_mut().for_each(RequestNumbers::clear_streaming_figures);
             }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: names are those of the record, and a value that the record does not state is never found.
 
+mod audio;
 mod pooled;
 
 use crate::expression::{bound_in, milliseconds_in};
@@ -30,6 +31,7 @@ pub(super) enum Group {
     Concurrency,
     Tokens,
     Valid,
+    WordErrors,
 }
 
 /// Where the numbers of a subject are.
@@ -39,6 +41,7 @@ pub(super) enum Source {
     Throughput,
     Items,
     Rate(fn(&PhaseResult) -> Option<f64>),
+    Audio,
     Group(Group),
 }
 
@@ -63,7 +66,7 @@ pub(super) enum Lookup {
 }
 
 impl Group {
-    const ALL: [Group; 7] = [
+    const ALL: [Group; 8] = [
         Group::Failures,
         Group::RateLimited,
         Group::Goodput,
@@ -71,6 +74,7 @@ impl Group {
         Group::Concurrency,
         Group::Tokens,
         Group::Valid,
+        Group::WordErrors,
     ];
 
     const fn name(self) -> &'static str {
@@ -82,6 +86,7 @@ impl Group {
             Group::Concurrency => "concurrency",
             Group::Tokens => "tokens",
             Group::Valid => "valid",
+            Group::WordErrors => "word_errors",
         }
     }
 }
@@ -124,7 +129,8 @@ pub(super) fn example_for(text: &str) -> String {
             let is_percent = unit.starts_with('%') || number.parse::<f64>().is_ok_and(|number| number >= 1.0);
             format!("{sign} {number}{}", if is_percent { "%" } else { "" })
         }
-        MetricUnit::PerSecond | MetricUnit::Count | MetricUnit::Plain => format!("> {}", or("10")),
+        MetricUnit::Factor if subject.is_time() => format!("< {}", or("1")),
+        MetricUnit::PerSecond | MetricUnit::Factor | MetricUnit::Count | MetricUnit::Plain => format!("> {}", or("10")),
     };
     format!("{}.{statistic} {bound}", subject.name())
 }
@@ -159,6 +165,7 @@ impl Subject {
             (PhaseSource::Throughput, _) => Source::Throughput,
             (PhaseSource::ItemThroughput, _) => Source::Items,
             (PhaseSource::Rate(of), _) => Source::Rate(of),
+            (PhaseSource::AudioThroughput, _) => Source::Audio,
             (PhaseSource::FailureShare, _) => Source::Group(Group::Failures),
         }
     }
@@ -207,12 +214,14 @@ impl Subject {
             }
             Source::Rate(_) => &["per_second"],
             Source::Items => &["items_per_second", "input_tokens_per_second", "items_per_request"],
+            Source::Audio => &["seconds_per_second", "characters_per_second"],
             Source::Group(Group::Failures | Group::RateLimited) => &["share", "count"],
             Source::Group(Group::Goodput) => &["share", "per_second", "met", "of"],
             Source::Group(Group::Counts) => {
                 &["started", "answered", "failed", "rate_limited", "cancelled", "measured", "late", "forfeited"]
             }
             Source::Group(Group::Valid) => &["share", "n", "of"],
+            Source::Group(Group::WordErrors) => &["share", "count", "of"],
             Source::Group(Group::Concurrency) => &["mean", "peak"],
             Source::Group(Group::Tokens) => &["std", "reported", "reported_over_std"],
         }
@@ -221,7 +230,7 @@ impl Subject {
     pub fn unit_of(self, statistic: &str) -> MetricUnit {
         match (self.source(), statistic) {
             (Source::Times(_) | Source::Speeds(_), "n") => MetricUnit::Count,
-            (Source::Times(_), _) => MetricUnit::Milliseconds,
+            (Source::Times(_), _) => self.metric().map_or(MetricUnit::Milliseconds, |metric| metric.row().unit),
             (Source::Speeds(_), _) => MetricUnit::TokensPerSecond,
             (Source::Throughput, "requests_per_second") | (Source::Group(Group::Goodput), "per_second") => {
                 MetricUnit::PerSecond
@@ -229,6 +238,8 @@ impl Subject {
             (Source::Throughput, _) | (Source::Items, "input_tokens_per_second") => MetricUnit::TokensPerSecond,
             (Source::Items, "items_per_second") | (Source::Rate(_), _) => MetricUnit::PerSecond,
             (Source::Items, _) => MetricUnit::Plain,
+            (Source::Audio, "characters_per_second") => MetricUnit::PerSecond,
+            (Source::Audio, _) => MetricUnit::Factor,
             (_, "share") => MetricUnit::Share,
             (Source::Group(Group::Concurrency), _) | (_, "reported_over_std") => MetricUnit::Plain,
             _ => MetricUnit::Count,
@@ -273,6 +284,8 @@ impl Subject {
             (Source::Throughput, statistic) => find_throughput(phase, statistic),
             (Source::Items, statistic) => find_items(phase, statistic),
             (Source::Rate(of), _) => maybe(of(phase), "there is no such rate"),
+            (Source::Audio, statistic) => audio::find(phase, statistic),
+            (Source::Group(Group::WordErrors), statistic) => audio::find_errors(&[phase], statistic),
             (Source::Group(Group::Failures), "share") => maybe(phase.counts.failed_share(), "no request was started"),
             (Source::Group(Group::Failures), _) => count(phase.counts.failed),
             (Source::Group(Group::RateLimited), "share") => maybe(phase.rate_limited.share, "no request was started"),

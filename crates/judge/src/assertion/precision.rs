@@ -432,7 +432,7 @@ fn has_interval(subject: Subject, statistic: &str) -> bool {
             },
             Source::Times(_) => statistic == "mean" || Level::ALL.iter().any(|level| level.name() == statistic),
             Source::Throughput | Source::Items | Source::Rate(_) => !statistic.starts_with("peak"),
-            Source::Group(_) => false,
+            Source::Audio | Source::Group(_) => false,
         },
         Subject::Group(group) => {
             matches!(group, Group::Failures | Group::RateLimited | Group::Goodput)

@@ -29,6 +29,8 @@ pub(crate) struct StreamMetadata {
     pub failure: Option<Failure>,
     /// Results that are no text, if there were any. Few answers have some, and every open stream keeps this.
     pub results: Option<Box<Results>>,
+    /// Whether an answer without text may be whole: it is sound, or the transcript of silence.
+    needs_no_text: bool,
     /// Whether anything was understood: an event other than an anomaly or the end mark.
     understood: bool,
 }
@@ -61,6 +63,10 @@ impl StreamMetadata {
             EventKind::Image { pixels, is_partial } => {
                 self.understood = true;
                 ImageTrace::add(&mut self.results.get_or_insert_default().images, event.at, pixels, is_partial);
+            }
+            EventKind::Sound(_) | EventKind::Silence => {
+                self.understood = true;
+                self.needs_no_text = true;
             }
             EventKind::Model(name) => {
                 self.understood = true;
@@ -112,7 +118,8 @@ impl StreamMetadata {
 
     /// Derives the outcome; the rules are at [`super::RequestMeter::finish`].
     pub fn close(&mut self, ending: Ending, has_text: bool) {
-        let has_text = has_text || self.results.as_ref().is_some_and(|results| results.items.is_some());
+        let has_items = self.results.as_ref().is_some_and(|results| results.items.is_some());
+        let has_text = has_text || has_items || self.needs_no_text;
         if self.failure.is_none() {
             self.failure = self.verdict(ending, has_text);
         }

@@ -6,7 +6,7 @@
 use super::chunks::{ChannelTokens, arrival_tokens, join};
 use super::fingerprint::TextFingerprint;
 use super::speed::{NOT_STREAMED, NoSpeedReason, StreamTimes, TIMESTAMP_ERROR};
-use super::{BatchNumbers, Chunk, Media, Opening, RequestTrace, StreamUse};
+use super::{AudioNumbers, BatchNumbers, Chunk, Media, Opening, RequestTrace, StreamUse};
 use crate::names;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -182,6 +182,9 @@ pub struct RequestNumbers {
     /// What became of a batch of requests, if it was one.
     #[serde(default)]
     pub batch: Option<Box<BatchNumbers>>,
+    /// Sound that was sent or that came, if there was some.
+    #[serde(default)]
+    pub audio: Option<Box<AudioNumbers>>,
     /// Output tokens that the plan asked for, where that differs from request to request; set by the caller.
     #[serde(default)]
     pub output_asked: Option<u64>,
@@ -418,6 +421,7 @@ impl RequestNumbers {
             first_image_ns: trace.images.and_then(|images| Some(images.first_at.since(timing.sent_at?).as_nanos())),
             media: trace.images.map(|images| images.media()),
             batch: trace.batch.clone(),
+            audio: trace.sound.as_ref().map(|sound| Box::new(sound.numbers(timing.sent_at))),
             failure: trace.failure.as_ref().map(|failure| FailureRow {
                 kind: failure.kind,
                 message: failure.message.clone(),

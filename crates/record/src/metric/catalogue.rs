@@ -2,41 +2,13 @@
 //!
 //! Invariant: a row stands at the place of its metric in [`Metric`].
 
-use super::{Metric, MetricRow, MetricUnit, PhaseSource};
-use crate::run::{PhaseResult, taken};
+use super::row::{SPEED, TIME, milliseconds, plain};
+use super::{Metric, MetricRow, MetricUnit, PhaseSource, audio};
+use crate::run::taken;
 use tokrate_meter::request::MIN_SPEED_TOKENS;
-use tokrate_stats::Distribution;
-
-/// What most rows share: a time of each request, of answers that need not be streamed.
-const TIME: MetricRow = MetricRow {
-    metric: Metric::E2e,
-    name: "",
-    label: "",
-    words: "",
-    definition: "",
-    unit: MetricUnit::Milliseconds,
-    more_is_better: false,
-    tokens_needed: 1,
-    needs_stream: false,
-    is_pooled: false,
-    of_request: None,
-    of_phase: PhaseSource::Throughput,
-    foreign_names: &[],
-};
-
-/// The same of a speed.
-const SPEED: MetricRow = MetricRow { unit: MetricUnit::TokensPerSecond, more_is_better: true, ..TIME };
-
-const fn plain(of: fn(&PhaseResult) -> &Distribution) -> PhaseSource {
-    PhaseSource::Times(of, None)
-}
-
-fn milliseconds(nanoseconds: Option<u64>) -> Option<f64> {
-    nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e6)
-}
 
 /// A row for every metric, in the order of [`Metric`].
-pub(super) static CATALOGUE: [MetricRow; 29] = [
+pub(super) static CATALOGUE: [MetricRow; 33] = [
     MetricRow {
         metric: Metric::Ttfb,
         name: "ttfb",
@@ -351,4 +323,8 @@ pub(super) static CATALOGUE: [MetricRow; 29] = [
         of_phase: plain(|phase| &phase.connections.streams.stream_wait),
         ..TIME
     },
+    audio::TIME_TO_FIRST_AUDIO,
+    audio::REAL_TIME_FACTOR,
+    audio::STALLED_TIME,
+    audio::AUDIO_THROUGHPUT,
 ];

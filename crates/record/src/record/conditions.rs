@@ -40,6 +40,9 @@ impl ConditionsRow {
     /// How long prompts and answers are, in words; of lengths that differ the means.
     pub fn lengths(&self) -> String {
         let means = if self.prompts == Self::SYNTHETIC { "" } else { " on average" };
+        if self.task == "transcription" {
+            return self.prompts.clone();
+        }
         let (input, output) = (self.input_tokens, self.output_tokens);
         // Of a whole run whose levels differ in it there is no number.
         let many = |one: &str| match self.batch {

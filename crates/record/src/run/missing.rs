@@ -2,7 +2,7 @@
 //!
 //! Invariant: exactly the figures that are missing have a reason.
 
-use super::{PhaseResult, by_load};
+use super::{PhaseResult, Rounds, by_load};
 use crate::metric::{Metric, MetricUnit, PhaseSource};
 use tokrate_meter::request::NOT_STREAMED;
 
@@ -16,9 +16,10 @@ impl PhaseResult {
         let is_there = match row.of_phase {
             PhaseSource::Times(of, _) => !of(self).is_empty(),
             PhaseSource::Speeds(of) => of(self).median.value.or(of(self).median.descriptive).is_some(),
-            PhaseSource::Throughput => self.throughput.is_some() && self.items.is_none(),
+            PhaseSource::Throughput => self.throughput.is_some() && self.is_text(),
             PhaseSource::ItemThroughput => self.items.as_ref().is_some_and(|items| items.per_second.is_some()),
             PhaseSource::Rate(of) => of(self).is_some(),
+            PhaseSource::AudioThroughput => self.audio.seconds_per_second.is_some(),
             PhaseSource::FailureShare => self.counts.failed_share().is_some(),
         };
         if is_there {
@@ -43,6 +44,11 @@ impl PhaseResult {
                     _ => "vectors and scores are no text".to_owned(),
                 }
             }
+            PhaseSource::AudioThroughput => self.missing_audio_reason(),
+            _ if matches!(row.metric, Metric::TimeToFirstAudio | Metric::RealTimeFactor | Metric::StalledTime) => {
+                self.missing_audio_reason()
+            }
+            _ if !self.is_text() && row.unit != MetricUnit::Share => "speech is no text".to_owned(),
             PhaseSource::Throughput => {
                 let no_tokens = "no token arrived in the steady window".to_owned();
                 self.steady_missing.clone().unwrap_or(no_tokens)
@@ -60,6 +66,16 @@ impl PhaseResult {
             PhaseSource::Times(..) if row.tokens_needed > 1 => "no answer came in more than one piece".to_owned(),
             PhaseSource::Times(..) => "no answer had any text".to_owned(),
         })
+    }
+
+    fn missing_audio_reason(&self) -> String {
+        let audio = &self.audio;
+        match &self.steady_missing {
+            _ if !audio.is_there() => "there was no sound".to_owned(),
+            _ if audio.unknown_length == audio.n => "the bytes do not say how long the sound plays".to_owned(),
+            Some(missing) => missing.clone(),
+            None => "no sound came back".to_owned(),
+        }
     }
 
     /// Whether its answers came in one piece although a stream was asked for.
@@ -81,7 +97,7 @@ impl PhaseResult {
 pub fn missing_figures(phases: &[PhaseResult]) -> Vec<String> {
     let mut found: Vec<(Vec<Metric>, String, Vec<&str>)> = Vec::new();
     // Of what is no text nobody expects the figures of a text.
-    let loads: Vec<_> = by_load(phases).into_iter().filter(|load| !load.has_items()).collect();
+    let loads: Vec<_> = by_load(phases).into_iter().filter(Rounds::is_text).collect();
     for figure in EXPLAINED_METRICS {
         let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
         for load in &loads {

@@ -8,9 +8,9 @@ use super::steady::in_flight;
 use super::summary::{tpot_distribution, unrepresentative_speeds};
 use super::validity::with_validity;
 use super::{
-    AdapterSummary, AgentSummary, BatchSummary, ComfortBands, Connections, Counts, FailureCount, InputTokens,
-    ItemSummary, LengthSummary, Load, MediaSummary, NameCount, ObservedConcurrency, RateLimited, ServerTimingSummary,
-    SessionSummary, SpeedSummary, Steady, StructureSummary, Throughput, TokenSummary, Warmup,
+    AdapterSummary, AgentSummary, AudioSummary, BatchSummary, ComfortBands, Connections, Counts, FailureCount,
+    InputTokens, ItemSummary, LengthSummary, Load, MediaSummary, NameCount, ObservedConcurrency, RateLimited,
+    ServerTimingSummary, SessionSummary, SpeedSummary, Steady, StructureSummary, Throughput, TokenSummary, Warmup,
 };
 use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
@@ -130,6 +130,9 @@ pub struct PhaseResult {
     /// Sent to the first image of an answer, one that is not yet done included.
     #[serde(default = "no_times")]
     pub time_to_first_image: Distribution,
+    /// Sound, said or heard.
+    #[serde(default)]
+    pub audio: AudioSummary,
     /// Answers that were to be calls of tools or JSON, if that is what was asked for.
     #[serde(default)]
     pub structure: Option<StructureSummary>,
@@ -246,6 +249,12 @@ pub fn mark_warmup(rule: Warmup, started_at: Tick, requests: &mut [RequestNumber
     over_at.unwrap_or(first)
 }
 
+/// From the beginning of each session of agents to its end; of other loads there is none.
+fn session_time_of(input: &PhaseInput<'_>, requests: &[RequestNumbers]) -> Distribution {
+    let times = AgentSummary::of(&input.load, requests).map(|(_, times)| times);
+    Distribution::of_nanos(&mut times.unwrap_or_default())
+}
+
 impl PhaseResult {
     /// Sums up a phase; sorts its requests and marks the warm-up on the way ([`mark_warmup`]), and clears the streaming
     /// figures of answers that were not streamed. Checks the result for consistency.
@@ -263,7 +272,6 @@ impl PhaseResult {
         let (steady, steady_missing, throughput) = steady_of(input, warmup_end, requests);
         let times = Times::of(&measured, unanswered_of(input, requests, streamed));
         let (ttft, itl, tpot, e2e) = times.judged();
-        let (agents, session_times) = AgentSummary::of(&input.load, requests).unzip();
         PhaseResult {
             client_error: with_validity(input, &measured, [&ttft, &itl, &tpot, &e2e], throughput.as_ref()),
             failures_above_limit: counts.failed_share().is_some_and(|share| share > Counts::FAILURE_LIMIT),
@@ -281,12 +289,13 @@ impl PhaseResult {
             time_per_item: times.plain(time_per_item_ns),
             time_to_first_image: times.plain(|request| request.first_image_ns),
             media: MediaSummary::of(steady.as_ref(), requests, &measured),
+            audio: AudioSummary::of(steady.as_ref(), requests, &measured),
             structure: StructureSummary::of(&measured),
             time_to_first_argument: times.plain(|request| request.first_argument_ns),
             time_to_valid: times.plain(|request| request.valid_ns),
             adapters: AdapterSummary::of(requests),
-            agents,
-            session_time: Distribution::of_nanos(&mut session_times.unwrap_or_default()),
+            agents: AgentSummary::of(&input.load, requests).map(|(agents, _)| agents),
+            session_time: session_time_of(input, requests),
             counts,
             throughput,
             steady,
@@ -332,6 +341,11 @@ impl PhaseResult {
     /// Its batches, if requests were sent as such.
     pub fn batches(&self) -> Option<&BatchSummary> {
         self.items.as_ref()?.batches.as_ref()
+    }
+
+    /// Whether text was asked for: vectors, scores and speech are none.
+    pub fn is_text(&self) -> bool {
+        self.items.is_none() && self.conditions.task != "speech"
     }
 
     /// Whether the client's own error was measured at this load.

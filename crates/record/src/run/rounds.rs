@@ -124,6 +124,7 @@ impl Rounds<'_> {
             | PhaseSource::Throughput
             | PhaseSource::ItemThroughput
             | PhaseSource::Rate(_)
+            | PhaseSource::AudioThroughput
             | PhaseSource::FailureShare => None,
         }
     }
@@ -165,7 +166,7 @@ impl Rounds<'_> {
     /// Tokens per second of all requests together, over the steady windows one after the other.
     /// `None` if no request was answered: tokens of truncated answers alone are no usable throughput.
     pub fn throughput(&self) -> Option<f64> {
-        if self.has_items() {
+        if !self.is_text() {
             return None;
         }
         let answered = || self.phases.iter().filter(|phase| phase.counts.answered > 0);
@@ -178,6 +179,16 @@ impl Rounds<'_> {
     /// Whether texts were sent for vectors or scores.
     pub fn has_items(&self) -> bool {
         self.phases.iter().any(|phase| phase.items.is_some())
+    }
+
+    /// Whether text was asked for.
+    pub fn is_text(&self) -> bool {
+        self.phases.iter().all(|phase| phase.is_text())
+    }
+
+    /// Whether there was sound, said or heard.
+    pub fn has_audio(&self) -> bool {
+        self.phases.iter().any(|phase| phase.audio.is_there())
     }
 
     /// Answers that were held against a schema, and those of them that are valid; `None` where none was to be.
@@ -196,6 +207,11 @@ impl Rounds<'_> {
     /// Items per second of all requests together, over the steady windows one after the other.
     pub fn item_throughput(&self) -> Option<f64> {
         self.rate(|phase| phase.items.as_ref()?.per_second)
+    }
+
+    /// Seconds of sound per second, the same way.
+    pub fn audio_throughput(&self) -> Option<f64> {
+        self.rate(|phase| phase.audio.seconds_per_second)
     }
 
     /// A rate over the steady windows one after the other.

@@ -82,6 +82,11 @@ fn client_error_ms(metric: Metric, phase: &PhaseResult) -> f64 {
             let later = phase.tokens.std_per_request.mean.unwrap_or(0.0) - 1.0;
             if later >= 1.0 { 2.0 * read / later } else { 2.0 * read }
         }
+        // It is the time shared among seconds of sound.
+        (None, Metric::RealTimeFactor) => {
+            let seconds = phase.audio.said_seconds.max(phase.audio.heard_seconds) / phase.audio.n.max(1) as f64;
+            if seconds > 0.0 { read / 1e3 / seconds } else { 0.0 }
+        }
         (None, _) => read,
     }
 }

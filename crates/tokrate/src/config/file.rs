@@ -117,6 +117,15 @@ pub struct Bench {
     #[serde(default, deserialize_with = "lists::one_or_many")]
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<u32>>"))]
     pub batch: Option<Vec<u32>>,
+    pub voice: Option<String>,
+    pub audio_format: Option<String>,
+    pub stream_format: Option<String>,
+    pub sample_rate: Option<u32>,
+    pub audio: Option<PathBuf>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<f64>>"))]
+    pub audio_seconds: Option<Vec<f64>>,
+    pub transcript_format: Option<String>,
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::Length>"))]
     pub input_tokens: Option<Length>,
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::Length>"))]

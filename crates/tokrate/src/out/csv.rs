@@ -91,6 +91,17 @@ const COLUMNS: &[Column] = &[
     Column::Quantile(Metric::RequestWrite, Level::P50, Part::Value),
     Column::Quantile(Metric::ResponseHead, Level::P50, Part::Value),
     Column::Quantile(Metric::ColdTtft, Level::P50, Part::Value),
+    Column::Quantile(Metric::TimeToFirstAudio, Level::P50, Part::Value),
+    Column::Quantile(Metric::TimeToFirstAudio, Level::P95, Part::Value),
+    Column::Quantile(Metric::RealTimeFactor, Level::P50, Part::Value),
+    Column::Quantile(Metric::RealTimeFactor, Level::P95, Part::Value),
+    Column::Quantile(Metric::StalledTime, Level::P95, Part::Value),
+    Column::Own("stalled_answers", |phase| {
+        (phase.audio.with_length() > 0).then(|| phase.audio.stalled_answers.to_string())
+    }),
+    Column::Own("audio_seconds_per_second", |phase| number(phase.audio.seconds_per_second)),
+    Column::Own("characters_per_second", |phase| number(phase.audio.characters_per_second)),
+    Column::Own("word_error_rate", |phase| number(phase.audio.word_error_rate())),
     Column::Own("items_per_second", |phase| number(phase.items.as_ref().and_then(|items| items.per_second))),
     Column::Own("batch_late_at_most_p50_ms", |phase| number(phase.batches()?.late_at_most.p50.nearest_rank())),
     Column::Own("batch_requests_per_second", |phase| number(phase.batches()?.requests_per_second)),
@@ -137,7 +148,9 @@ impl Column {
                     Part::Low => "_low",
                     Part::High => "_high",
                 };
-                format!("{}_{}{part}_{}", metric.name(), level.name(), metric.unit())
+                // A factor has a unit in tables only: seconds for a second.
+                let unit = if metric.is_in_milliseconds() { "_ms" } else { "" };
+                format!("{}_{}{part}{unit}", metric.name(), level.name())
             }
         }
     }

@@ -59,6 +59,11 @@ fn most(measured: &[&Rounds<'_>]) -> Option<String> {
         let most = measured.iter().copied().max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
         return Some(format!("{} items a second at {}: {}", number(rate(most)), most.name(), at(most)));
     }
+    if measured.len() > 1 && measured.iter().any(|load| load.has_audio()) {
+        let rate = |load: &Rounds<'_>| load.audio_throughput().unwrap_or(0.0);
+        let most = measured.iter().copied().max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
+        return Some(format!("{} s of sound a second at {}: {}", number(rate(most)), most.name(), at(most)));
+    }
     let throughput = |load: &Rounds<'_>| load.throughput().unwrap_or(0.0);
     if measured.len() < 2 || measured.iter().all(|load| throughput(load) <= 0.0) {
         return None;
@@ -87,6 +92,9 @@ fn at(load: &Rounds<'_>) -> String {
         let (whole, each) = (time(Metric::E2e), time(Metric::TimePerItem));
         return format!("an answer after {whole}, {each} an {item}{}", media(load));
     }
+    if load.has_audio() {
+        return of_sound(load);
+    }
     let (of, n) = (load.with_speed(), load.count(|phase| phase.counts.measured));
     let has_speed = load.output_speed().is_some_and(|median| value(&median).is_some());
     let speed = match (load.output_speed().and_then(|median| value(&median)), of < n) {
@@ -113,6 +121,29 @@ fn cold(load: &Rounds<'_>) -> String {
     let is_each = load.phases.iter().all(|phase| phase.conditions.connection.starts_with("new"));
     let median = load.times(Metric::ColdTtft).filter(|_| is_each).and_then(|times| value(&times.p50));
     median.map_or_else(String::new, |median| format!(", {median} ms with a new connection"))
+}
+
+/// When the first of an answer came, how fast all of it was against its sound, and where a player ran dry.
+fn of_sound(load: &Rounds<'_>) -> String {
+    let median = |metric| load.times(metric).and_then(|times| value(&times.p50));
+    let first = |name: &str, metric| median(metric).map(|time| format!("{name} after {time} ms"));
+    let factor = median(Metric::RealTimeFactor);
+    let factor =
+        factor.map_or_else(|| without(load, Metric::RealTimeFactor), |factor| format!("real-time factor {factor}"));
+    let of = load.count(|phase| phase.audio.with_length());
+    let stalled = load.count(|phase| phase.audio.stalled_answers);
+    let stalled = (stalled > 0).then(|| format!("{stalled} of {of} answers stall a player"));
+    let (words, errors) = (load.count(|phase| phase.audio.words), load.count(|phase| phase.audio.word_errors));
+    let errors = (words > 0).then(|| format!("word error rate {} %", number(100.0 * errors as f64 / words as f64)));
+    let parts = [
+        first("first text", Metric::Ttft),
+        first("first audio", Metric::TimeToFirstAudio),
+        first("whole answer", Metric::E2e),
+        Some(factor),
+        stalled,
+        errors,
+    ];
+    parts.into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
 /// When answers that were to be calls or JSON were whole, and how many of them were valid.

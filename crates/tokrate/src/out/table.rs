@@ -1,5 +1,7 @@
 //! The tables on standard output: a row for each level, or with `--wide` a column with every number, what failed first.
 
+mod audio;
+
 use super::paragraph::note;
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::report;
@@ -62,8 +64,10 @@ fn head(column: &tokrate_charts::Column) -> String {
 /// The numbers of all phases: column heads, then a label and a cell for each phase, row by row.
 pub fn cells(phases: &[PhaseResult]) -> (Vec<String>, Vec<(String, Vec<String>)>) {
     let phases = by_rising_load(phases);
-    let rows =
-        ROWS.iter().map(|row| (row.label(), phases.iter().map(|phase| row.cell(phase)).collect::<Vec<String>>()));
+    let rows = ROWS
+        .iter()
+        .chain(audio::ROWS)
+        .map(|row| (row.label(), phases.iter().map(|phase| row.cell(phase)).collect::<Vec<String>>()));
     // A row that says nothing in any level is left out, such as reasoning of a model without any.
     let shown = rows.filter(|(_, cells)| cells.iter().any(|cell| cell != "-"));
     (phases.iter().map(|phase| level(phase)).collect(), shown.collect())
@@ -224,7 +228,7 @@ const ROWS: &[Row] = &[
         phase.structure.as_ref().map_or_else(|| "-".to_owned(), |seen| number(seen.valid_share() * 100.0))
     }),
     Row::Own("answer length, mean ± SD (tokens)", |phase| {
-        if phase.items.is_some() {
+        if !phase.is_text() {
             return "-".to_owned();
         }
         let length = &phase.tokens.std_per_request;
@@ -232,7 +236,7 @@ const ROWS: &[Row] = &[
         length.mean.map_or_else(|| "-".to_owned(), |mean| format!("{}{spread}", number(mean)))
     }),
     Row::Own("answer length, least..most (tokens)", |phase| {
-        if phase.items.is_some() {
+        if !phase.is_text() {
             return "-".to_owned();
         }
         let ends = phase.tokens.std_per_request.min.zip(phase.tokens.std_per_request.max);
@@ -241,12 +245,12 @@ const ROWS: &[Row] = &[
     Row::Own("output speed p50 (tok/s)", |phase| shown(&phase.output_speed.median)),
     Row::Own("output speed, slowest 5 % (tok/s)", |phase| shown(&phase.output_speed.slowest_5_percent)),
     Row::Own("answers without output speed (%)", |phase| {
-        let share = phase.output_speed.missing_share.filter(|share| *share > 0.0 && phase.items.is_none());
+        let share = phase.output_speed.missing_share.filter(|share| *share > 0.0 && phase.is_text());
         share.map_or_else(|| "-".to_owned(), |share| number(share * 100.0))
     }),
     Row::Own("throughput (tok/s)", |phase| {
         let load = Rounds { load: phase.load, phases: vec![phase] };
-        if load.has_items() {
+        if !load.is_text() {
             return "-".to_owned();
         }
         let mark = if load.is_throughput_stated() { "" } else { "~" };

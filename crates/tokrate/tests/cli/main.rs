@@ -13,6 +13,7 @@ mod apply_patch;
 mod apply_protected;
 mod apply_serve;
 mod arrivals;
+mod audio;
 mod batch;
 mod browser;
 mod budgets;

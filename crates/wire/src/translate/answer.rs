@@ -199,7 +199,11 @@ impl AnswerTranslator {
                 self.write_calls(out);
             }
             // No dialect has vectors among its answers.
-            EventKind::Opaque | EventKind::Items(_) | EventKind::Image { .. } => {
+            EventKind::Opaque
+            | EventKind::Items(_)
+            | EventKind::Image { .. }
+            | EventKind::Sound(_)
+            | EventKind::Silence => {
                 let message =
                     format!("the answer holds a picture, sound or the like, which {} cannot say", self.to.name());
                 self.fail(FailureKind::Untranslatable, &message, out);

@@ -17,6 +17,8 @@ pub fn transcript(batch: &EventBatch) -> Vec<String> {
         EventKind::Empty => "empty".to_owned(),
         EventKind::Opaque => "opaque".to_owned(),
         EventKind::Image { pixels, .. } => format!("image {pixels}"),
+        EventKind::Silence => "silence".to_owned(),
+        EventKind::Sound(sound) => format!("sound {}", sound.bytes),
         EventKind::Items(items) => format!("items {items}"),
         EventKind::Text { channel, text } => {
             let channel = match channel {

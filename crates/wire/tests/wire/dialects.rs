@@ -57,6 +57,8 @@ pub fn decoded(dialect: Dialect, shape: Shape, body: &[u8]) -> Decoded {
             EventKind::Empty
             | EventKind::Items(_)
             | EventKind::Image { .. }
+            | EventKind::Sound(_)
+            | EventKind::Silence
             | EventKind::Timings(_)
             | EventKind::Unknown { .. } => {}
         }

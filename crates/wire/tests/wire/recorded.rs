@@ -95,7 +95,12 @@ pub fn decoded_from_events_of(dialect: Dialect, body: &[u8], shape: Shape) -> De
             EventKind::Model(name) => decoded.model = batch.text(name).to_owned(),
             EventKind::Done => decoded.done = true,
             EventKind::ToolCall { name, .. } => decoded.tool.push_str(batch.text(name)),
-            EventKind::Items(_) | EventKind::Image { .. } | EventKind::Timings(_) | EventKind::Unknown { .. } => {}
+            EventKind::Items(_)
+            | EventKind::Image { .. }
+            | EventKind::Sound(_)
+            | EventKind::Silence
+            | EventKind::Timings(_)
+            | EventKind::Unknown { .. } => {}
             EventKind::Empty | EventKind::Opaque | EventKind::Failed { .. } | EventKind::Anomaly(_) => {}
         }
     }

@@ -4,7 +4,8 @@
 //! more is said.
 
 use super::{
-    Group, Lookup, Source, Subject, find_count, find_quantile, find_time, find_valid, inverted, maybe, speed_level,
+    Group, Lookup, Source, Subject, audio, find_count, find_quantile, find_time, find_valid, inverted, maybe,
+    speed_level,
 };
 use tokrate_record::Metric;
 use tokrate_record::run::{PhaseResult, Rounds};
@@ -34,6 +35,10 @@ pub(super) fn find(subject: Subject, statistic: &str, rounds: &Rounds<'_>) -> Lo
         }
         (Source::Rate(of), _) => maybe(rounds.rate(of), "there is no such rate"),
         (Source::Items, "items_per_second") => maybe(rounds.item_throughput(), "there is no steady window"),
+        (Source::Audio, "characters_per_second") => {
+            maybe(rounds.rate(|phase| phase.audio.characters_per_second), "there is no steady window")
+        }
+        (Source::Audio, _) => maybe(rounds.audio_throughput(), "there is no steady window"),
         (Source::Group(group), _) => find_in_group(subject, group, statistic, rounds),
         (Source::Speeds(_) | Source::Throughput | Source::Items, _) => between_rounds(subject, statistic, rounds),
     }
@@ -47,6 +52,7 @@ fn find_in_group(subject: Subject, group: Group, statistic: &str, rounds: &Round
         (Group::Failures, _) => Lookup::Value(counts.failed as f64),
         (Group::RateLimited, "share") => maybe(counts.rate_limited_share(), "no request was started"),
         (Group::RateLimited, _) => Lookup::Value(counts.rate_limited as f64),
+        (Group::WordErrors, _) => audio::find_errors(&rounds.phases, statistic),
         (Group::Valid, _) => find_valid(rounds.valid(), statistic),
         (Group::Counts, _) => Lookup::Value(find_count(&counts, statistic) as f64),
         (Group::Goodput, "share") if has_objective() => maybe(rounds.goodput_share(), "too few requests were judged"),

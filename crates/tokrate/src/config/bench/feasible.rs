@@ -126,6 +126,9 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
 }
 
 fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
+    if super::audio::check_metric(named, metric, config.request.audio.as_ref())? {
+        return Ok(());
+    }
     if let Some(items) = config.request.items {
         return check_metric_of_items(named, metric, items.task);
     }

@@ -205,6 +205,23 @@ impl Layers {
             self.fill("poll", |flags| &mut flags.request.batches.poll, bench.poll.clone());
             self.flags.request.batches.keep |= bench.keep.unwrap_or(false);
         }
+        if self.flags.request.task == Some(Task::Speech) {
+            self.fill("voice", |flags| &mut flags.audio.voice, bench.voice.clone());
+            let format = word(file, "audio_format", &bench.audio_format)?;
+            self.fill("audio_format", |flags| &mut flags.audio.audio_format, format);
+            let form = word(file, "stream_format", &bench.stream_format)?;
+            self.fill("stream_format", |flags| &mut flags.audio.stream_format, form);
+            self.fill("sample_rate", |flags| &mut flags.audio.sample_rate, bench.sample_rate);
+        }
+        if self.flags.request.task == Some(Task::Transcription) {
+            let is_made_up = self.flags.audio.audio_seconds.is_some();
+            let files = bench.audio.clone().filter(|_| !is_made_up);
+            self.fill("audio", |flags| &mut flags.audio.audio, files);
+            let seconds = bench.audio_seconds.clone().filter(|_| self.flags.audio.audio.is_none());
+            self.fill("audio_seconds", |flags| &mut flags.audio.audio_seconds, seconds);
+            let form = word(file, "transcript_format", &bench.transcript_format)?;
+            self.fill("transcript_format", |flags| &mut flags.audio.transcript_format, form);
+        }
         self.fill_list("body", |flags| &mut flags.request.body, bench.body.as_deref());
         let set = |value: Option<bool>| value.unwrap_or(false);
         let request = &mut self.flags.request;

@@ -1,6 +1,7 @@
 //! From the flags of `tokrate bench` to the plain configuration of the part, by section of its help.
 
 mod attachments;
+mod audio;
 mod batch;
 mod clients;
 mod dataset;
@@ -128,7 +129,8 @@ fn config(
     let target::BenchTarget { mut target, quirks } = found;
     let embedded = matches!(target, Target::Embedded(_));
     let asked_seed = flags.load.seed.or(file.bench.seed);
-    let request = asked_request(flags, file, &target, &quirks, inputs)?;
+    let text_seed = asked_seed.unwrap_or(environment.entropy);
+    let request = asked_request(flags, file, &target, &quirks, inputs, text_seed)?;
     if request.batches.is_some() {
         batch::price(flags, file, &mut target, quirks.half_price_batches);
     }
@@ -143,10 +145,11 @@ fn config(
     let objectives = verdict::objectives(&flags.verdict, file)?;
     let slos: Vec<Slo> = objectives.iter().map(|objective| objective.slo).collect();
     let share = if flags.load.search.is_some() { verdict::share_of(&objectives)? } else { None };
-    let (schedule_mode, phases) = match until::until(flags, &phases, request.stream && request.items.is_none())? {
-        Some(until) => until,
-        None => (schedule_mode::schedule_mode(flags, &phases, &slos, share)?, phases),
-    };
+    let (schedule_mode, phases) =
+        match until::until(flags, &phases, request.stream && request.items.is_none() && request.audio.is_none())? {
+            Some(until) => until,
+            None => (schedule_mode::schedule_mode(flags, &phases, &slos, share)?, phases),
+        };
     let config = Config {
         schedule_mode,
         phases,
@@ -162,7 +165,7 @@ fn config(
         calibration: limits::calibration(&flags.limits, environment),
         sampling: sampling(&target, flags)?,
         seed: asked_seed.unwrap_or(0),
-        text_seed: asked_seed.unwrap_or(environment.entropy),
+        text_seed,
         host: environment.host.clone(),
         machine: environment.machine.clone(),
         region: pick_text(
@@ -189,6 +192,7 @@ fn asked_request(
     target: &Target,
     quirks: &tokrate_catalog::Quirks,
     inputs: &Inputs,
+    text_seed: u64,
 ) -> Result<RequestOptions> {
     let mut request = request::request(&flags.request, file, matches!(target, Target::Embedded(_)))?;
     request.keep_unknown = flags.output.keep_unknown;
@@ -201,6 +205,8 @@ fn asked_request(
     items::check(flags, target, request.items, inputs)?;
     request.structure = structure::asked(flags, target, inputs)?;
     request.attachments = attachments::asked(flags, target, inputs)?;
+    request.audio = audio::asked(flags, text_seed)?;
+    audio::check(flags, target, request.audio.as_ref(), inputs)?;
     request.tool_turns = structure::tool_turns(flags)?;
     Ok(request)
 }

@@ -32,6 +32,7 @@ pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Re
     Ok(RequestOptions {
         batches: batch::asked(flags)?,
         images: attachments::made(flags)?,
+        audio: None,
         structure: None,
         attachments: None,
         adapters: adapters(flags, bench)?,
@@ -107,7 +108,16 @@ pub(super) fn prompts(flags: &flags::Request, file: &File, embedded: bool, input
     let bench = &file.bench;
     let workload = lengths(flags)?.map(|lengths| Length::Given(Lengths::Fixed(lengths.0)));
     let is_short = embedded || items::asked(flags)?.is_some();
-    let default = Length::Given(Lengths::Fixed(if is_short { 200 } else { 1000 }));
+    // Some sentences: ten seconds of speech or more.
+    let is_said = flags.task == Some(flags::Task::Speech);
+    let default = if is_said {
+        40
+    } else if is_short {
+        200
+    } else {
+        1000
+    };
+    let default = Length::Given(Lengths::Fixed(default));
     let input = flags.input_tokens.clone().or(workload).or_else(|| bench.input_tokens.clone());
     let input = input.unwrap_or(default).resolve("--input-tokens")?;
     let prefix = prefix(flags, file)?;

@@ -172,6 +172,7 @@ fn what_names_an_address_a_key_a_command_or_a_file_is_not_called_harmless() {
         "bench.tools",
         "bench.schema",
         "bench.images_from",
+        "bench.audio",
         "bench.baseline",
         "bench.body",
         "curve",

@@ -1,6 +1,7 @@
 //! The flags of `tokrate bench`, by section of its help.
 
 mod attachments;
+mod audio;
 mod batch;
 mod limits;
 mod load;
@@ -10,6 +11,7 @@ mod target;
 mod verdict;
 
 pub use attachments::ImageFormat;
+pub use audio::{Audio, AudioFormat, StreamFormat, TranscriptFormat};
 pub use limits::{Calibration, Limits};
 pub use load::{Arrivals, Axis, Growth, Load};
 pub use output::{Output, Progress};
@@ -43,6 +45,8 @@ pub struct Flags {
     pub load: Load,
     #[command(flatten)]
     pub request: Request,
+    #[command(flatten)]
+    pub audio: Audio,
     #[command(flatten)]
     pub limits: Limits,
     #[command(flatten)]

@@ -13,7 +13,7 @@ pub struct Request {
     /// A reference workload: input/output tokens, or the levels of a system load test, or both
     #[arg(long, value_enum, value_name = "NAME,…", value_delimiter = ',')]
     pub workload: Vec<Workload>,
-    /// What is asked for: text, calls of tools, JSON by a schema, vectors of texts, their scores for a query, images, or answers to a batch of requests [default: chat]
+    /// What is asked for: text, calls of tools, JSON by a schema, vectors of texts, their scores for a query, images, answers to a batch of requests, speech, or transcripts of sound [default: chat]
     #[arg(long, value_enum)]
     pub task: Option<Task>,
     /// Ask for several models in turns, such as LoRA adapters: names with a weight each, or file:FILE with a name and perhaps a weight a
@@ -32,7 +32,7 @@ pub struct Request {
     /// Texts of a request for vectors or scores, images that it asks for, or requests of a batch; a list is a sweep [default: 1; rerank: 10; batch: 100]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub batch: Option<Vec<u32>>,
-    /// Prompt length in o200k tokens, exact: N, normal:MEAN,SD, lognormal:MEDIAN,SIGMA, uniform:A..B or empirical:FILE [default: 1000; embedded engine, vectors and scores: 200]
+    /// Prompt length in o200k tokens, exact: N, normal:MEAN,SD, lognormal:MEDIAN,SIGMA, uniform:A..B or empirical:FILE [default: 1000; embedded engine, vectors and scores: 200; speech: 40]
     #[arg(long, value_name = "LENGTH")]
     pub input_tokens: Option<Length>,
     /// Output tokens asked for, written as --input-tokens [default: 1000; embedded engine: 100; ShareGPT and other conversations: as their answers]
@@ -100,6 +100,10 @@ pub enum Task {
     Images,
     /// Many requests as one batch: uploaded, begun, asked after, read and deleted
     Batch,
+    /// The text, said
+    Speech,
+    /// What is said in sound
+    Transcription,
 }
 
 impl Task {
@@ -113,6 +117,8 @@ impl Task {
             Task::Rerank => "rerank",
             Task::Images => "images",
             Task::Batch => "batch",
+            Task::Speech => "speech",
+            Task::Transcription => "transcription",
         }
     }
 

@@ -1,0 +1,168 @@
+//! Speech of texts, and transcripts of sound: what requests ask for, and what each row knows of it.
+//!
+//! Invariant: everything that changes what the engine does is among the options that the conditions name.
+
+mod clips;
+mod words;
+
+pub use clips::{Clip, Clips};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use std::sync::Arc;
+use tokrate_core::SoundFormat;
+use tokrate_meter::{RequestNumbers, RequestTrace};
+use tokrate_probe::AudioDecoder;
+use tokrate_wire::speech::{PCM_RATE, SPEECH_PATH, SoundDelivery, SpeechDecoder, SpeechRequest};
+use tokrate_wire::transcription::{
+    FORM_CONTENT_TYPE, TRANSCRIPTION_PATH, TranscriptForm, TranscriptionDecoder, TranscriptionRequest,
+};
+
+/// What is asked for that is sound, or is made of sound.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AudioTask {
+    /// Texts are said.
+    Speech(Speech),
+    /// Sound is transcribed.
+    Transcription(Transcription),
+}
+
+/// How texts are to be said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Speech {
+    /// Whose voice.
+    pub voice: String,
+    /// How the sound is to be written.
+    pub format: SoundFormat,
+    /// How it is to come.
+    pub delivery: SoundDelivery,
+    /// Samples a second of sound without a head.
+    pub pcm_rate: u32,
+}
+
+/// What is to be transcribed, and how.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Transcription {
+    /// The sound.
+    pub clips: Arc<Clips>,
+    /// In what the transcript is to come.
+    pub form: TranscriptForm,
+    /// Whether it is to come as it is made.
+    pub stream: bool,
+}
+
+/// What a request is made of besides the task.
+pub(crate) struct AudioInput<'a> {
+    pub model: &'a str,
+    /// Number of the prompt.
+    pub number: u64,
+    /// The prompt as one text.
+    pub text: &'a dyn Fn() -> String,
+    /// Further body fields: name and JSON text.
+    pub extra: &'a [(String, String)],
+}
+
+impl AudioTask {
+    /// The task's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            AudioTask::Speech(_) => "speech",
+            AudioTask::Transcription(_) => "transcription",
+        }
+    }
+
+    /// Path of the endpoint, to be appended to the base URL.
+    pub(crate) fn path(&self) -> &'static str {
+        match self {
+            AudioTask::Speech(_) => SPEECH_PATH,
+            AudioTask::Transcription(_) => TRANSCRIPTION_PATH,
+        }
+    }
+
+    /// Options that change what an engine does.
+    pub(crate) fn options(&self) -> String {
+        match self {
+            AudioTask::Speech(Speech { voice, format, delivery, pcm_rate }) => {
+                let events = if *delivery == SoundDelivery::Events { " stream_format=sse" } else { "" };
+                let is_usual = *format != SoundFormat::Pcm || *pcm_rate == PCM_RATE;
+                let rate = if is_usual { String::new() } else { format!(" sample_rate={pcm_rate}") };
+                format!("voice={voice} format={}{rate}{events}", format.name())
+            }
+            AudioTask::Transcription(Transcription { form, .. }) => match form {
+                TranscriptForm::Json => "format=json".to_owned(),
+                TranscriptForm::VerboseJson => "format=verbose_json".to_owned(),
+            },
+        }
+    }
+
+    /// What is sent in place of prompts, as a condition of the result.
+    pub(crate) fn input(&self) -> Option<&str> {
+        match self {
+            AudioTask::Speech(_) => None,
+            AudioTask::Transcription(Transcription { clips, .. }) => Some(clips.name()),
+        }
+    }
+
+    /// Sets headers that belong to the body.
+    pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {
+        match self {
+            AudioTask::Speech(_) => {}
+            AudioTask::Transcription(_) => {
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static(FORM_CONTENT_TYPE));
+            }
+        }
+    }
+
+    /// The body of a request.
+    pub(crate) fn encode(&self, input: &AudioInput<'_>) -> Bytes {
+        let AudioInput { model, number, text, extra } = *input;
+        Bytes::from(match self {
+            AudioTask::Speech(speech) => {
+                let Speech { voice, format, delivery, .. } = speech;
+                let (format, delivery) = (*format, *delivery);
+                SpeechRequest { model, input: &text(), voice, format, delivery, extra }.encode()
+            }
+            AudioTask::Transcription(Transcription { clips, form, stream }) => {
+                let clip = clips.of(number);
+                let (file, file_name, form, stream) = (&clip.file, &clip.name, *form, *stream);
+                TranscriptionRequest { model, file, file_name, form, stream, extra }.encode()
+            }
+        })
+    }
+
+    /// What reads the answer.
+    pub(crate) fn decoder(&self) -> AudioDecoder {
+        match self {
+            AudioTask::Speech(Speech { format, delivery, pcm_rate, .. }) => {
+                AudioDecoder::Speech(SpeechDecoder::new(*format, *delivery, *pcm_rate))
+            }
+            AudioTask::Transcription(Transcription { stream, .. }) => {
+                AudioDecoder::Transcription(TranscriptionDecoder::new(*stream))
+            }
+        }
+    }
+
+    /// Adds to a row what was asked of it, and how much of the transcript is wrong.
+    pub(crate) fn describe(
+        &self,
+        number: u64,
+        text: &dyn Fn() -> String,
+        trace: &RequestTrace,
+        row: &mut RequestNumbers,
+    ) {
+        let is_answered = row.is_answered();
+        let audio = row.audio.get_or_insert_default();
+        match self {
+            AudioTask::Speech(_) => audio.characters = Some(text().chars().count() as u64),
+            AudioTask::Transcription(Transcription { clips, .. }) => {
+                let clip = clips.of(number);
+                audio.heard_ns = Some(clip.plays.as_nanos());
+                if let Some(said) = clip.text.as_ref().filter(|_| is_answered) {
+                    let (words, errors) = words::errors(said, &trace.answer());
+                    (audio.words, audio.word_errors) = (Some(words), Some(errors));
+                }
+            }
+        }
+    }
+}

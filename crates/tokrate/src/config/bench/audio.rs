@@ -1,0 +1,256 @@
+//! Speech and transcripts: which flags go with them, and which sound is sent.
+//!
+//! Invariant: a flag that says something of text, of vectors or of another task only is refused beside it.
+
+use super::inputs::{Inputs, text_of};
+
+use crate::flags::bench::{Audio, AudioFormat, Flags, StreamFormat, Task, TranscriptFormat};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokrate_bench::{AudioTask, Clip, Clips, Speech, Target, Transcription};
+use tokrate_core::{Rng, SoundFormat};
+use tokrate_record::Metric;
+use tokrate_targets::reading;
+use tokrate_wire::speech::{PCM_RATE, SoundDelivery};
+use tokrate_wire::transcription::TranscriptForm;
+
+/// The voice where nobody names one: OpenAI's first, which other servers map to one of theirs.
+const DEFAULT_VOICE: &str = "alloy";
+/// Rates that sound has.
+const RATES: std::ops::RangeInclusive<u32> = 4_000..=384_000;
+
+/// Lengths of made-up sound: from a word to what servers take at once (s).
+const SECONDS: std::ops::RangeInclusive<f64> = 0.1..=3_600.0;
+/// That of a sentence or two.
+const DEFAULT_SECONDS: f64 = 10.0;
+/// Largest files together (bytes), as they are held in memory.
+const MAX_AUDIO_BYTES: u64 = 1 << 30;
+
+/// What is asked for that is sound, or is made of sound; `None` if neither is.
+pub(super) fn asked(flags: &Flags, seed: u64) -> Result<Option<AudioTask>> {
+    let (audio, task) = (&flags.audio, flags.request.task);
+    let is_given = |flags: &[(&'static str, bool)]| flags.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| *flag);
+    if let Some(flag) = is_given(&speech_flags(audio)).filter(|_| task != Some(Task::Speech)) {
+        bail!("read {flag}: it belongs to --task speech; give that too");
+    }
+    if let Some(flag) = is_given(&transcription_flags(audio)).filter(|_| task != Some(Task::Transcription)) {
+        bail!("read {flag}: it belongs to --task transcription; give that too");
+    }
+    Ok(match task {
+        Some(Task::Speech) => Some(AudioTask::Speech(speech(audio)?)),
+        Some(Task::Transcription) => Some(AudioTask::Transcription(transcription(flags, seed)?)),
+        _ => None,
+    })
+}
+
+fn speech(audio: &Audio) -> Result<Speech> {
+    let format = match audio.audio_format {
+        None | Some(AudioFormat::Pcm) => SoundFormat::Pcm,
+        Some(AudioFormat::Wav) => SoundFormat::Wav,
+        Some(AudioFormat::Mp3) => SoundFormat::Mp3,
+        Some(AudioFormat::Opus) => SoundFormat::Opus,
+        Some(AudioFormat::Flac) => SoundFormat::Flac,
+        Some(AudioFormat::Aac) => SoundFormat::Aac,
+    };
+    ensure!(
+        audio.sample_rate.is_none() || format == SoundFormat::Pcm,
+        "read --sample-rate: {} says its rate itself; leave it out",
+        format.name()
+    );
+    let pcm_rate = audio.sample_rate.unwrap_or(PCM_RATE);
+    ensure!(
+        RATES.contains(&pcm_rate),
+        "read --sample-rate: {pcm_rate} is not between {} and {}",
+        RATES.start(),
+        RATES.end()
+    );
+    let delivery = match audio.stream_format {
+        None | Some(StreamFormat::Audio) => SoundDelivery::Body,
+        Some(StreamFormat::Sse) => SoundDelivery::Events,
+    };
+    let voice = audio.voice.clone().unwrap_or_else(|| DEFAULT_VOICE.to_owned());
+    Ok(Speech { voice, format, delivery, pcm_rate })
+}
+
+fn transcription(flags: &Flags, seed: u64) -> Result<Transcription> {
+    let audio = &flags.audio;
+    let form = match audio.transcript_format {
+        None | Some(TranscriptFormat::Json) => TranscriptForm::Json,
+        Some(TranscriptFormat::VerboseJson) => TranscriptForm::VerboseJson,
+    };
+    let clips = match (&audio.audio, &audio.audio_seconds) {
+        (Some(path), _) => Clips::of_files(clips_of(path)?),
+        (None, seconds) => {
+            let seconds = seconds.clone().unwrap_or_else(|| vec![DEFAULT_SECONDS]);
+            ensure!(
+                !seconds.is_empty() && seconds.iter().all(|seconds| SECONDS.contains(seconds)),
+                "read --audio-seconds: lengths are between {} and {} s",
+                SECONDS.start(),
+                SECONDS.end()
+            );
+            Clips::synthetic(&seconds, &Rng::root(seed))
+        }
+    };
+    Ok(Transcription { clips: Arc::new(clips), form, stream: !flags.request.no_stream })
+}
+
+/// The sound of a file, or of the WAV files of a folder in the order of their names, with the text beside each.
+fn clips_of(path: &Path) -> Result<Vec<Clip>> {
+    let place = || format!("read --audio {}", path.display());
+    let mut files = vec![path.to_owned()];
+    if path.is_dir() {
+        files = std::fs::read_dir(path)
+            .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>())
+            .with_context(place)?;
+        files.retain(|file| file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("wav")));
+        files.sort();
+        ensure!(!files.is_empty(), "{}: there is no .wav file in it", place());
+    }
+    let mut rest = MAX_AUDIO_BYTES;
+    let clip = |file: &PathBuf| {
+        let place = || format!("read --audio {}", file.display());
+        let bytes = reading::bytes_of(file, rest).with_context(place)?;
+        rest -= bytes.len() as u64;
+        let beside = file.with_extension("txt");
+        let text = beside.is_file().then(|| text_of("--audio", &beside)).transpose()?;
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Clip::of_file(name, bytes, text).map_err(|why| anyhow!("{}: {why}", place()))
+    };
+    files.iter().map(clip).collect()
+}
+
+fn transcription_flags(audio: &Audio) -> [(&'static str, bool); 3] {
+    [
+        ("--audio", audio.audio.is_some()),
+        ("--audio-seconds", audio.audio_seconds.is_some()),
+        ("--transcript-format", audio.transcript_format.is_some()),
+    ]
+}
+
+fn speech_flags(audio: &Audio) -> [(&'static str, bool); 4] {
+    [
+        ("--voice", audio.voice.is_some()),
+        ("--audio-format", audio.audio_format.is_some()),
+        ("--stream-format", audio.stream_format.is_some()),
+        ("--sample-rate", audio.sample_rate.is_some()),
+    ]
+}
+
+/// Refuses what has no meaning for sound, and endpoints that have none.
+pub(super) fn check(flags: &Flags, target: &Target, task: Option<&AudioTask>, inputs: &Inputs) -> Result<()> {
+    let Some(task) = task else { return Ok(()) };
+    let (request, load, name) = (&flags.request, &flags.load, task.name());
+    for (flag, is_given) in [
+        ("--output-tokens", request.output_tokens.is_some()),
+        ("--answer-column", request.answer_column.is_some()),
+        ("--ignore-eos", request.ignore_eos),
+        ("--max-tokens-field", request.max_tokens_field),
+        ("--temperature", request.temperature.is_some()),
+        ("--workload", !request.workload.is_empty()),
+        ("--sessions", load.sessions.is_some()),
+        ("--refine", load.refine.is_some() && matches!(task, AudioTask::Speech(_))),
+        ("--trace", inputs.trace.is_some()),
+        ("--agents", inputs.agents.is_some()),
+    ] {
+        ensure!(
+            !is_given,
+            "read {flag}: it belongs to text that is written, and --task {name} asks for none; leave it out"
+        );
+    }
+    if let AudioTask::Transcription(_) = task {
+        for (flag, is_given) in [
+            ("--input-tokens", request.input_tokens.is_some()),
+            ("--prompts", request.prompts.is_some()),
+            ("--shared-prefix", request.shared_prefix.is_some()),
+        ] {
+            ensure!(!is_given, "read {flag}: --task {name} sends sound and no text; leave it out");
+        }
+    }
+    ensure!(
+        !(request.no_stream && matches!(task, AudioTask::Speech(_))),
+        "read --no-stream: with --task {name} the body comes as it is made; where a server has a field for it, give it with --body"
+    );
+    let Some(remote) = target.remote() else {
+        anyhow::bail!("read --task {name}: it needs an endpoint; name one with --url, such as that of `tokrate sim`");
+    };
+    ensure!(
+        remote.dialect.has_embeddings(),
+        "read --task {name}: servers that speak {} have none beside it; use --dialect openai-chat",
+        remote.dialect.name()
+    );
+    Ok(())
+}
+
+/// Refuses an objective on what answers of the task do not have; whether there is nothing more to look at.
+pub(super) fn check_metric(named: &str, metric: Metric, task: Option<&AudioTask>) -> Result<bool> {
+    let name = metric.name();
+    let is_of_sound = matches!(
+        metric,
+        Metric::TimeToFirstAudio | Metric::RealTimeFactor | Metric::StalledTime | Metric::AudioThroughput
+    );
+    match task {
+        None => {
+            ensure!(!is_of_sound, "hold answers to {named}: text has no {name}; give --task speech, or use e2e");
+            Ok(false)
+        }
+        Some(AudioTask::Transcription(Transcription { stream, .. })) => {
+            ensure!(
+                !matches!(metric, Metric::TimeToFirstAudio | Metric::StalledTime),
+                "hold answers to {named}: a transcript has no {name}; give --task speech, or use ttft"
+            );
+            ensure!(
+                *stream || !metric.row().needs_stream,
+                "hold answers to {named}: without streaming a transcript comes in one piece, which has no {name}; leave out --no-stream, or use e2e"
+            );
+            Ok(true)
+        }
+        Some(AudioTask::Speech(_)) => {
+            let is_known =
+                is_of_sound || matches!(metric, Metric::Ttfb | Metric::E2e | Metric::E2eFromDue | Metric::FailureShare);
+            ensure!(
+                is_known,
+                "hold answers to {named}: speech is no text, which alone has {name}; use e2e, time_to_first_audio, real_time_factor, stalled_time or audio_throughput"
+            );
+            Ok(true)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_speech_belong_to_it_and_a_rate_to_samples_without_a_head() {
+        let read = |task, audio: Audio| {
+            let mut flags = Flags { audio, ..Flags::default() };
+            flags.request.task = task;
+            asked(&flags, 0).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(None, Audio::default()), Ok(None));
+        let voice = Audio { voice: Some("af_heart".to_owned()), ..Audio::default() };
+        assert!(
+            read(Some(Task::Chat), voice).is_err_and(|error| error.contains("--voice: it belongs to --task speech"))
+        );
+        let plain = read(Some(Task::Speech), Audio::default()).expect("all have defaults");
+        let speech = Speech {
+            voice: "alloy".to_owned(),
+            format: SoundFormat::Pcm,
+            delivery: SoundDelivery::Body,
+            pcm_rate: 24_000,
+        };
+        assert_eq!(plain, Some(AudioTask::Speech(speech)));
+        let rate = |format, rate| Audio { audio_format: Some(format), sample_rate: Some(rate), ..Audio::default() };
+        let wav = read(Some(Task::Speech), rate(AudioFormat::Wav, 22_050));
+        assert!(wav.is_err_and(|error| error.contains("wav says its rate itself")));
+        assert!(read(Some(Task::Speech), rate(AudioFormat::Pcm, 5)).is_err_and(|error| error.contains("between 4000")));
+        assert!(read(Some(Task::Speech), rate(AudioFormat::Pcm, 16_000)).is_ok());
+        let long = Audio { audio_seconds: Some(vec![5.0, 4_000.0]), ..Audio::default() };
+        assert!(read(Some(Task::Speech), long.clone()).is_err_and(|error| error.contains("--task transcription")));
+        assert!(read(Some(Task::Transcription), long).is_err_and(|error| error.contains("between 0.1 and 3600 s")));
+        let heard = read(Some(Task::Transcription), Audio::default());
+        let Ok(Some(AudioTask::Transcription(heard))) = heard else { panic!("all have defaults: {heard:?}") };
+        assert_eq!((heard.clips.name(), heard.stream), ("synthetic sound of 10 s", true));
+    }
+}

@@ -1,0 +1,67 @@
+//! Flags of `tokrate bench` that say what sound is asked for. Nothing is resolved or checked here beyond its form.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Sound that is asked for, or sent.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Sound")]
+pub struct Audio {
+    /// Who says it with --task speech [default: alloy]
+    #[arg(long, value_name = "NAME")]
+    pub voice: Option<String>,
+    /// How the sound of --task speech is written [default: pcm]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub audio_format: Option<AudioFormat>,
+    /// How it comes: as the body, or in server-sent events [default: audio]
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub stream_format: Option<StreamFormat>,
+    /// Samples a second of --audio-format pcm, which has no head that says so [default: 24000]
+    #[arg(long, value_name = "N")]
+    pub sample_rate: Option<u32>,
+    /// Sound to transcribe with --task transcription: a WAV file, or a folder of them; a .txt of the same name says what is said in it
+    #[arg(long, value_name = "FILE", conflicts_with = "audio_seconds")]
+    pub audio: Option<PathBuf>,
+    /// Lengths of made-up sound to transcribe, in turns; it says nothing, and its transcript means nothing [default: 10]
+    #[arg(long, value_name = "SECONDS,…", value_delimiter = ',')]
+    pub audio_seconds: Option<Vec<f64>>,
+    /// In what the transcript comes [default: json]
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub transcript_format: Option<TranscriptFormat>,
+}
+
+/// How sound is written.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AudioFormat {
+    /// Samples of 16 bits on one channel
+    Pcm,
+    /// RIFF WAVE
+    Wav,
+    /// MPEG audio
+    Mp3,
+    /// Opus in Ogg
+    Opus,
+    /// FLAC
+    Flac,
+    /// AAC with ADTS heads
+    Aac,
+}
+
+/// How sound comes.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StreamFormat {
+    /// The body is the sound
+    Audio,
+    /// Server-sent events hold it
+    Sse,
+}
+
+/// In what a transcript comes.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+#[value(rename_all = "snake_case")]
+pub enum TranscriptFormat {
+    /// JSON with the text
+    Json,
+    /// JSON with the text and when each part of it was said
+    VerboseJson,
+}

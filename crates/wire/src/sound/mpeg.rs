@@ -1,0 +1,90 @@
+//! MPEG audio of layers II and III: each frame's head says how long it is and how many samples it holds.
+//!
+//! Invariant: tags and the frame that only describes the others are no sound. Samples that an encoder puts before and behind the sound (a
+//! twentieth of a second) are counted, as players without knowledge of them play them.
+
+use super::Unit;
+
+/// Kilobits a second by version and layer.
+const RATES_1_II: [u32; 15] = [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384];
+const RATES_1_III: [u32; 15] = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
+const RATES_2: [u32; 15] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
+const SAMPLE_RATES: [u32; 3] = [44_100, 48_000, 32_000];
+/// Bytes of a tag at the end of a file.
+const TAG_BYTES: usize = 128;
+
+#[derive(Clone, Debug)]
+pub(super) struct Reader {
+    /// Bytes of a tag at the beginning that are still to come.
+    tag: usize,
+    begun: bool,
+}
+
+struct Head {
+    bytes: usize,
+    samples: u64,
+    rate: u32,
+    /// Where a description of the file would stand in the frame.
+    side: usize,
+}
+
+impl Reader {
+    pub(super) fn new() -> Reader {
+        Reader { tag: 0, begun: false }
+    }
+
+    pub(super) fn unit(&mut self, bytes: &[u8]) -> Unit {
+        if self.tag > 0 && !bytes.is_empty() {
+            let skipped = self.tag.min(bytes.len());
+            self.tag -= skipped;
+            return Unit::Skip(skipped);
+        }
+        let Some(first) = bytes.get(..4) else { return Unit::Part };
+        if first.starts_with(b"ID3") {
+            let Some(head) = bytes.get(..10) else { return Unit::Part };
+            // Seven bits of each byte.
+            let length = head[6..10].iter().fold(0_usize, |length, byte| length << 7 | usize::from(byte & 127));
+            let footer = if head[5] & 16 == 0 { 0 } else { 10 };
+            self.tag = length + footer;
+            return Unit::head(10);
+        }
+        if first.starts_with(b"TAG") {
+            return if bytes.len() < TAG_BYTES { Unit::Part } else { Unit::head(TAG_BYTES) };
+        }
+        let Some(head) = head_of(first) else { return Unit::Skip(1) };
+        let Some(frame) = bytes.get(..head.bytes) else { return Unit::Part };
+        let describes = |at: usize, name: &[u8]| frame.get(at..).is_some_and(|rest| rest.starts_with(name));
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        if is_first && (describes(head.side, b"Xing") || describes(head.side, b"Info") || describes(36, b"VBRI")) {
+            return Unit::head(head.bytes);
+        }
+        Unit::Whole { bytes: head.bytes, samples: head.samples, rate: head.rate }
+    }
+}
+
+fn head_of(head: &[u8]) -> Option<Head> {
+    let [0xFF, second, third, fourth] = *head else { return None };
+    // 3 is version 1, 2 version 2, 0 its extension to lower rates.
+    let (version, layer) = (second >> 3 & 3, second >> 1 & 3);
+    let (is_sound, is_three) = (second & 0xE0 == 0xE0 && version != 1, layer == 1);
+    if !is_sound || !(is_three || layer == 2) {
+        return None;
+    }
+    let kilobits = match (version, is_three) {
+        (3, true) => RATES_1_III,
+        (3, false) => RATES_1_II,
+        _ => RATES_2,
+    };
+    let kilobits = *kilobits.get(usize::from(third >> 4)).filter(|rate| **rate > 0)?;
+    let rate = *SAMPLE_RATES.get(usize::from(third >> 2 & 3))? >> [2, 0, 1, 0][usize::from(version)];
+    let samples = if is_three && version != 3 { 576 } else { 1_152 };
+    let padding = u32::from(third >> 1 & 1);
+    let bytes = (samples / 8) * kilobits * 1_000 / rate + padding;
+    let is_mono = fourth >> 6 == 3;
+    let side = match (version, is_mono) {
+        (3, false) => 32,
+        (3, true) | (_, false) => 17,
+        (_, true) => 9,
+    };
+    Some(Head { bytes: bytes as usize, samples: u64::from(samples), rate, side: 4 + side })
+}
