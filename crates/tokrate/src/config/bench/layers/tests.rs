@@ -80,6 +80,30 @@ fn keys_of_the_file_count_as_if_they_were_typed() {
 }
 
 #[test]
+fn images_sound_and_batches_of_the_file_count_where_the_task_has_a_place_for_them() {
+    let text = "images = [0, 2]\nimage_size = \"64x64\"\nimage_format = \"jpeg\"\nimages_shared = \"50%\"\nimage_pool = 3\n\
+                audio_input = [\"1s\", \"5s\"]\npartial_images = 2\npoll = \"5s\"\nkeep = true\n";
+    let chat = laid("", text).expect("flags").request;
+    let attached = &chat.attached;
+    assert_eq!(
+        (attached.images.clone(), attached.image_pool, attached.images_shared),
+        (Some(vec![0, 2]), Some(3), Some(0.5))
+    );
+    assert!(attached.image_format.is_some() && attached.audio_input.as_ref().is_some_and(|lengths| lengths.len() == 2));
+    assert_eq!((attached.partial_images, chat.batches.poll, chat.batches.keep), (None, None, false));
+    let made = laid("--task images", text).expect("flags").request;
+    assert_eq!((made.attached.partial_images, made.attached.images.clone()), (Some(2), None));
+    assert_eq!(made.attached.image_size, Some(vec!["64x64".to_owned()]));
+    let batch = laid("--task batch", text).expect("flags").request;
+    assert_eq!(
+        (batch.batches.poll.as_deref(), batch.batches.keep, batch.attached.images.clone()),
+        (Some("5s"), true, None)
+    );
+    let files = laid("--images-from photos", text).expect("flags").request.attached;
+    assert_eq!((files.image_size, files.image_format.is_some(), files.images), (None, false, Some(vec![0, 2])));
+}
+
+#[test]
 fn a_load_that_was_typed_leaves_out_that_of_the_file() {
     let text = "rate = [5.0]\narrivals = \"constant\"\nmax_in_flight = 3\nrefine = 3";
     let typed = laid("--concurrency 4", text).expect("flags").load;
