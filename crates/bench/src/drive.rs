@@ -8,6 +8,7 @@ use crate::exchange::{Finished, WorkerContext};
 use crate::history::History;
 use crate::job::Job;
 use crate::plan::{Backoff, Outcome, Plan, Reservation, Share, Start, Step, Wait};
+use crate::realtime::Sessions;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -142,7 +143,12 @@ fn run_worker(job: Arc<Job>, share: Share, started_at: Tick, hold: Arc<AtomicU64
         }
         let client = Client::new(job.client.clone(), job.route.clone(), job.clock)?;
         let client = client.authorized_by(job.authorizer.clone());
-        let context = Rc::new(WorkerContext { job: Arc::clone(&job), client, batch: RefCell::default() });
+        let context = Rc::new(WorkerContext {
+            job: Arc::clone(&job),
+            client,
+            batch: RefCell::default(),
+            sessions: Sessions::default(),
+        });
         let mut worker = Worker::new(context, plan, hold);
         worker.run(&pacer).await;
         Ok::<_, BenchError>((worker, lag.stop()))
@@ -248,7 +254,7 @@ impl Worker {
         tokio::task::spawn_local(async move {
             let job = Arc::clone(&context.job);
             let request_bytes = body.len() as u64;
-            let trace = context.execute(start.index, start.due_at, body, job.over()).await;
+            let trace = context.execute(&start, body, job.over()).await;
             // The receiver lives as long as the plan has requests in flight.
             let _ = sender.send(Finished { start, request_bytes, trace });
         });

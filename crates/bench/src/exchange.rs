@@ -2,12 +2,14 @@
 //!
 //! Invariant: what a worker sends and how it reads the answer depends on its job and the request's number alone.
 
+use crate::audio::AudioTask;
 use crate::job::Job;
 use crate::plan::Start;
+use crate::realtime::{Sessions, TurnTaker};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::sync::Arc;
-use tokrate_core::{EventBatch, EventKind, Tick};
+use tokrate_core::{EventBatch, EventKind};
 use tokrate_meter::RequestTrace;
 use tokrate_net::Client;
 use tokrate_probe::Call;
@@ -19,6 +21,8 @@ pub(crate) struct WorkerContext {
     pub client: Client,
     /// One event arena per worker: a batch is consumed before the next read is decoded.
     pub batch: RefCell<EventBatch>,
+    /// Realtime sessions that are open.
+    pub sessions: Sessions,
 }
 
 /// A request that has ended.
@@ -34,15 +38,15 @@ pub struct Finished {
 
 impl WorkerContext {
     /// Sends one request and measures its answer until it ends, fails, or `cancelled` completes.
-    pub async fn execute(
-        &self,
-        index: u64,
-        due_at: Tick,
-        body: Bytes,
-        cancelled: impl Future<Output = ()>,
-    ) -> RequestTrace {
+    pub async fn execute(&self, start: &Start, body: Bytes, cancelled: impl Future<Output = ()>) -> RequestTrace {
         let job = &self.job;
         let options = &job.bodies.options;
+        if let Some(AudioTask::Realtime(realtime)) = &options.audio {
+            let on_events = &|batch: &EventBatch| job.progress.text(text_bytes(batch));
+            let with = TurnTaker { job, client: &self.client, batch: &self.batch, on_events };
+            return self.sessions.take_turn(with, realtime, start, &body, cancelled).await;
+        }
+        let (index, due_at) = (start.index, start.due_at);
         let call = Call {
             client: &self.client,
             path: job.path.clone(),
@@ -52,7 +56,7 @@ impl WorkerContext {
             dialect: job.bodies.dialect,
             shape: if options.stream { Shape::Stream } else { Shape::Whole },
             items: job.bodies.items,
-            audio: options.audio.as_ref().map(crate::AudioTask::decoder),
+            audio: options.audio.as_ref().and_then(AudioTask::decoder),
             keep_unknown: options.keep_unknown,
             secrets: job.secrets.clone(),
             limits: tokrate_net::Limits {

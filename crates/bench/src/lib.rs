@@ -32,6 +32,7 @@ mod probe;
 mod progress;
 pub mod prompts;
 mod readings;
+mod realtime;
 pub mod report;
 mod run;
 mod sampler;
@@ -44,7 +45,7 @@ pub mod trace;
 mod warnings;
 
 pub use arrivals::{ArrivalRow, RequestArrivals};
-pub use audio::{AudioTask, Clip, Clips, Speech, Transcription};
+pub use audio::{AudioTask, Clip, Clips, HEARD_RATE, Realtime, Speech, Transcription};
 pub use bad_input::BadInput;
 pub use config::{
     Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, Sampling, ServerMetrics, Target,

@@ -147,6 +147,8 @@ pub struct RequestTrace {
     pub items: Option<u32>,
     /// Sound, if there was some.
     pub sound: Option<Box<SoundTrace>>,
+    /// Of a session that was opened for it: from the beginning of the handshake to the server's word that it is open; set by whoever did.
+    pub opened: Option<Span>,
     /// The last token counts that the provider reported.
     pub usage: Option<Usage>,
     /// The times reported by the server.
@@ -204,6 +206,7 @@ impl RequestMeter {
             calls: self.calls,
             items: self.metadata.items,
             sound: self.sound,
+            opened: None,
             usage: self.metadata.usage,
             timings: self.metadata.timings,
             unknown: self.unknown,

@@ -57,6 +57,8 @@ pub enum Metric {
     StalledTime,
     /// Seconds of sound of all requests together per second.
     AudioThroughput,
+    /// Opening of a realtime session.
+    SessionOpen,
 }
 
 /// What a number counts.
@@ -155,7 +157,7 @@ fn milliseconds(nanoseconds: Option<u64>) -> Option<f64> {
     nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e6)
 }
 
-static CATALOGUE: [MetricRow; 22] = [
+static CATALOGUE: [MetricRow; 23] = [
     MetricRow {
         metric: Metric::Ttfb,
         name: "ttfb",
@@ -360,11 +362,12 @@ static CATALOGUE: [MetricRow; 22] = [
     audio::REAL_TIME_FACTOR,
     audio::STALLED_TIME,
     audio::AUDIO_THROUGHPUT,
+    audio::SESSION_OPEN,
 ];
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Metric; 22] = [
+    pub const ALL: [Metric; 23] = [
         Metric::Ttfb,
         Metric::Ttft,
         Metric::Ttfat,
@@ -387,6 +390,7 @@ impl Metric {
         Metric::RealTimeFactor,
         Metric::StalledTime,
         Metric::AudioThroughput,
+        Metric::SessionOpen,
     ];
 
     /// Its row of the catalogue.

@@ -83,6 +83,7 @@ const COLUMNS: &[Column] = &[
     Column::Quantile(Metric::TimeToFirstArgument, Level::P50, Part::Value),
     Column::Quantile(Metric::TimeToValid, Level::P50, Part::Value),
     Column::Own("valid_share", |phase| number(phase.structure.as_ref().map(|seen| seen.valid_share()))),
+    Column::Quantile(Metric::SessionOpen, Level::P50, Part::Value),
     Column::Quantile(Metric::TimeToFirstAudio, Level::P50, Part::Value),
     Column::Quantile(Metric::TimeToFirstAudio, Level::P95, Part::Value),
     Column::Quantile(Metric::RealTimeFactor, Level::P50, Part::Value),

@@ -11,7 +11,7 @@ pub struct Request {
     /// A reference workload: input/output tokens, or the levels of a system load test, or both
     #[arg(long, value_enum, value_name = "NAME,…", value_delimiter = ',')]
     pub workload: Vec<Workload>,
-    /// What is asked for: text, calls of tools, JSON by a schema, vectors of texts, their scores for a query, speech, or transcripts of sound [default: chat]
+    /// What is asked for: text, calls of tools, JSON by a schema, vectors of texts, their scores for a query, speech, transcripts of sound, or turns of realtime sessions [default: chat]
     #[arg(long, value_enum)]
     pub task: Option<Task>,
     /// Tools to call with --task tools: a JSON list as OpenAI's chat completions take it [default: three of an agent's]
@@ -87,6 +87,8 @@ pub enum Task {
     Speech,
     /// What is said in sound
     Transcription,
+    /// A turn of a session over a WebSocket
+    Realtime,
 }
 
 /// Reference workloads.
