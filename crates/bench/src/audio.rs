@@ -5,15 +5,16 @@
 mod clips;
 mod words;
 
-pub use clips::{Clip, Clips};
+pub use clips::{Clip, Clips, HEARD_RATE};
 
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use std::sync::Arc;
-use tokrate_core::SoundFormat;
+use tokrate_core::{SoundFormat, Span};
 use tokrate_meter::{RequestNumbers, RequestTrace};
 use tokrate_probe::AudioDecoder;
+use tokrate_wire::realtime::turn::{Said, realtime_path};
 use tokrate_wire::speech::{PCM_RATE, SPEECH_PATH, SoundDelivery, SpeechDecoder, SpeechRequest};
 use tokrate_wire::transcription::{
     FORM_CONTENT_TYPE, TRANSCRIPTION_PATH, TranscriptForm, TranscriptionDecoder, TranscriptionRequest,
@@ -26,6 +27,8 @@ pub enum AudioTask {
     Speech(Speech),
     /// Sound is transcribed.
     Transcription(Transcription),
+    /// Turns of realtime sessions.
+    Realtime(Realtime),
 }
 
 /// How texts are to be said.
@@ -52,6 +55,17 @@ pub struct Transcription {
     pub stream: bool,
 }
 
+/// What is said in a session, and how it is to answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Realtime {
+    /// Sound that is said; text of the prompts without any.
+    pub clips: Option<Arc<Clips>>,
+    /// Whether answers are said, and not only written.
+    pub wants_sound: bool,
+    /// Whose voice.
+    pub voice: String,
+}
+
 /// What a request is made of besides the task.
 pub(crate) struct AudioInput<'a> {
     pub model: &'a str,
@@ -69,14 +83,16 @@ impl AudioTask {
         match self {
             AudioTask::Speech(_) => "speech",
             AudioTask::Transcription(_) => "transcription",
+            AudioTask::Realtime(_) => "realtime",
         }
     }
 
     /// Path of the endpoint, to be appended to the base URL.
-    pub(crate) fn path(&self) -> &'static str {
+    pub(crate) fn path(&self, model: &str) -> String {
         match self {
-            AudioTask::Speech(_) => SPEECH_PATH,
-            AudioTask::Transcription(_) => TRANSCRIPTION_PATH,
+            AudioTask::Speech(_) => SPEECH_PATH.to_owned(),
+            AudioTask::Transcription(_) => TRANSCRIPTION_PATH.to_owned(),
+            AudioTask::Realtime(_) => realtime_path(model),
         }
     }
 
@@ -93,6 +109,10 @@ impl AudioTask {
                 TranscriptForm::Json => "format=json".to_owned(),
                 TranscriptForm::VerboseJson => "format=verbose_json".to_owned(),
             },
+            AudioTask::Realtime(Realtime { wants_sound, voice, .. }) => match wants_sound {
+                true => format!("output=audio voice={voice}"),
+                false => "output=text".to_owned(),
+            },
         }
     }
 
@@ -101,13 +121,14 @@ impl AudioTask {
         match self {
             AudioTask::Speech(_) => None,
             AudioTask::Transcription(Transcription { clips, .. }) => Some(clips.name()),
+            AudioTask::Realtime(Realtime { clips, .. }) => clips.as_ref().map(|clips| clips.name()),
         }
     }
 
     /// Sets headers that belong to the body.
     pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {
         match self {
-            AudioTask::Speech(_) => {}
+            AudioTask::Speech(_) | AudioTask::Realtime(_) => {}
             AudioTask::Transcription(_) => {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static(FORM_CONTENT_TYPE));
             }
@@ -128,19 +149,25 @@ impl AudioTask {
                 let (file, file_name, form, stream) = (&clip.file, &clip.name, *form, *stream);
                 TranscriptionRequest { model, file, file_name, form, stream, extra }.encode()
             }
+            // A line for each event.
+            AudioTask::Realtime(Realtime { clips, .. }) => match clips {
+                Some(clips) => Said::Sound(clips.of(number).samples()).events().join("\n").into_bytes(),
+                None => Said::Text(&text()).events().join("\n").into_bytes(),
+            },
         })
     }
 
     /// What reads the answer.
-    pub(crate) fn decoder(&self) -> AudioDecoder {
-        match self {
+    pub(crate) fn decoder(&self) -> Option<AudioDecoder> {
+        Some(match self {
             AudioTask::Speech(Speech { format, delivery, pcm_rate, .. }) => {
                 AudioDecoder::Speech(SpeechDecoder::new(*format, *delivery, *pcm_rate))
             }
             AudioTask::Transcription(Transcription { stream, .. }) => {
                 AudioDecoder::Transcription(TranscriptionDecoder::new(*stream))
             }
-        }
+            AudioTask::Realtime(_) => return None,
+        })
     }
 
     /// Adds to a row what was asked of it, and how much of the transcript is wrong.
@@ -153,7 +180,11 @@ impl AudioTask {
     ) {
         let is_answered = row.is_answered();
         let audio = row.audio.get_or_insert_default();
+        audio.opened_ns = trace.opened.map(Span::as_nanos);
         match self {
+            AudioTask::Realtime(Realtime { clips, .. }) => {
+                audio.heard_ns = clips.as_ref().map(|clips| clips.of(number).plays.as_nanos());
+            }
             AudioTask::Speech(_) => audio.characters = Some(text().chars().count() as u64),
             AudioTask::Transcription(Transcription { clips, .. }) => {
                 let clip = clips.of(number);

@@ -8,6 +8,7 @@ use crate::exchange::{Finished, WorkerContext};
 use crate::history::History;
 use crate::job::Job;
 use crate::plan::{Backoff, Outcome, Plan, Reservation, Share, Start, Step, Wait};
+use crate::realtime::Sessions;
 use crate::watched::WorkerLoad;
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -150,7 +151,13 @@ fn run_worker(job: Arc<Job>, share: Share, started_at: Tick, hold: Arc<AtomicU64
         }
         let client = Client::new(client_of(&job, share), job.route.clone(), job.clock)?;
         let client = client.authorized_by(job.authorizer.clone());
-        let context = Rc::new(WorkerContext { job: Arc::clone(&job), share, client, batch: RefCell::default() });
+        let context = Rc::new(WorkerContext {
+            job: Arc::clone(&job),
+            share,
+            client,
+            batch: RefCell::default(),
+            sessions: Sessions::default(),
+        });
         let mut worker = Worker::new(context, plan, hold);
         worker.run(&pacer).await;
         Ok::<_, BenchError>((worker, lag.stop()))

@@ -2,9 +2,11 @@
 //!
 //! Invariant: what a worker sends and how it reads the answer depends on its job and the request's number alone.
 
+use crate::audio::AudioTask;
 use crate::batch::BatchCall;
 use crate::job::Job;
 use crate::plan::{Share, Start};
+use crate::realtime::{Sessions, TurnTaker};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -21,6 +23,8 @@ pub(crate) struct WorkerContext {
     pub client: Client,
     /// One event arena per worker: a batch is consumed before the next read is decoded.
     pub batch: RefCell<EventBatch>,
+    /// Realtime sessions that are open.
+    pub sessions: Sessions,
 }
 
 /// A request that has ended.
@@ -58,6 +62,11 @@ impl WorkerContext {
             return call.carry_out(cancelled).await;
         }
         let options = &job.bodies.options;
+        if let Some(AudioTask::Realtime(realtime)) = &options.audio {
+            let on_events = &|batch: &EventBatch| job.progress.text(text_of(batch).0);
+            let with = TurnTaker { job, client: &self.client, batch: &self.batch, on_events };
+            return self.sessions.take_turn(with, realtime, start, &body, cancelled).await;
+        }
         let call = Call {
             client: &self.client,
             path: job.path.clone(),
@@ -67,7 +76,7 @@ impl WorkerContext {
             dialect: job.bodies.dialect,
             shape: if options.stream { Shape::Stream } else { Shape::Whole },
             items: job.bodies.items,
-            audio: options.audio.as_ref().map(crate::AudioTask::decoder),
+            audio: options.audio.as_ref().and_then(AudioTask::decoder),
             keep_unknown: options.keep_unknown,
             secrets: job.secrets.clone(),
             limits: job.net_limits(),

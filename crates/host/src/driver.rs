@@ -321,6 +321,11 @@ impl AnswerHandle {
         Rc::clone(&self.answer)
     }
 
+    /// Records what was handed to the socket without the connection's own marks, as a session does.
+    pub fn wrote(&self, write: WriteTruth) {
+        self.answer.driver.log.borrow_mut().write(&mut self.answer.truth.borrow_mut(), write);
+    }
+
     /// Records how the answer ends.
     pub fn end(&self, end: AnswerEnd) {
         self.answer.truth.borrow_mut().end = Some(end);

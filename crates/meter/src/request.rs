@@ -165,6 +165,8 @@ pub struct RequestTrace {
     pub batch: Option<Box<BatchNumbers>>,
     /// Sound, if there was some.
     pub sound: Option<Box<SoundTrace>>,
+    /// Of a session that was opened for it: from the beginning of the handshake to the server's word that it is open; set by whoever did.
+    pub opened: Option<Span>,
     /// The last token counts that the provider reported.
     pub usage: Option<Usage>,
     /// The times reported by the server.
@@ -224,6 +226,7 @@ impl RequestMeter {
             images: self.metadata.results.and_then(|results| results.images),
             batch: None,
             sound: self.sound,
+            opened: None,
             usage: self.metadata.usage,
             timings: self.metadata.timings,
             unknown: self.unknown,

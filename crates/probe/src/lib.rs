@@ -7,8 +7,10 @@ mod answer;
 mod deliver;
 mod foreign;
 mod measure;
+mod realtime;
 pub mod synthetic;
 
 pub use answer::{Answer, MAX_ERROR_BODY_BYTES};
 pub use deliver::{Recipient, STALE_WITHIN, deliver};
 pub use measure::{AudioDecoder, Call, Measured};
+pub use realtime::{RealtimeSession, RealtimeTurn};

@@ -82,6 +82,8 @@ pub enum Metric {
     StalledTime,
     /// Seconds of sound of all requests together per second.
     AudioThroughput,
+    /// Opening of a realtime session.
+    SessionOpen,
 }
 
 /// What a number counts.
@@ -156,7 +158,7 @@ pub struct MetricRow {
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Metric; 33] = [
+    pub const ALL: [Metric; 34] = [
         Metric::Ttfb,
         Metric::Ttft,
         Metric::Ttfat,
@@ -190,6 +192,7 @@ impl Metric {
         Metric::RealTimeFactor,
         Metric::StalledTime,
         Metric::AudioThroughput,
+        Metric::SessionOpen,
     ];
 
     /// Its row of the catalogue.

@@ -5,6 +5,7 @@
 
 mod sha1;
 
+use crate::base64::encode;
 use sha1::sha1;
 
 /// Longest head: two bytes, a length of eight, a mask of four.
@@ -277,22 +278,12 @@ pub fn close_frame(code: u16, reason: &str, mask: Option<[u8; 4]>) -> Vec<u8> {
 
 /// The `Sec-WebSocket-Accept` that belongs to a `Sec-WebSocket-Key`.
 pub fn websocket_accept(key: &str) -> String {
-    base64(&sha1(&[key.as_bytes(), GUID.as_bytes()].concat()))
+    encode(&sha1(&[key.as_bytes(), GUID.as_bytes()].concat()))
 }
 
-/// Base64 with padding, for texts of a few bytes.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let at = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
-            text.push(if place <= three.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
+/// The value of `sec-websocket-key` for these random bytes (RFC 6455, section 4.1).
+pub fn websocket_key(random: [u8; 16]) -> String {
+    encode(&random)
 }
 
 #[cfg(test)]

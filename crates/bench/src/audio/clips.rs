@@ -5,15 +5,16 @@
 
 use crate::bad_input::hash_bytes;
 use bytes::Bytes;
+use std::ops::Range;
 use tokrate_core::{Rng, Span};
 use tokrate_wire::sound::{Wav, wav_head};
 
-/// Samples a second of made-up sound: what speech is heard at.
-const RATE: u32 = 16_000;
+/// Samples a second of made-up sound that is transcribed: what speech is heard at.
+pub const HEARD_RATE: u32 = 16_000;
 /// Different clips of each length: as many as keep caches from finding one again at once.
 const CLIPS_OF_LENGTH: u64 = 8;
-/// Samples of one loudness: syllables have about this length.
-const SYLLABLE: u32 = RATE / 5;
+/// How often the loudness changes.
+const SYLLABLES_A_SECOND: u32 = 5;
 
 /// Sound that requests take in turns.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,6 +35,9 @@ pub struct Clip {
     pub plays: Span,
     /// What is said in it, if somebody knows.
     pub text: Option<String>,
+    /// Where its samples are, and how many are played a second.
+    samples: Range<usize>,
+    rate: u32,
 }
 
 impl Clip {
@@ -42,8 +46,20 @@ impl Clip {
     /// # Errors
     /// Why it is no WAV file with sound.
     pub fn of_file(name: String, file: Vec<u8>, text: Option<String>) -> Result<Clip, &'static str> {
-        let plays = Wav::read(&file)?.plays;
-        Ok(Clip { name, file: Bytes::from(file), plays, text })
+        let Wav { plays, rate, mono } = Wav::read(&file)?;
+        Ok(Clip { name, file: Bytes::from(file), plays, text, samples: mono.unwrap_or_default(), rate })
+    }
+}
+
+impl Clip {
+    /// Its samples, of 16 bits on one channel; none of a file that has others.
+    pub fn samples(&self) -> &[u8] {
+        &self.file[self.samples.clone()]
+    }
+
+    /// Samples a second.
+    pub fn rate(&self) -> u32 {
+        self.rate
     }
 }
 
@@ -60,12 +76,11 @@ impl Clips {
     }
 
     /// Made-up sound of these lengths (s), several clips of each.
-    pub fn synthetic(seconds: &[f64], rng: &Rng) -> Clips {
+    pub fn synthetic(seconds: &[f64], rate: u32, rng: &Rng) -> Clips {
         let clip = |number: u64| {
             let seconds = seconds[(number % seconds.len().max(1) as u64) as usize];
-            let file = noise(Span::from_secs_f64(seconds), &mut rng.child("clips").nth(number));
-            let plays = Wav::read(&file).map_or(Span::ZERO, |wav| wav.plays);
-            Clip { name: format!("clip-{number}.wav"), file: Bytes::from(file), plays, text: None }
+            let file = noise(Span::from_secs_f64(seconds), rate, &mut rng.child("clips").nth(number));
+            Clip::of_file(format!("clip-{number}.wav"), file, None).expect("it was just made")
         };
         let clips = (0..CLIPS_OF_LENGTH * seconds.len() as u64).map(clip).collect();
         let lengths: Vec<String> = seconds.iter().map(f64::to_string).collect();
@@ -88,13 +103,13 @@ fn mean_seconds(clips: &[Clip]) -> f64 {
 }
 
 /// A file of noise that swells and fades as speech does, so that what listens for speech does not leave all of it out.
-fn noise(plays: Span, rng: &mut Rng) -> Vec<u8> {
-    let samples = (plays.as_secs_f64() * f64::from(RATE)).round().max(1.0) as u32;
+fn noise(plays: Span, rate: u32, rng: &mut Rng) -> Vec<u8> {
+    let samples = (plays.as_secs_f64() * f64::from(rate)).round().max(1.0) as u32;
     let mut file = Vec::with_capacity(44 + 2 * samples as usize);
-    file.extend_from_slice(&wav_head(RATE, Some(samples)));
+    file.extend_from_slice(&wav_head(rate, Some(samples)));
     let (mut loudness, mut before) = (0_i64, 0_i64);
     for place in 0..samples {
-        if place % SYLLABLE == 0 {
+        if place % (rate / SYLLABLES_A_SECOND) == 0 {
             loudness = rng.below(4_000) as i64;
         }
         // Neighbours are alike, as those of a voice are.
@@ -111,9 +126,9 @@ mod tests {
 
     #[test]
     fn made_up_sound_follows_from_its_seed_and_has_its_lengths_in_turns() {
-        let clips = Clips::synthetic(&[0.5, 1.0], &Rng::root(3));
-        assert_eq!(clips, Clips::synthetic(&[0.5, 1.0], &Rng::root(3)));
-        assert_ne!(clips.of(0).file, Clips::synthetic(&[0.5, 1.0], &Rng::root(4)).of(0).file);
+        let clips = Clips::synthetic(&[0.5, 1.0], HEARD_RATE, &Rng::root(3));
+        assert_eq!(clips, Clips::synthetic(&[0.5, 1.0], HEARD_RATE, &Rng::root(3)));
+        assert_ne!(clips.of(0).file, Clips::synthetic(&[0.5, 1.0], HEARD_RATE, &Rng::root(4)).of(0).file);
         assert_ne!(clips.of(0).file, clips.of(2).file, "each is another");
         let lengths = [0, 1, 2, 16].map(|number| clips.of(number).plays.as_secs_f64());
         assert_eq!(lengths, [0.5, 1.0, 0.5, 0.5]);
@@ -125,7 +140,7 @@ mod tests {
 
     #[test]
     fn files_are_sound_and_their_content_is_a_condition() {
-        let file = Clips::synthetic(&[1.0], &Rng::root(1)).of(0).file.to_vec();
+        let file = Clips::synthetic(&[1.0], HEARD_RATE, &Rng::root(1)).of(0).file.to_vec();
         let clip = Clip::of_file("a.wav".to_owned(), file.clone(), Some("One".to_owned())).expect("sound");
         assert_eq!((clip.plays, clip.text.as_deref()), (Span::from_secs(1), Some("One")));
         assert!(Clip::of_file("b.wav".to_owned(), b"RIFF".to_vec(), None).is_err());

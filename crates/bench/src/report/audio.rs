@@ -67,7 +67,8 @@ fn in_flight(load: &Rounds<'_>) -> Option<f64> {
 }
 
 /// What an answer goes through since it was asked for.
-const STEPS: [(Metric, &str); 4] = [
+const STEPS: [(Metric, &str); 5] = [
+    (Metric::SessionOpen, "opening of the session"),
     (Metric::Ttft, "first text"),
     (Metric::TimeToFirstAudio, "first audio"),
     (Metric::StalledTime, "without sound to play"),

@@ -69,7 +69,7 @@ impl TargetRun<'_> {
             route: self.route.clone(),
             path: self.endpoint.base.path_with(&match (self.items(1), &config.request.audio) {
                 (Some((form, _)), _) => form.path().to_owned(),
-                (None, Some(audio)) => audio.path().to_owned(),
+                (None, Some(audio)) => audio.path(&self.endpoint.model),
                 (None, None) => self.endpoint.dialect.path(&self.endpoint.model, shape),
             }),
             headers: self.headers(),

@@ -3,10 +3,10 @@
 //! One response after the other; what a client says meanwhile is read behind it. Invariant: a response says the tokens of the engine, and the
 //! prompt is what the conversation holds.
 
-use super::{ErrorResponse, Routes, Shared};
+use super::{ErrorResponse, REQUEST_ID, Routes, Shared};
 use crate::body::AnswerBody;
 use crate::driver::{AnswerHandle, Incoming};
-use crate::truth::AnswerEnd;
+use crate::truth::{AnswerEnd, Kinds, WriteTruth};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
@@ -17,7 +17,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokrate_core::{Message as ChatMessage, Role, Usage};
+use tokrate_core::{Message as ChatMessage, Role, Tick, Usage};
 use tokrate_net::server::ConnectionTap;
 use tokrate_net::{Handshake, Upgraded, websocket_handshake};
 use tokrate_sim::{Emitted, Outcome, SimRequest};
@@ -75,6 +75,7 @@ impl Routes {
         let provider = self.shared.providers.iter().position(|other| std::ptr::eq(other, served)).unwrap_or_default();
         let session = Session {
             shared: Rc::clone(&self.shared),
+            id: head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned),
             provider,
             settings: json!({"type": "realtime", "object": "realtime.session", "id": "sess_sim", "model": model, "output_modalities": ["text"]}),
             is_beta,
@@ -90,6 +91,8 @@ impl Routes {
 
 struct Session {
     shared: Rc<Shared>,
+    /// The handshake's `x-request-id`, under which the log has its responses.
+    id: Option<String>,
     provider: usize,
     settings: Value,
     /// Whether events have the names of the beta.
@@ -223,7 +226,7 @@ impl Session {
             [&asked["max_output_tokens"], &asked["max_response_output_tokens"], &self.settings["max_output_tokens"]];
         let limit = limits.into_iter().find_map(Value::as_u64).and_then(|limit| u32::try_from(limit).ok());
         let incoming = Incoming {
-            id: None,
+            id: self.id.clone(),
             dialect: Dialect::OpenAiResponses,
             received_at: connection.read_at(),
             stream: true,
@@ -273,9 +276,9 @@ impl Session {
     ) -> std::io::Result<(String, Option<Usage>, Outcome)> {
         let prefix = if self.is_beta { "response." } else { "response.output_" };
         let kind = if has_sound { "audio_transcript" } else { "text" };
-        let (mut text, mut usage) = (String::new(), None);
+        let (mut text, mut usage, mut sequence) = (String::new(), None, 0);
         loop {
-            let (mut pieces, mut outcome) = (Vec::new(), None);
+            let (mut pieces, mut outcome, mut due_at) = (Vec::new(), None, Tick::MAX);
             poll_fn(|context| if handle.is_waiting(context) { Poll::Pending } else { Poll::Ready(()) }).await;
             handle.take(|emission| {
                 match emission.what {
@@ -283,6 +286,7 @@ impl Session {
                         let mut piece = String::new();
                         words.push_to(&mut piece);
                         pieces.push((piece, words.count()));
+                        due_at = due_at.min(emission.due);
                     }
                     Emitted::Usage(counts) => usage = Some(counts),
                     Emitted::End(end) => outcome = Some(end),
@@ -290,6 +294,8 @@ impl Session {
                 }
                 true
             });
+            let tokens = pieces.iter().map(|(_, tokens)| tokens).sum();
+            let events = pieces.len() as u32;
             for (piece, tokens) in pieces {
                 let place =
                     json!({"response_id": id, "item_id": format!("item_{id}"), "output_index": 0, "content_index": 0});
@@ -306,7 +312,13 @@ impl Session {
                 }
                 text.push_str(&piece);
             }
+            let bytes = self.out.len() as u32;
             self.flush(connection).await?;
+            if events > 0 {
+                let (written_at, kinds) = (self.shared.clock.now(), Kinds::TEXT);
+                handle.wrote(WriteTruth { sequence, due_at, written_at, tokens, events, kinds, bytes });
+                sequence += 1;
+            }
             if let Some(outcome) = outcome {
                 return Ok((text, usage, outcome));
             }

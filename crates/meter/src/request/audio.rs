@@ -42,6 +42,9 @@ pub struct AudioNumbers {
     pub stalled_ns: Option<u64>,
     /// How much of the sound it had played before the first of them (ns).
     pub first_stall_after_ns: Option<u64>,
+    /// Opening the session, connecting included, if it was opened for this turn (ns); set by the caller.
+    #[serde(default)]
+    pub opened_ns: Option<u64>,
     /// How long the sound plays that was sent (ns); set by the caller.
     pub heard_ns: Option<u64>,
     /// Characters of the text that was to be said; set by the caller.

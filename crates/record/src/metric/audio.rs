@@ -37,6 +37,17 @@ pub(super) const STALLED_TIME: MetricRow = MetricRow {
     ..TIME
 };
 
+pub(super) const SESSION_OPEN: MetricRow = MetricRow {
+    metric: Metric::SessionOpen,
+    name: "session_open",
+    label: "session open",
+    words: "time to open a session",
+    definition: "beginning of a realtime session's handshake, connecting included, to the server's word that it is open; of first turns",
+    of_request: Some(|request| milliseconds(request.audio.as_ref()?.opened_ns)),
+    of_phase: plain(|phase| &phase.audio.session_open),
+    ..TIME
+};
+
 pub(super) const AUDIO_THROUGHPUT: MetricRow = MetricRow {
     metric: Metric::AudioThroughput,
     name: "audio_throughput",

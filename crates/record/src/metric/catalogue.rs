@@ -8,7 +8,7 @@ use crate::run::taken;
 use tokrate_meter::request::MIN_SPEED_TOKENS;
 
 /// A row for every metric, in the order of [`Metric`].
-pub(super) static CATALOGUE: [MetricRow; 33] = [
+pub(super) static CATALOGUE: [MetricRow; 34] = [
     MetricRow {
         metric: Metric::Ttfb,
         name: "ttfb",
@@ -327,4 +327,5 @@ pub(super) static CATALOGUE: [MetricRow; 33] = [
     audio::REAL_TIME_FACTOR,
     audio::STALLED_TIME,
     audio::AUDIO_THROUGHPUT,
+    audio::SESSION_OPEN,
 ];

@@ -41,10 +41,18 @@ pub struct AudioSummary {
     pub word_errors: u64,
     /// Sent to the first sound that can be played.
     pub time_to_first_audio: Distribution,
+    /// Opening of a realtime session, connecting included, to the server's word that it is open.
+    #[serde(default = "no_times")]
+    pub session_open: Distribution,
     /// E2E of each request divided by the length of its sound.
     pub real_time_factor: Distribution,
     /// How long a player that begins with the first sound of an answer would have nothing to play.
     pub stalled_time: Distribution,
+}
+
+/// Of records that have no such times.
+fn no_times() -> Distribution {
+    Distribution::of_nanos(&mut [])
 }
 
 impl Default for AudioSummary {
@@ -85,6 +93,7 @@ impl AudioSummary {
             words: sum(|audio| audio.words),
             word_errors: sum(|audio| audio.word_errors),
             time_to_first_audio: times(|audio| audio.first_ns),
+            session_open: times(|audio| audio.opened_ns),
             real_time_factor: Distribution::of_values(&mut factors, Unit::Factor),
             stalled_time: times(|audio| audio.stalled_ns),
         }

@@ -45,7 +45,11 @@ impl PhaseResult {
                 }
             }
             PhaseSource::AudioThroughput => self.missing_audio_reason(),
-            _ if matches!(row.metric, Metric::TimeToFirstAudio | Metric::RealTimeFactor | Metric::StalledTime) => {
+            _ if matches!(
+                row.metric,
+                Metric::TimeToFirstAudio | Metric::RealTimeFactor | Metric::StalledTime | Metric::SessionOpen
+            ) =>
+            {
                 self.missing_audio_reason()
             }
             _ if !self.is_text() && row.unit != MetricUnit::Share => "speech is no text".to_owned(),

@@ -126,6 +126,7 @@ pub struct Bench {
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<f64>>"))]
     pub audio_seconds: Option<Vec<f64>>,
     pub transcript_format: Option<String>,
+    pub output_modality: Option<String>,
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::Length>"))]
     pub input_tokens: Option<Length>,
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::Length>"))]

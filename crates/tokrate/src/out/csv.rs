@@ -91,6 +91,7 @@ const COLUMNS: &[Column] = &[
     Column::Quantile(Metric::RequestWrite, Level::P50, Part::Value),
     Column::Quantile(Metric::ResponseHead, Level::P50, Part::Value),
     Column::Quantile(Metric::ColdTtft, Level::P50, Part::Value),
+    Column::Quantile(Metric::SessionOpen, Level::P50, Part::Value),
     Column::Quantile(Metric::TimeToFirstAudio, Level::P50, Part::Value),
     Column::Quantile(Metric::TimeToFirstAudio, Level::P95, Part::Value),
     Column::Quantile(Metric::RealTimeFactor, Level::P50, Part::Value),

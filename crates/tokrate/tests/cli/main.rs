@@ -53,6 +53,7 @@ mod outputs;
 mod planning;
 mod race;
 mod reached;
+mod realtime;
 mod replay;
 mod requests_sent;
 mod running;

@@ -3,6 +3,7 @@
 //! Invariant: an answer is whole once `response.done` says that it was completed; sound is 16-bit samples, 24,000 a second.
 
 use crate::base64;
+use crate::model_path::escaped;
 use crate::sound::SoundReader;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,7 +13,12 @@ use tokrate_core::{
 };
 
 /// Path of the endpoint, behind the base URL of the dialect.
-pub const REALTIME_PATH: &str = "/realtime";
+const REALTIME_PATH: &str = "/realtime";
+/// The path of sessions with a model.
+pub fn realtime_path(model: &str) -> String {
+    format!("{REALTIME_PATH}?model={}", escaped(model, b""))
+}
+
 /// Samples a second of sound, both ways.
 pub const REALTIME_RATE: u32 = 24_000;
 /// Sound of an event that is sent: what browsers send at a time is less, what the API takes more (bytes).

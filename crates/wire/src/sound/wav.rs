@@ -2,6 +2,7 @@
 //!
 //! Invariant: of streams, whose head cannot know how much follows, everything behind the head of `data` is sound.
 
+use std::ops::Range;
 use tokrate_core::Span;
 
 /// Tags of formats whose blocks all hold the same number of samples: PCM, floats, A-law, µ-law, and the extended head.
@@ -29,15 +30,19 @@ struct Format {
     block: u16,
     /// Bytes of sound, if the head knows them.
     length: Option<u64>,
+    /// Whether samples are of 16 bits on one channel.
+    is_mono: bool,
 }
 
 /// A whole file of sound, as far as its length goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wav {
     /// How long it plays.
     pub plays: Span,
     /// Samples a second.
     pub rate: u32,
+    /// Where its samples are, if they are of 16 bits on one channel.
+    pub mono: Option<Range<usize>>,
 }
 
 impl Wav {
@@ -47,12 +52,14 @@ impl Wav {
     /// Why it is none whose length can be read.
     pub fn read(file: &[u8]) -> Result<Wav, &'static str> {
         let mut reader = Reader::new();
-        let (_, samples, rate) = reader.push(file).ok_or("it is no WAV file of samples of one size")?;
+        let (sound, samples, rate) = reader.push(file).ok_or("it is no WAV file of samples of one size")?;
         if rate == 0 || samples == 0 {
             return Err("it holds no sound");
         }
         let nanos = u128::from(samples) * 1_000_000_000 / u128::from(rate);
-        Ok(Wav { plays: Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)), rate })
+        let Head::Whole(format, at) = read_head(file) else { return Err("it holds no sound") };
+        let mono = format.is_mono.then(|| at..at + sound as usize);
+        Ok(Wav { plays: Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)), rate, mono })
     }
 }
 
@@ -105,9 +112,9 @@ fn read_head(head: &[u8]) -> Head {
         let inner = at + CHUNK_HEAD;
         match name {
             b"data" => {
-                let Some((rate, block)) = linear else { return Head::Broken };
+                let Some((rate, block, is_mono)) = linear else { return Head::Broken };
                 let length = (!UNKNOWN_LENGTHS.contains(&length)).then(|| u64::from(length));
-                return Head::Whole(Format { rate, block, length }, inner);
+                return Head::Whole(Format { rate, block, length, is_mono }, inner);
             }
             b"fmt " => {
                 let Some(fields) = head.get(inner..inner + 16) else { return Head::Part };
@@ -116,7 +123,7 @@ fn read_head(head: &[u8]) -> Head {
                 if !LINEAR.contains(&u16_at(0)) || rate == 0 || block == 0 {
                     return Head::Broken;
                 }
-                linear = Some((rate, block));
+                linear = Some((rate, block, u16_at(0) == 1 && u16_at(2) == 1 && u16_at(14) == 16));
             }
             _ => {}
         }

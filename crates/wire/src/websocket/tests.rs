@@ -24,7 +24,7 @@ fn frame(first: u8, payload: &[u8], mask: Option<[u8; 4]>) -> Vec<u8> {
 fn the_handshake_of_the_standard_is_accepted() {
     assert_eq!(websocket_accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     assert_eq!(
-        ["", "f", "fo", "foo", "foob"].map(|text| base64(text.as_bytes())),
+        ["", "f", "fo", "foo", "foob"].map(|text| crate::base64::encode(text.as_bytes())),
         ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]
     );
 }

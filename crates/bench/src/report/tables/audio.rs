@@ -10,7 +10,7 @@ pub(super) fn figures(phases: &[PhaseResult], row: &mut AddRow<'_>) {
     if phases.iter().all(|phase| !phase.audio.is_there()) {
         return;
     }
-    let metrics = [Metric::TimeToFirstAudio, Metric::RealTimeFactor, Metric::StalledTime];
+    let metrics = [Metric::SessionOpen, Metric::TimeToFirstAudio, Metric::RealTimeFactor, Metric::StalledTime];
     for (metric, level) in
         metrics.into_iter().flat_map(|metric| [Level::P50, Level::P95, Level::P99].map(|level| (metric, level)))
     {

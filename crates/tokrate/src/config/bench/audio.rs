@@ -4,14 +4,15 @@
 
 use super::inputs::{Inputs, text_of};
 
-use crate::flags::bench::{Audio, AudioFormat, Flags, StreamFormat, Task, TranscriptFormat};
+use crate::flags::bench::{Audio, AudioFormat, Flags, OutputModality, StreamFormat, Task, TranscriptFormat};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokrate_bench::{AudioTask, Clip, Clips, Speech, Target, Transcription};
+use tokrate_bench::{AudioTask, Clip, Clips, HEARD_RATE, Realtime, Speech, Target, Transcription};
 use tokrate_core::{Rng, SoundFormat};
 use tokrate_record::Metric;
 use tokrate_targets::reading;
+use tokrate_wire::realtime::turn::REALTIME_RATE;
 use tokrate_wire::speech::{PCM_RATE, SoundDelivery};
 use tokrate_wire::transcription::TranscriptForm;
 
@@ -30,16 +31,22 @@ const MAX_AUDIO_BYTES: u64 = 1 << 30;
 /// What is asked for that is sound, or is made of sound; `None` if neither is.
 pub(super) fn asked(flags: &Flags, seed: u64) -> Result<Option<AudioTask>> {
     let (audio, task) = (&flags.audio, flags.request.task);
-    let is_given = |flags: &[(&'static str, bool)]| flags.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| *flag);
-    if let Some(flag) = is_given(&speech_flags(audio)).filter(|_| task != Some(Task::Speech)) {
-        bail!("read {flag}: it belongs to --task speech; give that too");
-    }
-    if let Some(flag) = is_given(&transcription_flags(audio)).filter(|_| task != Some(Task::Transcription)) {
-        bail!("read {flag}: it belongs to --task transcription; give that too");
-    }
+    let belongs = |flags: &[(&'static str, bool)], tasks: &[Task], names: &str| {
+        let given = flags.iter().find(|(_, is_given)| *is_given);
+        match given.filter(|_| !task.is_some_and(|task| tasks.contains(&task))) {
+            Some((flag, _)) => bail!("read {flag}: it belongs to --task {names}; give that too"),
+            None => Ok(()),
+        }
+    };
+    belongs(&speech_flags(audio), &[Task::Speech], "speech")?;
+    belongs(&[("--voice", audio.voice.is_some())], &[Task::Speech, Task::Realtime], "speech or realtime")?;
+    belongs(&sound_flags(audio), &[Task::Transcription, Task::Realtime], "transcription or realtime")?;
+    belongs(&[("--transcript-format", audio.transcript_format.is_some())], &[Task::Transcription], "transcription")?;
+    belongs(&[("--output-modality", audio.output_modality.is_some())], &[Task::Realtime], "realtime")?;
     Ok(match task {
         Some(Task::Speech) => Some(AudioTask::Speech(speech(audio)?)),
         Some(Task::Transcription) => Some(AudioTask::Transcription(transcription(flags, seed)?)),
+        Some(Task::Realtime) => Some(AudioTask::Realtime(realtime(audio, seed)?)),
         _ => None,
     })
 }
@@ -79,20 +86,50 @@ fn transcription(flags: &Flags, seed: u64) -> Result<Transcription> {
         None | Some(TranscriptFormat::Json) => TranscriptForm::Json,
         Some(TranscriptFormat::VerboseJson) => TranscriptForm::VerboseJson,
     };
-    let clips = match (&audio.audio, &audio.audio_seconds) {
-        (Some(path), _) => Clips::of_files(clips_of(path)?),
-        (None, seconds) => {
-            let seconds = seconds.clone().unwrap_or_else(|| vec![DEFAULT_SECONDS]);
+    let clips = match clips(audio, HEARD_RATE, seed)? {
+        Some(clips) => clips,
+        None => Clips::synthetic(&[DEFAULT_SECONDS], HEARD_RATE, &Rng::root(seed)),
+    };
+    Ok(Transcription { clips: Arc::new(clips), form, stream: !flags.request.no_stream })
+}
+
+fn realtime(audio: &Audio, seed: u64) -> Result<Realtime> {
+    let wants_sound = audio.output_modality != Some(OutputModality::Text);
+    ensure!(
+        wants_sound || audio.voice.is_none(),
+        "read --voice: with --output-modality text nothing is said; leave it out"
+    );
+    let voice = audio.voice.clone().unwrap_or_else(|| DEFAULT_VOICE.to_owned());
+    Ok(Realtime { clips: clips(audio, REALTIME_RATE, seed)?.map(Arc::new), wants_sound, voice })
+}
+
+/// The sound that is sent; made up at that rate. `None` if none was named.
+fn clips(audio: &Audio, rate: u32, seed: u64) -> Result<Option<Clips>> {
+    match (&audio.audio, &audio.audio_seconds) {
+        (Some(path), _) => {
+            let clips = clips_of(path)?;
+            // A file is sent as it is where its head goes along.
+            let other =
+                clips.iter().find(|clip| rate == REALTIME_RATE && (clip.rate() != rate || clip.samples().is_empty()));
+            if let Some(clip) = other {
+                bail!(
+                    "read --audio {}: a realtime session takes {rate} samples of 16 bits a second on one channel; make it that with `ffmpeg -i IN -ac 1 -ar {rate} -c:a pcm_s16le OUT.wav`",
+                    clip.name
+                );
+            }
+            Ok(Some(Clips::of_files(clips)))
+        }
+        (None, None) => Ok(None),
+        (None, Some(seconds)) => {
             ensure!(
                 !seconds.is_empty() && seconds.iter().all(|seconds| SECONDS.contains(seconds)),
                 "read --audio-seconds: lengths are between {} and {} s",
                 SECONDS.start(),
                 SECONDS.end()
             );
-            Clips::synthetic(&seconds, &Rng::root(seed))
+            Ok(Some(Clips::synthetic(seconds, rate, &Rng::root(seed))))
         }
-    };
-    Ok(Transcription { clips: Arc::new(clips), form, stream: !flags.request.no_stream })
+    }
 }
 
 /// The sound of a file, or of the WAV files of a folder in the order of their names, with the text beside each.
@@ -120,17 +157,12 @@ fn clips_of(path: &Path) -> Result<Vec<Clip>> {
     files.iter().map(clip).collect()
 }
 
-fn transcription_flags(audio: &Audio) -> [(&'static str, bool); 3] {
-    [
-        ("--audio", audio.audio.is_some()),
-        ("--audio-seconds", audio.audio_seconds.is_some()),
-        ("--transcript-format", audio.transcript_format.is_some()),
-    ]
+fn sound_flags(audio: &Audio) -> [(&'static str, bool); 2] {
+    [("--audio", audio.audio.is_some()), ("--audio-seconds", audio.audio_seconds.is_some())]
 }
 
-fn speech_flags(audio: &Audio) -> [(&'static str, bool); 4] {
+fn speech_flags(audio: &Audio) -> [(&'static str, bool); 3] {
     [
-        ("--voice", audio.voice.is_some()),
         ("--audio-format", audio.audio_format.is_some()),
         ("--stream-format", audio.stream_format.is_some()),
         ("--sample-rate", audio.sample_rate.is_some()),
@@ -148,7 +180,7 @@ pub(super) fn check(flags: &Flags, target: &Target, task: Option<&AudioTask>, in
         ("--max-tokens-field", request.max_tokens_field),
         ("--temperature", request.temperature.is_some()),
         ("--workload", !request.workload.is_empty()),
-        ("--sessions", load.sessions.is_some()),
+        ("--sessions", load.sessions.is_some() && !matches!(task, AudioTask::Realtime(_))),
         ("--refine", load.refine.is_some() && matches!(task, AudioTask::Speech(_))),
         ("--trace", inputs.trace.is_some()),
         ("--agents", inputs.agents.is_some()),
@@ -158,7 +190,7 @@ pub(super) fn check(flags: &Flags, target: &Target, task: Option<&AudioTask>, in
             "read {flag}: it belongs to text that is written, and --task {name} asks for none; leave it out"
         );
     }
-    if let AudioTask::Transcription(_) = task {
+    if matches!(task, AudioTask::Transcription(_) | AudioTask::Realtime(Realtime { clips: Some(_), .. })) {
         for (flag, is_given) in [
             ("--input-tokens", request.input_tokens.is_some()),
             ("--prompts", request.prompts.is_some()),
@@ -168,7 +200,7 @@ pub(super) fn check(flags: &Flags, target: &Target, task: Option<&AudioTask>, in
         }
     }
     ensure!(
-        !(request.no_stream && matches!(task, AudioTask::Speech(_))),
+        !request.no_stream || matches!(task, AudioTask::Transcription(_)),
         "read --no-stream: with --task {name} the body comes as it is made; where a server has a field for it, give it with --body"
     );
     let Some(remote) = target.remote() else {
@@ -187,7 +219,11 @@ pub(super) fn check_metric(named: &str, metric: Metric, task: Option<&AudioTask>
     let name = metric.name();
     let is_of_sound = matches!(
         metric,
-        Metric::TimeToFirstAudio | Metric::RealTimeFactor | Metric::StalledTime | Metric::AudioThroughput
+        Metric::TimeToFirstAudio
+            | Metric::RealTimeFactor
+            | Metric::StalledTime
+            | Metric::AudioThroughput
+            | Metric::SessionOpen
     );
     match task {
         None => {
@@ -196,7 +232,7 @@ pub(super) fn check_metric(named: &str, metric: Metric, task: Option<&AudioTask>
         }
         Some(AudioTask::Transcription(Transcription { stream, .. })) => {
             ensure!(
-                !matches!(metric, Metric::TimeToFirstAudio | Metric::StalledTime),
+                !matches!(metric, Metric::TimeToFirstAudio | Metric::StalledTime | Metric::SessionOpen),
                 "hold answers to {named}: a transcript has no {name}; give --task speech, or use ttft"
             );
             ensure!(
@@ -205,9 +241,16 @@ pub(super) fn check_metric(named: &str, metric: Metric, task: Option<&AudioTask>
             );
             Ok(true)
         }
+        Some(AudioTask::Realtime(Realtime { wants_sound, .. })) => {
+            ensure!(
+                *wants_sound || !matches!(metric, Metric::TimeToFirstAudio | Metric::StalledTime),
+                "hold answers to {named}: text has no {name}; leave out --output-modality text, or use ttft"
+            );
+            Ok(true)
+        }
         Some(AudioTask::Speech(_)) => {
-            let is_known =
-                is_of_sound || matches!(metric, Metric::Ttfb | Metric::E2e | Metric::E2eFromDue | Metric::FailureShare);
+            let is_known = (is_of_sound && metric != Metric::SessionOpen)
+                || matches!(metric, Metric::Ttfb | Metric::E2e | Metric::E2eFromDue | Metric::FailureShare);
             ensure!(
                 is_known,
                 "hold answers to {named}: speech is no text, which alone has {name}; use e2e, time_to_first_audio, real_time_factor, stalled_time or audio_throughput"
@@ -231,7 +274,8 @@ mod tests {
         assert_eq!(read(None, Audio::default()), Ok(None));
         let voice = Audio { voice: Some("af_heart".to_owned()), ..Audio::default() };
         assert!(
-            read(Some(Task::Chat), voice).is_err_and(|error| error.contains("--voice: it belongs to --task speech"))
+            read(Some(Task::Chat), voice)
+                .is_err_and(|error| error.contains("--voice: it belongs to --task speech or realtime"))
         );
         let plain = read(Some(Task::Speech), Audio::default()).expect("all have defaults");
         let speech = Speech {

@@ -20,7 +20,7 @@ const MAX_BATCH: u32 = 10_000;
 /// What is asked for instead of text, if it is.
 pub(super) fn asked(flags: &Request) -> Result<Option<Items>> {
     let (task, default) = match flags.task {
-        None | Some(Task::Chat | Task::Tools | Task::Json | Task::Speech | Task::Transcription) => {
+        None | Some(Task::Chat | Task::Tools | Task::Json | Task::Speech | Task::Transcription | Task::Realtime) => {
             ensure!(
                 flags.batch.is_none(),
                 "read --batch: it holds texts together for --task embeddings or rerank, or says how many images --task images makes and requests a --task batch has; give that too"

@@ -205,20 +205,28 @@ impl Layers {
             self.fill("poll", |flags| &mut flags.request.batches.poll, bench.poll.clone());
             self.flags.request.batches.keep |= bench.keep.unwrap_or(false);
         }
-        if self.flags.request.task == Some(Task::Speech) {
+        if matches!(self.flags.request.task, Some(Task::Speech | Task::Realtime)) {
             self.fill("voice", |flags| &mut flags.audio.voice, bench.voice.clone());
+        }
+        if self.flags.request.task == Some(Task::Realtime) {
+            let kind = word(file, "output_modality", &bench.output_modality)?;
+            self.fill("output_modality", |flags| &mut flags.audio.output_modality, kind);
+        }
+        if self.flags.request.task == Some(Task::Speech) {
             let format = word(file, "audio_format", &bench.audio_format)?;
             self.fill("audio_format", |flags| &mut flags.audio.audio_format, format);
             let form = word(file, "stream_format", &bench.stream_format)?;
             self.fill("stream_format", |flags| &mut flags.audio.stream_format, form);
             self.fill("sample_rate", |flags| &mut flags.audio.sample_rate, bench.sample_rate);
         }
-        if self.flags.request.task == Some(Task::Transcription) {
+        if matches!(self.flags.request.task, Some(Task::Transcription | Task::Realtime)) {
             let is_made_up = self.flags.audio.audio_seconds.is_some();
             let files = bench.audio.clone().filter(|_| !is_made_up);
             self.fill("audio", |flags| &mut flags.audio.audio, files);
             let seconds = bench.audio_seconds.clone().filter(|_| self.flags.audio.audio.is_none());
             self.fill("audio_seconds", |flags| &mut flags.audio.audio_seconds, seconds);
+        }
+        if self.flags.request.task == Some(Task::Transcription) {
             let form = word(file, "transcript_format", &bench.transcript_format)?;
             self.fill("transcript_format", |flags| &mut flags.audio.transcript_format, form);
         }

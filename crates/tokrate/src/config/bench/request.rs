@@ -109,7 +109,7 @@ pub(super) fn prompts(flags: &flags::Request, file: &File, embedded: bool, input
     let workload = lengths(flags)?.map(|lengths| Length::Given(Lengths::Fixed(lengths.0)));
     let is_short = embedded || items::asked(flags)?.is_some();
     // Some sentences: ten seconds of speech or more.
-    let is_said = flags.task == Some(flags::Task::Speech);
+    let is_said = matches!(flags.task, Some(flags::Task::Speech | flags::Task::Realtime));
     let default = if is_said {
         40
     } else if is_short {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Sound")]
 pub struct Audio {
-    /// Who says it with --task speech [default: alloy]
+    /// Who says it with --task speech or realtime [default: alloy]
     #[arg(long, value_name = "NAME")]
     pub voice: Option<String>,
     /// How the sound of --task speech is written [default: pcm]
@@ -19,15 +19,18 @@ pub struct Audio {
     /// Samples a second of --audio-format pcm, which has no head that says so [default: 24000]
     #[arg(long, value_name = "N")]
     pub sample_rate: Option<u32>,
-    /// Sound to transcribe with --task transcription: a WAV file, or a folder of them; a .txt of the same name says what is said in it
+    /// Sound that is sent with --task transcription or realtime: a WAV file, or a folder of them; a .txt of the same name says what is said in it
     #[arg(long, value_name = "FILE", conflicts_with = "audio_seconds")]
     pub audio: Option<PathBuf>,
-    /// Lengths of made-up sound to transcribe, in turns; it says nothing, and its transcript means nothing [default: 10]
+    /// Lengths of made-up sound that is sent, in turns; it says nothing, and its transcript means nothing [default: 10; realtime: text is sent]
     #[arg(long, value_name = "SECONDS,…", value_delimiter = ',')]
     pub audio_seconds: Option<Vec<f64>>,
     /// In what the transcript comes [default: json]
     #[arg(long, value_enum, value_name = "FORM")]
     pub transcript_format: Option<TranscriptFormat>,
+    /// How --task realtime answers [default: audio]
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub output_modality: Option<OutputModality>,
 }
 
 /// How sound is written.
@@ -64,4 +67,13 @@ pub enum TranscriptFormat {
     Json,
     /// JSON with the text and when each part of it was said
     VerboseJson,
+}
+
+/// How a realtime session answers.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OutputModality {
+    /// With sound and a transcript of it
+    Audio,
+    /// With text
+    Text,
 }

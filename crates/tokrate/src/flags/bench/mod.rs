@@ -11,7 +11,7 @@ mod target;
 mod verdict;
 
 pub use attachments::ImageFormat;
-pub use audio::{Audio, AudioFormat, StreamFormat, TranscriptFormat};
+pub use audio::{Audio, AudioFormat, OutputModality, StreamFormat, TranscriptFormat};
 pub use limits::{Calibration, Limits};
 pub use load::{Arrivals, Axis, Growth, Load};
 pub use output::{Output, Progress};

@@ -13,7 +13,7 @@ pub struct Request {
     /// A reference workload: input/output tokens, or the levels of a system load test, or both
     #[arg(long, value_enum, value_name = "NAME,…", value_delimiter = ',')]
     pub workload: Vec<Workload>,
-    /// What is asked for: text, calls of tools, JSON by a schema, vectors of texts, their scores for a query, images, answers to a batch of requests, speech, or transcripts of sound [default: chat]
+    /// What is asked for: text, calls of tools, JSON by a schema, vectors of texts, their scores for a query, images, answers to a batch of requests, speech, transcripts of sound, or turns of realtime sessions [default: chat]
     #[arg(long, value_enum)]
     pub task: Option<Task>,
     /// Ask for several models in turns, such as LoRA adapters: names with a weight each, or file:FILE with a name and perhaps a weight a
@@ -104,6 +104,8 @@ pub enum Task {
     Speech,
     /// What is said in sound
     Transcription,
+    /// A turn of a session over a WebSocket
+    Realtime,
 }
 
 impl Task {
@@ -119,6 +121,7 @@ impl Task {
             Task::Batch => "batch",
             Task::Speech => "speech",
             Task::Transcription => "transcription",
+            Task::Realtime => "realtime",
         }
     }
 

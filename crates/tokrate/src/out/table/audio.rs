@@ -5,6 +5,8 @@ use tokrate_record::Metric;
 use tokrate_stats::Level;
 
 pub(super) const ROWS: &[Row] = &[
+    Row::Quantile(Metric::SessionOpen, Level::P50),
+    Row::Quantile(Metric::SessionOpen, Level::P95),
     Row::Quantile(Metric::TimeToFirstAudio, Level::P50),
     Row::Quantile(Metric::TimeToFirstAudio, Level::P95),
     Row::Quantile(Metric::RealTimeFactor, Level::P50),
