@@ -5,7 +5,8 @@
 use crate::bad_input::hash;
 use tokrate_core::{ChatRequest, Content, Image, Message, Rng, Role, Span};
 use tokrate_meter::Media;
-use tokrate_wire::media::{PictureFormat, PictureSize, mosaic, picture_size, sound_part, to_base64, wave};
+use tokrate_wire::media::{PictureFormat, PictureSize, mosaic, picture_size, sound_part, to_base64};
+use tokrate_wire::sound::{HEARD_RATE, made_up};
 use tokrate_wire::{Dialect, ImageOptions};
 
 /// What requests bring.
@@ -164,7 +165,8 @@ impl Attachments {
             Content::Image(Image::Data { media_type: media_type.to_owned(), base64 })
         });
         let sound = self.sound(draws, number);
-        let sound = sound.and_then(|(length, mut rng)| sound_part(dialect, &to_base64(&wave(length, &mut rng))));
+        let sound =
+            sound.and_then(|(length, mut rng)| sound_part(dialect, &to_base64(&made_up(length, HEARD_RATE, &mut rng))));
         let parts: Vec<Content> = pictures.chain(sound).collect();
         match request.messages.iter_mut().rev().find(|message| message.role == Role::User) {
             Some(message) => drop(message.content.splice(0..0, parts)),

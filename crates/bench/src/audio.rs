@@ -5,7 +5,7 @@
 mod clips;
 mod words;
 
-pub use clips::{Clip, Clips, HEARD_RATE};
+pub use clips::{Clip, Clips};
 
 use bytes::Bytes;
 use http::HeaderMap;

@@ -53,7 +53,7 @@ mod watched;
 pub use adapters::Adapters;
 pub use arrivals::{ArrivalRow, RequestArrivals};
 pub use attachments::{Attachments, ImagesAsked, PictureFiles, Pictures, SizeShare};
-pub use audio::{AudioTask, Clip, Clips, HEARD_RATE, Realtime, Speech, Transcription};
+pub use audio::{AudioTask, Clip, Clips, Realtime, Speech, Transcription};
 pub use bad_input::BadInput;
 pub use config::{
     BatchOptions, Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, Sampling, ServerMetrics, Target,

@@ -254,7 +254,7 @@ mod tests {
             let bytes = media::mosaic(media::PictureFormat::Png, 56, 30, &mut tokrate_core::Rng::root(seed));
             Content::Image(Image::Data { media_type: "image/png".to_owned(), base64: media::to_base64(&bytes) })
         };
-        let wave = media::wave(Span::from_secs(2), &mut tokrate_core::Rng::root(0));
+        let wave = tokrate_wire::sound::made_up(Span::from_secs(2), 16_000, &mut tokrate_core::Rng::root(0));
         message.content.push(picture(1));
         message.content.extend(media::sound_part(tokrate_wire::Dialect::OpenAiChat, &media::to_base64(&wave)));
         let messages = [message];

@@ -1,19 +1,16 @@
-//! Pictures and sound as bytes: made from numbers, and their sizes read from their beginnings.
+//! Pictures as bytes, made from numbers, and their sizes read from their beginnings; sound as a part of a message.
 //!
-//! What is made is a mosaic or a melody: a decoder and an encoder of a model work on its pixels and samples as on any other, and it is small
-//! enough to be made for every request. Nothing is decoded here. Invariant: the same generator gives the same bytes on every machine; no
+//! What is made is a mosaic: a decoder and an encoder of a model work on its pixels as on any other, and it is small enough to be made for every request. Nothing is decoded here. Invariant: the same generator gives the same bytes on every machine; no
 //! bytes break the reading.
 
 mod jpeg;
 mod part;
 mod png;
 mod size;
-mod wave;
 
 pub use crate::base64::encode as to_base64;
 pub use part::{sound_of, sound_part};
 pub use size::{PictureSize, picture_size, picture_size_of_base64};
-pub use wave::{wave, wave_length, wave_length_of_base64};
 
 use tokrate_core::Rng;
 

@@ -6,11 +6,13 @@
 
 mod adts;
 mod flac;
+mod made_up;
 mod mpeg;
 mod ogg;
 mod wav;
 
-pub use wav::{Wav, wav_head};
+pub use made_up::{HEARD_RATE, made_up};
+pub use wav::{Wav, wav_head, wav_length};
 
 use tokrate_core::{SoundFormat, Span};
 

@@ -10,7 +10,5 @@ pub fn run(input: &[u8]) {
     let size = media::picture_size(input);
     assert_eq!(media::picture_size_of_base64(&text), size);
     assert!(size.is_none_or(|size| size.pixels() > 0));
-    // The base64 of a file says its length to the byte or two that padding hides.
-    assert_eq!(media::wave_length(input).is_some(), media::wave_length_of_base64(&text).is_some());
     let _ = media::sound_of(&String::from_utf8_lossy(input));
 }

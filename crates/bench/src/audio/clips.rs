@@ -7,14 +7,10 @@ use crate::bad_input::hash_bytes;
 use bytes::Bytes;
 use std::ops::Range;
 use tokrate_core::{Rng, Span};
-use tokrate_wire::sound::{Wav, wav_head};
+use tokrate_wire::sound::{Wav, made_up};
 
-/// Samples a second of made-up sound that is transcribed: what speech is heard at.
-pub const HEARD_RATE: u32 = 16_000;
 /// Different clips of each length: as many as keep caches from finding one again at once.
 const CLIPS_OF_LENGTH: u64 = 8;
-/// How often the loudness changes.
-const SYLLABLES_A_SECOND: u32 = 5;
 
 /// Sound that requests take in turns.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,7 +75,7 @@ impl Clips {
     pub fn synthetic(seconds: &[f64], rate: u32, rng: &Rng) -> Clips {
         let clip = |number: u64| {
             let seconds = seconds[(number % seconds.len().max(1) as u64) as usize];
-            let file = noise(Span::from_secs_f64(seconds), rate, &mut rng.child("clips").nth(number));
+            let file = made_up(Span::from_secs_f64(seconds), rate, &mut rng.child("clips").nth(number));
             Clip::of_file(format!("clip-{number}.wav"), file, None).expect("it was just made")
         };
         let clips = (0..CLIPS_OF_LENGTH * seconds.len() as u64).map(clip).collect();
@@ -102,27 +98,10 @@ fn mean_seconds(clips: &[Clip]) -> f64 {
     clips.iter().map(|clip| clip.plays.as_secs_f64()).sum::<f64>() / clips.len() as f64
 }
 
-/// A file of noise that swells and fades as speech does, so that what listens for speech does not leave all of it out.
-fn noise(plays: Span, rate: u32, rng: &mut Rng) -> Vec<u8> {
-    let samples = (plays.as_secs_f64() * f64::from(rate)).round().max(1.0) as u32;
-    let mut file = Vec::with_capacity(44 + 2 * samples as usize);
-    file.extend_from_slice(&wav_head(rate, Some(samples)));
-    let (mut loudness, mut before) = (0_i64, 0_i64);
-    for place in 0..samples {
-        if place % (rate / SYLLABLES_A_SECOND) == 0 {
-            loudness = rng.below(4_000) as i64;
-        }
-        // Neighbours are alike, as those of a voice are.
-        let drawn = rng.below(8_193) as i64 - 4_096;
-        before = (3 * before + drawn) / 4;
-        file.extend_from_slice(&((before * loudness / 4_096) as i16).to_le_bytes());
-    }
-    file
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokrate_wire::sound::HEARD_RATE;
 
     #[test]
     fn made_up_sound_follows_from_its_seed_and_has_its_lengths_in_turns() {

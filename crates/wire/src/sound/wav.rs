@@ -140,6 +140,15 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+/// How long a file of `whole` bytes plays, of which the beginning is known; `None` of what is no WAV file.
+pub fn wav_length(beginning: &[u8], whole: u64) -> Option<Span> {
+    let Head::Whole(format, at) = read_head(beginning) else { return None };
+    // A writer that streamed does not know it: then it is the rest.
+    let held = whole.saturating_sub(at as u64).min(format.length.unwrap_or(u64::MAX));
+    let nanos = u128::from(held / u64::from(format.block)) * 1_000_000_000 / u128::from(format.rate);
+    Some(Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+}
+
 /// The head of a file of 16-bit samples on one channel; `None` for a stream of unknown length.
 pub fn wav_head(rate: u32, samples: Option<u32>) -> [u8; 44] {
     let bytes = samples.map_or(u32::MAX, |samples| samples.saturating_mul(2));

@@ -8,11 +8,12 @@ use crate::flags::bench::{Audio, AudioFormat, Flags, OutputModality, StreamForma
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokrate_bench::{AudioTask, Clip, Clips, HEARD_RATE, Realtime, Speech, Target, Transcription};
+use tokrate_bench::{AudioTask, Clip, Clips, Realtime, Speech, Target, Transcription};
 use tokrate_core::{Rng, SoundFormat};
 use tokrate_record::Metric;
 use tokrate_targets::reading;
 use tokrate_wire::realtime::turn::REALTIME_RATE;
+use tokrate_wire::sound::HEARD_RATE;
 use tokrate_wire::speech::{PCM_RATE, SoundDelivery};
 use tokrate_wire::transcription::TranscriptForm;
 
