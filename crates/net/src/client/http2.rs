@@ -138,13 +138,26 @@ impl Http2Pool {
     /// A stream on the first connection with room; where connections are numbered, on the one with the fewest streams.
     fn free_stream(&self, sharing: &Sharing) -> Option<Stream> {
         let open = self.open.borrow();
+        let most = streams_of(sharing).min(self.fair_share(sharing, &open));
         let mut with_room =
-            open.iter().filter(|connection| !connection.sender.is_closed() && connection.has_room(streams_of(sharing)));
+            open.iter().filter(|connection| !connection.sender.is_closed() && connection.has_room(most));
         match sharing.connections {
             None => with_room.next(),
             Some(_) => with_room.min_by_key(|connection| connection.streams.get()),
         }
         .map(Stream::on)
+    }
+
+    /// Streams of a connection at most while others of a number of them are being opened: who asks and waits is to be spread over all of
+    /// them, and not to crowd on the first.
+    fn fair_share(&self, sharing: &Sharing, open: &[Rc<Http2>]) -> usize {
+        let opening = self.opening.get();
+        if sharing.connections.is_none() || opening == 0 {
+            return usize::MAX;
+        }
+        let in_use: usize = open.iter().map(|connection| connection.streams.get()).sum();
+        // Each opener takes a stream, and so does who asks now.
+        (in_use + opening + self.waiting.get() + 1).div_ceil(open.len() + opening)
     }
 }
 
