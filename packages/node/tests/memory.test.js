@@ -18,7 +18,9 @@ async function watched() {
 }
 
 const text = Array.from({ length: 200 }, (_, at) => `export function f${at}(x) {\n  return ${at} + x;\n}\n`).join("\n");
-const update = "// ... existing code ...\nexport function f7(x) {\n  return 7 * x;\n}\n// ... existing code ...\n";
+// Two unchanged lines at each end, so that it is merged without a syntax tree too.
+const shown = "}\n\nexport function f7(x) {\n  return 7 * x;\n}\n\nexport function f8(x) {\n";
+const update = `// ... existing code ...\n${shown}// ... existing code ...\n`;
 
 test("10,000 calls leave nothing behind", async () => {
   const { edit, instances, bytes } = await watched();
