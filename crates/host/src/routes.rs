@@ -163,10 +163,7 @@ impl Routes {
         tap: Rc<ConnectionTap>,
     ) -> Result<Response<AnswerBody>, ErrorResponse> {
         let (head, body) = request.into_parts();
-        // On the port of one provider, its key is checked first.
-        if let Some(index) = self.provider_index {
-            self.shared.providers[index].check_key(&head)?;
-        }
+        self.check_key(&head)?;
         if head.method != Method::POST {
             let path = head.uri.path();
             return Err(ErrorResponse(
@@ -175,6 +172,21 @@ impl Routes {
             ));
         }
         self.answer(routed, &head, body, tap).await
+    }
+
+    /// On the port of one provider, its key.
+    fn check_key(&self, head: &Parts) -> Result<(), ErrorResponse> {
+        self.provider_index.map_or(Ok(()), |index| self.shared.providers[index].check_key(head))
+    }
+
+    /// The same, and the method of what takes a body.
+    fn check_call(&self, head: &Parts) -> Result<(), ErrorResponse> {
+        self.check_key(head)?;
+        if head.method == Method::POST {
+            return Ok(());
+        }
+        let message = format!("this method is not allowed for {}; use POST", head.uri.path());
+        Err(ErrorResponse(StatusCode::METHOD_NOT_ALLOWED, message))
     }
 
     /// The providers of this port.

@@ -3,13 +3,13 @@
 //! Invariant: sound whose length is not known is counted and said, and is in no figure of length.
 
 use super::sentences;
-use super::tables::{MISSING, number, quantile};
+use super::tables::{MISSING, level_cell, number};
 use tokrate_charts::{
     Axis, Bar, BarChart, Block, Column, Figure, LineChart, Point, Section, Series, SeriesStyle, Table, format,
 };
 use tokrate_record::run::{Load, PhaseResult, Rounds, by_load};
 use tokrate_record::{Metric, Record};
-use tokrate_stats::{Distribution, Quantile};
+use tokrate_stats::Level;
 
 /// Key figures: the first sound and the real-time factor at the lowest load, and the most sound a second.
 pub(super) fn headline(loads: &[Rounds<'_>]) -> Vec<Figure> {
@@ -153,19 +153,16 @@ fn stalled(load: &Rounds<'_>) -> String {
 
 fn table(loads: &[Rounds<'_>]) -> Table {
     let rows = loads.iter().map(|load| {
-        let times = |metric: Metric, of: fn(&Distribution) -> &Quantile| {
-            load.times(metric).map_or_else(|| MISSING.to_owned(), |times| quantile(of(&times)))
-        };
         vec![
             load.name().to_owned(),
-            times(Metric::TimeToFirstAudio, |times| &times.p50),
-            times(Metric::TimeToFirstAudio, |times| &times.p95),
-            times(Metric::RealTimeFactor, |times| &times.p50),
-            times(Metric::RealTimeFactor, |times| &times.p95),
+            level_cell(load, Metric::TimeToFirstAudio, Level::P50),
+            level_cell(load, Metric::TimeToFirstAudio, Level::P95),
+            level_cell(load, Metric::RealTimeFactor, Level::P50),
+            level_cell(load, Metric::RealTimeFactor, Level::P95),
             number(load.audio_throughput()),
             number(load.rate(|phase| phase.audio.characters_per_second)),
             stalled(load),
-            times(Metric::StalledTime, |times| &times.p95),
+            level_cell(load, Metric::StalledTime, Level::P95),
         ]
     });
     Table {

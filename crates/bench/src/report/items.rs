@@ -3,12 +3,13 @@
 //! Invariant: one line for each concurrency where sizes are swept, else one for each size over the concurrency.
 
 use super::charts::claiming;
-use super::tables::{MISSING, number, quantile};
+use super::tables::{MISSING, level_cell, number};
 use super::{claims, sentences};
 use std::collections::BTreeSet;
 use tokrate_charts::{Axis, Block, Column, Figure, LineChart, Point, Section, Series, SeriesStyle, Table, format};
 use tokrate_record::run::{Load, Rounds, by_load};
 use tokrate_record::{Metric, Record};
+use tokrate_stats::Level;
 
 /// Key figures: an answer at the lowest load, and the most items a second.
 pub(super) fn headline(loads: &[Rounds<'_>]) -> Vec<Figure> {
@@ -143,17 +144,14 @@ fn charts(loads: &[Rounds<'_>]) -> Vec<LineChart> {
 
 fn table(loads: &[Rounds<'_>]) -> Table {
     let rows = loads.iter().map(|load| {
-        let times = |metric: Metric, of: fn(&tokrate_stats::Distribution) -> &tokrate_stats::Quantile| {
-            load.times(metric).map_or_else(|| MISSING.to_owned(), |times| quantile(of(&times)))
-        };
         let batch = load.phases.first().and_then(|phase| phase.conditions.batch);
         vec![
             load.name().to_owned(),
             batch.map_or_else(|| MISSING.to_owned(), |batch| format::count(u64::from(batch))),
-            times(Metric::E2e, |times| &times.p50),
-            times(Metric::E2e, |times| &times.p95),
-            times(Metric::TimePerItem, |times| &times.p50),
-            times(Metric::TimeToFirstImage, |times| &times.p50),
+            level_cell(load, Metric::E2e, Level::P50),
+            level_cell(load, Metric::E2e, Level::P95),
+            level_cell(load, Metric::TimePerItem, Level::P50),
+            level_cell(load, Metric::TimeToFirstImage, Level::P50),
             number(load.item_throughput()),
         ]
     });

@@ -30,8 +30,7 @@ const FIGURES: [Figure; 24] = [
     Figure::Quantile(Metric::Ttft, Level::P95),
     Figure::Own("cold TTFT p50", "ms", |rounds| {
         // One of a few connections that were lost is no figure of the load.
-        let is_each = rounds.phases.iter().all(|phase| phase.conditions.connection.starts_with("new"));
-        is_each.then(|| quantile(rounds, Metric::ColdTtft, Level::P50, |time| time)).flatten()
+        rounds.opens_connections().then(|| quantile(rounds, Metric::ColdTtft, Level::P50, |time| time)).flatten()
     }),
     Figure::Quantile(Metric::E2e, Level::P50),
     Figure::Own("E2E p95", "ms", |rounds| {

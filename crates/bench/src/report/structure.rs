@@ -4,13 +4,13 @@
 
 use super::charts::claiming;
 use super::claims;
-use super::tables::{MISSING, number, quantile};
+use super::tables::{level_cell, number};
 use tokrate_charts::{
     Axis, Bar, BarChart, Block, Column, LineChart, Point, Section, Series, SeriesStyle, Table, format,
 };
 use tokrate_record::run::{Load, Rounds, by_load};
 use tokrate_record::{Metric, Record};
-use tokrate_stats::Distribution;
+use tokrate_stats::Level;
 
 /// What an answer goes through, in its order.
 const STEPS: [(Metric, &str); 3] = [
@@ -86,16 +86,13 @@ fn of_load(load: &Rounds<'_>) -> BarChart {
 
 fn by_level(loads: &[Rounds<'_>]) -> Table {
     let rows = loads.iter().map(|load| {
-        let times = |metric: Metric, of: fn(&Distribution) -> &tokrate_stats::Quantile| {
-            load.times(metric).map_or_else(|| MISSING.to_owned(), |times| quantile(of(&times)))
-        };
         let (n, valid) = load.valid().unwrap_or_default();
         vec![
             load.name().to_owned(),
-            times(Metric::TimeToFirstArgument, |times| &times.p50),
-            times(Metric::TimeToFirstArgument, |times| &times.p95),
-            times(Metric::TimeToValid, |times| &times.p50),
-            times(Metric::TimeToValid, |times| &times.p95),
+            level_cell(load, Metric::TimeToFirstArgument, Level::P50),
+            level_cell(load, Metric::TimeToFirstArgument, Level::P95),
+            level_cell(load, Metric::TimeToValid, Level::P50),
+            level_cell(load, Metric::TimeToValid, Level::P95),
             format!("{} of {}", format::count(valid), format::count(n)),
             number(load.calls_per_answer()),
         ]

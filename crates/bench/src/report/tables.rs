@@ -7,10 +7,16 @@ mod audio;
 use tokrate_charts::{Column, Table, format};
 use tokrate_meter::ClientErrorSource;
 use tokrate_record::curve::{CurveResult, ModelFit};
+use tokrate_record::run::Rounds;
 use tokrate_record::{EngineHost, Metric, PhaseResult, Record};
 use tokrate_stats::{Level, Quantile, QuantileStatus};
 
 pub(super) const MISSING: &str = "–";
+
+/// A cell of a table by level: a quantile of a metric's times, all rounds together.
+pub(super) fn level_cell(load: &Rounds<'_>, metric: Metric, level: Level) -> String {
+    load.times(metric).map_or_else(|| MISSING.to_owned(), |times| quantile(times.quantile(level)))
+}
 
 /// Adds a row: its label, and what stands in it for each phase.
 type AddRow<'a> = dyn FnMut(&str, &dyn Fn(&PhaseResult) -> String) + 'a;

@@ -103,9 +103,7 @@ impl Routes {
         head: &Parts,
         body: RequestBody,
     ) -> Result<Response<AnswerBody>, ErrorResponse> {
-        if let Some(index) = self.provider_index {
-            self.shared.providers[index].check_key(head)?;
-        }
+        self.check_key(head)?;
         let wrong = || ErrorResponse(StatusCode::NOT_FOUND, format!("there is no {}", head.uri.path()));
         let place = place(head.uri.path()).ok_or_else(wrong)?;
         let store = &self.shared.batches;

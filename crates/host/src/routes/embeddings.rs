@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Method, Response, StatusCode};
+use http::{Response, StatusCode};
 use serde_json::Value;
 use std::rc::Rc;
 use tokrate_core::Rng;
@@ -83,13 +83,7 @@ impl Routes {
         body: RequestBody,
         tap: Rc<ConnectionTap>,
     ) -> Result<Response<AnswerBody>, ErrorResponse> {
-        if let Some(index) = self.provider_index {
-            self.shared.providers[index].check_key(head)?;
-        }
-        if head.method != Method::POST {
-            let message = format!("this method is not allowed for {}; use POST", head.uri.path());
-            return Err(ErrorResponse(StatusCode::METHOD_NOT_ALLOWED, message));
-        }
+        self.check_call(head)?;
         let BufferedBody { bytes, share: _share } = self.read_body(body).await?;
         let received_at = tap.read_at();
         let read = match bytes.len() <= MAX_INLINE_BYTES {

@@ -39,9 +39,7 @@ impl Routes {
                 return Err(ErrorResponse(StatusCode::NOT_FOUND, message));
             }
         };
-        if let Some(index) = self.provider_index {
-            self.shared.providers[index].check_key(head)?;
-        }
+        self.check_key(head)?;
         if head.method != Method::GET {
             return Err(ErrorResponse(
                 StatusCode::METHOD_NOT_ALLOWED,

@@ -58,9 +58,7 @@ impl Routes {
         let pairs = head.uri.query().unwrap_or_default().split('&');
         let model = pairs.filter_map(|pair| pair.strip_prefix("model=")).next().unwrap_or_default().replace("%2F", "/");
         let served = self.provider_of(head, &model)?;
-        if let Some(index) = self.provider_index {
-            self.shared.providers[index].check_key(head)?;
-        }
+        self.check_key(head)?;
         let offered = head.headers.get(SEC_WEBSOCKET_PROTOCOL).and_then(|offered| offered.to_str().ok());
         let offered: Vec<&str> = offered.unwrap_or_default().split(',').map(str::trim).collect();
         let is_beta = offered.contains(&"openai-beta.realtime-v1") || head.headers.contains_key("openai-beta");

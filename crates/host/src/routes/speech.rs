@@ -8,7 +8,7 @@ use crate::body::{AnswerBody, BodyWriter, Stream};
 use crate::driver::Incoming;
 use crate::sound::{SoundWriter, tokens_of};
 use http::request::Parts;
-use http::{Method, Response, StatusCode};
+use http::{Response, StatusCode};
 use serde_json::Value;
 use std::rc::Rc;
 use tokrate_core::SoundFormat;
@@ -62,20 +62,6 @@ impl Routes {
         let content_type = writer.content_type();
         let stream = Stream::new(handle, tap, BodyWriter::Sound(writer), Rc::clone(&self.shared.scratch));
         Ok(with_type(content_type, AnswerBody::Stream(Box::new(stream))))
-    }
-
-    /// The key of the port's provider, and the method of what takes a body.
-    pub(super) fn check_call(&self, head: &Parts) -> Result<(), ErrorResponse> {
-        if let Some(index) = self.provider_index {
-            self.shared.providers[index].check_key(head)?;
-        }
-        match head.method == Method::POST {
-            true => Ok(()),
-            false => {
-                let message = format!("this method is not allowed for {}; use POST", head.uri.path());
-                Err(ErrorResponse(StatusCode::METHOD_NOT_ALLOWED, message))
-            }
-        }
     }
 }
 

@@ -249,10 +249,10 @@ pub fn mark_warmup(rule: Warmup, started_at: Tick, requests: &mut [RequestNumber
     over_at.unwrap_or(first)
 }
 
-/// From the beginning of each session of agents to its end; of other loads there is none.
-fn session_time_of(input: &PhaseInput<'_>, requests: &[RequestNumbers]) -> Distribution {
-    let times = AgentSummary::of(&input.load, requests).map(|(_, times)| times);
-    Distribution::of_nanos(&mut times.unwrap_or_default())
+/// Sessions of agents, if the load is of them, with the times from the beginning of each to its end.
+fn agents_of(input: &PhaseInput<'_>, requests: &[RequestNumbers]) -> (Option<AgentSummary>, Distribution) {
+    let (agents, times) = AgentSummary::of(&input.load, requests).unzip();
+    (agents, Distribution::of_nanos(&mut times.unwrap_or_default()))
 }
 
 impl PhaseResult {
@@ -271,7 +271,7 @@ impl PhaseResult {
         let (measured, counts) = (measured_of(requests), counts_of(input, requests));
         let (steady, steady_missing, throughput) = steady_of(input, warmup_end, requests);
         let times = Times::of(&measured, unanswered_of(input, requests, streamed));
-        let (ttft, itl, tpot, e2e) = times.judged();
+        let ((ttft, itl, tpot, e2e), (agents, session_time)) = (times.judged(), agents_of(input, requests));
         PhaseResult {
             client_error: with_validity(input, &measured, [&ttft, &itl, &tpot, &e2e], throughput.as_ref()),
             failures_above_limit: counts.failed_share().is_some_and(|share| share > Counts::FAILURE_LIMIT),
@@ -294,8 +294,8 @@ impl PhaseResult {
             time_to_first_argument: times.plain(|request| request.first_argument_ns),
             time_to_valid: times.plain(|request| request.valid_ns),
             adapters: AdapterSummary::of(requests),
-            agents: AgentSummary::of(&input.load, requests).map(|(agents, _)| agents),
-            session_time: session_time_of(input, requests),
+            agents,
+            session_time,
             counts,
             throughput,
             steady,

@@ -68,6 +68,11 @@ impl Rounds<'_> {
         self.phases.iter().map(|phase| of(phase)).sum()
     }
 
+    /// Whether every request opened a connection of its own, by the conditions.
+    pub fn opens_connections(&self) -> bool {
+        self.phases.iter().all(|phase| phase.conditions.connection.starts_with("new"))
+    }
+
     /// What became of the requests of all rounds.
     pub fn counts(&self) -> Counts {
         self.phases.iter().map(|phase| phase.counts).sum()

@@ -118,8 +118,7 @@ fn at(load: &Rounds<'_>) -> String {
 
 /// What the first token takes where every request opens its connection.
 fn cold(load: &Rounds<'_>) -> String {
-    let is_each = load.phases.iter().all(|phase| phase.conditions.connection.starts_with("new"));
-    let median = load.times(Metric::ColdTtft).filter(|_| is_each).and_then(|times| value(&times.p50));
+    let median = load.times(Metric::ColdTtft).filter(|_| load.opens_connections()).and_then(|times| value(&times.p50));
     median.map_or_else(String::new, |median| format!(", {median} ms with a new connection"))
 }
 
