@@ -229,13 +229,12 @@ impl BatchCall<'_> {
         if status.is_success() {
             return Ok(answer.body);
         }
-        let headers: Vec<(&str, &str)> = answer
-            .head
-            .headers
-            .iter()
-            .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
-            .collect();
-        let refusal = decode_error_response(status.as_u16(), &headers, &answer.body, Some(self.clock.wall_seconds()));
+        let refusal = decode_error_response(
+            status.as_u16(),
+            &answer.head.text_headers(),
+            &answer.body,
+            Some(self.clock.wall_seconds()),
+        );
         let words = if refusal.message.is_empty() { String::new() } else { format!(": {}", refusal.message) };
         let message = self.secrets.redacted(format!("HTTP {}{words}", status.as_u16()));
         Err(Failed { kind: refusal.kind, message, retry_after: refusal.retry_after })

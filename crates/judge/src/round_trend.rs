@@ -15,23 +15,24 @@ const NOTABLE: f64 = 0.02;
 /// A metric and what a round has of it.
 type Figure = (Metric, fn(&PhaseResult) -> Option<f64>);
 
+/// Of answers that stream, and of others.
+const STREAMED: [Figure; 2] = [
+    (Metric::Ttft, |phase| phase.ttft.p50.stated()),
+    (Metric::OutputSpeed, |phase| phase.output_speed.median.stated()),
+];
+const WHOLE: [Figure; 1] = [(Metric::E2e, |phase| phase.e2e.p50.stated())];
+
 /// A sentence for every level and figure whose rounds go one way.
 pub fn round_trends(phases: &[PhaseResult]) -> Vec<String> {
-    let of_level = |rounds: &Rounds<'_>| {
-        let figures: [Figure; 2] = if phases.iter().all(|it| it.ttft.is_empty()) {
-            [(Metric::E2e, |phase| phase.e2e.p50.stated()), (Metric::ItemThroughput, |_| None)]
-        } else {
-            [
-                (Metric::Ttft, |phase| phase.ttft.p50.stated()),
-                (Metric::OutputSpeed, |phase| phase.output_speed.median.stated()),
-            ]
-        };
-        figures.map(|(metric, of)| {
+    let figures = if phases.iter().all(|phase| phase.ttft.is_empty()) { &WHOLE[..] } else { &STREAMED[..] };
+    let of_level = |rounds: &Rounds<'_>| -> Vec<String> {
+        let said = figures.iter().filter_map(|(metric, of)| {
             let values: Vec<f64> = rounds.phases.iter().filter_map(|phase| of(phase)).collect();
-            sentence(rounds.name(), metric, &values)
-        })
+            sentence(rounds.name(), *metric, &values)
+        });
+        said.collect()
     };
-    by_load(phases).iter().flat_map(of_level).flatten().collect()
+    by_load(phases).iter().flat_map(of_level).collect()
 }
 
 fn sentence(level: &str, metric: Metric, values: &[f64]) -> Option<String> {

@@ -68,6 +68,13 @@ pub struct Head {
     pub version: http::Version,
 }
 
+impl Head {
+    /// Names and values of the headers whose values are text.
+    pub fn text_headers(&self) -> Vec<(&str, &str)> {
+        self.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?))).collect()
+    }
+}
+
 /// Receives the events of an exchange as they happen.
 pub trait Sink {
     /// The exchange begins; `departure` is set when the request is sent, even if the exchange is abandoned before an answer.

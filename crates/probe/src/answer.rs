@@ -170,9 +170,7 @@ impl Answer {
     /// Parses an error response; `None` for a success, or before its head.
     pub fn error_response(&self) -> Option<ErrorResponse> {
         let head = self.head.as_ref().filter(|head| !head.status.is_success())?;
-        let headers = head.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        let headers: Vec<(&str, &str)> = headers.collect();
-        Some(decode_error_response(head.status.as_u16(), &headers, &self.error_body, self.wall_seconds))
+        Some(decode_error_response(head.status.as_u16(), &head.text_headers(), &self.error_body, self.wall_seconds))
     }
 
     /// How an exchange ended, in the meter's terms.

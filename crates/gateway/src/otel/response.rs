@@ -41,15 +41,9 @@ impl ExportOutcome {
         if status.is_success() {
             return if is_protobuf { of_success(&answer.body, secrets) } else { ExportOutcome::Accepted };
         }
-        let headers: Vec<(&str, &str)> = answer
-            .head
-            .headers
-            .iter()
-            .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
-            .collect();
         let refusal = tokrate_wire::decode_error_response(
             status.as_u16(),
-            &headers,
+            &answer.head.text_headers(),
             if is_protobuf { &[] } else { &answer.body },
             None,
         );

@@ -27,6 +27,19 @@ const FAULT: &str = "x-tokrate-fault";
 /// Model name in answers with the fault of another model.
 const OTHER_MODEL: &str = "another-model";
 
+/// The name that a client gives its request, for the log.
+pub(super) fn call_id(head: &Parts) -> Option<String> {
+    head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned)
+}
+
+impl ServedProvider {
+    /// Hands a request to the engine; what is answered where it takes none.
+    pub(super) fn hand_over(&self, incoming: Incoming) -> Result<AnswerHandle, Box<Response<AnswerBody>>> {
+        let dialect = incoming.dialect;
+        Rc::clone(&self.driver).submit(incoming).map_err(|refusal| Box::new(engine_error(dialect, &refusal)))
+    }
+}
+
 /// A request that was handed to its engine.
 struct Submitted<'r> {
     served: &'r ServedProvider,
@@ -46,7 +59,7 @@ impl Routes {
         tap: Rc<ConnectionTap>,
     ) -> Result<Response<AnswerBody>, ErrorResponse> {
         let BufferedBody { bytes: body, share: _share } = self.read_body(body).await?;
-        let id = head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let id = call_id(head);
         let Submitted { served, model, stream, content, outcome } =
             self.submit(&routed, head, &body, tap.read_at(), id).await?;
         let allowance = served.driver.allowance();

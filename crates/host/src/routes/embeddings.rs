@@ -3,8 +3,8 @@
 //!
 //! An engine works on them like on a prompt whose answer has one token. Invariant: equal texts have equal vectors on every machine.
 
-use super::answer::{collect, engine_error, faults_of, off_thread};
-use super::{ErrorResponse, REQUEST_ID, Routes, with_type};
+use super::answer::{call_id, collect, faults_of, off_thread};
+use super::{ErrorResponse, Routes, with_type};
 use crate::body::AnswerBody;
 use crate::driver::Incoming;
 use crate::truth::AnswerEnd;
@@ -94,11 +94,10 @@ impl Routes {
         let served = self.provider_of(head, &asked.model)?;
         let faults = faults_of(served, &head.headers)?;
         let request = SimRequest { input_tokens: tokens, output_tokens: Some(1), faults, ..SimRequest::default() };
-        let id = head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
-        let incoming = Incoming { id, dialect: form.dialect(), received_at, stream: false, request };
-        let handle = match Rc::clone(&served.driver).submit(incoming) {
+        let incoming = Incoming { id: call_id(head), dialect: form.dialect(), received_at, stream: false, request };
+        let handle = match served.hand_over(incoming) {
             Ok(handle) => handle,
-            Err(refusal) => return Ok(engine_error(form.dialect(), &refusal)),
+            Err(refused) => return Ok(*refused),
         };
         if collect(&handle).await?.is_none() {
             return Ok(with_type("application/json", AnswerBody::Broken));

@@ -3,8 +3,8 @@
 //! Invariant: an image goes out when its last step is done, an image that is not yet done with the step that shows it, and the truth log
 //! holds every write of them.
 
-use super::answer::{collect, engine_error, faults_of};
-use super::{ErrorResponse, REQUEST_ID, Routes, with_type};
+use super::answer::{call_id, collect, faults_of};
+use super::{ErrorResponse, Routes, with_type};
 use crate::body::{AnswerBody, BodyWriter, FullBody, Stream};
 use crate::driver::Incoming;
 use crate::pictures::PictureWriter;
@@ -70,12 +70,11 @@ impl Routes {
             faults: faults_of(served, &head.headers)?,
             ..SimRequest::default()
         };
-        let id = head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
         let stream = asked.partial.is_some();
-        let incoming = Incoming { id, dialect: Dialect::OpenAiChat, received_at, stream, request };
-        let handle = match Rc::clone(&served.driver).submit(incoming) {
+        let incoming = Incoming { id: call_id(head), dialect: Dialect::OpenAiChat, received_at, stream, request };
+        let handle = match served.hand_over(incoming) {
             Ok(handle) => handle,
-            Err(refusal) => return Ok(engine_error(Dialect::OpenAiChat, &refusal)),
+            Err(refused) => return Ok(*refused),
         };
         let writer = PictureWriter::new(asked.size, pieces, handle.number(), asked.is_linked, tokens);
         if stream {

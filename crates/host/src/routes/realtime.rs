@@ -3,7 +3,8 @@
 //! One response after the other; what a client says meanwhile is read behind it. Invariant: a response says the tokens of the engine, and the
 //! prompt is what the conversation holds.
 
-use super::{ErrorResponse, REQUEST_ID, Routes, Shared};
+use super::answer::call_id;
+use super::{ErrorResponse, Routes, Shared};
 use crate::body::AnswerBody;
 use crate::driver::{AnswerHandle, Incoming};
 use crate::truth::{AnswerEnd, Kinds, WriteTruth};
@@ -73,7 +74,7 @@ impl Routes {
         let provider = self.shared.providers.iter().position(|other| std::ptr::eq(other, served)).unwrap_or_default();
         let session = Session {
             shared: Rc::clone(&self.shared),
-            id: head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned),
+            id: call_id(head),
             provider,
             settings: json!({"type": "realtime", "object": "realtime.session", "id": "sess_sim", "model": model, "output_modalities": ["text"]}),
             is_beta,

@@ -2,8 +2,8 @@
 //!
 //! Invariant: sound goes out as its tokens are made, and the truth log holds every write of it.
 
-use super::answer::{engine_error, faults_of};
-use super::{ErrorResponse, REQUEST_ID, Routes, with_type};
+use super::answer::{call_id, faults_of};
+use super::{ErrorResponse, Routes, with_type};
 use crate::body::{AnswerBody, BodyWriter, Stream};
 use crate::driver::Incoming;
 use crate::sound::{SoundWriter, tokens_of};
@@ -52,11 +52,10 @@ impl Routes {
             faults: faults_of(served, &head.headers)?,
             ..SimRequest::default()
         };
-        let id = head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
-        let incoming = Incoming { id, dialect: Dialect::OpenAiChat, received_at, stream: true, request };
-        let handle = match Rc::clone(&served.driver).submit(incoming) {
+        let incoming = Incoming { id: call_id(head), dialect: Dialect::OpenAiChat, received_at, stream: true, request };
+        let handle = match served.hand_over(incoming) {
             Ok(handle) => handle,
-            Err(refusal) => return Ok(engine_error(Dialect::OpenAiChat, &refusal)),
+            Err(refused) => return Ok(*refused),
         };
         let writer = SoundWriter::new(asked.format, asked.delivery);
         let content_type = writer.content_type();

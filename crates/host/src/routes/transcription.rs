@@ -2,8 +2,8 @@
 //!
 //! Invariant: what an engine gets was read whole, and its length is known.
 
-use super::answer::{collect, engine_error, faults_of};
-use super::{ErrorResponse, REQUEST_ID, Routes, with_type};
+use super::answer::{call_id, collect, faults_of};
+use super::{ErrorResponse, Routes, with_type};
 use crate::body::{AnswerBody, BodyWriter, Stream};
 use crate::driver::Incoming;
 use crate::transcript::{TranscriptWriter, document, tokens_of};
@@ -55,11 +55,10 @@ impl Routes {
             faults: faults_of(served, &head.headers)?,
             ..SimRequest::default()
         };
-        let id = head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
-        let incoming = Incoming { id, dialect: Dialect::OpenAiChat, received_at, stream, request };
-        let handle = match Rc::clone(&served.driver).submit(incoming) {
+        let incoming = Incoming { id: call_id(head), dialect: Dialect::OpenAiChat, received_at, stream, request };
+        let handle = match served.hand_over(incoming) {
             Ok(handle) => handle,
-            Err(refusal) => return Ok(engine_error(Dialect::OpenAiChat, &refusal)),
+            Err(refused) => return Ok(*refused),
         };
         if stream {
             let writer = BodyWriter::Transcript(TranscriptWriter::default());
