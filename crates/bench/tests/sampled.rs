@@ -30,8 +30,11 @@ impl Observer for Silent {
     fn phase_ended(&mut self, _: PhasePosition, _: &Record, _: &[RequestNumbers]) {}
 }
 
+/// Tokens of a prompt where the test has no other wish.
+const SHORT: u32 = 30;
+
 /// A run of these levels against an engine, whose pages are read ten times a second.
-fn measured(fleet: FleetConfig, levels: &[u32], requests: u64, output_tokens: u32) -> Record {
+fn measured(fleet: FleetConfig, levels: &[u32], requests: u64, prompt_tokens: u32, output_tokens: u32) -> Record {
     let host = Host::start(fleet).expect("it starts");
     let base = tokrate_net::Target::parse(&format!("http://{}/v1", host.address())).expect("an address");
     let page = |path: &str| ServerMetrics {
@@ -72,7 +75,7 @@ fn measured(fleet: FleetConfig, levels: &[u32], requests: u64, output_tokens: u3
         phases: levels.iter().map(level).collect(),
         schedule_mode: ScheduleMode::Listed,
         request: RequestOptions { output_tokens: Lengths::Fixed(output_tokens), ..RequestOptions::plain() },
-        prompts: PromptSource::synthetic(30, 0),
+        prompts: PromptSource::synthetic(prompt_tokens, 0),
         limits: Limits {
             connect: Span::from_secs(5),
             idle: Span::from_secs(20),
@@ -122,7 +125,7 @@ fn slots_that_are_full_and_the_power_of_their_law_are_found() {
         ..Law::default()
     };
     let fleet = FleetConfig::from(HostConfig { law, gpus: Some(GPUS), ..HostConfig::default() });
-    let record = measured(fleet, &[1, 12], 30, 20);
+    let record = measured(fleet, &[1, 12], 30, SHORT, 20);
     let [one, twelve] = &record.phases[..] else { panic!("two levels") };
     let sampled = |level: &tokrate_record::PhaseResult| level.sampled.clone().expect("it was read");
     let (alone, full) = (sampled(one), sampled(twelve));
@@ -161,12 +164,13 @@ fn slots_that_are_full_and_the_power_of_their_law_are_found() {
 
 #[test]
 fn a_cache_that_is_full_is_found_to_limit() {
-    // Six of the requests fit at their full length, of the 64 that might run at once.
-    let args = EngineArgs { max_num_seqs: 64, num_blocks: 36, ..EngineArgs::default() };
+    // Twelve of the requests fit at their full length, of the 64 that might run at once. Nearly all of a request is its prompt, so the
+    // cache is full from the moment it is admitted, however its steps fall on a busy machine.
+    let args = EngineArgs { max_num_seqs: 64, num_blocks: 264, ..EngineArgs::default() };
     let engine = Engine::new(args, SharedTime::new(|_: &Work| Span::from_millis(5))).expect("an engine");
     let mut fleet = FleetConfig::from(HostConfig::default());
     fleet.providers[0].persona.scheduled = Some(Scheduled::new(Cluster::new(vec![engine]).expect("a cluster")));
-    let record = measured(fleet, &[16], 60, 60);
+    let record = measured(fleet, &[24], 120, 320, 30);
     let level = &record.phases[0];
     let sampled = level.sampled.as_ref().expect("it was read");
     let limit = level.limit.as_ref().unwrap_or_else(|| panic!("it is evident: {sampled:?}"));
@@ -183,7 +187,7 @@ fn the_share_of_a_draft_that_is_accepted_is_found() {
     let engine = Engine::new(args, SharedTime::new(|_: &Work| Span::from_millis(10))).expect("an engine");
     let mut fleet = FleetConfig::from(HostConfig::default());
     fleet.providers[0].persona.scheduled = Some(Scheduled::new(Cluster::new(vec![engine]).expect("a cluster")));
-    let record = measured(fleet, &[4], 60, 120);
+    let record = measured(fleet, &[4], 60, SHORT, 120);
     let sampled = record.phases[0].sampled.as_ref().expect("it was read");
     // Of three proposals the first is kept with 0.7, the second with 0.7^2, the third with 0.7^3.
     within(sampled.speculation_accepted, (0.7 + 0.49 + 0.343) / 3.0, 0.05);
