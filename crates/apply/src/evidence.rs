@@ -2,8 +2,6 @@
 //!
 //! Invariant: each number but a few grows with doubt, or falls with it, all else being equal.
 
-/// A change of lines would do nearly as well in another place that is worse by less.
-const ELSEWHERE: i32 = 250;
 /// A reading that leaves a line which goes is nearly as good if it is worse by less.
 const STAYING: i32 = 120;
 
@@ -143,12 +141,11 @@ impl Evidence {
         }
     }
 
-    /// Whether a merge may be sure at all: no other place would do, or nearly, the file is not yet as the update wants it, the white space of
-    /// blank lines is known, each marker beside new lines stands for something, and lines that go are held well enough.
+    /// Whether a merge may be sure at all: no other place would do, the file is not yet as the update wants it, each marker beside new lines
+    /// stands for something, and no more may be meant to go than what goes.
     pub fn may_be_sure(&self) -> bool {
-        let has_place = self.open == 0 && (self.gone == 0 || self.margin_elsewhere >= ELSEWHERE);
-        let is_read = self.blank_apart == 0 && self.void_markers == 0 && (self.applied == 0 || self.idle == self.parts);
-        has_place && is_read && self.holds_what_goes() && !self.may_be_moved() && !self.may_be_less()
+        let is_read = self.void_markers == 0 && (self.applied == 0 || self.idle == self.parts);
+        self.open == 0 && is_read && !self.may_be_less()
     }
 
     /// Whether more may be meant to go than what goes: the annotation or comment above a line that is shown below a blank one, or whatever lay
@@ -159,8 +156,13 @@ impl Evidence {
     }
 
     /// Whether new lines at an end may belong further out: the other reading says that lines beyond them may have to go for them.
-    fn may_be_moved(&self) -> bool {
+    pub(crate) fn may_be_moved(&self) -> bool {
         self.deletion > 0 && self.new_ends > 0
+    }
+
+    /// Whether so many lines go in one place where others come that these may be another block, whose head and end the file has as well.
+    pub(crate) fn may_be_rewritten(&self) -> bool {
+        self.lost >= REWRITTEN && self.comes > 0
     }
 
     /// Whether nothing says that lines which go may be meant to stay: that others come which the file has near by, so that the update may be
@@ -171,7 +173,8 @@ impl Evidence {
     pub(crate) fn holds_what_goes(&self) -> bool {
         let is_held = self.lost_all == 0 || self.copies_near == 0 && self.bare_deletion == 0;
         let is_thin = self.unheld_ends > 0 && self.thin_ends > 0;
-        let is_rewritten = self.lost >= REWRITTEN && self.comes > 0;
-        is_held && !is_rewritten && !((is_thin && self.gone > 0 || self.lost_all > 0) && self.margin_of_lines < STAYING)
+        is_held
+            && !self.may_be_rewritten()
+            && !((is_thin && self.gone > 0 || self.lost_all > 0) && self.margin_of_lines < STAYING)
     }
 }

@@ -17,6 +17,8 @@ const TWINS: [&str; 7] =
 const WHERE_REFUSED: f64 = 4.0;
 const WHERE_LOST: f64 = 3.0;
 const WHERE_OPEN: f64 = 0.3;
+/// Of the changes that are cut as a diff one in so many is fitted to: each makes up to eleven cases, and one of the other kind a few.
+const CUT_ONE_IN: usize = 4;
 
 /// The likeliest merge of a case.
 struct Likeliest {
@@ -109,14 +111,19 @@ fn rows(cases: &[&Case], found: &[Option<Likeliest>], judged: &[(i32, usize)]) -
     text
 }
 
-/// Whether a card is fitted to a case.
-fn is_fitted_to(case: &&Case) -> bool {
-    case.format.starts_with("snippet") && !TWINS.contains(&case.style)
+/// The snippets that a card is fitted to: all that are shaped as models write them, and those cut as a diff of one change in so many.
+fn fitted_to(cases: &[Case]) -> Vec<&Case> {
+    let of = |case: &Case| (case.origin.commit.clone(), case.origin.path.clone());
+    let changes = cases.chunk_by(|one, other| of(one) == of(other)).enumerate();
+    let is_drawn = |number: usize, case: &Case| case.format != CUT || number.is_multiple_of(CUT_ONE_IN);
+    let is_twin = |case: &Case| TWINS.contains(&case.style);
+    let drawn = changes.flat_map(|(number, cases)| cases.iter().filter(move |case| is_drawn(number, case)));
+    drawn.filter(|case| case.format.starts_with("snippet") && !is_twin(case)).collect()
 }
 
 /// A card fitted to the snippets among cases.
 pub fn card(cases: &[Case], origin: &str) -> Fitted {
-    let cases: Vec<&Case> = cases.iter().filter(is_fitted_to).collect();
+    let cases = fitted_to(cases);
     let found = all_of(&cases);
     let mut folds: BTreeMap<&str, usize> = BTreeMap::new();
     cases.iter().for_each(|case| _ = folds.insert(&case.origin.repository, 0));

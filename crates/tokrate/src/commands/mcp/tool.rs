@@ -47,7 +47,7 @@ impl Tool for EditFile {
                 "type": "object",
                 "properties": {
                     "path": {"type": "string", "description": "The file: an absolute path, or one below the project's folder."},
-                    "code_edit": {"type": "string", "description": "The changed lines with a line or two of the file around each, and `// ... existing code ...` (in the comment style of the language) for what stays as it is; or all of a new file."},
+                    "code_edit": {"type": "string", "description": "The changed lines with two unchanged lines of the file above and below each change, and `// ... existing code ...` (in the comment style of the language) for what stays as it is; or all of a new file."},
                     "edits": {
                         "type": "array",
                         "description": "Instead of code_edit: strings to replace, one after the other.",
@@ -166,7 +166,7 @@ pub fn expected(arguments: &Value) -> Result<Option<Expected>, String> {
 }
 
 const DESCRIPTION: &str = "\
-Edits a file, or creates one. Give only the lines that change, with one or two lines of the file before and after each change, and \
+Edits a file, or creates one. Give only the lines that change, with two unchanged lines of the file before and after each change, and \
 write `// ... existing code ...` (in the comment style of the language) for every part that stays as it is. Put all changes of a \
 file into one call. To delete lines, show the two lines before and the line after them next to each other, with no marker between. \
 SEARCH/REPLACE blocks, unified diffs and V4A patches of one file, and lists of strings to replace (`edits`) are taken as well. To \
