@@ -184,6 +184,10 @@ impl AudioTask {
         match self {
             AudioTask::Realtime(Realtime { clips, .. }) => {
                 audio.heard_ns = clips.as_ref().map(|clips| clips.of(number).plays.as_nanos());
+                // What was said before the turn is no sound that its time is held against.
+                if audio.bytes == 0 {
+                    audio.plays_ns = Some(0);
+                }
             }
             AudioTask::Speech(_) => audio.characters = Some(text().chars().count() as u64),
             AudioTask::Transcription(Transcription { clips, .. }) => {

@@ -1,19 +1,25 @@
 //! One batch carried out: made, uploaded, begun, asked after, its results read and counted, and its files deleted.
 //!
 //! Invariant: whatever ends it, a batch that was begun and has not ended is cancelled, and files that were uploaded are deleted unless they
-//! are to be kept.
+//! are to be kept. What could not be cancelled or deleted, or was left by a run that was killed, has a note.
+
+mod notes;
+
+pub use notes::{check_notes, left_by_batches};
 
 use crate::config::BatchOptions;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method};
+use notes::{LeftAtServer, OpenNote};
+use std::pin::pin;
 use tokrate_core::{EventBatch, EventKind, FailureKind, Span, Tick};
 use tokrate_meter::{BatchNumbers, Ending, RequestMeter, RequestTrace, Timing};
 use tokrate_net::{Client, Clock, Limits, Outgoing, Secrets};
 use tokrate_wire::batch_api::{self, BatchForm, BatchStage, BatchState};
 use tokrate_wire::decode_error_response;
 
-/// Time for cancelling and deleting, after the run was interrupted.
+/// Time for cancelling and deleting, after the run was interrupted, and for what was just asked for to be answered before that.
 const CLEANING: Span = Span::from_secs(10);
 /// Answers that may fail one after another while a batch is asked after: it goes on without us.
 const MAX_FAILED_POLLS: u32 = 10;
@@ -25,6 +31,8 @@ pub(crate) struct BatchCall<'a> {
     pub headers: HeaderMap,
     pub secrets: Secrets,
     pub form: BatchForm,
+    /// Scheme, host and port of the server.
+    pub origin: &'a str,
     /// Path of files (OpenAI) or of batches (Anthropic).
     pub path: &'a str,
     /// Where its requests would be sent alone, without the base.
@@ -42,6 +50,8 @@ struct Failed {
     kind: FailureKind,
     message: String,
     retry_after: Option<Span>,
+    /// The server has answered, or cannot have got what was asked of it.
+    is_answered: bool,
 }
 
 /// How far it has come.
@@ -50,10 +60,20 @@ struct Progress {
     first_answer_at: Option<Tick>,
     done_at: Option<Tick>,
     numbers: BatchNumbers,
-    /// The uploaded file.
-    file: Option<String>,
     batch: Option<BatchState>,
     events: EventBatch,
+    /// What is at the server.
+    left: LeftAtServer,
+    note: Option<OpenNote>,
+}
+
+impl Progress {
+    /// Notes what is at the server now. What stands in the note holds where it cannot be written any more.
+    fn note(&mut self) {
+        if let Some(note) = &mut self.note {
+            let _ = note.update(&self.left);
+        }
+    }
 }
 
 impl BatchCall<'_> {
@@ -68,45 +88,100 @@ impl BatchCall<'_> {
                 sent_bytes: self.document.len() as u64,
                 ..BatchNumbers::default()
             },
-            file: None,
             batch: None,
             events: EventBatch::new(),
+            left: LeftAtServer::nothing(self.origin, self.form, self.clock.wall_rfc3339()),
+            note: None,
         };
-        let total = self.limits.total.as_duration();
-        let outcome = tokio::select! {
-            biased;
-            outcome = self.run(&mut progress) => outcome,
-            () = cancelled => Err(Failed::of(FailureKind::Cancelled, "the run ended before the batch did")),
-            () = tokio::time::sleep(total) => {
-                Err(Failed::of(FailureKind::TimedOut, &format!("the batch had not ended after {}; give more --timeout", self.limits.total)))
-            }
-        };
+        // Whether one can be kept was looked at before the run; where the disk is full by now the batch is measured all the same.
+        let folder = self.options.notes.as_deref();
+        progress.note = folder.and_then(|folder| OpenNote::create(folder, &progress.left).ok());
+        let outcome = self.run(&mut progress, cancelled).await;
         // What is done for order's sake changes nothing that was measured.
         let _ = tokio::time::timeout(CLEANING.as_duration(), self.clean(&mut progress)).await;
+        progress.numbers.left = progress.left.delete.len() as u64;
+        if let Some(note) = progress.note.take() {
+            note.close(&progress.left);
+        }
         self.trace(progress, outcome)
     }
 
-    async fn run(&self, progress: &mut Progress) -> Result<(), Failed> {
+    async fn run(&self, progress: &mut Progress, cancelled: impl Future<Output = ()>) -> Result<(), Failed> {
+        let total = self.limits.total;
+        let mut cut_off = pin!(async {
+            tokio::select! {
+                biased;
+                () = cancelled => Failed::of(FailureKind::Cancelled, "the run ended before the batch did"),
+                () = tokio::time::sleep(total.as_duration()) => {
+                    Failed::of(FailureKind::TimedOut, &format!("the batch had not ended after {total}; give more --timeout"))
+                }
+            }
+        });
+        let created_at = {
+            let mut begun = pin!(self.begin(progress));
+            tokio::select! {
+                biased;
+                begun = &mut begun => begun?,
+                why = &mut cut_off => {
+                    // Only what has a name can be cancelled.
+                    let _ = tokio::time::timeout(CLEANING.as_duration(), begun).await;
+                    return Err(why);
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            outcome = self.finish(progress, created_at) => outcome,
+            why = cut_off => Err(why),
+        }
+    }
+
+    /// Uploads and begins it; when it was begun.
+    async fn begin(&self, progress: &mut Progress) -> Result<Tick, Failed> {
         progress.sent_at = self.clock.now();
         let begun = match self.form {
             BatchForm::OpenAi => {
                 // No JSON holds such a text unescaped at the beginning of a line.
                 let (body, content_type) = batch_api::upload(&self.document, "tokrate-batch-7MA4YWxkTrZu0gW");
-                let answer = self.call(Method::POST, self.path.to_owned(), &content_type, Bytes::from(body)).await?;
+                let path = self.path.to_owned();
+                let answer = self.make(progress, path, &content_type, Bytes::from(body)).await?;
                 let file = batch_api::id_of(&answer).map_err(Failed::unread)?;
                 progress.first_answer_at = Some(self.clock.now());
+                progress.left.delete.push(format!("{}/{file}", self.path));
                 let body = Bytes::from(batch_api::create(&file, &self.request_path));
-                progress.file = Some(file);
-                self.call(Method::POST, self.batches(), "application/json", body).await?
+                self.make(progress, self.batches(), "application/json", body).await?
             }
             BatchForm::Anthropic => {
-                self.call(Method::POST, self.batches(), "application/json", self.document.clone()).await?
+                self.make(progress, self.batches(), "application/json", self.document.clone()).await?
             }
         };
         let created_at = self.clock.now();
         progress.first_answer_at.get_or_insert(created_at);
         progress.numbers.begun_ns = (created_at - progress.sent_at).as_nanos();
-        progress.batch = Some(batch_api::state(self.form, &begun).map_err(Failed::unread)?);
+        let state = batch_api::state(self.form, &begun).map_err(Failed::unread)?;
+        progress.left.cancel = Some(format!("{}/{}/cancel", self.batches(), state.id));
+        progress.note();
+        self.keep_state(progress, state);
+        Ok(created_at)
+    }
+
+    /// What the server says of the batch; one that has ended cannot be cancelled, and has results.
+    fn keep_state(&self, progress: &mut Progress, state: BatchState) {
+        if state.stage != BatchStage::Open {
+            progress.left.cancel = None;
+            match self.form {
+                BatchForm::OpenAi => {
+                    progress.left.delete.extend(state.files.iter().map(|file| format!("{}/{file}", self.path)));
+                }
+                // One that goes on cannot be deleted.
+                BatchForm::Anthropic => progress.left.delete.push(format!("{}/{}", self.batches(), state.id)),
+            }
+            progress.note();
+        }
+        progress.batch = Some(state);
+    }
+
+    async fn finish(&self, progress: &mut Progress, created_at: Tick) -> Result<(), Failed> {
         let state = self.wait(progress, created_at).await?;
         let files = self.results(&state).await?;
         let read_at = self.clock.now();
@@ -155,7 +230,8 @@ impl BatchCall<'_> {
                         progress.done_at = Some(answered_at);
                         progress.numbers.late_at_most_ns = (answered_at - asked_at).as_nanos();
                     }
-                    (progress.batch, asked_at, failed) = (Some(state), now, 0);
+                    self.keep_state(progress, state);
+                    (asked_at, failed) = (now, 0);
                 }
                 Err(why) => {
                     failed += 1;
@@ -179,32 +255,34 @@ impl BatchCall<'_> {
         Ok(files)
     }
 
-    /// Cancels what goes on and deletes what is not to be kept; that it did not succeed is not told.
+    /// Cancels what goes on and deletes what is not to be kept; what did not succeed stays among what is left.
     async fn clean(&self, progress: &mut Progress) {
-        if let Some(state) = progress.batch.as_ref().filter(|_| progress.done_at.is_none()) {
-            let path = format!("{}/{}/cancel", self.batches(), state.id);
-            let _ = self.call(Method::POST, path, "application/json", Bytes::new()).await;
+        if let Some(path) = progress.left.cancel.clone() {
+            let cancelled = self.call(Method::POST, path, "application/json", Bytes::new()).await;
+            // It may have ended since it was asked after.
+            if cancelled.is_ok() || self.has_ended(progress).await {
+                progress.left.cancel = None;
+            }
         }
+        let paths = std::mem::take(&mut progress.left.delete);
         if self.options.keep {
             return;
         }
-        let state = progress.batch.as_ref();
-        let paths: Vec<String> = match self.form {
-            BatchForm::OpenAi => {
-                let results = state.map(|state| state.files.clone()).unwrap_or_default();
-                progress.file.iter().cloned().chain(results).map(|file| format!("{}/{file}", self.path)).collect()
+        progress.left.delete.clone_from(&paths);
+        for path in paths {
+            let deleted = self.call(Method::DELETE, path.clone(), "", Bytes::new()).await;
+            if deleted.is_ok() {
+                progress.left.delete.retain(|left| *left != path);
             }
-            // One that goes on cannot be deleted.
-            BatchForm::Anthropic => {
-                let ended = state.filter(|_| progress.done_at.is_some());
-                ended.map(|state| format!("{}/{}", self.batches(), state.id)).into_iter().collect()
-            }
-        };
-        let mut deleted = 0;
-        for path in &paths {
-            deleted += u64::from(self.call(Method::DELETE, path.clone(), "", Bytes::new()).await.is_ok());
         }
-        progress.numbers.left = paths.len() as u64 - deleted;
+    }
+
+    async fn has_ended(&self, progress: &Progress) -> bool {
+        let Some(state) = &progress.batch else { return false };
+        let path = format!("{}/{}", self.batches(), state.id);
+        let answer = self.call(Method::GET, path, "", Bytes::new()).await;
+        let state = answer.ok().and_then(|answer| batch_api::state(self.form, &answer).ok());
+        state.is_some_and(|state| state.stage != BatchStage::Open)
     }
 
     /// Path of batches.
@@ -213,6 +291,21 @@ impl BatchCall<'_> {
             BatchForm::OpenAi => format!("{}/batches", self.path.strip_suffix("/files").unwrap_or(self.path)),
             BatchForm::Anthropic => self.path.to_owned(),
         }
+    }
+
+    /// A call that makes something at the server.
+    async fn make(
+        &self,
+        progress: &mut Progress,
+        path: String,
+        content_type: &str,
+        body: Bytes,
+    ) -> Result<Vec<u8>, Failed> {
+        progress.left.is_unsure = true;
+        progress.note();
+        let answer = self.call(Method::POST, path, content_type, body).await;
+        progress.left.is_unsure = answer.as_ref().is_err_and(|failed| !failed.is_answered);
+        answer
     }
 
     /// One call; an error status is a failure.
@@ -224,7 +317,10 @@ impl BatchCall<'_> {
         }
         let outgoing = Outgoing { method, path, headers, body };
         let answered = self.client.whole(outgoing, self.limits).await;
-        let answer = answered.map_err(|failure| Failed::of(failure.kind, &self.secrets.redacted(failure.detail)))?;
+        let answer = answered.map_err(|failure| Failed {
+            is_answered: was_never_sent(failure.kind),
+            ..Failed::of(failure.kind, &self.secrets.redacted(failure.detail))
+        })?;
         let status = answer.head.status;
         if status.is_success() {
             return Ok(answer.body);
@@ -237,7 +333,7 @@ impl BatchCall<'_> {
         );
         let words = if refusal.message.is_empty() { String::new() } else { format!(": {}", refusal.message) };
         let message = self.secrets.redacted(format!("HTTP {}{words}", status.as_u16()));
-        Err(Failed { kind: refusal.kind, message, retry_after: refusal.retry_after })
+        Err(Failed { kind: refusal.kind, message, retry_after: refusal.retry_after, is_answered: true })
     }
 
     fn trace(&self, progress: Progress, outcome: Result<(), Failed>) -> RequestTrace {
@@ -253,7 +349,7 @@ impl BatchCall<'_> {
         };
         let ending = match outcome {
             Ok(()) => Ending::Complete,
-            Err(Failed { kind, message, retry_after }) => Ending::Failed { kind, message, retry_after },
+            Err(Failed { kind, message, retry_after, .. }) => Ending::Failed { kind, message, retry_after },
         };
         let mut trace = meter.finish(timing, ending);
         trace.batch = Some(Box::new(progress.numbers));
@@ -263,11 +359,20 @@ impl BatchCall<'_> {
 
 impl Failed {
     fn of(kind: FailureKind, message: &str) -> Failed {
-        Failed { kind, message: message.to_owned(), retry_after: None }
+        Failed { kind, message: message.to_owned(), retry_after: None, is_answered: true }
     }
 
     /// An answer that is not what was asked for.
     fn unread(why: String) -> Failed {
-        Failed { kind: FailureKind::NotJson, message: why, retry_after: None }
+        Failed { kind: FailureKind::NotJson, message: why, retry_after: None, is_answered: true }
     }
 }
+
+/// Whether an exchange failed before anything of the request reached the server.
+fn was_never_sent(kind: FailureKind) -> bool {
+    use FailureKind::{Connect, ConnectTimeout, Dns, Proxy, Tls};
+    matches!(kind, Dns | Connect | ConnectTimeout | Tls | Proxy)
+}
+
+#[cfg(test)]
+mod tests;

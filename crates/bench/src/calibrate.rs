@@ -128,6 +128,7 @@ impl Calibrator {
             bodies: Arc::new(bodies(events as u32 * load.event_tokens)),
             client,
             route,
+            origin: String::new(),
             path: target.path_with(&Dialect::OpenAiChat.path("sim", Shape::Stream)),
             headers: HeaderMap::new(),
             authorizer: None,

@@ -6,7 +6,7 @@ use crate::gpu_source::GpuSource;
 use crate::plan::PhaseSpec;
 use crate::prompts::{Lengths, PromptSource};
 use crate::schedule::ScheduleMode;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokrate_core::Span;
 use tokrate_judge::Slo;
@@ -200,12 +200,14 @@ pub struct RequestOptions {
 }
 
 /// How a batch of requests is carried out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BatchOptions {
     /// From one question after it to the next.
     pub poll: Span,
     /// Leave its files where they are.
     pub keep: bool,
+    /// Folder of the notes of what is left at servers; without one none are kept.
+    pub notes: Option<Arc<Path>>,
 }
 
 /// Vectors or scores of several texts a request, images of one, or a batch of requests.

@@ -184,7 +184,7 @@ fn options_text(options: &RequestOptions) -> String {
     let temperature = options.temperature.map(|temperature| format!("temperature={temperature}"));
     let extra = options.extra.iter().map(|(name, json)| format!("{name}={json}"));
     let schema = options.structure.as_ref().map(|structure| format!("schema={}", structure.name()));
-    let poll = options.batches.map(|batches| format!("poll={}", batches.poll));
+    let poll = options.batches.as_ref().map(|batches| format!("poll={}", batches.poll));
     let partial = options.images.as_ref().and_then(|asked| asked.partial);
     let partial = partial.map(|partial| format!("partial_images={partial}"));
     let adapters = options.adapters.as_ref().map(|adapters| format!("models={adapters}"));

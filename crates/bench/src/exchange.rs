@@ -43,7 +43,7 @@ impl WorkerContext {
     pub async fn execute(&self, start: &Start, body: Bytes, cancelled: impl Future<Output = ()>) -> RequestTrace {
         let job = &self.job;
         if let Some((ItemForm::Batch(form), requests)) = job.bodies.items
-            && let Some(options) = job.bodies.options.batches
+            && let Some(options) = job.bodies.options.batches.clone()
         {
             let call = BatchCall {
                 client: &self.client,
@@ -51,6 +51,7 @@ impl WorkerContext {
                 headers: job.headers.clone(),
                 secrets: job.secrets.clone(),
                 form,
+                origin: &job.origin,
                 path: &job.path,
                 request_path: job.bodies.request_path(),
                 requests: u64::from(requests),

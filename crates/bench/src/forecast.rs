@@ -313,7 +313,9 @@ fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level 
         Load::Sessions { .. } => (turns - 1.0) / 2.0 * (input + output),
         _ => 0.0,
     };
-    let input_tokens = requests.map(|requests| requests * (input + earlier_turns));
+    // Sound that is sent has no tokens that could be counted here.
+    let sends_sound = config.request.audio.as_ref().is_some_and(|audio| audio.input().is_some());
+    let input_tokens = requests.filter(|_| !sends_sound).map(|requests| requests * (input + earlier_turns));
     let output_tokens = requests.map(|requests| requests * output);
     let usd = price.zip(input_tokens.zip(output_tokens));
     let usd = usd.map(|(price, (input, output))| {

@@ -21,6 +21,8 @@ pub(crate) struct Job {
     pub client: ClientConfig,
     /// Where requests go, resolved once per run.
     pub route: Route,
+    /// Scheme, host and port of the endpoint.
+    pub origin: String,
     pub path: String,
     pub headers: HeaderMap,
     pub authorizer: Option<Authorizer>,

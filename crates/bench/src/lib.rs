@@ -55,6 +55,7 @@ pub use arrivals::{ArrivalRow, RequestArrivals};
 pub use attachments::{Attachments, ImagesAsked, PictureFiles, Pictures, SizeShare};
 pub use audio::{AudioTask, Clip, Clips, Realtime, Speech, Transcription};
 pub use bad_input::BadInput;
+pub use batch::{check_notes, left_by_batches};
 pub use config::{
     BatchOptions, Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, Sampling, ServerMetrics, Target,
 };

@@ -87,6 +87,9 @@ pub trait Sink {
     fn head(&mut self, at: Tick, head: &Head);
     /// A piece of the answer's body; the read that completed it returned at `at`.
     fn body(&mut self, at: Tick, bytes: &[u8]);
+    /// The answer's body has ended, and not by the connection's end; the read that brought its end returned at `at`, which may be later
+    /// than its last byte.
+    fn ended(&mut self, _at: Tick) {}
     /// The answer was a 101 to a request that asked for it: the exchange ends, and the connection goes on as this one.
     fn upgraded(&mut self, _connection: Upgraded) {}
     /// Whether reading pauses until the next poll of the exchange: backpressure for sinks with a bounded buffer.

@@ -79,9 +79,9 @@ impl AudioDecoder {
         }
     }
 
-    fn end(&mut self, at: Tick, is_complete: bool, out: &mut EventBatch) {
+    fn end(&mut self, at: Tick, ended_at: Tick, is_complete: bool, out: &mut EventBatch) {
         match self {
-            AudioDecoder::Speech(speech) => speech.end(at, is_complete, out),
+            AudioDecoder::Speech(speech) => speech.end(at, ended_at, is_complete, out),
             AudioDecoder::Transcription(transcript) => transcript.end(at, is_complete, out),
         }
     }
@@ -125,6 +125,7 @@ impl Call<'_> {
             audio: self.audio,
             asked_whole: self.shape == Shape::Whole,
             beginning: Beginning::new(self.dialect, self.shape),
+            body_ended_at: None,
             clock: self.clock,
             answer: Answer::new(Redactor::new(self.secrets, Bytes::new())),
             meter: RequestMeter::new(),
@@ -159,6 +160,7 @@ struct AnswerSink<'a> {
     /// Whether the answer was asked for in one piece.
     asked_whole: bool,
     beginning: Beginning,
+    body_ended_at: Option<Tick>,
     clock: Clock,
     meter: RequestMeter,
     done: Rc<Notify>,
@@ -190,7 +192,9 @@ impl AnswerSink<'_> {
             let mut batch = self.batch.borrow_mut();
             match (&mut self.items, &mut self.audio) {
                 (Some(items), _) => items.end(last_read, &mut batch),
-                (None, Some(audio)) => audio.end(last_read, complete, &mut batch),
+                (None, Some(audio)) => {
+                    audio.end(last_read, self.body_ended_at.unwrap_or(ended_at), complete, &mut batch)
+                }
                 (None, None) => self.decoder.end(last_read, &mut batch),
             }
             self.meter_batch(&mut batch);
@@ -288,6 +292,10 @@ impl Sink for AnswerSink<'_> {
     fn body(&mut self, at: Tick, bytes: &[u8]) {
         let clean = self.answer.push(at, bytes);
         self.decode(at, &clean);
+    }
+
+    fn ended(&mut self, at: Tick) {
+        self.body_ended_at = Some(at);
     }
 }
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::cell::RefCell;
+use std::pin::pin;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokrate_core::{EventBatch, FailureKind, Span, Tick};
 use tokrate_meter::{Ending, RequestMeter, RequestTrace, Timing};
@@ -198,20 +199,26 @@ impl RealtimeSession {
         self.connection.flush().await.map_err(broken)
     }
 
-    /// The messages of the next read that completes some, and when it returned.
+    /// The messages of the next read that completes some, and when it returned. Pings are no news: a server may send them for ever beside
+    /// an answer that never comes.
     async fn messages(&mut self, idle: Span) -> Result<(Tick, Vec<Vec<u8>>), Broken> {
         let mut piece = [0; READ_BYTES];
+        let mut overdue = pin!(tokio::time::sleep(idle.as_duration()));
         loop {
-            let read = tokio::time::timeout(idle.as_duration(), self.connection.read(&mut piece)).await;
+            let read = tokio::select! {
+                biased;
+                read = self.connection.read(&mut piece) => Some(read),
+                () = overdue.as_mut() => None,
+            };
             let count = match read {
-                Ok(Ok(0)) => {
+                Some(Ok(0)) => {
                     return Err(Broken(FailureKind::Truncated, "the server closed the session".to_owned(), None));
                 }
-                Ok(Ok(count)) => count,
-                Ok(Err(error)) => {
+                Some(Ok(count)) => count,
+                Some(Err(error)) => {
                     return Err(Broken(FailureKind::Truncated, format!("the session broke: {error}"), None));
                 }
-                Err(_) => return Err(Broken(FailureKind::Stalled, format!("no event for {idle}"), None)),
+                None => return Err(Broken(FailureKind::Stalled, format!("no event for {idle}"), None)),
             };
             let at = self.connection.read_at();
             let (mut messages, mut pongs, mut why) = (Vec::new(), Vec::new(), None);
@@ -234,7 +241,9 @@ impl RealtimeSession {
                 }
                 Message::Binary(_) | Message::Pong => {}
             });
-            if !pongs.is_empty() {
+            if pongs.is_empty() {
+                overdue.set(tokio::time::sleep(idle.as_duration()));
+            } else {
                 self.write(&pongs).await?;
             }
             // What came before the end counts.
@@ -315,3 +324,6 @@ impl Sink for OpeningSink {
         self.connection = Some(connection);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use crate::record::ConditionsRow;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::FinishReason;
-use tokrate_meter::request::{LONG_TEXT_TOKENS, RequestNumbers};
+use tokrate_meter::request::{LONG_TEXT_TOKENS, NOT_STREAMED, RequestNumbers};
 use tokrate_stats::upper_rank;
 
 /// Above this share of its own 32-byte windows seen before, a text repeats itself. Prose stays below a tenth, tables and
@@ -197,7 +197,9 @@ fn seen(kind: SuspicionKind, conditions: &ConditionsRow, request: &RequestNumber
         }
         SuspicionKind::LengthNotHonoured => length_missed(conditions, request),
         SuspicionKind::OneBurst => {
-            let long = conditions.streaming && request.tokens_std >= MIN_BURST_TOKENS;
+            // An answer in one piece is no stream, and says so where its times would stand.
+            let is_stream = conditions.streaming && request.ttft_missing.as_deref() != Some(NOT_STREAMED);
+            let long = is_stream && request.tokens_std >= MIN_BURST_TOKENS;
             let first = request.tokens_first_chunk;
             long.then_some(first >= MIN_BURST_TOKENS && first as f64 > BURST_LIMIT * request.tokens_std as f64)
         }

@@ -137,8 +137,9 @@ impl SpeechDecoder {
         }
     }
 
-    /// The body has ended, as HTTP prescribes if `is_complete`.
-    pub fn end(&mut self, at: Tick, is_complete: bool, out: &mut EventBatch) {
+    /// The body has ended at `ended_at`, as HTTP prescribes if `is_complete`; its last byte came at `at`. Sound that is a body has no other
+    /// end, and a server may hold that back long after the last of the sound.
+    pub fn end(&mut self, at: Tick, ended_at: Tick, is_complete: bool, out: &mut EventBatch) {
         match &mut self.form {
             Form::Text(text) => {
                 let shown = one_line(&String::from_utf8_lossy(text), 200);
@@ -158,7 +159,7 @@ impl SpeechDecoder {
             let message = out.store(&format!("the sound ends after {part:.2} of the {whole:.2} s that its head names"));
             out.push(at, EventKind::Failed { kind: FailureKind::Truncated, message, retry_after: None });
         } else if is_complete && is_body && sounded.bytes > 0 {
-            out.push(at, EventKind::Done);
+            out.push(ended_at, EventKind::Done);
         }
     }
 

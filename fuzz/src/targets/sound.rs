@@ -34,7 +34,7 @@ fn read(format: SoundFormat, body: &[u8], piece: usize) -> Sounded {
 fn decode(format: SoundFormat, delivery: SoundDelivery, body: &[u8], piece: usize) -> (u64, usize) {
     let (mut decoder, mut batch) = (SpeechDecoder::new(format, delivery, PCM_RATE), EventBatch::new());
     body.chunks(piece).for_each(|piece| decoder.push(Tick::ZERO, piece, &mut batch));
-    decoder.end(Tick::ZERO, true, &mut batch);
+    decoder.end(Tick::ZERO, Tick::ZERO, true, &mut batch);
     let sound = |kind: EventKind| if let EventKind::Sound(piece) = kind { Some(u64::from(piece.bytes)) } else { None };
     let bytes = batch.events().iter().filter_map(|event| sound(event.kind)).sum();
     (bytes, batch.events().iter().filter(|event| sound(event.kind).is_none()).count())

@@ -1,12 +1,15 @@
 //! Forecasts worked out by hand.
 
 use super::*;
+use crate::audio::{AudioTask, Clips, Transcription};
 use crate::plan::{Backoff, Growth, Ramp, Think};
 use crate::prompts::{Lengths, PromptSource};
 use crate::schedule::{Axis, Search};
 use crate::{Calibration, Embedded, Limits, RequestOptions, Target};
-use tokrate_core::{RequestsPerSecond, Span};
+use std::sync::Arc;
+use tokrate_core::{RequestsPerSecond, Rng, Span};
 use tokrate_sim::{Faults, Law};
+use tokrate_wire::transcription::TranscriptForm;
 
 fn config(load: Load, extent: Extent, warmup: u64) -> Config {
     let time = Span::from_secs(1);
@@ -81,6 +84,16 @@ fn an_answer_in_one_piece_says_the_least_and_the_most_that_a_longer_one_takes() 
     let [requests, .., seconds] = total(load(), minute, 0, Some(whole));
     assert_eq!((requests, seconds), (Some(300.0), Some(65.05)), "and money for as many as there can be");
     assert!(Forecast::of(&config(load(), minute, 0), Some(whole)).is_time_at_most);
+}
+
+#[test]
+fn sound_that_is_sent_has_no_tokens_to_foretell() {
+    let clips = Arc::new(Clips::synthetic(&[1.0], 16_000, &Rng::root(0)));
+    let mut config = config(Load::Closed { concurrency: 4 }, Extent::Requests(20), 2);
+    let transcription = Transcription { clips, form: TranscriptForm::Json, stream: true };
+    config.request.audio = Some(AudioTask::Transcription(transcription));
+    let total = Forecast::of(&config, Some(SEEN)).total();
+    assert_eq!((total.requests, total.input_tokens, total.usd), (Some(22.0), None, None));
 }
 
 #[test]

@@ -114,11 +114,15 @@ struct Dry {
 }
 
 impl AudioNumbers {
-    /// Time of the request divided by the length of the sound that was made in it, or heard in it where none was made: below 1 it is faster than
-    /// playing it.
+    /// How long the sound plays that the request's time is held against (ns): what was made in it, else what was heard in it, unless its answer
+    /// was to be sound and none came.
+    pub fn length_ns(&self) -> Option<u64> {
+        if self.bytes > 0 { self.plays_ns } else { self.plays_ns.or(self.heard_ns) }
+    }
+
+    /// Time of the request divided by that length: below 1 it is faster than playing it.
     pub fn real_time_factor(&self, e2e_ns: Option<u64>) -> Option<f64> {
-        let length = if self.bytes > 0 { self.plays_ns } else { self.heard_ns };
-        Some(e2e_ns? as f64 / length.filter(|length| *length > 0)? as f64)
+        Some(e2e_ns? as f64 / self.length_ns().filter(|length| *length > 0)? as f64)
     }
 }
 
@@ -163,5 +167,11 @@ mod tests {
         assert_eq!(unknown.real_time_factor(Some(5)), None);
         let heard = AudioNumbers { heard_ns: Some(2_000), ..AudioNumbers::default() };
         assert_eq!(heard.real_time_factor(Some(500)), Some(0.25));
+        let unsaid = AudioNumbers { plays_ns: Some(0), ..heard };
+        assert_eq!(
+            (unsaid.length_ns(), unsaid.real_time_factor(Some(500))),
+            (Some(0), None),
+            "a turn without an answer in sound"
+        );
     }
 }

@@ -157,6 +157,12 @@ impl<S: Sink> Sink for AuthorizedAnswer<'_, S> {
         self.pass_rewritten(at);
     }
 
+    fn ended(&mut self, at: Tick) {
+        if !self.is_refused {
+            self.sink.ended(at);
+        }
+    }
+
     fn upgraded(&mut self, connection: Upgraded) {
         self.sink.upgraded(connection);
     }

@@ -294,6 +294,7 @@ impl<S: Sink> Exchanging<'_, '_, S> {
             BodyState::Invalid => Err(failure::invalid_framing()),
             // Surplus bytes or an incompletely sent request make the connection unusable.
             BodyState::Ended => {
+                self.receiver.ended();
                 let is_clean = decoded.consumed == bytes.len() && self.request.is_none() && self.send_error.is_none();
                 Ok(Some(if *keep && is_clean { Afterwards::Reusable } else { Afterwards::Unusable }))
             }

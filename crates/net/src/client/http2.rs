@@ -197,7 +197,10 @@ impl Stream {
             loop {
                 match ready!(http_body::Body::poll_frame(Pin::new(&mut body), context)) {
                     Some(frame) => receiver.take(frame)?,
-                    None => return Poll::Ready(Ok(())),
+                    None => {
+                        receiver.ended();
+                        return Poll::Ready(Ok(()));
+                    }
                 }
             }
         })

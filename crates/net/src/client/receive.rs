@@ -65,6 +65,11 @@ impl<'a, S: Sink> Receiver<'a, S> {
         Ok(())
     }
 
+    /// Passes on that the body has ended.
+    pub(super) fn ended(&mut self) {
+        self.sink.ended(self.stamps.read_at());
+    }
+
     /// Passes on the head of hyper's response.
     pub(super) fn begin(
         &mut self,

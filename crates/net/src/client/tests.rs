@@ -100,6 +100,7 @@ struct Log {
     head: Option<(Tick, u16)>,
     /// Each byte with its stamp.
     body: Vec<(Tick, u8)>,
+    ended: Option<Tick>,
     secrets: crate::secrets::Secrets,
 }
 
@@ -146,6 +147,10 @@ impl Sink for RecordingSink {
     fn body(&mut self, at: Tick, bytes: &[u8]) {
         self.0.borrow_mut().body.extend(bytes.iter().map(|&byte| (at, byte)));
     }
+
+    fn ended(&mut self, at: Tick) {
+        assert_eq!(self.0.borrow_mut().ended.replace(at), None, "reported once");
+    }
 }
 
 const ANSWER: &[u8] =
@@ -191,6 +196,7 @@ fn each_byte_carries_the_stamp_of_the_read_that_brought_it_wherever_the_answer_i
                 );
                 let head_end = ANSWER.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 3;
                 assert_eq!(received.head(), Some((read_at[head_end], 200)));
+                assert_eq!(received.0.borrow().ended, read_at.last().copied(), "cut at {first} and {second}");
             }
         }
     });

@@ -182,6 +182,8 @@ fn exactly_at_a_limit_nothing_is_seen() {
     assert_eq!(shows(SuspicionKind::OneBurst, &burst(200)), Some(false));
     assert_eq!(shows(SuspicionKind::OneBurst, &burst(201)), Some(true));
     assert_eq!(seen(SuspicionKind::OneBurst, &streaming(false), &burst(400)), None, "it was to come whole");
+    let whole = RequestNumbers { ttft_missing: Some(NOT_STREAMED.to_owned()), ..burst(400) };
+    assert_eq!(shows(SuspicionKind::OneBurst, &whole), None, "it came whole, and says so");
     for (reported, is_seen) in [(100, false), (110, false), (120, false), (121, true), (80, false), (79, true)] {
         let request = RequestNumbers { tokens_std: 100, tokens_reported: Some(reported), ..honest(0) };
         assert_eq!(shows(SuspicionKind::UsageDisagrees, &request), Some(is_seen), "{reported} reported");

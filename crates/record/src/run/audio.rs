@@ -117,8 +117,7 @@ impl AudioSummary {
 
 /// Length of the sound of a request that counts (ns): of what was made, else of what was heard.
 fn sound_ns(request: &RequestNumbers) -> Option<u64> {
-    let audio = request.audio.as_ref()?;
-    if audio.bytes > 0 { audio.plays_ns } else { audio.heard_ns }
+    request.audio.as_ref()?.length_ns()
 }
 
 /// Real-time factor of a request.

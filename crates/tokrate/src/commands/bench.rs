@@ -2,8 +2,9 @@
 
 use super::Verdict;
 use super::baseline::Baseline;
+use super::batch_notes::BatchNotes;
 use crate::config::bench::{Outputs, check_open_files, resolve};
-use crate::config::environment::Environment;
+use crate::config::environment::{Environment, data_folder};
 use crate::config::file::File;
 use crate::flags::bench::Flags;
 use crate::out::files;
@@ -33,6 +34,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         stdout::write(&forecast::text(&names, &configs, stdout::width(stdout::MAX_TEXT_WIDTH)))?;
         return Ok(Verdict::Good);
     }
+    let mut batch_notes = BatchNotes::begin(&mut configs, data_folder())?;
     let kept = outputs.requirements.save_baseline.as_deref();
     for path in outputs.files().map(|(_, path)| path).chain(kept) {
         files::check_writable(path)?;
@@ -49,6 +51,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let judged = Comparison::of(records).judged(&names, outputs.scorecard);
     let judged = if flags.verdict.self_check { judged.self_checked() } else { judged };
     results.clear();
+    batch_notes.tell("this run");
     let records = &judged.records;
     let text =
         if outputs.quiet { String::new() } else { summary::of(&names, &judged, &outputs) + &held.text(outputs.wide) };

@@ -2,6 +2,7 @@
 
 pub mod apply;
 mod baseline;
+mod batch_notes;
 pub mod bench;
 pub mod claim;
 pub mod compare;

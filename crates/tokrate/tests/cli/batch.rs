@@ -7,6 +7,7 @@ use crate::loopback_truth::{engine, quick, url};
 use crate::tool::{self, BOUND, Bench, finish, folded, number, start, tokrate};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 use tokrate_core::Span;
@@ -125,4 +126,58 @@ fn an_interrupted_run_cancels_its_batch() {
     assert_ne!(finished.code, Some(0), "{finished:?}");
     let state = get(&host, "/v1/batches/batch_2");
     assert!(state.contains("cancelling") || state.contains("cancelled"), "{state}");
+}
+
+/// The notes of batches in the folder of a user.
+fn notes(folder: &Folder) -> Vec<PathBuf> {
+    let found = std::fs::read_dir(folder.join("data/tokrate/batches"));
+    found.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
+#[test]
+fn a_batch_of_a_run_that_was_killed_is_named_by_the_next_run_until_its_note_is_gone() {
+    let host = engine(Law { slots: 1, base_delay: Span::from_millis(100), ..quick() });
+    let folder = Folder::new("batch-killed");
+    let arguments = format!(
+        "bench --url {} --model sim --calibration off --task batch --batch 500 --input-tokens 5 --output-tokens 2 --poll 20ms",
+        url(&host)
+    );
+    let mut child = start(&mut tokrate(&folder, &arguments.split_whitespace().collect::<Vec<&str>>()));
+    let begun = Instant::now();
+    let names_batch = |note: &PathBuf| std::fs::read_to_string(note).is_ok_and(|text| text.contains("/cancel"));
+    while !notes(&folder).iter().any(names_batch) {
+        assert!(begun.elapsed() < BOUND, "the batch was never begun");
+        std::thread::yield_now();
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("it was killed");
+    let next = || tool::run(&folder, &["bench", "-c", "1", "-n", "2", "--output-tokens", "5", "--calibration", "off"]);
+    let (first, second) = (next(), next());
+    let note = notes(&folder).pop().expect("it is still there");
+    let origin = format!("http://{}", host.address());
+    for part in [
+        "an earlier run left something at a server",
+        "a batch was left there that may go on, and cost money",
+        &format!("curl -X POST -H \"Authorization: Bearer $KEY\" {origin}/v1/batches/batch_2/cancel\n"),
+        &format!("curl -X DELETE -H \"Authorization: Bearer $KEY\" {origin}/v1/files/file-1\n"),
+        &format!("rm {}\n", note.display()),
+    ] {
+        assert!(first.stderr.contains(part) && second.stderr.contains(part), "{part}: {}", first.stderr);
+    }
+    std::fs::remove_file(note).expect("it was there");
+    assert!(!next().stderr.contains("left something"));
+}
+
+#[test]
+fn a_batch_of_which_no_note_can_be_kept_is_not_begun() {
+    let host = engine(quick());
+    let folder = Folder::new("batch-unnoted");
+    folder.write("data", "a file where the folder should be");
+    let arguments =
+        format!("bench --url {} --model sim --calibration off --task batch --batch 5 --poll 50ms", url(&host));
+    let finished = tool::run(&folder, &arguments.split_whitespace().collect::<Vec<&str>>());
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert!(folded(&finished.stderr).contains("failed to write a note of the batch in"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("XDG_DATA_HOME"), "{}", finished.stderr);
+    assert!(host.truth().requests.is_empty());
 }

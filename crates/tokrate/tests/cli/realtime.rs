@@ -20,7 +20,12 @@ fn measure(folder: Folder, url: &str, more: &str) -> Bench {
 #[test]
 fn turns_are_timed_from_the_event_that_asks_for_the_answer() {
     let host = engine(quick());
-    for (name, more) in [("said", ""), ("written", "--output-modality text"), ("heard", "--audio-seconds 1")] {
+    for (name, more) in [
+        ("said", ""),
+        ("written", "--output-modality text"),
+        ("heard", "--audio-seconds 1"),
+        ("noted", "--audio-seconds 1 --output-modality text"),
+    ] {
         let more = format!("--body max_output_tokens=20 -c 2 -n 10 --html report.html --csv levels.csv {more}");
         let bench = measure(Folder::new(&format!("realtime-{name}")), &url(&host), &more);
         assert_eq!(bench.finished.code, Some(0), "{name}: {:?}", bench.finished);
@@ -46,8 +51,12 @@ fn turns_are_timed_from_the_event_that_asks_for_the_answer() {
                 }
                 _ => assert!(audio["first_ns"].is_null(), "{row}"),
             }
-            assert_eq!(audio["heard_ns"].as_u64(), (name == "heard").then_some(1_000_000_000), "{row}");
+            let is_heard = ["heard", "noted"].contains(&name);
+            assert_eq!(audio["heard_ns"].as_u64(), is_heard.then_some(1_000_000_000), "{row}");
         }
+        // An answer in text has no factor, whatever was said before.
+        let with_factor = if ["said", "heard"].contains(&name) { 10 } else { 0 };
+        assert_eq!(phase.audio.real_time_factor.n, with_factor, "{name}");
         let text = folded(&bench.finished.stdout);
         assert!(text.contains("first text after"), "{text}");
         assert!(bench.folder.read("report.html").contains("opening of the session"));

@@ -3,6 +3,7 @@
 use super::*;
 use crate::base64::encode;
 use proptest::prelude::{any, prop, prop_assert_eq, proptest};
+use tokrate_core::Span;
 
 const AT: Tick = Tick::from_nanos(7);
 
@@ -10,7 +11,7 @@ const AT: Tick = Tick::from_nanos(7);
 fn decode(mut decoder: SpeechDecoder, body: &[u8], piece: usize, is_complete: bool) -> (u64, Option<f64>, Vec<String>) {
     let mut batch = EventBatch::new();
     body.chunks(piece).for_each(|piece| decoder.push(AT, piece, &mut batch));
-    decoder.end(AT, is_complete, &mut batch);
+    decoder.end(AT, AT, is_complete, &mut batch);
     let (mut bytes, mut plays, mut others) = (0, None, Vec::new());
     for event in batch.events() {
         match event.kind {
@@ -47,6 +48,17 @@ fn a_body_is_whole_where_http_says_so_and_events_where_the_last_one_came() {
     }
     let cut = decode(pcm(SoundDelivery::Events), event(&[3; 4_800]).as_bytes(), 50, true);
     assert_eq!(cut, done(&[]), "no end came");
+}
+
+#[test]
+fn a_body_whose_end_comes_long_after_its_last_sound_ends_then() {
+    let ended_at = AT + Span::from_secs(3);
+    let mut batch = EventBatch::new();
+    let mut decoder = pcm(SoundDelivery::Body);
+    decoder.push(AT, &[3; 4_800], &mut batch);
+    decoder.end(AT, ended_at, true, &mut batch);
+    let ticks: Vec<Tick> = batch.events().iter().map(|event| event.at).collect();
+    assert_eq!((ticks, batch.events()[1].kind), (vec![AT, ended_at], EventKind::Done));
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) fn asked(flags: &Request) -> Result<Option<BatchOptions>> {
         poll >= Span::from_millis(10) && poll <= Span::from_secs(3_600),
         "read --poll: {poll} is not between 10 ms and 1 h"
     );
-    Ok(Some(BatchOptions { poll, keep: flags.batches.keep }))
+    Ok(Some(BatchOptions { poll, keep: flags.batches.keep, notes: None }))
 }
 
 /// What a batch costs: half of the usual price where the catalogue says so, what was given by hand, else it is not known.
@@ -118,7 +118,7 @@ mod tests {
         let extents: Vec<Extent> = config.phases.iter().map(|phase| phase.extent).collect();
         assert_eq!(extents, [Extent::Requests(1), Extent::Requests(3)]);
         assert!(config.phases.iter().all(|phase| phase.warmup == 0) && !config.probe);
-        assert_eq!((config.limits.total, config.request.batches.map(|it| it.keep)), (TOTAL, Some(true)));
+        assert_eq!((config.limits.total, config.request.batches.as_ref().map(|it| it.keep)), (TOTAL, Some(true)));
         assert_eq!(resolved(&format!("{local} --timeout 5s")).expect("flags").limits.total, Span::from_secs(5));
         for (line, words) in [
             ("--poll 1s", "it belongs to --task batch"),

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The experiment that runs are added to: its name, and its number in a new store.
+/// The experiment that runs are added to: its name, and its number, the bytes of the name as one. A database has whole numbers here, and
+/// `mlflow migrate-filestore` takes over no experiment whose folder is none.
 const EXPERIMENT: &str = "tokrate";
-const EXPERIMENT_ID: &str = "746f6b72617465";
+const EXPERIMENT_ID: &str = "32773604569609317";
 /// MLflow's numbers of states and of kinds of source.
 const FINISHED: u32 = 3;
 const FAILED: u32 = 4;
@@ -90,4 +91,16 @@ fn run_meta(place: &Path, run: &ExportedRun<'_>) -> String {
         address(&place.join("artifacts")),
         quoted(&run.name)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_experiment_has_a_number_that_a_database_takes() {
+        let name: [u8; 7] = EXPERIMENT.as_bytes().try_into().expect("seven letters");
+        let number = name.iter().fold(0, |number: i64, letter| number << 8 | i64::from(*letter));
+        assert_eq!(EXPERIMENT_ID.parse(), Ok(number));
+    }
 }
