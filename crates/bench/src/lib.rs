@@ -58,6 +58,7 @@ pub use bad_input::BadInput;
 pub use config::{
     BatchOptions, Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, Sampling, ServerMetrics, Target,
 };
+pub use endpoint::planned_conditions;
 pub use error::BenchError;
 pub use gpu_source::GpuSource;
 pub use levels::curve_of;

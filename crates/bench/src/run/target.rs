@@ -77,7 +77,7 @@ impl<'a> TargetRun<'a> {
                     truth: TruthLog::Memory,
                     ..HostConfig::default()
                 })?;
-                (Endpoint::embedded(&host, config)?, Some(host))
+                (Endpoint::embedded(host.address(), config)?, Some(host))
             }
             Target::Remote(remote) => (Endpoint::remote(remote, config), None),
         };
@@ -211,6 +211,11 @@ impl<'a> TargetRun<'a> {
     /// Whether a request was withheld because it might have exceeded the cost limit.
     pub(super) fn is_over_budget(&self) -> bool {
         self.cost_limit.as_ref().is_some_and(CostLimit::is_exhausted)
+    }
+
+    /// Whether it had something left to do when the cost limit ended the run.
+    pub(super) fn is_cut_by_cost(&self) -> bool {
+        self.is_over_budget() && self.abort_reason.is_none() && self.next().is_some()
     }
 
     /// These loads need no more rounds.

@@ -314,7 +314,14 @@ impl Precision {
     fn sentence(&self, outcome: &PrecisionOutcome) -> String {
         let unit = self.subject.unit_of(self.statistic);
         let value = outcome.value.map_or_else(String::new, |value| unit.shown(value));
-        let width = |width: f64| if outcome.relative { format!("{:.1} %", 100.0 * width) } else { unit.shown(width) };
+        // A width that is not reached must not look like the one that was asked.
+        let tenths = |share: f64| (1_000.0 * share).round();
+        let is_near = outcome.half_width.is_some_and(|half| tenths(half) == tenths(outcome.asked));
+        let digits = if is_near && outcome.status != PrecisionStatus::Reached { 2 } else { 1 };
+        let width = |width: f64| match outcome.relative {
+            true => format!("{:.digits$} %", 100.0 * width),
+            false => unit.shown(width),
+        };
         let known = match outcome.half_width {
             Some(half) => format!("± {}", width(half)),
             None => "with an interval that is not known yet".to_owned(),
