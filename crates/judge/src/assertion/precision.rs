@@ -62,10 +62,8 @@ impl Precision {
         let left = text.find(SIGNS).unwrap_or(text.len());
         let name = text[..left].trim().to_lowercase();
         let alone = match name.as_str() {
-            "throughput" => Some("throughput.output_tokens_per_second".to_owned()),
-            "item_throughput" => Some("item_throughput.items_per_second".to_owned()),
             "failure_share" => Some("failures.share".to_owned()),
-            _ => None,
+            rate => lookup::subject_of(rate).and_then(Subject::only_rate),
         };
         // An unknown metric with its statistic behind it gets the names that are near.
         let parted = || {
@@ -439,7 +437,7 @@ fn has_interval(subject: Subject, statistic: &str) -> bool {
             },
             Source::Times(_) => statistic == "mean" || Level::ALL.iter().any(|level| level.name() == statistic),
             Source::Throughput | Source::Items | Source::Rate(_) => !statistic.starts_with("peak"),
-            Source::Audio | Source::Group(_) => false,
+            Source::Group(_) => false,
         },
         Subject::Group(group) => {
             matches!(group, Group::Failures | Group::RateLimited | Group::Goodput)

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokrate_bench::{AudioTask, Clip, Clips, Realtime, Speech, Target, Transcription};
 use tokrate_core::{Rng, SoundFormat};
-use tokrate_record::Metric;
 use tokrate_targets::reading;
 use tokrate_wire::realtime::turn::REALTIME_RATE;
 use tokrate_wire::sound::HEARD_RATE;
@@ -213,52 +212,6 @@ pub(super) fn check(flags: &Flags, target: &Target, task: Option<&AudioTask>, in
         remote.dialect.name()
     );
     Ok(())
-}
-
-/// Refuses an objective on what answers of the task do not have; whether there is nothing more to look at.
-pub(super) fn check_metric(named: &str, metric: Metric, task: Option<&AudioTask>) -> Result<bool> {
-    let name = metric.name();
-    let is_of_sound = matches!(
-        metric,
-        Metric::TimeToFirstAudio
-            | Metric::RealTimeFactor
-            | Metric::StalledTime
-            | Metric::AudioThroughput
-            | Metric::SessionOpen
-    );
-    match task {
-        None => {
-            ensure!(!is_of_sound, "hold answers to {named}: text has no {name}; give --task speech, or use e2e");
-            Ok(false)
-        }
-        Some(AudioTask::Transcription(Transcription { stream, .. })) => {
-            ensure!(
-                !matches!(metric, Metric::TimeToFirstAudio | Metric::StalledTime | Metric::SessionOpen),
-                "hold answers to {named}: a transcript has no {name}; give --task speech, or use ttft"
-            );
-            ensure!(
-                *stream || !metric.row().needs_stream,
-                "hold answers to {named}: without streaming a transcript comes in one piece, which has no {name}; leave out --no-stream, or use e2e"
-            );
-            Ok(true)
-        }
-        Some(AudioTask::Realtime(Realtime { wants_sound, .. })) => {
-            ensure!(
-                *wants_sound || !matches!(metric, Metric::TimeToFirstAudio | Metric::StalledTime),
-                "hold answers to {named}: text has no {name}; leave out --output-modality text, or use ttft"
-            );
-            Ok(true)
-        }
-        Some(AudioTask::Speech(_)) => {
-            let is_known = (is_of_sound && metric != Metric::SessionOpen)
-                || matches!(metric, Metric::Ttfb | Metric::E2e | Metric::E2eFromDue | Metric::FailureShare);
-            ensure!(
-                is_known,
-                "hold answers to {named}: speech is no text, which alone has {name}; use e2e, time_to_first_audio, real_time_factor, stalled_time or audio_throughput"
-            );
-            Ok(true)
-        }
-    }
 }
 
 #[cfg(test)]

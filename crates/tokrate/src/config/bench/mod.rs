@@ -11,6 +11,7 @@ mod items;
 mod layers;
 mod limits;
 mod load;
+mod metrics;
 mod output;
 mod request;
 mod schedule_mode;
