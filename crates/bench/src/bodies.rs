@@ -6,11 +6,13 @@ use crate::ToolTurns;
 use crate::attachments::Draws;
 use crate::audio::AudioInput;
 use crate::config::RequestOptions;
+use crate::plan::Worst;
 use crate::prompts::Prompts;
 use bytes::Bytes;
-use tokrate_core::{ChatRequest, Message, Rng, ToolChoice};
+use tokrate_core::{ChatRequest, Message, Rng, Span, ToolChoice};
 use tokrate_meter::Media;
 use tokrate_probe::synthetic::append_words;
+use tokrate_record::MediaAmounts;
 use tokrate_sim::WORDS;
 use tokrate_wire::batch_api::BatchForm;
 use tokrate_wire::{Dialect, ItemForm, ItemRequest, Shape, encode_request};
@@ -38,6 +40,9 @@ pub struct Bodies {
 pub(crate) const QUERY_TOKENS: u32 = 20;
 /// Numbers of the prompts of a request's texts are so far apart that no other request has them, whatever its number.
 const TEXT_STRIDE: u64 = 1 << 40;
+
+/// Size of images where none is asked for, as servers make them.
+const UNNAMED_SIZE: (u32, u32) = (1024, 1024);
 
 impl Bodies {
     /// Output tokens that the prompt of that number asks for.
@@ -91,6 +96,43 @@ impl Bodies {
     pub fn media(&self, number: u64) -> Option<Media> {
         let attachments = self.options.attachments.as_ref()?;
         Some(attachments.media(&self.draws(), number))
+    }
+
+    /// The most that the request of that number may come to, the history of its session left out.
+    pub fn worst(&self, number: u64, turn: Option<u32>) -> Worst {
+        Worst {
+            input_tokens: self.input_tokens(number, turn),
+            output_tokens: match &self.options.audio {
+                Some(audio) => audio.output_tokens_at_most(number),
+                None => self.output_tokens(number),
+            },
+            media: self.media_at_most(number),
+        }
+    }
+
+    /// Images and sound that it brings, and those that may come.
+    fn media_at_most(&self, number: u64) -> MediaAmounts {
+        let sent = self.media(number).unwrap_or_default();
+        let amounts = MediaAmounts {
+            images_in: sent.pictures,
+            pixels_in: sent.pixels,
+            sound_in: Span::from_nanos(sent.sound_ns),
+            ..MediaAmounts::default()
+        };
+        match (&self.options.audio, self.items) {
+            (Some(audio), _) => audio.amounts(number, &|| self.text(number).chars().count() as u64),
+            (None, Some((ItemForm::Images, images))) => {
+                let asked = self.options.images.as_ref().and_then(|asked| asked.options(&self.lengths, number).size);
+                let (width, height) = asked.unwrap_or(UNNAMED_SIZE);
+                let images = u64::from(images);
+                MediaAmounts {
+                    images_out: images,
+                    pixels_out: images * u64::from(width) * u64::from(height),
+                    ..amounts
+                }
+            }
+            (None, _) => amounts,
+        }
     }
 
     fn draws(&self) -> Draws {

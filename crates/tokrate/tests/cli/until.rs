@@ -1,4 +1,4 @@
-//! `--until` of the built binary beside the other bounds of a run: a limit in dollars, a baseline, requests of a level.
+//! Bounds of a run of the built binary, and `--until` beside them: a limit in dollars, a baseline, requests of a level.
 //!
 //! Invariant: the bound that comes first ends the run, and the exit code, the record and the page say which it was.
 
@@ -179,4 +179,49 @@ fn every_target_says_that_the_limit_which_all_share_ended_it() {
     assert!(records.len() == 2 && usd <= 0.5 + 1e-9, "{usd}");
     quick.stop();
     slow.stop();
+}
+
+#[test]
+fn images_and_sound_are_reserved_by_their_own_price_and_refused_without_one() {
+    let (folder, host) = (Folder::new("media-cost"), engine(5));
+    let bench = |more: &str| {
+        let line = format!(
+            "bench --url http://{}/v1 --model sim --calibration off --no-probe --warmup 0 -c 2 -n 20 --json run.json {more}",
+            host.address()
+        );
+        run(&folder, &line.split_whitespace().collect::<Vec<&str>>())
+    };
+    // Six seconds are a tenth of a minute.
+    let (heard, made) = ("--task transcription --audio-seconds 6", "--task images --batch 2 --image-size 64x64");
+    let seen = format!("--images 1 --image-size 64x64 --input-tokens 20 --output-tokens 4 {PRICES}");
+    for (more, requests, usd) in [
+        (format!("{heard} --price-of minute-in=1 --max-cost-usd 0.55"), 5, 0.5),
+        (format!("{made} --price-of image-out=0.04 --max-cost-usd 0.5"), 6, 0.48),
+        (format!("{seen} --price-of image-in=0.1 --max-cost-usd 0.55"), 5, 0.52),
+    ] {
+        let finished = bench(&more);
+        assert_eq!(finished.code, Some(3), "{more}: {finished:?}");
+        let record = record(&folder, "run");
+        let spending = record.spending.expect("prices were given");
+        assert_eq!(started(&record), requests, "{more}");
+        assert!((spending.usd - usd).abs() < 1e-9, "{more}: {spending:?}");
+    }
+    for (more, why) in [
+        (format!("{heard} {PRICES} --max-cost-usd 1"), "what a minute of sound that is sent costs here is not known"),
+        (format!("{made} {PRICES} --max-cost-usd 1"), "give --price-of image-out=USD, or --price-of image-out=tokens"),
+        (format!("{heard} --price-of minute-in=tokens --max-cost-usd 1"), "what a token costs here is not known"),
+        (format!("{heard} --price-of minutes=1"), "kinds are image-in, image-out, minute-in, minute-out, characters"),
+    ] {
+        let refused = bench(&more);
+        assert_eq!(refused.code, Some(2), "{more}: {refused:?}");
+        assert!(folded(&refused.stderr).contains(why), "{more}: {}", refused.stderr);
+    }
+    // Without a limit the dollars say what they leave out.
+    assert_eq!(bench(&format!("{heard} {PRICES}")).code, Some(0));
+    let notes = record(&folder, "run").notes.join(" ");
+    assert!(
+        notes.contains("what a minute of sound that is sent costs is not known (--price-of minute-in=USD)"),
+        "{notes}"
+    );
+    host.stop();
 }

@@ -139,7 +139,10 @@ fn config(
     if request.batches.is_some() {
         batch::price(flags, file, &mut target, quirks.half_price_batches);
     }
-    let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;
+    let prompts = request::prompts(&flags.request, file, embedded, inputs)?;
+    let media = request.media_at_most(prompts.input_tokens(), request.items.map_or(1, |items| items.batch));
+    let bills_text = request.audio.is_none() && !request.makes_images();
+    let max_cost_usd = limits::cost(&flags.limits, file, &mut target, (&media, bills_text))?;
     let is_until = !flags.limits.until.is_empty();
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs, rounds, is_until)?;
     let phases = items::batched(flags, request.items, phases);
@@ -159,7 +162,7 @@ fn config(
         schedule_mode,
         phases,
         request,
-        prompts: request::prompts(&flags.request, file, embedded, inputs)?,
+        prompts,
         limits,
         // A batch to try would cost what it does.
         probe: !flags.limits.no_probe && !is_batch,
