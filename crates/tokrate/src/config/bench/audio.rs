@@ -4,7 +4,7 @@
 
 use super::inputs::{Inputs, text_of};
 
-use crate::flags::bench::{Audio, AudioFormat, Flags, OutputModality, StreamFormat, Task, TranscriptFormat};
+use crate::flags::bench::{Audio, Flags, OutputModality, StreamFormat, Task, TranscriptFormat};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,14 +52,7 @@ pub(super) fn asked(flags: &Flags, seed: u64) -> Result<Option<AudioTask>> {
 }
 
 fn speech(audio: &Audio) -> Result<Speech> {
-    let format = match audio.audio_format {
-        None | Some(AudioFormat::Pcm) => SoundFormat::Pcm,
-        Some(AudioFormat::Wav) => SoundFormat::Wav,
-        Some(AudioFormat::Mp3) => SoundFormat::Mp3,
-        Some(AudioFormat::Opus) => SoundFormat::Opus,
-        Some(AudioFormat::Flac) => SoundFormat::Flac,
-        Some(AudioFormat::Aac) => SoundFormat::Aac,
-    };
+    let format = audio.audio_format.map_or(SoundFormat::Pcm, |format| format.0);
     ensure!(
         audio.sample_rate.is_none() || format == SoundFormat::Pcm,
         "read --sample-rate: {} says its rate itself; leave it out",
@@ -217,6 +210,7 @@ pub(super) fn check(flags: &Flags, target: &Target, task: Option<&AudioTask>, in
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::bench::AudioFormat;
 
     #[test]
     fn flags_of_speech_belong_to_it_and_a_rate_to_samples_without_a_head() {
@@ -239,11 +233,15 @@ mod tests {
             pcm_rate: 24_000,
         };
         assert_eq!(plain, Some(AudioTask::Speech(speech)));
-        let rate = |format, rate| Audio { audio_format: Some(format), sample_rate: Some(rate), ..Audio::default() };
-        let wav = read(Some(Task::Speech), rate(AudioFormat::Wav, 22_050));
+        let rate = |format, rate| Audio {
+            audio_format: Some(AudioFormat(format)),
+            sample_rate: Some(rate),
+            ..Audio::default()
+        };
+        let wav = read(Some(Task::Speech), rate(SoundFormat::Wav, 22_050));
         assert!(wav.is_err_and(|error| error.contains("wav says its rate itself")));
-        assert!(read(Some(Task::Speech), rate(AudioFormat::Pcm, 5)).is_err_and(|error| error.contains("between 4000")));
-        assert!(read(Some(Task::Speech), rate(AudioFormat::Pcm, 16_000)).is_ok());
+        assert!(read(Some(Task::Speech), rate(SoundFormat::Pcm, 5)).is_err_and(|error| error.contains("between 4000")));
+        assert!(read(Some(Task::Speech), rate(SoundFormat::Pcm, 16_000)).is_ok());
         let long = Audio { audio_seconds: Some(vec![5.0, 4_000.0]), ..Audio::default() };
         assert!(read(Some(Task::Speech), long.clone()).is_err_and(|error| error.contains("--task transcription")));
         assert!(read(Some(Task::Transcription), long).is_err_and(|error| error.contains("between 0.1 and 3600 s")));
