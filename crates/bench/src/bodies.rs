@@ -69,13 +69,15 @@ impl Bodies {
         (is_own && self.items.is_none() && self.options.audio.is_none()).then(|| self.output_tokens(number))
     }
 
-    /// The adapter that the request of that number asks for, if requests ask for several models.
-    pub fn adapter(&self, number: u64) -> Option<&str> {
-        self.options.adapters.as_ref().map(|adapters| adapters.of(number, &self.lengths))
+    /// The adapter that the request of that number asks for, if requests ask for several models: all turns of a conversation the same.
+    pub fn adapter(&self, number: u64, turn: Option<u32>) -> Option<&str> {
+        // Its turns have numbers that follow each other.
+        let first = number - u64::from(turn.unwrap_or(0)).min(number);
+        self.options.adapters.as_ref().map(|adapters| adapters.of(first, &self.lengths))
     }
 
-    fn model_of(&self, number: u64) -> &str {
-        self.adapter(number).unwrap_or(&self.model)
+    fn model_of(&self, number: u64, turn: Option<u32>) -> &str {
+        self.adapter(number, turn).unwrap_or(&self.model)
     }
 
     /// Input tokens of the request of that number, without the history of its session.
@@ -172,7 +174,7 @@ impl Bodies {
             if is_ranked(form) {
                 append_words(&mut query, WORDS, QUERY_TOKENS, &mut self.text.child("query").nth(number));
             }
-            let (model, extra) = (self.model_of(number), &options.extra);
+            let (model, extra) = (self.model_of(number, None), &options.extra);
             let request = ItemRequest { model, texts: &texts, query: &query, extra, images: batch, image };
             return Bytes::from(form.encode(&request));
         }
@@ -203,7 +205,7 @@ impl Bodies {
         let options = &self.options;
         let own = self.own_messages(number, turn, history);
         let mut request = ChatRequest {
-            model: self.model_of(number).to_owned(),
+            model: self.model_of(number, turn).to_owned(),
             messages: history.iter().cloned().chain(own).collect(),
             stream: options.stream,
             include_usage: options.stream && options.include_usage,

@@ -204,10 +204,6 @@ fn asked_request(
 ) -> Result<RequestOptions> {
     let mut request = request::request(&flags.request, file, matches!(target, Target::Embedded(_)))?;
     request.keep_unknown = flags.output.keep_unknown;
-    ensure!(
-        request.adapters.is_none() || (flags.load.sessions.is_none() && flags.load.agents.is_none()),
-        "read --lora: a conversation has one model, which --sessions and --agents do not draw; give a load such as --concurrency 10"
-    );
     request.legacy_max_tokens |= quirks.max_tokens_field;
     request.include_usage &= !quirks.no_stream_options;
     items::check(flags, target, request.items, inputs)?;
