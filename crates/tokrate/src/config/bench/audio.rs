@@ -4,7 +4,7 @@
 
 use super::inputs::{Inputs, text_of};
 
-use crate::flags::bench::{Audio, Flags, OutputModality, StreamFormat, Task, TranscriptFormat};
+use crate::flags::bench::{Audio, AudioFormat, Flags, OutputModality, StreamFormat, Task, TranscriptFormat};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub(super) fn asked(flags: &Flags, seed: u64) -> Result<Option<AudioTask>> {
 }
 
 fn speech(audio: &Audio) -> Result<Speech> {
-    let format = audio.audio_format.map_or(SoundFormat::Pcm, |format| format.0);
+    let format = audio.audio_format.map_or(SoundFormat::Pcm, |AudioFormat(format)| format);
     ensure!(
         audio.sample_rate.is_none() || format == SoundFormat::Pcm,
         "read --sample-rate: {} says its rate itself; leave it out",
@@ -210,7 +210,6 @@ pub(super) fn check(flags: &Flags, target: &Target, task: Option<&AudioTask>, in
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::bench::AudioFormat;
 
     #[test]
     fn flags_of_speech_belong_to_it_and_a_rate_to_samples_without_a_head() {
