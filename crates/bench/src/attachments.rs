@@ -5,6 +5,7 @@
 use crate::bad_input::hash;
 use tokrate_core::{ChatRequest, Content, Image, Message, Rng, Role, Span};
 use tokrate_meter::Media;
+use tokrate_record::MediaAmounts;
 use tokrate_wire::media::{PictureFormat, PictureSize, mosaic, picture_size, sound_part, to_base64};
 use tokrate_wire::sound::{HEARD_RATE, made_up};
 use tokrate_wire::{Dialect, ImageOptions};
@@ -57,6 +58,11 @@ impl ImagesAsked {
     /// The sizes in words, as a condition of the result.
     pub fn text(&self) -> String {
         format!("of {}", sizes_text(&self.sizes))
+    }
+
+    /// Pixels of the largest.
+    pub(crate) fn most_pixels(&self) -> u64 {
+        most_pixels(&self.sizes)
     }
 
     /// What the request of that number asks of its images.
@@ -135,6 +141,21 @@ impl Attachments {
         parts.join(" and ")
     }
 
+    /// What a request has at most.
+    pub(crate) fn at_most(&self) -> MediaAmounts {
+        let pixels = match &self.pictures {
+            Pictures::Made(sizes, _) => most_pixels(sizes),
+            Pictures::Files(files) => files.files.iter().map(|(size, _)| size.pixels()).max().unwrap_or(0),
+        };
+        let pictures = u64::from(self.counts.iter().copied().max().unwrap_or(0));
+        MediaAmounts {
+            images_in: pictures,
+            pixels_in: pictures * pixels,
+            sound_in: self.sounds.iter().copied().max().unwrap_or_default(),
+            ..MediaAmounts::default()
+        }
+    }
+
     /// Whether any request has a picture.
     pub fn has_pictures(&self) -> bool {
         self.counts.iter().any(|count| *count > 0)
@@ -204,6 +225,10 @@ impl Attachments {
         let length = *self.sounds.get(plan.below(self.sounds.len().max(1) as u64) as usize)?;
         Some((length, draws.content.child("sound").nth(number)))
     }
+}
+
+fn most_pixels(sizes: &[SizeShare]) -> u64 {
+    sizes.iter().map(|size| u64::from(size.width) * u64::from(size.height)).max().unwrap_or(0)
 }
 
 /// The size at a place from 0 to 1 of all of them laid one after another.

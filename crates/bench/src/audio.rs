@@ -14,11 +14,21 @@ use std::sync::Arc;
 use tokrate_core::{SoundFormat, Span};
 use tokrate_meter::{RequestNumbers, RequestTrace};
 use tokrate_probe::AudioDecoder;
+use tokrate_record::MediaAmounts;
 use tokrate_wire::realtime::turn::{Said, realtime_path};
 use tokrate_wire::speech::{PCM_RATE, SPEECH_PATH, SoundDelivery, SpeechDecoder, SpeechRequest};
 use tokrate_wire::transcription::{
     FORM_CONTENT_TYPE, TRANSCRIPTION_PATH, TranscriptForm, TranscriptionDecoder, TranscriptionRequest,
 };
+
+/// Characters of slow speech in a second; people and most voices say 12 to 16.
+const SLOW_CHARACTERS_PER_SECOND: f64 = 8.0;
+/// The longest turn of OpenAI's realtime sessions.
+const LONGEST_TURN_TOKENS: u64 = 4_096;
+/// The same as sound, of which 20 tokens are a second.
+const LONGEST_TURN: Span = Span::from_secs(205);
+/// Tokens of a transcript for a second of sound: quick speech has 3 words, of 1.3 tokens.
+const HEARD_TOKENS_PER_SECOND: f64 = 5.0;
 
 /// What is asked for that is sound, or is made of sound.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -122,6 +132,36 @@ impl AudioTask {
             AudioTask::Speech(_) => None,
             AudioTask::Transcription(Transcription { clips, .. }) => Some(clips.name()),
             AudioTask::Realtime(Realtime { clips, .. }) => clips.as_ref().map(|clips| clips.name()),
+        }
+    }
+
+    /// How much sound a request brings, and how much may come.
+    pub(crate) fn amounts(&self, number: u64, characters: &dyn Fn() -> u64) -> MediaAmounts {
+        match self {
+            AudioTask::Speech(_) => {
+                let characters = characters();
+                let sound_out = Span::from_secs_f64(characters as f64 / SLOW_CHARACTERS_PER_SECOND);
+                MediaAmounts { characters, sound_out, ..MediaAmounts::default() }
+            }
+            AudioTask::Transcription(Transcription { clips, .. }) => {
+                MediaAmounts { sound_in: clips.of(number).plays, ..MediaAmounts::default() }
+            }
+            AudioTask::Realtime(Realtime { clips, wants_sound, .. }) => MediaAmounts {
+                sound_in: clips.as_ref().map_or(Span::ZERO, |clips| clips.of(number).plays),
+                sound_out: if *wants_sound { LONGEST_TURN } else { Span::ZERO },
+                ..MediaAmounts::default()
+            },
+        }
+    }
+
+    /// Tokens of text that may come back, which nobody asks for by their number.
+    pub(crate) fn output_tokens_at_most(&self, number: u64) -> u64 {
+        match self {
+            AudioTask::Speech(_) => 0,
+            AudioTask::Transcription(Transcription { clips, .. }) => {
+                (clips.of(number).plays.as_secs_f64() * HEARD_TOKENS_PER_SECOND).ceil() as u64
+            }
+            AudioTask::Realtime(_) => LONGEST_TURN_TOKENS,
         }
     }
 

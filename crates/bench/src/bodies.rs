@@ -6,11 +6,13 @@ use crate::ToolTurns;
 use crate::attachments::Draws;
 use crate::audio::AudioInput;
 use crate::config::RequestOptions;
+use crate::plan::Worst;
 use crate::prompts::Prompts;
 use bytes::Bytes;
-use tokrate_core::{ChatRequest, Message, Rng, ToolChoice};
+use tokrate_core::{ChatRequest, Message, Rng, Span, ToolChoice};
 use tokrate_meter::Media;
 use tokrate_probe::synthetic::append_words;
+use tokrate_record::MediaAmounts;
 use tokrate_sim::WORDS;
 use tokrate_wire::batch_api::BatchForm;
 use tokrate_wire::{Dialect, ItemForm, ItemRequest, Shape, encode_request};
@@ -39,6 +41,9 @@ pub(crate) const QUERY_TOKENS: u32 = 20;
 /// Numbers of the prompts of a request's texts are so far apart that no other request has them, whatever its number.
 const TEXT_STRIDE: u64 = 1 << 40;
 
+/// Size of images where none is asked for, as servers make them.
+const UNNAMED_SIZE: (u32, u32) = (1024, 1024);
+
 impl Bodies {
     /// Output tokens that the prompt of that number asks for.
     pub fn output_tokens(&self, number: u64) -> u64 {
@@ -64,13 +69,15 @@ impl Bodies {
         (is_own && self.items.is_none() && self.options.audio.is_none()).then(|| self.output_tokens(number))
     }
 
-    /// The adapter that the request of that number asks for, if requests ask for several models.
-    pub fn adapter(&self, number: u64) -> Option<&str> {
-        self.options.adapters.as_ref().map(|adapters| adapters.of(number, &self.lengths))
+    /// The adapter that the request of that number asks for, if requests ask for several models: all turns of a conversation the same.
+    pub fn adapter(&self, number: u64, turn: Option<u32>) -> Option<&str> {
+        // Its turns have numbers that follow each other.
+        let first = number - u64::from(turn.unwrap_or(0)).min(number);
+        self.options.adapters.as_ref().map(|adapters| adapters.of(first, &self.lengths))
     }
 
-    fn model_of(&self, number: u64) -> &str {
-        self.adapter(number).unwrap_or(&self.model)
+    fn model_of(&self, number: u64, turn: Option<u32>) -> &str {
+        self.adapter(number, turn).unwrap_or(&self.model)
     }
 
     /// Input tokens of the request of that number, without the history of its session.
@@ -91,6 +98,43 @@ impl Bodies {
     pub fn media(&self, number: u64) -> Option<Media> {
         let attachments = self.options.attachments.as_ref()?;
         Some(attachments.media(&self.draws(), number))
+    }
+
+    /// The most that the request of that number may come to, the history of its session left out.
+    pub fn worst(&self, number: u64, turn: Option<u32>) -> Worst {
+        Worst {
+            input_tokens: self.input_tokens(number, turn),
+            output_tokens: match &self.options.audio {
+                Some(audio) => audio.output_tokens_at_most(number),
+                None => self.output_tokens(number),
+            },
+            media: self.media_at_most(number),
+        }
+    }
+
+    /// Images and sound that it brings, and those that may come.
+    fn media_at_most(&self, number: u64) -> MediaAmounts {
+        let sent = self.media(number).unwrap_or_default();
+        let amounts = MediaAmounts {
+            images_in: sent.pictures,
+            pixels_in: sent.pixels,
+            sound_in: Span::from_nanos(sent.sound_ns),
+            ..MediaAmounts::default()
+        };
+        match (&self.options.audio, self.items) {
+            (Some(audio), _) => audio.amounts(number, &|| self.text(number).chars().count() as u64),
+            (None, Some((ItemForm::Images, images))) => {
+                let asked = self.options.images.as_ref().and_then(|asked| asked.options(&self.lengths, number).size);
+                let (width, height) = asked.unwrap_or(UNNAMED_SIZE);
+                let images = u64::from(images);
+                MediaAmounts {
+                    images_out: images,
+                    pixels_out: images * u64::from(width) * u64::from(height),
+                    ..amounts
+                }
+            }
+            (None, _) => amounts,
+        }
     }
 
     fn draws(&self) -> Draws {
@@ -130,7 +174,7 @@ impl Bodies {
             if is_ranked(form) {
                 append_words(&mut query, WORDS, QUERY_TOKENS, &mut self.text.child("query").nth(number));
             }
-            let (model, extra) = (self.model_of(number), &options.extra);
+            let (model, extra) = (self.model_of(number, None), &options.extra);
             let request = ItemRequest { model, texts: &texts, query: &query, extra, images: batch, image };
             return Bytes::from(form.encode(&request));
         }
@@ -161,7 +205,7 @@ impl Bodies {
         let options = &self.options;
         let own = self.own_messages(number, turn, history);
         let mut request = ChatRequest {
-            model: self.model_of(number).to_owned(),
+            model: self.model_of(number, turn).to_owned(),
             messages: history.iter().cloned().chain(own).collect(),
             stream: options.stream,
             include_usage: options.stream && options.include_usage,

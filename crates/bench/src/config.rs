@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokrate_core::Span;
 use tokrate_judge::Slo;
+use tokrate_record::MediaAmounts;
 use tokrate_sim::{Faults, Law};
 use tokrate_wire::ItemTask;
 
@@ -56,6 +57,9 @@ pub struct Config {
     /// Version of the program.
     pub version: String,
 }
+
+/// Characters of a token of a text that is said: English has 4 to 5.
+const CHARACTERS_OF_TOKEN: u64 = 6;
 
 impl Config {
     /// Mean output tokens that requests ask for, rounded.
@@ -220,6 +224,24 @@ pub struct Items {
 }
 
 impl RequestOptions {
+    /// Images and sound of a request at most, whose texts have so many tokens and which asks for so many items.
+    pub fn media_at_most(&self, input_tokens: u32, items: u32) -> MediaAmounts {
+        if let Some(audio) = &self.audio {
+            return audio.amounts(0, &|| u64::from(input_tokens) * CHARACTERS_OF_TOKEN);
+        }
+        if self.makes_images() {
+            let pixels = self.images.as_ref().map_or(0, crate::ImagesAsked::most_pixels);
+            let images = u64::from(items);
+            return MediaAmounts { images_out: images, pixels_out: images * pixels, ..MediaAmounts::default() };
+        }
+        self.attachments.as_deref().map(crate::Attachments::at_most).unwrap_or_default()
+    }
+
+    /// Whether images are asked for.
+    pub fn makes_images(&self) -> bool {
+        self.items.is_some_and(|items| items.task == ItemTask::Images)
+    }
+
     /// What the answer of a request is held against, if it is to be more than text; `turn` is that of its session.
     pub(crate) fn structure_of(&self, turn: Option<u32>) -> Option<&crate::Structure> {
         let is_text = self.tool_turns.as_deref().zip(turn).is_some_and(|(tools, turn)| !tools.demands_call(turn));

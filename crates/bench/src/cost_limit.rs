@@ -2,31 +2,31 @@
 //!
 //! Invariant: reservations and the record bill a request by the same rule, [`Billed`].
 
-use crate::plan::{Budget, Reservation};
+use crate::plan::{Budget, Reservation, Worst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokrate_core::{Money, Price};
+use tokrate_core::Money;
 use tokrate_meter::RequestTrace;
-use tokrate_record::Billed;
+use tokrate_record::{Billed, TargetPrice};
 use tokrate_tokens::{Encoding, count};
 
 /// The budget of a run, at the prices of one target.
 #[derive(Clone, Debug)]
 pub(crate) struct CostLimit {
     pub budget: Arc<Mutex<Budget>>,
-    pub price: Price,
+    pub price: TargetPrice,
 }
 
 impl CostLimit {
     /// Reserves the worst case of a request; `None` if it exceeds the budget.
-    pub(crate) fn reserve(&self, input_tokens: u64, output_tokens: u64) -> Option<Reservation> {
-        self.budget().reserve(&self.price, input_tokens, output_tokens)
+    pub(crate) fn reserve(&self, worst: &Worst) -> Option<Reservation> {
+        self.budget().reserve(&self.price, worst)
     }
 
-    /// Replaces a reservation by the cost of reported, else of counted tokens. `asked` is the length of the prompt. What is spent by now.
-    pub(crate) fn settle(&self, reservation: Reservation, asked: u64, trace: &RequestTrace) -> Money {
+    /// Replaces a reservation by the cost of reported, else of counted tokens, and of what came. What is spent by now.
+    pub(crate) fn settle(&self, reservation: Reservation, asked: &Worst, trace: &RequestTrace) -> Money {
         let reported = trace.usage.and_then(|usage| usage.output);
         let counted = if reported.is_none() { count(Encoding::O200kBase, &trace.text) as u64 } else { 0 };
-        let billed = Billed::of_trace(trace, asked, counted);
+        let billed = Billed::of_trace(trace, asked.input_tokens, counted, asked.media);
         let mut budget = self.budget();
         budget.settle(&self.price, reservation, asked, &billed);
         budget.spent()

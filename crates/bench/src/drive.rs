@@ -7,7 +7,7 @@ use crate::bodies::Bodies;
 use crate::exchange::{Finished, WorkerContext};
 use crate::history::History;
 use crate::job::Job;
-use crate::plan::{Backoff, Outcome, Plan, Reservation, Share, Start, Step, Wait};
+use crate::plan::{Backoff, Outcome, Plan, Reservation, Share, Start, Step, Wait, Worst};
 use crate::realtime::Sessions;
 use crate::watched::WorkerLoad;
 use bytes::Bytes;
@@ -266,9 +266,7 @@ impl Worker {
             _ => self.encode(&start),
         };
         if let Some(cost_limit) = &self.context.job.cost_limit {
-            let prompt = self.prompt_number(&start);
-            let input = self.history.tokens(&start) + self.context.job.bodies.input_tokens(prompt, turn_of(&start));
-            let Some(reservation) = cost_limit.reserve(input, self.context.job.bodies.output_tokens(prompt)) else {
+            let Some(reservation) = cost_limit.reserve(&self.worst(&start)) else {
                 self.plan.withdraw();
                 return;
             };
@@ -293,8 +291,8 @@ impl Worker {
         if let (Some(cost_limit), Some(reservation)) =
             (&self.context.job.cost_limit, self.reservations.remove(&start.index))
         {
-            let asked = self.history.tokens(start) + self.context.job.bodies.input_tokens(number, turn_of(start));
-            self.context.job.progress.set_spent(cost_limit.settle(reservation, asked, trace));
+            let spent = cost_limit.settle(reservation, &self.worst(start), trace);
+            self.context.job.progress.set_spent(spent);
         }
         if start.turn.is_some() && !self.context.job.bodies.prompts.are_whole() {
             let counted = self.context.job.cost_limit.is_some();
@@ -326,6 +324,12 @@ impl Worker {
 
     fn encode(&self, start: &Start) -> Bytes {
         self.context.job.bodies.encode(self.prompt_number(start), turn_of(start), self.history.messages(start))
+    }
+
+    /// The most that a request may come to: its session's history is part of its prompt.
+    fn worst(&self, start: &Start) -> Worst {
+        let own = self.context.job.bodies.worst(self.prompt_number(start), turn_of(start));
+        Worst { input_tokens: own.input_tokens + self.history.tokens(start), ..own }
     }
 
     /// Number of a request's prompt in the run.

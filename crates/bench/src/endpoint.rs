@@ -3,11 +3,11 @@
 //! Invariant: everything that changes what the engine does is part of the conditions.
 
 use crate::BenchError;
-use crate::config::{Config, Remote, RequestOptions};
+use crate::config::{Config, Remote, RequestOptions, Target};
 use crate::plan::{Beginning, Load, PhaseSpec};
 use http::HeaderMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use tokrate_core::Conditions;
-use tokrate_host::RunningHost;
 use tokrate_net::{Authorizer, ClientConfig, HttpVersion};
 use tokrate_record::TargetPrice;
 use tokrate_tokens::Encoding;
@@ -35,8 +35,8 @@ impl Endpoint {
     }
 
     /// The engine behind the server on loopback.
-    pub(crate) fn embedded(host: &RunningHost, config: &Config) -> Result<Endpoint, BenchError> {
-        let base = tokrate_net::Target::parse(&format!("http://{}/v1", host.address()))?;
+    pub(crate) fn embedded(address: SocketAddr, config: &Config) -> Result<Endpoint, BenchError> {
+        let base = tokrate_net::Target::parse(&format!("http://{address}/v1"))?;
         let client =
             ClientConfig { connect_timeout: config.limits.connect, rx_timestamps: true, ..ClientConfig::default() };
         Ok(Endpoint {
@@ -80,6 +80,21 @@ impl Endpoint {
             dialect: remote.dialect,
             price: remote.price.clone(),
         }
+    }
+}
+
+/// The conditions that the record of a run will list; of the embedded engine, whose port is new in every run, without its endpoint.
+///
+/// # Errors
+/// As of the run.
+pub fn planned_conditions(config: &Config) -> Result<Conditions, BenchError> {
+    match &config.target {
+        Target::Embedded(_) => {
+            let unbound = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let planned = conditions(config, &Endpoint::embedded(unbound, config)?, None);
+            Ok(Conditions { endpoint: String::new(), ..planned })
+        }
+        Target::Remote(remote) => Ok(conditions(config, &Endpoint::remote(remote, config), None)),
     }
 }
 

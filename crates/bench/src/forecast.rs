@@ -8,9 +8,8 @@ use crate::schedule::{Schedule, ScheduleMode, Verdicts};
 use crate::{Calibration, Config, calibrate};
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
-use tokrate_core::BilledTokens;
 use tokrate_judge::compare::{DEFAULT_METRICS, detectable_change};
-use tokrate_record::TargetPrice;
+use tokrate_record::{MediaAmounts, TargetPrice};
 use tokrate_stats::MIN_ROUNDS;
 use tokrate_wire::ItemTask;
 
@@ -279,6 +278,7 @@ fn requests_of(spec: &PhaseSpec, turns: f64, end_to_end: Option<f64>, assumed: b
 
 fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level {
     let price: Option<&TargetPrice> = config.target.remote().and_then(|remote| remote.price.as_ref());
+    let items = config.request.items.map_or(1, |items| items.batch);
     let (mut input, mut output) = (f64::from(config.prompts.input_tokens()), output_of(config));
     if let Some(items) = config.request.items {
         // Nothing is written; a query of a sentence does not change what is spent.
@@ -317,10 +317,15 @@ fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level 
     let sends_sound = config.request.audio.as_ref().is_some_and(|audio| audio.input().is_some());
     let input_tokens = requests.filter(|_| !sends_sound).map(|requests| requests * (input + earlier_turns));
     let output_tokens = requests.map(|requests| requests * output);
-    let usd = price.zip(input_tokens.zip(output_tokens));
-    let usd = usd.map(|(price, (input, output))| {
-        let (input, output) = (input.ceil() as u64, output.ceil() as u64);
-        price.price.cost(BilledTokens { input, output, ..BilledTokens::default() }).as_usd()
+    let media = config.request.media_at_most(config.prompts.input_tokens(), spec.load.batch().unwrap_or(items));
+    // What has no price is not nothing: then nobody knows what it costs.
+    let usd = price.filter(|price| price.media.unknown(&media).is_empty()).zip(requests);
+    let usd = usd.zip(input_tokens.zip(output_tokens)).map(|((price, requests), (input, output))| {
+        let (of_media, back) = price.media.tokens(&media);
+        let input = (input + requests * of_media as f64).ceil() as u64;
+        let output = (output + requests * back as f64).ceil() as u64;
+        price.cost_at_most(input, output, &MediaAmounts::default()).as_usd()
+            + requests * price.media.cost(&media).as_usd()
     });
     let by_mean_lengths = config.prompts.draws_lengths(&config.request.output_tokens);
     Level { name: spec.load.name(), basis, requests, input_tokens, output_tokens, usd, seconds, by_mean_lengths }

@@ -84,7 +84,7 @@ pub(crate) fn set_requested_tokens(rows: &mut [RequestNumbers], numbers: &[u64],
             (row.role, row.session_steps) = (Some(step.role.to_owned()), Some(step.of));
         }
         row.media = bodies.media(numbers[place]).or(row.media);
-        row.adapter = bodies.adapter(numbers[place]).map(str::to_owned);
+        row.adapter = bodies.adapter(numbers[place], row.turn).map(str::to_owned);
         row.items_asked = bodies.items.map(|(_, batch)| u64::from(batch));
         let session = row.session.filter(|_| !bodies.prompts.are_whole());
         let before = session.map(|session| conversation.entry(session).or_default());

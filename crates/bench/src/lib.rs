@@ -59,6 +59,7 @@ pub use batch::{check_notes, left_by_batches};
 pub use config::{
     BatchOptions, Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, Sampling, ServerMetrics, Target,
 };
+pub use endpoint::planned_conditions;
 pub use error::BenchError;
 pub use gpu_source::GpuSource;
 pub use levels::curve_of;

@@ -12,7 +12,7 @@ mod ramp;
 mod slots;
 
 pub use backoff::{Outcome, Wait, held_back};
-pub use budget::{Budget, Reservation};
+pub use budget::{Budget, Reservation, Worst};
 pub use load::{Arrivals, Backoff, Beginning, Load, Think, ToolTimes};
 pub use ramp::{Growth, Ramp};
 pub use slots::Turn;

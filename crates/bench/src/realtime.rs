@@ -1,11 +1,11 @@
 //! Turns of realtime sessions: which session a turn belongs to, and when a session is closed.
 //!
 //! Invariant: a request of a load without sessions has a session of its own; one with turns is open from its first turn to its last, or until
-//! one fails.
+//! one fails. A turn that was refused for the rate goes on in its session.
 
 use crate::audio::Realtime;
 use crate::job::Job;
-use crate::plan::{Load, Start};
+use crate::plan::{Backoff, Load, Start};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -62,8 +62,12 @@ impl Sessions {
             clock: job.clock,
         };
         let trace = turn.measure(&mut session, batch, cancelled, on_events).await;
+        // A session of which a turn has failed is open only where the server refused it for the rate.
+        let is_sent_again = trace.failure.is_some() && job.spec.backoff == Backoff::Obey;
         let has_more = match (&job.spec.load, start.turn) {
-            (Load::Sessions { turns, .. }, Some(turn)) => turn.turn + 1 < *turns,
+            (Load::Sessions { turns, .. }, Some(turn)) => {
+                is_sent_again || (trace.failure.is_none() && turn.turn + 1 < *turns)
+            }
             _ => false,
         };
         match (session, number) {

@@ -85,6 +85,8 @@ pub fn run(
         }
         decide(&mut runs);
     }
+    // The limit is one for all targets: those that it kept from going on say so as the one does that met it.
+    runs.iter_mut().filter(|run| run.is_cut_by_cost()).for_each(TargetRun::update_record);
     Ok(runs.into_iter().map(TargetRun::into_record).collect())
 }
 

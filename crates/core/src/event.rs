@@ -195,6 +195,19 @@ impl SoundFormat {
             SoundFormat::Other => "other",
         }
     }
+
+    /// What it is, in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            SoundFormat::Pcm => "Samples of 16 bits on one channel",
+            SoundFormat::Wav => "RIFF WAVE",
+            SoundFormat::Mp3 => "MPEG audio",
+            SoundFormat::Opus => "Opus in Ogg",
+            SoundFormat::Flac => "FLAC",
+            SoundFormat::Aac => "AAC with ADTS heads",
+            SoundFormat::Other => "Something else",
+        }
+    }
 }
 
 impl Usage {

@@ -164,7 +164,8 @@ impl<T: StepTime> Cluster<T> {
             // A request that ends on another rank may be answered by one that comes to this.
             let others = self.ranks.iter().enumerate().filter(|(other, _)| *other != place);
             let until = others.map(|(_, rank)| rank.no_end_before).fold(until, Tick::min);
-            self.ranks[place].begin_step(now, until);
+            let is_alone = self.ranks.len() == 1;
+            self.ranks[place].begin_step(now, until, is_alone);
         }
     }
 
@@ -206,9 +207,10 @@ impl<T: StepTime> Cluster<T> {
 }
 
 impl<T: StepTime> Rank<T> {
-    fn begin_step(&mut self, now: Tick, until: Tick) {
+    fn begin_step(&mut self, now: Tick, until: Tick, is_alone: bool) {
         self.step = self.engine.steps_to(now, until);
-        let Some(step) = &self.step else {
+        // Only other ranks ask when one of its requests may end, and all that run and wait are looked at for it.
+        let Some(step) = self.step.as_ref().filter(|_| !is_alone) else {
             self.no_end_before = Tick::MAX;
             return;
         };

@@ -78,12 +78,16 @@ impl Scheduler {
 
     /// Takes out the requests that have all their tokens.
     pub fn remove_ended(&mut self) {
-        for mut sequence in std::mem::take(&mut self.running) {
-            match sequence.generated == sequence.output_tokens {
-                true => self.release(&mut sequence),
-                false => self.running.push(sequence),
+        // In place: hundreds may run, and some end in most steps of a busy engine.
+        let mut running = std::mem::take(&mut self.running);
+        running.retain_mut(|sequence| {
+            let has_ended = sequence.generated == sequence.output_tokens;
+            if has_ended {
+                self.release(sequence);
             }
-        }
+            !has_ended
+        });
+        self.running = running;
     }
 
     /// Gives back what a running request holds and was promised.

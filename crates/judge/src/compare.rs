@@ -13,8 +13,8 @@ mod computed;
 mod judge;
 mod medians;
 
-pub use judge::compare;
 pub(crate) use judge::{ENOUGH_ROUNDS, compare_pairs};
+pub use judge::{check_plan, compare};
 pub use medians::detectable_change;
 
 use crate::expression::suggestion;

@@ -1,7 +1,7 @@
 //! Turns of a realtime session: opens the WebSocket for the first one, says what the turn says, and measures the answer.
 //!
 //! Invariant: a turn is timed from when its last event, which asks for the answer, was handed to the socket; whatever ends it, the trace keeps
-//! what was measured before. A session that failed is closed.
+//! what was measured before. A session that failed is closed; one that refused a turn for the rate is open, and the turn goes on in it.
 
 use crate::answer::Answer;
 use bytes::Bytes;
@@ -31,6 +31,8 @@ const UPDATED: &[u8] = b"\"session.updated\"";
 pub struct RealtimeSession {
     connection: Upgraded,
     reader: FrameReader,
+    /// What the next turn says was said already: the server has refused to answer it for the rate.
+    is_said: bool,
 }
 
 /// A turn that is to be measured.
@@ -68,6 +70,8 @@ struct Progress {
     first_byte_at: Option<Tick>,
     opened: Option<Span>,
     connection: ConnectionUse,
+    /// Whether the server has said how the turn ended.
+    is_answered: bool,
 }
 
 impl RealtimeTurn<'_> {
@@ -106,7 +110,12 @@ impl RealtimeTurn<'_> {
         trace.opened = progress.opened;
         if let Some(failure) = &mut trace.failure {
             failure.message = self.secrets.redacted(std::mem::take(&mut failure.message));
-            *session = None;
+            if !(progress.is_answered && failure.kind == FailureKind::RateLimited) {
+                *session = None;
+            }
+        }
+        if let Some(session) = session {
+            session.is_said = trace.failure.is_some();
         }
         trace
     }
@@ -122,7 +131,9 @@ impl RealtimeTurn<'_> {
             *session = Some(self.open(progress).await?);
         }
         let Some(session) = session else { return Ok(()) };
-        session.send(self.events).await?;
+        // The conversation has what was said; only the answer is asked for again.
+        let said = if session.is_said { self.events.len().saturating_sub(1) } else { 0 };
+        session.send(&self.events[said..]).await?;
         progress.sent_at = Some(self.clock.now());
         let mut decoder = TurnDecoder::new();
         while !decoder.is_over() {
@@ -136,6 +147,7 @@ impl RealtimeTurn<'_> {
             on_events(&batch);
             batch.clear();
         }
+        progress.is_answered = true;
         Ok(())
     }
 
@@ -150,7 +162,7 @@ impl RealtimeTurn<'_> {
         let exchange = self.client.exchange(&self.handshake(), self.limits, &mut sink).await;
         progress.connection = exchange.connection;
         let Some(connection) = sink.connection.take() else { return Err(sink.why_not(exchange)) };
-        let mut session = RealtimeSession { connection, reader: FrameReader::new(MAX_MESSAGE_BYTES) };
+        let mut session = RealtimeSession { connection, reader: FrameReader::new(MAX_MESSAGE_BYTES), is_said: false };
         let created_at = session.wait_for(CREATED, self.limits.idle).await?;
         progress.opened = Some(created_at - begun);
         session.send(&[self.session.to_owned()]).await?;

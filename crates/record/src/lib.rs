@@ -39,8 +39,9 @@ pub use metric::{Metric, MetricRow, MetricUnit, PhaseSource};
 pub use of_record::ProbeNames;
 pub use probe::{Probe, SampleSource};
 pub use record::{
-    Billed, ConditionsRow, EngineHost, Estimate, EstimatedLoad, EstimatedValue, Gpu, Record, RecordError, SearchLevel,
-    SearchResult, SearchStatus, Spending, Status, TargetPrice, Tool, lay_out,
+    Billed, ConditionsRow, EngineHost, Estimate, EstimatedLoad, EstimatedValue, Gpu, MediaAmounts, MediaKind,
+    MediaPrice, MediaPrices, Record, RecordError, SearchLevel, SearchResult, SearchStatus, Spending, Status,
+    TargetPrice, Tool, lay_out,
 };
 pub use refusal::{Refusal, RefusalReason};
 pub use run::{Load, PhaseInput, PhaseResult, Warmup, mark_warmup};

@@ -118,8 +118,6 @@ pub enum PhaseSource {
     ItemThroughput,
     /// Another rate of the steady window, of what only some tasks have.
     Rate(fn(&PhaseResult) -> Option<f64>),
-    /// The same of seconds of sound.
-    AudioThroughput,
     /// One figure of all its requests.
     FailureShare,
 }
@@ -281,7 +279,6 @@ impl Metric {
             | PhaseSource::Throughput
             | PhaseSource::ItemThroughput
             | PhaseSource::Rate(_)
-            | PhaseSource::AudioThroughput
             | PhaseSource::FailureShare => None,
         }
     }

@@ -46,8 +46,7 @@ impl Probe {
     ) -> Vec<(Probe, Option<String>)> {
         let (Some(phase), Some(first)) = (record.phases.get(number), record.phases.first()) else { return Vec::new() };
         let started = parse_rfc3339(&record.started_at).and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);
-        let price = record.price.as_ref().map(|price| price.price);
-        let frame = RunFrame::new(&phase.conditions, first.started_at_ns, started, price);
+        let frame = RunFrame::new(&phase.conditions, first.started_at_ns, started, record.price.clone());
         let shared = rankable(&phase.conditions);
         let quarantine = invalid(phase);
         let run = run_name(record, first.started_at_ns);

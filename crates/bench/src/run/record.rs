@@ -1,6 +1,7 @@
 //! The record of a target while its run goes on: cost, curve, status, warnings and notes.
 
 use super::target::TargetRun;
+use crate::config::Config;
 use crate::levels::curve_of;
 use crate::schedule::Reason;
 use crate::warnings;
@@ -12,13 +13,23 @@ use tokrate_record::{Billed, Spending, Status, TargetPrice, UntilEnd, UntilResul
 const CALIBRATION_CUT: &str = "interrupted while the client's own error was measured: every request of the level was sent, but \
      nothing says whether its figures are valid";
 
+/// Which costs are not among the dollars, as a sentence, if some are not.
+fn unpriced(config: &Config, price: Option<&TargetPrice>) -> Option<String> {
+    let batch = config.request.items.map_or(1, |items| items.batch);
+    let unknown = price?.media.unknown(&config.request.media_at_most(config.prompts.input_tokens(), batch));
+    let [first, others @ ..] = unknown.as_slice() else { return None };
+    let words = others.iter().fold(first.words().to_owned(), |text, kind| format!("{text}, and {}", kind.words()));
+    Some(format!("the dollars are those of tokens alone: what {words} costs is not known (--price-of {first}=USD)"))
+}
+
 impl TargetRun<'_> {
     /// Adds the cost of a phase to the record, if it is known.
     pub(super) fn record_spending(&mut self, rows: &[RequestNumbers]) {
-        let Some(TargetPrice { price, .. }) = &self.endpoint.price else { return };
+        let Some(price) = &self.endpoint.price else { return };
+        let makes_images = self.config.request.makes_images();
         let spending = self.record.spending.get_or_insert_with(Spending::default);
         spending.limit_usd = self.config.max_cost_usd;
-        rows.iter().for_each(|row| spending.add(price, &Billed::of_row(row)));
+        rows.iter().for_each(|row| spending.add(price, &Billed::of_row(row, makes_images)));
     }
 
     fn cost_reason(&self) -> String {
@@ -71,6 +82,8 @@ impl TargetRun<'_> {
         record.notes.extend(Reason::sentences(&self.reasons));
         record.notes.extend(record.search.iter().map(|search| search.sentence.clone()));
         record.notes.extend(record.until.iter().flat_map(UntilResult::sentences).map(str::to_owned));
+        let unpriced = unpriced(self.config, self.endpoint.price.as_ref().filter(|_| record.spending.is_some()));
+        record.notes.extend(unpriced);
         record.notes.extend(warnings::reused_prompts(&self.config.prompts, self.next_prompt));
         record.notes.extend(warnings::cut_conversations(&self.config.prompts));
         record.notes.extend(warnings::omitted_trace_requests(&self.config.prompts));

@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::sampler::{GpuReader, Sampler, Sources};
 use crate::schedule::{NextPhase, Reason, Schedule, Verdicts};
 use crate::scrape::Scraper;
-use crate::{BenchError, Stop, probe};
+use crate::{BenchError, Stop, history, probe};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -77,7 +77,7 @@ impl<'a> TargetRun<'a> {
                     truth: TruthLog::Memory,
                     ..HostConfig::default()
                 })?;
-                (Endpoint::embedded(&host, config)?, Some(host))
+                (Endpoint::embedded(host.address(), config)?, Some(host))
             }
             Target::Remote(remote) => (Endpoint::remote(remote, config), None),
         };
@@ -156,6 +156,7 @@ impl<'a> TargetRun<'a> {
             if !self.config.request.stream {
                 rows.iter_mut().for_each(RequestNumbers::clear_streaming_figures);
             }
+            history::set_requested_tokens(&mut rows, &[job.first_prompt], &job.bodies);
             self.record_spending(&rows);
             let Some(row) = rows.first().filter(|_| !self.stop.is_set()) else { return Ok(()) };
             match probe::next(row, tries, self.config.limits.wait, self.endpoint.sent_key()) {
@@ -204,13 +205,18 @@ impl<'a> TargetRun<'a> {
 
     /// Limits the cost of requests by a shared budget, if their price is known.
     pub(super) fn set_budget(&mut self, budget: &Arc<Mutex<Budget>>) {
-        self.cost_limit =
-            self.endpoint.price.as_ref().map(|of| CostLimit { budget: Arc::clone(budget), price: of.price });
+        let limit = |price| CostLimit { budget: Arc::clone(budget), price };
+        self.cost_limit = self.endpoint.price.clone().map(limit);
     }
 
     /// Whether a request was withheld because it might have exceeded the cost limit.
     pub(super) fn is_over_budget(&self) -> bool {
         self.cost_limit.as_ref().is_some_and(CostLimit::is_exhausted)
+    }
+
+    /// Whether it had something left to do when the cost limit ended the run.
+    pub(super) fn is_cut_by_cost(&self) -> bool {
+        self.is_over_budget() && self.abort_reason.is_none() && self.next().is_some()
     }
 
     /// These loads need no more rounds.

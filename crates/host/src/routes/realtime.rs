@@ -217,7 +217,6 @@ impl Session {
         let system = instructions.into_iter().find_map(Value::as_str).map(|text| ChatMessage::text(Role::System, text));
         let messages: Vec<ChatMessage> = system.into_iter().chain(self.conversation.iter().cloned()).collect();
         let sound_tokens = (self.heard * TOKENS_A_SECOND).div_ceil(BYTES_A_SECOND) as u64;
-        self.heard = 0;
         let shared = Rc::clone(&self.shared);
         let served = &shared.providers[self.provider];
         let prompt = shared.prompts.read(messages, served.provider.persona.scheduled.is_some()).await;
@@ -240,10 +239,13 @@ impl Session {
         let handle = match Rc::clone(&served.driver).submit(incoming) {
             Ok(handle) => handle,
             Err(refusal) => {
-                self.fail("rate_limit_exceeded", refusal.message);
+                let is_for_rate = refusal.status == StatusCode::TOO_MANY_REQUESTS.as_u16();
+                self.fail(if is_for_rate { "rate_limit_exceeded" } else { "server_error" }, refusal.message);
                 return Ok(());
             }
         };
+        // What was heard is answered now; a refused response has left it.
+        self.heard = 0;
         let id = format!("resp_sim_{}", handle.number());
         let response = |status: &str| json!({"object": "realtime.response", "id": id, "status": status, "output": [], "usage": null});
         self.say(json!({"type": "response.created", "response": response("in_progress")}));

@@ -34,14 +34,16 @@ pub(super) enum Group {
     WordErrors,
 }
 
+/// Where a phase has a rate.
+pub(super) type RateOf = fn(&PhaseResult) -> Option<f64>;
+
 /// Where the numbers of a subject are.
 pub(super) enum Source {
     Times(fn(&PhaseResult) -> &Distribution),
     Speeds(fn(&PhaseResult) -> &SpeedSummary),
     Throughput,
     Items,
-    Rate(fn(&PhaseResult) -> Option<f64>),
-    Audio,
+    Rate(RateOf),
     Group(Group),
 }
 
@@ -165,13 +167,36 @@ impl Subject {
             (PhaseSource::Throughput, _) => Source::Throughput,
             (PhaseSource::ItemThroughput, _) => Source::Items,
             (PhaseSource::Rate(of), _) => Source::Rate(of),
-            (PhaseSource::AudioThroughput, _) => Source::Audio,
             (PhaseSource::FailureShare, _) => Source::Group(Group::Failures),
         }
     }
 
     pub fn is_time(self) -> bool {
         matches!(self.source(), Source::Times(_))
+    }
+
+    /// Whether it is a rate of sound, which has names of its own.
+    fn is_of_sound(self) -> bool {
+        self == Subject::Metric(Metric::AudioThroughput)
+    }
+
+    /// Where a phase has a statistic of a rate.
+    pub(super) fn rate(self, of: RateOf, statistic: &str) -> RateOf {
+        match statistic {
+            "characters_per_second" => |phase| phase.audio.characters_per_second,
+            _ => of,
+        }
+    }
+
+    /// With the statistic that is meant where a rate is named alone; `None` of what is no rate.
+    pub fn only_rate(self) -> Option<String> {
+        let is_rate = matches!(self.source(), Source::Throughput | Source::Items | Source::Rate(_));
+        is_rate.then(|| format!("{}.{}", self.name(), self.statistics()[0]))
+    }
+
+    fn missing_rate_reason(self, phase: &PhaseResult) -> String {
+        let reason = self.metric().and_then(|metric| phase.missing_reason(metric));
+        reason.unwrap_or_else(|| "nothing was said".to_owned())
     }
 
     pub fn is_speed(self) -> bool {
@@ -212,9 +237,9 @@ impl Subject {
             Source::Throughput => {
                 &["output_tokens_per_second", "tokens_per_second", "peak_tokens_per_second", "requests_per_second"]
             }
+            Source::Rate(_) if self.is_of_sound() => &["seconds_per_second", "characters_per_second"],
             Source::Rate(_) => &["per_second"],
             Source::Items => &["items_per_second", "input_tokens_per_second", "items_per_request"],
-            Source::Audio => &["seconds_per_second", "characters_per_second"],
             Source::Group(Group::Failures | Group::RateLimited) => &["share", "count"],
             Source::Group(Group::Goodput) => &["share", "per_second", "met", "of"],
             Source::Group(Group::Counts) => {
@@ -236,10 +261,9 @@ impl Subject {
                 MetricUnit::PerSecond
             }
             (Source::Throughput, _) | (Source::Items, "input_tokens_per_second") => MetricUnit::TokensPerSecond,
+            (Source::Rate(_), "seconds_per_second") => MetricUnit::Factor,
             (Source::Items, "items_per_second") | (Source::Rate(_), _) => MetricUnit::PerSecond,
             (Source::Items, _) => MetricUnit::Plain,
-            (Source::Audio, "characters_per_second") => MetricUnit::PerSecond,
-            (Source::Audio, _) => MetricUnit::Factor,
             (_, "share") => MetricUnit::Share,
             (Source::Group(Group::Concurrency), _) | (_, "reported_over_std") => MetricUnit::Plain,
             _ => MetricUnit::Count,
@@ -283,8 +307,7 @@ impl Subject {
             },
             (Source::Throughput, statistic) => find_throughput(phase, statistic),
             (Source::Items, statistic) => find_items(phase, statistic),
-            (Source::Rate(of), _) => maybe(of(phase), "there is no such rate"),
-            (Source::Audio, statistic) => audio::find(phase, statistic),
+            (Source::Rate(of), statistic) => maybe(self.rate(of, statistic)(phase), &self.missing_rate_reason(phase)),
             (Source::Group(Group::WordErrors), statistic) => audio::find_errors(&[phase], statistic),
             (Source::Group(Group::Failures), "share") => maybe(phase.counts.failed_share(), "no request was started"),
             (Source::Group(Group::Failures), _) => count(phase.counts.failed),

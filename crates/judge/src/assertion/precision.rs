@@ -62,10 +62,8 @@ impl Precision {
         let left = text.find(SIGNS).unwrap_or(text.len());
         let name = text[..left].trim().to_lowercase();
         let alone = match name.as_str() {
-            "throughput" => Some("throughput.output_tokens_per_second".to_owned()),
-            "item_throughput" => Some("item_throughput.items_per_second".to_owned()),
             "failure_share" => Some("failures.share".to_owned()),
-            _ => None,
+            rate => lookup::subject_of(rate).and_then(Subject::only_rate),
         };
         // An unknown metric with its statistic behind it gets the names that are near.
         let parted = || {
@@ -314,7 +312,14 @@ impl Precision {
     fn sentence(&self, outcome: &PrecisionOutcome) -> String {
         let unit = self.subject.unit_of(self.statistic);
         let value = outcome.value.map_or_else(String::new, |value| unit.shown(value));
-        let width = |width: f64| if outcome.relative { format!("{:.1} %", 100.0 * width) } else { unit.shown(width) };
+        // A width that is not reached must not look like the one that was asked.
+        let tenths = |share: f64| (1_000.0 * share).round();
+        let is_near = outcome.half_width.is_some_and(|half| tenths(half) == tenths(outcome.asked));
+        let digits = if is_near && outcome.status != PrecisionStatus::Reached { 2 } else { 1 };
+        let width = |width: f64| match outcome.relative {
+            true => format!("{:.digits$} %", 100.0 * width),
+            false => unit.shown(width),
+        };
         let known = match outcome.half_width {
             Some(half) => format!("± {}", width(half)),
             None => "with an interval that is not known yet".to_owned(),
@@ -432,7 +437,7 @@ fn has_interval(subject: Subject, statistic: &str) -> bool {
             },
             Source::Times(_) => statistic == "mean" || Level::ALL.iter().any(|level| level.name() == statistic),
             Source::Throughput | Source::Items | Source::Rate(_) => !statistic.starts_with("peak"),
-            Source::Audio | Source::Group(_) => false,
+            Source::Group(_) => false,
         },
         Subject::Group(group) => {
             matches!(group, Group::Failures | Group::RateLimited | Group::Goodput)

@@ -5,11 +5,12 @@
 use super::computed;
 use super::medians::{MedianTest, Medians};
 use super::{
-    CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, differing_conditions,
+    CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, DifferingCondition,
+    differing_conditions,
 };
-use tokrate_core::Rng;
+use tokrate_core::{Conditions, Rng};
 use tokrate_record::Metric;
-use tokrate_record::run::Counts;
+use tokrate_record::run::{Counts, Load};
 use tokrate_record::{AnswerLength, LevelSamples, RunSamples, VerdictLooks};
 use tokrate_stats::{Interval, IntervalMethod};
 use tokrate_stats::{fisher_p, holm, look_share, normal_p, share_difference, visible_errors};
@@ -20,15 +21,9 @@ use tokrate_stats::{fisher_p, holm, look_share, normal_p, share_difference, visi
 /// When their conditions differ in more than `options.ignore` names, when they have no level in common, or when a name to be
 /// ignored is not a condition.
 pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Result<CompareReport, CompareError> {
-    let (ignored, mut refused) = differing_conditions(&a.conditions, &b.conditions, &options.ignore)?;
     let sides = [("a", a), ("b", b)].into_iter().filter(|(_, side)| side.is_computed());
     let computed: Vec<String> = sides.map(|(name, _)| name.to_owned()).collect();
-    if !computed.is_empty() {
-        refused.retain(computed::shared);
-    }
-    if !refused.is_empty() {
-        return Err(CompareError::DifferingConditions(refused));
-    }
+    let ignored = allowed_differences(&a.conditions, &b.conditions, !computed.is_empty(), &options.ignore)?;
     let twin =
         |level: &LevelSamples, side: &RunSamples| side.levels.iter().find(|other| other.load == level.load).cloned();
     let pairs: Vec<(&LevelSamples, LevelSamples)> =
@@ -77,6 +72,38 @@ pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Resu
         threshold: options.threshold,
         outcome,
     })
+}
+
+/// Whether what is to be measured can be compared with `a`, the one before: its conditions, and its loads with their names.
+///
+/// # Errors
+/// As of [`compare`], which the finished measurement would end with.
+pub fn check_plan(
+    a: &RunSamples,
+    conditions: &Conditions,
+    planned: &[(Load, String)],
+    ignore: &[String],
+) -> Result<(), CompareError> {
+    allowed_differences(&a.conditions, conditions, a.is_computed(), ignore)?;
+    if a.levels.iter().any(|level| planned.iter().any(|(load, _)| *load == level.load)) {
+        return Ok(());
+    }
+    let names = a.levels.iter().map(|level| level.name.clone()).collect();
+    Err(CompareError::NoCommonLevel { a: names, b: planned.iter().map(|(_, name)| name.clone()).collect() })
+}
+
+/// The conditions that differ and may.
+fn allowed_differences(
+    a: &Conditions,
+    b: &Conditions,
+    is_computed: bool,
+    ignore: &[String],
+) -> Result<Vec<DifferingCondition>, CompareError> {
+    let (ignored, mut refused) = differing_conditions(a, b, ignore)?;
+    if is_computed {
+        refused.retain(computed::shared);
+    }
+    if refused.is_empty() { Ok(ignored) } else { Err(CompareError::DifferingConditions(refused)) }
 }
 
 /// The rows of some metrics of pairs of levels; their tests are one family. Also returns its size.

@@ -65,10 +65,15 @@ impl SoundTrace {
         trace.arrivals.push((at, piece.plays));
     }
 
+    /// How long all of it plays, where that is known.
+    pub fn plays(&self) -> Option<Span> {
+        self.arrivals.last().and_then(|(_, plays)| *plays)
+    }
+
     /// What follows from it.
     pub(super) fn numbers(&self, sent_at: Option<Tick>) -> AudioNumbers {
         let first = self.arrivals.first().map(|(at, _)| *at);
-        let plays = self.arrivals.last().and_then(|(_, plays)| *plays);
+        let plays = self.plays();
         let dry = self.dry();
         AudioNumbers {
             format: Some(self.format.name().to_owned()),

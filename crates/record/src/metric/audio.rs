@@ -56,6 +56,6 @@ pub(super) const AUDIO_THROUGHPUT: MetricRow = MetricRow {
     definition: "seconds of sound, made or else heard, of all requests per second of the steady window (RTFx)",
     unit: MetricUnit::Factor,
     more_is_better: true,
-    of_phase: PhaseSource::AudioThroughput,
+    of_phase: PhaseSource::Rate(|phase| phase.audio.seconds_per_second),
     ..TIME
 };

@@ -2,8 +2,9 @@
 //!
 //! Invariant: in JSON prices are US dollars per million tokens; a missing price is unknown, never 0.
 
+use super::media_price::{MediaAmounts, MediaPrices, WrittenMedia};
 use serde::{Deserialize, Serialize};
-use tokrate_core::{Money, Price};
+use tokrate_core::{BilledTokens, Money, Price};
 
 /// Prices of a model at a provider.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -13,10 +14,25 @@ use tokrate_core::{Money, Price};
 pub struct TargetPrice {
     /// The price.
     pub price: Price,
+    /// That of what is no token of a text.
+    pub media: MediaPrices,
     /// Where the figures come from.
     pub source: String,
     /// When they were true (YYYY-MM-DD).
     pub date: String,
+}
+
+impl TargetPrice {
+    /// That of tokens alone.
+    pub fn of_tokens(price: Price, source: impl Into<String>, date: impl Into<String>) -> TargetPrice {
+        TargetPrice { price, media: MediaPrices::default(), source: source.into(), date: date.into() }
+    }
+
+    /// What a request costs at most: its input uncached, and all that it may bring back.
+    pub fn cost_at_most(&self, input_tokens: u64, output_tokens: u64, media: &MediaAmounts) -> Money {
+        let tokens = BilledTokens { input: input_tokens, output: output_tokens, ..BilledTokens::default() };
+        self.price.cost(tokens).saturating_add(self.media.cost(media))
+    }
 }
 
 /// The fields in JSON.
@@ -29,6 +45,9 @@ struct Written {
     output_usd_per_million: f64,
     /// Of a million input tokens that were in the provider's cache, if they cost less (USD).
     cached_input_usd_per_million: Option<f64>,
+    /// Of images, sound and texts that are said, where it is known.
+    #[serde(flatten)]
+    media: WrittenMedia,
     /// Where the figures come from.
     source: String,
     /// When they were true (YYYY-MM-DD).
@@ -36,11 +55,12 @@ struct Written {
 }
 
 impl From<TargetPrice> for Written {
-    fn from(TargetPrice { price, source, date }: TargetPrice) -> Written {
+    fn from(TargetPrice { price, media, source, date }: TargetPrice) -> Written {
         Written {
             input_usd_per_million: price.input.as_usd(),
             output_usd_per_million: price.output.as_usd(),
             cached_input_usd_per_million: price.cached_input.map(Money::as_usd),
+            media: media.into(),
             source,
             date,
         }
@@ -58,19 +78,23 @@ impl TryFrom<Written> for TargetPrice {
             None => None,
         };
         let price = Price { cached_input, ..price.ok_or(refused)? };
-        Ok(TargetPrice { price, source: written.source, date: written.date })
+        let media = written.media.read().ok_or(refused)?;
+        Ok(TargetPrice { price, media, source: written.source, date: written.date })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::media_price::{MediaKind, MediaPrice};
 
     #[test]
     fn a_price_reads_back_equal_and_one_below_zero_is_refused() {
         let price = Price::from_usd_per_million(0.59, 0.79).expect("a price");
         let price = Price { cached_input: Money::from_usd(0.295), ..price };
-        let price = TargetPrice { price, source: "list".to_owned(), date: "2026-11-20".to_owned() };
+        let mut media = MediaPrices::default();
+        media.set(MediaKind::ImageIn, MediaPrice::InTokens);
+        let price = TargetPrice { price, media, source: "list".to_owned(), date: "2026-11-20".to_owned() };
         let text = serde_json::to_string(&price).expect("plain data");
         let expected =
             r#"{"input_usd_per_million":0.59,"output_usd_per_million":0.79,"cached_input_usd_per_million":0.295,"#;

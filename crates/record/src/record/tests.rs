@@ -30,11 +30,11 @@ fn small() -> Record {
         status: Status::Partial,
         reason: Some("interrupted by the user".to_owned()),
         conditions: ConditionsRow::from(input.conditions),
-        price: Some(TargetPrice {
-            price: Price::from_usd_per_million(0.59, 0.79).expect("a price"),
-            source: "https://example.com/pricing".to_owned(),
-            date: "2026-11-01".to_owned(),
-        }),
+        price: Some(TargetPrice::of_tokens(
+            Price::from_usd_per_million(0.59, 0.79).expect("a price"),
+            "https://example.com/pricing",
+            "2026-11-01",
+        )),
         engine_host: Some(EngineHost { cpu: Some("a CPU".to_owned()), cores: Some(2), ..EngineHost::default() }),
         search: None,
         until: None,

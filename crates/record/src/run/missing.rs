@@ -19,7 +19,6 @@ impl PhaseResult {
             PhaseSource::Throughput => self.throughput.is_some() && self.is_text(),
             PhaseSource::ItemThroughput => self.items.as_ref().is_some_and(|items| items.per_second.is_some()),
             PhaseSource::Rate(of) => of(self).is_some(),
-            PhaseSource::AudioThroughput => self.audio.seconds_per_second.is_some(),
             PhaseSource::FailureShare => self.counts.failed_share().is_some(),
         };
         if is_there {
@@ -32,6 +31,7 @@ impl PhaseResult {
                 let no_items = "the answers were no vectors, scores or images".to_owned();
                 self.steady_missing.clone().filter(|_| self.items.is_some()).unwrap_or(no_items)
             }
+            PhaseSource::Rate(_) if row.metric == Metric::AudioThroughput => self.missing_audio_reason(),
             PhaseSource::Rate(_) => {
                 let none = "the requests had none".to_owned();
                 self.steady_missing.clone().filter(|_| self.media.is_some()).unwrap_or(none)
@@ -44,7 +44,6 @@ impl PhaseResult {
                     _ => "vectors and scores are no text".to_owned(),
                 }
             }
-            PhaseSource::AudioThroughput => self.missing_audio_reason(),
             _ if matches!(
                 row.metric,
                 Metric::TimeToFirstAudio | Metric::RealTimeFactor | Metric::StalledTime | Metric::SessionOpen

@@ -129,7 +129,6 @@ impl Rounds<'_> {
             | PhaseSource::Throughput
             | PhaseSource::ItemThroughput
             | PhaseSource::Rate(_)
-            | PhaseSource::AudioThroughput
             | PhaseSource::FailureShare => None,
         }
     }

@@ -3,9 +3,9 @@
 //! Invariant: a sample's figures are those of its row; what only the run knows comes from the run's conditions.
 
 use super::{CostBasis, Sample, SampleConditions, SharedConditions};
-use crate::record::{Billed, ConditionsRow};
+use crate::record::{Billed, ConditionsRow, TargetPrice};
 use std::borrow::Cow;
-use tokrate_core::{Money, Price};
+use tokrate_core::Money;
 use tokrate_meter::request::ConnectionState;
 use tokrate_meter::{RequestNumbers, StreamNumbers};
 
@@ -16,13 +16,13 @@ pub struct RunFrame<'a> {
     shared: SharedConditions,
     /// The wall time of the rows' tick 0 (ms since 1970); before 1970 for a machine that has been up since then.
     zero_unix_ms: i128,
-    price: Option<Price>,
+    price: Option<TargetPrice>,
 }
 
 impl<'a> RunFrame<'a> {
     /// Of a phase with these conditions, whose tick `at_ns` was at the wall time `unix_ms` (ms since 1970). Without a price, costs
     /// are unknown.
-    pub fn new(conditions: &'a ConditionsRow, at_ns: u64, unix_ms: u64, price: Option<Price>) -> RunFrame<'a> {
+    pub fn new(conditions: &'a ConditionsRow, at_ns: u64, unix_ms: u64, price: Option<TargetPrice>) -> RunFrame<'a> {
         let zero_unix_ms = i128::from(unix_ms) - i128::from(at_ns / NANOS_PER_MS);
         RunFrame { conditions, shared: SampleConditions::from(conditions).into(), zero_unix_ms, price }
     }
@@ -55,8 +55,8 @@ impl Sample {
         let conditions = run.conditions;
         let is_new = row.connection == ConnectionState::New;
         let opened = |nanos: u64| (is_new && row.sent_at_ns.is_some()).then_some(nanos);
-        let billed = Billed::of_row(row);
-        let cost = run.price.map(|price| price.cost(billed.tokens()));
+        let billed = Billed::of_row(row, conditions.task == "images");
+        let cost = run.price.as_ref().map(|price| billed.cost(price));
         let mut sample = Sample {
             started_unix_ms: run.unix_ms(row.due_at_ns),
             provider: conditions.provider.clone(),

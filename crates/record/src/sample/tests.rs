@@ -1,7 +1,7 @@
 //! Samples are filled from what a meter measured, and from the rows of a bench; their texts are bounded.
 
 use super::*;
-use crate::record::ConditionsRow;
+use crate::record::{ConditionsRow, TargetPrice};
 use serde::de::DeserializeOwned;
 use tokrate_core::{Channel, Conditions, EventBatch, EventKind, Money, Price, Tick, Usage};
 use tokrate_meter::fixtures::{RequestBuilder, at, numbers};
@@ -93,7 +93,8 @@ fn a_request_of_a_bench_becomes_a_sample_with_the_runs_conditions() {
     let conditions = conditions();
     let price = Price::from_usd_per_million(1.0, 10.0).expect("a price");
     let rows = [request(0), request(100), request(1_000)];
-    let frame = RunFrame::new(&conditions, at(500).as_nanos(), 1_800_000_000_500, Some(price));
+    let frame =
+        RunFrame::new(&conditions, at(500).as_nanos(), 1_800_000_000_500, Some(TargetPrice::of_tokens(price, "", "")));
     let samples = frame.samples(&rows);
     let started: Vec<u64> = samples.iter().map(|sample| sample.started_unix_ms).collect();
     let due: Vec<u64> = rows.iter().map(|row| row.due_at_ns / 1_000_000).collect();
@@ -130,6 +131,7 @@ fn a_refused_request_is_free_and_one_without_a_price_unknown() {
         retry_after_ns: None,
     });
     let basis = |row: &RequestNumbers, price: Option<Price>| {
+        let price = price.map(|price| TargetPrice::of_tokens(price, "", ""));
         let sample = Sample::of_request(row, &RunFrame::new(&conditions, 0, 0, price), 1);
         (sample.cost_basis, sample.cost_usd)
     };

@@ -6,7 +6,7 @@ use crate::folder::Folder;
 use crate::rows::filled;
 use tokrate_core::{Conditions, FailureKind, Price};
 use tokrate_meter::fixtures::{failed_request, steady_request};
-use tokrate_record::{Attempt, AttemptEnd, Metric, RunFrame, Sample};
+use tokrate_record::{Attempt, AttemptEnd, Metric, RunFrame, Sample, TargetPrice};
 use tokrate_store::{Grouping, Query, Store};
 
 fn attempt(number: usize, sample: Sample) -> Attempt {
@@ -36,7 +36,12 @@ fn a_summary_of_a_benchs_requests_has_the_benchs_figures() {
     let mut requests: Vec<_> = (0..9).map(|n| steady_request(n, 2_000 * n, 100 + 10 * n, 20 + n, 40)).collect();
     requests.push(failed_request(9, 18_000, 18_100, FailureKind::RateLimited));
     let conditions = (&conditions).into();
-    let frame = RunFrame::new(&conditions, 0, 1_800_000_000_000, Price::from_usd_per_million(1.0, 10.0));
+    let frame = RunFrame::new(
+        &conditions,
+        0,
+        1_800_000_000_000,
+        Price::from_usd_per_million(1.0, 10.0).map(|price| TargetPrice::of_tokens(price, "", "")),
+    );
     let rows: Vec<Attempt> =
         frame.samples(&requests).into_iter().enumerate().map(|(number, sample)| attempt(number, sample)).collect();
     let store = filled(&folder, &rows);

@@ -7,14 +7,15 @@ use super::compare::{compare_records, verdict};
 use crate::config::bench::Requirements;
 use crate::out::comparison::{self, Sides};
 use crate::out::paragraph::note;
-use crate::out::records::read_records;
+use crate::out::records::{is_embedded, read_records};
 use crate::out::{comparison_blocks, stdout};
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
+use std::fmt::Display;
 use std::iter::repeat_n;
 use std::sync::Arc;
 use tokrate_bench::Config;
 use tokrate_bench::schedule::{ScheduleMode, Verdicts};
-use tokrate_judge::compare::{CompareOutcome, CompareReport};
+use tokrate_judge::compare::{CompareOutcome, CompareReport, check_plan};
 use tokrate_record::{Record, RunSamples};
 
 /// The records of a baseline, read before the run.
@@ -71,6 +72,39 @@ impl Baseline {
         }
     }
 
+    /// Refuses what could not be compared with the baseline once it is measured: a run that ends with that was paid for nothing.
+    ///
+    /// # Errors
+    /// As [`Baseline::compare`] would have them.
+    pub fn check(&self, configs: &[Config], requirements: &Requirements) -> Result<()> {
+        for (record, config) in self.records.iter().zip(configs) {
+            let side = RunSamples::of_record(record);
+            let mut ignore = requirements.compare.ignore.clone();
+            if is_embedded(record) && config.target.remote().is_none() {
+                ignore.push("endpoint".to_owned());
+            }
+            let planned = match &config.schedule_mode {
+                // Its levels follow from what it measures.
+                ScheduleMode::Search(_) | ScheduleMode::System { .. } => {
+                    side.levels.iter().map(|level| (level.load, level.name.clone())).collect()
+                }
+                _ => config.phases.iter().map(|phase| (phase.load.row(), phase.load.name())).collect::<Vec<_>>(),
+            };
+            let conditions = tokrate_bench::planned_conditions(config)?;
+            check_plan(&side, &conditions, &planned, &ignore).map_err(|error| of_run_and_baseline(&error))?;
+            if let ScheduleMode::Verdict(_) = &config.schedule_mode {
+                let lacking = planned.iter().find(|(load, _)| side.levels.iter().all(|level| level.load != *load));
+                if let Some((_, name)) = lacking {
+                    bail!(
+                        "read --until verdict: the baseline has no {name}, so that there would never be a verdict of it; leave that level out, or \
+                         measure the baseline anew"
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Compares each record with its own before.
     pub fn compare(self, records: &[Record], requirements: &Requirements) -> BaselineResult {
         let mut result = BaselineResult { reports: Vec::new(), failed: None, missing: self.missing };
@@ -112,9 +146,13 @@ impl BaselineResult {
     /// When the baseline cannot be compared with the run.
     pub fn verdict(self) -> Result<Verdict> {
         match self.failed {
-            // The error speaks of "the two" records.
-            Some(error) => Err(anyhow!("{}", error.to_string().replacen("the two", "the run and its baseline", 1))),
+            Some(error) => Err(of_run_and_baseline(&error)),
             None => Ok(self.reports.iter().map(verdict).max().unwrap_or(Verdict::Good)),
         }
     }
+}
+
+/// An error that speaks of "the two" records.
+fn of_run_and_baseline(error: &impl Display) -> anyhow::Error {
+    anyhow!("{}", error.to_string().replacen("the two", "the run and its baseline", 1))
 }

@@ -26,9 +26,10 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let file = File::read(flags.target.config.as_deref())?;
     let (mut configs, outputs) = resolve(flags, &Environment::read(), &file)?;
     check_open_files(&configs, tokrate_net::server::open_files())?;
-    // A baseline that cannot be read is an error before anything is measured.
+    // A baseline that cannot be read, or not be compared with the run, is an error before anything is measured.
     let baseline = Baseline::read(&outputs.requirements, configs.len())?;
     baseline.attach(&mut configs);
+    baseline.check(&configs, &outputs.requirements)?;
     let names = names_of(&configs);
     if flags.limits.dry_run {
         stdout::write(&forecast::text(&names, &configs, stdout::width(stdout::MAX_TEXT_WIDTH)))?;

@@ -183,6 +183,9 @@ pub struct Bench {
     pub price_output: Option<f64>,
     #[serde(default, deserialize_with = "lists::one_or_many")]
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
+    pub price_of: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
     pub slo: Option<Vec<String>>,
     #[serde(default, deserialize_with = "lists::one_or_many")]
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]

@@ -82,14 +82,31 @@ fn numbers(level: &Level, has_further: bool) -> Vec<String> {
     parts
 }
 
-/// What a run with `--until` is still expected to take, as a sentence; `None` where nothing is left or nobody knows.
-pub fn remaining(record: &Record) -> Option<String> {
+/// What a run with `--until` is still expected to take, as a sentence, and what its limits leave of that; `None` where nothing is left or nobody
+/// knows.
+pub fn remaining(record: &Record, planned: Option<&Forecast>) -> Option<String> {
     let until = record.until.as_ref()?;
     let open = until.conditions.iter().filter(|outcome| outcome.status == PrecisionStatus::NotReached);
     let known: Vec<String> =
         open.map(|outcome| format!("{} at {} is {}", outcome.condition, outcome.phase, width(outcome))).collect();
     let more = tokrate_bench::forecast::remaining(record)?;
-    Some(format!("{}; expected further: {}", known.join(", "), numbers(&more, false).join(", ")))
+    let limits = planned.and_then(|planned| limits_leave(record, planned, &more)).unwrap_or_default();
+    Some(format!("{}; expected further: {}{limits}", known.join(", "), numbers(&more, false).join(", ")))
+}
+
+/// That the limits end the run before what is expected, if they do.
+fn limits_leave(record: &Record, planned: &Forecast, more: &Level) -> Option<String> {
+    let total = planned.total();
+    let started: u64 = record.phases.iter().map(|phase| phase.counts.started).sum();
+    let requests = (total.requests? - started as f64).max(0.0);
+    let spent = record.spending.map_or(0.0, |spending| spending.usd);
+    let usd = planned.usd_limit.map(|limit| (limit - spent).max(0.0));
+    let left = [
+        more.requests.filter(|more| *more > requests).map(|_| format!("{} requests", format::count(requests as u64))),
+        more.usd.zip(usd).filter(|(more, left)| more > left).map(|(_, left)| format!("${left:.4}")),
+    ];
+    let left: Vec<String> = left.into_iter().flatten().collect();
+    (!left.is_empty()).then(|| format!("; the limits of the run leave {} of that", left.join(" and ")))
 }
 
 /// The present half width of a figure's interval.

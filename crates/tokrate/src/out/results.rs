@@ -73,6 +73,8 @@ struct Measured {
     pictured: Samples,
     /// Phases after which it is known what the rest will take; 0 where the plan says it.
     start_up: usize,
+    /// What it was expected to be asked for.
+    forecast: Option<Forecast>,
 }
 
 impl<'a> Results<'a> {
@@ -91,8 +93,13 @@ impl<'a> Results<'a> {
             }
         });
         let display = Display::new(outputs.progress, names, stop);
-        let target =
-            |name: &String| Measured { name: name.clone(), record: None, pictured: Samples::default(), start_up: 0 };
+        let target = |name: &String| Measured {
+            name: name.clone(),
+            record: None,
+            pictured: Samples::default(),
+            start_up: 0,
+            forecast: None,
+        };
         Ok(Results {
             outputs,
             display,
@@ -249,6 +256,7 @@ impl Observer for Results<'_> {
     fn planned(&mut self, target: usize, forecast: &Forecast) {
         self.display.planned(target, forecast);
         self.targets[target].start_up = forecast.start_up;
+        self.targets[target].forecast = Some(forecast.clone());
         if !self.outputs.quiet {
             let label = format!("{}: ", self.targets[target].name);
             self.display.say(&hanging(&label, &forecast::line(forecast), stdout::error_width()));
@@ -286,7 +294,7 @@ impl Observer for Results<'_> {
         let target = &mut self.targets[place.target];
         if !self.outputs.quiet && place.phase + 1 == target.start_up {
             let label = format!("{}: ", target.name);
-            if let Some(rest) = forecast::remaining(record) {
+            if let Some(rest) = forecast::remaining(record, target.forecast.as_ref()) {
                 self.display.say(&hanging(&label, &rest, stdout::error_width()));
             }
         }

@@ -156,7 +156,7 @@ fn what_does_not_go_with_sound_is_refused_before_anything_is_sent() {
         (format!("{remote} --task speech --no-stream"), "the body comes as it is made"),
         (format!("{remote} --task speech --output-tokens 5"), "asks for none"),
         (format!("{remote} --task speech --sessions 2"), "asks for none"),
-        (format!("{remote} --task speech --slo ttft<1s"), "speech is no text"),
+        (format!("{remote} --task speech --slo ttft<1s"), "speech has no ttft"),
         (format!("{remote} --task speech --slo real_time_factor<1s"), "no unit"),
         (format!("{remote} --slo time_to_first_audio<1s"), "text has no time_to_first_audio"),
         (format!("{remote} --task speech --audio-format wav --sample-rate 8000"), "says its rate itself"),
@@ -260,7 +260,7 @@ fn what_does_not_go_with_transcripts_is_refused_before_anything_is_sent() {
         (format!("{remote} --voice alloy"), "--voice: it belongs to --task speech"),
         (format!("{remote} --input-tokens 5"), "sends sound and no text"),
         (format!("{remote} --slo time_to_first_audio<1s"), "a transcript has no time_to_first_audio"),
-        (format!("{remote} --no-stream --slo ttft<1s"), "without streaming a transcript comes in one piece"),
+        (format!("{remote} --no-stream --slo ttft<1s"), "without streaming an answer comes in one piece"),
     ] {
         let arguments = format!("bench {more}");
         let refused = tool::run(&folder, &arguments.split_whitespace().collect::<Vec<&str>>());

@@ -117,7 +117,7 @@ fn assertions_and_comparisons_hold_vectors_to_figures_of_their_own() {
         &one.folder,
         &["bench", "--url", &url(&host), "--model", "sim", "--task", "embeddings", "--slo", "ttft<1s"],
     );
-    assert!(folded(&text.stderr).contains("vectors and scores are no text, which alone has ttft"), "{}", text.stderr);
+    assert!(folded(&text.stderr).contains("vectors and scores have no ttft"), "{}", text.stderr);
     let first = one.folder.join("record.json");
     let second = below.folder.join("record.json");
     let compared = tool::run(&one.folder, &["compare", &first.to_string_lossy(), &second.to_string_lossy()]);

@@ -67,5 +67,6 @@ mod structure;
 mod targets;
 mod tool;
 mod trust;
+mod until;
 mod verdicts;
 mod workloads;

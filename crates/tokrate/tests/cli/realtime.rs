@@ -86,6 +86,31 @@ fn a_session_is_opened_once_for_all_of_its_turns() {
 }
 
 #[test]
+fn a_turn_that_was_refused_for_the_rate_goes_on_in_its_session() {
+    // A third of the turns are refused, within the session that is open.
+    let mut faults = tokrate_sim::Faults::default();
+    faults.set("rate_limited=0.3").expect("a fault");
+    let config = tokrate_host::HostConfig { law: quick(), faults, ..tokrate_host::HostConfig::default() };
+    let host = tokrate_host::Host::start(config).expect("it starts");
+    let more = "--body max_output_tokens=5 --output-modality text --input-tokens 12 --sessions 1 --turns 12 -n 12";
+    let bench = measure(Folder::new("realtime-limited"), &url(&host), more);
+    let phase = &bench.record.phases[0];
+    let refused: Vec<&serde_json::Value> = bench.rows.iter().filter(|row| !row["failure"].is_null()).collect();
+    assert!(!refused.is_empty() && refused.iter().all(|row| row["failure"]["kind"] == "rate_limited"), "{refused:?}");
+    assert_eq!((phase.counts.rate_limited, phase.counts.failed), (refused.len() as u64, 0));
+    let opened = bench.rows.iter().filter(|row| row["audio"]["opened_ns"].is_u64()).count();
+    assert_eq!((opened, phase.audio.session_open.n), (1, 1), "one session");
+    // Nothing was said twice: each turn's prompt is longer than that of the turn before it by its question and its answer.
+    let mut inputs: Vec<(u64, u64)> = Vec::new();
+    let answered = bench.rows.iter().filter(|row| row["failure"].is_null());
+    inputs.extend(answered.map(|row| (number(row, "turn"), number(row, "input_reported"))));
+    inputs.sort_unstable();
+    let growth: Vec<u64> = inputs.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
+    assert!(growth.len() >= 6 && growth.iter().all(|more| (12..=22).contains(more)), "{growth:?}");
+    host.stop();
+}
+
+#[test]
 fn a_server_that_opens_no_session_and_one_that_ends_it_are_failures_with_their_words() {
     let refusal = "HTTP/1.1 404 Not Found\r\ncontent-type: application/json\r\ncontent-length: 36\r\n\r\n{\"error\":{\"message\":\"no such path\"}}";
     let server = Server::start(move |_, stream| stream.write_all(refusal.as_bytes()).map(|()| Then::Close));

@@ -106,7 +106,7 @@ fn what_does_not_go_together_is_refused_before_anything_is_sent() {
         ("--task json --schema none.json", "read --schema none.json"),
         ("--task tools --ignore-eos", "no longer valid"),
         ("--task tools --sessions 2", "a call has to be answered by a tool"),
-        ("--task json --slo time_to_first_argument<1s", "free text has no time_to_first_argument"),
+        ("--task json --slo time_to_first_argument<1s", "JSON has no time_to_first_argument; give --task tools"),
         ("--slo time_to_valid<1s", "free text has no time_to_valid; give --task tools or json"),
         ("--task tools --batch 3", "--task embeddings or rerank"),
         ("--url http://127.0.0.1:9/v1 --model m --task json --dialect openai-completions", "cannot be asked for it"),

@@ -132,6 +132,7 @@ fn a_slower_engine_is_a_regression_against_the_baseline() {
     let refused = measure(&folder, &url(&slow), "second", &["--baseline", "base.json"]);
     assert_eq!(refused.code, Some(2), "another port is another endpoint");
     assert!(folded(&refused.stderr).contains("add --ignore endpoint"), "{}", refused.stderr);
+    assert!(!folder.join("second.json").exists(), "nothing is measured that cannot be compared");
     let further = ["--baseline", "base.json", "--ignore", "endpoint", "--markdown", "table.md", "--junit", "junit.xml"];
     let worse = measure(&folder, &url(&slow), "third", &further);
     assert_eq!(worse.code, Some(1), "{worse:?}");
@@ -165,15 +166,16 @@ fn a_run_that_does_not_pass_leaves_the_baseline_that_is_there() {
     folder.write("base.json", &good);
     let both = ["--baseline", "base.json", "--save-baseline", "base.json"];
     let missed = ["--save-baseline", "base.json", "--assert", "ttft_ms.p50 < 1"];
-    for (further, code) in [
-        (&[&both[..], &["--ignore", "endpoint"]].concat()[..], 1),
+    let why = "no baseline is kept in base.json: ";
+    for (further, code, why) in [
+        (&[&both[..], &["--ignore", "endpoint"]].concat()[..], 1, why),
         // Another port is another endpoint.
-        (&both, 2),
-        (&missed, 1),
+        (&both, 2, "add --ignore endpoint"),
+        (&missed, 1, why),
     ] {
         let finished = calibrated(&folder, &url(&slow), "run", further);
         assert_eq!(finished.code, Some(code), "{finished:?}");
-        assert!(folded(&finished.stderr).contains("no baseline is kept in base.json: "), "{finished:?}");
+        assert!(folded(&finished.stderr).contains(why), "{finished:?}");
         assert!(folder.read("base.json") == good, "{further:?} replaced it");
     }
     fast.stop();

@@ -69,6 +69,18 @@ fn requests_ask_for_several_models_by_weight_and_each_has_its_figures() {
     assert_eq!(rows, adapters[0].n);
     assert!(bench.phase().conditions.options.contains("models=sql:3,fr:1"), "{}", bench.phase().conditions.options);
     assert!(bench.folder.read("page.html").contains("Time to first token by model"));
+    let talks = "--sessions 4 --turns 3 -n 72 --input-tokens 20 --output-tokens 8 --lora sql:3,fr";
+    let talks = measured(Folder::new("lora-sessions"), &host, talks);
+    let mut models: std::collections::BTreeMap<u64, Vec<String>> = std::collections::BTreeMap::new();
+    for row in &talks.rows {
+        let model = row["adapter"].as_str().expect("each row says its model").to_owned();
+        models.entry(number(row, "session")).or_default().push(model);
+    }
+    assert!(
+        models.values().all(|of| of.len() == 3 && of.iter().all(|model| *model == of[0])),
+        "one a session: {models:?}"
+    );
+    assert!(["sql", "fr"].iter().all(|model| models.values().any(|of| of[0] == *model)), "{models:?}");
     let refused = run(&bench.folder, &["bench", "--lora", "a,a"]);
     assert!(folded(&refused.stderr).contains("read --lora: `a` is named twice"), "{}", refused.stderr);
     let refused = run(&bench.folder, &["bench", "--lora-skew", "1"]);

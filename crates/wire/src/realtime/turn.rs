@@ -24,6 +24,9 @@ pub const REALTIME_RATE: u32 = 24_000;
 /// Sound of an event that is sent: what browsers send at a time is less, what the API takes more (bytes).
 const APPENDED_BYTES: usize = 48_000;
 
+/// What an error names a refusal for the rate.
+const RATE_LIMITED: &str = "rate_limit_exceeded";
+
 /// What a session is to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionRequest<'a> {
@@ -149,10 +152,7 @@ impl TurnDecoder {
                 None => out.push(at, EventKind::Anomaly(Anomaly::Malformed)),
             },
             "response.done" => self.on_done(at, event.response, out),
-            "error" => {
-                let error = event.error.unwrap_or_default();
-                self.fail(at, FailureKind::ErrorInStream, &error, out);
-            }
+            "error" => self.fail(at, &event.error.unwrap_or_default(), out),
             _ => out.push(at, EventKind::Empty),
         }
     }
@@ -176,14 +176,15 @@ impl TurnDecoder {
         match status.as_deref() {
             Some("failed") => {
                 let details = details.unwrap_or_default();
-                let error = details.get("error").cloned().unwrap_or(details);
-                self.fail(at, FailureKind::ErrorInStream, &error, out);
+                self.fail(at, &details.get("error").cloned().unwrap_or(details), out);
             }
             Some("incomplete") => {
                 out.push(at, EventKind::Finish(FinishReason::Length));
                 self.done(at, out);
             }
-            Some("cancelled") => self.fail(at, FailureKind::Truncated, &json!("the response was cancelled"), out),
+            Some("cancelled") => {
+                self.fail_as(at, FailureKind::Truncated, &json!("the response was cancelled"), out);
+            }
             _ => {
                 out.push(at, EventKind::Finish(FinishReason::Stop));
                 self.done(at, out);
@@ -196,7 +197,15 @@ impl TurnDecoder {
         out.push(at, EventKind::Done);
     }
 
-    fn fail(&mut self, at: Tick, kind: FailureKind, error: &Value, out: &mut EventBatch) {
+    /// An error of the server; a refusal for the rate is a state of its own, as it is with a status of 429.
+    fn fail(&mut self, at: Tick, error: &Value, out: &mut EventBatch) {
+        let is_named = |field: &str| error.get(field).is_some_and(|name| name == RATE_LIMITED);
+        let is_for_rate = is_named("code") || is_named("type");
+        let kind = if is_for_rate { FailureKind::RateLimited } else { FailureKind::ErrorInStream };
+        self.fail_as(at, kind, error, out);
+    }
+
+    fn fail_as(&mut self, at: Tick, kind: FailureKind, error: &Value, out: &mut EventBatch) {
         self.is_over = true;
         let text = error.get("message").and_then(Value::as_str).or(error.as_str());
         let message = out.store(&one_line(&text.map_or_else(|| error.to_string(), str::to_owned), 300));
@@ -258,6 +267,11 @@ mod tests {
         assert_eq!(decode(&[failed]).2, ["ErrorInStream: no credit"]);
         let error = r#"{"type":"error","error":{"code":"x","message":"no such model"}}"#;
         assert_eq!(decode(&[error]), (String::new(), 0, vec!["ErrorInStream: no such model".to_owned()], true));
+        let limited =
+            r#"{"type":"error","error":{"type":"tokens","code":"rate_limit_exceeded","message":"slow down"}}"#;
+        assert_eq!(decode(&[limited]).2, ["RateLimited: slow down"]);
+        let limited = r#"{"type":"response.done","response":{"status":"failed","status_details":{"error":{"type":"rate_limit_exceeded","message":"slow down"}}}}"#;
+        assert_eq!(decode(&[limited]).2, ["RateLimited: slow down"]);
         let cancelled = r#"{"type":"response.done","response":{"status":"cancelled"}}"#;
         assert_eq!(decode(&[cancelled]).2, ["Truncated: the response was cancelled"]);
         let short = r#"{"type":"response.done","response":{"status":"incomplete"}}"#;

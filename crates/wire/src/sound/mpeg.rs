@@ -1,7 +1,8 @@
 //! MPEG audio of layers II and III: each frame's head says how long it is and how many samples it holds.
 //!
-//! Invariant: tags and the frame that only describes the others are no sound. Samples that an encoder puts before and behind the sound (a
-//! twentieth of a second) are counted, as players without knowledge of them play them.
+//! Invariant: tags and the frame that only describes the others are no sound. What an encoder puts before and behind the sound is none either
+//! where that frame says how much it is (LAME's tag, which ffmpeg writes too); in a file without one it is counted, as players without knowledge
+//! of it play it.
 
 use super::Unit;
 
@@ -18,6 +19,55 @@ pub(super) struct Reader {
     /// Bytes of a tag at the beginning that are still to come.
     tag: usize,
     begun: bool,
+    /// What the file says of its frames; none of those that it does not speak of.
+    trim: Trim,
+    /// Samples of the frames so far.
+    read: u64,
+}
+
+/// What of a file's samples is no sound.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trim {
+    /// Samples before it.
+    front: u64,
+    /// Samples up to its end, and up to the end of what the file speaks of.
+    end: u64,
+    all: u64,
+}
+
+/// Samples by which every decoder is late (the delay of the filter bank, 528, and one).
+const DECODER_DELAY: u64 = 529;
+/// From the name of the description to where LAME's part of it begins, where all optional fields are there: flags, frames, bytes, table, quality.
+const FIELDS: [usize; 4] = [4, 4, 100, 4];
+/// From there to the delay and padding: name and version of the encoder, settings.
+const TO_DELAY: usize = 21;
+
+impl Trim {
+    /// By the frame that describes the others; `at` is where its description begins, `samples` what a frame holds.
+    fn of(frame: &[u8], at: usize, samples: u64) -> Option<Trim> {
+        let number = |at: usize| Some(u32::from_be_bytes(frame.get(at..at + 4)?.try_into().ok()?));
+        let flags = number(at + 4)?;
+        let fields = FIELDS.iter().enumerate().filter(|(bit, _)| flags >> bit & 1 == 1);
+        let lame = at + 8 + fields.map(|(_, bytes)| bytes).sum::<usize>();
+        let [first, second, third] = *frame.get(lame + TO_DELAY..lame + TO_DELAY + 3)? else { return None };
+        let (first, second, third) = (u64::from(first), u64::from(second), u64::from(third));
+        let (delay, padding) = (first << 4 | second >> 4, (second & 15) << 8 | third);
+        // Without the number of frames nobody knows which are the last.
+        let all = if flags & 1 == 1 { u64::from(number(at + 8)?) * samples } else { 0 };
+        let is_named =
+            frame.get(lame..lame + 4).is_some_and(|name| name.iter().all(|letter| letter.is_ascii_graphic()));
+        if !is_named || all == 0 || delay + padding >= all {
+            return None;
+        }
+        let front = delay + DECODER_DELAY.min(padding);
+        Some(Trim { front, end: all + front - delay - padding, all })
+    }
+
+    /// How much sound there is among the first samples.
+    fn sound(&self, samples: u64) -> u64 {
+        let within = samples.min(self.end).saturating_sub(self.front);
+        within + samples.saturating_sub(self.all)
+    }
 }
 
 struct Head {
@@ -30,7 +80,7 @@ struct Head {
 
 impl Reader {
     pub(super) fn new() -> Reader {
-        Reader { tag: 0, begun: false }
+        Reader { tag: 0, begun: false, trim: Trim::default(), read: 0 }
     }
 
     pub(super) fn unit(&mut self, bytes: &[u8]) -> Unit {
@@ -56,9 +106,12 @@ impl Reader {
         let describes = |at: usize, name: &[u8]| frame.get(at..).is_some_and(|rest| rest.starts_with(name));
         let is_first = !std::mem::replace(&mut self.begun, true);
         if is_first && (describes(head.side, b"Xing") || describes(head.side, b"Info") || describes(36, b"VBRI")) {
+            self.trim = Trim::of(frame, head.side, head.samples).unwrap_or_default();
             return Unit::head(head.bytes);
         }
-        Unit::Whole { bytes: head.bytes, samples: head.samples, rate: head.rate }
+        let before = self.trim.sound(self.read);
+        self.read += head.samples;
+        Unit::Whole { bytes: head.bytes, samples: self.trim.sound(self.read) - before, rate: head.rate }
     }
 }
 

@@ -34,8 +34,8 @@ fn files_of_another_encoder_play_as_long_as_its_own_decoder_says() {
         let (told, sounded) = read(format, bytes, 4_096);
         let plays = sounded.plays.expect("it is known").as_millis_f64();
         let expected = match format {
-            // 32 frames of 576 samples: those before and behind the sound are played by who does not know of them.
-            SoundFormat::Mp3 => 32.0 * 24.0,
+            // 32 frames of 576 samples, of which its description says that 576 before the sound and 1,056 behind it are none.
+            SoundFormat::Mp3 => 700.0,
             // The decoder gives all 18 blocks out.
             SoundFormat::Aac => 18.0 * 1_024.0 / 24.0,
             SoundFormat::Wav => 100.0,
@@ -61,7 +61,7 @@ fn any_pieces_give_the_same_and_one_file_behind_the_other_both() {
             // The head of a file says where its sound ends; what stands behind it is none.
             SoundFormat::Wav => 100.0,
             // The description of the second file is a frame to who plays on.
-            SoundFormat::Mp3 => 2.0 * 32.0 * 24.0 + 24.0,
+            SoundFormat::Mp3 => 700.0 + 32.0 * 24.0 + 24.0,
             _ => 2.0 * plays_ms(format, bytes).expect("it is known"),
         };
         let plays = plays_ms(format, &twice).expect("it is known");
@@ -124,4 +124,23 @@ proptest! {
         prop_assert_eq!(read(format, &bytes, piece), whole);
         prop_assert!(whole.1.bytes <= bytes.len() as u64);
     }
+}
+
+#[test]
+fn what_an_encoder_adds_is_no_sound_where_the_file_says_how_much_it_is_and_is_counted_where_it_does_not() {
+    let (_, mp3) = RECORDED[0];
+    let at = mp3.windows(4).position(|name| name == b"Info" || name == b"Xing").expect("a description");
+    let mut nameless = mp3.to_vec();
+    nameless[at..at + 4].fill(0);
+    // The description is a frame like the others then.
+    assert_eq!(plays_ms(SoundFormat::Mp3, &nameless), Some(33.0 * 24.0));
+    // More than the file has is not believed.
+    let mut odd = mp3.to_vec();
+    let delay = at + 8 + 4 + 4 + 100 + 4 + 21;
+    odd[delay..delay + 3].fill(0xFF);
+    odd[at + 8..at + 12].copy_from_slice(&2_u32.to_be_bytes());
+    assert_eq!(plays_ms(SoundFormat::Mp3, &odd), Some(32.0 * 24.0));
+    // Of half a file the samples before the sound are left out.
+    let half = plays_ms(SoundFormat::Mp3, &mp3[..mp3.len() / 2]).expect("it is known");
+    assert!(half > 250.0 && half < 350.0, "{half}");
 }

@@ -1,16 +1,7 @@
-//! Values of sound: how much a second, and how many words of transcripts are wrong.
+//! Values of sound: how many words of transcripts are wrong.
 
 use super::{Lookup, maybe};
 use tokrate_record::run::PhaseResult;
-
-/// A rate of the steady window.
-pub(super) fn find(phase: &PhaseResult, statistic: &str) -> Lookup {
-    let rate = match statistic {
-        "characters_per_second" => phase.audio.characters_per_second,
-        _ => phase.audio.seconds_per_second,
-    };
-    maybe(rate, phase.steady_missing.as_deref().unwrap_or("there was no sound"))
-}
 
 /// Words that are missing, wrong or too many, of all phases together.
 pub(super) fn find_errors(phases: &[&PhaseResult], statistic: &str) -> Lookup {

@@ -33,12 +33,8 @@ pub(super) fn find(subject: Subject, statistic: &str, rounds: &Rounds<'_>) -> Lo
         (Source::Throughput, "output_tokens_per_second" | "tokens_per_second") => {
             maybe(rounds.throughput(), "there is no steady window")
         }
-        (Source::Rate(of), _) => maybe(rounds.rate(of), "there is no such rate"),
+        (Source::Rate(of), _) => maybe(rounds.rate(subject.rate(of, statistic)), "there is no steady window"),
         (Source::Items, "items_per_second") => maybe(rounds.item_throughput(), "there is no steady window"),
-        (Source::Audio, "characters_per_second") => {
-            maybe(rounds.rate(|phase| phase.audio.characters_per_second), "there is no steady window")
-        }
-        (Source::Audio, _) => maybe(rounds.audio_throughput(), "there is no steady window"),
         (Source::Group(group), _) => find_in_group(subject, group, statistic, rounds),
         (Source::Speeds(_) | Source::Throughput | Source::Items, _) => between_rounds(subject, statistic, rounds),
     }

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokrate_bench::{AudioTask, Clip, Clips, Realtime, Speech, Target, Transcription};
 use tokrate_core::{Rng, SoundFormat};
-use tokrate_record::Metric;
 use tokrate_targets::reading;
 use tokrate_wire::realtime::turn::REALTIME_RATE;
 use tokrate_wire::sound::HEARD_RATE;
@@ -53,14 +52,7 @@ pub(super) fn asked(flags: &Flags, seed: u64) -> Result<Option<AudioTask>> {
 }
 
 fn speech(audio: &Audio) -> Result<Speech> {
-    let format = match audio.audio_format {
-        None | Some(AudioFormat::Pcm) => SoundFormat::Pcm,
-        Some(AudioFormat::Wav) => SoundFormat::Wav,
-        Some(AudioFormat::Mp3) => SoundFormat::Mp3,
-        Some(AudioFormat::Opus) => SoundFormat::Opus,
-        Some(AudioFormat::Flac) => SoundFormat::Flac,
-        Some(AudioFormat::Aac) => SoundFormat::Aac,
-    };
+    let format = audio.audio_format.map_or(SoundFormat::Pcm, |AudioFormat(format)| format);
     ensure!(
         audio.sample_rate.is_none() || format == SoundFormat::Pcm,
         "read --sample-rate: {} says its rate itself; leave it out",
@@ -215,52 +207,6 @@ pub(super) fn check(flags: &Flags, target: &Target, task: Option<&AudioTask>, in
     Ok(())
 }
 
-/// Refuses an objective on what answers of the task do not have; whether there is nothing more to look at.
-pub(super) fn check_metric(named: &str, metric: Metric, task: Option<&AudioTask>) -> Result<bool> {
-    let name = metric.name();
-    let is_of_sound = matches!(
-        metric,
-        Metric::TimeToFirstAudio
-            | Metric::RealTimeFactor
-            | Metric::StalledTime
-            | Metric::AudioThroughput
-            | Metric::SessionOpen
-    );
-    match task {
-        None => {
-            ensure!(!is_of_sound, "hold answers to {named}: text has no {name}; give --task speech, or use e2e");
-            Ok(false)
-        }
-        Some(AudioTask::Transcription(Transcription { stream, .. })) => {
-            ensure!(
-                !matches!(metric, Metric::TimeToFirstAudio | Metric::StalledTime | Metric::SessionOpen),
-                "hold answers to {named}: a transcript has no {name}; give --task speech, or use ttft"
-            );
-            ensure!(
-                *stream || !metric.row().needs_stream,
-                "hold answers to {named}: without streaming a transcript comes in one piece, which has no {name}; leave out --no-stream, or use e2e"
-            );
-            Ok(true)
-        }
-        Some(AudioTask::Realtime(Realtime { wants_sound, .. })) => {
-            ensure!(
-                *wants_sound || !matches!(metric, Metric::TimeToFirstAudio | Metric::StalledTime),
-                "hold answers to {named}: text has no {name}; leave out --output-modality text, or use ttft"
-            );
-            Ok(true)
-        }
-        Some(AudioTask::Speech(_)) => {
-            let is_known = (is_of_sound && metric != Metric::SessionOpen)
-                || matches!(metric, Metric::Ttfb | Metric::E2e | Metric::E2eFromDue | Metric::FailureShare);
-            ensure!(
-                is_known,
-                "hold answers to {named}: speech is no text, which alone has {name}; use e2e, time_to_first_audio, real_time_factor, stalled_time or audio_throughput"
-            );
-            Ok(true)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,11 +232,15 @@ mod tests {
             pcm_rate: 24_000,
         };
         assert_eq!(plain, Some(AudioTask::Speech(speech)));
-        let rate = |format, rate| Audio { audio_format: Some(format), sample_rate: Some(rate), ..Audio::default() };
-        let wav = read(Some(Task::Speech), rate(AudioFormat::Wav, 22_050));
+        let rate = |format, rate| Audio {
+            audio_format: Some(AudioFormat(format)),
+            sample_rate: Some(rate),
+            ..Audio::default()
+        };
+        let wav = read(Some(Task::Speech), rate(SoundFormat::Wav, 22_050));
         assert!(wav.is_err_and(|error| error.contains("wav says its rate itself")));
-        assert!(read(Some(Task::Speech), rate(AudioFormat::Pcm, 5)).is_err_and(|error| error.contains("between 4000")));
-        assert!(read(Some(Task::Speech), rate(AudioFormat::Pcm, 16_000)).is_ok());
+        assert!(read(Some(Task::Speech), rate(SoundFormat::Pcm, 5)).is_err_and(|error| error.contains("between 4000")));
+        assert!(read(Some(Task::Speech), rate(SoundFormat::Pcm, 16_000)).is_ok());
         let long = Audio { audio_seconds: Some(vec![5.0, 4_000.0]), ..Audio::default() };
         assert!(read(Some(Task::Speech), long.clone()).is_err_and(|error| error.contains("--task transcription")));
         assert!(read(Some(Task::Transcription), long).is_err_and(|error| error.contains("between 0.1 and 3600 s")));

@@ -47,7 +47,7 @@ pub(super) fn price(flags: &Flags, file: &File, target: &mut Target, half: bool)
         let halved = |price: Money| Money::from_usd(price.as_usd() / 2.0);
         let price =
             Price { input: halved(usual.price.input)?, output: halved(usual.price.output)?, ..Price::default() };
-        Some(TargetPrice { price, source: format!("{}, half of it for batches", usual.source), date: usual.date })
+        Some(TargetPrice::of_tokens(price, format!("{}, half of it for batches", usual.source), usual.date))
     });
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what it refuses could not be judged whatever the server does.
 
+use super::metrics;
 use anyhow::{Result, ensure};
 use tokrate_bench::plan::Extent;
 use tokrate_bench::prompts::PromptSource;
@@ -10,7 +11,7 @@ use tokrate_bench::{Calibration, Config};
 use tokrate_judge::Assertion;
 use tokrate_net::HttpVersion;
 use tokrate_record::{Load, Metric};
-use tokrate_wire::{Dialect, ItemTask};
+use tokrate_wire::Dialect;
 
 /// Refuses objectives and assertions that no answer of the plan can be held against.
 pub(super) fn check(config: &Config, assertions: &[Assertion], rounds: u32) -> Result<()> {
@@ -126,104 +127,21 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
 }
 
 fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
-    if super::audio::check_metric(named, metric, config.request.audio.as_ref())? {
-        return Ok(());
-    }
-    if let Some(items) = config.request.items {
-        return check_metric_of_items(named, metric, items.task);
-    }
-    check_request(named, metric, config)?;
+    metrics::check(named, metric, config)?;
     let name = metric.name();
-    let task = config.request.structure.as_ref().map(|structure| structure.task());
-    let lacks = match metric {
-        Metric::TimeToFirstArgument => task != Some("tools"),
-        Metric::TimeToValid => task.is_none(),
-        _ => false,
-    };
-    ensure!(
-        !lacks,
-        "hold answers to {named}: free text has no {name}; give --task tools{}",
-        if metric == Metric::TimeToValid { " or json" } else { "" }
-    );
-    ensure!(
-        !is_of_items(metric),
-        "hold answers to {named}: text has no {name}; give --task embeddings or rerank, or use e2e"
-    );
     ensure!(
         config.request.stream || !metric.row().needs_stream,
         "hold answers to {named}: without streaming an answer comes in one piece, which has no {name}; leave out --no-stream, or use e2e"
     );
+    if config.request.audio.is_some() || config.request.items.is_some() {
+        return Ok(());
+    }
     let tokens = u64::from(config.prompts.most_output_tokens(&config.request.output_tokens));
     let needed = metric.row().tokens_needed;
     let length = if tokens == 1 { "1 token".to_owned() } else { format!("{tokens} tokens") };
     ensure!(
         tokens >= needed,
         "hold answers to {named}: an answer of {length} has no {name}, which takes {needed}; ask for more with --output-tokens"
-    );
-    Ok(())
-}
-
-fn is_of_items(metric: Metric) -> bool {
-    matches!(metric, Metric::TimePerItem | Metric::ItemThroughput)
-}
-
-fn is_of_images(metric: Metric) -> bool {
-    matches!(metric, Metric::ImageThroughput | Metric::MegapixelThroughput | Metric::TimeToFirstImage)
-}
-
-/// Refuses what answers without text do not have.
-fn check_metric_of_items(named: &str, metric: Metric, task: ItemTask) -> Result<()> {
-    let name = metric.name();
-    let makes_images = task == ItemTask::Images;
-    ensure!(
-        makes_images || !is_of_images(metric),
-        "hold answers to {named}: vectors and scores are no images, which alone have {name}; use e2e, time_per_item or item_throughput"
-    );
-    let is_batch = task == ItemTask::Batch;
-    ensure!(
-        is_batch || metric != Metric::BatchThroughput,
-        "hold answers to {named}: it is of --task batch; use item_throughput"
-    );
-    let is_known = is_of_items(metric)
-        || is_of_images(metric)
-        || is_batch && metric == Metric::BatchThroughput
-        || matches!(metric, Metric::Ttfb | Metric::E2e | Metric::E2eFromDue | Metric::FailureShare);
-    ensure!(
-        is_known,
-        "hold answers to {named}: {} are no text, which alone has {name}; use e2e, time_per_item or item_throughput",
-        match task {
-            ItemTask::Images => "images",
-            ItemTask::Batch => "batches",
-            _ => "vectors and scores",
-        }
-    );
-    Ok(())
-}
-
-/// Refuses what requests of this kind, or their connections, do not have.
-fn check_request(named: &str, metric: Metric, config: &Config) -> Result<()> {
-    let name = metric.name();
-    ensure!(
-        metric != Metric::BatchThroughput,
-        "hold answers to {named}: it is of --task batch; give that, or use throughput"
-    );
-    let has_pictures = config.request.attachments.as_ref().is_some_and(|attached| attached.has_pictures());
-    ensure!(
-        metric != Metric::TimeToFirstImage,
-        "hold answers to {named}: text has no {name}; give --task images, or use ttft"
-    );
-    ensure!(
-        has_pictures || !is_of_images(metric),
-        "hold answers to {named}: requests without images have no {name}; give --images"
-    );
-    ensure!(
-        !metric.is_of_opening() || config.target.remote().is_some_and(|remote| remote.new_connections),
-        "hold answers to {named}: a kept connection is opened once, and its requests have no {name}; give --new-connections"
-    );
-    let is_http2 = config.target.remote().is_some_and(|remote| remote.http == HttpVersion::Http2);
-    ensure!(
-        metric != Metric::StreamWait || is_http2,
-        "hold answers to {named}: HTTP/1.1 has no streams to wait for; give --http 2"
     );
     Ok(())
 }

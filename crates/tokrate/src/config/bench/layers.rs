@@ -280,6 +280,7 @@ impl Layers {
             self.fill_list("ignore", |flags| &mut flags.verdict.ignore, bench.ignore.as_deref());
             self.fill("threshold", |flags| &mut flags.verdict.threshold, bench.threshold.clone());
         }
+        self.fill_list("price_of", |flags| &mut flags.limits.price_of, bench.price_of.as_deref());
         self.fill("save_baseline", |flags| &mut flags.verdict.save_baseline, bench.save_baseline.clone());
         self.fill("json", |flags| &mut flags.output.json, bench.json.clone());
         self.fill("jsonl", |flags| &mut flags.output.jsonl, bench.jsonl.clone());

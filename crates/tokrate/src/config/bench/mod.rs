@@ -11,6 +11,7 @@ mod items;
 mod layers;
 mod limits;
 mod load;
+mod metrics;
 mod output;
 mod request;
 mod schedule_mode;
@@ -74,7 +75,8 @@ fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Resul
     ensure!((1..=MAX_ROUNDS).contains(&rounds), "read --rounds: {rounds} is not between 1 and {MAX_ROUNDS}");
     let mut configs = targets
         .into_iter()
-        .map(|target| config(target, flags, environment, file, &inputs, rounds))
+        .enumerate()
+        .map(|(place, target)| config((place, target), flags, environment, file, &inputs, rounds))
         .collect::<Result<Vec<Config>>>()?;
     configs.iter().try_for_each(|config| feasible::check(config, &outputs.requirements.assertions, rounds))?;
     let is_verdict = |config: &Config| matches!(config.schedule_mode, ScheduleMode::Verdict(_));
@@ -82,10 +84,6 @@ fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Resul
         configs.len() > 1 || outputs.requirements.baseline.is_some() || !configs.iter().any(is_verdict),
         "read --until verdict: there is nothing to compare; name two targets or more, or a --baseline"
     );
-    // Targets may be one server, which would answer the second from its prompt cache.
-    for (place, config) in configs.iter_mut().enumerate().skip(1) {
-        config.text_seed = Rng::root(config.text_seed).child("targets").nth(place as u64).next_u64();
-    }
     let comparisons = (configs.len() as u64).saturating_sub(1).max(1);
     for config in &mut configs {
         if let ScheduleMode::Verdict(verdicts) = &mut config.schedule_mode {
@@ -118,8 +116,15 @@ fn is_held_against_another_run(flags: &Flags, file: &File, outputs: &Outputs) ->
     (requirements.baseline.is_some() || requirements.save_baseline.is_some()) && !is_amount_named
 }
 
+/// Seed of what the requests of a target hold: words, sound and images. Targets may be one server, which would answer the second from its caches.
+fn text_seed(asked_seed: Option<u64>, environment: &Environment, place: usize) -> u64 {
+    let of_run = asked_seed.unwrap_or(environment.entropy);
+    if place == 0 { of_run } else { Rng::root(of_run).child("targets").nth(place as u64).next_u64() }
+}
+
+/// The configuration of the target at a place of the list.
 fn config(
-    found: target::BenchTarget,
+    (place, found): (usize, target::BenchTarget),
     flags: &Flags,
     environment: &Environment,
     file: &File,
@@ -129,12 +134,15 @@ fn config(
     let target::BenchTarget { mut target, quirks } = found;
     let embedded = matches!(target, Target::Embedded(_));
     let asked_seed = flags.load.seed.or(file.bench.seed);
-    let text_seed = asked_seed.unwrap_or(environment.entropy);
+    let text_seed = text_seed(asked_seed, environment, place);
     let request = asked_request(flags, file, &target, &quirks, inputs, text_seed)?;
     if request.batches.is_some() {
         batch::price(flags, file, &mut target, quirks.half_price_batches);
     }
-    let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;
+    let prompts = request::prompts(&flags.request, file, embedded, inputs)?;
+    let media = request.media_at_most(prompts.input_tokens(), request.items.map_or(1, |items| items.batch));
+    let bills_text = request.audio.is_none() && !request.makes_images();
+    let max_cost_usd = limits::cost(&flags.limits, file, &mut target, (&media, bills_text))?;
     let is_until = !flags.limits.until.is_empty();
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs, rounds, is_until)?;
     let phases = items::batched(flags, request.items, phases);
@@ -154,7 +162,7 @@ fn config(
         schedule_mode,
         phases,
         request,
-        prompts: request::prompts(&flags.request, file, embedded, inputs)?,
+        prompts,
         limits,
         // A batch to try would cost what it does.
         probe: !flags.limits.no_probe && !is_batch,
@@ -196,10 +204,6 @@ fn asked_request(
 ) -> Result<RequestOptions> {
     let mut request = request::request(&flags.request, file, matches!(target, Target::Embedded(_)))?;
     request.keep_unknown = flags.output.keep_unknown;
-    ensure!(
-        request.adapters.is_none() || (flags.load.sessions.is_none() && flags.load.agents.is_none()),
-        "read --lora: a conversation has one model, which --sessions and --agents do not draw; give a load such as --concurrency 10"
-    );
     request.legacy_max_tokens |= quirks.max_tokens_field;
     request.include_usage &= !quirks.no_stream_options;
     items::check(flags, target, request.items, inputs)?;
@@ -289,6 +293,36 @@ mod tests {
             flags.load.rounds = Some(3);
         };
         assert_eq!(rounds(both), 3);
+    }
+
+    #[test]
+    fn targets_of_one_run_are_sent_different_words_sound_and_images() {
+        use crate::flags::bench::Task;
+        let sent = |seed: Option<u64>, task: Task| {
+            let mut flags = Flags::default();
+            flags.target.targets = ["vllm@127.0.0.1:8001/m", "vllm@127.0.0.1:8002/m"].map(str::to_owned).to_vec();
+            (flags.load.seed, flags.request.task) = (seed, Some(task));
+            flags.audio.audio_seconds = Some(vec![0.5]);
+            let environment = Environment { entropy: 7, ..Environment::default() };
+            let (configs, _) = resolve(&flags, &environment, &File::default()).expect("two targets");
+            let sound = |config: &Config| {
+                use tokrate_bench::AudioTask::{Realtime, Speech, Transcription};
+                match config.request.audio.as_ref().expect("sound is sent") {
+                    Transcription(task) => task.clips.of(0).file.clone(),
+                    Realtime(task) => task.clips.as_ref().expect("lengths were named").of(0).file.clone(),
+                    Speech(_) => panic!("it is said and not sent"),
+                }
+            };
+            configs.iter().map(|config| (config.text_seed, sound(config))).collect::<Vec<_>>()
+        };
+        for task in [Task::Transcription, Task::Realtime] {
+            let of_run = sent(None, task);
+            // Words and images of a request are drawn by that seed.
+            assert!(of_run[0].0 != of_run[1].0 && of_run[0].1 != of_run[1].1, "{task:?}");
+            let again = sent(Some(3), task);
+            assert!(again[0].1 != again[1].1 && again == sent(Some(3), task), "{task:?}");
+            assert_ne!(of_run[0].1, again[0].1, "another run has other sound");
+        }
     }
 
     #[test]

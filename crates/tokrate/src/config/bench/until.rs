@@ -15,6 +15,9 @@ use tokrate_record::Metric;
 /// What stands for a verdict of every comparison.
 const VERDICT: &str = "verdict";
 
+/// What people call the loads that follow from several levels.
+const LOADS_OF_CURVES: [&str; 4] = ["knee", "slows", "nearly_all", "waits"];
+
 /// What the run goes on for, with one round of each level; `None` where the plan says when it ends.
 pub(super) fn until(
     flags: &Flags,
@@ -49,7 +52,16 @@ pub(super) fn until(
         let verdicts = Verdicts { metrics, options, baseline: None, max_requests, comparisons: 1, decided: Vec::new() };
         return Ok(Some((ScheduleMode::Verdict(verdicts), phases.iter().map(Verdicts::round_of).collect())));
     }
-    let read = |text: &String| Precision::parse(text).with_context(|| "read --until".to_owned());
+    let read = |text: &String| {
+        let name = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default();
+        // Why is in docs/method.md, section 4.
+        ensure!(
+            !LOADS_OF_CURVES.contains(&name.to_lowercase().as_str()),
+            "read --until: `{name}` is a load of a whole curve, and no figure of a level whose rounds could narrow it; --refine adds levels where \
+             it is not known within a tenth"
+        );
+        Precision::parse(text).with_context(|| "read --until".to_owned())
+    };
     let conditions = flags.limits.until.iter().map(read).collect::<Result<Vec<Precision>>>()?;
     for condition in &conditions {
         let names: Vec<String> = phases.iter().map(|phase| phase.load.name()).collect();
@@ -105,6 +117,10 @@ mod tests {
         assert!(refused(&["ttft_p99.9 ± 20%"]).contains("that takes 6636 requests a level"));
         assert!(refused(&["item_throughput ± 5%"]).contains("text has no item_throughput"));
         assert!(refused(&["speed ± 2%"]).starts_with("read --until: "));
+        assert!(
+            refused(&["knee ± 10%"]).contains("`knee` is a load of a whole curve")
+                && refused(&["knee"]).contains("--refine")
+        );
         assert!(refused(&["verdict", "ttft_p50 ± 2%"]).contains("ask for one of them"));
         assert!(refused(&["verdict"]).contains("there is nothing to compare"));
         let ramp = resolved(|flags| {

@@ -1,7 +1,9 @@
 //! Flags of `tokrate bench` that say what sound is asked for. Nothing is resolved or checked here beyond its form.
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use tokrate_core::SoundFormat;
 
 /// Sound that is asked for, or sent.
 #[derive(Args, Clone, Debug, Default)]
@@ -33,21 +35,28 @@ pub struct Audio {
     pub output_modality: Option<OutputModality>,
 }
 
-/// How sound is written.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AudioFormat {
-    /// Samples of 16 bits on one channel
-    Pcm,
-    /// RIFF WAVE
-    Wav,
-    /// MPEG audio
-    Mp3,
-    /// Opus in Ogg
-    Opus,
-    /// FLAC
-    Flac,
-    /// AAC with ADTS heads
-    Aac,
+/// How sound is written: one of the formats that can be asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AudioFormat(pub SoundFormat);
+
+const AUDIO_FORMATS: [AudioFormat; SoundFormat::ALL.len()] = {
+    let mut formats = [AudioFormat(SoundFormat::Pcm); SoundFormat::ALL.len()];
+    let mut place = 0;
+    while place < formats.len() {
+        formats[place] = AudioFormat(SoundFormat::ALL[place]);
+        place += 1;
+    }
+    formats
+};
+
+impl ValueEnum for AudioFormat {
+    fn value_variants<'a>() -> &'a [AudioFormat] {
+        &AUDIO_FORMATS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()).help(self.0.words()))
+    }
 }
 
 /// How sound comes.

@@ -43,6 +43,11 @@ pub struct Limits {
     /// Price of a million output tokens (USD) [default: the catalog's, if it has one]
     #[arg(long, allow_negative_numbers = true, value_name = "USD")]
     pub price_output: Option<f64>,
+    /// Price of what is no token of a text: image-in or image-out (USD an image), minute-in or minute-out (USD a minute of sound), characters (USD
+    /// a million that are said), or `tokens` where they are billed as tokens, such as image-out=0.04 or minute-in=tokens; repeatable
+    /// [default: image-in=tokens]
+    #[arg(long, value_name = "KIND=USD|tokens")]
+    pub price_of: Vec<String>,
     /// Share of failed requests above which the exit code is 1, such as 5% or 0.05 [default: 1%]
     #[arg(long, allow_negative_numbers = true, value_name = "SHARE", value_parser = share)]
     pub max_failures: Option<f64>,

@@ -18,7 +18,7 @@ pub struct Request {
     pub task: Option<Task>,
     /// Ask for several models in turns, such as LoRA adapters: names with a weight each, or file:FILE with a name and perhaps a weight a
     /// line; figures are kept by model
-    #[arg(long, value_name = "NAME[:WEIGHT],…|file:FILE", conflicts_with_all = ["sessions", "agents"])]
+    #[arg(long, value_name = "NAME[:WEIGHT],…|file:FILE")]
     pub lora: Option<String>,
     /// The k-th model of --lora as often as 1 / k^S says (Zipf's law), in place of weights
     #[arg(long, allow_negative_numbers = true, value_name = "S")]

@@ -288,7 +288,7 @@ fn origin_in(headers: &http::HeaderMap, key: &Secret) -> Option<String> {
 }
 
 fn recorded(listed: &tokrate_catalog::ListedPrice) -> TargetPrice {
-    TargetPrice { price: listed.price, source: listed.source.to_owned(), date: listed.date.to_owned() }
+    TargetPrice::of_tokens(listed.price, listed.source, listed.date)
 }
 
 fn key_reference(flags: &flags::Target, file: &File) -> Option<KeyReference> {
