@@ -2,16 +2,17 @@
 //!
 //! Invariant: timestamps are taken between the socket and TLS.
 
+use crate::read_ahead::ReadAhead;
 use crate::rx_timestamp::{RxTimestamp, TcpSocket};
 use crate::stamped::Stamped;
 use rustix::net::RecvFlags;
 use rustls::HandshakeKind;
 use std::fmt;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio_rustls::client::TlsStream;
 
@@ -32,7 +33,19 @@ pub(crate) enum Socket {
 #[derive(Debug)]
 pub(crate) enum Transport {
     Plain(Stamped<Socket>),
-    Tls(Box<TlsStream<Transport>>),
+    Tls(Box<TlsStream<ReadAhead<Transport>>>),
+}
+
+/// A TLS record with so many bytes is read where it was decrypted. Several smaller ones are put together first: to hand each on costs more
+/// than a copy.
+const MIN_RECORD_IN_PLACE: usize = 4096;
+
+/// Bytes that one read of the socket brought.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received<'b> {
+    pub bytes: &'b [u8],
+    /// How many of them the transport still holds; to be handed to [`Transport::release`] before the next read.
+    pub held: usize,
 }
 
 /// State of an idle connection.
@@ -81,6 +94,44 @@ fn peek_socket(socket: &impl AsFd) -> IdleState {
 }
 
 impl Transport {
+    /// Waits for bytes, for which `scratch` has room; none at the end of the stream. They are of one read of the socket, unlike those of
+    /// `poll_read`, which over TLS goes on reading until its buffer is full or the socket is empty: then the stamp of the last read would be that
+    /// of them all.
+    pub fn poll_receive<'b>(
+        &'b mut self,
+        context: &mut Context<'_>,
+        scratch: &'b mut [u8],
+    ) -> Poll<io::Result<Received<'b>>> {
+        match self {
+            Transport::Plain(stream) => {
+                let mut buffer = ReadBuf::new(scratch);
+                ready!(Pin::new(stream).poll_read(context, &mut buffer))?;
+                let count = buffer.filled().len();
+                Poll::Ready(Ok(Received { bytes: &scratch[..count], held: 0 }))
+            }
+            Transport::Tls(stream) => {
+                let first = ready!(Pin::new(&mut **stream).poll_fill_buf(context))?.len();
+                let mut reader = stream.get_mut().1.reader();
+                if first >= MIN_RECORD_IN_PLACE {
+                    let bytes = reader.into_first_chunk()?;
+                    return Poll::Ready(Ok(Received { bytes, held: bytes.len() }));
+                }
+                // What was decrypted; nothing more is read for it.
+                let count = if first > 0 { reader.read(scratch)? } else { 0 };
+                Poll::Ready(Ok(Received { bytes: &scratch[..count], held: 0 }))
+            }
+        }
+    }
+
+    /// Gives up received bytes that the transport still holds.
+    pub fn release(&mut self, held: usize) {
+        if let Transport::Tls(stream) = self
+            && held > 0
+        {
+            Pin::new(&mut **stream).consume(held);
+        }
+    }
+
     /// Whether its TLS session went on from an earlier one.
     pub fn is_resumed(&self) -> bool {
         match self {
@@ -103,9 +154,10 @@ impl Transport {
             Transport::Plain(stream) => stream.inner_mut().idle_state(context),
             Transport::Tls(stream) => {
                 let (below, session) = stream.get_mut();
-                match below.raw_idle_state(context) {
+                match below.inner_mut().raw_idle_state(context) {
                     // TLS holds decrypted data, or a close_notify was received.
                     IdleState::Open if !session.wants_read() => IdleState::Unusable,
+                    IdleState::Open if !below.is_empty() => IdleState::Unread,
                     idle_state => idle_state,
                 }
             }
@@ -131,7 +183,7 @@ impl Transport {
     fn socket(&mut self) -> &mut Socket {
         match self {
             Transport::Plain(stream) => stream.inner_mut(),
-            Transport::Tls(stream) => stream.get_mut().0.socket(),
+            Transport::Tls(stream) => stream.get_mut().0.inner_mut().socket(),
         }
     }
 }
