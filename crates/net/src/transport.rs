@@ -94,33 +94,26 @@ fn peek_socket(socket: &impl AsFd) -> IdleState {
 }
 
 impl Transport {
-    /// Waits for bytes, for which `scratch` has room; none at the end of the stream. They are of one read of the socket, unlike those of
-    /// `poll_read`, which over TLS goes on reading until its buffer is full or the socket is empty: then the stamp of the last read would be that
-    /// of them all.
+    /// Waits for bytes, for which `scratch` has room; none at the end of the stream. They are of one read of the socket.
     pub fn poll_receive<'b>(
         &'b mut self,
         context: &mut Context<'_>,
         scratch: &'b mut [u8],
     ) -> Poll<io::Result<Received<'b>>> {
-        match self {
-            Transport::Plain(stream) => {
-                let mut buffer = ReadBuf::new(scratch);
-                ready!(Pin::new(stream).poll_read(context, &mut buffer))?;
-                let count = buffer.filled().len();
-                Poll::Ready(Ok(Received { bytes: &scratch[..count], held: 0 }))
-            }
-            Transport::Tls(stream) => {
-                let first = ready!(Pin::new(&mut **stream).poll_fill_buf(context))?.len();
-                let mut reader = stream.get_mut().1.reader();
-                if first >= MIN_RECORD_IN_PLACE {
-                    let bytes = reader.into_first_chunk()?;
-                    return Poll::Ready(Ok(Received { bytes, held: bytes.len() }));
-                }
-                // What was decrypted; nothing more is read for it.
-                let count = if first > 0 { reader.read(scratch)? } else { 0 };
-                Poll::Ready(Ok(Received { bytes: &scratch[..count], held: 0 }))
-            }
+        let first = match self {
+            Transport::Plain(_) => 0,
+            Transport::Tls(stream) => ready!(Pin::new(&mut **stream).poll_fill_buf(context))?.len(),
+        };
+        if first >= MIN_RECORD_IN_PLACE
+            && let Transport::Tls(stream) = self
+        {
+            let bytes = stream.get_mut().1.reader().into_first_chunk()?;
+            return Poll::Ready(Ok(Received { bytes, held: bytes.len() }));
         }
+        let mut buffer = ReadBuf::new(scratch);
+        ready!(Pin::new(self).poll_read(context, &mut buffer))?;
+        let count = buffer.filled().len();
+        Poll::Ready(Ok(Received { bytes: &scratch[..count], held: 0 }))
     }
 
     /// Gives up received bytes that the transport still holds.
@@ -192,20 +185,36 @@ fn is_read_pending(stream: &mut (impl AsyncRead + Unpin), context: &mut Context<
     Pin::new(stream).poll_read(context, &mut ReadBuf::new(&mut [0; 1])).is_pending()
 }
 
-macro_rules! delegate {
-    ($type:ident, $($variant:ident),+) => {
-        impl AsyncRead for $type {
-            fn poll_read(
-                self: Pin<&mut Self>,
-                context: &mut Context<'_>,
-                buffer: &mut ReadBuf<'_>,
-            ) -> Poll<io::Result<()>> {
-                match self.get_mut() {
-                    $($type::$variant(stream) => Pin::new(stream).poll_read(context, buffer),)+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Socket::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+            Socket::Memory(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncRead for Transport {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            // Bytes of one read of the socket. The stream's own `poll_read` goes on reading until its buffer is full or the socket is empty:
+            // then the stamp of the last read would be that of them all.
+            Transport::Tls(stream) => {
+                let is_end = ready!(Pin::new(&mut **stream).poll_fill_buf(context))?.is_empty();
+                if !is_end {
+                    let count = stream.get_mut().1.reader().read(buffer.initialize_unfilled())?;
+                    buffer.advance(count);
                 }
+                Poll::Ready(Ok(()))
             }
         }
+    }
+}
 
+macro_rules! delegate {
+    ($type:ident, $($variant:ident),+) => {
         impl AsyncWrite for $type {
             fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
                 match self.get_mut() {
