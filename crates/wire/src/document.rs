@@ -47,7 +47,7 @@ impl Documents {
     pub(crate) fn take_known(&mut self, at: Tick, bytes: &[u8], out: &mut EventBatch) -> Option<usize> {
         let templates = self.templates.as_ref()?;
         let found = self.in_turn().find_map(|index| {
-            let (hit, length) = templates[index].recognise_framed(bytes, &*self.decoder, out.arena())?;
+            let (hit, length) = templates[index].recognise_framed(bytes, out.arena())?;
             Some((index, hit, length))
         });
         let (index, hit, length) = found?;

@@ -7,7 +7,6 @@
 
 use crate::document_decoder::{DocumentDecoder, Pattern, UsageReading};
 use crate::json_text::{append_unescaped, bracket_end, is_whitespace, plain_length, string_end};
-use memchr::memchr2;
 use serde::de::IgnoredAny;
 use std::ops::Range;
 use tokrate_core::Channel;
@@ -21,8 +20,8 @@ pub(crate) struct Template {
     name: Vec<u8>,
     fixed: Vec<Vec<u8>>,
     places: Vec<Place>,
-    /// The first and the last fixed bytes with what stands around the document in its stream: names of fields, line ends. None if
-    /// the document did not lie whole in one read.
+    /// The fixed bytes with what stands around the document in its stream: names of fields, line ends. None if the document did not lie
+    /// whole in one read, or if more than its text may differ: the end of a value is found faster once the document is cut.
     framed: Option<[Vec<u8>; 2]>,
 }
 
@@ -37,15 +36,6 @@ enum Place {
     Whitespace,
     /// A block of token counts.
     Usage,
-}
-
-/// What was found at the places.
-#[derive(Default)]
-struct Found<'d> {
-    text: &'d [u8],
-    /// Whether the text stands for itself: it has no escapes.
-    is_plain: bool,
-    usage: Option<UsageReading>,
 }
 
 /// A document recognised; its text lies at the end of the arena, from `start` on.
@@ -87,8 +77,7 @@ impl Template {
         let mut places: Vec<(Range<usize>, Place)> = text.chain(skips).chain(usage).collect();
         places.sort_by_key(|(range, _)| range.start);
         let apart = places.windows(2).all(|pair| pair[0].0.end < pair[1].0.start);
-        // A value ends where something else begins: at the latest with the bracket that closes the document.
-        let within = places.iter().all(|(range, _)| range.start <= range.end && range.end < json.len());
+        let within = places.iter().all(|(range, _)| range.start <= range.end && range.end <= json.len());
         if !apart || !within {
             return;
         }
@@ -105,9 +94,28 @@ impl Template {
             from = range.end;
         }
         self.fixed.push(json.as_bytes()[from..].to_vec());
-        if let (Some([before, after]), [first, .., last]) = (around, &self.fixed[..]) {
+        if let (Some([before, after]), [first, last]) = (around, &self.fixed[..]) {
             self.framed = Some([[before, first].concat(), [last, after].concat()]);
         }
+    }
+
+    /// Recognises a document with what stands around it at the start of the bytes of a stream, and how long that is.
+    pub(crate) fn recognise_framed(&self, bytes: &[u8], arena: &mut String) -> Option<(Hit, usize)> {
+        let [first, last] = self.framed.as_ref()?;
+        let rest = bytes.strip_prefix(first.as_slice())?;
+        let plain = plain_length(rest);
+        let is_plain = rest.get(plain) == Some(&b'"');
+        let end = if is_plain { plain } else { plain + string_end(&rest[plain..])? };
+        let (text, behind) = rest.split_at(end);
+        let length = bytes.len() - behind.strip_prefix(last.as_slice())?.len();
+        let start = arena.len();
+        if is_plain {
+            arena.push_str(std::str::from_utf8(text).ok()?);
+        } else if !append_unescaped(text, arena) {
+            return None;
+        }
+        // An empty text is for the parser: its meaning may depend on the rest.
+        (arena.len() > start).then_some((Hit { channel: self.channel, start, usage: None }, length))
     }
 
     /// Recognises a document and appends its text to the arena; `None`, and nothing appended, if a parser must look at it.
@@ -118,82 +126,50 @@ impl Template {
         decoder: &dyn DocumentDecoder,
         arena: &mut String,
     ) -> Option<Hit> {
-        let [first, .., last] = &self.fixed[..] else { return None };
         if !self.usable {
             return None;
         }
-        let rest = data.strip_prefix(first.as_slice())?;
+        let [first, others @ ..] = &self.fixed[..] else { return None };
+        let mut rest = data.strip_prefix(first.as_slice())?;
         // Two empty names are not compared: a comparison of no bytes at the address of an empty buffer costs some processors
         // more than all the rest.
         if self.name.len() != name.len() || !name.is_empty() && self.name != name {
             return None;
         }
-        let (found, rest) = self.find(rest, last, decoder)?;
-        if rest.is_empty() { self.hit(&found, arena) } else { None }
-    }
-
-    /// Recognises a document with what stands around it at the start of the bytes of a stream, and how long that is.
-    pub(crate) fn recognise_framed(
-        &self,
-        bytes: &[u8],
-        decoder: &dyn DocumentDecoder,
-        arena: &mut String,
-    ) -> Option<(Hit, usize)> {
-        let [first, last] = self.framed.as_ref()?;
-        let (found, rest) = self.find(bytes.strip_prefix(first.as_slice())?, last, decoder)?;
-        let length = bytes.len() - rest.len();
-        // White space and values may hold line ends, and would not be one line then. A text holds none.
-        if self.places.len() > 1 {
-            let places = &bytes[first.len()..length - last.len()];
-            if memchr2(b'\n', b'\r', places).is_some() {
-                return None;
+        let start = arena.len();
+        if let [last] = others {
+            // An empty text is for the parser: its meaning may depend on the rest.
+            let text = rest.strip_suffix(last.as_slice()).filter(|text| !text.is_empty())?;
+            return append_unescaped(text, arena).then_some(Hit { channel: self.channel, start, usage: None });
+        }
+        let (mut text, mut usage) = (None, None);
+        let last = self.places.len() - 1;
+        for (n, (place, after)) in self.places.iter().zip(others).enumerate() {
+            // What stands before the last fixed bytes is all there is to the last place.
+            let value = if n == last {
+                rest.strip_suffix(after.as_slice())?
+            } else {
+                let length = match place {
+                    Place::Text => string_end(rest)?,
+                    Place::Skip => value_end(rest)?,
+                    Place::Whitespace => rest.iter().take_while(|byte| is_whitespace(byte)).count(),
+                    // Whether it is an object is for its reader to decide.
+                    Place::Usage => bracket_end(rest)?,
+                };
+                let (value, behind) = rest.split_at(length);
+                rest = behind.strip_prefix(after.as_slice())?;
+                value
+            };
+            match place {
+                Place::Text => text = Some(value),
+                Place::Skip if n == last => is_whole_value(value).then_some(())?,
+                Place::Whitespace if n == last => value.iter().all(is_whitespace).then_some(())?,
+                Place::Skip | Place::Whitespace => {}
+                Place::Usage => usage = Some(decoder.decode_usage(std::str::from_utf8(value).ok()?)?),
             }
         }
-        Some((self.hit(&found, arena)?, length))
-    }
-
-    /// What stands at the places, and what is behind the last fixed bytes.
-    #[inline]
-    fn find<'d>(
-        &self,
-        mut rest: &'d [u8],
-        last: &[u8],
-        decoder: &dyn DocumentDecoder,
-    ) -> Option<(Found<'d>, &'d [u8])> {
-        let mut found = Found::default();
-        for (n, place) in self.places.iter().enumerate() {
-            let length = match place {
-                Place::Text => {
-                    let plain = plain_length(rest);
-                    found.is_plain = rest.get(plain) == Some(&b'"');
-                    let end = if found.is_plain { plain } else { plain + string_end(&rest[plain..])? };
-                    found.text = &rest[..end];
-                    end
-                }
-                Place::Skip => value_end(rest)?,
-                Place::Whitespace => rest.iter().take_while(|byte| is_whitespace(byte)).count(),
-                Place::Usage => {
-                    let end = bracket_end(rest)?;
-                    // Whether it is an object is for its reader to decide.
-                    found.usage = Some(decoder.decode_usage(std::str::from_utf8(&rest[..end]).ok()?)?);
-                    end
-                }
-            };
-            let after = if n + 1 == self.places.len() { last } else { self.fixed[n + 1].as_slice() };
-            rest = rest[length..].strip_prefix(after)?;
-        }
-        Some((found, rest))
-    }
-
-    fn hit(&self, found: &Found<'_>, arena: &mut String) -> Option<Hit> {
-        let start = arena.len();
-        if found.is_plain {
-            arena.push_str(std::str::from_utf8(found.text).ok()?);
-        } else if !append_unescaped(found.text, arena) {
-            return None;
-        }
-        // An empty text is for the parser: its meaning may depend on the rest.
-        (arena.len() > start).then_some(Hit { channel: self.channel, start, usage: found.usage })
+        let text = text.filter(|text: &&[u8]| !text.is_empty())?;
+        append_unescaped(text, arena).then_some(Hit { channel: self.channel, start, usage })
     }
 }
 
@@ -221,6 +197,17 @@ fn value_end(bytes: &[u8]) -> Option<usize> {
     }
 }
 
+/// Whether the bytes are one JSON value and nothing else.
+fn is_whole_value(bytes: &[u8]) -> bool {
+    if let [b'"', inside @ .., b'"'] = bytes
+        && inside.is_ascii()
+        && plain_length(inside) == inside.len()
+    {
+        return true;
+    }
+    is_whole_number(bytes) || is_value(bytes)
+}
+
 fn is_whole_number(bytes: &[u8]) -> bool {
     matches!(bytes, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit)) || bytes == b"0"
 }
@@ -245,8 +232,13 @@ mod tests {
         ] {
             assert_eq!(value_end(json.as_bytes()), Some(value.len()), "{json}");
         }
+        for whole in ["\"a\"", "\"a\\\"b\"", "17", "-1.5e3", "null", "{\"a\":[1]}", "\"é\""] {
+            assert!(is_whole_value(whole.as_bytes()), "{whole}");
+            assert!(!is_whole_value(format!("{whole},").as_bytes()), "{whole}");
+        }
         for broken in ["\"a", "\"\\x\",", "{\"a\":}", "01,", "nul,", "17", "-,", ""] {
             assert_eq!(value_end(broken.as_bytes()), None, "{broken}");
+            assert!(broken == "17" || !is_whole_value(broken.as_bytes()), "{broken}");
         }
     }
 }
