@@ -141,6 +141,19 @@ impl TextRange {
     }
 }
 
+/// Texts of one tick and channel that follow each other in a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TextRun {
+    /// When they arrived.
+    pub at: Tick,
+    /// Their channel.
+    pub channel: Channel,
+    /// Where they lie, one behind the other.
+    pub text: TextRange,
+    /// How many events they are.
+    pub events: u16,
+}
+
 /// Timings measured and reported by the server. Missing ones are `None`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ServerTimings {
@@ -407,6 +420,25 @@ impl EventBatch {
         if !text.is_empty() {
             self.push(at, EventKind::Text { channel, text });
         }
+    }
+
+    /// The texts from the event with number `first` on that lie one behind the other on one channel at one tick; `None` if that is no text.
+    /// Whoever keeps texts takes those of a read at once.
+    #[inline]
+    pub fn text_run(&self, first: usize) -> Option<TextRun> {
+        let events = self.events.get(first..)?;
+        let &StreamEvent { at, kind: EventKind::Text { channel, text } } = events.first()? else { return None };
+        let mut run = TextRun { at, channel, text, events: 1 };
+        for event in &events[1..] {
+            let EventKind::Text { channel, text } = event.kind else { break };
+            let is_next = text.start == run.text.end && channel == run.channel && event.at == at;
+            if !is_next || text.is_empty() || run.events == u16::MAX {
+                break;
+            }
+            run.text.end = text.end;
+            run.events += 1;
+        }
+        Some(run)
     }
 
     /// All events, in order.

@@ -22,7 +22,7 @@ pub use conditions::{Conditions, Fingerprint};
 pub use date::{Date, parse_rfc3339, rfc3339};
 pub use event::{
     Anomaly, Channel, EventBatch, EventKind, FinishReason, ServerTimings, SoundFormat, SoundPiece, StreamEvent,
-    TextRange, Usage,
+    TextRange, TextRun, Usage,
 };
 pub use failure::FailureKind;
 pub use money::{AudioTokens, BilledTokens, Money, Price};

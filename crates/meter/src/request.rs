@@ -197,8 +197,16 @@ impl RequestMeter {
 
     /// Processes the events of one read. Costs no allocation beyond the growth of the trace.
     pub fn on(&mut self, batch: &EventBatch) {
-        for event in batch.events() {
-            self.on_event(event, batch);
+        let mut next = 0;
+        while let Some(event) = batch.events().get(next) {
+            if let Some(run) = batch.text_run(next) {
+                self.metadata.on_text();
+                self.on_text(run.at, run.channel, batch.text(run.text), run.events);
+                next += usize::from(run.events);
+            } else {
+                self.on_event(event, batch);
+                next += 1;
+            }
         }
     }
 
@@ -249,13 +257,14 @@ impl RequestMeter {
             SoundTrace::add(&mut self.sound, event.at, piece);
         }
         if let Some((channel, text)) = self.metadata.on(event, batch, !self.arrivals.is_empty()) {
-            self.on_text(event.at, channel, text);
+            self.on_text(event.at, channel, text, 1);
         } else if let EventKind::Unknown { name, json } = event.kind {
             self.unknown.insert(batch.text(name).to_owned(), batch.text(json).to_owned());
         }
     }
 
-    fn on_text(&mut self, at: Tick, channel: Channel, text: &str) {
+    /// Takes so many text events.
+    fn on_text(&mut self, at: Tick, channel: Channel, text: &str, events: u16) {
         if text.is_empty() {
             return;
         }
@@ -266,13 +275,13 @@ impl RequestMeter {
         self.text.push_str(text);
         match self.arrivals.last_mut() {
             // If the clock runs backwards, no gap is recorded.
-            Some(last) if at <= last.at && channel == last.channel && last.events < u16::MAX => {
+            Some(last) if at <= last.at && channel == last.channel && events <= u16::MAX - last.events => {
                 last.text_end = text_end;
-                last.events += 1;
+                last.events += events;
             }
             last => {
                 let at = last.map_or(at, |last| at.max(last.at));
-                self.arrivals.push(Arrival { at, text_end, events: 1, channel });
+                self.arrivals.push(Arrival { at, text_end, events, channel });
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::config::{ClientConfig, HttpVersion};
 use crate::error::NetError;
 use crate::exchange::{ConnectionUse, ExchangeFailure};
 use crate::proxy::Proxy;
+use crate::read_ahead::ReadAhead;
 use crate::route::Route;
 use crate::rx_timestamp::{TcpSocket, TimestampGuard};
 use crate::stamped::{Stamped, Stamps};
@@ -117,7 +118,7 @@ impl Connector {
         let connect = connected_at - started_at;
         let mut used = ConnectionUse { new: true, dns, connect, ..ConnectionUse::default() };
         if let Some(tls) = &self.tls {
-            transport = tls_connect(transport, tls, self.http).await?;
+            transport = tls_connect(transport, tls, self.http, self.is_read_ahead()).await?;
             used.tls = self.clock.now() - connected_at;
             used.resumed = transport.is_resumed();
         }
@@ -138,6 +139,11 @@ impl Connector {
         let failed = |detail: String| ExchangeFailure { kind: FailureKind::Dns, detail };
         found.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
         Ok(self.clock.now() - started_at)
+    }
+
+    /// Whether TLS is read ahead: where reads are stamped by the kernel, as in a measurement, and are taken at once.
+    fn is_read_ahead(&self) -> bool {
+        self.rx_timestamps.is_some()
     }
 
     /// Whether requests use the absolute form: plain HTTP through an HTTP proxy.
@@ -200,7 +206,7 @@ impl Connector {
     async fn open_proxy(&self, proxy: &Proxy) -> Result<(Transport, Rc<Stamps>), ExchangeFailure> {
         let (transport, stamps) = self.open_transport().await?;
         let Some(tls) = &self.proxy_tls else { return Ok((transport, stamps)) };
-        match tls_connect(transport, tls, HttpVersion::Http1).await {
+        match tls_connect(transport, tls, HttpVersion::Http1, self.is_read_ahead()).await {
             Ok(transport) => Ok((transport, stamps)),
             Err(failure) => {
                 let detail = format!("TLS with the proxy {}: {}", proxy.authority(), failure.detail);
@@ -240,8 +246,14 @@ fn tls_peer(tls: &Arc<rustls::ClientConfig>, host: &str) -> Option<TlsPeer> {
 }
 
 /// Performs the TLS handshake over a connection.
-async fn tls_connect(below: Transport, tls: &TlsPeer, http: HttpVersion) -> Result<Transport, ExchangeFailure> {
+async fn tls_connect(
+    below: Transport,
+    tls: &TlsPeer,
+    http: HttpVersion,
+    is_read_ahead: bool,
+) -> Result<Transport, ExchangeFailure> {
     let (connector, name) = tls;
+    let below = ReadAhead::new(below, is_read_ahead);
     let stream = connector.connect(name.clone(), below).await.map_err(|error| handshake_failure(&error, http))?;
     if stream.get_ref().1.alpn_protocol() != Some(b"h2") && http == HttpVersion::Http2 {
         let detail = "the server does not offer HTTP/2 over TLS".to_owned();

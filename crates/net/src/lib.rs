@@ -18,6 +18,7 @@ mod pacer;
 mod prefixed;
 mod proxy;
 mod random;
+mod read_ahead;
 mod route;
 mod rx_timestamp;
 mod secrets;

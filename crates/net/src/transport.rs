@@ -2,16 +2,17 @@
 //!
 //! Invariant: timestamps are taken between the socket and TLS.
 
+use crate::read_ahead::ReadAhead;
 use crate::rx_timestamp::{RxTimestamp, TcpSocket};
 use crate::stamped::Stamped;
 use rustix::net::RecvFlags;
 use rustls::HandshakeKind;
 use std::fmt;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio_rustls::client::TlsStream;
 
@@ -32,7 +33,19 @@ pub(crate) enum Socket {
 #[derive(Debug)]
 pub(crate) enum Transport {
     Plain(Stamped<Socket>),
-    Tls(Box<TlsStream<Transport>>),
+    Tls(Box<TlsStream<ReadAhead<Transport>>>),
+}
+
+/// A TLS record with so many bytes is read where it was decrypted. Several smaller ones are put together first: to hand each on costs more
+/// than a copy.
+const MIN_RECORD_IN_PLACE: usize = 4096;
+
+/// Bytes that one read of the socket brought.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received<'b> {
+    pub bytes: &'b [u8],
+    /// How many of them the transport still holds; to be handed to [`Transport::release`] before the next read.
+    pub held: usize,
 }
 
 /// State of an idle connection.
@@ -81,6 +94,37 @@ fn peek_socket(socket: &impl AsFd) -> IdleState {
 }
 
 impl Transport {
+    /// Waits for bytes, for which `scratch` has room; none at the end of the stream. They are of one read of the socket.
+    pub fn poll_receive<'b>(
+        &'b mut self,
+        context: &mut Context<'_>,
+        scratch: &'b mut [u8],
+    ) -> Poll<io::Result<Received<'b>>> {
+        let first = match self {
+            Transport::Plain(_) => 0,
+            Transport::Tls(stream) => ready!(Pin::new(&mut **stream).poll_fill_buf(context))?.len(),
+        };
+        if first >= MIN_RECORD_IN_PLACE
+            && let Transport::Tls(stream) = self
+        {
+            let bytes = stream.get_mut().1.reader().into_first_chunk()?;
+            return Poll::Ready(Ok(Received { bytes, held: bytes.len() }));
+        }
+        let mut buffer = ReadBuf::new(scratch);
+        ready!(Pin::new(self).poll_read(context, &mut buffer))?;
+        let count = buffer.filled().len();
+        Poll::Ready(Ok(Received { bytes: &scratch[..count], held: 0 }))
+    }
+
+    /// Gives up received bytes that the transport still holds.
+    pub fn release(&mut self, held: usize) {
+        if let Transport::Tls(stream) = self
+            && held > 0
+        {
+            Pin::new(&mut **stream).consume(held);
+        }
+    }
+
     /// Whether its TLS session went on from an earlier one.
     pub fn is_resumed(&self) -> bool {
         match self {
@@ -103,9 +147,10 @@ impl Transport {
             Transport::Plain(stream) => stream.inner_mut().idle_state(context),
             Transport::Tls(stream) => {
                 let (below, session) = stream.get_mut();
-                match below.raw_idle_state(context) {
+                match below.inner_mut().raw_idle_state(context) {
                     // TLS holds decrypted data, or a close_notify was received.
                     IdleState::Open if !session.wants_read() => IdleState::Unusable,
+                    IdleState::Open if !below.is_empty() => IdleState::Unread,
                     idle_state => idle_state,
                 }
             }
@@ -131,7 +176,7 @@ impl Transport {
     fn socket(&mut self) -> &mut Socket {
         match self {
             Transport::Plain(stream) => stream.inner_mut(),
-            Transport::Tls(stream) => stream.get_mut().0.socket(),
+            Transport::Tls(stream) => stream.get_mut().0.inner_mut().socket(),
         }
     }
 }
@@ -140,20 +185,36 @@ fn is_read_pending(stream: &mut (impl AsyncRead + Unpin), context: &mut Context<
     Pin::new(stream).poll_read(context, &mut ReadBuf::new(&mut [0; 1])).is_pending()
 }
 
-macro_rules! delegate {
-    ($type:ident, $($variant:ident),+) => {
-        impl AsyncRead for $type {
-            fn poll_read(
-                self: Pin<&mut Self>,
-                context: &mut Context<'_>,
-                buffer: &mut ReadBuf<'_>,
-            ) -> Poll<io::Result<()>> {
-                match self.get_mut() {
-                    $($type::$variant(stream) => Pin::new(stream).poll_read(context, buffer),)+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Socket::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+            Socket::Memory(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncRead for Transport {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            // Bytes of one read of the socket. The stream's own `poll_read` goes on reading until its buffer is full or the socket is empty:
+            // then the stamp of the last read would be that of them all.
+            Transport::Tls(stream) => {
+                let is_end = ready!(Pin::new(&mut **stream).poll_fill_buf(context))?.is_empty();
+                if !is_end {
+                    let count = stream.get_mut().1.reader().read(buffer.initialize_unfilled())?;
+                    buffer.advance(count);
                 }
+                Poll::Ready(Ok(()))
             }
         }
+    }
+}
 
+macro_rules! delegate {
+    ($type:ident, $($variant:ident),+) => {
         impl AsyncWrite for $type {
             fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
                 match self.get_mut() {

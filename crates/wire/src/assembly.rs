@@ -5,7 +5,7 @@
 
 use crate::codec::Framing;
 use crate::dialect::Dialect;
-use crate::frame::{Frame, SseFramer};
+use crate::frame::{Every, Frame, SseFramer};
 use crate::json_text::lossy;
 use crate::lines::LineFramer;
 use crate::object::{elements, without_whitespace};
@@ -88,7 +88,7 @@ impl AnswerAssembler {
         let mut take = |frame: Frame<'_>| *is_readable &= take_frame(&mut **assembly, frame);
         match form {
             Form::Events(framer) => framer.push(rest, &mut take),
-            Form::Lines(framer) => framer.push(rest, &mut take),
+            Form::Lines(framer) => framer.push(rest, &mut Every(take)),
             Form::Whole(held) => held.extend_from_slice(rest),
             Form::Unknown | Form::Over => {}
         }
@@ -105,7 +105,7 @@ impl AnswerAssembler {
             }
             Form::Over => return true,
             Form::Events(mut framer) => framer.end(&mut take),
-            Form::Lines(mut framer) => framer.end(&mut take),
+            Form::Lines(mut framer) => framer.end(&mut Every(take)),
             Form::Unknown => {}
         }
         let Some(body) = self.assembly.body() else { return false };

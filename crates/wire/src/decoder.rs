@@ -10,7 +10,7 @@ use crate::document::Documents;
 use crate::document_decoder::{Part, Source};
 use crate::elements::ElementFramer;
 use crate::event_stream::EventStreamFramer;
-use crate::frame::{DEFAULT_MAX_EVENT_BYTES, Frame, SseFramer};
+use crate::frame::{DEFAULT_MAX_EVENT_BYTES, Frame, FrameSink, SseFramer};
 use crate::lines::LineFramer;
 use tokrate_core::{Anomaly, EventBatch, EventKind, Tick};
 
@@ -115,15 +115,12 @@ impl Decoder {
         self.last_at = at;
         let start = if matches!(self.form, Form::Unknown) { self.sniff(bytes) } else { 0 };
         let Decoder { form, documents, any_event, whole, limit, .. } = self;
-        let mut take = |frame: Frame<'_>| {
-            *any_event |= !is_end_mark(&frame);
-            take_frame(documents, at, frame, out);
-        };
+        let mut sink = DocumentSink { documents, at, any_event, out };
         match form {
-            Form::Events(framer) => framer.push(&bytes[start..], &mut take),
-            Form::Lines(framer) => framer.push(&bytes[start..], &mut take),
-            Form::Elements(framer) => framer.push(&bytes[start..], &mut take),
-            Form::Messages(framer) => framer.push(&bytes[start..], &mut take),
+            Form::Events(framer) => framer.push_to(&bytes[start..], &mut sink),
+            Form::Lines(framer) => framer.push(&bytes[start..], &mut sink),
+            Form::Elements(framer) => framer.push(&bytes[start..], &mut |frame| sink.take(frame, b"")),
+            Form::Messages(framer) => framer.push(&bytes[start..], &mut |frame| sink.take(frame, b"")),
             Form::Whole => {
                 // One byte over the limit is enough to know at the end that it was exceeded.
                 let room = limit.saturating_add(1).saturating_sub(whole.len());
@@ -140,22 +137,19 @@ impl Decoder {
         let at = if self.sniffed_bytes > 0 { self.last_at } else { at };
         let form = std::mem::replace(&mut self.form, Form::Over);
         let Decoder { documents, any_event, whole, limit, dialect, .. } = self;
-        let mut take = |frame: Frame<'_>| {
-            *any_event |= !matches!(frame, Frame::Unfinished { data: b"", .. }) && !is_end_mark(&frame);
-            take_frame(documents, at, frame, out);
-        };
+        let mut sink = DocumentSink { documents, at, any_event, out };
         match form {
             Form::Unknown | Form::Over => return,
             Form::Events(mut framer) => {
-                framer.end(&mut take);
+                framer.end(&mut |frame| sink.take(frame, b""));
                 if !*any_event && framer.ignored_lines() > 0 {
                     // Lines, but none of a stream: plain text where events were expected.
                     out.push(at, EventKind::Anomaly(Anomaly::Unreadable));
                 }
             }
-            Form::Lines(mut framer) => framer.end(&mut take),
-            Form::Elements(mut framer) => framer.end(&mut take),
-            Form::Messages(mut framer) => framer.end(&mut take),
+            Form::Lines(mut framer) => framer.end(&mut sink),
+            Form::Elements(mut framer) => framer.end(&mut |frame| sink.take(frame, b"")),
+            Form::Messages(mut framer) => framer.end(&mut |frame| sink.take(frame, b"")),
             Form::Whole if whole.len() > *limit => {
                 *whole = Vec::new();
                 out.push(at, EventKind::Anomaly(Anomaly::EventTooLarge));
@@ -212,12 +206,32 @@ fn is_end_mark(frame: &Frame<'_>) -> bool {
     matches!(frame, Frame::Event { data, .. } | Frame::Unfinished { data, .. } if data.trim_ascii() == b"[DONE]")
 }
 
-fn take_frame(documents: &mut Documents, at: Tick, frame: Frame<'_>, out: &mut EventBatch) {
-    match frame {
-        Frame::Event { name, data } => documents.take(Source { at, name, part: Part::Event }, data, out),
-        Frame::Unfinished { name, data } => documents.take(Source { at, name, part: Part::Unfinished }, data, out),
-        Frame::Corrupt => out.push(at, EventKind::Anomaly(Anomaly::Unreadable)),
-        Frame::TooLarge { .. } => out.push(at, EventKind::Anomaly(Anomaly::EventTooLarge)),
+/// Hands the documents of frames on; notes whether there was anything but an end mark.
+struct DocumentSink<'s> {
+    documents: &'s mut Documents,
+    at: Tick,
+    any_event: &'s mut bool,
+    out: &'s mut EventBatch,
+}
+
+impl FrameSink for DocumentSink<'_> {
+    #[inline]
+    fn take_known(&mut self, bytes: &[u8]) -> Option<usize> {
+        let length = self.documents.take_known(self.at, bytes, self.out)?;
+        *self.any_event = true;
+        Some(length)
+    }
+
+    fn take(&mut self, frame: Frame<'_>, whole: &[u8]) {
+        let DocumentSink { at, documents, out, .. } = self;
+        *self.any_event |= !matches!(frame, Frame::Unfinished { data: b"", .. }) && !is_end_mark(&frame);
+        let source = |name, part| Source { at: *at, name, whole, part };
+        match frame {
+            Frame::Event { name, data } => documents.take(source(name, Part::Event), data, out),
+            Frame::Unfinished { name, data } => documents.take(source(name, Part::Unfinished), data, out),
+            Frame::Corrupt => out.push(*at, EventKind::Anomaly(Anomaly::Unreadable)),
+            Frame::TooLarge { .. } => out.push(*at, EventKind::Anomaly(Anomaly::EventTooLarge)),
+        }
     }
 }
 
@@ -228,9 +242,9 @@ fn decode_body(documents: &mut Documents, dialect: Dialect, at: Tick, body: &[u8
     // The first line of an indented answer is no document.
     if lines && first.is_some_and(|line| serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()) {
         let mut framer = LineFramer::new(body.len());
-        let mut take = |frame: Frame<'_>| take_frame(documents, at, frame, out);
-        framer.push(body, &mut take);
-        return framer.end(&mut take);
+        let mut sink = DocumentSink { documents, at, any_event: &mut false, out };
+        framer.push(body, &mut sink);
+        return framer.end(&mut sink);
     }
-    documents.take(Source { at, name: b"", part: Part::Whole }, body, out);
+    documents.take(Source { at, name: b"", whole: b"", part: Part::Whole }, body, out);
 }

@@ -5,7 +5,7 @@
 
 use crate::document_decoder::{DocumentDecoder, Part, Source, emit_failure, emit_usage};
 use crate::json_text::{lossy, without_lone_surrogates};
-use crate::object::Object;
+use crate::object::{Object, range_within};
 use crate::template::{Hit, Template};
 use tokrate_core::{Anomaly, EventBatch, EventKind, StreamEvent, Tick};
 
@@ -20,13 +20,15 @@ pub(crate) struct Documents {
     templates: Option<[Template; TEMPLATES]>,
     /// The template to be replaced next.
     oldest: usize,
+    /// The template that is tried first: the one that recognised the last document.
+    latest: usize,
     report_unknown: bool,
 }
 
 impl Documents {
     pub(crate) fn new(decoder: Box<dyn DocumentDecoder>) -> Documents {
         let templates = Some(std::array::from_fn(|_| Template::new()));
-        Documents { decoder, finished: false, templates, oldest: 0, report_unknown: false }
+        Documents { decoder, finished: false, templates, oldest: 0, latest: 0, report_unknown: false }
     }
 
     /// Gives up the fast path.
@@ -40,18 +42,39 @@ impl Documents {
         self.templates = None;
     }
 
+    /// Takes the event, with its line ends, with which bytes of a stream begin, if it is recognised at once; how long it is.
+    #[inline]
+    pub(crate) fn take_known(&mut self, at: Tick, bytes: &[u8], out: &mut EventBatch) -> Option<usize> {
+        let templates = self.templates.as_ref()?;
+        let found = self.in_turn().find_map(|index| {
+            let (hit, length) = templates[index].recognise_framed(bytes, out.arena())?;
+            Some((index, hit, length))
+        });
+        let (index, hit, length) = found?;
+        self.latest = index;
+        self.emit_hit(at, hit, out);
+        Some(length)
+    }
+
     /// Takes the data of one document.
     pub(crate) fn take(&mut self, source: Source<'_>, data: &[u8], out: &mut EventBatch) {
         if source.part == Part::Event
             && let Some(templates) = &self.templates
         {
-            for template in templates {
-                if let Some(hit) = template.recognise(source.name, data, &*self.decoder, out.arena()) {
+            for index in self.in_turn() {
+                if let Some(hit) = templates[index].recognise(source.name, data, &*self.decoder, out.arena()) {
+                    self.latest = index;
                     return self.emit_hit(source.at, hit, out);
                 }
             }
         }
         self.decode_in_full(source, data, out);
+    }
+
+    /// The templates in the order in which they are tried.
+    fn in_turn(&self) -> impl Iterator<Item = usize> + use<> {
+        let latest = self.latest;
+        (0..TEMPLATES).map(move |n| (latest + n) % TEMPLATES)
     }
 
     /// The body is over.
@@ -70,7 +93,7 @@ impl Documents {
     }
 
     fn decode_in_full(&mut self, source: Source<'_>, data: &[u8], out: &mut EventBatch) {
-        let Source { at, name, part } = source;
+        let Source { at, name, part, .. } = source;
         let data = data.trim_ascii();
         if part == Part::Unfinished {
             out.push(at, EventKind::Anomaly(Anomaly::UnfinishedEvent));
@@ -152,7 +175,8 @@ impl Documents {
             templates.iter_mut().for_each(Template::forget);
         }
         if let Some(pattern) = pattern.filter(|_| as_it_came && !changed && source.part == Part::Event) {
-            templates[self.oldest].learn(source.name, json, &pattern);
+            let around = around(source.whole, json.as_bytes());
+            templates[self.oldest].learn(source.name, json, &pattern, around);
             self.oldest = (self.oldest + 1) % TEMPLATES;
         }
         Ok(())
@@ -165,6 +189,12 @@ impl Documents {
             out.push(at, EventKind::Unknown { name, json });
         }
     }
+}
+
+/// What stands before and after a piece of these bytes, if it is one in memory.
+fn around<'w>(whole: &'w [u8], part: &[u8]) -> Option<[&'w [u8]; 2]> {
+    let range = range_within(whole, part)?;
+    Some([&whole[..range.start], &whole[range.end..]])
 }
 
 /// A body that was cut within a number such as `29.`, which the parser takes for a broken one.

@@ -27,6 +27,8 @@ pub(crate) struct Source<'n> {
     pub(crate) at: Tick,
     /// The name of its event; empty if it has none.
     pub(crate) name: &'n [u8],
+    /// The event in which it stands, in one line and with its line ends; empty if it is not known whole.
+    pub(crate) whole: &'n [u8],
     /// How much of an answer it is.
     pub(crate) part: Part,
 }

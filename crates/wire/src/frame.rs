@@ -44,6 +44,38 @@ pub enum Frame<'a> {
     },
 }
 
+/// What takes the frames of a body.
+pub(crate) trait FrameSink {
+    /// Takes the event, with its line ends, with which these bytes begin, if it knows it without having it cut; how long it is. It has no line
+    /// ends but the last ones.
+    fn take_known(&mut self, bytes: &[u8]) -> Option<usize>;
+
+    /// Takes a frame. `whole` are its bytes with line ends, if its data is one line and it lay whole in one push; else it is empty.
+    fn take(&mut self, frame: Frame<'_>, whole: &[u8]);
+}
+
+/// A sink that has every frame cut.
+pub(crate) struct Every<F>(pub(crate) F);
+
+impl<F: FnMut(Frame<'_>)> FrameSink for Every<F> {
+    fn take_known(&mut self, _bytes: &[u8]) -> Option<usize> {
+        None
+    }
+
+    fn take(&mut self, frame: Frame<'_>, _whole: &[u8]) {
+        (self.0)(frame);
+    }
+}
+
+/// Takes known events from the start of `bytes` on; what is left. None is longer than `limit`.
+#[inline]
+pub(crate) fn after_known<'b>(mut bytes: &'b [u8], limit: usize, sink: &mut impl FrameSink) -> &'b [u8] {
+    while let Some(length) = sink.take_known(&bytes[..bytes.len().min(limit)]) {
+        bytes = &bytes[length..];
+    }
+    bytes
+}
+
 /// Cuts a body into events. An event that lies whole inside one push is handed on without a copy.
 #[derive(Clone, Debug)]
 pub struct SseFramer {
@@ -93,6 +125,11 @@ impl SseFramer {
 
     /// Takes the next bytes of the body and hands on each event that they complete.
     pub fn push(&mut self, bytes: &[u8], on_frame: &mut impl FnMut(Frame<'_>)) {
+        self.push_to(bytes, &mut Every(on_frame));
+    }
+
+    /// The same, into a sink.
+    pub(crate) fn push_to(&mut self, bytes: &[u8], sink: &mut impl FrameSink) {
         let mut rest = bytes;
         let mut held = None;
         while let Some(&first) = rest.first() {
@@ -103,31 +140,27 @@ impl SseFramer {
                     continue;
                 }
             }
+            if !self.begun {
+                rest = after_known(rest, self.limit as usize, sink);
+            }
             let Some(end) = memchr2(b'\n', b'\r', rest) else {
                 self.carry(rest);
                 break;
             };
             let line = &rest[..end];
+            // The second is what it looks like in dialects that name their events.
             if !self.begun
-                && let Some((event, length)) = unnamed_event(rest, end, self.limit)
+                && let Some((event, length)) =
+                    unnamed_event(rest, end, self.limit).or_else(|| named_event(rest, end, self.limit))
             {
                 self.first_line = false;
-                on_frame(event);
-                rest = &rest[length..];
-                continue;
-            }
-            // What it looks like in dialects that name their events.
-            if !self.begun
-                && let Some((event, length)) = named_event(rest, end, self.limit)
-            {
-                self.first_line = false;
-                on_frame(event);
+                sink.take(event, &rest[..length]);
                 rest = &rest[length..];
                 continue;
             }
             self.after_carriage_return = rest[end] == b'\r';
             rest = &rest[end + 1..];
-            self.line_ended(line, &mut held, on_frame);
+            self.line_ended(line, &mut held, sink);
         }
         if let Some(data) = held {
             self.data.extend_from_slice(data);
@@ -178,7 +211,7 @@ impl SseFramer {
         }
     }
 
-    fn line_ended<'b>(&mut self, part: &'b [u8], held: &mut Option<&'b [u8]>, on_frame: &mut impl FnMut(Frame<'_>)) {
+    fn line_ended<'b>(&mut self, part: &'b [u8], held: &mut Option<&'b [u8]>, sink: &mut impl FrameSink) {
         if self.line_open {
             self.carry(part);
             self.line_open = false;
@@ -195,7 +228,7 @@ impl SseFramer {
             return;
         }
         match part.first() {
-            None => return self.dispatch(held, on_frame),
+            None => return self.dispatch(held, sink),
             Some(b':') => {
                 self.first_line = false;
                 return;
@@ -265,12 +298,12 @@ impl SseFramer {
         self.data.extend_from_slice(value);
     }
 
-    fn dispatch(&mut self, held: &mut Option<&[u8]>, on_frame: &mut impl FnMut(Frame<'_>)) {
+    fn dispatch(&mut self, held: &mut Option<&[u8]>, sink: &mut impl FrameSink) {
         let data = held.take();
         if self.event_bytes > self.limit {
-            on_frame(Frame::TooLarge { bytes: self.event_bytes });
+            sink.take(Frame::TooLarge { bytes: self.event_bytes }, b"");
         } else if self.has_data {
-            on_frame(Frame::Event { name: &self.name, data: data.unwrap_or(&self.data) });
+            sink.take(Frame::Event { name: &self.name, data: data.unwrap_or(&self.data) }, b"");
         }
         self.begun = false;
         self.first_line = false;

@@ -3,7 +3,7 @@
 //! Invariant: the lines depend on the bytes alone, not on how they were cut, and never more than the limit plus one
 //! push is held in memory.
 
-use crate::frame::Frame;
+use crate::frame::{Frame, FrameSink, after_known};
 use memchr::memchr;
 use serde::de::IgnoredAny;
 
@@ -32,30 +32,34 @@ impl LineFramer {
     }
 
     /// Takes the next bytes of the body and hands on each line that they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8], on_frame: &mut impl FnMut(Frame<'_>)) {
+    pub(crate) fn push(&mut self, bytes: &[u8], sink: &mut impl FrameSink) {
         let mut rest = bytes;
-        while let Some(end) = memchr(b'\n', rest) {
-            let line = &rest[..end];
+        loop {
+            if self.line_bytes == 0 {
+                rest = after_known(rest, self.limit, sink);
+            }
+            let Some(end) = memchr(b'\n', rest) else { break };
+            let (line, whole) = (&rest[..end], &rest[..=end]);
             rest = &rest[end + 1..];
             if self.line_bytes == 0 && line.len() <= self.limit {
-                hand_on(line, on_frame);
+                hand_on(line, whole, sink);
                 continue;
             }
             self.hold(line);
-            self.line_ended(on_frame);
+            self.line_ended(sink);
         }
         self.hold(rest);
     }
 
     /// Ends the body. A last line without a line feed counts if it is a document.
-    pub(crate) fn end(&mut self, on_frame: &mut impl FnMut(Frame<'_>)) {
+    pub(crate) fn end(&mut self, sink: &mut impl FrameSink) {
         let complete = serde_json::from_slice::<IgnoredAny>(&self.held).is_ok();
         if self.line_bytes > self.limit || complete {
-            return self.line_ended(on_frame);
+            return self.line_ended(sink);
         }
         let held = std::mem::take(&mut self.held);
         if !held.trim_ascii().is_empty() {
-            on_frame(Frame::Unfinished { name: b"", data: &held });
+            sink.take(Frame::Unfinished { name: b"", data: &held }, b"");
         }
         self.line_bytes = 0;
     }
@@ -69,11 +73,11 @@ impl LineFramer {
         }
     }
 
-    fn line_ended(&mut self, on_frame: &mut impl FnMut(Frame<'_>)) {
+    fn line_ended(&mut self, sink: &mut impl FrameSink) {
         if self.line_bytes > self.limit {
-            on_frame(Frame::TooLarge { bytes: self.line_bytes as u64 });
+            sink.take(Frame::TooLarge { bytes: self.line_bytes as u64 }, b"");
         } else {
-            hand_on(&self.held, on_frame);
+            hand_on(&self.held, b"", sink);
         }
         self.line_bytes = 0;
         if self.held.capacity() > KEPT_CAPACITY {
@@ -84,28 +88,29 @@ impl LineFramer {
     }
 }
 
-fn hand_on(line: &[u8], on_frame: &mut impl FnMut(Frame<'_>)) {
+fn hand_on(line: &[u8], whole: &[u8], sink: &mut impl FrameSink) {
     let line = line.trim_ascii();
     if !line.is_empty() {
-        on_frame(Frame::Event { name: b"", data: line });
+        sink.take(Frame::Event { name: b"", data: line }, whole);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Every;
 
     fn framed(parts: &[&[u8]], limit: usize) -> Vec<String> {
         let mut framer = LineFramer::new(limit);
         let mut frames = Vec::new();
-        let mut take = |frame: Frame<'_>| {
+        let mut take = Every(|frame: Frame<'_>| {
             frames.push(match frame {
                 Frame::Event { data, .. } => String::from_utf8_lossy(data).into_owned(),
                 Frame::Unfinished { data, .. } => format!("unfinished {}", String::from_utf8_lossy(data)),
                 Frame::TooLarge { bytes } => format!("too large {bytes}"),
                 Frame::Corrupt => unreachable!("text has no checksum"),
             });
-        };
+        });
         for part in parts {
             framer.push(part, &mut take);
         }

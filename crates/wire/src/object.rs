@@ -208,7 +208,8 @@ pub(crate) fn read_count(json: &str) -> Option<u64> {
 }
 
 /// Where `part` lies in `whole`, of which it must be a piece in memory.
-pub(crate) fn range_within(whole: &str, part: &str) -> Option<Range<usize>> {
+pub(crate) fn range_within(whole: impl AsRef<[u8]>, part: impl AsRef<[u8]>) -> Option<Range<usize>> {
+    let (whole, part) = (whole.as_ref(), part.as_ref());
     let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     let end = start + part.len();
     (end <= whole.len()).then_some(start..end)

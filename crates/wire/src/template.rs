@@ -20,6 +20,9 @@ pub(crate) struct Template {
     name: Vec<u8>,
     fixed: Vec<Vec<u8>>,
     places: Vec<Place>,
+    /// The fixed bytes with what stands around the document in its stream: names of fields, line ends. None if the document did not lie
+    /// whole in one read, or if more than its text may differ: the end of a value is found faster once the document is cut.
+    framed: Option<[Vec<u8>; 2]>,
 }
 
 /// What stands at a place.
@@ -45,17 +48,26 @@ pub(crate) struct Hit {
 impl Template {
     /// A template that recognises nothing yet.
     pub(crate) fn new() -> Template {
-        Template { usable: false, channel: Channel::Answer, name: Vec::new(), fixed: Vec::new(), places: Vec::new() }
+        Template {
+            usable: false,
+            channel: Channel::Answer,
+            name: Vec::new(),
+            fixed: Vec::new(),
+            places: Vec::new(),
+            framed: None,
+        }
     }
 
     /// Forgets what it learnt.
     pub(crate) fn forget(&mut self) {
         self.usable = false;
+        self.framed = None;
     }
 
-    /// Learns from a document in which the pattern was found.
-    pub(crate) fn learn(&mut self, name: &[u8], json: &str, pattern: &Pattern) {
-        self.usable = false;
+    /// Learns from a document in which the pattern was found. `around` is what stood before and after it in one line of its stream,
+    /// with the line ends.
+    pub(crate) fn learn(&mut self, name: &[u8], json: &str, pattern: &Pattern, around: Option<[&[u8]; 2]>) {
+        self.forget();
         let text = std::iter::once((pattern.text.clone(), Place::Text));
         let skips = pattern.skips.iter().map(|range| {
             let is_blank = json.as_bytes().get(range.clone()).is_some_and(|bytes| bytes.iter().all(is_whitespace));
@@ -82,6 +94,28 @@ impl Template {
             from = range.end;
         }
         self.fixed.push(json.as_bytes()[from..].to_vec());
+        if let (Some([before, after]), [first, last]) = (around, &self.fixed[..]) {
+            self.framed = Some([[before, first].concat(), [last, after].concat()]);
+        }
+    }
+
+    /// Recognises a document with what stands around it at the start of the bytes of a stream, and how long that is.
+    pub(crate) fn recognise_framed(&self, bytes: &[u8], arena: &mut String) -> Option<(Hit, usize)> {
+        let [first, last] = self.framed.as_ref()?;
+        let rest = bytes.strip_prefix(first.as_slice())?;
+        let plain = plain_length(rest);
+        let is_plain = rest.get(plain) == Some(&b'"');
+        let end = if is_plain { plain } else { plain + string_end(&rest[plain..])? };
+        let (text, behind) = rest.split_at(end);
+        let length = bytes.len() - behind.strip_prefix(last.as_slice())?.len();
+        let start = arena.len();
+        if is_plain {
+            arena.push_str(std::str::from_utf8(text).ok()?);
+        } else if !append_unescaped(text, arena) {
+            return None;
+        }
+        // An empty text is for the parser: its meaning may depend on the rest.
+        (arena.len() > start).then_some((Hit { channel: self.channel, start, usage: None }, length))
     }
 
     /// Recognises a document and appends its text to the arena; `None`, and nothing appended, if a parser must look at it.

@@ -40,10 +40,16 @@ impl StreamMetadata {
     #[inline]
     pub fn on<'b>(&mut self, event: &StreamEvent, batch: &'b EventBatch, has_text: bool) -> Option<(Channel, &'b str)> {
         if let EventKind::Text { channel, text } = event.kind {
-            self.understood = true;
+            self.on_text();
             return Some((channel, batch.text(text)));
         }
         self.on_other(event, batch, has_text)
+    }
+
+    /// Notes that there was text.
+    #[inline]
+    pub fn on_text(&mut self) {
+        self.understood = true;
     }
 
     fn on_other<'b>(

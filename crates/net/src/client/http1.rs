@@ -22,10 +22,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, ReadBuf};
 
 pub(super) use request_writer::RequestWriter;
 
@@ -38,8 +36,15 @@ const MAX_UNCHECKED_IDLE: usize = 8;
 #[derive(Default)]
 pub(super) struct Http1Pool {
     idle: RefCell<VecDeque<Http1>>,
-    /// Read buffer shared by all connections; its content is consumed before the next read.
-    scratch: RefCell<Vec<u8>>,
+    /// Buffers shared by all connections; their content is consumed before the next read.
+    scratch: RefCell<Scratch>,
+}
+
+#[derive(Default)]
+struct Scratch {
+    read: Vec<u8>,
+    /// The pieces of the body that a read brought, if it brought several.
+    body: Vec<u8>,
 }
 
 pub(super) struct Http1 {
@@ -97,7 +102,13 @@ impl Http1Pool {
 
 /// An exchange in progress on its connection.
 struct Exchanging<'a, 'b, S> {
-    connection: &'a mut Http1,
+    transport: &'a mut Transport,
+    reading: Reading<'a, 'b, S>,
+}
+
+/// What is sent and read.
+struct Reading<'a, 'b, S> {
+    stamps: &'a Rc<Stamps>,
     receiver: &'a mut Receiver<'b, S>,
     method: Method,
     asks_to_upgrade: bool,
@@ -152,8 +163,9 @@ impl Http1 {
         request: RequestWriter,
         receiver: &mut Receiver<'_, impl Sink>,
     ) -> Result<Afterwards, ExchangeFailure> {
-        let mut exchanging = Exchanging {
-            connection: self,
+        let Http1 { transport, stamps } = self;
+        let reading = Reading {
+            stamps,
             receiver,
             method: request.method().clone(),
             asks_to_upgrade: request.asks_to_upgrade(),
@@ -162,13 +174,14 @@ impl Http1 {
             stage: ReadState::Head(Vec::new()),
             interim_bytes: 0,
         };
+        let mut exchanging = Exchanging { transport, reading };
         poll_fn(|context| {
             if let Some(broken) = exchanging.send(context) {
                 return Poll::Ready(Err(broken));
             }
             // Borrowed for this poll.
             let mut scratch = pool.scratch.take();
-            scratch.resize(READ_BUFFER_BYTES, 0);
+            scratch.read.resize(READ_BUFFER_BYTES, 0);
             let polled = exchanging.receive(&mut scratch, context);
             pool.scratch.replace(scratch);
             polled
@@ -180,53 +193,59 @@ impl Http1 {
 impl<S: Sink> Exchanging<'_, '_, S> {
     /// Sends what there is; the failure of a request whose body cannot be had to its end.
     fn send(&mut self, context: &mut Context<'_>) -> Option<ExchangeFailure> {
-        let request = self.request.as_mut()?;
-        let Http1 { transport, stamps } = &mut *self.connection;
-        match request.poll(transport, stamps, context) {
+        let reading = &mut self.reading;
+        let request = reading.request.as_mut()?;
+        match request.poll(self.transport, reading.stamps, context) {
             Poll::Pending => None,
             Poll::Ready(sent) => {
                 let broken = request.broken_upload().filter(|_| sent.is_err());
-                self.send_error = sent.err();
-                self.request = None;
+                reading.send_error = sent.err();
+                reading.request = None;
                 broken
             }
         }
     }
 
-    fn receive(&mut self, scratch: &mut [u8], context: &mut Context<'_>) -> Poll<Result<Afterwards, ExchangeFailure>> {
+    fn receive(
+        &mut self,
+        scratch: &mut Scratch,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Afterwards, ExchangeFailure>> {
+        let Exchanging { transport, reading } = self;
         loop {
-            if self.receiver.is_full() {
+            if reading.receiver.is_full() {
                 // Backpressure: yield until the sink was drained.
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            let mut buffer = ReadBuf::new(scratch);
-            let read = ready!(Pin::new(&mut self.connection.transport).poll_read(context, &mut buffer));
-            let count = buffer.filled().len();
-            match read {
-                Ok(()) if count > 0 => {}
-                Ok(()) => return Poll::Ready(self.closed(None)),
-                Err(error) => return Poll::Ready(self.closed(Some(error))),
-            }
-            if let Some(afterwards) = self.take(&mut scratch[..count])? {
+            let received = match ready!(transport.poll_receive(context, &mut scratch.read)) {
+                Ok(received) if !received.bytes.is_empty() => received,
+                Ok(_) => return Poll::Ready(reading.closed(None)),
+                Err(error) => return Poll::Ready(reading.closed(Some(error))),
+            };
+            let (taken, held) = (reading.take(received.bytes, &mut scratch.body), received.held);
+            transport.release(held);
+            if let Some(afterwards) = taken? {
                 return Poll::Ready(Ok(afterwards));
             }
         }
     }
+}
 
+impl<S: Sink> Reading<'_, '_, S> {
     /// Handles a read; at the end of the answer, returns what becomes of the connection.
-    fn take(&mut self, bytes: &mut [u8]) -> Result<Option<Afterwards>, ExchangeFailure> {
+    fn take(&mut self, bytes: &[u8], scratch: &mut Vec<u8>) -> Result<Option<Afterwards>, ExchangeFailure> {
         match &mut self.stage {
-            ReadState::Body(..) | ReadState::Upgraded => self.take_body(bytes),
+            ReadState::Body(..) | ReadState::Upgraded => self.take_body(bytes, scratch),
             ReadState::Head(partial) if partial.is_empty() => match self.take_heads(bytes)? {
-                Some(used) => self.take_body(&mut bytes[used..]),
+                Some(used) => self.take_body(&bytes[used..], scratch),
                 None => Ok(None),
             },
             ReadState::Head(partial) => {
                 partial.extend_from_slice(bytes);
-                let mut whole = std::mem::take(partial);
+                let whole = std::mem::take(partial);
                 match self.take_heads(&whole)? {
-                    Some(used) => self.take_body(&mut whole[used..]),
+                    Some(used) => self.take_body(&whole[used..], scratch),
                     None => Ok(None),
                 }
             }
@@ -239,7 +258,7 @@ impl<S: Sink> Exchanging<'_, '_, S> {
         loop {
             let rest = &bytes[used..];
             let read = head::parse(rest, &self.method);
-            let Some(read) = read.map_err(|error| failure::not_http(&error.0, &self.connection.stamps))? else {
+            let Some(read) = read.map_err(|error| failure::not_http(&error.0, self.stamps))? else {
                 if self.interim_bytes + rest.len() > MAX_HEAD_BYTES {
                     return Err(failure::head_too_large(MAX_HEAD_BYTES));
                 }
@@ -253,10 +272,7 @@ impl<S: Sink> Exchanging<'_, '_, S> {
                 return Ok(Some(used));
             }
             if read.head.status == StatusCode::SWITCHING_PROTOCOLS {
-                return Err(failure::not_http(
-                    "it switches to a protocol that was not requested",
-                    &self.connection.stamps,
-                ));
+                return Err(failure::not_http("it switches to a protocol that was not requested", self.stamps));
             }
             if read.head.status.is_informational() {
                 // Interim responses count as activity, so that only this limit ends an endless series.
@@ -277,7 +293,7 @@ impl<S: Sink> Exchanging<'_, '_, S> {
         self.asks_to_upgrade && self.request.is_none() && self.send_error.is_none() && asks_to_upgrade(headers)
     }
 
-    fn take_body(&mut self, bytes: &mut [u8]) -> Result<Option<Afterwards>, ExchangeFailure> {
+    fn take_body(&mut self, bytes: &[u8], scratch: &mut Vec<u8>) -> Result<Option<Afterwards>, ExchangeFailure> {
         if matches!(self.stage, ReadState::Upgraded) {
             return Ok(Some(Afterwards::Upgraded(Bytes::copy_from_slice(bytes))));
         }
@@ -285,9 +301,22 @@ impl<S: Sink> Exchanging<'_, '_, S> {
         if bytes.is_empty() && !framing.is_empty() {
             return Ok(None);
         }
-        let decoded = framing.decode(bytes);
-        if decoded.body > 0 {
-            self.receiver.body(&bytes[..decoded.body])?;
+        let mut body: &[u8] = &[];
+        scratch.clear();
+        let decoded = framing.decode(bytes, |piece| {
+            // A single piece stays where it is.
+            if body.is_empty() {
+                body = piece;
+                return;
+            }
+            if scratch.is_empty() {
+                scratch.extend_from_slice(body);
+            }
+            scratch.extend_from_slice(piece);
+        });
+        let body = if scratch.is_empty() { body } else { scratch };
+        if !body.is_empty() {
+            self.receiver.body(body)?;
         }
         match decoded.state {
             BodyState::Open => Ok(None),

@@ -15,6 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokrate_core::{Span, Tick};
 
 mod http2;
+mod tls;
 
 const MS: Span = Span::from_millis(1);
 

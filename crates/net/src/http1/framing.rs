@@ -20,8 +20,6 @@ pub(crate) enum Framing {
 /// Result of decoding one read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Decoded {
-    /// Body bytes, moved to the start of the buffer.
-    pub body: usize,
     /// Bytes consumed, framing included.
     pub consumed: usize,
     /// State after this read.
@@ -53,18 +51,22 @@ impl Framing {
         }
     }
 
-    /// Decodes a read in place: body bytes are moved to the start of `bytes`.
-    pub fn decode(&mut self, bytes: &mut [u8]) -> Decoded {
-        match self {
+    /// Decodes a read, and hands out the pieces of it that are the body's; none is empty.
+    pub fn decode<'b>(&mut self, bytes: &'b [u8], mut on_piece: impl FnMut(&'b [u8])) -> Decoded {
+        let (piece, decoded) = match self {
             Framing::Length(left) => {
-                let body = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
-                *left -= body as u64;
+                let consumed = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
+                *left -= consumed as u64;
                 let state = if *left == 0 { BodyState::Ended } else { BodyState::Open };
-                Decoded { body, consumed: body, state }
+                (&bytes[..consumed], Decoded { consumed, state })
             }
-            Framing::Chunked(chunks) => chunks.decode(bytes),
-            Framing::UntilClose => Decoded { body: bytes.len(), consumed: bytes.len(), state: BodyState::Open },
+            Framing::Chunked(chunks) => return chunks.decode(bytes, on_piece),
+            Framing::UntilClose => (bytes, Decoded { consumed: bytes.len(), state: BodyState::Open }),
+        };
+        if !piece.is_empty() {
+            on_piece(piece);
         }
+        decoded
     }
 
     /// Whether the end of the connection ends the body.
@@ -108,15 +110,15 @@ impl Chunks {
         Chunks { position: Position::Size, left: 0, overhead_bytes: 0 }
     }
 
-    fn decode(&mut self, bytes: &mut [u8]) -> Decoded {
-        let (mut body, mut consumed) = (0, 0);
+    fn decode<'b>(&mut self, bytes: &'b [u8], mut on_piece: impl FnMut(&'b [u8])) -> Decoded {
+        let mut consumed = 0;
         let mut state = BodyState::Open;
         while consumed < bytes.len() && state == BodyState::Open {
             if self.position == Position::Data {
                 let count =
                     usize::try_from(self.left).map_or(bytes.len() - consumed, |left| left.min(bytes.len() - consumed));
-                bytes.copy_within(consumed..consumed + count, body);
-                (body, consumed) = (body + count, consumed + count);
+                on_piece(&bytes[consumed..consumed + count]);
+                consumed += count;
                 self.left -= count as u64;
                 if self.left == 0 {
                     self.position = Position::DataCr;
@@ -126,7 +128,7 @@ impl Chunks {
             state = self.step(bytes[consumed]);
             consumed += 1;
         }
-        Decoded { body, consumed, state }
+        Decoded { consumed, state }
     }
 
     /// Handles one framing byte.

@@ -81,11 +81,8 @@ struct Receiving {
 
 impl Receiving {
     /// Handles a read; returns how many bytes belonged to the body, and whether it ended.
-    fn take(&mut self, bytes: &mut [u8]) -> (usize, bool) {
-        let decoded = self.framing.decode(bytes);
-        if decoded.body > 0 {
-            self.buffer.push(&bytes[..decoded.body]);
-        }
+    fn take(&mut self, bytes: &[u8]) -> (usize, bool) {
+        let decoded = self.framing.decode(bytes, |piece| self.buffer.push(piece));
         match decoded.state {
             BodyState::Open => return (decoded.consumed, false),
             BodyState::Ended => self.buffer.end(Ok(())),
@@ -359,7 +356,7 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin + 'static> Connection<H, T> {
             self.keep = false;
             return Poll::Ready(Ok(()));
         };
-        let (used, ended) = receiving.take(&mut read[..count]);
+        let (used, ended) = receiving.take(&read[..count]);
         if ended {
             self.keep &= receiving.buffer.is_whole();
             self.receiving = None;

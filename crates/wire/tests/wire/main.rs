@@ -11,6 +11,7 @@ mod dialects;
 mod every_request;
 mod exchange_list;
 mod fixtures;
+mod framed;
 mod gemini_and_ollama;
 mod lost_elsewhere;
 mod opaque;

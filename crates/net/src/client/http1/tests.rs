@@ -21,9 +21,8 @@ fn framed(mut framing: Framing, bytes: &[u8], cuts: &[usize]) -> (Vec<u8>, usize
     cuts.sort_unstable();
     let (mut body, mut from) = (Vec::new(), 0);
     for cut in cuts {
-        let mut piece = bytes[from..cut].to_vec();
-        let taken = framing.decode(&mut piece);
-        body.extend_from_slice(&piece[..taken.body]);
+        let piece = &bytes[from..cut];
+        let taken = framing.decode(piece, |part| body.extend_from_slice(part));
         if taken.state != BodyState::Open {
             return (body, from + taken.consumed, taken.state);
         }

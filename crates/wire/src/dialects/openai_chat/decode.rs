@@ -38,7 +38,7 @@ impl DocumentDecoder for ChatDecoder {
         out: &mut EventBatch,
     ) -> Result<Option<Pattern>, serde_json::Error> {
         let chunk = read_chunk(json)?;
-        let Source { at, name, part } = source;
+        let Source { at, name, part, .. } = source;
         emit_model(&mut self.model, at, chunk.model.as_deref(), out);
         let before = out.events().len();
         let bare_error = (name == b"error" || chunk.message) && !chunk.choices && chunk.failure.is_none();

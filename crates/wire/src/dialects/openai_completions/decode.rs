@@ -30,7 +30,7 @@ struct Choice<'a> {
 
 impl DocumentDecoder for CompletionsDecoder {
     fn decode(&mut self, source: Source<'_>, json: &str, out: &mut EventBatch) -> Result<Option<Pattern>, Error> {
-        let Source { at, name, part } = source;
+        let Source { at, name, part, .. } = source;
         let Some(chunk) = Object::read(json)? else {
             out.push(at, EventKind::Anomaly(Anomaly::Malformed));
             return Ok(None);
