@@ -130,8 +130,20 @@ pub fn left_by_batches(folder: &Path) -> Vec<String> {
 fn left_by(path: &Path) -> Option<String> {
     let mut file = File::open(path).ok()?;
     file.try_lock().ok()?;
-    let mut text = String::new();
-    file.read_to_string(&mut text).ok()?;
-    let left: LeftAtServer = serde_json::from_str(&text).ok()?;
-    Some(format!("{}  rm {}\n", left.text(), path.display()))
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).ok()?;
+    // A run that was killed before its first note was written had begun nothing.
+    if text.is_empty() {
+        return None;
+    }
+    // Killed while it wrote a shorter one, it leaves the end of the last behind it.
+    let left = serde_json::Deserializer::from_slice(&text).into_iter::<LeftAtServer>().next();
+    let what = match left {
+        Some(Ok(left)) => left.text(),
+        _ => {
+            "a batch, of which the note cannot be read: look at the list of batches of the servers that were measured\n"
+                .to_owned()
+        }
+    };
+    Some(format!("{what}  rm {}\n", path.display()))
 }

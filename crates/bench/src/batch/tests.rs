@@ -193,7 +193,7 @@ fn a_batch_that_never_reached_a_server_left_nothing_there() {
 }
 
 #[test]
-fn a_note_without_its_run_is_told_of_and_one_that_is_none_is_not() {
+fn a_note_without_its_run_is_told_of() {
     let notes = Notes::new();
     check_notes(&notes.0).expect("a folder for notes");
     assert_eq!(notes.files(), 0);
@@ -201,8 +201,25 @@ fn a_note_without_its_run_is_told_of_and_one_that_is_none_is_not() {
     let mut left = LeftAtServer::nothing("http://127.0.0.1:9", BatchForm::Anthropic, begun_at);
     left.is_unsure = true;
     drop(OpenNote::create(&notes.0, &left).expect("a note"));
-    std::fs::write(notes.0.join("0.json"), "{").expect("a file");
     let told = left_by_batches(&notes.0);
     let what = "http://127.0.0.1:9 (2026-01-02T03:04:05Z): a batch may have been left there: what was last asked for had no answer";
     assert!(told.len() == 1 && told[0].starts_with(what), "{told:?}");
+}
+
+#[test]
+fn a_note_that_was_being_written_when_its_run_was_killed_is_told_all_the_same() {
+    let notes = Notes::new();
+    std::fs::create_dir_all(&notes.0).expect("a folder");
+    let begun = |text: &str| std::fs::write(notes.0.join("1-0.json"), text).expect("the note is written");
+    let note = r#"{"origin":"http://127.0.0.1:9","is_anthropic":false,"begun_at":"2026-01-02T03:04:05Z","cancel":null,"delete":["/v1/files/file-1"],"is_unsure":false}"#;
+    for (text, part) in [
+        (format!("{note}ue}}"), "/v1/files/file-1\n"),
+        (note[..note.len() - 40].to_owned(), "of which the note cannot be read"),
+    ] {
+        begun(&text);
+        let [told] = left_by_batches(&notes.0).try_into().expect("one note");
+        assert!(told.contains(part) && told.contains("  rm "), "{told}");
+    }
+    begun("");
+    assert_eq!(left_by_batches(&notes.0), Vec::<String>::new(), "nothing was begun");
 }
