@@ -127,6 +127,7 @@ evidence!(
     width,
     uneven,
     untold_wide,
+    assigned_again,
 );
 
 impl Evidence {
@@ -158,6 +159,11 @@ impl Evidence {
     /// Whether new lines at an end may belong further out: the other reading says that lines beyond them may have to go for them.
     pub(crate) fn may_be_moved(&self) -> bool {
         self.deletion > 0 && self.new_ends > 0
+    }
+
+    /// Whether a hidden line right beyond new lines at an end may be the old form of one of them, which would stay beside it.
+    pub(crate) fn may_be_changed(&self) -> bool {
+        self.new_ends > 0 && self.alike_beyond + self.assigned_again > 0
     }
 
     /// Whether so many lines go in one place where others come that these may be another block, whose head and end the file has as well.

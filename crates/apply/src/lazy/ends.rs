@@ -127,6 +127,9 @@ impl PartEnds<'_> {
             let is_alike = is_distinctive(self.line(line)) && self.is_any_alike(&telling, &looks, &old, line);
             evidence.alike_beyond += i32::from(is_alike);
         }
+        let next = self.beyond(is_above).next();
+        let is_again = |line: usize| new.iter().any(|&token| assign_the_same(self.text(token), self.line(line)));
+        evidence.assigned_again += i32::from(next.is_some_and(is_again));
         let equal = |line: usize| telling.iter().any(|&token| self.text(token).trim() == self.line(line).trim());
         evidence.stands_beyond += self.beyond(is_above).take(MOST_EQUAL).filter(|&line| equal(line)).count() as i32;
         // A line of a new block may well be written once more.
@@ -295,4 +298,18 @@ impl PartEnds<'_> {
         count += i32::from(above.is_some_and(|token| differs(token, self.chosen.lines.start.checked_sub(1))));
         count + i32::from(below.is_some_and(|token| differs(token, next)))
     }
+}
+
+/// Whether two lines give one name a value, each another: `name: value` or `name = value`, as deep.
+fn assign_the_same(one: &str, other: &str) -> bool {
+    let name = |line: &'_ str| -> Option<String> {
+        let text = line.trim_start();
+        let end = text.find(|letter: char| !(letter.is_alphanumeric() || "_-$.\"'@".contains(letter)))?;
+        let (name, rest) = text.split_at(end);
+        let rest = rest.trim_start();
+        let assigns = rest.starts_with([':', '=']) && !rest.starts_with("::") && !rest.starts_with("==");
+        (assigns && !name.is_empty()).then(|| name.to_owned())
+    };
+    let depth = |line: &str| indent(line).len();
+    depth(one) == depth(other) && one.trim() != other.trim() && name(one).is_some_and(|it| name(other) == Some(it))
 }
