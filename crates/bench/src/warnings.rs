@@ -20,6 +20,9 @@ fn at_level(phase: &PhaseResult, sentence: String) -> LevelSentence {
     LevelSentence { level: phase.name.clone(), sentence }
 }
 
+/// Further levels that a sentence names; a run of many rounds has dozens of them.
+const LEVELS_NAMED: usize = 6;
+
 /// Merges sentences that differ in their numbers only: the first one, then the levels of the others.
 fn merge_repeated(all: Vec<LevelSentence>) -> Vec<String> {
     let mut groups: Vec<(String, LevelSentence, Vec<String>)> = Vec::new();
@@ -32,7 +35,12 @@ fn merge_repeated(all: Vec<LevelSentence>) -> Vec<String> {
     }
     let sentences = groups.into_iter().map(|(_, LevelSentence { level, sentence }, others)| match others.as_slice() {
         [] => format!("{level}: {sentence}"),
-        others => format!("{level}: {sentence}; the same at {}", others.join(", ")),
+        others => {
+            let named = others.iter().take(LEVELS_NAMED).cloned().collect::<Vec<String>>().join(", ");
+            let more = others.len().saturating_sub(LEVELS_NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("{level}: {sentence}; the same at {named}{more}")
+        }
     });
     sentences.collect()
 }
@@ -334,6 +342,11 @@ mod tests {
                 "concurrency 1: 3 of 20 failed; the same at concurrency 8, concurrency 9",
                 "concurrency 8: the model is another"
             ]
+        );
+        let rounds = (1..=9).map(|round| at_level(&format!("round {round}"), "1 failed")).collect();
+        assert_eq!(
+            merge_repeated(rounds),
+            ["round 1: 1 failed; the same at round 2, round 3, round 4, round 5, round 6, round 7 and 2 more"]
         );
     }
 }

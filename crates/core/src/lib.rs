@@ -29,6 +29,6 @@ pub use money::{AudioTokens, BilledTokens, Money, Price};
 pub use request::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};
 pub use rng::Rng;
 pub use sketch::Sketch;
-pub use text::{edit_distance, is_one_line, one_line};
+pub use text::{edit_distance, is_one_line, one_line, shell_word};
 pub use time::{Span, Tick};
 pub use units::{RequestsPerSecond, TokensPerSecond};

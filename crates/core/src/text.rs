@@ -62,6 +62,13 @@ pub fn edit_distance(a: &str, b: &str) -> usize {
     rows[a.len()][b.len()]
 }
 
+/// A word as a shell takes it, without control characters. For what others named and a user may paste.
+pub fn shell_word(word: &str) -> String {
+    let word: String = word.chars().map(|symbol| if symbol.is_control() { '?' } else { symbol }).collect();
+    let plain = |symbol: char| symbol.is_ascii_alphanumeric() || "-_./:@+,=".contains(symbol);
+    if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,5 +95,14 @@ mod tests {
         assert_eq!((distance("kitten", "sitting"), distance("", "ab"), distance("same", "same")), (3, 2, 0));
         assert_eq!((distance("opneai", "openai"), distance("ab", "ba"), distance("é", "e")), (1, 1, 1));
         assert_eq!(distance(&"x".repeat(1 << 20), ""), MAX_COMPARED_CHARS);
+    }
+
+    #[test]
+    fn a_shell_word_is_quoted_where_it_is_not_plain() {
+        assert_eq!(shell_word("vllm/meta-llama/Llama-3.3:8b"), "vllm/meta-llama/Llama-3.3:8b");
+        assert_eq!(shell_word("a b; rm -rf"), "'a b; rm -rf'");
+        assert_eq!(shell_word("it's\u{1b}[31m"), "'it'\\''s?[31m'");
+        assert_eq!(shell_word("x$(touch${IFS}/tmp/y)\ntouch"), "'x$(touch${IFS}/tmp/y)?touch'");
+        assert_eq!(shell_word(""), "''");
     }
 }

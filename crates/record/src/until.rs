@@ -48,6 +48,8 @@ pub enum UntilEnd {
     Cost,
     /// Something cannot be known by any number of requests.
     NotReachable,
+    /// The last round after which it is looked for verdicts.
+    Looks,
 }
 
 /// How well an asked figure is known at a load.

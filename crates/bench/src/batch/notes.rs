@@ -7,7 +7,14 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use tokrate_core::{one_line, shell_word};
 use tokrate_wire::batch_api::BatchForm;
+
+/// What is read of a note: ids of a few hundred bytes each, of a batch and its files.
+const MAX_NOTE_BYTES: u64 = 64 << 10;
+
+/// What is shown of a name in a note.
+const NAME_BYTES: usize = 200;
 
 /// What a batch leaves at a server when its run ends now.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -50,10 +57,14 @@ impl LeftAtServer {
         } else {
             "-H \"Authorization: Bearer $KEY\""
         };
-        let call = |method: &str, path: &String| format!("  curl -X {method} {key} {}{path}\n", self.origin);
+        // Ids are the server's own words, and notes may be anybody's.
+        let call = |method: &str, path: &String| {
+            let url = shell_word(&format!("{}{path}", self.origin));
+            format!("  curl -X {method} {key} {url}\n")
+        };
         let cancel = self.cancel.iter().map(|path| call("POST", path));
         let calls: String = cancel.chain(self.delete.iter().map(|path| call("DELETE", path))).collect();
-        format!("{} ({}): {what}\n{calls}", self.origin, self.begun_at)
+        format!("{} ({}): {what}\n{calls}", one_line(&self.origin, NAME_BYTES), one_line(&self.begun_at, NAME_BYTES))
     }
 }
 
@@ -128,10 +139,14 @@ pub fn left_by_batches(folder: &Path) -> Vec<String> {
 }
 
 fn left_by(path: &Path) -> Option<String> {
-    let mut file = File::open(path).ok()?;
+    // Opening a pipe would wait for its other end.
+    if !fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
+        return None;
+    }
+    let file = File::open(path).ok()?;
     file.try_lock().ok()?;
     let mut text = Vec::new();
-    file.read_to_end(&mut text).ok()?;
+    file.take(MAX_NOTE_BYTES).read_to_end(&mut text).ok()?;
     // A run that was killed before its first note was written had begun nothing.
     if text.is_empty() {
         return None;
@@ -145,5 +160,5 @@ fn left_by(path: &Path) -> Option<String> {
                 .to_owned()
         }
     };
-    Some(format!("{what}  rm {}\n", path.display()))
+    Some(format!("{what}  rm {}\n", shell_word(&path.to_string_lossy())))
 }

@@ -223,3 +223,15 @@ fn a_note_that_was_being_written_when_its_run_was_killed_is_told_all_the_same() 
     begun("");
     assert_eq!(left_by_batches(&notes.0), Vec::<String>::new(), "nothing was begun");
 }
+
+#[test]
+fn what_a_server_or_a_note_names_is_no_command_of_the_lines_to_paste() {
+    let notes = Notes::new();
+    std::fs::create_dir_all(&notes.0).expect("a folder");
+    let mut left = LeftAtServer::nothing("http://127.0.0.1:9", BatchForm::OpenAi, "today\ntouch a".to_owned());
+    left.cancel = Some("/v1/batches/x$(touch${IFS}/tmp/y)\ntouch b/cancel".to_owned());
+    drop(OpenNote::create(&notes.0, &left).expect("a note"));
+    let [told] = left_by_batches(&notes.0).try_into().expect("one note");
+    assert!(told.contains(" 'http://127.0.0.1:9/v1/batches/x$(touch${IFS}/tmp/y)?touch b/cancel'\n"), "{told}");
+    assert_eq!(told.lines().filter(|line| line.starts_with("touch")).count(), 0, "{told}");
+}

@@ -88,12 +88,13 @@ impl Verdicts {
 
     pub(super) fn result(&self, listed: &[PhaseSpec], results: &[PhaseResult]) -> UntilResult {
         let is_decided = listed.iter().all(|spec| self.decided.contains(&spec.load.row()));
+        let rounds = listed.iter().map(|spec| rounds_of(spec, results)).max().unwrap_or(0);
         let end = match (is_decided, self.next(listed, results)) {
             (true, _) => UntilEnd::Reached,
             (false, Some(_)) => UntilEnd::Unfinished,
+            (false, None) if LOOKS.last().is_some_and(|last| rounds >= *last) => UntilEnd::Looks,
             (false, None) => UntilEnd::Requests,
         };
-        let rounds = listed.iter().map(|spec| rounds_of(spec, results)).max().unwrap_or(0);
         let error = 100.0 * self.options.alpha;
         let sentence = match end {
             UntilEnd::Reached => {
@@ -101,6 +102,10 @@ impl Verdicts {
                     "every asked comparison has its verdict after {rounds} rounds; {error:.0} % error for all together"
                 )
             }
+            UntilEnd::Looks => format!(
+                "not every asked comparison has its verdict after {rounds} rounds, the last after which it is looked; {error:.0} % error for \
+                 all together"
+            ),
             UntilEnd::Unfinished => format!("not every asked comparison has its verdict after {rounds} rounds"),
             _ => format!(
                 "not every asked comparison has its verdict after {rounds} rounds, the most that --max-requests {} allows; {error:.0} % error \
@@ -141,4 +146,30 @@ impl Verdicts {
 fn rounds_of(spec: &PhaseSpec, results: &[PhaseResult]) -> u64 {
     let row = spec.load.row();
     results.iter().filter(|result| result.load == row).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{closed, with_throughput};
+    use super::*;
+
+    #[test]
+    fn a_run_without_a_verdict_says_whether_requests_or_looks_ended_it() {
+        let level = Verdicts::round_of(&closed(1));
+        let ended = |max_requests: u64| {
+            let (metrics, options) = (vec![Metric::OutputSpeed], CompareOptions::default());
+            let verdicts =
+                Verdicts { metrics, options, baseline: None, max_requests, comparisons: 1, decided: Vec::new() };
+            let results = vec![with_throughput(&level, 100.0); verdicts.max_rounds(&level) as usize];
+            let known = verdicts.result(std::slice::from_ref(&level), &results);
+            (known.end, known.verdict.expect("it was asked").sentence)
+        };
+        let (end, sentence) = ended(200);
+        assert!(
+            end == UntilEnd::Requests && sentence.contains("19 rounds, the most that --max-requests 200"),
+            "{sentence}"
+        );
+        let (end, sentence) = ended(2_000);
+        assert!(end == UntilEnd::Looks && sentence.contains("40 rounds, the last after which"), "{sentence}");
+    }
 }

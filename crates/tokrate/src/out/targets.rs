@@ -8,7 +8,7 @@ use comfy_table::{LineStyle, Table, presets};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use tokrate_catalog::{Kind, PRICES, Provider};
-use tokrate_core::Money;
+use tokrate_core::{Money, shell_word};
 
 /// Models of one server that are shown; the others are counted.
 const MODELS_SHOWN: usize = 5;
@@ -128,22 +128,16 @@ fn commands(found: &Found) -> Vec<String> {
         Answering::Engine(row, models) => {
             let usual = row.usual_ports.first() == Some(&port);
             let place = if usual { String::new() } else { format!("@127.0.0.1:{port}") };
-            let name = |model| quoted(&format!("{}{place}/{model}", row.name));
+            let name = |model| shell_word(&format!("{}{place}/{model}", row.name));
             models.iter().map(|model| format!("tokrate bench {}", name(model))).collect()
         }
         Answering::OpenAiLike(models) => {
-            let command = |model| format!("tokrate bench --url http://127.0.0.1:{port}/v1 --model {}", quoted(model));
+            let command =
+                |model| format!("tokrate bench --url http://127.0.0.1:{port}/v1 --model {}", shell_word(model));
             models.iter().map(|model| command(model)).collect()
         }
         Answering::Locked | Answering::Unknown | Answering::Silent => Vec::new(),
     }
-}
-
-/// A word as a shell takes it, without control characters.
-fn quoted(word: &str) -> String {
-    let word: String = word.chars().map(|symbol| if symbol.is_control() { '?' } else { symbol }).collect();
-    let plain = |symbol: char| symbol.is_ascii_alphanumeric() || "-_./:@+,=".contains(symbol);
-    if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// For programs.
@@ -194,17 +188,4 @@ fn found_row(found: &Found) -> Value {
         Answering::Silent => ("silent", None, &[]),
     };
     json!({ "port": found.port, "what": what, "engine": engine, "models": models, "commands": commands(found) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_that_a_server_gave_is_safe_to_copy() {
-        assert_eq!(quoted("vllm/meta-llama/Llama-3.3:8b"), "vllm/meta-llama/Llama-3.3:8b");
-        assert_eq!(quoted("a b; rm -rf"), "'a b; rm -rf'");
-        assert_eq!(quoted("it's\u{1b}[31m"), "'it'\\''s?[31m'");
-        assert_eq!(quoted(""), "''");
-    }
 }

@@ -112,11 +112,11 @@ fn a_turn_that_was_refused_for_the_rate_goes_on_in_its_session() {
 
 #[test]
 fn a_server_that_opens_no_session_and_one_that_ends_it_are_failures_with_their_words() {
-    let refusal = "HTTP/1.1 404 Not Found\r\ncontent-type: application/json\r\ncontent-length: 36\r\n\r\n{\"error\":{\"message\":\"no such path\"}}";
+    let refusal = "HTTP/1.1 404 Not Found\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 36\r\n\r\n{\"error\":{\"message\":\"no such path\"}}";
     let server = Server::start(move |_, stream| stream.write_all(refusal.as_bytes()).map(|()| Then::Close));
     let bench = measure(Folder::new("realtime-refused"), &server.url(), "-c 1 -n 2");
     assert!(bench.rows.iter().all(|row| row["failure"]["kind"] == "not_found"), "{:?}", bench.rows);
-    let plain = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+    let plain = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
     let server = Server::start(move |_, stream| stream.write_all(plain.as_bytes()).map(|()| Then::Close));
     let bench = measure(Folder::new("realtime-plain"), &server.url(), "-c 1 -n 2");
     assert!(
