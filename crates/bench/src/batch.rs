@@ -221,8 +221,7 @@ impl BatchCall<'_> {
             tokio::time::sleep(self.options.poll.as_duration()).await;
             let now = self.clock.now();
             progress.numbers.polls += 1;
-            let path = format!("{}/{}", self.batches(), state.id);
-            match self.call(Method::GET, path, "", Bytes::new()).await {
+            match self.ask_after(&state).await {
                 Ok(answer) => {
                     let state = batch_api::state(self.form, &answer).map_err(Failed::unread)?;
                     if state.stage != BatchStage::Open {
@@ -277,11 +276,14 @@ impl BatchCall<'_> {
         }
     }
 
+    /// What the server says of a batch.
+    async fn ask_after(&self, state: &BatchState) -> Result<Vec<u8>, Failed> {
+        self.call(Method::GET, format!("{}/{}", self.batches(), state.id), "", Bytes::new()).await
+    }
+
     async fn has_ended(&self, progress: &Progress) -> bool {
         let Some(state) = &progress.batch else { return false };
-        let path = format!("{}/{}", self.batches(), state.id);
-        let answer = self.call(Method::GET, path, "", Bytes::new()).await;
-        let state = answer.ok().and_then(|answer| batch_api::state(self.form, &answer).ok());
+        let state = self.ask_after(state).await.ok().and_then(|answer| batch_api::state(self.form, &answer).ok());
         state.is_some_and(|state| state.stage != BatchStage::Open)
     }
 

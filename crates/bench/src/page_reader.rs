@@ -47,8 +47,7 @@ impl PageReader {
 
     /// Where it is.
     pub fn url(&self) -> String {
-        let scheme = if self.metrics.target.is_tls() { "https" } else { "http" };
-        format!("{scheme}://{}{}", self.metrics.target.authority(), self.metrics.path)
+        format!("{}{}", self.metrics.target.origin(), self.metrics.path)
     }
 
     /// Whose names the page is said to have.

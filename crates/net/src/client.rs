@@ -270,7 +270,7 @@ impl Dialer {
         if !outgoing.path.starts_with('/') || outgoing.path.bytes().any(is_forbidden) {
             return Err(no_path(&outgoing.path));
         }
-        let scheme = if self.connector.route().target.is_tls() { "https" } else { "http" };
+        let scheme = self.connector.route().target.scheme();
         Ok(match self.connector.absolute_form() || self.config.http == HttpVersion::Http2 {
             true => Cow::Owned(format!("{scheme}://{}{}", self.authority, outgoing.path)),
             false => Cow::Borrowed(&outgoing.path),

@@ -1,6 +1,6 @@
 //! A transport of which some bytes were read already. Invariant: they come first, and then the rest.
 
-use crate::stamped::forward_remaining_writes;
+use crate::stamped::forward_writes;
 use bytes::{Buf, Bytes};
 use std::io;
 use std::pin::Pin;
@@ -47,17 +47,5 @@ impl<T: AsyncRead + Unpin> AsyncRead for PrefixedStream<T> {
 }
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for PrefixedStream<T> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(context, slices)
-    }
-
-    forward_remaining_writes!();
+    forward_writes!();
 }

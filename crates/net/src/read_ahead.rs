@@ -3,7 +3,7 @@
 //! Invariant: the socket is read again only when all that an earlier read brought was handed on, so that the stamp of the last read is that of
 //! every byte handed on since.
 
-use crate::stamped::forward_remaining_writes;
+use crate::stamped::forward_writes;
 use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
@@ -81,19 +81,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for ReadAhead<T> {
 }
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for ReadAhead<T> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(context, slices)
-    }
-
-    forward_remaining_writes!();
+    forward_writes!();
 }
 
 #[cfg(test)]

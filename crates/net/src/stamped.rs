@@ -118,6 +118,26 @@ impl WriteWatch for () {
 }
 
 /// Forwards the methods of [`AsyncWrite`] other than the writes to `inner`.
+/// The writes of a wrapper that changes reads alone.
+macro_rules! forward_writes {
+    () => {
+        fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.inner).poll_write(context, bytes)
+        }
+
+        fn poll_write_vectored(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            slices: &[io::IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.inner).poll_write_vectored(context, slices)
+        }
+
+        crate::stamped::forward_remaining_writes!();
+    };
+}
+pub(crate) use forward_writes;
+
 macro_rules! forward_remaining_writes {
     () => {
         fn is_write_vectored(&self) -> bool {

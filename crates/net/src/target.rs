@@ -98,6 +98,15 @@ impl Target {
         if self.port == default_port { host } else { format!("{host}:{}", self.port) }
     }
 
+    /// Scheme, host, and port if it is not the scheme's own.
+    pub fn origin(&self) -> String {
+        format!("{}://{}", self.scheme(), self.authority())
+    }
+
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
     /// Host and port, always both.
     pub(crate) fn host_and_port(&self) -> String {
         if self.host.contains(':') {
@@ -110,7 +119,7 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}://{}{}", if self.tls { "https" } else { "http" }, self.authority(), self.path)?;
+        write!(formatter, "{}{}", self.origin(), self.path)?;
         if self.query.is_empty() { Ok(()) } else { write!(formatter, "?{}", self.query) }
     }
 }

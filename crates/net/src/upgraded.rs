@@ -4,7 +4,7 @@
 //! Invariant: no byte behind the head is lost: what was read together with it comes first.
 
 use crate::prefixed::PrefixedStream;
-use crate::stamped::{Stamps, forward_remaining_writes};
+use crate::stamped::{Stamps, forward_writes};
 use bytes::Bytes;
 use http::header::{CONNECTION, HOST, HeaderName, UPGRADE};
 use http::{HeaderMap, Method, Version};
@@ -61,19 +61,7 @@ impl AsyncRead for Upgraded {
 }
 
 impl AsyncWrite for Upgraded {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(context, slices)
-    }
-
-    forward_remaining_writes!();
+    forward_writes!();
 }
 
 /// Whether a request asks for another protocol: one `upgrade` header, of which `connection` says that it is meant for this hop.

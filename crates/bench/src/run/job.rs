@@ -11,7 +11,7 @@ use crate::probe;
 use crate::prompts::{FileKind, Lengths, PromptFile, PromptSource, Prompts};
 use std::sync::Arc;
 use tokrate_core::{Rng, Span};
-use tokrate_net::{Secrets, Target};
+use tokrate_net::Secrets;
 use tokrate_sim::WORDS;
 use tokrate_wire::{ItemForm, ItemTask, Shape};
 
@@ -67,7 +67,7 @@ impl TargetRun<'_> {
             }),
             client: self.endpoint.client.clone(),
             route: self.route.clone(),
-            origin: origin_of(&self.endpoint.base),
+            origin: self.endpoint.base.origin(),
             path: self.endpoint.base.path_with(&match (self.items(1), &config.request.audio) {
                 (Some((form, _)), _) => form.path().to_owned(),
                 (None, Some(audio)) => audio.path(&self.endpoint.model),
@@ -124,11 +124,6 @@ impl TargetRun<'_> {
         let first = if self.config.request.stream { seen.ttft } else { seen.at_most(output) };
         Span::from_secs_f64((first * UNLIKELY_DELAY).max(MIN_ANSWER_SECONDS)).min(self.config.limits.idle)
     }
-}
-
-/// Scheme, host and port.
-fn origin_of(base: &Target) -> String {
-    format!("{}://{}", if base.is_tls() { "https" } else { "http" }, base.authority())
 }
 
 /// Client threads of a level, by its requests in flight.
