@@ -113,8 +113,9 @@ fn rows(cases: &[&Case], found: &[Option<Likeliest>], judged: &[(i32, usize)]) -
 
 /// The snippets that a card is fitted to: all that are shaped as models write them, and those cut as a diff of one change in so many.
 fn fitted_to(cases: &[Case]) -> Vec<&Case> {
-    let of = |case: &Case| (case.origin.commit.clone(), case.origin.path.clone());
-    let changes = cases.chunk_by(|one, other| of(one) == of(other)).enumerate();
+    let is_of_one =
+        |one: &Case, other: &Case| one.origin.commit == other.origin.commit && one.origin.path == other.origin.path;
+    let changes = cases.chunk_by(is_of_one).enumerate();
     let is_drawn = |number: usize, case: &Case| case.format != CUT || number.is_multiple_of(CUT_ONE_IN);
     let is_twin = |case: &Case| TWINS.contains(&case.style);
     let drawn = changes.flat_map(|(number, cases)| cases.iter().filter(move |case| is_drawn(number, case)));
