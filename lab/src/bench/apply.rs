@@ -9,6 +9,7 @@ mod change;
 mod decide;
 mod fit;
 mod formats;
+mod freely;
 mod history;
 mod language;
 mod large;

@@ -6,13 +6,16 @@ use super::chance::Chance;
 use super::change::Change;
 use super::history::Version;
 use super::sketch::Place;
-use super::{formats, language, lazy, refuse, scoped, twist};
+use super::{formats, freely, language, lazy, refuse, scoped, twist};
 use std::sync::Arc;
 
 /// The format of snippets that are cut as a diff would.
 pub const CUT: &str = "snippet cut as a diff";
 /// The format of snippets shaped as models write them.
 pub const SCOPED: &str = "snippet as models write";
+
+/// The format of snippets that are written freely.
+pub const FREE: &str = "snippet written freely";
 
 /// Where a case comes from.
 pub struct Origin {
@@ -113,6 +116,10 @@ impl Maker<'_> {
         }
         for scoped::Snippet { style, text, truth, place } in scoped::snippets(self.change, leader, chance) {
             self.add(SCOPED, style, original.clone(), text, Wanted::Text(truth.into()), place);
+        }
+        let mut freely = Chance::of(1, &format!("{}{path}", self.origin.commit));
+        for freely::Snippet { style, text, truth, place } in freely::snippets(self.change, leader, &mut freely) {
+            self.add(FREE, style, original.clone(), text, Wanted::Text(truth.into()), place);
         }
         for written in formats::all(self.change, &path, chance) {
             let wanted = Wanted::Text(truth.clone());

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the same cases give the same card.
 
-use super::cases::{CUT, Case, Wanted};
+use super::cases::{CUT, Case, FREE, SCOPED, Wanted};
 use super::fit::{self, FOLDS, Row};
 use super::report::{has_grammar, lost};
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,13 +162,15 @@ fn table(cases: &[&Case], found: &[Option<Likeliest>], answered: &[(i32, usize)]
         "| on repositories that the card was not fitted to | cases | one place named | exact | wrong | of changes | 95 % sure: at most | lines lost |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
-    for (name, is_cut, grammar) in [
-        ("cut as a diff, with a grammar", true, true),
-        ("cut as a diff, without", true, false),
-        ("as models write, with a grammar", false, true),
-        ("as models write, without", false, false),
+    for (name, format, grammar) in [
+        ("cut as a diff, with a grammar", CUT, true),
+        ("cut as a diff, without", CUT, false),
+        ("as models write, with a grammar", SCOPED, true),
+        ("as models write, without", SCOPED, false),
+        ("written freely, with a grammar", FREE, true),
+        ("written freely, without", FREE, false),
     ] {
-        let is_in = |case: &Case| (case.format == CUT) == is_cut && has_grammar(case) == grammar;
+        let is_in = |case: &Case| case.format == format && has_grammar(case) == grammar;
         let is_unique = |case: &Case| matches!(case.wanted, Wanted::Text(_)) && case.place.unique;
         let of_these = answered.iter().map(|it| it.1).filter(|&at| is_in(cases[at]));
         let of_these: Vec<(&Case, &Likeliest)> =

@@ -157,7 +157,8 @@ fn text(lines: &[String]) -> String {
 
 /// The lines of a snippet, if they determine the change.
 fn written(change: &Change, sketch: &Sketch, writing: &Writing) -> Option<Vec<String>> {
-    if !sketch.hides() || !sketch.is_faithful(change, true) || reads_like_markers(change, sketch) {
+    let says_all = sketch.is_faithful(change, true) && sketch.says_what_goes(change);
+    if !sketch.hides() || !says_all || reads_like_markers(change, sketch) {
         return None;
     }
     let lines = lines(change, sketch, writing);

@@ -4,7 +4,7 @@
 //! It does not leave anything out: exact, wrong and refused stand together. Invariant: the numbers of a row add up to
 //! its cases.
 
-use super::cases::{CUT, Case, SCOPED, Wanted};
+use super::cases::{CUT, Case, FREE, SCOPED, Wanted};
 use super::change::Change;
 use super::large::Large;
 use super::score::{Result, Times, percentile};
@@ -95,7 +95,7 @@ pub fn has_grammar(case: &Case) -> bool {
 }
 
 fn is_snippet(case: &Case) -> bool {
-    matches!(case.format, CUT | SCOPED)
+    matches!(case.format, CUT | SCOPED | FREE)
 }
 
 /// Whether a case is counted.

@@ -66,7 +66,7 @@ pub fn snippets(change: &Change, leader: Leader, chance: &mut Chance) -> Vec<Sni
 }
 
 /// The change of one hunk.
-fn alone(change: &Change, hunk: &Hunk) -> Option<Change> {
+pub fn alone(change: &Change, hunk: &Hunk) -> Option<Change> {
     let mut new = change.old.clone();
     new.splice(hunk.old.clone(), change.new[hunk.new.clone()].iter().cloned());
     let mut alone = Change::between(change.old.clone(), new, change.final_newline)?;
@@ -194,7 +194,11 @@ fn is_unique(change: &Change, scopes: &[(usize, Option<usize>)]) -> bool {
 /// The snippet of a shape, if it says what changes.
 fn written(change: &Change, shape: &Shape, leader: Leader, chance: &mut Chance) -> Option<Snippet> {
     let sketch = Sketch::of(change, shape.shown.clone());
-    if !sketch.hides() || !sketch.is_faithful(change, false) || !says_what_goes(change, &sketch) {
+    let says_all = sketch.is_faithful(change, false)
+        && sketch.says_what_goes(change)
+        && shows_both_sides(change, &sketch)
+        && sketch.ends_are_told(change);
+    if !sketch.hides() || !says_all {
         return None;
     }
     let edges = chance.coin();
@@ -226,7 +230,7 @@ fn written(change: &Change, shape: &Shape, leader: Leader, chance: &mut Chance) 
 }
 
 /// Whether all lines that go went from between two that are shown.
-fn says_what_goes(change: &Change, sketch: &Sketch) -> bool {
+fn shows_both_sides(change: &Change, sketch: &Sketch) -> bool {
     let hidden: BTreeSet<usize> = sketch
         .pieces
         .iter()

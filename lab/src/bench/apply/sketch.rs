@@ -2,7 +2,7 @@
 //!
 //! Invariant: the pieces in order are the whole changed file.
 
-use super::change::Change;
+use super::change::{Change, Hunk};
 use std::ops::Range;
 
 /// Lines of the changed file.
@@ -37,6 +37,8 @@ impl Place {
     }
 }
 
+/// Letters and digits of a line that says where it is.
+pub const TELLING: usize = 4;
 /// Stands for the edge of a file among its lines.
 const EDGE: &str = "\0edge";
 
@@ -124,6 +126,41 @@ impl Sketch {
             }
         }
         rebuilt.iter().zip(&change.new).all(|(a, b)| a == b) && rebuilt.len() == change.new.len()
+    }
+
+    /// Whether the update says what goes: no reading of it leaves more of the file. Where the unchanged lines below a change stand in what goes
+    /// as well, the marker may begin there; and what goes at an edge of the file, with nothing in its place, is shown by nothing, as a marker
+    /// at an edge may be left out.
+    pub fn says_what_goes(&self, change: &Change) -> bool {
+        self.shown().all(|range| {
+            let inside = |hunk: &&Hunk| range.start <= hunk.new.start && hunk.new.end <= range.end;
+            let (Some(first), Some(last)) = (change.hunks.iter().find(inside), change.hunks.iter().rev().find(inside))
+            else {
+                return true;
+            };
+            let (above, below) = (&change.new[range.start..first.new.start], &change.new[last.new.end..range.end]);
+            let stands = |lines: &[String], at: usize| change.old[at..].starts_with(lines);
+            let is_bare =
+                |hunk: &Hunk, lines: &[String]| lines.is_empty() && hunk.new.is_empty() && !hunk.old.is_empty();
+            let begins_late = !above.is_empty()
+                && (first.old.start + 1..=first.old.end)
+                    .filter_map(|end| end.checked_sub(above.len()))
+                    .any(|start| start + above.len() > first.old.start && stands(above, start));
+            let ends_early = !below.is_empty() && last.old.clone().any(|start| stands(below, start));
+            !begins_late && !ends_early && !is_bare(first, above) && !is_bare(last, below)
+        })
+    }
+
+    /// Whether no new line beside a marker is one that the file has: that would be the line that is shown there.
+    pub fn ends_are_told(&self, change: &Change) -> bool {
+        let is_full = |at: &usize| !change.new[*at].trim().is_empty();
+        let says_much = |at: usize| change.new[at].chars().filter(|sign| sign.is_alphanumeric()).count() >= TELLING;
+        let is_other = |at: usize| change.kept[at].is_none() && says_much(at) && change.has(&change.new[at]);
+        self.shown().all(|range| {
+            let above = range.clone().find(is_full).filter(|_| range.start > 0);
+            let below = range.clone().rev().find(is_full).filter(|_| range.end < change.new.len());
+            ![above, below].into_iter().flatten().any(is_other)
+        })
     }
 
     /// Whether the unchanged lines that are shown name one place. Without `edges` the update does not say that it begins or
@@ -229,6 +266,21 @@ mod tests {
         let sketch = Sketch::with_context(&change, 1);
         assert!(sketch.place(&change, true).unique);
         assert!(!sketch.place(&change, false).unique);
+    }
+
+    #[test]
+    fn an_update_says_what_goes_if_no_reading_leaves_more() {
+        let says = |old: &str, new: &str, context: usize| {
+            let change = change(old, new);
+            Sketch::with_context(&change, context).says_what_goes(&change)
+        };
+        assert!(says("a b c d e f g h", "a b X e f g h", 1));
+        // The bracket that is shown may be the nearer one.
+        assert!(!says("a b c } g h } e f i j", "a b X } e f i j", 1));
+        assert!(says("a b c } g h } e f i j", "a b X } e f i j", 2));
+        assert!(!says("a b { c d { e f g h i", "a b { X e f g h i", 1));
+        // Nothing says that the first line goes.
+        assert!(!says("a b c d e f g h", "b c d e f g h", 1));
     }
 
     #[test]
