@@ -127,7 +127,10 @@ evidence!(
     width,
     uneven,
     untold_wide,
-    assigned_again,
+    changed_ends,
+    changed_share,
+    siblings,
+    share_beyond,
 );
 
 impl Evidence {
@@ -135,18 +138,25 @@ impl Evidence {
     pub fn sign_of(name: &str) -> i32 {
         match name {
             "margin" | "margin_of_blanks" | "margin_of_lines" | "margin_elsewhere" | "worth" | "told_once"
-            | "replaced" | "kept" | "enclosed" | "at_file_end" => 1,
+            | "replaced" | "kept" | "enclosed" | "at_file_end" | "changed_share" => 1,
             "gone" | "comes" | "parts" | "idle" | "hunks" | "applied" | "reindented" | "unmarked" | "marker_deeper"
-            | "width" | "next_out" | "new_declares" | "new_brings" | "set_apart" | "new_most" | "beside_head" => 0,
+            | "width" | "siblings" | "next_out" | "new_declares" | "new_brings" | "set_apart" | "new_most"
+            | "beside_head" => 0,
             _ => -1,
         }
     }
 
     /// Whether a merge may be sure at all: no other place would do, the file is not yet as the update wants it, each marker beside new lines
-    /// stands for something, and no more may be meant to go than what goes.
+    /// stands for something, no more may be meant to go than what goes, and some line with words is shown of the file.
     pub fn may_be_sure(&self) -> bool {
         let is_read = self.void_markers == 0 && (self.applied == 0 || self.idle == self.parts);
-        self.open == 0 && is_read && !self.may_be_less()
+        self.open == 0 && is_read && !self.may_be_less() && !self.may_be_of_another_file()
+    }
+
+    /// Whether nothing that is shown of the file has words, and its brackets say too little, or new lines are put behind all others.
+    fn may_be_of_another_file(&self) -> bool {
+        let is_untold = self.kept == 0 && self.told_once == 0;
+        is_untold && (self.unanchored > 0 || self.at_file_end > 0)
     }
 
     /// Whether more may be meant to go than what goes: the annotation or comment above a line that is shown below a blank one, or whatever lay
@@ -159,11 +169,6 @@ impl Evidence {
     /// Whether new lines at an end may belong further out: the other reading says that lines beyond them may have to go for them.
     pub(crate) fn may_be_moved(&self) -> bool {
         self.deletion > 0 && self.new_ends > 0
-    }
-
-    /// Whether a hidden line right beyond new lines at an end may be the old form of one of them, which would stay beside it.
-    pub(crate) fn may_be_changed(&self) -> bool {
-        self.new_ends > 0 && self.alike_beyond + self.assigned_again > 0
     }
 
     /// Whether so many lines go in one place where others come that these may be another block, whose head and end the file has as well.

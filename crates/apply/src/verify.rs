@@ -5,8 +5,6 @@
 mod brackets;
 #[cfg(feature = "tree")]
 mod declarations;
-mod edit;
-mod held;
 mod parts;
 mod provenance;
 #[cfg(feature = "tree")]

@@ -5,7 +5,7 @@
 
 use super::Asked;
 use super::decision;
-use super::lines::is_blank;
+use super::lines::{is_blank, named};
 use super::placement::{Failed, Placed};
 use super::readings::AS_A_BLOCK;
 use super::weighed::Reading;
@@ -13,9 +13,6 @@ use crate::evidence::Evidence;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
 use crate::splice::Splice;
-
-/// Lines that a message names.
-const MAX_NAMED: usize = 6;
 
 /// The changes of the reading by ranges, if all that speaks for and against them decides for them.
 ///
@@ -89,8 +86,7 @@ fn differing(source: &Source, readings: [&[Splice]; 2]) -> Refused {
 fn ambiguous(mut at: Vec<(usize, usize)>) -> Refused {
     at.sort_unstable();
     at.dedup();
-    let named: Vec<String> = at.iter().take(MAX_NAMED).map(|(first, _)| (first + 1).to_string()).collect();
-    let message = format!("the update can be read in more than one way, around lines {}", named.join(" and "));
+    let message = format!("the update can be read in more than one way, around {}", named(&at));
     Refused::new(Code::AmbiguousLocation, message, AS_A_BLOCK).at(at)
 }
 
@@ -99,18 +95,15 @@ fn unsure(evidence: &Evidence, at: Vec<(usize, usize)>) -> Refused {
     if evidence.holds_what_goes() {
         return ambiguous(at);
     }
-    let named: Vec<String> = at.iter().take(MAX_NAMED).map(|(first, _)| (first + 1).to_string()).collect();
     let message = format!(
-        "lines would go around lines {}, and a line that is shown beside them may be another one that is equal",
-        named.join(" and ")
+        "lines would go around {}, and a line that is shown beside them may be another one that is equal",
+        named(&at)
     );
     let hint = "show two lines above or below what goes, or send it as a SEARCH/REPLACE block";
     Refused::new(Code::AmbiguousDeletion, message, hint).at(at)
 }
 
 fn weak(at: Vec<(usize, usize)>) -> Refused {
-    let named: Vec<String> = at.iter().take(MAX_NAMED).map(|(first, _)| (first + 1).to_string()).collect();
-    let message =
-        format!("too little of the update stands in the file to place it, perhaps at lines {}", named.join(" and "));
+    let message = format!("too little of the update stands in the file to place it, perhaps at {}", named(&at));
     Refused::new(Code::AmbiguousLocation, message, AS_A_BLOCK).at(at)
 }

@@ -38,6 +38,8 @@ const UNMARKED: i32 = 2 * UNIT;
 const UNBALANCED: i32 = 3 * UNIT;
 /// What speaks against a part that changes nothing, and is not the head or the closer of what others are in.
 const IDLE: i32 = 4 * UNIT;
+/// Lines of a part that only leads up to the head of what is left out.
+const MAX_LEADING: usize = 3;
 /// Lines around those that may be ends in which a blank line is looked at as one.
 const BLANK_REACH: usize = 12;
 /// Lines on each side of an end that may hold it.
@@ -61,11 +63,11 @@ pub(super) struct Candidate {
 }
 
 /// A part of the snippet.
-struct Part {
+pub(super) struct Part {
     segment: Range<usize>,
     /// Its first and its last line that is not blank.
-    first: usize,
-    last: usize,
+    pub(super) first: usize,
+    pub(super) last: usize,
     /// Whether a marker is written above it, and below.
     is_marked: [bool; 2],
     /// Whether other parts or markers stand above it, and below.
@@ -111,11 +113,11 @@ pub(super) fn candidates(weights: &Weights<'_>, segment: &Range<usize>, kept: i3
     Vec::new()
 }
 
-struct Finder<'f> {
-    weights: &'f Weights<'f>,
-    part: Part,
+pub(super) struct Finder<'f> {
+    pub(super) weights: &'f Weights<'f>,
+    pub(super) part: Part,
     /// For each line of the part, the lines of the file that it may be, with what speaks against each.
-    places: Vec<Vec<(usize, i32)>>,
+    pub(super) places: Vec<Vec<(usize, i32)>>,
     /// The cost of the lines above and below each line of the part being new, if it may be an end.
     leads: Vec<Option<i32>>,
     tails: Vec<Option<i32>>,
@@ -166,7 +168,13 @@ impl<'f> Finder<'f> {
         let mut row = self.begun(bound);
         for token in first..self.part.last + 1 {
             let mut next = self.stepped(&row, token, bound);
-            if self.leads[token - first].is_some() {
+            let forms = self.forms_of(token);
+            self.only_changed(&forms, &mut add);
+            if let Some(tail) = self.tails[token - first].filter(|_| !forms.is_empty()) {
+                self.exit_changed(&row, tail, &forms, bound, &mut add);
+            }
+            if let Some(lead) = self.leads[token - first] {
+                self.enter_changed(lead, &forms, &mut next);
                 for &place in &self.places[token - first] {
                     self.enter(token, place, bound, &mut next);
                 }
@@ -305,6 +313,7 @@ impl<'f> Finder<'f> {
             return;
         }
         let is_doubled = !is_shown && self.stands_for(from..token, hidden);
+        cost += if is_shown { 0 } else { self.cost_of_staying(from..token, hidden) };
         let is_weak = !is_shown && (self.is_known(first) || !self.holds(token, line));
         let is_weak = is_weak && (self.part.is_marked[0] || line > 0 || self.is_known(first));
         let doubts = Doubts::SET_OFF.only_if(begins) | Doubts::WEAK_ABOVE.only_if(is_weak);
@@ -356,6 +365,7 @@ impl<'f> Finder<'f> {
         let is_weak = self.is_known(last) || !self.holds(token, line);
         let is_weak = is_weak && (self.part.is_marked[1] || next < count || self.is_known(last));
         let is_doubled = self.stands_for(token + 1..last + 1, Some(next + there).filter(|_| hides));
+        trail.cost += self.cost_of_staying(token + 1..last + 1, Some(next + there).filter(|_| hides));
         trail.doubts |= Doubts::WEAK_BELOW.only_if(is_weak) | Doubts::DOUBLED.only_if(is_doubled);
         let mut end = next;
         let is_set_off = is_blank(weights.text(token + 1)) && shown == 0 && there > 0;
@@ -398,7 +408,7 @@ impl<'f> Finder<'f> {
     }
 
     /// The candidate at the end of a trail.
-    fn candidate(&self, trail: &Trail, end: usize, to: usize, doubts: Doubts) -> Candidate {
+    pub(super) fn candidate(&self, trail: &Trail, end: usize, to: usize, doubts: Doubts) -> Candidate {
         let mut doubts = doubts | trail.doubts | Doubts::UNANCHORED.only_if(!self.is_anchored(trail));
         let (start, tokens) = (trail.start as usize, trail.from as usize..to);
         let unbalanced = if trail.is_changed() { self.weights.unbalanced(start..end, tokens.clone()) } else { 0 };
@@ -478,7 +488,9 @@ impl<'f> Finder<'f> {
         let closes = |token: usize| places[token].closes.is_some();
         // A block that is closed right above another one may say that what stood between them goes.
         let meets = full.windows(2).any(|pair| closes(pair[0]) && !closes(pair[1]));
-        !meets && full.iter().all(|&token| closes(token) || heads(token))
+        // A few lines above the head of what is left out say where it is.
+        let leads_up = full.len() <= MAX_LEADING && full.last().is_some_and(|&last| heads(last) && !closes(full[0]));
+        leads_up || !meets && full.iter().all(|&token| closes(token) || heads(token))
     }
 }
 

@@ -37,25 +37,27 @@ fn points(evidence: &Evidence) -> i32 {
 
 /// The points that are enough. They are set by cards that were fitted to other repositories than those which they judge, so that what is
 /// wrong there is at most two thirds of what may be.
-const ENOUGH: i32 = 3_800;
+const ENOUGH: i32 = 3_600;
 /// How many points less are enough where no line goes for which nothing stands and as many unchanged lines are shown at every end, at least
 /// `REGULAR`: a change beyond an end would have as many on its other side, so that one which was missed would make the ends differ.
 const LESS_WHERE_REGULAR: i32 = 400;
 /// How many more are asked for where new lines at an end may belong further out, and where so many lines go in one place where others come
 /// that these may be another block: of the answers that are wrong these would lose most.
 const MORE_WHERE_MOVED_OR_REWRITTEN: i32 = 1_000;
-/// The same where new lines are at an end and a hidden line right beyond it is like one of them, or assigns the same: it may be the old form
-/// of that, which would stay beside it. Hardly any choice has so many.
-const MORE_WHERE_CHANGED: i32 = 3_000;
 /// One unchanged line at each end may be the outer one of more.
 const REGULAR: i32 = 2;
 
 impl Evidence {
+    /// Its points.
+    #[doc(hidden)]
+    pub fn points(&self) -> i32 {
+        points(self)
+    }
+
     /// The points that are enough to answer with a choice, if any are.
     pub fn enough(&self) -> Option<i32> {
         let of = |holds: bool, points: i32| if holds { points } else { 0 };
-        let more = of(self.may_be_moved() || self.may_be_rewritten(), MORE_WHERE_MOVED_OR_REWRITTEN)
-            + of(self.may_be_changed(), MORE_WHERE_CHANGED);
+        let more = of(self.may_be_moved() || self.may_be_rewritten(), MORE_WHERE_MOVED_OR_REWRITTEN);
         self.may_be_sure().then_some(ENOUGH + more - of(self.is_regular(), LESS_WHERE_REGULAR))
     }
 

@@ -4,8 +4,10 @@
 //! Invariant: it only refuses, and changes no choice.
 
 use super::candidates::Candidate;
+use super::changed_ends::MIN_SHARE;
 use super::choice::Choice;
 use super::keys::declared_name;
+use super::likeness::LineFeatures;
 use super::lines::{is_blank, is_distinctive};
 use super::scopes::is_annotation;
 use super::weights::Weights;
@@ -13,6 +15,8 @@ use std::ops::Range;
 
 /// Of so many lines that go, with nothing that stands for them nor comes, a marker may have been forgotten.
 const FORGOTTEN: usize = 8;
+/// A line that has so much less in common with a changed one than the line in its place is none that it may stand for (percent).
+const LESS_LIKE: i32 = 10;
 /// The same where lines come in their place, but none that stands once in the file holds the change on each side.
 const FORGOTTEN_UNHELD: usize = 15;
 
@@ -127,7 +131,7 @@ pub(super) fn stands_once(choice: &Choice<'_>) -> bool {
     let mut ends: Vec<(usize, usize)> = vec![(0, 1)];
     for (kept, chosen) in choice.kept.iter().zip(choice.chosen()) {
         for run in kept.chunk_by(|one, other| one.1 + 1 == other.1) {
-            let places = places_of(choice.weights, run);
+            let places = places_of(choice.weights, chosen, kept, run);
             ends = if chosen.is_idle {
                 first_ends(&ends, &places, run.len())
             } else {
@@ -168,8 +172,8 @@ fn first_ends(ends: &[(usize, usize)], places: &[usize], length: usize) -> Vec<(
 }
 
 /// Where a run of lines, each with its line of the snippet, can stand: where it does if the blocks around it or an edge of
-/// the file say so.
-fn places_of(weights: &Weights<'_>, run: &[(usize, usize)]) -> Vec<usize> {
+/// the file say so, and else where a line beside it is as like the changed one that is shown there.
+fn places_of(weights: &Weights<'_>, chosen: &Candidate, kept: &[(usize, usize)], run: &[(usize, usize)]) -> Vec<usize> {
     let Weights { source, lines, prepared, places, .. } = weights;
     let is_placed = |&(token, line): &(usize, usize)| {
         let place = &places[token];
@@ -182,5 +186,21 @@ fn places_of(weights: &Weights<'_>, run: &[(usize, usize)]) -> Vec<usize> {
         return vec![first];
     }
     let ids: Vec<u32> = run.iter().map(|(_, line)| lines.ids[*line]).collect();
-    lines.runs(&ids).collect()
+    let mut found: Vec<usize> = lines.runs(&ids).collect();
+    if found.len() > 1 {
+        let above = run[0].0.checked_sub(1).zip(first.checked_sub(1)).map(|beside| (beside, -1));
+        let below = Some(((run[run.len() - 1].0 + 1, last + 1), run.len() as isize));
+        for ((token, line), off) in [above, below].into_iter().flatten() {
+            let is_changed = chosen.tokens.contains(&token)
+                && chosen.lines.contains(&line)
+                && !kept.iter().any(|pair| pair.0 == token || pair.1 == line);
+            let new = LineFeatures::of(weights.text(token));
+            let share = |line: usize| new.share_with(&LineFeatures::of(source.line(line)));
+            let here = if is_changed { share(line) } else { 0 };
+            let there = |place: usize| place.checked_add_signed(off).filter(|line| *line < source.line_count());
+            let is_like = |place: &usize| there(*place).is_some_and(|line| share(line) > here - LESS_LIKE);
+            found.retain(|place| here < MIN_SHARE || *place == first || is_like(place));
+        }
+    }
+    found
 }

@@ -4,6 +4,7 @@
 //! It does not decide. Invariant: only the hidden lines next to a part are looked at, as many as a reader sees at a glance.
 
 use super::candidates::Candidate;
+use super::changed_ends::MIN_SHARE;
 use super::choice::Choice;
 use super::doubts;
 use super::indent::indent;
@@ -18,6 +19,8 @@ use std::ops::Range;
 /// most so many.
 const MORE: usize = 4;
 const MOST_ALIKE: usize = 16;
+/// Lines on each side of an end that are looked at for others of the kind.
+const NEAR: usize = 4;
 /// The same for one that is equal.
 const MOST_EQUAL: usize = 40;
 /// Lines that are shown above and below lines that go, and may hold them.
@@ -127,9 +130,7 @@ impl PartEnds<'_> {
             let is_alike = is_distinctive(self.line(line)) && self.is_any_alike(&telling, &looks, &old, line);
             evidence.alike_beyond += i32::from(is_alike);
         }
-        let next = self.beyond(is_above).next();
-        let is_again = |line: usize| new.iter().any(|&token| assign_the_same(self.text(token), self.line(line)));
-        evidence.assigned_again += i32::from(next.is_some_and(is_again));
+        self.add_share(new, is_above, evidence);
         let equal = |line: usize| telling.iter().any(|&token| self.text(token).trim() == self.line(line).trim());
         evidence.stands_beyond += self.beyond(is_above).take(MOST_EQUAL).filter(|&line| equal(line)).count() as i32;
         // A line of a new block may well be written once more.
@@ -177,6 +178,34 @@ impl PartEnds<'_> {
         if !is_above && let Some(marker) = self.marker() {
             evidence.marker_deeper += i32::from(marker > depth(outermost)) - i32::from(marker < depth(outermost));
         }
+    }
+
+    /// How much the outermost new line has in common with the one that goes there, or what new ones have in common with the next that is hidden; and how
+    /// many lines near by it is like as well.
+    fn add_share(&self, new: &[usize], is_above: bool, evidence: &mut Evidence) {
+        let hunks = &self.choice.hunks[self.part];
+        let hunk = if is_above { hunks.first() } else { hunks.last() };
+        let goes = hunk.filter(|[_, comes]| comes.contains(&new[0])).map(|[gone, _]| gone.clone()).unwrap_or_default();
+        let outermost = LineFeatures::of(self.text(new[0]));
+        let share = |line: usize| outermost.share_with(&LineFeatures::of(self.line(line)));
+        let best = goes.clone().map(share).max().unwrap_or_default();
+        if best >= MIN_SHARE {
+            evidence.changed_ends += 1;
+            evidence.changed_share = evidence.changed_share.min(best);
+        }
+        let near = |line: &usize| !goes.contains(line) && share(*line) >= MIN_SHARE;
+        let inner = if is_above {
+            self.chosen.lines.clone().take(NEAR)
+        } else {
+            let lines = self.chosen.lines.clone();
+            (lines.end.saturating_sub(NEAR).max(lines.start)..lines.end).take(NEAR)
+        };
+        let siblings = self.beyond(is_above).take(NEAR).chain(inner).filter(near).count();
+        evidence.siblings = evidence.siblings.max(siblings as i32);
+        let Some(next) = self.beyond(is_above).next() else { return };
+        let old = LineFeatures::of(self.line(next));
+        let shares = new.iter().map(|&token| LineFeatures::of(self.text(token)).share_with(&old));
+        evidence.share_beyond = evidence.share_beyond.max(shares.max().unwrap_or_default());
     }
 
     /// Counts hidden lines that new ones may stand for, beyond an end that no line which stands once holds: it may belong further out.
@@ -298,18 +327,4 @@ impl PartEnds<'_> {
         count += i32::from(above.is_some_and(|token| differs(token, self.chosen.lines.start.checked_sub(1))));
         count + i32::from(below.is_some_and(|token| differs(token, next)))
     }
-}
-
-/// Whether two lines give one name a value, each another: `name: value` or `name = value`, as deep.
-fn assign_the_same(one: &str, other: &str) -> bool {
-    let name = |line: &'_ str| -> Option<String> {
-        let text = line.trim_start();
-        let end = text.find(|letter: char| !(letter.is_alphanumeric() || "_-$.\"'@".contains(letter)))?;
-        let (name, rest) = text.split_at(end);
-        let rest = rest.trim_start();
-        let assigns = rest.starts_with([':', '=']) && !rest.starts_with("::") && !rest.starts_with("==");
-        (assigns && !name.is_empty()).then(|| name.to_owned())
-    };
-    let depth = |line: &str| indent(line).len();
-    depth(one) == depth(other) && one.trim() != other.trim() && name(one).is_some_and(|it| name(other) == Some(it))
 }

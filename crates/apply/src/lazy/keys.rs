@@ -132,6 +132,16 @@ pub(super) fn brought(line: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
+/// The names that a line brings, where they stand apart from the place that they come from: `import { x } from "y"`, `from y import x`.
+fn names_brought(line: &str) -> Option<&str> {
+    let line = line.trim();
+    match line.strip_prefix("from ") {
+        Some(rest) => rest.split_once(" import ").map(|(_, names)| names),
+        None => line.split_once(" from ").map(|(names, _)| names.strip_prefix("import type ").unwrap_or(names)),
+    }
+    .map(|names| names.strip_prefix("import ").unwrap_or(names))
+}
+
 /// Whether both lines bring names from elsewhere, and from different places. Such lines are a set without an order: a new one stands for none
 /// of the others.
 pub(super) fn bring_others(one: &str, other: &str) -> bool {
@@ -139,12 +149,21 @@ pub(super) fn bring_others(one: &str, other: &str) -> bool {
     if !may(one) || !may(other) {
         return false;
     }
+    // The same names from another place.
+    let names_are_same = names_brought(one).is_some_and(|names| names_brought(other) == Some(names));
     let (Some(one), Some(other)) = (brought(one), brought(other)) else { return false };
     // `use a::b::{C, D}` is another form of `use a::b::C`, and `.b` of `a.b`.
     let is_of = |list: &str, item: &str| list.ends_with("::") && item.starts_with(list);
     let last = |name: &str| name.rsplit(['.', '/']).next().map(str::to_owned);
     let is_form = |near: &str, far: &str| near.starts_with('.') && last(near) == last(far);
-    one != other && ![(one, other), (other, one)].iter().any(|(one, other)| is_of(one, other) || is_form(one, other))
+    one != other
+        && !names_are_same
+        && ![(one, other), (other, one)].iter().any(|(one, other)| is_of(one, other) || is_form(one, other))
+}
+
+/// Whether a word begins statements and never declarations.
+pub(super) fn is_statement(word: &str) -> bool {
+    STATEMENTS.contains(&word)
 }
 
 /// The name that a line declares, if it begins something with a body.
@@ -363,9 +382,9 @@ mod tests {
             ("import a.b.Cart;", "import a.b.Item;"),
             ("use std::io;", "use std::fmt;"),
             ("using Shop.Cart;", "using Shop;"),
-            ("import { a } from './one';", "import { a } from './two';"),
+            ("import { a } from './one';", "import { b } from './two';"),
             ("#include <vector>", "#include <string>"),
-            ("from shop import cart", "from store import cart"),
+            ("from shop import cart", "from store import item"),
         ] {
             assert!(bring_others(one, other) && bring_others(other, one), "{one} {other}");
         }
@@ -374,6 +393,9 @@ mod tests {
             ("import { a } from './one';", "import { a, b } from './one';"),
             ("from shop import cart", "from shop import cart, item"),
             ("from shop.cart import add", "from .cart import add"),
+            ("import { a } from './one';", "import { a } from './two';"),
+            ("import { a } from './one';", "import type { a } from './two';"),
+            ("from shop import cart", "from store import cart"),
             ("import a.b.Cart;", "items.add(one);"),
         ] {
             assert!(!bring_others(one, other) && !bring_others(other, one), "{one} {other}");

@@ -3,12 +3,18 @@
 //! Invariant: the features of a line are computed once, however many lines it is compared with.
 
 use super::indent::indent;
-use super::keys::{Key, bring_others, key};
+use super::keys::{Key, bring_others, is_statement, key};
 use super::lines::is_blank;
 use std::cell::OnceCell;
 
 /// Least share of common words (Dice's coefficient) of similar lines.
 const MIN_SIMILARITY: f64 = 0.55;
+/// A line of fewer words says too little for one that has them all to be another form of it.
+const MIN_HELD: usize = 2;
+/// What lines that differ in numbers alone have in common (percent).
+const OTHER_NUMBERS: i32 = 80;
+/// Shorter words say too little at the beginning of lines.
+const MIN_FIRST: usize = 5;
 /// Bytes per word that the word list is sized for.
 const DEFAULT_CAPACITY: usize = 5;
 /// Lines whose features are cached.
@@ -55,7 +61,9 @@ impl<'l> LineFeatures<'l> {
     /// Whether two lines are similar.
     pub fn is_similar_to(&self, other: &LineFeatures<'_>) -> bool {
         let is_same_thing = self.indent == other.indent && self.key().is_some_and(|name| other.key() == Some(name));
-        is_same_thing || !bring_others(self.line, other.line) && self.have_words_in_common(other)
+        is_same_thing
+            || !bring_others(self.line, other.line)
+                && (self.have_words_in_common(other) || self.share_with(other) >= OTHER_NUMBERS)
     }
 
     fn key(&self) -> Option<Key<'l>> {
@@ -66,6 +74,33 @@ impl<'l> LineFeatures<'l> {
         self.words.get_or_init(|| words(self.line))
     }
 
+    /// How much of one line the other one is another form of (percent): all, where one has all words of the other, else the share of common
+    /// words. Nothing where they are of other depths, or name something else.
+    pub fn share_with(&self, other: &LineFeatures<'_>) -> i32 {
+        let (first, second) = (self.words().len(), other.words().len());
+        let names_other = match (self.key(), other.key()) {
+            (Some(one), Some(two)) => one.name() != two.name(),
+            _ => false,
+        };
+        if names_other || self.indent != other.indent || bring_others(self.line, other.line) || first.min(second) == 0 {
+            return 0;
+        }
+        let common = self.common_words(other);
+        let is_same_thing = self.key().is_some() && self.key() == other.key();
+        let holds_all = common == first.min(second) && (common >= MIN_HELD || begins_alike(self.line, other.line));
+        match () {
+            () if holds_all || is_same_thing => 100,
+            () if self.is_same_but_for_numbers(other) => OTHER_NUMBERS,
+            () => (200 * common / (first + second)) as i32,
+        }
+    }
+
+    /// Whether two lines differ in numbers alone.
+    fn is_same_but_for_numbers(&self, other: &LineFeatures<'_>) -> bool {
+        let signs = |line: &'_ str| line.trim().to_owned().replace(|sign: char| sign.is_ascii_digit(), "");
+        self.line.contains(|sign: char| sign.is_ascii_digit()) && signs(self.line) == signs(other.line)
+    }
+
     /// Whether two lines have enough words in common (Dice's coefficient).
     fn have_words_in_common(&self, other: &LineFeatures<'_>) -> bool {
         let (first, second) = (self.words(), other.words());
@@ -74,9 +109,12 @@ impl<'l> LineFeatures<'l> {
             return !is_blank(other.line);
         }
         let is_enough = |common: usize| 2.0 * common as f64 / (first.len() + second.len()) as f64 >= MIN_SIMILARITY;
-        if !is_enough(first.len().min(second.len())) {
-            return false;
-        }
+        is_enough(first.len().min(second.len())) && is_enough(self.common_words(other))
+    }
+
+    /// How many words two lines have in common.
+    fn common_words(&self, other: &LineFeatures<'_>) -> usize {
+        let (first, second) = (self.words(), other.words());
         let (mut one, mut two, mut common) = (0, 0, 0);
         while one < first.len() && two < second.len() {
             match first[one].cmp(&second[two]) {
@@ -85,8 +123,17 @@ impl<'l> LineFeatures<'l> {
                 std::cmp::Ordering::Equal => (one, two, common) = (one + 1, two + 1, common + 1),
             }
         }
-        is_enough(common)
+        common
     }
+}
+
+/// Whether two lines begin with the same word, and a telling one.
+fn begins_alike(one: &str, other: &str) -> bool {
+    let word = |line: &'_ str| -> String {
+        line.trim_start().chars().take_while(|sign| sign.is_alphanumeric() || matches!(sign, '_' | '@' | '.')).collect()
+    };
+    let first = word(one);
+    first.len() >= MIN_FIRST && first == word(other) && !is_statement(&first)
 }
 
 /// Lines that others are compared with.

@@ -7,6 +7,9 @@ use foldhash::HashMap;
 /// One unit of worth; a long line that occurs once is worth six.
 pub(crate) const UNIT: i32 = 100;
 
+/// Lines that a message names.
+const MAX_NAMED: usize = 6;
+
 /// Distinct lines that space is reserved for at first.
 const DEFAULT_CAPACITY: usize = 2_048;
 
@@ -159,4 +162,13 @@ pub(crate) fn is_blank(line: &str) -> bool {
         None => true,
         Some(byte) => !byte.is_ascii_graphic() && line.chars().all(char::is_whitespace),
     }
+}
+
+/// The first lines of places, each once, as a message names them: `line 3`, `lines 3 and 9`.
+pub(super) fn named(at: &[(usize, usize)]) -> String {
+    let mut firsts: Vec<usize> = at.iter().map(|(first, _)| first + 1).collect();
+    firsts.sort_unstable();
+    firsts.dedup();
+    let shown: Vec<String> = firsts.iter().take(MAX_NAMED).map(usize::to_string).collect();
+    format!("{} {}", if shown.len() == 1 { "line" } else { "lines" }, shown.join(" and "))
 }

@@ -20,6 +20,9 @@ use std::ops::Range;
 const KEPT: i32 = 6 * UNIT;
 const KEPT_AT_MOST: i32 = 20 * UNIT;
 
+/// So many candidates that lose a line are passed over, to bound the work.
+const MAX_UNLAWFUL: usize = 6;
+
 /// Why a snippet was not placed.
 pub(super) enum Failed {
     /// A part has no place, or a weak one.
@@ -37,14 +40,21 @@ pub(super) struct Placed {
     pub at: Vec<(usize, usize)>,
 }
 
-/// Places a snippet.
-pub(super) fn locate(source: &Source, lines: &Lines<'_>, prepared: &PreparedSnippet<'_>) -> Result<Placed, Failed> {
+/// Places a snippet. `lost` names a line of the file that goes by changes although no line of the snippet stands for it: a choice that loses
+/// one is none.
+pub(super) fn locate(
+    source: &Source,
+    lines: &Lines<'_>,
+    prepared: &PreparedSnippet<'_>,
+    lost: impl Fn(&[Splice]) -> Option<usize>,
+) -> Result<Placed, Failed> {
     let weights = Weights::of(source, lines, prepared);
     let full = |segment: &&Range<usize>| (*segment).clone().any(|token| !is_blank(prepared.text(token)));
-    let mut kept = KEPT;
+    let segments: Vec<&Range<usize>> = prepared.segments.iter().filter(full).collect();
+    let found = |kept: i32| segments.iter().map(|segment| candidates(&weights, segment, kept)).collect();
+    let (mut kept, mut parts): (i32, Vec<Vec<Candidate>>) = (KEPT, found(KEPT));
+    let mut unlawful: Vec<Candidate> = Vec::new();
     loop {
-        let segments = prepared.segments.iter().filter(full);
-        let parts: Vec<Vec<Candidate>> = segments.map(|segment| candidates(&weights, segment, kept)).collect();
         let least: i32 = parts.iter().filter_map(|part| part.first()).map(|candidate| candidate.cost).sum();
         let choice = Choice::best(&weights, &parts);
         // What was left out costs more than this.
@@ -52,10 +62,18 @@ pub(super) fn locate(source: &Source, lines: &Lines<'_>, prepared: &PreparedSnip
         let may_miss = total.is_none_or(|total| total + WIDE > least + kept);
         if may_miss && kept == KEPT && !parts.iter().any(Vec::is_empty) {
             kept = total.map_or(KEPT_AT_MOST, |total| (total - least + WIDE).min(KEPT_AT_MOST));
+            parts = found(kept);
+            parts.iter_mut().for_each(|part| part.retain(|candidate| !unlawful.contains(candidate)));
             continue;
         }
         // Of rivals that were left out nothing is known.
-        return checked(&choice.filter(|_| !may_miss).ok_or(Failed::NoPlace)?);
+        let choice = choice.filter(|_| !may_miss).ok_or(Failed::NoPlace)?;
+        let placed = checked(&choice)?;
+        let may_lose = placed.evidence.lost_all > 0 && unlawful.len() < MAX_UNLAWFUL;
+        let Some(line) = may_lose.then(|| lost(&placed.splices)).flatten() else { return Ok(placed) };
+        let Some(part) = choice.chosen().position(|it| it.lines.contains(&line)) else { return Ok(placed) };
+        let at = choice.best[part];
+        unlawful.push(parts[part].remove(at));
     }
 }
 

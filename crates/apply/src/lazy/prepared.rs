@@ -447,7 +447,13 @@ fn block_end<'t>(first: usize, end: usize, text: impl Fn(usize) -> &'t str) -> u
         let closes = text.trim_start().starts_with(['}', ')', ']', '{']) || text.trim() == "end";
         match indent(text).len() {
             deeper if deeper > depth => last = at,
-            same if same == depth && closes => last = at,
+            same if same == depth && closes => {
+                last = at;
+                // Behind `}` alone another block begins or ends; behind `) {` this one goes on.
+                if !text.trim_end().ends_with(['{', '(', '[']) && text.trim() != "{" {
+                    break;
+                }
+            }
             _ => break,
         }
     }

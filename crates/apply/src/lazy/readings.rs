@@ -9,7 +9,7 @@ use super::closers::{close_what_is_shown, is_gap};
 use super::indent::indent;
 use super::keys::key;
 use super::likeness::{LineFeatures, Many, are_similar};
-use super::lines::{MIN_INFORMATION, UNIT, information, is_blank, is_distinctive};
+use super::lines::{MIN_INFORMATION, UNIT, information, is_blank, is_distinctive, named};
 use super::prepared::PreparedSnippet;
 use crate::format::short;
 use crate::outcome::{Code, Refused};
@@ -480,13 +480,8 @@ impl Case<'_> {
         let mut lines: Vec<(usize, usize)> = if differ.is_empty() { one } else { differ };
         lines.sort_unstable();
         lines.dedup();
-        let named: Vec<String> = lines.iter().take(6).map(|(first, _)| (first + 1).to_string()).collect();
-        Refused::new(
-            Code::AmbiguousLocation,
-            format!("the update fits more than one place, around lines {}", named.join(" and ")),
-            AS_A_BLOCK,
-        )
-        .at(lines)
+        let message = format!("the update fits more than one place, around {}", named(&lines));
+        Refused::new(Code::AmbiguousLocation, message, AS_A_BLOCK).at(lines)
     }
 }
 

@@ -84,6 +84,10 @@ impl Walk<'_> {
             self.open.pop();
         }
         let closed = self.open.pop_if(|open| open.depth == depth);
+        // What heads no lines in the file and has no closer is no head.
+        while self.open.pop_if(|open| open.head.is_some() && open.inside.is_empty() && open.closer.is_none()).is_some()
+        {
+        }
         let parent = self.open.last().map(|open| open.number);
         let inside = self.open.last().filter(|open| open.head.is_some()).map(|open| open.inside.clone());
         let mut place = Place { parent, inside, ..Place::default() };

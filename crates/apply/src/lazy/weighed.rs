@@ -44,6 +44,7 @@ impl Evidence {
             worth: 6 * UNIT,
             told_once: 3,
             kept: 9,
+            changed_share: 100,
             weak_ends: doubts::weak_ends(choice) as i32,
             open: i32::from(!doubts::stands_once(choice)),
             applied: i32::from(doubts::may_be_applied(choice)),

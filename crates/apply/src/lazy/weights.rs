@@ -119,7 +119,8 @@ impl<'w> Weights<'w> {
         let in_new_block = in_new_blocks(prepared, &ids, &places);
         let cost = |token: usize| {
             let Some(id) = ids[token] else {
-                return if prepared.namesakes(token).next().is_some() { DECLARED_TWICE } else { 0 };
+                let is_twice = !in_new_block[token] && prepared.namesakes(token).next().is_some();
+                return if is_twice { DECLARED_TWICE } else { 0 };
             };
             let text = prepared.text(token);
             let cost = cost_of_line(text);

@@ -1,10 +1,9 @@
-//! Holds a merged text against the update that it was made by: see [`super::edit`] for the law of snippets.
+//! Holds a merged text against the update that it was made by: see [`crate::lazy::law`] for the law of snippets.
 //!
 //! Invariant: a snippet's text that breaks the law is refused with the line of the original in question, and a whole file's
 //! text is the update.
 
-use super::edit::{self, Breach};
-use crate::lazy::{self, Snippet};
+use crate::lazy::{self, Breach, Snippet, law};
 use crate::outcome::{Code, Format, Refused};
 use crate::source::Source;
 
@@ -29,12 +28,12 @@ fn check_snippet(source: &Source, merged: &[&str], update: &str) -> Result<(), R
     let kept: Vec<usize> =
         (0..source.line_count()).filter(|line| !removed.iter().any(|lines| lines.contains(line))).collect();
     let original: Vec<&str> = kept.iter().map(|&line| source.line(line)).collect();
-    let Err(breach) = edit::check(&original, &snippet, merged) else { return Ok(()) };
+    let Err(breach) = law::check(&original, &snippet, merged) else { return Ok(()) };
     // The file may hold lines that read like markers; then those of the update may be content.
     let has = |line: &str| source.lines().any(|it| it == line);
     let is_literal = lazy::lines_with_dots(update).any(|line| lazy::is_marker(line) && has(line));
     let is_literal = is_literal && lazy::MarkerLines::of(source.lines()).are_content(update);
-    if is_literal && edit::check(&original, &Snippet::read(update, has), merged).is_ok() {
+    if is_literal && law::check(&original, &Snippet::read(update, has), merged).is_ok() {
         return Ok(());
     }
     Err(refused(source, &kept, breach))

@@ -9,3 +9,4 @@ mod languages;
 mod mutated;
 mod properties;
 mod shared;
+mod written;

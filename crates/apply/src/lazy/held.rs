@@ -3,7 +3,10 @@
 //! Invariant: a line of the original beside a marker is stood for only by a line of the part that is the same, that
 //! declares or assigns the same name, or that is alike.
 
-use crate::lazy::{Key, are_similar, declared_name, indent, is_blank, is_distinctive, key};
+use super::indent::indent;
+use super::keys::{Key, declared_name, key};
+use super::likeness::are_similar;
+use super::lines::{is_blank, is_distinctive};
 use imara_diff::{Algorithm, Diff, InternedInput, Interner};
 use std::ops::Range;
 
@@ -54,18 +57,35 @@ impl<'l> Replaced<'l> {
     /// A line of the original that is gone beyond the outermost ones that the part shows, with nothing in its place.
     pub fn lost(&self, part: &Part<'_>) -> Option<usize> {
         let firm = self.firm();
+        let has_other_name = self.hunks.iter().any(|[gone, comes]| self.renamed(gone, comes).is_some());
         for [gone, comes] in &self.hunks {
             let is_between = firm.start < comes.start && comes.end < firm.end;
-            if is_between || gone.is_empty() || self.is_rest_of_block(part, gone, comes) {
+            if is_between || gone.is_empty() {
+                continue;
+            }
+            // Of a block that has another name only what is stood for goes.
+            if !has_other_name && self.is_rest_of_block(part, gone, comes) {
                 continue;
             }
             let mut left = self.new[comes.clone()].iter();
-            let lost = self.old[gone.clone()].iter().find(|(_, old)| !left.any(|new| stands_for(new, old)));
+            // A head of another name, above the same line, is that of the same block.
+            let renamed = self.renamed(gone, comes);
+            let goes = self.old[gone.clone()].iter().filter(|(line, _)| Some(*line) != renamed);
+            let lost = goes.into_iter().find(|(_, old)| !left.any(|new| stands_for(new, old)));
             if let Some((line, _)) = lost {
                 return Some(*line);
             }
         }
         self.blank
+    }
+
+    /// The line of the original that declares what the part declares by another name, where the same line with text is next below both.
+    fn renamed(&self, gone: &Range<usize>, comes: &Range<usize>) -> Option<usize> {
+        let (line, old) = *self.old[gone.clone()].last()?;
+        let new = *self.new[comes.clone()].last()?;
+        let declare = declared_name(old).is_some() && declared_name(new).is_some() && indent(old) == indent(new);
+        let next = self.old.get(gone.end)?.1;
+        (declare && is_distinctive(next) && self.new.get(comes.end) == Some(&next)).then_some(line)
     }
 
     /// From before the first line of the part that holds what goes below it, to after the last that holds what goes above it: lines of the

@@ -6,7 +6,11 @@
 //! each other, or replaced by a line at the edge of a part.
 
 use super::held::{Part, Replaced};
-use crate::lazy::{Lines, Piece, Snippet, indent, is_blank, is_distinctive};
+use super::indent::indent;
+use super::lines::{Lines, is_blank, is_distinctive};
+use super::snippet::{Piece, Snippet};
+use crate::source::Source;
+use crate::splice::Splice;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -20,7 +24,7 @@ const SET_OFF: usize = 1;
 
 /// Why a text is not what an update makes of an original; lines are counted from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Breach {
+pub(crate) enum Breach {
     /// The parts of the update do not stand in the text with pieces of the original between them.
     NotTheParts,
     /// This line of the original is gone, and no line of the update stands for it.
@@ -34,7 +38,7 @@ pub(super) enum Breach {
 }
 
 /// Checks that a text is what a snippet makes of an original.
-pub(super) fn check<'l>(original: &[&'l str], snippet: &Snippet<'_>, merged: &[&'l str]) -> Result<(), Breach> {
+pub(crate) fn check<'l>(original: &[&'l str], snippet: &Snippet<'_>, merged: &[&'l str]) -> Result<(), Breach> {
     // Above the first change and below the last one both texts have the same lines, which are numbered once.
     let above = original.iter().zip(merged).take_while(|(old, new)| old == new).count();
     let least = original.len().min(merged.len()) - above;
@@ -60,6 +64,17 @@ pub(super) fn check<'l>(original: &[&'l str], snippet: &Snippet<'_>, merged: &[&
         Some(_) => Ok(()),
         None if original == merged => Ok(()),
         None => Err(Breach::NotTheParts),
+    }
+}
+
+/// A line of the source that splices, in order, take away although no line of a snippet stands for it.
+pub(super) fn line_lost(source: &Source, splices: &[Splice], snippet: &Snippet<'_>) -> Option<usize> {
+    let merged = source.spliced(splices, 0..source.text.len());
+    let original: Vec<&str> = source.lines().collect();
+    let merged: Vec<&str> = merged.split_terminator('\n').collect();
+    match check(&original, snippet, &merged) {
+        Err(Breach::Lost(line)) if snippet.removals.is_empty() => Some(line),
+        _ => None,
     }
 }
 
