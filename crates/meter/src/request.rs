@@ -185,6 +185,8 @@ pub struct RequestTrace {
     pub model_changes: u32,
     /// Deviations from the dialect.
     pub anomalies: Anomalies,
+    /// How the first event began that could not be read, if one could not; set by whoever read it.
+    pub unreadable: Option<String>,
     /// Why it failed, if it did.
     pub failure: Option<Failure>,
 }
@@ -244,6 +246,7 @@ impl RequestMeter {
             model: self.metadata.model,
             model_changes: self.metadata.model_changes,
             anomalies: self.metadata.anomalies,
+            unreadable: None,
             failure: self.metadata.failure,
         }
     }

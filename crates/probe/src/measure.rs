@@ -206,6 +206,7 @@ impl AnswerSink<'_> {
         let mut trace = self.meter.finish(timing, ending);
         let is_whole = self.audio.as_ref().map_or_else(|| self.decoder.is_whole(), AudioDecoder::is_whole);
         trace.in_one_piece = !self.asked_whole && is_whole;
+        trace.unreadable = self.decoder.unreadable().map(str::to_owned);
         let encoding = self.answer.head().and_then(|head| head.headers.get(CONTENT_ENCODING)?.to_str().ok());
         if self.items.is_none() && self.audio.is_none() {
             name_foreign(&self.beginning, encoding, trace.failure.as_mut());
