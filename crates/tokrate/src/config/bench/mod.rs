@@ -13,6 +13,7 @@ mod limits;
 mod load;
 mod metrics;
 mod output;
+mod price;
 mod request;
 mod schedule_mode;
 mod structure;
@@ -141,8 +142,8 @@ fn config(
     }
     let prompts = request::prompts(&flags.request, file, embedded, inputs)?;
     let media = request.media_at_most(prompts.input_tokens(), request.items.map_or(1, |items| items.batch));
-    let bills_text = request.audio.is_none() && !request.makes_images();
-    let max_cost_usd = limits::cost(&flags.limits, file, &mut target, (&media, bills_text))?;
+    let bill = price::Bill { media, has_text: request.audio.is_none() && !request.makes_images() };
+    let max_cost_usd = price::limit(&flags.limits, file, &mut target, &bill)?;
     let is_until = !flags.limits.until.is_empty();
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs, rounds, is_until)?;
     let phases = items::batched(flags, request.items, phases);
