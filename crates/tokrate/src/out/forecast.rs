@@ -77,7 +77,7 @@ fn numbers(level: &Level, has_further: bool) -> Vec<String> {
         let written = if output > 0.0 { format!(" and {answered}{} out", count(output)) } else { String::new() };
         format!("{token_sign}{} in{written}", counted(input, "token"))
     }));
-    parts.extend(level.usd.map(|usd| format!("{answered}${usd:.4}")));
+    parts.extend(level.usd.map(|usd| format!("{answered}${}", format::usd(usd, 4))));
     parts.extend(level.seconds.map(|seconds| format!("{bounded}about {}", time(seconds))));
     parts
 }
@@ -103,7 +103,7 @@ fn limits_leave(record: &Record, planned: &Forecast, more: &Level) -> Option<Str
     let usd = planned.usd_limit.map(|limit| (limit - spent).max(0.0));
     let left = [
         more.requests.filter(|more| *more > requests).map(|_| format!("{} requests", format::count(requests as u64))),
-        more.usd.zip(usd).filter(|(more, left)| more > left).map(|(_, left)| format!("${left:.4}")),
+        more.usd.zip(usd).filter(|(more, left)| more > left).map(|(_, left)| format!("${}", format::usd(left, 4))),
     ];
     let left: Vec<String> = left.into_iter().flatten().collect();
     (!left.is_empty()).then(|| format!("; the limits of the run leave {} of that", left.join(" and ")))
@@ -194,7 +194,7 @@ fn row(level: &Level) -> [String; 6] {
         known(sign, level.requests.map(count)),
         known(asked, level.input_tokens.map(count)),
         known(answered, level.output_tokens.map(count)),
-        known(answered, level.usd.map(|usd| format!("{usd:.4}"))),
+        known(answered, level.usd.map(|usd| format::usd(usd, 4))),
         level.seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{bounded}{}", time(seconds))),
     ]
 }
