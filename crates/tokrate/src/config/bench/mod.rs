@@ -15,6 +15,7 @@ mod metrics;
 mod output;
 mod price;
 mod request;
+mod same_file;
 mod schedule_mode;
 mod structure;
 pub(in crate::config) mod target;
@@ -64,6 +65,7 @@ fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Resul
     }
     let embedded = targets.iter().any(|found| matches!(found.target, Target::Embedded(_)));
     let outputs = output::outputs(flags, file, embedded)?;
+    same_file::check(flags, file, &outputs)?;
     ensure!(
         !outputs.scorecard || targets.len() > 1,
         "read --scorecard: it holds targets against each other; name at least two, such as groq/MODEL together/MODEL"
