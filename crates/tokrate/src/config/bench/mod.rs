@@ -150,7 +150,7 @@ fn config(
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs, rounds, is_until)?;
     let phases = items::batched(flags, request.items, phases);
     let is_batch = request.batches.is_some();
-    let phases = if is_batch { batch::levels(flags, file, phases) } else { phases };
+    let phases = if is_batch { batch::levels(flags, file, phases)? } else { phases };
     let mut limits = limits::limits(&flags.limits, file)?;
     limits.total = if is_batch { batch::total(flags, file, limits.total) } else { limits.total };
     let objectives = verdict::objectives(&flags.verdict, file)?;
