@@ -7,7 +7,7 @@ use crate::prompts::PromptSource;
 use crate::shown_figures::shows;
 use tokrate_charts::format;
 use tokrate_core::Anomaly;
-use tokrate_meter::FigureValidity;
+use tokrate_meter::{FigureValidity, GivenUpBatch, GivenUpEnd};
 use tokrate_record::run::{Counts, UnreadableEvents, by_load};
 use tokrate_record::{Metric, PhaseResult, Record, Suspicion};
 
@@ -166,6 +166,7 @@ pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
         found.extend(warnings.map(|warning| at_level(phase, warning.clone())));
     }
     let mut found = merge_repeated(found);
+    found.extend(given_up_batches(phases));
     found.extend(unreadable_events(phases).into_iter().chain(events_too_large(phases)));
     let doubtful = suspicions(phases).into_iter().filter(|suspicion| !suspicion.is_note());
     found.extend(doubtful.map(|suspicion| suspicion.sentence));
@@ -182,6 +183,39 @@ fn unreadable_events(phases: &[PhaseResult]) -> Option<String> {
     Some(format!(
         "{what} in {answers} of {of} answers could not be read (no JSON object){example}; what such an event held is in no figure"
     ))
+}
+
+/// What became of batches at the server whose end was not waited for, a sentence for each way.
+fn given_up_batches(phases: &[PhaseResult]) -> Vec<String> {
+    let given_up: Vec<&GivenUpBatch> =
+        phases.iter().filter_map(PhaseResult::batches).flat_map(|batches| &batches.given_up).collect();
+    let sentence = |end: GivenUpEnd| {
+        let names: Vec<&str> = given_up.iter().filter(|it| it.end == end).map(|it| it.id.as_str()).collect();
+        let (what, it, is, was) = match names.as_slice() {
+            [] => return None,
+            [one] => (format!("the batch {one}"), "it", "is", "was"),
+            several => (format!("the batches {}", several.join(", ")), "they", "are", "were"),
+        };
+        Some(match end {
+            GivenUpEnd::Cancelled => {
+                format!(
+                    "{what} had not ended and {was} cancelled at the server; what {it} had answered by then may be billed"
+                )
+            }
+            GivenUpEnd::Ended => {
+                format!("{what} had ended at the server when {it} {was} to be cancelled, and {is} billed")
+            }
+            GivenUpEnd::MayGoOn => {
+                let calls: Vec<&str> =
+                    given_up.iter().filter(|it| it.end == end).map(|it| it.cancel.as_str()).collect();
+                format!(
+                    "{what} could not be cancelled: {it} may go on and cost money; send, with the key, {}",
+                    calls.join(" and ")
+                )
+            }
+        })
+    };
+    [GivenUpEnd::MayGoOn, GivenUpEnd::Cancelled, GivenUpEnd::Ended].into_iter().filter_map(sentence).collect()
 }
 
 /// How many events of all levels were longer than is read.

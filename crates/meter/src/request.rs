@@ -16,7 +16,7 @@ mod opening;
 mod speed;
 
 pub use audio::{AudioNumbers, SoundTrace};
-pub use batch::BatchNumbers;
+pub use batch::{BatchNumbers, GivenUpBatch, GivenUpEnd};
 pub use calls::{CallMark, Called};
 pub use chunks::Chunk;
 pub use media::{ImageTrace, Media};
