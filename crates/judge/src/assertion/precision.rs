@@ -100,30 +100,33 @@ impl Precision {
         self.subject.min_requests(self.statistic).unwrap_or(0)
     }
 
-    /// How well the figure is known at a load.
+    /// How well the figure is known at a load. Of a round that was cut off, by an interrupt or a limit, the short answers are there and the long
+    /// ones are not: it says nothing of how rounds differ, and is left out.
     pub fn assess(&self, rounds: &Rounds<'_>) -> PrecisionOutcome {
+        let whole = rounds.phases.iter().copied().filter(|phase| !phase.interrupted).collect::<Vec<&PhaseResult>>();
+        let cut = rounds.phases.len() - whole.len();
+        let outcome = match whole.is_empty() {
+            true => self.of_no_round(rounds),
+            false => self.of_whole_rounds(&Rounds { load: rounds.load, phases: whole }),
+        };
+        let said = match cut {
+            0 => return outcome,
+            1 => "; a round that was cut off is left out".to_owned(),
+            cut => format!("; {cut} rounds that were cut off are left out"),
+        };
+        PrecisionOutcome { sentence: outcome.sentence + &said, ..outcome }
+    }
+
+    /// Nothing is known yet.
+    fn of_no_round(&self, rounds: &Rounds<'_>) -> PrecisionOutcome {
+        let sentence = format!("{} is not known at {}: no round came to its end", self.figure(), rounds.name());
+        PrecisionOutcome { sentence, ..self.unknown(rounds.name(), 0, 0) }
+    }
+
+    fn of_whole_rounds(&self, rounds: &Rounds<'_>) -> PrecisionOutcome {
         let requests = rounds.count(|phase| phase.counts.measured);
         let measured = rounds.phases.iter().filter(|phase| phase.counts.measured > 0).count() as u64;
-        let (asked, relative) = match self.width {
-            Width::Relative(share) => (share, true),
-            Width::Absolute(width) => (width, false),
-        };
-        let outcome = PrecisionOutcome {
-            condition: self.to_string(),
-            phase: rounds.name().to_owned(),
-            status: PrecisionStatus::NotReached,
-            value: None,
-            unit: self.subject.unit_of(self.statistic).name().to_owned(),
-            low: None,
-            high: None,
-            half_width: None,
-            asked,
-            relative,
-            rounds: measured,
-            requests,
-            more_requests: None,
-            sentence: String::new(),
-        };
+        let outcome = self.unknown(rounds.name(), measured, requests);
         let outcome = match self.estimate(rounds) {
             Ok(estimate) => self.judged(outcome, &estimate),
             Err(reason) => {
@@ -134,6 +137,30 @@ impl Precision {
             }
         };
         PrecisionOutcome { sentence: self.sentence(&outcome), ..outcome }
+    }
+
+    /// A figure of which nothing is known yet.
+    fn unknown(&self, load: &str, rounds: u64, requests: u64) -> PrecisionOutcome {
+        let (asked, relative) = match self.width {
+            Width::Relative(share) => (share, true),
+            Width::Absolute(width) => (width, false),
+        };
+        PrecisionOutcome {
+            condition: self.to_string(),
+            phase: load.to_owned(),
+            status: PrecisionStatus::NotReached,
+            value: None,
+            unit: self.subject.unit_of(self.statistic).name().to_owned(),
+            low: None,
+            high: None,
+            half_width: None,
+            asked,
+            relative,
+            rounds,
+            requests,
+            more_requests: None,
+            sentence: String::new(),
+        }
     }
 
     fn judged(&self, outcome: PrecisionOutcome, estimate: &Estimate) -> PrecisionOutcome {

@@ -114,3 +114,18 @@ fn what_was_never_measured_is_not_reachable() {
     let share = |width: &str| assessed(&format!("failure_share ± {width}"), &rounds(&[100; 6])).status;
     assert_eq!((share("30%"), share("1%")), (PrecisionStatus::Reached, PrecisionStatus::NotReached), "60 requests");
 }
+
+#[test]
+fn a_round_that_was_cut_off_is_in_no_interval() {
+    let mut phases = rounds(&[100, 101, 99, 100, 101, 99, 20]);
+    let whole = assessed("ttft_p50 ± 2%", &phases[..6]);
+    phases[6].interrupted = true;
+    let cut = assessed("ttft_p50 ± 2%", &phases);
+    assert_eq!((cut.status, cut.half_width, cut.rounds, cut.requests), (whole.status, whole.half_width, 6, 60));
+    assert_eq!(cut.sentence, format!("{}; a round that was cut off is left out", whole.sentence));
+    let alone = assessed("ttft_p50 ± 2%", &phases[6..]);
+    assert_eq!((alone.status, alone.value), (PrecisionStatus::NotReached, None));
+    let words =
+        "ttft.p50 is not known at concurrency 1: no round came to its end; a round that was cut off is left out";
+    assert_eq!(alone.sentence, words);
+}
