@@ -79,6 +79,12 @@ pub enum Ending {
         /// `Retry-After`, if given.
         retry_after: Option<Span>,
     },
+    /// A good status and a body that ends with its connection, but TLS did not say that this is the end: as [`Ending::Complete`] where the
+    /// answer says itself that it is whole, else cut off.
+    Unsealed {
+        /// Message of the transport.
+        message: String,
+    },
 }
 
 /// Why a request does not count as answered.
@@ -221,7 +227,7 @@ impl RequestMeter {
     ///
     /// The first failure counts. After the end mark an answer is complete, whatever the transport does.
     /// A body that ended well is `truncated` if it held text but neither finish reason nor end mark, `not_json` if nothing
-    /// in it was understood, and `empty` if it held no text.
+    /// in it was understood, and `empty` if it held no text. One that TLS did not end is `truncated` unless it is whole by itself.
     pub fn finish(mut self, timing: Timing, ending: Ending) -> RequestTrace {
         self.metadata.close(ending, !self.arrivals.is_empty());
         // Traces are kept until the end of the run; growth may have left half of their capacity unused.

@@ -193,7 +193,9 @@ impl AnswerSink<'_> {
             match (&mut self.items, &mut self.audio) {
                 (Some(items), _) => items.end(last_read, &mut batch),
                 (None, Some(audio)) => {
-                    audio.end(last_read, self.body_ended_at.unwrap_or(ended_at), complete, &mut batch)
+                    // A document shows itself whether it is whole, sound does not.
+                    let is_whole = complete || (self.answer.is_unsealed() && audio.is_whole());
+                    audio.end(last_read, self.body_ended_at.unwrap_or(ended_at), is_whole, &mut batch)
                 }
                 (None, None) => self.decoder.end(last_read, &mut batch),
             }
@@ -293,6 +295,10 @@ impl Sink for AnswerSink<'_> {
     fn body(&mut self, at: Tick, bytes: &[u8]) {
         let clean = self.answer.push(at, bytes);
         self.decode(at, &clean);
+    }
+
+    fn unsealed(&mut self) {
+        self.answer.set_unsealed();
     }
 
     fn ended(&mut self, at: Tick) {
