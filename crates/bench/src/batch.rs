@@ -13,8 +13,8 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method};
 use notes::{LeftAtServer, OpenNote};
 use std::pin::pin;
-use tokrate_core::{EventBatch, EventKind, FailureKind, Span, Tick};
-use tokrate_meter::{BatchNumbers, Ending, RequestMeter, RequestTrace, Timing};
+use tokrate_core::{EventBatch, EventKind, FailureKind, Span, Tick, one_line};
+use tokrate_meter::{BatchNumbers, Ending, GivenUpBatch, GivenUpEnd, RequestMeter, RequestTrace, Timing};
 use tokrate_net::{Client, Clock, Limits, Outgoing, Secrets};
 use tokrate_wire::batch_api::{self, BatchForm, BatchStage, BatchState};
 use tokrate_wire::decode_error_response;
@@ -23,6 +23,9 @@ use tokrate_wire::decode_error_response;
 const CLEANING: Span = Span::from_secs(10);
 /// Answers that may fail one after another while a batch is asked after: it goes on without us.
 const MAX_FAILED_POLLS: u32 = 10;
+
+/// What is shown of the server's name for a batch, and of what cancels it.
+const MAX_SHOWN_BYTES: usize = 300;
 
 /// A batch that is to be measured.
 pub(crate) struct BatchCall<'a> {
@@ -65,6 +68,8 @@ struct Progress {
     /// What is at the server.
     left: LeftAtServer,
     note: Option<OpenNote>,
+    /// What became of it, once nothing is left to be cancelled.
+    cancel_end: GivenUpEnd,
 }
 
 impl Progress {
@@ -92,14 +97,21 @@ impl BatchCall<'_> {
             events: EventBatch::new(),
             left: LeftAtServer::nothing(self.origin, self.form, self.clock.wall_rfc3339()),
             note: None,
+            cancel_end: GivenUpEnd::Cancelled,
         };
         // Whether one can be kept was looked at before the run; where the disk is full by now the batch is measured all the same.
         let folder = self.options.notes.as_deref();
         progress.note = folder.and_then(|folder| OpenNote::create(folder, &progress.left).ok());
         let outcome = self.run(&mut progress, cancelled).await;
+        let given_up = self.open_batch(&progress);
         // What is done for order's sake changes nothing that was measured.
         let _ = tokio::time::timeout(CLEANING.as_duration(), self.clean(&mut progress)).await;
         progress.numbers.left = progress.left.delete.len() as u64;
+        progress.numbers.given_up = given_up.map(|(id, cancel)| GivenUpBatch {
+            id,
+            cancel,
+            end: if progress.left.cancel.is_some() { GivenUpEnd::MayGoOn } else { progress.cancel_end },
+        });
         if let Some(note) = progress.note.take() {
             note.close(&progress.left);
         }
@@ -254,13 +266,23 @@ impl BatchCall<'_> {
         Ok(files)
     }
 
+    /// Name of the batch and what cancels it, if it goes on at the server. Both are the server's words.
+    fn open_batch(&self, progress: &Progress) -> Option<(String, String)> {
+        let path = progress.left.cancel.as_ref()?;
+        let id = &progress.batch.as_ref()?.id;
+        let clean = |text: &str| one_line(&self.secrets.redacted(text.to_owned()), MAX_SHOWN_BYTES);
+        Some((clean(id), clean(&format!("POST {}{path}", self.origin))))
+    }
+
     /// Cancels what goes on and deletes what is not to be kept; what did not succeed stays among what is left.
     async fn clean(&self, progress: &mut Progress) {
         if let Some(path) = progress.left.cancel.clone() {
             let cancelled = self.call(Method::POST, path, "application/json", Bytes::new()).await;
             // It may have ended since it was asked after.
-            if cancelled.is_ok() || self.has_ended(progress).await {
+            if cancelled.is_ok() {
                 progress.left.cancel = None;
+            } else if self.has_ended(progress).await {
+                (progress.left.cancel, progress.cancel_end) = (None, GivenUpEnd::Ended);
             }
         }
         let paths = std::mem::take(&mut progress.left.delete);

@@ -5,7 +5,7 @@
 
 use crate::plan::{Arrivals, Extent, Load, PhaseSpec};
 use crate::schedule::{Schedule, ScheduleMode, Verdicts};
-use crate::{Calibration, Config, calibrate};
+use crate::{Calibration, Config, Items, RequestOptions, calibrate, probe_request};
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
 use tokrate_judge::compare::{DEFAULT_METRICS, detectable_change};
@@ -62,6 +62,8 @@ pub enum Basis {
 pub struct Forecast {
     /// Level by level, as far as they are listed.
     pub levels: Vec<Level>,
+    /// The request before the load, if one is sent; its time is over when the load begins.
+    pub before: Option<Level>,
     /// What is added to those at most: the most of each number that a course of the run can come to. `None` if nothing is added.
     pub added: Option<Level>,
     /// What all targets together may cost (USD).
@@ -154,14 +156,22 @@ impl Forecast {
                 _ => 0,
             },
             levels,
+            before: before(config),
             added: added.map(|added| added.within(config.max_cost_usd)),
             usd_limit: config.max_cost_usd,
         }
     }
 
     /// Totals over all levels; a total is present only if every level has the number.
-    pub fn total(&self) -> Level {
+    pub fn load(&self) -> Level {
         Level::sum("all".to_owned(), self.levels.iter().chain(&self.added)).within(self.usd_limit)
+    }
+
+    /// The same with the request before the load, in all but the time.
+    pub fn total(&self) -> Level {
+        let load = self.load();
+        let all = Level::sum("all".to_owned(), [&load].into_iter().chain(&self.before));
+        Level { seconds: load.seconds, ..all.within(self.usd_limit) }
     }
 
     /// The relative difference between two of the targets that their rounds show with 80 % probability, in every metric and at every load that
@@ -218,6 +228,15 @@ impl Level {
             by_mean_lengths: levels.iter().any(|level| level.by_mean_lengths),
         }
     }
+}
+
+/// The request before the load, if one is sent.
+fn before(config: &Config) -> Option<Level> {
+    config.target.remote().filter(|_| config.probe)?;
+    let options = probe_request::options(config);
+    let request = RequestOptions { items: options.items.map(|items| Items { batch: 1, ..items }), ..options };
+    let one = Config { request, prompts: probe_request::prompt(), ..config.clone() };
+    Some(Level { name: "before the load".to_owned(), seconds: None, ..level(&one, &probe_request::spec(), None) })
 }
 
 /// Whether the number of requests hangs on an answer that nobody has seen. Those of the embedded engine cost nobody anything.

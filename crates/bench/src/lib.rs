@@ -33,6 +33,7 @@ mod levels;
 mod page_reader;
 pub mod plan;
 mod probe;
+mod probe_request;
 mod progress;
 pub mod prompts;
 mod readings;

@@ -1,18 +1,11 @@
-//! One request before the load: finds permanent errors early, and its duration feeds the forecast.
-//!
-//! Invariant: its prompt is not one of the run's, so that it warms no prompt cache.
+//! What becomes of the request before the load: it finds permanent errors early, and its duration feeds the forecast.
 
 use crate::abort::is_permanent;
 use crate::advice::{Circumstances, advised};
 use crate::forecast::ProbeTiming;
-use crate::plan::{Backoff, Extent, Load, PhaseSpec};
 use tokrate_core::{FailureKind, Span};
 use tokrate_meter::{FailureRow, RequestNumbers};
 
-/// The probe's prompt: every chat model answers it at some length.
-pub(crate) const PROMPT: &str = "Count from one to twenty, in words.";
-/// Output token limit of the probe: the lowest that every provider accepts (OpenAI's Responses API rejects less).
-pub(crate) const OUTPUT_TOKENS: u32 = 16;
 /// Probes of a server with transient failures.
 pub(crate) const MAX_TRIES: u32 = 3;
 /// Pause between two of them, without `Retry-After`.
@@ -27,16 +20,6 @@ pub(crate) enum Next {
     Again(Span),
     /// The error is permanent: do not start the load.
     GiveUp(String),
-}
-
-/// The load of a probe.
-pub(crate) fn spec() -> PhaseSpec {
-    PhaseSpec {
-        load: Load::Closed { concurrency: 1 },
-        extent: Extent::Requests(1),
-        warmup: 0,
-        backoff: Backoff::Ignore,
-    }
 }
 
 /// What is done after the `tries`-th probe has ended so, sent with the key from there. A wait is kept up to `longest_wait`.

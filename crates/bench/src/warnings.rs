@@ -6,8 +6,9 @@ use crate::config::Target;
 use crate::prompts::PromptSource;
 use crate::shown_figures::shows;
 use tokrate_charts::format;
-use tokrate_meter::FigureValidity;
-use tokrate_record::run::{Counts, by_load};
+use tokrate_core::Anomaly;
+use tokrate_meter::{FigureValidity, GivenUpBatch, GivenUpEnd};
+use tokrate_record::run::{Counts, UnreadableEvents, by_load};
 use tokrate_record::{Metric, PhaseResult, Record, Suspicion};
 
 /// A sentence about one level.
@@ -165,9 +166,63 @@ pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
         found.extend(warnings.map(|warning| at_level(phase, warning.clone())));
     }
     let mut found = merge_repeated(found);
+    found.extend(given_up_batches(phases));
+    found.extend(unreadable_events(phases).into_iter().chain(events_too_large(phases)));
     let doubtful = suspicions(phases).into_iter().filter(|suspicion| !suspicion.is_note());
     found.extend(doubtful.map(|suspicion| suspicion.sentence));
     found
+}
+
+/// How many events of all levels could not be read, and how one began.
+fn unreadable_events(phases: &[PhaseResult]) -> Option<String> {
+    let UnreadableEvents { events, answers, example } =
+        UnreadableEvents::sum(phases.iter().filter_map(|phase| phase.unreadable.clone()))?;
+    let of: u64 = phases.iter().map(|phase| phase.counts.answered).sum();
+    let what = if events == 1 { "1 event".to_owned() } else { format!("{events} events") };
+    let example = example.map_or_else(String::new, |example| format!(", such as `{example}`"));
+    Some(format!(
+        "{what} in {answers} of {of} answers could not be read (no JSON object){example}; what such an event held is in no figure"
+    ))
+}
+
+/// What became of batches at the server whose end was not waited for, a sentence for each way.
+fn given_up_batches(phases: &[PhaseResult]) -> Vec<String> {
+    let given_up: Vec<&GivenUpBatch> =
+        phases.iter().filter_map(PhaseResult::batches).flat_map(|batches| &batches.given_up).collect();
+    let sentence = |end: GivenUpEnd| {
+        let names: Vec<&str> = given_up.iter().filter(|it| it.end == end).map(|it| it.id.as_str()).collect();
+        let (what, it, is, was) = match names.as_slice() {
+            [] => return None,
+            [one] => (format!("the batch {one}"), "it", "is", "was"),
+            several => (format!("the batches {}", several.join(", ")), "they", "are", "were"),
+        };
+        Some(match end {
+            GivenUpEnd::Cancelled => {
+                format!(
+                    "{what} had not ended and {was} cancelled at the server; what {it} had answered by then may be billed"
+                )
+            }
+            GivenUpEnd::Ended => {
+                format!("{what} had ended at the server when {it} {was} to be cancelled, and {is} billed")
+            }
+            GivenUpEnd::MayGoOn => {
+                let calls: Vec<&str> =
+                    given_up.iter().filter(|it| it.end == end).map(|it| it.cancel.as_str()).collect();
+                format!(
+                    "{what} could not be cancelled: {it} may go on and cost money; send, with the key, {}",
+                    calls.join(" and ")
+                )
+            }
+        })
+    };
+    [GivenUpEnd::MayGoOn, GivenUpEnd::Cancelled, GivenUpEnd::Ended].into_iter().filter_map(sentence).collect()
+}
+
+/// How many events of all levels were longer than is read.
+fn events_too_large(phases: &[PhaseResult]) -> Option<String> {
+    let events: u64 = phases.iter().filter_map(|phase| phase.anomalies.get(Anomaly::EventTooLarge.name())).sum();
+    let what = if events == 1 { "1 event was".to_owned() } else { format!("{events} events were") };
+    (events > 0).then(|| format!("{what} too large to be read; what such an event held is in no figure"))
 }
 
 /// The findings of the integrity checks of all phases, each once.
@@ -324,6 +379,22 @@ mod tests {
         for shown in ["E2E p50", "TPOT p50", "throughput"] {
             assert!(shows(&figure(shown, "ms")), "{shown}");
         }
+    }
+
+    #[test]
+    fn events_that_could_not_be_read_are_said_once_with_how_one_began() {
+        let mut record = Record::parse(include_str!("../../tokrate/src/out/testdata/record.json")).expect("a record");
+        record.phases.truncate(2);
+        assert!(unreadable_events(&record.phases).is_none());
+        for phase in &mut record.phases {
+            phase.counts.answered = 20;
+            phase.unreadable =
+                Some(UnreadableEvents { events: 40, answers: 20, example: Some("{\"choices\": [".to_owned()) });
+        }
+        let said: Vec<String> =
+            cautions(&record.phases).into_iter().filter(|said| said.contains("could not be read")).collect();
+        let words = "80 events in 40 of 40 answers could not be read (no JSON object), such as `{\"choices\": [`; what such an event held is in no figure";
+        assert_eq!(said, [words]);
     }
 
     #[test]

@@ -158,7 +158,7 @@ fn slots_that_are_full_and_the_power_of_their_law_are_found() {
     assert!((sum(TimeSeries::Throughput) * 0.2 - written).abs() < 1e-6, "every token lies in a slice");
     within(Some(sum(TimeSeries::EngineThroughput) * 0.2), written, 0.02);
     assert!(values(TimeSeries::Running).iter().flatten().all(|running| (0.0..=4.0).contains(running)));
-    let page = html(&record, &Samples::default());
+    let page = html(&record, &Samples::default(), Vec::new());
     assert!(page.contains("The run over time") && page.contains("GPU power") && page.contains("batch is at its limit"));
 }
 

@@ -233,9 +233,40 @@ fn grouped(digits: &str) -> String {
     out
 }
 
+/// An amount of dollars with so many decimals, and more where that would leave less than two of its digits: what is small is not nothing.
+pub fn usd(value: f64, places: usize) -> String {
+    let shown = format!("{value:.places$}");
+    if value == 0.0 || !value.is_finite() || value.abs() >= 10.0_f64.powi(1 - places as i32) {
+        return shown;
+    }
+    let needed = (1 - value.abs().log10().floor() as i32).clamp(0, 15) as usize;
+    let exact = format!("{value:.needed$}");
+    let trimmed = exact.trim_end_matches('0');
+    if trimmed.len() < shown.len() { shown } else { trimmed.to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_sums_have_digits_enough_and_others_so_many_as_are_asked() {
+        let cases = [
+            (1.5, "1.5000"),
+            (0.0123, "0.0123"),
+            (0.00123, "0.0012"),
+            (0.0002, "0.0002"),
+            (0.000123, "0.00012"),
+            (0.000001, "0.000001"),
+            (2.5e-9, "0.0000000025"),
+            (0.0, "0.0000"),
+            (-0.000004, "-0.000004"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(usd(value, 4), text);
+        }
+        assert_eq!((usd(0.25, 6), usd(1e-7, 6)), ("0.250000".to_owned(), "0.0000001".to_owned()));
+    }
 
     #[test]
     fn numbers_keep_three_to_four_digits() {

@@ -231,7 +231,7 @@ fn read_spelled<T>(
     canonical: Option<String>,
     read: impl Fn(&str) -> Result<T, ExpressionError>,
 ) -> Result<T, ExpressionError> {
-    let Some(plain) = canonical.filter(|_| left < text.len()) else { return read(text) };
+    let Some(plain) = canonical else { return read(text) };
     read(&format!("{plain} {}", &text[left..])).map_err(|error| {
         let (typed, read) = (text[..left].chars().count(), plain.chars().count() + 1);
         let column = if error.column > read { error.column - read + typed } else { 1 };

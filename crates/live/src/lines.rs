@@ -6,7 +6,7 @@ use crate::state::{Doing, FigureRow, Level, Live, Present, Quantiles, Unit};
 use crate::style::Look;
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
-use tokrate_core::format::{count, number, percent, seconds};
+use tokrate_core::format::{count, number, percent, seconds, usd};
 
 /// What is run and how far it is, at the left end of the first line and at the right one, in so many columns. Where there is no room for all
 /// of it, what matters least goes: the program's name, then the time, then the target's name.
@@ -146,12 +146,12 @@ pub(crate) fn beside(present: &Present, look: Look) -> Vec<Line<'static>> {
 /// What it costs.
 pub(crate) fn money(live: &Live, look: Look) -> Option<Line<'static>> {
     let money = live.money?;
-    let spent = format!("${:.4}", money.spent);
+    let spent = format!("${}", usd(money.spent, 4));
     let (said, style) = match money.limit {
         None => (format!("{spent} spent"), Style::new()),
         Some(limit) => {
             let share = percent((money.spent / limit.max(f64::MIN_POSITIVE)).min(1.0));
-            let said = format!("{spent} of ${limit:.4} spent, {share}");
+            let said = format!("{spent} of ${} spent, {share}", usd(limit, 4));
             match money.is_near_limit() {
                 true => (said + ": the limit ends the run soon", look.warning()),
                 false => (said, Style::new()),

@@ -31,7 +31,8 @@ pub use gaps::GapSketch;
 pub use live::LiveMeter;
 pub use pooled::Pool;
 pub use request::{
-    Anomalies, Arrival, AudioNumbers, BatchNumbers, CallMark, Called, Chunk, Ending, Failure, FailureRow, ImageTrace,
-    MAX_TEXT_BYTES, Media, NOT_STREAMED, RequestMeter, RequestNumbers, RequestTrace, SoundTrace, Timing,
+    Anomalies, Arrival, AudioNumbers, BatchNumbers, CallMark, Called, Chunk, Ending, Failure, FailureRow, GivenUpBatch,
+    GivenUpEnd, ImageTrace, MAX_TEXT_BYTES, Media, NOT_STREAMED, RequestMeter, RequestNumbers, RequestTrace,
+    SoundTrace, Timing,
 };
 pub use stream::StreamNumbers;

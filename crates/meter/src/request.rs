@@ -16,7 +16,7 @@ mod opening;
 mod speed;
 
 pub use audio::{AudioNumbers, SoundTrace};
-pub use batch::BatchNumbers;
+pub use batch::{BatchNumbers, GivenUpBatch, GivenUpEnd};
 pub use calls::{CallMark, Called};
 pub use chunks::Chunk;
 pub use media::{ImageTrace, Media};
@@ -78,6 +78,12 @@ pub enum Ending {
         message: String,
         /// `Retry-After`, if given.
         retry_after: Option<Span>,
+    },
+    /// A good status and a body that ends with its connection, but TLS did not say that this is the end: as [`Ending::Complete`] where the
+    /// answer says itself that it is whole, else cut off.
+    Unsealed {
+        /// Message of the transport.
+        message: String,
     },
 }
 
@@ -185,6 +191,8 @@ pub struct RequestTrace {
     pub model_changes: u32,
     /// Deviations from the dialect.
     pub anomalies: Anomalies,
+    /// How the first event began that could not be read, if one could not; set by whoever read it.
+    pub unreadable: Option<String>,
     /// Why it failed, if it did.
     pub failure: Option<Failure>,
 }
@@ -219,7 +227,7 @@ impl RequestMeter {
     ///
     /// The first failure counts. After the end mark an answer is complete, whatever the transport does.
     /// A body that ended well is `truncated` if it held text but neither finish reason nor end mark, `not_json` if nothing
-    /// in it was understood, and `empty` if it held no text.
+    /// in it was understood, and `empty` if it held no text. One that TLS did not end is `truncated` unless it is whole by itself.
     pub fn finish(mut self, timing: Timing, ending: Ending) -> RequestTrace {
         self.metadata.close(ending, !self.arrivals.is_empty());
         // Traces are kept until the end of the run; growth may have left half of their capacity unused.
@@ -244,6 +252,7 @@ impl RequestMeter {
             model: self.metadata.model,
             model_changes: self.metadata.model_changes,
             anomalies: self.metadata.anomalies,
+            unreadable: None,
             failure: self.metadata.failure,
         }
     }

@@ -90,6 +90,9 @@ pub trait Sink {
     /// The answer's body has ended, and not by the connection's end; the read that brought its end returned at `at`, which may be later
     /// than its last byte.
     fn ended(&mut self, _at: Tick) {}
+    /// The answer's body ends with the connection, which was closed without the alert that ends TLS: the exchange fails, as anybody on the way
+    /// may have closed it, but whoever reads the body may know that it is whole.
+    fn unsealed(&mut self) {}
     /// The answer was a 101 to a request that asked for it: the exchange ends, and the connection goes on as this one.
     fn upgraded(&mut self, _connection: Upgraded) {}
     /// Whether reading pauses until the next poll of the exchange: backpressure for sinks with a bounded buffer.

@@ -59,6 +59,21 @@ pub(crate) enum IdleState {
     Unread,
 }
 
+/// The peer closed the connection below TLS without the alert that ends TLS: what was read may not be all.
+#[derive(Debug, thiserror::Error)]
+#[error("the server closed the TLS connection without saying that this is its end, by a close_notify")]
+pub(crate) struct Unsealed;
+
+/// The error of a read, in words of ours where the connection ended below TLS.
+fn unsealed(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::UnexpectedEof { io::Error::new(error.kind(), Unsealed) } else { error }
+}
+
+/// Whether a read failed because the connection ended below TLS.
+pub(crate) fn is_unsealed(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Unsealed>())
+}
+
 impl Socket {
     /// Peeks at the socket, independent of the readiness known to the runtime.
     fn idle_state(&mut self, context: &mut Context<'_>) -> IdleState {
@@ -102,7 +117,7 @@ impl Transport {
     ) -> Poll<io::Result<Received<'b>>> {
         let first = match self {
             Transport::Plain(_) => 0,
-            Transport::Tls(stream) => ready!(Pin::new(&mut **stream).poll_fill_buf(context))?.len(),
+            Transport::Tls(stream) => ready!(Pin::new(&mut **stream).poll_fill_buf(context)).map_err(unsealed)?.len(),
         };
         if first >= MIN_RECORD_IN_PLACE
             && let Transport::Tls(stream) = self
@@ -202,7 +217,7 @@ impl AsyncRead for Transport {
             // Bytes of one read of the socket. The stream's own `poll_read` goes on reading until its buffer is full or the socket is empty:
             // then the stamp of the last read would be that of them all.
             Transport::Tls(stream) => {
-                let is_end = ready!(Pin::new(&mut **stream).poll_fill_buf(context))?.is_empty();
+                let is_end = ready!(Pin::new(&mut **stream).poll_fill_buf(context)).map_err(unsealed)?.is_empty();
                 if !is_end {
                     let count = stream.get_mut().1.reader().read(buffer.initialize_unfilled())?;
                     buffer.advance(count);

@@ -29,6 +29,8 @@ pub struct Answer {
     first_byte_at: Option<Tick>,
     last_byte_at: Option<Tick>,
     error_body: Vec<u8>,
+    /// The body ended with the connection, and TLS did not say so.
+    is_unsealed: bool,
     /// The local time at which the head came (s since 1970).
     wall_seconds: Option<u64>,
     redactor: Redactor,
@@ -81,6 +83,16 @@ impl Answer {
         self.last_byte_at = Some(at);
         let clean = self.redactor.push(bytes);
         self.keep_error_body(clean)
+    }
+
+    /// The body ended with the connection, and TLS did not say so: whether it is whole is for who reads it to know.
+    pub fn set_unsealed(&mut self) {
+        self.is_unsealed = true;
+    }
+
+    /// Whether it did.
+    pub fn is_unsealed(&self) -> bool {
+        self.is_unsealed
     }
 
     /// The body has ended: returns what the redactor held back. Call it once.
@@ -180,6 +192,7 @@ impl Answer {
                 Ending::Failed { kind, message, retry_after }
             }
             (None, Ok(())) => Ending::Complete,
+            (None, Err(failure)) if self.is_unsealed => Ending::Unsealed { message: failure.detail },
             (None, Err(ExchangeFailure { kind, detail })) => {
                 Ending::Failed { kind, message: detail, retry_after: None }
             }

@@ -193,7 +193,9 @@ impl AnswerSink<'_> {
             match (&mut self.items, &mut self.audio) {
                 (Some(items), _) => items.end(last_read, &mut batch),
                 (None, Some(audio)) => {
-                    audio.end(last_read, self.body_ended_at.unwrap_or(ended_at), complete, &mut batch)
+                    // A document shows itself whether it is whole, sound does not.
+                    let is_whole = complete || (self.answer.is_unsealed() && audio.is_whole());
+                    audio.end(last_read, self.body_ended_at.unwrap_or(ended_at), is_whole, &mut batch)
                 }
                 (None, None) => self.decoder.end(last_read, &mut batch),
             }
@@ -206,6 +208,7 @@ impl AnswerSink<'_> {
         let mut trace = self.meter.finish(timing, ending);
         let is_whole = self.audio.as_ref().map_or_else(|| self.decoder.is_whole(), AudioDecoder::is_whole);
         trace.in_one_piece = !self.asked_whole && is_whole;
+        trace.unreadable = self.decoder.unreadable().map(str::to_owned);
         let encoding = self.answer.head().and_then(|head| head.headers.get(CONTENT_ENCODING)?.to_str().ok());
         if self.items.is_none() && self.audio.is_none() {
             name_foreign(&self.beginning, encoding, trace.failure.as_mut());
@@ -292,6 +295,10 @@ impl Sink for AnswerSink<'_> {
     fn body(&mut self, at: Tick, bytes: &[u8]) {
         let clean = self.answer.push(at, bytes);
         self.decode(at, &clean);
+    }
+
+    fn unsealed(&mut self) {
+        self.answer.set_unsealed();
     }
 
     fn ended(&mut self, at: Tick) {

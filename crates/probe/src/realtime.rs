@@ -305,7 +305,7 @@ impl OpeningSink {
         let status = status.map_or_else(String::new, |status| format!("HTTP {}: ", status.as_u16()));
         match self.answer.ending(exchange.outcome) {
             Ending::Failed { kind, message, retry_after } => Broken(kind, format!("{status}{message}"), retry_after),
-            Ending::Complete => {
+            Ending::Complete | Ending::Unsealed { .. } => {
                 Broken(FailureKind::UnexpectedStatus, format!("{status}the server opened no WebSocket"), None)
             }
         }

@@ -24,6 +24,7 @@ mod streams;
 mod structure;
 mod summary;
 mod sweep;
+mod unreadable;
 mod validity;
 
 pub use adapters::AdapterSummary;
@@ -49,6 +50,7 @@ pub use structure::StructureSummary;
 pub use summary::{ComfortBands, InputTokens, MissingSpeed, SpeedSummary, TokenSummary};
 pub(crate) use summary::{as_speed, tpot_distribution};
 pub use sweep::{ObservedConcurrency, Sweep};
+pub use unreadable::UnreadableEvents;
 
 use serde::{Deserialize, Serialize};
 use tokrate_core::Span;

@@ -102,6 +102,11 @@ impl Decoder {
         self.is_whole
     }
 
+    /// How the first event began that could not be read, in a line.
+    pub fn unreadable(&self) -> Option<&str> {
+        self.documents.unreadable()
+    }
+
     /// The dialect that it decodes.
     pub fn dialect(&self) -> Dialect {
         self.dialect

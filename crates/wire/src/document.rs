@@ -7,10 +7,12 @@ use crate::document_decoder::{DocumentDecoder, Part, Source, emit_failure, emit_
 use crate::json_text::{lossy, without_lone_surrogates};
 use crate::object::{Object, range_within};
 use crate::template::{Hit, Template};
-use tokrate_core::{Anomaly, EventBatch, EventKind, StreamEvent, Tick};
+use tokrate_core::{Anomaly, EventBatch, EventKind, StreamEvent, Tick, one_line};
 
 /// Templates kept: answers whose documents alternate between two forms keep both.
 const TEMPLATES: usize = 2;
+/// Bytes kept of a document that could not be read, as an example.
+const MAX_UNREADABLE_BYTES: usize = 100;
 
 /// Takes the documents of one answer.
 #[derive(Clone, Debug)]
@@ -23,12 +25,14 @@ pub(crate) struct Documents {
     /// The template that is tried first: the one that recognised the last document.
     latest: usize,
     report_unknown: bool,
+    /// How the first document began that could not be read.
+    unreadable: Option<Box<str>>,
 }
 
 impl Documents {
     pub(crate) fn new(decoder: Box<dyn DocumentDecoder>) -> Documents {
         let templates = Some(std::array::from_fn(|_| Template::new()));
-        Documents { decoder, finished: false, templates, oldest: 0, latest: 0, report_unknown: false }
+        Documents { decoder, finished: false, templates, oldest: 0, latest: 0, report_unknown: false, unreadable: None }
     }
 
     /// Gives up the fast path.
@@ -69,6 +73,16 @@ impl Documents {
             }
         }
         self.decode_in_full(source, data, out);
+    }
+
+    /// How the first document began that could not be read, in a line.
+    pub(crate) fn unreadable(&self) -> Option<&str> {
+        self.unreadable.as_deref()
+    }
+
+    fn emit_unreadable(&mut self, at: Tick, text: &str, out: &mut EventBatch) {
+        self.unreadable.get_or_insert_with(|| one_line(text, MAX_UNREADABLE_BYTES).into());
+        out.push(at, EventKind::Anomaly(Anomaly::Unreadable));
     }
 
     /// The templates in the order in which they are tried.
@@ -114,7 +128,7 @@ impl Documents {
             Ok(()) => {
                 let is_odd = |event: &StreamEvent| matches!(event.kind, EventKind::Anomaly(_));
                 if part == Part::Event && !text.starts_with('{') && out.events()[before..].iter().all(is_odd) {
-                    out.push(at, EventKind::Anomaly(Anomaly::Unreadable));
+                    self.emit_unreadable(at, &text, out);
                 }
                 if replaced {
                     out.push(at, EventKind::Anomaly(Anomaly::InvalidUtf8));
@@ -138,7 +152,7 @@ impl Documents {
                 if replaced {
                     out.push(at, EventKind::Anomaly(Anomaly::InvalidUtf8));
                 }
-                out.push(at, EventKind::Anomaly(Anomaly::Unreadable));
+                self.emit_unreadable(at, &text, out);
             }
         }
     }

@@ -141,6 +141,8 @@ fn a_batch_that_is_being_begun_when_the_run_ends_is_cancelled_and_its_file_is_de
         let (origin, log) = serve(script);
         let trace = carry_out(&origin, &notes.0, cancelled);
         assert_eq!(trace.failure.map(|failure| failure.kind), Some(FailureKind::Cancelled));
+        let given_up = trace.batch.and_then(|batch| batch.given_up).expect("it was begun");
+        assert_eq!((given_up.id.as_str(), given_up.end), ("batch-1", GivenUpEnd::Cancelled));
         let log = log.lock().expect("no test panics in it").clone();
         let expected =
             ["POST /v1/files", "POST /v1/batches", "POST /v1/batches/batch-1/cancel", "DELETE /v1/files/file-1"];
@@ -158,7 +160,10 @@ fn what_cannot_be_cancelled_or_deleted_has_a_note_that_says_how_to_be_rid_of_it(
     });
     let (origin, _log) = serve(script);
     let trace = carry_out(&origin, &notes.0, cancelled);
-    assert_eq!(trace.batch.map(|batch| batch.left), Some(1));
+    let batch = trace.batch.expect("it was one");
+    let given_up = batch.given_up.expect("it was begun");
+    assert_eq!((batch.left, given_up.id.as_str(), given_up.end), (1, "batch-1", GivenUpEnd::MayGoOn));
+    assert_eq!(given_up.cancel, format!("POST {origin}/v1/batches/batch-1/cancel"));
     let [text] = left_by_batches(&notes.0).try_into().expect("one note");
     for part in ["may go on", "/v1/batches/batch-1/cancel\n", "-X DELETE", "/v1/files/file-1\n", "  rm "] {
         assert!(text.contains(part) && text.contains(&origin), "{part}: {text}");

@@ -59,8 +59,8 @@ pub fn column_groups(loads: &[f64]) -> Vec<Range<usize>> {
     groups
 }
 
-/// The whole file.
-pub fn html(record: &Record, samples: &Samples) -> String {
+/// The whole file. `verdicts` are sections made elsewhere (against a baseline), shown before the charts.
+pub fn html(record: &Record, samples: &Samples, verdicts: Vec<Section>) -> String {
     let (record, samples) = (&by_load_rising(record), &samples.by_rising_load());
     let conditions = &record.conditions;
     Page {
@@ -71,40 +71,42 @@ pub fn html(record: &Record, samples: &Samples) -> String {
         ),
         notices: notices(record),
         headline: headline(record),
-        sections: [
-            degradation(record),
-            items::section(record),
-            audio::section(record),
-            agents::section(record),
-            adapters::section(record),
-            structure::section(record),
-            media::section(record),
-            batch::section(record),
-            opening::section(record),
-            streams::section(record),
-            distributions(record, samples),
-            lengths(samples),
-            over_time::section(record),
-            timeline(record, samples),
-            assertions(record),
-            objectives(record),
-            checks(record),
-            every_number(record),
-            server_times(record),
-            failures(record),
-            client_error(record),
-            server(record),
-            conditions_section(record),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
+        sections: verdicts.into_iter().chain(sections(record, samples)).collect(),
         footer: format!(
             "{} {}, record {}, conditions {}. The words are defined in docs/glossary.md of tokrate, the methods in docs/method.md.",
             record.tool.name, record.tool.version, record.schema, conditions.fingerprint
         ),
     }
     .html()
+}
+
+fn sections(record: &Record, samples: &Samples) -> impl Iterator<Item = Section> {
+    let sections = [
+        degradation(record),
+        items::section(record),
+        audio::section(record),
+        agents::section(record),
+        adapters::section(record),
+        structure::section(record),
+        media::section(record),
+        batch::section(record),
+        opening::section(record),
+        streams::section(record),
+        distributions(record, samples),
+        lengths(samples),
+        over_time::section(record),
+        timeline(record, samples),
+        assertions(record),
+        objectives(record),
+        checks(record),
+        every_number(record),
+        server_times(record),
+        failures(record),
+        client_error(record),
+        server(record),
+        conditions_section(record),
+    ];
+    sections.into_iter().flatten()
 }
 
 /// The record with its phases from the lowest load to the highest, in whatever order they ran.

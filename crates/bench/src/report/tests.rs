@@ -33,7 +33,7 @@ fn record() -> Record {
 
 #[test]
 fn a_failed_record_says_so_before_anything_else_and_escapes_what_it_shows() {
-    let page = html(&record(), &Samples::default());
+    let page = html(&record(), &Samples::default(), Vec::new());
     let body = &page[page.find("<body").expect("a body")..];
     let failed = body.find("no request was answered").expect("the reason");
     let conditions = body.find("Conditions").expect("the conditions");

@@ -7,8 +7,8 @@ use crate::config::Items;
 use crate::forecast::ASSUMED;
 use crate::job::Job;
 use crate::plan::{Backoff, PhaseSpec};
-use crate::probe;
-use crate::prompts::{FileKind, Lengths, PromptFile, PromptSource, Prompts};
+use crate::probe_request;
+use crate::prompts::Prompts;
 use std::sync::Arc;
 use tokrate_core::{Rng, Span};
 use tokrate_net::Secrets;
@@ -25,13 +25,10 @@ const REQUESTS_PER_WORKER: u32 = 1000;
 
 impl TargetRun<'_> {
     pub(super) fn probe_job(&self) -> Job {
-        let mut job = self.job(0, &probe::spec());
-        let mut options = self.config.request.clone();
-        options.output_tokens = Lengths::Fixed(self.config.output_tokens().min(probe::OUTPUT_TOKENS));
-        let prompt = PromptFile::parse(probe::PROMPT, FileKind::Whole).expect("the prompt has text");
-        let prompts = Prompts::new(&PromptSource::File(Arc::new(prompt)), WORDS, &Rng::root(0), Rng::root(0));
+        let mut job = self.job(0, &probe_request::spec());
+        let prompts = Prompts::new(&probe_request::prompt(), WORDS, &Rng::root(0), Rng::root(0));
         job.bodies = Arc::new(Bodies {
-            options,
+            options: probe_request::options(self.config),
             prompts,
             model: self.endpoint.model.clone(),
             dialect: self.endpoint.dialect,

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::levels::curve_of;
 use crate::schedule::Reason;
 use crate::warnings;
+use tokrate_core::format;
 use tokrate_judge::{limits, round_trends};
 use tokrate_meter::RequestNumbers;
 use tokrate_record::{Billed, Spending, Status, TargetPrice, UntilEnd, UntilResult};
@@ -34,9 +35,9 @@ impl TargetRun<'_> {
 
     fn cost_reason(&self) -> String {
         format!(
-            "stopped by --max-cost-usd {}: the next request might have cost more than was left; {:.6} USD were spent",
+            "stopped by --max-cost-usd {}: the next request might have cost more than was left; {} USD were spent",
             self.config.max_cost_usd.unwrap_or(0.0),
-            self.record.spending.map_or(0.0, |spending| spending.usd)
+            format::usd(self.record.spending.map_or(0.0, |spending| spending.usd), 6)
         )
     }
 

@@ -178,7 +178,7 @@ impl Attempt {
                 self.is_complete = exchange.outcome.is_ok();
                 let mut body = self.body.borrow_mut();
                 body.end(exchange.ended_at);
-                if exchange.outcome.is_ok() {
+                if exchange.outcome.is_ok() || body.answer.is_unsealed() {
                     body.report_translation_failure(exchange.ended_at);
                 }
                 drop(body);

@@ -312,8 +312,10 @@ impl UpstreamBody {
     /// How an exchange ended, for the meter.
     pub fn ending_of(&self, outcome: Result<(), ExchangeFailure>) -> Ending {
         match self.answer.ending(outcome) {
-            Ending::Complete if matches!(self.reader, BodyReader::Translated(_)) => {
-                self.translation_failure().unwrap_or(Ending::Complete)
+            whole @ (Ending::Complete | Ending::Unsealed { .. })
+                if matches!(self.reader, BodyReader::Translated(_)) =>
+            {
+                self.translation_failure().unwrap_or(whole)
             }
             failed => failed,
         }
@@ -518,6 +520,10 @@ impl Sink for BodySink {
 
     fn body(&mut self, at: Tick, bytes: &[u8]) {
         self.0.borrow_mut().read(at, bytes);
+    }
+
+    fn unsealed(&mut self) {
+        self.0.borrow_mut().answer.set_unsealed();
     }
 
     fn upgraded(&mut self, connection: Upgraded) {

@@ -75,7 +75,13 @@ impl Precision {
             let example = lookup::example_for(&text[..left]);
             let figure = example.split([' ', '<', '>']).next().unwrap_or_default();
             let known = format!("{figure} ± 5%");
-            error.with_example(if read(&known).is_ok() { known } else { "ttft.p50 ± 5%".to_owned() })
+            // Without a width there is nothing to correct but that.
+            let alone = format!("{} ± 5%", text.trim());
+            error.with_example(match () {
+                () if left == text.len() && Precision::parse(&alone).is_ok() => alone,
+                () if read(&known).is_ok() => known,
+                () => "ttft.p50 ± 5%".to_owned(),
+            })
         })
     }
 
@@ -94,30 +100,33 @@ impl Precision {
         self.subject.min_requests(self.statistic).unwrap_or(0)
     }
 
-    /// How well the figure is known at a load.
+    /// How well the figure is known at a load. Of a round that was cut off, by an interrupt or a limit, the short answers are there and the long
+    /// ones are not: it says nothing of how rounds differ, and is left out.
     pub fn assess(&self, rounds: &Rounds<'_>) -> PrecisionOutcome {
+        let whole = rounds.phases.iter().copied().filter(|phase| !phase.interrupted).collect::<Vec<&PhaseResult>>();
+        let cut = rounds.phases.len() - whole.len();
+        let outcome = match whole.is_empty() {
+            true => self.of_no_round(rounds),
+            false => self.of_whole_rounds(&Rounds { load: rounds.load, phases: whole }),
+        };
+        let said = match cut {
+            0 => return outcome,
+            1 => "; a round that was cut off is left out".to_owned(),
+            cut => format!("; {cut} rounds that were cut off are left out"),
+        };
+        PrecisionOutcome { sentence: outcome.sentence + &said, ..outcome }
+    }
+
+    /// Nothing is known yet.
+    fn of_no_round(&self, rounds: &Rounds<'_>) -> PrecisionOutcome {
+        let sentence = format!("{} is not known at {}: no round came to its end", self.figure(), rounds.name());
+        PrecisionOutcome { sentence, ..self.unknown(rounds.name(), 0, 0) }
+    }
+
+    fn of_whole_rounds(&self, rounds: &Rounds<'_>) -> PrecisionOutcome {
         let requests = rounds.count(|phase| phase.counts.measured);
         let measured = rounds.phases.iter().filter(|phase| phase.counts.measured > 0).count() as u64;
-        let (asked, relative) = match self.width {
-            Width::Relative(share) => (share, true),
-            Width::Absolute(width) => (width, false),
-        };
-        let outcome = PrecisionOutcome {
-            condition: self.to_string(),
-            phase: rounds.name().to_owned(),
-            status: PrecisionStatus::NotReached,
-            value: None,
-            unit: self.subject.unit_of(self.statistic).name().to_owned(),
-            low: None,
-            high: None,
-            half_width: None,
-            asked,
-            relative,
-            rounds: measured,
-            requests,
-            more_requests: None,
-            sentence: String::new(),
-        };
+        let outcome = self.unknown(rounds.name(), measured, requests);
         let outcome = match self.estimate(rounds) {
             Ok(estimate) => self.judged(outcome, &estimate),
             Err(reason) => {
@@ -128,6 +137,30 @@ impl Precision {
             }
         };
         PrecisionOutcome { sentence: self.sentence(&outcome), ..outcome }
+    }
+
+    /// A figure of which nothing is known yet.
+    fn unknown(&self, load: &str, rounds: u64, requests: u64) -> PrecisionOutcome {
+        let (asked, relative) = match self.width {
+            Width::Relative(share) => (share, true),
+            Width::Absolute(width) => (width, false),
+        };
+        PrecisionOutcome {
+            condition: self.to_string(),
+            phase: load.to_owned(),
+            status: PrecisionStatus::NotReached,
+            value: None,
+            unit: self.subject.unit_of(self.statistic).name().to_owned(),
+            low: None,
+            high: None,
+            half_width: None,
+            asked,
+            relative,
+            rounds,
+            requests,
+            more_requests: None,
+            sentence: String::new(),
+        }
     }
 
     fn judged(&self, outcome: PrecisionOutcome, estimate: &Estimate) -> PrecisionOutcome {
@@ -308,43 +341,6 @@ impl Precision {
     fn figure(&self) -> String {
         format!("{}.{}", self.subject.name(), self.statistic)
     }
-
-    fn sentence(&self, outcome: &PrecisionOutcome) -> String {
-        let unit = self.subject.unit_of(self.statistic);
-        let value = outcome.value.map_or_else(String::new, |value| unit.shown(value));
-        // A width that is not reached must not look like the one that was asked.
-        let tenths = |share: f64| (1_000.0 * share).round();
-        let is_near = outcome.half_width.is_some_and(|half| tenths(half) == tenths(outcome.asked));
-        let digits = if is_near && outcome.status != PrecisionStatus::Reached { 2 } else { 1 };
-        let width = |width: f64| match outcome.relative {
-            true => format!("{:.digits$} %", 100.0 * width),
-            false => unit.shown(width),
-        };
-        let known = match outcome.half_width {
-            Some(half) => format!("± {}", width(half)),
-            None => "with an interval that is not known yet".to_owned(),
-        };
-        let head = format!("{} is {value} {known} at {}", self.figure(), outcome.phase);
-        let rounds = if outcome.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", outcome.rounds) };
-        match (outcome.status, outcome.more_requests) {
-            (PrecisionStatus::Reached, _) => format!(
-                "{head}, ± {} was asked: {rounds}, {} requests; 95 % between rounds",
-                width(outcome.asked),
-                outcome.requests
-            ),
-            (PrecisionStatus::NotReachable, _) => format!(
-                "{head}: a figure of 0 has no width relative to it; ask for an absolute one, such as ± 1{}",
-                if outcome.unit.is_empty() { String::new() } else { format!(" {}", outcome.unit) }
-            ),
-            (PrecisionStatus::NotReached, more) => {
-                let more = more.map_or_else(
-                    || "nobody knows how many more are needed".to_owned(),
-                    |more| format!("about {more} more needed"),
-                );
-                format!("{head}, ± {} not reached after {} requests; {more}", width(outcome.asked), outcome.requests)
-            }
-        }
-    }
 }
 
 /// Rounds that a width `ratio` times the asked one is expected to take in all: as the square of it.
@@ -467,6 +463,8 @@ impl fmt::Display for Precision {
 fn round(value: f64) -> f64 {
     (value * 1e9).round() / 1e9
 }
+
+mod sentence;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// One batch of many requests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BatchNumbers {
     /// Requests that it holds.
@@ -32,4 +32,32 @@ pub struct BatchNumbers {
     pub received_bytes: u64,
     /// Files that should have been deleted and are still there.
     pub left: u64,
+    /// What became of it at the server, if its end was not waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<GivenUpBatch>,
+}
+
+/// A batch whose end was not waited for, as the run was interrupted or its time was over.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GivenUpBatch {
+    /// Its name at the server.
+    pub id: String,
+    /// What became of it there.
+    pub end: GivenUpEnd,
+    /// What cancels it: method, scheme, host, port and path.
+    pub cancel: String,
+}
+
+/// What became of a batch at the server that was given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum GivenUpEnd {
+    /// The server took the order to cancel it.
+    Cancelled,
+    /// It had ended by itself.
+    Ended,
+    /// The order failed, or had no answer in time: it may go on, and cost money.
+    MayGoOn,
 }

@@ -142,6 +142,9 @@ impl StreamMetadata {
             Ending::Failed { kind, message, retry_after } if !(done && has_text) => {
                 Some(Failure { kind, message, retry_after })
             }
+            Ending::Unsealed { message } if !(done || self.finish.is_some()) => {
+                Some(Failure { kind: FailureKind::Truncated, message, retry_after: None })
+            }
             _ if has_text && (done || self.finish.is_some()) => None,
             _ if has_text => {
                 of(FailureKind::Truncated, "the body ended without a finish reason and without an end mark")

@@ -226,6 +226,9 @@ pub struct RequestNumbers {
     /// Deviations from the dialect, with their counts.
     #[serde(rename = "oddities")]
     pub anomalies: BTreeMap<String, u32>,
+    /// How the first event began that could not be read; absent where all could.
+    #[serde(default)]
+    pub unreadable: Option<String>,
     /// The first model that the answer named.
     pub model: Option<String>,
     /// How often it named another one after that.
@@ -429,6 +432,7 @@ impl RequestNumbers {
             }),
             finish: trace.finish,
             anomalies: trace.anomalies.seen().map(|(anomaly, count)| (anomaly.name().to_owned(), count)).collect(),
+            unreadable: trace.unreadable.clone(),
             model: trace.model.clone(),
             model_changes: trace.model_changes,
             server_queue_ns: server(|timings| timings.queue),

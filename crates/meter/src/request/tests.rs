@@ -225,6 +225,21 @@ fn verdicts_follow_the_rules() {
 }
 
 #[test]
+fn a_body_that_tls_did_not_end_is_whole_only_if_it_says_so() {
+    let say = || RequestBuilder::sent(0, 0).answer(5, "text");
+    let finish = EventKind::Finish(FinishReason::Stop);
+    let ended = |story: RequestBuilder| story.end(9, Ending::Unsealed { message: "unsealed".to_owned() });
+    let cut = ended(say());
+    let failure = cut.failure.as_ref().map(|failure| (failure.kind, failure.message.as_str()));
+    assert_eq!(failure, Some((FailureKind::Truncated, "unsealed")));
+    let unmarked = ended(say().event(6, finish));
+    assert_eq!((kind_of(&unmarked), unmarked.anomalies.count(Anomaly::MissingDone)), (None, 1));
+    assert_eq!(kind_of(&ended(say().event(6, EventKind::Done))), None);
+    assert_eq!(kind_of(&ended(RequestBuilder::sent(0, 0).event(6, EventKind::Done))), Some(FailureKind::Empty));
+    assert_eq!(kind_of(&ended(RequestBuilder::sent(0, 0))), Some(FailureKind::Truncated));
+}
+
+#[test]
 fn a_body_without_text_says_what_was_wrong_with_it() {
     let kind = |story: RequestBuilder| kind_of(&story.end(9, Ending::Complete));
     let odd = |story: RequestBuilder, anomaly| story.event(5, EventKind::Anomaly(anomaly));

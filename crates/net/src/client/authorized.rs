@@ -163,6 +163,12 @@ impl<S: Sink> Sink for AuthorizedAnswer<'_, S> {
         }
     }
 
+    fn unsealed(&mut self) {
+        if !self.is_refused {
+            self.sink.unsealed();
+        }
+    }
+
     fn upgraded(&mut self, connection: Upgraded) {
         self.sink.upgraded(connection);
     }

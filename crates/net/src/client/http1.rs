@@ -14,7 +14,7 @@ use crate::exchange::{ConnectionUse, ExchangeFailure, Sink};
 use crate::http1::MAX_HEAD_BYTES;
 use crate::http1::framing::{BodyState, Framing};
 use crate::stamped::Stamps;
-use crate::transport::{IdleState, Transport};
+use crate::transport::{IdleState, Transport, is_unsealed};
 use crate::upgraded::{Upgraded, asks_to_upgrade};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
@@ -336,7 +336,13 @@ impl<S: Sink> Reading<'_, '_, S> {
             ReadState::Body(framing, _) if framing.may_end_by_close() && error.is_none() => {
                 return Ok(Afterwards::Unusable);
             }
-            ReadState::Body(..) | ReadState::Upgraded => Stage::Body,
+            ReadState::Body(framing, _) => {
+                if framing.may_end_by_close() && error.as_ref().is_some_and(is_unsealed) {
+                    self.receiver.unsealed();
+                }
+                Stage::Body
+            }
+            ReadState::Upgraded => Stage::Body,
             ReadState::Head(_) => self.receiver.stage(),
         };
         Err(failure::closed(error.or(self.send_error.take()).as_ref(), stage))

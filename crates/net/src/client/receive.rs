@@ -70,6 +70,11 @@ impl<'a, S: Sink> Receiver<'a, S> {
         self.sink.ended(self.stamps.read_at());
     }
 
+    /// Passes on that the body may have ended.
+    pub(super) fn unsealed(&mut self) {
+        self.sink.unsealed();
+    }
+
     /// Passes on the head of hyper's response.
     pub(super) fn begin(
         &mut self,

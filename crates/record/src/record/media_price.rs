@@ -154,7 +154,8 @@ impl MediaAmounts {
         }
     }
 
-    fn has(&self, kind: MediaKind) -> bool {
+    /// Whether there is any of a kind.
+    pub fn has(&self, kind: MediaKind) -> bool {
         match kind {
             MediaKind::ImageIn => self.images_in > 0,
             MediaKind::ImageOut => self.images_out > 0,

@@ -3,8 +3,8 @@
 //! Invariant: rates are over the whole time, from the beginning of the first upload to the end of the last batch, its waiting included.
 
 use serde::{Deserialize, Serialize};
-use tokrate_meter::BatchNumbers;
 use tokrate_meter::request::RequestNumbers;
+use tokrate_meter::{BatchNumbers, GivenUpBatch};
 use tokrate_stats::Distribution;
 
 /// The batches of a phase.
@@ -35,6 +35,9 @@ pub struct BatchSummary {
     pub output_tokens_per_second: Option<f64>,
     /// Files that should have been deleted and are still there.
     pub left: u64,
+    /// Those whose end was not waited for, as the run was interrupted or their time was over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given_up: Vec<GivenUpBatch>,
 }
 
 impl BatchSummary {
@@ -68,6 +71,7 @@ impl BatchSummary {
             input_tokens_per_second: rate(&|row| row.input_reported),
             output_tokens_per_second: rate(&|row| row.tokens_reported),
             left: sum(|batch| batch.left),
+            given_up: requests.iter().filter_map(|row| row.batch.as_ref()?.given_up.clone()).collect(),
         })
     }
 
@@ -94,7 +98,7 @@ mod tests {
             ..BatchNumbers::default()
         };
         let row = |number: u64, begin: u64, end: u64| RequestNumbers {
-            batch: Some(Box::new(batch)),
+            batch: Some(Box::new(batch.clone())),
             sent_at_ns: Some(begin * 1_000_000_000),
             finished_at_ns: end * 1_000_000_000,
             input_reported: Some(800),

@@ -10,7 +10,8 @@ use super::validity::with_validity;
 use super::{
     AdapterSummary, AgentSummary, AudioSummary, BatchSummary, ComfortBands, Connections, Counts, FailureCount,
     InputTokens, ItemSummary, LengthSummary, Load, MediaSummary, NameCount, ObservedConcurrency, RateLimited,
-    ServerTimingSummary, SessionSummary, SpeedSummary, Steady, StructureSummary, Throughput, TokenSummary, Warmup,
+    ServerTimingSummary, SessionSummary, SpeedSummary, Steady, StructureSummary, Throughput, TokenSummary,
+    UnreadableEvents, Warmup,
 };
 use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
@@ -200,6 +201,9 @@ pub struct PhaseResult {
     /// Deviations from the dialect, by name, over all requests.
     #[serde(rename = "oddities")]
     pub anomalies: BTreeMap<String, u64>,
+    /// Events that could not be read, so that what they held is lost; absent where all could.
+    #[serde(default)]
+    pub unreadable: Option<UnreadableEvents>,
     /// How late a periodic timer of the client fired.
     pub timer_lag: TimerLag,
     /// CPU time of the client's threads during the phase, token counting not included (s).
@@ -268,9 +272,8 @@ impl PhaseResult {
 
     /// The sums, not yet checked for consistency.
     fn unchecked(input: &PhaseInput<'_>, requests: &[RequestNumbers], warmup_end: Tick, streamed: bool) -> PhaseResult {
-        let (measured, counts) = (measured_of(requests), counts_of(input, requests));
-        let (steady, steady_missing, throughput) = steady_of(input, warmup_end, requests);
-        let times = Times::of(&measured, unanswered_of(input, requests, streamed));
+        let (measured, (steady, missing, throughput)) = (measured_of(requests), steady_of(input, warmup_end, requests));
+        let (counts, times) = (counts_of(input, requests), Times::of(&measured, unanswered(input, requests, streamed)));
         let ((ttft, itl, tpot, e2e), (agents, session_time)) = (times.judged(), agents_of(input, requests));
         PhaseResult {
             client_error: with_validity(input, &measured, [&ttft, &itl, &tpot, &e2e], throughput.as_ref()),
@@ -299,7 +302,7 @@ impl PhaseResult {
             counts,
             throughput,
             steady,
-            steady_missing,
+            steady_missing: missing,
             concurrency: concurrency_of(input, requests),
             ttfb: times.plain(|request| request.ttfb_ns),
             ttfat: times.plain(|request| request.ttfat_ns),
@@ -325,6 +328,7 @@ impl PhaseResult {
             models: names_of(measured.iter().map(|request| request.model.as_deref())),
             finish_reasons: names_of(measured.iter().map(|request| request.finish.map(|reason| reason.name()))),
             anomalies: anomalies_of(requests),
+            unreadable: UnreadableEvents::of(&measured),
             timer_lag: TimerLag::from(input.timer_lag),
             client_cpu_seconds: input.client_cpu.as_secs_f64(),
             text_events: requests.iter().map(|request| request.text_events).sum(),
@@ -388,7 +392,7 @@ fn measured_of(requests: &[RequestNumbers]) -> Vec<&RequestNumbers> {
 }
 
 /// Failed requests outside the warm-up and arrivals that were never sent; and the same of text, which only a stream has times of.
-fn unanswered_of(input: &PhaseInput<'_>, requests: &[RequestNumbers], streamed: bool) -> (u64, u64) {
+fn unanswered(input: &PhaseInput<'_>, requests: &[RequestNumbers], streamed: bool) -> (u64, u64) {
     let failed = requests.iter().filter(|request| is_failed(request.failure_kind()) && !request.warmup);
     let unanswered = failed.count() as u64 + input.forfeited;
     (unanswered, if streamed { unanswered } else { 0 })

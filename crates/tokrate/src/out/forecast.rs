@@ -21,7 +21,8 @@ pub fn line(forecast: &Forecast) -> String {
     };
     let mut parts = vec![levels];
     let total = forecast.total();
-    parts.extend(numbers(&total, forecast.added.is_some() || forecast.is_time_at_most));
+    let has_before = forecast.before.is_some();
+    parts.extend(numbers(&total, has_before, forecast.added.is_some() || forecast.is_time_at_most));
     if total.seconds.is_some() && forecast.calibration_seconds > 0.0 {
         parts.push(format!("and up to {} of calibration", time(forecast.calibration_seconds)));
     }
@@ -33,7 +34,7 @@ pub fn line(forecast: &Forecast) -> String {
 pub fn together(forecasts: &[Forecast]) -> String {
     let sum = Forecast::together(forecasts);
     let has_further = forecasts.iter().any(|forecast| forecast.added.is_some() || forecast.is_time_at_most);
-    format!("{}: {}", sum.name, numbers(&sum, has_further).join(", "))
+    format!("{}: {}", sum.name, numbers(&sum, false, has_further).join(", "))
 }
 
 /// By how much rounds differ among themselves for the line that says what they show; rounds on a quiet machine and network do by about as much.
@@ -58,8 +59,9 @@ pub fn detectable(forecasts: &[Forecast]) -> Option<String> {
     })
 }
 
-/// The numbers that are known, in words; a run that may add levels, or whose answers are not streamed, takes up to so long.
-fn numbers(level: &Level, has_further: bool) -> Vec<String> {
+/// The numbers that are known, in words; a run that may add levels, or whose answers are not streamed, takes up to so long. Whether a request
+/// before the load is among them is said.
+fn numbers(level: &Level, has_before: bool, has_further: bool) -> Vec<String> {
     let (asked, answered) = match level.basis {
         Basis::Exact => ("", "up to "),
         Basis::AtMost => ("up to ", "up to "),
@@ -70,14 +72,15 @@ fn numbers(level: &Level, has_further: bool) -> Vec<String> {
     let count = |n: f64| format::count(n.ceil() as u64);
     let mut parts = Vec::new();
     let counted = |n: f64, what: &str| format!("{} {what}{}", count(n), if n.ceil() == 1.0 { "" } else { "s" });
-    parts.extend(level.requests.map(|n| format!("{asked}{}", counted(n, "request"))));
+    let before = if has_before { " (one before the load)" } else { "" };
+    parts.extend(level.requests.map(|n| format!("{asked}{}{before}", counted(n, "request"))));
     let tokens = level.input_tokens.zip(level.output_tokens);
     parts.extend(tokens.map(|(input, output)| {
         // Vectors and scores are no tokens.
         let written = if output > 0.0 { format!(" and {answered}{} out", count(output)) } else { String::new() };
         format!("{token_sign}{} in{written}", counted(input, "token"))
     }));
-    parts.extend(level.usd.map(|usd| format!("{answered}${usd:.4}")));
+    parts.extend(level.usd.map(|usd| format!("{answered}${}", format::usd(usd, 4))));
     parts.extend(level.seconds.map(|seconds| format!("{bounded}about {}", time(seconds))));
     parts
 }
@@ -91,19 +94,19 @@ pub fn remaining(record: &Record, planned: Option<&Forecast>) -> Option<String> 
         open.map(|outcome| format!("{} at {} is {}", outcome.condition, outcome.phase, width(outcome))).collect();
     let more = tokrate_bench::forecast::remaining(record)?;
     let limits = planned.and_then(|planned| limits_leave(record, planned, &more)).unwrap_or_default();
-    Some(format!("{}; expected further: {}{limits}", known.join(", "), numbers(&more, false).join(", ")))
+    Some(format!("{}; expected further: {}{limits}", known.join(", "), numbers(&more, false, false).join(", ")))
 }
 
 /// That the limits end the run before what is expected, if they do.
 fn limits_leave(record: &Record, planned: &Forecast, more: &Level) -> Option<String> {
-    let total = planned.total();
+    let total = planned.load();
     let started: u64 = record.phases.iter().map(|phase| phase.counts.started).sum();
     let requests = (total.requests? - started as f64).max(0.0);
     let spent = record.spending.map_or(0.0, |spending| spending.usd);
     let usd = planned.usd_limit.map(|limit| (limit - spent).max(0.0));
     let left = [
         more.requests.filter(|more| *more > requests).map(|_| format!("{} requests", format::count(requests as u64))),
-        more.usd.zip(usd).filter(|(more, left)| more > left).map(|(_, left)| format!("${left:.4}")),
+        more.usd.zip(usd).filter(|(more, left)| more > left).map(|(_, left)| format!("${}", format::usd(left, 4))),
     ];
     let left: Vec<String> = left.into_iter().flatten().collect();
     (!left.is_empty()).then(|| format!("; the limits of the run leave {} of that", left.join(" and ")))
@@ -136,7 +139,9 @@ pub fn text(names: &[String], configs: &[Config], width: usize) -> String {
     for ((name, config), forecast) in names.iter().zip(configs).zip(&forecasts) {
         text += &format!("{name} at {}\n{}\n", place(config), table(forecast));
         if config.probe && config.target.remote().is_some() {
-            text += &paragraph("One request of 16 tokens or less goes before them (--no-probe leaves it out).");
+            text += &paragraph(
+                "One request goes before the load, to see whether the endpoint answers (--no-probe leaves it out).",
+            );
         }
         text += "\n";
     }
@@ -166,9 +171,9 @@ fn table(forecast: &Forecast) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     table.set_header(["level", "requests", "tokens in", "tokens out", "USD", "time"]);
-    let added = &forecast.added;
-    let total = (forecast.levels.len() + usize::from(added.is_some()) > 1).then(|| forecast.total());
-    for level in forecast.levels.iter().chain(added).chain(&total) {
+    let rows = || forecast.before.iter().chain(&forecast.levels).chain(&forecast.added);
+    let total = (rows().count() > 1).then(|| forecast.total());
+    for level in rows().chain(&total) {
         let [name, numbers @ ..] = row(level);
         let numbers = numbers.map(|cell| Cell::new(cell).set_alignment(CellAlignment::Right));
         table.add_row(std::iter::once(Cell::new(name)).chain(numbers));
@@ -194,7 +199,7 @@ fn row(level: &Level) -> [String; 6] {
         known(sign, level.requests.map(count)),
         known(asked, level.input_tokens.map(count)),
         known(answered, level.output_tokens.map(count)),
-        known(answered, level.usd.map(|usd| format!("{usd:.4}"))),
+        known(answered, level.usd.map(|usd| format::usd(usd, 4))),
         level.seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{bounded}{}", time(seconds))),
     ]
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use tokrate_bench::report::{agent_sentence, capacity_sentences, shows, sign_sentences};
-use tokrate_charts::format::number;
+use tokrate_charts::format::{number, usd};
 use tokrate_record::run::{BatchSummary, Rounds, by_load, by_rising_load, most_throughput};
 use tokrate_record::{LimitedBy, Metric, PhaseSource, Record};
 use tokrate_stats::Quantile;
@@ -33,7 +33,7 @@ pub fn lines(record: &Record) -> Vec<(&'static str, String)> {
     lines.extend(labelled("Limit", limits(record)));
     lines.push(("How sure", certainty(&measured)));
     if let Some(spending) = record.spending.filter(|spending| spending.usd > 0.0) {
-        lines.push(("Cost", format!("${:.6} in all", spending.usd)));
+        lines.push(("Cost", format!("${} in all", usd(spending.usd, 6))));
     }
     lines
 }

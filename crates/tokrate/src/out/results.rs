@@ -200,7 +200,7 @@ impl<'a> Results<'a> {
 
     fn html(&self) -> String {
         match &self.targets[..] {
-            [Measured { record: Some(record), pictured, .. }] => report::html(record, pictured),
+            [Measured { record: Some(record), pictured, .. }] => report::html(record, pictured, self.verdicts()),
             several => {
                 let subjects: Vec<Subject<'_>> = several
                     .iter()
@@ -214,16 +214,35 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// The sections of the page that hold the targets against each other.
+    /// The sections of the page that hold the targets against their baseline and against each other.
     fn verdicts(&self) -> Vec<Section> {
         let Some(results) = &self.judged else { return Vec::new() };
+        let titled = |place: usize| match self.targets.get(place).filter(|_| self.held.len() > 1) {
+            Some(target) => format!("{}: against the baseline", target.name),
+            None => "Against the baseline".to_owned(),
+        };
+        let held = self
+            .held
+            .iter()
+            .enumerate()
+            .map(|(place, report)| Section { title: titled(place), ..comparison::section(report, Sides::BeforeAfter) });
+        let missing = self.no_baseline.iter().map(|missing| Section {
+            title: "Against the baseline".to_owned(),
+            intro: missing.clone(),
+            blocks: Vec::new(),
+        });
         let against = results.against_first.iter().map(|it| comparison::section(&it.report, Sides::of(it)));
         let check = results.self_check.iter().map(|check| Section {
             title: "Self-check".to_owned(),
             intro: check.sentence.clone(),
             blocks: Vec::new(),
         });
-        check.chain(results.scorecard.iter().map(scorecard::section)).chain(against).collect()
+        missing
+            .chain(held)
+            .chain(check)
+            .chain(results.scorecard.iter().map(scorecard::section))
+            .chain(against)
+            .collect()
     }
 
     fn add(&mut self, place: PhasePosition, record: &Record, rows: &[RequestNumbers]) {

@@ -124,6 +124,8 @@ fn an_interrupted_run_cancels_its_batch() {
     assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill is there").success());
     let finished = finish(child);
     assert_ne!(finished.code, Some(0), "{finished:?}");
+    let said = "the batch batch_2 had not ended and was cancelled at the server";
+    assert!(folded(&finished.stdout).contains(said), "{finished:?}");
     let state = get(&host, "/v1/batches/batch_2");
     assert!(state.contains("cancelling") || state.contains("cancelled"), "{state}");
 }

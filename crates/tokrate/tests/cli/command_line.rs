@@ -255,6 +255,7 @@ fn a_request_that_makes_no_sense_is_refused() {
         "--output-tokens many",
         "--input-tokens 100 --shared-prefix 300",
         "--body x",
+        "--body =1",
         "--body a=b",
         "--temperature nan",
         "--temperature=-1",

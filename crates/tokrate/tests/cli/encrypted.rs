@@ -2,7 +2,7 @@
 //!
 //! Invariant: the certificate is made for the test and lives as long as it.
 
-use crate::scripted::{Server, answer, stream};
+use crate::scripted::{Server, UNTIL_CLOSED, answer, stream};
 use crate::tool::{Bench, bench, folded, number, run};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
@@ -20,6 +20,20 @@ fn encrypted(name: &str) -> (Server, PathBuf) {
         let connection = ServerConnection::new(Arc::clone(&config)).expect("a connection");
         // A client that does not trust the certificate leaves.
         let _ = serve(StreamOwned::new(connection, socket));
+    });
+    (server, file)
+}
+
+/// A server behind TLS that says these bytes and closes its connection without ending TLS.
+fn unsealed(name: &str, bytes: String) -> (Server, PathBuf) {
+    let (config, file) = certified(name, "127.0.0.1");
+    let server = Server::accepting(move |socket| {
+        let connection = ServerConnection::new(Arc::clone(&config)).expect("a connection");
+        let mut reader = BufReader::new(StreamOwned::new(connection, socket));
+        if read_request(&mut reader).is_ok() {
+            let mut socket = reader.into_inner();
+            let _ = socket.write_all(bytes.as_bytes()).and_then(|()| socket.flush());
+        }
     });
     (server, file)
 }
@@ -83,6 +97,33 @@ fn an_encrypted_endpoint_is_measured_with_its_handshake_apart() {
     }
     assert!(bench.phase().connections.tls_mean_ms.is_some());
     std::fs::remove_file(file).expect("it was written");
+}
+
+/// A body that ends with its connection is judged by what it says, with TLS as without, whether TLS was ended or not.
+#[test]
+fn an_answer_without_an_end_mark_is_the_same_over_tls_that_was_not_ended() {
+    let whole = stream(3);
+    // Up to the finish reason, and up to the text before it.
+    for (name, events, failures, missing) in
+        [("finished", 4, &[][..], 4), ("cut", 3, &[("truncated", 4)][..], 0), ("done", 6, &[][..], 0)]
+    {
+        let bytes = UNTIL_CLOSED.to_owned() + &whole[..events].concat();
+        let code = if failures.is_empty() { 0 } else { 2 };
+        let plain = Server::saying(bytes.clone());
+        let plain = bench(&format!("plain-{name}"), &plain.url(), 2, 4, &[]);
+        plain.expect(code, failures);
+        let (server, file) = unsealed(name, bytes);
+        let bench = measured(name, &server, &["--ca-file", file.to_str().expect("UTF-8")]);
+        bench.expect(code, failures);
+        for bench in [&plain, &bench] {
+            assert_eq!(bench.anomalies("missing_done"), missing, "{name}");
+            assert!(bench.rows.iter().all(|row| number(row, "tokens_std") == 3), "{name}");
+        }
+        let messages: Vec<&str> = bench.rows.iter().filter_map(|row| row["failure"]["message"].as_str()).collect();
+        let words = "the answer was cut off (the server closed the TLS connection without saying that this is its end, by a close_notify)";
+        assert!(messages.iter().all(|message| *message == words), "{messages:?}");
+        std::fs::remove_file(file).expect("it was written");
+    }
 }
 
 #[test]

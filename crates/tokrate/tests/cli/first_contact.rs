@@ -190,9 +190,16 @@ fn the_plan_stands_before_every_run() {
     let prices = "--price-input 1 --price-output 10";
     let finished = bench(&server.server.url(), &format!("--model m --concurrency 1 --requests 3 --warmup 0 {prices}"));
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let plan = "127.0.0.1/m: 1 level, 3 requests, 60 tokens in and up to 60 out, up to $0.0007, about 1 s";
+    let plan = "127.0.0.1/m: 1 level, 4 requests (one before the load), 69 tokens in and up to 76 out, up to $0.00083, about 1 s";
     assert_eq!(folded(&finished.stderr), plan);
     assert_eq!(server.asked(), 4, "three and the one before");
+}
+
+#[test]
+fn a_limit_of_a_millionth_of_a_dollar_is_no_plan_for_nothing() {
+    let plan = "--model m -c 1 -n 3 --price-input 1 --price-output 1 --max-cost-usd 0.000001 --dry-run";
+    let finished = bench("http://127.0.0.1:9/v1", plan);
+    assert!(finished.stdout.contains("≤ 0.000001") && !finished.stdout.contains("0.0000 "), "{}", finished.stdout);
 }
 
 #[test]
@@ -203,7 +210,7 @@ fn of_answers_in_one_piece_the_plan_says_the_most_time_that_they_can_take() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(
         folded(&finished.stderr),
-        "127.0.0.1/m: 1 level, 3 requests, 60 tokens in and up to 60 out, up to about 1 s"
+        "127.0.0.1/m: 1 level, 4 requests (one before the load), 69 tokens in and up to 76 out, up to about 1 s"
     );
 }
 

@@ -274,6 +274,26 @@ fn an_event_beyond_the_limit_is_skipped_and_counted() {
     bench.expect(0, &[]);
     assert_eq!(bench.anomalies("event_too_large"), 2);
     assert_eq!(number(bench.row(0), "tokens_std"), 2, "the others are measured");
+    assert!(folded(&bench.finished.stdout).contains("2 events were too large to be read"), "{}", bench.finished.stdout);
+}
+
+#[test]
+fn events_that_cannot_be_read_in_every_answer_are_said_once_with_how_one_began() {
+    let broken = "data: {\"choices\": [{\"delta\": {\"content\": \" lost\"}\n\n".to_owned();
+    let parts = [delta(" word"), broken.clone(), broken, delta(" word"), stop(), usage(4), DONE.to_owned()];
+    let server = Server::saying(events(&parts));
+    let bench = bench("unreadable", &server.url(), 1, 3, &["--html", "page.html"]);
+    bench.expect(0, &[]);
+    assert_eq!(bench.anomalies("unreadable_event"), 6);
+    let words = "6 events in 3 of 3 answers could not be read (no JSON object), such as";
+    let shown = folded(&bench.finished.stdout);
+    assert_eq!(shown.matches("could not be read").count(), 1, "{shown}");
+    assert!(
+        shown.contains(words) && shown.contains("`{\"choices\": [{\"delta\": {\"content\": \" lost\"}`"),
+        "{shown}"
+    );
+    assert!(bench.folder.read("page.html").contains(words));
+    assert_eq!(bench.row(0)["unreadable"], "{\"choices\": [{\"delta\": {\"content\": \" lost\"}");
 }
 
 #[test]

@@ -133,11 +133,14 @@ fn a_slower_engine_is_a_regression_against_the_baseline() {
     assert_eq!(refused.code, Some(2), "another port is another endpoint");
     assert!(folded(&refused.stderr).contains("add --ignore endpoint"), "{}", refused.stderr);
     assert!(!folder.join("second.json").exists(), "nothing is measured that cannot be compared");
-    let further = ["--baseline", "base.json", "--ignore", "endpoint", "--markdown", "table.md", "--junit", "junit.xml"];
-    let worse = measure(&folder, &url(&slow), "third", &further);
+    let held = ["--baseline", "base.json", "--ignore", "endpoint"];
+    let kept = ["--markdown", "table.md", "--junit", "junit.xml", "--html", "page.html"];
+    let worse = measure(&folder, &url(&slow), "third", &[&held[..], &kept[..]].concat());
     assert_eq!(worse.code, Some(1), "{worse:?}");
     assert!(folded(&worse.stdout).contains("Regression: TTFT at concurrency 4"), "{}", worse.stdout);
     assert!(folder.read("table.md").contains("Regression: TTFT at concurrency 4"));
+    let page = folder.read("page.html");
+    assert!(page.contains("Against the baseline") && page.contains("Regression: TTFT at concurrency 4"), "{page}");
     let quiet = ["--baseline", "base.json", "--ignore", "endpoint", "--quiet"];
     let quiet = measure(&folder, &url(&slow), "quiet", &quiet);
     assert_eq!((quiet.code, quiet.stdout.as_str()), (Some(1), ""), "{quiet:?}");

@@ -52,6 +52,10 @@ fn nonsense_is_refused_with_what_would_do() {
     assert_eq!(actual("ttft_p95 = 2%"), "10: expected ± and a width, found `= 2%`");
     assert_eq!(actual("speed ± 2%"), "1: `speed` is no metric of a phase; did you mean output_speed or e2e_speed?");
     assert_eq!(actual("ttft.p95"), "9: expected ± and a width, and the text ends");
+    for (text, at) in [("output_speed_p50", 17), ("throughput", 11), ("ttft_p95", 9), ("failure_share", 14)] {
+        assert_eq!(actual(text), format!("{at}: expected ± and a width, and the text ends"), "{text}");
+        assert_eq!(Precision::parse(text).expect_err("no width").example, format!("{text} ± 5%"));
+    }
     assert_eq!(actual("tfft_p95 ± 2%"), "1: `tfft` is no metric of a phase; did you mean ttft or tpot or ttfat?");
     assert_eq!(actual("tfft.p95 ± 2%"), "1: `tfft` is no metric of a phase; did you mean ttft or tpot or ttfat?");
     assert_eq!(
@@ -79,6 +83,12 @@ fn a_median_is_known_by_how_much_its_rounds_differ() {
     assert!(finer.sentence.contains("± 0.5 % not reached after 60 requests; about"), "{}", finer.sentence);
     let few = assessed("ttft_p50 ± 20%", &phases[..5]);
     assert_eq!((few.status, few.more_requests), (PrecisionStatus::NotReached, Some(10)), "six rounds are the least");
+    assert!(
+        few.sentence.contains("which is as narrow as was asked (± 20.0 %), but of 5 rounds: an interval counts from 6 rounds on; about 10 more"),
+        "{}",
+        few.sentence
+    );
+    assert!(!few.sentence.contains("not reached"), "{}", few.sentence);
 }
 
 #[test]
@@ -86,6 +96,11 @@ fn a_tail_needs_the_requests_from_which_it_is_stated() {
     let phases = rounds(&[100; 12]);
     let few = assessed("ttft_p95 ± 20 ms", &phases);
     assert_eq!(few.status, PrecisionStatus::NotReached, "120 of 130 requests: {few:?}");
+    assert!(
+        few.sentence.contains("but of 120 requests: ttft.p95 counts from 130 on; about 10 more"),
+        "{}",
+        few.sentence
+    );
     let enough = assessed("ttft_p95 ± 20 ms", &rounds(&[100; 40]));
     assert_eq!(enough.status, PrecisionStatus::Reached, "{enough:?}");
 }
@@ -98,4 +113,19 @@ fn what_was_never_measured_is_not_reachable() {
     assert!(absent.sentence.contains("is not known at concurrency 1: "), "{}", absent.sentence);
     let share = |width: &str| assessed(&format!("failure_share ± {width}"), &rounds(&[100; 6])).status;
     assert_eq!((share("30%"), share("1%")), (PrecisionStatus::Reached, PrecisionStatus::NotReached), "60 requests");
+}
+
+#[test]
+fn a_round_that_was_cut_off_is_in_no_interval() {
+    let mut phases = rounds(&[100, 101, 99, 100, 101, 99, 20]);
+    let whole = assessed("ttft_p50 ± 2%", &phases[..6]);
+    phases[6].interrupted = true;
+    let cut = assessed("ttft_p50 ± 2%", &phases);
+    assert_eq!((cut.status, cut.half_width, cut.rounds, cut.requests), (whole.status, whole.half_width, 6, 60));
+    assert_eq!(cut.sentence, format!("{}; a round that was cut off is left out", whole.sentence));
+    let alone = assessed("ttft_p50 ± 2%", &phases[6..]);
+    assert_eq!((alone.status, alone.value), (PrecisionStatus::NotReached, None));
+    let words =
+        "ttft.p50 is not known at concurrency 1: no round came to its end; a round that was cut off is left out";
+    assert_eq!(alone.sentence, words);
 }

@@ -51,11 +51,17 @@ pub(super) fn price(flags: &Flags, file: &File, target: &mut Target, half: bool)
     });
 }
 
-/// Levels where nobody says how many: one batch at once, one for each that is under way at once, none of them to warm up.
-pub(super) fn levels(flags: &Flags, file: &File, phases: Vec<PhaseSpec>) -> Vec<PhaseSpec> {
+/// Levels where nobody says how many: one batch at once, one for each that is under way at once, none of them to warm up. At a rate no number
+/// goes without saying: half a minute of it may be hundreds of batches.
+pub(super) fn levels(flags: &Flags, file: &File, phases: Vec<PhaseSpec>) -> Result<Vec<PhaseSpec>> {
     let bench = &file.bench;
     let (load, counted) = (&flags.load, flags.load.requests.or(bench.requests).is_some());
     let is_counted = counted || load.duration.is_some() || bench.duration.is_some();
+    ensure!(
+        load.rate.is_none() || is_counted || !flags.limits.until.is_empty(),
+        "read --rate: with --task batch it begins so many whole batches a second; say how many in all (--requests 10) or for how long \
+         (--duration 20s)"
+    );
     let warmup = load.warmup.or(bench.warmup);
     let level = |phase: PhaseSpec| PhaseSpec {
         extent: if is_counted { phase.extent } else { Extent::Requests(u64::from(phase.load.max_in_flight())) },
@@ -66,7 +72,7 @@ pub(super) fn levels(flags: &Flags, file: &File, phases: Vec<PhaseSpec>) -> Vec<
         load.concurrency.is_some() || bench.concurrency.is_some() || load.rate.is_some() || load.ramp.is_some();
     let least = phases.first().map(|phase| phase.load.max_in_flight());
     let is_wanted = |phase: &PhaseSpec| is_named || Some(phase.load.max_in_flight()) == least;
-    phases.into_iter().filter(is_wanted).map(level).collect()
+    Ok(phases.into_iter().filter(is_wanted).map(level).collect())
 }
 
 /// The longest time of a batch, unless one was given.
@@ -126,9 +132,18 @@ mod tests {
             ("--url http://127.0.0.1:9/v1 --model m --task batch --poll 1ms", "is not between 10 ms and 1 h"),
             ("--url http://127.0.0.1:9 --model m --task batch --dialect gemini", "servers that speak gemini have none"),
             ("--task batch", "it needs an endpoint"),
+            (
+                &format!("{local} --rate 5"),
+                "read --rate: with --task batch it begins so many whole batches a second; say how many",
+            ),
+            (&format!("{local} --rate 0.5,1"), "say how many in all (--requests 10) or for how long (--duration 20s)"),
         ] {
             let refused = resolved(line).expect_err(line);
             assert!(refused.contains(words), "{line}: {refused}");
+        }
+        for (more, extent) in [("-n 3", Extent::Requests(3)), ("-d 2s", Extent::Duration(Span::from_secs(2)))] {
+            let config = resolved(&format!("{local} --rate 5 {more}")).expect("it says how many");
+            assert_eq!(config.phases.iter().map(|phase| phase.extent).collect::<Vec<Extent>>(), [extent]);
         }
     }
 }

@@ -13,7 +13,9 @@ mod limits;
 mod load;
 mod metrics;
 mod output;
+mod price;
 mod request;
+mod same_file;
 mod schedule_mode;
 mod structure;
 pub(in crate::config) mod target;
@@ -63,6 +65,7 @@ fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Resul
     }
     let embedded = targets.iter().any(|found| matches!(found.target, Target::Embedded(_)));
     let outputs = output::outputs(flags, file, embedded)?;
+    same_file::check(flags, file, &outputs)?;
     ensure!(
         !outputs.scorecard || targets.len() > 1,
         "read --scorecard: it holds targets against each other; name at least two, such as groq/MODEL together/MODEL"
@@ -141,13 +144,13 @@ fn config(
     }
     let prompts = request::prompts(&flags.request, file, embedded, inputs)?;
     let media = request.media_at_most(prompts.input_tokens(), request.items.map_or(1, |items| items.batch));
-    let bills_text = request.audio.is_none() && !request.makes_images();
-    let max_cost_usd = limits::cost(&flags.limits, file, &mut target, (&media, bills_text))?;
+    let bill = price::Bill { media, has_text: request.audio.is_none() && !request.makes_images() };
+    let max_cost_usd = price::limit(&flags.limits, file, &mut target, &bill)?;
     let is_until = !flags.limits.until.is_empty();
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs, rounds, is_until)?;
     let phases = items::batched(flags, request.items, phases);
     let is_batch = request.batches.is_some();
-    let phases = if is_batch { batch::levels(flags, file, phases) } else { phases };
+    let phases = if is_batch { batch::levels(flags, file, phases)? } else { phases };
     let mut limits = limits::limits(&flags.limits, file)?;
     limits.total = if is_batch { batch::total(flags, file, limits.total) } else { limits.total };
     let objectives = verdict::objectives(&flags.verdict, file)?;

@@ -85,7 +85,8 @@ fn lengths(flags: &flags::Request) -> Result<Option<(u32, u32)>> {
 
 /// Reads NAME=JSON.
 fn body_field(field: &str) -> Result<(String, String)> {
-    let (name, json) = field.split_once('=').with_context(|| format!("read --body: `{field}` is not NAME=JSON"))?;
+    let named = field.split_once('=').filter(|(name, _)| !name.trim().is_empty());
+    let (name, json) = named.with_context(|| format!("read --body: `{field}` is not NAME=JSON"))?;
     serde_json::from_str::<serde_json::Value>(json)
         .with_context(|| format!("read --body: the value of `{name}` is not JSON; quote text as '\"text\"'"))?;
     Ok((name.to_owned(), json.to_owned()))

@@ -36,7 +36,7 @@ pub(super) fn schedule_mode(
         let max_load = load.max_load.unwrap_or(default);
         ensure!(
             max_load.is_finite() && max_load > 0.0 && max_load <= 1e6,
-            "read --max-load: {max_load} is not between 0 and 1,000,000"
+            "read --max-load: {max_load} is not above 0 and at most 1,000,000"
         );
         Ok(max_load)
     };
@@ -44,7 +44,10 @@ pub(super) fn schedule_mode(
         ensure!(!slos.is_empty(), "read --search: say what a good request keeps, such as --slo 'ttft_ms<500'");
         ensure!(!system, "read --workload system: it lists levels of its own; --search finds them");
         let share = load.slo_share.or(percentile).unwrap_or(DEFAULT_SLO_SHARE);
-        ensure!(share > 0.0 && share < 1.0, "read --slo-share: {share} is not between 0 and 1, such as 0.95");
+        ensure!(
+            share > 0.0 && share < 1.0,
+            "read --slo-share: {share} is not above 0 and below 1; write for example 95%"
+        );
         let (axis, max_load) = match axis {
             AxisFlag::Concurrency => (Axis::Concurrency, max_load(DEFAULT_MAX_CONCURRENCY)?.floor()),
             AxisFlag::Rate => (Axis::Rate, max_load(DEFAULT_MAX_RATE)?),

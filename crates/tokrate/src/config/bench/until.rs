@@ -54,6 +54,10 @@ pub(super) fn until(
     }
     let read = |text: &String| {
         let name = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default();
+        ensure!(
+            name != VERDICT,
+            "read --until: `{VERDICT}` has no width: a difference that is searched for is named with --threshold; write --until {VERDICT}"
+        );
         // Why is in docs/method.md, section 4.
         ensure!(
             !LOADS_OF_CURVES.contains(&name.to_lowercase().as_str()),
@@ -121,6 +125,7 @@ mod tests {
             refused(&["knee ± 10%"]).contains("`knee` is a load of a whole curve")
                 && refused(&["knee"]).contains("--refine")
         );
+        assert!(refused(&["verdict ± 2%"]).contains("`verdict` has no width"));
         assert!(refused(&["verdict", "ttft_p50 ± 2%"]).contains("ask for one of them"));
         assert!(refused(&["verdict"]).contains("there is nothing to compare"));
         let ramp = resolved(|flags| {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Args, Clone, Debug, Default)]
 pub struct Attachments {
     /// Images of a request, every one different; of a list each request draws one number
-    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    #[arg(long, allow_negative_numbers = true, value_name = "N,…", value_delimiter = ',')]
     pub images: Option<Vec<u32>>,
     /// Their size in pixels, or that of the images of --task images; of a list each draws one, as often as its weight says [default: 1024x1024]
     #[arg(long, value_name = "WxH[:WEIGHT],…", value_delimiter = ',')]
@@ -25,7 +25,7 @@ pub struct Attachments {
     #[arg(long, value_name = "K")]
     pub image_pool: Option<u32>,
     /// With --task images: stream, with so many images that are not yet done before each that is
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub partial_images: Option<u32>,
     /// Sound of a request, such as 5s (WAV, 16 kHz); of a list each request draws one length
     #[arg(long, value_name = "TIME,…", value_delimiter = ',')]

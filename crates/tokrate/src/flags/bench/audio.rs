@@ -19,7 +19,7 @@ pub struct Audio {
     #[arg(long, value_enum, value_name = "FORM")]
     pub stream_format: Option<StreamFormat>,
     /// Samples a second of --audio-format pcm, which has no head that says so [default: 24000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub sample_rate: Option<u32>,
     /// Sound that is sent with --task transcription or realtime: a WAV file, or a folder of them; a .txt of the same name says what is said in it
     #[arg(long, value_name = "FILE", conflicts_with = "audio_seconds")]

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Load")]
 pub struct Load {
     /// Closed loop: requests in flight; a list is a sweep [default: 1,10,25,50; where tokens are paid for: 1,2,4,8; --until: 1]
-    #[arg(long, short = 'c', value_name = "N,…", value_delimiter = ',', group = "shape", value_parser = level)]
+    #[arg(long, short = 'c', allow_negative_numbers = true, value_name = "N,…", value_delimiter = ',', group = "shape", value_parser = level)]
     pub concurrency: Option<Vec<u32>>,
     /// Open loop: arrivals per second on an absolute schedule; a list is a sweep
     #[arg(long, allow_negative_numbers = true, value_name = "R,…", value_delimiter = ',', group = "shape")]
@@ -45,25 +45,25 @@ pub struct Load {
     #[arg(long, value_name = "FILE", group = "shape", conflicts_with_all = ["input_tokens", "output_tokens", "prompts", "requests"])]
     pub agents: Option<PathBuf>,
     /// Sessions of --agents at the same time; a list is a sweep [default: each begins at its own time; without times 1]
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = level)]
+    #[arg(long, allow_negative_numbers = true, value_name = "N,…", value_delimiter = ',', value_parser = level)]
     pub agents_at_once: Option<Vec<u32>>,
     /// How many times as fast a trace is replayed, tools of agents included [default: 1]
     #[arg(long, allow_negative_numbers = true, value_name = "FACTOR")]
     pub trace_speed: Option<f64>,
     /// Only so many requests of a trace, or sessions of --agents, from its beginning
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub trace_limit: Option<u64>,
     /// Conversations at the same time, each turn with the turns before it; a list is a sweep
-    #[arg(long, value_name = "N,…", value_delimiter = ',', group = "shape", value_parser = level)]
+    #[arg(long, allow_negative_numbers = true, value_name = "N,…", value_delimiter = ',', group = "shape", value_parser = level)]
     pub sessions: Option<Vec<u32>>,
     /// Turns of each session [default: 5]
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub turns: Option<u32>,
     /// Time between an answer and the next turn: 2s, or exp:2s for an exponential of that mean [default: 0s]
     #[arg(long, value_name = "TIME")]
     pub think: Option<String>,
     /// With --sessions and --task tools: so many calls after each prompt, each answered with the tool's result, before the model answers with text
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub tool_turns: Option<u32>,
     /// How long a tool of --tool-turns takes: 2s, or exp:2s for an exponential of that mean [default: 0s]
     #[arg(long, value_name = "TIME")]
@@ -75,10 +75,10 @@ pub struct Load {
     #[arg(long)]
     pub no_backoff: bool,
     /// Open loop: requests in flight above which an arrival is forfeited (and counted) [default: 4096]
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub max_in_flight: Option<u32>,
     /// After a sweep, add up to so many levels where it is not known well what the endpoint carries [default: 3 if N is left out]
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "3", require_equals = true)]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", num_args = 0..=1, default_missing_value = "3", require_equals = true)]
     pub refine: Option<u32>,
     /// Find the highest concurrency or rate at which --slo-share of the requests keep every --slo
     #[arg(long, value_enum, group = "shape", conflicts_with_all = ["refine", "duration"])]
@@ -90,26 +90,26 @@ pub struct Load {
     #[arg(long, allow_negative_numbers = true, value_name = "LOAD")]
     pub max_load: Option<f64>,
     /// Requests after which a search, or --until, does not measure a level again; a searched rate gets ten minutes at most [default: 2000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub max_requests: Option<u64>,
     /// Measured requests per load level [default: 3 per slot, at least 20, in four rounds 10 each; embedded engine: 8 s per level]
-    #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]
+    #[arg(long, short = 'n', allow_negative_numbers = true, value_name = "N", conflicts_with = "duration")]
     pub requests: Option<u64>,
     /// Time per load level, such as 30s or 2m
     #[arg(long, short = 'd', value_name = "TIME")]
     pub duration: Option<String>,
     /// Requests sent first at each level and kept out of the numbers [default: one per slot; open loop: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub warmup: Option<u64>,
     /// How often each load level runs [default: 1; several targets: 4, in turns A-B-B-A-A-B-B-A; with a baseline and neither --requests nor --duration: 4]
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub rounds: Option<u32>,
     /// Seed of arrivals and of prompts, words included, so that a run can be repeated [default: 0, but with words of the run's own,
     /// which no server has in its prompt cache]
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub seed: Option<u64>,
     /// Client threads [default: chosen from the cores and the load]
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub workers: Option<u32>,
 }
 

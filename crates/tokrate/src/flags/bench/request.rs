@@ -30,7 +30,7 @@ pub struct Request {
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
     /// Texts of a request for vectors or scores, images that it asks for, or requests of a batch; a list is a sweep [default: 1; rerank: 10; batch: 100]
-    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    #[arg(long, allow_negative_numbers = true, value_name = "N,…", value_delimiter = ',')]
     pub batch: Option<Vec<u32>>,
     /// Prompt length in o200k tokens, exact: N, normal:MEAN,SD, lognormal:MEDIAN,SIGMA, uniform:A..B or empirical:FILE [default: 1000; embedded engine, vectors and scores: 200; speech: 40]
     #[arg(long, value_name = "LENGTH")]
@@ -39,7 +39,7 @@ pub struct Request {
     #[arg(long, value_name = "LENGTH")]
     pub output_tokens: Option<Length>,
     /// Leading prompt tokens that all requests share, or a share of each prompt such as 50%; the rest is unique per request [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub shared_prefix: Option<Prefix>,
     /// How many different prefixes there are, each shared by the requests that draw it [default: 1]
     #[arg(long, value_name = "K")]

@@ -37,11 +37,11 @@ pub struct Target {
     #[arg(long, value_enum, value_name = "VERSION")]
     pub http: Option<HttpVersion>,
     /// With --http 2: so many connections, over which requests are spread [default: one for each 50 requests in flight]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connections: Option<u32>,
     /// With --http 2: streams of a connection at most; a request that finds none waits, which is shown [default: what the server allows,
     /// without --connections 50]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub streams: Option<u32>,
     /// Open a new connection for every request, its name looked up anew, and show each step up to the first token
     #[arg(long)]

@@ -42,7 +42,7 @@ pub fn windows(query: &Query, split_unix_ms: u64) -> String {
 pub fn dollars(usd: f64) -> String {
     match usd {
         0.0 => "0".to_owned(),
-        usd if usd.abs() < 0.01 => format!("{usd:.6}"),
+        usd if usd.abs() < 0.01 => tokrate_core::format::usd(usd, 6),
         usd if usd.abs() < 1.0 => format!("{usd:.4}"),
         usd => format!("{usd:.2}"),
     }
