@@ -5,8 +5,8 @@
 /// A reading that leaves a line which goes is nearly as good if it is worse by less.
 const STAYING: i32 = 120;
 
-/// Of so many lines that go for none in one place, where others come, the block may be another one that begins and ends alike. With four, a third
-/// more lines were lost on a set that nobody had looked at.
+/// Of so many lines that go for none in one place, where others come, the block may be another one that begins and ends alike. With
+/// four, a tenth more lines are lost on repositories that the card was not fitted to.
 const REWRITTEN: i32 = 2;
 
 macro_rules! evidence {
