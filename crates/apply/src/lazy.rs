@@ -45,7 +45,6 @@ pub(crate) use applied::is_applied;
 pub(crate) use indent::indent;
 pub(crate) use inline::{has_gap, resolved};
 pub(crate) use keys::{Key, key};
-pub(crate) use law::Breach;
 pub(crate) use likeness::are_similar;
 pub(crate) use lines::{Lines, is_blank, is_distinctive};
 #[cfg(feature = "tree")]

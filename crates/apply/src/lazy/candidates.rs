@@ -119,17 +119,20 @@ pub(super) struct Finder<'f> {
     /// For each line of the part, the lines of the file that it may be, with what speaks against each.
     pub(super) places: Vec<Vec<(usize, i32)>>,
     /// The cost of the lines above and below each line of the part being new, if it may be an end.
-    leads: Vec<Option<i32>>,
-    tails: Vec<Option<i32>>,
+    pub(super) leads: Vec<Option<i32>>,
+    pub(super) tails: Vec<Option<i32>>,
+    /// For each line of the part, the lines of the file that it may be another form of, with what speaks against each.
+    pub(super) forms: Vec<Vec<(usize, i32)>>,
 }
 
 impl<'f> Finder<'f> {
     fn new(weights: &'f Weights<'f>, part: Part) -> Finder<'f> {
         let count = part.last + 1 - part.first;
-        let mut finder =
-            Finder { weights, part, places: Vec::new(), leads: vec![None; count], tails: vec![None; count] };
+        let none = || vec![None; count];
+        let mut finder = Finder { weights, part, places: Vec::new(), leads: none(), tails: none(), forms: Vec::new() };
         let tokens = || finder.part.first..finder.part.last + 1;
         finder.places = tokens().map(|token| weights.lines_of(token)).collect();
+        finder.forms = tokens().map(|token| finder.forms_of(token)).collect();
         let full = |token: &usize| !is_blank(weights.text(*token));
         for token in tokens().filter(full).collect::<Vec<usize>>() {
             let new = finder.part.first..token;
@@ -168,13 +171,8 @@ impl<'f> Finder<'f> {
         let mut row = self.begun(bound);
         for token in first..self.part.last + 1 {
             let mut next = self.stepped(&row, token, bound);
-            let forms = self.forms_of(token);
-            self.only_changed(&forms, &mut add);
-            if let Some(tail) = self.tails[token - first].filter(|_| !forms.is_empty()) {
-                self.exit_changed(&row, tail, &forms, bound, &mut add);
-            }
-            if let Some(lead) = self.leads[token - first] {
-                self.enter_changed(lead, &forms, &mut next);
+            self.add_changed(token, &row, bound, &mut next, &mut add);
+            if self.leads[token - first].is_some() {
                 for &place in &self.places[token - first] {
                     self.enter(token, place, bound, &mut next);
                 }

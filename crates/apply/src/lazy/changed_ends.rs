@@ -83,7 +83,7 @@ impl Finder<'_> {
     }
 
     /// A part whose only line is another form of one of the file.
-    pub(super) fn only_changed(&self, forms: &[(usize, i32)], add: &mut impl FnMut(Candidate)) {
+    fn only_changed(&self, forms: &[(usize, i32)], add: &mut impl FnMut(Candidate)) {
         for &(line, against) in forms.iter().filter(|_| self.part.first == self.part.last) {
             let mut trail = Trail::at(line, self.part.first, 0, Doubts::NONE).changed(against + RUN);
             trail.flags |= TOLD;
@@ -127,24 +127,37 @@ impl Finder<'_> {
         near.flatten().filter_map(inside).flatten().filter(move |line| *line < count)
     }
 
-    /// The ways in which a part begins with another form of a line.
-    pub(super) fn enter_changed(&self, lead: i32, forms: &[(usize, i32)], next: &mut Vec<Step>) {
-        for &(line, against) in forms {
-            let cost = lead + against + RUN + self.weights.gone.line(line) / REPLACED;
-            let trail = Trail::at(line, self.part.first, 0, Doubts::NONE).changed(cost);
-            next.push((line + 1, Kind::Gap, trail));
+    /// The ways in which a part begins with another form of a line, and the candidates that end with one, at the next line of the part.
+    pub(super) fn add_changed(
+        &self,
+        token: usize,
+        row: &Row,
+        bound: i32,
+        next: &mut Vec<Step>,
+        add: &mut impl FnMut(Candidate),
+    ) {
+        let at = token - self.part.first;
+        let forms = &self.forms[at];
+        if forms.is_empty() {
+            return;
         }
+        self.only_changed(forms, add);
+        if let Some(tail) = self.tails[at] {
+            self.exit_changed(row, tail, forms, bound, add);
+        }
+        next.extend(self.leads[at].into_iter().flat_map(|lead| self.enter_changed(lead, forms)));
+    }
+
+    /// The ways in which a part begins with another form of a line.
+    fn enter_changed(&self, lead: i32, forms: &[(usize, i32)]) -> impl Iterator<Item = Step> {
+        forms.iter().map(move |&(line, against)| {
+            let cost = lead + against + RUN + self.weights.gone.line(line) / REPLACED;
+            (line + 1, Kind::Gap, Trail::at(line, self.part.first, 0, Doubts::NONE).changed(cost))
+        })
     }
 
     /// The ways in which a part ends with another form of a line.
-    pub(super) fn exit_changed(
-        &self,
-        row: &Row,
-        tail: i32,
-        forms: &[(usize, i32)],
-        bound: i32,
-        add: &mut impl FnMut(Candidate),
-    ) {
+    fn exit_changed(&self, row: &Row, tail: i32, forms: &[(usize, i32)], bound: i32, add: &mut impl FnMut(Candidate)) {
         let mut at = Ends::default();
         row.sweep(&self.weights.gone, bound, forms.iter().map(|form| form.0), &mut at);
         for (line, cell) in at.cells {

@@ -15,10 +15,10 @@ use std::ops::Range;
 
 /// Of so many lines that go, with nothing that stands for them nor comes, a marker may have been forgotten.
 const FORGOTTEN: usize = 8;
-/// A line that has so much less in common with a changed one than the line in its place is none that it may stand for (percent).
-const LESS_LIKE: i32 = 10;
 /// The same where lines come in their place, but none that stands once in the file holds the change on each side.
 const FORGOTTEN_UNHELD: usize = 15;
+/// A line that has so much less in common with a changed one than the line in its place is none that it may stand for (percent).
+const LESS_LIKE: i32 = 10;
 
 /// Lines that go with too little to show that they should: a marker may be missing there, or a line that is shown be another
 /// one that is equal.

@@ -19,10 +19,10 @@ use std::ops::Range;
 /// most so many.
 const MORE: usize = 4;
 const MOST_ALIKE: usize = 16;
-/// Lines on each side of an end that are looked at for others of the kind.
-const NEAR: usize = 4;
 /// The same for one that is equal.
 const MOST_EQUAL: usize = 40;
+/// Lines on each side of an end that are looked at for others of the kind.
+const NEAR: usize = 4;
 /// Lines that are shown above and below lines that go, and may hold them.
 const MOST_HELD: usize = 64;
 
@@ -194,12 +194,8 @@ impl PartEnds<'_> {
             evidence.changed_share = evidence.changed_share.min(best);
         }
         let near = |line: &usize| !goes.contains(line) && share(*line) >= MIN_SHARE;
-        let inner = if is_above {
-            self.chosen.lines.clone().take(NEAR)
-        } else {
-            let lines = self.chosen.lines.clone();
-            (lines.end.saturating_sub(NEAR).max(lines.start)..lines.end).take(NEAR)
-        };
+        let Range { start, end } = self.chosen.lines;
+        let inner = if is_above { start..end.min(start + NEAR) } else { start.max(end.saturating_sub(NEAR))..end };
         let siblings = self.beyond(is_above).take(NEAR).chain(inner).filter(near).count();
         evidence.siblings = evidence.siblings.max(siblings as i32);
         let Some(next) = self.beyond(is_above).next() else { return };

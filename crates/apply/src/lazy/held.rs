@@ -57,21 +57,20 @@ impl<'l> Replaced<'l> {
     /// A line of the original that is gone beyond the outermost ones that the part shows, with nothing in its place.
     pub fn lost(&self, part: &Part<'_>) -> Option<usize> {
         let firm = self.firm();
-        let has_other_name = self.hunks.iter().any(|[gone, comes]| self.renamed(gone, comes).is_some());
+        // A head of another name, above the same line, is that of the same block.
+        let renamed: Vec<usize> = self.hunks.iter().filter_map(|[gone, comes]| self.renamed(gone, comes)).collect();
         for [gone, comes] in &self.hunks {
             let is_between = firm.start < comes.start && comes.end < firm.end;
             if is_between || gone.is_empty() {
                 continue;
             }
             // Of a block that has another name only what is stood for goes.
-            if !has_other_name && self.is_rest_of_block(part, gone, comes) {
+            if renamed.is_empty() && self.is_rest_of_block(part, gone, comes) {
                 continue;
             }
             let mut left = self.new[comes.clone()].iter();
-            // A head of another name, above the same line, is that of the same block.
-            let renamed = self.renamed(gone, comes);
-            let goes = self.old[gone.clone()].iter().filter(|(line, _)| Some(*line) != renamed);
-            let lost = goes.into_iter().find(|(_, old)| !left.any(|new| stands_for(new, old)));
+            let mut goes = self.old[gone.clone()].iter().filter(|(line, _)| !renamed.contains(line));
+            let lost = goes.find(|(_, old)| !left.any(|new| stands_for(new, old)));
             if let Some((line, _)) = lost {
                 return Some(*line);
             }

@@ -60,10 +60,20 @@ impl<'l> LineFeatures<'l> {
 
     /// Whether two lines are similar.
     pub fn is_similar_to(&self, other: &LineFeatures<'_>) -> bool {
-        let is_same_thing = self.indent == other.indent && self.key().is_some_and(|name| other.key() == Some(name));
-        is_same_thing
-            || !bring_others(self.line, other.line)
-                && (self.have_words_in_common(other) || self.share_with(other) >= OTHER_NUMBERS)
+        if self.indent == other.indent && self.is_same_thing(other) {
+            return true;
+        }
+        if bring_others(self.line, other.line) {
+            return false;
+        }
+        let (first, second) = (self.words().len(), other.words().len());
+        if first + second == 0 {
+            // Two lines of brackets alone.
+            return !is_blank(other.line);
+        }
+        let common = self.common_words(other);
+        let has_enough = 2.0 * common as f64 / (first + second) as f64 >= MIN_SIMILARITY;
+        has_enough || self.may_be_form_of(other) && self.share(common, other) >= OTHER_NUMBERS
     }
 
     fn key(&self) -> Option<Key<'l>> {
@@ -75,41 +85,38 @@ impl<'l> LineFeatures<'l> {
     }
 
     /// How much of one line the other one is another form of (percent): all, where one has all words of the other, else the share of common
-    /// words. Nothing where they are of other depths, or name something else.
+    /// words. Nothing where they are of other depths, or name or bring something else.
     pub fn share_with(&self, other: &LineFeatures<'_>) -> i32 {
+        let may_be = self.may_be_form_of(other) && !bring_others(self.line, other.line);
+        if may_be { self.share(self.common_words(other), other) } else { 0 }
+    }
+
+    /// Whether both lines have words, as deep, and do not name two things.
+    fn may_be_form_of(&self, other: &LineFeatures<'_>) -> bool {
+        let name_two = self.key().zip(other.key()).is_some_and(|(one, two)| one.name() != two.name());
+        self.indent == other.indent && !name_two && !self.words().is_empty() && !other.words().is_empty()
+    }
+
+    /// The share of so many common words.
+    fn share(&self, common: usize, other: &LineFeatures<'_>) -> i32 {
         let (first, second) = (self.words().len(), other.words().len());
-        let names_other = match (self.key(), other.key()) {
-            (Some(one), Some(two)) => one.name() != two.name(),
-            _ => false,
-        };
-        if names_other || self.indent != other.indent || bring_others(self.line, other.line) || first.min(second) == 0 {
-            return 0;
-        }
-        let common = self.common_words(other);
-        let is_same_thing = self.key().is_some() && self.key() == other.key();
         let holds_all = common == first.min(second) && (common >= MIN_HELD || begins_alike(self.line, other.line));
         match () {
-            () if holds_all || is_same_thing => 100,
+            () if holds_all || self.is_same_thing(other) => 100,
             () if self.is_same_but_for_numbers(other) => OTHER_NUMBERS,
             () => (200 * common / (first + second)) as i32,
         }
     }
 
-    /// Whether two lines differ in numbers alone.
-    fn is_same_but_for_numbers(&self, other: &LineFeatures<'_>) -> bool {
-        let signs = |line: &'_ str| line.trim().to_owned().replace(|sign: char| sign.is_ascii_digit(), "");
-        self.line.contains(|sign: char| sign.is_ascii_digit()) && signs(self.line) == signs(other.line)
+    /// Whether two lines declare or assign the same.
+    fn is_same_thing(&self, other: &LineFeatures<'_>) -> bool {
+        self.key().is_some_and(|name| other.key() == Some(name))
     }
 
-    /// Whether two lines have enough words in common (Dice's coefficient).
-    fn have_words_in_common(&self, other: &LineFeatures<'_>) -> bool {
-        let (first, second) = (self.words(), other.words());
-        if first.is_empty() && second.is_empty() {
-            // Two lines of brackets alone.
-            return !is_blank(other.line);
-        }
-        let is_enough = |common: usize| 2.0 * common as f64 / (first.len() + second.len()) as f64 >= MIN_SIMILARITY;
-        is_enough(first.len().min(second.len())) && is_enough(self.common_words(other))
+    /// Whether two lines differ in numbers alone.
+    fn is_same_but_for_numbers(&self, other: &LineFeatures<'_>) -> bool {
+        let signs = |line: &'_ str| line.trim().replace(|sign: char| sign.is_ascii_digit(), "");
+        self.line.contains(|sign: char| sign.is_ascii_digit()) && signs(self.line) == signs(other.line)
     }
 
     /// How many words two lines have in common.

@@ -3,7 +3,8 @@
 //! Invariant: a snippet's text that breaks the law is refused with the line of the original in question, and a whole file's
 //! text is the update.
 
-use crate::lazy::{self, Breach, Snippet, law};
+use crate::lazy::law::{self, Breach};
+use crate::lazy::{self, Snippet};
 use crate::outcome::{Code, Format, Refused};
 use crate::source::Source;
 
