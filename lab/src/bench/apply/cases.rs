@@ -118,7 +118,7 @@ impl Maker<'_> {
             self.add(SCOPED, style, original.clone(), text, Wanted::Text(truth.into()), place);
         }
         let mut freely = Chance::of(1, &format!("{}{path}", self.origin.commit));
-        for freely::Snippet { style, text, truth, place } in freely::snippets(self.change, leader, &mut freely) {
+        for scoped::Snippet { style, text, truth, place } in freely::snippets(self.change, leader, &mut freely) {
             self.add(FREE, style, original.clone(), text, Wanted::Text(truth.into()), place);
         }
         for written in formats::all(self.change, &path, chance) {

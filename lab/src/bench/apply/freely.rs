@@ -7,9 +7,9 @@
 use super::chance::Chance;
 use super::change::{Change, Hunk, indent};
 use super::language::Leader;
-use super::lazy::is_marker_like;
-use super::scoped::alone;
-use super::sketch::{Piece, Place, Sketch, TELLING};
+use super::lazy::{is_marker_like, reads_like_markers};
+use super::scoped::{Snippet, alone};
+use super::sketch::{Piece, Sketch, TELLING};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -32,18 +32,6 @@ const PHRASES: [&str; 8] = [
     "... remaining code ...",
     "...",
 ];
-
-/// A snippet with the file that it stands for.
-pub struct Snippet {
-    /// The style's name.
-    pub style: &'static str,
-    /// Its text.
-    pub text: String,
-    /// The file that it means.
-    pub truth: String,
-    /// How well it names its place.
-    pub place: Place,
-}
 
 /// The snippets of a change as a whole and of its hunks alone.
 pub fn snippets(change: &Change, leader: Leader, chance: &mut Chance) -> Vec<Snippet> {
@@ -68,36 +56,29 @@ pub fn snippets(change: &Change, leader: Leader, chance: &mut Chance) -> Vec<Sni
 
 /// The lines that are shown around a hunk, if they say what goes.
 fn around(change: &Change, hunk: &Hunk, chance: &mut Chance) -> Option<Vec<Range<usize>>> {
-    let is_deletion = hunk.new.is_empty();
     let [mut above, mut below] = [chance.below(MAX_CONTEXT), chance.below(MAX_CONTEXT)];
     // A change that stands alone between markers has no place.
     (above, below) = if above + below == 0 { (1, 1) } else { (above, below) };
-    let may_be_bare = |old: Option<usize>, new: Option<usize>| match (old, new) {
-        (Some(old), Some(new)) => is_another_form(&change.old[old], &change.new[new]),
-        _ => false,
-    };
     if !hunk.old.is_empty() {
-        let is_even = hunk.old.len() == hunk.new.len();
-        let ends = [
-            may_be_bare(Some(hunk.old.start), (!is_deletion).then_some(hunk.new.start)),
-            may_be_bare(Some(hunk.old.end - 1), hunk.new.end.checked_sub(1).filter(|_| !is_deletion)),
-        ];
-        above = if ends[0] && is_even { above } else { above.max(1) };
-        below = if ends[1] && is_even { below } else { below.max(1) };
+        let (old, new) = (&change.old[hunk.old.clone()], &change.new[hunk.new.clone()]);
+        let may_be_bare = |at: usize| old.len() == new.len() && is_another_form(&old[at], &new[at]);
+        above = if may_be_bare(0) { above } else { above.max(1) };
+        below = if may_be_bare(old.len() - 1) { below } else { below.max(1) };
     }
     let up = (0..hunk.new.start).rev();
     let down = hunk.new.end..change.new.len();
-    let start = reach(change, up, above)?.map_or(hunk.new.start, |line| line);
+    let start = reach(change, up, above)?.unwrap_or(hunk.new.start);
     let end = reach(change, down, below)?.map_or(hunk.new.end, |line| line + 1);
-    let mut shown: Vec<Range<usize>> = std::iter::once(start..end).collect();
+    let mut scope: Vec<usize> = Vec::new();
     if chance.coin()
         && let Some((head, closer)) = change.scope(&(start..end.max(start + 1).min(change.new.len())))
     {
-        shown.push(head..head + 1);
-        shown.extend(closer.map(|closer| closer..closer + 1));
+        scope.push(head);
+        scope.extend(closer);
     }
-    let is_told = |range: &Range<usize>| range.len() > 1 || change.kept[range.start].is_some();
-    shown.iter().skip(1).all(is_told).then_some(shown)
+    // A head or a closer that changed would need its own context.
+    let is_kept = scope.iter().all(|&line| change.kept[line].is_some());
+    is_kept.then(|| std::iter::once(start..end).chain(scope.into_iter().map(|line| line..line + 1)).collect())
 }
 
 /// The last of so many lines that say where they are: brackets and blank lines between them do not count. None are left out where the file
@@ -113,7 +94,7 @@ fn reach(change: &Change, lines: impl Iterator<Item = usize>, count: usize) -> O
     }
 }
 
-/// Whether a line has at least half of the words of another.
+/// Whether two lines, as deep, have six tenths of the words of the shorter one in common.
 fn is_another_form(old: &str, new: &str) -> bool {
     let words = |line: &'_ str| -> BTreeMap<String, usize> {
         let mut words = BTreeMap::new();
@@ -163,17 +144,10 @@ fn written(change: &Change, style: &'static str, leader: Leader, chance: &mut Ch
             }
         }
     }
-    let markers = lines.iter().filter(|line| is_marker_like(line)).count();
     let reads_otherwise =
-        markers > sketch.pieces.len() || lines.iter().any(|line| is_marker_like(line) && change.has(line));
-    let shows_marker = sketch.shown().any(|range| change.new[range.clone()].iter().any(|line| is_marker_like(line)));
-    let place = sketch.place(change, false);
-    (!reads_otherwise && !shows_marker).then(|| Snippet {
-        style,
-        text: lines.join("\n") + "\n",
-        truth: change.file(&change.new),
-        place,
-    })
+        reads_like_markers(change, &sketch) || lines.iter().any(|line| is_marker_like(line) && change.has(line));
+    let (truth, place) = (change.file(&change.new), sketch.place(change, false));
+    (!reads_otherwise).then(|| Snippet { style, text: lines.join("\n") + "\n", truth, place })
 }
 
 /// Whether the lines beside hidden ones are unchanged and have text, so that blank lines there belong to the marker.

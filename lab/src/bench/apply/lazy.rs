@@ -260,7 +260,8 @@ fn can_be_padded(change: &Change, sketch: &Sketch) -> bool {
     })
 }
 
-fn reads_like_markers(change: &Change, sketch: &Sketch) -> bool {
+/// Whether a line that is shown could be taken for a marker.
+pub fn reads_like_markers(change: &Change, sketch: &Sketch) -> bool {
     sketch.shown().any(|range| change.new[range.clone()].iter().any(|line| is_marker_like(line)))
 }
 
