@@ -4,10 +4,10 @@
 
 use crate::folder::Folder;
 use crate::scripted::{Server, Then, answer};
-use crate::tool::{BOUND, Finished, finish, run, start, tokrate};
+use crate::tool::{Finished, finish, run, start, tokrate};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A server that knows these paths, with a `Server` header of that name.
 fn engine(name: &'static str, answers: &[(&'static str, Value)]) -> Server {
@@ -131,7 +131,8 @@ fn a_server_that_says_nothing_or_too_much_costs_little_time() {
     let found = found(&[&silent, &endless]);
     assert_eq!(found[0]["what"], "silent");
     assert!(["silent", "unknown"].contains(&found[1]["what"].as_str().unwrap_or_default()), "{found:?}");
-    assert!(started.elapsed() < BOUND / 4, "{:?}", started.elapsed());
+    // Far above the few seconds that each is given.
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use tokrate_record::{PhaseResult, Record};
 
-/// No run of a test takes nearly as long, on any machine.
-pub const BOUND: Duration = Duration::from_secs(40);
+/// What has not come by then hangs: the longest run of a test takes 30 seconds beside others, and a busy machine may be several times slower.
+pub const BOUND: Duration = Duration::from_secs(240);
 
 /// A process that has ended.
 #[derive(Debug)]
