@@ -60,8 +60,10 @@ impl Encoding {
 
     /// The text of a file, and its encoding, where nothing is said of it.
     pub fn decode(bytes: &[u8]) -> (Cow<'_, str>, Encoding) {
-        let encoding = Encoding::of(bytes);
-        (encoding.text(bytes), encoding)
+        match std::str::from_utf8(bytes) {
+            Ok(text) => (Cow::Borrowed(text), Encoding::Utf8),
+            Err(_) => (Encoding::Bytes.text(bytes), Encoding::Bytes),
+        }
     }
 
     /// The text of bytes in this encoding; what is no UTF-8 becomes U+FFFD there.

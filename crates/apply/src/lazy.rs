@@ -29,6 +29,7 @@ mod likeness;
 mod lines;
 mod literal;
 mod markers;
+mod part;
 mod placement;
 mod prepared;
 mod readings;
@@ -44,7 +45,9 @@ mod window;
 pub(crate) use applied::is_applied;
 pub(crate) use indent::indent;
 pub(crate) use inline::{has_gap, resolved};
+#[cfg(feature = "tree")]
 pub(crate) use keys::{Key, key};
+#[cfg(feature = "tree")]
 pub(crate) use likeness::are_similar;
 pub(crate) use lines::{Lines, is_blank, is_distinctive};
 #[cfg(feature = "tree")]
@@ -98,7 +101,7 @@ pub(crate) fn locate(source: &Source, update: &str, asked: Asked) -> Result<Loca
     let lines = Lines::of(source.lines());
     let marked = located(source, &lines, &Snippet::read(update, |_| false), asked);
     let has_marker_lines = lines_with_dots(update).any(|line| is_marker(line) && lines.id_of(line).is_some());
-    if !has_marker_lines || !MarkerLines::of(source.lines()).are_content(update) {
+    if !has_marker_lines || !MarkerLines::of(&source.text).are_content(update) {
         return marked;
     }
     // The file itself has lines that look like markers, so those of the update may be content.

@@ -67,8 +67,10 @@ impl Source {
         if stated == Some(Encoding::Utf8) {
             as_text(bytes, "the original")?;
         }
-        let encoding = stated.unwrap_or_else(|| Encoding::of(bytes));
-        let text = encoding.text(bytes);
+        let (text, encoding) = match stated {
+            Some(encoding) => (encoding.text(bytes), encoding),
+            None => Encoding::decode(bytes),
+        };
         let (bom, text) = text.strip_prefix(BOM).map_or((false, &*text), |rest| (true, rest));
         let final_newline = text.is_empty() || text.ends_with('\n');
         let ends = LineEnds::of(text, final_newline);

@@ -5,13 +5,18 @@
 //! shows, or stands right beside such a line.
 
 use super::cells::{Ends, Kind, Row, Step, TOLD, Trail, WHOLE};
+use super::changed_ends::Became;
 use super::indent::indent;
 use super::keys::declared_name;
+use super::likeness::LineFeatures;
 use super::lines::{MIN_INFORMATION, UNIT, is_blank, is_distinctive};
+use super::part::Part;
 use super::scopes::{self, is_annotation, is_closer, is_head};
 use super::steps::{On, matched};
 use super::weakness::Doubts;
 use super::weights::Weights;
+use foldhash::HashMap;
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// As many candidates of a part are kept.
@@ -45,7 +50,7 @@ const BLANK_REACH: usize = 12;
 /// Lines on each side of an end that may hold it.
 const HELD_BY: usize = 8;
 /// The bounds of cost within which candidates are looked for, one after the other. What costs more is never sure.
-const BOUNDS: [i32; 2] = [9 * UNIT, 40 * UNIT];
+const BOUNDS: [i32; 4] = [9 * UNIT, 16 * UNIT, 26 * UNIT, 40 * UNIT];
 
 /// A range of the file and the lines of a part that may take its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,57 +67,14 @@ pub(super) struct Candidate {
     pub is_scope: bool,
 }
 
-/// A part of the snippet.
-pub(super) struct Part {
-    segment: Range<usize>,
-    /// Its first and its last line that is not blank.
-    pub(super) first: usize,
-    pub(super) last: usize,
-    /// Whether a marker is written above it, and below.
-    is_marked: [bool; 2],
-    /// Whether other parts or markers stand above it, and below.
-    goes_on: [bool; 2],
-    /// Blank lines at its ends.
-    blanks: [usize; 2],
-    /// Whether these may be mere padding of markers.
-    is_padded: bool,
+/// What was found within a bound of cost.
+#[derive(Default)]
+struct Found {
+    bound: i32,
+    candidates: Vec<Candidate>,
 }
 
-/// All candidates of the part in a segment that are worse than the best by no more than `kept`, the best first.
-pub(super) fn candidates(weights: &Weights<'_>, segment: &Range<usize>, kept: i32) -> Vec<Candidate> {
-    let full = |token: &usize| !is_blank(weights.text(*token));
-    let prepared = weights.prepared;
-    let (Some(first), Some(last)) = (segment.clone().find(full), segment.clone().rev().find(full)) else {
-        return Vec::new();
-    };
-    let [no_first, no_last] = prepared.implied;
-    let ends = [prepared.segments.first() == Some(segment), prepared.segments.last() == Some(segment)];
-    let is_marked = [!(ends[0] && no_first), !(ends[1] && no_last)];
-    let is_padded = prepared.is_padded();
-    // Blank lines around all of several parts are hardly those of the file.
-    let is_padding = is_padded && prepared.segments.len() > 1;
-    let blanks = if is_padding { [0, 0] } else { [first - segment.start, segment.end - 1 - last] };
-    let says_more = prepared.segments.len() > 1 || is_marked.contains(&true);
-    let goes_on = [ends[0] && !is_marked[0] && says_more, ends[1] && !is_marked[1] && says_more];
-    let part = Part { segment: segment.clone(), first, last, is_marked, goes_on, blanks, is_padded };
-    let finder = Finder::new(weights, part);
-    for bound in BOUNDS {
-        let found = finder.candidates(bound);
-        // What was not looked at could be meant as well.
-        if weights.ways_left.get() == 0 {
-            return Vec::new();
-        }
-        let best = found.first().map_or(bound, |candidate| candidate.cost);
-        if best.saturating_add(kept) <= bound {
-            return finder.kept(found, kept);
-        }
-        if best < bound {
-            return finder.kept(finder.candidates(best + kept), kept);
-        }
-    }
-    Vec::new()
-}
-
+/// Looks for the candidates of a part.
 pub(super) struct Finder<'f> {
     pub(super) weights: &'f Weights<'f>,
     pub(super) part: Part,
@@ -123,16 +85,40 @@ pub(super) struct Finder<'f> {
     pub(super) tails: Vec<Option<i32>>,
     /// For each line of the part, the lines of the file that it may be another form of, with what speaks against each.
     pub(super) forms: Vec<Vec<(usize, i32)>>,
+    /// The words and the name of each line of the part.
+    pub(super) features: Vec<LineFeatures<'f>>,
+    /// For each line of the part, its place in the file, if it is telling and stands there once.
+    pub(super) only_places: Vec<Option<usize>>,
+    /// What lines of the part may be of hidden ones beside it, of those that were asked for.
+    pub(super) became: RefCell<HashMap<usize, Became>>,
+    found: RefCell<Found>,
 }
 
 impl<'f> Finder<'f> {
-    fn new(weights: &'f Weights<'f>, part: Part) -> Finder<'f> {
+    /// That of a part.
+    pub fn new(weights: &'f Weights<'f>, part: Part) -> Finder<'f> {
         let count = part.last + 1 - part.first;
         let none = || vec![None; count];
-        let mut finder = Finder { weights, part, places: Vec::new(), leads: none(), tails: none(), forms: Vec::new() };
+        let mut finder = Finder {
+            weights,
+            features: (part.first..part.last + 1).map(|token| LineFeatures::of(weights.text(token))).collect(),
+            part,
+            places: Vec::new(),
+            leads: none(),
+            tails: none(),
+            forms: Vec::new(),
+            only_places: Vec::new(),
+            became: RefCell::default(),
+            found: RefCell::default(),
+        };
         let tokens = || finder.part.first..finder.part.last + 1;
         finder.places = tokens().map(|token| weights.lines_of(token)).collect();
         finder.forms = tokens().map(|token| finder.forms_of(token)).collect();
+        let only_place = |token: usize| {
+            let id = weights.ids[token].filter(|_| weights.stands_once(token) && weights.is_telling[token]);
+            id.and_then(|id| weights.lines.places_of(id).next())
+        };
+        finder.only_places = tokens().map(only_place).collect();
         let full = |token: &usize| !is_blank(weights.text(*token));
         for token in tokens().filter(full).collect::<Vec<usize>>() {
             let new = finder.part.first..token;
@@ -152,15 +138,30 @@ impl<'f> Finder<'f> {
         finder
     }
 
-    fn kept(&self, mut found: Vec<Candidate>, kept: i32) -> Vec<Candidate> {
-        let best = found.first().map_or(0, |candidate| candidate.cost);
-        found.retain(|candidate| candidate.cost <= best.saturating_add(kept));
-        found.truncate(MAX_KEPT);
-        found
+    /// All candidates that are worse than the best by no more than `kept`, the best first; none if they are too many to look at.
+    pub fn candidates(&self, kept: i32) -> Vec<Candidate> {
+        let mut found = self.found.borrow_mut();
+        loop {
+            let best = found.candidates.first().map(|candidate| candidate.cost);
+            let next = match best {
+                Some(best) if best.saturating_add(kept) <= found.bound => {
+                    let kept = found.candidates.iter().take_while(|candidate| candidate.cost <= best + kept);
+                    return kept.take(MAX_KEPT).cloned().collect();
+                }
+                Some(best) => Some(best.saturating_add(kept)),
+                None => BOUNDS.into_iter().find(|bound| *bound > found.bound),
+            };
+            let Some(bound) = next else { return Vec::new() };
+            *found = Found { bound, candidates: self.within(bound) };
+            // What was not looked at could be meant as well.
+            if self.weights.ways_left.get() == 0 {
+                return Vec::new();
+            }
+        }
     }
 
     /// The candidates that cost no more than a bound.
-    fn candidates(&self, bound: i32) -> Vec<Candidate> {
+    fn within(&self, bound: i32) -> Vec<Candidate> {
         let first = self.part.first;
         let mut found: Vec<Candidate> = Vec::new();
         let mut add = |it: Candidate| {
@@ -310,8 +311,8 @@ impl<'f> Finder<'f> {
         if hidden.zip(innermost).is_some_and(|(hidden, token)| self.is_copied(token, hidden)) {
             return;
         }
-        let is_doubled = !is_shown && self.stands_for(from..token, hidden);
-        cost += if is_shown { 0 } else { self.cost_of_staying(from..token, hidden) };
+        let is_doubled = !is_shown && self.stands_for(&(from..token), hidden);
+        cost += if is_shown { 0 } else { self.cost_of_staying(&(from..token), hidden) };
         let is_weak = !is_shown && (self.is_known(first) || !self.holds(token, line));
         let is_weak = is_weak && (self.part.is_marked[0] || line > 0 || self.is_known(first));
         let doubts = Doubts::SET_OFF.only_if(begins) | Doubts::WEAK_ABOVE.only_if(is_weak);
@@ -362,8 +363,9 @@ impl<'f> Finder<'f> {
         }
         let is_weak = self.is_known(last) || !self.holds(token, line);
         let is_weak = is_weak && (self.part.is_marked[1] || next < count || self.is_known(last));
-        let is_doubled = self.stands_for(token + 1..last + 1, Some(next + there).filter(|_| hides));
-        trail.cost += self.cost_of_staying(token + 1..last + 1, Some(next + there).filter(|_| hides));
+        let (new, hidden) = (token + 1..last + 1, Some(next + there).filter(|_| hides));
+        let is_doubled = self.stands_for(&new, hidden);
+        trail.cost += self.cost_of_staying(&new, hidden);
         trail.doubts |= Doubts::WEAK_BELOW.only_if(is_weak) | Doubts::DOUBLED.only_if(is_doubled);
         let mut end = next;
         let is_set_off = is_blank(weights.text(token + 1)) && shown == 0 && there > 0;
@@ -394,10 +396,8 @@ impl<'f> Finder<'f> {
     }
 
     /// Whether one of the new lines at an end may be what became of the hidden line beyond them, which would stay.
-    fn stands_for(&self, mut new: Range<usize>, hidden: Option<usize>) -> bool {
-        let weights = self.weights;
-        let is_new = |token: usize| weights.ids[token].is_none() && is_distinctive(weights.text(token));
-        hidden.is_some_and(|line| new.any(|token| is_new(token) && weights.replaces(token, line)))
+    fn stands_for(&self, new: &Range<usize>, hidden: Option<usize>) -> bool {
+        hidden.is_some_and(|line| self.became(line).heirs.is_any_in(new))
     }
 
     /// What speaks against a blank line that is shown beside a marker where the file has none.

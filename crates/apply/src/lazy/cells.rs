@@ -180,7 +180,7 @@ impl Row {
     /// The row of ways that cost no more than a bound.
     pub fn of(mut steps: Vec<Step>, bound: i32) -> Row {
         steps.retain(|(_, _, trail)| trail.cost <= bound);
-        steps.sort_by_key(|(line, kind, _)| (*line, *kind));
+        steps.sort_by_key(|(line, kind, _)| line << 2 | *kind as usize);
         let mut kept = Vec::with_capacity(steps.len());
         for group in steps.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
             let [(line, kind, trail), rest @ ..] = group else { continue };

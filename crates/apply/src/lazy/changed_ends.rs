@@ -30,15 +30,40 @@ const MAX_SCANNED: usize = 2_000;
 /// Lines with less in common are not each other's other form (percent).
 pub(super) const MIN_SHARE: i32 = 55;
 
+/// The lines of a part that may be what became of a hidden line.
+#[derive(Clone, Copy)]
+pub(super) struct Became {
+    /// Those that are another form of it.
+    forms: Outermost,
+    /// Those that may take its place.
+    pub heirs: Outermost,
+}
+
+/// The first and the last of some lines of a part.
+#[derive(Clone, Copy)]
+pub(super) struct Outermost(Option<[usize; 2]>);
+
+impl Outermost {
+    fn of(tokens: &Range<usize>, is_one: impl Fn(&usize) -> bool) -> Outermost {
+        let first = tokens.clone().find(&is_one);
+        let last = first.and_then(|first| (first..tokens.end).rev().find(&is_one));
+        Outermost(first.zip(last).map(<[usize; 2]>::from))
+    }
+
+    /// Whether one of them is among lines at an end of the part.
+    pub fn is_any_in(self, end: &Range<usize>) -> bool {
+        self.0.is_some_and(|outermost| outermost.iter().any(|token| end.contains(token)))
+    }
+}
+
 impl Finder<'_> {
     /// The lines of the file that a new line may be another form of, with what speaks against each.
     pub(super) fn forms_of(&self, token: usize) -> Vec<(usize, i32)> {
         let weights = self.weights;
-        let text = weights.text(token);
-        if weights.ids[token].is_some() || !is_distinctive(text) || weights.prepared.is_apart(token) {
+        if weights.ids[token].is_some() || !weights.is_telling[token] || weights.prepared.is_apart(token) {
             return Vec::new();
         }
-        let new = LineFeatures::of(text);
+        let new = &self.features[token - self.part.first];
         let mut lines: Vec<usize> =
             weights.likes(token).chain(self.beside(token)).chain(self.only_form(token)).collect();
         lines.sort_unstable();
@@ -63,23 +88,34 @@ impl Finder<'_> {
     }
 
     /// What speaks against new lines at an end beyond which a hidden line stays that one of them is another form of.
-    pub(super) fn cost_of_staying(&self, mut new: Range<usize>, hidden: Option<usize>) -> i32 {
-        let weights = self.weights;
+    pub(super) fn cost_of_staying(&self, new: &Range<usize>, hidden: Option<usize>) -> i32 {
         let Some(hidden) = hidden else { return 0 };
-        let old = LineFeatures::of(weights.source.line(hidden));
-        let is_form = |token: usize| {
-            let is_new = weights.ids[token].is_none()
-                && is_distinctive(weights.text(token))
-                && !weights.prepared.is_apart(token);
-            is_new && LineFeatures::of(weights.text(token)).share_with(&old) >= SURE_SHARE
-        };
         // A block of which a hidden one beside it has a line that stands nowhere else is that one, by another name.
         let reach = new.len() + REACH;
         let is_copy = |token: usize| {
-            let line = weights.ids[token].filter(|_| weights.stands_once(token) && is_distinctive(weights.text(token)));
-            line.and_then(|id| weights.lines.places_of(id).next()).is_some_and(|at| at.abs_diff(hidden) <= reach)
+            let at = token.checked_sub(self.part.first).and_then(|at| self.only_places.get(at).copied().flatten());
+            at.is_some_and(|at| at.abs_diff(hidden) <= reach)
         };
-        if new.any(|token| is_form(token) || is_copy(token)) { STANDS_BEYOND } else { 0 }
+        if self.became(hidden).forms.is_any_in(new) || new.clone().any(is_copy) { STANDS_BEYOND } else { 0 }
+    }
+
+    /// The lines of the part that may be what became of a hidden line beside it.
+    pub(super) fn became(&self, hidden: usize) -> Became {
+        if let Some(known) = self.became.borrow().get(&hidden) {
+            return *known;
+        }
+        let weights = self.weights;
+        let old = LineFeatures::of(weights.source.line(hidden));
+        let is_new = |token: usize| weights.ids[token].is_none() && weights.is_telling[token];
+        let is_form = |token: &usize| {
+            let may_be = is_new(*token) && !weights.prepared.is_apart(*token);
+            may_be && self.features[*token - self.part.first].share_with(&old) >= SURE_SHARE
+        };
+        let replaces = |token: &usize| is_new(*token) && weights.replaces(*token, hidden);
+        let tokens = self.part.first..self.part.last + 1;
+        let became = Became { forms: Outermost::of(&tokens, is_form), heirs: Outermost::of(&tokens, replaces) };
+        self.became.borrow_mut().insert(hidden, became);
+        became
     }
 
     /// A part whose only line is another form of one of the file.
@@ -101,7 +137,7 @@ impl Finder<'_> {
         if inside.len() > MAX_SCANNED {
             return None;
         }
-        let new = LineFeatures::of(weights.text(token));
+        let new = &self.features[token - self.part.first];
         let is_form = |line: &usize| {
             let text = weights.source.line(*line);
             is_distinctive(text) && new.share_with(&LineFeatures::of(text)) == 100

@@ -3,6 +3,7 @@
 //! A file may document markers, or hold one that a careless merge has left. Invariant: a line that reads like a marker is taken for
 //! one of the file only where it stands beside a line that it stands beside there.
 
+use super::has_marker;
 use super::lines::is_blank;
 use super::markers::is_marker;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,9 +24,11 @@ struct Places<'s> {
 
 impl<'s> MarkerLines<'s> {
     /// Those of a file.
-    pub fn of(lines: impl Iterator<Item = &'s str>) -> MarkerLines<'s> {
+    pub fn of(text: &'s str) -> MarkerLines<'s> {
         let mut known: BTreeMap<&str, Places<'s>> = BTreeMap::new();
-        for (marker, beside) in markers(lines) {
+        // Hardly a file has one.
+        let found = if has_marker(text) { markers(text.lines()) } else { Vec::new() };
+        for (marker, beside) in found {
             let places = known.entry(marker).or_default();
             places.count += 1;
             for (all, one) in places.beside.iter_mut().zip(beside) {

@@ -3,10 +3,11 @@
 //! It does not say what the parts change, so it agrees with nothing that was found otherwise. Invariant: a text is given only
 //! with how much worse the next choice of ranges is that gives another one.
 
-use super::candidates::{Candidate, candidates};
+use super::candidates::{Candidate, Finder};
 use super::choice::Choice;
 use super::doubts;
-use super::lines::{Lines, UNIT, is_blank};
+use super::lines::{Lines, UNIT};
+use super::part::Part;
 use super::prepared::PreparedSnippet;
 use super::weighed::WIDE;
 use super::weights::Weights;
@@ -14,7 +15,6 @@ use crate::evidence::Evidence;
 use crate::format::replaced;
 use crate::source::Source;
 use crate::splice::Splice;
-use std::ops::Range;
 
 /// Candidates that are worse than the best of their part by more than this are left out at first, and in any case.
 const KEPT: i32 = 6 * UNIT;
@@ -49,9 +49,9 @@ pub(super) fn locate(
     lost: impl Fn(&[Splice]) -> Option<usize>,
 ) -> Result<Placed, Failed> {
     let weights = Weights::of(source, lines, prepared);
-    let full = |segment: &&Range<usize>| (*segment).clone().any(|token| !is_blank(prepared.text(token)));
-    let segments: Vec<&Range<usize>> = prepared.segments.iter().filter(full).collect();
-    let found = |kept: i32| segments.iter().map(|segment| candidates(&weights, segment, kept)).collect();
+    let parts = prepared.segments.iter().filter_map(|segment| Part::of(prepared, segment));
+    let finders: Vec<Finder<'_>> = parts.map(|part| Finder::new(&weights, part)).collect();
+    let found = |kept: i32| finders.iter().map(|finder| finder.candidates(kept)).collect();
     let (mut kept, mut parts): (i32, Vec<Vec<Candidate>>) = (KEPT, found(KEPT));
     let mut unlawful: Vec<Candidate> = Vec::new();
     loop {

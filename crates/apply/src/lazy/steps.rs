@@ -3,7 +3,7 @@
 //! Invariant: a line comes, or is one of the file, or takes the place of one that it is like.
 
 use super::cells::{Cell, Kind, LONG, REPLACED, RUN, Step, TOLD, Trail, Visit};
-use super::lines::{is_blank, is_distinctive};
+use super::lines::is_blank;
 use super::weights::Weights;
 
 /// The next line of a part, laid over the file.
@@ -56,10 +56,9 @@ pub(super) fn matched(weights: &Weights<'_>, trail: &Trail, token: usize, agains
         // Another line of the same name.
         return trail.changed(0);
     }
-    let text = weights.text(token);
-    if !is_blank(text) {
+    if !is_blank(weights.text(token)) {
         trail.worth = trail.worth.saturating_add(weights.worth[token]);
-        trail.flags |= if is_distinctive(text) { TOLD } else { 0 };
+        trail.flags |= if weights.is_telling[token] { TOLD } else { 0 };
     }
     trail
 }

@@ -89,12 +89,17 @@ pub(super) struct Weights<'w> {
     pub worth: Vec<i32>,
     /// Whether each line of the snippet lies in a block of its part whose head the file does not have.
     in_new_block: Vec<bool>,
-    /// What lines of the snippet begin with, as numbers, and how many brackets they open, by kind.
+    /// Whether each line of the snippet is more than a bracket or a short word.
+    pub is_telling: Vec<bool>,
+    /// What lines of the snippet begin with, as numbers, how many brackets they open, by kind, and what they declare.
     kin: Vec<u32>,
     brackets: Vec<[i8; 3]>,
+    declared: Vec<Option<&'w str>>,
     /// The same of lines of the file, once they are asked for: of a long one few are.
     kin_of_file: Vec<Cell<Option<u32>>>,
     brackets_of_file: Vec<Cell<Option<[i8; 3]>>>,
+    /// Where the name stands in the line: nowhere, if it declares none.
+    declared_in_file: Vec<Cell<Option<[usize; 2]>>>,
     /// The lines of the file without their indentation, as numbers, in order.
     trimmed: OnceCell<Vec<u64>>,
     filled_blanks: OnceCell<bool>,
@@ -149,9 +154,12 @@ impl<'w> Weights<'w> {
             new,
             worth,
             in_new_block,
+            is_telling: texts().map(|text| text.is_some_and(is_distinctive)).collect(),
             kin,
             brackets,
+            declared: texts().map(|text| text.and_then(declared_name)).collect(),
             kin_of_file: vec![Cell::new(None); source.line_count()],
+            declared_in_file: vec![Cell::new(None); source.line_count()],
             brackets_of_file: vec![Cell::new(None); source.line_count()],
             trimmed: OnceCell::new(),
             filled_blanks: OnceCell::new(),
@@ -159,7 +167,7 @@ impl<'w> Weights<'w> {
     }
 
     /// The text of a line of the snippet.
-    pub fn text(&self, token: usize) -> &str {
+    pub fn text(&self, token: usize) -> &'w str {
         self.prepared.text(token)
     }
 
@@ -238,7 +246,7 @@ impl<'w> Weights<'w> {
         if !is_alike && !self.prepared.namesakes(token).any(|namesake| namesake == line) {
             return false;
         }
-        match (declared_name(self.text(token)), declared_name(self.source.line(line))) {
+        match (self.declared[token], self.declared_by_line(line)) {
             (Some(new), Some(old)) => new == old,
             _ => is_alike && !bring_others(self.text(token), self.source.line(line)),
         }
@@ -271,6 +279,17 @@ impl<'w> Weights<'w> {
     pub fn next_of_kin(&self, token: usize, from: usize, before: usize) -> Option<usize> {
         let kin = self.kin[token];
         (from..before.min(self.source.line_count())).filter(|_| kin != 0).find(|&line| self.kin_of_line(line) == kin)
+    }
+
+    /// What a line of the file declares.
+    fn declared_by_line(&self, line: usize) -> Option<&str> {
+        let text = self.source.line(line);
+        let find = || {
+            let name = declared_name(text);
+            name.and_then(|name| text.find(name).map(|at| [at, at + name.len()])).unwrap_or_default()
+        };
+        let [start, end] = once(&self.declared_in_file[line], find);
+        (start < end).then(|| &text[start..end])
     }
 
     fn kin_of_line(&self, line: usize) -> u32 {

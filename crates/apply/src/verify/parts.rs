@@ -33,7 +33,7 @@ fn check_snippet(source: &Source, merged: &[&str], update: &str) -> Result<(), R
     // The file may hold lines that read like markers; then those of the update may be content.
     let has = |line: &str| source.lines().any(|it| it == line);
     let is_literal = lazy::lines_with_dots(update).any(|line| lazy::is_marker(line) && has(line));
-    let is_literal = is_literal && lazy::MarkerLines::of(source.lines()).are_content(update);
+    let is_literal = is_literal && lazy::MarkerLines::of(&source.text).are_content(update);
     if is_literal && law::check(&original, &Snippet::read(update, has), merged).is_ok() {
         return Ok(());
     }
