@@ -5,18 +5,17 @@
 //! shows, or stands right beside such a line.
 
 use super::cells::{Ends, Kind, Row, Step, TOLD, Trail, WHOLE};
-use super::changed_ends::Became;
 use super::indent::indent;
 use super::keys::declared_name;
 use super::likeness::LineFeatures;
 use super::lines::{MIN_INFORMATION, UNIT, is_blank, is_distinctive};
-use super::part::Part;
+use super::part::{Became, Part};
 use super::scopes::{self, is_annotation, is_closer, is_head};
 use super::steps::{On, matched};
 use super::weakness::Doubts;
 use super::weights::Weights;
-use foldhash::HashMap;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// As many candidates of a part are kept.
@@ -90,7 +89,7 @@ pub(super) struct Finder<'f> {
     /// For each line of the part, its place in the file, if it is telling and stands there once.
     pub(super) only_places: Vec<Option<usize>>,
     /// What lines of the part may be of hidden ones beside it, of those that were asked for.
-    pub(super) became: RefCell<HashMap<usize, Became>>,
+    pub(super) became: RefCell<BTreeMap<usize, Became>>,
     found: RefCell<Found>,
 }
 

@@ -8,6 +8,7 @@ use super::indent::indent;
 use super::keys::declared_name;
 use super::likeness::LineFeatures;
 use super::lines::{UNIT, is_distinctive};
+use super::part::{Became, Outermost};
 use super::weakness::Doubts;
 use std::ops::Range;
 
@@ -29,32 +30,6 @@ const RENAMED_SHARE: i32 = 80;
 const MAX_SCANNED: usize = 2_000;
 /// Lines with less in common are not each other's other form (percent).
 pub(super) const MIN_SHARE: i32 = 55;
-
-/// The lines of a part that may be what became of a hidden line.
-#[derive(Clone, Copy)]
-pub(super) struct Became {
-    /// Those that are another form of it.
-    forms: Outermost,
-    /// Those that may take its place.
-    pub heirs: Outermost,
-}
-
-/// The first and the last of some lines of a part.
-#[derive(Clone, Copy)]
-pub(super) struct Outermost(Option<[usize; 2]>);
-
-impl Outermost {
-    fn of(tokens: &Range<usize>, is_one: impl Fn(&usize) -> bool) -> Outermost {
-        let first = tokens.clone().find(&is_one);
-        let last = first.and_then(|first| (first..tokens.end).rev().find(&is_one));
-        Outermost(first.zip(last).map(<[usize; 2]>::from))
-    }
-
-    /// Whether one of them is among lines at an end of the part.
-    pub fn is_any_in(self, end: &Range<usize>) -> bool {
-        self.0.is_some_and(|outermost| outermost.iter().any(|token| end.contains(token)))
-    }
-}
 
 impl Finder<'_> {
     /// The lines of the file that a new line may be another form of, with what speaks against each.

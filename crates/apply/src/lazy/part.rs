@@ -39,3 +39,29 @@ impl Part {
         Some(Part { segment: segment.clone(), first, last, is_marked, goes_on, blanks, is_padded })
     }
 }
+
+/// The lines of a part that may be what became of a hidden line.
+#[derive(Clone, Copy)]
+pub(super) struct Became {
+    /// Those that are another form of it.
+    pub forms: Outermost,
+    /// Those that may take its place.
+    pub heirs: Outermost,
+}
+
+/// The first and the last of some lines of a part.
+#[derive(Clone, Copy)]
+pub(super) struct Outermost(Option<[usize; 2]>);
+
+impl Outermost {
+    pub fn of(tokens: &Range<usize>, is_one: impl Fn(&usize) -> bool) -> Outermost {
+        let first = tokens.clone().find(&is_one);
+        let last = first.and_then(|first| (first..tokens.end).rev().find(&is_one));
+        Outermost(first.zip(last).map(<[usize; 2]>::from))
+    }
+
+    /// Whether one of them is among lines at an end of the part.
+    pub fn is_any_in(self, end: &Range<usize>) -> bool {
+        self.0.is_some_and(|outermost| outermost.iter().any(|token| end.contains(token)))
+    }
+}

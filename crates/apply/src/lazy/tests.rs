@@ -355,3 +355,29 @@ fn a_blank_line_that_is_shown_next_to_a_marker_is_an_unchanged_line_at_the_end()
     assert_eq!(width_of(file, &format!("# ...\n{shown}")), (1, 0));
     assert_eq!(width_of(file, &format!("# ...\n\n{shown}")), (1, 1));
 }
+
+#[test]
+fn a_new_function_below_a_marker_alone_is_put_behind_all_others() {
+    let new =
+        "/// The fourth.\nfn fourth(a: u32) -> u32 {\n    let e = a + 4;\n    println!(\"fourth {e}\");\n    e\n}\n";
+    assert_eq!(merged(FILE, &format!("// ... existing code ...\n\n{new}")), format!("{FILE}\n{new}"));
+    // Without a blank line it is not said whether one is to be above it.
+    refused(FILE, &format!("// ... existing code ...\n{new}"));
+}
+
+#[test]
+fn new_lines_below_a_marker_alone_are_refused_where_they_may_belong_elsewhere() {
+    let new = "// ... existing code ...\n\nfn fourth(a: u32) -> u32 {\n    a + 4\n}\n";
+    // Behind a call that ends the file nobody puts a function, statements and halves of blocks may be anything, and a method lies in some block.
+    let script = "def first(a):\n    return a + 1\n\n\nif __name__ == \"__main__\":\n    first(2)\n";
+    let method = "// ... existing code ...\n\n    fn fourth(a: u32) -> u32 {\n        a + 4\n    }\n";
+    for (file, update) in [
+        (script, "# ... existing code ...\n\n\ndef second(a):\n    return a + 2\n"),
+        (FILE, "// ... existing code ...\n\nassert_eq!(first(1), 2);\n"),
+        (FILE, "// ... existing code ...\n\nfn fourth(a: u32) -> u32 {\n    a + 4\n"),
+        (FILE, method),
+        ("just = 1\nlines = 2\nof = 3\n", new),
+    ] {
+        refused(file, update);
+    }
+}
