@@ -31,7 +31,8 @@ pub fn all(change: &Change, path: &str, leader: Leader, other: Option<&Change>, 
         all.push(Refusal { format, style, original: original.clone(), update });
     };
     if let Some(other) = other.filter(|other| is_foreign(change, other)) {
-        for (format, update) in in_formats(other, path, leader, chance) {
+        let foreign = in_formats(other, path, leader, chance).into_iter();
+        for (format, update) in foreign.filter(|(format, update)| *format != CUT || !asks_to_append(update)) {
             add(format, "other file", update);
         }
     }
@@ -93,6 +94,15 @@ fn is_foreign(change: &Change, other: &Change) -> bool {
         old.iter().any(|line| is_informative(&line))
             && old.iter().filter(is_informative).all(|line| !known.contains(line.trim()))
     })
+}
+
+/// Whether an update is a marker above outermost blocks: what it asks of any file is to put them at its end.
+fn asks_to_append(update: &str) -> bool {
+    let mut lines = update.lines().filter(|line| !line.trim().is_empty());
+    let begins = lines.next().is_some_and(lazy::is_marker_like);
+    let is_head =
+        lines.next().is_some_and(|line| line.starts_with(|sign: char| sign.is_alphabetic() || "@/#".contains(sign)));
+    begins && is_head && !lines.any(lazy::is_marker_like)
 }
 
 /// An update in the formats that tell no line numbers.
