@@ -94,6 +94,9 @@ pub(crate) fn locate(
         Format::Fragment => {
             let located = snippet(source, update, options, asked)?;
             refuse_strangers(source, update, &located)?;
+            if options.format.is_none() {
+                refuse_staying_edge(source, update, &located)?;
+            }
             Ok(located)
         }
         Format::WholeFile => whole::locate(source, update, options),
@@ -121,6 +124,31 @@ fn refuse_strangers(source: &Source, update: &str, located: &Located) -> Result<
     }
     let message = "no line of the update is one of the file, so that some may be no lines of it at all";
     Err(Refused::new(Code::NoAnchor, message, "show a line of the file as it is, or state the format whole_file"))
+}
+
+/// Fewer lines with text are seen at a glance: an excerpt may well show all but one of them.
+const SMALL: usize = 10;
+
+/// Refuses lines that are nearly a whole file where its first or its last line would stay and is not shown: it may be meant to go.
+fn refuse_staying_edge(source: &Source, update: &str, located: &Located) -> Result<(), Refused> {
+    let full = |line: &&str| !lazy::is_blank(line);
+    let (new, old) = (update.lines().filter(full).count(), source.lines().filter(full).count());
+    if old < SMALL || new * 4 < old * 3 {
+        return Ok(());
+    }
+    let at = || (0..source.line_count()).filter(|&line| !lazy::is_blank(source.line(line)));
+    let stays = |line: &usize| {
+        let bytes = source.bytes_of(*line..*line + 1);
+        let goes = located.splices.iter().any(|splice| splice.old.start <= bytes.start && bytes.end <= splice.old.end);
+        !goes && !update.lines().any(|shown| shown.trim() == source.line(*line).trim())
+    };
+    let Some(line) = at().next().into_iter().chain(at().next_back()).find(stays) else { return Ok(()) };
+    let message = format!(
+        "line {} is at an edge of the file and not in the update, which has nearly as many lines as the file: it may be meant to stay or to go",
+        line + 1
+    );
+    let hint = "put a marker where lines stay, or state the format whole_file";
+    Err(Refused::new(Code::AmbiguousDeletion, message, hint).at([(line, line)]))
 }
 
 /// Refuses an update that names another file: an empty one has no lines by which it could be seen that the update is not for it.

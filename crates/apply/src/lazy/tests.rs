@@ -381,3 +381,15 @@ fn new_lines_below_a_marker_alone_are_refused_where_they_may_belong_elsewhere() 
         refused(file, update);
     }
 }
+
+#[test]
+fn nearly_a_whole_file_without_its_last_line_is_no_excerpt_that_keeps_it() {
+    let (rest, last) = FILE.rsplit_once("fn third").expect("three functions");
+    let file = format!("{rest}fn third{last}\nexport!(third);\n");
+    let without = file.replace("\nexport!(third);\n", "").replace("a + 2", "a + 20");
+    let refused = refused(&file, &without);
+    assert_eq!((refused.code, refused.candidates.as_slice()), (Code::AmbiguousDeletion, &[(21, 21)][..]), "{refused}");
+    // A marker says that it stays.
+    let marked = format!("{without}\n// ... existing code ...\n");
+    assert_eq!(merged(&file, &marked), file.replace("a + 2", "a + 20"));
+}
