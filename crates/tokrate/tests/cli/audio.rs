@@ -56,7 +56,7 @@ fn speech_is_timed_from_its_first_sound_in_every_format_as_the_engine_wrote_it()
             stalled += u32::from(number(audio, "stalls") > 0);
         }
         // 80 ms of sound come each 5 ms; what a busy machine holds up are the two that are in flight.
-        assert!(stalled <= 4, "{format}: {stalled} of 12 ran dry");
+        assert!(stalled <= 2, "{format}: {stalled} of 12 ran dry");
         assert!((phase.audio.said_seconds - said).abs() < 1e-6);
         let factor = phase.audio.real_time_factor.max.expect("answers");
         assert!(factor > 0.0 && factor < 1.0, "{factor}");
