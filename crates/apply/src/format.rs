@@ -111,9 +111,8 @@ pub(crate) fn locate(
 
 /// Refuses lines none of which the file has and which are more than those in whose place they would come: some may be words above them.
 fn refuse_strangers(source: &Source, update: &str, located: &Located) -> Result<(), Refused> {
-    let count = |text: &str| text.lines().filter(|line| !lazy::is_blank(line)).count();
     let (goes, comes) = located.splices.iter().fold((0, 0), |(goes, comes), splice| {
-        (goes + count(&source.text[splice.old.clone()]), comes + count(&splice.new))
+        (goes + lines_with_text(&source.text[splice.old.clone()]), comes + lines_with_text(&splice.new))
     });
     if comes <= goes {
         return Ok(());
@@ -126,13 +125,16 @@ fn refuse_strangers(source: &Source, update: &str, located: &Located) -> Result<
     Err(Refused::new(Code::NoAnchor, message, "show a line of the file as it is, or state the format whole_file"))
 }
 
+fn lines_with_text(text: &str) -> usize {
+    text.lines().filter(|line| !lazy::is_blank(line)).count()
+}
+
 /// Fewer lines with text are seen at a glance: an excerpt may well show all but one of them.
 const SMALL: usize = 10;
 
 /// Refuses lines that are nearly a whole file where its first or its last line would stay and is not shown: it may be meant to go.
 fn refuse_staying_edge(source: &Source, update: &str, located: &Located) -> Result<(), Refused> {
-    let full = |line: &&str| !lazy::is_blank(line);
-    let (new, old) = (update.lines().filter(full).count(), source.lines().filter(full).count());
+    let (new, old) = (lines_with_text(update), lines_with_text(&source.text));
     if old < SMALL || new * 4 < old * 3 {
         return Ok(());
     }

@@ -54,6 +54,7 @@ pub(super) struct Became {
 pub(super) struct Outermost(Option<[usize; 2]>);
 
 impl Outermost {
+    /// Those of lines for which a test holds.
     pub fn of(tokens: &Range<usize>, is_one: impl Fn(&usize) -> bool) -> Outermost {
         let first = tokens.clone().find(&is_one);
         let last = first.and_then(|first| (first..tokens.end).rev().find(&is_one));
