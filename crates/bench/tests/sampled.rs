@@ -34,7 +34,7 @@ impl Observer for Silent {
 const SHORT: u32 = 30;
 
 /// A run of these levels against an engine, whose pages are read ten times a second.
-fn measured(fleet: FleetConfig, levels: &[u32], requests: u64, prompt_tokens: u32, output_tokens: u32) -> Record {
+fn measured(fleet: FleetConfig, levels: &[u32], requests: u64, prompt_tokens: u32, output_tokens: Lengths) -> Record {
     let host = Host::start(fleet).expect("it starts");
     let base = tokrate_net::Target::parse(&format!("http://{}/v1", host.address())).expect("an address");
     let page = |path: &str| ServerMetrics {
@@ -74,7 +74,7 @@ fn measured(fleet: FleetConfig, levels: &[u32], requests: u64, prompt_tokens: u3
         target: Target::Remote(Box::new(remote)),
         phases: levels.iter().map(level).collect(),
         schedule_mode: ScheduleMode::Listed,
-        request: RequestOptions { output_tokens: Lengths::Fixed(output_tokens), ..RequestOptions::plain() },
+        request: RequestOptions { output_tokens, ..RequestOptions::plain() },
         prompts: PromptSource::synthetic(prompt_tokens, 0),
         limits: Limits {
             connect: Span::from_secs(5),
@@ -125,13 +125,13 @@ fn slots_that_are_full_and_the_power_of_their_law_are_found() {
         ..Law::default()
     };
     let fleet = FleetConfig::from(HostConfig { law, gpus: Some(GPUS), ..HostConfig::default() });
-    let record = measured(fleet, &[1, 12], 30, SHORT, 20);
+    let record = measured(fleet, &[1, 12], 30, SHORT, Lengths::Fixed(20));
     let [one, twelve] = &record.phases[..] else { panic!("two levels") };
     let sampled = |level: &tokrate_record::PhaseResult| level.sampled.clone().expect("it was read");
     let (alone, full) = (sampled(one), sampled(twelve));
     assert_eq!((full.gpus, full.running.map(|gauge| gauge.max)), (2, Some(4.0)));
     within(full.running.map(|gauge| gauge.mean), 4.0, 0.02);
-    within(full.waiting.map(|gauge| gauge.mean), 8.0, 0.05);
+    within(full.waiting.map(|gauge| gauge.mean), 8.0, 0.1);
     assert_eq!((full.preemptions, alone.waiting.map(|gauge| gauge.max)), (Some(0.0), Some(0.0)));
     // One of four places: 100 W and a quarter of 600 W; the moments between two requests are idle.
     within(alone.power.map(|gauge| gauge.mean), 500.0, 0.05);
@@ -164,13 +164,14 @@ fn slots_that_are_full_and_the_power_of_their_law_are_found() {
 
 #[test]
 fn a_cache_that_is_full_is_found_to_limit() {
-    // Twelve of the requests fit at their full length, of the 64 that might run at once. Nearly all of a request is its prompt, so the
-    // cache is full from the moment it is admitted, however its steps fall on a busy machine.
+    // Twelve to thirteen of the requests fit, of the 64 that might run at once. Nearly all of a request is its prompt, so the cache is
+    // full from the moment it is admitted. Answers of many lengths end one by one: where twelve end in the same step, a reading
+    // before the next one finds the cache empty, which a busy machine makes likely.
     let args = EngineArgs { max_num_seqs: 64, num_blocks: 264, ..EngineArgs::default() };
     let engine = Engine::new(args, SharedTime::new(|_: &Work| Span::from_millis(5))).expect("an engine");
     let mut fleet = FleetConfig::from(HostConfig::default());
     fleet.providers[0].persona.scheduled = Some(Scheduled::new(Cluster::new(vec![engine]).expect("a cluster")));
-    let record = measured(fleet, &[24], 120, 320, 30);
+    let record = measured(fleet, &[36], 120, 320, Lengths::Uniform { from: 20, to: 80 });
     let level = &record.phases[0];
     let sampled = level.sampled.as_ref().expect("it was read");
     let limit = level.limit.as_ref().unwrap_or_else(|| panic!("it is evident: {sampled:?}"));
@@ -187,11 +188,13 @@ fn the_share_of_a_draft_that_is_accepted_is_found() {
     let engine = Engine::new(args, SharedTime::new(|_: &Work| Span::from_millis(10))).expect("an engine");
     let mut fleet = FleetConfig::from(HostConfig::default());
     fleet.providers[0].persona.scheduled = Some(Scheduled::new(Cluster::new(vec![engine]).expect("a cluster")));
-    let record = measured(fleet, &[4], 60, SHORT, 120);
+    let record = measured(fleet, &[4], 60, SHORT, Lengths::Fixed(120));
     let sampled = record.phases[0].sampled.as_ref().expect("it was read");
     // Of three proposals the first is kept with 0.7, the second with 0.7^2, the third with 0.7^3.
     within(sampled.speculation_accepted, (0.7 + 0.49 + 0.343) / 3.0, 0.05);
-    within(sampled.running.map(|gauge| gauge.mean), 4.0, 0.05);
+    // A client that is late with the next request leaves a place empty for as long.
+    within(sampled.running.map(|gauge| gauge.mean), 4.0, 0.2);
+    assert_eq!(sampled.running.map(|gauge| gauge.max), Some(4.0));
     assert!(sampled.prefix_cache_hits.is_some_and(|share| (0.0..1.0).contains(&share)), "{sampled:?}");
     assert_eq!(record.phases[0].limit, None, "nothing is full");
 }

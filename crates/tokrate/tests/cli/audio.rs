@@ -109,17 +109,10 @@ fn assertions_objectives_and_comparisons_take_figures_of_sound() {
         "--task speech --input-tokens 10 -c 1 -n 30 --assert real_time_factor.p50<0.0001",
     );
     assert_eq!(below.finished.code, Some(1), "{}", below.finished.stdout);
-    let paths = [&one, &below].map(|bench| bench.folder.join("record.json"));
-    let compared = tool::run(
-        &one.folder,
-        &[
-            "compare",
-            &paths[0].to_string_lossy(),
-            &paths[1].to_string_lossy(),
-            "--metric",
-            "time_to_first_audio,real_time_factor",
-        ],
-    );
+    // A run and itself: of two runs one may well be slower than the other on a busy machine.
+    let path = one.folder.join("record.json").to_string_lossy().into_owned();
+    let compared =
+        tool::run(&one.folder, &["compare", &path, &path, "--metric", "time_to_first_audio,real_time_factor"]);
     assert_eq!(compared.code, Some(0), "{compared:?}");
     assert!(
         compared.stdout.contains("first audio") || compared.stdout.contains("time to first audio"),
