@@ -83,20 +83,20 @@ pub fn run(
         if !any || is_undecidable {
             break;
         }
-        decide(&mut runs);
+        look(&mut runs);
     }
     // The limit is one for all targets: those that it kept from going on say so as the one does that met it.
     runs.iter_mut().filter(|run| run.is_cut_by_cost()).for_each(TargetRun::update_record);
     Ok(runs.into_iter().map(TargetRun::into_record).collect())
 }
 
-/// Ends the rounds of the loads at which every asked comparison has its verdict.
-fn decide(runs: &mut [TargetRun<'_>]) {
+/// Looks at the asked comparisons, and ends the rounds of the loads at which all of them have their verdicts.
+fn look(runs: &mut [TargetRun<'_>]) {
     let records: Vec<&Record> = runs.iter().map(|run| &run.record).collect();
     let Some(verdicts) = runs.first().and_then(TargetRun::verdicts) else { return };
-    let loads = verdicts.decide(&records);
-    if !loads.is_empty() {
-        runs.iter_mut().for_each(|run| run.decide(&loads));
+    let looks = verdicts.look(&records);
+    if !looks.is_empty() {
+        runs.iter_mut().for_each(|run| run.take_looks(&looks));
     }
 }
 

@@ -11,7 +11,7 @@ mod verdict;
 pub use reason::Reason;
 pub use search::{Axis, Search};
 pub use until::Until;
-pub use verdict::Verdicts;
+pub use verdict::{Look, Verdicts};
 
 use crate::plan::{Extent, Load, PhaseSpec};
 use tokrate_core::{RequestsPerSecond, Rng};
@@ -157,10 +157,10 @@ impl Schedule {
         }
     }
 
-    /// These loads need no more rounds: every asked comparison has its verdict there.
-    pub fn decide(&mut self, loads: &[tokrate_record::Load]) {
+    /// Takes over what looks found: loads that are decided need no more rounds.
+    pub fn take_looks(&mut self, looks: &[Look]) {
         if let ScheduleMode::Verdict(verdicts) = &mut self.mode {
-            verdicts.decided.extend_from_slice(loads);
+            verdicts.take_looks(looks);
         }
     }
 

@@ -134,7 +134,7 @@ fn two_targets_are_measured_until_they_are_compared() {
         baseline: None,
         max_requests: 400,
         comparisons: 1,
-        decided: Vec::new(),
+        looks: Vec::new(),
     };
     let mode = ScheduleMode::Verdict(verdicts);
     // Eight times as slow, so that no stumble of the machine makes them alike.

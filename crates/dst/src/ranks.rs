@@ -89,7 +89,7 @@ impl Pairing {
             baseline: None,
             max_requests: MAX_REQUESTS,
             comparisons: 1,
-            decided: Vec::new(),
+            looks: Vec::new(),
         };
         let listed = vec![Verdicts::round_of(&self.spec())];
         let mut schedule = Schedule::new(listed, ScheduleMode::Verdict(verdicts), 0);
@@ -101,9 +101,9 @@ impl Pairing {
                 record.phases.push(round);
                 record.until = schedule.known(&record.phases);
             }
-            let loads =
-                schedule.verdicts().map_or_else(Vec::new, |verdicts| verdicts.decide(&[&records[0], &records[1]]));
-            schedule.decide(&loads);
+            let looks =
+                schedule.verdicts().map_or_else(Vec::new, |verdicts| verdicts.look(&[&records[0], &records[1]]));
+            schedule.take_looks(&looks);
         }
         let rounds = records[0].phases.len() as u64;
         let judged = Comparison::of(records.to_vec()).judged(&["a".to_owned(), "b".to_owned()], false);

@@ -14,7 +14,7 @@ use crate::page_reader::PageReader;
 use crate::plan::Budget;
 use crate::progress::Progress;
 use crate::sampler::{GpuReader, Sampler, Sources};
-use crate::schedule::{NextPhase, Reason, Schedule, Verdicts};
+use crate::schedule::{Look, NextPhase, Reason, Schedule, Verdicts};
 use crate::scrape::Scraper;
 use crate::{BenchError, Stop, history, probe};
 use std::any::Any;
@@ -25,7 +25,7 @@ use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
 use tokrate_meter::RequestNumbers;
 use tokrate_net::{Clock, Route};
 use tokrate_record::timeline::TimelineBuilder;
-use tokrate_record::{Load, Record, Status};
+use tokrate_record::{Record, Status};
 
 pub(super) struct TargetRun<'a> {
     pub(super) config: &'a Config,
@@ -219,9 +219,9 @@ impl<'a> TargetRun<'a> {
         self.is_over_budget() && self.abort_reason.is_none() && self.next().is_some()
     }
 
-    /// These loads need no more rounds.
-    pub(super) fn decide(&mut self, loads: &[Load]) {
-        self.schedule.decide(loads);
+    /// Takes over what looks at the rounds so far found.
+    pub(super) fn take_looks(&mut self, looks: &[Look]) {
+        self.schedule.take_looks(looks);
         self.update_record();
     }
 

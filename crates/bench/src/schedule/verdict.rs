@@ -5,9 +5,9 @@
 use super::NextPhase;
 use crate::plan::{Extent, Load, PhaseSpec};
 use std::sync::Arc;
-use tokrate_judge::compare::{CompareOptions, CompareVerdict, compare};
+use tokrate_judge::compare::{CompareOptions, CompareRow, CompareVerdict, compare};
 use tokrate_record::run::{Load as LoadRow, by_load};
-use tokrate_record::{Metric, PhaseResult, Record, RunSamples, UntilEnd, UntilResult, VerdictLooks};
+use tokrate_record::{LevelSamples, Metric, PhaseResult, Record, RunSamples, UntilEnd, UntilResult, VerdictLooks};
 
 /// The rounds after which it is looked: four show 5 % nearly always where rounds differ by 1 % (docs/method.md), and each look has half as many
 /// again as the one before.
@@ -31,8 +31,17 @@ pub struct Verdicts {
     pub max_requests: u64,
     /// Comparisons of the run.
     pub comparisons: u64,
-    /// Loads that are decided.
-    pub decided: Vec<LoadRow>,
+    /// What the last look at each load found.
+    pub looks: Vec<Look>,
+}
+
+/// What a look at the rounds of a load so far found.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Look {
+    /// The load.
+    pub load: LoadRow,
+    /// The asked comparisons that have no verdict there, with why.
+    pub undecided: Vec<String>,
 }
 
 impl Verdicts {
@@ -80,14 +89,25 @@ impl Verdicts {
     }
 
     fn left(&self, spec: &PhaseSpec, results: &[PhaseResult]) -> u64 {
-        if self.decided.contains(&spec.load.row()) {
+        if self.is_decided(spec) {
             return 0;
         }
         self.max_rounds(spec).saturating_sub(rounds_of(spec, results))
     }
 
+    /// Whether every asked comparison has its verdict at a level.
+    fn is_decided(&self, spec: &PhaseSpec) -> bool {
+        self.looks.iter().any(|look| look.load == spec.load.row() && look.undecided.is_empty())
+    }
+
+    /// Takes over what looks found.
+    pub(super) fn take_looks(&mut self, looks: &[Look]) {
+        self.looks.retain(|old| looks.iter().all(|new| new.load != old.load));
+        self.looks.extend_from_slice(looks);
+    }
+
     pub(super) fn result(&self, listed: &[PhaseSpec], results: &[PhaseResult]) -> UntilResult {
-        let is_decided = listed.iter().all(|spec| self.decided.contains(&spec.load.row()));
+        let is_decided = listed.iter().all(|spec| self.is_decided(spec));
         let rounds = listed.iter().map(|spec| rounds_of(spec, results)).max().unwrap_or(0);
         let end = match (is_decided, self.next(listed, results)) {
             (true, _) => UntilEnd::Reached,
@@ -96,6 +116,7 @@ impl Verdicts {
             (false, None) => UntilEnd::Requests,
         };
         let error = 100.0 * self.options.alpha;
+        let left = || self.left_open(rounds);
         let sentence = match end {
             UntilEnd::Reached => {
                 format!(
@@ -104,21 +125,37 @@ impl Verdicts {
             }
             UntilEnd::Looks => format!(
                 "not every asked comparison has its verdict after {rounds} rounds, the last after which it is looked; {error:.0} % error for \
-                 all together"
+                 all together{}",
+                left()
             ),
             UntilEnd::Unfinished => format!("not every asked comparison has its verdict after {rounds} rounds"),
             _ => format!(
                 "not every asked comparison has its verdict after {rounds} rounds, the most that --max-requests {} allows; {error:.0} % error \
-                 for all together",
-                self.max_requests
+                 for all together{}",
+                self.max_requests,
+                left()
             ),
         };
         let verdict = Some(VerdictLooks { at_rounds: LOOKS.to_vec(), comparisons: self.comparisons, sentence });
         UntilResult { end, conditions: Vec::new(), verdict }
     }
 
-    /// The loads at which every asked comparison of these records has its verdict, of those that are looked at now.
-    pub fn decide(&self, records: &[&Record]) -> Vec<LoadRow> {
+    /// Which comparisons have no verdict, and whether it is the baseline that is too short.
+    fn left_open(&self, rounds: u64) -> String {
+        let open: Vec<&str> = self.looks.iter().flat_map(|look| &look.undecided).map(String::as_str).collect();
+        let open = if open.is_empty() { String::new() } else { format!("; undecided: {}", open.join(", ")) };
+        let rounds_of_baseline = self.baseline.iter().flat_map(|baseline| by_load(&baseline.phases));
+        match rounds_of_baseline.map(|it| it.phases.len() as u64).min() {
+            Some(of_baseline) if of_baseline < rounds => format!(
+                "{open}; the baseline has {of_baseline} round{}, and is not measured again: one of {rounds} or more decides sooner",
+                if of_baseline == 1 { "" } else { "s" }
+            ),
+            _ => open,
+        }
+    }
+
+    /// What the records show of the asked comparisons, at the loads that are looked at now.
+    pub fn look(&self, records: &[&Record]) -> Vec<Look> {
         let baseline = self.baseline.as_deref();
         let (first, others) = match (baseline, records.split_first()) {
             (Some(baseline), _) => (baseline, records),
@@ -129,18 +166,30 @@ impl Verdicts {
         let options = CompareOptions { ignore: vec!["all".to_owned()], ..self.options.clone() };
         let against = |record: &&Record| compare(&side, &RunSamples::of_record(record), &options).ok();
         let Some(reports) = others.iter().map(against).collect::<Option<Vec<_>>>() else { return Vec::new() };
-        let is_decided = |load: LoadRow, name: &str| {
-            let is_looked_at = records.iter().all(|record| {
-                let rounds =
-                    by_load(&record.phases).iter().find(|it| it.load == load).map_or(0, |it| it.phases.len() as u64);
-                LOOKS.contains(&rounds)
-            });
-            let rows = || reports.iter().flat_map(|report| &report.rows).filter(|row| row.level == name);
-            let asked = || rows().filter(|row| self.metrics.contains(&row.metric));
-            is_looked_at && asked().count() > 0 && asked().all(|row| row.verdict != CompareVerdict::Undecided)
+        let is_looked_at = |load: LoadRow| {
+            let rounds = |record: &&Record| {
+                by_load(&record.phases).iter().find(|it| it.load == load).map_or(0, |it| it.phases.len() as u64)
+            };
+            records.iter().all(|record| LOOKS.contains(&rounds(record)))
         };
-        side.levels.iter().filter(|level| is_decided(level.load, &level.name)).map(|level| level.load).collect()
+        let asked = |name: &str| -> Vec<&CompareRow> {
+            let rows = reports.iter().flat_map(|report| &report.rows).filter(|row| row.level == name);
+            rows.filter(|row| self.metrics.contains(&row.metric)).collect()
+        };
+        let look = |level: &LevelSamples| {
+            let asked = asked(&level.name);
+            let undecided = asked.iter().filter(|row| row.verdict == CompareVerdict::Undecided);
+            let undecided: Vec<String> = undecided.map(|row| sentence_of(row)).collect();
+            (!asked.is_empty()).then_some(Look { load: level.load, undecided })
+        };
+        side.levels.iter().filter(|level| is_looked_at(level.load)).filter_map(look).collect()
     }
+}
+
+/// A comparison without a verdict, with why.
+fn sentence_of(row: &CompareRow) -> String {
+    let why = row.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+    format!("{} at {}{why}", row.metric.row().label, row.level)
 }
 
 fn rounds_of(spec: &PhaseSpec, results: &[PhaseResult]) -> u64 {
@@ -159,7 +208,7 @@ mod tests {
         let ended = |max_requests: u64| {
             let (metrics, options) = (vec![Metric::OutputSpeed], CompareOptions::default());
             let verdicts =
-                Verdicts { metrics, options, baseline: None, max_requests, comparisons: 1, decided: Vec::new() };
+                Verdicts { metrics, options, baseline: None, max_requests, comparisons: 1, looks: Vec::new() };
             let results = vec![with_throughput(&level, 100.0); verdicts.max_rounds(&level) as usize];
             let known = verdicts.result(std::slice::from_ref(&level), &results);
             (known.end, known.verdict.expect("it was asked").sentence)
@@ -171,5 +220,33 @@ mod tests {
         );
         let (end, sentence) = ended(2_000);
         assert!(end == UntilEnd::Looks && sentence.contains("40 rounds, the last after which"), "{sentence}");
+    }
+
+    #[test]
+    fn a_run_without_a_verdict_names_what_is_undecided_and_a_baseline_that_is_too_short() {
+        let level = Verdicts::round_of(&closed(1));
+        let of = |rounds: usize| vec![with_throughput(&level, 100.0); rounds];
+        let look = |why: &str| Look { load: level.load.row(), undecided: vec![why.to_owned()] };
+        let mut verdicts = Verdicts {
+            metrics: vec![Metric::OutputSpeed],
+            options: CompareOptions::default(),
+            baseline: Some(Arc::new(tokrate_record::fixtures::record(of(2)))),
+            max_requests: 2_000,
+            comparisons: 1,
+            looks: Vec::new(),
+        };
+        verdicts.take_looks(&[look("of before")]);
+        verdicts.take_looks(&[look("output speed at concurrency 1 (only changes from 9 % on would be seen)")]);
+        let results = of(verdicts.max_rounds(&level) as usize);
+        let known = verdicts.result(std::slice::from_ref(&level), &results).verdict.expect("it was asked").sentence;
+        assert!(
+            known.ends_with(
+                "for all together; undecided: output speed at concurrency 1 (only changes from 9 % on would be seen); the baseline has \
+                 2 rounds, and is not measured again: one of 40 or more decides sooner"
+            ),
+            "{known}"
+        );
+        verdicts.take_looks(&[Look { undecided: Vec::new(), ..look("") }]);
+        assert_eq!(verdicts.result(std::slice::from_ref(&level), &of(4)).end, UntilEnd::Reached);
     }
 }

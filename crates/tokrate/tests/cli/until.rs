@@ -150,8 +150,8 @@ fn a_run_until_a_verdict_ends_with_it_against_a_baseline_and_within_its_money_wi
     let worse = measure(&folder, &[&slow], "worse", against);
     assert_eq!(worse.code, Some(1), "{worse:?}");
     let judged = record(&folder, "worse");
-    assert_eq!(judged.until.as_ref().map(|until| until.end), Some(UntilEnd::Reached), "{:?}", judged.until);
     let text = folded(&worse.stdout);
+    assert_eq!(judged.until.as_ref().map(|until| until.end), Some(UntilEnd::Reached), "{text}");
     assert!(text.contains("Regression: TTFT") && text.contains("every asked comparison has its verdict"), "{text}");
     // 30 requests of two cents: the first round of each target.
     let limited = format!("{against} {PRICES} --max-cost-usd 0.6");

@@ -49,7 +49,7 @@ pub(super) fn until(
             threshold: verdicts::threshold(flags.verdict.threshold.as_deref())?,
             ..CompareOptions::default()
         };
-        let verdicts = Verdicts { metrics, options, baseline: None, max_requests, comparisons: 1, decided: Vec::new() };
+        let verdicts = Verdicts { metrics, options, baseline: None, max_requests, comparisons: 1, looks: Vec::new() };
         return Ok(Some((ScheduleMode::Verdict(verdicts), phases.iter().map(Verdicts::round_of).collect())));
     }
     let read = |text: &String| {
