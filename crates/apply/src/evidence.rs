@@ -5,6 +5,10 @@
 /// A reading that leaves a line which goes is nearly as good if it is worse by less.
 const STAYING: i32 = 120;
 
+/// Where a larger share of an update's words is foreign to the file (percent), and nothing that it shows of it has words, it may be one of another
+/// file. Of genuine updates that show no more half have less than a third, of those of other files half have more than 70.
+const FOREIGN: i32 = 40;
+
 /// Of so many lines that go for none in one place, where others come, the block may be another one that begins and ends alike. With
 /// four, a tenth more lines are lost on repositories that the card was not fitted to.
 const REWRITTEN: i32 = 2;
@@ -133,6 +137,7 @@ evidence!(
     siblings,
     share_beyond,
     below_declaration,
+    foreign_words,
 );
 
 impl Evidence {
@@ -159,22 +164,28 @@ impl Evidence {
     /// Whether all that an update shows, below a marker, is put behind all lines of the file: whole blocks, of which the first declares what the
     /// file has not, below a declaration as deep. No other place is as good.
     pub(crate) fn is_appended(&self) -> bool {
-        let is_alone = self.parts == 1 && self.hunks == 1 && self.gone == 0 && self.kept == 0 && self.told_once == 0;
+        let is_alone = self.parts == 1 && self.hunks == 1 && self.gone == 0 && self.shows_no_words();
         let is_whole = self.ragged == 0 && self.unbalanced == 0 && self.unanchored == 0 && self.reindented == 0;
         let is_new = self.known_told == 0 && self.stands_told == 0;
         is_alone && is_whole && is_new && self.rivals == 0 && self.at_file_end > 0 && self.below_declaration > 0
     }
 
-    /// Whether nothing that is shown of the file has words, and its brackets say too little, or new lines are put behind all others.
+    /// Whether nothing that is shown of the file has words, its brackets say too little, or new lines are put behind all others, and most words
+    /// of the update stand nowhere in the file, or a line goes and not even a bracket that stays is shown.
     fn may_be_of_another_file(&self) -> bool {
-        let is_untold = self.kept == 0 && self.told_once == 0;
-        is_untold && (self.unanchored > 0 || self.at_file_end > 0)
+        let is_untold = self.shows_no_words() && (self.unanchored > 0 || self.at_file_end > 0);
+        is_untold && (self.foreign_words > FOREIGN || self.gone > 0 && self.worth == 0)
+    }
+
+    /// Whether nothing that is shown of the file has words.
+    pub(crate) fn shows_no_words(&self) -> bool {
+        self.kept == 0 && self.told_once == 0
     }
 
     /// Whether more may be meant to go than what goes: the annotation or comment above a line that is shown below a blank one, or whatever lay
-    /// between lines that stand more than once, of which nothing but a blank one goes or comes.
+    /// between lines that stand more than once, none of which stands once, and of which nothing but a blank one goes or comes.
     fn may_be_less(&self) -> bool {
-        let is_bare = self.hunks > 0 && self.gone + self.comes == 0 && (self.kept == 0 || self.unheld_ends > 0);
+        let is_bare = self.hunks > 0 && self.gone + self.comes == 0 && self.kept == 0;
         self.head_off > 0 || is_bare
     }
 
@@ -199,5 +210,20 @@ impl Evidence {
         is_held
             && !self.may_be_rewritten()
             && !((is_thin && self.gone > 0 || self.lost_all > 0) && self.margin_of_lines < STAYING)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_alone_place_an_update_only_if_most_of_its_words_are_those_of_the_file() {
+        let brackets = Evidence { parts: 1, hunks: 1, comes: 3, unanchored: 1, worth: 100, ..Evidence::default() };
+        assert!(Evidence { foreign_words: FOREIGN, ..brackets }.may_be_sure());
+        assert!(!Evidence { foreign_words: FOREIGN + 1, ..brackets }.may_be_sure());
+        assert!(Evidence { foreign_words: 100, told_once: 1, ..brackets }.may_be_sure());
+        let changed = Evidence { gone: 1, ..brackets };
+        assert!(changed.may_be_sure() && !Evidence { worth: 0, ..changed }.may_be_sure());
     }
 }

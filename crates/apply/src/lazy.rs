@@ -19,6 +19,7 @@ mod decision;
 mod doubts;
 mod ends;
 mod exact;
+mod foreign;
 mod held;
 mod indent;
 mod inline;

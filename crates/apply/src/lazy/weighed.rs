@@ -63,6 +63,9 @@ impl Evidence {
             it.add_part(choice, part, chosen, [above..chosen.lines.start, chosen.lines.end..below]);
         }
         super::context::add(choice, &all, &mut it);
+        if it.shows_no_words() {
+            it.foreign_words = super::foreign::foreign_words(choice.weights);
+        }
         it
     }
 
