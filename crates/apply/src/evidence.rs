@@ -157,8 +157,8 @@ impl Evidence {
     /// stands for something, no more may be meant to go than what goes, and some line with words is shown of the file.
     pub fn may_be_sure(&self) -> bool {
         let is_read = self.void_markers == 0 && (self.applied == 0 || self.idle == self.parts);
-        let is_of_this_file = self.is_appended() || !self.may_be_of_another_file();
-        self.open == 0 && is_read && !self.may_be_less() && is_of_this_file
+        let is_of_this_place = self.is_appended() || !self.may_be_meant_elsewhere();
+        self.open == 0 && is_read && !self.may_be_less() && is_of_this_place
     }
 
     /// Whether all that an update shows, below a marker, is put behind all lines of the file: whole blocks, of which the first declares what the
@@ -170,11 +170,12 @@ impl Evidence {
         is_alone && is_whole && is_new && self.rivals == 0 && self.at_file_end > 0 && self.below_declaration > 0
     }
 
-    /// Whether nothing that is shown of the file has words, its brackets say too little, or new lines are put behind all others, and most words
-    /// of the update stand nowhere in the file, or a line goes and not even a bracket that stays is shown.
-    fn may_be_of_another_file(&self) -> bool {
+    /// Whether nothing that is shown of the file has words, its brackets say too little, or new lines are put behind all others, and it may be
+    /// another file or place that is meant: most words of the update stand nowhere in the file, a line beyond an end may be what a new one
+    /// stands for, or a line goes and not even a bracket that stays is shown.
+    fn may_be_meant_elsewhere(&self) -> bool {
         let is_untold = self.shows_no_words() && (self.unanchored > 0 || self.at_file_end > 0);
-        is_untold && (self.foreign_words > FOREIGN || self.gone > 0 && self.worth == 0)
+        is_untold && (self.foreign_words > FOREIGN || self.kin_beyond > 0 || self.gone > 0 && self.worth == 0)
     }
 
     /// Whether nothing that is shown of the file has words.
@@ -222,6 +223,7 @@ mod tests {
         let brackets = Evidence { parts: 1, hunks: 1, comes: 3, unanchored: 1, worth: 100, ..Evidence::default() };
         assert!(Evidence { foreign_words: FOREIGN, ..brackets }.may_be_sure());
         assert!(!Evidence { foreign_words: FOREIGN + 1, ..brackets }.may_be_sure());
+        assert!(!Evidence { kin_beyond: 1, ..brackets }.may_be_sure());
         assert!(Evidence { foreign_words: 100, told_once: 1, ..brackets }.may_be_sure());
         let changed = Evidence { gone: 1, ..brackets };
         assert!(changed.may_be_sure() && !Evidence { worth: 0, ..changed }.may_be_sure());
