@@ -20,6 +20,7 @@ mod scoped;
 mod score;
 mod served;
 mod sketch;
+mod spread;
 mod twist;
 
 use anyhow::{Context, Result, bail};

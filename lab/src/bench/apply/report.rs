@@ -9,6 +9,7 @@ use super::change::Change;
 use super::large::Large;
 use super::score::{Result, Times, percentile};
 use super::served::{Figures, Served};
+use super::spread::ByCommit;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use tokrate_apply::Language;
@@ -23,11 +24,13 @@ struct Tally {
     /// Lines of files that wrong answers lost.
     lost: usize,
     refused: BTreeMap<&'static str, usize>,
+    by_commit: ByCommit,
 }
 
 impl Tally {
     fn add(&mut self, case: &Case, result: &Result) {
         self.cases += 1;
+        self.by_commit.add(&case.origin.commit, matches!(result, Result::Exact));
         match result {
             Result::Exact => self.exact += 1,
             Result::Wrong(merged) => {
@@ -46,6 +49,20 @@ impl Tally {
 
     fn exact_share(&self) -> f64 {
         percent(self.exact, self.cases)
+    }
+
+    /// The share of exact ones, with what other commits would make of it.
+    fn exact_between_commits(&self) -> String {
+        let of = &self.by_commit;
+        let interval = of.interval().map(|it| format!("; 95 %: {:.1} to {:.1} %", it.low * 100.0, it.high * 100.0));
+        format!(
+            "{:.2} % of {} ({} commits{}; mean of commits {:.1} %)",
+            self.exact_share(),
+            self.cases,
+            of.commits(),
+            interval.unwrap_or_default(),
+            of.mean() * 100.0
+        )
     }
 
     fn row(&self, name: &str) -> String {
@@ -173,7 +190,7 @@ fn bars(text: &mut String, tally_of: &dyn Fn(Choice<'_>) -> Tally, times: &[Time
     for (format, least) in [(CUT, 94.0), (SCOPED, 92.0)] {
         let tally = tally_of(&|case| case.format == format && is_to_be_answered(case) && case.place.unique);
         let (exact, name) = (tally.exact_share(), format!("{format}, where one place is named: exact"));
-        add(&name, &format!(">= {least} %"), format!("{exact:.2} % of {}", tally.cases), exact >= least);
+        add(&name, &format!(">= {least} %"), tally.exact_between_commits(), exact >= least);
     }
     let snippets: [(&str, f64, Choice<'_>); 4] = [
         ("cut as a diff, with a grammar", 0.25, &|case| case.format == CUT && has_grammar(case)),
