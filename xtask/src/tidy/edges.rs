@@ -275,7 +275,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "lab",
-        internal: &["apply", "core", "record", "sim", "store"],
+        internal: &["apply", "core", "record", "sim", "stats", "store"],
         external: &[
             "xtask",
             "serde_json",
