@@ -140,12 +140,14 @@ impl Verdicts {
         UntilResult { end, conditions: Vec::new(), verdict }
     }
 
-    /// Which comparisons have no verdict, and whether it is the baseline that is too short.
+    /// Which comparisons have no verdict, and whether it is the baseline that has too few rounds of their loads.
     fn left_open(&self, rounds: u64) -> String {
-        let open: Vec<&str> = self.looks.iter().flat_map(|look| &look.undecided).map(String::as_str).collect();
+        let looks = || self.looks.iter().filter(|look| !look.undecided.is_empty());
+        let open: Vec<&str> = looks().flat_map(|look| &look.undecided).map(String::as_str).collect();
         let open = if open.is_empty() { String::new() } else { format!("; undecided: {}", open.join(", ")) };
-        let rounds_of_baseline = self.baseline.iter().flat_map(|baseline| by_load(&baseline.phases));
-        match rounds_of_baseline.map(|it| it.phases.len() as u64).min() {
+        let of_baseline = self.baseline.iter().flat_map(|baseline| by_load(&baseline.phases));
+        let of_baseline = of_baseline.filter(|it| looks().any(|look| look.load == it.load));
+        match of_baseline.map(|it| it.phases.len() as u64).min() {
             Some(of_baseline) if of_baseline < rounds => format!(
                 "{open}; the baseline has {of_baseline} round{}, and is not measured again: one of {rounds} or more decides sooner",
                 if of_baseline == 1 { "" } else { "s" }
@@ -162,27 +164,31 @@ impl Verdicts {
             (None, Some((first, others))) => (*first, others),
             (None, None) => return Vec::new(),
         };
-        let side = RunSamples::of_record(first);
-        let options = CompareOptions { ignore: vec!["all".to_owned()], ..self.options.clone() };
-        let against = |record: &&Record| compare(&side, &RunSamples::of_record(record), &options).ok();
-        let Some(reports) = others.iter().map(against).collect::<Option<Vec<_>>>() else { return Vec::new() };
         let is_looked_at = |load: LoadRow| {
             let rounds = |record: &&Record| {
                 by_load(&record.phases).iter().find(|it| it.load == load).map_or(0, |it| it.phases.len() as u64)
             };
             records.iter().all(|record| LOOKS.contains(&rounds(record)))
         };
+        let side = RunSamples::of_record(first);
+        let levels: Vec<&LevelSamples> = side.levels.iter().filter(|level| is_looked_at(level.load)).collect();
+        if levels.is_empty() {
+            return Vec::new();
+        }
+        let options = CompareOptions { ignore: vec!["all".to_owned()], ..self.options.clone() };
+        let against = |record: &&Record| compare(&side, &RunSamples::of_record(record), &options).ok();
+        let Some(reports) = others.iter().map(against).collect::<Option<Vec<_>>>() else { return Vec::new() };
         let asked = |name: &str| -> Vec<&CompareRow> {
             let rows = reports.iter().flat_map(|report| &report.rows).filter(|row| row.level == name);
             rows.filter(|row| self.metrics.contains(&row.metric)).collect()
         };
-        let look = |level: &LevelSamples| {
+        let look = |level: &&LevelSamples| {
             let asked = asked(&level.name);
             let undecided = asked.iter().filter(|row| row.verdict == CompareVerdict::Undecided);
             let undecided: Vec<String> = undecided.map(|row| sentence_of(row)).collect();
             (!asked.is_empty()).then_some(Look { load: level.load, undecided })
         };
-        side.levels.iter().filter(|level| is_looked_at(level.load)).filter_map(look).collect()
+        levels.iter().filter_map(look).collect()
     }
 }
 
@@ -227,10 +233,13 @@ mod tests {
         let level = Verdicts::round_of(&closed(1));
         let of = |rounds: usize| vec![with_throughput(&level, 100.0); rounds];
         let look = |why: &str| Look { load: level.load.row(), undecided: vec![why.to_owned()] };
+        // A load that is not asked for has fewer rounds still.
+        let not_asked = with_throughput(&Verdicts::round_of(&closed(3)), 100.0);
+        let baseline = tokrate_record::fixtures::record([of(2), vec![not_asked]].concat());
         let mut verdicts = Verdicts {
             metrics: vec![Metric::OutputSpeed],
             options: CompareOptions::default(),
-            baseline: Some(Arc::new(tokrate_record::fixtures::record(of(2)))),
+            baseline: Some(Arc::new(baseline)),
             max_requests: 2_000,
             comparisons: 1,
             looks: Vec::new(),
