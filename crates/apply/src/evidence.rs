@@ -6,7 +6,7 @@
 const STAYING: i32 = 120;
 
 /// Where a larger share of an update's words is foreign to the file (percent), and nothing that it shows of it has words, it may be one of another
-/// file. Of genuine updates that show no more half have less than a third, of those of other files half have more than 70.
+/// file. Of genuine updates that show no more half have less than a third, of those of other files half have more than 70 (docs/apply.md, seed 601).
 const FOREIGN: i32 = 40;
 
 /// Of so many lines that go for none in one place, where others come, the block may be another one that begins and ends alike. With
@@ -154,7 +154,7 @@ impl Evidence {
     }
 
     /// Whether a merge may be sure at all: no other place would do, the file is not yet as the update wants it, each marker beside new lines
-    /// stands for something, no more may be meant to go than what goes, and some line with words is shown of the file.
+    /// stands for something, no more may be meant to go than what goes, and what is shown of the file says where the new lines belong.
     pub fn may_be_sure(&self) -> bool {
         let is_read = self.void_markers == 0 && (self.applied == 0 || self.idle == self.parts);
         let is_of_this_place = self.is_appended() || !self.may_be_meant_elsewhere();
@@ -183,8 +183,8 @@ impl Evidence {
         self.kept == 0 && self.told_once == 0
     }
 
-    /// Whether more may be meant to go than what goes: the annotation or comment above a line that is shown below a blank one, or whatever lay
-    /// between lines that stand more than once, none of which stands once, and of which nothing but a blank one goes or comes.
+    /// Whether more may be meant to go than what goes: the annotation or comment above a line that is shown below a blank one; or, where nothing
+    /// but a blank line goes or comes, whatever lies between the lines that are shown, if none of them has words.
     fn may_be_less(&self) -> bool {
         let is_bare = self.hunks > 0 && self.gone + self.comes == 0 && self.kept == 0;
         self.head_off > 0 || is_bare

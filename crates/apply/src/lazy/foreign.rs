@@ -5,7 +5,7 @@
 use super::weights::Weights;
 use std::collections::BTreeSet;
 
-/// Shorter words are the same in all files: keywords, and names such as `i`.
+/// Bytes of a word at least: shorter ones are the same in all files, such as keywords and `i`.
 const MIN_WORD: usize = 4;
 
 /// The share of the words that the lines of an update show and the file has nowhere (percent); 0 of an update without words.
