@@ -136,7 +136,6 @@ evidence!(
     changed_share,
     siblings,
     share_beyond,
-    below_declaration,
     foreign_words,
 );
 
@@ -145,7 +144,7 @@ impl Evidence {
     pub fn sign_of(name: &str) -> i32 {
         match name {
             "margin" | "margin_of_blanks" | "margin_of_lines" | "margin_elsewhere" | "worth" | "told_once"
-            | "replaced" | "kept" | "enclosed" | "at_file_end" | "changed_share" | "below_declaration" => 1,
+            | "replaced" | "kept" | "enclosed" | "at_file_end" | "changed_share" => 1,
             "gone" | "comes" | "parts" | "idle" | "hunks" | "applied" | "reindented" | "unmarked" | "marker_deeper"
             | "width" | "siblings" | "next_out" | "new_declares" | "new_brings" | "set_apart" | "new_most"
             | "beside_head" => 0,
@@ -157,17 +156,7 @@ impl Evidence {
     /// stands for something, no more may be meant to go than what goes, and what is shown of the file says where the new lines belong.
     pub fn may_be_sure(&self) -> bool {
         let is_read = self.void_markers == 0 && (self.applied == 0 || self.idle == self.parts);
-        let is_of_this_place = self.is_appended() || !self.may_be_meant_elsewhere();
-        self.open == 0 && is_read && !self.may_be_less() && is_of_this_place
-    }
-
-    /// Whether all that an update shows, below a marker, is put behind all lines of the file: whole blocks, of which the first declares what the
-    /// file has not, below a declaration as deep. No other place is as good.
-    pub(crate) fn is_appended(&self) -> bool {
-        let is_alone = self.parts == 1 && self.hunks == 1 && self.gone == 0 && self.shows_no_words();
-        let is_whole = self.ragged == 0 && self.unbalanced == 0 && self.unanchored == 0 && self.reindented == 0;
-        let is_new = self.known_told == 0 && self.stands_told == 0;
-        is_alone && is_whole && is_new && self.rivals == 0 && self.at_file_end > 0 && self.below_declaration > 0
+        self.open == 0 && is_read && !self.may_be_less() && !self.may_be_meant_elsewhere()
     }
 
     /// Whether nothing that is shown of the file has words, its brackets say too little, or new lines are put behind all others, and it may be

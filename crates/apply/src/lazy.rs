@@ -30,6 +30,8 @@ mod likeness;
 mod lines;
 mod literal;
 mod markers;
+mod members;
+mod moved;
 mod part;
 mod placement;
 mod prepared;
@@ -144,6 +146,9 @@ fn are_apart(splices: &[Splice]) -> bool {
 
 fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>, asked: Asked) -> Result<Located, Refused> {
     check_search(source, lines, snippet)?;
+    if let Some(splices) = members::located(source, lines, snippet) {
+        return Ok(Located { splices, stage: Stage::Lines, reindented: false, evidence: None });
+    }
     let removals = removals(source, snippet)?;
     let prepared = PreparedSnippet::new(snippet, source, lines);
     if prepared.segments.is_empty() && !removals.is_empty() {

@@ -51,9 +51,6 @@ const LESS_WHERE_BROUGHT: i32 = 1_000;
 /// How many points less are enough where new lines come at one place, some of them beside a marker, and no line goes: nothing is lost where that is
 /// wrong. Of 1,087 such choices that this lets pass on repositories that the card was not fitted to, 16 were wrong, and none lost a line.
 const LESS_WHERE_ADDED: i32 = 600;
-/// The points that are enough where all that an update shows is put behind all lines of the file: nothing can go, and a card that is fitted to
-/// what is shown of the file says little. Of 58 such choices on repositories that the card was fitted to, none was wrong.
-const LEAST_WHERE_APPENDED: i32 = 1_500;
 /// One unchanged line at each end may be the outer one of more.
 const REGULAR: i32 = 2;
 
@@ -63,7 +60,6 @@ impl Evidence {
         let of = |holds: bool, points: i32| if holds { points } else { 0 };
         let more = of(self.may_be_moved() || self.may_be_rewritten(), MORE_WHERE_MOVED_OR_REWRITTEN);
         let less = match () {
-            () if self.is_appended() => ENOUGH - LEAST_WHERE_APPENDED,
             () if self.only_brings() => LESS_WHERE_BROUGHT,
             () if self.only_adds() => LESS_WHERE_ADDED,
             () => of(self.is_regular(), LESS_WHERE_REGULAR),
@@ -82,10 +78,10 @@ impl Evidence {
     }
 
     /// Whether nothing goes for which nothing stands and as many unchanged lines are shown at every end, and more than one, none of them of a
-    /// part that changes nothing, and none that says little and stands again beyond the end.
+    /// part that changes nothing, and none that says little and stands again beyond the end; and no line comes that the file has near by.
     fn is_regular(&self) -> bool {
         let is_shown = self.lost_all == 0 && self.new_ends == 0 && self.idle_lines == 0 && self.weak_ends == 0;
-        self.width >= REGULAR && self.uneven == 0 && is_shown
+        self.width >= REGULAR && self.uneven == 0 && is_shown && self.copies_near == 0
     }
 }
 

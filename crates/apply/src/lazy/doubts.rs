@@ -6,10 +6,11 @@
 use super::candidates::Candidate;
 use super::changed_ends::MIN_SHARE;
 use super::choice::Choice;
+use super::indent::indent;
 use super::keys::declared_name;
 use super::likeness::LineFeatures;
 use super::lines::{is_blank, is_distinctive};
-use super::scopes::is_annotation;
+use super::scopes::{belongs_to_the_next, is_annotation};
 use super::weights::Weights;
 use std::ops::Range;
 
@@ -17,6 +18,8 @@ use std::ops::Range;
 const FORGOTTEN: usize = 8;
 /// The same where lines come in their place, but none that stands once in the file holds the change on each side.
 const FORGOTTEN_UNHELD: usize = 15;
+/// Of so many lines that go alone, with nothing but brackets and blank lines shown above or below, these may be others that are equal.
+const SEVERAL: usize = 2;
 /// A line that has so much less in common with a changed one than the line in its place is none that it may stand for (percent).
 const LESS_LIKE: i32 = 10;
 
@@ -33,14 +36,57 @@ pub(super) fn doubtful(choice: &Choice<'_>, part: usize) -> Option<(usize, usize
         let at_one_depth = |token: usize| !choice.weights.stands_at_other_depths(token);
         let may_be_apart =
             is_held && lost.iter().any(declares) && !is_held_by(choice.weights, kept, gone, at_one_depth);
-        is_deletion || may_be_apart || lost.len() >= FORGOTTEN_UNHELD && !is_held
+        let code = lost.iter().filter(|&&line| !belongs_to_the_next(choice.weights.source.line(line))).count();
+        let is_bare = code >= SEVERAL && !is_between_words(choice.weights, kept, gone, comes);
+        let is_other = lost.len() >= FORGOTTEN_UNHELD && !is_held;
+        is_deletion || may_be_apart || is_bare || is_other || joins_blocks(choice.weights, kept, [gone, comes], &lost)
     });
     hunk.map(|[gone, _]| (gone.start, gone.end - 1))
+}
+
+/// Whether lines come in the place of those that go, or lines with words are shown both above and below them, the closers of blocks that are named, or
+/// an edge of the file.
+fn is_between_words(weights: &Weights<'_>, kept: &[(usize, usize)], gone: &Range<usize>, comes: &Range<usize>) -> bool {
+    let says = |pair: &(usize, usize)| {
+        is_distinctive(weights.text(pair.0)) || weights.places[pair.0].closes.is_some() && is_its_closer(weights, pair)
+    };
+    let replaces = comes.clone().any(|token| !is_blank(weights.text(token)));
+    let [no_first, no_last] = weights.prepared.implied;
+    let is_first = no_first && kept.first().is_some_and(|pair| pair.1 == 0);
+    let last = || (0..weights.source.line_count()).rev().find(|&line| !is_blank(weights.source.line(line)));
+    let is_last = || no_last && kept.iter().any(|pair| Some(pair.1) == last());
+    let above = || is_first || kept.iter().any(|pair| pair.1 < gone.start && says(pair));
+    let below = || kept.iter().any(|pair| pair.1 >= gone.end && says(pair)) || is_last();
+    replaces || above() && below()
+}
+
+/// Whether a declaration goes that is further out than the lines above and below it, and none as far out comes: these are of two blocks, and would be
+/// of one.
+fn joins_blocks(
+    weights: &Weights<'_>,
+    kept: &[(usize, usize)],
+    [gone, comes]: [&Range<usize>; 2],
+    lost: &[usize],
+) -> bool {
+    let depth = |line: usize| indent(weights.source.line(line)).len();
+    let full = |pair: &&(usize, usize)| !is_blank(weights.text(pair.0));
+    let above = kept.iter().rev().filter(full).find(|pair| pair.1 < gone.start).map(|pair| depth(pair.1));
+    let below = kept.iter().filter(full).find(|pair| pair.1 >= gone.end).map(|pair| depth(pair.1));
+    let Some(inner) = above.zip(below).map(|(above, below)| above.min(below)) else { return false };
+    let is_out = |token: usize| !is_blank(weights.text(token)) && indent(weights.text(token)).len() < inner;
+    !comes.clone().any(is_out)
+        && lost.iter().any(|&line| depth(line) < inner && declared_name(weights.source.line(line)).is_some())
 }
 
 /// Whether a line that stands once in the file is shown on both sides of lines that go, in the unbroken runs around them.
 pub(super) fn is_held(weights: &Weights<'_>, kept: &[(usize, usize)], gone: &Range<usize>) -> bool {
     is_held_by(weights, kept, gone, |_| true)
+}
+
+/// Whether a line that closes a block of the update stands where the file closes that block, if it does.
+fn is_its_closer(weights: &Weights<'_>, &(token, line): &(usize, usize)) -> bool {
+    let place = &weights.places[token];
+    place.closes.is_none() || place.line == Some(line)
 }
 
 /// The same by lines for which a condition holds.
@@ -50,7 +96,8 @@ fn is_held_by(
     gone: &Range<usize>,
     condition: impl Fn(usize) -> bool,
 ) -> bool {
-    let is_holding = |pair: &(usize, usize)| holds(weights, pair.0) && condition(pair.0);
+    let is_holding =
+        |pair: &(usize, usize)| holds(weights, pair.0) && is_its_closer(weights, pair) && condition(pair.0);
     let above = kept.iter().rev().skip_while(|(_, line)| *line >= gone.start);
     let mut above = above.zip((0..gone.start).rev()).take_while(|(pair, line)| pair.1 == *line);
     let below = kept.iter().skip_while(|(_, line)| *line < gone.end);

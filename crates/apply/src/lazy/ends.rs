@@ -155,7 +155,6 @@ impl PartEnds<'_> {
         let has_other = if is_above { self.part > 0 } else { self.part + 1 < self.choice.parts.len() };
         evidence.void_markers += i32::from(next.is_none() && has_other);
         evidence.at_file_end += i32::from(next.is_none() && !has_other);
-        evidence.below_declaration += i32::from(!is_above && next.is_none() && self.declare_below_another(new));
         let first = if is_above { new[0] } else { new[new.len() - 1] };
         evidence.new_declares += i32::from(declared_name(self.text(first)).is_some());
         evidence.new_brings += i32::from(new.iter().all(|&token| brought(self.text(token)).is_some()));
@@ -179,18 +178,6 @@ impl PartEnds<'_> {
         if !is_above && let Some(marker) = self.marker() {
             evidence.marker_deeper += i32::from(marker > depth(outermost)) - i32::from(marker < depth(outermost));
         }
-    }
-
-    /// Whether new lines declare something, below what their comments say, and the last thing above them that is as deep is a declaration too.
-    fn declare_below_another(&self, new: &[usize]) -> bool {
-        let Some(first) = new.iter().rev().map(|&token| self.text(token)).find(|text| !is_head(text)) else {
-            return false;
-        };
-        let begins =
-            |line: &usize| indent(self.line(*line)).len() <= indent(first).len() && !is_closer(self.line(*line));
-        let last = self.beyond(true).find(begins).map(|line| self.line(line));
-        let declares = |text: &str| declared_name(text).is_some() && indent(text) == indent(first);
-        declares(first) && last.is_some_and(declares)
     }
 
     /// How much the outermost new line has in common with the one that goes there, or what new ones have in common with the next that is hidden; and how

@@ -175,6 +175,15 @@ pub(crate) fn declared_name(line: &str) -> Option<&str> {
     }
 }
 
+/// The word behind modifiers that declares or binds a name, or the call that names a test.
+pub(super) fn introducing(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let call = NAMED_CALLS.iter().find(|call| line.starts_with(**call));
+    let word = line.split_whitespace().find(|word| !word.starts_with('@') && !MODIFIERS.contains(word));
+    let word = word.map(|word| word.split('<').next().unwrap_or(word));
+    call.copied().or(word.filter(|word| DECLARING.contains(word) || BINDING.contains(word)))
+}
+
 /// `<tag id="name"`: the attribute that names an element.
 fn named_element(line: &str) -> Option<Key<'_>> {
     let start = [" id=\"", " name=\"", " key=\""].iter().filter_map(|name| line.find(name)).min()? + 1;

@@ -7,6 +7,7 @@ use super::candidates::{Candidate, Finder};
 use super::choice::Choice;
 use super::doubts;
 use super::lines::{Lines, UNIT};
+use super::moved;
 use super::part::Part;
 use super::prepared::PreparedSnippet;
 use super::weighed::WIDE;
@@ -79,8 +80,9 @@ pub(super) fn locate(
 
 /// The changes, with what speaks against them.
 fn checked(choice: &Choice<'_>) -> Result<Placed, Failed> {
-    if let Some(gone) = (0..choice.parts.len()).find_map(|part| doubts::doubtful(choice, part)) {
-        return Err(Failed::Ambiguous(vec![gone]));
+    let doubtful = |part: usize| doubts::doubtful(choice, part).or_else(|| moved::ends_further_on(choice, part));
+    if let Some(at) = (0..choice.parts.len()).find_map(doubtful) {
+        return Err(Failed::Ambiguous(vec![at]));
     }
     let change = |(part, candidate): (usize, &Candidate)| {
         let old: Vec<&str> = candidate.lines.clone().map(|line| choice.weights.source.line(line)).collect();

@@ -19,7 +19,8 @@ const MAX_BLOCK: usize = 10_000;
 /// Last lines of a file that are looked at.
 const LAST_REACH: usize = 40;
 /// Beginnings of lines that belong at the end of a file: what comes last may stand above them.
-const LAST_LINES: [&str; 5] = ["if __name__", "module.exports", "export default", "export {", "return "];
+const LAST_LINES: [&str; 7] =
+    ["if __name__", "module.exports", "export default", "export {", "return ", "#endif", "mod tests"];
 
 /// A line of a snippet in the file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -32,6 +33,8 @@ pub(super) struct Place {
     pub parent: Option<usize>,
     /// The line of the snippet that heads the block which it closes.
     pub closes: Option<usize>,
+    /// The line of the snippet that heads the block which it opens, being a bracket alone below that.
+    pub opens: Option<usize>,
     /// The lines of the file inside of the block around it, if the file has that block.
     pub inside: Option<Range<usize>>,
     /// Whether the snippet shows the head of the block which it closes, and the file does not have that head.
@@ -83,6 +86,9 @@ impl Walk<'_> {
         while self.open.last().is_some_and(|open| open.depth > depth) {
             self.open.pop();
         }
+        if let Some(place) = self.opener(number, text, depth) {
+            return place;
+        }
         let closed = self.open.pop_if(|open| open.depth == depth);
         // What heads no lines in the file and has no closer is no head.
         while self.open.pop_if(|open| open.head.is_some() && open.inside.is_empty() && open.closer.is_none()).is_some()
@@ -105,6 +111,24 @@ impl Walk<'_> {
         place
     }
 
+    /// The place of a bracket alone that opens the block of the head right above it: that of the file's own bracket, and none in a new block.
+    fn opener(&self, number: usize, text: &str, depth: usize) -> Option<Place> {
+        let open = self.open.last()?;
+        if text.trim() != "{" || open.depth != depth || open.number + 1 != number {
+            return None;
+        }
+        let line = open.head.map(|head| head + 1);
+        let is_same = |line: usize| line < self.source.line_count() && self.source.line(line) == text;
+        let outer = self.open.len().checked_sub(2).map(|outer| &self.open[outer]);
+        line.is_none_or(is_same).then(|| Place {
+            line,
+            is_same: line.is_some(),
+            parent: outer.map(|outer| outer.number),
+            opens: Some(open.number),
+            ..Place::default()
+        })
+    }
+
     /// The one line of the block around it that is the same, or else declares the same; and whether it is the same.
     fn line(&self, text: &str, depth: usize) -> (Option<usize>, bool) {
         let inside = match self.open.last() {
@@ -124,6 +148,11 @@ impl Walk<'_> {
         });
         (declared, false)
     }
+}
+
+/// The lines inside of the block that a line of the file heads, and the line that closes it.
+pub(super) fn block_of(source: &Source, head: usize) -> (Range<usize>, Option<usize>) {
+    block(source, head, &mut { MAX_WALKED })
 }
 
 /// The lines inside of the block that a line heads, and the line that closes it; `left` lines may be walked.
@@ -181,9 +210,20 @@ pub(super) fn is_annotation(line: &str) -> bool {
     words.starts_with(['@', '[']) || words.starts_with("#[")
 }
 
+/// Whether a line is a comment, an annotation or the parameters of a template: it belongs to what is below it.
+pub(super) fn belongs_to_the_next(text: &str) -> bool {
+    is_head(text) || is_sign(text)
+}
+
 /// Whether a line is a comment or an annotation, of which many are equal.
 fn is_sign(text: &str) -> bool {
     ["@", "#", "//", "/*", "*", "--"].iter().any(|sign| text.trim_start().starts_with(sign))
+}
+
+/// Whether one of the last of these lines belongs at the end of a file.
+pub(super) fn ends_with_its_last_lines(source: &Source, lines: Range<usize>) -> bool {
+    let mut last = lines.rev().take(LAST_REACH).map(|line| source.line(line));
+    last.any(|line| LAST_LINES.iter().any(|begin| line.starts_with(begin)))
 }
 
 /// The line of the file after the last of the block at whose end new lines belong, which stand below a marker and after which
@@ -222,8 +262,7 @@ pub(super) fn end_of_block(prepared: &PreparedSnippet<'_>, run: &Range<usize>, s
         closer.is_none().then_some(inside)?
     };
     let last = inside.clone().rev().find(|&line| !is_blank(source.line(line)))?;
-    let tail = || inside.clone().rev().take(LAST_REACH).map(|line| source.line(line));
-    let is_last = depth == 0 && tail().any(|line| LAST_LINES.iter().any(|begin| line.starts_with(begin)));
+    let is_last = depth == 0 && ends_with_its_last_lines(source, inside.clone());
     let is_known = |line: usize| {
         let old = source.line(line);
         let same = |new: &str| new == old || key(new).is_some() && key(new) == key(old);

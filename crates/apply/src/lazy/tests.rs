@@ -393,3 +393,16 @@ fn nearly_a_whole_file_without_its_last_line_is_no_excerpt_that_keeps_it() {
     let marked = format!("{without}\n// ... existing code ...\n");
     assert_eq!(merged(&file, &marked), file.replace("a + 2", "a + 20"));
 }
+
+#[test]
+fn new_declarations_stand_where_the_blocks_that_are_shown_say() {
+    let file = "class A:\n    def one(self):\n        return 1\n\n    def two(self):\n        return 2\n\n\nclass B:\n    def three(self):\n        return 3\n";
+    let at_end =
+        "class A:\n    # ... existing code ...\n\n    def four(self):\n        return 4\n\n\n# ... existing code ...\n";
+    let expected = file.replace("return 2\n", "return 2\n\n    def four(self):\n        return 4\n");
+    assert_eq!(merged(file, at_end), expected);
+    let below = "# ... existing code ...\n    def two(self):\n        return 2\n\n    def four(self):\n        return 4\n\n\nclass B:\n# ... existing code ...\n";
+    assert_eq!(merged(file, below), expected);
+    let first = "class B:\n    def four(self):\n        return 4\n\n    # ... existing code ...\n";
+    assert_eq!(merged(file, first), file.replace("class B:\n", "class B:\n    def four(self):\n        return 4\n\n"));
+}

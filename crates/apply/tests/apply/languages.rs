@@ -86,7 +86,7 @@ const FUNCTIONS: [(&str, &str, [&str; 3], &str); 5] = [
     ("zig", "const a = 1;\n", ["pub fn area(w: u32, h: u32) u32 {", "    return w + h;", "}"], ""),
     ("kotlin", "class A {\n", ["    fun area(w: Int, h: Int): Int {", "        return w + h", "    }"], "}\n"),
     ("swift", "class A {\n", ["    func area(w: Int, h: Int) -> Int {", "        return w + h", "    }"], "}\n"),
-    ("scala", "class A {\n", ["  def area(w: Int, h: Int): Int = {", "    w + h", "  }"], "}\n"),
+    ("scala", "class A {\n", ["  def area(w: Int, h: Int): Int = {", "    math.abs(w + h)", "  }"], "}\n"),
 ];
 
 #[test]

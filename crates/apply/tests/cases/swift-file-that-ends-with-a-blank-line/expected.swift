@@ -1,0 +1,8 @@
+public struct Pair {
+    let first: Int
+}
+
+public struct Triple {
+    let first: Int
+    let third: Int
+}

@@ -1,0 +1,4 @@
+public struct Pair {
+    let first: Int
+}
+

@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest'
+import { box } from './box'
+
+describe('a box', () => {
+  it('holds a value', () => {
+    const state = box(1)
+    expect(state.value).toBe(1)
+  })
+
+  it('holds another', () => {
+    const state = box(1)
+    state.value = 2
+    expect(state.value).toBe(2)
+  })
+})
+
+describe('a box in a box', () => {
+  it('holds a value', () => {
+    const state = box(1)
+    const outer = box(state)
+    expect(outer.value).toBe(state)
+    expect(state.value).toBe(1)
+  })
+})
