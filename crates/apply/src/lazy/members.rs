@@ -206,6 +206,9 @@ impl<'u> Update<'u> {
     /// A place between a line of the file and what a marker stands for.
     fn below(&self, line: usize, run: &Run) -> Option<Placed> {
         let next = line + 1;
+        if self.source.lines().nth(next).is_some_and(stays_first) {
+            return None;
+        }
         let is_apart = next == self.source.line_count() || {
             let text = self.source.line(next);
             is_blank(text) || is_closer(text)
@@ -231,12 +234,14 @@ impl<'u> Update<'u> {
             let is_its_own = || !closes && belongs_to_the_next(self.source.line(end - 1));
             // The blank lines that are shown above are the last of those of the file.
             let start = line - (line - end).min(run.first - run.all.start);
-            return (end > inside.start && !is_its_own()).then(|| Placed { gone: start..line, comes: run.all.clone() });
+            return (end > inside.start && !is_its_own() && !(closes && self.is_left(end - 1, run)))
+                .then(|| Placed { gone: start..line, comes: run.all.clone() });
         }
         let is_out = indent(self.text(below)).len() < indent(self.text(run.first)).len();
         let (_, closer) = self.block(run.parent?)?;
         let is_end = is_out && closer.is_none() && self.are_blank(inside.end..line);
-        is_end.then(|| Placed { gone: self.end(inside)..line, comes: run.all.clone() })
+        let end = self.end(inside);
+        (is_end && !self.is_left(end - 1, run)).then(|| Placed { gone: end..line, comes: run.all.clone() })
     }
 
     /// A place at the end of a block that no line closes.
@@ -245,7 +250,7 @@ impl<'u> Update<'u> {
         let is_end = below.is_none_or(|below| self.marker_depths[below] < depth);
         let (_, closer) = self.block(parent)?;
         let end = self.end(inside);
-        (is_end && closer.is_none() && !self.is_padded())
+        (is_end && closer.is_none() && !self.is_padded() && !self.is_left(end - 1, run))
             .then_some(Placed { gone: end..end, comes: run.all.start..run.end })
     }
 
@@ -264,6 +269,12 @@ impl<'u> Update<'u> {
     /// Whether a line heads the block that a run is in, or opens it below its head.
     fn is_head_of(&self, token: usize, run: &Run) -> bool {
         run.parent.is_some() && (run.parent == Some(token) || self.places[token].opens == run.parent)
+    }
+
+    /// Whether the last line of the block that a run is in leaves it: nothing belongs behind that.
+    fn is_left(&self, last: usize, run: &Run) -> bool {
+        let text = self.source.line(last);
+        indent(text) == indent(self.text(run.first)) && scopes::leaves(text)
     }
 
     /// Whether a line closes the block that a run is in.
@@ -304,4 +315,11 @@ impl<'u> Update<'u> {
         let count = markers.clone().count();
         count > 1 && markers.all(is_set_off)
     }
+}
+
+/// Whether a line of a block comes before all declarations: the text that documents it, or a label of what is seen from outside.
+fn stays_first(text: &str) -> bool {
+    let words = text.trim();
+    let is_label = || ["public:", "protected:", "private:"].contains(&words);
+    ["\"\"\"", "'''", "r\"\"\""].iter().any(|quote| words.starts_with(quote)) || is_label()
 }

@@ -215,6 +215,12 @@ pub(super) fn belongs_to_the_next(text: &str) -> bool {
     is_head(text) || is_sign(text)
 }
 
+/// Whether a line leaves the block that it is in.
+pub(super) fn leaves(text: &str) -> bool {
+    let mut words = text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.next().is_some_and(|word| matches!(word, "return" | "throw" | "raise" | "break"))
+}
+
 /// Whether a line is a comment or an annotation, of which many are equal.
 fn is_sign(text: &str) -> bool {
     ["@", "#", "//", "/*", "*", "--"].iter().any(|sign| text.trim_start().starts_with(sign))
@@ -262,7 +268,8 @@ pub(super) fn end_of_block(prepared: &PreparedSnippet<'_>, run: &Range<usize>, s
         closer.is_none().then_some(inside)?
     };
     let last = inside.clone().rev().find(|&line| !is_blank(source.line(line)))?;
-    let is_last = depth == 0 && ends_with_its_last_lines(source, inside.clone());
+    let is_left = depth > 0 && indent(source.line(last)).len() == depth && leaves(source.line(last));
+    let is_last = is_left || depth == 0 && ends_with_its_last_lines(source, inside.clone());
     let is_known = |line: usize| {
         let old = source.line(line);
         let same = |new: &str| new == old || key(new).is_some() && key(new) == key(old);

@@ -406,3 +406,11 @@ fn new_declarations_stand_where_the_blocks_that_are_shown_say() {
     let first = "class B:\n    def four(self):\n        return 4\n\n    # ... existing code ...\n";
     assert_eq!(merged(file, first), file.replace("class B:\n", "class B:\n    def four(self):\n        return 4\n\n"));
 }
+
+#[test]
+fn new_declarations_are_not_put_before_what_documents_a_block_nor_behind_what_leaves_it() {
+    let file = "class A:\n    \"\"\"Says what it is.\"\"\"\n\n    def one(self):\n        return 1\n";
+    refused(file, "class A:\n    def two(self):\n        return 2\n\n    # ... existing code ...\n");
+    let file = "def make(a):\n    def one():\n        return a\n\n    return one\n\n\ndef other():\n    return 1\n";
+    refused(file, "def make(a):\n    # ... existing code ...\n\n    def two():\n        return a + 1\n");
+}

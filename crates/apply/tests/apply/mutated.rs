@@ -142,7 +142,7 @@ proptest! {
         {
             let lines = |text| -> Vec<&str> { str::trim_start_matches(text, '\u{feff}').lines().collect() };
             let (old, new) = (lines(file.as_str()), lines(merged.text.as_str()));
-            let update: Vec<&str> = edit.lines().collect();
+            let update = lines(edit.as_str());
             let gone = lost(&old, &new, &merged.edits, &update);
             prop_assert!(gone.is_none(), "{gone:?} is lost\n--- file\n{file}--- update\n{edit}--- merged\n{}", merged.text);
         }

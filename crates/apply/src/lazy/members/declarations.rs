@@ -76,10 +76,10 @@ impl<'d> Declarations<'d> {
         let text = self.all[head];
         let opens =
             is_distinctive(text) && self.all.get(head + 1).is_some_and(|next| indent(next).len() > self.depth.len());
-        let is_declared = declared_name(text).is_some() || opens && called_with_text(text).is_some();
         let is_named = key(text).is_some();
-        is_declared
-            || if is_set_off { is_signature(text) || is_named && self.depth.is_empty() } else { is_named && opens }
+        let is_block = opens && (is_named || called_with_text(text).is_some());
+        let is_value = is_signature(text) || is_named && self.depth.is_empty();
+        declared_name(text).is_some() || is_block || is_set_off && is_value
     }
 
     /// Whether something of the block begins as a line does, both declare types, or one is exported below others. A method that a model writes without
