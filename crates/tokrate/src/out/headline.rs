@@ -165,15 +165,16 @@ fn batch(load: &Rounds<'_>, batches: &BatchSummary) -> String {
     format!("{done}{late}; {requests} requests/s, {tokens} tok/s out; {failed} of {} requests failed", batches.requests)
 }
 
-/// How many pictures requests brought, where they brought any.
+/// How many pictures requests brought, where they brought any. The size of pictures that are only linked is not known.
 fn media(load: &Rounds<'_>) -> String {
     let rate = |metric: Metric| match metric.row().of_phase {
         PhaseSource::Rate(of) => load.rate(of),
         _ => None,
     };
     let Some(images) = rate(Metric::ImageThroughput) else { return String::new() };
-    let pixels = rate(Metric::MegapixelThroughput).unwrap_or(0.0);
-    format!("; {} images a second ({} megapixels)", number(images), number(pixels))
+    let pixels = rate(Metric::MegapixelThroughput);
+    let pixels = pixels.map_or_else(String::new, |pixels| format!(" ({} megapixels)", number(pixels)));
+    format!("; {} images a second{pixels}", number(images))
 }
 
 /// That a figure is not there, and why.

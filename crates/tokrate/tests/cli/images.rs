@@ -232,6 +232,8 @@ fn images_that_are_made_come_when_the_law_says_in_one_piece_and_one_by_one() {
     bench.expect(0, &[]);
     let media = bench.record.phases[0].media.as_ref().expect("images came");
     assert_eq!((media.pixels, media.megapixels_per_second), (0, None), "the size of what is only linked is not known");
+    let text = folded(&bench.finished.stdout);
+    assert!(text.contains("images a second") && !text.contains("megapixels)"), "{text}");
 }
 
 #[test]
