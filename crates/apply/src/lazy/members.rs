@@ -239,7 +239,7 @@ impl<'u> Update<'u> {
         }
         let is_out = indent(self.text(below)).len() < indent(self.text(run.first)).len();
         let (_, closer) = self.block(run.parent?)?;
-        let is_end = is_out && closer.is_none() && self.are_blank(inside.end..line);
+        let is_end = is_out && closer.is_none() && inside.end <= line && self.are_blank(inside.end..line);
         let end = self.end(inside);
         (is_end && !self.is_left(end - 1, run)).then(|| Placed { gone: end..line, comes: run.all.clone() })
     }

@@ -414,3 +414,12 @@ fn new_declarations_are_not_put_before_what_documents_a_block_nor_behind_what_le
     let file = "def make(a):\n    def one():\n        return a\n\n    return one\n\n\ndef other():\n    return 1\n";
     refused(file, "def make(a):\n    # ... existing code ...\n\n    def two():\n        return a + 1\n");
 }
+
+#[test]
+fn a_changed_statement_below_a_new_declaration_is_not_added_beside_the_old_one() {
+    let file =
+        "const app = express();\n\napp.get('/', (req, res) => {\n  res.send(1);\n});\n\napp.listen(3000, ready);\n";
+    let new = "// ... existing code ...\n\napp.get('/health', (req, res) => {\n  res.send('ok');\n});\n";
+    assert_eq!(merged(file, new), format!("{file}{}", new.split_once('\n').expect("a marker").1));
+    refused(file, &format!("{new}\napp.listen(8080, ready);\n"));
+}

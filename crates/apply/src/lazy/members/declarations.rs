@@ -4,6 +4,7 @@
 
 use crate::lazy::indent::indent;
 use crate::lazy::keys::{Key, declared_name, introducing, key};
+use crate::lazy::likeness::LineFeatures;
 use crate::lazy::lines::{Lines, is_blank, is_distinctive};
 use crate::lazy::scopes::{belongs_to_the_next, is_closer};
 use crate::source::Source;
@@ -54,8 +55,8 @@ impl<'d> Declarations<'d> {
         Declarations { source, lines, all, depth, heads, inside }
     }
 
-    /// Whether each of them has a name and begins as something of the block does, and all are whole. A value is one only if a blank line sets it
-    /// off from the marker.
+    /// Whether the first of them has a name and begins as something of the block does, and all are whole. A value is one only if a blank line sets
+    /// it off from the marker.
     pub fn are_whole(&self, is_set_off: bool) -> bool {
         let is_in = |text: &&str| is_blank(text) || indent(text).starts_with(self.depth);
         let Some(&first) = self.heads.first() else { return false };
@@ -112,7 +113,7 @@ impl<'d> Declarations<'d> {
         lines.filter(|old| !is_blank(old) && indent(old) == self.depth)
     }
 
-    /// Whether the block has none of them, nothing of the same name, and the file not most of their lines.
+    /// Whether the block has none of them, nothing of the same name and nothing like those without one, and the file not most of their lines.
     pub fn are_new(&self) -> bool {
         let heads = || self.heads.iter().map(|&at| self.all[at]);
         let names: BTreeSet<&str> = heads().filter_map(name).collect();
@@ -120,7 +121,14 @@ impl<'d> Declarations<'d> {
         let declares = |old: &str| declared_name(old).is_some_and(|old| names.contains(old));
         let is_declared_deeper = || self.depth.is_empty() && self.source.lines().any(declares);
         let is_old = |old: &str| is_distinctive(old) && heads().any(|new| new == old);
-        if self.beside().any(|old| is_named(old) || is_old(old)) || is_declared_deeper() {
+        let unnamed: Vec<LineFeatures<'_>> =
+            heads().filter(|new| name(new).is_none()).filter(|new| is_distinctive(new)).map(LineFeatures::of).collect();
+        let is_like = |old: &str| {
+            let old = LineFeatures::of(old);
+            unnamed.iter().any(|new| old.is_similar_to(new))
+        };
+        let is_there = |old: &str| is_named(old) || is_old(old) || !unnamed.is_empty() && is_like(old);
+        if self.beside().any(is_there) || is_declared_deeper() {
             return false;
         }
         let told: BTreeSet<&str> = self.all.iter().copied().filter(|text| is_distinctive(text)).collect();
