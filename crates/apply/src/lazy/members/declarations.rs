@@ -137,9 +137,10 @@ impl<'d> Declarations<'d> {
     }
 }
 
-/// What a line declares or assigns, or what it is called with.
+/// What a line declares or assigns, what it is called with, or what it gives the type of.
 fn name(text: &str) -> Option<&str> {
-    called_with_text(text).or_else(|| key(text).map(Key::name))
+    let typed = text.split_whitespace().next().filter(|_| is_signature(text));
+    called_with_text(text).or_else(|| key(text).map(Key::name)).or(typed)
 }
 
 /// A call or a word with a text behind it, as tests and routes are named: `it "merges" do`, `router.get('/users', …`; up to the end of the last text.
