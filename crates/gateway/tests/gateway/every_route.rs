@@ -380,8 +380,9 @@ fn a_job_whose_client_left_before_it_heard_of_it_is_paid_for() {
     let mut gateway = TestGateway::start(with_budget(budget, config));
     for _ in 0..2 {
         let mut client = TcpStream::connect(gateway.address).expect("it listens");
-        client.write_all(&request("POST", "/v1/responses", &[BEARER], body.as_bytes())).expect("it reads");
+        // Before it is written: the lane may be asked before this thread runs on.
         let asked = silent.requests().len();
+        client.write_all(&request("POST", "/v1/responses", &[BEARER], body.as_bytes())).expect("it reads");
         while silent.requests().len() == asked {
             std::thread::yield_now();
         }
