@@ -54,7 +54,7 @@ pub(crate) use keys::{Key, key};
 pub(crate) use likeness::are_similar;
 pub(crate) use lines::{Lines, is_blank, is_distinctive};
 #[cfg(feature = "tree")]
-pub(crate) use lines::{MIN_INFORMATION, information};
+pub(crate) use lines::{MIN_INFORMATION, information, is_balanced};
 pub(crate) use literal::MarkerLines;
 #[cfg(feature = "tree")]
 pub(crate) use markers::removed;

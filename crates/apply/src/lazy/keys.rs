@@ -35,32 +35,26 @@ const MODIFIERS: &[&str] = &[
     "mut",
 ];
 
-/// Words after which the name of a declaration comes.
-const DECLARING: &[&str] = &[
-    "fn",
-    "def",
-    "function",
-    "function*",
-    "func",
+/// Words after which the name of a type comes, or of what holds others.
+const TYPES: &[&str] = &[
     "class",
     "struct",
     "enum",
     "trait",
     "interface",
     "impl",
-    "mod",
-    "module",
     "namespace",
     "type",
     "record",
     "object",
     "union",
-    "macro_rules!",
-    "sub",
     "protocol",
     "extension",
-    "task",
 ];
+
+/// Words after which the name of another declaration comes.
+const FUNCTIONS_AND_MODULES: &[&str] =
+    &["fn", "def", "function", "function*", "func", "mod", "module", "macro_rules!", "sub", "task"];
 
 /// Words after which the name of a value comes.
 const BINDING: &[&str] = &["let", "const", "var", "val", "static", "final", "auto", "local", "my"];
@@ -181,7 +175,17 @@ pub(super) fn introducing(line: &str) -> Option<&str> {
     let call = NAMED_CALLS.iter().find(|call| line.starts_with(**call));
     let word = line.split_whitespace().find(|word| !word.starts_with('@') && !MODIFIERS.contains(word));
     let word = word.map(|word| word.split('<').next().unwrap_or(word));
-    call.copied().or(word.filter(|word| DECLARING.contains(word) || BINDING.contains(word)))
+    call.copied().or(word.filter(|word| is_declaring(word) || BINDING.contains(word)))
+}
+
+/// Whether a line declares a type, or what holds others.
+pub(super) fn declares_type(line: &str) -> bool {
+    introducing(line).is_some_and(|word| TYPES.contains(&word))
+}
+
+/// Whether the name of a declaration comes after a word.
+fn is_declaring(word: &str) -> bool {
+    TYPES.contains(&word) || FUNCTIONS_AND_MODULES.contains(&word)
 }
 
 /// `<tag id="name"`: the attribute that names an element.
@@ -220,7 +224,7 @@ fn declared(line: &str) -> Option<Key<'_>> {
         }
         // `impl<T>`: what a word is bound to is no part of it.
         let word = word.split('<').next().unwrap_or(word);
-        if DECLARING.contains(&word) {
+        if is_declaring(word) {
             return after_declaring(rest[word.len()..].trim_start());
         }
         if BINDING.contains(&word) {

@@ -126,6 +126,14 @@ pub(crate) fn is_distinctive(text: &str) -> bool {
     letters(text, 4) == 4
 }
 
+/// Whether as many brackets of each kind close as open. Those in texts count as well: what is turned down for them stays refused.
+pub(crate) fn is_balanced(lines: &[&str]) -> bool {
+    [('(', ')'), ('[', ']'), ('{', '}')].into_iter().all(|(open, close)| {
+        let count = |sign: char| lines.iter().map(|line| line.matches(sign).count()).sum::<usize>();
+        count(open) == count(close)
+    })
+}
+
 /// How much a line identifies its place: six units for a long one, half a unit for a lone bracket, nearly nothing for a blank
 /// one.
 pub(crate) fn information(text: &str) -> i32 {

@@ -206,13 +206,11 @@ impl<'u> Update<'u> {
     /// A place between a line of the file and what a marker stands for.
     fn below(&self, line: usize, run: &Run) -> Option<Placed> {
         let next = line + 1;
-        if self.source.lines().nth(next).is_some_and(stays_first) {
+        let text = (next < self.source.line_count()).then(|| self.source.line(next));
+        if text.is_some_and(stays_first) {
             return None;
         }
-        let is_apart = next == self.source.line_count() || {
-            let text = self.source.line(next);
-            is_blank(text) || is_closer(text)
-        };
+        let is_apart = text.is_none_or(|text| is_blank(text) || is_closer(text));
         let end = match run.all.end > run.end {
             true if is_apart => run.end,
             // The blank line may be the marker's.

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a name that occurs in more than one line of the file identifies nothing.
 
-use crate::lazy::{self, Key, indent, is_blank, is_marker, key, places_of};
+use crate::lazy::{self, Key, indent, is_balanced, is_blank, is_marker, key, places_of};
 use crate::source::Source;
 use std::ops::Range;
 
@@ -64,14 +64,6 @@ fn is_unchanged(source: &Source, lines: &[&str], part: &Range<usize>, (line, pla
     first.is_some_and(|first| {
         first + part.len() <= source.line_count()
             && part.clone().zip(first..).all(|(line, place)| lines[line] == source.line(place))
-    })
-}
-
-/// Whether as many brackets close as open. Those in texts count as well: what is turned down for them stays refused.
-fn is_balanced(lines: &[&str]) -> bool {
-    [('(', ')'), ('[', ']'), ('{', '}')].into_iter().all(|(open, close)| {
-        let count = |sign: char| lines.iter().map(|line| line.matches(sign).count()).sum::<usize>();
-        count(open) == count(close)
     })
 }
 

@@ -3,9 +3,9 @@
 //! It knows no language. Invariant: what may be a line of the file in another form is no new declaration.
 
 use crate::lazy::indent::indent;
-use crate::lazy::keys::{Key, declared_name, introducing, key};
+use crate::lazy::keys::{Key, declared_name, declares_type, introducing, key};
 use crate::lazy::likeness::LineFeatures;
-use crate::lazy::lines::{Lines, is_blank, is_distinctive};
+use crate::lazy::lines::{Lines, is_balanced, is_blank, is_distinctive};
 use crate::lazy::scopes::{belongs_to_the_next, is_closer};
 use crate::source::Source;
 use std::collections::BTreeSet;
@@ -13,23 +13,6 @@ use std::ops::Range;
 
 /// Where a larger share of the lines stand once in the file (percent), they may be another block of it under a new name.
 const RENAMED: usize = 50;
-
-/// Words that declare types and what holds others.
-const TYPES: &[&str] = &[
-    "class",
-    "struct",
-    "enum",
-    "trait",
-    "interface",
-    "impl",
-    "namespace",
-    "type",
-    "record",
-    "object",
-    "union",
-    "protocol",
-    "extension",
-];
 
 /// Lines of an update that may be new declarations of a block.
 pub(super) struct Declarations<'d> {
@@ -67,7 +50,7 @@ impl<'d> Declarations<'d> {
         comes_first
             && ends
             && self.all.iter().all(is_in)
-            && are_balanced(self.all)
+            && is_balanced(self.all)
             && self.begins(first, is_set_off)
             && self.is_begun_alike(self.all[first])
             && !(self.depth.is_empty() && is_of_a_type(self.all[first]))
@@ -86,10 +69,11 @@ impl<'d> Declarations<'d> {
     /// Whether something of the block begins as a line does, both declare types, or one is exported below others. A method that a model writes without
     /// its indentation begins as nothing outermost of the file.
     fn is_begun_alike(&self, text: &str) -> bool {
-        let is_type = |text: &str| introducing(text).is_some_and(|word| TYPES.contains(&word));
         let is_exported = text.starts_with("export ");
         self.beside().any(|old| {
-            manner(old) == manner(text) || is_type(old) && is_type(text) || is_exported && declared_name(old).is_some()
+            manner(old) == manner(text)
+                || declares_type(old) && declares_type(text)
+                || is_exported && declared_name(old).is_some()
         })
     }
 
@@ -180,10 +164,4 @@ fn manner(text: &str) -> &str {
             text.trim().split(|sign: char| !sign.is_alphanumeric() && sign != '_').next().unwrap_or_default()
         }
     }
-}
-
-/// Whether as many brackets of each kind open as close.
-fn are_balanced(lines: &[&str]) -> bool {
-    let count = |sign: u8| lines.iter().flat_map(|line| line.bytes()).filter(|&byte| byte == sign).count();
-    [(b'(', b')'), (b'[', b']'), (b'{', b'}')].into_iter().all(|(open, close)| count(open) == count(close))
 }
