@@ -27,6 +27,21 @@ pub fn span(text: &str) -> Result<Span> {
     Ok(Span::from_secs_f64(number * seconds_each))
 }
 
+/// Refuses a time that is shorter than the least one, and says what to write.
+pub fn at_least(least: Span, span: Span) -> Result<Span> {
+    ensure!(span >= least, "{} is less than {}; write {1} or more", typed(span), typed(least));
+    Ok(span)
+}
+
+/// A time as one would type it.
+fn typed(span: Span) -> String {
+    match span.as_nanos() {
+        nanos if nanos.is_multiple_of(1_000_000_000) => format!("{}s", nanos / 1_000_000_000),
+        nanos if nanos.is_multiple_of(1_000_000) => format!("{}ms", nanos / 1_000_000),
+        _ => span.to_string(),
+    }
+}
+
 /// A span as people say it: whole days and hours as such, and anything else as everywhere.
 pub fn shown(span: Span) -> String {
     const HOUR: u64 = 3_600_000_000_000;
@@ -117,6 +132,19 @@ mod tests {
         assert_eq!(file("bench.max_failures = \"50 %\"\n").expect("a share"), Some(Share(0.5)));
         assert_eq!(file("bench.max_failures = 0.5\n").expect("a share"), Some(Share(0.5)));
         assert!(file("bench.max_failures = 50\n").expect_err("no sign").to_string().contains("write 50% for per cent"));
+    }
+
+    #[test]
+    fn a_time_that_is_too_short_is_answered_with_what_to_write() {
+        let least = Span::from_millis(100);
+        assert_eq!(at_least(least, least).expect("as long"), least);
+        let refused = |text: &str| span(text).and_then(|span| at_least(least, span)).expect_err("shorter").to_string();
+        assert_eq!(refused("50ms"), "50ms is less than 100ms; write 100ms or more");
+        assert_eq!(refused("0"), "0s is less than 100ms; write 100ms or more");
+        assert_eq!(
+            at_least(Span::from_secs(1), least).expect_err("shorter").to_string(),
+            "100ms is less than 1s; write 1s or more"
+        );
     }
 
     #[test]

@@ -177,6 +177,8 @@ fn a_load_that_makes_no_sense_is_refused() {
         "--requests 5 --duration 3s",
         "--workers 0",
         "--rate 5 --max-in-flight 0",
+        "--metrics-every 0",
+        "--slice 20ms",
     ];
     insta::assert_snapshot!("load", shown(&folder, REMOTE, &lines));
 }

@@ -4,6 +4,7 @@
 
 use super::EffectiveConfig;
 use super::rows::OtelRow;
+use crate::config::quantity;
 use anyhow::{Context, Result, anyhow, ensure};
 use http::HeaderMap;
 use std::collections::BTreeMap;
@@ -45,7 +46,7 @@ fn export(row: &OtelRow, variables: Variables<'_>, effective: &mut EffectiveConf
     let endpoint = Target::parse(&endpoint).map_err(|error| anyhow!("understand gateway.otel.endpoint: {error}"))?;
     let headers = headers(row, variables, effective)?;
     let interval = effective.span("otel.interval", row.interval.as_deref(), OtelConfig::INTERVAL)?;
-    ensure!(interval >= MIN_INTERVAL, "read gateway.otel.interval: it is 1s at least");
+    quantity::at_least(MIN_INTERVAL, interval).context("read gateway.otel.interval")?;
     let resource = resource(row, variables, effective)?;
     let metrics = is_exported("otel.metrics", METRICS_VARIABLE, row.metrics, variables, effective)?;
     let traces = is_exported("otel.traces", TRACES_VARIABLE, row.traces, variables, effective)?;
@@ -267,7 +268,7 @@ mod tests {
             message
         };
         assert!(refused("endpoint = \"collector:4317\"", &[]).contains("gateway.otel.endpoint"));
-        assert!(refused("interval = \"10ms\"", &[]).contains("1s at least"));
+        assert!(refused("interval = \"10ms\"", &[]).contains("write 1s or more"));
         assert!(refused("headers = { x = \"sk-\\n1\" }", &[]).contains("header x"));
         assert!(refused("key_cmd = \"echo sk-1\"\nkey_header = \"a b\"", &[]).contains("`a b`"));
         for text in ["sk-1", "a=1,sk-2", "=sk-3", "a=%zzsk-4", "a=sk-5%", "a=%ffsk-6"] {

@@ -4,7 +4,7 @@
 
 use crate::config::{Value, machine, quantity};
 use crate::flags::bench::Flags;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use http::HeaderMap;
 use std::path::Path;
 use tokrate_bench::{Sampling, ServerMetrics};
@@ -25,14 +25,9 @@ pub(in crate::config::bench) fn sampling(flags: &Flags) -> Result<Sampling> {
     let every = match flags.target.metrics_every.as_deref() {
         None => USUAL_INTERVAL,
         Some("off") => Span::ZERO,
-        Some(text) => quantity::span(text).context("read --metrics-every")?,
+        Some(text) => interval(text).map_err(|error| anyhow!("read --metrics-every: {error:#}, or `off`"))?,
     };
-    ensure!(
-        every == Span::ZERO || every >= MIN_INTERVAL,
-        "read --metrics-every: {every} is less than {MIN_INTERVAL}; pages of metrics cost the server time"
-    );
-    let slice = flags.output.slice.as_deref().map(|text| quantity::span(text).context("read --slice")).transpose()?;
-    ensure!(slice.is_none_or(|slice| slice >= MIN_INTERVAL), "read --slice: slices are at least {MIN_INTERVAL} long");
+    let slice = flags.output.slice.as_deref().map(|text| interval(text).context("read --slice")).transpose()?;
     let typed = flags.target.gpu_metrics.as_deref();
     let pages = typed.unwrap_or_default().iter().filter(|url| *url != "off");
     Ok(Sampling {
@@ -41,6 +36,11 @@ pub(in crate::config::bench) fn sampling(flags: &Flags) -> Result<Sampling> {
         local_gpus: if typed.is_none() { machine::gpu_source() } else { None },
         slice,
     })
+}
+
+/// A time between two points of what is drawn.
+fn interval(text: &str) -> Result<Span> {
+    quantity::at_least(MIN_INTERVAL, quantity::span(text)?)
 }
 
 /// A page of an exporter; no key goes there.
@@ -101,10 +101,16 @@ mod tests {
         let named = read(&|flags| flags.target.gpu_metrics = Some(pages.clone())).expect("two pages");
         let paths: Vec<&str> = named.gpu_pages.iter().map(|page| page.path.as_str()).collect();
         assert_eq!(paths, ["/metrics", "/gpu/metrics"]);
-        let short = read(&|flags| flags.target.metrics_every = Some("50ms".to_owned())).expect_err("it is too often");
-        assert!(short.starts_with("read --metrics-every: ") && short.contains("less than"), "{short}");
+        for (typed, shown) in [("50ms", "50ms"), ("0", "0s")] {
+            let short =
+                read(&|flags| flags.target.metrics_every = Some(typed.to_owned())).expect_err("it is too often");
+            assert_eq!(
+                short,
+                format!("read --metrics-every: {shown} is less than 100ms; write 100ms or more, or `off`")
+            );
+        }
         let slice = read(&|flags| flags.output.slice = Some("1ms".to_owned())).expect_err("it is too short");
-        assert!(slice.contains("slices are at least"), "{slice}");
+        assert_eq!(slice, "read --slice: 1ms is less than 100ms; write 100ms or more");
         let word = read(&|flags| flags.target.gpu_metrics = Some(vec!["yes".to_owned()])).expect_err("it is no URL");
         assert!(word.contains("neither a URL nor `off`"), "{word}");
     }
