@@ -80,6 +80,9 @@ pub struct CompareReport {
     pub only_in_a: Vec<String>,
     /// Levels that only the second has.
     pub only_in_b: Vec<String>,
+    /// Rounds that were cut off, which are not compared.
+    #[serde(default, skip_serializing_if = "CutRounds::is_none")]
+    pub cut_rounds: CutRounds,
     /// How many tests are in the family that the p are corrected for.
     pub family: u64,
     /// The chance of a false difference in the whole family.
@@ -90,6 +93,16 @@ pub struct CompareReport {
     pub outcome: CompareOutcome,
     /// What must be known to read the numbers.
     pub notes: Vec<String>,
+}
+
+/// Rounds of both measurements that an interrupt, a limit of cost or an abort cut off: of those the short answers are there and the long ones are not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CutRounds {
+    /// Those of the first.
+    pub a: u64,
+    /// Those of the second.
+    pub b: u64,
 }
 
 /// A condition in which two measurements differ.
@@ -187,6 +200,8 @@ pub enum CompareError {
         a: Vec<String>,
         /// Levels of the second.
         b: Vec<String>,
+        /// Rounds of both that were cut off, so that they have no level.
+        cut: CutRounds,
     },
     /// A condition to be ignored does not exist.
     UnknownCondition {
@@ -201,6 +216,23 @@ impl CompareReport {
     /// The row of a metric at a level.
     pub(crate) fn row(&self, level: &str, metric: Metric) -> Option<&CompareRow> {
         self.rows.iter().find(|row| row.level == level && row.metric == metric)
+    }
+}
+
+impl CutRounds {
+    /// Whether no round was cut off.
+    pub fn is_none(&self) -> bool {
+        *self == CutRounds::default()
+    }
+
+    /// A sentence for each side that has some; `a` and `b` are what the sides are called.
+    pub fn sentences(&self, a: &str, b: &str) -> Vec<String> {
+        let sentence = |(rounds, side): (u64, &str)| match rounds {
+            0 => None,
+            1 => Some(format!("1 round of {side} was cut short and is not compared")),
+            many => Some(format!("{many} rounds of {side} were cut short and are not compared")),
+        };
+        [(self.a, a), (self.b, b)].into_iter().filter_map(sentence).collect()
     }
 }
 
@@ -279,16 +311,29 @@ impl fmt::Display for CompareError {
                 let names: Vec<&str> = conditions.iter().map(|condition| condition.name.as_str()).collect();
                 write!(formatter, "if the comparison makes sense all the same, add --ignore {}", names.join(","))
             }
-            CompareError::NoCommonLevel { a, b } => write!(
-                formatter,
-                "compare the two, which have no load level in common ({} and {}); measure both at the same loads",
-                a.join(", "),
-                b.join(", ")
-            ),
+            CompareError::NoCommonLevel { a, b, cut } => {
+                let to_end = if cut.is_none() { "" } else { ", to their end" };
+                write!(
+                    formatter,
+                    "compare the two, which have no load level in common ({} and {}); measure both at the same loads{to_end}",
+                    levels(a, cut.a),
+                    levels(b, cut.b)
+                )
+            }
             CompareError::UnknownCondition { name, suggestion } => {
                 write!(formatter, "ignore the condition `{name}`: there is none of that name{suggestion}")
             }
         }
+    }
+}
+
+/// The levels of a side, and that rounds which were cut off are not among them.
+fn levels(names: &[String], cut: u64) -> String {
+    let rounds = if cut == 1 { "round that was" } else { "rounds that were" };
+    match (names, cut) {
+        (names, 0) => names.join(", "),
+        ([], _) => format!("none but {cut} {rounds} cut short"),
+        (names, _) => format!("{}, {cut} {rounds} cut short left out", names.join(", ")),
     }
 }
 

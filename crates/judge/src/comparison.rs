@@ -57,6 +57,12 @@ impl Comparison {
         Comparison { against_first, scorecard, ..self }
     }
 
+    /// The targets that could not be compared with the first. The names are those of the targets, in the order of the records.
+    pub fn uncompared<'n>(&self, names: &'n [String]) -> impl Iterator<Item = &'n str> {
+        let is_compared = |name: &str| self.against_first.iter().any(|against| against.target == name);
+        names.iter().skip(1).map(String::as_str).filter(move |name| !is_compared(name))
+    }
+
     /// The same of one target that was measured as two, with what its comparison with itself says.
     pub fn self_checked(self) -> Comparison {
         let self_check = match (self.records.as_slice(), self.against_first.first()) {

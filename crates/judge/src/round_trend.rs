@@ -3,7 +3,7 @@
 //! Invariant: said only of what chance makes of alike rounds in one level of a hundred, and of more than a client's error could be.
 
 use tokrate_core::format;
-use tokrate_record::run::{Rounds, by_load};
+use tokrate_record::run::{Rounds, whole_rounds};
 use tokrate_record::{Metric, PhaseResult};
 use tokrate_stats::{midpoint_median, trend_p};
 
@@ -22,7 +22,7 @@ const STREAMED: [Figure; 2] = [
 ];
 const WHOLE: [Figure; 1] = [(Metric::E2e, |phase| phase.e2e.p50.stated())];
 
-/// A sentence for every level and figure whose rounds go one way.
+/// A sentence for every level and figure whose rounds go one way; one that was cut off is none of them.
 pub fn round_trends(phases: &[PhaseResult]) -> Vec<String> {
     let figures = if phases.iter().all(|phase| phase.ttft.is_empty()) { &WHOLE[..] } else { &STREAMED[..] };
     let of_level = |rounds: &Rounds<'_>| -> Vec<String> {
@@ -32,7 +32,7 @@ pub fn round_trends(phases: &[PhaseResult]) -> Vec<String> {
         });
         said.collect()
     };
-    by_load(phases).iter().flat_map(of_level).collect()
+    whole_rounds(phases).iter().flat_map(of_level).collect()
 }
 
 fn sentence(level: &str, metric: Metric, values: &[f64]) -> Option<String> {

@@ -230,8 +230,9 @@ fn level_at_or_none(side: &RunSamples, load: Option<Load>) -> Option<&LevelSampl
     level_at(side, load?)
 }
 
+/// The whole rounds at a load.
 fn phases_at(record: &Record, load: Option<Load>) -> impl Iterator<Item = &PhaseResult> {
-    record.phases.iter().filter(move |phase| Some(phase.load) == load)
+    record.phases.iter().filter(move |phase| Some(phase.load) == load && !phase.interrupted)
 }
 
 /// The lowest concurrency that every side has, and at most three above it: the next, a middle one and the highest.

@@ -5,7 +5,7 @@
 use crate::compare::{CompareOptions, CompareReport, CompareVerdict, compare};
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
-use tokrate_record::run::by_load;
+use tokrate_record::run::whole_rounds;
 use tokrate_record::{PhaseResult, Record, RunSamples};
 
 /// Ways to part the rounds that are tried at most: all 35 of twice four rounds, and as many as a second takes of more.
@@ -35,7 +35,7 @@ impl SelfCheck {
         let differences: Vec<String> = called_rows
             .map(|row| format!("{} at {} is called {}", row.metric.label(), row.level, row.verdict.words()))
             .collect();
-        let (of_a, of_b) = (whole_rounds(a), whole_rounds(b));
+        let (of_a, of_b) = (rounds_of_each(a), rounds_of_each(b));
         let parted_rounds = of_a.min(of_b);
         let (splits, called) = parted(a, b, parted_rounds);
         let passed = differences.is_empty();
@@ -63,9 +63,9 @@ impl SelfCheck {
     }
 }
 
-/// Rounds that every level has.
-fn whole_rounds(record: &Record) -> usize {
-    by_load(&record.phases).iter().map(|rounds| rounds.phases.len()).min().unwrap_or(0)
+/// Rounds that every level has, those that were cut off left out.
+fn rounds_of_each(record: &Record) -> usize {
+    whole_rounds(&record.phases).iter().map(|rounds| rounds.phases.len()).min().unwrap_or(0)
 }
 
 /// How many ways to part so many rounds of both were tried, and in how many a difference is called.
@@ -74,7 +74,7 @@ fn parted(a: &Record, b: &Record, rounds: usize) -> (u64, u64) {
     let options = CompareOptions { ignore: vec!["all".to_owned()], ..CompareOptions::default() };
     let half = |split: &[bool], wanted: bool| {
         let mut phases: Vec<PhaseResult> = Vec::new();
-        for (mine, theirs) in by_load(&a.phases).iter().zip(by_load(&b.phases)) {
+        for (mine, theirs) in whole_rounds(&a.phases).iter().zip(whole_rounds(&b.phases)) {
             let both = mine.phases.iter().take(rounds).chain(theirs.phases.iter().take(rounds));
             phases.extend(
                 both.zip(split).filter(|(_, of_first)| **of_first == wanted).map(|(phase, _)| (*phase).clone()),
@@ -152,6 +152,17 @@ mod tests {
     fn a_run_that_ended_early_says_how_many_rounds_each_half_has() {
         let check = checked(&[100, 102], &[99, 101, 100]);
         assert!(check.sentence.contains("2 and 3 rounds"), "{}", check.sentence);
+        assert!(check.sentence.contains("of 3 ways to part the same 4 rounds"), "{}", check.sentence);
+    }
+
+    #[test]
+    fn a_round_that_was_cut_off_is_none_of_a_half() {
+        let (whole, mut cut) = (rounds(&[100, 102, 98]), rounds(&[99, 101, 20]));
+        cut.phases[2].interrupted = true;
+        let names = ["x".to_owned(), "x (2)".to_owned()];
+        let judged = Comparison::of(vec![whole, cut]).judged(&names, false).self_checked();
+        let check = judged.self_check.expect("two records");
+        assert!(check.passed && check.sentence.contains("3 and 2 rounds"), "{}", check.sentence);
         assert!(check.sentence.contains("of 3 ways to part the same 4 rounds"), "{}", check.sentence);
     }
 

@@ -40,7 +40,7 @@ pub use missing::missing_figures;
 pub(crate) use opening::taken;
 pub use opening::{OpeningSummary, STEPS};
 pub use phase::{PhaseInput, PhaseResult, TimerLag, mark_warmup};
-pub use rounds::{Rounds, by_load, by_rising_load, most_throughput};
+pub use rounds::{Rounds, by_load, by_rising_load, most_throughput, whole_rounds};
 pub use server_timings::{ServerTimingSummary, TimingMedian};
 pub use sessions::{SessionSummary, TurnSummary};
 pub use steady::{Steady, Throughput};

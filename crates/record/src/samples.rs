@@ -1,7 +1,7 @@
 //! Samples of one measurement, level by level.
 //!
 //! Invariant: rounds at one load are one level; samples say whether they are exact or come from a sketch, and the median of samples
-//! of a record is the one that the record states.
+//! of a record is the one that the record states. Rounds that were cut off are counted, and in no level.
 
 mod phase_figures;
 
@@ -9,7 +9,7 @@ pub use phase_figures::{AnswerLength, PhaseFigures};
 
 use crate::metric::Metric;
 use crate::record::Record;
-use crate::run::{Load, PhaseResult, Rounds, by_load, tpot_distribution};
+use crate::run::{Load, PhaseResult, Rounds, tpot_distribution, whole_rounds};
 use crate::until::VerdictLooks;
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch};
@@ -34,6 +34,8 @@ pub struct RunSamples {
     pub conditions: Conditions,
     /// Its levels, in the order in which they were first run.
     pub levels: Vec<LevelSamples>,
+    /// Rounds that were cut off, which no level holds.
+    pub cut_rounds: u64,
     /// How it was looked at while it ran, if it ended as soon as a comparison had its verdicts.
     pub looks: Option<VerdictLooks>,
 }
@@ -144,13 +146,16 @@ impl RunSamples {
         let mut levels: Vec<LevelSamples> = Vec::new();
         for phase in &record.phases {
             let level = of(phase);
+            if phase.interrupted {
+                continue;
+            }
             match levels.iter_mut().find(|known| known.load == level.load) {
                 Some(known) => known.join(level),
                 None => levels.push(level),
             }
         }
         levels.sort_by(|a, b| a.load.amount().total_cmp(&b.load.amount()));
-        let loads = by_load(&record.phases);
+        let loads = whole_rounds(&record.phases);
         for level in levels.iter_mut().filter(|level| !level.is_computed()) {
             let Some(rounds) = loads.iter().find(|rounds| rounds.load == level.load) else { continue };
             level.of_phases = PhaseFigures::of(&rounds.phases);
@@ -161,6 +166,7 @@ impl RunSamples {
         RunSamples {
             conditions: Conditions::from(&record.conditions),
             levels,
+            cut_rounds: record.phases.iter().filter(|phase| phase.interrupted).count() as u64,
             looks: record.until.as_ref().and_then(|until| until.verdict.clone()),
         }
     }

@@ -91,7 +91,7 @@ pub(crate) fn window_samples<S: Store + ?Sized>(store: &S, query: &Query) -> Res
     })?;
     kinds.retain(|_, values| values.len() > 1);
     let levels = levels.into_iter().map(|(in_flight, level)| level.close(in_flight)).collect();
-    Ok(WindowSamples { samples: RunSamples { conditions, levels, looks: None }, rows: count, kinds })
+    Ok(WindowSamples { samples: RunSamples { conditions, levels, cut_rounds: 0, looks: None }, rows: count, kinds })
 }
 
 impl Level {

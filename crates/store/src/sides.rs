@@ -94,7 +94,7 @@ pub(crate) fn sides<S: Store + ?Sized>(
         before.extend(earlier.level(&key, number));
         after.extend(later.level(&key, number));
     }
-    let side = |levels| RunSamples { conditions: Conditions::default(), levels, looks: None };
+    let side = |levels| RunSamples { conditions: Conditions::default(), levels, cut_rounds: 0, looks: None };
     Ok((side(before), side(after)))
 }
 

@@ -6,7 +6,7 @@ use super::NextPhase;
 use crate::plan::{Extent, Load, PhaseSpec};
 use std::sync::Arc;
 use tokrate_judge::compare::{CompareOptions, CompareRow, CompareVerdict, compare};
-use tokrate_record::run::{Load as LoadRow, by_load};
+use tokrate_record::run::{Load as LoadRow, whole_rounds};
 use tokrate_record::{LevelSamples, Metric, PhaseResult, Record, RunSamples, UntilEnd, UntilResult, VerdictLooks};
 
 /// The rounds after which it is looked: four show 5 % nearly always where rounds differ by 1 % (docs/method.md), and each look has half as many
@@ -145,7 +145,7 @@ impl Verdicts {
         let looks = || self.looks.iter().filter(|look| !look.undecided.is_empty());
         let open: Vec<&str> = looks().flat_map(|look| &look.undecided).map(String::as_str).collect();
         let open = if open.is_empty() { String::new() } else { format!("; undecided: {}", open.join(", ")) };
-        let of_baseline = self.baseline.iter().flat_map(|baseline| by_load(&baseline.phases));
+        let of_baseline = self.baseline.iter().flat_map(|baseline| whole_rounds(&baseline.phases));
         let of_baseline = of_baseline.filter(|it| looks().any(|look| look.load == it.load));
         match of_baseline.map(|it| it.phases.len() as u64).min() {
             Some(of_baseline) if of_baseline < rounds => format!(
@@ -166,7 +166,7 @@ impl Verdicts {
         };
         let is_looked_at = |load: LoadRow| {
             let rounds = |record: &&Record| {
-                by_load(&record.phases).iter().find(|it| it.load == load).map_or(0, |it| it.phases.len() as u64)
+                whole_rounds(&record.phases).iter().find(|it| it.load == load).map_or(0, |it| it.phases.len() as u64)
             };
             records.iter().all(|record| LOOKS.contains(&rounds(record)))
         };
@@ -198,9 +198,10 @@ fn sentence_of(row: &CompareRow) -> String {
     format!("{} at {}{why}", row.metric.row().label, row.level)
 }
 
+/// Rounds of a level that came to their end.
 fn rounds_of(spec: &PhaseSpec, results: &[PhaseResult]) -> u64 {
     let row = spec.load.row();
-    results.iter().filter(|result| result.load == row).count() as u64
+    results.iter().filter(|result| result.load == row && !result.interrupted).count() as u64
 }
 
 #[cfg(test)]
@@ -255,6 +256,11 @@ mod tests {
             ),
             "{known}"
         );
+        let mut cut = of(4);
+        cut[3].interrupted = true;
+        let known = verdicts.result(std::slice::from_ref(&level), &cut);
+        let sentence = known.verdict.expect("it was asked").sentence;
+        assert!(known.end == UntilEnd::Unfinished && sentence.ends_with("after 3 rounds"), "{sentence}");
         verdicts.take_looks(&[Look { undecided: Vec::new(), ..look("") }]);
         assert_eq!(verdicts.result(std::slice::from_ref(&level), &of(4)).end, UntilEnd::Reached);
     }

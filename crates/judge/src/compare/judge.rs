@@ -5,8 +5,8 @@
 use super::computed;
 use super::medians::{MedianTest, Medians};
 use super::{
-    CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, DifferingCondition,
-    differing_conditions,
+    CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, CutRounds,
+    DifferingCondition, differing_conditions,
 };
 use tokrate_core::{Conditions, Rng};
 use tokrate_record::Metric;
@@ -29,8 +29,9 @@ pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Resu
     let pairs: Vec<(&LevelSamples, LevelSamples)> =
         a.levels.iter().filter_map(|level| Some((level, twin(level, b)?))).collect();
     let names = |side: &RunSamples| side.levels.iter().map(|level| level.name.clone()).collect::<Vec<_>>();
+    let cut_rounds = CutRounds { a: a.cut_rounds, b: b.cut_rounds };
     if pairs.is_empty() {
-        return Err(CompareError::NoCommonLevel { a: names(a), b: names(b) });
+        return Err(CompareError::NoCommonLevel { a: names(a), b: names(b), cut: cut_rounds });
     }
     let alone = |side: &RunSamples, other: &RunSamples| {
         let lacks = |level: &&LevelSamples| twin(level, other).is_none();
@@ -67,6 +68,7 @@ pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Resu
         rows,
         only_in_a: alone(a, b),
         only_in_b: alone(b, a),
+        cut_rounds,
         family,
         alpha: options.alpha,
         threshold: options.threshold,
@@ -89,7 +91,8 @@ pub fn check_plan(
         return Ok(());
     }
     let names = a.levels.iter().map(|level| level.name.clone()).collect();
-    Err(CompareError::NoCommonLevel { a: names, b: planned.iter().map(|(_, name)| name.clone()).collect() })
+    let planned = planned.iter().map(|(_, name)| name.clone()).collect();
+    Err(CompareError::NoCommonLevel { a: names, b: planned, cut: CutRounds { a: a.cut_rounds, b: 0 } })
 }
 
 /// The conditions that differ and may.

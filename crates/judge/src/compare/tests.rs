@@ -46,6 +46,7 @@ fn side(level: LevelSamples) -> RunSamples {
     RunSamples {
         conditions: Conditions { model: "m".into(), ..Conditions::default() },
         levels: vec![level],
+        cut_rounds: 0,
         looks: None,
     }
 }
@@ -231,6 +232,31 @@ fn sketches_and_rows_of_one_record_agree_within_the_stated_error() {
     }
     let cut = RunSamples::of_rows(&record, &[rows[0].clone(), Vec::new()]);
     assert!(cut.levels[0].times(Metric::Ttft).resolution > 0.0, "rows that are not all there are not used");
+}
+
+#[test]
+fn rounds_that_were_cut_off_are_not_compared_and_that_is_said() {
+    let (whole, _) = record(100);
+    let mut cut = whole.clone();
+    // A third round, of which the quick answers are there.
+    cut.phases.push(record(20).0.phases.remove(0));
+    cut.phases[2].interrupted = true;
+    let report = |a: &Record, b: &Record| {
+        compare(&RunSamples::of_record(a), &RunSamples::of_record(b), &CompareOptions::default())
+    };
+    let (with, without) = (report(&whole, &cut).expect("two rounds"), report(&whole, &whole).expect("two rounds"));
+    assert_eq!(with.cut_rounds, CutRounds { a: 0, b: 1 });
+    assert_eq!(with.cut_rounds.sentences("x", "y"), ["1 round of y was cut short and is not compared"]);
+    assert_eq!(with.rows, without.rows);
+    let text = serde_json::to_string(&without).expect("no key is odd");
+    assert!(!text.contains("cut_rounds"), "nothing is said of none");
+    cut.phases.iter_mut().for_each(|phase| phase.interrupted = true);
+    let refused = report(&whole, &cut).expect_err("no whole round").to_string();
+    assert_eq!(
+        refused,
+        "compare the two, which have no load level in common (concurrency 1 and none but 3 rounds that were cut short); \
+         measure both at the same loads, to their end"
+    );
 }
 
 #[test]

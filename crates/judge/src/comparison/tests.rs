@@ -39,6 +39,7 @@ fn a_target_without_a_common_level_is_held_against_nothing() {
     let judged = Comparison::of(records).judged(&names(&["first", "elsewhere", "third"]), false);
     let targets: Vec<&str> = judged.against_first.iter().map(|it| it.target.as_str()).collect();
     assert_eq!(targets, ["third"]);
+    assert!(judged.uncompared(&names(&["first", "elsewhere", "third"])).eq(["elsewhere"]));
     assert!(Comparison::of(Vec::new()).judged(&[], false).against_first.is_empty(), "nobody is first among none");
 }
 

@@ -37,6 +37,15 @@ pub fn by_load(phases: &[PhaseResult]) -> Vec<Rounds<'_>> {
     loads
 }
 
+/// The same without the rounds that were cut off, by an interrupt, a limit of cost or an abort: of those the short answers are there and the long
+/// ones are not. A load without another round is left out.
+pub fn whole_rounds(phases: &[PhaseResult]) -> Vec<Rounds<'_>> {
+    let mut loads = by_load(phases);
+    loads.iter_mut().for_each(|rounds| rounds.phases.retain(|phase| !phase.interrupted));
+    loads.retain(|rounds| !rounds.phases.is_empty());
+    loads
+}
+
 /// The phases from the lowest load to the highest, rounds of one load in the order in which they ran.
 pub fn by_rising_load(phases: &[PhaseResult]) -> Vec<&PhaseResult> {
     let mut rising: Vec<&PhaseResult> = phases.iter().collect();

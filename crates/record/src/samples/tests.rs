@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures::{self, closed, phase};
-use crate::run::Throughput;
+use crate::run::{Throughput, by_load};
 use tokrate_core::{Channel, FailureKind};
 use tokrate_meter::fixtures::{MS, RequestBuilder, failed_request, numbers, steady_request};
 use tokrate_stats::{Interval, IntervalMethod};
@@ -86,6 +86,25 @@ fn failures_of_all_rounds_of_a_load_are_one_count() {
     let record = fixtures::record(vec![one_phase(&requests(8, 2)), one_phase(&requests(4, 3))]);
     let level = &RunSamples::of_record(&record).levels[0];
     assert_eq!((level.failed, level.ended, level.times(Metric::Ttft).n()), (5, 17, 12));
+}
+
+#[test]
+fn a_round_that_was_cut_off_is_counted_and_in_no_level() {
+    let round = |ttft| -> Vec<_> { (0..10).map(|i| steady_request(i, i * 2_000, ttft, 10, 40)).collect() };
+    let rows = vec![round(100), round(900), round(110)];
+    let mut phases: Vec<PhaseResult> = rows.iter().map(|rows| one_phase(rows)).collect();
+    phases[1].interrupted = true;
+    let record = fixtures::record(phases);
+    for side in [RunSamples::of_record(&record), RunSamples::of_rows(&record, &rows)] {
+        let level = &side.levels[0];
+        assert_eq!((side.levels.len(), side.cut_rounds, level.ended), (1, 1, 20));
+        let ttft = level.times(Metric::Ttft);
+        assert!(ttft.n() == 20 && ttft.sorted.iter().all(|ms| *ms < 120.0), "{:?}", ttft.sorted);
+        assert_eq!(level.of_phases.rounds(Metric::Ttft), [100.0, 110.0]);
+    }
+    let only = fixtures::record(vec![PhaseResult { interrupted: true, ..one_phase(&rows[0]) }]);
+    let only = RunSamples::of_record(&only);
+    assert_eq!((only.levels.len(), only.cut_rounds), (0, 1));
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn regressions(config: &Config, store: &dyn Store, split_unix_ms: u64, threshold
         ..CompareOptions::default()
     };
     let report = tokrate_judge::compare::compare(&before, &after, &options).map_err(|error| match error {
-        CompareError::NoCommonLevel { a, b } => anyhow!(
+        CompareError::NoCommonLevel { a, b, .. } => anyhow!(
             "compare the two windows: no lane has attempts of like conditions in both (kinds of conditions: {} in the earlier, \
              {} in the later); choose a longer --since, or look at both with --by lane,hour",
             a.len(),

@@ -144,7 +144,7 @@ fn regression_sentence(report: &CompareReport) -> String {
     }
 }
 
-/// Conditions and levels that only one side has.
+/// Conditions and levels that only one side has, and rounds that are not compared.
 pub fn differences(report: &CompareReport, sides: Sides<'_>) -> Vec<String> {
     let named = |name: &str| matches!(sides, Sides::Targets { .. }) && NAMING.contains(&name);
     let differing = report.unlike.iter().filter(|it| !named(&it.name));
@@ -157,7 +157,12 @@ pub fn differences(report: &CompareReport, sides: Sides<'_>) -> Vec<String> {
     let (a, b) = sides.heads();
     let alone = [(a, &report.only_in_a), (b, &report.only_in_b)];
     let alone = alone.into_iter().filter(|(_, levels)| !levels.is_empty());
-    differing.chain(alone.map(|(side, levels)| format!("only measured {side}: {}", levels.join(", ")))).collect()
+    let alone = alone.map(|(side, levels)| format!("only measured {side}: {}", levels.join(", ")));
+    let (a, b) = match sides {
+        Sides::BeforeAfter => ("the run before", "the run after"),
+        Sides::Targets { a, b } => (a, b),
+    };
+    differing.chain(alone).chain(report.cut_rounds.sentences(a, b)).collect()
 }
 
 fn table(report: &CompareReport, sides: Sides<'_>) -> Table {

@@ -61,6 +61,13 @@ fn render(text: &mut String, names: &[String], results: &Comparison, outputs: &O
             writeln!(text)?;
         }
     }
+    for name in results.uncompared(names) {
+        let sentence = format!(
+            "{name} is compared with nothing: it and {} have no load level of which both came to an end",
+            names[0]
+        );
+        writeln!(text, "{}", note(&sentence, stdout::width(MAX_TEXT_WIDTH)))?;
+    }
     for against in &results.against_first {
         let table = comparison_blocks::shown(&against.report, Sides::of(against), outputs.wide);
         writeln!(text, "{} compared with {}:\n{table}", against.target, against.first)?;

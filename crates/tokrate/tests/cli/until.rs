@@ -183,6 +183,33 @@ fn every_target_says_that_the_limit_which_all_share_ended_it() {
 }
 
 #[test]
+fn a_round_that_the_limit_cut_off_is_compared_with_nothing_and_that_is_said() {
+    let (folder, quick, slow) = (Folder::new("cut-round"), engine(5), engine(10));
+    let rounds = format!("-c 1 -n 10 --warmup 0 {PRICES}");
+    let base = measure(&folder, &[&quick], "base", &format!("{rounds} --rounds 2"));
+    assert_eq!(base.code, Some(0), "{base:?}");
+    // 25 requests of two cents: half of the third round is missing.
+    let cut = measure(&folder, &[&quick], "cut", &format!("{rounds} --rounds 3 --max-cost-usd 0.5"));
+    assert_eq!((cut.code, started(&record(&folder, "cut"))), (Some(3), 25), "{cut:?}");
+    let compared =
+        run(&folder, &["compare", "base.json", "cut.json", "--json", "report.json", "--markdown", "report.md"]);
+    let sentence = "1 round of the run after was cut short and is not compared";
+    assert!(folded(&compared.stdout).contains(sentence), "{compared:?}");
+    assert!(folded(&folder.read("report.md")).contains(sentence));
+    let report: serde_json::Value = serde_json::from_str(&folder.read("report.json")).expect("JSON");
+    assert_eq!((&report["cut_rounds"]["b"], &report["rows"][0]["n_b"]), (&1.into(), &20.into()), "{report}");
+    // In turns: 10 of each, 10 of the second, and 5 of the first.
+    let turns = measure(&folder, &[&quick, &slow], "turns", &format!("{rounds} --rounds 2 --max-cost-usd 0.7"));
+    let sentence = format!("1 round of vllm@{}/m was cut short and is not compared", quick.address());
+    assert!(turns.code == Some(3) && folded(&turns.stdout).contains(&sentence), "{turns:?}");
+    let single = measure(&folder, &[&quick, &slow], "single", &format!("{rounds} --max-cost-usd 0.3"));
+    let sentence = format!("vllm@{}/m is compared with nothing", slow.address());
+    assert!(single.code == Some(3) && folded(&single.stdout).contains(&sentence), "{single:?}");
+    quick.stop();
+    slow.stop();
+}
+
+#[test]
 fn images_and_sound_are_reserved_by_their_own_price_and_refused_without_one() {
     let (folder, host) = (Folder::new("media-cost"), engine(5));
     let bench = |more: &str| {
