@@ -2,12 +2,12 @@
 //!
 //! Invariant: the same prompt number always gives the same body.
 
-use crate::ToolTurns;
 use crate::attachments::Draws;
 use crate::audio::AudioInput;
-use crate::config::RequestOptions;
-use crate::plan::Worst;
+use crate::config::{Items, RequestOptions};
+use crate::plan::{PhaseSpec, Worst};
 use crate::prompts::Prompts;
+use crate::{Config, ToolTurns};
 use bytes::Bytes;
 use tokrate_core::{ChatRequest, Message, Rng, Span, ToolChoice};
 use tokrate_meter::Media;
@@ -15,7 +15,7 @@ use tokrate_probe::synthetic::append_words;
 use tokrate_record::MediaAmounts;
 use tokrate_sim::WORDS;
 use tokrate_wire::batch_api::BatchForm;
-use tokrate_wire::{Dialect, ItemForm, ItemRequest, Shape, encode_request};
+use tokrate_wire::{Dialect, ItemForm, ItemRequest, ItemTask, Shape, encode_request};
 
 /// Makes the bodies of a phase's requests.
 #[derive(Debug)]
@@ -44,7 +44,36 @@ const TEXT_STRIDE: u64 = 1 << 40;
 /// Size of images where none is asked for, as servers make them.
 const UNNAMED_SIZE: (u32, u32) = (1024, 1024);
 
+/// What is asked for instead of text, for so many texts. That the dialect has it was looked at when the run was resolved.
+pub(crate) fn items(config: &Config, dialect: Dialect, batch: u32) -> Option<(ItemForm, u32)> {
+    let task = config.request.items?.task;
+    ItemForm::of(task, dialect).map(|form| (form, batch))
+}
+
 impl Bodies {
+    /// Those of a level.
+    pub(crate) fn of(config: &Config, spec: &PhaseSpec, dialect: Dialect, model: &str) -> Bodies {
+        let root = Rng::root(config.seed);
+        let text = Rng::root(config.text_seed).child("prompts");
+        let prompts = Prompts::new(&config.prompts, WORDS, &root.child("prompts"), text);
+        Bodies {
+            dialect,
+            model: model.to_owned(),
+            options: config.request.clone(),
+            prompts: match (config.request.items, &config.request.audio) {
+                (None, None) | (Some(Items { task: ItemTask::Batch, .. }), _) => prompts,
+                (Some(_), _) => prompts.without_instruction(),
+                (None, Some(_)) => prompts.in_sentences(),
+            },
+            items: config
+                .request
+                .items
+                .and_then(|asked| items(config, dialect, spec.load.batch().unwrap_or(asked.batch))),
+            lengths: root.child("output lengths"),
+            text: Rng::root(config.text_seed).child("content"),
+        }
+    }
+
     /// Output tokens that the prompt of that number asks for.
     pub fn output_tokens(&self, number: u64) -> u64 {
         if self.options.audio.is_some() {

@@ -1,8 +1,10 @@
-//! The cost limit of a run, shared by its workers and targets.
+//! The cost limit of a run, shared by its workers and targets, and whether anything can be sent within it.
 //!
 //! Invariant: reservations and the record bill a request by the same rule, [`Billed`].
 
-use crate::plan::{Budget, Reservation, Worst};
+use crate::bodies::Bodies;
+use crate::plan::{Budget, Load, Reservation, Worst};
+use crate::{BenchError, Config};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokrate_core::Money;
 use tokrate_meter::RequestTrace;
@@ -14,6 +16,26 @@ use tokrate_tokens::{Encoding, count};
 pub(crate) struct CostLimit {
     pub budget: Arc<Mutex<Budget>>,
     pub price: TargetPrice,
+}
+
+/// Refuses a limit below what the first request of a target may cost: nothing could be sent within it.
+///
+/// # Errors
+/// Both amounts, and which model is asked.
+pub fn check_cost_limit(configs: &[Config]) -> Result<(), BenchError> {
+    let Some(limit) = configs.iter().filter_map(|config| config.max_cost_usd).reduce(f64::min) else { return Ok(()) };
+    let budget = Budget::new(limit);
+    for config in configs {
+        let Some((remote, spec)) = config.target.remote().zip(config.phases.first()) else { continue };
+        let Some(price) = &remote.price else { continue };
+        let bodies = Bodies::of(config, spec, remote.dialect, &remote.model);
+        let turn = matches!(spec.load, Load::Sessions { .. } | Load::Agents { .. }).then_some(0);
+        let request = budget.cost_at_most(price, &bodies.worst(0, turn)).as_usd();
+        if request > budget.limit_usd() {
+            return Err(BenchError::CostLimit { limit, request, model: remote.model.clone() });
+        }
+    }
+    Ok(())
 }
 
 impl CostLimit {

@@ -1,5 +1,7 @@
 //! Errors that prevent a run. Failures of single requests are data, not errors.
 
+use tokrate_core::format::usd;
+
 /// Reasons for which there is no record. Messages fit behind "failed to".
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
@@ -15,4 +17,18 @@ pub enum BenchError {
     /// Nothing to run.
     #[error("start the run: no load level was given; name at least one with --concurrency or --rate")]
     NoPhases,
+    /// No request can be sent within the limit of cost.
+    #[error(
+        "read --max-cost-usd: {limit} USD is below the estimated cost of one request to {model}, up to {} USD, so nothing was sent; raise the limit, \
+         or ask for shorter prompts and answers (--input-tokens, --output-tokens)",
+        usd(*.request, 6)
+    )]
+    CostLimit {
+        /// The limit (USD).
+        limit: f64,
+        /// The most that the first request may cost (USD).
+        request: f64,
+        /// The model that it asks.
+        model: String,
+    },
 }

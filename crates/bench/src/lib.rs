@@ -60,6 +60,7 @@ pub use batch::{check_notes, left_by_batches};
 pub use config::{
     BatchOptions, Calibration, Config, Embedded, Items, Limits, Remote, RequestOptions, Sampling, ServerMetrics, Target,
 };
+pub use cost_limit::check_cost_limit;
 pub use endpoint::planned_conditions;
 pub use error::BenchError;
 pub use gpu_source::GpuSource;

@@ -47,9 +47,8 @@ impl Budget {
         }
     }
 
-    /// Reserves the worst case of a request: its input uncached, and all that it may bring back. `None` if that
-    /// exceeds the limit; the budget is exhausted then.
-    pub fn reserve(&mut self, price: &TargetPrice, worst: &Worst) -> Option<Reservation> {
+    /// The most that a request may cost by what is known so far: its input uncached, and all that it may bring back.
+    pub fn cost_at_most(&self, price: &TargetPrice, worst: &Worst) -> Money {
         let (input_media, output_media) = price.media.tokens(&worst.media);
         let input = ((worst.input_tokens + input_media) as f64 * self.input_ratio).ceil() as u64;
         let output = worst.output_tokens + output_media;
@@ -57,7 +56,12 @@ impl Budget {
             sound_out: Span::from_secs_f64(worst.media.sound_out.as_secs_f64() * self.sound_ratio),
             ..worst.media
         };
-        let worst = price.cost_at_most(input, output, &media);
+        price.cost_at_most(input, output, &media)
+    }
+
+    /// Reserves the most that a request may cost. `None` if that exceeds the limit; the budget is exhausted then.
+    pub fn reserve(&mut self, price: &TargetPrice, worst: &Worst) -> Option<Reservation> {
+        let worst = self.cost_at_most(price, worst);
         if self.exhausted || self.spent.saturating_add(self.reserved).saturating_add(worst) > self.limit {
             self.exhausted = true;
             return None;

@@ -2,8 +2,7 @@
 
 use super::target::TargetRun;
 use crate::abort::AbortPolicy;
-use crate::bodies::Bodies;
-use crate::config::Items;
+use crate::bodies::{self, Bodies};
 use crate::forecast::ASSUMED;
 use crate::job::Job;
 use crate::plan::{Backoff, PhaseSpec};
@@ -13,7 +12,7 @@ use std::sync::Arc;
 use tokrate_core::{Rng, Span};
 use tokrate_net::Secrets;
 use tokrate_sim::WORDS;
-use tokrate_wire::{ItemForm, ItemTask, Shape};
+use tokrate_wire::{ItemForm, Shape};
 
 /// A first answer under load that takes so many times as long as one before it is no longer to be expected.
 const UNLIKELY_DELAY: f64 = 10.0;
@@ -44,24 +43,10 @@ impl TargetRun<'_> {
     pub(super) fn job(&self, number: usize, spec: &PhaseSpec) -> Job {
         let config = self.config;
         let root = Rng::root(config.seed);
-        let text = Rng::root(config.text_seed).child("prompts");
-        let prompts = Prompts::new(&config.prompts, WORDS, &root.child("prompts"), text);
         let shape = if config.request.stream { Shape::Stream } else { Shape::Whole };
         Job {
             spec: spec.clone(),
-            bodies: Arc::new(Bodies {
-                dialect: self.endpoint.dialect,
-                model: self.endpoint.model.clone(),
-                options: config.request.clone(),
-                prompts: match (config.request.items, &config.request.audio) {
-                    (None, None) | (Some(Items { task: ItemTask::Batch, .. }), _) => prompts,
-                    (Some(_), _) => prompts.without_instruction(),
-                    (None, Some(_)) => prompts.in_sentences(),
-                },
-                items: config.request.items.and_then(|items| self.items(spec.load.batch().unwrap_or(items.batch))),
-                lengths: root.child("output lengths"),
-                text: Rng::root(config.text_seed).child("content"),
-            }),
+            bodies: Arc::new(Bodies::of(config, spec, self.endpoint.dialect, &self.endpoint.model)),
             client: self.endpoint.client.clone(),
             route: self.route.clone(),
             origin: self.endpoint.base.origin(),
@@ -97,8 +82,7 @@ impl TargetRun<'_> {
 impl TargetRun<'_> {
     /// What is asked for instead of text, for so many texts. That the dialect has it was looked at when the run was resolved.
     fn items(&self, batch: u32) -> Option<(ItemForm, u32)> {
-        let task = self.config.request.items?.task;
-        ItemForm::of(task, self.endpoint.dialect).map(|form| (form, batch))
+        bodies::items(self.config, self.endpoint.dialect, batch)
     }
 
     /// More threads than requests in flight would be idle, and each needs a connection.

@@ -26,6 +26,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let file = File::read(flags.target.config.as_deref())?;
     let (mut configs, outputs) = resolve(flags, &Environment::read(), &file)?;
     check_open_files(&configs, tokrate_net::server::open_files())?;
+    tokrate_bench::check_cost_limit(&configs)?;
     // A baseline that cannot be read, or not be compared with the run, is an error before anything is measured.
     let baseline = Baseline::read(&outputs.requirements, configs.len())?;
     baseline.attach(&mut configs);

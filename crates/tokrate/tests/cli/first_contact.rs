@@ -197,7 +197,7 @@ fn the_plan_stands_before_every_run() {
 
 #[test]
 fn a_limit_of_a_millionth_of_a_dollar_is_no_plan_for_nothing() {
-    let plan = "--model m -c 1 -n 3 --price-input 1 --price-output 1 --max-cost-usd 0.000001 --dry-run";
+    let plan = "--model m -c 1 -n 3 --price-input 0.02 --price-output 0.02 --max-cost-usd 0.000001 --dry-run";
     let finished = bench("http://127.0.0.1:9/v1", plan);
     assert!(finished.stdout.contains("≤ 0.000001") && !finished.stdout.contains("0.0000 "), "{}", finished.stdout);
 }

@@ -210,6 +210,22 @@ fn a_round_that_the_limit_cut_off_is_compared_with_nothing_and_that_is_said() {
 }
 
 #[test]
+fn a_limit_below_the_cost_of_one_request_is_refused_with_both_before_anything_is_sent() {
+    let (folder, host) = (Folder::new("tiny-limit"), engine(5));
+    for more in ["", "--dry-run", "--sessions 2 --turns 2"] {
+        let load = if more.starts_with("--sessions") { "" } else { "-c 1 -n 3" };
+        let refused = measure(&folder, &[&host], "run", &format!("{load} {PRICES} --max-cost-usd 0.019 {more}"));
+        assert_eq!(refused.code, Some(2), "{more}: {refused:?}");
+        let why = "read --max-cost-usd: 0.019 USD is below the estimated cost of one request to m, up to 0.020000 USD, so nothing was sent";
+        assert!(folded(&refused.stderr).contains(why), "{more}: {refused:?}");
+    }
+    assert!(folder.names().is_empty(), "{:?}", folder.names());
+    let enough = measure(&folder, &[&host], "run", &format!("-c 1 -n 1 --warmup 0 {PRICES} --max-cost-usd 0.02"));
+    assert_eq!(enough.code, Some(0), "{enough:?}");
+    host.stop();
+}
+
+#[test]
 fn images_and_sound_are_reserved_by_their_own_price_and_refused_without_one() {
     let (folder, host) = (Folder::new("media-cost"), engine(5));
     let bench = |more: &str| {
