@@ -271,6 +271,18 @@ pub(crate) fn omitted_trace_requests(source: &PromptSource) -> Option<String> {
 const NOT_STREAMED: &str = "the answers were not streamed: each came in one piece, so there is no TTFT, TPOT, ITL or output speed; E2E is \
      the wait for all of it";
 
+/// That the end of a level cut sessions short, if it did. Of a level that was cut off itself that goes without saying.
+fn cut_sessions(phase: &PhaseResult) -> Option<String> {
+    let of_turns = phase.sessions.as_ref().map(|sessions| (sessions.cut, sessions.started));
+    let of_agents = phase.agents.as_ref().map(|sessions| (sessions.cut, sessions.started));
+    let (cut, started) = of_turns.or(of_agents).filter(|(cut, _)| *cut > 0 && !phase.interrupted)?;
+    let were = if cut == 1 { "was" } else { "were" };
+    Some(format!(
+        "{cut} of {started} sessions {were} cut short, as --requests and --duration end a level in the middle of its last sessions; without them \
+         every session runs to its end"
+    ))
+}
+
 /// Notes on the results.
 pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
     let stale = phases.iter().filter(|phase| phase.connections.stale > 0).map(|phase| {
@@ -295,7 +307,9 @@ pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
     let speeds = phases.iter().filter(|phase| phase.conditions.streaming).filter_map(missing_speeds);
     let sentences = suspicions(phases).into_iter().filter(Suspicion::is_note).map(|suspicion| suspicion.sentence);
     let waits = phases.iter().filter_map(|phase| Some(at_level(phase, stream_waits(phase)?)));
-    let by_level = merge_repeated(stale.chain(waits).chain(mismatched).chain(invalid).chain(speeds).collect());
+    let cut = phases.iter().filter_map(|phase| Some(at_level(phase, cut_sessions(phase)?)));
+    let by_level =
+        merge_repeated(stale.chain(waits).chain(cut).chain(mismatched).chain(invalid).chain(speeds).collect());
     whole.into_iter().chain(by_level).chain(sentences).collect()
 }
 
@@ -349,7 +363,10 @@ fn missing_speeds(phase: &PhaseResult) -> Option<LevelSentence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokrate_meter::ClientError;
+    use tokrate_meter::fixtures::steady_request;
+    use tokrate_meter::{ClientError, RequestNumbers};
+    use tokrate_record::fixtures::{closed, phase};
+    use tokrate_record::{Load, PhaseInput};
 
     #[test]
     fn only_a_figure_that_the_first_table_shows_is_a_warning() {
@@ -395,6 +412,27 @@ mod tests {
             cautions(&record.phases).into_iter().filter(|said| said.contains("could not be read")).collect();
         let words = "80 events in 40 of 40 answers could not be read (no JSON object), such as `{\"choices\": [`; what such an event held is in no figure";
         assert_eq!(said, [words]);
+    }
+
+    #[test]
+    fn sessions_that_the_end_of_a_level_cut_short_are_counted_in_a_note() {
+        let load = Load::Sessions { sessions: 2, turns: 2 };
+        let turn = |session, turn| RequestNumbers {
+            session: Some(session),
+            turn: Some(turn),
+            ..steady_request(session * 2 + u64::from(turn), session * 1_000, 20, 10, 40)
+        };
+        let of =
+            |rows: &[RequestNumbers]| phase(&PhaseInput { load, name: "2 sessions".to_owned(), ..closed(2) }, rows);
+        let mut cut = of(&[turn(0, 0), turn(0, 1), turn(1, 0)]);
+        let said = notes(std::slice::from_ref(&cut)).join(" ");
+        assert!(said.contains("2 sessions: 1 of 2 sessions was cut short, as --requests"), "{said}");
+        cut.interrupted = true;
+        let whole = of(&[turn(0, 0), turn(0, 1)]);
+        for silent in [cut, whole] {
+            let said = notes(&[silent]).join(" ");
+            assert!(!said.contains("cut short"), "{said}");
+        }
     }
 
     #[test]

@@ -55,6 +55,23 @@ fn clients_of_servegen_send_what_their_files_say() {
 }
 
 #[test]
+fn sessions_that_the_number_of_requests_cuts_short_are_told() {
+    let host = engine();
+    let words = "--sessions 1 --turns 3 --input-tokens 10 --output-tokens 4";
+    let bench = measured(Folder::new("cut-sessions"), &host, &format!("{words} -n 4"));
+    bench.expect(0, &[]);
+    let sessions = bench.phase().sessions.as_ref().expect("a load of sessions");
+    assert_eq!((bench.rows.len(), sessions.started, sessions.completed, sessions.cut), (4, 2, 1, 1));
+    let sentence =
+        "1 of 2 sessions was cut short, as --requests and --duration end a level in the middle of its last sessions";
+    assert!(bench.record.notes.iter().any(|note| note.contains(sentence)), "{:?}", bench.record.notes);
+    assert!(folded(&bench.finished.stdout).contains(sentence), "{}", bench.finished.stdout);
+    let whole = measured(Folder::new("whole-sessions"), &host, words);
+    assert!(!whole.finished.stdout.contains("cut short"), "{}", whole.finished.stdout);
+    host.stop();
+}
+
+#[test]
 fn requests_ask_for_several_models_by_weight_and_each_has_its_figures() {
     let (folder, host) = (Folder::new("lora"), engine());
     let words = "-c 4 -n 80 --input-tokens 20 --output-tokens 8 --lora sql:3,fr --html page.html";

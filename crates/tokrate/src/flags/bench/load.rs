@@ -92,7 +92,7 @@ pub struct Load {
     /// Requests after which a search, or --until, does not measure a level again; a searched rate gets ten minutes at most [default: 2000]
     #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub max_requests: Option<u64>,
-    /// Measured requests per load level [default: 3 per slot, at least 20, in four rounds 10 each; embedded engine: 8 s per level]
+    /// Measured requests per load level; with --sessions the last of them may cut sessions short, which is said [default: 3 per slot, at least 20, in four rounds 10 each; embedded engine: 8 s per level]
     #[arg(long, short = 'n', allow_negative_numbers = true, value_name = "N", conflicts_with = "duration")]
     pub requests: Option<u64>,
     /// Time per load level, such as 30s or 2m
