@@ -49,6 +49,6 @@ pub use route::{Route, SharedTls};
 pub use secrets::{Redactor, Secrets};
 pub use stamped::{Departure, Stamps};
 pub use target::Target;
-pub use tls::ServerTls;
+pub use tls::{ServerTls, check_ca_file};
 pub use transport::MemoryStream;
 pub use upgraded::{Handshake, Upgraded, websocket_handshake};

@@ -60,7 +60,7 @@ impl Route {
     /// runtime.
     ///
     /// # Errors
-    /// When the name has no address, the proxy is of a kind that is not supported, or TLS cannot be set up.
+    /// When the name has no address, the proxy is of a kind that is not supported, TLS cannot be set up, or the CA file cannot be read.
     pub fn resolve_blocking(target: &Target, config: &ClientConfig, clock: Clock) -> Result<Route, NetError> {
         match Route::resolve_or_wait_blocking(target, config, &SharedTls::default(), clock)? {
             (route, None) => Ok(route),
@@ -72,7 +72,7 @@ impl Route {
     /// [`Route::refresh_blocking`] tries again. `tls` is for all routes with these settings.
     ///
     /// # Errors
-    /// When the proxy is of a kind that is not supported, or TLS cannot be set up.
+    /// When the proxy is of a kind that is not supported, TLS cannot be set up, or the CA file cannot be read.
     pub fn resolve_or_wait_blocking(
         target: &Target,
         config: &ClientConfig,
@@ -126,13 +126,16 @@ impl Route {
     /// A route without addresses: for in-memory connections, or until [`Route::refresh_blocking`] succeeds.
     ///
     /// # Errors
-    /// When the proxy is of a kind that is not supported, or TLS cannot be set up.
+    /// When the proxy is of a kind that is not supported, TLS cannot be set up, or the CA file cannot be read.
     pub fn unresolved(target: &Target, config: &ClientConfig) -> Result<Route, NetError> {
         Route::with_tls(target, config, &SharedTls::default())
     }
 
     fn with_tls(target: &Target, config: &ClientConfig, tls: &SharedTls) -> Result<Route, NetError> {
         let tls = target.is_tls().then(|| tls.of(config)).transpose()?;
+        if let (None, Some(path)) = (&tls, &config.ca_file) {
+            crate::tls::check_ca_file(path)?;
+        }
         Ok(Route {
             target: target.clone(),
             addresses: Arc::default(),

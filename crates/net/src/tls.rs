@@ -34,9 +34,7 @@ pub(crate) fn client_config(config: &ClientConfig) -> Result<rustls::ClientConfi
     }
     let pinned = match &config.ca_file {
         None => Vec::new(),
-        Some(path) => {
-            add_authorities(&mut roots, path).map_err(|reason| NetError::CaFile { path: path.clone(), reason })?
-        }
+        Some(path) => add_ca_file(&mut roots, path)?,
     };
     let trust = if config.insecure { Trust::Any } else { Trust::Pinned(pinned) };
     let mut tls = rustls::ClientConfig::builder_with_provider(provider())
@@ -50,6 +48,18 @@ pub(crate) fn client_config(config: &ClientConfig) -> Result<rustls::ClientConfi
     // Only one protocol is offered, so that a run never mixes versions.
     tls.alpn_protocols = vec![config.http.name().as_bytes().to_vec()];
     Ok(tls)
+}
+
+/// Reads a CA file where there is no TLS to set up: one that is missing or broken is a mistake whatever it would have been read for.
+///
+/// # Errors
+/// When it cannot be read, or holds no certificate.
+pub fn check_ca_file(path: &Path) -> Result<(), NetError> {
+    add_ca_file(&mut rustls::RootCertStore::empty(), path).map(drop)
+}
+
+fn add_ca_file(roots: &mut rustls::RootCertStore, path: &Path) -> Result<Vec<CertificateDer<'static>>, NetError> {
+    add_authorities(roots, path).map_err(|reason| NetError::CaFile { path: path.to_owned(), reason })
 }
 
 /// Explains a failed handshake.

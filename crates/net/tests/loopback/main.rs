@@ -305,7 +305,7 @@ fn nobody_who_listens_and_names_without_address_are_told() {
 }
 
 #[test]
-fn authorities_that_cannot_be_read_are_told_with_their_file() {
+fn authorities_that_cannot_be_read_are_told_with_their_file_whether_they_are_needed_or_not() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (empty, garbled) = (folder.join("net-no-certificate.pem"), folder.join("net-garbled.pem"));
     std::fs::write(&empty, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").unwrap();
@@ -318,9 +318,11 @@ fn authorities_that_cannot_be_read_are_told_with_their_file() {
     ];
     for (path, reason) in cases {
         let config = ClientConfig { ca_file: Some(path.clone()), ..ClientConfig::default() };
-        let target = Target::parse("https://127.0.0.1").unwrap();
-        let error = Route::resolve_blocking(&target, &config, Clock::monotonic()).unwrap_err().to_string();
-        assert!(error.contains(path.to_str().unwrap()) && error.contains(reason), "{error}");
+        for target in ["https://127.0.0.1", "http://127.0.0.1"] {
+            let target = Target::parse(target).unwrap();
+            let error = Route::resolve_blocking(&target, &config, Clock::monotonic()).unwrap_err().to_string();
+            assert!(error.contains(path.to_str().unwrap()) && error.contains(reason), "{target}: {error}");
+        }
     }
 }
 

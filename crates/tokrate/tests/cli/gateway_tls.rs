@@ -2,7 +2,7 @@
 
 use crate::folder::Folder;
 use crate::running::Running;
-use crate::tool::{BOUND, finish, start, tokrate};
+use crate::tool::{BOUND, finish, folded, start, tokrate};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -20,6 +20,16 @@ fn settings(further: &str) -> String {
 }
 
 const TLS: &str = "[gateway.tls]\ncertificate = \"chain.pem\"\nkey = \"key.pem\"\nadmin = true\n";
+
+#[test]
+fn authorities_that_cannot_be_read_are_refused_though_no_lane_is_reached_over_tls() {
+    let folder = Folder::new("gateway-ca-file");
+    folder.write("settings.toml", &settings("ca_file = \"nowhere.pem\"\n"));
+    let refused = finish(start(&mut tokrate(&folder, &["gateway", "--config", "settings.toml", "--check"])));
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    let why = "understand gateway.ca_file: read certificate authorities from nowhere.pem: No such file";
+    assert!(folded(&refused.stderr).contains(why), "{}", refused.stderr);
+}
 
 /// Writes a new certificate for 127.0.0.1 and its key.
 fn certify(folder: &Folder) -> CertificateDer<'static> {

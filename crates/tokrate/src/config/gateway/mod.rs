@@ -183,6 +183,10 @@ fn client(row: &GatewayRow, effective: &mut EffectiveConfig) -> Result<ClientCon
     let name = effective.pick("http", ("", None), row.http.clone(), HTTP[0].0)?;
     let named = HTTP.iter().find(|(known, _)| *known == name);
     let (_, http) = *named.with_context(|| format!("read gateway.http: it is \"1.1\" or \"2\", not `{name}`"))?;
+    // Also where no lane is reached over TLS.
+    if let Some(path) = &row.ca_file {
+        tokrate_net::check_ca_file(path).context("understand gateway.ca_file")?;
+    }
     Ok(ClientConfig {
         http,
         connect_timeout: effective.span("limits.connect", row.limits.connect.as_deref(), Span::from_secs(10))?,

@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue};
 use std::path::PathBuf;
 use tokrate_bench::{Embedded, Remote, Target};
 use tokrate_catalog::{Endpoint as CatalogEndpoint, Kind, Provider, Quirks, TargetName};
-use tokrate_net::{ClientConfig, HttpVersion, ProxySettings, Sharing};
+use tokrate_net::{ClientConfig, HttpVersion, ProxySettings, Sharing, check_ca_file};
 use tokrate_record::TargetPrice;
 use tokrate_sim::{Faults, Law};
 use tokrate_targets::{
@@ -37,6 +37,10 @@ pub(super) fn targets(
 ) -> Result<Vec<BenchTarget>> {
     let typed = Typed { is_dry_run, ..Typed::read(flags, environment, file) };
     let flags = &flags::Target { unix_socket: typed.unix_socket.clone(), ..flags.clone() };
+    // Also where nothing is asked over TLS, or nothing at all: a file that is named is there.
+    if let Some(path) = ca_file(flags, file) {
+        check_ca_file(&path)?;
+    }
     if typed.names.is_empty() {
         return Ok(vec![typed.unnamed(flags, environment, file)?]);
     }
@@ -220,7 +224,7 @@ fn remote_target(
     let engine_host = machine::facts_if_here(flags.unix_socket.as_ref().map_or(endpoint.base.host(), |_| "localhost"));
     let client = ClientConfig {
         http: http_version(flags, file)?,
-        ca_file: flags.ca_file.clone().or_else(|| file.bench.ca_file.clone()),
+        ca_file: ca_file(flags, file),
         insecure: flags.insecure || file.bench.insecure == Some(true),
         unix_socket: flags.unix_socket.clone(),
         proxy: proxies(flags, environment, file)?,
@@ -251,6 +255,10 @@ fn remote_target(
         proxy: client.proxy,
     };
     Ok(BenchTarget { target: Target::Remote(Box::new(remote)), quirks })
+}
+
+fn ca_file(flags: &flags::Target, file: &File) -> Option<PathBuf> {
+    flags.ca_file.clone().or_else(|| file.bench.ca_file.clone())
 }
 
 /// How requests share connections, if they can.
