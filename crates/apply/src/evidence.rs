@@ -137,6 +137,8 @@ evidence!(
     siblings,
     share_beyond,
     foreign_words,
+    made_after,
+    like_elsewhere,
 );
 
 impl Evidence {
@@ -182,6 +184,11 @@ impl Evidence {
     /// Whether new lines at an end may belong further out: the other reading says that lines beyond them may have to go for them.
     pub(crate) fn may_be_moved(&self) -> bool {
         self.deletion > 0 && self.new_ends > 0
+    }
+
+    /// Whether a line goes for which nothing stands, and another reading is nearly as good.
+    pub(crate) fn may_leave(&self) -> bool {
+        self.lost_all > 0 && self.margin < STAYING
     }
 
     /// Whether so many lines go in one place where others come that these may be another block, whose head and end the file has as well.

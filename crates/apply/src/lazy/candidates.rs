@@ -44,8 +44,6 @@ const UNBALANCED: i32 = 3 * UNIT;
 const IDLE: i32 = 4 * UNIT;
 /// Lines of a part that only leads up to the head of what is left out.
 const MAX_LEADING: usize = 3;
-/// Lines around those that may be ends in which a blank line is looked at as one.
-const BLANK_REACH: usize = 12;
 /// Lines on each side of an end that may hold it.
 const HELD_BY: usize = 8;
 /// The bounds of cost within which candidates are looked for, one after the other. What costs more is never sure.
@@ -234,32 +232,6 @@ impl<'f> Finder<'f> {
         }
     }
 
-    /// The blank lines of the file that may be the one which is shown above the part, or below it: those near lines that may
-    /// be its ends.
-    fn blank_ends(&self, side: usize) -> Vec<usize> {
-        let (source, first) = (self.weights.source, self.part.first);
-        let is_full = |at: &usize| !is_blank(self.weights.text(first + at));
-        let mut near: Vec<Range<usize>> = Vec::new();
-        for at in (0..self.places.len()).filter(is_full) {
-            let beyond = if side == 0 { at } else { self.part.last - first - at };
-            let reach = beyond + BLANK_REACH;
-            let lines = self.places[at].iter().map(|place| place.0);
-            if side == 0 {
-                near.extend(lines.map(|line| line.saturating_sub(reach)..line));
-            } else {
-                near.extend(lines.map(|line| line + 1..(line + 1 + reach).min(source.line_count())));
-            }
-        }
-        near.sort_unstable_by_key(|lines| lines.start);
-        let mut seen = 0;
-        let fresh = near.into_iter().flat_map(|lines| {
-            let from = lines.start.max(seen);
-            seen = seen.max(lines.end);
-            from..lines.end
-        });
-        fresh.filter(|&line| is_blank(source.line(line))).collect()
-    }
-
     /// The ways on with the next line of the part.
     fn stepped(&self, row: &Row, token: usize, bound: i32) -> Vec<Step> {
         let places = &self.places[token - self.part.first];
@@ -325,6 +297,11 @@ impl<'f> Finder<'f> {
             (trail.flags, trail.worth) = (trail.flags | TOLD, trail.worth + MIN_INFORMATION);
         }
         trail.flags |= if weights.places[token].closes.is_some() { WHOLE } else { 0 };
+        if shown == 0 && there > 0 && self.are_above_own_blank(from..token) {
+            // The blank line that is shown is the file's own, rather than one that would stand beside it.
+            next.push((line + 1, Kind::Matched, Trail { start: (line - there) as u32, ..trail }));
+            trail.cost += BLANK_BESIDE;
+        }
         next.push((line + 1, Kind::Matched, trail));
     }
 

@@ -32,6 +32,16 @@ pub(super) struct Replaced<'l> {
     blank: Option<usize>,
 }
 
+/// Whether lines begin with more blank ones than those in their place, where these do not set the same line off from new lines before it.
+fn fewer_blanks<'t>(gone: impl Iterator<Item = &'t str> + Clone, comes: impl Iterator<Item = &'t str> + Clone) -> bool {
+    let blanks = |lines: &mut dyn Iterator<Item = &'t str>| lines.take_while(|line| is_blank(line)).count();
+    let count = blanks(&mut gone.clone());
+    let first = gone.clone().nth(count).map(str::trim);
+    let before = comes.clone().position(|line| Some(line.trim()) == first);
+    let last_blanks = |at: usize| comes.clone().take(at).fold(0, |run, line| if is_blank(line) { run + 1 } else { 0 });
+    count > blanks(&mut comes.clone()).max(before.map_or(0, last_blanks))
+}
+
 impl<'l> Replaced<'l> {
     /// The lines of an original and those that stand there now.
     pub fn of(gone: &[&'l str], comes: &[&'l str]) -> Replaced<'l> {
@@ -47,9 +57,8 @@ impl<'l> Replaced<'l> {
         let algorithm = if is_small { Algorithm::MyersMinimal } else { Algorithm::Histogram };
         let diff = Diff::compute(algorithm, &input);
         let hunks = diff.hunks().map(|hunk| [wide(hunk.before), wide(hunk.after)]).collect();
-        let blanks = |lines: &mut dyn Iterator<Item = &&str>| lines.take_while(|line| is_blank(line)).count();
-        let above = blanks(&mut gone.iter()) > blanks(&mut comes.iter());
-        let below = blanks(&mut gone.iter().rev()) > blanks(&mut comes.iter().rev());
+        let above = fewer_blanks(gone.iter().copied(), comes.iter().copied());
+        let below = fewer_blanks(gone.iter().rev().copied(), comes.iter().rev().copied());
         let blank = if above { Some(0) } else { gone.len().checked_sub(1).filter(|_| below) };
         Replaced { old, new, hunks, blank }
     }

@@ -136,6 +136,12 @@ fn names_brought(line: &str) -> Option<&str> {
     .map(|names| names.strip_prefix("import ").unwrap_or(names))
 }
 
+/// The last word of a path that brings a name of its own: `Item` of `a::b::Item` and `a.b.Item`, nothing of paths to files.
+fn item(path: &str) -> Option<&str> {
+    let (_, item) = path.rsplit_once("::").or_else(|| path.rsplit_once('.'))?;
+    (item.starts_with(|first: char| first.is_uppercase()) && !path.contains('/')).then_some(item)
+}
+
 /// Whether both lines bring names from elsewhere, and from different places. Such lines are a set without an order: a new one stands for none
 /// of the others.
 pub(super) fn bring_others(one: &str, other: &str) -> bool {
@@ -150,6 +156,8 @@ pub(super) fn bring_others(one: &str, other: &str) -> bool {
     let is_of = |list: &str, item: &str| list.ends_with("::") && item.starts_with(list);
     let last = |name: &str| name.rsplit(['.', '/']).next().map(str::to_owned);
     let is_form = |near: &str, far: &str| near.starts_with('.') && last(near) == last(far);
+    // Of two that bring one name a file has one.
+    let names_are_same = names_are_same || item(one).is_some_and(|item_of_one| item(other) == Some(item_of_one));
     one != other
         && !names_are_same
         && ![(one, other), (other, one)].iter().any(|(one, other)| is_of(one, other) || is_form(one, other))
@@ -397,6 +405,7 @@ mod tests {
             ("using Shop.Cart;", "using Shop;"),
             ("import { a } from './one';", "import { b } from './two';"),
             ("#include <vector>", "#include <string>"),
+            ("#include \"cart.Hpp\"", "#include \"shop/item.Hpp\""),
             ("from shop import cart", "from store import item"),
         ] {
             assert!(bring_others(one, other) && bring_others(other, one), "{one} {other}");
@@ -409,6 +418,8 @@ mod tests {
             ("import { a } from './one';", "import { a } from './two';"),
             ("import { a } from './one';", "import type { a } from './two';"),
             ("from shop import cart", "from store import cart"),
+            ("use serde::de::Deserialize;", "use serde_core::de::Deserialize;"),
+            ("alias Shop.Cart", "alias Store.Trade.Cart"),
             ("import a.b.Cart;", "items.add(one);"),
         ] {
             assert!(!bring_others(one, other) && !bring_others(other, one), "{one} {other}");

@@ -8,6 +8,7 @@ use super::choice::Choice;
 use super::doubts;
 use super::lines::{Lines, UNIT};
 use super::moved;
+use super::otherwise;
 use super::part::Part;
 use super::prepared::PreparedSnippet;
 use super::weighed::WIDE;
@@ -80,7 +81,11 @@ pub(super) fn locate(
 
 /// The changes, with what speaks against them.
 fn checked(choice: &Choice<'_>) -> Result<Placed, Failed> {
-    let doubtful = |part: usize| doubts::doubtful(choice, part).or_else(|| moved::ends_further_on(choice, part));
+    let doubtful = |part: usize| {
+        doubts::doubtful(choice, part)
+            .or_else(|| moved::ends_further_on(choice, part))
+            .or_else(|| otherwise::meant(choice, part))
+    };
     if let Some(at) = (0..choice.parts.len()).find_map(doubtful) {
         return Err(Failed::Ambiguous(vec![at]));
     }

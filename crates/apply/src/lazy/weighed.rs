@@ -7,6 +7,7 @@ use super::choice::Choice;
 use super::doubts;
 use super::ends::PartEnds;
 use super::lines::{MIN_INFORMATION, UNIT, is_blank, is_distinctive};
+use super::otherwise;
 use super::weakness::Doubts;
 use crate::evidence::Evidence;
 use std::ops::Range;
@@ -145,6 +146,8 @@ impl Evidence {
         let mut brackets = [0_i32; 3];
         for hunk in choice.hunks[part].clone() {
             self.add_hunk(choice, kept, hunk.clone(), &hidden);
+            self.made_after += i32::from(otherwise::may_be_beside(choice, part, &hunk));
+            self.like_elsewhere += i32::from(otherwise::may_be_elsewhere(choice, part, &hunk));
             let [gone, comes] = hunk;
             let sums = gone.map(|line| (weights.brackets_of_line(line), -1));
             for (of, sign) in sums.chain(comes.map(|token| (weights.brackets_of_token(token), 1))) {

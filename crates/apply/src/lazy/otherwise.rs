@@ -1,0 +1,186 @@
+//! Other meanings of a part than the one that is chosen, which what it shows of the file does not rule out: a new declaration beside one like it,
+//! lines put into a comment, the same change in another block that begins and ends alike.
+//!
+//! Invariant: it only refuses or speaks against a choice, and changes none.
+
+use super::choice::Choice;
+use super::doubts;
+use super::indent::indent;
+use super::keys::declared_name;
+use super::likeness::LineFeatures;
+use super::lines::{is_blank, is_distinctive};
+use super::scopes::is_closer;
+use super::weights::Weights;
+use std::ops::Range;
+
+/// Signs that begin a comment of one line.
+const COMMENTS: [&str; 5] = ["//", "#", "--", ";", "%"];
+/// Lines beyond those that come and go in which what is put into a comment may stand.
+const COMMENTED_WITHIN: usize = 20;
+/// Places of a line that are looked at, to bound the work.
+const MAX_PLACES: usize = 50;
+/// For each line that comes, so many may stand between the same lines elsewhere, and so many more.
+const BETWEEN_FOR_EACH: usize = 3;
+const BETWEEN: usize = 4;
+/// What a line there has in common with a new one, if it may be the one that goes for it (percent).
+const ALIKE: i32 = 40;
+
+/// The lines of the file that new lines of a part may stand for although they stay, or that go although no more than a sign of a comment holds them.
+pub(super) fn meant(choice: &Choice<'_>, part: usize) -> Option<(usize, usize)> {
+    let hunks = || choice.hunks[part].iter();
+    let commented = hunks().find_map(|hunk| in_comment(choice, part, hunk));
+    commented.or_else(|| hunks().find_map(|hunk| goes_to_empty_comment(choice, part, hunk)))
+}
+
+/// A declaration that goes where another one comes, if the update shows all of that one: it may be a new one beside the first, made after it.
+/// One that declares another name, or the same where the file declares names more than once, if its body differs too.
+pub(super) fn may_be_beside(choice: &Choice<'_>, part: usize, [gone, comes]: &[Range<usize>; 2]) -> bool {
+    let weights = choice.weights;
+    let Some(old) = gone.clone().find(|&line| name(weights.source.line(line)).is_some()) else { return false };
+    let is_head = |token: &usize| {
+        let text = weights.text(*token);
+        name(text).is_some() && indent(text) == indent(weights.source.line(old))
+    };
+    let Some(head) = comes.clone().find(is_head) else { return false };
+    let (new_text, old_text) = (weights.text(head), weights.source.line(old));
+    let is_other = name(new_text) != name(old_text);
+    let part_end = choice.parts[part][choice.best[part]].tokens.end;
+    let Some(end) = end_of_block(weights, part_end, head) else { return false };
+    let body_differs = choice.hunks[part].iter().any(|[gone, comes]| {
+        comes.clone().any(|token| token > head && token <= end)
+            || comes.is_empty() && gone.start > old && !gone.is_empty()
+    });
+    let is_other = is_other || body_differs && is_overloaded(weights, old);
+    is_other && !is_pinned(choice, part, head..end + 1)
+}
+
+/// Whether lines that say where they are, or the edges of the file, are shown both above and below a declaration: no other one lies between.
+fn is_pinned(choice: &Choice<'_>, part: usize, declaration: Range<usize>) -> bool {
+    let weights = choice.weights;
+    let [at_first, at_last] = weights.prepared.implied;
+    let kept = || choice.kept[part].iter();
+    let told = |pair: &&(usize, usize)| doubts::holds(weights, pair.0);
+    let above = kept().filter(|pair| pair.0 < declaration.start).any(|pair| told(&pair) || at_first && pair.1 == 0);
+    let last = weights.source.line_count().saturating_sub(1);
+    let below = kept().filter(|pair| pair.0 >= declaration.end).any(|pair| told(&pair) || at_last && pair.1 == last);
+    above && below
+}
+
+/// The name of what a line declares, if that has a body or parameters; of a test of Ruby or Elixir its text.
+fn name(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let opens = text.ends_with(['{', ':']) || text.contains('(');
+    let named = || text.strip_suffix(" do").filter(|test| test.ends_with(['"', '\'']));
+    declared_name(text).filter(|_| opens).or_else(named)
+}
+
+/// The last line of the block that a line heads, if the part shows it: that no marker stands in it.
+fn end_of_block(weights: &Weights<'_>, end: usize, head: usize) -> Option<usize> {
+    let depth = |token: usize| indent(weights.text(token)).len();
+    let full = |token: &usize| !is_blank(weights.text(*token));
+    let next =
+        (head + 1..end).filter(full).find(|&token| depth(token) <= depth(head) && !opens_body(weights.text(token)));
+    match next {
+        Some(next) => Some(if is_closer(weights.text(next)) { next } else { next - 1 }),
+        None => {
+            let is_closed = !weights.text(head).trim_end().ends_with(['{', '(']);
+            let is_out = weights.prepared.marker_indent(end).is_none_or(|marker| marker <= depth(head));
+            (is_closed && is_out).then_some(end - 1)
+        }
+    }
+}
+
+/// `{` and `) {` below a head belong to it.
+fn opens_body(text: &str) -> bool {
+    matches!(text.trim_end().as_bytes().last(), Some(b'{' | b'('))
+}
+
+/// Whether a block of the file declares a name more than once, at the depth of a line that it holds.
+fn is_overloaded(weights: &Weights<'_>, line: usize) -> bool {
+    let source = weights.source;
+    let depth = indent(source.line(line)).len();
+    let is_in = |line: &usize| is_blank(source.line(*line)) || indent(source.line(*line)).len() >= depth;
+    let block = (0..line).rev().take_while(is_in).chain((line..source.line_count()).take_while(is_in));
+    let heads = block.map(|line| source.line(line)).filter(|text| indent(text).len() == depth);
+    let mut names: Vec<&str> = heads.filter_map(name).collect();
+    names.sort_unstable();
+    names.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+/// Lines beside a part that one of its new lines is with a sign of a comment before it, or without: they would stand twice.
+fn in_comment(choice: &Choice<'_>, part: usize, [gone, comes]: &[Range<usize>; 2]) -> Option<(usize, usize)> {
+    let weights = choice.weights;
+    let from = gone.start.saturating_sub(COMMENTED_WITHIN);
+    let to = (gone.end + COMMENTED_WITHIN + comes.len()).min(weights.source.line_count());
+    let kept = &choice.kept[part];
+    let is_new = |token: &usize| weights.ids[*token].is_none() && is_distinctive(weights.text(*token));
+    let mut near = (from..to).filter(|line| !gone.contains(line) && !kept.iter().any(|pair| pair.1 == *line));
+    let stands = |line: &usize| {
+        let old = weights.source.line(*line).trim();
+        is_distinctive(old)
+            && comes.clone().filter(is_new).any(|token| {
+                let new = weights.text(token).trim();
+                without_sign(new) == Some(old) || without_sign(old) == Some(new)
+            })
+    };
+    near.find(stands).map(|line| (line, line))
+}
+
+/// A line without the sign of a comment that it begins with.
+fn without_sign(text: &str) -> Option<&str> {
+    COMMENTS.iter().find_map(|sign| text.strip_prefix(sign)).map(str::trim)
+}
+
+/// Whether new lines may be meant to come elsewhere, in the place of some that are like them: all that is shown on either side of them stands
+/// there too, on either side of those.
+pub(super) fn may_be_elsewhere(choice: &Choice<'_>, part: usize, [gone, comes]: &[Range<usize>; 2]) -> bool {
+    let weights = choice.weights;
+    let chosen = &choice.parts[part][choice.best[part]];
+    if !gone.is_empty() || comes.is_empty() {
+        return false;
+    }
+    let is_kept = |token: usize| choice.kept[part].iter().any(|pair| pair.0 == token);
+    let above = (chosen.tokens.start..comes.start).rev().take_while(|&token| is_kept(token)).count();
+    let below = (comes.end..chosen.tokens.end).take_while(|&token| is_kept(token)).count();
+    let is_whole = comes.start - above == chosen.tokens.start && comes.end + below == chosen.tokens.end;
+    if above == 0 || below == 0 || !is_whole {
+        return false;
+    }
+    let numbers = |lines: Range<usize>| -> Vec<u32> { lines.map(|line| weights.numbers[line]).collect() };
+    let (upper, lower) = (numbers(gone.start - above..gone.start), numbers(gone.start..gone.start + below));
+    let inside = weights.places[comes.start - 1].inside.clone().unwrap_or(0..weights.source.line_count());
+    let reach = BETWEEN_FOR_EACH * comes.len() + BETWEEN;
+    let new: Vec<LineFeatures<'_>> = comes.clone().map(|token| LineFeatures::of(weights.text(token))).collect();
+    let is_alike = |line: usize| {
+        let old = LineFeatures::of(weights.source.line(line));
+        new.iter().any(|new| new.share_with(&old) >= ALIKE)
+    };
+    let places = weights.lines.runs(&upper).take(MAX_PLACES).map(|at| at + above);
+    places.filter(|&at| at != gone.start && inside.contains(&at)).any(|at| {
+        let mut ends = at + 1..(at + reach + 1).min(weights.numbers.len());
+        let end = ends.find(|&end| weights.numbers[end..].starts_with(&lower));
+        end.is_some_and(|end| (at..end).any(is_alike))
+    })
+}
+
+/// Lines that go without any in their place up to a sign of a comment without words, which may be a new one above them.
+fn goes_to_empty_comment(
+    choice: &Choice<'_>,
+    part: usize,
+    [gone, comes]: &[Range<usize>; 2],
+) -> Option<(usize, usize)> {
+    let weights = choice.weights;
+    let is_sign = |text: &str| {
+        let text = text.trim();
+        !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'/' | b'#' | b'*' | b'-' | b';' | b'!'))
+    };
+    let kept = &choice.kept[part];
+    let above: Vec<usize> = kept.iter().filter(|pair| pair.1 < gone.start).map(|pair| pair.0).collect();
+    let below: Vec<usize> = kept.iter().filter(|pair| pair.1 >= gone.end).map(|pair| pair.0).collect();
+    let says_nothing = |tokens: &[usize]| {
+        let mut full = tokens.iter().map(|&token| weights.text(token)).filter(|text| !is_blank(text)).peekable();
+        full.peek().is_some() && full.all(is_sign)
+    };
+    (comes.is_empty() && !gone.is_empty() && (says_nothing(&above) || says_nothing(&below)))
+        .then(|| (gone.start, gone.end - 1))
+}
