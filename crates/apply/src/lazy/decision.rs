@@ -67,12 +67,13 @@ impl Evidence {
     /// The points that are enough to answer with a choice, if any are.
     pub fn enough(&self) -> Option<i32> {
         let of = |holds: bool, points: i32| if holds { points } else { 0 };
-        let may_lose = self.may_be_moved() || self.may_be_rewritten() || self.made_after > 0 || self.may_leave();
+        let is_moved = self.may_be_moved() && !self.only_adds();
+        let may_lose = is_moved || self.may_be_rewritten() || self.made_after > 0 || self.may_leave();
         let is_unheld = self.gone == 0 && self.new_ends == 0 && self.unheld_ends >= UNHELD;
         let more = of(may_lose, MORE_WHERE_MOVED_OR_REWRITTEN) + of(is_unheld, MORE_WHERE_UNHELD);
         let less = match () {
             () if self.only_brings() => LESS_WHERE_BROUGHT,
-            () if self.only_adds() => LESS_WHERE_ADDED,
+            () if self.only_adds() => of(!self.may_be_moved(), LESS_WHERE_ADDED),
             () => of(self.is_regular(), LESS_WHERE_REGULAR),
         };
         self.may_be_sure().then_some(ENOUGH + more - less)
@@ -86,8 +87,8 @@ impl Evidence {
     /// Whether new lines come, some of them at an end that a line holds which stands once, and no line goes. Where a blank line that is shown is all that sets them off from the marker,
     /// what stands between it and them may be meant to go.
     fn only_adds(&self) -> bool {
-        let is_held = self.unheld_ends < UNHELD && !self.may_be_moved();
-        self.gone == 0 && self.new_ends > 0 && self.cost > SET_OFF_BY_A_BLANK && is_held
+        let is_set_off = self.cost <= SET_OFF_BY_A_BLANK;
+        self.gone == 0 && self.new_ends > 0 && !is_set_off && self.unheld_ends < UNHELD
     }
 
     /// Whether nothing goes for which nothing stands and as many unchanged lines are shown at every end, and more than one, none of them of a
@@ -133,7 +134,9 @@ mod tests {
         assert_eq!(enough(whole), ENOUGH);
         let added = Evidence { new_ends: 1, hunks: 2, ..whole };
         assert_eq!(enough(added), ENOUGH - LESS_WHERE_ADDED);
-        assert_eq!(enough(Evidence { deletion: 1, ..added }), ENOUGH + MORE_WHERE_MOVED_OR_REWRITTEN);
+        assert_eq!(enough(Evidence { deletion: 1, ..added }), ENOUGH);
+        let set_off = Evidence { deletion: 1, cost: SET_OFF_BY_A_BLANK, ..added };
+        assert_eq!(enough(set_off), ENOUGH + MORE_WHERE_MOVED_OR_REWRITTEN);
         assert_eq!(enough(Evidence { unheld_ends: UNHELD, ..added }), ENOUGH);
         assert_eq!(enough(Evidence { cost: SET_OFF_BY_A_BLANK, ..added }), ENOUGH);
         let lost = Evidence { gone: 1, lost_all: 1, lost: 1, margin: 500, ..whole };
