@@ -84,8 +84,8 @@ impl Evidence {
         self.new_ends > 0 && self.new_brings == self.new_ends && self.changed_ends == 0 && self.lost_all == 0
     }
 
-    /// Whether new lines come, some of them at an end that a line holds which stands once, and no line goes. Where a blank line that is shown is all that sets them off from the marker,
-    /// what stands between it and them may be meant to go.
+    /// Whether new lines come, some of them at an end that a line holds which stands once, and no line goes. Where a blank line that is shown is
+    /// all that sets them off from the marker, what stands between it and them may be meant to go.
     fn only_adds(&self) -> bool {
         let is_set_off = self.cost <= SET_OFF_BY_A_BLANK;
         self.gone == 0 && self.new_ends > 0 && !is_set_off && self.unheld_ends < UNHELD

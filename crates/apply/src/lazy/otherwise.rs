@@ -11,6 +11,7 @@ use super::likeness::LineFeatures;
 use super::lines::{is_blank, is_distinctive};
 use super::scopes::is_closer;
 use super::weights::Weights;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Signs that begin a comment of one line.
@@ -19,6 +20,8 @@ const COMMENTS: [&str; 5] = ["//", "#", "--", ";", "%"];
 const COMMENTED_WITHIN: usize = 20;
 /// Places of a line that are looked at, to bound the work.
 const MAX_PLACES: usize = 50;
+/// Of more new lines none is compared with those elsewhere, to bound the work: it is taken for granted that one is alike.
+const MAX_COMPARED: usize = 200;
 /// For each line that comes, so many may stand between the same lines elsewhere, and so many more.
 const BETWEEN_FOR_EACH: usize = 3;
 const BETWEEN: usize = 4;
@@ -112,16 +115,15 @@ fn in_comment(choice: &Choice<'_>, part: usize, [gone, comes]: &[Range<usize>; 2
     let weights = choice.weights;
     let from = gone.start.saturating_sub(COMMENTED_WITHIN);
     let to = (gone.end + COMMENTED_WITHIN + comes.len()).min(weights.source.line_count());
-    let kept = &choice.kept[part];
+    let kept: BTreeSet<usize> = choice.kept[part].iter().map(|pair| pair.1).collect();
     let is_new = |token: &usize| weights.ids[*token].is_none() && is_distinctive(weights.text(*token));
-    let mut near = (from..to).filter(|line| !gone.contains(line) && !kept.iter().any(|pair| pair.1 == *line));
+    let new: BTreeSet<&str> = comes.clone().filter(is_new).map(|token| weights.text(token).trim()).collect();
+    let uncommented: BTreeSet<&str> = new.iter().filter_map(|text| without_sign(text)).collect();
+    let mut near = (from..to).filter(|line| !gone.contains(line) && !kept.contains(line));
     let stands = |line: &usize| {
         let old = weights.source.line(*line).trim();
-        is_distinctive(old)
-            && comes.clone().filter(is_new).any(|token| {
-                let new = weights.text(token).trim();
-                without_sign(new) == Some(old) || without_sign(old) == Some(new)
-            })
+        let is_told = || uncommented.contains(old) || without_sign(old).is_some_and(|old| new.contains(old));
+        is_distinctive(old) && is_told()
     };
     near.find(stands).map(|line| (line, line))
 }
@@ -139,7 +141,8 @@ pub(super) fn may_be_elsewhere(choice: &Choice<'_>, part: usize, [gone, comes]: 
     if !gone.is_empty() || comes.is_empty() {
         return false;
     }
-    let is_kept = |token: usize| choice.kept[part].iter().any(|pair| pair.0 == token);
+    let kept: BTreeSet<usize> = choice.kept[part].iter().map(|pair| pair.0).collect();
+    let is_kept = |token: usize| kept.contains(&token);
     let above = (chosen.tokens.start..comes.start).rev().take_while(|&token| is_kept(token)).count();
     let below = (comes.end..chosen.tokens.end).take_while(|&token| is_kept(token)).count();
     let is_whole = comes.start - above == chosen.tokens.start && comes.end + below == chosen.tokens.end;
@@ -159,7 +162,7 @@ pub(super) fn may_be_elsewhere(choice: &Choice<'_>, part: usize, [gone, comes]: 
     places.filter(|&at| at != gone.start && inside.contains(&at)).any(|at| {
         let mut ends = at + 1..(at + reach + 1).min(weights.numbers.len());
         let end = ends.find(|&end| weights.numbers[end..].starts_with(&lower));
-        end.is_some_and(|end| (at..end).any(is_alike))
+        end.is_some_and(|end| new.len() > MAX_COMPARED || (at..end).any(is_alike))
     })
 }
 
