@@ -151,7 +151,7 @@ pub enum Stage {
 pub struct Checks {
     /// Every line is one of the original, in order, or of the update; no marker is left.
     pub provenance: Check,
-    /// Brackets and quotes that were balanced still are.
+    /// Brackets and quotes that were balanced still are, and the tags of XML and HTML.
     pub brackets: Check,
     /// The parser finds no more errors than in the original.
     pub parse: Check,

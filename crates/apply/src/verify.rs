@@ -9,6 +9,7 @@ mod parts;
 mod provenance;
 #[cfg(feature = "tree")]
 mod syntax;
+mod tags;
 
 use crate::options::Options;
 use crate::outcome::{Check, Checks, Format, Refused};
@@ -40,10 +41,11 @@ pub(crate) fn verify(
     parts::check(source, &lf(), update, format)?;
     let (parse, declarations) =
         if options.without_tree { (NO_TREE, NO_TREE) } else { trees(source, splices, options, parsed.as_deref())? };
-    // A parser is more exact than a count of brackets.
-    let brackets = match parse {
-        Check::Passed => Check::Skipped("the parser decided"),
-        Check::Skipped(_) => brackets::check(source, splices, &lf(), options.language())?,
+    // A parser is more exact than a count of brackets, but that of HTML closes tags itself.
+    let brackets = match (tags::check(source, splices, &lf(), options), parse) {
+        (Some(checked), _) => checked?,
+        (None, Check::Passed) => Check::Skipped("the parser decided"),
+        (None, Check::Skipped(_)) => brackets::check(source, splices, &lf(), options.language())?,
     };
     Ok(Checks { provenance, brackets, parse, declarations, idempotence: NOT_DONE_HERE })
 }

@@ -7,6 +7,7 @@ use super::indent::indent;
 use super::keys::key;
 use super::likeness::are_similar;
 use super::lines::{Lines, UNIT, information, is_blank, is_distinctive};
+use super::moved;
 use super::prepared::PreparedSnippet;
 use super::scopes::{self, Place, is_closer};
 use crate::format::replaced;
@@ -198,7 +199,8 @@ impl Anchored<'_> {
     fn change_at_end(&self, segment: &Range<usize>, last: usize, above: usize) -> Option<Change<'_>> {
         let may_be_new = self.ends == Ends::MayBeNew;
         let end = may_be_new.then(|| scopes::end_of_block(self.prepared, segment, self.source)).flatten()?;
-        let new = (segment.start..last + 1).map(|token| self.text(token)).collect();
+        let new: Vec<&str> = (segment.start..last + 1).map(|token| self.text(token)).collect();
+        (!moved::stands_at_another_depth(self.source, self.lines, &new)).then_some(())?;
         (end >= above).then_some(Change { old: end..end, new })
     }
 

@@ -33,6 +33,30 @@ const MODIFIERS: &[&str] = &[
     "data",
     "local",
     "mut",
+    "fileprivate",
+    "required",
+    "convenience",
+    "mutating",
+    "nonmutating",
+    "nonisolated",
+    "indirect",
+    "lazy",
+    "weak",
+    "lateinit",
+    "actual",
+    "expect",
+    "companion",
+    "infix",
+    "operator",
+    "tailrec",
+    "external",
+    "implicit",
+    "explicit",
+    "friend",
+    "late",
+    "synchronized",
+    "transient",
+    "volatile",
 ];
 
 /// Words after which the name of a type comes, or of what holds others.
@@ -136,10 +160,13 @@ fn names_brought(line: &str) -> Option<&str> {
     .map(|names| names.strip_prefix("import ").unwrap_or(names))
 }
 
-/// The last word of a path that brings a name of its own: `Item` of `a::b::Item` and `a.b.Item`, nothing of paths to files.
+/// The last word of a path that brings a name of its own: `Item` of `a::b::Item` and `a.b.Item`, `item.hpp` of `a/b/item.hpp`.
 fn item(path: &str) -> Option<&str> {
+    if let Some((_, file)) = path.rsplit_once('/') {
+        return Some(file);
+    }
     let (_, item) = path.rsplit_once("::").or_else(|| path.rsplit_once('.'))?;
-    (item.starts_with(|first: char| first.is_uppercase()) && !path.contains('/')).then_some(item)
+    item.starts_with(|first: char| first.is_uppercase()).then_some(item)
 }
 
 /// Whether both lines bring names from elsewhere, and from different places. Such lines are a set without an order: a new one stands for none
@@ -150,14 +177,18 @@ pub(super) fn bring_others(one: &str, other: &str) -> bool {
         return false;
     }
     // The same names from another place.
-    let names_are_same = names_brought(one).is_some_and(|names| names_brought(other) == Some(names));
+    let names = names_brought(one);
+    let names_are_same = names.is_some() && names_brought(other) == names;
     let (Some(one), Some(other)) = (brought(one), brought(other)) else { return false };
-    // `use a::b::{C, D}` is another form of `use a::b::C`, and `.b` of `a.b`.
-    let is_of = |list: &str, item: &str| list.ends_with("::") && item.starts_with(list);
+    // `use a::b::{C, D}` and `import a.b.*` are other forms of `use a::b::C` and `import a.b.C`, and `.b` of `a.b`.
+    let is_of = |list: &str, item: &str| {
+        let list = list.strip_suffix('*').unwrap_or(list);
+        list.ends_with(['.', ':']) && item.starts_with(list)
+    };
     let last = |name: &str| name.rsplit(['.', '/']).next().map(str::to_owned);
     let is_form = |near: &str, far: &str| near.starts_with('.') && last(near) == last(far);
-    // Of two that bring one name a file has one.
-    let names_are_same = names_are_same || item(one).is_some_and(|item_of_one| item(other) == Some(item_of_one));
+    // Of two that bring one name a file has one. Where names stand apart from the place that they come from, the place brings none.
+    let names_are_same = names_are_same || names.is_none() && item(one).is_some() && item(one) == item(other);
     one != other
         && !names_are_same
         && ![(one, other), (other, one)].iter().any(|(one, other)| is_of(one, other) || is_form(one, other))
@@ -236,7 +267,10 @@ fn declared(line: &str) -> Option<Key<'_>> {
             return after_declaring(rest[word.len()..].trim_start());
         }
         if BINDING.contains(&word) {
-            return bound(rest[word.len()..].trim_start()).or_else(|| signature(rest));
+            let value = rest[word.len()..].trim_start();
+            // `const val` of Kotlin.
+            let value = ["val ", "var "].iter().find_map(|word| value.strip_prefix(word)).unwrap_or(value);
+            return bound(value).or_else(|| signature(rest));
         }
         return signature(rest).or_else(|| member(rest).filter(|_| is_modified));
     }
@@ -379,6 +413,8 @@ mod tests {
             ("private readonly Map<Method, Handler> handlers = new HashMap<>();", "handlers"),
             ("protected $table = 'users';", "$table"),
             ("private int count;", "count"),
+            ("fileprivate class Cart: Equatable {", "Cart"),
+            ("mutating func add(_ item: Item) {", "add"),
         ] {
             assert_eq!(declares(line), Some(name), "{line}");
         }
@@ -420,6 +456,9 @@ mod tests {
             ("from shop import cart", "from store import cart"),
             ("use serde::de::Deserialize;", "use serde_core::de::Deserialize;"),
             ("alias Shop.Cart", "alias Store.Trade.Cart"),
+            ("import shop.items.Cart", "import shop.items.*"),
+            ("require 'shop/cart'", "require 'shop/items/cart'"),
+            ("#include <shop/cart.hpp>", "#include <store/cart.hpp>"),
             ("import a.b.Cart;", "items.add(one);"),
         ] {
             assert!(!bring_others(one, other) && !bring_others(other, one), "{one} {other}");
@@ -435,6 +474,9 @@ mod tests {
             ("self.count = 3", "self.count"),
             ("name = \"x\"", "name"),
             ("  - key: value", "key"),
+            ("private lateinit var cart: Cart", "cart"),
+            ("public actual val ZERO: Offset = Offset(0)", "ZERO"),
+            ("internal const val HOURS = 24", "HOURS"),
         ] {
             assert_eq!(key(line), Some(Key::Assigns(name)), "{line}");
         }

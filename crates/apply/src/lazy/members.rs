@@ -8,6 +8,7 @@ mod declarations;
 
 use super::indent::indent;
 use super::lines::{Lines, is_blank, is_distinctive};
+use super::moved;
 use super::scopes::{self, Place, belongs_to_the_next, ends_with_its_last_lines, is_closer};
 use super::snippet::{Piece, Snippet};
 use crate::format::replaced;
@@ -31,6 +32,7 @@ pub(super) fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>)
         let Placed { gone, comes } = update.placed(&run)?;
         let old: Vec<&str> = gone.clone().map(|line| source.line(line)).collect();
         let new: Vec<&str> = comes.map(|token| update.text(token)).collect();
+        (!moved::stands_at_another_depth(source, lines, &new)).then_some(())?;
         splices.extend(replaced(source, gone.start, &old, &new));
     }
     Some(splices)

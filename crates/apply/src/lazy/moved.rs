@@ -3,7 +3,10 @@
 //! Invariant: it only refuses, and changes no choice.
 
 use super::choice::Choice;
-use super::lines::{is_blank, is_distinctive};
+use super::doubts;
+use super::lines::{Lines, is_blank, is_distinctive};
+use crate::source::Source;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Lines with text beyond an end that are looked at.
@@ -50,4 +53,41 @@ fn stands(
             (at.clone().min().unwrap_or_default(), at.max().unwrap_or_default())
         })
     })
+}
+
+/// A line of the file that comes anew in one place while it goes in another one, as where things are numbered anew: which of them a line is
+/// cannot be told where a marker hides some.
+pub(super) fn goes_elsewhere(choice: &Choice<'_>, part: usize) -> Option<(usize, usize)> {
+    let weights = choice.weights;
+    let gone = |line: usize| {
+        let hunks = choice.hunks.iter().flatten();
+        hunks.filter(|[_, comes]| !comes.is_empty()).any(|[gone, _]| gone.contains(&line))
+    };
+    let holding: Vec<usize> =
+        choice.kept[part].iter().map(|pair| pair.0).filter(|&token| doubts::holds(weights, token)).collect();
+    let is_held = |comes: &Range<usize>| {
+        holding.first().is_some_and(|first| *first < comes.start)
+            && holding.last().is_some_and(|last| *last >= comes.end)
+    };
+    let hunks = choice.hunks[part].iter().filter(|[_, comes]| !is_held(comes));
+    let comes = hunks.flat_map(|[gone, comes]| comes.clone().map(move |token| (token, gone)));
+    let mut places = comes.filter_map(|(token, here)| {
+        let id = weights.ids[token].filter(|_| weights.stands_once(token) && is_distinctive(weights.text(token)))?;
+        weights.lines.place_of_first(id).filter(|line| !here.contains(line) && gone(*line))
+    });
+    places.next().map(|line| (line, line))
+}
+
+/// Whether the file has the first line of a block, and at least a third of the others, at another indentation: it may be one of the file, written
+/// less deep.
+pub(super) fn stands_at_another_depth(source: &Source, lines: &Lines<'_>, block: &[&str]) -> bool {
+    let telling = || block.iter().filter(|line| is_distinctive(line));
+    let Some(first) = telling().next().filter(|line| lines.id_of(line).is_none()) else { return false };
+    if !source.lines().any(|line| line.trim() == first.trim()) {
+        return false;
+    }
+    let old: BTreeSet<&str> = source.lines().map(str::trim).collect();
+    let is_moved = |line: &&&str| lines.id_of(line).is_none() && old.contains(line.trim());
+    let moved = telling().filter(is_moved).count();
+    moved > 1 && 3 * moved >= telling().count()
 }

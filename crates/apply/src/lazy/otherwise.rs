@@ -10,6 +10,7 @@ use super::keys::declared_name;
 use super::likeness::LineFeatures;
 use super::lines::{is_blank, is_distinctive};
 use super::scopes::is_closer;
+use super::seams;
 use super::weights::Weights;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -32,7 +33,26 @@ const ALIKE: i32 = 40;
 pub(super) fn meant(choice: &Choice<'_>, part: usize) -> Option<(usize, usize)> {
     let hunks = || choice.hunks[part].iter();
     let commented = hunks().find_map(|hunk| in_comment(choice, part, hunk));
-    commented.or_else(|| hunks().find_map(|hunk| goes_to_empty_comment(choice, part, hunk)))
+    commented
+        .or_else(|| hunks().find_map(|hunk| goes_to_empty_comment(choice, part, hunk)))
+        .or_else(|| hunks().find_map(|hunk| is_never_reached(choice, part, hunk)))
+}
+
+/// The hidden line right below new ones that leave its block: it may be meant to go, as it would not be carried out any more.
+fn is_never_reached(choice: &Choice<'_>, part: usize, [gone, comes]: &[Range<usize>; 2]) -> Option<(usize, usize)> {
+    let weights = choice.weights;
+    let last = comes.clone().rev().map(|token| weights.text(token)).find(|text| !is_blank(text))?;
+    let is_shown = choice.kept[part].iter().any(|pair| pair.0 >= comes.end);
+    let left = |line: usize| {
+        let old = weights.source.line(line);
+        seams::leaves(old) && indent(old) == indent(last)
+    };
+    if is_shown || !seams::leaves(last) || gone.clone().any(left) {
+        return None;
+    }
+    let below = gone.end..weights.source.line_count();
+    let below = below.into_iter().find(|&line| !is_blank(weights.source.line(line)))?;
+    seams::goes_on(weights.source.line(below), indent(last)).then_some((below, below))
 }
 
 /// A declaration that goes where another one comes, if the update shows all of that one: it may be a new one beside the first, made after it.

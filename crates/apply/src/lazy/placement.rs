@@ -85,6 +85,7 @@ fn checked(choice: &Choice<'_>) -> Result<Placed, Failed> {
         doubts::doubtful(choice, part)
             .or_else(|| moved::ends_further_on(choice, part))
             .or_else(|| otherwise::meant(choice, part))
+            .or_else(|| moved::goes_elsewhere(choice, part))
     };
     if let Some(at) = (0..choice.parts.len()).find_map(doubtful) {
         return Err(Failed::Ambiguous(vec![at]));

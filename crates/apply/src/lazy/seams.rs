@@ -278,7 +278,7 @@ fn enclosing<'l>(line: &str, above: impl Iterator<Item = (usize, &'l str)>) -> i
 }
 
 /// Whether a line makes the rest of its block unreachable.
-fn leaves(line: &str) -> bool {
+pub(super) fn leaves(line: &str) -> bool {
     let mut words =
         line.split(|it: char| it.is_whitespace() || matches!(it, ';' | '(')).filter(|word| !word.is_empty());
     matches!(words.next(), Some("return" | "raise" | "throw" | "break" | "continue" | "die" | "exit"))
@@ -288,7 +288,7 @@ fn leaves(line: &str) -> bool {
 }
 
 /// Whether a line goes on with the statements of a block.
-fn goes_on(line: &str, depth: &str) -> bool {
+pub(super) fn goes_on(line: &str, depth: &str) -> bool {
     const OTHER: [&str; 11] =
         ["case", "default", "else", "elif", "elsif", "except", "catch", "finally", "rescue", "ensure", "end"];
     let words = line.trim();

@@ -1,0 +1,13 @@
+public actual class Offset(public actual val seconds: Int) {
+
+    override fun toString(): String = format(seconds)
+
+    public actual companion object {
+
+        internal val ZERO: Offset = Offset(0)
+
+        public actual fun parse(text: String): Offset {
+            return Offset(text.toInt())
+        }
+    }
+}
