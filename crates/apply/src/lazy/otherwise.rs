@@ -6,10 +6,10 @@
 use super::choice::Choice;
 use super::doubts;
 use super::indent::indent;
-use super::keys::declared_name;
+use super::keys::{brought, declared_name};
 use super::likeness::LineFeatures;
 use super::lines::{is_blank, is_distinctive};
-use super::scopes::is_closer;
+use super::scopes::{belongs_to_the_next, is_closer};
 use super::seams;
 use super::weights::Weights;
 use std::collections::BTreeSet;
@@ -19,6 +19,8 @@ use std::ops::Range;
 const COMMENTS: [&str; 5] = ["//", "#", "--", ";", "%"];
 /// Lines beyond those that come and go in which what is put into a comment may stand.
 const COMMENTED_WITHIN: usize = 20;
+/// Lines beyond those that come and go in which an import stands near by.
+const BROUGHT_WITHIN: usize = 6;
 /// Places of a line that are looked at, to bound the work.
 const MAX_PLACES: usize = 50;
 /// Of more new lines none is compared with those elsewhere, to bound the work: it is taken for granted that one is alike.
@@ -36,6 +38,27 @@ pub(super) fn meant(choice: &Choice<'_>, part: usize) -> Option<(usize, usize)> 
     commented
         .or_else(|| hunks().find_map(|hunk| goes_to_empty_comment(choice, part, hunk)))
         .or_else(|| hunks().find_map(|hunk| is_never_reached(choice, part, hunk)))
+        .or_else(|| hunks().find_map(|hunk| brings_twice(choice, hunk)))
+        .or_else(|| hunks().find_map(|hunk| documents_twice(choice, hunk)))
+}
+
+/// An import that comes although the same one stays near by: it would stand twice, or other lines may be meant to go up to it.
+fn brings_twice(choice: &Choice<'_>, [gone, comes]: &[Range<usize>; 2]) -> Option<(usize, usize)> {
+    let weights = choice.weights;
+    let goes = |line: usize| choice.hunks.iter().flatten().any(|[gone, _]| gone.contains(&line));
+    let is_near = |line: usize| line + BROUGHT_WITHIN >= gone.start && line < gone.end + BROUGHT_WITHIN;
+    let brings = comes.clone().filter(|&token| brought(weights.text(token)).is_some());
+    let mut places = brings.filter_map(|token| weights.ids[token]).flat_map(|id| weights.lines.places_of(id));
+    places.find(|&line| is_near(line) && !goes(line)).map(|line| (line, line))
+}
+
+/// A comment of one line that documents what is below it, right below a new one: of both the declaration needs one.
+fn documents_twice(choice: &Choice<'_>, [gone, comes]: &[Range<usize>; 2]) -> Option<(usize, usize)> {
+    let weights = choice.weights;
+    let documents = |text: &str| text.trim().starts_with("/**") && text.trim().ends_with("*/");
+    let is_new = comes.clone().next_back().is_some_and(|token| documents(weights.text(token)));
+    let below = Some(gone.end).filter(|&line| is_new && line < weights.source.line_count());
+    below.filter(|&line| documents(weights.source.line(line))).map(|line| (line, line))
 }
 
 /// The hidden line right below new ones that leave its block: it may be meant to go, as it would not be carried out any more.
@@ -74,7 +97,10 @@ pub(super) fn may_be_beside(choice: &Choice<'_>, part: usize, [gone, comes]: &[R
             || comes.is_empty() && gone.start > old && !gone.is_empty()
     });
     let is_other = is_other || body_differs && is_overloaded(weights, old);
-    is_other && !is_pinned(choice, part, head..end + 1)
+    // A comment right above it is its own, and may stand above both.
+    let is_own = |token: &usize| !is_blank(weights.text(*token)) && belongs_to_the_next(weights.text(*token));
+    let first = head - (0..head).rev().take_while(is_own).count();
+    is_other && !is_pinned(choice, part, first..end + 1)
 }
 
 /// Whether lines that say where they are, or the edges of the file, are shown both above and below a declaration: no other one lies between.
